@@ -1,0 +1,54 @@
+"""The arrays of one block on a device, allocated once."""
+
+from hiresx.decomposition.halo import padded_shape, padding
+
+
+class BlockState:
+    """Fields and geometry of one block, padded by the ghost layers, index order [variable, k, j, i].
+
+    Permanent: `q` (5) conservative state, `q0` (5) state at the start of the step, `r` (5) right-hand side times 1/J,
+    `metrics` (9) area components grad(xi)/J, `jacobian` (1), `dt` (1 value, or 1 per point with local steps).
+    `work` (`work_variables`): interpolated states and fluxes of the decomposed inviscid kernels, then primitives and
+    fluxes of the viscous ones; empty where neither is used.
+    """
+
+    def __init__(self, backend, block, real: str, work_variables: int, local_step: bool):
+        self.block = block
+        self.size = block.size
+        self.active = block.active
+        self.halo = padding(block)
+        shape = padded_shape(block)
+        self.shape = shape
+        self.variable_stride = shape[0] * shape[1] * shape[2]
+        self.strides = (1, shape[2], shape[1] * shape[2])
+        self.origin = sum(h * s for h, s in zip(self.halo, self.strides, strict=True))
+        # A ghost no kernel fills (edges and corners) is read by whole-array kernels: keep it an admissible state.
+        self.q = backend.zeros((5, *shape), real)
+        self.q[0] = 1
+        self.q[4] = 1
+        self.q0 = backend.zeros((5, *shape), real)
+        self.r = backend.zeros((5, *shape), real)
+        self.metrics = backend.zeros((9, *shape), real)
+        self.jacobian = backend.zeros(shape, real)
+        self.dt_stride = 1 if local_step else 0
+        self.dt = backend.zeros(shape if local_step else (1,), real)
+        self.work = backend.zeros((work_variables, *shape), real) if work_variables else None
+        # Views are made once: a backend remembers the address of an array object.
+        self.areas = tuple(self.metrics[3 * d : 3 * d + 3] for d in range(3))
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the arrays above."""
+        arrays = (self.q, self.q0, self.r, self.metrics, self.jacobian, self.dt, self.work)
+        return sum(array.nbytes for array in arrays if array is not None)
+
+    @property
+    def place(self) -> tuple[int, int, int]:
+        """(o, sj, sk): index of node (0, 0, 0) and strides, as most kernels take them."""
+        return self.origin, self.strides[1], self.strides[2]
+
+    def interior(self, array):
+        """View of the nodes without ghosts, [..., k, j, i]."""
+        hi, hj, hk = self.halo
+        ni, nj, nk = self.size
+        return array[..., hk : hk + nk, hj : hj + nj, hi : hi + ni]

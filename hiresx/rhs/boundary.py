@@ -1,0 +1,160 @@
+"""Physical boundary conditions on their patches: which kernel, on which nodes, with which target.
+
+A stage first sets the nodes on the faces (all patches), then exchanges halos, then fills the ghosts, so that ghosts and
+neighbours see final node values. Adding a condition: a model in hiresx/case/boundaries.py, a header in
+kernels/boundary/, and, if its kernel is new, a class here.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from hiresx.decomposition import Patch
+from hiresx.device.state import BlockState
+from hiresx.grid.blocks import direction, side
+from hiresx.rhs.gas import conservative
+
+
+class Condition:
+    """One patch: `node(time)` sets the nodes on the face, `ghost()` the three layers behind it, `viscous_primitives`
+    and `viscous_flux` the ghosts of the viscous terms. What a condition does not need does nothing."""
+
+    # Nodes shared by two faces: the condition with the higher rank writes last.
+    rank = 0
+
+    def __init__(self, backend, program, state: BlockState, patch: Patch):
+        self.state, self.patch = state, patch
+        self._backend, self._launch = backend, program.launch
+        d = direction(patch.face)
+        self._direction = d
+        tangents = [e for e in range(3) if e != d]
+        self.extent = tuple(patch.range[e][1] - patch.range[e][0] for e in tangents)
+        self._box = (*self.extent, 1)
+        first = sum(patch.range[e][0] * state.strides[e] for e in range(3))
+        inward = -side(patch.face)
+        self._inward = float(inward)
+        # o, s1, s2, sn, sv of every boundary kernel
+        self._face = (
+            state.origin + first, *(state.strides[e] for e in tangents), inward * state.strides[d],
+            state.variable_stride,
+        )  # fmt: skip
+
+    def node(self, time: float) -> None:
+        pass
+
+    def ghost(self) -> None:
+        pass
+
+    def viscous_primitives(self, w) -> None:
+        self._launch("viscous_extrapolate", self._box, *self._face, 4, w)
+
+    def viscous_flux(self, fluxes) -> None:
+        self._launch("viscous_extrapolate", self._box, *self._face, 4, fluxes[self._direction])
+
+    def _coordinates(self, extended: tuple[np.ndarray, ...], layers: int) -> tuple[np.ndarray, ...]:
+        """x, y, z of the face and of `layers` - 1 ghost layers: (layers, n2, n1)."""
+        d, halo = self._direction, 3
+        box = [slice(lo + halo, hi + halo) for lo, hi in self.patch.range]
+        found = []
+        for c in extended:
+            rows = []
+            for layer in range(layers):
+                box[d] = self.patch.range[d][0] + halo - int(self._inward) * layer
+                rows.append(c[box[2], box[1], box[0]])
+            found.append(np.stack(rows))
+        return tuple(found)
+
+
+class Reflect(Condition):
+    rank = 1
+
+    def node(self, time: float) -> None:
+        self._launch("reflect_node", self._box, *self._face, self.state.areas[self._direction], self.state.q)
+
+    def ghost(self) -> None:
+        self._launch("reflect_ghost", self._box, *self._face, self.state.areas[self._direction], self.state.q)
+
+    def viscous_primitives(self, w) -> None:
+        pass  # made from the mirrored ghosts of q already
+
+    def viscous_flux(self, fluxes) -> None:
+        d = self._direction
+        self._launch("viscous_reflect", self._box, *self._face, self.state.areas[d], fluxes[d])
+
+
+class NoSlip(Condition):
+    rank = 2
+
+    def __init__(self, backend, program, state, patch):
+        super().__init__(backend, program, state, patch)
+        self._wall = patch.condition.velocity
+        self._temperature = patch.condition.temperature or 0.0
+
+    def node(self, time: float) -> None:
+        self._launch("no_slip_node", self._box, *self._face, *self._wall, self._temperature, self.state.q)
+
+    def ghost(self) -> None:
+        self._launch("no_slip_ghost", self._box, *self._face, *self._wall, self.state.q)
+
+
+class Extrapolate(Condition):
+    def ghost(self) -> None:
+        self._launch("extrapolate", self._box, *self._face, self.state.q)
+
+
+class Prescribe(Condition):
+    """`profile(x, y, z, t)` gives (rho, u, v, w, p); evaluated once, or before every stage unless `steady`."""
+
+    def __init__(self, backend, program, state, patch, gamma: float, profile: Callable, steady: bool, extended):
+        super().__init__(backend, program, state, patch)
+        self._gamma, self._profile, self._steady = gamma, profile, steady
+        self._places = self._coordinates(extended, 4)
+        self._target = backend.zeros((5, *self._places[0].shape), str(state.q.dtype))
+        self._time = None
+
+    def node(self, time: float) -> None:
+        if self._time is None or (not self._steady and time != self._time):
+            values = np.stack(conservative(self._gamma, *self._profile(*self._places, time)))
+            self._backend.copy(self._target, self._backend.to_device(values.astype(self._target.dtype)))
+            self._time = time
+        self._launch("prescribe", self._box, *self._face, *self.extent, self._target, self.state.q)
+
+
+class Characteristic(Condition):
+    def __init__(self, backend, program, state, patch, gamma: float):
+        super().__init__(backend, program, state, patch)
+        spec = patch.condition
+        n1, n2 = self.extent
+        if spec.type == "characteristic-outflow":
+            target, self._relaxation = np.full((1, n2, n1), spec.pressure), spec.relaxation
+        else:
+            s, self._relaxation = spec.state, -1.0
+            target = np.empty((5, n2, n1))
+            target[...] = np.reshape(conservative(gamma, s.rho, s.u, s.v, s.w, s.p), (5, 1, 1))
+        self._target = backend.to_device(target.astype(state.q.dtype))
+
+    def ghost(self) -> None:
+        s = self.state
+        self._launch(
+            "characteristic", self._box, *self._face, *self.extent, self._inward, self._relaxation, self._target,
+            s.areas[self._direction], s.jacobian, s.q,
+        )  # fmt: skip
+
+
+def condition(backend, program, state: BlockState, patch: Patch, gamma: float, profile: Callable, extended) -> Condition:
+    """The condition of `patch`. `profile(name)` gives the function of a profile inflow; `extended`: the block's
+    coordinates with ghosts."""
+    spec = patch.condition
+    simple = {"reflect": Reflect, "no_slip": NoSlip, "extrapolate": Extrapolate}
+    if spec.kernel in simple:
+        return simple[spec.kernel](backend, program, state, patch)
+    if spec.kernel == "characteristic":
+        return Characteristic(backend, program, state, patch, gamma)
+    if spec.type == "supersonic-inflow":
+        s = spec.state
+
+        def uniform(x, y, z, t):
+            return [np.full(x.shape, value) for value in (s.rho, s.u, s.v, s.w, s.p)]
+
+        return Prescribe(backend, program, state, patch, gamma, uniform, True, extended)
+    return Prescribe(backend, program, state, patch, gamma, profile(spec.function), spec.steady, extended)

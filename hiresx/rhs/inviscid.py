@@ -1,0 +1,69 @@
+"""Inviscid right-hand side: the two plans of visiting the same point functions."""
+
+from hiresx.device.state import BlockState
+
+# minus and plus states, physical flux, pressure
+DECOMPOSED_VARIABLES = 16
+
+
+class Pencils:
+    """CPU plan: a bundle of grid lines in cache, one kernel per direction."""
+
+    work_variables = 0
+
+    def __init__(self, program, state: BlockState, interpolation: str):
+        self._calls = []
+        for order, d in enumerate(state.active):
+            others = sorted((state.strides[e], state.size[e]) for e in range(3) if e != d)
+            self._calls.append(
+                (
+                    state.q, state.areas[d], state.r, state.jacobian, state.dt, state.dt_stride, len(state.active),
+                    state.variable_stride, state.origin, state.strides[d], state.size[d], *others[0], *others[1],
+                    int(order == 0),
+                )
+            )  # fmt: skip
+        self._run = program.run
+
+    def __call__(self) -> None:
+        for arguments in self._calls:
+            self._run("inviscid_sweep", *arguments)
+
+
+class Decomposed:
+    """The paper's plan, a thread per point: interpolate, physical flux, numerical flux, difference."""
+
+    work_variables = DECOMPOSED_VARIABLES
+
+    def __init__(self, program, state: BlockState, interpolation: str):
+        minus, plus, flux = (state.work[first : first + 5] for first in (0, 5, 10))
+        pressure = state.work[15]
+        interpolates_nodes = interpolation == "modified"
+        s, sv, directions = state, state.variable_stride, len(state.active)
+        across = (s.strides[1], s.strides[2])
+        self._calls = []
+        for order, d in enumerate(s.active):
+            sd, area = s.strides[d], s.areas[d]
+
+            def nodes(first: int, last: int, d: int = d) -> tuple[tuple[int, int, int], int]:
+                """Extent and first index of the range first..n-1+last in direction d."""
+                extent = tuple(n + (last - first if e == d else 0) for e, n in enumerate(s.size))
+                return extent, s.origin + first * s.strides[d]
+
+            extent, o = nodes(-1, 1 if interpolates_nodes else 0)
+            self._calls.append(("interpolate", extent, o, *across, sd, sv, s.q, area, minus, plus))
+            extent, o = nodes(-3, 3)
+            self._calls.append(("physical_flux", extent, o, *across, sv, s.q, area, flux, pressure))
+            extent, o = nodes(-1, 0)
+            self._calls.append(
+                (
+                    "numerical_flux", extent, o, *across, sd, sv, s.q, area, s.jacobian, s.dt, s.dt_stride,
+                    directions, flux, pressure, minus, plus,
+                )
+            )  # fmt: skip
+            extent, o = nodes(0, 0)
+            self._calls.append(("flux_difference", extent, o, *across, sd, sv, minus, s.r, int(order == 0)))
+        self._launch = program.launch
+
+    def __call__(self) -> None:
+        for call in self._calls:
+            self._launch(*call)

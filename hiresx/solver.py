@@ -1,0 +1,271 @@
+"""The solver proper: blocks on a device and one time step as an ordered list of named tasks."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from hiresx.case import Case
+from hiresx.decomposition import Decomposition, decompose, extended_coordinates, halo_lists
+from hiresx.device.configuration import Configuration
+from hiresx.device.state import BlockState
+from hiresx.exchange.halo import HaloExchange
+from hiresx.grid import Grid, build
+from hiresx.rhs import boundary, inviscid, viscous
+from hiresx.rhs.gas import conservative, primitive
+from hiresx.rhs.metrics import compute_metrics
+from hiresx.rhs.sponge import SpongeLayer
+from hiresx.time.reduction import Reduction
+from hiresx.time.rk3 import STAGES, Update
+from hiresx.time.stopwatch import Stopwatch
+
+
+def configuration(case: Case) -> Configuration:
+    """The compile-time choices of a case."""
+    scheme, gas = case.scheme, case.gas
+    law = gas.viscosity
+    extra = {}
+    if law.law == "power":
+        extra["viscosity_exponent"] = law.exponent
+    if law.law == "sutherland":
+        extra["sutherland_temperature"] = law.sutherland_temperature
+    return Configuration(
+        interpolation=scheme.interpolation,
+        weights=scheme.weights,
+        space=scheme.space,
+        flux=scheme.flux,
+        flux_smoothing=scheme.flux_smoothing,
+        epsilon=scheme.epsilon,
+        positivity=scheme.positivity,
+        precision=scheme.precision,
+        viscosity="none" if gas.reynolds is None else law.law,
+        gamma=gas.gamma,
+        prandtl=gas.prandtl,
+        **extra,
+    )
+
+
+class Solver:
+    """A case on a device.
+
+    `plan`: "pencils" (CPU) or "decomposed" (any backend); None takes what suits the backend. `profiles` replaces
+    functions of case.py by name. Raises HiresxError for a grid that is not right-handed everywhere, for boundary
+    conditions that leave a node out, and for what the backend and the compiler have to say.
+    """
+
+    def __init__(
+        self,
+        case: Case,
+        backend,
+        grid: Grid | None = None,
+        plan: str | None = None,
+        profiles: dict[str, Callable] | None = None,
+    ):
+        self.case, self.backend = case, backend
+        self._profiles = profiles or {}
+        self.grid = build(case.grid, case.directory) if grid is None else grid
+        self.decomposition: Decomposition = decompose(case, self.grid)
+        self.configuration = configuration(case)
+        self.program = backend.compile(self.configuration)
+        self.time, self.steps = 0.0, 0
+        self.plan = plan or ("pencils" if backend.name == "cpu" else "decomposed")
+        plan_class = {"pencils": inviscid.Pencils, "decomposed": inviscid.Decomposed}[self.plan]
+        is_viscous = self.configuration.viscous
+        work = max(plan_class.work_variables, viscous.VARIABLES if is_viscous else 0)
+
+        blocks = self.decomposition.blocks
+        self.states = [BlockState(backend, b, self.configuration.real, work, case.time.local) for b in blocks]
+        extended = extended_coordinates(self.decomposition)
+        for state, coordinates in zip(self.states, extended, strict=True):
+            compute_metrics(backend, self.program, state, coordinates)
+
+        self._halo = HaloExchange(backend, self.program, self.states, halo_lists(self.decomposition))
+        self._halo.jacobian()
+        self.conditions = sorted(
+            (
+                boundary.condition(
+                    backend, self.program, self.states[p.block], p, case.gas.gamma, self._profile, extended[p.block]
+                )
+                for p in self.decomposition.patches
+            ),
+            key=lambda c: c.rank,
+        )
+        self._sponges = self._sponge_layers()
+        self._inviscid = [plan_class(self.program, s, case.scheme.interpolation) for s in self.states]
+        self._viscous = (
+            [viscous.Viscous(self.program, s, case.gas.reynolds) for s in self.states] if is_viscous else []
+        )
+        self._updates = [Update(self.program, s) for s in self.states]
+        self._reductions = [Reduction(backend, self.program, s) for s in self.states]
+        self.stopwatch = Stopwatch(backend)
+        self.dt = case.time.dt or 0.0
+        self._set_dt_value = None
+        self.tasks = self._task_list()
+
+    # ---- set-up
+
+    def _profile(self, name: str) -> Callable:
+        function = self._profiles.get(name) or name
+        return lambda x, y, z, t: self.case.evaluate(function, x, y, z, t)
+
+    def _sponge_layers(self) -> list[SpongeLayer]:
+        layers = []
+        for spec in self.case.sponge:
+            reference = None
+            if spec.function is not None:
+                reference = self._steady(self._profiles.get(spec.function) or spec.function)
+            for state in self.states:
+                if spec.blocks is None or state.block.name in spec.blocks:
+                    layer = SpongeLayer(self.backend, self.program, state, spec, self.case.gas.gamma, reference)
+                    if not layer.empty:
+                        layers.append(layer)
+        return layers
+
+    def _steady(self, function) -> Callable:
+        return lambda x, y, z: self.case.evaluate(function, x, y, z)
+
+    def _task_list(self) -> list[tuple[str, Callable[[int], None]]]:
+        """What one stage does, in order: (name, task(stage))."""
+        tasks = [
+            ("boundary", self._boundary_nodes),
+            ("exchange", lambda stage: self._halo.state()),
+            ("boundary", lambda stage: self._each(self.conditions, "ghost")),
+            ("inviscid", lambda stage: [block() for block in self._inviscid]),
+        ]
+        if self._viscous:
+            tasks += [
+                ("viscous", self._viscous_fluxes),
+                ("exchange", lambda stage: self._halo.fluxes([block.fluxes for block in self._viscous])),
+                ("viscous", self._viscous_differences),
+            ]
+        if self._sponges:
+            tasks.append(("sponge", lambda stage: [layer() for layer in self._sponges]))
+        tasks.append(("update", lambda stage: [update(stage) for update in self._updates]))
+        return tasks
+
+    # ---- tasks
+
+    @staticmethod
+    def _each(items, method: str) -> None:
+        for item in items:
+            getattr(item, method)()
+
+    def _boundary_nodes(self, stage: int) -> None:
+        time = self.time + STAGES[stage][2] * self.dt
+        for c in self.conditions:
+            c.node(time)
+
+    def _viscous_fluxes(self, stage: int) -> None:
+        self._each(self._viscous, "primitives")
+        for c in self.conditions:
+            c.viscous_primitives(self._viscous[c.patch.block].w)
+        self._each(self._viscous, "flux")
+
+    def _viscous_differences(self, stage: int) -> None:
+        for c in self.conditions:
+            c.viscous_flux(self._viscous[c.patch.block].fluxes)
+        self._each(self._viscous, "difference")
+
+    # ---- the step
+
+    def stage(self, stage: int) -> None:
+        """One Runge-Kutta stage: every task in order."""
+        for name, task in self.tasks:
+            with self.stopwatch(name):
+                task(stage)
+
+    def right_hand_side(self) -> None:
+        """Everything of a stage but the update: fills `r` of every block (1/J times dq/dt)."""
+        for name, task in self.tasks[:-1]:
+            with self.stopwatch(name):
+                task(0)
+
+    def choose_dt(self, largest: float = np.inf) -> float:
+        """Set the step from the case (fixed, or CFL limits over all blocks), no larger than `largest`; with local steps
+        every point gets its own and the returned value is 0."""
+        time = self.case.time
+        with self.stopwatch("time step"):
+            if time.local:
+                for reduction in self._reductions:
+                    reduction.local_steps(self.case.gas.reynolds, time.cfl, time.viscous_cfl)
+                self.dt = 0.0
+                return self.dt
+            if time.dt is not None:
+                wanted = time.dt
+            else:
+                radii = np.array([r.radii(self.case.gas.reynolds) for r in self._reductions])
+                # a NaN must not lose against a number
+                inviscid_radius, viscous_radius = radii.max(axis=0)
+                wanted = time.cfl / inviscid_radius
+                if viscous_radius > 0:
+                    wanted = min(wanted, time.viscous_cfl / viscous_radius)
+            self.dt = min(wanted, largest)
+            if self.dt != self._set_dt_value:
+                for state in self.states:
+                    value = np.full(state.dt.shape, self.dt, dtype=state.dt.dtype)
+                    self.backend.copy(state.dt, self.backend.to_device(value))
+                self._set_dt_value = self.dt
+        return self.dt
+
+    def step(self, largest: float = np.inf) -> float:
+        """One time step, no longer than `largest`. Returns dt (0 with local steps)."""
+        self.choose_dt(largest)
+        for stage in range(len(STAGES)):
+            self.stage(stage)
+        self.time += self.dt
+        self.steps += 1
+        self.stopwatch.collect()
+        return self.dt
+
+    def finish_boundaries(self) -> None:
+        """Bring nodes on faces and ghosts up to the present time (before the state is looked at)."""
+        for c in self.conditions:
+            c.node(self.time)
+        self._halo.state()
+
+    # ---- the state
+
+    def set_state(self, block: int, rho, u, v, w, p) -> None:
+        """Set the state of a block from primitive arrays broadcastable to (nk, nj, ni)."""
+        state = self.states[block]
+        shape = state.block.x.shape
+        values = [np.broadcast_to(np.asarray(a, float), shape) for a in (rho, u, v, w, p)]
+        q = self.backend.to_host(state.q)
+        state.interior(q)[...] = np.stack(conservative(self.case.gas.gamma, *values))
+        self.backend.copy(state.q, self.backend.to_device(q))
+
+    def initialize(self, initial=None) -> None:
+        """The case's initial state, or `initial`: a function f(x, y, z, *, <parameters>) -> (rho, u, v, w, p)."""
+        spec = self.case.initial
+        for b, block in enumerate(self.decomposition.blocks):
+            if initial is None and spec.state is not None:
+                s = spec.state
+                self.set_state(b, s.rho, s.u, s.v, s.w, s.p)
+            else:
+                self.set_state(b, *self.case.evaluate(initial or spec.function, block.x, block.y, block.z))
+        self.time, self.steps = 0.0, 0
+        self.finish_boundaries()
+
+    def primitives(self, block: int) -> dict[str, np.ndarray]:
+        """rho, u, v, w, p of a block, float64 (nk, nj, ni)."""
+        state = self.states[block]
+        q = state.interior(self.backend.to_host(state.q)).astype(np.float64)
+        return primitive(self.case.gas.gamma, q)
+
+    def norms(self) -> tuple[np.ndarray, float, float]:
+        """Root mean square of dq/dt over all points (5), least density, least pressure."""
+        found = [r.norms() for r in self._reductions]
+        sums = np.sum([f[0] for f in found], axis=0)
+        return np.sqrt(sums / self.points), min(f[1] for f in found), min(f[2] for f in found)
+
+    @property
+    def points(self) -> int:
+        return self.decomposition.points
+
+    @property
+    def bytes(self) -> int:
+        """Device memory held for the fields."""
+        return (
+            sum(s.bytes for s in self.states)
+            + sum(r.bytes for r in self._reductions)
+            + sum(layer.bytes for layer in self._sponges)
+        )

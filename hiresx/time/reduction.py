@@ -1,0 +1,66 @@
+"""Sums, maxima and minima over a block in an order that does not depend on threads."""
+
+import numpy as np
+
+from hiresx.device.state import BlockState
+
+# Threads of the last device pass: few enough that the host finishes them at no cost.
+THREADS = 1024
+
+
+class Reduction:
+    """Column kernels of one block and what follows them. Scratch: the block's work array where it is large enough,
+    since no reduction runs while a right-hand side is being built."""
+
+    def __init__(self, backend, program, state: BlockState):
+        self._backend, self._launch = backend, program.launch
+        self._state = state
+        ni, nj, nk = state.size
+        self._columns = ni * nj
+        self._extent = (ni, nj, 1)
+        real = str(state.q.dtype)
+        self._threads = min(THREADS, self._columns)
+        needed = 7 * self._columns
+        if state.work is not None and state.work.size >= needed:
+            self.bytes = 0
+            self._partial = state.work.reshape(-1)[:needed]
+        else:
+            self.bytes = needed * state.q.dtype.itemsize
+            self._partial = backend.zeros((needed,), real)
+        self._result = backend.zeros((7, self._threads), real)
+        self._active = sum(1 << d for d in state.active)
+
+    def radii(self, reynolds: float | None) -> tuple[float, float]:
+        """Largest inviscid and viscous spectral radius of the block (1/time)."""
+        s = self._state
+        self._launch(
+            "column_radii", self._extent, *s.place, self._columns, s.size[2], s.variable_stride, s.q, s.metrics,
+            s.jacobian, self._active, 0.0 if reynolds is None else 1.0 / reynolds, s.size[0], self._partial,
+        )  # fmt: skip
+        inviscid, viscous = self._finish(2, 1).max(axis=1)
+        return float(inviscid), float(viscous)
+
+    def local_steps(self, reynolds: float | None, cfl: float, viscous_cfl: float) -> None:
+        """Fill the block's dt, one per point."""
+        s = self._state
+        self._launch(
+            "local_step", s.size, *s.place, s.variable_stride, s.q, s.metrics, s.jacobian, self._active,
+            0.0 if reynolds is None else 1.0 / reynolds, cfl, viscous_cfl, s.dt,
+        )  # fmt: skip
+
+    def norms(self) -> tuple[np.ndarray, float, float]:
+        """Sums of (J r)^2 over the block (5), least density, least pressure; NaN in the sums if there is any."""
+        s = self._state
+        self._launch(
+            "column_norms", self._extent, *s.place, self._columns, s.size[2], s.variable_stride, s.q, s.r, s.jacobian,
+            s.size[0], self._partial,
+        )  # fmt: skip
+        count = self._columns
+        sums = self._finish(5, 0).sum(axis=1)
+        least = self._finish(2, 2, self._partial[5 * count : 7 * count]).min(axis=1)
+        return sums, float(least[0]), float(least[1])
+
+    def _finish(self, quantities: int, how: int, partial=None) -> np.ndarray:
+        values = self._partial if partial is None else partial
+        self._launch("reduce", (self._threads, quantities, 1), self._columns, self._threads, how, values, self._result)
+        return self._backend.to_host(self._result).reshape(-1)[: quantities * self._threads].reshape(quantities, -1)

@@ -1,0 +1,47 @@
+"""Seconds by part of the step, from the backend's own events."""
+
+from collections import defaultdict
+from contextlib import contextmanager
+
+# Event pairs kept before they are read: reading waits for the device, so it is not done every step.
+PENDING = 2000
+
+
+class Stopwatch:
+    """`with stopwatch("inviscid"): ...` adds to `seconds["inviscid"]` once `collect` has read the events."""
+
+    def __init__(self, backend):
+        self._backend = backend
+        self._pending: list[tuple] = []
+        self._free: list = []
+        self._seconds: dict[str, float] = defaultdict(float)
+
+    @contextmanager
+    def __call__(self, name: str):
+        start, stop = self._event(), self._event()
+        start.record()
+        yield
+        stop.record()
+        self._pending.append((name, start, stop))
+
+    def _event(self):
+        return self._free.pop() if self._free else self._backend.event()
+
+    def collect(self, everything: bool = False) -> None:
+        """Read the events if many are pending, or `everything`."""
+        if not everything and len(self._pending) < PENDING:
+            return
+        self._backend.synchronize()
+        for name, start, stop in self._pending:
+            self._seconds[name] += stop.elapsed(start)
+            self._free += [start, stop]
+        self._pending.clear()
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        self.collect(everything=True)
+        return dict(self._seconds)
+
+    def reset(self) -> None:
+        self.collect(everything=True)
+        self._seconds.clear()

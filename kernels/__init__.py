@@ -1,0 +1,120 @@
+"""The kernel sources (`*.h`) and the three things the device room asks of them: which choices there are, one flat
+text, and which kernels that text declares.
+
+A kernel is declared as `KERNEL(name, int i, int j, int k, <arguments>)` followed by the body of one point; as
+`VECTOR_KERNEL(...)`, the same, if its body may stand for a pack of neighbours along i; and as `CPU_KERNEL(name,
+<arguments>)` if it is a loop written by hand for the CPU.
+"""
+
+import re
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+ROOT = Path(__file__).parent
+
+POINTER_TYPES = tuple(f"{const}{base} *" for base in ("real", "int", "double") for const in ("", "const "))
+ARGUMENT_TYPES = ("int", "long long", "real", "double", *POINTER_TYPES)
+
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"([^"]+)".*$')
+_ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once\b.*$")
+_DECLARATION = re.compile(r"^[ \t]*(KERNEL|VECTOR_KERNEL|CPU_KERNEL)[ \t]*\(([^()]*)\)", re.MULTILINE)
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_BRACE = re.compile(r"[{}]")
+_ARGUMENT = re.compile(r"^(?P<type>.*[\s*])(?P<name>[A-Za-z_]\w*)$")
+
+
+class Signature(NamedTuple):
+    """What a kernel takes besides the i, j, k of a point kernel: `arguments` is ((type, name), ...), `parameters` the
+    same as written, `kind` the word it is declared with."""
+
+    name: str
+    arguments: tuple[tuple[str, str], ...]
+    parameters: str
+    kind: Literal["KERNEL", "VECTOR_KERNEL", "CPU_KERNEL"]
+
+
+def choices(folder: str, root: Path = ROOT) -> list[str]:
+    """Names of the choices in kernels/<folder>: every `<name>.h` there is the option `name`."""
+    return sorted(path.stem for path in (root / folder).glob("*.h"))
+
+
+def flatten(text: str, root: Path = ROOT) -> str:
+    """`text` with every `#include "x.h"` replaced by that file, each once, paths relative to the including file or
+    to `root`. `#line` directives keep the compiler's messages pointing at the files.
+
+    Raises FileNotFoundError for a header that is in neither place. Nothing is left for a compiler to search, so the
+    text alone is a complete cache key.
+    """
+    lines: list[str] = []
+    _append(text, "generated", root, root, set(), lines)
+    return "\n".join(lines) + "\n"
+
+
+def _append(text: str, label: str, folder: Path, root: Path, seen: set[Path], lines: list[str]) -> None:
+    lines.append(f'#line 1 "{label}"')
+    for number, line in enumerate(text.splitlines(), start=1):
+        include = _INCLUDE.match(line)
+        path = _find(include[1], folder, root, f"{label}:{number}") if include else None
+        if path is None:
+            # #pragma once means nothing in a flat text, and compilers warn of it in a main file.
+            lines.append("" if _ONCE.match(line) else line)
+        elif path in seen:
+            lines.append("")
+        else:
+            seen.add(path)
+            name = path.relative_to(root.resolve()).as_posix()
+            _append(path.read_text(encoding="utf-8"), f"kernels/{name}", path.parent, root, seen, lines)
+            lines.append(f'#line {number + 1} "{label}"')
+
+
+def _find(name: str, folder: Path, root: Path, place: str) -> Path:
+    for candidate in (folder / name, root / name):
+        if candidate.is_file():
+            return candidate.resolve()
+    raise FileNotFoundError(f'{place}: no kernel header "{name}" in {folder} or {root}')
+
+
+def signatures(text: str) -> dict[str, Signature]:
+    """The kernels that `text` (flattened) declares, by name. Raises ValueError as `declarations` does."""
+    return {signature.name: signature for signature, _ in declarations(text)}
+
+
+def declarations(text: str) -> list[tuple[Signature, int]]:
+    """Every kernel declared in `text`, in order, with the index just behind its body. Raises ValueError for an argument
+    of a type that cannot be passed, a point kernel that does not start with int i, int j, int k, two kernels of one
+    name, and a body without an end."""
+    text = _COMMENT.sub(_blank, text)
+    found: dict[str, tuple[Signature, int]] = {}
+    for match in _DECLARATION.finditer(text):
+        name, *parameters = [" ".join(part.split()) for part in match[2].split(",")]
+        if name in found:
+            raise ValueError(f"kernel {name} is declared twice")
+        if match[1] != "CPU_KERNEL":
+            if parameters[:3] != ["int i", "int j", "int k"]:
+                raise ValueError(f"kernel {name} must take int i, int j, int k first")
+            parameters = parameters[3:]
+        arguments = tuple(_argument(name, parameter) for parameter in parameters)
+        found[name] = Signature(name, arguments, ", ".join(parameters), match[1]), _body_end(name, text, match.end())
+    return list(found.values())
+
+
+def _argument(kernel: str, parameter: str) -> tuple[str, str]:
+    match = _ARGUMENT.match(parameter)
+    if match:
+        kind = " ".join(match["type"].replace("__restrict__", " ").replace("*", " * ").split())
+        if kind in ARGUMENT_TYPES:
+            return kind, match["name"]
+    raise ValueError(f'kernel {kernel} cannot take "{parameter}": an argument is one of {", ".join(ARGUMENT_TYPES)}')
+
+
+def _body_end(name: str, text: str, start: int) -> int:
+    depth = 0
+    for brace in _BRACE.finditer(text, start):
+        depth += 1 if brace[0] == "{" else -1
+        if depth == 0:
+            return brace.end()
+    raise ValueError(f"kernel {name}: its braces do not balance")
+
+
+def _blank(comment: re.Match[str]) -> str:
+    return re.sub(r"[^\n]", " ", comment[0])

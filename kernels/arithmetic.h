@@ -1,0 +1,79 @@
+// The one header that knows which device it is on.
+//
+// Point functions are templates over the arithmetic type T: `real` in a CUDA thread (and in the emulated form of
+// the CUDA kernels), `real` or `pack` (a vector register of reals) on the CPU. They are branch-free: a choice between
+// values is `select(mask, a, b)`.
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#define HD __device__ __forceinline__
+#elif defined(HX_EMULATED)
+#include <cmath>
+#define HD inline
+#else
+#define HX_CPU
+#include <cmath>
+#include <cstdlib>
+#include <experimental/simd>
+#include <omp.h>
+#define HD inline __attribute__((always_inline))
+#endif
+
+// What is computed at one point (i, j, k) of a range. How the range is visited is generated around it:
+// a thread per point on CUDA, loops on the CPU.
+#define KERNEL(name, ...) template <class T = real> HD void name##_point(__VA_ARGS__)
+// The same, written with load<T> and store alone and contiguous in i, so that the CPU may visit packs of points.
+#define VECTOR_KERNEL(name, ...) template <class T = real> HD void name##_point(__VA_ARGS__)
+// A visitor written for the CPU alone.
+#define CPU_KERNEL(name, ...) extern "C" void name(__VA_ARGS__)
+
+#ifdef HX_FP32
+typedef float real;
+#else
+typedef double real;
+#endif
+
+HD real square_root(real a) {
+#ifdef HX_FP32
+    return sqrtf(a);
+#else
+    return sqrt(a);
+#endif
+}
+HD real power(real a, real b) {
+#ifdef HX_FP32
+    return powf(a, b);
+#else
+    return pow(a, b);
+#endif
+}
+HD real absolute(real a) { return a < real(0) ? -a : a; }
+HD real larger(real a, real b) { return a > b ? a : b; }
+HD real smaller(real a, real b) { return a < b ? a : b; }
+HD real select(bool mask, real a, real b) { return mask ? a : b; }
+HD bool both(bool a, bool b) { return a && b; }
+
+template <class T> HD T load(const real *p) { return T(*p); }
+HD void store(real *p, real a) { *p = a; }
+// element `at` of an array of one value for all (stride 0) or one per point (stride 1)
+template <class T> HD T load_or_common(const real *p, long long at, int stride) {
+    return stride ? load<T>(p + at) : T(p[0]);
+}
+
+#ifdef HX_CPU
+namespace stdx = std::experimental;
+typedef stdx::native_simd<real> pack;
+typedef pack::mask_type pack_mask;
+HD pack square_root(pack a) { return stdx::sqrt(a); }
+HD pack power(pack a, real b) { return stdx::pow(a, pack(b)); }
+HD pack absolute(pack a) { return stdx::abs(a); }
+HD pack larger(pack a, pack b) { return stdx::max(a, b); }
+HD pack smaller(pack a, pack b) { return stdx::min(a, b); }
+HD pack select(pack_mask mask, pack a, pack b) {
+    stdx::where(mask, b) = a;
+    return b;
+}
+HD pack_mask both(pack_mask a, pack_mask b) { return a && b; }
+template <> inline __attribute__((always_inline)) pack load<pack>(const real *p) {
+    return pack(p, stdx::element_aligned);
+}
+HD void store(real *p, pack a) { a.copy_to(p, stdx::element_aligned); }
+#endif

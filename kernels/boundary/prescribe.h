@@ -1,0 +1,9 @@
+// Prescribed state on the face and in its three ghosts (supersonic inflow, inflow profiles):
+// state[variable][layer 0..3][j][i] of the patch's n1 x n2 nodes.
+KERNEL(prescribe, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, int n1, int n2, const real *state,
+       real *q) {
+    const long long p = o + (long long)i * s1 + (long long)j * s2, layer = (long long)n1 * n2;
+    for (int v = 0; v < 5; ++v)
+        for (int l = 0; l < 4; ++l)
+            q[v * sv + p - (long long)l * sn] = state[(v * 4 + l) * layer + (long long)j * n1 + i];
+}

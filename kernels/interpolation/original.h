@@ -1,0 +1,25 @@
+// The original AFWENO5 interpolation: characteristic space of the averaged state and the interpolated area vector at
+// i+1/2; six-point stencil i-2..i+3, two interpolations: u^-_{i+1/2} and u^+_{i+1/2}.
+// `at(offset, v)` is q_v at i + offset; m the area vector at i+1/2.
+#include "weno5.h"
+
+template <class T, class At> HD void interpolate(const At &at, const T *m, T *minus, T *plus) {
+    T average[5], d[5][5], c[5][5], left[5], right[5], q[5], p[5];
+    for (int v = 0; v < 5; ++v) {
+        T a = at(-2, v), b = at(-1, v), e = at(2, v), g = at(3, v);
+        q[v] = at(0, v), p[v] = at(1, v);
+        average[v] = real(0.5) * (q[v] + p[v]);
+        d[0][v] = b - a, d[1][v] = q[v] - b, d[2][v] = p[v] - q[v], d[3][v] = e - p[v], d[4][v] = g - e;
+    }
+    Space<T> space = Space<T>::at(average, m);
+    for (int k = 0; k < 5; ++k) space.project(d[k], c[k]);
+    for (int v = 0; v < 5; ++v) {
+        right[v] = interpolate_one(c[0][v], c[1][v], c[2][v], c[3][v]);
+        left[v] = interpolate_one(-c[4][v], -c[3][v], -c[2][v], -c[1][v]);
+    }
+    space.restore(right, minus);
+    space.restore(left, plus);
+    for (int v = 0; v < 5; ++v) minus[v] = q[v] + minus[v], plus[v] = p[v] + plus[v];
+    keep_admissible(minus, q);
+    keep_admissible(plus, p);
+}

@@ -1,0 +1,72 @@
+// The inviscid right-hand side as the paper decomposes it, a thread per point, one direction at a time:
+//   interpolate -> physical_flux -> numerical_flux -> flux_difference
+// All arrays are padded, with variable stride sv; o is the index of node (0, 0, 0), (1, sj, sk) the strides of the
+// indices and sd the stride along the direction. m: the 3 area components of that direction. Half point h + 1/2 is
+// stored at node h. The range given to a launch and o shift together: nodes -1..n start at o - sd.
+
+// nodes -1..n (modified) or half points -1..n-1 (original): the two states at every half point
+VECTOR_KERNEL(interpolate, int i, int j, int k, int o, int sj, int sk, int sd, long long sv, const real *q, const real *m,
+       real *minus, real *plus) {
+    const long long p = o + i + (long long)j * sj + (long long)k * sk;
+    T area[3], left[5], right[5];
+#ifdef HX_INTERPOLATES_NODES
+    const long long behind = p - sd;
+    for (int d = 0; d < 3; ++d) area[d] = load<T>(m + d * sv + p);
+#else
+    const long long behind = p;
+    for (int d = 0; d < 3; ++d)
+        area[d] = interpolate_metric<T>([&](int s) { return load<T>(m + d * sv + p + (long long)s * sd); });
+#endif
+    interpolate([&](int s, int v) { return load<T>(q + v * sv + p + (long long)s * sd); }, area, left, right);
+    for (int v = 0; v < 5; ++v) {
+        store(minus + v * sv + p, left[v]);
+        store(plus + v * sv + behind, right[v]);
+    }
+}
+
+// nodes -3..n+2: physical flux (5) and pressure, eq. (4)
+VECTOR_KERNEL(physical_flux, int i, int j, int k, int o, int sj, int sk, long long sv, const real *q, const real *m, real *f,
+       real *pressure) {
+    const long long p = o + i + (long long)j * sj + (long long)k * sk;
+    T state[5], area[3], flux[5];
+    for (int v = 0; v < 5; ++v) state[v] = load<T>(q + v * sv + p);
+    for (int d = 0; d < 3; ++d) area[d] = load<T>(m + d * sv + p);
+    Primitive<T> s = primitive(state);
+    flux_of(state, s, area, flux);
+    for (int v = 0; v < 5; ++v) store(f + v * sv + p, flux[v]);
+    store(pressure + p, s.p);
+}
+
+// half points -1..n-1: numerical flux with its correction, written over the minus states
+VECTOR_KERNEL(numerical_flux, int i, int j, int k, int o, int sj, int sk, int sd, long long sv, const real *q, const real *m,
+       const real *jacobian, const real *dt, int dt_stride, int directions, const real *f, const real *pressure,
+       real *minus, const real *plus) {
+    const long long p = o + i + (long long)j * sj + (long long)k * sk;
+    auto along = [&](const real *a, int s) { return load<T>(a + p + (long long)s * sd); };
+    T area[3], left[5], right[5], flux[5], values[6];
+    for (int d = 0; d < 3; ++d) area[d] = interpolate_metric<T>([&](int s) { return along(m + d * sv, s); });
+    for (int v = 0; v < 5; ++v) left[v] = along(minus + v * sv, 0), right[v] = along(plus + v * sv, 0);
+    for (int s = 0; s < 6; ++s) values[s] = along(pressure, s - 2);
+    T sensor = T(real(0));
+    for (int s = 0; s < 4; ++s) sensor = larger(sensor, jump_sensor(values[s], values[s + 1], values[s + 2]));
+    half_point_flux(left, right, area, [&](int s, int v) { return along(f + v * sv, s); }, sensor, flux);
+#ifdef HX_LIMITER
+    for (int v = 0; v < 5; ++v) left[v] = along(q + v * sv, 0), right[v] = along(q + v * sv, 1);
+    const real twice = real(2 * directions);
+    limit_flux(left, right, area, twice * load_or_common<T>(dt, p, dt_stride) * along(jacobian, 0),
+               twice * load_or_common<T>(dt, p + sd, dt_stride) * along(jacobian, 1), flux);
+#else
+    (void)q, (void)jacobian, (void)dt, (void)dt_stride, (void)directions;
+#endif
+    for (int v = 0; v < 5; ++v) store(minus + v * sv + p, flux[v]);
+}
+
+// nodes 0..n-1: r = or -= F_{i+1/2} - F_{i-1/2}; the factor J is left to the update
+VECTOR_KERNEL(flux_difference, int i, int j, int k, int o, int sj, int sk, int sd, long long sv, const real *flux, real *r,
+       int first) {
+    const long long p = o + i + (long long)j * sj + (long long)k * sk;
+    for (int v = 0; v < 5; ++v) {
+        T change = load<T>(flux + v * sv + p - sd) - load<T>(flux + v * sv + p);
+        store(r + v * sv + p, first ? change : load<T>(r + v * sv + p) + change);
+    }
+}

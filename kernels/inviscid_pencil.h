@@ -1,0 +1,178 @@
+// CPU visitor of the inviscid right-hand side: one direction at a time, a bundle of grid lines in a cache-sized
+// buffer, packs along the contiguous index. Same point functions as the decomposed kernels of inviscid.h.
+//
+// Buffer index e = (position along the line) * B + lane, so that the neighbour along the line is always e + B:
+// sweeps across i bundle B neighbouring lines (aligned lanes), the sweep along i takes one line with B = 1 and packs
+// slide along it.
+#ifdef HX_CPU
+namespace pencil {
+constexpr int W = pack::size();
+constexpr int H = 3;
+
+struct Buffer {  // one per thread, grown when a longer line comes
+    real *memory = nullptr;
+    size_t reals = 0;
+    real *take(size_t count) {
+        if (count > reals) {
+            free(memory);
+            reals = count;
+            memory = static_cast<real *>(aligned_alloc(64, (count * sizeof(real) + 63) / 64 * 64));
+            for (size_t i = 0; i < count; ++i) memory[i] = real(0);
+        }
+        return memory;
+    }
+    ~Buffer() { free(memory); }
+};
+
+struct Line {
+    int n, B, lanes;  // nodes along the line, bundle width in the buffer, valid lanes
+    size_t size;      // reals of one buffered variable
+    real *q, *m, *f, *sensor, *minus, *plus, *lambda;
+
+    Line(Buffer &buffer, int n, int B, int lanes) : n(n), B(B), lanes(lanes) {
+        size = (size_t(n + 2 * H) * B + 2 * W + 15) / 16 * 16;
+        real *p = buffer.take(size * 25);
+        q = p, m = p + 5 * size, f = p + 8 * size, sensor = p + 13 * size, minus = p + 14 * size, plus = p + 19 * size;
+        lambda = p + 24 * size;  // 2 d dt J, for the flux limiter
+    }
+    // copy one variable of the nodes -H..n+H-1; what a pack reads past the end repeats the last node
+    void gather(const real *source, long long stride, real *target) const {
+        int count = n + 2 * H;
+        source -= H * stride;
+        if (B == 1) {
+            for (int e = 0; e < count; ++e) target[e] = source[e];
+            for (int e = count; e < count + W; ++e) target[e] = source[count - 1];
+        } else {
+            for (int l = 0; l < count; ++l, source += stride, target += B) {
+                for (int e = 0; e < lanes; ++e) target[e] = source[e];
+                for (int e = lanes; e < B; ++e) target[e] = source[lanes - 1];
+            }
+            for (int e = 0; e < W; ++e) target[e] = target[e - B];
+        }
+    }
+    // first buffer index of node a
+    size_t node(int a) const { return size_t(a + H) * B; }
+};
+
+HD void nodes(const Line &line) {  // physical flux and pressure of every node; pressure goes to line.plus for now
+    for (size_t e = 0, end = size_t(line.n + 2 * H) * line.B; e < end; e += W) {
+        pack q[5], m[3], f[5];
+        for (int v = 0; v < 5; ++v) q[v] = load<pack>(line.q + v * line.size + e);
+        for (int d = 0; d < 3; ++d) m[d] = load<pack>(line.m + d * line.size + e);
+        Primitive<pack> s = primitive(q);
+        flux_of(q, s, m, f);
+        for (int v = 0; v < 5; ++v) store(line.f + v * line.size + e, f[v]);
+        store(line.plus + e, s.p);
+    }
+    for (size_t e = line.node(-2), end = line.node(line.n + 2); e < end; e += W) {
+        const real *p = line.plus + e;
+        store(line.sensor + e, jump_sensor(load<pack>(p - line.B), load<pack>(p), load<pack>(p + line.B)));
+    }
+}
+
+HD void interpolations(const Line &line) {  // minus[h], plus[h]: the two states at h + 1/2, h = -1..n-1
+    const int B = line.B;
+#ifdef HX_INTERPOLATES_NODES
+    for (size_t e = line.node(-1), end = line.node(line.n + 1); e < end; e += W) {
+        const size_t right = e, left = e - B;
+        pack m[3], minus[5], plus[5];
+        for (int d = 0; d < 3; ++d) m[d] = load<pack>(line.m + d * line.size + e);
+#else
+    for (size_t e = line.node(-1), end = line.node(line.n); e < end; e += W) {
+        const size_t right = e, left = e;
+        pack m[3], minus[5], plus[5];
+        for (int d = 0; d < 3; ++d)
+            m[d] = interpolate_metric<pack>([&](int s) { return load<pack>(line.m + d * line.size + e + s * B); });
+#endif
+        interpolate([&](int s, int v) { return load<pack>(line.q + v * line.size + e + s * B); }, m, minus, plus);
+        for (int v = 0; v < 5; ++v) {
+            store(line.minus + v * line.size + right, minus[v]);
+            store(line.plus + v * line.size + left, plus[v]);
+        }
+    }
+}
+
+// flux at h + 1/2, h = -1..n-1, into minus
+HD void fluxes(const Line &line) {
+    const int B = line.B;
+    for (size_t e = line.node(-1), end = line.node(line.n); e < end; e += W) {
+        pack m[3], minus[5], plus[5], flux[5];
+        for (int d = 0; d < 3; ++d)
+            m[d] = interpolate_metric<pack>([&](int s) { return load<pack>(line.m + d * line.size + e + s * B); });
+        for (int v = 0; v < 5; ++v) {
+            minus[v] = load<pack>(line.minus + v * line.size + e);
+            plus[v] = load<pack>(line.plus + v * line.size + e);
+        }
+        const real *s = line.sensor + e;
+        pack sensor = larger(larger(load<pack>(s - B), load<pack>(s)), larger(load<pack>(s + B), load<pack>(s + 2 * B)));
+        half_point_flux(minus, plus, m, [&](int o, int v) { return load<pack>(line.f + v * line.size + e + o * B); },
+                        sensor, flux);
+#ifdef HX_LIMITER
+        pack ql[5], qr[5];
+        for (int v = 0; v < 5; ++v) {
+            ql[v] = load<pack>(line.q + v * line.size + e);
+            qr[v] = load<pack>(line.q + v * line.size + e + B);
+        }
+        limit_flux(ql, qr, m, load<pack>(line.lambda + e), load<pack>(line.lambda + e + B), flux);
+#endif
+        for (int v = 0; v < 5; ++v) store(line.minus + v * line.size + e, flux[v]);
+    }
+}
+
+HD void differences(const Line &line, real *r, long long sv, int sd, int first) {  // r -= F_{i+1/2} - F_{i-1/2}
+    const int B = line.B;
+    for (int v = 0; v < 5; ++v, r += sv) {
+        const real *flux = line.minus + v * line.size + line.node(0);
+        real *target = r;
+        int count = B == 1 ? line.n : line.lanes, lines = B == 1 ? 1 : line.n;
+        for (int l = 0; l < lines; ++l, target += sd, flux += B)
+            if (first)
+                for (int e = 0; e < count; ++e) target[e] = flux[e - B] - flux[e];
+            else
+                for (int e = 0; e < count; ++e) target[e] += flux[e - B] - flux[e];
+    }
+}
+
+// Bundle width for lines of n nodes: as many packs as keep the buffer within about half of a common 1 MiB L2.
+HD int bundle(int n, int available) {
+    int packs = int(512 * 1024 / (24 * sizeof(real) * W * size_t(n + 2 * H)));
+    packs = packs < 1 ? 1 : packs > 4 ? 4 : packs;
+    int needed = (available + W - 1) / W;
+    return W * (packs < needed ? packs : needed);
+}
+}  // namespace pencil
+
+// r (5 variables) = or -= the inviscid flux differences along one direction of a block, times -1 (1/J scaling is left
+// to the update). q, m (3 area components of this direction), r, jacobian: padded arrays, variable stride sv, o the
+// index of node (0, 0, 0). sd, nd: stride and nodes along the sweep; (s1, n1), (s2, n2): the other two directions,
+// s1 <= s2. dt: time step, one value (dt_stride 0) or one per point (1); directions: active directions of the block.
+CPU_KERNEL(inviscid_sweep, const real *q, const real *m, real *r, const real *jacobian, const real *dt, int dt_stride,
+           int directions, long long sv, int o, int sd, int nd, int s1, int n1, int s2, int n2, int first) {
+    using namespace pencil;
+    const bool along = sd == 1;
+    const int B = along ? 1 : bundle(nd, n1);
+    const int bundles = along ? n1 : (n1 + B - 1) / B;
+#pragma omp parallel for collapse(2) schedule(static) if (long(nd) * n1 * n2 > 2048)
+    for (int k = 0; k < n2; ++k)
+        for (int b = 0; b < bundles; ++b) {
+            static thread_local Buffer buffer;
+            const int start = along ? b * s1 : b * B, lanes = along ? 1 : (n1 - b * B < B ? n1 - b * B : B);
+            const long long at = o + (long long)k * s2 + start;
+            Line line(buffer, nd, B, lanes);
+            for (int v = 0; v < 5; ++v) line.gather(q + v * sv + at, sd, line.q + v * line.size);
+            for (int d = 0; d < 3; ++d) line.gather(m + d * sv + at, sd, line.m + d * line.size);
+#ifdef HX_LIMITER
+            line.gather(jacobian + at, sd, line.lambda);
+            if (dt_stride) line.gather(dt + at, sd, line.sensor);
+            for (size_t e = 0; e < line.size; ++e)
+                line.lambda[e] *= real(2 * directions) * (dt_stride ? line.sensor[e] : dt[0]);
+#else
+            (void)jacobian, (void)dt, (void)dt_stride, (void)directions;
+#endif
+            nodes(line);
+            interpolations(line);
+            fluxes(line);
+            differences(line, r + at, sv, sd, first);
+        }
+}
+#endif

@@ -1,0 +1,48 @@
+// Metrics and Jacobian, eqs (7) and (8), in the symmetric conservative form
+//   grad(xi)/J: xi_x = ((y_eta z - y z_eta)_zeta - (y_zeta z - y z_zeta)_eta)/2, and cyclic,
+// every derivative by the 6th-order central operator. One operator D for metrics and fluxes, and D_xi D_eta = D_eta
+// D_xi, keep a uniform flow. Coordinates come with 3 ghost layers in every direction (periodic, neighbour's or
+// reflected); a direction with one node is extruded by unit steps.
+
+// 6th-order central first derivative, unit spacing
+template <class T, class At> HD T derivative(const At &at) {
+    return real(3.0 / 4) * (at(1) - at(-1)) - real(3.0 / 20) * (at(2) - at(-2)) + real(1.0 / 60) * (at(3) - at(-3));
+}
+
+// (a_p b - a b_p)_r along strides sp, sr
+HD double twist(const double *a, const double *b, long long sp, long long sr) {
+    return derivative<double>([&](int r) {
+        const double *ar = a + r * sr, *br = b + r * sr;
+        double ap = derivative<double>([&](int p) { return ar[p * sp]; });
+        double bp = derivative<double>([&](int p) { return br[p * sp]; });
+        return ap * br[0] - ar[0] * bp;
+    });
+}
+
+// The 3 area components of the direction whose cyclic successors have coordinate strides s1 and s2, at coordinate
+// index c + ..., written to padded arrays. Coordinates are double whatever the precision of the run: their products
+// cancel. (cj, ck): coordinate strides; (o, sj, sk, sv): output.
+KERNEL(metrics, int i, int j, int k, int c, int cj, int ck, int s1, int s2, const double *x, const double *y,
+       const double *z, int o, int sj, int sk, long long sv, real *m) {
+    const long long at = c + i + (long long)j * cj + (long long)k * ck;
+    const long long p = o + i + (long long)j * sj + (long long)k * sk;
+    const double *xyz[5] = {x + at, y + at, z + at, x + at, y + at};
+    for (int d = 0; d < 3; ++d) {
+        const double *a = xyz[d + 1], *b = xyz[d + 2];
+        m[d * sv + p] = real(0.5 * (twist(a, b, s1, s2) - twist(a, b, s2, s1)));
+    }
+}
+
+// J = 1/volume, eq. (8). A non-positive volume is stored as it is: the caller refuses the grid.
+KERNEL(jacobian, int i, int j, int k, int c, int cj, int ck, const double *x, const double *y, const double *z, int o,
+       int sj, int sk, real *result) {
+    const long long at = c + i + (long long)j * cj + (long long)k * ck;
+    const double *xyz[3] = {x + at, y + at, z + at};
+    const long long stride[3] = {1, cj, ck};
+    double g[3][3];
+    for (int a = 0; a < 3; ++a)
+        for (int d = 0; d < 3; ++d) g[a][d] = derivative<double>([&](int s) { return xyz[a][s * stride[d]]; });
+    double volume = g[0][0] * (g[1][1] * g[2][2] - g[1][2] * g[2][1]) + g[0][1] * (g[1][2] * g[2][0] - g[1][0] * g[2][2])
+                    + g[0][2] * (g[1][0] * g[2][1] - g[1][1] * g[2][0]);
+    result[o + i + (long long)j * sj + (long long)k * sk] = real(1.0 / volume);
+}

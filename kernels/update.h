@@ -1,0 +1,16 @@
+// One stage of SSP-RK3, eq. (20): q = a q0 + b (q + dt J r), (a, b) = (0, 1), (3/4, 1/4), (1/3, 2/3).
+// The first stage keeps the state it starts from in q0. dt: one value (dt_stride 0) or one per point (1).
+VECTOR_KERNEL(update, int i, int j, int k, int o, int sj, int sk, long long sv, real *q0, real *q, const real *r,
+              const real *jacobian, const real *dt, int dt_stride, real a, real b, int first) {
+    const long long p = o + i + (long long)j * sj + (long long)k * sk;
+    T step = load_or_common<T>(dt, p, dt_stride) * load<T>(jacobian + p);
+    for (int v = 0; v < 5; ++v) {
+        T state = load<T>(q + v * sv + p), advanced = state + step * load<T>(r + v * sv + p);
+        if (first) {
+            store(q0 + v * sv + p, state);
+            store(q + v * sv + p, advanced);
+        } else {
+            store(q + v * sv + p, a * load<T>(q0 + v * sv + p) + b * advanced);
+        }
+    }
+}

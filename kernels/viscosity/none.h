@@ -1,0 +1,1 @@
+// Inviscid: the viscous kernels are not built.

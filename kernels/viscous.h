@@ -1,0 +1,98 @@
+// Viscous terms, 6th-order central throughout (eqs 5 and 6 with the signs of tau and q mended: energy flux
+// u_i tau_ij - q_j, tau and q scaled by mu/Re_c):
+//   viscous_primitives -> (ghosts) -> viscous_flux -> (ghosts) -> viscous_difference
+// Only the normal flux of a direction is needed in its ghosts, so no edge or corner is ever exchanged.
+#ifdef HX_VISCOUS
+constexpr real viscous_heat = real(1.0 / (HX_PRANDTL * (HX_GAMMA - 1.0)));
+
+// (u, v, w, T) of every padded node
+VECTOR_KERNEL(viscous_primitives, int i, int j, int k, int o, int sj, int sk, long long sv, const real *q, real *w) {
+    const long long p = o + i + (long long)j * sj + (long long)k * sk;
+    T state[5];
+    for (int v = 0; v < 5; ++v) state[v] = load<T>(q + v * sv + p);
+    Primitive<T> s = primitive(state);
+    store(w + p, s.u);
+    store(w + sv + p, s.v);
+    store(w + 2 * sv + p, s.w);
+    store(w + 3 * sv + p, gas_gamma * s.p / s.rho);
+}
+
+// Curvilinear viscous fluxes of interior nodes: flux[4 d + c], direction d, c = momentum x, y, z and energy.
+// di, dj, dk: strides of the derivatives, 0 for a direction with one node (its derivative is then 0).
+VECTOR_KERNEL(viscous_flux, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, long long sv,
+              const real *w, const real *m, const real *jacobian, real inverse_reynolds, real *flux) {
+    const long long p = o + i + (long long)j * sj + (long long)k * sk;
+    T area[3][3], gradient[4][3], own[4];
+    for (int d = 0; d < 3; ++d)
+        for (int c = 0; c < 3; ++c) area[d][c] = load<T>(m + (3 * d + c) * sv + p);
+    T scale = load<T>(jacobian + p);
+    for (int v = 0; v < 4; ++v) {
+        const real *field = w + v * sv + p;
+        own[v] = load<T>(field);
+        T xi = derivative<T>([&](int s) { return load<T>(field + s * di); }) * scale;
+        T eta = derivative<T>([&](int s) { return load<T>(field + (long long)s * dj); }) * scale;
+        T zeta = derivative<T>([&](int s) { return load<T>(field + (long long)s * dk); }) * scale;
+        for (int c = 0; c < 3; ++c) gradient[v][c] = area[0][c] * xi + area[1][c] * eta + area[2][c] * zeta;
+    }
+    T mu = viscosity(own[3]) * inverse_reynolds;
+    T bulk = real(2.0 / 3) * (gradient[0][0] + gradient[1][1] + gradient[2][2]);
+    T xx = mu * (real(2) * gradient[0][0] - bulk), yy = mu * (real(2) * gradient[1][1] - bulk),
+      zz = mu * (real(2) * gradient[2][2] - bulk);
+    T xy = mu * (gradient[0][1] + gradient[1][0]), xz = mu * (gradient[0][2] + gradient[2][0]),
+      yz = mu * (gradient[1][2] + gradient[2][1]);
+    T heat = mu * viscous_heat;
+    T ex = own[0] * xx + own[1] * xy + own[2] * xz + heat * gradient[3][0];
+    T ey = own[0] * xy + own[1] * yy + own[2] * yz + heat * gradient[3][1];
+    T ez = own[0] * xz + own[1] * yz + own[2] * zz + heat * gradient[3][2];
+    for (int d = 0; d < 3; ++d) {
+        const T *a = area[d];
+        real *target = flux + 4 * d * sv + p;
+        store(target, a[0] * xx + a[1] * xy + a[2] * xz);
+        store(target + sv, a[0] * xy + a[1] * yy + a[2] * yz);
+        store(target + 2 * sv, a[0] * xz + a[1] * yz + a[2] * zz);
+        store(target + 3 * sv, a[0] * ex + a[1] * ey + a[2] * ez);
+    }
+}
+
+// r += sum over directions of the derivative of the viscous flux, in momentum and energy
+VECTOR_KERNEL(viscous_difference, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, long long sv,
+              const real *flux, real *r) {
+    const long long p = o + i + (long long)j * sj + (long long)k * sk;
+    for (int c = 0; c < 4; ++c) {
+        const real *f = flux + c * sv + p;
+        T sum = load<T>(r + (c + 1) * sv + p);
+        sum = sum + derivative<T>([&](int s) { return load<T>(f + s * di); });
+        sum = sum + derivative<T>([&](int s) { return load<T>(f + 4 * sv + (long long)s * dj); });
+        sum = sum + derivative<T>([&](int s) { return load<T>(f + 8 * sv + (long long)s * dk); });
+        store(r + (c + 1) * sv + p, sum);
+    }
+}
+
+// Ghosts of a physical face by cubic extrapolation from nodes 0..3, which turns the central operator into a one-sided
+// one there: for the primitives (variables = 4 of w) and for the normal viscous flux.
+KERNEL(viscous_extrapolate, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, int variables,
+       real *w) {
+    const long long p = o + (long long)i * s1 + (long long)j * s2;
+    for (int v = 0; v < variables; ++v) {
+        real *f = w + v * sv + p;
+        const real a = f[0], b = f[sn], c = f[2 * sn], d = f[3 * sn];
+        f[-sn] = real(4) * a - real(6) * b + real(4) * c - d;
+        f[-2 * sn] = real(10) * a - real(20) * b + real(15) * c - real(4) * d;
+        f[-3 * sn] = real(20) * a - real(45) * b + real(36) * c - real(10) * d;
+    }
+}
+
+// Ghosts of the normal viscous flux behind a plane of symmetry: normal momentum even, the rest odd.
+KERNEL(viscous_reflect, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, const real *m, real *flux) {
+    const long long p = o + (long long)i * s1 + (long long)j * s2;
+    real n[3] = {m[p], m[sv + p], m[2 * sv + p]};
+    const real area2 = n[0] * n[0] + n[1] * n[1] + n[2] * n[2];
+    for (int l = 1; l <= 3; ++l) {
+        const long long from = p + (long long)l * sn, to = p - (long long)l * sn;
+        const real normal =
+            real(2) * (n[0] * flux[from] + n[1] * flux[sv + from] + n[2] * flux[2 * sv + from]) / area2;
+        for (int c = 0; c < 3; ++c) flux[c * sv + to] = normal * n[c] - flux[c * sv + from];
+        flux[3 * sv + to] = -flux[3 * sv + from];
+    }
+}
+#endif
