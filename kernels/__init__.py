@@ -6,6 +6,7 @@ A kernel is declared as `KERNEL(name, int i, int j, int k, <arguments>)` followe
 <arguments>)` if it is a loop written by hand for the CPU.
 """
 
+import os
 import re
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -62,7 +63,7 @@ def _append(text: str, label: str, folder: Path, root: Path, seen: set[Path], li
             lines.append("")
         else:
             seen.add(path)
-            name = path.relative_to(root.resolve()).as_posix()
+            name = os.path.relpath(path, root)
             _append(path.read_text(encoding="utf-8"), f"kernels/{name}", path.parent, root, seen, lines)
             lines.append(f'#line {number + 1} "{label}"')
 
@@ -70,7 +71,7 @@ def _append(text: str, label: str, folder: Path, root: Path, seen: set[Path], li
 def _find(name: str, folder: Path, root: Path, place: str) -> Path:
     for candidate in (folder / name, root / name):
         if candidate.is_file():
-            return candidate.resolve()
+            return Path(os.path.normpath(candidate))
     raise FileNotFoundError(f'{place}: no kernel header "{name}" in {folder} or {root}')
 
 

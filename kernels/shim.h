@@ -1,33 +1,31 @@
-#pragma once
 // The part of CUDA that the kernels use, on a host compiler: with this header ahead, the CUDA text of every kernel
-// runs on the CPU, one thread of the grid after the other. Nothing here may synchronise threads of a block.
+// runs on the CPU, one thread of the grid after the other. There is nothing here to synchronise threads of a block.
 
-#define __global__
+#define __global__ __attribute__((visibility("hidden")))  // called by its launcher alone, so it may be inlined there
 #define __device__
 #define __host__
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
 
 struct dim3 {
-  int x, y, z;
+    int x, y, z;
 };
 
 static thread_local dim3 threadIdx, blockIdx, blockDim, gridDim;
 
-template <class Kernel>
-static void hx_visit(dim3 grid, dim3 block, Kernel kernel)
-{
-  const long long blocks = (long long)grid.x * grid.y * grid.z;
-#pragma omp parallel for schedule(static)
-  for (long long b = 0; b < blocks; ++b) {
-    gridDim = grid;
-    blockDim = block;
-    blockIdx = {int(b % grid.x), int(b / grid.x % grid.y), int(b / grid.x / grid.y)};
-    for (int z = 0; z < block.z; ++z)
-      for (int y = 0; y < block.y; ++y)
-        for (int x = 0; x < block.x; ++x) {
-          threadIdx = {x, y, z};
-          kernel();
-        }
-  }
+// Calls kernel() for every thread of the grid. A grid of a few blocks is not worth waking threads for.
+template <class Kernel> static void hx_visit(dim3 grid, dim3 block, Kernel kernel) {
+    const long long blocks = (long long)grid.x * grid.y * grid.z;
+#pragma omp parallel for schedule(static) if (blocks > 16)
+    for (long long b = 0; b < blocks; ++b) {
+        gridDim = grid;
+        blockDim = block;
+        blockIdx = {int(b % grid.x), int(b / grid.x % grid.y), int(b / grid.x / grid.y)};
+        for (int z = 0; z < block.z; ++z)
+            for (int y = 0; y < block.y; ++y)
+                for (int x = 0; x < block.x; ++x) {
+                    threadIdx = {x, y, z};
+                    kernel();
+                }
+    }
 }

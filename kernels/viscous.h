@@ -68,17 +68,20 @@ VECTOR_KERNEL(viscous_difference, int i, int j, int k, int o, int sj, int sk, in
     }
 }
 
-// Ghosts of a physical face by cubic extrapolation from nodes 0..3, which turns the central operator into a one-sided
-// one there: for the primitives (variables = 4 of w) and for the normal viscous flux.
+// Ghosts of a physical face by polynomial extrapolation of degree 1, 2 or 3 from its inner nodes, which turns the
+// central operator into a one-sided one there: for the primitives (variables = 4 of w) and the normal viscous flux.
 KERNEL(viscous_extrapolate, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, int variables,
-       real *w) {
+       int degree, real *w) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     for (int v = 0; v < variables; ++v) {
         real *f = w + v * sv + p;
         const real a = f[0], b = f[sn], c = f[2 * sn], d = f[3 * sn];
-        f[-sn] = real(4) * a - real(6) * b + real(4) * c - d;
-        f[-2 * sn] = real(10) * a - real(20) * b + real(15) * c - real(4) * d;
-        f[-3 * sn] = real(20) * a - real(45) * b + real(36) * c - real(10) * d;
+        const real first = b - a, second = degree > 1 ? a - real(2) * b + c : real(0),
+                   third = degree > 2 ? d - real(3) * c + real(3) * b - a : real(0);
+        // Newton's form at -1, -2, -3
+        f[-sn] = a - first + second - third;
+        f[-2 * sn] = a - real(2) * first + real(3) * second - real(4) * third;
+        f[-3 * sn] = a - real(3) * first + real(6) * second - real(10) * third;
     }
 }
 

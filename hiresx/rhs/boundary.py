@@ -21,6 +21,8 @@ class Condition:
 
     # Nodes shared by two faces: the condition with the higher rank writes last.
     rank = 0
+    # Degrees of the polynomials behind the face for the viscous terms.
+    primitive_degree = flux_degree = 1
 
     def __init__(self, backend, program, state: BlockState, patch: Patch):
         self.state, self.patch = state, patch
@@ -46,10 +48,10 @@ class Condition:
         pass
 
     def viscous_primitives(self, w) -> None:
-        self._launch("viscous_extrapolate", self._box, *self._face, 4, w)
+        self._launch("viscous_extrapolate", self._box, *self._face, 4, self.primitive_degree, w)
 
     def viscous_flux(self, fluxes) -> None:
-        self._launch("viscous_extrapolate", self._box, *self._face, 4, fluxes[self._direction])
+        self._launch("viscous_extrapolate", self._box, *self._face, 4, self.flux_degree, fluxes[self._direction])
 
     def _coordinates(self, extended: tuple[np.ndarray, ...], layers: int) -> tuple[np.ndarray, ...]:
         """x, y, z of the face and of `layers` - 1 ghost layers: (layers, n2, n1)."""
@@ -84,6 +86,7 @@ class Reflect(Condition):
 
 class NoSlip(Condition):
     rank = 2
+    primitive_degree, flux_degree = 3, 2
 
     def __init__(self, backend, program, state, patch):
         super().__init__(backend, program, state, patch)
