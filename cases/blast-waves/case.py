@@ -1,0 +1,11 @@
+"""Three layers of gas at rest, of one density and very different pressures."""
+
+import numpy as np
+
+from hiresx.verify.exact import jump
+
+
+def initial(x, y, z, *, p_left, p_middle, p_right, gamma):
+    left = jump(x, 0.1, (1.0, 0.0, p_left), (1.0, 0.0, p_middle), gamma)[2]
+    right = jump(x, 0.9, (1.0, 0.0, p_middle), (1.0, 0.0, p_right), gamma)[2]
+    return 1.0, 0.0, 0.0, 0.0, np.where(x < 0.5, left, right)

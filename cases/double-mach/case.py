@@ -1,0 +1,28 @@
+"""Plane shock of Mach 10 at 60 degrees to the wall, as if there were no wall."""
+
+from math import cos, pi, sin, tan
+
+import numpy as np
+
+from hiresx.verify.exact import normal_shock
+
+MACH = 10.0
+ANGLE = pi / 3
+
+
+def shock(x, y, z, t, *, wall_from, gamma):
+    """The shock started at x = wall_from on the wall y = 0, running into rho = gamma, p = 1 (sound speed 1) at rest."""
+    behind = normal_shock(MACH, gamma)
+    speed = MACH * (1 - 1 / behind.density)
+    passed = x < wall_from + y / tan(ANGLE) + MACH * t / sin(ANGLE)
+    return (
+        np.where(passed, gamma * behind.density, gamma),
+        np.where(passed, speed * sin(ANGLE), 0.0),
+        np.where(passed, -speed * cos(ANGLE), 0.0),
+        0.0,
+        np.where(passed, behind.pressure, 1.0),
+    )
+
+
+def initial(x, y, z, *, wall_from, gamma):
+    return shock(x, y, z, 0.0, wall_from=wall_from, gamma=gamma)

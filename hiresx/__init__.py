@@ -1,0 +1,25 @@
+"""High-order compressible Navier-Stokes on curvilinear structured grids, on CPUs and GPUs from one kernel source."""
+
+__version__ = "0.1.0"
+
+__all__ = ["Case", "HiresxError", "Simulation", "__version__", "load"]
+
+# Resolved on first use, so that `import hiresx` and `hiresx --help` cost nothing.
+_HOMES = {
+    "Case": "hiresx.case",
+    "load": "hiresx.case",
+    "Simulation": "hiresx.simulation",
+    "HiresxError": "hiresx.errors",
+}
+
+
+def __getattr__(name: str):
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

@@ -1,0 +1,133 @@
+"""The `[[boundary]]` tables: one class per type. `kernel` names the header `kernels/boundary/<kernel>.h`."""
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from hiresx.case.model import Listed, Positive, State, Table, Vector, fault
+
+Face = Literal["imin", "imax", "jmin", "jmax", "kmin", "kmax"]
+Interval = Annotated[tuple[int, int | Literal["end"]], Listed]
+
+
+class Condition(Table):
+    """Where a boundary condition holds. Subclasses say which one."""
+
+    kernel: ClassVar[str | None]
+
+    faces: Literal["all"] | Annotated[tuple[Face, ...], Listed, Field(min_length=1)] = Field(
+        description='faces of the block, or "all": every face that has no other condition'
+    )
+    block: str | None = Field(None, description="name of the block; absent: every block")
+    range: str | dict[Literal["i", "j", "k"], Interval] = Field(
+        {},
+        description="part of the face: the name of a region of the grid, or half-open ranges of node indexes "
+        '[first, last + 1], where a negative index counts from the end and "end" is the number of nodes; '
+        "absent: the whole face",
+    )
+
+    @model_validator(mode="after")
+    def _along_the_face(self):
+        for direction in self.range if isinstance(self.range, dict) else ():
+            normal = [face for face in self.faces if face.startswith(direction)] if self.faces != "all" else ["all"]
+            if normal:
+                raise fault(f"range.{direction} does not lie along the face {normal[0]}")
+        return self
+
+
+class Periodic(Condition):
+    """The face continues at the opposite one, shifted by the grid's period."""
+
+    kernel = None
+    type: Literal["periodic"] = "periodic"
+
+
+class SlipWall(Condition):
+    """Impermeable wall without friction."""
+
+    kernel = "reflect"
+    type: Literal["slip-wall"] = "slip-wall"
+
+
+class Symmetry(Condition):
+    """Plane of symmetry."""
+
+    kernel = "reflect"
+    type: Literal["symmetry"] = "symmetry"
+
+
+class NoSlipWall(Condition):
+    """Wall to which the gas sticks, adiabatic or of given temperature."""
+
+    kernel = "no_slip"
+    type: Literal["no-slip-wall"] = "no-slip-wall"
+    temperature: Positive | None = Field(
+        None, description="temperature of the wall / reference temperature; absent: adiabatic"
+    )
+    velocity: Vector = Field((0.0, 0.0, 0.0), description="velocity of the wall [u, v, w] / reference sound speed")
+
+
+class SupersonicInflow(Condition):
+    """Everything is given: the flow enters faster than sound."""
+
+    kernel = "prescribe"
+    type: Literal["supersonic-inflow"] = "supersonic-inflow"
+    state: State = Field(description="state of the entering flow")
+
+
+class ProfileInflow(Condition):
+    """Everything is given by a function of place and time in case.py."""
+
+    kernel = "prescribe"
+    type: Literal["profile-inflow"] = "profile-inflow"
+    function: str = Field(description="function of case.py: f(x, y, z, t, *, <parameters>) -> (rho, u, v, w, p)")
+    steady: bool = Field(True, description="true: evaluated once, at the start; false: at every stage of every step")
+
+
+class SupersonicOutflow(Condition):
+    """Nothing is given: the flow leaves faster than sound."""
+
+    kernel = "extrapolate"
+    type: Literal["supersonic-outflow"] = "supersonic-outflow"
+
+
+class CharacteristicInflow(Condition):
+    """Subsonic non-reflecting inflow: incoming waves from the given state, outgoing ones from inside."""
+
+    kernel = "characteristic"
+    type: Literal["characteristic-inflow"] = "characteristic-inflow"
+    state: State = Field(description="state that enters")
+
+
+class CharacteristicOutflow(Condition):
+    """Subsonic non-reflecting outflow with a pressure it relaxes to."""
+
+    kernel = "characteristic"
+    type: Literal["characteristic-outflow"] = "characteristic-outflow"
+    pressure: Positive = Field(description="pressure far away / (reference density x reference sound speed^2)")
+    relaxation: float = Field(
+        0.25, ge=0, description="strength of the pull towards that pressure (Poinsot & Lele's sigma); 0: none"
+    )
+
+
+class FarField(Condition):
+    """In- or outflow as the local flow says, with the given state far away."""
+
+    kernel = "characteristic"
+    type: Literal["far-field"] = "far-field"
+    state: State = Field(description="state far away")
+
+
+Boundary = Annotated[
+    Periodic
+    | SlipWall
+    | Symmetry
+    | NoSlipWall
+    | SupersonicInflow
+    | ProfileInflow
+    | SupersonicOutflow
+    | CharacteristicInflow
+    | CharacteristicOutflow
+    | FarField,
+    Field(discriminator="type"),
+]

@@ -1,0 +1,46 @@
+"""The cases that come with the package: `cases/<name>/case.toml`, with `case.py` where functions are needed."""
+
+import shutil
+from pathlib import Path
+
+from hiresx.errors import HiresxError
+
+
+def root() -> Path:
+    """Folder of the bundled cases."""
+    import hiresx.cases
+
+    return Path(hiresx.cases.__file__).parent
+
+
+def bundled() -> list[str]:
+    """Names of the bundled cases, sorted."""
+    return sorted(path.parent.name for path in root().glob("*/case.toml"))
+
+
+def bundled_directory(name: str) -> Path:
+    """Folder of the bundled case `name`; HiresxError with a did-you-mean when there is none."""
+    if name not in bundled():
+        from hiresx.case.faults import did_you_mean
+
+        raise HiresxError(f'no bundled case "{name}"', did_you_mean(name, bundled(), "bundled cases"))
+    return root() / name
+
+
+def copy_bundled(name: str, target: str | Path) -> Path:
+    """Copies the bundled case `name` into the new folder `target` and returns it.
+
+    Raises HiresxError when there is no such case, the folder exists and is not empty, or cannot be written.
+    """
+    source, target = bundled_directory(name), Path(target)
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise HiresxError(f"{target}: exists already", "name a folder that does not, or remove this one")
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        for path in sorted(source.iterdir()):
+            if path.is_file():
+                # The contents alone: an installed package may be read-only, the copy is made to be edited.
+                shutil.copyfile(path, target / path.name)
+    except OSError as error:
+        raise HiresxError(f"{target}: cannot be written: {error.strerror}", "choose another folder") from None
+    return target

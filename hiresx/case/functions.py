@@ -1,0 +1,155 @@
+"""The functions of a case: the file case.py beside case.toml."""
+
+import functools
+import inspect
+import traceback
+import types
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hiresx.case.faults import did_you_mean
+from hiresx.errors import HiresxError
+
+FILE = "case.py"
+GAS = ("gamma", "prandtl", "reynolds")
+STATE = ("rho", "u", "v", "w", "p")
+
+
+@functools.lru_cache(maxsize=16)
+def _executed(path: Path, stamp: tuple[int, int]) -> dict[str, Callable]:
+    module = types.ModuleType("case")
+    module.__file__ = str(path)
+    try:
+        # Not imported: a case folder is no package, may be read-only, and must not fill with __pycache__.
+        exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), module.__dict__)
+    except Exception as error:
+        raise HiresxError(f"{_place(error, path)}: {type(error).__name__}: {error}", f"correct {path}") from error
+    return {
+        name: value
+        for name, value in vars(module).items()
+        if isinstance(value, types.FunctionType) and value.__module__ == "case" and not name.startswith("_")
+    }
+
+
+def _place(error: BaseException, path: Path) -> str:
+    """File and line of `path` at which `error` arose."""
+    if isinstance(error, SyntaxError):
+        return f"{path}, line {error.lineno}"
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+    return f"{path}, line {lines[-1]}" if lines else str(path)
+
+
+def listed(directory: Path | None) -> dict[str, Callable]:
+    """Name -> public function of the case.py in `directory`; empty when there is none.
+
+    Raises HiresxError with file and line when it cannot be executed.
+    """
+    path = None if directory is None else Path(directory).absolute() / FILE
+    if path is None or not path.is_file():
+        return {}
+    status = path.stat()
+    return _executed(path, (status.st_mtime_ns, status.st_size))
+
+
+def function(directory: Path | None, name: str) -> Callable:
+    """The function `name` of case.py in `directory`; HiresxError when there is no such file or function."""
+    found = listed(directory)
+    if name in found:
+        return found[name]
+    if directory is None:
+        raise HiresxError(
+            f'the case has no case.py, so no function "{name}"',
+            "give the function to Simulation, or load the case from a folder that holds case.toml and case.py",
+        )
+    if not found:
+        raise HiresxError(
+            f'{Path(directory) / FILE}: not there, but the case names its function "{name}"',
+            f"write {FILE} beside the case file with `def {name}(x, y, z, ...)`",
+        )
+    raise HiresxError(f'{Path(directory) / FILE}: no function "{name}"', did_you_mean(name, list(found), "functions"))
+
+
+def keyword_only(call: Callable) -> dict[str, bool]:
+    """Keyword-only argument -> whether it has a default."""
+    return {
+        argument.name: argument.default is not inspect.Parameter.empty
+        for argument in inspect.signature(call).parameters.values()
+        if argument.kind is inspect.Parameter.KEYWORD_ONLY
+    }
+
+
+def arguments(call: Callable, parameters: Mapping[str, Any], gas: Any) -> dict[str, Any]:
+    """Values for the keyword-only arguments of `call`, from [parameters] and from [gas] (gamma, prandtl, reynolds)."""
+    values: dict[str, Any] = {}
+    for name, has_default in keyword_only(call).items():
+        if name in parameters:
+            values[name] = parameters[name]
+        elif name in GAS:
+            values[name] = getattr(gas, name)
+        elif not has_default:
+            raise HiresxError(
+                f'function "{call.__name__}" asks for "{name}", which is not in [parameters]',
+                did_you_mean(name, [*parameters, *GAS], "there are"),
+            )
+    return values
+
+
+def check_parameters(directory: Path | None, parameters: Iterable[str], place: str) -> None:
+    """Raises HiresxError for the first of `parameters` that no function of case.py in `directory` takes.
+
+    A parameter that is read by nobody is a misspelt one.
+    """
+    found = listed(directory)
+    taken = sorted({name for call in found.values() for name in keyword_only(call)})
+    for name in parameters:
+        if name in GAS:
+            raise HiresxError(
+                f"{place}: parameters.{name}: functions get {name} from [gas]", f"remove it, and set gas.{name}"
+            )
+        if name not in taken:
+            raise HiresxError(
+                f"{place}: parameters.{name}: no function of {FILE} takes it as a keyword-only argument",
+                did_you_mean(name, [taker for taker in taken if taker not in GAS], "they take"),
+            )
+
+
+def evaluate(
+    call: Callable, values: Mapping[str, Any], x: np.ndarray, y: np.ndarray, z: np.ndarray, t: float | None
+) -> list[np.ndarray]:
+    """rho, u, v, w, p of `call(x, y, z[, t], **values)` as five float64 arrays of x's shape; see Case.evaluate."""
+    name = getattr(call, "__name__", "function")
+    code = getattr(call, "__code__", None)
+    place = f'{code.co_filename}: function "{name}"' if code else f'function "{name}"'
+    try:
+        with np.errstate(all="ignore"):  # what comes of a division by zero is reported below, with its place
+            result = call(x, y, z, **values) if t is None else call(x, y, z, t, **values)
+    except HiresxError:
+        raise
+    except Exception as error:
+        where = _place(error, Path(code.co_filename)) if code else place
+        raise HiresxError(
+            f'{where}: function "{name}" failed: {type(error).__name__}: {error}', "correct the function"
+        ) from error
+    wanted = "it must return (rho, u, v, w, p), each a number or an array that broadcasts to the shape of x"
+    try:
+        parts = list(result)
+        if len(parts) != len(STATE):
+            raise ValueError(f"{len(parts)} values")
+        state = [np.array(np.broadcast_to(np.asarray(part, dtype=float), x.shape)) for part in parts]
+    except (TypeError, ValueError) as error:
+        raise HiresxError(f"{place} returned something else than a state: {error}", wanted) from error
+    for quantity, values_there in zip(STATE, state, strict=True):
+        good = np.isfinite(values_there)
+        if quantity in ("rho", "p"):
+            good &= values_there > 0
+        if not good.all():
+            first = np.unravel_index(int(np.argmin(good)), good.shape)
+            point = ", ".join(f"{float(c[first]):.6g}" for c in (x, y, z))
+            raise HiresxError(
+                f"{place} returned {quantity} = {values_there[first]:.6g} at (x, y, z) = ({point})",
+                "every value must be finite, and rho and p positive",
+            )
+    return state

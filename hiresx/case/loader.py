@@ -1,0 +1,198 @@
+"""Reading a case: bundled name or file, preset, overrides."""
+
+import copy
+import re
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from hiresx.case import functions
+from hiresx.case.bundle import bundled, bundled_directory
+from hiresx.case.faults import Origin, did_you_mean
+from hiresx.case.grids import GENERATORS, GridFile
+from hiresx.case.model import Table
+from hiresx.case.schema import VISCOSITIES, Case
+from hiresx.errors import HiresxError
+
+FILE = "case.toml"
+
+# Keys of one table of which only one makes sense: a preset or --set that gives one takes the others' place.
+ALTERNATIVES: dict[tuple[str, ...], tuple[frozenset[str], ...]] = {
+    ("time",): (frozenset({"dt", "cfl"}),),
+    ("initial",): (frozenset({"state", "function"}),),
+    ("output",): (frozenset({"every_time", "every_steps"}),),
+}
+# Tables whose keys depend on their kind: a layer that changes the kind drops the keys that the new kind does not have.
+KINDS: dict[tuple[str, ...], Callable[[Mapping[str, Any]], type[Table] | None]] = {
+    ("grid",): lambda table: GridFile if "file" in table else GENERATORS.get(table.get("generator")),
+    ("gas", "viscosity"): lambda table: VISCOSITIES.get(table.get("law")),
+}
+
+
+def load(name_or_path: str | Path, preset: str | None = None, overrides: Sequence[str] = ()) -> Case:
+    """The case of a bundled name, a TOML file or a folder that holds case.toml.
+
+    `preset` is the name of one of its [presets], merged over it; `overrides` are "dotted.key=value" texts with TOML
+    values (a value that is no TOML is taken as text), applied last; `boundary.0.type=...` reaches into lists.
+    Lists are replaced, tables merged; one that gives time.dt takes the place of time.cfl, and the like.
+
+    Raises HiresxError for an unknown name or preset, TOML that cannot be read (line and column), every fault of the
+    chosen and of the other presets, a function that case.py lacks, and a parameter that none of its functions takes.
+    """
+    path = find(name_or_path)
+    document = _read(path)
+    presets = document.pop("presets", {})
+    _check_presets(presets, path)
+    if preset is not None and preset not in presets:
+        raise HiresxError(f'{path}: no preset "{preset}"', did_you_mean(preset, list(presets), "presets"))
+
+    layers: list[tuple[str, Mapping[str, Any]]] = []
+    data = document
+    if preset is not None:
+        data = merge(data, presets[preset])
+        layers.insert(0, (f"[presets.{preset}]", presets[preset]))
+    for override in overrides:
+        keys, value = parse_override(override)
+        data = _set(data, keys, value, override)
+        layers.insert(0, ("--set", _nested(keys, value)))
+    case = _validated(data, path, tuple(layers), preset)
+    for name, table in presets.items():
+        if name != preset:  # a misspelt key in a preset is found before someone waits for that preset
+            _validated(merge(document, table), path, ((f"[presets.{name}]", table),), name)
+    return case
+
+
+def presets(name_or_path: str | Path) -> list[str]:
+    """Names of the presets of a case."""
+    return list(_read(find(name_or_path)).get("presets", {}))
+
+
+def find(name_or_path: str | Path) -> Path:
+    """The case file that a bundled name, a file or a folder means; HiresxError with a did-you-mean when none."""
+    text = str(name_or_path)
+    path = Path(text)
+    looks_like_path = path.suffix == ".toml" or "/" in text or "\\" in text
+    if not looks_like_path and text in bundled():
+        return bundled_directory(text) / FILE
+    if path.is_dir() and (path / FILE).is_file():
+        return path / FILE
+    if path.is_file():
+        return path
+    if path.is_dir():
+        raise HiresxError(f"{text}: this folder holds no {FILE}", "name a bundled case, a TOML file or a case's folder")
+    if looks_like_path:
+        near = sorted(str(other) for other in path.parent.glob("*.toml")) if path.parent.is_dir() else []
+        raise HiresxError(f"{text}: no such file", did_you_mean(text, near, "case files there"))
+    raise HiresxError(f'no bundled case "{text}"', did_you_mean(text, bundled(), "bundled cases"))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_bytes().decode("utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        place = re.search(r"\(at (.*)\)$", str(error))
+        what = str(error)[: place.start()].strip() if place else str(error)
+        raise HiresxError(
+            f"{path}{f', {place[1]}' if place else ''}: not valid TOML: {what}", "correct the file there"
+        ) from None
+    except UnicodeDecodeError as error:
+        raise HiresxError(f"{path}: byte {error.start} is not UTF-8", "save the file as UTF-8") from None
+    except OSError as error:
+        raise HiresxError(f"{path}: cannot be read: {error.strerror}", "check the file and its permissions") from None
+
+
+def _check_presets(presets: Any, path: Path) -> None:
+    if not isinstance(presets, Mapping):
+        raise HiresxError(f"{path}: presets must be a table of tables", "write [presets.<name>]")
+    for name, table in presets.items():
+        if not isinstance(table, Mapping):
+            raise HiresxError(f"{path}: presets.{name} must be a table", f"write [presets.{name}]")
+
+
+def _validated(data: Mapping[str, Any], path: Path, layers: tuple, preset: str | None) -> Case:
+    origin = Origin(str(path), layers)
+    case = Case.model_validate(data, context={"origin": origin})
+    case._directory = path.parent
+    case._name = path.parent.absolute().name if path.name == FILE else path.stem
+    case._preset = preset
+    for place, name in _named_functions(case):
+        try:
+            functions.function(case.directory, name)
+        except HiresxError as error:
+            raise HiresxError(f"{path}: {place}: {error.message}", error.mend) from None
+    functions.check_parameters(case.directory, case.parameters, str(path))
+    return case
+
+
+def _named_functions(case: Case) -> list[tuple[str, str]]:
+    """(dotted key, function name) for every function that the case names."""
+    named = [("initial.function", case.initial.function)]
+    named += [(f"boundary.{n}.function", getattr(item, "function", None)) for n, item in enumerate(case.boundary)]
+    named += [(f"sponge.{n}.function", item.function) for n, item in enumerate(case.sponge)]
+    return [(place, name) for place, name in named if name is not None]
+
+
+def merge(base: Mapping[str, Any], over: Mapping[str, Any], path: tuple[str, ...] = ()) -> dict[str, Any]:
+    """`over` laid deeply over `base`, neither changed: tables merge, all else is replaced (see ALTERNATIVES, KINDS)."""
+    result = copy.deepcopy(dict(base))
+    if path in KINDS and (kind := KINDS[path](over)) not in (None, KINDS[path](base)):
+        result = {key: value for key, value in result.items() if key in kind.model_fields}
+    for group in ALTERNATIVES.get(path, ()):
+        if group & over.keys():
+            result = {key: value for key, value in result.items() if key not in group}
+    for key, value in over.items():
+        if isinstance(value, Mapping) and isinstance(base.get(key), Mapping):
+            result[key] = merge(base[key], value, (*path, key))
+        else:
+            result[key] = copy.deepcopy(value)
+    return result
+
+
+def parse_override(text: str) -> tuple[list[str], Any]:
+    """Keys and value of "dotted.key=value"; a value that is no TOML is taken as text."""
+    key, equals, value = text.partition("=")
+    keys = key.strip().split(".")
+    if not equals or not all(re.fullmatch(r"[A-Za-z0-9_-]+", part) for part in keys):
+        raise HiresxError(f"--set {text}: not of the form key=value", "write for instance --set time.cfl=0.4")
+    try:
+        return keys, tomllib.loads(f"value = {value.strip()}")["value"]
+    except tomllib.TOMLDecodeError:
+        return keys, value.strip()
+
+
+def _nested(keys: Sequence[str], value: Any) -> dict[str, Any]:
+    """{"a": {"b": value}} of ["a", "b"]."""
+    for key in reversed(keys):
+        value = {key: value}
+    return value
+
+
+def _set(data: Mapping[str, Any], keys: Sequence[str], value: Any, override: str) -> dict[str, Any]:
+    """A copy of `data` in which the entry at `keys` is `value`; digits reach into lists."""
+    for depth in range(1, len(keys)):
+        holder = data
+        for key in keys[:depth]:
+            holder = holder.get(key) if isinstance(holder, Mapping) else None
+        if isinstance(holder, list):
+            entry = _set_in_list(holder, keys[depth:], value, override)
+            return merge(data, _nested(keys[:depth], entry))
+    return merge(data, _nested(keys, value))
+
+
+def _set_in_list(items: list, keys: Sequence[str], value: Any, override: str) -> list:
+    if not (keys[0].isdigit() and int(keys[0]) < len(items)):
+        raise HiresxError(
+            f"--set {override}: the list has no entry {keys[0]}", f"its entries are 0 to {len(items) - 1}"
+        )
+    result = copy.deepcopy(items)
+    index = int(keys[0])
+    if len(keys) == 1:
+        result[index] = value
+    elif isinstance(items[index], Mapping):
+        result[index] = _set(items[index], keys[1:], value, override)
+    elif isinstance(items[index], list):
+        result[index] = _set_in_list(items[index], keys[1:], value, override)
+    else:
+        raise HiresxError(f"--set {override}: entry {keys[0]} is no table", "name the entry itself")
+    return result

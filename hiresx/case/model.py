@@ -1,0 +1,55 @@
+"""What all tables of a case file have in common: no unknown key, no silent conversion, no change after reading."""
+
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic_core import PydanticCustomError
+
+
+class Table(BaseModel):
+    """One table of a case file. Frozen; an unknown key, a text for a number or a nan is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+def fault(expected: str) -> PydanticCustomError:
+    """The error of a validator: `expected` says what is wanted, the key and the value are added by `faults`."""
+    return PydanticCustomError("case", "{expected}", {"expected": expected})
+
+
+def _as_tuple(value: Any) -> Any:
+    # TOML gives lists, a frozen case holds tuples; strict pydantic would refuse the one for the other.
+    return tuple(value) if isinstance(value, list) else value
+
+
+Listed = BeforeValidator(_as_tuple)
+Vector = Annotated[tuple[float, float, float], Listed]
+Counts = Annotated[tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]], Listed]
+Positive = Annotated[float, Field(gt=0)]
+Points = Annotated[int, Field(ge=1)]
+
+
+def _kernel_choice(folder: str):
+    def check(value: str) -> str:
+        from hiresx.kernels import choices
+
+        if value not in choices(folder):
+            raise PydanticCustomError("choice", "one of {choices}", {"choices": choices(folder)})
+        return value
+
+    return check
+
+
+def kernel_choice(folder: str) -> Any:
+    """A text that must be the stem of a header of `kernels/<folder>/`: the folder's listing is the list of choices."""
+    return Annotated[str, AfterValidator(_kernel_choice(folder))]
+
+
+class State(Table):
+    """A uniform flow state."""
+
+    rho: float = Field(gt=0, description="density / reference density")
+    u: float = Field(0.0, description="velocity along x / reference sound speed")
+    v: float = Field(0.0, description="velocity along y / reference sound speed")
+    w: float = Field(0.0, description="velocity along z / reference sound speed")
+    p: float = Field(gt=0, description="pressure / (reference density x reference sound speed^2); ambient is 1/gamma")

@@ -1,0 +1,280 @@
+"""The case: every table and key of a case file, with its scale, its default and what it must satisfy.
+
+Scales: ambient (or free-stream) density, sound speed c_ref and length L. Pressure is p / (rho_ref c_ref^2), so the
+ambient one is 1/gamma; temperature is gamma p / rho, so the ambient one is 1; time is t c_ref / L.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import Field, PrivateAttr, ValidationError, model_validator
+
+from hiresx.case import functions
+from hiresx.case.boundaries import Boundary
+from hiresx.case.faults import Origin, explain
+from hiresx.case.grids import GridTable
+from hiresx.case.model import Listed, Points, Positive, State, Table, fault, kernel_choice
+
+
+class ConstantViscosity(Table):
+    """mu = 1."""
+
+    law: Literal["constant"] = "constant"
+
+
+class PowerViscosity(Table):
+    """mu = T^exponent."""
+
+    law: Literal["power"] = "power"
+    exponent: float = Field(0.75, description="exponent of the temperature")
+
+
+class SutherlandViscosity(Table):
+    """mu = T^(3/2) (1 + S) / (T + S)."""
+
+    law: Literal["sutherland"] = "sutherland"
+    sutherland_temperature: Positive = Field(
+        110.4 / 288.15, description="S / reference temperature; the default is air, 110.4 K, at 288.15 K"
+    )
+
+
+VISCOSITIES: dict[str, type[Table]] = {
+    model.model_fields["law"].default: model for model in (ConstantViscosity, PowerViscosity, SutherlandViscosity)
+}
+Viscosity = Annotated[ConstantViscosity | PowerViscosity | SutherlandViscosity, Field(discriminator="law")]
+
+
+class Gas(Table):
+    """Calorically perfect gas."""
+
+    gamma: float = Field(1.4, gt=1, description="ratio of specific heats")
+    prandtl: Positive = Field(0.72, description="Prandtl number")
+    reynolds: float | None = Field(
+        None,
+        gt=0,
+        allow_inf_nan=True,
+        description="rho_ref c_ref L / mu_ref, with the sound speed (Re = U L / nu divided by the Mach number); "
+        "absent or inf: inviscid",
+    )
+    viscosity: Viscosity = Field(ConstantViscosity(), description="viscosity law")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _infinite_reynolds_is_inviscid(cls, data: Any) -> Any:
+        # A preset or --set cannot take a key away: inf is how it asks for the inviscid equations.
+        if isinstance(data, Mapping) and data.get("reynolds") == math.inf:
+            return {**data, "reynolds": None}
+        return data
+
+
+class Scheme(Table):
+    """Space discretisation. The choices are the files of the folders of `kernels/` with the same names."""
+
+    interpolation: kernel_choice("interpolation") = Field(
+        "modified", description="AFWENO5 with the characteristic space at the node (modified) or half-way (original)"
+    )
+    weights: kernel_choice("weights") = Field("js", description="nonlinear weights; linear is for verification")
+    space: kernel_choice("space") = Field(
+        "characteristic", description="variables that are interpolated: characteristic or component-wise conservative"
+    )
+    flux: kernel_choice("flux") = Field("steger_warming", description="numerical flux at the half points")
+    flux_smoothing: float = Field(
+        0.0, ge=0, description="rounds off the eigenvalues' kink, |lambda| -> sqrt(lambda^2 + (smoothing c)^2); 0: none"
+    )
+    epsilon: Positive = Field(1e-6, description="keeps the weights' denominators from vanishing")
+    positivity: kernel_choice("positivity") = Field(
+        "fallback", description="what keeps density and pressure positive at strong shocks"
+    )
+    precision: Literal["fp64", "fp32"] = Field("fp64", description="arithmetic of the fields")
+
+
+class Time(Table):
+    """Time integration by SSP-RK3: how long, and with what step."""
+
+    end: Positive | None = Field(None, description="time to stop at, in L / c_ref")
+    steps: Points | None = Field(None, description="steps to stop after; of end and steps the first reached counts")
+    dt: Positive | None = Field(None, description="constant time step, in L / c_ref")
+    cfl: Positive | None = Field(
+        None, description="inviscid CFL number that sets the step; 0.5 where neither dt nor cfl is given"
+    )
+    viscous_cfl: Positive = Field(0.5, description="the viscous limit on the step, used with cfl")
+    local: bool = Field(False, description="each point takes its own largest step: steady problems only; needs cfl")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _default_cfl(cls, data: Any) -> Any:
+        if isinstance(data, Mapping) and data.get("dt") is None and data.get("cfl") is None:
+            return {**data, "cfl": 0.5}
+        return data
+
+    @model_validator(mode="after")
+    def _complete(self):
+        if self.end is None and self.steps is None:
+            raise fault("time needs end, steps or both")
+        if self.dt is not None and self.cfl is not None:
+            raise fault("time takes either dt or cfl, not both")
+        if self.local and self.cfl is None:
+            raise fault("time.local needs cfl, not dt")
+        if self.local and self.steps is None:
+            raise fault("time.local has no common time: it needs steps")
+        return self
+
+
+def _one_of_state_and_function(table: Any) -> Any:
+    if (table.state is None) == (table.function is None):
+        raise fault("takes either state or function, and one of them")
+    return table
+
+
+class Initial(Table):
+    """Initial flow: a uniform state or a function of case.py."""
+
+    state: State | None = Field(None, description="uniform state")
+    function: str | None = Field(
+        None, description="function of case.py: f(x, y, z, *, <parameters>) -> (rho, u, v, w, p)"
+    )
+    _one = model_validator(mode="after")(_one_of_state_and_function)
+
+
+class Sponge(Table):
+    """Layer in which the flow is drawn to a given state by the source term -sigma (Q - Q_state).
+
+    sigma = strength * s^power with s = (c - start) / (end - start) clipped to [0, 1].
+    """
+
+    axis: Literal["x", "y", "z"] = Field(description="the coordinate c along which the sponge grows")
+    start: float = Field(description="coordinate at which sigma is 0, in L")
+    end: float = Field(description="coordinate at which sigma is full, in L; may lie below start")
+    strength: Positive = Field(description="full sigma, in c_ref / L")
+    power: Positive = Field(2.0, description="power of the growth")
+    state: State | None = Field(None, description="uniform state it draws to")
+    function: str | None = Field(
+        None, description="function of case.py: f(x, y, z, *, <parameters>) -> (rho, u, v, w, p)"
+    )
+    blocks: Annotated[tuple[str, ...], Listed] | None = Field(None, description="names of blocks; absent: every block")
+    _one = model_validator(mode="after")(_one_of_state_and_function)
+
+    @model_validator(mode="after")
+    def _thick(self):
+        if self.start == self.end:
+            raise fault("start and end of a sponge must differ")
+        return self
+
+
+class Output(Table):
+    """Fields written to netCDF-4. The first and the last are always written."""
+
+    every_time: Positive | None = Field(None, description="time between fields, in L / c_ref")
+    every_steps: Points | None = Field(None, description="steps between fields")
+    variables: Annotated[tuple[str, ...], Listed, Field(min_length=1)] = Field(
+        ("rho", "u", "v", "w", "p"),
+        description="primitive variables, and derived ones such as T, mach, schlieren, vorticity, dilatation",
+    )
+
+    @model_validator(mode="after")
+    def _one_clock(self):
+        if self.every_time is not None and self.every_steps is not None:
+            raise fault("output takes every_time or every_steps, not both")
+        return self
+
+
+class Monitor(Table):
+    """Residual norms and extreme values, shown and recorded."""
+
+    every: Points = Field(10, description="steps between records")
+
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+
+
+class Case(Table):
+    """A complete case. `model_dump()` is the resolved case: every default is written.
+
+    Build it with `hiresx.case.load`, `Case.from_dict` or keywords; tables may be dictionaries.
+    Raises HiresxError that lists every fault with its dotted key.
+    """
+
+    title: str = Field("", description="one line that says what flows")
+    description: str = Field("", description="physics, scales, cost, the commands that run and plot it")
+    parameters: dict[Name, bool | int | float | str] = Field(
+        {}, description="free values, handed to the functions of case.py as keyword-only arguments of the same name"
+    )
+    gas: Gas = Field(Gas(), description="the gas")
+    grid: GridTable = Field(description="the grid: a generator or a file")
+    scheme: Scheme = Field(Scheme(), description="space discretisation")
+    time: Time = Field(description="time integration")
+    initial: Initial = Field(Initial(function="initial"), description="initial flow")
+    boundary: Annotated[tuple[Boundary, ...], Listed] = Field((), description="boundary conditions")
+    sponge: Annotated[tuple[Sponge, ...], Listed] = Field((), description="sponge layers")
+    output: Output = Field(Output(), description="fields to write")
+    monitor: Monitor = Field(Monitor(), description="records to keep")
+
+    _directory: Path | None = PrivateAttr(None)
+    _name: str = PrivateAttr("case")
+    _preset: str | None = PrivateAttr(None)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _explained(cls, data: Any, handler: Callable, info: Any) -> "Case":
+        try:
+            return handler(data)
+        except ValidationError as error:
+            origin = (info.context or {}).get("origin") or Origin("case")
+            raise explain(error, cls, origin) from None
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], directory: str | Path | None = None, name: str = "case") -> "Case":
+        """Case of nested dictionaries laid out like a case file; `directory` is where its case.py lies."""
+        case = cls.model_validate(dict(data))
+        case._directory = None if directory is None else Path(directory)
+        case._name = name
+        return case
+
+    @property
+    def directory(self) -> Path | None:
+        """Folder of the case file, to which its paths are relative and where case.py lies; None without one."""
+        return self._directory
+
+    @property
+    def name(self) -> str:
+        """Name of the case: that of its folder, or of its file when that is not case.toml."""
+        return self._name
+
+    @property
+    def preset(self) -> str | None:
+        """The preset that was merged in."""
+        return self._preset
+
+    def function(self, name: str) -> Callable:
+        """The function `name` of case.py.
+
+        Raises HiresxError when the case has no case.py, it cannot be executed or has no such function.
+        """
+        return functions.function(self._directory, name)
+
+    def arguments(self, function: Callable) -> dict[str, Any]:
+        """Values for the keyword-only arguments of `function`: the [parameters] and gamma, prandtl, reynolds of [gas].
+
+        Raises HiresxError when one without a default is in neither.
+        """
+        return functions.arguments(function, self.parameters, self.gas)
+
+    def evaluate(
+        self, function: str | Callable, x: np.ndarray, y: np.ndarray, z: np.ndarray, t: float | None = None
+    ) -> list[np.ndarray]:
+        """rho, u, v, w, p of `function` (of case.py when it is a name) at the nodes x, y, z (any one shape) and time t.
+
+        Returns five float64 arrays of that shape. Raises HiresxError when the function fails, returns something else,
+        or the first node at which the state is not finite or rho or p is not positive.
+        """
+        call = self.function(function) if isinstance(function, str) else function
+        return functions.evaluate(call, self.arguments(call), x, y, z, t)
+
+    def to_toml(self) -> str:
+        """The resolved case as a case file; `load` of it gives the same tables."""
+        from hiresx.case.toml import dumps
+
+        return dumps(self.model_dump(mode="json"))

@@ -1,0 +1,57 @@
+"""Writing TOML: the standard library only reads it."""
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+def value_text(value: Any) -> str:
+    """One value as TOML writes it, tables inline."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        if math.isnan(value) or math.isinf(value):
+            return str(value)
+        text = repr(value)
+        return text if re.search(r"[.e]", text) else f"{text}.0"
+    if isinstance(value, str):
+        return _quoted(value)
+    if isinstance(value, Mapping):
+        inside = ", ".join(f"{_key(key)} = {value_text(item)}" for key, item in value.items() if item is not None)
+        return f"{{{inside}}}"
+    if isinstance(value, Sequence):
+        return f"[{', '.join(map(value_text, value))}]"
+    return str(value)
+
+
+def _quoted(value: str) -> str:
+    # JSON's escapes are a subset of TOML's; its surrogate pairs are not, so only ASCII is escaped.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _key(key: str) -> str:
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _quoted(key)
+
+
+def dumps(document: Mapping[str, Any]) -> str:
+    """A nested dictionary as a TOML document; None entries are left out, empty tables too."""
+    return "\n".join(_table(document, ())).strip() + "\n"
+
+
+def _table(table: Mapping[str, Any], path: tuple[str, ...]) -> list[str]:
+    plain, tables = [], []
+    for key, value in table.items():
+        here = ".".join(map(_key, (*path, key)))
+        if value is None or value == {} or value == []:
+            continue
+        # Below the second level an inline table reads better than a header.
+        if isinstance(value, Mapping) and len(path) < 1:
+            tables += ["", f"[{here}]", *_table(value, (*path, key))]
+        elif not path and isinstance(value, list) and all(isinstance(item, Mapping) for item in value):
+            for item in value:
+                tables += ["", f"[[{here}]]", *_table(item, (*path, key))]
+        else:
+            plain.append(f"{_key(key)} = {value_text(value)}")
+    return plain + tables

@@ -1,0 +1,62 @@
+"""The command line: `main` is what `hiresx` calls. One file per verb; heavy modules are imported by the verb that runs.
+
+Exit status: 0 the verb did what was asked; 1 it ran and what it looked at is not in order (a check of `verify` failed,
+`doctor` misses something that CPU runs need); 2 a fault the user can mend; 3 the run stopped before its end;
+130 interrupted.
+"""
+
+import sys
+from collections.abc import Sequence
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs the command line and leaves the process with its exit status."""
+    sys.exit(execute(sys.argv[1:] if arguments is None else list(arguments)))
+
+
+def execute(arguments: list[str]) -> int:
+    """Exit status of the command line `arguments`. With --json among them stdout holds JSON only, errors included."""
+    from hiresx.cli import terminal
+    from hiresx.errors import HiresxError
+
+    as_json = "--json" in arguments
+    try:
+        from typer import Abort
+        from typer.main import get_command
+
+        from hiresx.cli.app import app
+
+        return get_command(app).main(arguments, prog_name="hiresx", standalone_mode=False) or 0
+    except HiresxError as error:
+        terminal.error(error.message, error.mend, as_json)
+        return 2
+    except (KeyboardInterrupt, Abort):
+        terminal.error("interrupted", "", as_json)
+        return 130
+    except Exception as error:
+        # Typer's own usage errors: their classes moved between its versions, their format_message did not.
+        if not hasattr(error, "format_message"):
+            raise
+        terminal.error(*_usage(error, arguments), as_json)
+        return 2
+
+
+def _usage(error, arguments: Sequence[str]) -> tuple[str, str]:
+    """(message, mend) of an unknown verb, an unknown option or a missing argument."""
+    import re
+
+    from hiresx.cli.app import VERBS
+
+    message = error.format_message()
+    verb = next((word for word in arguments if word in VERBS), None)
+    unknown = re.search(r"No such command '([^']*)'", message)
+    if unknown:
+        from hiresx.case.faults import did_you_mean
+
+        return f'no verb "{unknown[1]}"', did_you_mean(unknown[1], list(VERBS), "verbs")
+    near = getattr(error, "possibilities", None)
+    option = getattr(error, "option_name", None)
+    if option:
+        help_command = f"hiresx {verb} --help" if verb else "hiresx --help"
+        return f'no option "{option}"', f"did you mean {' or '.join(near)}?" if near else f"see {help_command}"
+    return message, f"see hiresx {verb} --help" if verb else "see hiresx --help"

@@ -1,0 +1,48 @@
+"""The verbs, put together. Nothing heavy is imported here: this is all that `hiresx --help` loads."""
+
+from typing import Annotated
+
+import typer
+
+from hiresx.cli import bench, check, doctor, new, plot, run, verify
+
+VERBS = {
+    "run": run.run,
+    "check": check.check,
+    "new": new.new,
+    "plot": plot.plot,
+    "verify": verify.verify,
+    "bench": bench.bench,
+    "doctor": doctor.doctor,
+}
+
+app = typer.Typer(
+    help="Compressible Navier-Stokes at high order on curvilinear structured grids, on CPUs and GPUs.",
+    epilog="Begin with [bold]hiresx run planar-jet --preset quick[/bold], then hiresx plot; hiresx doctor says what "
+    "this machine lacks.",
+    rich_markup_mode="rich",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for name, function in VERBS.items():
+    app.command(name)(function)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        import hiresx
+
+        typer.echo(f"hiresx {hiresx.__version__}")
+        raise typer.Exit()
+
+
+@app.callback(invoke_without_command=True)
+def start(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())

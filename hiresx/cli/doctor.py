@@ -1,0 +1,210 @@
+"""`hiresx doctor`: what is installed, what is missing, what that is needed for and the command that mends it."""
+
+import ctypes
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from hiresx.cli import options, terminal
+
+# Package of each thing by the system's package manager; the first that is on PATH is the one that is named.
+PACKAGES = {
+    "apt": {"compiler": "g++", "hwloc": "libhwloc15", "mpi": "libopenmpi-dev", "driver": "nvidia-driver"},
+    "dnf": {"compiler": "gcc-c++", "hwloc": "hwloc-libs", "mpi": "openmpi-devel", "driver": "nvidia-driver"},
+}
+GCC = 11  # the first libstdc++ that has std::experimental::simd
+NVIDIA = "0x10de"  # PCI vendor
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked for. `found` is its version or place, None when it is missing."""
+
+    item: str
+    found: str | None
+    needed_for: str
+    mend: str = ""
+    required: bool = False
+
+
+def doctor(json: options.Json = False) -> int:
+    """Say what this machine has and lacks, and the command that mends it."""
+    with terminal.only_json(json):
+        findings = list(examine())
+    ready = all(finding.found is not None for finding in findings if finding.required)
+    if json:
+        terminal.print_json({"ready": ready, "findings": [asdict(finding) for finding in findings]})
+        return 0 if ready else 1
+    from rich.text import Text
+
+    for finding in findings:
+        missing = Text("missing ", "bold red" if finding.required else "yellow")
+        line = Text.assemble(
+            Text("present ", "green") if finding.found is not None else missing,
+            f"{finding.item:<25}",
+            finding.found or "",
+        )
+        if finding.found is None:
+            line.append(f"needed for {finding.needed_for}")
+            if finding.mend:
+                line.append(f"\n        {'':<25}{finding.mend}")
+        terminal.console().print(line, soft_wrap=True)
+    terminal.say("This machine can run cases on its CPU." if ready else "CPU runs need what is missing in red above.")
+    return 0 if ready else 1
+
+
+def examine() -> Iterator[Finding]:
+    """Looks for everything that some part of the program can use. Nothing is computed on a GPU."""
+    yield Finding("python", ".".join(map(str, sys.version_info[:3])), "everything", required=True)
+    for package in ("numpy", "netCDF4", "pydantic", "rich", "typer"):
+        yield _python_package(package)
+    yield from _compiler()
+    yield _cache()
+    yield _python_package("matplotlib", "plot", "hiresx plot")
+    yield from _gpu()
+    yield from _mpi()
+    yield _hwloc()
+
+
+def _install(part: str) -> str:
+    manager = next((name for name in PACKAGES if shutil.which(name)), "apt")
+    return f"{manager} install {PACKAGES[manager][part]}"
+
+
+def _pip(extra: str) -> str:
+    return f"pip install 'hiresx[{extra}]'"
+
+
+def _python(code: str) -> tuple[str | None, str]:
+    """(what `code` prints, last line of its errors) in a Python of its own: a broken library may abort the process."""
+    try:
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    except subprocess.TimeoutExpired:
+        return None, "no answer within a minute"
+    if done.returncode == 0:
+        return done.stdout.strip(), ""
+    return None, (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+
+
+def _python_package(name: str, extra: str = "", needed_for: str = "everything") -> Finding:
+    version, fault = _python(f"import {name}, importlib.metadata as m; print(m.version({name!r}))")
+    if version is None and "No module named" not in fault:
+        needed_for += f"; it is installed but broken: {fault}"
+    return Finding(name, version, needed_for, _pip(extra) if extra else f"pip install {name}", required=not extra)
+
+
+def _compiler() -> Iterator[Finding]:
+    command = shlex.split(os.environ.get("CXX", "")) or ["g++"]
+    mend = _install("compiler")
+    version = None
+    if shutil.which(command[0]):
+        done = subprocess.run([*command, "--version"], capture_output=True, text=True)
+        version = done.stdout.partition("\n")[0] or None
+    yield Finding("C++ compiler", version, "compiling the kernels for this machine", mend, required=True)
+    packs = "#include <experimental/simd>\n#define ANSWER std::experimental::native_simd<double>::size()\n"
+    width = version and _answer(command, packs)
+    yield Finding(
+        "std::experimental::simd",
+        f"{width} doubles in a pack" if width else None,
+        f"vectorised kernels (libstdc++ {GCC} or later)",
+        mend,
+        required=True,
+    )
+    openmp = version and _answer(command, "#include <omp.h>\n#define ANSWER omp_get_max_threads()\n")
+    yield Finding("OpenMP", f"{openmp} threads" if openmp else None, "using all cores", mend, required=True)
+
+
+def _answer(command: list[str], text: str) -> int:
+    """What the expression ANSWER of the C++ `text` gives, built as the kernels are; 0 when it does not build."""
+    text += 'extern "C" int answer() { return ANSWER; }\n'
+    with tempfile.TemporaryDirectory() as folder:
+        library = Path(folder, "probe.so")
+        flags = ["-std=c++17", "-march=native", "-fopenmp", "-fPIC", "-shared", "-x", "c++", "-", "-o", str(library)]
+        done = subprocess.run([*command, *flags], input=text, capture_output=True, text=True)
+        return ctypes.CDLL(str(library)).answer() if done.returncode == 0 else 0
+
+
+def _cache() -> Finding:
+    from hiresx.device import cache
+    from hiresx.errors import HiresxError
+
+    needed_for = "keeping compiled kernels"
+    try:
+        with cache.workplace():
+            return Finding("cache folder", str(cache.directory()), needed_for, required=True)
+    except HiresxError as error:
+        return Finding("cache folder", None, f"{needed_for}: {error.message}", error.mend, required=True)
+
+
+def _gpu() -> Iterator[Finding]:
+    driver, gpus = _cuda_driver()
+    if driver is None:
+        cards = [path for path in Path("/sys/bus/pci/devices").glob("*/vendor") if path.read_text().strip() == NVIDIA]
+        note = "" if cards else " (this machine shows no NVIDIA GPU)"
+        yield Finding("NVIDIA driver", None, f"the cuda backend{note}", _install("driver") if cards else "")
+    else:
+        yield Finding("NVIDIA driver", f"for CUDA {driver // 1000}.{driver % 1000 // 10}", "the cuda backend")
+        yield Finding("GPU", "; ".join(gpus) or None, "the cuda backend", "" if gpus else "nvidia-smi")
+    # CUDA 12 wheels run on drivers that CUDA 13 refuses.
+    extra = "cuda12" if driver is not None and driver < 13000 else "cuda13"
+    mend = _pip(extra)
+    cupy, fault = _python("import cupy; print(cupy.__version__)")
+    yield Finding("CuPy", cupy, f"the cuda backend{_broken(fault)}", mend)
+    nvrtc, fault = _python("from cupy.cuda import nvrtc; print('.'.join(map(str, nvrtc.getVersion())))")
+    yield Finding("NVRTC", nvrtc, f"compiling the kernels for a GPU{_broken(fault)}", mend)
+
+
+def _broken(fault: str) -> str:
+    return f"; it is installed but broken: {fault}" if fault and "No module named" not in fault else ""
+
+
+def _cuda_driver() -> tuple[int | None, list[str]]:
+    """(highest CUDA version the driver takes, e.g. 12040, names of the GPUs); no context is made on any of them."""
+    try:
+        cuda = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return None, []
+    version, count = ctypes.c_int(0), ctypes.c_int(0)
+    if cuda.cuDriverGetVersion(ctypes.byref(version)) or not version.value:
+        return None, []
+    if cuda.cuInit(0) or cuda.cuDeviceGetCount(ctypes.byref(count)):
+        return version.value, []
+    names = []
+    for index in range(count.value):
+        device, name = ctypes.c_int(0), ctypes.create_string_buffer(128)
+        if cuda.cuDeviceGet(ctypes.byref(device), index) == 0 and cuda.cuDeviceGetName(name, len(name), device) == 0:
+            names.append(name.value.decode(errors="replace"))
+    return version.value, names
+
+
+def _mpi() -> Iterator[Finding]:
+    needed_for = "runs on several processes"
+    version, fault = _python("import mpi4py; print(mpi4py.__version__)")
+    yield Finding("mpi4py", version, f"{needed_for}{_broken(fault)}", _pip("mpi"))
+    if version is None:
+        yield Finding("MPI library", shutil.which("mpirun") or shutil.which("mpiexec"), needed_for, _install("mpi"))
+        return
+    # Without initialize = False the import alone would start MPI.
+    library, fault = _python(
+        "import mpi4py; mpi4py.rc.initialize = False; from mpi4py import MPI; print(MPI.Get_library_version())"
+    )
+    found = None if library is None else library.strip("\0 \n").splitlines()[0].partition(",")[0]
+    yield Finding("MPI library", found, f"{needed_for}{_broken(fault)}", _install("mpi"))
+
+
+def _hwloc() -> Finding:
+    found = None
+    for name in ("libhwloc.so.15", "libhwloc.so.5", "libhwloc.so"):
+        try:
+            number = ctypes.CDLL(name).hwloc_get_api_version()
+        except (OSError, AttributeError):
+            continue
+        found = f"{number >> 16}.{number >> 8 & 255}.{number & 255}"
+        break
+    return Finding("hwloc", found, "binding ranks and memory next to their GPU", _install("hwloc"))

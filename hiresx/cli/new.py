@@ -1,0 +1,45 @@
+"""`hiresx new`: a bundled case to edit."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hiresx.cli import options, terminal
+
+
+def new(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="A bundled case; without it they are listed.")
+    ] = None,
+    directory: Annotated[
+        Path | None, typer.Argument(metavar="[DIR]", help="Folder to make; the case's name when absent.")
+    ] = None,
+    json: options.Json = False,
+) -> int:
+    """Copy a bundled case to a new folder, to edit; or list the bundled cases."""
+    from hiresx.case import bundled, copy_bundled
+
+    if name is None:
+        listed = {case: _title(case) for case in bundled()}
+        if json:
+            terminal.print_json({"cases": [{"name": case, "title": title} for case, title in listed.items()]})
+        else:
+            terminal.table("Bundled cases", ["name", ""], listed.items())
+        return 0
+    target = copy_bundled(name, directory if directory is not None else Path(name))
+    files = sorted(str(path) for path in target.iterdir())
+    if json:
+        terminal.print_json({"directory": str(target), "files": files})
+    else:
+        terminal.say(f"wrote {', '.join(files)}")
+        terminal.say(f"  edit {target / 'case.toml'}, then: hiresx check {target}; hiresx run {target}")
+    return 0
+
+
+def _title(name: str) -> str:
+    import tomllib
+
+    from hiresx.case import find
+
+    return tomllib.loads(find(name).read_text(encoding="utf-8")).get("title", "")

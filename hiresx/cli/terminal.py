@@ -1,0 +1,109 @@
+"""What verbs print: tables for people, JSON for programs, errors in one form for both."""
+
+import contextlib
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+
+def error(message: str, mend: str, as_json: bool, **more: Any) -> None:
+    """Prints a fault and what mends it to stderr, or as {"error", "mend", ...} to stdout."""
+    if as_json:
+        print_json({"error": message, "mend": mend, **more})
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(stderr=True, soft_wrap=True, highlight=False)
+    console.print(Text.assemble(("error: ", "bold red"), message))
+    if mend:
+        console.print(Text(f"  {mend}"))
+
+
+def print_json(document: Any) -> None:
+    """Prints `document` as JSON to stdout; NumPy's numbers and paths are written, what is not finite becomes null."""
+    import json
+
+    print(json.dumps(_plain(document), indent=2, allow_nan=False))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not -float("inf") < value < float("inf"):
+        return None
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+
+
+@contextlib.contextmanager
+def only_json(as_json: bool) -> Iterator[None]:
+    """With `as_json`, what is printed inside goes to stderr, so that stdout is left to the JSON."""
+    with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
+        yield
+
+
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Prints a table; numbers are set to the right."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    rows = [list(row) for row in rows]
+    shown = Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        show_header=any(columns),
+    )
+    for index, column in enumerate(columns):
+        numeric = bool(rows) and all(isinstance(row[index], int | float) for row in rows)
+        shown.add_column(column, justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        shown.add_row(*(cell if isinstance(cell, Text) else Text(text(cell)) for cell in row))
+    console().print(shown)
+
+
+def mapping(title: str, values: Mapping[str, Any]) -> None:
+    """Prints a nested dictionary as a table of dotted keys and values."""
+    table(title, ["", ""], _flat(values))
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    for key, value in values.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{name}.")
+        elif isinstance(value, list | tuple) and value and all(isinstance(item, Mapping) for item in value):
+            for index, item in enumerate(value):
+                yield from _flat(item, f"{name}.{index}.")
+        else:
+            yield name, text(value)
+
+
+def text(value: Any) -> str:
+    """A value for people: six digits are enough."""
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "-"}[value]
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(text, value))
+    return str(value)
+
+
+def say(line: str) -> None:
+    """Prints a line as it is: no markup, no wrapping, so that paths and commands can be copied."""
+    print(line, flush=True)
+
+
+def console():
+    """The console for tables; wide when its output goes to a file, where there is no edge to wrap at."""
+    from rich.console import Console
+
+    return Console(highlight=False, width=None if sys.stdout.isatty() else 160)
