@@ -1,0 +1,97 @@
+"""Coordinates beyond the faces of the blocks, where metrics are needed.
+
+The metrics in symmetric-conservative form keep a uniform flow to round-off wherever metrics and flux derivatives are
+the same central differences of one single-valued array of coordinates, three layers deep, edges and corners included.
+"""
+
+from itertools import product
+
+import numpy as np
+
+from hiresx.decomposition.patches import Decomposition
+from hiresx.grid.blocks import FACES, Block
+from hiresx.grid.connections import Connection
+
+
+def extended_coordinates(
+    decomposition: Decomposition, halo: int = 3
+) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Coordinates x, y, z of every block with `halo` ghost layers in all three directions, singleton ones included:
+    float64 arrays (nk + 2 halo, nj + 2 halo, ni + 2 halo), in reference lengths.
+
+    Behind a connection a ghost node lies where its donor node lies (plus the translation), behind a physical boundary
+    at the point reflection x_{-m} = 2 x_0 - x_m, and singleton directions are extruded by unit steps along their axis
+    (j along y, k along z). Edges and corners take the way through a connection where there is one: what a neighbour
+    sees behind its own boundaries is what this block sees there, so a cut block has the ghosts of the whole one. Where
+    several connections lead there (the edge where 3 or 5 blocks meet), the first direction of i, j, k counts.
+    """
+    blocks = decomposition.blocks
+    # Singleton directions have no ghosts until the extrusion at the end.
+    depth = [np.array([halo if n > 1 else 0 for n in block.size]) for block in blocks]
+    nodes = []
+    for block, h in zip(blocks, depth, strict=True):
+        extended = np.full((3, *(n + 2 * m for n, m in zip(block.size[::-1], h[::-1], strict=True))), np.nan)
+        inside = tuple(slice(m, m + n) for n, m in zip(block.size[::-1], h[::-1], strict=True))
+        for c, coordinate in enumerate((block.x, block.y, block.z)):
+            extended[(c, *inside)] = coordinate
+        nodes.append(extended)
+
+    connections = [[c for c in decomposition.connections if c.block == b] for b in range(len(blocks))]
+    # Faces before edges before corners: each takes its values from places with one direction less outside.
+    for outside in (1, 2, 3):
+        for b, block in enumerate(blocks):
+            for place in product((0, -1, 1), repeat=3):
+                if sum(map(abs, place)) == outside and all(depth[b][d] for d in range(3) if place[d]):
+                    _fill(nodes, depth, block, b, place, connections[b])
+    return [_extrude(extended, block, halo) for extended, block in zip(nodes, blocks, strict=True)]
+
+
+def _fill(nodes, depth, block: Block, b: int, place: tuple[int, int, int], connections: list[Connection]) -> None:
+    """Fill the ghost nodes of one face, edge or corner; `place`: per direction -1 below, 0 inside, 1 above."""
+    own = nodes[b]
+    lines = [
+        np.arange(-depth[b][d], 0) if s < 0 else np.arange(n, n + depth[b][d]) if s > 0 else np.arange(n)
+        for d, (s, n) in enumerate(zip(place, block.size, strict=True))
+    ]
+    index = np.stack(np.meshgrid(*lines, indexing="ij"))
+    normals = [d for d in range(3) if place[d]]
+
+    # Point reflection at the first outer direction; the others are still outside, or inside, in the two nodes used.
+    d = normals[0]
+    edge = 0 if place[d] < 0 else block.size[d] - 1
+    boundary, mirror = index.copy(), index.copy()
+    boundary[d] = edge
+    mirror[d] = 2 * edge - index[d]
+    value = 2 * _at(own, boundary, depth[b]) - _at(own, mirror, depth[b])
+
+    nearest = np.stack([np.clip(index[e], 0, block.size[e] - 1) for e in range(3)])
+    for d in reversed(normals):  # the first direction writes last
+        face = FACES[2 * d + (place[d] > 0)]
+        for connection in connections:
+            if connection.face != face:
+                continue
+            behind = np.ones(index.shape[1:], dtype=bool)
+            for e in range(3):
+                if e != d:
+                    behind &= (nearest[e] >= connection.range[e][0]) & (nearest[e] < connection.range[e][1])
+            donor = connection.donors(index[:, behind])
+            translation = np.array(connection.translation)[:, None]
+            value[:, behind] = _at(nodes[connection.donor], donor, depth[connection.donor]) + translation
+    i, j, k = (m + h for m, h in zip(index, depth[b], strict=True))
+    own[:, k, j, i] = value
+
+
+def _at(extended: np.ndarray, index: np.ndarray, depth: np.ndarray) -> np.ndarray:
+    """Coordinates (3, ...) at index triples (3, ...)."""
+    i, j, k = (m + h for m, h in zip(index, depth, strict=True))
+    return extended[:, k, j, i]
+
+
+def _extrude(extended: np.ndarray, block: Block, halo: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Unit steps along the axis of every singleton direction."""
+    for d, n in enumerate(block.size):
+        if n == 1:
+            steps = np.arange(-halo, halo + 1, dtype=float)
+            extended = np.repeat(extended, 2 * halo + 1, axis=3 - d)
+            extended[d] += steps.reshape([-1 if axis == 2 - d else 1 for axis in range(3)])
+    return tuple(extended)

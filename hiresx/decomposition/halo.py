@@ -1,0 +1,81 @@
+"""From where to where the ghost nodes of connected faces are copied."""
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from hiresx.decomposition.patches import Decomposition
+from hiresx.errors import HiresxError
+from hiresx.grid.blocks import Block, direction
+
+LARGEST = int(np.iinfo(np.int32).max)
+
+
+@dataclass(frozen=True, eq=False)
+class HaloList:
+    """Ghost nodes of one connection.
+
+    `destination`, `source`: int32 (n,), flat indexes into the padded arrays (nk + 2 hk, nj + 2 hj, ni + 2 hi) of
+    `block` and `donor`. `direction`: the direction (0, 1, 2) of the connected face of `block`. `donor_direction`,
+    `sign`: this block's flux through its face's direction is `sign` times the donor's flux along `donor_direction`.
+    """
+
+    donor: int
+    block: int
+    connection: int
+    face: str
+    destination: np.ndarray
+    source: np.ndarray
+    direction: int
+    donor_direction: int
+    sign: int
+
+
+def padding(block: Block, halo: int = 3) -> tuple[int, int, int]:
+    """Ghost layers (hi, hj, hk) of a block's padded arrays: none in singleton directions."""
+    return tuple(halo if n > 1 else 0 for n in block.size)
+
+
+def padded_shape(block: Block, halo: int = 3) -> tuple[int, int, int]:
+    """(nk + 2 hk, nj + 2 hj, ni + 2 hi)."""
+    return tuple(n + 2 * h for n, h in zip(reversed(block.size), reversed(padding(block, halo)), strict=True))
+
+
+def halo_lists(decomposition: Decomposition, halo: int = 3) -> list[HaloList]:
+    """One list per connection, ordered by (donor, block): the ghost nodes behind the connected nodes, faces only.
+
+    All stencils run along one grid direction, so no edge or corner ghost of a flow variable is ever read.
+    Raises HiresxError for a block whose padded arrays have more nodes than an int32 counts.
+    """
+    for block in decomposition.blocks:
+        if prod(padded_shape(block, halo)) > LARGEST:
+            raise HiresxError(
+                f"block '{block.name}' of {' x '.join(map(str, block.size))} nodes has more than {LARGEST} with its "
+                "ghost layers",
+                "cut it into several blocks",
+            )
+    lists = []
+    for n, connection in enumerate(decomposition.connections):
+        block, donor = decomposition.blocks[connection.block], decomposition.blocks[connection.donor]
+        ghosts = connection.ghosts(halo, block.size).reshape(3, -1)
+        lists.append(
+            HaloList(
+                donor=connection.donor,
+                block=connection.block,
+                connection=n,
+                face=connection.face,
+                destination=_flat(ghosts, block, halo),
+                source=_flat(connection.donors(ghosts), donor, halo),
+                direction=direction(connection.face),
+                donor_direction=connection.donor_direction,
+                sign=connection.sign,
+            )
+        )
+    return sorted(lists, key=lambda entry: (entry.donor, entry.block, entry.connection))
+
+
+def _flat(index: np.ndarray, block: Block, halo: int) -> np.ndarray:
+    """Flat indexes into the padded array of index triples (3, n)."""
+    (hi, hj, hk), (_, nj, ni) = padding(block, halo), padded_shape(block, halo)
+    return (((index[2] + hk) * nj + index[1] + hj) * ni + index[0] + hi).astype(np.int32)

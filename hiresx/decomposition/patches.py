@@ -1,0 +1,257 @@
+"""Which condition holds at which node of which face: every face node exactly once."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hiresx.errors import HiresxError
+from hiresx.grid import Block, Connection, Grid
+from hiresx.grid.blocks import AXES, FACES, Range, direction, face_range, layer, rectangles, slices
+from hiresx.grid.connections import periodic_connections
+
+
+@dataclass(frozen=True)
+class Patch:
+    """Part of a face with a physical condition.
+
+    `range`: half-open node ranges (i, j, k), one node thick in the face's normal direction. `condition`: the boundary
+    model of the case (`hiresx.case.boundaries`).
+    """
+
+    block: int
+    face: str
+    range: Range
+    condition: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Decomposition:
+    """Blocks with everything that surrounds them: connections (periodic ones included) and physical patches."""
+
+    blocks: tuple[Block, ...]
+    connections: tuple[Connection, ...]
+    patches: tuple[Patch, ...]
+
+    @property
+    def points(self) -> int:
+        return sum(block.points for block in self.blocks)
+
+
+def decompose(case, grid: Grid) -> Decomposition:
+    """Give every node of every face its connection or physical condition.
+
+    The conditions of `case.boundary` come in this order: those with a block or a range, exactly where they say; those
+    that name faces only, on what is left of them in every block; then `faces = "all"` without a range, on what is left
+    of its block; last `faces = "all"` without a block. Two of one rank must not meet, nor may the first rank touch a
+    connection. Faces of singleton directions need nothing and are passed over.
+
+    Raises HiresxError naming block, face and the first node that is held twice or by nothing, and for unknown block or
+    region names, ranges that leave the face, and conditions (but for the last kind) that no node is left for.
+    """
+    cover = _Cover(grid)
+    connections, patches = list(grid.connections), []
+    for n, connection in enumerate(connections):
+        _check_connection(grid, connection)
+        cover.take(connection.block, connection.face, connection.range, f"connection {n}")
+
+    conditions = [(f"boundary.{n} ({c.type})", c) for n, c in enumerate(case.boundary)]
+    placed = []
+    for rank in range(4):
+        # What is left is fixed before the rank starts, so that two conditions of one rank meet instead of hiding.
+        left = {(b, face): cover.left(b, face) for b, block in enumerate(grid.blocks) for face in block.faces}
+        for who, condition in conditions:
+            if _rank(condition) != rank:
+                continue
+            places = list(_places(grid, who, condition))
+            if rank in (1, 2) and places and not any(left[b, face] for b, face, _ in places):
+                raise HiresxError(f"{who}: the other conditions and connections leave it no node", "remove it")
+            for b, face, range_ in places:
+                for part in [range_] if rank == 0 else left[b, face]:
+                    cover.take(b, face, part, who)
+                    placed.append((b, face, part, condition))
+    cover.check_complete()
+
+    for b, face, range_, condition in placed:
+        if condition.type != "periodic":
+            patches.append(Patch(b, face, range_, condition))
+    connections += _periodic(grid, [(b, face, range_) for b, face, range_, c in placed if c.type == "periodic"])
+    return Decomposition(grid.blocks, tuple(connections), tuple(patches))
+
+
+class _Cover:
+    """Per face an array (n2, n1) of who holds the nodes: 0 nobody, else 1 + the place in `self.names`."""
+
+    def __init__(self, grid: Grid):
+        self.grid = grid
+        self.names: list[str] = []
+        self.holder = {
+            (b, face): np.zeros([n for d, n in reversed(list(enumerate(block.size))) if d != direction(face)], int)
+            for b, block in enumerate(grid.blocks)
+            for face in block.faces
+        }
+
+    def take(self, b: int, face: str, range_: Range, who: str) -> None:
+        holder = self.holder[b, face][_in_plane(face, range_)]
+        if holder.any():
+            at = np.argwhere(holder)[0]
+            raise HiresxError(
+                f"block '{self.grid.blocks[b].name}', face {face}: {who} and {self.names[holder[tuple(at)] - 1]} both "
+                f"hold node {self._node(b, face, at, range_)}",
+                "give each a `range` (or `block`) of its own; a condition that names neither block nor range fills "
+                "what the others leave",
+            )
+        self.names.append(who)
+        holder[...] = len(self.names)
+
+    def left(self, b: int, face: str) -> list[Range]:
+        """Nodes held by nobody, as disjoint rectangles."""
+        block = self.grid.blocks[b]
+        across = [d for d in (2, 1, 0) if d != direction(face)]
+        ranges = []
+        for rectangle in rectangles(self.holder[b, face] == 0):
+            by_direction = dict(zip(across, rectangle, strict=True))
+            ranges.append(tuple(by_direction.get(d, layer(face, block.size)) for d in range(3)))
+        return ranges
+
+    def check_complete(self) -> None:
+        for (b, face), holder in self.holder.items():
+            if not holder.all():
+                block = self.grid.blocks[b]
+                at = np.argwhere(holder == 0)[0]
+                where = "" if holder.any() else " (the whole face)"
+                raise HiresxError(
+                    f"block '{block.name}', face {face}: no boundary condition at node "
+                    f"{self._node(b, face, at, face_range(face, block.size))}{where}",
+                    f'add a [[boundary]] with faces = ["{face}"]',
+                )
+
+    def _node(self, b: int, face: str, at: np.ndarray, range_: Range) -> str:
+        """Index triple and coordinates of the place `at` within the plane of `range_`, in words."""
+        node = [range_[d][0] for d in range(3)]
+        for d, m in zip([d for d in (2, 1, 0) if d != direction(face)], at, strict=True):
+            node[d] += int(m)
+        block = self.grid.blocks[b]
+        x, y, z = block.node(*node)
+        return f"(i, j, k) = ({node[0]}, {node[1]}, {node[2]}), (x, y, z) = ({x:.6g}, {y:.6g}, {z:.6g})"
+
+
+def _in_plane(face: str, range_: Range) -> tuple[slice, ...]:
+    d = direction(face)
+    return tuple(s for e, s in zip((2, 1, 0), slices(range_), strict=True) if e != d)
+
+
+def _rank(condition) -> int:
+    """0 for a condition held exactly where it says, 1 to 3 for those that fill what is left."""
+    if condition.faces != "all":
+        return 0 if condition.block is not None or condition.range else 1
+    return 0 if condition.range else 2 if condition.block is not None else 3
+
+
+def _faces(condition, block: Block) -> list[str]:
+    """Faces named by a condition that the block's dimensions have."""
+    return [face for face in (FACES if condition.faces == "all" else condition.faces) if face in block.faces]
+
+
+def _places(grid: Grid, who: str, condition) -> Iterable[tuple[int, str, Range]]:
+    """(block, face, range) named by a condition."""
+    names = [block.name for block in grid.blocks]
+    if condition.block is not None and condition.block not in names:
+        raise HiresxError(
+            f"{who}: the grid has no block '{condition.block}'{_nearest(condition.block, names)}",
+            f"its blocks are {', '.join(names)}",
+        )
+    region = condition.range if isinstance(condition.range, str) else None
+    regions = sorted({name for block in grid.blocks for name in block.regions})
+    if region is not None and region not in regions:
+        raise HiresxError(
+            f"{who}: the grid has no region '{region}'{_nearest(region, regions)}",
+            f"its regions are {', '.join(regions)}" if regions else "give the range as node indexes: {i = [0, 10]}",
+        )
+    placed = 0
+    for b, block in enumerate(grid.blocks):
+        if condition.block not in (None, block.name):
+            continue
+        named = _faces(condition, block)
+        if region is None:
+            for face in named:
+                yield b, face, _indexed(who, condition, block, face)
+            continue
+        for face, range_ in block.regions.get(region, ()):
+            if face in named:
+                placed += 1
+                yield b, face, range_
+    if region is not None and not placed:
+        homes = [f"{block.name} {face}" for block in grid.blocks for face, _ in block.regions.get(region, ())]
+        raise HiresxError(
+            f"{who}: region '{region}' is not on the block and faces named",
+            f'it is on {", ".join(homes)}; `faces = "all"` takes all of it',
+        )
+
+
+def _indexed(who: str, condition, block: Block, face: str) -> Range:
+    """The range of a condition in node indexes, negative ones counted from the end."""
+    d = direction(face)
+    result = []
+    for e, (axis, n) in enumerate(zip(AXES, block.size, strict=True)):
+        if e == d:
+            result.append(layer(face, block.size))
+            continue
+        lo, hi = (condition.range or {}).get(axis, (0, n))
+        first, last = (lo + n if lo < 0 else lo), (n if hi == "end" else hi + n if hi < 0 else hi)
+        if not 0 <= first < last <= n:
+            raise HiresxError(
+                f"{who}: range {axis} = [{lo}, {hi}] is empty or leaves the {n} nodes of block '{block.name}', "
+                f"face {face}",
+                f"first and last + 1 must lie within 0 and {n}",
+            )
+        result.append((first, last))
+    return tuple(result)
+
+
+def _nearest(name: str, names: list[str]) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, names, 1)
+    return f"; did you mean '{close[0]}'?" if close else ""
+
+
+def _periodic(grid: Grid, placed: list[tuple[int, str, Range]]) -> list[Connection]:
+    """Connections of the faces with a periodic condition: each must be placed in the same way on both of its faces."""
+    connections = []
+    across = {(b, face, _without_normal(face, range_)) for b, face, range_ in placed}
+    for b, face, range_ in placed:
+        d = direction(face)
+        other = FACES[2 * d + 1 - FACES.index(face) % 2]
+        if (b, other, _without_normal(face, range_)) not in across:
+            raise HiresxError(
+                f"block '{grid.blocks[b].name}', face {face}: periodic, but face {other} is not periodic on the same "
+                "nodes",
+                f'name both: faces = ["{AXES[d]}min", "{AXES[d]}max"], type = "periodic"',
+            )
+        if FACES.index(face) % 2 == 0:
+            connections += periodic_connections(grid, b, AXES[d], range_)
+    return connections
+
+
+def _without_normal(face: str, range_: Range) -> tuple:
+    return tuple(r for e, r in enumerate(range_) if e != direction(face))
+
+
+def _check_connection(grid: Grid, connection: Connection) -> None:
+    """The range lies on the face and the donor nodes of three layers exist."""
+    block, donor = grid.blocks[connection.block], grid.blocks[connection.donor]
+    d = direction(connection.face)
+    where = f"connection of block '{block.name}', face {connection.face}, to block '{donor.name}'"
+    if connection.face not in block.faces or tuple(connection.range[d]) != layer(connection.face, block.size):
+        raise HiresxError(f"{where}: the range {connection.range} is not on the face", "correct the connection")
+    for e, n in enumerate(block.size):
+        lo, hi = connection.range[e]
+        if not 0 <= lo < hi <= n:
+            raise HiresxError(f"{where}: the range {connection.range} leaves the block", "correct the connection")
+    index = connection.donors(connection.ghosts(3, block.size)).reshape(3, -1)
+    outside = (index < 0) | (index >= np.array(donor.size)[:, None])
+    if outside.any():
+        i, j, k = (int(m) for m in index[:, np.argmax(outside.any(axis=0))])
+        raise HiresxError(f"{where}: there is no donor node (i, j, k) = ({i}, {j}, {k})", "correct the connection")

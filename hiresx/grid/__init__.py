@@ -1,0 +1,35 @@
+"""Blocks of nodes, their connections, and where they come from."""
+
+from importlib import import_module
+from pathlib import Path
+
+from hiresx.grid.blocks import Block
+from hiresx.grid.connections import Connection, Grid, periodic_connections
+from hiresx.grid.matching import matched_connections
+from hiresx.grid.plot3d import read_plot3d, write_plot3d
+from hiresx.grid.quality import check_jacobian, quality
+
+__all__ = [
+    "Block",
+    "Connection",
+    "Grid",
+    "build",
+    "check_jacobian",
+    "matched_connections",
+    "periodic_connections",
+    "quality",
+    "read_plot3d",
+    "write_plot3d",
+]
+
+
+def build(spec, directory: Path | None = None) -> Grid:
+    """Grid of a case's [grid] table: from its generator, or read from its Plot3D file.
+
+    `spec`: one of the models of `hiresx.case.grids`. `directory`: where a relative file name starts.
+    Raises HiresxError for grids that cannot be made or read.
+    """
+    if getattr(spec, "file", None) is not None:
+        return import_module("hiresx.grid.files").read(spec, directory)
+    name = spec.generator.replace("-", "_")
+    return import_module(f"hiresx.grid.generators.{name}").generate(spec)

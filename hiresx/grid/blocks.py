@@ -1,0 +1,132 @@
+"""Structured blocks and the names of their faces.
+
+Arrays are indexed [k, j, i]; every list of three (sizes, ranges, index triples) is in the order i, j, k.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from hiresx.errors import HiresxError
+
+AXES = ("i", "j", "k")
+FACES = ("imin", "imax", "jmin", "jmax", "kmin", "kmax")
+# The 6th-order central difference reaches three nodes to each side.
+MINIMUM_NODES = 7
+
+Range = tuple[tuple[int, int], tuple[int, int], tuple[int, int]]
+
+
+def direction(face: str) -> int:
+    """0, 1 or 2 for a face normal to i, j or k."""
+    return FACES.index(face) // 2
+
+
+def side(face: str) -> int:
+    """-1 for imin, jmin, kmin and +1 for imax, jmax, kmax."""
+    return 2 * (FACES.index(face) % 2) - 1
+
+
+def layer(face: str, size: tuple[int, int, int]) -> tuple[int, int]:
+    """Half-open node range of `face` in its own direction for a block of `size` (ni, nj, nk)."""
+    n = size[direction(face)]
+    return (0, 1) if side(face) < 0 else (n - 1, n)
+
+
+def face_range(face: str, size: tuple[int, int, int]) -> Range:
+    """Half-open node ranges of the whole `face` of a block of `size` (ni, nj, nk)."""
+    d = direction(face)
+    return tuple(layer(face, size) if e == d else (0, size[e]) for e in range(3))
+
+
+def slices(range_: Range) -> tuple[slice, slice, slice]:
+    """NumPy index [k, j, i] of a node range given in the order i, j, k."""
+    return tuple(slice(lo, hi) for lo, hi in reversed(range_))
+
+
+def rectangles(free: np.ndarray) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    """Disjoint rectangles ((lo, hi), (lo, hi)) that cover the True entries of a 2-D mask: greedily, the widest run of
+    the first row, then as many rows as hold it whole."""
+    free = free.copy()
+    found = []
+    while free.any():
+        row, first = (int(m) for m in np.argwhere(free)[0])
+        taken = np.flatnonzero(~free[row, first:])
+        last = first + int(taken[0]) if taken.size else free.shape[1]
+        stop = row + 1
+        while stop < free.shape[0] and free[stop, first:last].all():
+            stop += 1
+        free[row:stop, first:last] = False
+        found.append(((row, stop), (first, last)))
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """One structured block of nodes.
+
+    `x`, `y`, `z`: float64 (nk, nj, ni), in reference lengths. A singleton direction makes the block 2-D (nk = 1, in the
+    x-y plane) or 1-D (nj = nk = 1, along x). `regions` names parts of faces for the boundary conditions of a case:
+    name -> ((face, node range), ...).
+
+    Raises HiresxError for arrays of different shape, for non-finite coordinates and for a non-singleton direction of
+    less than 7 nodes.
+    """
+
+    name: str
+    x: np.ndarray
+    y: np.ndarray
+    z: np.ndarray
+    regions: dict[str, tuple[tuple[str, Range], ...]] = field(default_factory=dict)
+
+    def __post_init__(self):
+        for name in "xyz":
+            array = np.ascontiguousarray(getattr(self, name), dtype=np.float64)
+            if array.ndim != 3 or array.shape != np.shape(self.x):
+                raise HiresxError(
+                    f"block '{self.name}': {name} has shape {array.shape}, x has {np.shape(self.x)}",
+                    "give x, y and z as three arrays of one shape (nk, nj, ni)",
+                )
+            if not np.isfinite(array).all():
+                k, j, i = (int(n) for n in np.argwhere(~np.isfinite(array))[0])
+                raise HiresxError(
+                    f"block '{self.name}': {name} is not finite at node (i, j, k) = ({i}, {j}, {k})",
+                    "correct the grid",
+                )
+            object.__setattr__(self, name, array)
+        for axis, n in zip(AXES, self.size, strict=True):
+            if n != 1 and n < MINIMUM_NODES:
+                raise HiresxError(
+                    f"block '{self.name}' has {n} nodes in direction {axis}; the 6th-order stencil needs "
+                    f"{MINIMUM_NODES} or more",
+                    f"use at least {MINIMUM_NODES} nodes there (or 1 in j or k for a grid of fewer dimensions)",
+                )
+        if self.size[0] == 1 or (self.size[1] == 1 and self.size[2] > 1):
+            raise HiresxError(
+                f"block '{self.name}' has size (ni, nj, nk) = {self.size}",
+                "a 2-D grid has nk = 1 and a 1-D grid has nj = nk = 1",
+            )
+
+    @property
+    def size(self) -> tuple[int, int, int]:
+        """(ni, nj, nk)."""
+        nk, nj, ni = self.x.shape
+        return ni, nj, nk
+
+    @property
+    def points(self) -> int:
+        return self.x.size
+
+    @property
+    def active(self) -> tuple[int, ...]:
+        """Directions (0, 1, 2) with more than one node."""
+        return tuple(d for d in range(3) if self.size[d] > 1)
+
+    @property
+    def faces(self) -> tuple[str, ...]:
+        """Faces that need a boundary condition or a connection: those of the non-singleton directions."""
+        return tuple(face for face in FACES if direction(face) in self.active)
+
+    def node(self, i: int, j: int, k: int) -> np.ndarray:
+        """Coordinates (x, y, z) of one node."""
+        return np.array([self.x[k, j, i], self.y[k, j, i], self.z[k, j, i]])

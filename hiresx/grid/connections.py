@@ -1,0 +1,172 @@
+"""Where the ghost nodes of a face that touches another block (or its own far end) come from."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from hiresx.errors import HiresxError
+from hiresx.grid.blocks import AXES, FACES, Block, Range, direction, face_range, side, slices
+
+IDENTITY = ((1, 0, 0), (0, 1, 0), (0, 0, 1))
+# Geometric agreement asked of periodic and shared faces, relative to the period or to the block's extent: coordinates
+# that passed through a single-precision file agree to about 1e-7.
+TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True)
+class Connection:
+    """Part of a face whose ghost nodes are nodes of a donor block.
+
+    The ghost node with index (i, j, k) of `block` (i = -1, -2, ... at imin, i = ni, ni + 1, ... at imax) is the node
+    `matrix` @ (i, j, k) + `offset` of block `donor`; its coordinates are those of the donor node plus `translation`.
+    `range`: half-open node ranges (i, j, k) of the nodes of `block` on `face`. `matrix`: 3 x 3 signed permutation.
+
+    Nothing is said of which nodes coincide: with end nodes held by both sides (shared) or by one only (offset) the
+    offsets differ by one.
+    """
+
+    block: int
+    face: str
+    range: Range
+    donor: int
+    matrix: tuple[tuple[int, int, int], ...] = IDENTITY
+    offset: tuple[int, int, int] = (0, 0, 0)
+    translation: tuple[float, float, float] = (0.0, 0.0, 0.0)
+
+    @property
+    def donor_direction(self) -> int:
+        """Direction of the donor block that runs along this block's normal direction."""
+        d = direction(self.face)
+        return next(e for e in range(3) if self.matrix[e][d])
+
+    @property
+    def sign(self) -> int:
+        """Factor from the donor's flux through its `donor_direction` to this block's flux through the face.
+
+        The area vectors (grad xi)/J are x_eta cross x_zeta, so a change of handedness counts as well as the direction
+        in which the index runs.
+        """
+        return self.matrix[self.donor_direction][direction(self.face)] * round(np.linalg.det(self.matrix))
+
+    def ghosts(self, layers: int, size: tuple[int, int, int]) -> np.ndarray:
+        """Index triples (3, ...) of the ghost nodes in `layers` layers behind the range, in the order i, j, k;
+        size = (ni, nj, nk)."""
+        d = direction(self.face)
+        n = size[d]
+        normal = np.arange(-layers, 0) if side(self.face) < 0 else np.arange(n, n + layers)
+        axes = [normal if e == d else np.arange(*self.range[e]) for e in range(3)]
+        return np.stack(np.meshgrid(*axes, indexing="ij"))
+
+    def donors(self, index: np.ndarray) -> np.ndarray:
+        """Donor node index triples (3, ...) of ghost index triples (3, ...)."""
+        donor = np.tensordot(np.array(self.matrix), index, axes=1)
+        return donor + np.array(self.offset).reshape(3, *[1] * (index.ndim - 1))
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Blocks, what connects them, and per block the directions in which periodicity is geometrically possible.
+
+    `period`: per block {"i": (dx, dy, dz), ...}, the translation from the face min to its image beyond the face max.
+    """
+
+    blocks: tuple[Block, ...]
+    connections: tuple[Connection, ...] = ()
+    period: tuple[dict[str, tuple[float, float, float]], ...] = ()
+
+    def __post_init__(self):
+        object.__setattr__(self, "blocks", tuple(self.blocks))
+        object.__setattr__(self, "connections", tuple(self.connections))
+        period = tuple(self.period) or tuple({} for _ in self.blocks)
+        if len(period) != len(self.blocks):
+            raise HiresxError(
+                f"periods are given for {len(period)} blocks of {len(self.blocks)}", "give one dict per block"
+            )
+        object.__setattr__(self, "period", period)
+        names = [block.name for block in self.blocks]
+        for name in names:
+            if names.count(name) > 1:
+                raise HiresxError(f"two blocks are named '{name}'", "give every block its own name")
+
+    @property
+    def points(self) -> int:
+        return sum(block.points for block in self.blocks)
+
+    @property
+    def dimensions(self) -> int:
+        """1, 2 or 3."""
+        return max((len(block.active) for block in self.blocks), default=0)
+
+
+def periodic_connections(grid: Grid, block: int, axis: str, range_: Range | None = None) -> list[Connection]:
+    """The two connections that make direction `axis` ("i", "j", "k") of a block periodic, on all of the two faces or
+    on the nodes of `range_` (given on either face).
+
+    When the face at the upper end is the image of the lower one under the block's period, the two hold the same nodes
+    (shared) and ghost -1 is node n - 2; otherwise the image of the lower face is taken to lie one spacing beyond the
+    upper one (offset) and ghost -1 is node n - 1.
+
+    Raises HiresxError when the grid gives no period in that direction, and, naming the first node that does not fit,
+    when neither layout matches: in the offset layout the step across the seam must be between 1/4 and 4 times both of
+    its neighbours.
+    """
+    b = grid.blocks[block]
+    d = AXES.index(axis)
+    low, high = FACES[2 * d], FACES[2 * d + 1]
+    if axis not in grid.period[block]:
+        raise HiresxError(
+            f"block '{b.name}' has no period in direction {axis}, so {low} and {high} cannot be periodic",
+            "use another condition there, or give the period ([grid] period) for a grid read from a file",
+        )
+    period = np.array(grid.period[block][axis], dtype=float)
+    n = b.size[d]
+    whole = range_ or face_range(low, b.size)
+    section = [list(whole[e]) for e in range(3)]
+
+    def plane(index: int) -> np.ndarray:
+        section[d] = [index, index + 1]
+        return np.stack([getattr(b, c)[slices(section)] for c in "xyz"])
+
+    gap = np.linalg.norm(plane(n - 1) - plane(0) - period[:, None, None, None], axis=0)
+    coincide = gap <= TOLERANCE * np.linalg.norm(period)
+    # Most nodes decide which of the two layouts is meant; the others are then faults.
+    shared = np.mean(coincide) > 0.5
+    bad = ~coincide if shared else _broken_seam(plane, n, period)
+    if bad.any():
+        k, j, i = (int(m) + whole[e][0] * (e != d) for m, e in zip(np.argwhere(bad)[0], (2, 1, 0), strict=True))
+        x, y, z = b.node(i, j, k)
+        raise HiresxError(
+            f"block '{b.name}': the faces {low} and {high} do not match under the period "
+            f"{tuple(float(p) for p in period)}; first at node (i, j, k) = ({i}, {j}, {k}), (x, y, z) = "
+            f"({x:.6g}, {y:.6g}, {z:.6g})",
+            "correct the period, or use another boundary condition on these faces",
+        )
+    step = n - 1 if shared else n
+    unit = [int(e == d) for e in range(3)]
+    result = []
+    for face, sense in ((low, 1), (high, -1)):
+        own = (0, 1) if face == low else (n - 1, n)
+        result.append(
+            Connection(
+                block=block,
+                face=face,
+                range=tuple(own if e == d else tuple(whole[e]) for e in range(3)),
+                donor=block,
+                offset=tuple(sense * step * u for u in unit),
+                translation=tuple(float(-sense * p) for p in period),
+            )
+        )
+    return result
+
+
+def _broken_seam(plane: Callable[[int], np.ndarray], n: int, period: np.ndarray) -> np.ndarray:
+    """Where, in the offset layout, the step over the seam does not look like the steps on its two sides."""
+    seam = plane(0) + period[:, None, None, None] - plane(n - 1)
+    length = np.linalg.norm(seam, axis=0)
+    bad = np.zeros(length.shape, dtype=bool)
+    for neighbour in (plane(n - 1) - plane(n - 2), plane(1) - plane(0)):
+        other = np.linalg.norm(neighbour, axis=0)
+        along = np.sum(seam * neighbour, axis=0)
+        bad |= (along <= 0) | (length > 4 * other) | (length < other / 4)
+    return bad

@@ -1,0 +1,1 @@
+"""Grid generators: one file each, `<name>.py` for `generator = "<name>"` (with `-` for `_`)."""

@@ -1,0 +1,29 @@
+"""Body-fitted grid around the windward side of a circular cylinder at the origin: one block named "cylinder"."""
+
+import numpy as np
+
+from hiresx.grid.blocks import Block
+from hiresx.grid.connections import Grid
+from hiresx.grid.spacing import from_wall
+
+
+def generate(spec) -> Grid:
+    """Grid of a `cylinder` table (`hiresx.case.grids.Cylinder`), lengths in reference lengths.
+
+    i runs along the wall with the angle t from the upstream stagnation line (the negative x axis), the wall being
+    radius * (-cos t, sin t); j runs along straight rays from the wall (jmin) to the ellipse through the two stand-offs
+    (jmax); k runs along +z, `span` the period (no node at the upper end). In this order the Jacobian is positive.
+    """
+    t = np.radians(np.linspace(*spec.angle, spec.n_around))
+    a, b = spec.radius + spec.standoff_axis, spec.radius + spec.standoff_side
+    outer = a * b / np.hypot(b * np.cos(t), a * np.sin(t))
+    cells = spec.n_normal - 1
+    first = spec.standoff_axis / cells if spec.first_spacing is None else spec.first_spacing
+    share = from_wall(cells, spec.standoff_axis, first, "first_spacing") / spec.standoff_axis
+    r = spec.radius + share[:, None] * (outer - spec.radius)
+    shape = (spec.n_span, *r.shape)
+    x = np.broadcast_to(-r * np.cos(t), shape)
+    y = np.broadcast_to(r * np.sin(t), shape)
+    z = np.broadcast_to((np.arange(spec.n_span) * (spec.span / spec.n_span))[:, None, None], shape)
+    period = {"k": (0.0, 0.0, float(spec.span))} if spec.n_span > 1 else {}
+    return Grid((Block("cylinder", x, y, z),), period=(period,))

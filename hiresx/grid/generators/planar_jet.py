@@ -1,0 +1,157 @@
+"""Planar jet out of a nozzle: four Cartesian blocks, lengths in nozzle heights, exit plane x = 0, axis y = 0.
+
+    +--------+------------------------+
+    | above  |                        |    above, below   outside the nozzle, x < 0
+    +--------+                        |    nozzle         inside it, x < 0, |y| <= 1/2
+     lip     |                        |    jet            x >= 0, the whole height
+    +--------+                        |
+    | nozzle |          jet           |    The three upstream blocks end one spacing ahead of x = 0; the nodes of the
+    +--------+                        |    exit plane belong to `jet`, whose face imin is connected to the three and is
+     lip     |                        |    a wall on the lip, its corners y = +-1/2 and +-(1/2 + lip) included.
+    +--------+                        |
+    | below  |                        |
+    +--------+------------------------+
+
+Regions: "walls" (inside and outside of the nozzle, and the lip), "inlet" (nozzle, imin), "upstream" (above and below,
+imin), "outlet" (jet, imax), "sides" (the outermost faces along y).
+"""
+
+from functools import partial
+
+import numpy as np
+
+from hiresx.errors import HiresxError
+from hiresx.grid.blocks import Block, face_range
+from hiresx.grid.connections import Connection, Grid
+from hiresx.grid.spacing import marched
+
+
+def generate(spec) -> Grid:
+    """Grid of a `planar-jet` table (`hiresx.case.grids.PlanarJet`), lengths in nozzle heights.
+
+    Spacing grows from `exit_spacing` at x = 0 as sqrt(exit_spacing^2 + (b x)^2), b = ln(stretching), the same to both
+    sides, and from the lip's outside along y alike; in the sponge the growth bends to `sponge_stretching`. Every line
+    ends at the first node at or beyond its length. Along z nk nodes, `width` the period (no node at the upper end).
+    """
+    downstream = marched(
+        partial(_spacing, spec.exit_spacing, spec.stretching[0], spec.length, spec.sponge_stretching),
+        spec.length + spec.sponge_length,
+    )
+    # Upstream lines mirror the downstream one: what continues behind the exit plane has no kink.
+    farthest = max(spec.nozzle_length, spec.upstream)
+    ahead = marched(partial(_spacing, spec.exit_spacing, spec.stretching[0], np.inf, 1.0), farthest)
+    inside = -ahead[np.searchsorted(ahead, spec.nozzle_length - 1e-3 * spec.exit_spacing) : 0 : -1]
+    outside = -ahead[np.searchsorted(ahead, spec.upstream - 1e-3 * spec.exit_spacing) : 0 : -1]
+    nozzle, lip, beyond = _heights(spec)
+    positive = np.concatenate([nozzle[nozzle > 0], lip[1:], beyond[1:]])
+    y = np.concatenate([-positive[::-1], [0.0], positive])
+
+    # Rows of the jet block: lower lip [a, b], nozzle [b, c], upper lip [c, d], corners included.
+    c = int(np.flatnonzero(y == 0.5)[0])
+    d = c + len(lip) - 1
+    a, b = len(y) - 1 - d, len(y) - 1 - c
+    nk, last = spec.nk, len(y)
+    z = np.arange(nk) * (spec.width / nk)
+    blocks = [
+        _block("jet", downstream, y, z),
+        _block("nozzle", inside, y[b : c + 1], z),
+        _block("above", outside, y[d:], z),
+        _block("below", outside, y[: a + 1], z),
+    ]
+    jet, inner, above, below = blocks
+    column, depth = (0, 1), (0, nk)
+    lips = ((column, (a, b + 1), depth), (column, (c, d + 1), depth))
+    jet.regions.update(
+        walls=tuple(("imin", rows) for rows in lips),
+        outlet=_faces(jet, "imax"),
+        sides=_faces(jet, "jmin", "jmax"),
+    )
+    inner.regions.update(walls=_faces(inner, "jmin", "jmax"), inlet=_faces(inner, "imin"))
+    above.regions.update(walls=_faces(above, "jmin"), sides=_faces(above, "jmax"), upstream=_faces(above, "imin"))
+    below.regions.update(walls=_faces(below, "jmax"), sides=_faces(below, "jmin"), upstream=_faces(below, "imin"))
+
+    connections = []
+    # (donor, first row of the donor in the jet block, rows of the jet block it feeds)
+    for donor, row, rows in ((1, b, (b + 1, c)), (2, d, (d + 1, last)), (3, 0, (0, a))):
+        ni = blocks[donor].size[0]
+        connections += [
+            Connection(0, "imin", (column, rows, depth), donor, offset=(ni, -row, 0)),
+            Connection(donor, "imax", face_range("imax", blocks[donor].size), 0, offset=(-ni, row, 0)),
+        ]
+    period = {"k": (0.0, 0.0, float(spec.width))} if nk > 1 else {}
+    return Grid(tuple(blocks), tuple(connections), tuple(dict(period) for _ in blocks))
+
+
+def _block(name: str, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> Block:
+    z, y, x = np.meshgrid(z, y, x, indexing="ij")
+    return Block(name, x, y, z)
+
+
+def _faces(block: Block, *faces: str) -> tuple:
+    return tuple((face, face_range(face, block.size)) for face in faces)
+
+
+def _spacing(first: float, stretching: float, end: float, sponge_stretching: float, x):
+    """Spacing at the distance x from where it is `first`; the sponge begins at `end`."""
+    b, added = np.log(stretching), max(np.log(sponge_stretching / stretching), 0.0)
+    spacing = np.sqrt(first**2 + (b * x) ** 2)
+    if x > end:
+        # The slope bends over ten spacings; the square keeps the spacing's first derivative continuous.
+        bend = 10 * np.sqrt(first**2 + (b * end) ** 2)
+        spacing += added * (x - end) ** 2 / (x - end + bend)
+    return spacing
+
+
+def _heights(spec) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Nodes along y >= 0: inside the nozzle (0 to 1/2), along the lip, and beyond it."""
+    cells = spec.points_per_height
+    if spec.half_height <= 0.5 + spec.lip_thickness:
+        raise HiresxError(
+            f"grid.half_height = {spec.half_height:g} does not reach beyond the lip at {0.5 + spec.lip_thickness:g}",
+            "give a larger grid.half_height",
+        )
+    if cells % 2:
+        raise HiresxError(
+            f"grid.points_per_height = {cells} is odd: the axis y = 0 is a line of nodes", "give an even number"
+        )
+    # One spacing along the lip and through the boundary layer, the one that divides the lip evenly: behind the edges of
+    # the lip the blocks then continue each other's rows.
+    lip_cells = max(round(spec.lip_thickness * spec.boundary_layer_points / spec.boundary_layer_thickness), 1)
+    fine = spec.lip_thickness / lip_cells
+    lip = 0.5 + fine * np.arange(lip_cells + 1)
+    reach = 0.5 + spec.lip_thickness
+    beyond = reach + marched(
+        partial(_spacing, fine, spec.stretching[1], spec.half_height - reach, spec.sponge_stretching),
+        spec.half_height - reach + spec.sponge_height,
+    )
+    lip[-1] = reach
+    return 0.5 - _from_nozzle_wall(spec, fine, cells // 2)[::-1], lip, beyond
+
+
+def _from_nozzle_wall(spec, fine: float, cells: int) -> np.ndarray:
+    """Distances 0 to 1/2 from the nozzle's wall: spacing `fine` through the layer, then growing towards the axis, where
+    it levels off, at the rate that makes `cells` fit."""
+    layer = round(spec.boundary_layer_thickness / fine)
+    if layer > cells - 2 or fine * cells > 0.5:
+        raise HiresxError(
+            f"{2 * cells} cells across the nozzle do not fit with {spec.boundary_layer_points} in each layer of "
+            f"{spec.boundary_layer_thickness:g} h",
+            "change grid.points_per_height, grid.boundary_layer_points or grid.boundary_layer_thickness",
+        )
+    # Logarithmic growth rate over the cells of the core: a trapezoid whose flanks are a fifth each; its integral.
+    s = np.clip((np.arange(cells) + 0.5 - layer) / (cells - layer), 0.0, 1.0)
+    growth = np.interp(s, *_trapezoid_integral(0.2))
+    low, high = 0.0, 100.0
+    for _ in range(100):
+        rate = 0.5 * (low + high)
+        low, high = (rate, high) if fine * np.sum(np.exp(rate * growth)) < 0.5 else (low, rate)
+    distance = np.concatenate([[0.0], np.cumsum(fine * np.exp(rate * growth))])
+    distance[-1] = 0.5
+    return distance
+
+
+def _trapezoid_integral(flank: float) -> tuple[np.ndarray, np.ndarray]:
+    """Samples on [0, 1] of the integral of the trapezoid that is 0 at both ends and 1 between its flanks."""
+    s = np.linspace(0.0, 1.0, 2001)
+    height = np.interp(s, [0.0, flank, 1 - flank, 1.0], [0.0, 1.0, 1.0, 0.0])
+    return s, np.concatenate([[0.0], np.cumsum(0.5 * (height[1:] + height[:-1]) * np.diff(s))])

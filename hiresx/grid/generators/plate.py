@@ -1,0 +1,47 @@
+"""Flat plate along y = 0 with free flow ahead of its leading edge: one block named "plate".
+
+Regions of the face jmin: "plate" from the leading edge (that node included) on, "upstream" the nodes ahead of it.
+"""
+
+import numpy as np
+
+from hiresx.errors import HiresxError
+from hiresx.grid.blocks import Block
+from hiresx.grid.connections import Grid
+from hiresx.grid.spacing import from_centre, from_wall
+
+
+def generate(spec) -> Grid:
+    """Grid of a `plate` table (`hiresx.case.grids.Plate`), lengths in reference lengths.
+
+    Along x two hyperbolic sines meet at the leading edge, a node, with `leading_edge_spacing` to both sides; of the
+    ni - 1 cells each gets the share that makes their growth the same. Along y a hyperbolic sine grows from
+    `first_spacing` at the wall. Along z nk nodes, `width` the period (no node at the upper end).
+    """
+    ni, nj, nk = spec.n
+    if nj == 1:
+        raise HiresxError("a plate grid has nj > 1: j runs from the wall outwards", "give grid.n = [ni, nj, 1]")
+    ahead = _cells_ahead(ni - 1, spec.upstream, spec.length, spec.leading_edge_spacing)
+    before = from_centre(ahead, spec.upstream, spec.leading_edge_spacing, "leading_edge_spacing")
+    after = from_centre(ni - 1 - ahead, spec.length, spec.leading_edge_spacing, "leading_edge_spacing")
+    x = spec.leading_edge + np.concatenate([-before[:0:-1], after])
+    y = from_wall(nj - 1, spec.height, spec.first_spacing, "first_spacing")
+    z, y, x = np.meshgrid(np.arange(nk) * (spec.width / nk), y, x, indexing="ij")
+    regions = {
+        "upstream": (("jmin", ((0, ahead), (0, 1), (0, nk))),),
+        "plate": (("jmin", ((ahead, ni), (0, 1), (0, nk))),),
+    }
+    period = {"k": (0.0, 0.0, float(spec.width))} if nk > 1 else {}
+    return Grid((Block("plate", x, y, z, regions),), period=(period,))
+
+
+def _cells_ahead(cells: int, upstream: float, length: float, spacing: float) -> int:
+    """Cells ahead of the edge for which both sides grow alike: with x = (spacing/b) sinh(b n) a length takes
+    asinh(b length/spacing)/b cells; b -> 0 is the uniform grid."""
+    low, high = 1e-9, 10.0
+    for _ in range(100):
+        b = np.sqrt(low * high)
+        needed = (np.arcsinh(b * upstream / spacing) + np.arcsinh(b * length / spacing)) / b
+        low, high = (b, high) if needed > cells else (low, b)
+    share = np.arcsinh(b * upstream / spacing) / (np.arcsinh(b * upstream / spacing) + np.arcsinh(b * length / spacing))
+    return min(max(round(cells * float(share)), 1), cells - 1)

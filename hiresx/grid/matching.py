@@ -1,0 +1,141 @@
+"""Connections found from coinciding nodes: what a grid file does not say."""
+
+from itertools import product
+
+import numpy as np
+
+from hiresx.grid.blocks import Block, direction, face_range, rectangles, side
+from hiresx.grid.connections import TOLERANCE, Connection
+
+
+def matched_connections(blocks: list[Block] | tuple[Block, ...]) -> list[Connection]:
+    """Connections between faces (or parts of faces) that hold the same nodes one to one.
+
+    Nodes coincide when they are closer than 1e-6 of the blocks' extent and than a thousandth of the smallest spacing.
+    A contact along an edge or at a corner only is none. Where two contacts share a line of nodes of a face, the first
+    keeps it.
+    """
+    faces = [(b, face) for b, block in enumerate(blocks) for face in block.faces]
+    if not faces:
+        return []
+    with np.errstate(over="ignore", invalid="ignore"):  # a file may hold any finite number
+        return _matched(blocks, faces)
+
+
+def _matched(blocks, faces) -> list[Connection]:
+    nodes, owner, index = _face_nodes(blocks, faces)
+    distance = _distance(blocks)
+    if distance == 0:  # neighbours coincide: nothing to match on a grid that has no Jacobian
+        return []
+    own, other = _coinciding(nodes, distance)
+    same_node = np.all(index[:, own] == index[:, other], axis=0)
+    block_of = np.array([b for b, _ in faces])
+    real = ~(same_node & (block_of[owner[own]] == block_of[owner[other]]))
+    own, other = own[real], other[real]
+
+    connections, taken = [], {}
+    pairs = owner[own] * len(faces) + owner[other]
+    for pair in np.unique(pairs):
+        a, b = divmod(int(pair), len(faces))
+        at = pairs == pair
+        for range_, matrix, offset in _rectangles(
+            blocks, faces[a], faces[b], index[:, own[at]].T, index[:, other[at]].T
+        ):
+            free = _trimmed(range_, taken.setdefault(a, []), blocks[faces[a][0]], faces[a][1])
+            if free is not None:
+                taken[a].append(free)
+                connections.append(Connection(faces[a][0], faces[a][1], free, faces[b][0], matrix, offset))
+    return connections
+
+
+def _face_nodes(blocks, faces) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Coordinates (n, 3), place in `faces` (n,) and index triples (3, n) of all face nodes."""
+    nodes, owner, index = [], [], []
+    for f, (b, face) in enumerate(faces):
+        block = blocks[b]
+        i, j, k = (m.ravel() for m in np.meshgrid(*[np.arange(*r) for r in face_range(face, block.size)]))
+        nodes.append(np.stack([block.x[k, j, i], block.y[k, j, i], block.z[k, j, i]], axis=1))
+        owner.append(np.full(len(i), f))
+        index.append(np.stack([i, j, k]))
+    return np.concatenate(nodes), np.concatenate(owner), np.concatenate(index, axis=1)
+
+
+def _distance(blocks) -> float:
+    extent = max(float(np.ptp(c)) for block in blocks for c in (block.x, block.y, block.z))
+    smallest = np.inf
+    for block in blocks:
+        for d in block.active:
+            step = np.sqrt(sum(np.diff(c, axis=2 - d) ** 2 for c in (block.x, block.y, block.z)))
+            smallest = min(smallest, float(step.min()))
+    return min(TOLERANCE * extent, 1e-3 * smallest)
+
+
+def _coinciding(nodes: np.ndarray, distance: float) -> tuple[np.ndarray, np.ndarray]:
+    """All ordered pairs of different nodes closer than `distance`: neighbours in the order of a skew projection."""
+    # Directions of no grid: sqrt(2), sqrt(3), sqrt(5), so that few different nodes have close projections.
+    projection = nodes @ (np.sqrt([2.0, 3.0, 5.0]) / np.sqrt(10.0))
+    order = np.argsort(projection, kind="stable")
+    sorted_, own, other = projection[order], [], []
+    # No node of a usable grid lies on more than 64 faces.
+    for shift in range(1, min(len(nodes), 64)):
+        near = np.flatnonzero(sorted_[shift:] - sorted_[:-shift] <= distance)
+        if not near.size:
+            break
+        a, b = order[near], order[near + shift]
+        close = np.sum((nodes[a] - nodes[b]) ** 2, axis=1) <= distance**2
+        own += [a[close], b[close]]
+        other += [b[close], a[close]]
+    if not own:
+        return np.zeros(0, int), np.zeros(0, int)
+    return np.concatenate(own), np.concatenate(other)
+
+
+def _rectangles(blocks, own_face, donor_face, index: np.ndarray, donor: np.ndarray):
+    """(range, matrix, offset) of the rectangles of one face on which coinciding nodes are one to one."""
+    (a, face), (b, other) = own_face, donor_face
+    block, d, e = blocks[a], direction(face), direction(other)
+    across = [x for x in block.active if x != d]
+    across_donor = [x for x in blocks[b].active if x != e]
+    if len(across) != len(across_donor):
+        return
+    for permutation in {p for p in product(across_donor, repeat=len(across)) if len(set(p)) == len(p)}:
+        for signs in product((1, -1), repeat=len(across)):
+            matrix = np.zeros((3, 3), dtype=int)
+            matrix[e, d] = -side(face) * side(other)
+            for x, y, s in zip(across, permutation, signs, strict=True):
+                matrix[y, x] = s
+            for x in range(3):
+                if block.size[x] == 1:
+                    matrix[x, x] = 1
+            offsets = donor - index @ matrix.T
+            for offset in np.unique(offsets, axis=0):
+                mine = index[np.all(offsets == offset, axis=1)]
+                mask = np.zeros(block.size, dtype=bool).take([0], axis=d)
+                mask[tuple(0 if x == d else mine[:, x] for x in range(3))] = True
+                for rectangle in rectangles(mask.squeeze(axis=d)):
+                    range_ = list(face_range(face, block.size))
+                    for x, part in zip([x for x in range(3) if x != d], rectangle, strict=True):
+                        range_[x] = part
+                    if all(range_[x][1] - range_[x][0] > 1 for x in across):
+                        yield tuple(range_), tuple(map(tuple, matrix.tolist())), tuple(int(o) for o in offset)
+
+
+def _trimmed(range_, taken, block: Block, face: str):
+    """The range without the lines of nodes along its rim that an earlier one holds; None if too little is left."""
+    result = [list(r) for r in range_]
+    for held in taken:
+        overlap = [(max(p[0], q[0]), min(p[1], q[1])) for p, q in zip(result, held, strict=True)]
+        if any(lo >= hi for lo, hi in overlap):
+            continue
+        for x in (x for x in block.active if x != direction(face)):
+            if overlap[x] == (result[x][0], result[x][0] + 1):
+                result[x][0] += 1
+                break
+            if overlap[x] == (result[x][1] - 1, result[x][1]):
+                result[x][1] -= 1
+                break
+        else:
+            return None
+        if any(lo >= hi for lo, hi in result):
+            return None
+    return tuple((lo, hi) for lo, hi in result)

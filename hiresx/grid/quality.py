@@ -1,0 +1,158 @@
+"""What the solver will feel of a grid: cell volumes, skewness, stretching, aspect ratio."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from hiresx.errors import HiresxError
+from hiresx.grid.blocks import FACES, Block, direction
+from hiresx.grid.connections import Grid
+
+# 6th-order central first derivative (Ye et al., Adv. Aerodyn. 4:7, 2022, section 2).
+CENTRAL = np.array([-1 / 60, 3 / 20, -3 / 4, 0.0, 3 / 4, -3 / 20, 1 / 60])
+REACH = 3
+# Nodes worked on at a time: bounds the work memory to some 200 MB whatever the size of the grid.
+SLAB = 1_000_000
+
+
+def quality(grid: Grid) -> list[dict]:
+    """Per block a dict: "block" (name), "size" [ni, nj, nk], and extremes, each {"value", "node": [i, j, k],
+    "position": [x, y, z]}:
+
+    - "volume_min", "volume_max": 1/J = det d(x, y, z)/d(xi, eta, zeta), 6th order; in 2-D an area, in 1-D a length;
+    - "skewness": largest departure of the angle between two grid lines from 90 degrees, in degrees (absent in 1-D);
+    - "aspect_ratio": largest ratio of the spacings along two grid lines at a node (absent in 1-D);
+    - "stretching": largest ratio of neighbouring spacings along a grid line.
+
+    Derivatives continue across connections of the grid and by point reflection elsewhere.
+    """
+    records = []
+    for b, block in enumerate(grid.blocks):
+        found = {}
+        for k, tangents in _slabs(grid, b):
+            volume = _volume(tangents)
+            _note(found, "volume_min", block, k, volume, smallest=True)
+            _note(found, "volume_max", block, k, volume)
+            if len(block.active) > 1:
+                angle, aspect = _angle_and_aspect([tangents[d] for d in block.active])
+                _note(found, "skewness", block, k, angle)
+                _note(found, "aspect_ratio", block, k, aspect)
+        for d in block.active:
+            _note(found, "stretching", block, 0, _stretching(block, d))
+        records.append({"block": block.name, "size": list(block.size), **found})
+    return records
+
+
+def check_jacobian(grid: Grid) -> None:
+    """Raises HiresxError naming the node with the smallest 1/J when that is not positive."""
+    for b, block in enumerate(grid.blocks):
+        found, bad, negative = {}, 0, 0
+        for k, tangents in _slabs(grid, b):
+            volume = _volume(tangents)
+            _note(found, "worst", block, k, volume, smallest=True)
+            bad += int(np.sum(~(volume > 0)))
+            negative += int(np.sum(volume < 0))
+        if bad:
+            (i, j, k), (x, y, z) = found["worst"]["node"], found["worst"]["position"]
+            raise HiresxError(
+                f"block '{block.name}': the Jacobian is not positive at {bad} of {block.points} nodes; worst 1/J = "
+                f"{found['worst']['value']:.6g} at node (i, j, k) = ({i}, {j}, {k}), (x, y, z) = "
+                f"({x:.6g}, {y:.6g}, {z:.6g})",
+                "the whole block is left-handed: reverse one of its index directions"
+                if negative == block.points
+                else "look for folded or coinciding grid lines there",
+            )
+
+
+def _note(found: dict, name: str, block: Block, first: int, values: np.ndarray, smallest: bool = False) -> None:
+    """Keep the extreme of `values` (nk', nj, ni), whose first k index is `first`, if it beats what was found before."""
+    k, j, i = (int(m) for m in np.unravel_index((np.argmin if smallest else np.argmax)(values), values.shape))
+    value = float(values[k, j, i])
+    before = found[name]["value"] if name in found else None
+    if before is None or (value < before if smallest else value > before):
+        position = [float(m) for m in block.node(i, j, first + k)]
+        found[name] = {"value": value, "node": [i, j, first + k], "position": position}
+
+
+def _slabs(grid: Grid, b: int) -> Iterator[tuple[int, list[np.ndarray]]]:
+    """(first k, [d(x, y, z)/d(xi), d/d(eta), d/d(zeta)]) by slabs of k, each (3, nk', nj, ni); unit vectors in
+    singleton directions."""
+    block = grid.blocks[b]
+    ni, nj, nk = block.size
+    ghosts = {face: _ghosts(grid, b, face) for face in block.faces}
+    thickness = max(SLAB // (ni * nj), 1)
+    for first in range(0, nk, thickness):
+        last = min(first + thickness, nk)
+        inner = np.stack([c[first:last] for c in (block.x, block.y, block.z)])
+        tangents = []
+        for d in range(3):
+            if d not in block.active:
+                tangents.append(np.zeros_like(inner))
+                tangents[d][d] = 1.0
+                continue
+            below, above = ghosts[FACES[2 * d]], ghosts[FACES[2 * d + 1]]
+            if d == 2:
+                lo, hi = max(first - REACH, 0), min(last + REACH, nk)
+                middle = np.stack([c[lo:hi] for c in (block.x, block.y, block.z)])
+                parts = [below[:, min(first, REACH) :], middle, above[:, : max(last + REACH - nk, 0)]]
+            else:
+                parts = [below[:, first:last], inner, above[:, first:last]]
+            extended = np.concatenate(parts, axis=3 - d)
+            n = inner.shape[3 - d]
+            tangents.append(sum(c * extended[_window(d, m, n)] for m, c in enumerate(CENTRAL) if c))
+        yield first, tangents
+
+
+def _window(d: int, start: int, n: int) -> tuple[slice, ...]:
+    return tuple(slice(start, start + n) if axis == 3 - d else slice(None) for axis in range(4))
+
+
+def _ghosts(grid: Grid, b: int, face: str) -> np.ndarray:
+    """Coordinates (3, ...) of three ghost layers behind a face, in ascending index order."""
+    block, d = grid.blocks[b], direction(face)
+    axis, n = 2 - d, block.size[d]
+    if FACES.index(face) % 2:
+        wall, mirror = [n - 1], np.arange(n - 2, n - 2 - REACH, -1)
+    else:
+        wall, mirror = [0], np.arange(REACH, 0, -1)
+    ghosts = np.stack([2 * np.take(c, wall, axis) - np.take(c, mirror, axis) for c in (block.x, block.y, block.z)])
+    for c in grid.connections:
+        if c.block == b and c.face == face:
+            own = c.ghosts(REACH, block.size)
+            i, j, k = c.donors(own)
+            donor = grid.blocks[c.donor]
+            own[d] -= own[d].min()
+            value = np.stack([donor.x[k, j, i], donor.y[k, j, i], donor.z[k, j, i]])
+            ghosts[:, own[2], own[1], own[0]] = value + np.reshape(c.translation, (3, 1, 1, 1))
+    return ghosts
+
+
+def _volume(tangents: list[np.ndarray]) -> np.ndarray:
+    (ax, ay, az), (bx, by, bz), (cx, cy, cz) = tangents
+    return ax * (by * cz - bz * cy) + ay * (bz * cx - bx * cz) + az * (bx * cy - by * cx)
+
+
+def _angle_and_aspect(lines: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Largest departure from 90 degrees between two of the tangents, and the ratio of the longest to the shortest."""
+    lengths = [np.sqrt(np.sum(t * t, axis=0)) for t in lines]
+    angle = np.zeros(lengths[0].shape)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for m in range(len(lines)):
+            for n in range(m):
+                cosine = np.sum(lines[m] * lines[n], axis=0) / (lengths[m] * lengths[n])
+                angle = np.fmax(angle, np.degrees(np.arcsin(np.minimum(np.abs(cosine), 1.0))))
+        aspect = np.max(lengths, axis=0) / np.min(lengths, axis=0)
+    return angle, np.where(np.isnan(aspect), np.inf, aspect)
+
+
+def _stretching(block: Block, d: int) -> np.ndarray:
+    """Ratio, 1 or more, of the two spacings along direction `d` beside each node, (nk, nj, ni); 1 at the ends."""
+    axis = 2 - d
+    step = np.sqrt(sum(np.diff(c, axis=axis) ** 2 for c in (block.x, block.y, block.z)))
+    n = block.size[d]
+    left, right = np.take(step, range(n - 2), axis=axis), np.take(step, range(1, n - 1), axis=axis)
+    ratio = np.ones(block.x.shape)
+    inner = tuple(slice(1, -1) if a == axis else slice(None) for a in range(3))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio[inner] = np.fmax(np.maximum(left / right, right / left), 1.0)
+    return ratio
