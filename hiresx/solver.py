@@ -44,6 +44,19 @@ def configuration(case: Case) -> Configuration:
     )
 
 
+PLANS = {"pencils": inviscid.Pencils, "decomposed": inviscid.Decomposed}
+
+
+def default_plan(backend_name: str) -> str:
+    """Pencils on the CPU, the decomposed kernels on a GPU and where one is emulated."""
+    return "pencils" if backend_name == "cpu" else "decomposed"
+
+
+def work_variables(plan: str, is_viscous: bool) -> int:
+    """Reals of work memory per padded point: the inviscid and the viscous terms use the same, one after the other."""
+    return max(PLANS[plan].work_variables, viscous.VARIABLES if is_viscous else 0)
+
+
 class Solver:
     """A case on a device.
 
@@ -67,10 +80,10 @@ class Solver:
         self.configuration = configuration(case)
         self.program = backend.compile(self.configuration)
         self.time, self.steps = 0.0, 0
-        self.plan = plan or ("pencils" if backend.name == "cpu" else "decomposed")
-        plan_class = {"pencils": inviscid.Pencils, "decomposed": inviscid.Decomposed}[self.plan]
+        self.plan = plan or default_plan(backend.name)
+        plan_class = PLANS[self.plan]
         is_viscous = self.configuration.viscous
-        work = max(plan_class.work_variables, viscous.VARIABLES if is_viscous else 0)
+        work = work_variables(self.plan, is_viscous)
 
         blocks = self.decomposition.blocks
         self.states = [BlockState(backend, b, self.configuration.real, work, case.time.local) for b in blocks]

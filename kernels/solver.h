@@ -3,6 +3,7 @@
 #include "metrics.h"
 #include "inviscid.h"
 #include "inviscid_pencil.h"
+#include "calibration.h"
 #include "viscous.h"
 #include "update.h"
 #include "timestep.h"

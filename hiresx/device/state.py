@@ -3,6 +3,15 @@
 from hiresx.decomposition.halo import padded_shape, padding
 
 
+# q, q0, r, metrics, jacobian
+PERMANENT_VARIABLES = 5 + 5 + 5 + 9 + 1
+
+
+def variables_per_point(work_variables: int, local_step: bool) -> int:
+    """Reals a block holds per padded point."""
+    return PERMANENT_VARIABLES + work_variables + int(local_step)
+
+
 class BlockState:
     """Fields and geometry of one block, padded by the ghost layers, index order [variable, k, j, i].
 

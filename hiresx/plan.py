@@ -1,0 +1,87 @@
+"""What a case will need, found without compiling or allocating its fields: memory, time step, steps, time."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from hiresx.bench import known_rate
+from hiresx.case import Case
+from hiresx.decomposition import padded_shape
+from hiresx.device.state import variables_per_point
+from hiresx.grid import Block, Grid, build
+from hiresx.solver import default_plan, work_variables
+from hiresx.time.rk3 import STAGES
+
+# Nodes per block at which the initial state is looked at to estimate the step.
+SAMPLES = 200_000
+
+
+def plan(case: Case, backend: str = "cpu", grid: Grid | None = None) -> dict[str, Any]:
+    """Points, memory on the device, estimated time step, steps and seconds of a case.
+
+    The step is estimated from the initial state on a sample of the nodes, the edge lengths of the cells taken for the
+    metrics, so it is close on grids that are not far from orthogonal. The rate is the last one `hiresx bench` measured
+    on this machine and backend; `seconds` is None where none was.
+    """
+    grid = build(case.grid, case.directory) if grid is None else grid
+    is_viscous = case.gas.reynolds is not None
+    variables = variables_per_point(work_variables(default_plan(backend), is_viscous), case.time.local)
+    item = 4 if case.scheme.precision == "fp32" else 8
+    points = sum(block.points for block in grid.blocks)
+    padded = sum(math.prod(padded_shape(block)) for block in grid.blocks)
+    memory = padded * variables * item
+    dt = case.time.dt or _step(case, grid)
+    steps = _steps(case, dt)
+    rate = known_rate(backend, is_viscous, case.scheme.precision)
+    seconds = None if rate is None or steps is None else rate["ns_per_point_rhs"] * 1e-9 * points * steps * len(STAGES)
+    return {
+        "points": points,
+        "reals_per_padded_point": variables,
+        "bytes_per_point": memory / points,
+        "memory_bytes": memory,
+        "dt": dt,
+        "steps": steps,
+        "ns_per_point_rhs": None if rate is None else rate["ns_per_point_rhs"],
+        "rate_from": None if rate is None else rate["from"],
+        "seconds": seconds,
+    }
+
+
+def _steps(case: Case, dt: float) -> int | None:
+    wanted = [] if case.time.steps is None else [case.time.steps]
+    if case.time.end is not None and not case.time.local:
+        wanted.append(math.ceil(case.time.end / dt - 1e-9))
+    return min(wanted) if wanted else None
+
+
+def _step(case: Case, grid: Grid) -> float:
+    return min(_block_step(case, block) for block in grid.blocks)
+
+
+def _block_step(case: Case, block: Block) -> float:
+    stride = max(1, round((block.points / SAMPLES) ** (1 / max(len(block.active), 1))))
+    sample = tuple(slice(None, None, stride) for _ in range(3))
+    x, y, z = (c[sample] for c in (block.x, block.y, block.z))
+    if case.initial.state is not None:
+        s = case.initial.state
+        rho, u, v, w, p = (np.full(x.shape, value) for value in (s.rho, s.u, s.v, s.w, s.p))
+    else:
+        rho, u, v, w, p = case.evaluate(case.initial.function, x, y, z)
+    speed = np.sqrt(u * u + v * v + w * w) + np.sqrt(case.gas.gamma * p / rho)
+    inverse = [1 / _edges(block, d)[sample] for d in block.active]
+    dt = case.time.cfl / np.max(speed * sum(inverse))
+    if case.gas.reynolds is not None:
+        diffusion = max(4 / 3, case.gas.gamma / case.gas.prandtl) / (case.gas.reynolds * rho)
+        dt = min(dt, case.time.viscous_cfl / np.max(diffusion * sum(i * i for i in inverse)))
+    return float(dt)
+
+
+def _edges(block: Block, d: int) -> np.ndarray:
+    """Shorter edge length at every node in direction d, (nk, nj, ni)."""
+    axis = 2 - d
+    squares = sum(np.diff(c, axis=axis) ** 2 for c in (block.x, block.y, block.z))
+    length = np.sqrt(squares)
+    first = np.take(length, [0], axis=axis)
+    last = np.take(length, [-1], axis=axis)
+    return np.minimum(np.concatenate([first, length], axis=axis), np.concatenate([length, last], axis=axis))
