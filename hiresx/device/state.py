@@ -2,7 +2,6 @@
 
 from hiresx.decomposition.halo import padded_shape, padding
 
-
 # q, q0, r, metrics, jacobian
 PERMANENT_VARIABLES = 5 + 5 + 5 + 9 + 1
 

@@ -1,0 +1,33 @@
+"""Where kernels run: one small interface, and a backend per kind of device.
+
+`backend(name)` gives a backend; `backend.compile(Configuration(...))` a program; `program.launch(kernel, (ni, nj, nk),
+*arguments)` visits points.
+"""
+
+from hiresx.device.configuration import Configuration, source
+from hiresx.device.interface import Backend
+from hiresx.errors import HiresxError
+
+__all__ = ["NAMES", "Backend", "Configuration", "backend", "source"]
+
+NAMES = ("cpu", "cuda", "emulated")
+
+
+def backend(name: str = "auto") -> Backend:
+    """The backend called `name`: cpu, cuda or emulated; auto is cuda where CuPy finds a GPU, else cpu.
+
+    Raises HiresxError for an unknown name, and for cuda without CuPy or a GPU.
+    """
+    if name == "auto":
+        from hiresx.device.cuda import fault
+
+        name = "cpu" if fault() else "cuda"
+    if name == "cpu":
+        from hiresx.device.cpu import Backend
+    elif name == "emulated":
+        from hiresx.device.emulated import Backend
+    elif name == "cuda":
+        from hiresx.device.cuda import Backend
+    else:
+        raise HiresxError(f'there is no backend "{name}"', f"backends are auto, {', '.join(NAMES)}")
+    return Backend()

@@ -1,0 +1,200 @@
+"""The cuda backend: kernels on an NVIDIA GPU, through CuPy."""
+
+import ctypes
+import importlib.util
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from hiresx import kernels
+from hiresx.device import nvrtc
+from hiresx.device.arguments import check_array, is_pointer, item, scalar
+from hiresx.device.configuration import Configuration
+from hiresx.device.wrappers import find, generate, launch_shape
+from hiresx.errors import HiresxError
+
+_NO_GPU = "use the cpu backend, or emulated to run the CUDA kernels on the CPU"
+
+
+def fault() -> HiresxError | None:
+    """Why this process cannot compute on a GPU, or None. Asks the driver itself: importing CuPy takes a second."""
+    if importlib.util.find_spec("cupy") is None:
+        return HiresxError("the cuda backend needs CuPy, which is not installed", nvrtc.MEND)
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return HiresxError("the cuda backend finds no NVIDIA driver (libcuda.so.1) on this machine", _NO_GPU)
+    count = ctypes.c_int(0)
+    status = driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count))
+    if status or count.value < 1:
+        return HiresxError(f"the NVIDIA driver offers no GPU (status {status}, {count.value} devices)", _NO_GPU)
+    return None
+
+
+class Event:
+    """A moment in the work of a stream."""
+
+    def __init__(self, cupy, stream):
+        self._cupy = cupy
+        self._stream = stream
+        self._event = cupy.cuda.Event()
+
+    def record(self) -> None:
+        self._event.record(self._stream)
+
+    def elapsed(self, start: "Event") -> float:
+        """Seconds on the GPU from `start` to this event; waits until it has happened."""
+        self._event.synchronize()
+        return self._cupy.cuda.get_elapsed_time(start._event, self._event) / 1000.0  # CUDA counts in ms
+
+
+class Program:
+    """Compiled kernels of one configuration. `signatures` holds what there is and what it takes."""
+
+    def __init__(self, module, array_type: type, signatures: dict[str, kernels.Signature], real: str):
+        self.signatures = signatures
+        self._module = module
+        self._array = array_type
+        self._real = real
+        self._prepared: dict[str, tuple[Callable, list[Callable]]] = {}
+
+    def launch(self, name: str, extent: tuple[int, int, int], *arguments) -> None:
+        """Visits the points (i, j, k) of extent = (ni, nj, nk) with kernel `name`; returns before it is done. Raises
+        TypeError for arguments that do not fit its signature, KeyError for a kernel that is not there."""
+        prepared = self._prepared.get(name)
+        if prepared is None:
+            prepared = self._prepared[name] = self._prepare(name)
+        kernel, converters = prepared
+        if len(arguments) != len(converters):
+            raise TypeError(f"kernel {name} takes {len(converters)} arguments, got {len(arguments)}")
+        grid, block = launch_shape(*extent)
+        try:
+            # CUDA reads an argument by the kernel's own type: a number must be exactly as wide.
+            passed = [_int32(n) for n in extent]
+            passed += [convert(value) for convert, value in zip(converters, arguments, strict=True)]
+        except TypeError:
+            self._blame(name, converters, arguments)
+            raise
+        if grid[0]:  # CUDA refuses an empty grid
+            kernel(grid, block, tuple(passed))
+
+    def _prepare(self, name: str) -> tuple[Callable, list[Callable]]:
+        converters = []
+        for kind, _ in find(self.signatures, name).arguments:
+            dtype = np.dtype(item(kind, self._real))
+            converters.append(_checked(self._array, dtype) if is_pointer(kind) else _EXACT[dtype.name])
+        return self._module.get_function(name), converters
+
+    def _blame(self, name: str, converters: list[Callable], arguments: tuple) -> None:
+        """Raises the TypeError of the first argument that does not fit, with its name."""
+        for (kind, called), convert, value in zip(self.signatures[name].arguments, converters, arguments, strict=True):
+            try:
+                convert(value)
+            except TypeError as error:
+                raise TypeError(f"kernel {name}, argument {called} ({kind}): {error}") from None
+
+
+def _checked(array_type: type, dtype: np.dtype) -> Callable:
+    def convert(array):
+        check_array(array, array_type, dtype)
+        return array
+
+    return convert
+
+
+def _exact_float(dtype: np.dtype) -> Callable:
+    make = dtype.type
+    return lambda value: make(value) if type(value) is float else make(scalar(dtype, value))
+
+
+def _exact_int(dtype: np.dtype) -> Callable:
+    # The same few strides and counts come again and again. Typed, as 1.0 is no int but equals 1.
+    return lru_cache(maxsize=4096, typed=True)(lambda value: dtype.type(scalar(dtype, value)))
+
+
+_EXACT = {name: _exact_int(np.dtype(name)) for name in ("int32", "int64")}
+_EXACT |= {name: _exact_float(np.dtype(name)) for name in ("float64", "float32")}
+_int32 = _EXACT["int32"]
+
+
+class Backend:
+    """Kernels on GPU number `device`, in order, on a stream of their own, which becomes CuPy's current one."""
+
+    name = "cuda"
+
+    def __init__(self, root: Path = kernels.ROOT, device: int = 0):
+        if error := fault():
+            raise error
+        try:
+            import cupy
+
+            gpu = cupy.cuda.Device(device)
+            gpu.use()
+            # Created so that it waits for the default stream: CuPy code of a user is in order with the kernels.
+            self._stream = cupy.cuda.Stream()
+            self._stream.use()
+        except (ImportError, RuntimeError) as error:
+            raise HiresxError(f"CuPy cannot use GPU {device}: {error}", nvrtc.MEND) from error
+        self._cupy = cupy
+        self._capability = int(gpu.compute_capability)
+        self._root = root
+
+    def compile(self, configuration: Configuration) -> Program:
+        """The kernels of `configuration`, from the cache or compiled now (seconds). Raises HiresxError."""
+        text, signatures = generate(configuration, "cuda", self._root)
+        path = nvrtc.build(text, nvrtc.target(self._capability))
+        image = path.read_bytes()
+        built = {name: signature for name, signature in signatures.items() if nvrtc.holds(image, name)}
+        module = self._cupy.RawModule(path=str(path))
+        try:
+            module.compile()  # only loads it: the path is one of compiled code
+        except RuntimeError as error:
+            raise HiresxError(
+                f"the NVIDIA driver does not load kernels of NVRTC {nvrtc.version()}: {error}",
+                "install a newer driver, or pip install 'hiresx[cuda12]' instead of hiresx[cuda13]",
+            ) from error
+        return Program(module, self._cupy.ndarray, built, configuration.real)
+
+    def empty(self, shape: Sequence[int] | int, dtype="float64"):
+        """An uninitialised cupy array. Raises HiresxError if it does not fit in the GPU's memory."""
+        return self._allocate(self._cupy.empty, shape, dtype)
+
+    def zeros(self, shape: Sequence[int] | int, dtype="float64"):
+        """A cupy array of zeros. Raises as `empty`."""
+        return self._allocate(self._cupy.zeros, shape, dtype)
+
+    def _allocate(self, make: Callable, shape: Sequence[int] | int, dtype):
+        try:
+            return make(shape, dtype)
+        except self._cupy.cuda.memory.OutOfMemoryError:
+            free, total = self._cupy.cuda.runtime.memGetInfo()
+            size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+            raise HiresxError(
+                f"no GPU memory for an array of {size / 2**30:.3g} GiB: {free / 2**30:.3g} of {total / 2**30:.3g} GiB "
+                "are free",
+                'take a coarser grid or precision = "fp32", or end what else uses the GPU',
+            ) from None
+
+    def to_device(self, array: np.ndarray):
+        """A copy of `array` on the GPU, in C order."""
+        array = np.ascontiguousarray(array)
+        copy = self.empty(array.shape, array.dtype)
+        copy.set(array)
+        return copy
+
+    def to_host(self, array) -> np.ndarray:
+        """A numpy copy of `array`; waits for the kernels launched before."""
+        return array.get()
+
+    def copy(self, destination, source) -> None:
+        """`source` into `destination`, both on the GPU, of the same type and shape."""
+        self._cupy.copyto(destination, source, casting="no")
+
+    def synchronize(self) -> None:
+        """Returns when all launched work is done."""
+        self._stream.synchronize()
+
+    def event(self) -> Event:
+        return Event(self._cupy, self._stream)

@@ -1,0 +1,39 @@
+"""The emulated backend: the CUDA text of every kernel, run on the CPU through kernels/shim.h."""
+
+from collections.abc import Callable
+
+from hiresx.device.native import NativeBackend, NativeProgram
+
+
+class Program(NativeProgram):
+    """Kernels launched as CUDA would: over the same grid of the same blocks."""
+
+    @staticmethod
+    def symbol(name: str) -> str:
+        return f"{name}_launch"
+
+    def _point_caller(self, name: str) -> Callable:
+        return self._caller(
+            name,
+            self.symbol(name),
+            "ni, nj, nk = extent; (gx, gy, gz), (bx, by, bz) = launch_shape(ni, nj, nk)",
+            ("gx", "gy", "gz", "bx", "by", "bz", "ni", "nj", "nk"),
+        )
+
+
+class Backend(NativeBackend):
+    """CUDA's threads, one after the other in every block, blocks shared among OpenMP threads."""
+
+    name = "emulated"
+    program = Program
+    # Contracted as NVRTC does by default, which takes the processor's own fused multiply-add: -march=native.
+    flags = (
+        "-O2",
+        "-march=native",
+        "-ffp-contract=fast",
+        "-std=c++17",
+        "-fopenmp",
+        "-fPIC",
+        "-shared",
+        "-Wl,-Bsymbolic",
+    )

@@ -1,0 +1,68 @@
+"""What every backend offers. Everything above the device room sees a backend through this, and on a CPU also through
+`Backend.threads` (the OpenMP threads of a kernel, to get and set) and, on cpu alone, `Program.run(name, *arguments)`,
+which calls a CPU kernel."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from hiresx.device.configuration import Configuration
+from hiresx.kernels import Signature
+
+
+class Event(Protocol):
+    """A moment in the work of a backend."""
+
+    def record(self) -> None:
+        """Notes the moment when all work launched so far is done."""
+
+    def elapsed(self, start: "Event") -> float:
+        """Seconds from `start` to this event, both recorded; waits until this one has come."""
+
+
+class Program(Protocol):
+    """The kernels of one configuration."""
+
+    signatures: Mapping[str, Signature]
+    """What there is and what it takes, by name. A kernel that the configuration leaves out is not in it."""
+
+    def launch(self, name: str, extent: tuple[int, int, int], *arguments: Any) -> None:
+        """Visits the points 0 <= (i, j, k) < extent = (ni, nj, nk) with kernel `name`, in the order of launches.
+
+        `arguments` are what its signature lists after i, j, k: numbers, and arrays or views of arrays of this backend,
+        which stand for the address of their first item. Raises KeyError for a kernel that is not there, and TypeError
+        for a wrong number of arguments, a number that does not fit, and an array of another type or of items that are
+        not side by side along the last axis.
+        """
+
+
+class Backend(Protocol):
+    """A place to keep arrays and run kernels. Arrays are numpy's on a CPU and cupy's on a GPU."""
+
+    name: str
+
+    def compile(self, configuration: Configuration) -> Program:
+        """The kernels of `configuration`, from the cache or compiled now, which takes seconds. Raises HiresxError with
+        what is missing (a compiler, a choice without a header) or what the compiler says."""
+
+    def empty(self, shape: Sequence[int] | int, dtype: str = "float64") -> Any:
+        """An uninitialised array. Raises HiresxError if it does not fit in memory."""
+
+    def zeros(self, shape: Sequence[int] | int, dtype: str = "float64") -> Any:
+        """An array of zeros. Raises as `empty`."""
+
+    def to_device(self, array: np.ndarray) -> Any:
+        """A copy of `array` that kernels can take. Raises as `empty`."""
+
+    def to_host(self, array: Any) -> np.ndarray:
+        """A numpy copy of `array`, after all work launched so far."""
+
+    def copy(self, destination: Any, source: Any) -> None:
+        """`source` into `destination`, arrays of this backend of one type and shape."""
+
+    def synchronize(self) -> None:
+        """Waits until all launched work is done."""
+
+    def event(self) -> Event:
+        """An event to record."""

@@ -1,0 +1,206 @@
+"""NVIDIA's run-time compiler, reached through CuPy's bindings: works without a GPU.
+
+`python -m hiresx.device.nvrtc` compiles the kernels for several architectures and reports registers, spills and stack.
+
+CuPy's own compile helpers are not used: they always flush subnormal numbers to zero, which changes FP32 results.
+"""
+
+import argparse
+import dataclasses
+import json
+import re
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from hiresx import kernels
+from hiresx.device import cache
+from hiresx.device.compiler import first_errors
+from hiresx.device.configuration import FOLDERS, Configuration
+from hiresx.device.wrappers import generate
+from hiresx.errors import HiresxError
+
+MEND = "pip install 'hiresx[cuda13]' (hiresx[cuda12] for a driver older than 580)"
+
+# -Xptxas=-v: the resources of every kernel go to the log.
+OPTIONS = ("-std=c++17", "-ftz=false", "-prec-div=true", "-prec-sqrt=true", "-fmad=true", "-Xptxas=-v")
+
+ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100")
+
+_RESOURCES = re.compile(
+    r"Compiling entry function '(?P<kernel>\w+)' for '(?P<architecture>\w+)'.*?"
+    r"(?P<stack>\d+) bytes stack frame, (?P<spill_stores>\d+) bytes spill stores, "
+    r"(?P<spill_loads>\d+) bytes spill loads.*?Used (?P<registers>\d+) registers",
+    re.DOTALL,
+)
+
+
+class Compiled(NamedTuple):
+    """`image` is a cubin, or PTX where NVRTC does not know the architecture; `log` what the compilers said."""
+
+    image: bytes
+    log: str
+
+
+class Resources(NamedTuple):
+    """What one kernel takes of an architecture: registers per thread, and bytes of local memory per thread."""
+
+    kernel: str
+    architecture: str
+    registers: int
+    spill_stores: int
+    spill_loads: int
+    stack: int
+
+
+def bindings():
+    """CuPy's NVRTC module. Raises HiresxError if CuPy or the NVRTC library is not installed."""
+    try:
+        from cupy_backends.cuda.libs import nvrtc
+
+        nvrtc.getVersion()
+    except ImportError:
+        raise HiresxError("CUDA kernels need CuPy, which is not installed", MEND) from None
+    except (RuntimeError, OSError) as error:
+        raise HiresxError(f"CUDA kernels need the NVRTC library: {error}", MEND) from None
+    return nvrtc
+
+
+def version() -> str:
+    """ "major.minor" of NVRTC. Raises as `bindings`."""
+    return ".".join(map(str, bindings().getVersion()))
+
+
+def target(capability: int) -> str:
+    """The architecture to compile for on a GPU of that compute capability (90 for 9.0): its own, or, on a GPU newer
+    than NVRTC, the newest NVRTC knows, as PTX that the driver translates."""
+    known = bindings().getSupportedArchs()
+    return f"sm_{capability}" if capability in known else f"compute_{max(known)}"
+
+
+def compile(text: str, architecture: str) -> Compiled:
+    """`text` compiled for `architecture` ("sm_90"; "compute_90" gives PTX). Raises HiresxError."""
+    nvrtc = bindings()
+    program = nvrtc.createProgram(text, "kernels.cu", (), ())
+    try:
+        try:
+            nvrtc.compileProgram(program, (*OPTIONS, f"-arch={architecture}"))
+        except nvrtc.NVRTCError as error:
+            log = nvrtc.getProgramLog(program).strip("\0\n ") or str(error)
+            known = ", ".join(f"sm_{number}" for number in nvrtc.getSupportedArchs())
+            raise HiresxError(
+                f"NVRTC does not compile the kernels for {architecture}:\n  {first_errors(log)}",
+                f"NVRTC {version()} knows {known}",
+            ) from None
+        ptx = architecture.startswith("compute_")
+        image = nvrtc.getPTX(program) if ptx else nvrtc.getCUBIN(program)
+        return Compiled(image.encode() if isinstance(image, str) else image, nvrtc.getProgramLog(program))
+    finally:
+        nvrtc.destroyProgram(program)
+
+
+def resources(log: str) -> list[Resources]:
+    """What every kernel takes, from the log of a compile, in order of name."""
+    found = []
+    for match in _RESOURCES.finditer(log):
+        fields = match.groupdict()
+        names = fields.pop("kernel"), fields.pop("architecture")
+        found.append(Resources(*names, **{key: int(value) for key, value in fields.items()}))
+    return sorted(found)
+
+
+def build(text: str, architecture: str) -> Path:
+    """Path of the image of `text`, compiled unless the cache has it. Raises HiresxError."""
+    ending = "ptx" if architecture.startswith("compute_") else "cubin"
+    name = f"cuda-{architecture}-{cache.key([text, *OPTIONS, architecture, version()])}.{ending}"
+    path = cache.directory() / name
+    if not path.is_file():
+        image = compile(text, architecture).image
+        with cache.workplace() as private:
+            (private / name).write_bytes(image)
+            (private / name).replace(path)
+    return path
+
+
+def holds(image: bytes, kernel: str) -> bool:
+    """Whether a cubin or PTX holds `kernel`: a cubin has a section named for it, PTX an entry."""
+    return f".text.{kernel}\0".encode() in image or f".entry {kernel}(".encode() in image
+
+
+def report(
+    configurations: Iterable[Configuration], architectures: Sequence[str] = ARCHITECTURES, root: Path = kernels.ROOT
+) -> list[dict]:
+    """Compiles every configuration for every architecture: one dict each of `configuration` (what differs from the
+    default), `architecture`, `seconds` and `kernels`, a list of Resources as dicts. Raises HiresxError."""
+    default = Configuration()
+    entries = []
+    for configuration in configurations:
+        differing = {
+            field.name: getattr(configuration, field.name)
+            for field in dataclasses.fields(configuration)
+            if getattr(configuration, field.name) != getattr(default, field.name)
+        }
+        text, _ = generate(configuration, "cuda", root)
+        for architecture in architectures:
+            start = time.perf_counter()
+            log = compile(text, architecture).log
+            entries.append(
+                {
+                    "configuration": differing,
+                    "architecture": architecture,
+                    "seconds": round(time.perf_counter() - start, 3),
+                    "kernels": [found._asdict() for found in resources(log)],
+                }
+            )
+    return entries
+
+
+def each_choice(root: Path = kernels.ROOT) -> list[Configuration]:
+    """The default, inviscid and viscous, and viscous with every other choice that kernels/ holds, one at a time."""
+    viscous = Configuration(viscosity="sutherland")
+    found = [Configuration(), viscous, dataclasses.replace(viscous, precision="fp32")]
+    for folder in FOLDERS:
+        found += [dataclasses.replace(viscous, **{folder: name}) for name in kernels.choices(folder, root)]
+    return list(dict.fromkeys(found))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line; returns its exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m hiresx.device.nvrtc",
+        description="Compile the kernels for NVIDIA GPUs, without one, and list the resources of each.",
+    )
+    parser.add_argument(
+        "--arch", default=",".join(ARCHITECTURES), help="architectures, separated by commas (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--each-choice",
+        action="store_true",
+        help="every flux, weights, ... once; without it the default choices, inviscid and viscous",
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    options = parser.parse_args(arguments)
+    configurations = each_choice() if options.each_choice else each_choice()[:2]
+    try:
+        entries = report(configurations, options.arch.split(","))
+        compiler = version()
+    except HiresxError as error:
+        print(error, file=sys.stderr)
+        return 2
+    if options.json:
+        print(json.dumps({"nvrtc": compiler, "entries": entries}, indent=1))
+        return 0
+    print(f"NVRTC {compiler}")
+    for entry in entries:
+        chosen = ", ".join(f"{name}={value}" for name, value in entry["configuration"].items()) or "default"
+        print(f"\n{chosen}, {entry['architecture']}, compiled in {entry['seconds']:.2f} s")
+        print(f"  {'kernel':24}{'registers':>10}{'spill stores':>14}{'spill loads':>13}{'stack':>7}  (bytes)")
+        for kernel in entry["kernels"]:
+            print("  {kernel:24}{registers:10}{spill_stores:14}{spill_loads:13}{stack:7}".format(**kernel))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

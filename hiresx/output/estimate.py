@@ -1,0 +1,137 @@
+"""How long is left: an honest estimate from the recent rate of a run and the drift of its time step."""
+
+import math
+from collections import deque
+from statistics import median
+
+
+class Estimator:
+    """Wall time left of a run that ends at time `end`, after step `steps`, or at whichever comes first.
+
+    The clock starts with the first `update`, which should follow the first step: compiling, start-up and first touches
+    of memory before it count for nothing. From then on wall time is cut into windows, each a fortieth of the time run
+    so far but 0.25 to 10 s. The rate is the median of the last 15 windows: a pause or a burst of another program does
+    not spoil it, and a lasting change shows after half of them. Time spent aside (writing fields) is told by `aside`
+    and added on again in proportion to the steps left.
+
+    The number of steps left up to `end` follows from the mean dt of each window. Its drift is the slope of ln(dt) in
+    the last half of the time run: the smaller of the robust slopes of that half's two parts, none if their signs
+    differ. It is continued no farther ahead than it was seen to last.
+    """
+
+    _WINDOWS = 15
+    _SAMPLES = 64
+
+    def __init__(self, end: float | None = None, steps: int | None = None):
+        self.end, self.steps = end, steps
+        self._origin: tuple[float, int, float] | None = None
+        self._aside = 0.0
+        self._rates: deque[float] = deque(maxlen=self._WINDOWS)
+        # (time, ln dt) of the last windows, and (wall clock, time, ln dt) over the whole run: when that is full, every
+        # other one goes and the spacing doubles.
+        self._recent: deque[tuple[float, float]] = deque(maxlen=5)
+        self._samples: list[tuple[float, float, float]] = []
+        self._spacing = 1
+        self._windows = 0
+        self._slope = self._horizon = 0.0
+
+    def update(self, now: float, step: int, time: float) -> None:
+        """At wall clock `now` (s) the run has done `step` steps and reached `time`. Cheap enough for every step."""
+        self.now, self.step, self.time = now, step, time
+        if self._origin is None:
+            self._origin = self._opened = (now, step, time)
+            self._aside = self._aside_opened = 0.0
+            return
+        opened, step_opened, time_opened = self._opened
+        busy = now - opened - (self._aside - self._aside_opened)
+        taken = step - step_opened
+        if taken < 1 or busy < min(max((now - self._origin[0]) / 40, 0.25), 10.0):
+            return
+        self._rates.append(busy / taken)
+        if time > time_opened:
+            self._sample(now, (time + time_opened) / 2, math.log((time - time_opened) / taken))
+        self._opened, self._aside_opened = (now, step, time), self._aside
+
+    def aside(self, seconds: float) -> None:
+        """`seconds` of wall time went into something that is not stepping but will come again."""
+        self._aside += seconds
+
+    @property
+    def seconds_per_step(self) -> float | None:
+        """Recent median wall time of a step, without what was aside; None before the first window is full."""
+        return median(self._rates) if self._rates else None
+
+    @property
+    def overall_seconds_per_step(self) -> float | None:
+        """Mean wall time of a step since the first one, without what was aside; None before the second."""
+        if self._origin is None or self.step == self._origin[1]:
+            return None
+        return (self.now - self._origin[0] - self._aside) / (self.step - self._origin[1])
+
+    @property
+    def fraction(self) -> float | None:
+        """How much of the run is done, 0 to 1, by time or by steps, whichever is nearer to its end.
+
+        None without an end.
+        """
+        if self._origin is None:
+            return 0.0
+        done = []
+        if self.end is not None:
+            done.append(self.time / self.end)
+        if self.steps is not None:
+            done.append(self.step / self.steps)
+        return min(max(done), 1.0) if done else None
+
+    def steps_left(self) -> float | None:
+        """Steps still to do; None when that cannot be said yet."""
+        left = []
+        if self._origin is None:
+            return None
+        if self.steps is not None:
+            left.append(float(max(self.steps - self.step, 0)))
+        if self.end is not None and self._recent:
+            left.append(self._steps_to_end())
+        return min(left) if left else None
+
+    def remaining(self) -> float | None:
+        """Seconds of wall time left; None before it can be estimated."""
+        rate, left = self.seconds_per_step, self.steps_left()
+        if rate is None or left is None:
+            return None
+        return left * (rate + self._aside / max(self.step - self._origin[1], 1))
+
+    def _sample(self, now: float, time: float, log_dt: float) -> None:
+        self._recent.append((time, log_dt))
+        self._windows += 1
+        if self._windows % self._spacing == 0:
+            self._samples.append((now, time, log_dt))
+        if len(self._samples) == self._SAMPLES:
+            self._samples = self._samples[1::2]
+            self._spacing *= 2
+        begin = (now + self._origin[0]) / 2
+        half = [sample[1:] for sample in self._samples if sample[0] >= begin]
+        if len(half) < 6:
+            # Fewer windows say more about noise than about drift.
+            self._slope = self._horizon = 0.0
+            return
+        middle = len(half) // 2
+        early, late = _slope(half[: middle + 1]), _slope(half[middle:])
+        # As a limiter does: an oscillation or the end of a start-up is not taken for a drift.
+        self._slope = math.copysign(min(abs(early), abs(late)), early) if early * late > 0 else 0.0
+        self._horizon = half[-1][0] - half[0][0]
+
+    def _steps_to_end(self) -> float:
+        span = max(self.end - self.time, 0.0)
+        slope, seen = self._slope, min(span, self._horizon)
+        # The level of the last few windows, carried to the present by the drift.
+        level = median(log_dt + slope * (self.time - time) for time, log_dt in self._recent)
+        # dt(s) = dt exp(slope s) as far as `seen`, constant beyond: the steps are the integral of 1/dt.
+        growth = slope * seen
+        drifting = seen if abs(growth) < 1e-9 else -math.expm1(-growth) / slope
+        return (drifting + (span - seen) * math.exp(-growth)) / math.exp(level)
+
+
+def _slope(samples: list[tuple[float, float]]) -> float:
+    """Median of the slopes between all pairs of samples (x, y), Theil-Sen."""
+    return median((b[1] - a[1]) / (b[0] - a[0]) for i, a in enumerate(samples) for b in samples[i + 1 :])

@@ -1,0 +1,123 @@
+"""run.json: what was run, on what, how far it came, how fast it was."""
+
+import json
+import math
+import time as wall
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from hiresx.errors import HiresxError
+from hiresx.output import files
+from hiresx.output.machine import hardware, versions
+
+_KEYS = (
+    "status",
+    "case",
+    "backend",
+    "points",
+    "steps",
+    "time",
+    "wall_s",
+    "ns_per_point_rhs",
+    "point_steps_per_s",
+    "bytes_per_point",
+    "stages",
+    "versions",
+    "hardware",
+)
+
+
+class Record:
+    """The record of a run, kept in `directory`/run.json from the start of the run to its end, whole at any time.
+
+    Keys: status (running, finished, failed, interrupted), case (resolved, every default written), backend, points,
+    steps, time (L / c_ref), wall_s, ns_per_point_rhs, point_steps_per_s, bytes_per_point, stages (seconds by part of
+    the step), versions, hardware, started and ended (UTC), error. What is not known yet is null.
+
+    `entries` are any of these; status is "running". Raises HiresxError that names the path when it cannot be written.
+    """
+
+    def __init__(self, directory: str | Path, clock: Callable[[], float] = wall.monotonic, **entries: Any):
+        self.path = Path(directory) / "run.json"
+        self._clock = clock
+        self.entries: dict[str, Any] = dict.fromkeys(_KEYS)
+        self.entries |= {"steps": 0, "time": 0.0, "stages": {}, "versions": versions(), "hardware": hardware()}
+        self.entries |= {"started": _now(), "ended": None, "error": None}
+        self.entries |= entries | {"status": "running"}
+        self.write()
+
+    def update(self, every: float = 30.0, **entries: Any) -> None:
+        """Change `entries`; written if the last writing was `every` seconds ago or more."""
+        self.entries |= entries
+        if self._clock() - self._written >= every:
+            self.write()
+
+    def finish(
+        self, status: Literal["finished", "failed", "interrupted"], error: str | None = None, **entries: Any
+    ) -> None:
+        """Write the last state of the record; `error` says in a line or two why it did not finish."""
+        self.entries |= entries | {"status": status, "error": error, "ended": _now()}
+        self.write()
+
+    def write(self) -> None:
+        """Write run.json now."""
+        text = json.dumps(_plain(self.entries), indent=2, allow_nan=False) + "\n"
+        _replace(self.path, text)
+        self._written = self._clock()
+
+
+def read(directory: str | Path) -> dict[str, Any]:
+    """The record in `directory`. Raises HiresxError when there is none or it cannot be understood."""
+    path = Path(directory) / "run.json"
+    try:
+        return json.loads(path.read_text())
+    except OSError as error:
+        raise files.fault(path, error, "read") from None
+    except ValueError as error:
+        raise HiresxError(f"{path} is not a run record: {error}", "give the directory of a run") from None
+
+
+def keep_case(directory: str | Path, text: str, functions: Path | None) -> Path:
+    """Keep the case file `text` and `functions` (its case.py, None without one) as a case in `directory`/case.
+
+    The run can then be repeated, and plotted with its exact solution, wherever its directory goes. (A grid file is not
+    copied: it may be large.) Returns the folder. Raises HiresxError that names the path when it cannot be written.
+    """
+    folder = files.directory(Path(directory) / "case")
+    _replace(folder / "case.toml", text)
+    if functions is not None:
+        _replace(folder / "case.py", functions.read_text())
+    else:
+        (folder / "case.py").unlink(missing_ok=True)
+    return folder
+
+
+def _replace(path: Path, text: str) -> None:
+    try:
+        with files.replacing(path) as temporary:
+            temporary.write_text(text)
+    except OSError as error:
+        raise files.fault(path, error) from None
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _plain(value: Any) -> Any:
+    """`value` in JSON's own types; numbers that JSON lacks (nan, inf) become null."""
+    if isinstance(value, dict):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, str | int | bool) else str(value)

@@ -1,0 +1,290 @@
+"""CUDA without a GPU: the kernels through NVRTC, and the cuda backend's launches with CuPy's own arrays."""
+
+import ctypes
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from hiresx import kernels
+from hiresx.device import Configuration, cuda, nvrtc
+from hiresx.device.emulated import Backend as EmulatedBackend
+from hiresx.device.wrappers import generate
+from hiresx.errors import HiresxError
+
+cupy = pytest.importorskip("cupy", reason="pip install 'hiresx[cuda13]'")
+
+KERNEL = """
+extern "C" __global__ void halve(int n, float *a) { if (threadIdx.x < n) a[threadIdx.x] *= 0.5f; }
+extern "C" __global__ void table(int n, double *a) {
+    double b[32];
+    for (int i = 0; i < 32; ++i) b[i] = a[i];
+    a[0] = b[n & 31];
+}
+"""
+
+
+@pytest.mark.parametrize("architecture", nvrtc.ARCHITECTURES)
+def test_every_kernel_compiles(architecture):
+    """Also the figures of the report: every kernel is in it, and the hot ones do not spill."""
+    configuration = Configuration(viscosity="sutherland")
+    _, found = generate(configuration, "cuda")
+    (entry,) = nvrtc.report([configuration], [architecture])
+    assert entry["configuration"] == {"viscosity": "sutherland"}
+    assert [kernel["kernel"] for kernel in entry["kernels"]] == sorted(found)
+    for kernel in entry["kernels"]:
+        assert 0 < kernel["registers"] <= 255 and kernel["architecture"] == architecture
+        if kernel["kernel"] != "metrics":  # runs once, and keeps many differences at a time
+            assert kernel["spill_stores"] == kernel["spill_loads"] == 0, kernel
+
+
+def test_resources_are_read():
+    found = {entry.kernel: entry for entry in nvrtc.resources(nvrtc.compile(KERNEL, "sm_90").log)}
+    assert found["table"].stack == 256 and found["halve"].stack == 0
+    assert 8 <= found["halve"].registers <= 40
+
+
+def test_subnormal_numbers_are_kept():
+    ptx = nvrtc.compile(KERNEL, "compute_90").image.decode()
+    assert "mul.f32" in ptx and "mul.ftz" not in ptx
+
+
+def test_image_holds_its_kernels():
+    for architecture in ("sm_80", "compute_80"):
+        image = nvrtc.compile(KERNEL, architecture).image
+        assert nvrtc.holds(image, "halve") and nvrtc.holds(image, "table")
+        assert not nvrtc.holds(image, "hal") and not nvrtc.holds(image, "alve")
+
+
+def test_failed_compile_names_the_place():
+    text = '#line 7 "kernels/update.h"\nextern "C" __global__ void f(double *a) { a[0] = undeclared; }\n'
+    with pytest.raises(HiresxError, match=r'for sm_90:\n  kernels/update.h\(7\): error: .*"undeclared"'):
+        nvrtc.compile(text, "sm_90")
+
+
+def test_unknown_architecture_lists_the_known():
+    with pytest.raises(HiresxError, match="sm_70") as caught:
+        nvrtc.compile(KERNEL, "sm_70")
+    assert "knows sm_75, sm_80" in caught.value.mend
+
+
+def test_target():
+    assert nvrtc.target(90) == "sm_90"
+    assert nvrtc.target(9999) == f"compute_{max(nvrtc.bindings().getSupportedArchs())}"
+
+
+def test_build_caches(tmp_path, monkeypatch):
+    monkeypatch.setenv("HIRESX_CACHE", str(tmp_path))
+    path = nvrtc.build(KERNEL, "sm_80")
+    assert path.suffix == ".cubin" and path.read_bytes()[:4] == b"\x7fELF"
+    monkeypatch.setattr(nvrtc, "compile", None)
+    assert nvrtc.build(KERNEL, "sm_80") == path
+    assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize("error", [ImportError("cupy_backends"), RuntimeError("libnvrtc.so.13 not found")])
+def test_missing_library(monkeypatch, error):
+    from cupy_backends.cuda.libs import nvrtc as library
+
+    def fail():
+        raise error
+
+    monkeypatch.setattr(library, "getVersion", fail)
+    with pytest.raises(HiresxError, match="CUDA kernels need") as caught:
+        nvrtc.compile(KERNEL, "sm_90")
+    assert "pip install 'hiresx[cuda13]'" in caught.value.mend
+
+
+def test_command_line(capsys, monkeypatch):
+    monkeypatch.setattr(nvrtc, "each_choice", lambda: [Configuration(), Configuration(viscosity="constant")])
+    monkeypatch.setattr(nvrtc, "generate", lambda *_: (KERNEL, {}))
+    assert nvrtc.main(["--arch", "sm_75,sm_90", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["nvrtc"] == nvrtc.version()
+    assert [entry["architecture"] for entry in found["entries"]] == ["sm_75", "sm_90"] * 2
+    assert found["entries"][3]["configuration"] == {"viscosity": "constant"}
+    assert nvrtc.main(["--arch", "sm_90"]) == 0
+    assert "viscosity=constant, sm_90" in capsys.readouterr().out
+    assert nvrtc.main(["--arch", "sm_1"]) == 2
+    assert "sm_1" in capsys.readouterr().err
+
+
+def test_each_choice_has_every_header():
+    configurations = nvrtc.each_choice()
+    assert len(set(configurations)) == len(configurations)
+    for folder in ("flux", "weights", "positivity", "interpolation", "space", "viscosity"):
+        assert {getattr(configuration, folder) for configuration in configurations} == set(kernels.choices(folder))
+    assert {configuration.precision for configuration in configurations} == {"fp64", "fp32"}
+
+
+class Stub:
+    """What cuda.Backend asks of CuPy, on a GPU of compute capability 9.0."""
+
+    ndarray = cupy.ndarray
+
+    def __init__(self, load):
+        self.cuda = self.Device = self
+        self.compute_capability = "90"
+        self.loaded = []
+        self._load = load
+
+    def __getattr__(self, name):  # Device(n), .use(), Stream()
+        return lambda *arguments: self
+
+    def __call__(self, *arguments):
+        return self
+
+    def RawModule(self, path):
+        self.loaded.append(path)
+        return self
+
+    def compile(self):
+        self._load()
+
+
+def refuse():
+    raise RuntimeError("CUDA_ERROR_NO_BINARY_FOR_GPU")
+
+
+def test_backend_compiles_and_loads(monkeypatch):
+    stub = Stub(lambda: None)
+    monkeypatch.setattr(cuda, "fault", lambda: None)
+    monkeypatch.setitem(sys.modules, "cupy", stub)
+    found = cuda.Backend().compile(Configuration()).signatures
+    assert "update" in found and "viscous_flux" not in found
+    (path,) = stub.loaded
+    assert "sm_90" in path and path.endswith(".cubin")
+    stub = Stub(refuse)
+    monkeypatch.setitem(sys.modules, "cupy", stub)
+    with pytest.raises(HiresxError, match=r"driver does not load kernels of NVRTC .*NO_BINARY_FOR_GPU") as caught:
+        cuda.Backend().compile(Configuration())
+    assert "newer driver" in caught.value.mend
+
+
+# ---- the cuda backend's launches. CuPy's arrays can stand on host memory, so only the GPU itself is replaced: its
+# kernels are those of the emulated backend, given each argument as CUDA would be, by its address and width.
+
+
+class Module:
+    """cupy.RawModule over a library of emulated kernels."""
+
+    def __init__(self, library):
+        self._library = library
+
+    def get_function(self, name):
+        def kernel(grid, block, arguments):
+            passed = []
+            for value in arguments:
+                if isinstance(value, cupy.ndarray):
+                    passed.append(ctypes.c_void_p(value.data.ptr))
+                else:
+                    assert isinstance(value, np.generic)
+                    passed.append(np.ctypeslib.as_ctypes_type(value.dtype)(value.item()))
+            self._library[f"{name}_launch"](*grid, *block, *passed)
+
+        return kernel
+
+
+def on_host(array: np.ndarray):
+    """A cupy.ndarray of the memory of `array`."""
+    memory = cupy.cuda.UnownedMemory(array.ctypes.data, array.nbytes, array, device_id=0)
+    return cupy.ndarray(array.shape, array.dtype, memptr=cupy.cuda.MemoryPointer(memory, 0))
+
+
+@pytest.fixture(params=["fp64", "fp32"])
+def program(request):
+    """A cuda program whose kernels run on the CPU, and the same program of the emulated backend."""
+    configuration = Configuration(precision=request.param)
+    emulated = EmulatedBackend().compile(configuration)
+    module = Module(emulated._library)
+    return cuda.Program(module, cupy.ndarray, emulated.signatures, configuration.real), emulated, configuration.real
+
+
+SHAPE, STRIDE = (5, 9, 9, 40), 9 * 9 * 40
+PLACE = (3 * (1 + 40 + 9 * 40), 40, 9 * 40)
+
+
+def test_launch_passes_what_the_kernel_takes(program):
+    launched, emulated, real = program
+    rng = np.random.default_rng(3)
+    q0, q, r = (rng.random(SHAPE).astype(real) for _ in range(3))
+    jacobian, dt = np.ones(SHAPE[1:], real), np.full(1, 0.1, real)
+    host = [q0.copy(), q.copy(), r, jacobian, dt]
+    tail = (0, 0.75, np.float64(0.25), np.int64(0))
+    emulated.launch("update", (34, 3, 3), *PLACE, STRIDE, *host, *tail)
+    launched.launch("update", (34, 3, 3), *PLACE, STRIDE, *map(on_host, (q0, q, r, jacobian, dt)), *tail)
+    assert np.array_equal(q, host[1]) and not np.array_equal(q, q0)
+
+
+def test_launch_takes_views_and_int32(program):
+    launched, _, real = program
+    places = np.array([3, 1, 2], np.int32)
+    a, b = np.arange(10, dtype=real), np.zeros(10, real)
+    launched.launch("copy_halo", (3, 1, 1), on_host(places), on_host(places), on_host(a)[2:], 0, on_host(b)[1:], 0, -1)
+    assert np.flatnonzero(b).tolist() == [2, 3, 4] and np.array_equal(b[2:5], -a[3:6])
+    launched.launch("copy_halo", (0, 1, 1), on_host(places), on_host(places), on_host(b), 0, on_host(a), 0, 1)
+    assert np.array_equal(a, np.arange(10))
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "message"),
+    [
+        (0, np.zeros(3, np.int32), "argument to .const int .*: wants a cupy.ndarray of int32, got ndarray"),
+        (0, on_host(np.zeros(3)), "argument to .*wants an array of int32, got one of float64"),
+        (0, on_host(np.zeros(6, np.int32))[::2], "argument to .*side by side"),
+        (3, 2**63, "argument source_sv .long long.: .*does not fit int64"),
+        (3, 0.5, "argument source_sv"),
+        (6, "1", "argument sign .real.: wants a number"),
+    ],
+)
+def test_wrong_argument_is_named(program, place, value, message):
+    launched, _, real = program
+    index, field = on_host(np.zeros(3, np.int32)), on_host(np.zeros(3, real))
+    arguments = [index, index, field, 0, field, 0, 1.0]
+    arguments[place] = value
+    with pytest.raises(TypeError, match=f"kernel copy_halo, {message}"):
+        launched.launch("copy_halo", (3, 1, 1), *arguments)
+    with pytest.raises(TypeError, match="takes 7 arguments, got 6"):
+        launched.launch("copy_halo", (3, 1, 1), *arguments[:6])
+
+
+def test_extent_of_other_numbers(program):
+    launched, _, real = program
+    arguments = [on_host(np.zeros(3, np.int32))] * 2 + [on_host(np.zeros(3, real)), 0] * 2 + [1.0]
+    launched.launch("copy_halo", np.array([1, 1, 1]), *arguments)
+    for extent in ((1.0, 1, 1), (2**31, 1, 1), ("1", 1, 1)):
+        with pytest.raises(TypeError):
+            launched.launch("copy_halo", extent, *arguments)
+
+
+def test_unknown_kernel(program):
+    with pytest.raises(KeyError, match="no kernel inviscid_sweep in this configuration"):
+        program[0].launch("inviscid_sweep", (1, 1, 1))
+
+
+@pytest.mark.skipif(cuda.fault() is not None, reason="no GPU")
+def test_on_a_gpu():
+    room = cuda.Backend()
+    configuration = Configuration()
+    program = room.compile(configuration)
+    rng = np.random.default_rng(3)
+    host = [rng.random(SHAPE), rng.random(SHAPE), rng.random(SHAPE), np.ones(SHAPE[1:]), np.full(1, 0.1)]
+    device = [room.to_device(array) for array in host]
+    tail = (0, 0.75, 0.25, 0)
+    start, end = room.event(), room.event()
+    start.record()
+    program.launch("update", (34, 3, 3), *PLACE, STRIDE, *device, *tail)
+    end.record()
+    assert 0 < end.elapsed(start) < 10
+    EmulatedBackend().compile(configuration).launch("update", (34, 3, 3), *PLACE, STRIDE, *host, *tail)
+    np.testing.assert_allclose(room.to_host(device[1]), host[1], rtol=1e-14)
+    view = room.zeros((4, 6), "float32")[1:3, 2:]
+    room.copy(view, room.to_device(np.ones((2, 4), np.float32)))
+    room.synchronize()
+    assert room.to_host(view).sum() == 8
+    assert room.empty(3, "int32").dtype == np.int32
+    with pytest.raises(HiresxError, match="no GPU memory"):
+        room.empty(2**50)
+    with pytest.raises(HiresxError, match="CuPy cannot use GPU 99"):
+        cuda.Backend(device=99)
