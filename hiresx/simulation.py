@@ -11,7 +11,7 @@ import numpy as np
 from hiresx.case import Case, load
 from hiresx.device import backend as find_backend
 from hiresx.errors import HiresxError
-from hiresx.output import fields, record
+from hiresx.output import derived, fields, record
 from hiresx.output.progress import Progress
 from hiresx.plan import plan
 from hiresx.solver import Solver
@@ -36,8 +36,6 @@ class BlockView:
 
         Raises HiresxError for an unknown name.
         """
-        from hiresx.output import derived
-
         state = self._solver.primitives(self._index)
         if name in state:
             return state[name]
@@ -71,6 +69,7 @@ class Simulation:
         grid=None,
     ):
         self.case = load(case) if isinstance(case, str) else case
+        derived.check(self.case.output.variables, "output.variables")
         self.backend = find_backend(backend)
         self.solver = Solver(self.case, self.backend, grid=grid, profiles=dict(profiles or {}))
         self.solver.initialize(initial)
@@ -110,9 +109,7 @@ class Simulation:
             limits.append(spec.steps)
         last_step = min(limits) if limits else None
         log = _Log(self)
-        bar = Progress(solver.points, spec.end, last_step, self.case.title)
-        if not progress:
-            bar._console.quiet = True
+        bar = Progress(solver.points, spec.end, last_step, self.case.title, quiet=not progress)
         began = wall.perf_counter()
         solver.stopwatch.reset()
         first_step = self.step_count
@@ -198,8 +195,12 @@ class _Log:
         self._dump = case.model_dump(mode="json")
         self._count_time()
         if simulation.out is not None:
+            if simulation.step_count == 0:
+                fields.clear(simulation.out)  # an earlier run's later steps would pass for this one's
             source = None if case.directory is None else case.directory / "case.py"
-            record.keep_case(simulation.out, case.to_toml(), source if source is not None and source.is_file() else None)
+            record.keep_case(
+                simulation.out, case.to_toml(), source if source is not None and source.is_file() else None
+            )
             solver = simulation.solver
             self._record = record.Record(
                 simulation.out, case=self._dump, backend=simulation.backend.name, points=solver.points,
@@ -221,9 +222,7 @@ class _Log:
         s = self.simulation
         if s.out is not None and self._written_step != s.step_count:
             s.solver.finish_boundaries()
-            blocks = [
-                fields.FieldBlock(b.name, b.x, b.y, b.z, s.solver.primitives(n)) for n, b in enumerate(s.blocks)
-            ]
+            blocks = [fields.FieldBlock(b.name, b.x, b.y, b.z, s.solver.primitives(n)) for n, b in enumerate(s.blocks)]
             fields.write(fields.frame(s.out, s.step_count), blocks, s.time, s.step_count, self._dump)
             self._written_step = s.step_count
         self._count_time()

@@ -104,9 +104,7 @@ class Solver:
         )
         self._sponges = self._sponge_layers()
         self._inviscid = [plan_class(self.program, s, case.scheme.interpolation) for s in self.states]
-        self._viscous = (
-            [viscous.Viscous(self.program, s, case.gas.reynolds) for s in self.states] if is_viscous else []
-        )
+        self._viscous = [viscous.Viscous(self.program, s, case.gas.reynolds) for s in self.states] if is_viscous else []
         self._updates = [Update(self.program, s) for s in self.states]
         self._reductions = [Reduction(backend, self.program, s) for s in self.states]
         self.stopwatch = Stopwatch(backend)

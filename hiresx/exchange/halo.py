@@ -7,8 +7,8 @@ from hiresx.device.state import BlockState
 class HaloExchange:
     """Fills the ghosts of every connected face from its donor.
 
-    `state()` exchanges the conservative state, `fluxes(per_block)` the normal viscous fluxes, where the donor's flux may
-    run along another direction or the other way. No edge or corner is exchanged: no kernel reads one.
+    `state()` exchanges the conservative state, `fluxes(per_block)` the normal viscous fluxes, where the donor's may run
+    along another direction or the other way. No edge or corner is exchanged: no kernel reads one.
     """
 
     def __init__(self, backend, program, states: list[BlockState], lists: list[HaloList]):

@@ -13,7 +13,7 @@ Piece = dict[str, np.ndarray]
 
 
 def parse(text: str, what: str) -> dict[str, float | None]:
-    """"y=0, z=1" as {"y": 0.0, "z": 1.0}; a bare "y" stands for the middle of the domain and gives None.
+    """ "y=0, z=1" as {"y": 0.0, "z": 1.0}; a bare "y" stands for the middle of the domain and gives None.
 
     Raises HiresxError naming `what` (plane or line) for anything else.
     """
@@ -26,7 +26,7 @@ def parse(text: str, what: str) -> dict[str, float | None]:
             fixed[axis] = float(value) if "=" in part else None
         except ValueError:
             raise HiresxError(
-                f'{what} "{text}" is not understood', f'give it as {"y=0" if what == "line" else "z=0"}, or as y=0,z=0'
+                f'{what} "{text}" is not understood', f"give it as {'y=0' if what == 'line' else 'z=0'}, or as y=0,z=0"
             ) from None
     return fixed
 

@@ -173,9 +173,7 @@ VARIABLES: dict[str, Variable] = {
         "gray_r",
         local=False,
     ),
-    "q_criterion": Variable(
-        _q_criterion, "Q criterion", "c_ref^2 / L^2", r"Q\,L^2/c_\mathrm{ref}^2", local=False
-    ),
+    "q_criterion": Variable(_q_criterion, "Q criterion", "c_ref^2 / L^2", r"Q\,L^2/c_\mathrm{ref}^2", local=False),
 }
 
 

@@ -144,7 +144,9 @@ class Characteristic(Condition):
         )  # fmt: skip
 
 
-def condition(backend, program, state: BlockState, patch: Patch, gamma: float, profile: Callable, extended) -> Condition:
+def condition(
+    backend, program, state: BlockState, patch: Patch, gamma: float, profile: Callable, extended
+) -> Condition:
     """The condition of `patch`. `profile(name)` gives the function of a profile inflow; `extended`: the block's
     coordinates with ghosts."""
     spec = patch.condition

@@ -16,7 +16,7 @@ def compute_metrics(backend, program, state: BlockState, coordinates: tuple[np.n
     is not positive.
     """
     x, y, z = (backend.to_device(c) for c in coordinates)
-    nk, nj, ni = coordinates[0].shape
+    _, nj, ni = coordinates[0].shape
     strides = (1, ni, ni * nj)
     start = HALO * sum(strides)
     for d in state.active:

@@ -15,7 +15,7 @@ class Reduction:
     def __init__(self, backend, program, state: BlockState):
         self._backend, self._launch = backend, program.launch
         self._state = state
-        ni, nj, nk = state.size
+        ni, nj, _ = state.size
         self._columns = ni * nj
         self._extent = (ni, nj, 1)
         real = str(state.q.dtype)
