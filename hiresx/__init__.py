@@ -1,6 +1,13 @@
 """High-order compressible Navier-Stokes on curvilinear structured grids, on CPUs and GPUs from one kernel source."""
 
+from pathlib import Path
+
 __version__ = "0.1.0"
+
+# In a source tree kernels/, topology/ and cases/ lie beside this package; installed, they lie in it.
+_beside = Path(__file__).parent.parent
+if (_beside / "kernels" / "solver.h").is_file():
+    __path__.append(str(_beside))
 
 __all__ = ["Case", "HiresxError", "Simulation", "__version__", "load"]
 

@@ -45,6 +45,7 @@ class BlockView:
     def set_state(self, rho, u, v, w, p) -> None:
         """Replace the state by arrays (or numbers) broadcastable to (nk, nj, ni)."""
         self._solver.set_state(self._index, rho, u, v, w, p)
+        self._solver.complete_state()
 
 
 class Simulation:
@@ -221,7 +222,6 @@ class _Log:
     def fields(self) -> None:
         s = self.simulation
         if s.out is not None and self._written_step != s.step_count:
-            s.solver.finish_boundaries()
             blocks = [fields.FieldBlock(b.name, b.x, b.y, b.z, s.solver.primitives(n)) for n, b in enumerate(s.blocks)]
             fields.write(fields.frame(s.out, s.step_count), blocks, s.time, s.step_count, self._dump)
             self._written_step = s.step_count

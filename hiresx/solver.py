@@ -135,10 +135,12 @@ class Solver:
         return lambda x, y, z: self.case.evaluate(function, x, y, z)
 
     def _task_list(self) -> list[tuple[str, Callable[[int], None]]]:
-        """What one stage does, in order: (name, task(stage))."""
+        """What one stage does, in order: (name, task(stage)).
+
+        A stage leaves nodes on faces and connected halos as they must be, so that between steps the state can be looked
+        at without touching it; the ghosts of physical faces, which nobody else sees, are filled when they are needed.
+        """
         tasks = [
-            ("boundary", self._boundary_nodes),
-            ("exchange", lambda stage: self._halo.state()),
             ("boundary", lambda stage: self._each(self.conditions, "ghost")),
             ("inviscid", lambda stage: [block() for block in self._inviscid]),
         ]
@@ -150,8 +152,12 @@ class Solver:
             ]
         if self._sponges:
             tasks.append(("sponge", lambda stage: [layer() for layer in self._sponges]))
-        tasks.append(("update", lambda stage: [update(stage) for update in self._updates]))
-        return tasks
+        return [
+            *tasks,
+            ("update", lambda stage: [update(stage) for update in self._updates]),
+            ("boundary", lambda stage: self._boundary_nodes(self.time + STAGES[stage][2] * self.dt)),
+            ("exchange", lambda stage: self._halo.state()),
+        ]
 
     # ---- tasks
 
@@ -160,8 +166,7 @@ class Solver:
         for item in items:
             getattr(item, method)()
 
-    def _boundary_nodes(self, stage: int) -> None:
-        time = self.time + STAGES[stage][2] * self.dt
+    def _boundary_nodes(self, time: float) -> None:
         for c in self.conditions:
             c.node(time)
 
@@ -185,8 +190,12 @@ class Solver:
                 task(stage)
 
     def right_hand_side(self) -> None:
-        """Everything of a stage but the update: fills `r` of every block (1/J times dq/dt)."""
-        for name, task in self.tasks[:-1]:
+        """The halo exchange and everything of a stage up to the update: fills `r` of every block (1/J times dq/dt)."""
+        with self.stopwatch("exchange"):
+            self._halo.state()
+        for name, task in self.tasks:
+            if name == "update":
+                return
             with self.stopwatch(name):
                 task(0)
 
@@ -227,16 +236,11 @@ class Solver:
         self.stopwatch.collect()
         return self.dt
 
-    def finish_boundaries(self) -> None:
-        """Bring nodes on faces and ghosts up to the present time (before the state is looked at)."""
-        for c in self.conditions:
-            c.node(self.time)
-        self._halo.state()
-
     # ---- the state
 
     def set_state(self, block: int, rho, u, v, w, p) -> None:
-        """Set the state of a block from primitive arrays broadcastable to (nk, nj, ni)."""
+        """Set the state of a block from primitive arrays broadcastable to (nk, nj, ni). When all blocks are set,
+        `complete_state` brings the rest up to them."""
         state = self.states[block]
         shape = state.block.x.shape
         values = [np.broadcast_to(np.asarray(a, float), shape) for a in (rho, u, v, w, p)]
@@ -254,7 +258,12 @@ class Solver:
             else:
                 self.set_state(b, *self.case.evaluate(initial or spec.function, block.x, block.y, block.z))
         self.time, self.steps = 0.0, 0
-        self.finish_boundaries()
+        self.complete_state()
+
+    def complete_state(self) -> None:
+        """Impose the conditions on the nodes of physical faces and fill the connected halos."""
+        self._boundary_nodes(self.time)
+        self._halo.state()
 
     def primitives(self, block: int) -> dict[str, np.ndarray]:
         """rho, u, v, w, p of a block, float64 (nk, nj, ni)."""

@@ -62,8 +62,8 @@ VECTOR_KERNEL(viscous_difference, int i, int j, int k, int o, int sj, int sk, in
         const real *f = flux + c * sv + p;
         T sum = load<T>(r + (c + 1) * sv + p);
         sum = sum + derivative<T>([&](int s) { return load<T>(f + s * di); });
-        sum = sum + derivative<T>([&](int s) { return load<T>(f + 4 * sv + (long long)s * dj); });
-        sum = sum + derivative<T>([&](int s) { return load<T>(f + 8 * sv + (long long)s * dk); });
+        if (dj != 0) sum = sum + derivative<T>([&](int s) { return load<T>(f + 4 * sv + (long long)s * dj); });
+        if (dk != 0) sum = sum + derivative<T>([&](int s) { return load<T>(f + 8 * sv + (long long)s * dk); });
         store(r + (c + 1) * sv + p, sum);
     }
 }

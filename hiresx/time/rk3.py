@@ -2,8 +2,8 @@
 
 from hiresx.device.state import BlockState
 
-# (a, b) of q = a q0 + b (q + dt R), and the time within the step at which each stage's right-hand side is taken
-STAGES = ((0.0, 1.0, 0.0), (0.75, 0.25, 1.0), (1.0 / 3.0, 2.0 / 3.0, 0.5))
+# (a, b) of q = a q0 + b (q + dt R), and the share of the step that is reached with it
+STAGES = ((0.0, 1.0, 1.0), (0.75, 0.25, 0.5), (1.0 / 3.0, 2.0 / 3.0, 1.0))
 
 
 class Update:

@@ -1,0 +1,80 @@
+"""The rooms stand on floors: a room imports only from the rooms below it."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+# From the ground up. A name is a package or a module of hiresx.
+FLOORS = (
+    ("errors", "kernels"),
+    ("case",),
+    ("grid",),
+    ("decomposition",),
+    ("device",),
+    ("rhs",),
+    ("time",),
+    ("exchange",),
+    ("output",),
+    ("solver",),
+    ("bench",),
+    ("plan",),
+    ("simulation",),
+    ("verify",),
+    ("cli",),
+)
+# Rooms that stand beside the house: what they may use of it, and who may use them.
+BESIDE = {"topology": {"errors"}}
+LEVEL = {name: floor for floor, names in enumerate(FLOORS) for name in names}
+
+
+def _sources():
+    for path in sorted(ROOT.glob("hiresx/**/*.py")):
+        yield path, path.relative_to(ROOT / "hiresx").parts[0].removesuffix(".py")
+    for room in ("kernels", "topology"):
+        for path in sorted(ROOT.glob(f"{room}/**/*.py")):
+            yield path, room
+
+
+def _imports(path: Path) -> set[str]:
+    """Rooms of hiresx that a file imports, at its top or inside its functions."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names = []
+        if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            names = [node.module] if node.module != "hiresx" else [f"hiresx.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        for name in names:
+            parts = name.split(".")
+            if parts[0] == "hiresx" and len(parts) > 1:
+                found.add(parts[1])
+    return found
+
+
+@pytest.mark.parametrize(("path", "room"), [pytest.param(*s, id=str(s[0].relative_to(ROOT))) for s in _sources()])
+def test_imports_run_downwards(path, room):
+    if room == "__init__":
+        return  # names the public things, resolved on use
+    for used in _imports(path) - {room, "__version__", "cases"}:
+        if room in BESIDE:
+            assert used in BESIDE[room], f"{path.name} imports hiresx.{used}: {room} may use {BESIDE[room]}"
+        elif used in BESIDE:
+            assert room == "cli", f"{path.name} imports hiresx.{used}, which only the command line uses yet"
+        else:
+            assert used in LEVEL, f"{path.name} imports hiresx.{used}, which stands on no floor: add it to FLOORS"
+            assert LEVEL[used] < LEVEL[room], f"{path.name} imports upwards: hiresx.{room} -> hiresx.{used}"
+
+
+def test_every_room_has_a_floor():
+    rooms = {name for _, name in _sources()} - {"__init__"}
+    assert rooms <= LEVEL.keys() | BESIDE.keys()
+
+
+def test_nothing_else_on_the_top_level():
+    allowed = {"pyproject.toml", "hiresx", "kernels", "topology", "cases", "tests", "docs", "README.md"}
+    present = {path.name for path in ROOT.iterdir() if not path.name.startswith(".")}
+    made = {"build", "dist", "runs"} | {name for name in present if name.endswith(".egg-info")}
+    assert present - made <= allowed
