@@ -48,6 +48,7 @@ template <class T> struct CharacteristicSpace {
         d[1] = u * d[0] + normal * n[0] + c[2] * s[0] + c[3] * t[0];
         d[2] = v * d[0] + normal * n[1] + c[2] * s[1] + c[3] * t[1];
         d[3] = w * d[0] + normal * n[2] + c[2] * s[2] + c[3] * t[2];
-        d[4] = sound * sound * acoustic * real(1.0 / (HX_GAMMA - 1.0)) - kinetic * d[0] + u * d[1] + v * d[2] + w * d[3];
+        T internal = sound * sound * acoustic * real(1.0 / (HX_GAMMA - 1.0));
+        d[4] = internal - kinetic * d[0] + u * d[1] + v * d[2] + w * d[3];
     }
 };

@@ -6,7 +6,8 @@ template <class T, class At> HD T interpolate_metric(const At &at) {
 
 // The linear correction of eqs (11) and (18) at i+1/2, -f_xx/24 + 7 f_xxxx/5760, as one six-point sum.
 template <class T, class At> HD T flux_correction(const At &at) {
-    return (real(118) * (at(0) + at(1)) - real(137) * (at(-1) + at(2)) + real(19) * (at(-2) + at(3))) * real(1.0 / 3840);
+    T sum = real(118) * (at(0) + at(1)) - real(137) * (at(-1) + at(2)) + real(19) * (at(-2) + at(3));
+    return sum * real(1.0 / 3840);
 }
 
 // Flux at i+1/2: two-state numerical flux of the interpolated states plus the scaled correction.

@@ -5,8 +5,8 @@
 // stored at node h. The range given to a launch and o shift together: nodes -1..n start at o - sd.
 
 // nodes -1..n (modified) or half points -1..n-1 (original): the two states at every half point
-VECTOR_KERNEL(interpolate, int i, int j, int k, int o, int sj, int sk, int sd, long long sv, const real *q, const real *m,
-       real *minus, real *plus) {
+VECTOR_KERNEL(interpolate, int i, int j, int k, int o, int sj, int sk, int sd, long long sv, const real *q,
+              const real *m, real *minus, real *plus) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     T area[3], left[5], right[5];
 #ifdef HX_INTERPOLATES_NODES
@@ -25,8 +25,8 @@ VECTOR_KERNEL(interpolate, int i, int j, int k, int o, int sj, int sk, int sd, l
 }
 
 // nodes -3..n+2: physical flux (5) and pressure, eq. (4)
-VECTOR_KERNEL(physical_flux, int i, int j, int k, int o, int sj, int sk, long long sv, const real *q, const real *m, real *f,
-       real *pressure) {
+VECTOR_KERNEL(physical_flux, int i, int j, int k, int o, int sj, int sk, long long sv, const real *q,
+              const real *m, real *f, real *pressure) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     T state[5], area[3], flux[5];
     for (int v = 0; v < 5; ++v) state[v] = load<T>(q + v * sv + p);
@@ -38,9 +38,9 @@ VECTOR_KERNEL(physical_flux, int i, int j, int k, int o, int sj, int sk, long lo
 }
 
 // half points -1..n-1: numerical flux with its correction, written over the minus states
-VECTOR_KERNEL(numerical_flux, int i, int j, int k, int o, int sj, int sk, int sd, long long sv, const real *q, const real *m,
-       const real *jacobian, const real *dt, int dt_stride, int directions, const real *f, const real *pressure,
-       real *minus, const real *plus) {
+VECTOR_KERNEL(numerical_flux, int i, int j, int k, int o, int sj, int sk, int sd, long long sv, const real *q,
+              const real *m, const real *jacobian, const real *dt, int dt_stride, int directions, const real *f,
+              const real *pressure, real *minus, const real *plus) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     auto along = [&](const real *a, int s) { return load<T>(a + p + (long long)s * sd); };
     T area[3], left[5], right[5], flux[5], values[6];
@@ -62,8 +62,8 @@ VECTOR_KERNEL(numerical_flux, int i, int j, int k, int o, int sj, int sk, int sd
 }
 
 // nodes 0..n-1: r = or -= F_{i+1/2} - F_{i-1/2}; the factor J is left to the update
-VECTOR_KERNEL(flux_difference, int i, int j, int k, int o, int sj, int sk, int sd, long long sv, const real *flux, real *r,
-       int first) {
+VECTOR_KERNEL(flux_difference, int i, int j, int k, int o, int sj, int sk, int sd, long long sv, const real *flux,
+              real *r, int first) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     for (int v = 0; v < 5; ++v) {
         T change = load<T>(flux + v * sv + p - sd) - load<T>(flux + v * sv + p);

@@ -104,7 +104,8 @@ HD void fluxes(const Line &line) {
             plus[v] = load<pack>(line.plus + v * line.size + e);
         }
         const real *s = line.sensor + e;
-        pack sensor = larger(larger(load<pack>(s - B), load<pack>(s)), larger(load<pack>(s + B), load<pack>(s + 2 * B)));
+        pack before = larger(load<pack>(s - B), load<pack>(s)), after = larger(load<pack>(s + B), load<pack>(s + 2 * B));
+        pack sensor = larger(before, after);
         half_point_flux(minus, plus, m, [&](int o, int v) { return load<pack>(line.f + v * line.size + e + o * B); },
                         sensor, flux);
 #ifdef HX_LIMITER

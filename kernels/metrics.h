@@ -42,7 +42,8 @@ KERNEL(jacobian, int i, int j, int k, int c, int cj, int ck, const double *x, co
     double g[3][3];
     for (int a = 0; a < 3; ++a)
         for (int d = 0; d < 3; ++d) g[a][d] = derivative<double>([&](int s) { return xyz[a][s * stride[d]]; });
-    double volume = g[0][0] * (g[1][1] * g[2][2] - g[1][2] * g[2][1]) + g[0][1] * (g[1][2] * g[2][0] - g[1][0] * g[2][2])
+    double volume = g[0][0] * (g[1][1] * g[2][2] - g[1][2] * g[2][1])
+                    + g[0][1] * (g[1][2] * g[2][0] - g[1][0] * g[2][2])
                     + g[0][2] * (g[1][0] * g[2][1] - g[1][1] * g[2][0]);
     result[o + i + (long long)j * sj + (long long)k * sk] = real(1.0 / volume);
 }

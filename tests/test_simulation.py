@@ -122,7 +122,7 @@ def test_a_blow_up_names_the_place_and_is_recorded(tmp_path):
 
 
 def test_a_misspelt_output_variable_is_refused_before_anything_runs():
-    with pytest.raises(HiresxError, match="did you mean|machh"):
+    with pytest.raises(HiresxError, match="machh"):
         Simulation(channel(output={"variables": ["machh"]}), backend="cpu")
 
 

@@ -1,38 +1,38 @@
 // Steger-Warming flux vector splitting: h(ql, qr) = F+(ql) + F-(qr), eigenvalues U, U +- a|m| split by their sign.
 // |lambda| has a kink at 0; with HX_FLUX_SMOOTHING = s > 0 it is sqrt(lambda^2 + (s a |m|)^2), which restores the
 // order at sonic and stagnation points. F+(q) + F-(q) = F(q) either way.
-template <int side, class T> HD void split_flux(const T *q, const T *m, T area, T inverse_area, T *f) {
-    Primitive<T> s = primitive(q);
-    T a2 = gas_gamma * s.p / s.rho, a = square_root(a2);
-    T volume = m[0] * s.u + m[1] * s.v + m[2] * s.w;
-    T speed = a * area;
-    T lambda[3] = {volume, volume + speed, volume - speed}, l[3];
-    for (int k = 0; k < 3; ++k) {
-        T size;
-        if constexpr (HX_FLUX_SMOOTHING > 0.0) {
-            T delta = real(HX_FLUX_SMOOTHING) * speed;
-            size = square_root(lambda[k] * lambda[k] + delta * delta);
-        } else {
-            size = absolute(lambda[k]);
+#include "flux_splitting.h"
+
+struct StegerWarming {
+    template <int side, class T> HD static void flux(const T *q, const T *m, T area, T inverse_area, T *f) {
+        Primitive<T> s = primitive(q);
+        T a2 = gas_gamma * s.p / s.rho, a = square_root(a2);
+        T volume = m[0] * s.u + m[1] * s.v + m[2] * s.w;
+        T speed = a * area;
+        T lambda[3] = {volume, volume + speed, volume - speed}, l[3];
+        for (int k = 0; k < 3; ++k) {
+            T size;
+            if constexpr (HX_FLUX_SMOOTHING > 0.0) {
+                T delta = real(HX_FLUX_SMOOTHING) * speed;
+                size = square_root(lambda[k] * lambda[k] + delta * delta);
+            } else {
+                size = absolute(lambda[k]);
+            }
+            l[k] = real(0.5) * (lambda[k] + real(side) * size);
         }
-        l[k] = real(0.5) * (lambda[k] + real(side) * size);
+        T acoustic = l[1] + l[2];
+        T total = real(2) * gas_gamma_1 * l[0] + acoustic;
+        T push = a * (l[1] - l[2]) * inverse_area;  // along m
+        T b = s.rho * real(0.5 / HX_GAMMA);
+        f[0] = b * total;
+        f[1] = b * (total * s.u + push * m[0]);
+        f[2] = b * (total * s.v + push * m[1]);
+        f[3] = b * (total * s.w + push * m[2]);
+        f[4] = b * (real(0.5) * total * (s.u * s.u + s.v * s.v + s.w * s.w) + push * volume
+                    + acoustic * a2 * real(1.0 / (HX_GAMMA - 1.0)));
     }
-    T acoustic = l[1] + l[2];
-    T total = real(2) * gas_gamma_1 * l[0] + acoustic;
-    T push = a * (l[1] - l[2]) * inverse_area;  // along m
-    T b = s.rho * real(0.5 / HX_GAMMA);
-    f[0] = b * total;
-    f[1] = b * (total * s.u + push * m[0]);
-    f[2] = b * (total * s.v + push * m[1]);
-    f[3] = b * (total * s.w + push * m[2]);
-    f[4] = b * (real(0.5) * total * (s.u * s.u + s.v * s.v + s.w * s.w) + push * volume
-                + acoustic * a2 * real(1.0 / (HX_GAMMA - 1.0)));
-}
+};
 
 template <class T> HD void numerical_flux(const T *ql, const T *qr, const T *m, T *f) {
-    T area = square_root(m[0] * m[0] + m[1] * m[1] + m[2] * m[2]);
-    T inverse_area = real(1) / area, g[5];
-    split_flux<1>(ql, m, area, inverse_area, f);
-    split_flux<-1>(qr, m, area, inverse_area, g);
-    for (int v = 0; v < 5; ++v) f[v] = f[v] + g[v];
+    sum_of_splits<StegerWarming>(ql, qr, m, f);
 }

@@ -3,29 +3,29 @@
 //   momentum+- = mass+- (u + n (-un +- 2a)/gamma),
 //   energy+- = mass+- (((gamma-1) un +- 2a)^2 / (2(gamma^2-1)) + (|u|^2 - un^2)/2);
 // for |M| >= 1 the whole flux goes to the upwind side.
-template <int side, class T> HD void split_flux(const T *q, const T *m, T area, T inverse_area, T *f) {
-    Primitive<T> s = primitive(q);
-    T a = square_root(gas_gamma * s.p / s.rho);
-    T un = (m[0] * s.u + m[1] * s.v + m[2] * s.w) * inverse_area;
-    T mach = un / a;
-    T whole[5];
-    flux_of(q, s, m, whole);
-    T square = (mach + real(side)) * (mach + real(side));
-    T mass = real(0.25 * side) * s.rho * a * area * square;
-    T push = (real(2 * side) * a - un) * real(1.0 / HX_GAMMA) * inverse_area;
-    T wave = gas_gamma_1 * un + real(2 * side) * a;
-    T part[5] = {mass, mass * (s.u + push * m[0]), mass * (s.v + push * m[1]), mass * (s.w + push * m[2]),
-                 mass * (wave * wave * real(0.5 / (HX_GAMMA * HX_GAMMA - 1.0))
-                         + real(0.5) * (s.u * s.u + s.v * s.v + s.w * s.w - un * un))};
-    auto all = real(side) * mach >= T(real(1));
-    auto none = real(side) * mach <= T(real(-1));
-    for (int v = 0; v < 5; ++v) f[v] = select(all, whole[v], select(none, T(real(0)), part[v]));
-}
+#include "flux_splitting.h"
+
+struct VanLeer {
+    template <int side, class T> HD static void flux(const T *q, const T *m, T area, T inverse_area, T *f) {
+        Primitive<T> s = primitive(q);
+        T a = square_root(gas_gamma * s.p / s.rho);
+        T un = (m[0] * s.u + m[1] * s.v + m[2] * s.w) * inverse_area;
+        T mach = un / a;
+        T whole[5];
+        flux_of(q, s, m, whole);
+        T square = (mach + real(side)) * (mach + real(side));
+        T mass = real(0.25 * side) * s.rho * a * area * square;
+        T push = (real(2 * side) * a - un) * real(1.0 / HX_GAMMA) * inverse_area;
+        T wave = gas_gamma_1 * un + real(2 * side) * a;
+        T part[5] = {mass, mass * (s.u + push * m[0]), mass * (s.v + push * m[1]), mass * (s.w + push * m[2]),
+                     mass * (wave * wave * real(0.5 / (HX_GAMMA * HX_GAMMA - 1.0))
+                             + real(0.5) * (s.u * s.u + s.v * s.v + s.w * s.w - un * un))};
+        auto all = real(side) * mach >= T(real(1));
+        auto none = real(side) * mach <= T(real(-1));
+        for (int v = 0; v < 5; ++v) f[v] = select(all, whole[v], select(none, T(real(0)), part[v]));
+    }
+};
 
 template <class T> HD void numerical_flux(const T *ql, const T *qr, const T *m, T *f) {
-    T area = square_root(m[0] * m[0] + m[1] * m[1] + m[2] * m[2]);
-    T inverse_area = real(1) / area, g[5];
-    split_flux<1>(ql, m, area, inverse_area, f);
-    split_flux<-1>(qr, m, area, inverse_area, g);
-    for (int v = 0; v < 5; ++v) f[v] = f[v] + g[v];
+    sum_of_splits<VanLeer>(ql, qr, m, f);
 }

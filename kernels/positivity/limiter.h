@@ -2,6 +2,7 @@
 // lambda = 2 d dt J (d directions), both one-sided states q_i - lambda_i F and q_{i+1} + lambda_{i+1} F must keep
 // positive density and pressure; otherwise F is drawn towards the local Lax-Friedrichs flux, which does for
 // d dt J (|U| + a|m|) <= 1/2, just far enough.
+#include "lax_friedrichs.h"
 #include "positivity/fallback.h"
 
 // Largest theta in [0, 1] for which q + lambda ((1-theta) low + theta high) keeps density and pressure above
@@ -21,14 +22,8 @@ template <class T> HD T positive_share(const T *q, T lambda, const T *low, const
 
 template <class T>
 HD void limit_flux(const T *ql, const T *qr, const T *m, T lambda_l, T lambda_r, T *f) {
-    T area = square_root(m[0] * m[0] + m[1] * m[1] + m[2] * m[2]), low[5], g[5];
-    Primitive<T> l = primitive(ql), r = primitive(qr);
-    flux_of(ql, l, m, low);
-    flux_of(qr, r, m, g);
-    T ul = m[0] * l.u + m[1] * l.v + m[2] * l.w, ur = m[0] * r.u + m[1] * r.v + m[2] * r.w;
-    T al = square_root(gas_gamma * l.p / l.rho) * area, ar = square_root(gas_gamma * r.p / r.rho) * area;
-    T speed = larger(absolute(ul) + al, absolute(ur) + ar);
-    for (int v = 0; v < 5; ++v) low[v] = real(0.5) * (low[v] + g[v] - speed * (qr[v] - ql[v]));
+    T low[5];
+    lax_friedrichs_flux(ql, qr, m, low);
     T theta = smaller(positive_share(ql, -lambda_l, low, f), positive_share(qr, lambda_r, low, f));
     auto limited = theta < T(real(1));
     theta = larger(theta, T(real(0)));
