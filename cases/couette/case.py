@@ -1,5 +1,7 @@
 """Compressible Couette flow with constant viscosity, steady."""
 
+from numpy.polynomial.legendre import leggauss
+
 
 def exact(x, y, z, t, *, wall_speed, T_lower, T_upper, gamma, prandtl):
     """Holds for t -> infinity. The uniform pressure is that of a mean density of 1 between the walls."""
@@ -11,8 +13,6 @@ def exact(x, y, z, t, *, wall_speed, T_lower, T_upper, gamma, prandtl):
 
 def _pressure(T_lower, T_upper, heating, gamma):
     """p with integral_0^1 gamma p / T dy = 1, by Gauss-Legendre quadrature (the integrand is analytic)."""
-    from numpy.polynomial.legendre import leggauss
-
     nodes, weights = leggauss(20)
     y = 0.5 * (nodes + 1)
     T = T_lower + (T_upper - T_lower) * y + heating * y * (1 - y)

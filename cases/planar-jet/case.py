@@ -36,16 +36,12 @@ def developed(x, y, z, *, pressure_ratio, exit_mach, gamma):
 
 def initial(x, y, z, *, pressure_ratio, exit_mach, layer, kick, span, gamma):
     """The exit state in the nozzle, the developed jet behind it, rest outside the nozzle, and a kick to one side."""
-    inside = np.stack(
-        np.broadcast_arrays(
-            *nozzle(x, y, z, 0.0, pressure_ratio=pressure_ratio, exit_mach=exit_mach, layer=layer, gamma=gamma)
-        )
+    inside = nozzle(x, y, z, 0.0, pressure_ratio=pressure_ratio, exit_mach=exit_mach, layer=layer, gamma=gamma)
+    behind = developed(x, y, z, pressure_ratio=pressure_ratio, exit_mach=exit_mach, gamma=gamma)
+    rest = (1.0, 0.0, 0.0, 0.0, 1 / gamma)
+    rho, u, v, w, p = (
+        np.where(x >= 0, b, np.where(np.abs(y) <= 0.5, i, r)) for b, i, r in zip(behind, inside, rest, strict=True)
     )
-    behind = np.stack(
-        np.broadcast_arrays(*developed(x, y, z, pressure_ratio=pressure_ratio, exit_mach=exit_mach, gamma=gamma))
-    )
-    rest = np.array([1.0, 0.0, 0.0, 0.0, 1 / gamma]).reshape((5,) + (1,) * np.ndim(x))
-    rho, u, v, w, p = np.where(x >= 0, behind, np.where(np.abs(y) <= 0.5, inside, rest))
     # Four waves along z, out of phase, so that a three-dimensional jet does not stay two-dimensional.
     waves = sum(np.cos(2 * np.pi * m * z / span + m * m) for m in range(1, 5))
     v = v + kick * np.exp(-((x - 2) ** 2) - y**2) * (1 + 0.25 * waves)

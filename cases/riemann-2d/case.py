@@ -4,7 +4,7 @@ import numpy as np
 
 from hiresx.errors import HiresxError
 
-# (rho, u, v, p) in the quadrants upper right, upper left, lower left, lower right (Lax & Liu 1998, table 4.3).
+# (rho, u, v, p) in the quadrants upper right, upper left, lower left, lower right (Lax & Liu 1998).
 STATES = {
     3: ((1.5, 0.0, 0.0, 1.5), (0.5323, 1.206, 0.0, 0.3), (0.138, 1.206, 1.206, 0.029), (0.5323, 0.0, 1.206, 0.3)),
     4: ((1.1, 0.0, 0.0, 1.1), (0.5065, 0.8939, 0.0, 0.35), (1.1, 0.8939, 0.8939, 1.1), (0.5065, 0.0, 0.8939, 0.35)),

@@ -155,7 +155,7 @@ def jump(x, x0: float, left, right, gamma: float) -> tuple[np.ndarray, np.ndarra
 
 @cache
 def _blasius_table() -> tuple[np.ndarray, np.ndarray]:
-    """eta and (f, f', f'') of Blasius's equation on 0 <= eta <= 12, where f' = 1 to round-off."""
+    """eta and (f, f', f'') of Blasius's equation on 0 <= eta <= 12, where f' = 1 within 1e-11."""
 
     def march(curvature: float, end: float, steps: int) -> np.ndarray:
         def rate(y):
@@ -221,7 +221,7 @@ def crocco_busemann(u, *, T_wall: float | None, T_edge: float, u_edge: float, ga
 
     T_wall None is an adiabatic wall. recovery: 1 for Pr = 1, where the relation is exact; sqrt(Pr) is the usual
     correction for other Prandtl numbers in a laminar layer.
-    Source: Busemann (1931), Crocco (1932); as in White, Viscous Fluid Flow, 3rd ed. (2006), section 7-2.
+    Source: Busemann (1931), Crocco (1932); as in White, Viscous Fluid Flow, 3rd ed. (2006), chapter 7.
     """
     u = np.asarray(u, dtype=float)
     T_adiabatic = T_edge + recovery * 0.5 * (gamma - 1) * u_edge**2
