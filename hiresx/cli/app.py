@@ -4,15 +4,19 @@ from typing import Annotated
 
 import typer
 
-from hiresx.cli import bench, check, doctor, new, plot, run, verify
+from hiresx.cli import bench, check, diff, doctor, history, info, new, plot, run, topo, verify
 
 VERBS = {
     "run": run.run,
     "check": check.check,
     "new": new.new,
     "plot": plot.plot,
+    "history": history.history,
+    "info": info.info,
+    "diff": diff.diff,
     "verify": verify.verify,
     "bench": bench.bench,
+    "topo": topo.topo,
     "doctor": doctor.doctor,
 }
 
@@ -25,8 +29,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for name, function in VERBS.items():
-    app.command(name)(function)
+for name, verb in VERBS.items():
+    if isinstance(verb, typer.Typer):  # a verb with verbs of its own
+        app.add_typer(verb, name=name)
+    else:
+        app.command(name)(verb)
 
 
 def _version(wanted: bool) -> None:

@@ -1,0 +1,270 @@
+"""`hiresx topo`: see the machine, place ranks on its GPUs, measure it, prove the placement."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hiresx.cli import options, terminal
+
+From = Annotated[
+    Path | None,
+    typer.Option(
+        "--from", metavar="FILE", help="A recording: snapshot, hwloc XML or nvidia-smi topo -m. This machine if absent."
+    ),
+]
+Plot = Annotated[Path | None, typer.Option("--plot", metavar="FILE.png", help="Draw the machine.")]
+Bytes = Annotated[
+    Path | None, typer.Option("--bytes", metavar="FILE.csv", help="Bytes between ranks: square, row = sender.")
+]
+
+topo = typer.Typer(help="Show this machine or a recording of one: GPUs, links, groups, problems.")
+
+
+@topo.callback(invoke_without_command=True)
+def show(
+    context: typer.Context,
+    recording: From = None,
+    save: Annotated[Path | None, typer.Option("--save", metavar="FILE.json", help="Write a snapshot.")] = None,
+    plot: Plot = None,
+    json: options.Json = False,
+) -> int:
+    if context.invoked_subcommand is not None:
+        return 0
+    with terminal.only_json(json):
+        machine = _machine(recording)
+        if save is not None:
+            from hiresx.topology.machine import save as write
+
+            write(machine, save)
+        if plot is not None:
+            from hiresx.topology.picture import draw
+
+            draw(machine, plot)
+    from hiresx.topology import report
+
+    if json:
+        terminal.print_json(report.document(machine))
+        return 0
+    console = terminal.console()
+    for part in report.renderables(machine):
+        console.print(part)
+    for path in (save, plot):
+        if path is not None:
+            terminal.say(f"wrote {path}")
+    return 0
+
+
+@topo.command("plan")
+def plan(
+    recording: From = None,
+    bytes_: Bytes = None,
+    case: Annotated[str | None, typer.Option("--case", metavar="NAME|FILE.toml", help="Bytes of a case.")] = None,
+    preset: options.Preset = None,
+    ranks: Annotated[int | None, typer.Option("--ranks", metavar="N", help="Number of ranks on this host.")] = None,
+    off_host: Annotated[
+        Path | None, typer.Option("--off-host", metavar="FILE.csv", help="Bytes of each rank to ranks of other hosts.")
+    ] = None,
+    gpus: Annotated[str | None, typer.Option("--gpus", metavar="0,1,...", help="Use these GPUs, busy or not.")] = None,
+    gpu_map: Annotated[
+        str | None, typer.Option("--gpu-map", metavar="2,0,...", help="Compare with this: the GPU of each rank.")
+    ] = None,
+    busy: Annotated[
+        float, typer.Option("--busy", metavar="PERCENT", help="Utilisation beyond which to leave out.")
+    ] = 20,
+    busy_memory: Annotated[
+        float, typer.Option("--busy-memory", metavar="PERCENT", help="Memory in use beyond which to leave out.")
+    ] = 10,
+    plot: Plot = None,
+    json: options.Json = False,
+) -> int:
+    """Place ranks on the GPUs of a machine: every strategy, what it costs, and the busiest link."""
+    from hiresx.errors import HiresxError
+
+    with terminal.only_json(json):
+        if (bytes_ is None) == (case is None):
+            raise HiresxError("the plan needs the bytes between ranks", "give --bytes matrix.csv or --case NAME")
+        from hiresx.topology import place
+        from hiresx.topology.cost import traffic
+
+        machine = _machine(recording)
+        matrix = _matrix(bytes_) if bytes_ is not None else case_bytes(case, preset, ranks)
+        if ranks is not None and ranks != len(matrix):
+            raise HiresxError(f"{bytes_}: {len(matrix)} ranks, not {ranks}", "drop --ranks, or give a matrix that fits")
+        beyond = None if off_host is None else [value for row in _matrix(off_host) for value in row]
+        made = place.plan(
+            machine,
+            traffic(matrix, beyond),
+            gpus=_indexes(gpus, "--gpus"),
+            gpu_map=_indexes(gpu_map, "--gpu-map"),
+            busy_utilisation=busy,
+            busy_memory=busy_memory,
+        )
+        if plot is not None:
+            from hiresx.topology.picture import draw
+
+            best = made.strategies[made.best]
+            draw(machine, plot, best.placement, best.estimate)
+    if json:
+        terminal.print_json(place.to_json(made))
+        return 0
+    from hiresx.topology import report
+
+    moved = report.bytes_text(made.demand.bytes.sum())
+    terminal.say(f"{made.demand.ranks} ranks, {moved} per exchange, on {len(made.gpus)} GPUs of {machine.source}")
+    for gpu, reason in made.left_out.items():
+        terminal.say(f"  GPU {gpu} is left out: {reason}")
+    terminal.console().print(report.plan_table(made))
+    best = made.strategies[made.best]
+    gain = made.gain(made.best)
+    terminal.say(
+        f"* {made.best}: {report.time_text(best.estimate.seconds)} per exchange, {abs(gain):.0%} "
+        f"{'less' if gain >= 0 else 'more'} than round-robin"
+    )
+    if machine.measured is None:
+        terminal.say("  by assumed bandwidths; hiresx topo measure --save machine.json makes them true")
+    if plot is not None:
+        terminal.say(f"wrote {plot}")
+    return 0
+
+
+@topo.command("measure")
+def measure(
+    save: Annotated[Path, typer.Option("--save", metavar="FILE.json", help="The snapshot to write.")] = Path(
+        "machine.json"
+    ),
+    json: options.Json = False,
+) -> int:
+    """Measure bandwidth and latency between all GPUs and host memory, and write them into a snapshot."""
+    with terminal.only_json(json):
+        from hiresx.topology import machine as description
+        from hiresx.topology.discover import discover
+        from hiresx.topology.measure import measure as run
+
+        measured = run(discover(), say=terminal.say)
+        description.save(measured, save)
+    from hiresx.topology import report
+
+    if json:
+        terminal.print_json(report.document(measured))
+    else:
+        terminal.console().print(report.measured_table(measured))
+        terminal.say(f"wrote {save}")
+    return 0
+
+
+@topo.command("verify")
+def verify(
+    bytes_: Bytes = None,
+    strategy: Annotated[
+        str, typer.Option("--strategy", metavar="NAME", help="The plan to hold them to: optimal, paper or round-robin.")
+    ] = "optimal",
+    json: options.Json = False,
+) -> int:
+    """Under mpirun: where each rank is, and whether the plan said so; exit status 1 when one is elsewhere."""
+    from dataclasses import asdict
+
+    with terminal.only_json(json):
+        from hiresx.topology import verify as room
+
+        comm = room.communicator()
+        standing = room.verify(comm, None if bytes_ is None else _matrix(bytes_), strategy)
+    right = all(entry.right for entry in standing)
+    if comm.Get_rank() == 0:
+        if json:
+            terminal.print_json({"ranks": [asdict(entry) for entry in standing], "pass": right})
+        else:
+            from rich.text import Text
+
+            marks = {True: Text("as planned", "green"), False: Text("ELSEWHERE", "bold red")}
+            rows = [
+                (
+                    e.rank,
+                    e.host,
+                    e.gpu if e.gpu >= 0 else "-",
+                    e.bus_id or "-",
+                    e.planned,
+                    e.cpus,
+                    e.memory,
+                    marks[e.right],
+                )
+                for e in standing
+            ]
+            columns = ["rank", "host", "GPU", "PCI", "planned CPUs", "bound to CPUs", "memory", ""]
+            terminal.table("Ranks", columns, rows)
+            for entry in standing:
+                for remark in entry.remarks:
+                    terminal.say(f"rank {entry.rank}: {remark}")
+    return 0 if right else 1
+
+
+def case_bytes(name: str, preset: str | None, ranks: int | None) -> list[list[float]]:
+    """Bytes between ranks in one exchange of the state, each block one rank: 5 variables of 8 bytes in 3 ghost layers.
+
+    Raises HiresxError when the number of ranks is not that of the blocks.
+    """
+    from hiresx import grid
+    from hiresx.case import load
+    from hiresx.decomposition import decompose, halo_lists
+    from hiresx.errors import HiresxError
+
+    case = load(name, preset, ())
+    decomposition = decompose(case, grid.build(case.grid, case.directory))
+    count = len(decomposition.blocks)
+    if ranks is not None and ranks != count:
+        raise HiresxError(
+            f"{name} has {count} block{'s' * (count > 1)}, not {ranks}: a rank takes whole blocks, one each",
+            f"plan for --ranks {count}, or a grid of {ranks} blocks",
+        )
+    matrix = [[0.0] * count for _ in range(count)]
+    for entry in halo_lists(decomposition):
+        if entry.donor != entry.block:
+            matrix[entry.donor][entry.block] += len(entry.destination) * 5 * 8.0
+    return matrix
+
+
+def _machine(recording: Path | None):
+    if recording is not None:
+        from hiresx.topology.load import load
+
+        return load(recording)
+    from hiresx.topology.discover import discover
+
+    return discover()
+
+
+def _matrix(path: Path) -> list[list[float]]:
+    """Numbers of a CSV file, commas or blanks between them; lines that begin with # are passed over."""
+    from hiresx.errors import HiresxError
+    from hiresx.topology.machine import read_text
+
+    rows = []
+    for number, line in enumerate(read_text(path).splitlines(), 1):
+        words = line.replace(",", " ").replace(";", " ").split()
+        if not words or words[0].startswith("#"):
+            continue
+        try:
+            rows.append([float(word) for word in words])
+        except ValueError:
+            raise HiresxError(
+                f"{path}, line {number}: '{line[:40]}' is no row of numbers", "write plain numbers, row = sender"
+            ) from None
+        if len(rows[-1]) != len(rows[0]):
+            raise HiresxError(
+                f"{path}, line {number}: {len(rows[-1])} numbers, the first row has {len(rows[0])}",
+                "one row and one column per rank",
+            )
+    if not rows:
+        raise HiresxError(f"{path}: no numbers in it", "one row and one column per rank, row = sender")
+    return rows
+
+
+def _indexes(text: str | None, option: str) -> list[int] | None:
+    from hiresx.errors import HiresxError
+
+    if text is None:
+        return None
+    words = text.replace(",", " ").split()
+    if not all(word.isascii() and word.isdigit() and len(word) <= 6 for word in words) or not words:
+        raise HiresxError(f"{option} {text[:40]}: not a list of GPUs", f"e.g. {option} 0,1,2,3")
+    return [int(word) for word in words]

@@ -1,0 +1,144 @@
+"""`hiresx topo` and its verbs: JSON for programs, tables for people, one clear fault for everything else."""
+
+import importlib.util
+import json
+import shutil
+import subprocess
+import sys
+
+import pytest
+from topology_recordings import RING, UNEVEN, hwloc_xml, level_matrix, smi
+
+from hiresx import cli
+from hiresx.case.toml import dumps
+
+TEN = smi(level_matrix(10, ("PIX", [range(5), range(5, 10)]), ("PHB", [range(10)])), ["0-11"] * 10, [0] * 10)
+STUDY = "0,1e6,8e6,0\n1e6,0,0,8e6\n8e6,0,0,1e6\n0,8e6,1e6,0\n"
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """An empty working folder with a recording of ten GPUs and the bytes of the paper's study."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ten.txt").write_text(TEN)
+    (tmp_path / "study.csv").write_text(STUDY)
+    return tmp_path
+
+
+@pytest.fixture
+def topo(capsys):
+    def run(*arguments):
+        status = cli.execute(["topo", *(str(argument) for argument in arguments)])
+        return status, *capsys.readouterr()
+
+    return run
+
+
+def test_report_of_this_machine(place, topo):
+    status, out, _ = topo("--json")
+    document = json.loads(out)
+    assert status == 0 and document["live"] is True and document["allowed"]
+    status, out, _ = topo()
+    assert status == 0 and "NUMA node" in out and "source:" in out
+
+
+@pytest.mark.parametrize("text", [TEN, smi(UNEVEN), smi(RING), hwloc_xml("1"), hwloc_xml("3.0")])
+def test_report_of_a_recording(place, topo, text):
+    (place / "other").write_text(text)
+    status, out, err = topo("--from", "other", "--save", "machine.json", "--plot", "machine.png")
+    assert status == 0 and not err and "not this machine" in out and (place / "machine.png").read_bytes()[1:4] == b"PNG"
+    status, first, _ = topo("--from", "other", "--json")
+    again, second, _ = topo("--from", "machine.json", "--json")
+    first, second = json.loads(first), json.loads(second)
+    assert status == again == 0 and first == second and first["live"] is False
+    (place / "printed.json").write_text(json.dumps(first))
+    assert topo("--from", "printed.json")[0] == 0
+
+
+def test_names_in_brackets_are_no_markup(place, topo):
+    (place / "odd.xml").write_text(hwloc_xml().replace("Tesla V100-PCIE-16GB", "[/bold] [red]"))
+    assert "[/bold] [red]" in topo("--from", "odd.xml")[1]
+
+
+def test_plan(place, topo):
+    status, out, _ = topo("plan", "--bytes", "study.csv", "--from", "ten.txt", "--gpus", "0,1,5,6", "--json")
+    document = json.loads(out)
+    assert status == 0 and set(document["strategies"]) == {"optimal", "paper", "round-robin"}
+    best = document["strategies"]["optimal"]
+    assert set(best) >= {"placement", "cost", "seconds", "busiest_link"} and document["gpus"] == [0, 1, 5, 6]
+    side = [gpu < 5 for gpu in best["placement"]]
+    assert side[0] == side[2] != side[1] == side[3]
+    status, out, _ = topo(
+        "plan", "--bytes", "study.csv", "--from", "ten.txt", "--gpu-map", "0,5,6,1", "--plot", "p.png"
+    )
+    assert status == 0 and "gpu-map *" in out and "uplink of PIX" in out and (place / "p.png").exists()
+    (place / "off.csv").write_text("0,0,1e6,1e6\n")
+    status, out, _ = topo("plan", "--bytes", "study.csv", "--from", "ten.txt", "--off-host", "off.csv", "--json")
+    assert status == 0 and json.loads(out)["off_host_bytes"] == 2e6
+
+
+def test_plan_of_a_case(place, topo):
+    connection = {"generator": "box", "n": [9, 9, 1], "lower": [0, 0, 0], "upper": [1, 1, 0]}
+    case = {
+        "title": "box",
+        "grid": connection | {"periodic": ["x", "y"]},
+        "time": {"end": 1.0},
+        "initial": {"state": {"rho": 1, "p": 0.7}},
+        "boundary": [{"faces": ["imin", "imax", "jmin", "jmax"], "type": "periodic"}],
+    }
+    (place / "box.toml").write_text(dumps(case))
+    status, out, _ = topo("plan", "--case", "box.toml", "--from", "ten.txt", "--json")
+    assert status == 0 and json.loads(out)["ranks"] == 1
+    status, _, err = topo("plan", "--case", "box.toml", "--ranks", "4", "--from", "ten.txt")
+    assert status == 2 and "box.toml has 1 block, not 4" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["plan", "--from", "ten.txt"], "the plan needs the bytes"),
+        (["plan", "--bytes", "study.csv", "--case", "sod"], "the plan needs the bytes"),
+        (["plan", "--bytes", "none.csv", "--from", "ten.txt"], "none.csv: cannot be read"),
+        (["plan", "--bytes", "ten.txt", "--from", "ten.txt"], "is no row of numbers"),
+        (["plan", "--bytes", "study.csv", "--from", "ten.txt", "--ranks", "5"], "4 ranks, not 5"),
+        (["plan", "--bytes", "study.csv", "--from", "ten.txt", "--gpus", "a"], "not a list of GPUs"),
+        (["plan", "--bytes", "study.csv", "--from", "ten.txt", "--gpus", "99"], "there is no GPU 99"),
+        (["plan", "--bytes", "study.csv", "--from", "study.csv"], "no row of `nvidia-smi topo -m`"),
+        (["--from", "."], "cannot be read"),
+        (["--from", "ten.txt", "--save", "none/machine.json"], "cannot be written"),
+        (["--from", "ten.txt", "--plot", "machine.nothing"], "ends in .png"),
+        (["plam"], "plam"),
+        (["plan", "--bites", "study.csv"], "--bytes"),
+    ],
+)
+def test_faults(place, topo, arguments, expected):
+    status, out, err = topo(*arguments)
+    assert status == 2 and expected in err and not out
+    status, out, _ = topo(*arguments, "--json")
+    assert status == 2 and expected in json.dumps(json.loads(out))
+
+
+def test_what_needs_a_gpu_says_so(place, topo):
+    from hiresx.topology.discover import discover
+
+    if discover().gpus:
+        pytest.skip("this machine has a GPU")
+    assert "there is no GPU here to measure" in topo("measure")[2]
+    assert "no GPU to place ranks on" in topo("plan", "--bytes", "study.csv")[2]
+
+
+def test_verify_without_mpi4py(place, topo, monkeypatch):
+    monkeypatch.setitem(sys.modules, "mpi4py", None)
+    status, _, err = topo("verify")
+    assert status == 2 and "mpirun -n 4 hiresx topo verify" in err
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("mpi4py") is None or shutil.which("mpirun") is None, reason="mpi4py or mpirun is not here"
+)
+def test_verify_under_mpirun(place):
+    start = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", "2", sys.executable, "-c"]
+    code = "from hiresx.cli import main; main(['topo', 'verify', '--json'])"
+    done = subprocess.run([*start, code], capture_output=True, text=True, timeout=120)
+    document = json.loads(done.stdout)
+    assert done.returncode == 0 and document["pass"] and [entry["rank"] for entry in document["ranks"]] == [0, 1]

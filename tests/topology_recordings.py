@@ -1,0 +1,107 @@
+"""Recordings written for the tests: `nvidia-smi topo -m` as people paste it, hwloc XML of its three layouts, and where
+other people's recordings are when this checkout lies beside them."""
+
+from pathlib import Path
+
+import pytest
+
+SHARED = Path(__file__).parent.parent.parent / "shared" / "topologies"
+needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason=f"no recordings of real machines in {SHARED}")
+
+
+def smi(levels, affinity=None, numa=None, nics=(), nic_levels=None, separator="\t", header=True) -> str:
+    """Text of `nvidia-smi topo -m` for a square of level words."""
+    count = len(levels)
+    columns = [f"GPU{n}" for n in range(count)] + list(nics)
+    columns += ["CPU Affinity"] * (affinity is not None) + ["NUMA Affinity"] * (numa is not None)
+    lines = [separator + separator.join(columns)] if header else []
+    for n, row in enumerate(levels):
+        cells = [f"GPU{n}", *(" X " if word == "X" else word for word in row), *(nic_levels[n] if nics else ())]
+        cells += [affinity[n]] if affinity is not None else []
+        cells += [str(numa[n])] if numa is not None else []
+        lines.append(separator.join(cells))
+    for m, nic in enumerate(nics):
+        lines.append(
+            separator.join(
+                [nic, *(row[m] for row in nic_levels), *("X" if k == m else "SYS" for k in range(len(nics)))]
+            )
+        )
+    return (
+        "\n".join(lines) + "\n\nLegend:\n\n  X    = Self\n  PIX  = Connection traversing at most a single PCIe bridge\n"
+    )
+
+
+def level_matrix(count: int, *partitions) -> list[list[str]]:
+    """Levels where GPUs of one part of (level, parts), the finest first, are that level apart; SYS beyond."""
+    found = [["SYS"] * count for _ in range(count)]
+    for level, parts in reversed(partitions):
+        for part in parts:
+            for a in part:
+                for b in part:
+                    found[a][b] = level
+    for n in range(count):
+        found[n][n] = "X"
+    return found
+
+
+# Two sockets; the first has two switches of two GPUs, the second one switch of three.
+UNEVEN = level_matrix(7, ("PIX", [(0, 1), (2, 3), (4, 5, 6)]), ("NODE", [(0, 1, 2, 3)]))
+# Four GPUs in a ring of NVLinks, two on each socket.
+RING = [
+    ["X", "NV2", "NV1", "SYS"],
+    ["NV2", "X", "SYS", "NV1"],
+    ["NV1", "SYS", "X", "NV2"],
+    ["SYS", "NV1", "NV2", "X"],
+]
+
+
+def hwloc_xml(version: str = "2.0") -> str:
+    """Two packages with one NUMA node each: a switch with two GPUs, and a GPU and an adapter behind one host bridge."""
+    first = {"1": "", "2.0": ' version="2.0"', "3.0": ' version="3.0"'}[version]
+    package, node = ("Socket", 'type="NUMANode" os_index="{n}" cpuset="{c}" nodeset="{s}" local_memory="8589934592"')
+    package = "Socket" if version == "1" else "Package"
+    halves = []
+    for n, cpuset, nodeset in ((0, "0x0000000f", "0x00000001"), (1, "0x000000f0", "0x00000002")):
+        cores = "".join(
+            f'<object type="Core" os_index="{k}" cpuset="{hex(3 << k)}"><object type="PU" os_index="{k}" '
+            f'cpuset="{hex(1 << k)}"/><object type="PU" os_index="{k + 1}" cpuset="{hex(2 << k)}"/></object>'
+            for k in range(4 * n, 4 * n + 4, 2)
+        )
+        attributes = node.format(n=n, c=cpuset, s=nodeset)
+        body = _devices(n) + cores
+        inside = f"<object {attributes}>{body}</object>" if version == "1" else f"<object {attributes}/>{body}"
+        halves.append(
+            f'<object type="{package}" os_index="{n}" cpuset="{cpuset}" nodeset="{nodeset}">'
+            f'<info name="CPUModel" value="Example CPU"/>{inside}</object>'
+        )
+    return (
+        f'<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE topology SYSTEM "hwloc{version[0]}.dtd">\n<topology{first}>'
+        f'<object type="Machine" os_index="0" cpuset="0x000000ff" nodeset="0x00000003">'
+        f'<info name="HostName" value="example"/>{"".join(halves)}</object></topology>\n'
+    )
+
+
+def _bridge(kind: str, bus: str, where: str, body: str) -> str:
+    place = "" if kind.startswith("0") else f' pci_busid="{where}" pci_type="0604 [10b5:8747] [0000:0000] ca"'
+    return f'<object type="Bridge" bridge_type="{kind}" bridge_pci="0000:[{bus}]"{place}>{body}</object>'
+
+
+def _gpu(bus: str, gp: int) -> str:
+    return (
+        f'<object type="PCIDev" gp_index="{gp}" pci_busid="{bus}" pci_type="0302 [10de:1db1] [10de:1212] a1" '
+        f'pci_link_speed="15.753846"><object type="OSDev" gp_index="{gp + 100}" name="cuda0" osdev_type="5">'
+        '<info name="GPUModel" value="Tesla V100-PCIE-16GB"/></object></object>'
+    )
+
+
+def _devices(n: int) -> str:
+    if n == 0:
+        ports = "".join(_bridge("1-1", f"0{k}-0{k}", f"0000:02:0{k}.0", _gpu(f"0000:0{k}:00.0", k)) for k in (3, 4))
+        switch = _bridge("1-1", "02-04", "0000:01:00.0", ports)
+        return _bridge("0-1", "00-04", "", _bridge("1-1", "01-04", "0000:00:01.0", switch))
+    nic = (
+        '<object type="PCIDev" gp_index="9" pci_busid="0000:82:00.0" pci_type="0207 [15b3:1017] [0000:0000] 00" '
+        'pci_link_speed="15.753846"><object type="OSDev" gp_index="109" name="mlx5_0" osdev_type="3"/></object>'
+    )
+    first = _bridge("1-1", "81-81", "0000:80:01.0", _gpu("0000:81:00.0", 8))
+    return _bridge("0-1", "80-82", "", first + _bridge("1-1", "82-82", "0000:80:02.0", nic))

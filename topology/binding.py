@@ -1,0 +1,113 @@
+"""Bind this process to the CPUs nearest its GPU, within what the scheduler left it, and say what the binding then is.
+
+A refusal by the kernel, as in a container, is a warning: the run goes on where it is.
+"""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from hiresx.errors import HiresxError
+from hiresx.topology import hwloc_library
+from hiresx.topology.cpus import format_list, parse_list, shares
+from hiresx.topology.machine import Machine
+
+
+@dataclass(frozen=True)
+class Binding:
+    """`asked`: the CPUs wanted; `is_`: those the kernel says it is bound to now, by /proc. `by`: what bound it."""
+
+    gpu: int | None
+    asked: frozenset[int]
+    is_: frozenset[int]
+    by: str
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def as_asked(self) -> bool:
+        return self.is_ == self.asked
+
+
+def bound_cpus() -> frozenset[int]:
+    """The CPUs that the kernel lets this process's main thread run on."""
+    try:
+        status = Path("/proc/self/status").read_text(encoding="ascii")
+    except OSError:
+        return frozenset(os.sched_getaffinity(0))
+    line = next((line for line in status.splitlines() if line.startswith("Cpus_allowed_list:")), "")
+    return parse_list(line.partition(":")[2]) or frozenset(os.sched_getaffinity(0))
+
+
+def nearest_cpus(machine: Machine, gpu: int, allowed: frozenset[int]) -> tuple[frozenset[int], tuple[str, ...]]:
+    """(the GPU's nearest CPUs among those allowed, warnings). Where none is, all that are allowed."""
+    device = machine.gpus[gpu]
+    near = device.cpus
+    if not near and device.numa is not None:
+        near = next((node.cpus for node in machine.numa if node.index == device.numa), None)
+    if not near:
+        return allowed, (f"GPU {gpu}: its nearest CPUs are not known: not bound",)
+    if not near & allowed:
+        return allowed, (
+            f"GPU {gpu}: none of its nearest CPUs ({format_list(near)}) is among those this process may use "
+            f"({format_list(allowed)}): not bound; ask the scheduler for CPUs near it",
+        )
+    return near & allowed, ()
+
+
+def rank_cpus(machine: Machine, placement, allowed: frozenset[int]) -> list[tuple[frozenset[int], tuple[str, ...]]]:
+    """(CPUs, warnings) of each rank of a placement: ranks near the same CPUs share them in whole cores, in order."""
+    near = [nearest_cpus(machine, gpu, allowed) for gpu in placement]
+    found: list = [None] * len(near)
+    for cpus in dict.fromkeys(entry[0] for entry in near):
+        ranks = [rank for rank, entry in enumerate(near) if entry[0] == cpus]
+        for rank, share in zip(ranks, shares(cpus, machine.cores, len(ranks)), strict=True):
+            found[rank] = share, near[rank][1]
+    return found
+
+
+def bind(cpus: frozenset[int], gpu: int | None = None, warnings: tuple[str, ...] = ()) -> Binding:
+    """Bind all threads of this process to `cpus` through hwloc, else through the kernel; read the result back."""
+    said = list(warnings)
+    if not cpus:
+        return Binding(gpu, cpus, bound_cpus(), "nothing", (*said, "no CPU to bind to"))
+    by = "nothing"
+    try:
+        with hwloc_library.live_topology() as topology:
+            if not topology.live:
+                raise HiresxError("hwloc describes another machine")
+            library = topology.library
+            with library.bitmap(cpus) as bitmap:
+                if library.c.hwloc_set_cpubind(topology.handle, bitmap, hwloc_library.CPUBIND_PROCESS):
+                    said.append(f"binding to CPUs {format_list(cpus)} was refused: {library.fault()}")
+                else:
+                    by = f"hwloc {library.version}"
+    except HiresxError as error:
+        try:
+            for thread in _threads():
+                os.sched_setaffinity(thread, cpus)
+            by = f"sched_setaffinity ({error.message})"
+        except OSError as refusal:
+            said.append(f"binding to CPUs {format_list(cpus)} was refused: {refusal.strerror}")
+    is_ = bound_cpus()
+    if by != "nothing" and is_ != cpus:
+        said.append(f"asked for CPUs {format_list(cpus)}, bound to {format_list(is_)}")
+    return Binding(gpu, cpus, is_, by, tuple(said))
+
+
+def _threads() -> Iterator[int]:
+    try:
+        yield from (int(path.name) for path in Path("/proc/self/task").iterdir())
+    except OSError:
+        yield 0
+
+
+def bind_to_gpu(machine: Machine, gpu: int, cpus: frozenset[int] | None = None) -> Binding:
+    """Bind this process near a GPU of the live machine, to `cpus` if given (its share of `rank_cpus`).
+
+    Raises HiresxError for a recording: one cannot be bound on another machine.
+    """
+    if not machine.live:
+        raise HiresxError(f"{machine.source}: a recording is not this machine, nothing is bound")
+    wanted, warnings = nearest_cpus(machine, gpu, bound_cpus())
+    return bind(wanted if cpus is None else cpus, gpu, warnings)

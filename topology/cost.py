@@ -1,0 +1,350 @@
+"""What an exchange costs on a placement: seconds, from the speed of every link that bytes pass.
+
+A route is the list of links between two GPUs: each GPU's own link, the uplink of its PCIe switch and of the switches
+above, the interconnect between NUMA nodes, or NVLink. Every link is full duplex: its two directions are two links here.
+
+- `cost`: the total. Each pair's bytes over its bandwidth, plus its latency, plus the time for which it holds links
+  that others share (uplinks and interconnects). A sum over pairs, so the best placement is a quadratic assignment.
+- `seconds`: what the exchange takes when all copy at once: the time of the most loaded link, plus the latencies of the
+  rank with most messages. `busiest` is that link.
+
+Peer traffic through an Intel host bridge weighs a fifth more. Two GPUs without peer access go through host memory: all
+copies up, then all down, so that two of them under one switch hinder each other more than under two.
+Messages within a GPU pass at `levels.LOCAL`. Bandwidths are those of `hiresx.topology.levels`, or measured ones where
+the machine has them: a measured bandwidth is that of its pair, and the most that was measured over a link that link's.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hiresx.errors import HiresxError
+from hiresx.topology import levels
+from hiresx.topology.groups import pcie_groups
+from hiresx.topology.machine import Machine
+
+GIGA = 1e9
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Bytes per exchange. `bytes` (n, n): from rank (row) to rank, the diagonal is not used. `off_host` (n,): bytes to
+    ranks of other hosts; as many come back."""
+
+    bytes: np.ndarray
+    off_host: np.ndarray
+
+    @property
+    def ranks(self) -> int:
+        return len(self.bytes)
+
+
+def traffic(matrix, off_host=None) -> Traffic:
+    """Checked traffic. Raises HiresxError for a matrix that is not square, or bytes that are no number from 0 up."""
+    try:
+        values = np.array(matrix, dtype=float)
+        beyond = np.zeros(len(values)) if off_host is None else np.array(off_host, dtype=float)
+    except (ValueError, TypeError) as error:
+        raise HiresxError(
+            f"the byte matrix is no matrix of numbers: {str(error)[:120]}", "one row per sender"
+        ) from None
+    if values.ndim != 2 or values.shape[0] != values.shape[1] or len(values) == 0:
+        shape = " x ".join(map(str, values.shape))
+        raise HiresxError(f"the byte matrix is {shape or 'empty'}, not square", "one row and one column per rank")
+    if beyond.shape != (len(values),):
+        raise HiresxError(f"{beyond.size} off-host values for {len(values)} ranks", "give one number of bytes per rank")
+    for what, entries in (("byte matrix", values), ("off-host bytes", beyond)):
+        wrong = ~np.isfinite(entries) | (entries < 0)
+        if wrong.any():
+            place = ", ".join(str(int(n)) for n in np.argwhere(wrong)[0])
+            raise HiresxError(f"{what}, entry {place}: {entries[wrong][0]} is no number of bytes")
+    np.fill_diagonal(values, 0.0)
+    return Traffic(values, beyond)
+
+
+@dataclass(frozen=True)
+class Link:
+    """`bandwidth`: GB/s in this direction. `shared`: several GPUs' traffic meets there."""
+
+    name: str
+    bandwidth: float
+    shared: bool
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """`cost`, `seconds`: as the module says. `loads`: bytes per link, by name."""
+
+    cost: float
+    seconds: float
+    busiest: str
+    busiest_bytes: float
+    loads: dict[str, float]
+
+
+class Model:
+    """The links and routes of one machine.
+
+    `bandwidth`, `latency`, `per_byte` (n, n): GB/s, seconds, and seconds per byte that `cost` counts for a pair.
+    `nic_per_byte`, `nic_latency` (n,): the same towards the network, and back. `nic` (n,): index of the adapter that
+    each GPU uses, -1 when none is known.
+    """
+
+    def __init__(self, machine: Machine):
+        self.machine = machine
+        self.links: list[Link] = []
+        self._index: dict[str, int] = {}
+        count = len(machine.gpus)
+        self._groups = {level: _membership(pcie_groups(machine, level), count) for level in ("PIX", "PXB", "NODE")}
+        self._node = self._groups["NODE"]  # whose interconnect a GPU's traffic leaves by
+        self._own = [self._pcie_speed(g) for g in range(count)]
+        self._between = max([levels.between_nodes(machine.cpu), *self._measured("SYS")])
+        # Of a CPU that is not known the worse is assumed; what was measured has it in already.
+        intel = not machine.cpu or "Intel" in machine.cpu
+        self._overhead = levels.INTEL_PEER if intel and machine.measured is None else 1.0
+        self._switched = [self._has_switch(g) for g in range(count)]
+        self.bandwidth = np.full((count, count), levels.LOCAL)
+        self.latency = np.zeros((count, count))
+        self.per_byte = np.full((count, count), 1 / levels.LOCAL)
+        # Links up, links down, how much more a byte weighs there, whether it is staged.
+        self.routes: dict[tuple[int, int], tuple[list[int], list[int], float, bool]] = {}
+        for a in range(count):
+            for b in range(count):
+                if a != b:
+                    self._pair(a, b)
+        self.nic = [self._nearest_nic(g) for g in range(count)]
+        self._out = [self._to_network(g, "out") for g in range(count)]
+        self._in = [self._to_network(g, "in") for g in range(count)]
+        self.nic_per_byte = np.array([self._held(self._out[g]) + self._held(self._in[g]) for g in range(count)])
+        self.nic_latency = np.full(count, levels.LATENCY["NET"])
+        self.per_byte /= GIGA
+        self.nic_per_byte = self.nic_per_byte / GIGA
+        self._speed = np.array([link.bandwidth for link in self.links]) * GIGA
+        shape = (len(self.links), count * count)
+        self._passes, self._direct = np.zeros(shape), np.zeros(shape)  # bytes on a link, seconds, per byte of a pair
+        self._staged_up, self._staged_down = np.zeros(shape), np.zeros(shape)
+        for (a, b), (up, down, overhead, staged) in self.routes.items():
+            for way, phase in ((up, self._staged_up), (down, self._staged_down)):
+                for link in way:
+                    self._passes[link, a * count + b] += 1
+                    times = phase if staged else self._direct
+                    times[link, a * count + b] += overhead / self._speed[link]
+        self._network = np.zeros((len(self.links), count))
+        for g in range(count):
+            for link in (*self._out[g], *self._in[g]):
+                self._network[link, g] += 1
+
+    def _measured(self, level: str, gpu: int | None = None) -> list[float]:
+        """Measured GB/s of the pairs of a level, "NV" for all of NVLink; of one GPU if given."""
+        machine = self.machine
+        if machine.measured is None:
+            return []
+        found = []
+        for a, row in enumerate(machine.measured.device):
+            for b, value in enumerate(row):
+                word = "NV" if levels.nvlinks(machine.levels[a][b]) else machine.levels[a][b]
+                if value is not None and a != b and word == level and gpu in (None, a, b):
+                    found.append(value)
+        return found
+
+    def _pcie_speed(self, gpu: int) -> float:
+        """GB/s of a GPU's own PCIe link: the most that was measured over it, else what its generation gives."""
+        machine = self.machine
+        seen = [value for level in levels.PCIE for value in self._measured(level, gpu)]
+        if machine.measured is not None:
+            both = (machine.measured.to_device, machine.measured.to_host)
+            seen += [values[gpu] for values in both if values and values[gpu] is not None]
+        own = machine.gpus[gpu].pcie
+        return max(seen) if seen else own * levels.PCIE_SHARE if own else levels.PCIE_X16_GEN3
+
+    def _link(self, name: str, bandwidth: float, shared: bool) -> int:
+        if name not in self._index:
+            self._index[name] = len(self.links)
+            self.links.append(Link(name, bandwidth, shared))
+        return self._index[name]
+
+    def _climb(self, gpu: int, level: str, direction: str) -> list[int]:
+        """The links between a GPU and where a way of `level` turns."""
+        route = [self._link(f"GPU {gpu} PCIe {direction}", self._own[gpu], False)]
+        inner = {gpu}
+        for group, reach in (("PIX", "PXB"), ("PXB", "PHB")):
+            if levels.RANK[level] < levels.RANK[reach]:
+                break
+            member = self._groups[group]
+            outer = {g for g, m in enumerate(member) if m == member[gpu]}
+            if len(outer) > len(inner):
+                speed = max(self._own[g] for g in outer)
+                route.append(self._link(f"uplink of {_name(group, outer)} {direction}", speed, True))
+                inner = outer
+        return route
+
+    def _pair(self, a: int, b: int) -> None:
+        machine = self.machine
+        peer = machine.peer[a][b] if machine.peer else ""
+        staged = peer not in ("", "OK")
+        level = machine.pcie[a][b] or "SYS" if staged else machine.levels[a][b]
+        count = levels.nvlinks(level)
+        up, down, overhead = [], [], 1.0
+        if count:
+            speed = count * levels.NVLINK[self._generation(a)]
+            if self._switched[a] and self._switched[b]:
+                ends = [max(self._measured("NV", g), default=speed) for g in (a, b)]
+                up = [
+                    self._link(f"GPU {a} NVLink out", ends[0], False),
+                    self._link(f"GPU {b} NVLink in", ends[1], False),
+                ]
+            else:
+                if machine.measured is not None:
+                    speed = machine.measured.device[a][b] or speed
+                up = [self._link(f"NVLink GPU {a} to GPU {b}", speed, False)]
+            latency = levels.LATENCY["NV"]
+        else:
+            turn = "NODE" if staged else level
+            up = self._climb(a, turn, "out")
+            if level == "SYS":
+                here, there = (self._node_name(g) for g in (a, b))
+                up.append(self._link(f"interconnect {here} to {there}", self._between, True))
+            down = self._climb(b, turn, "in")[::-1]
+            latency = levels.LATENCY["PCI"] + levels.HOP * max(levels.RANK[level], levels.RANK[turn])
+            if not staged and levels.RANK[level] >= levels.RANK["PHB"]:
+                overhead = self._overhead
+        ways = [max((overhead / self.links[link].bandwidth for link in way), default=0.0) for way in (up, down)]
+        # Staged: one copy up, then one down, and each byte takes both times.
+        slowest = 1 / (sum(ways) if staged else max(ways))
+        latency *= 2 if staged else 1
+        measured = machine.measured
+        if measured is not None:
+            slowest = measured.device[a][b] or slowest
+            latency = measured.latency[a][b] or latency
+        shared = sum(overhead / self.links[link].bandwidth for link in up + down if self.links[link].shared)
+        self.bandwidth[a, b], self.latency[a, b] = slowest, latency
+        self.per_byte[a, b] = 1 / slowest + shared
+        self.routes[a, b] = up, down, overhead, staged
+
+    def _generation(self, gpu: int) -> str:
+        return levels.generation(self.machine.gpus[gpu].model) or "volta"
+
+    def _has_switch(self, gpu: int) -> bool:
+        """More links to peers than a GPU has: they are the same ones, behind a switch."""
+        return sum(map(levels.nvlinks, self.machine.levels[gpu])) > max(levels.MOST_NVLINKS.values())
+
+    def _node_name(self, gpu: int) -> str:
+        node = self.machine.gpus[gpu].numa
+        members = [g for g, m in enumerate(self._node) if m == self._node[gpu]]
+        if node is not None and all(self.machine.gpus[g].numa == node for g in members):
+            return f"NUMA {node}"
+        return _name("node", set(members))
+
+    def _nearest_nic(self, gpu: int) -> int:
+        """The adapter with the best level; GPUs that have several equally near take turns. RDMA first."""
+        machine = self.machine
+        rdma = any(nic.rdma for nic in machine.nics)
+        ranks = {
+            n: levels.RANK.get(machine.nic_levels[gpu][n], 99)
+            for n, nic in enumerate(machine.nics)
+            if nic.rdma or not rdma
+        }
+        near = [n for n, rank in ranks.items() if rank == min(ranks.values())]
+        return near[gpu % len(near)] if near else -1
+
+    def _to_network(self, gpu: int, direction: str) -> list[int]:
+        nic = self.nic[gpu]
+        if nic < 0:
+            speed = levels.NETWORK
+            return [*self._climb(gpu, "NODE", direction), self._link(f"network {direction}", speed, True)]
+        device = self.machine.nics[nic]
+        level = self.machine.nic_levels[gpu][nic]
+        route = self._climb(gpu, level if level in levels.RANK else "NODE", direction)
+        if level == "SYS":
+            here, there = self._node_name(gpu), self._nic_node_name(nic)
+            ends = (here, there) if direction == "out" else (there, here)
+            route.append(self._link(f"interconnect {ends[0]} to {ends[1]}", self._between, True))
+        route.append(self._link(f"NIC {device.name} {direction}", device.speed or levels.NETWORK, True))
+        return route
+
+    def _nic_node_name(self, nic: int) -> str:
+        device = self.machine.nics[nic]
+        if device.numa is not None:
+            return f"NUMA {device.numa}"
+        near = [g for g, row in enumerate(self.machine.nic_levels) if row[nic] != "SYS"]
+        return self._node_name(near[0]) if near else f"NIC {device.name}"
+
+    def _held(self, route: list[int]) -> float:
+        slowest = min(self.links[link].bandwidth for link in route)
+        return 1 / slowest + sum(1 / self.links[link].bandwidth for link in route if self.links[link].shared)
+
+    def cost(self, demand: Traffic, placement) -> float:
+        """The total weighted cost in seconds of ranks on the GPUs `placement`."""
+        place = np.asarray(placement)
+        pairs = np.ix_(place, place)
+        apart = place[:, None] != place[None, :]
+        sent = demand.bytes > 0
+        total = (demand.bytes * self.per_byte[pairs]).sum() + (self.latency[pairs] * (sent & apart)).sum()
+        total += (demand.off_host * self.nic_per_byte[place]).sum()
+        return float(total + (self.nic_latency[place] * (demand.off_host > 0)).sum())
+
+    def estimate(self, demand: Traffic, placement) -> Estimate:
+        place = np.asarray(placement)
+        count = len(self.machine.gpus)
+        onto = np.zeros((count, len(place)))
+        onto[place, np.arange(len(place))] = 1
+        between = onto @ demand.bytes @ onto.T
+        beyond = onto @ demand.off_host
+        np.fill_diagonal(between, 0.0)
+        direct = self._direct @ between.ravel() + (self._network @ beyond) / self._speed
+        # Of staged copies all go up before any comes down.
+        phases = [self._staged_up @ between.ravel(), self._staged_down @ between.ravel()]
+        link_times = direct + phases[0] + phases[1]
+        loads = self._passes @ between.ravel() + self._network @ beyond
+        pair_times = between / (self.bandwidth * GIGA)
+        messages = (demand.bytes > 0) & (place[:, None] != place[None, :])
+        waits = (self.latency[np.ix_(place, place)] * messages).sum(axis=1)
+        waits += self.nic_latency[place] * (demand.off_host > 0)
+        time, busiest, amount = 0.0, "none", 0.0
+        if link_times.max(initial=0.0) > 0:
+            worst = int(link_times.argmax())
+            time = max(link_times[worst], (direct + phases[0]).max() + phases[1].max())
+            busiest, amount = self.links[worst].name, loads[worst]
+        if pair_times.max(initial=0.0) > time * (1 + 1e-9):
+            a, b = (int(n) for n in np.unravel_index(pair_times.argmax(), pair_times.shape))
+            time, busiest, amount = pair_times[a, b], f"GPU {a} to GPU {b}", between[a, b]
+        return Estimate(
+            cost=self.cost(demand, place),
+            seconds=float(time + waits.max(initial=0.0)),
+            busiest=busiest,
+            busiest_bytes=float(amount),
+            loads={link.name: float(load) for link, load in zip(self.links, loads, strict=True) if load > 0},
+        )
+
+    def alike(self, a: int, b: int, beyond: bool = True) -> bool:
+        """Whether two GPUs can change places without a difference; `beyond`: to traffic to other hosts as well."""
+        count = len(self.machine.gpus)
+        swap = np.arange(count)
+        swap[[a, b]] = b, a
+        pairs = np.ix_(swap, swap)
+        if any((matrix != matrix[pairs]).any() for matrix in (self.per_byte, self.latency, self.bandwidth)):
+            return False
+        if beyond and (self.nic_per_byte[a], self.nic_latency[a]) != (self.nic_per_byte[b], self.nic_latency[b]):
+            return False
+        # The links must be the same but for their names: as fast, and passed by the same pairs.
+        passes = self._passes.reshape(-1, count, count)  # overhead and staging show in the matrices above
+        network = self._network if beyond else 0 * self._network
+        return self._signature(passes, network) == self._signature(passes[:, swap][:, :, swap], network[:, swap])
+
+    def _signature(self, passes: np.ndarray, network: np.ndarray) -> list[tuple[float, bytes]]:
+        rows = np.concatenate([passes.reshape(len(passes), -1), network], axis=1).astype(np.int8)
+        return sorted((speed, row.tobytes()) for speed, row in zip(self._speed, rows, strict=True) if row.any())
+
+
+def _membership(partition, count: int) -> list[int]:
+    member = [0] * count
+    for n, part in enumerate(partition):
+        for g in part:
+            member[g] = n
+    return member
+
+
+def _name(what: str, gpus: set[int]) -> str:
+    from hiresx.topology.cpus import format_list
+
+    return f"{what} {{{format_list(gpus)}}}"

@@ -1,0 +1,75 @@
+"""Sets of logical CPUs: as Linux writes them ("0,3-9,11-17"), as hwloc does (0x00000303,,0x3), and cut into shares."""
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from hiresx.errors import HiresxError
+
+# Linux is built for at most 8192 logical CPUs; a recording that names more is not one.
+MOST = 65536
+
+
+def parse_list(text: str) -> frozenset[int] | None:
+    """CPUs of "0,3-9"; None when `text` is no such list. Nothing is allocated beyond `MOST` CPUs."""
+    found: set[int] = set()
+    for part in text.strip().split(","):
+        first, dash, last = part.strip().partition("-")
+        if not _number(first) or (dash and not _number(last)):
+            return None
+        low, high = int(first), int(last or first)
+        if low > high or high >= MOST:
+            return None
+        found.update(range(low, high + 1))
+    return frozenset(found)
+
+
+def _number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 6
+
+
+def parse_mask(text: str) -> frozenset[int] | None:
+    """CPUs of hwloc's hexadecimal words, 32 bits each, the highest first; None when `text` is no such mask."""
+    words = text.split(",")
+    # hwloc marks a set without an end "0xf...f": it means "all", and says nothing of this machine.
+    if len(words) > MOST // 32 or any("..." in word for word in words):
+        return None
+    found = set()
+    for place, word in enumerate(reversed(words)):
+        digits = word.strip().removeprefix("0x")
+        if len(digits) > 8:
+            return None
+        try:
+            value = int(digits or "0", 16)
+        except ValueError:
+            return None
+        found.update(32 * place + bit for bit in range(32) if value >> bit & 1)
+    return frozenset(found)
+
+
+def format_list(cpus: Iterable[int]) -> str:
+    """ "0,3-9" of any CPUs; "" of none."""
+    parts: list[list[int]] = []
+    for cpu in sorted(cpus):
+        if parts and cpu == parts[-1][1] + 1:
+            parts[-1][1] = cpu
+        else:
+            parts.append([cpu, cpu])
+    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in parts)
+
+
+def shares(cpus: frozenset[int], cores: Sequence[frozenset[int]], count: int) -> list[frozenset[int]]:
+    """`cpus` cut into `count` shares of whole cores as even as can be, in order of the cores' first CPUs.
+
+    Where there are fewer cores than shares, neighbours share a core. `cores`: the CPUs of each core (may be empty).
+    Raises HiresxError when there is no CPU at all.
+    """
+    if not cpus:
+        raise HiresxError("there is no CPU to share", "ask the scheduler for CPUs on the GPU's NUMA node")
+    whole = [core & cpus for core in cores if core & cpus]
+    covered = frozenset().union(*whole) if whole else frozenset()
+    whole += [frozenset([cpu]) for cpu in cpus - covered]
+    whole.sort(key=min)
+    if len(whole) < count:
+        return [whole[n * len(whole) // count] for n in range(count)]
+    bounds = [n * len(whole) // count for n in range(count + 1)]
+    return [frozenset().union(*whole[low:high]) for low, high in pairwise(bounds)]

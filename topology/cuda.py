@@ -1,0 +1,126 @@
+"""The few calls of the CUDA driver that measuring and pinning need, through ctypes: no toolkit, no run-time library."""
+
+import ctypes
+from ctypes import byref, c_char_p, c_float, c_int, c_size_t, c_uint, c_ulonglong, c_void_p
+
+from hiresx.errors import HiresxError
+
+PEER_ALREADY = 704  # CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED
+PORTABLE = 1  # CU_MEMHOSTREGISTER_PORTABLE: for all contexts
+
+
+class Cuda:
+    """The driver. Nothing is created on a GPU until `context` is called for it."""
+
+    def __init__(self, library=None):
+        try:
+            self._c = ctypes.CDLL("libcuda.so.1") if library is None else library
+        except OSError:
+            raise HiresxError("the CUDA driver is not here", "install the NVIDIA driver") from None
+        self._call("cuInit", c_uint(0))
+        self._contexts: dict[int, c_void_p] = {}
+
+    def _call(self, name: str, *arguments) -> None:
+        status = getattr(self._c, name)(*arguments)
+        if status:
+            text = c_char_p()
+            self._c.cuGetErrorString(c_int(status), byref(text))
+            raise HiresxError(f"{name}: {(text.value or b'error').decode(errors='replace')} ({status})")
+
+    def count(self) -> int:
+        number = c_int(0)
+        self._call("cuDeviceGetCount", byref(number))
+        return number.value
+
+    def ordinal(self, bus_id: str) -> int:
+        """CUDA's number of the GPU with a PCI bus id: it orders GPUs by speed, NVML by bus id."""
+        number = c_int(0)
+        self._call("cuDeviceGetByPCIBusId", byref(number), bus_id.encode())
+        return number.value
+
+    def bus_id(self, device: int) -> str:
+        text = ctypes.create_string_buffer(32)
+        self._call("cuDeviceGetPCIBusId", text, c_int(len(text)), c_int(device))
+        return text.value.decode().lower()
+
+    def context(self, device: int) -> None:
+        """Make the primary context of a device current, creating it if need be."""
+        if device not in self._contexts:
+            context = c_void_p()
+            self._call("cuDevicePrimaryCtxRetain", byref(context), c_int(device))
+            self._contexts[device] = context
+        self._call("cuCtxSetCurrent", self._contexts[device])
+
+    def close(self) -> None:
+        for device in list(self._contexts):
+            self._call("cuDevicePrimaryCtxRelease_v2", c_int(device))
+            del self._contexts[device]
+
+    def allocate(self, device: int, size: int) -> int:
+        self.context(device)
+        pointer = c_ulonglong(0)
+        self._call("cuMemAlloc_v2", byref(pointer), c_size_t(size))
+        return pointer.value
+
+    def free(self, device: int, pointer: int) -> None:
+        self.context(device)
+        self._call("cuMemFree_v2", c_ulonglong(pointer))
+
+    def register(self, address: int, size: int) -> None:
+        """Pin host memory. A context must be current."""
+        self._call("cuMemHostRegister_v2", c_void_p(address), c_size_t(size), c_uint(PORTABLE))
+
+    def unregister(self, address: int) -> None:
+        self._call("cuMemHostUnregister", c_void_p(address))
+
+    def enable_peer(self, device: int, other: int) -> bool:
+        """Let `device` reach the memory of `other`; False when it cannot."""
+        can = c_int(0)
+        self._call("cuDeviceCanAccessPeer", byref(can), c_int(device), c_int(other))
+        if not can.value:
+            return False
+        self.context(other)
+        self.context(device)
+        status = self._c.cuCtxEnablePeerAccess(self._contexts[other], c_uint(0))
+        return status in (0, PEER_ALREADY)
+
+    def copy_time(self, kind: str, to, source, size: int, repeats: int, device: int, other: int = -1) -> float:
+        """Seconds of one of `repeats` copies in a row on a stream of `device`, by events.
+
+        `kind`: "peer" (from `device` to `other`), "to_device" or "to_host".
+        """
+        self.context(device)
+        stream, events = c_void_p(), [c_void_p(), c_void_p()]
+        self._call("cuStreamCreate", byref(stream), c_uint(1))  # 1: does not wait for the default stream
+        for event in events:
+            self._call("cuEventCreate", byref(event), c_uint(0))
+        try:
+            self._copy(kind, to, source, size, stream, device, other)  # the first copy maps and warms up
+            self._call("cuEventRecord", events[0], stream)
+            for _ in range(repeats):
+                self._copy(kind, to, source, size, stream, device, other)
+            self._call("cuEventRecord", events[1], stream)
+            self._call("cuEventSynchronize", events[1])
+            milliseconds = c_float(0)
+            self._call("cuEventElapsedTime", byref(milliseconds), *events)
+        finally:
+            for event in events:
+                self._call("cuEventDestroy_v2", event)
+            self._call("cuStreamDestroy_v2", stream)
+        return milliseconds.value / 1000 / repeats
+
+    def _copy(self, kind: str, to, source, size: int, stream, device: int, other: int) -> None:
+        if kind == "peer":
+            self._call(
+                "cuMemcpyPeerAsync",
+                c_ulonglong(to),
+                self._contexts[other],
+                c_ulonglong(source),
+                self._contexts[device],
+                c_size_t(size),
+                stream,
+            )
+        elif kind == "to_device":
+            self._call("cuMemcpyHtoDAsync_v2", c_ulonglong(to), c_void_p(source), c_size_t(size), stream)
+        else:
+            self._call("cuMemcpyDtoHAsync_v2", c_void_p(to), c_ulonglong(source), c_size_t(size), stream)

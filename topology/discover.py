@@ -1,0 +1,118 @@
+"""This machine, from every source there is: NVML for the GPUs, hwloc or /sys for the rest, matched by PCI bus id."""
+
+from dataclasses import replace
+
+from hiresx.errors import HiresxError
+from hiresx.topology import hwloc_library, nvml, sysfs
+from hiresx.topology.cpus import format_list
+from hiresx.topology.levels import RANK, SELF, closest
+from hiresx.topology.machine import GPU, NIC, Machine
+from hiresx.topology.problems import surroundings
+
+
+def discover() -> Machine:
+    """The machine this process runs on. What is missing (libhwloc, NVML) and what the sources disagree on is in
+    `problems`; no CUDA context is made."""
+    missing = []
+    try:
+        tree = hwloc_library.discover()
+    except HiresxError as error:
+        missing.append(f"{error.message}; read from /sys instead ({error.mend})")
+        tree = sysfs.discover()
+    try:
+        devices = nvml.discover()
+    except HiresxError as error:
+        devices = None
+        # A machine without an NVIDIA GPU lacks nothing without NVML.
+        if any(gpu.bus_id for gpu in tree.gpus if "1002" not in gpu.model):
+            missing.append(f"{error.message}: no NVLink, peer access or utilisation ({error.mend})")
+    found = tree if devices is None else merged(tree, devices)
+    redirecting = sysfs.redirecting_bridges(bridge for gpu in found.gpus for bridge in gpu.path)
+    if redirecting:
+        missing.append(
+            f"PCIe switches send GPU traffic up to the CPU (ACS is on at {', '.join(redirecting[:4])}): PIX halves"
+        )
+    found = replace(found, allowed=sysfs.allowed(), live=True)
+    return found.with_problems(*missing, *surroundings(found))
+
+
+def merged(tree: Machine, devices: Machine) -> Machine:
+    """NVML's GPUs on the tree that hwloc or /sys found. Contradictions go to `problems`; NVML's levels count."""
+    problems = [*tree.problems, *devices.problems]
+    by_bus = {_short(gpu.bus_id): gpu for gpu in tree.gpus}
+    gpus = []
+    for gpu in devices.gpus:
+        twin = by_bus.pop(_short(gpu.bus_id), None)
+        if twin is None:
+            problems.append(
+                f"GPU {gpu.index} ({gpu.bus_id}) is known to NVML, but not in the PCI tree of {tree.source}"
+            )
+            gpus.append(gpu)
+            continue
+        known = frozenset().union(*(node.cpus for node in tree.numa)) if tree.numa else None
+        if gpu.cpus and twin.cpus and known and gpu.cpus & known != twin.cpus & known:
+            problems.append(
+                f"GPU {gpu.index}: nearest CPUs are {format_list(gpu.cpus)} by NVML, {format_list(twin.cpus)} by "
+                f"{tree.source}"
+            )
+        gpus.append(
+            replace(
+                gpu,
+                model=gpu.model or twin.model,
+                memory=gpu.memory or twin.memory,
+                numa=twin.numa,
+                cpus=twin.cpus or gpu.cpus,
+                pcie=gpu.pcie or twin.pcie,
+                path=twin.path,
+            )
+        )
+    hidden = [gpu.bus_id for gpu in by_bus.values() if gpu.bus_id and "1002" not in gpu.model]
+    if hidden:
+        problems.append(f"GPUs in the PCI tree that NVML does not show: {', '.join(hidden)} (a container hides them?)")
+    gpus = tuple(gpus)
+    pcie = _pcie(gpus, devices, tree, problems)
+    levels = tuple(
+        tuple(
+            devices.levels[a][b] if devices.levels[a][b] not in RANK else pcie[a][b] or devices.levels[a][b]
+            for b in range(len(gpus))
+        )
+        for a in range(len(gpus))
+    )
+    return replace(
+        tree,
+        source=f"{devices.source} + {tree.source}",
+        gpus=gpus,
+        levels=levels,
+        pcie=pcie,
+        peer=devices.peer,
+        nic_levels=tuple(tuple(_to_nic(gpu, nic) for nic in tree.nics) for gpu in gpus),
+        problems=tuple(dict.fromkeys(problems)),
+        live=tree.live and devices.live,
+    )
+
+
+def _short(bus: str) -> str:
+    """A bus id with 16 bits of domain, all that some builds of hwloc keep."""
+    domain, colon, rest = bus.partition(":")
+    return domain[-4:] + colon + rest
+
+
+def _pcie(gpus: tuple[GPU, ...], devices: Machine, tree: Machine, problems: list[str]):
+    """PCIe levels by NVML, by the tree where NVML does not say; differences are reported."""
+    place = {_short(gpu.bus_id): gpu.index for gpu in tree.gpus}
+    at = [place.get(_short(gpu.bus_id)) for gpu in gpus]
+    rows = []
+    for a in range(len(gpus)):
+        row = []
+        for b in range(len(gpus)):
+            said = devices.pcie[a][b]
+            seen = tree.pcie[at[a]][at[b]] if at[a] is not None and at[b] is not None else ""
+            if said and seen and said != seen and a < b:
+                problems.append(f"GPU {a} to GPU {b} is {said} by NVML, {seen} by {tree.source}")
+            row.append(SELF if a == b else said or seen)
+        rows.append(tuple(row))
+    return tuple(rows)
+
+
+def _to_nic(gpu: GPU, nic: NIC) -> str:
+    return closest(gpu.path, nic.path) or ("NODE" if gpu.numa == nic.numa else "SYS")

@@ -1,0 +1,145 @@
+"""Which GPUs are close to each other: NUMA node, PHB, PXB, PIX as in the paper (section 4.3.2), NVLink above all."""
+
+from dataclasses import dataclass
+
+from hiresx.topology.levels import RANK, nvlinks
+from hiresx.topology.machine import Machine
+
+Partition = tuple[tuple[int, ...], ...]
+# Coarse to fine. PSB, one board, is finer than PIX, one switch.
+NESTED = ("NUMA", "NODE", "PHB", "PXB", "PIX", "PSB", "NV")
+
+
+@dataclass(frozen=True)
+class Group:
+    """GPUs that reach each other at least by `level`; `children`: the finer groups it consists of, if any."""
+
+    level: str
+    gpus: tuple[int, ...]
+    children: tuple["Group", ...] = ()
+
+
+def groups(machine: Machine) -> dict[str, Partition]:
+    """For each level the GPUs in groups, every GPU in one: by NUMA node as the affinities tell, by PCIe as the levels
+    do, and under "NV" those that all have NVLink with each other."""
+    found = {"NUMA": numa_groups(machine)}
+    for level in ("NODE", "PHB", "PXB", "PIX", "PSB"):
+        found[level] = pcie_groups(machine, level)
+    if found["PSB"] == tuple((n,) for n in range(len(machine.gpus))):
+        del found["PSB"]
+    found["NV"] = nvlink_groups(machine)
+    return found
+
+
+def pcie_groups(machine: Machine, level: str) -> Partition:
+    """GPUs no further apart than `level` by PCIe alone."""
+    return _joined(len(machine.gpus), lambda a, b: RANK.get(machine.pcie[a][b], 99) <= RANK[level])
+
+
+def numa_groups(machine: Machine) -> Partition:
+    """GPUs of one NUMA node: the one that is given, else those with the same CPUs, else up to level NODE."""
+    gpus = machine.gpus
+
+    def together(a: int, b: int) -> bool:
+        if None not in (gpus[a].numa, gpus[b].numa):
+            return gpus[a].numa == gpus[b].numa
+        if gpus[a].cpus and gpus[b].cpus:
+            return gpus[a].cpus == gpus[b].cpus
+        return RANK.get(machine.pcie[a][b], 99) <= RANK["NODE"]
+
+    return _joined(len(gpus), together)
+
+
+def nvlink_groups(machine: Machine) -> Partition:
+    """GPUs that all have NVLink with each other.
+
+    Where NVLink joins more GPUs than are all linked (a hybrid cube mesh), the part of one NUMA node is a group if all
+    in it are linked; else groups grow from the pair with most links, always by the GPU with most links to all in it.
+    """
+    count = len(machine.gpus)
+    link = [[nvlinks(machine.levels[a][b]) for b in range(count)] for a in range(count)]
+    found: list[tuple[int, ...]] = []
+    for island in _joined(count, lambda a, b: link[a][b] > 0):
+        if _all_linked(island, link):
+            found.append(island)
+            continue
+        parts = [tuple(g for g in island if g in node) for node in numa_groups(machine)]
+        parts = [part for part in parts if part]
+        found += parts if all(_all_linked(part, link) for part in parts) else _grown(island, link)
+    return tuple(sorted(found))
+
+
+def _all_linked(part, link) -> bool:
+    return all(link[a][b] for n, a in enumerate(part) for b in part[:n])
+
+
+def _grown(island, link) -> list[tuple[int, ...]]:
+    left, found = list(island), []
+    while left:
+        start = max(
+            ((link[a][b], -a, -b) for a in left for b in left if a < b),
+            default=(0, 0, 0),
+        )
+        part = [-start[1], -start[2]] if start[0] else [left[0]]
+        while more := [g for g in left if g not in part and all(link[g][b] for b in part)]:
+            part.append(max(more, key=lambda g, part=part: (sum(link[g][b] for b in part), -g)))
+        found.append(tuple(sorted(part)))
+        left = [g for g in left if g not in part]
+    return found
+
+
+def tree(machine: Machine, usable: tuple[int, ...] | None = None) -> Group:
+    """The groups in each other, down to the finest that differ; only `usable` GPUs.
+
+    A group of NVLink that reaches over coarser groups pulls them together: its links are the best there are.
+    """
+    usable = tuple(range(len(machine.gpus))) if usable is None else tuple(sorted(usable))
+    by_level = groups(machine)
+    linked = [part for part in by_level["NV"] if len(part) > 1]
+    whole = {g: n for n, part in enumerate(linked) for g in part}
+    levels = []
+    for level in NESTED:
+        if level not in by_level:
+            continue
+        member = {g: n for n, part in enumerate(by_level[level]) for g in part}
+        joined = _joined(
+            len(machine.gpus),
+            lambda a, b, member=member: member[a] == member[b] or (a in whole and whole[a] == whole.get(b)),
+        )
+        levels.append((level, [tuple(g for g in part if g in usable) for part in joined]))
+    return _nest("machine", usable, levels)
+
+
+def _nest(name: str, members: tuple[int, ...], levels) -> Group:
+    for n, (level, parts) in enumerate(levels):
+        inside = [part for part in parts if part and set(part) <= set(members)]
+        # NUMA by affinity and NODE by level may cross; then the parts are cut at what is already separate.
+        if sum(map(len, inside)) != len(members):
+            inside = [tuple(g for g in part if g in members) for part in parts]
+            inside = [part for part in inside if part]
+        if len(inside) > 1 and any(len(part) > 1 for part in inside):
+            return Group(name, members, tuple(_nest(level, part, levels[n + 1 :]) for part in inside))
+        if len(inside) == 1 and name != "machine":
+            name = level
+    return Group(name if len(members) > 1 or name == "machine" else "GPU", members)
+
+
+def _joined(count: int, together) -> Partition:
+    """The groups that pairs which belong together make."""
+    root = list(range(count))
+
+    def find(n: int) -> int:
+        while root[n] != n:
+            root[n] = root[root[n]]
+            n = root[n]
+        return n
+
+    for a in range(count):
+        for b in range(a):
+            if together(a, b):
+                low, high = sorted((find(a), find(b)))
+                root[high] = low
+    parts: dict[int, list[int]] = {}
+    for n in range(count):
+        parts.setdefault(find(n), []).append(n)
+    return tuple(tuple(part) for part in parts.values())

@@ -1,0 +1,203 @@
+"""libhwloc through cffi, without compiling anything: opaque topologies and bitmaps, and the calls that bind.
+
+What the library discovers is taken as its XML export and read by `parse_hwloc_xml`, so the layout of its objects, which
+changed with 3.0, is never relied on; calls that its header defines inline are done there in Python.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+from hiresx.errors import HiresxError
+from hiresx.topology.cpus import format_list, parse_list
+from hiresx.topology.machine import Machine
+from hiresx.topology.parse_hwloc_xml import parse_hwloc_xml
+
+# Only what is used. Types are opaque; enums are ints in C.
+DECLARATIONS = """
+typedef struct hwloc_topology *hwloc_topology_t;
+typedef struct hwloc_bitmap_s *hwloc_bitmap_t;
+unsigned hwloc_get_api_version(void);
+int hwloc_topology_init(hwloc_topology_t *);
+int hwloc_topology_load(hwloc_topology_t);
+void hwloc_topology_destroy(hwloc_topology_t);
+int hwloc_topology_set_io_types_filter(hwloc_topology_t, int);
+int hwloc_topology_set_components(hwloc_topology_t, unsigned long, const char *);
+int hwloc_topology_is_thissystem(hwloc_topology_t);
+int hwloc_topology_export_xmlbuffer(hwloc_topology_t, char **, int *, unsigned long);
+void hwloc_free_xmlbuffer(hwloc_topology_t, char *);
+hwloc_bitmap_t hwloc_bitmap_alloc(void);
+void hwloc_bitmap_free(hwloc_bitmap_t);
+int hwloc_bitmap_list_sscanf(hwloc_bitmap_t, const char *);
+int hwloc_bitmap_list_snprintf(char *, size_t, hwloc_bitmap_t);
+int hwloc_set_cpubind(hwloc_topology_t, hwloc_bitmap_t, int);
+int hwloc_get_cpubind(hwloc_topology_t, hwloc_bitmap_t, int);
+int hwloc_get_last_cpu_location(hwloc_topology_t, hwloc_bitmap_t, int);
+void *hwloc_alloc_membind(hwloc_topology_t, size_t, hwloc_bitmap_t, int, int);
+int hwloc_free(hwloc_topology_t, void *, size_t);
+int hwloc_set_area_membind(hwloc_topology_t, const void *, size_t, hwloc_bitmap_t, int, int);
+int hwloc_get_area_membind(hwloc_topology_t, const void *, size_t, hwloc_bitmap_t, int *, int);
+int hwloc_get_area_memlocation(hwloc_topology_t, const void *, size_t, hwloc_bitmap_t, int);
+"""
+# hwloc.h, the same numbers from 2.0 to 3.0.
+KEEP_ALL, BLACKLIST = 0, 1
+CPUBIND_PROCESS = 1
+MEMBIND_BIND = 2
+MEMBIND_STRICT, MEMBIND_MIGRATE, MEMBIND_BYNODESET = 1 << 2, 1 << 3, 1 << 5
+# Discovery that would start a GPU's run-time, and with it a context, before the GPU is chosen.
+CONTEXT_MAKERS = ("cuda", "opencl", "levelzero", "gl", "rsmi")
+# Each replaces the live machine by something else, silently.
+SUBSTITUTES = ("HWLOC_XMLFILE", "HWLOC_SYNTHETIC", "HWLOC_FSROOT", "HWLOC_CPUID_PATH", "HWLOC_THISSYSTEM")
+NAMES = ("libhwloc.so.15", "libhwloc.so")
+
+
+class Library:
+    """One loaded libhwloc. `version`: of its interface, e.g. "2.8.0"; `path`: what was loaded."""
+
+    def __init__(self, ffi, handle, path: str):
+        self.ffi, self.c, self.path = ffi, handle, path
+        number = handle.hwloc_get_api_version()
+        self.version = f"{number >> 16}.{number >> 8 & 255}.{number & 255}"
+
+    @contextmanager
+    def bitmap(self, members=()) -> Iterator:
+        """A bitmap of CPUs or NUMA nodes, freed at the end."""
+        bitmap = self.c.hwloc_bitmap_alloc()
+        try:
+            if self.c.hwloc_bitmap_list_sscanf(bitmap, format_list(members).encode()) < 0:
+                raise HiresxError(f"hwloc does not take the set {format_list(members)}")
+            yield bitmap
+        finally:
+            self.c.hwloc_bitmap_free(bitmap)
+
+    def members(self, bitmap) -> frozenset[int]:
+        size = self.c.hwloc_bitmap_list_snprintf(self.ffi.NULL, 0, bitmap)
+        text = self.ffi.new("char[]", size + 1)
+        self.c.hwloc_bitmap_list_snprintf(text, size + 1, bitmap)
+        return parse_list(self.ffi.string(text).decode().rstrip("-")) or frozenset()
+
+    def fault(self) -> str:
+        number = self.ffi.errno
+        return os.strerror(number) if number else "no reason given"
+
+
+class Topology:
+    """A loaded topology; close it, or use it in a `with`.
+
+    Recordings are not given to the library: 2.8 dies on XML that lacks what it expects, and before 3.0 it reads no 3.0.
+    """
+
+    def __init__(self, library: Library):
+        self.library = library
+        slot = library.ffi.new("hwloc_topology_t *")
+        if library.c.hwloc_topology_init(slot):
+            raise HiresxError(f"hwloc {library.version} cannot start: {library.fault()}")
+        self.handle = slot[0]
+        # Without this no PCI device is there; it must come before loading.
+        library.c.hwloc_topology_set_io_types_filter(self.handle, KEEP_ALL)
+        for name in CONTEXT_MAKERS:
+            library.c.hwloc_topology_set_components(self.handle, BLACKLIST, name.encode())
+        if library.c.hwloc_topology_load(self.handle):
+            fault = library.fault()
+            self.close()
+            raise HiresxError(f"hwloc {library.version} cannot discover the machine: {fault}")
+        # On a recording the library accepts every binding and does nothing.
+        self.live = bool(library.c.hwloc_topology_is_thissystem(self.handle))
+
+    def xml(self) -> str:
+        """The export of the topology."""
+        ffi = self.library.ffi
+        text, size = ffi.new("char **"), ffi.new("int *")
+        if self.library.c.hwloc_topology_export_xmlbuffer(self.handle, text, size, 0):
+            raise HiresxError(f"hwloc {self.library.version} cannot export: {self.library.fault()}")
+        try:
+            return ffi.buffer(text[0], size[0])[:].rstrip(b"\0").decode(errors="replace")
+        finally:
+            self.library.c.hwloc_free_xmlbuffer(self.handle, text[0])
+
+    def close(self) -> None:
+        if self.handle is not None:
+            self.library.c.hwloc_topology_destroy(self.handle)
+            self.handle = None
+
+    def __enter__(self) -> "Topology":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.close()
+
+
+def candidates() -> list[str]:
+    """Where a libhwloc may be: HIRESX_HWLOC, the system, and what MPI wheels install beside this Python."""
+    asked = os.environ.get("HIRESX_HWLOC")
+    if asked is not None:
+        return [asked] if asked else []
+    found = list(NAMES)
+    for root in dict.fromkeys((Path(sys.prefix), Path(sys.executable).parent.parent)):
+        found += sorted(str(path) for path in (root / "lib").glob("libhwloc.so*"))
+        found += sorted(str(path) for path in (root / "lib" / "openmpi").glob("libhwloc.so*"))
+    found += sorted(str(path) for entry in sys.path for path in Path(entry).glob("*.libs/libhwloc*.so*"))
+    return found
+
+
+def library() -> Library:
+    """The first libhwloc that loads and has what is needed. Raises HiresxError saying what to install.
+
+    HIRESX_HWLOC names another file, or, empty, none.
+    """
+    return _library(tuple(candidates()))
+
+
+@cache
+def _library(names: tuple[str, ...]) -> Library:
+    try:
+        from cffi import FFI
+    except ImportError:
+        raise HiresxError("hwloc is used through cffi, which is not here", "pip install cffi") from None
+    ffi = FFI()
+    ffi.cdef(DECLARATIONS)
+    faults = []
+    for name in names:
+        try:
+            # CFFI looks functions up on first use: all are asked for now.
+            handle = ffi.dlopen(name)
+            for line in DECLARATIONS.splitlines():
+                if "(" in line and not line.startswith("typedef"):
+                    getattr(handle, line.split("(")[0].split()[-1].lstrip("*"))
+        except (OSError, AttributeError) as error:
+            faults.append(str(error)[:100])
+            continue
+        return Library(ffi, handle, name)
+    raise HiresxError("libhwloc is not here" + (f": {faults[0]}" if faults else ""), "apt install libhwloc15")
+
+
+@contextmanager
+def live_topology() -> Iterator[Topology]:
+    """The topology of this machine, whatever HWLOC_XMLFILE and the like say."""
+    hidden = {name: os.environ.pop(name) for name in SUBSTITUTES if name in os.environ}
+    try:
+        topology = Topology(library())
+    finally:
+        os.environ.update(hidden)
+    try:
+        yield topology
+    finally:
+        topology.close()
+
+
+def discover() -> Machine:
+    """This machine as libhwloc sees it, without NVML. Raises HiresxError when it cannot."""
+    with live_topology() as topology:
+        found = parse_hwloc_xml(topology.xml(), "hwloc")
+        version, live = topology.library.version, topology.live
+    problems = [*found.problems]
+    if not live:
+        problems.append("hwloc describes another machine than this one")
+    ignored = [name for name in SUBSTITUTES if name in os.environ]
+    if ignored:
+        problems.append(f"{', '.join(ignored)} is set: ignored, this is the machine itself")
+    return replace(found, source=f"hwloc {version}", problems=tuple(problems), live=live)

@@ -1,0 +1,79 @@
+"""Bandwidth and latency between every pair of GPUs, and between each GPU and host memory next to it."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from hiresx.errors import HiresxError
+from hiresx.topology import memory
+from hiresx.topology.cuda import Cuda
+from hiresx.topology.machine import Machine, Measured
+
+# Large enough that a copy's start does not count, small enough for a card of 4 GB.
+LARGE, LARGE_REPEATS = 64 * 2**20, 10
+# Small enough that only the start counts.
+SMALL, SMALL_REPEATS = 8, 100
+GIGA = 1e9
+
+
+def measure(machine: Machine, cuda: Cuda | None = None, say: Callable[[str], None] = lambda line: None) -> Machine:
+    """The live machine with `measured` filled in: every ordered pair, one copy at a time.
+
+    Raises HiresxError for a recording, a machine without GPU, or without the CUDA driver.
+    """
+    if not machine.live:
+        raise HiresxError(
+            f"{machine.source}: a recording cannot be measured", "run hiresx topo measure on that machine"
+        )
+    if not machine.gpus:
+        raise HiresxError("there is no GPU here to measure", "run hiresx topo measure on a machine with GPUs")
+    cuda = Cuda() if cuda is None else cuda
+    count = len(machine.gpus)
+    device: list[list[float | None]] = [[None] * count for _ in range(count)]
+    latency: list[list[float | None]] = [[None] * count for _ in range(count)]
+    to_device: list[float | None] = [None] * count
+    to_host: list[float | None] = [None] * count
+    try:
+        ordinals = [cuda.ordinal(gpu.bus_id) for gpu in machine.gpus]
+        for a, gpu in enumerate(machine.gpus):
+            buffer = cuda.allocate(ordinals[a], LARGE)
+            try:
+                to_device[a], to_host[a], pinned = _host(cuda, ordinals[a], buffer, gpu.numa)
+                say(
+                    f"GPU {a}: host to device {to_device[a]:.1f} GB/s, device to host {to_host[a]:.1f} GB/s"
+                    + ("" if pinned else " (memory was not pinned)")
+                )
+                for b in range(count):
+                    if a != b:
+                        device[a][b], latency[a][b] = _pair(cuda, ordinals[a], ordinals[b], buffer)
+                        say(f"GPU {a} to GPU {b}: {device[a][b]:.1f} GB/s, {latency[a][b] * 1e6:.1f} us")
+            finally:
+                cuda.free(ordinals[a], buffer)
+    finally:
+        cuda.close()
+    square = [tuple(tuple(row) for row in matrix) for matrix in (device, latency)]
+    return replace(machine, measured=Measured(*square, tuple(to_device), tuple(to_host)))
+
+
+def _host(cuda: Cuda, ordinal: int, buffer: int, node: int | None) -> tuple[float, float, bool]:
+    array, _ = memory.allocate(LARGE, "u1", node)
+    pinned = memory.Pinned(array, cuda)
+    address = array.ctypes.data
+    try:
+        down = cuda.copy_time("to_device", buffer, address, LARGE, LARGE_REPEATS, ordinal)
+        up = cuda.copy_time("to_host", address, buffer, LARGE, LARGE_REPEATS, ordinal)
+    finally:
+        pinned.release()
+    return LARGE / down / GIGA, LARGE / up / GIGA, pinned.pinned
+
+
+def _pair(cuda: Cuda, source: int, to: int, buffer: int) -> tuple[float, float]:
+    """(GB/s, seconds of a small copy); without peer access the driver stages, and that is what counts."""
+    cuda.enable_peer(source, to)
+    cuda.enable_peer(to, source)
+    other = cuda.allocate(to, LARGE)
+    try:
+        large = cuda.copy_time("peer", other, buffer, LARGE, LARGE_REPEATS, source, to)
+        small = cuda.copy_time("peer", other, buffer, SMALL, SMALL_REPEATS, source, to)
+    finally:
+        cuda.free(to, other)
+    return LARGE / large / GIGA, small

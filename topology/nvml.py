@@ -1,0 +1,165 @@
+"""What NVIDIA's management library knows: GPUs, their levels, peer access, NVLinks, and how busy they are.
+
+NVML makes no CUDA context, so it may be asked before any GPU is chosen. It counts GPUs in order of their PCI bus ids.
+"""
+
+import platform
+from dataclasses import replace
+
+from hiresx.errors import HiresxError
+from hiresx.topology import levels
+from hiresx.topology.machine import GPU, Machine, bus_id
+
+# nvml.h: NVML_TOPOLOGY_* are the common ancestors, NVML_P2P_STATUS_* why there is no peer access.
+ANCESTORS = {0: "PSB", 10: "PIX", 20: "PXB", 30: "PHB", 40: "NODE", 50: "SYS"}
+PEER = {0: "OK", 1: "CNS", 2: "GNS", 3: "TNS", 4: "DR", 5: "NS", 6: "U"}
+SWITCH_REMOTE = 2
+P2P_READ, P2P_WRITE = 0, 1
+MOST_LINKS = 36
+CPU_WORDS = 128  # of 64 CPUs each: 8192, the most that Linux is built for
+# GB/s of 16 lanes by PCIe generation, as the bus counts.
+PCIE_X16 = {1: 4.0, 2: 8.0, 3: 15.753846, 4: 31.507692, 5: 63.015385, 6: 121.0}
+
+
+def library():
+    """The started pynvml. Raises HiresxError saying what is missing."""
+    try:
+        import pynvml
+    except ImportError:
+        raise HiresxError("NVML is used through nvidia-ml-py, which is not here", "pip install nvidia-ml-py") from None
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError as error:
+        raise HiresxError(f"NVML does not start: {error}", "install the NVIDIA driver; nvidia-smi must work") from None
+    return pynvml
+
+
+def discover(nvml=None) -> Machine:
+    """This machine's NVIDIA GPUs. `nvml`: a module with pynvml's functions, started.
+
+    A function that this driver or GPU does not support leaves its value unknown; it is no fault. Raises HiresxError
+    when NVML is not there.
+    """
+    own = nvml is None
+    nvml = library() if own else nvml
+    try:
+        count = nvml.nvmlDeviceGetCount()
+        handles = [nvml.nvmlDeviceGetHandleByIndex(n) for n in range(count)]
+        gpus = tuple(_gpu(nvml, n, handle) for n, handle in enumerate(handles))
+        pcie = _square(count, lambda a, b: _ancestor(nvml, handles[a], handles[b]))
+        problems: list[str] = []
+        links, active = _nvlinks(nvml, handles, gpus, problems)
+        peer = tuple(
+            tuple(levels.SELF if a == b else _peer(nvml, handles[a], handles[b]) for b in range(count))
+            for a in range(count)
+        )
+        matrix = tuple(
+            tuple(f"NV{links[a][b]}" if links[a][b] else pcie[a][b] or "SYS" for b in range(count))
+            for a in range(count)
+        )
+        gpus = tuple(replace(gpu, links=n or None) for gpu, n in zip(gpus, active, strict=True))
+        driver = _text(_ask(nvml, "nvmlSystemGetDriverVersion"))
+    except nvml.NVMLError as error:
+        raise HiresxError(f"NVML does not answer: {error}", "nvidia-smi says more") from None
+    finally:
+        if own:
+            nvml.nvmlShutdown()
+    return Machine(
+        source=f"NVML (driver {driver})" if driver else "NVML",
+        gpus=gpus,
+        levels=matrix,
+        pcie=pcie,
+        peer=peer,
+        nic_levels=tuple(() for _ in range(count)),
+        host=platform.node(),
+        problems=tuple(problems),
+        live=True,
+    )
+
+
+def _ask(nvml, name: str, *arguments, default=None):
+    """What a function says; `default` when it is unknown to this version, driver or GPU."""
+    function = getattr(nvml, name, None)
+    if function is None:
+        return default
+    try:
+        return function(*arguments)
+    except nvml.NVMLError:
+        return default
+
+
+def _text(value) -> str:
+    return value.decode(errors="replace") if isinstance(value, bytes) else value or ""
+
+
+def _square(count: int, word):
+    upper = {(a, b): word(a, b) for a in range(count) for b in range(a + 1, count)}
+    return tuple(
+        tuple(levels.SELF if a == b else upper[min(a, b), max(a, b)] for b in range(count)) for a in range(count)
+    )
+
+
+def _ancestor(nvml, first, second) -> str:
+    return ANCESTORS.get(_ask(nvml, "nvmlDeviceGetTopologyCommonAncestor", first, second), "")
+
+
+def _peer(nvml, first, second) -> str:
+    """OK when both reading and writing are; else why not; "" when NVML does not say."""
+    states = [_ask(nvml, "nvmlDeviceGetP2PStatus", first, second, way) for way in (P2P_READ, P2P_WRITE)]
+    if None in states:
+        return ""
+    return PEER.get(max(states), "U")
+
+
+def _gpu(nvml, index: int, handle) -> GPU:
+    pci = _ask(nvml, "nvmlDeviceGetPciInfo", handle)
+    memory = _ask(nvml, "nvmlDeviceGetMemoryInfo", handle)
+    rates = _ask(nvml, "nvmlDeviceGetUtilizationRates", handle)
+    mig = _ask(nvml, "nvmlDeviceGetMigMode", handle)
+    words = _ask(nvml, "nvmlDeviceGetCpuAffinity", handle, CPU_WORDS)
+    generation = _ask(nvml, "nvmlDeviceGetMaxPcieLinkGeneration", handle)
+    width = _ask(nvml, "nvmlDeviceGetMaxPcieLinkWidth", handle)
+    cpus = None
+    if words is not None:
+        cpus = frozenset(64 * n + bit for n, word in enumerate(words) for bit in range(64) if int(word) >> bit & 1)
+    return GPU(
+        index=index,
+        bus_id=bus_id(_text(pci.busId)) if pci is not None else "",
+        model=_text(_ask(nvml, "nvmlDeviceGetName", handle)),
+        uuid=_text(_ask(nvml, "nvmlDeviceGetUUID", handle)),
+        memory=int(memory.total) if memory is not None else None,
+        memory_used=int(memory.used) if memory is not None else None,
+        utilisation=int(rates.gpu) if rates is not None else None,
+        mig=bool(mig[0]) if mig is not None else None,
+        cpus=cpus or None,
+        pcie=PCIE_X16[generation] * width / 16 if generation in PCIE_X16 and width else None,
+    )
+
+
+def _nvlinks(nvml, handles, gpus, problems: list[str]) -> tuple[list[list[int]], list[int]]:
+    """(NVLinks between GPUs: those that end at each other, and behind a switch as many as the one with fewer has; the
+    active ones of each GPU)."""
+    count = len(handles)
+    place = {gpu.bus_id: gpu.index for gpu in gpus if gpu.bus_id}
+    links = [[0] * count for _ in range(count)]
+    switched, active = [0] * count, [0] * count
+    for a, handle in enumerate(handles):
+        for n in range(MOST_LINKS):
+            if not _ask(nvml, "nvmlDeviceGetNvLinkState", handle, n, default=0):
+                continue
+            active[a] += 1
+            remote = _ask(nvml, "nvmlDeviceGetNvLinkRemotePciInfo_v2", handle, n) or _ask(
+                nvml, "nvmlDeviceGetNvLinkRemotePciInfo", handle, n
+            )
+            b = place.get(bus_id(_text(remote.busId))) if remote is not None else None
+            if b is not None and b != a:
+                links[a][b] += 1
+            elif _ask(nvml, "nvmlDeviceGetNvLinkRemoteDeviceType", handle, n) in (SWITCH_REMOTE, None):
+                switched[a] += 1
+    for a in range(count):
+        for b in range(a):
+            if links[a][b] != links[b][a]:
+                problems.append(f"GPU {b} has {links[b][a]} NVLinks to GPU {a}, which has {links[a][b]} back")
+            both = min(links[a][b], links[b][a])
+            links[a][b] = links[b][a] = both or min(switched[a], switched[b])
+    return links, active

@@ -1,0 +1,216 @@
+"""Which rank takes which GPU: the strategies side by side, on the GPUs that are free.
+
+Everything here is computed from the machine and the bytes alone, without chance, so that every rank finds the same.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from hiresx.errors import HiresxError
+from hiresx.topology.cost import Estimate, Model, Traffic
+from hiresx.topology.groups import tree
+from hiresx.topology.machine import Machine
+from hiresx.topology.place_optimal import place_optimal
+from hiresx.topology.place_paper import place_paper
+
+STRATEGIES = ("optimal", "paper", "round-robin")
+EXPLICIT = "gpu-map"
+# An idle GPU does nothing and holds little beyond what the driver takes (0.5 GB of 80, X on a small card).
+BUSY_UTILISATION = 20  # per cent
+BUSY_MEMORY = 10  # per cent
+# Beyond this no node has ranks; the byte matrix is refused rather than worked on for minutes.
+MOST_RANKS = 512
+
+
+@dataclass(frozen=True)
+class Placed:
+    """`placement`: index of the GPU of each rank. `proven`: no placement costs less. `took`: seconds to find it."""
+
+    placement: tuple[int, ...]
+    estimate: Estimate
+    proven: bool
+    took: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`gpus`: those that may be used. `left_out`: why others are not, by index."""
+
+    machine: Machine
+    demand: Traffic
+    gpus: tuple[int, ...]
+    left_out: dict[int, str]
+    strategies: dict[str, Placed]
+
+    @property
+    def best(self) -> str:
+        """The strategy to run with: what was asked for explicitly, else the one with the quickest exchange; where links
+        are alike, the one of least cost."""
+        if EXPLICIT in self.strategies:
+            return EXPLICIT
+
+        def key(name: str) -> tuple[float, float, int]:
+            estimate = self.strategies[name].estimate
+            return float(f"{estimate.seconds:.9g}"), float(f"{estimate.cost:.9g}"), list(self.strategies).index(name)
+
+        return min(self.strategies, key=key)
+
+    def gain(self, name: str) -> float:
+        """Part of the round-robin exchange time that a strategy saves."""
+        base = self.strategies["round-robin"].estimate.seconds if "round-robin" in self.strategies else 0.0
+        return 1 - self.strategies[name].estimate.seconds / base if base > 0 else 0.0
+
+
+def free_gpus(
+    machine: Machine,
+    asked: Sequence[int] | None = None,
+    busy_utilisation: float = BUSY_UTILISATION,
+    busy_memory: float = BUSY_MEMORY,
+) -> tuple[tuple[int, ...], dict[int, str]]:
+    """(GPUs to use, why the others are left out). GPUs that are `asked` for are used even when busy.
+
+    Raises HiresxError when none is left, or one is asked for that is not there.
+    """
+    if not machine.gpus:
+        raise HiresxError("this machine has no GPU to place ranks on", "plan from a recording with --from FILE")
+    if asked is not None:
+        chosen = checked_gpus(machine, asked)
+        return chosen, {gpu.index: "not asked for" for gpu in machine.gpus if gpu.index not in chosen}
+    left_out = {}
+    for gpu in machine.gpus:
+        memory = 100 * gpu.memory_used / gpu.memory if gpu.memory and gpu.memory_used is not None else 0
+        if gpu.mig:
+            left_out[gpu.index] = "MIG is on: its parts have no peer access"
+        elif gpu.utilisation is not None and gpu.utilisation > busy_utilisation:
+            left_out[gpu.index] = f"busy: {gpu.utilisation} % utilisation"
+        elif memory > busy_memory:
+            left_out[gpu.index] = f"busy: {memory:.0f} % of its memory in use"
+    chosen = tuple(gpu.index for gpu in machine.gpus if gpu.index not in left_out)
+    if not chosen:
+        raise HiresxError(
+            f"all {len(machine.gpus)} GPUs are left out: GPU 0 is {left_out[0]}",
+            "name those to use with --gpus, e.g. --gpus 0,1",
+        )
+    return chosen, left_out
+
+
+def _near_our_cpus(machine: Machine, chosen: tuple[int, ...], left_out: dict[int, str], ranks: int):
+    """Where the scheduler gave CPUs near some GPUs only, and those are enough, the ranks stay with them."""
+    if not machine.live or machine.allowed is None:
+        return chosen, left_out
+    near = tuple(gpu for gpu in chosen if not machine.gpus[gpu].cpus or machine.gpus[gpu].cpus & machine.allowed)
+    if len(near) < ranks:
+        return chosen, left_out
+    far = {gpu: "none of its nearest CPUs is among those this process may use" for gpu in chosen if gpu not in near}
+    return near, left_out | far
+
+
+def checked_gpus(machine: Machine, asked: Sequence[int]) -> tuple[int, ...]:
+    """The GPUs asked for, each once, in order. Raises HiresxError for one that is not there."""
+    for gpu in asked:
+        if not 0 <= gpu < len(machine.gpus):
+            raise HiresxError(
+                f"there is no GPU {gpu}", f"this machine has {len(machine.gpus)}: 0 to {len(machine.gpus) - 1}"
+            )
+    if not asked:
+        raise HiresxError("no GPU is named", "name some, e.g. 0,1")
+    return tuple(sorted(set(asked)))
+
+
+def plan(
+    machine: Machine,
+    demand: Traffic,
+    *,
+    strategies: Sequence[str] = STRATEGIES,
+    gpus: Sequence[int] | None = None,
+    gpu_map: Sequence[int] | None = None,
+    busy_utilisation: float = BUSY_UTILISATION,
+    busy_memory: float = BUSY_MEMORY,
+) -> Plan:
+    """The placement of every strategy, and of `gpu_map` (GPU of each rank) if given, with what it costs.
+
+    Raises HiresxError as `free_gpus` does, for an unknown strategy and for a map that does not fit.
+    """
+    if demand.ranks > MOST_RANKS:
+        raise HiresxError(f"{demand.ranks} ranks on one host", f"plan for at most {MOST_RANKS}")
+    for name in strategies:
+        if name not in STRATEGIES:
+            raise HiresxError(f'no placement strategy "{name}"', f"the strategies are {', '.join(STRATEGIES)}")
+    if gpu_map is not None:
+        if len(gpu_map) != demand.ranks:
+            raise HiresxError(f"--gpu-map names {len(gpu_map)} GPUs for {demand.ranks} ranks", "name one per rank")
+        checked_gpus(machine, gpu_map)
+    chosen, left_out = free_gpus(machine, gpus, busy_utilisation, busy_memory)
+    if gpus is None:
+        chosen, left_out = _near_our_cpus(machine, chosen, left_out, demand.ranks)
+    model = Model(machine)
+    placed: dict[str, Placed] = {}
+
+    def add(name: str, placement: Sequence[int], proven: bool, since: float) -> None:
+        estimate = model.estimate(demand, placement)
+        placed[name] = Placed(tuple(placement), estimate, proven, time.perf_counter() - since)
+
+    found = {}
+    for name in ("round-robin", "paper", "optimal"):
+        since = time.perf_counter()
+        if name == "round-robin":
+            found[name] = [chosen[rank % len(chosen)] for rank in range(demand.ranks)], False
+        elif name == "paper":
+            found[name] = place_paper(demand, tree(machine, chosen)), False
+        elif "optimal" in strategies:
+            starts = [found["paper"][0], found["round-robin"][0]]
+            found[name] = place_optimal(model, demand, list(chosen), starts)
+        if name in strategies:
+            add(name, *found[name], since)
+    if gpu_map is not None:
+        add(EXPLICIT, gpu_map, False, time.perf_counter())
+    order = [name for name in (EXPLICIT, *STRATEGIES) if name in placed]
+    least = min(entry.estimate.cost for entry in placed.values())
+    if "optimal" in placed and placed["optimal"].proven:
+        placed = {
+            name: replace(entry, proven=entry.estimate.cost <= least * (1 + 1e-12)) for name, entry in placed.items()
+        }
+    return Plan(machine, demand, chosen, left_out, {name: placed[name] for name in order})
+
+
+def place(machine: Machine, demand: Traffic, strategy: str = "optimal", **options: Any) -> tuple[int, ...]:
+    """GPU of each rank by one strategy; `options` as of `plan`."""
+    return plan(machine, demand, strategies=(strategy,), **options).strategies[strategy].placement
+
+
+def to_json(made: Plan) -> dict[str, Any]:
+    """The plan as plain data: strategies.NAME.placement, .cost, .seconds, .busiest_link and what else is known."""
+    return {
+        "machine": {"source": made.machine.source, "host": made.machine.host, "gpus": len(made.machine.gpus)},
+        "ranks": made.demand.ranks,
+        "bytes": float(made.demand.bytes.sum()),
+        "off_host_bytes": float(made.demand.off_host.sum()),
+        "gpus": list(made.gpus),
+        "left_out": {str(gpu): reason for gpu, reason in made.left_out.items()},
+        "recommended": made.best,
+        "strategies": {
+            name: {
+                "placement": list(entry.placement),
+                "cost": entry.estimate.cost,
+                "seconds": entry.estimate.seconds,
+                "busiest_link": entry.estimate.busiest,
+                "busiest_link_bytes": entry.estimate.busiest_bytes,
+                "gain_over_round_robin": made.gain(name),
+                "least_cost": entry.proven,
+                "planning_seconds": entry.took,
+            }
+            for name, entry in made.strategies.items()
+        },
+    }
+
+
+def even_traffic(ranks: int) -> np.ndarray:
+    """A chain of ranks that send 1 MiB to each neighbour: what stands in when nothing is known of the exchange."""
+    matrix = np.zeros((ranks, ranks))
+    for rank in range(ranks - 1):
+        matrix[rank, rank + 1] = matrix[rank + 1, rank] = 2**20
+    return matrix

@@ -1,0 +1,94 @@
+"""The paper's placement (section 4.3.2): ranks are partitioned over the groups of GPUs, the coarsest first, so that the
+fewest bytes cross between groups; where all ranks fit into one group, they go into one."""
+
+import numpy as np
+
+from hiresx.topology.cost import Traffic
+from hiresx.topology.groups import Group
+
+# All subsets of this many ranks are tried; beyond, a first cut is improved by swaps.
+MOST_SUBSETS = 16
+
+
+def place_paper(demand: Traffic, groups: Group) -> list[int]:
+    """GPU of each rank. More ranks than GPUs share evenly: their numbers on two GPUs differ by one at most."""
+    weight = demand.bytes + demand.bytes.T
+    placement = [0] * demand.ranks
+    _split(list(range(demand.ranks)), groups, weight, placement)
+    return placement
+
+
+def _split(ranks: list[int], group: Group, weight: np.ndarray, placement: list[int]) -> None:
+    if not ranks:
+        return
+    if not group.children:
+        share = -(-len(ranks) // len(group.gpus))
+        extra = len(ranks) - (share - 1) * len(group.gpus)
+        start = 0
+        for n, gpu in enumerate(group.gpus):
+            size = share if n < extra else share - 1
+            for rank in ranks[start : start + size]:
+                placement[rank] = gpu
+            start += size
+        return
+    holding = [child for child in group.children if len(child.gpus) >= len(ranks)]
+    if holding:
+        _split(ranks, min(holding, key=lambda child: len(child.gpus)), weight, placement)
+        return
+    if len(group.children) == 1:
+        _split(ranks, group.children[0], weight, placement)
+        return
+    # Cut into two sides as even in GPUs as the order of the groups allows, then each side again.
+    half = max(1, len(group.children) // 2)
+    sides = [
+        Group(group.level, sum((c.gpus for c in part), ()), part)
+        for part in (group.children[:half], group.children[half:])
+    ]
+    first = _cut(ranks, len(sides[0].gpus), len(sides[1].gpus), weight)
+    chosen = set(first)
+    _split(first, sides[0], weight, placement)
+    _split([rank for rank in ranks if rank not in chosen], sides[1], weight, placement)
+
+
+def _cut(ranks: list[int], here: int, there: int, weight: np.ndarray) -> list[int]:
+    """The ranks for the first side: the fewest bytes across, then the rank order."""
+    count = len(ranks)
+    least, spare = divmod(count, here + there)
+    most = least + (spare > 0)
+    low = max(least * here, count - most * there)
+    high = min(most * here, count - least * there)
+    inside = weight[np.ix_(ranks, ranks)]
+    chosen = _best_subset(inside, low, high) if count <= MOST_SUBSETS else _improved(inside, low, high)
+    return [rank for rank, taken in zip(ranks, chosen, strict=True) if taken]
+
+
+def _best_subset(inside: np.ndarray, low: int, high: int) -> np.ndarray:
+    count = len(inside)
+    subsets = np.arange(2**count)
+    # Bit 0 of the number stands for the first rank, so that ties go to the subset with the first ranks.
+    member = (subsets[:, None] >> np.arange(count)) & 1
+    sizes = member.sum(axis=1)
+    member = member[(sizes >= low) & (sizes <= high)].astype(float)
+    crossing = ((member @ inside) * (1 - member)).sum(axis=1)
+    near = np.flatnonzero(crossing <= crossing.min() * (1 + 1e-12))
+    order = member[near] @ 2.0 ** -np.arange(count)
+    return member[near[order.argmax()]] > 0
+
+
+def _improved(inside: np.ndarray, low: int, high: int) -> np.ndarray:
+    """From the first ranks on this side, swap pairs while that lessens the bytes across (Kernighan and Lin's step)."""
+    count = len(inside)
+    member = np.arange(count) < min(high, max(low, count // 2))
+    while True:
+        side = np.where(member, 1.0, -1.0)
+        # Bytes across less those within, per rank: what moving it would gain.
+        gain = -side * (inside @ side)
+        own, other = np.flatnonzero(member), np.flatnonzero(~member)
+        if not len(own) or not len(other):
+            return member
+        pairs = gain[own][:, None] + gain[other][None, :] - 2 * inside[np.ix_(own, other)]
+        best = int(pairs.argmax())
+        if pairs.ravel()[best] <= 1e-12 * max(1.0, inside.sum()):
+            return member
+        member[own[best // len(other)]] = False
+        member[other[best % len(other)]] = True

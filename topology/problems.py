@@ -1,0 +1,111 @@
+"""What will make a run on a machine slow or wrong, as far as its description tells."""
+
+import os
+
+from hiresx.topology.cpus import format_list
+from hiresx.topology.groups import pcie_groups
+from hiresx.topology.levels import PCIE_SHARE, PCIE_X16_GEN3, RANK
+from hiresx.topology.machine import Machine
+
+# Under this part of what the level promises, something is in the way; ACS halves.
+SLOW = 0.6
+
+
+def problems(machine: Machine) -> list[str]:
+    """Everything found, those of discovery first."""
+    found = list(machine.problems)
+    found += [*_nodes(machine), *_levels(machine), *_peers(machine), *_busy(machine), *_measured(machine)]
+    return list(dict.fromkeys(found))
+
+
+def _nodes(machine: Machine):
+    memory = {node.index: node.memory for node in machine.numa}
+    cpus = {node.index: node.cpus for node in machine.numa}
+    for gpu in machine.gpus:
+        if gpu.numa is None:
+            if len(machine.numa) > 1:
+                yield f"GPU {gpu.index}: its NUMA node is not known (the firmware does not say)"
+        elif memory.get(gpu.numa) == 0:
+            yield f"GPU {gpu.index} is on NUMA node {gpu.numa}, which has no memory: host buffers will be on another"
+        elif gpu.numa in cpus and not cpus[gpu.numa] and any(cpus.values()):
+            yield f"GPU {gpu.index} is on NUMA node {gpu.numa}, which has no CPU: its nearest CPUs are on another"
+        if gpu.cpus and machine.allowed is not None and not gpu.cpus & machine.allowed:
+            yield (
+                f"GPU {gpu.index}: none of its nearest CPUs ({format_list(gpu.cpus)}) is among those this process may "
+                f"use ({format_list(machine.allowed)})"
+            )
+
+
+def _levels(machine: Machine):
+    gpus = machine.gpus
+    if len(gpus) > 1:
+        far = all(machine.levels[a][b] == "SYS" for a in range(len(gpus)) for b in range(a))
+        node = {gpu.numa for gpu in gpus}, {gpu.cpus for gpu in gpus}
+        if far and min(map(len, node)) == 1 and (None not in node[0] or None not in node[1]):
+            yield "all GPUs are SYS from each other, yet on one NUMA node: a virtual machine that hides its topology?"
+    for level in ("PHB", "NODE"):
+        for part in pcie_groups(machine, level):
+            far = [
+                (a, b) for n, b in enumerate(part) for a in part[:n] if RANK.get(machine.pcie[a][b], 0) > RANK[level]
+            ]
+            if far:
+                a, b = far[0]
+                yield (
+                    f"GPU {a} and GPU {b} are {machine.pcie[a][b]} of each other, yet both are {level} or nearer to "
+                    "others in between: a contradiction in the recording"
+                )
+    for a in range(len(gpus)):
+        for b in range(a):
+            near = RANK.get(machine.pcie[a][b], 99) <= RANK["NODE"]
+            if near and None not in (gpus[a].numa, gpus[b].numa) and gpus[a].numa != gpus[b].numa:
+                yield (
+                    f"GPU {b} and GPU {a} are {machine.pcie[a][b]} of each other, yet on NUMA nodes {gpus[b].numa} and "
+                    f"{gpus[a].numa}"
+                )
+
+
+def _peers(machine: Machine):
+    without: dict[str, list[str]] = {}
+    for a in range(len(machine.peer)):
+        for b in range(a):
+            reason = machine.peer[a][b]
+            if reason not in ("", "OK"):
+                without.setdefault(reason, []).append(f"{b}-{a}")
+    for reason, pairs in without.items():
+        some = ", ".join(pairs[:6]) + (f" and {len(pairs) - 6} more" if len(pairs) > 6 else "")
+        yield f"no peer access ({reason}) between GPUs {some}: copies go through host memory"
+
+
+def _busy(machine: Machine):
+    for gpu in machine.gpus:
+        if gpu.mig:
+            yield f"GPU {gpu.index}: MIG is on, its parts have no peer access"
+        if gpu.utilisation is not None and gpu.utilisation > 20:
+            yield f"GPU {gpu.index} is busy: {gpu.utilisation} % utilisation"
+        if gpu.memory and gpu.memory_used is not None and gpu.memory_used > 0.1 * gpu.memory:
+            yield f"GPU {gpu.index} is in use: {gpu.memory_used / gpu.memory:.0%} of its memory"
+
+
+def _measured(machine: Machine):
+    if machine.measured is None:
+        return
+    for a, gpu in enumerate(machine.gpus):
+        speed = gpu.pcie * PCIE_SHARE if gpu.pcie else PCIE_X16_GEN3
+        for b in range(a):
+            got = machine.measured.device[a][b]
+            if machine.levels[a][b] in ("PSB", "PIX") and got is not None and got < SLOW * speed:
+                yield (
+                    f"GPU {b} to GPU {a} is {machine.levels[a][b]} but measured {got:.1f} GB/s of {speed:.0f}: "
+                    "is ACS on? (lspci -vvv | grep ACSCtl)"
+                )
+
+
+def surroundings(machine: Machine) -> list[str]:
+    """What in this process's environment stands in the way, of a live machine with GPUs."""
+    found = []
+    if machine.gpus and "CUDA_VISIBLE_DEVICES" in os.environ:
+        found.append(
+            f"CUDA_VISIBLE_DEVICES={os.environ['CUDA_VISIBLE_DEVICES']}: hiding GPUs from a process breaks direct "
+            "copies to them; unset it and let the placement choose"
+        )
+    return found

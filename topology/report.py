@@ -1,0 +1,266 @@
+"""A machine and its plans as a person reads them: Rich renderables, printed by the command line."""
+
+from typing import Any
+
+from hiresx.topology.cpus import format_list
+from hiresx.topology.groups import Group, groups, tree
+from hiresx.topology.levels import NVLINK, generation, nvlinks
+from hiresx.topology.machine import GPU, NIC, Machine, to_json
+from hiresx.topology.place import Plan
+from hiresx.topology.problems import problems
+
+STYLES = {"PSB": "cyan", "PIX": "cyan", "PXB": "blue", "PHB": "yellow", "NODE": "magenta", "SYS": "red", "X": "dim"}
+GIB = 2**30
+
+
+def document(machine: Machine) -> dict[str, Any]:
+    """All of it as plain data; `hiresx topo --from` reads it back."""
+    return {
+        **to_json(machine),
+        "live": machine.live,
+        "nvlink_bandwidth": [NVLINK.get(generation(gpu.model) or "") for gpu in machine.gpus],
+        "problems": problems(machine),
+        "groups": {level: [list(part) for part in parts] for level, parts in groups(machine).items()},
+        "tree": _tree_json(tree(machine)),
+    }
+
+
+def _tree_json(group: Group) -> dict[str, Any]:
+    found: dict[str, Any] = {"level": group.level, "gpus": list(group.gpus)}
+    if group.children:
+        found["children"] = [_tree_json(child) for child in group.children]
+    return found
+
+
+def renderables(machine: Machine) -> list:
+    """What to print, in order."""
+    from rich.text import Text
+
+    first = machine.host or machine.product or "a machine"
+    title = Text(f"{first}: {_count(len(machine.gpus), 'GPU')}, {_count(len(machine.nics), 'network adapter')}", "bold")
+    about = ", ".join(part for part in (machine.product if machine.host else "", machine.cpu.strip()) if part)
+    lines = [title, Text(f"source: {machine.source}" + ("" if machine.live else " (not this machine)"), "dim")]
+    if about:
+        lines.append(Text(about, "dim"))
+    lines += [Text(), picture_tree(machine)]
+    if machine.gpus:
+        lines += [gpu_table(machine), matrix_table(machine)]
+        if machine.nics:
+            lines.append(nic_table(machine))
+        if machine.measured:
+            lines.append(measured_table(machine))
+        lines += [group_table(machine), Text()]
+    found = problems(machine)
+    lines += [Text(f"! {line}", "yellow") for line in found] or [Text("no problem found", "green")]
+    return lines
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _table(title: str, columns: list[str]):
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        table.add_column(Text(column), overflow="fold")
+    return table
+
+
+def _row(table, *cells) -> None:
+    """Cells as they are: a name in brackets is no markup."""
+    from rich.text import Text
+
+    table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in cells))
+
+
+def level_text(level: str):
+    from rich.text import Text
+
+    return Text(level or "?", STYLES.get(level, "bold green" if nvlinks(level) else ""))
+
+
+SHARED = {
+    "NUMA": "NUMA node",
+    "NODE": "NUMA node",
+    "PHB": "host bridge",
+    "PXB": "PCIe switches",
+    "PIX": "PCIe switch",
+    "PSB": "board",
+    "NV": "NVLink",
+}
+
+
+def picture_tree(machine: Machine):
+    """Packages, NUMA nodes, switches, GPUs and adapters, in each other; the groups where bridges are not known."""
+    from rich.text import Text
+    from rich.tree import Tree
+
+    top = Tree("machine")
+    if machine.gpus and not any(gpu.path for gpu in machine.gpus):
+        _grow(top, tree(machine))
+        for nic in machine.nics:
+            near = [
+                gpu.index for gpu in machine.gpus if machine.nic_levels[gpu.index][machine.nics.index(nic)] == "PIX"
+            ]
+            top.add(f"NIC {nic.name}" + (f", on one switch with GPU {format_list(near)}" if near else ""))
+        return top
+    nodes = {}
+    packages = list(machine.packages)
+    branches = {
+        package.index: top.add(f"package {package.index}: CPUs {format_list(package.cpus) or '?'}")
+        for package in packages
+    }
+    for node in machine.numa:
+        home = next((p.index for p in packages if node.cpus and node.cpus <= p.cpus), None)
+        memory = (
+            "memory unknown" if node.memory is None else f"{node.memory / GIB:.0f} GiB" if node.memory else "no memory"
+        )
+        cpus = format_list(node.cpus)
+        inside = branches.get(home, top)
+        nodes[node.index] = inside.add(f"NUMA node {node.index}: {memory}, CPUs {cpus or 'none'}")
+    bridges: dict[tuple[str, ...], Any] = {}
+    devices: list[GPU | NIC] = [*machine.gpus, *machine.nics]
+    for device in devices:
+        path = _shown(device.path, devices)
+        inside = nodes.get(device.numa, top) if device.numa is not None else top
+        for n in range(len(path)):
+            key = path[: n + 1]
+            if key not in bridges:
+                bridges[key] = inside.add(Text(f"{'PCIe switch' if n else 'PCIe'} {path[n]}", "dim"))
+            inside = bridges[key]
+        if isinstance(device, GPU):
+            inside.add(Text.assemble((f"GPU {device.index}", "bold"), f" {device.model} {device.bus_id}".rstrip()))
+        else:
+            inside.add(Text(f"NIC {device.name}{' (RDMA)' if device.rdma else ''} {device.bus_id}".rstrip()))
+    return top
+
+
+def _grow(branch, group: Group) -> None:
+    for child in group.children:
+        if child.level == "GPU":
+            branch.add(f"[bold]GPU {child.gpus[0]}[/bold]")
+        else:
+            _grow(branch.add(f"{SHARED[child.level]} of GPU {format_list(child.gpus)}"), child)
+    if not group.children:
+        for gpu in group.gpus:
+            branch.add(f"[bold]GPU {gpu}[/bold]")
+
+
+def _shown(path: tuple[str, ...], devices) -> tuple[str, ...]:
+    """Of the bridges above a device: the host bridge, and those below which ways part."""
+    shown = []
+    for n in range(len(path)):
+        below = {
+            device.path[n + 1 : n + 2] or device.bus_id for device in devices if device.path[: n + 1] == path[: n + 1]
+        }
+        if n == 0 or len(below) > 1:
+            shown.append(path[n])
+    return tuple(shown)
+
+
+def gpu_table(machine: Machine):
+    table = _table(
+        "GPUs", ["GPU", "model", "PCI", "memory", "in use", "busy", "NUMA", "nearest CPUs", "NVLinks", "MIG"]
+    )
+    for gpu in machine.gpus:
+        used = f"{gpu.memory_used / gpu.memory:.0%}" if gpu.memory and gpu.memory_used is not None else "-"
+        _row(
+            table,
+            str(gpu.index),
+            gpu.model or "-",
+            gpu.bus_id or "-",
+            f"{gpu.memory / GIB:.0f} GiB" if gpu.memory else "-",
+            used,
+            "-" if gpu.utilisation is None else f"{gpu.utilisation} %",
+            "-" if gpu.numa is None else str(gpu.numa),
+            format_list(gpu.cpus) if gpu.cpus else "-",
+            _links_text(gpu),
+            {None: "-", True: "on", False: "off"}[gpu.mig],
+        )
+    return table
+
+
+def _links_text(gpu: GPU) -> str:
+    speed = NVLINK.get(generation(gpu.model) or "")
+    return "-" if not gpu.links else f"{gpu.links} x {speed:g} GB/s" if speed else str(gpu.links)
+
+
+def matrix_table(machine: Machine):
+    """Levels of all pairs; ! where there is no peer access."""
+    from rich.text import Text
+
+    count = len(machine.gpus)
+    table = _table("GPU to GPU (! no peer access)", ["", *(str(n) for n in range(count))])
+    for a in range(count):
+        cells = []
+        for b in range(count):
+            cell = level_text(machine.levels[a][b])
+            if machine.peer and machine.peer[a][b] not in ("", "OK", "X"):
+                cell = Text.assemble(cell, ("!", "bold red"))
+            cells.append(cell)
+        _row(table, f"GPU {a}", *cells)
+    return table
+
+
+def nic_table(machine: Machine):
+    table = _table("GPU to network adapter", ["", *(nic.name for nic in machine.nics)])
+    for gpu in machine.gpus:
+        _row(table, f"GPU {gpu.index}", *(level_text(level) for level in machine.nic_levels[gpu.index]))
+    return table
+
+
+def measured_table(machine: Machine):
+    count = len(machine.gpus)
+    table = _table("measured GB/s (row: sender)", ["", *(str(n) for n in range(count)), "from host", "to host"])
+    shown = machine.measured
+
+    def number(value: float | None) -> str:
+        return "-" if value is None else f"{value:.1f}"
+
+    for a in range(count):
+        host = [values[a] if values else None for values in (shown.to_device, shown.to_host)]
+        _row(table, f"GPU {a}", *(number(shown.device[a][b]) for b in range(count)), *map(number, host))
+    return table
+
+
+def group_table(machine: Machine):
+    table = _table("groups", ["level", "GPUs"])
+    for level, parts in groups(machine).items():
+        _row(table, level, "  ".join("{" + format_list(part) + "}" for part in parts))
+    return table
+
+
+def plan_table(made: Plan):
+    """Strategies side by side."""
+    count = made.demand.ranks
+    shown = f"GPU of ranks 0 to {count - 1}"
+    table = _table("placements", ["strategy", shown, "cost", "exchange", "busiest link", "against round-robin"])
+    for name, entry in made.strategies.items():
+        _row(
+            table,
+            name + (" *" if name == made.best else ""),
+            " ".join(map(str, entry.placement)),
+            time_text(entry.estimate.cost) + (" (least)" if entry.proven else ""),
+            time_text(entry.estimate.seconds),
+            f"{entry.estimate.busiest}, {bytes_text(entry.estimate.busiest_bytes)}",
+            "" if name == "round-robin" else f"{-made.gain(name):+.0%}",
+        )
+    return table
+
+
+def time_text(seconds: float) -> str:
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= size:
+            return f"{seconds / size:.4g} {unit}"
+    return f"{seconds / 1e-6:.4g} us"
+
+
+def bytes_text(number: float) -> str:
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if number >= size:
+            return f"{number / size:.4g} {unit}"
+    return f"{number:.4g} B"

@@ -1,0 +1,164 @@
+"""The machine from Linux's /sys alone: what is left when libhwloc is missing."""
+
+import os
+import platform
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from hiresx.topology import levels
+from hiresx.topology.cpus import parse_list
+from hiresx.topology.machine import GPU, NIC, Machine, NumaNode, Package, bus_id
+
+NVIDIA, AMD = "0x10de", "0x1002"
+# GT/s of a lane to GB/s of 16 of them, as hwloc writes it; generations 1 and 2 spend 2 of 10 bits, later ones 2 of 130.
+_LANE = {"2.5": 0.25, "5": 0.5, "5.0": 0.5, "8": 0.984615, "8.0": 0.984615, "16": 1.969231, "16.0": 1.969231,
+         "32": 3.938462, "32.0": 3.938462, "64": 7.876923, "64.0": 7.876923}  # fmt: skip
+_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+
+
+def discover(root: Path = Path("/")) -> Machine:
+    """This machine as /sys tells. `root`: another place for /sys and /proc, for tests."""
+    devices = root / "sys/bus/pci/devices"
+    found = sorted(devices.iterdir(), key=lambda path: bus_id(path.name)) if devices.is_dir() else []
+    numa = tuple(_numa_nodes(root))
+    gpus: list[GPU] = []
+    nics: list[NIC] = []
+    for path in found:
+        kind, vendor = _read(path / "class")[:6], _read(path / "vendor")
+        if (kind in ("0x0302", "0x1200") and vendor in (NVIDIA, AMD)) or (kind == "0x0300" and vendor == NVIDIA):
+            gpus.append(_gpu(len(gpus), path))
+        elif kind.startswith("0x02") and not path.resolve().name.startswith("virtio"):
+            nics.append(_nic(path))
+    matrix = tuple(tuple(levels.SELF if a is b else _level(a, b) for b in gpus) for a in gpus)
+    packages, cores = _processors(root)
+    return Machine(
+        source="sysfs",
+        gpus=tuple(gpus),
+        levels=matrix,
+        pcie=matrix,
+        peer=tuple(tuple(levels.SELF if a is b else "" for b in gpus) for a in gpus),
+        nics=tuple(nics),
+        nic_levels=tuple(tuple(_level(gpu, nic) for nic in nics) for gpu in gpus),
+        packages=packages,
+        numa=numa,
+        cores=cores,
+        host=platform.node(),
+        product=_read(root / "sys/class/dmi/id/product_name"),
+        live=root == Path("/"),
+    )
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def _node(path: Path) -> int | None:
+    """The device's NUMA node; the kernel writes -1 where the firmware does not say."""
+    text = _read(path / "numa_node")
+    return int(text) if text.isdigit() else None
+
+
+def _bridges(path: Path) -> tuple[str, ...]:
+    """Bridges above a device from its place in /sys: .../pci0000:3a/0000:3a:00.0/0000:3b:00.0."""
+    parts = path.resolve().parts
+    hosts = [n for n, part in enumerate(parts) if re.fullmatch(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}", part)]
+    if not hosts:
+        return ()
+    above = parts[hosts[-1] + 1 : -1]
+    return (f"host {parts[hosts[-1]][3:]}", *(bus_id(part) for part in above if _ADDRESS.fullmatch(part)))
+
+
+def _speed(path: Path) -> float | None:
+    lane = _LANE.get(_read(path / "max_link_speed").split(" ")[0])
+    width = _read(path / "max_link_width")
+    return lane * int(width) if lane and width.isdigit() and 0 < int(width) <= 32 else None
+
+
+def _gpu(index: int, path: Path) -> GPU:
+    return GPU(
+        index=index,
+        bus_id=bus_id(path.name),
+        model=f"PCI {_read(path / 'vendor')[2:]}:{_read(path / 'device')[2:]}",
+        numa=_node(path),
+        cpus=parse_list(_read(path / "local_cpulist")),
+        pcie=_speed(path),
+        path=_bridges(path),
+    )
+
+
+def _nic(path: Path) -> NIC:
+    rdma = sorted(entry.name for entry in path.glob("infiniband/*"))
+    net = sorted(entry.name for entry in (*path.glob("net/*"), *path.glob("virtio*/net/*")))
+    return NIC(
+        name=next(iter(rdma + net), f"PCI {bus_id(path.name)}"),
+        bus_id=bus_id(path.name),
+        numa=_node(path),
+        rdma=bool(rdma),
+        path=_bridges(path),
+    )
+
+
+def _level(first: GPU | NIC, second: GPU | NIC) -> str:
+    near = levels.closest(first.path, second.path)
+    if near:
+        return near
+    # Unknown nodes, as on most virtual machines, are one node.
+    return "NODE" if first.numa == second.numa else "SYS"
+
+
+def _numa_nodes(root: Path):
+    for path in sorted((root / "sys/devices/system/node").glob("node[0-9]*"), key=lambda path: int(path.name[4:])):
+        match = re.search(r"MemTotal:\s*(\d+) kB", _read(path / "meminfo"))
+        cpus = parse_list(_read(path / "cpulist")) or frozenset()
+        yield NumaNode(int(path.name[4:]), int(match[1]) * 1024 if match else None, cpus)
+
+
+def _processors(root: Path) -> tuple[tuple[Package, ...], tuple[frozenset[int], ...]]:
+    model = re.search(r"^(?:model name|cpu)\s*:\s*(.*\S)", _read(root / "proc/cpuinfo"), re.MULTILINE)
+    packages: dict[int, set[int]] = {}
+    cores: dict[tuple[int, str], set[int]] = {}
+    for path in sorted((root / "sys/devices/system/cpu").glob("cpu[0-9]*/topology")):
+        cpu = int(path.parent.name[3:])
+        package = _read(path / "physical_package_id")
+        number = int(package) if package.isdigit() else 0
+        packages.setdefault(number, set()).add(cpu)
+        cores.setdefault((number, _read(path / "core_id")), set()).add(cpu)
+    name = model[1] if model else ""
+    return (
+        tuple(Package(number, name, frozenset(cpus)) for number, cpus in sorted(packages.items())),
+        tuple(sorted((frozenset(cpus) for cpus in cores.values()), key=min)),
+    )
+
+
+def allowed() -> frozenset[int]:
+    """The CPUs that this process may use: what the scheduler's cpuset leaves it."""
+    return frozenset(os.sched_getaffinity(0))
+
+
+def redirecting_bridges(bridges: Iterable[str], root: Path = Path("/")) -> list[str]:
+    """Those of the bridges (bus ids) whose ACS redirects requests or completions between peers up to the CPU.
+
+    Only root may read the extended configuration of a device; for others none is found.
+    """
+    found = []
+    for bridge in dict.fromkeys(bridges):
+        if not _ADDRESS.fullmatch(bridge):
+            continue
+        try:
+            data = (root / "sys/bus/pci/devices" / bridge / "config").read_bytes()
+        except OSError:
+            continue
+        # PCI Express Base Specification: extended capabilities are a list that starts at 0x100; ACS is number 0xd, its
+        # control register stands 6 bytes behind, with bits 2 (request redirect) and 3 (completion redirect).
+        at, seen = 0x100, 0
+        while 0x100 <= at <= len(data) - 8 and seen < 64:
+            head = int.from_bytes(data[at : at + 4], "little")
+            if head & 0xFFFF == 0x000D and int.from_bytes(data[at + 6 : at + 8], "little") & 0b1100:
+                found.append(bridge)
+                break
+            at, seen = head >> 20, seen + 1
+    return found
