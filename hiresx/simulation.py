@@ -2,18 +2,28 @@
 
 import math
 import time as wall
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from hiresx import __version__, blow_up
+from hiresx.blow_up import BlowUp
 from hiresx.case import Case, load
+from hiresx.case.toml import dumps
 from hiresx.device import backend as find_backend
 from hiresx.errors import HiresxError
-from hiresx.output import derived, fields, record
+from hiresx.grid import build
+from hiresx.output import checkpoint, derived, field_output, files, identity, record
+from hiresx.output import monitors as watch
+from hiresx.output.attachment import Attachment
+from hiresx.output.field_output import FieldOutput
+from hiresx.output.monitors.own import Own
 from hiresx.output.progress import Progress
 from hiresx.plan import plan
+from hiresx.signals import Requests, Terminated
 from hiresx.solver import Solver
 from hiresx.time.rk3 import STAGES
 
@@ -54,30 +64,73 @@ class Simulation:
     `case`: a Case, or the name or file of one. `out`: the run directory (None: nothing is written). `initial`: replaces
     the initial state, f(x, y, z, *, <parameters>) -> (rho, u, v, w, p). `profiles`: replaces functions of case.py that
     boundary conditions and sponges name. `monitors`: functions called with the simulation every `monitor.every` steps;
-    a dictionary they return is kept in `history`. `grid` replaces the case's grid.
+    the numbers they return by name are kept in `history` and in a file of their own. `grid` replaces the case's grid.
 
-    Raises HiresxError for everything the user can mend (see `Solver`, `hiresx.case.load`, `hiresx.device.backend`).
+    `restart`: a run directory (its newest whole checkpoint) or a checkpoint file to go on from. Without `case` the one
+    kept in that directory is taken, without `out` the run goes on in it. What Python gave to the first run (`profiles`,
+    `monitors`, `grid`) is given again. `restarted` then tells from where, and what was passed over.
+
+    Raises HiresxError for everything the user can mend (see `Solver`, `hiresx.case.load`, `hiresx.device.backend`), and
+    for a checkpoint that is not whole or of another case or grid, naming the difference.
     """
 
     def __init__(
         self,
-        case: Case | str,
+        case: Case | str | None = None,
         backend: str = "auto",
         out: str | Path | None = None,
         initial: Callable | None = None,
         profiles: Mapping[str, Callable] | None = None,
         monitors: Sequence[Callable[["Simulation"], dict | None]] = (),
         grid=None,
+        restart: str | Path | checkpoint.Found | None = None,
     ):
+        self._made = wall.monotonic()
+        found = checkpoint.find(restart) if isinstance(restart, str | Path) else restart
+        if case is None:
+            case = kept_case(found)
         self.case = load(case) if isinstance(case, str) else case
-        derived.check(self.case.output.variables, "output.variables")
+        self.out = None if out is None and found is None else found.directory if out is None else Path(out)
+        field_output.check(self.case)
+        self._dump = self.case.model_dump(mode="json")
+        grid = build(self.case.grid, self.case.directory) if grid is None else grid
+        field_output.check_grid(self.case, grid.blocks)
+        self._prints = identity.fingerprint(grid)
+        self.restarted: list[str] = []
+        changed = {}
+        if found is not None:
+            changed = self._compare(found)
         self.backend = find_backend(backend)
         self.solver = Solver(self.case, self.backend, grid=grid, profiles=dict(profiles or {}))
-        self.solver.initialize(initial)
         self.blocks = [BlockView(self.solver, b) for b in range(len(self.solver.states))]
         self.monitors = tuple(monitors)
         self.history: list[dict[str, Any]] = []
-        self.out = None if out is None else Path(out)
+        self._restarts: list[dict[str, Any]] = []
+        self._retries: list[dict[str, Any]] = []
+        self._source: Path | None = None
+        self._passed: list[tuple[Path, str]] = []
+        self._captured: dict[str, dict[str, Any]] = {}
+        if found is None:
+            self.solver.initialize(initial)
+        else:
+            self._restore(found.container)
+            self._passed = found.passed
+            self._restarts.append(self._restart_entry(found.container.path, changed))
+        self.attachments = self._build_attachments()
+        self.restarted += [
+            f"{name} of the checkpoint is not continued: the case has none"
+            for name in sorted(self._captured.keys() - {attachment.name for attachment in self.attachments})
+        ]
+        self._checkpoints = None
+        if self.out is not None:
+            self._checkpoints = checkpoint.Checkpoints(
+                self.out, self.case.checkpoint, self._contents, lambda: blow_up.check(self.solver)
+            )
+        # Whether a run was begun: what was there before it is then changed.
+        self.begun = False
+        self._open: list[Attachment] = []
+        self._used = False
+        self._longest_step = 0.0
 
     @property
     def time(self) -> float:
@@ -89,52 +142,83 @@ class Simulation:
         return self.solver.steps
 
     def step(self) -> float:
-        """One time step, not past the case's end. Returns dt (0 with local steps)."""
-        return self.solver.step(self._until(math.inf))
+        """One time step, not past the case's end. Returns dt (0 with local steps). Raises HiresxError when the flow
+        allows none."""
+        return self._step(math.inf)
 
-    def _until(self, stop: float) -> float:
+    def _step(self, stop: float) -> float:
         end = self.case.time.end
-        return min(stop, math.inf if end is None else end) - self.time
+        until = min(stop, math.inf if end is None else end)
+        try:
+            return self.solver.step(max(until - self.time, 0.0))
+        except FloatingPointError as error:
+            raise blow_up.find(self.solver, f"no step can be taken ({error})") from None
+
+    # ---- the run
 
     def run(self, steps: int | None = None, progress: bool = True) -> dict[str, Any]:
-        """Run to the end the case asks for, or for `steps` more steps if that comes first. Returns the run record.
+        """Run to the end the case asks for, or for `steps` more steps if that comes first. Returns the run record; its
+        status is "finished", or "stopped" when `time.wall_limit` came first.
 
-        Raises HiresxError when the flow blows up, naming where, with the record's status "failed"; an interrupt leaves
-        the record "interrupted" and goes on up.
+        The first Ctrl-C or SIGTERM ends the run after the step that is being taken, with a checkpoint, and goes on up
+        as KeyboardInterrupt or hiresx.signals.Terminated (a SystemExit); the record says "interrupted". A second one
+        acts at once. Raises HiresxError when the flow blows up, naming where, and when something cannot be written; the
+        record says "failed".
         """
         spec, solver = self.case.time, self.solver
-        if self.case.initial.function is None or self.step_count == 0:
-            self._look()
         limits = [self.step_count + steps] if steps is not None else []
         if spec.steps is not None:
             limits.append(spec.steps)
         last_step = min(limits) if limits else None
-        log = _Log(self)
         bar = Progress(solver.points, spec.end, last_step, self.case.title, quiet=not progress)
-        began = wall.perf_counter()
-        solver.stopwatch.reset()
-        first_step = self.step_count
-        try:
-            with bar:
-                log.fields()
-                while not self._finished(last_step):
-                    dt = solver.step(self._until(log.next_time))
-                    residual = None
-                    if self.step_count % self.case.monitor.every == 0 or self._finished(last_step):
-                        residual = self._look()
-                    bar.update(self.step_count, self.time, None if spec.local else dt, residual)
-                    log.progress(began, first_step)
-                    if log.due():
-                        with bar.aside():
-                            log.fields()
-                log.fields()
-        except KeyboardInterrupt:
-            log.finish("interrupted", began, first_step, "interrupted by the user")
-            raise
-        except Exception as error:
-            log.finish("failed", began, first_step, str(error))
-            raise
-        return log.finish("finished", began, first_step)
+        with ExitStack() as held:
+            if self.out is not None:
+                held.enter_context(files.locked(files.directory(self.out)))
+            requests = held.enter_context(Requests())
+            log = _Log(self)
+            try:
+                with bar:
+                    self._begin(bar)
+                    log.begin()
+                    self.begun = True
+                    while not self._finished(last_step) and requests.signal is None and not self._out_of_time():
+                        try:
+                            self._advance(bar, last_step, log)
+                        except BlowUp as error:
+                            self._go_back(error, bar)
+                    if self._checkpoints is not None:
+                        self._checkpoints.write(solver)
+                    if not self._finished(last_step):
+                        requests.act()
+                    stopped = None if self._finished(last_step) else self._out_of_time_message()
+                    self._captured = {a.name: a.capture() for a in self.attachments}
+                    for error in self._finish_attachments():
+                        raise error
+            except BaseException as error:
+                if isinstance(error, BlowUp):
+                    self._describe_blow_up(error)
+                log.fail(error, self._finish_attachments())
+                raise
+            return log.finish("finished" if stopped is None else "stopped", stopped)
+
+    def _advance(self, bar: Progress, last_step: int | None, log: "_Log") -> None:
+        began = wall.monotonic()
+        dt = self._step(min((a.next_time for a in self.attachments), default=math.inf))
+        residual = None
+        if self._due() or self._finished(last_step):
+            residual = self._look()
+        bar.update(self.step_count, self.time, None if self.case.time.local else dt, residual)
+        with bar.aside():
+            for attachment in self.attachments:
+                attachment.after_step(self.solver)
+            if self._checkpoints is not None:
+                self._checkpoints.after_step(self.solver)
+        if self._due():
+            log.progress()
+        self._longest_step = max(wall.monotonic() - began, 0.5 * self._longest_step)
+
+    def _due(self) -> bool:
+        return self.step_count % self.case.monitor.every == 0
 
     def _finished(self, last_step: int | None) -> bool:
         if last_step is not None and self.step_count >= last_step:
@@ -144,11 +228,22 @@ class Simulation:
             return False
         return self.time >= end - SAME_TIME * max(self.solver.dt, SAME_TIME)
 
+    def _out_of_time(self) -> bool:
+        limit = self.case.time.wall_limit
+        if limit is None or not self._longest_step:  # at least one step, so that restarts under the limit come forward
+            return False
+        last = self._longest_step + (self._checkpoints.seconds if self._checkpoints is not None else 0.0)
+        return wall.monotonic() - self._made + last > limit
+
+    def _out_of_time_message(self) -> str:
+        return (
+            f"stopped at step {self.step_count}, time {self.time:.6g}: the wall-clock limit time.wall_limit = "
+            f"{self.case.time.wall_limit:g} s is reached"
+        )
+
     def _look(self) -> float:
         """Residual norms and the check that the flow is alive. Returns the density residual."""
-        norms, least_density, least_pressure = self.solver.norms()
-        if not (np.isfinite(norms).all() and least_density > 0 and least_pressure > 0):
-            raise self._blow_up()
+        norms, least_density, least_pressure = blow_up.check(self.solver)
         entry = {
             "step": self.step_count,
             "time": self.time,
@@ -157,79 +252,212 @@ class Simulation:
             "least_rho": least_density,
             "least_p": least_pressure,
         }
-        for monitor in self.monitors:
-            entry |= monitor(self) or {}
+        for attachment in self.attachments:
+            if isinstance(attachment, Own):
+                entry |= attachment.values(self.solver)
         self.history.append(entry)
         return float(norms[0])
 
-    def _blow_up(self) -> HiresxError:
-        for b, block in enumerate(self.solver.decomposition.blocks):
-            state = self.solver.primitives(b)
-            for name in ("rho", "p"):
-                bad = ~(state[name] > 0) | ~np.isfinite(state[name])
-                if bad.any():
-                    k, j, i = (int(n) for n in np.argwhere(bad)[0])
-                    x, y, z = block.node(i, j, k)
-                    return HiresxError(
-                        f"the flow blew up: {name} = {state[name][k, j, i]:.4g} in block '{block.name}' at node "
-                        f"(i, j, k) = ({i}, {j}, {k}), (x, y, z) = ({x:.6g}, {y:.6g}, {z:.6g}), "
-                        f"step {self.step_count}, time {self.time:.6g}",
-                        'lower time.cfl (or time.dt), or set scheme.positivity = "limiter"; look at the grid and the '
-                        "conditions near that place",
-                    )
-        return HiresxError(
-            f"the rate of change is not finite at step {self.step_count}, time {self.time:.6g}, though the state is",
-            "lower time.cfl (or time.dt)",
+    # ---- what hangs on the run
+
+    def _build_attachments(self) -> list[Attachment]:
+        return [FieldOutput(self.case, self.out), *watch.build(self.case, self)]
+
+    def _begin(self, bar: Progress) -> None:
+        """Everything before the first step of this `run`."""
+        again, self._longest_step = self._used, 0.0
+        self._used = True
+        if self.out is not None:
+            files.sweep(self.out)
+            _keep_case(self)
+            checkpoint.set_aside(self._passed)
+        for line in self.restarted:
+            bar.note(line)
+        restarted = again or self._source is not None
+        if again:
+            self.attachments = self._build_attachments()
+        self._attach(restarted)
+        self.restarted, self._passed = [], []
+
+    def _attach(self, restarted: bool) -> None:
+        for attachment in self.attachments:
+            if attachment.name in self._captured:
+                with checkpoint.understood(self._source or Path("what was kept in memory")):
+                    attachment.restore(self._captured[attachment.name])
+        if self._source is None and (not self.history or self.history[-1]["step"] != self.step_count):
+            self._look()
+        self._open = []
+        for attachment in self.attachments:
+            self._open.append(attachment)
+            attachment.begin(self.solver, restarted)
+        if self._checkpoints is not None:
+            self._checkpoints.start(self.solver, self._source, new=not restarted)
+        self._source = None
+
+    def _finish_attachments(self) -> list[Exception]:
+        """Finish each one once, whatever becomes of the others. Returns what went wrong."""
+        errors = []
+        while self._open:
+            try:
+                self._open.pop(0).finish(self.solver)
+            except Exception as error:
+                errors.append(error)
+        return errors
+
+    # ---- checkpoints
+
+    def _contents(self) -> checkpoint.Contents:
+        """What a checkpoint of now holds."""
+        history = self.history
+        if history and history[-1]["step"] == self.step_count and not self._due():
+            history = history[:-1]  # the last look of a run that stops here: one that goes on has none
+        parts = {a.name: checkpoint.parted(a.name, a.capture()) for a in self.attachments}
+        values = {
+            "hiresx": __version__,
+            "backend": self.backend.name,
+            "written": record.now(),
+            "case": self._dump,
+            "grid": self._prints,
+            "given": self.solver.given(),
+            "solver": self.solver.values(),
+            "run": {"history": record.plain(history, finite=False), "retries": self._retries},
+            "attachments": {name: {"values": v, "arrays": list(a)} for name, (v, a) in parts.items()},
+        }
+
+        def arrays() -> Iterator[tuple[str, np.ndarray]]:
+            for name, array in self.solver.arrays():
+                if not np.isfinite(array).all():
+                    raise blow_up.find(self.solver, "a momentum is not finite")
+                yield f"solver/{name}", array
+            for name, (_, kept) in parts.items():
+                for key, array in kept.items():
+                    yield f"attachments/{name}/{key}", array
+
+        return values, arrays()
+
+    def _compare(self, found: checkpoint.Found) -> dict[str, list[Any]]:
+        """Refuse a checkpoint of another case or grid; returns the keys that differ and may: [there, here]."""
+        place, values = str(found.container.path), found.container.values
+        with checkpoint.understood(found.container.path):
+            try:
+                # keys that this version has and that one had not take their defaults
+                old = Case.from_dict(values["case"]).model_dump(mode="json")
+            except HiresxError:
+                old = values["case"]
+            changed = identity.check_case(old, self._dump, place)
+            same = identity.check_grid(values["grid"], self._prints, place)
+            steps, time = values["solver"]["steps"], values["solver"]["time"]
+            self.restarted.append(f"going on from {place}: step {steps}, time {time:.6g}")
+        self.restarted += [f"passed over: {reason}" for _, reason in found.passed]
+        self.restarted += [identity.told(difference) for difference in changed]
+        if not same:
+            self.restarted.append("the grid agrees to round-off only: the run goes on, but not to the last bit")
+        return {key: [old, new] for key, old, new in changed}
+
+    def _restore(self, container: checkpoint.Container) -> None:
+        values = container.values
+        with checkpoint.understood(container.path):
+            self.solver.restore(values["solver"], lambda name: container.array(f"solver/{name}"))
+            real = self.solver.configuration.real
+            identity.check_given(values["given"], self.solver.given(), real, str(container.path))
+            self.history = [{"step": entry["step"], **entry} for entry in values["run"]["history"]]
+            self._retries = [{"checkpoint": entry["checkpoint"], **entry} for entry in values["run"]["retries"]]
+            self._captured = {
+                name: part["values"] | {key: container.array(f"attachments/{name}/{key}") for key in part["arrays"]}
+                for name, part in values["attachments"].items()
+            }
+        self._source = container.path
+
+    def _restart_entry(self, path: Path, changed: dict[str, list[Any]]) -> dict[str, Any]:
+        before = record.found(self.out)
+        self._restarts += before.get("restarts") or []
+        return {
+            "checkpoint": str(path),
+            "step": self.step_count,
+            "time": self.time,
+            "at": record.now(),
+            "changed": changed,
+            "before": {key: before.get(key) for key in ("status", "error", "steps", "started", "ended", "wall_s")},
+        }
+
+    def _go_back(self, error: BlowUp, bar: Progress) -> None:
+        """After a blow-up: on from the last good checkpoint with smaller steps, if the case allows; raises if not."""
+        spec = self.case.time
+        if self._checkpoints is None or len(self._retries) >= spec.retries:
+            raise error
+        container = self._checkpoints.last_good([entry["checkpoint"] for entry in self._retries])
+        if container is None:
+            raise error
+        self._describe_blow_up(error)
+        self._finish_attachments()
+        factor = self.solver.step_factor * spec.retry_factor
+        entry = {"error": error.message, "step": self.step_count, "time": self.time, "factor": factor}
+        retries = [*self._retries, entry | {"checkpoint": container.path.name}]
+        self._restore(container)
+        self._retries, self.solver.step_factor = retries, factor
+        self.attachments = self._build_attachments()
+        self._attach(True)
+        bar.note(
+            f"{error.message}\n  going back to step {self.step_count}, time {self.time:.6g}, with {factor:g} times the "
+            f"step of the case (retry {len(retries)} of {spec.retries})"
         )
+
+    def _describe_blow_up(self, error: BlowUp) -> None:
+        """Leave the neighbourhood of the place, and say in the error's mend what there is."""
+        if self.out is None:
+            return
+        found = checkpoint.listed(self.out)[:1]
+        try:
+            path = blow_up.write_neighbourhood(self.out, self.solver, error, self._dump)
+        except HiresxError:
+            path = None
+        if path is not None:
+            error.mend += f"; what is around it is in {path}"
+        if found:
+            error.mend += f"; the last good checkpoint is {found[0]}"
+
+
+def kept_case(found: checkpoint.Found | None, overrides: Sequence[str] = ()) -> Case:
+    """The case that the run of a checkpoint keeps in its directory, with `overrides` (see hiresx.case.load). Functions
+    that it names and lacks may come from Python. Raises HiresxError when there is none."""
+    if found is None:
+        raise HiresxError("Simulation needs a case, or a run to restart", "give the name of a case, or restart=DIR")
+    folder = None if found.directory is None else found.directory / "case"
+    if folder is None or not folder.is_dir():
+        raise HiresxError(
+            f"{found.container.path} lies in no run directory with the case beside it", "name the case as well"
+        )
+    return load(folder, overrides=overrides, complete=False)
+
+
+def _keep_case(simulation: Simulation) -> None:
+    case, dump = simulation.case, simulation.case.model_dump(mode="json")
+    if dump["grid"].get("file") is not None and case.directory is not None:
+        dump["grid"]["file"] = str((case.directory / dump["grid"]["file"]).absolute())  # not copied: it may be large
+    source = None if case.directory is None else case.directory / "case.py"
+    record.keep_case(simulation.out, dumps(dump), source if source is not None and source.is_file() else None)
 
 
 class _Log:
-    """What a run leaves in its directory: field files and run.json. Does nothing without a directory."""
+    """run.json of one `Simulation.run`. Without a directory only the record that is returned."""
 
     def __init__(self, simulation: Simulation):
         self.simulation = simulation
-        output, case = simulation.case.output, simulation.case
-        self._every_time, self._every_steps = output.every_time, output.every_steps
-        self.next_time = math.inf
-        self._written_step = None
-        self._record = None
-        self._dump = case.model_dump(mode="json")
-        self._count_time()
-        if simulation.out is not None:
-            if simulation.step_count == 0:
-                fields.clear(simulation.out)  # an earlier run's later steps would pass for this one's
-            source = None if case.directory is None else case.directory / "case.py"
-            record.keep_case(
-                simulation.out, case.to_toml(), source if source is not None and source.is_file() else None
-            )
-            solver = simulation.solver
+        self._began, self._first_step = wall.perf_counter(), simulation.step_count
+        self._record: record.Record | None = None
+        simulation.solver.stopwatch.reset()
+
+    def begin(self) -> None:
+        s = self.simulation
+        if s.out is not None:
             self._record = record.Record(
-                simulation.out, case=self._dump, backend=simulation.backend.name, points=solver.points,
-                bytes_per_point=solver.bytes / solver.points,
+                s.out, case=s._dump, backend=s.backend.name, points=s.solver.points,
+                bytes_per_point=s.solver.bytes / s.solver.points, **self._entries(),
             )  # fmt: skip
 
-    def _count_time(self) -> None:
-        if self._every_time is not None:
-            done = math.floor(self.simulation.time / self._every_time + 1e-6)
-            self.next_time = (done + 1) * self._every_time
-
-    def due(self) -> bool:
+    def _entries(self) -> dict[str, Any]:
         s = self.simulation
-        if self._every_steps is not None and s.step_count % self._every_steps == 0:
-            return True
-        return s.time >= self.next_time - SAME_TIME * max(s.solver.dt, SAME_TIME)
-
-    def fields(self) -> None:
-        s = self.simulation
-        if s.out is not None and self._written_step != s.step_count:
-            blocks = [fields.FieldBlock(b.name, b.x, b.y, b.z, s.solver.primitives(n)) for n, b in enumerate(s.blocks)]
-            fields.write(fields.frame(s.out, s.step_count), blocks, s.time, s.step_count, self._dump)
-            self._written_step = s.step_count
-        self._count_time()
-
-    def _entries(self, began: float, first_step: int) -> dict[str, Any]:
-        s = self.simulation
-        steps, seconds = s.step_count - first_step, wall.perf_counter() - began
+        steps, seconds = s.step_count - self._first_step, wall.perf_counter() - self._began
         stages = s.solver.stopwatch.seconds
         rhs = sum(value for name, value in stages.items() if name not in ("time step", "update"))
         evaluations = steps * len(STAGES) * s.solver.points
@@ -237,18 +465,32 @@ class _Log:
             "steps": s.step_count,
             "time": s.time,
             "wall_s": seconds,
-            "ns_per_point_rhs": 1e9 * rhs / evaluations if steps else None,
-            "point_steps_per_s": steps * s.solver.points / sum(stages.values()) if steps else None,
+            "ns_per_point_rhs": 1e9 * rhs / evaluations if steps > 0 else None,
+            "point_steps_per_s": steps * s.solver.points / sum(stages.values()) if steps > 0 else None,
             "stages": stages,
+            "grid_hash": identity.grid_hash(s._prints),
+            "restarts": s._restarts,
+            "retries": s._retries,
         }
 
-    def progress(self, began: float, first_step: int) -> None:
-        if self._record is not None and self.simulation.step_count % self.simulation.case.monitor.every == 0:
-            self._record.update(**self._entries(began, first_step))
+    def progress(self) -> None:
+        if self._record is not None:
+            self._record.update(**self._entries())
 
-    def finish(self, status: str, began: float, first_step: int, error: str | None = None) -> dict[str, Any]:
-        entries = self._entries(began, first_step)
+    def finish(self, status: str, error: str | None = None) -> dict[str, Any]:
+        entries = self._entries()
         if self._record is not None:
             self._record.finish(status, error, history=self.simulation.history, **entries)
             return self._record.entries
         return {"status": status, "error": error, **entries}
+
+    def fail(self, error: BaseException, others: Sequence[Exception]) -> None:
+        """Record how the run ended as far as that is possible: what cannot be written hides no `error`."""
+        status, text = "failed", str(error)
+        if isinstance(error, KeyboardInterrupt | Terminated):
+            status = "interrupted"
+            text = "interrupted by the user" if isinstance(error, KeyboardInterrupt) else "terminated by SIGTERM"
+        with suppress(HiresxError):
+            if self._record is None:
+                self.begin()
+            self.finish(status, "; ".join([text, *map(str, others)]))

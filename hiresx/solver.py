@@ -1,6 +1,7 @@
 """The solver proper: blocks on a device and one time step as an ordered list of named tasks."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -80,6 +81,8 @@ class Solver:
         self.configuration = configuration(case)
         self.program = backend.compile(self.configuration)
         self.time, self.steps = 0.0, 0
+        # Times the case's dt or CFL numbers; lowered when a run goes back after a blow-up.
+        self.step_factor = 1.0
         self.plan = plan or default_plan(backend.name)
         plan_class = PLANS[self.plan]
         is_viscous = self.configuration.viscous
@@ -102,7 +105,7 @@ class Solver:
             ),
             key=lambda c: c.rank,
         )
-        self._sponges = self._sponge_layers()
+        self.sponges = self._sponge_layers()
         self._inviscid = [plan_class(self.program, s, case.scheme.interpolation) for s in self.states]
         self._viscous = [viscous.Viscous(self.program, s, case.gas.reynolds) for s in self.states] if is_viscous else []
         self._updates = [Update(self.program, s) for s in self.states]
@@ -150,8 +153,8 @@ class Solver:
                 ("exchange", lambda stage: self._halo.fluxes([block.fluxes for block in self._viscous])),
                 ("viscous", self._viscous_differences),
             ]
-        if self._sponges:
-            tasks.append(("sponge", lambda stage: [layer() for layer in self._sponges]))
+        if self.sponges:
+            tasks.append(("sponge", lambda stage: [layer() for layer in self.sponges]))
         return [
             *tasks,
             ("update", lambda stage: [update(stage) for update in self._updates]),
@@ -202,23 +205,23 @@ class Solver:
     def choose_dt(self, largest: float = np.inf) -> float:
         """Set the step from the case (fixed, or CFL limits over all blocks), no larger than `largest`; with local steps
         every point gets its own and the returned value is 0."""
-        time = self.case.time
+        time, factor = self.case.time, self.step_factor
         with self.stopwatch("time step"):
             if time.local:
                 for reduction in self._reductions:
-                    reduction.local_steps(self.case.gas.reynolds, time.cfl, time.viscous_cfl)
+                    reduction.local_steps(self.case.gas.reynolds, factor * time.cfl, factor * time.viscous_cfl)
                 self.dt = 0.0
                 return self.dt
             if time.dt is not None:
-                wanted = time.dt
+                wanted = factor * time.dt
             else:
                 radii = np.array([r.radii(self.case.gas.reynolds) for r in self._reductions])
                 # a NaN must not lose against a number
                 inviscid_radius, viscous_radius = radii.max(axis=0)
-                wanted = time.cfl / inviscid_radius
+                wanted = factor * time.cfl / inviscid_radius
                 if viscous_radius > 0:
-                    wanted = min(wanted, time.viscous_cfl / viscous_radius)
-            self.dt = min(wanted, largest)
+                    wanted = min(wanted, factor * time.viscous_cfl / viscous_radius)
+            self.dt = float(min(wanted, largest))
             if self.dt != self._set_dt_value:
                 for state in self.states:
                     value = np.full(state.dt.shape, self.dt, dtype=state.dt.dtype)
@@ -227,14 +230,25 @@ class Solver:
         return self.dt
 
     def step(self, largest: float = np.inf) -> float:
-        """One time step, no longer than `largest`. Returns dt (0 with local steps)."""
+        """One time step, no longer than `largest`. Returns dt (0 with local steps).
+
+        Raises FloatingPointError, the state left as it was, when the flow allows no step: the rates of change are not
+        finite, or so large that time would stand still.
+        """
         self.choose_dt(largest)
+        if not np.isfinite(self.dt) or (0 <= self.dt < largest and self.time + self.dt == self.time and not self.local):
+            raise FloatingPointError(f"time step {self.dt:.4g}")
         for stage in range(len(STAGES)):
             self.stage(stage)
         self.time += self.dt
         self.steps += 1
         self.stopwatch.collect()
         return self.dt
+
+    @property
+    def local(self) -> bool:
+        """Whether each point takes its own step."""
+        return self.case.time.local
 
     # ---- the state
 
@@ -265,6 +279,51 @@ class Solver:
         self._boundary_nodes(self.time)
         self._halo.state()
 
+    def values(self) -> dict[str, Any]:
+        """With `arrays`, all that the next step depends on: time, steps, dt, step_factor."""
+        return {"time": self.time, "steps": self.steps, "dt": float(self.dt), "step_factor": self.step_factor}
+
+    def arrays(self) -> Iterator[tuple[str, np.ndarray]]:
+        """(name, conservative state (5, nk, nj, ni) without ghosts, in the precision of the run) for each block."""
+        for b, state in enumerate(self.states):
+            yield f"q.{b}", np.ascontiguousarray(state.interior(self.backend.to_host(state.q)))
+
+    def restore(self, values: Mapping[str, Any], array: Callable[[str], np.ndarray]) -> None:
+        """Go on from what `values` and `arrays` gave, to the last bit on the same backend. Raises ValueError for
+        numbers that no run can have had, and for an array of another shape or type."""
+        time, dt, factor = (float(values[key]) for key in ("time", "dt", "step_factor"))
+        steps = int(values["steps"])
+        if not (0 <= time < np.inf and 0 <= dt < np.inf and 0 < factor <= 1 and steps >= 0):
+            raise ValueError(f"time {time}, dt {dt}, step {steps}, {factor} times the step of the case")
+        self._boundary_nodes(0.0)  # a steady profile is that of the beginning
+        self.time, self.steps, self.dt, self.step_factor = time, steps, dt, factor
+        self._take(array)
+        self._boundary_nodes(self.time)
+        # Faces had their conditions already: once more might round once more. Ghosts and targets are what was wanted.
+        self._take(array)
+        self._halo.state()
+
+    def _take(self, array: Callable[[str], np.ndarray]) -> None:
+        for b, state in enumerate(self.states):
+            q, found = self.backend.to_host(state.q), array(f"q.{b}")
+            interior = state.interior(q)
+            if found.shape != interior.shape or found.dtype != interior.dtype:
+                raise ValueError(f"block {b} is {found.dtype} {found.shape}, not {interior.dtype} {interior.shape}")
+            interior[...] = found
+            self.backend.copy(state.q, self.backend.to_device(q))
+
+    def given(self) -> dict[str, list[float]]:
+        """What the functions of steady profiles and sponges ask for: by place, the mean and the root mean square of
+        every conservative variable."""
+        found = {}
+        for n, layer in enumerate(self.sponges):
+            found[f"sponge layer {n} in block '{layer.block}'"] = layer.goal
+        for c in self.conditions:
+            if (target := c.target) is not None:
+                place = f"{c.patch.face} of block '{c.state.block.name}', nodes {c.patch.range}"
+                found[f"{c.patch.condition.type} on {place}"] = target
+        return {name: _moments(self.backend.to_host(target)) for name, target in found.items()}
+
     def primitives(self, block: int) -> dict[str, np.ndarray]:
         """rho, u, v, w, p of a block, float64 (nk, nj, ni)."""
         state = self.states[block]
@@ -287,5 +346,11 @@ class Solver:
         return (
             sum(s.bytes for s in self.states)
             + sum(r.bytes for r in self._reductions)
-            + sum(layer.bytes for layer in self._sponges)
+            + sum(layer.bytes for layer in self.sponges)
         )
+
+
+def _moments(values: np.ndarray) -> list[float]:
+    """Mean and root mean square of each of the variables of `values` (variables, ...)."""
+    flat = values.reshape(len(values), -1).astype(np.float64)
+    return [*flat.mean(axis=1).tolist(), *np.sqrt(np.mean(flat * flat, axis=1)).tolist()]

@@ -1,28 +1,28 @@
 // Reductions in a fixed order: columns along k first, then strides of a flat array; the host finishes the last few.
 
 // Per column: sums of (J r_v)^2 (residual, 5 values), then least density and least pressure.
-KERNEL(column_norms, int i, int j, int k, int o, int sj, int sk, int columns, int height, long long sv, const real *q,
-       const real *r, const real *jacobian, int width, real *partial) {
-    real sum[5] = {real(0), real(0), real(0), real(0), real(0)};
-    real least[2] = {real(1e30), real(1e30)};
+VECTOR_KERNEL(column_norms, int i, int j, int k, int o, int sj, int sk, int columns, int height, long long sv,
+              const real *q, const real *r, const real *jacobian, int width, real *partial) {
+    T sum[5] = {T(real(0)), T(real(0)), T(real(0)), T(real(0)), T(real(0))};
+    T least[2] = {T(real(1e30)), T(real(1e30))};
     for (int l = 0; l < height; ++l) {
         const long long p = o + i + (long long)j * sj + (long long)l * sk;
-        real state[5];
+        T state[5];
         for (int v = 0; v < 5; ++v) {
-            state[v] = q[v * sv + p];
-            const real rate = r[v * sv + p] * jacobian[p];
-            sum[v] += rate * rate;
+            state[v] = load<T>(q + v * sv + p);
+            const T rate = load<T>(r + v * sv + p) * load<T>(jacobian + p);
+            sum[v] = sum[v] + rate * rate;
         }
-        const real pressure = primitive(state).p;
-        least[0] = state[0] >= least[0] ? least[0] : state[0];
-        least[1] = pressure >= least[1] ? least[1] : pressure;
+        const T pressure = primitive(state).p;
+        least[0] = select(either(state[0] < least[0], state[0] != state[0]), state[0], least[0]);
+        least[1] = select(either(pressure < least[1], pressure != pressure), pressure, least[1]);
     }
     const long long at = (long long)j * width + i;
-    for (int v = 0; v < 5; ++v) partial[(long long)v * columns + at] = sum[v];
-    for (int v = 0; v < 2; ++v) partial[(long long)(5 + v) * columns + at] = least[v];
+    for (int v = 0; v < 5; ++v) store(partial + (long long)v * columns + at, sum[v]);
+    for (int v = 0; v < 2; ++v) store(partial + (long long)(5 + v) * columns + at, least[v]);
 }
 
-// result[j][i] = sum (how = 0), largest (1) or least (2) of values[j][i], values[j][i + threads], ...
+// result[j][i] = sum (how = 0), largest (1) or least (2) of values[j][i], values[j][i + threads], ...; NaN if one is.
 KERNEL(reduce, int i, int j, int k, int count, int threads, int how, const real *values, real *result) {
     const real *row = values + (long long)j * count;
     real all = row[i];
@@ -31,9 +31,9 @@ KERNEL(reduce, int i, int j, int k, int count, int threads, int how, const real 
         if (how == 0)
             all += value;
         else if (how == 1)
-            all = value <= all ? all : value;
+            all = value > all || value != value ? value : all;
         else
-            all = value >= all ? all : value;
+            all = value < all || value != value ? value : all;
     }
     result[(long long)j * threads + i] = all;
 }

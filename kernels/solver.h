@@ -8,6 +8,7 @@
 #include "update.h"
 #include "timestep.h"
 #include "reduce.h"
+#include "statistics.h"
 #include "exchange.h"
 #include "sponge.h"
 #include "boundary/characteristic.h"

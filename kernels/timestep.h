@@ -1,41 +1,46 @@
 // Spectral radii for the time step: inviscid J sum_d (|U_d| + a |m_d|), viscous
 // J^2 sum_d |m_d|^2 max(4/3, gamma/Pr) mu/(Re_c rho). A direction with one node does not count: active is a bit mask.
+template <class T>
 HD void spectral_radii(const real *q, const real *m, const real *jacobian, long long p, long long sv, int active,
-                       real inverse_reynolds, real *inviscid, real *viscous) {
-    real state[5];
-    for (int v = 0; v < 5; ++v) state[v] = q[v * sv + p];
-    Primitive<real> s = primitive(state);
-    const real a = square_root(gas_gamma * s.p / s.rho), volume = jacobian[p];
-    real sum = real(0), squares = real(0);
+                       real inverse_reynolds, T *inviscid, T *viscous) {
+    T state[5];
+    for (int v = 0; v < 5; ++v) state[v] = load<T>(q + v * sv + p);
+    Primitive<T> s = primitive(state);
+    const T t = gas_gamma * s.p / s.rho;
+    const T a = square_root(t), volume = load<T>(jacobian + p);
+    T sum = T(real(0)), squares = T(real(0));
     for (int d = 0; d < 3; ++d) {
         if (!(active >> d & 1)) continue;
-        const real x = m[3 * d * sv + p], y = m[(3 * d + 1) * sv + p], z = m[(3 * d + 2) * sv + p];
-        const real area2 = x * x + y * y + z * z;
-        sum += absolute(x * s.u + y * s.v + z * s.w) + a * square_root(area2);
-        squares += area2;
+        const T x = load<T>(m + 3 * d * sv + p), y = load<T>(m + (3 * d + 1) * sv + p),
+                z = load<T>(m + (3 * d + 2) * sv + p);
+        const T area2 = x * x + y * y + z * z;
+        sum = sum + absolute(x * s.u + y * s.v + z * s.w) + a * square_root(area2);
+        squares = squares + area2;
     }
     *inviscid = sum * volume;
 #ifdef HX_VISCOUS
     constexpr real diffusion = real(HX_GAMMA / HX_PRANDTL > 4.0 / 3 ? HX_GAMMA / HX_PRANDTL : 4.0 / 3);
-    *viscous = squares * volume * volume * diffusion * viscosity(gas_gamma * s.p / s.rho) * inverse_reynolds / s.rho;
+    *viscous = squares * volume * volume * diffusion * viscosity(t) * inverse_reynolds / s.rho;
 #else
     (void)squares, (void)inverse_reynolds;
-    *viscous = real(0);
+    *viscous = T(real(0));
 #endif
 }
 
 // largest radii of each column along k: partial[0 or 1][j][i]
-KERNEL(column_radii, int i, int j, int k, int o, int sj, int sk, int columns, int height, long long sv, const real *q,
-       const real *m, const real *jacobian, int active, real inverse_reynolds, int width, real *partial) {
-    real most[2] = {real(0), real(0)};
+VECTOR_KERNEL(column_radii, int i, int j, int k, int o, int sj, int sk, int columns, int height, long long sv,
+              const real *q, const real *m, const real *jacobian, int active, real inverse_reynolds, int width,
+              real *partial) {
+    T most[2] = {T(real(0)), T(real(0))};
     for (int l = 0; l < height; ++l) {
         const long long p = o + i + (long long)j * sj + (long long)l * sk;
-        real radius[2];
-        spectral_radii(q, m, jacobian, p, sv, active, inverse_reynolds, radius, radius + 1);
-        // a NaN wins: it must not hide
-        for (int r = 0; r < 2; ++r) most[r] = radius[r] <= most[r] ? most[r] : radius[r];
+        T radius[2];
+        spectral_radii<T>(q, m, jacobian, p, sv, active, inverse_reynolds, radius, radius + 1);
+        // a NaN wins, and stays: it must not hide
+        for (int r = 0; r < 2; ++r)
+            most[r] = select(either(radius[r] > most[r], radius[r] != radius[r]), radius[r], most[r]);
     }
-    for (int r = 0; r < 2; ++r) partial[(long long)r * columns + (long long)j * width + i] = most[r];
+    for (int r = 0; r < 2; ++r) store(partial + (long long)r * columns + (long long)j * width + i, most[r]);
 }
 
 // local time step min(cfl/inviscid, viscous_cfl/viscous) of every point

@@ -2,8 +2,6 @@
 // u_i tau_ij - q_j, tau and q scaled by mu/Re_c):
 //   viscous_primitives -> (ghosts) -> viscous_flux -> (ghosts) -> viscous_difference
 // Only the normal flux of a direction is needed in its ghosts, so no edge or corner is ever exchanged.
-#ifdef HX_VISCOUS
-constexpr real viscous_heat = real(1.0 / (HX_PRANDTL * (HX_GAMMA - 1.0)));
 
 // (u, v, w, T) of every padded node
 VECTOR_KERNEL(viscous_primitives, int i, int j, int k, int o, int sj, int sk, long long sv, const real *q, real *w) {
@@ -16,6 +14,26 @@ VECTOR_KERNEL(viscous_primitives, int i, int j, int k, int o, int sj, int sk, lo
     store(w + 2 * sv + p, s.w);
     store(w + 3 * sv + p, gas_gamma * s.p / s.rho);
 }
+
+// Ghosts of a physical face by polynomial extrapolation of degree 1, 2 or 3 from its inner nodes, which turns the
+// central operator into a one-sided one there: for the primitives (variables = 4 of w) and the normal viscous flux.
+KERNEL(viscous_extrapolate, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, int variables,
+       int degree, real *w) {
+    const long long p = o + (long long)i * s1 + (long long)j * s2;
+    for (int v = 0; v < variables; ++v) {
+        real *f = w + v * sv + p;
+        const real a = f[0], b = f[sn], c = f[2 * sn], d = f[3 * sn];
+        const real first = b - a, second = degree > 1 ? a - real(2) * b + c : real(0),
+                   third = degree > 2 ? d - real(3) * c + real(3) * b - a : real(0);
+        // Newton's form at -1, -2, -3
+        f[-sn] = a - first + second - third;
+        f[-2 * sn] = a - real(2) * first + real(3) * second - real(4) * third;
+        f[-3 * sn] = a - real(3) * first + real(6) * second - real(10) * third;
+    }
+}
+
+#ifdef HX_VISCOUS
+constexpr real viscous_heat = real(1.0 / (HX_PRANDTL * (HX_GAMMA - 1.0)));
 
 // Curvilinear viscous fluxes of interior nodes: flux[4 d + c], direction d, c = momentum x, y, z and energy.
 // di, dj, dk: strides of the derivatives, 0 for a direction with one node (its derivative is then 0).
@@ -65,23 +83,6 @@ VECTOR_KERNEL(viscous_difference, int i, int j, int k, int o, int sj, int sk, in
         if (dj != 0) sum = sum + derivative<T>([&](int s) { return load<T>(f + 4 * sv + (long long)s * dj); });
         if (dk != 0) sum = sum + derivative<T>([&](int s) { return load<T>(f + 8 * sv + (long long)s * dk); });
         store(r + (c + 1) * sv + p, sum);
-    }
-}
-
-// Ghosts of a physical face by polynomial extrapolation of degree 1, 2 or 3 from its inner nodes, which turns the
-// central operator into a one-sided one there: for the primitives (variables = 4 of w) and the normal viscous flux.
-KERNEL(viscous_extrapolate, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, int variables,
-       int degree, real *w) {
-    const long long p = o + (long long)i * s1 + (long long)j * s2;
-    for (int v = 0; v < variables; ++v) {
-        real *f = w + v * sv + p;
-        const real a = f[0], b = f[sn], c = f[2 * sn], d = f[3 * sn];
-        const real first = b - a, second = degree > 1 ? a - real(2) * b + c : real(0),
-                   third = degree > 2 ? d - real(3) * c + real(3) * b - a : real(0);
-        // Newton's form at -1, -2, -3
-        f[-sn] = a - first + second - third;
-        f[-2 * sn] = a - real(2) * first + real(3) * second - real(4) * third;
-        f[-3 * sn] = a - real(3) * first + real(6) * second - real(10) * third;
     }
 }
 

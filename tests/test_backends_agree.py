@@ -20,7 +20,11 @@ INTEGERS = {
     **{"columns": 17 * 7, "width": 17, "height": 7, "count": 17 * 7 * 7, "threads": 5, "how": 0},
     **{"dt_stride": 1, "reference_stride": 1, "directions": 3, "active": 7, "first": 0, "variables": 4},
 }
-EXTENTS = {"column_norms": (17, 7, 1), "column_radii": (17, 7, 1), "reduce": (5, 7, 1), "copy_halo": (17, 5, 1)}
+EXTENTS = {
+    **dict.fromkeys(("column_norms", "column_radii"), (17, 7, 1)),
+    **dict.fromkeys(("column_totals", "column_extrema", "column_energy"), (17, 1, 7)),
+    **{"reduce": (5, 7, 1), "copy_halo": (17, 5, 1)},
+}
 STATES = {"q", "q0", "minus", "plus", "state", "target", "reference"}
 
 

@@ -18,7 +18,7 @@ from hiresx.device import compiler as host_compiler
 from hiresx.device.configuration import FOLDERS
 from hiresx.device.cpu import Backend as CpuBackend
 from hiresx.device.emulated import Backend as EmulatedBackend
-from hiresx.device.wrappers import BLOCK_THREADS, PIECE, generate, launch_shape
+from hiresx.device.wrappers import BLOCK, BLOCK_THREADS, PIECE, generate, launch_shape
 from hiresx.errors import HiresxError
 
 ARITHMETIC = """
@@ -214,10 +214,12 @@ def test_cuda_and_emulated_text_differ_by_shim_and_launchers(root):
     "extent", [(1, 1, 1), (5000, 1, 1), (3, 70, 70), (1, 3, 900), (64, 64, 64), (100, 1, 7), (2, 2, 2), (1, 1000, 1)]
 )
 def test_launch_shape_covers_the_range(extent):
-    grid, block = launch_shape(*extent)
-    assert np.prod(block) <= BLOCK_THREADS and block[2] <= 64
-    for n, g, b in zip(extent, grid, block, strict=True):
-        assert (g - 1) * b < n <= g * b
+    for wanted in (BLOCK, (128, 1, 1), (16, 4, 4)):
+        grid, block = launch_shape(*extent, wanted)
+        assert np.prod(block) <= np.prod(wanted) <= BLOCK_THREADS and block[2] <= 64
+        for n, g, b in zip(extent, grid, block, strict=True):
+            assert (g - 1) * b < n <= g * b
+    assert launch_shape(300, 300, 300, wanted)[1] == wanted
 
 
 def test_launch_shape_of_nothing():
@@ -377,8 +379,10 @@ def test_arrays(native):
     assert device.flags.c_contiguous and np.array_equal(device, host)
     back = native.to_host(device)
     assert type(back) is np.ndarray and not np.shares_memory(back, device)
+    fetched = native.fetch(device[:, 1:])
     native.copy(device[0], device[1])
     assert np.array_equal(device[0], host[1])
+    assert np.array_equal(fetched(), host[:, 1:]), "as it was then"
     with pytest.raises(TypeError):
         native.copy(device, native.zeros((3, 2), "float32"))
 

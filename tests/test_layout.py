@@ -1,6 +1,7 @@
 """The rooms stand on floors: a room imports only from the rooms below it."""
 
 import ast
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ ROOT = Path(__file__).parent.parent
 
 # From the ground up. A name is a package or a module of hiresx.
 FLOORS = (
-    ("errors", "kernels"),
+    ("errors", "kernels", "signals"),
     ("case",),
     ("grid",),
     ("decomposition",),
@@ -19,6 +20,7 @@ FLOORS = (
     ("exchange",),
     ("output",),
     ("solver",),
+    ("blow_up",),
     ("bench",),
     ("plan",),
     ("simulation",),
@@ -78,3 +80,14 @@ def test_nothing_else_on_the_top_level():
     present = {path.name for path in ROOT.iterdir() if not path.name.startswith(".")}
     made = {"build", "dist", "runs"} | {name for name in present if name.endswith(".egg-info")}
     assert present - made <= allowed
+
+
+def test_every_folder_with_code_is_installed():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+    homes = {"hiresx": "hiresx", **project["package-dir"]}
+    installed = set()
+    for package in project["packages"]:
+        root = max((name for name in homes if package == name or package.startswith(f"{name}.")), key=len)
+        installed.add(ROOT / homes[root] / package.removeprefix(root).strip(".").replace(".", "/"))
+    with_code = {path.parent for room in ("hiresx", "kernels", "topology") for path in ROOT.glob(f"{room}/**/*.py")}
+    assert with_code <= installed

@@ -283,6 +283,9 @@ def test_on_a_gpu():
     room.copy(view, room.to_device(np.ones((2, 4), np.float32)))
     room.synchronize()
     assert room.to_host(view).sum() == 8
+    fetched = room.fetch(view)
+    room.copy(view, room.zeros((2, 4), "float32"))  # after it, in the order of launches
+    assert type(fetched()) is np.ndarray and fetched().sum() == 8
     assert room.empty(3, "int32").dtype == np.int32
     with pytest.raises(HiresxError, match="no GPU memory"):
         room.empty(2**50)

@@ -548,9 +548,7 @@ def test_plain_lines_come_at_a_sane_rate():
 def test_what_plain_lines_say():
     lines = run_progress(0.1, 2000, compile_time=20.0, end=20.0)[0].splitlines()
     assert lines[0] == "step 1  t 0.01  dt 1.000e-02  0 %"
-    assert lines[-1] == (
-        "step 2000  t 20  dt 1.000e-02  residual 1.000e-03  0.1 Mpoint-steps/s  100 %  3:40 in all"
-    )
+    assert lines[-1] == ("step 2000  t 20  dt 1.000e-02  residual 1.000e-03  0.1 Mpoint-steps/s  100 %  3:40 in all")
     middle = next(line for line in lines if " 50 %" in line)
     assert "1:40 left" in middle or "1:39 left" in middle or "1:38 left" in middle
 

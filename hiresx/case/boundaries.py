@@ -7,17 +7,14 @@ from pydantic import Field, model_validator
 from hiresx.case.model import Listed, Positive, State, Table, Vector, fault
 
 Face = Literal["imin", "imax", "jmin", "jmax", "kmin", "kmax"]
+Faces = Literal["all"] | Annotated[tuple[Face, ...], Listed, Field(min_length=1)]
 Interval = Annotated[tuple[int, int | Literal["end"]], Listed]
 
 
-class Condition(Table):
-    """Where a boundary condition holds. Subclasses say which one."""
+class Place(Table):
+    """Nodes on the faces of blocks."""
 
-    kernel: ClassVar[str | None]
-
-    faces: Literal["all"] | Annotated[tuple[Face, ...], Listed, Field(min_length=1)] = Field(
-        description='faces of the block, or "all": every face that has no other condition'
-    )
+    faces: Faces = Field(description='faces of the block, or "all": every face that has no other condition')
     block: str | None = Field(None, description="name of the block; absent: every block")
     range: str | dict[Literal["i", "j", "k"], Interval] = Field(
         {},
@@ -33,6 +30,12 @@ class Condition(Table):
             if normal:
                 raise fault(f"range.{direction} does not lie along the face {normal[0]}")
         return self
+
+
+class Condition(Place):
+    """Where a boundary condition holds. Subclasses say which one."""
+
+    kernel: ClassVar[str | None]
 
 
 class Periodic(Condition):

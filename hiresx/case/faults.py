@@ -70,7 +70,9 @@ def explain(error: ValidationError, model: type[BaseModel], origin: Origin) -> H
             continue  # a union's other branches: the one whose faults lie deeper is the one that was meant
         label = origin.label(path)
         texts = list(dict.fromkeys(text for text, _ in found))
-        lines.append(f"{label + ' ' if label else ''}{_dotted(path)}{_joined(texts)}")
+        # a fault of the case as a whole has no key to begin with
+        line = f"{label + ' ' if label else ''}{_dotted(path)}{_joined(texts)}"
+        lines.append(line.removeprefix(": "))
         hints.append("; ".join(dict.fromkeys(hint for _, hint in found if hint)))
     if len(lines) == 1:
         return HiresxError(f"{origin.file}: {lines[0]}", hints[0] or "correct this key")
@@ -147,6 +149,7 @@ def _describe(item: Any, path: Sequence[str | int], level: Any, model: type[Base
     wanted = _WANTED.get(kind)
     if wanted is None:
         wanted = item["msg"].replace("Input should be ", "").replace("Tuple should have", "a list with")
+        wanted = wanted.replace("Value should have", "a list with")
         wanted = wanted.replace(" after validation", "")
     return f" = {shown(value)}: must be {wanted}", ""
 

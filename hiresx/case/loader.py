@@ -22,6 +22,9 @@ ALTERNATIVES: dict[tuple[str, ...], tuple[frozenset[str], ...]] = {
     ("time",): (frozenset({"dt", "cfl"}),),
     ("initial",): (frozenset({"state", "function"}),),
     ("output",): (frozenset({"every_time", "every_steps"}),),
+    **dict.fromkeys(
+        (("extrema",), ("conservation",), ("kinetic_energy",), ("average",)), (frozenset({"every", "every_time"}),)
+    ),
 }
 # Tables whose keys depend on their kind: a layer that changes the kind drops the keys that the new kind does not have.
 KINDS: dict[tuple[str, ...], Callable[[Mapping[str, Any]], type[Table] | None]] = {
@@ -30,12 +33,15 @@ KINDS: dict[tuple[str, ...], Callable[[Mapping[str, Any]], type[Table] | None]] 
 }
 
 
-def load(name_or_path: str | Path, preset: str | None = None, overrides: Sequence[str] = ()) -> Case:
+def load(
+    name_or_path: str | Path, preset: str | None = None, overrides: Sequence[str] = (), complete: bool = True
+) -> Case:
     """The case of a bundled name, a TOML file or a folder that holds case.toml.
 
     `preset` is the name of one of its [presets], merged over it; `overrides` are "dotted.key=value" texts with TOML
     values (a value that is no TOML is taken as text), applied last; `boundary.0.type=...` reaches into lists.
-    Lists are replaced, tables merged; one that gives time.dt takes the place of time.cfl, and the like.
+    Lists are replaced, tables merged; one that gives time.dt takes the place of time.cfl, and the like. Not
+    `complete`: functions that are named may be missing, since they come from Python.
 
     Raises HiresxError for an unknown name or preset, TOML that cannot be read (line and column), every fault of the
     chosen and of the other presets, a function that case.py lacks, and a parameter that none of its functions takes.
@@ -56,7 +62,7 @@ def load(name_or_path: str | Path, preset: str | None = None, overrides: Sequenc
         keys, value = parse_override(override)
         data = _set(data, keys, value, override)
         layers.insert(0, ("--set", _nested(keys, value)))
-    case = _validated(data, path, tuple(layers), preset)
+    case = _validated(data, path, tuple(layers), preset, complete)
     for name, table in presets.items():
         if name != preset:  # a misspelt key in a preset is found before someone waits for that preset
             _validated(merge(document, table), path, ((f"[presets.{name}]", table),), name)
@@ -110,12 +116,14 @@ def _check_presets(presets: Any, path: Path) -> None:
             raise HiresxError(f"{path}: presets.{name} must be a table", f"write [presets.{name}]")
 
 
-def _validated(data: Mapping[str, Any], path: Path, layers: tuple, preset: str | None) -> Case:
+def _validated(data: Mapping[str, Any], path: Path, layers: tuple, preset: str | None, complete: bool = True) -> Case:
     origin = Origin(str(path), layers)
     case = Case.model_validate(data, context={"origin": origin})
     case._directory = path.parent
     case._name = path.parent.absolute().name if path.name == FILE else path.stem
     case._preset = preset
+    if not complete:
+        return case
     for place, name in _named_functions(case):
         try:
             functions.function(case.directory, name)
@@ -130,6 +138,7 @@ def _named_functions(case: Case) -> list[tuple[str, str]]:
     named = [("initial.function", case.initial.function)]
     named += [(f"boundary.{n}.function", getattr(item, "function", None)) for n, item in enumerate(case.boundary)]
     named += [(f"sponge.{n}.function", item.function) for n, item in enumerate(case.sponge)]
+    named += [(f"monitors.{n}", name) for n, name in enumerate(case.monitors)]
     return [(place, name) for place, name in named if name is not None]
 
 

@@ -17,6 +17,18 @@ from hiresx.case.boundaries import Boundary
 from hiresx.case.faults import Origin, explain
 from hiresx.case.grids import GridTable
 from hiresx.case.model import Listed, Points, Positive, State, Table, fault, kernel_choice
+from hiresx.case.monitors import (
+    OWN_HISTORY,
+    RESIDUAL,
+    Average,
+    Conservation,
+    Extrema,
+    Force,
+    KineticEnergy,
+    Monitor,
+    Probe,
+)
+from hiresx.case.outputs import Output
 
 
 class ConstantViscosity(Table):
@@ -102,6 +114,17 @@ class Time(Table):
     )
     viscous_cfl: Positive = Field(0.5, description="the viscous limit on the step, used with cfl")
     local: bool = Field(False, description="each point takes its own largest step: steady problems only; needs cfl")
+    wall_limit: Positive | None = Field(
+        None,
+        description="wall-clock seconds, start-up included, within which the run ends: when another step and a "
+        "checkpoint may not fit any more, it writes one and stops",
+    )
+    retries: Annotated[int, Field(ge=0)] = Field(
+        0, description="how often a run that blew up goes back to its last good checkpoint and takes smaller steps"
+    )
+    retry_factor: float = Field(
+        0.5, gt=0, lt=1, description="what dt or both CFL numbers are multiplied by, for good, each time it goes back"
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -164,27 +187,14 @@ class Sponge(Table):
         return self
 
 
-class Output(Table):
-    """Fields written to netCDF-4. The first and the last are always written."""
+class Checkpoint(Table):
+    """Checkpoints, from which `hiresx run --restart` goes on bit for bit; one is always written before the first step
+    and after the last. They change no time step: the first step that reaches an interval is the one."""
 
-    every_time: Positive | None = Field(None, description="time between fields, in L / c_ref")
-    every_steps: Points | None = Field(None, description="steps between fields")
-    variables: Annotated[tuple[str, ...], Listed, Field(min_length=1)] = Field(
-        ("rho", "u", "v", "w", "p"),
-        description="primitive variables, and derived ones such as T, mach, schlieren, vorticity, dilatation",
-    )
-
-    @model_validator(mode="after")
-    def _one_clock(self):
-        if self.every_time is not None and self.every_steps is not None:
-            raise fault("output takes every_time or every_steps, not both")
-        return self
-
-
-class Monitor(Table):
-    """Residual norms and extreme values, shown and recorded."""
-
-    every: Points = Field(10, description="steps between records")
+    keep: Annotated[int, Field(ge=0)] = Field(2, description="how many are kept, the last ones; 0: none is written")
+    every_wall: Positive = Field(1800.0, description="wall-clock seconds between checkpoints")
+    every_steps: Points | None = Field(None, description="steps between checkpoints, besides every_wall")
+    every_time: Positive | None = Field(None, description="time between checkpoints, in L / c_ref, besides every_wall")
 
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
@@ -210,11 +220,52 @@ class Case(Table):
     boundary: Annotated[tuple[Boundary, ...], Listed] = Field((), description="boundary conditions")
     sponge: Annotated[tuple[Sponge, ...], Listed] = Field((), description="sponge layers")
     output: Output = Field(Output(), description="fields to write")
+    checkpoint: Checkpoint = Field(Checkpoint(), description="checkpoints to keep")
     monitor: Monitor = Field(Monitor(), description="records to keep")
+    monitors: Annotated[tuple[Name, ...], Listed] = Field(
+        (),
+        description="functions of case.py that watch the run: f(simulation, *, <parameters>) -> {name: number}, called "
+        "every monitor.every steps; each has a history of its name",
+    )
+    probe: Annotated[tuple[Probe, ...], Listed] = Field((), description="the flow at places anywhere in the grid")
+    force: Annotated[tuple[Force, ...], Listed] = Field((), description="forces on walls and heat into them")
+    extrema: Extrema | None = Field(None, description="least and largest values with their places")
+    conservation: Conservation | None = Field(None, description="volume integrals and boundary fluxes")
+    kinetic_energy: KineticEnergy | None = Field(None, description="kinetic energy and what changes it")
+    average: Average | None = Field(None, description="time averages, Reynolds and Favre, with second moments")
 
     _directory: Path | None = PrivateAttr(None)
     _name: str = PrivateAttr("case")
     _preset: str | None = PrivateAttr(None)
+
+    @model_validator(mode="after")
+    def _own_histories(self):
+        named = [(f"monitors.{n}", name) for n, name in enumerate(self.monitors)]
+        named += [(f"probe.{n}.name", probe.name) for n, probe in enumerate(self.probe)]
+        named += [(f"force.{n}.name", force.name) for n, force in enumerate(self.force)]
+        taken = {RESIDUAL: "every run"} | {n: f"[{n}]" for n in OWN_HISTORY if getattr(self, n) is not None}
+        for place, name in named:
+            if name in taken:
+                raise fault(f'{place} = "{name}": {taken[name]} has a history of that name; choose another')
+            taken[name] = place
+        for place, table in (
+            *((f"probe.{n}", probe) for n, probe in enumerate(self.probe)),
+            *((f"force.{n}", force) for n, force in enumerate(self.force)),
+            *((name, getattr(self, name)) for name in (*OWN_HISTORY, "average")),
+        ):
+            if self.time.local and table is not None and table.every_time is not None:
+                raise fault(f"{place}.every_time: with time.local there is no common time; give every, in steps")
+        if self.time.local and self.average is not None and self.average.start > 0:
+            raise fault("average.start: with time.local there is no common time; leave it out")
+        return self
+
+    @model_validator(mode="after")
+    def _checkpoints_that_can_be(self):
+        if self.time.retries and not self.checkpoint.keep:
+            raise fault("time.retries needs checkpoints to go back to: checkpoint.keep must not be 0")
+        if self.time.local and self.checkpoint.every_time is not None:
+            raise fault("checkpoint.every_time: with time.local there is no common time; give checkpoint.every_steps")
+        return self
 
     @model_validator(mode="wrap")
     @classmethod

@@ -2,9 +2,10 @@
 
 Exit status: 0 the verb did what was asked; 1 it ran and what it looked at is not in order (a check of `verify` failed,
 `doctor` misses something that CPU runs need); 2 a fault the user can mend; 3 the run stopped before its end;
-130 interrupted.
+130 interrupted; 143 terminated by SIGTERM.
 """
 
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -20,8 +21,8 @@ def execute(arguments: list[str]) -> int:
     from hiresx.errors import HiresxError
 
     as_json = "--json" in arguments
+    arguments = _completed(arguments)
     try:
-        from typer import Abort
         from typer.main import get_command
 
         from hiresx.cli.app import app
@@ -30,15 +31,39 @@ def execute(arguments: list[str]) -> int:
     except HiresxError as error:
         terminal.error(error.message, error.mend, as_json)
         return 2
-    except (KeyboardInterrupt, Abort):
+    except KeyboardInterrupt:
         terminal.error("interrupted", "", as_json)
         return 130
+    except SystemExit as error:
+        if error.code != 128 + signal.SIGTERM:
+            raise
+        terminal.error("terminated by SIGTERM", "", as_json)
+        return error.code
     except Exception as error:
+        from typer import Abort
+
+        if isinstance(error, Abort):  # an interrupt, to some versions of Typer
+            terminal.error("interrupted", "", as_json)
+            return 130
         # Typer's own usage errors: their classes moved between its versions, their format_message did not.
         if not hasattr(error, "format_message"):
             raise
         terminal.error(*_usage(error, arguments), as_json)
         return 2
+
+
+# Options whose value may be left out, and what is then meant.
+_OPTIONAL = {"--restart": "latest"}
+
+
+def _completed(arguments: list[str]) -> list[str]:
+    """`arguments` with the values that were left out: Typer knows options with a value and without, none between."""
+    found = []
+    for n, word in enumerate(arguments):
+        found.append(word)
+        if word in _OPTIONAL and (n + 1 == len(arguments) or arguments[n + 1].startswith("-")):
+            found.append(_OPTIONAL[word])
+    return found
 
 
 def _usage(error, arguments: Sequence[str]) -> tuple[str, str]:

@@ -1,16 +1,107 @@
 """`hiresx bench`: what the kernels and the right-hand side cost here."""
 
+from typing import Annotated, Any
+
+import typer
+
 from hiresx.cli import options, terminal
 
+Points = Annotated[int, typer.Option("--points", metavar="N", min=7, help="Nodes in each direction of the block.")]
+Repeats = Annotated[int, typer.Option("--repeats", metavar="N", min=1, help="Every figure is the median of N.")]
+Threads = Annotated[
+    str | None, typer.Option("--threads", metavar="N[,N...]", help="Threads on a CPU; one and all if absent.")
+]
+Precision = Annotated[str | None, typer.Option("--precision", metavar="fp64|fp32", help="Both if absent.")]
 
-def bench(backend: options.Backend = "auto", json: options.Json = False) -> int:
-    """Time the kernels and the right-hand side on this machine."""
+
+def bench(
+    backend: options.Backend = "auto",
+    points: Points = 64,
+    repeats: Repeats = 5,
+    threads: Threads = None,
+    precision: Precision = None,
+    json: options.Json = False,
+) -> int:
+    """Time the right-hand side, each kernel, first use and start-up on this machine."""
     with terminal.only_json(json):
         from hiresx import bench as measurements
 
-        result = measurements.run(backend=backend)
+        result = measurements.run(
+            backend=backend,
+            points=points,
+            repeats=repeats,
+            threads=_counts(threads),
+            precisions=_precisions(precision, measurements.PRECISIONS),
+        )
     if json:
         terminal.print_json(result)
     else:
-        terminal.mapping("Measured", result)
+        show(result)
     return 0
+
+
+def _counts(text: str | None) -> list[int] | None:
+    from hiresx.errors import HiresxError
+
+    if text is None:
+        return None
+    counts = [int(part) if part.strip().isdecimal() else 0 for part in text.split(",")]
+    if min(counts) < 1:
+        raise HiresxError(f'--threads "{text}": not a list of numbers of threads', "write for instance --threads 1,2")
+    return counts
+
+
+def _precisions(text: str | None, known: tuple[str, ...]) -> tuple[str, ...]:
+    from hiresx.case.faults import did_you_mean
+    from hiresx.errors import HiresxError
+
+    if text is not None and text not in known:
+        raise HiresxError(f'--precision "{text}": no such precision', did_you_mean(text, list(known), "precisions"))
+    return known if text is None else (text,)
+
+
+def show(result: dict[str, Any]) -> None:
+    """Prints a result of `hiresx.bench.run` as tables."""
+    nodes, copied = result["nodes"], result["copy_gb_per_s"]
+    terminal.table(
+        f"Right-hand side on {result['backend']}, {nodes} x {nodes} x {nodes} points: ns per point, "
+        f"median of {result['repeats']}",
+        ["precision", "", "threads", "ns", "least", "most", "processor", "calibration loop", "bytes per point"],
+        [
+            (
+                row["precision"],
+                "viscous" if row["viscous"] else "inviscid",
+                row["threads"],
+                *(_digits(row[key]) for key in ("ns_per_point_rhs", "least", "most", "processor_ns", "calibration_ns")),
+                round(row["bytes_per_point"]),
+            )
+            for row in result["rhs"]
+        ],
+    )
+    for plan, precision in dict.fromkeys((row["plan"], row["precision"]) for row in result["kernels"]):
+        rows = [row for row in result["kernels"] if (row["plan"], row["precision"]) == (plan, precision)]
+        thread = "" if rows[0]["threads"] is None else f", {rows[0]['threads']} thread(s)"
+        terminal.table(
+            f"Kernels of a viscous stage, plan {plan}, {precision}{thread}; copying runs at {copied:.0f} GB/s",
+            ["kernel", "along", "launches", "ns per point", "least bytes per point", "GB/s"],
+            [
+                (
+                    row["kernel"],
+                    row["direction"] or "",
+                    row["launches"],
+                    _digits(row["ns_per_point"]),
+                    "" if row["bytes_per_point"] is None else round(row["bytes_per_point"]),
+                    _digits(row["gb_per_s"]),
+                )
+                for row in rows
+            ],
+        )
+    if "start_up" in result:
+        start = result["start_up"]
+        terminal.say(
+            f"{start['run']}: {start['first_s']:.1f} s with no kernels compiled yet, then {start['later_s']:.1f} s"
+        )
+
+
+def _digits(value: float | None) -> str:
+    return "" if value is None else f"{value:.3g}" if value < 100 else f"{value:.0f}"

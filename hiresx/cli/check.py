@@ -18,14 +18,17 @@ def check(
         case = load(name, preset, set_ or ())
         from hiresx import grid
         from hiresx.decomposition import decompose
-        from hiresx.output import derived
+        from hiresx.output import derived, field_output, monitors
         from hiresx.simulation import plan
 
         derived.check(case.output.variables, f"{name}: output.variables")
+        field_output.check(case)
         built = grid.build(case.grid, case.directory)
         quality = grid.quality(built)
         grid.check_jacobian(built)
+        field_output.check_grid(case, built.blocks)
         decomposition = decompose(case, built)
+        monitors.check(case, decomposition)
         planned = plan(case)
     report: dict[str, Any] = {
         "case": case.model_dump(mode="json"),

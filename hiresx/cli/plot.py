@@ -6,6 +6,9 @@ from typing import Annotated
 import typer
 
 from hiresx.cli import options, terminal
+from hiresx.errors import HiresxError
+
+FIELDS, TIMES = "Fields", "Over time"
 
 
 def plot(
@@ -13,32 +16,125 @@ def plot(
         Path, typer.Argument(metavar="DIR|FILE.nc", help="Folder of a run, or one of its field files.")
     ],
     variable: Annotated[
-        str | None, typer.Option("--variable", metavar="V[,V...]", help="What to show, e.g. rho,mach.")
+        str | None,
+        typer.Option("--variable", metavar="V[,V...]", help="What to show, e.g. rho,mach.", rich_help_panel=FIELDS),
     ] = None,
-    plane: Annotated[str | None, typer.Option("--plane", metavar="z=0", help="Cut of a 3-D field.")] = None,
-    line: Annotated[str | None, typer.Option("--line", metavar="y=0[,z=0]", help="Draw values along a line.")] = None,
-    reference: Annotated[
-        Path | None,
-        typer.Option("--reference", metavar="CSV", help="Points to draw beside a line; its header names them."),
+    plane: Annotated[
+        str | None, typer.Option("--plane", metavar="z=0", help="Cut of a 3-D field.", rich_help_panel=FIELDS)
+    ] = None,
+    line: Annotated[
+        str | None,
+        typer.Option("--line", metavar="y=0[,z=0]", help="Draw values along a line.", rich_help_panel=FIELDS),
+    ] = None,
+    subset: Annotated[
+        str | None,
+        typer.Option("--subset", metavar="NAME", help="Draw this output.subset.", rich_help_panel=FIELDS),
     ] = None,
     step: Annotated[
-        int | None, typer.Option("--step", metavar="N", help="Fields of step N; the last if absent.")
+        int | None,
+        typer.Option("--step", metavar="N", help="Fields of step N; the last if absent.", rich_help_panel=FIELDS),
+    ] = None,
+    animate: Annotated[
+        bool,
+        typer.Option("--animate", help="All steps as a GIF, or MP4 if --out says so.", rich_help_panel=FIELDS),
+    ] = False,
+    fps: Annotated[
+        float | None,
+        typer.Option("--fps", metavar="N", help="Pictures a second of an animation; 10.", rich_help_panel=FIELDS),
+    ] = None,
+    history: Annotated[
+        str | None,
+        typer.Option(
+            "--history",
+            metavar="NAME[.COLUMN,...]",
+            help="Draw a history over time, e.g. residual or probe1.p.",
+            rich_help_panel=TIMES,
+        ),
+    ] = None,
+    spectrum: Annotated[
+        str | None,
+        typer.Option(
+            "--spectrum", metavar="NAME[.COLUMN,...]", help="Draw the spectrum of a history.", rich_help_panel=TIMES
+        ),
+    ] = None,
+    start: Annotated[
+        float | None,
+        typer.Option("--from", metavar="T", help="Leave out what was before this time.", rich_help_panel=TIMES),
+    ] = None,
+    reference: Annotated[
+        Path | None,
+        typer.Option(
+            "--reference", metavar="CSV", help="Points to draw beside; its header names them (x or time or f, ...)."
+        ),
+    ] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            "--against", metavar="RUN", help="Another run to draw beside lines, or to take the difference from."
+        ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE|DIR", help="Picture to write; beside the fields if absent.")
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="FILE|DIR",
+            help="Picture to write: .png, .svg, .pdf; .gif, .mp4. Beside the fields if absent.",
+        ),
     ] = None,
     json: options.Json = False,
 ) -> int:
-    """Draw the fields of a run."""
+    """Draw the fields of a run, its histories and their spectra, or an animation."""
+    of_fields = {"--variable": variable, "--plane": plane, "--line": line, "--subset": subset, "--step": step}
+    moving = animate or (out is not None and out.suffix.lower() in (".gif", ".mp4"))
     with terminal.only_json(json):
-        from hiresx.output.plot import plot_run
+        if history is not None or spectrum is not None:
+            _refuse(of_fields | {"--animate": animate or None, "--fps": fps}, "not for histories and spectra")
+            if history is not None and spectrum is not None:
+                raise HiresxError("--history and --spectrum are two pictures", "ask for one after the other")
+            from hiresx.output.plot_history import plot_history, plot_spectrum
 
-        pictures = plot_run(
-            directory, variable=variable, out=out, plane=plane, line=line, reference=reference, step=step
-        )
+            draw, columns = (plot_history, history) if history is not None else (plot_spectrum, spectrum)
+            pictures = draw(directory, columns, out=out, reference=reference, against=against, start=start)
+        elif moving:
+            _refuse({"--from": start, "--step": step, "--against": against}, "not for animations")
+            from hiresx.output.plot import animate_run
+
+            pictures = animate_run(
+                directory,
+                variable=variable,
+                out=out,
+                plane=plane,
+                line=line,
+                reference=reference,
+                subset=subset,
+                fps=10.0 if fps is None else fps,
+            )
+        else:
+            _refuse({"--from": start}, "only for histories and spectra")
+            _refuse({"--fps": fps}, "only for animations")
+            from hiresx.output.plot import plot_run
+
+            pictures = plot_run(
+                directory,
+                variable=variable,
+                out=out,
+                plane=plane,
+                line=line,
+                reference=reference,
+                step=step,
+                subset=subset,
+                against=against,
+            )
     if json:
         terminal.print_json({"pictures": pictures})
     else:
         for picture in pictures:
             terminal.say(f"wrote {picture}")
     return 0
+
+
+def _refuse(given: dict, why: str) -> None:
+    """Raises HiresxError for options that would go unheard."""
+    named = [option for option, value in given.items() if value is not None]
+    if named:
+        raise HiresxError(f"{', '.join(named)}: {why}", "leave it out; see hiresx plot --help")

@@ -1,68 +1,177 @@
-"""`hiresx run`: from a case to fields."""
+"""`hiresx run`: from a case to fields, and on from where a run stopped."""
 
+import contextlib
+import shutil
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from hiresx.cli import options, terminal
 from hiresx.errors import HiresxError
+from hiresx.signals import TERMINATED, Terminated, termination_raises
 
+# What ends a run in a way that is reported in a line or two; anything else is a fault of the program.
+_ENDS = (HiresxError, KeyboardInterrupt, Terminated)
+
+Name = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="NAME|FILE.toml", help="A bundled case, a case file or its folder; not needed with --restart."
+    ),
+]
 Out = Annotated[
     Path | None, typer.Option("--out", metavar="DIR", help="Output folder; runs/<case>-<preset>-<n> if absent.")
 ]
 Steps = Annotated[int | None, typer.Option("--steps", metavar="N", min=1, help="Stop after N steps.")]
+Restart = Annotated[
+    str | None,
+    typer.Option(
+        "--restart",
+        metavar="[PATH|latest]",
+        help="Go on from a run's newest whole checkpoint, or from one of its files; latest, or nothing: from that of "
+        "the run in runs/ that wrote one last.",
+    ),
+]
 
 
 def run(
-    name: options.CaseName,
+    name: Name = None,
     preset: options.Preset = None,
     set_: options.Overrides = None,
     out: Out = None,
     backend: options.Backend = "auto",
     steps: Steps = None,
+    restart: Restart = None,
     json: options.Json = False,
 ) -> int:
-    """Run a case and write its fields and run.json."""
+    """Run a case and write its fields and run.json, or go on with a run.
+
+    Exit status: 0 done; 2 a fault that can be mended; 3 stopped before the end (blow-up, full disk, time.wall_limit);
+    130 Ctrl-C; 143 SIGTERM. After the last three a checkpoint was written, and hiresx run --restart goes on.
+    """
+    with terminal.only_json(json), termination_raises():
+        if restart is None:
+            outcome = _new(name, preset, set_ or (), out, backend, steps)
+        else:
+            outcome = _restarted(restart, name, preset, set_ or (), out, backend, steps)
+    return outcome.report(json)
+
+
+class _Outcome:
+    """How a run in `directory` ended: `fault` (None: it came back), whether it had `begun`, and its record `done`."""
+
+    def __init__(self, directory: Path, fault: BaseException | None, begun: bool, done: dict[str, Any]):
+        self.directory, self.fault, self.begun, self.done = directory, fault, begun, done
+
+    def report(self, json: bool) -> int:
+        """Prints it and gives the exit status."""
+        from hiresx.output import checkpoint
+
+        directory, fault, done = self.directory, self.fault, self.done
+        status = done.get("status")
+        if status == "finished" and fault is None:
+            if json:
+                terminal.print_json({"directory": str(directory), **done})
+            else:
+                terminal.say(f"wrote {directory}")
+                terminal.say(f"  see it with: hiresx plot {directory}")
+            return 0
+        code = 3 if self.begun else 2
+        if isinstance(fault, Terminated):
+            code, fault = TERMINATED, HiresxError("terminated by SIGTERM")
+        elif isinstance(fault, KeyboardInterrupt) or (fault is None and status == "interrupted"):
+            code, fault = 130, HiresxError("interrupted")
+        elif fault is None:
+            fault = HiresxError(done.get("error") or f"the run is {status or 'without a record'}")
+        parts = [fault.mend]
+        if self.begun:
+            parts.append(f"what was computed is in {directory}")
+            if checkpoint.listed(directory):
+                parts.append(f"to go on: hiresx run --restart {directory}")
+        terminal.error(fault.message, "; ".join(part for part in parts if part), json, directory=str(directory))
+        return code
+
+
+def _new(
+    name: str | None, preset: str | None, overrides: Sequence[str], out: Path | None, backend: str, steps: int | None
+) -> _Outcome:
     from hiresx.case import load
 
-    with terminal.only_json(json):
-        case = load(name, preset, set_ or ())
-        from hiresx.output import derived
-        from hiresx.simulation import Simulation
+    if name is None:
+        raise HiresxError(
+            "Missing argument NAME|FILE.toml",
+            "name a bundled case (hiresx new lists them) or a file, or a run with --restart; see hiresx run --help",
+        )
+    case = load(name, preset, overrides)
+    from hiresx.output import derived
+    from hiresx.simulation import Simulation
 
-        derived.check(case.output.variables, f"{name}: output.variables")
-        ours = out is None or not out.exists()
+    derived.check(case.output.variables, f"{name}: output.variables")
+    root = Path("runs") if out is None else out
+    absent = [path for path in (root, *root.parents) if not path.exists()]
+    directory = output_directory(out, case)
+    simulation = fault = None
+    try:
+        simulation = Simulation(case, backend=backend, out=directory)
+        simulation.run(steps=steps)
+    except _ENDS as error:
+        fault = error
+    done = record(directory)
+    if not done and (out is None or absent) and not getattr(simulation, "begun", False):
+        discard(directory, absent)
+    return _Outcome(directory, fault, bool(done) or getattr(simulation, "begun", False), done)
+
+
+def _restarted(
+    restart: str,
+    name: str | None,
+    preset: str | None,
+    overrides: Sequence[str],
+    out: Path | None,
+    backend: str,
+    steps: int | None,
+) -> _Outcome:
+    from hiresx.case import load
+
+    if name is None and preset is not None:
+        raise HiresxError(
+            "--preset needs the name of a case",
+            "a restarted run has its preset in it already: leave --preset away, or name the case as well",
+        )
+    case = None if name is None else load(name, preset, overrides)
+    from hiresx.output import checkpoint
+    from hiresx.simulation import Simulation, kept_case
+
+    found = checkpoint.find(latest(out) if restart == "latest" else restart)
+    if found.directory is None and out is None:
+        raise HiresxError(f"{restart} lies in no run directory", "say with --out DIR where the run is to go on")
+    directory = found.directory if out is None else out
+    if found.directory is None or directory.absolute() != found.directory.absolute():
         directory = output_directory(out, case)
-        try:
-            Simulation(case, backend=backend, out=directory).run(steps=steps)
-            fault = None
-        except HiresxError as error:
-            fault = error
-        except KeyboardInterrupt:
-            fault = HiresxError("interrupted")
-        done = record(directory)
-        if ours and not any(directory.iterdir()):
-            directory.rmdir()  # nothing was begun: leave nothing behind
+    simulation = Simulation(case or kept_case(found, overrides), backend=backend, out=directory, restart=found)
+    fault = None
+    try:
+        simulation.run(steps=steps)
+    except _ENDS as error:
+        fault = error
+    return _Outcome(directory, fault, simulation.begun, record(directory) if simulation.begun else {})
 
-    status = done.get("status")
-    if status == "finished" and fault is None:
-        if json:
-            terminal.print_json({"directory": str(directory), **done})
-        else:
-            terminal.say(f"wrote {directory}")
-            terminal.say(f"  see it with: hiresx plot {directory}")
-        return 0
-    interrupted = (fault is not None and fault.message == "interrupted") or status == "interrupted"
-    if fault is None:
-        fault = HiresxError(done.get("error") or f"the run is {status or 'without a record'}")
-    left = f"what was computed is in {directory}" if done else ""
-    terminal.error(
-        fault.message, "; ".join(part for part in (fault.mend, left) if part), json, directory=str(directory)
-    )
-    if interrupted:
-        return 130
-    return 3 if done else 2
+
+def latest(out: Path | None) -> Path:
+    """The run to go on with when none is named: `out`, or the one in runs/ whose newest checkpoint was written last.
+
+    Raises HiresxError when there is none.
+    """
+    from hiresx.output import checkpoint
+
+    if out is not None:
+        return out
+    newest = {path: found[0] for path in Path("runs").glob("*/") if (found := checkpoint.listed(path))}
+    if not newest:
+        raise HiresxError("no run in runs/ has a checkpoint", "name the run: hiresx run --restart DIR")
+    return max(newest, key=lambda path: newest[path].stat().st_mtime_ns)
 
 
 def output_directory(out: Path | None, case) -> Path:
@@ -74,7 +183,10 @@ def output_directory(out: Path | None, case) -> Path:
 
     if out is not None:
         if (out / "run.json").exists():
-            raise HiresxError(f"{out} holds a run already", "name another folder with --out DIR, or remove this one")
+            raise HiresxError(
+                f"{out} holds a run already",
+                f"name another folder with --out DIR, remove this one, or go on with it: hiresx run --restart {out}",
+            )
         return files.directory(out)
     stem = "-".join(part for part in (case.name, case.preset) if part)
     runs = files.directory(Path("runs"))
@@ -92,9 +204,17 @@ def output_directory(out: Path | None, case) -> Path:
             return directory
 
 
+def discard(directory: Path, absent: Sequence[Path]) -> None:
+    """Leaves nothing behind of a run that was not begun: removes its folder, and those of the folders `absent` before
+    that are empty again."""
+    shutil.rmtree(directory, ignore_errors=True)
+    for path in absent:
+        with contextlib.suppress(OSError):
+            path.rmdir()
+
+
 def record(directory: Path) -> dict:
     """What run.json in `directory` says; empty when there is none."""
-    import json
+    from hiresx.output import record as records
 
-    path = directory / "run.json"
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return records.found(directory)

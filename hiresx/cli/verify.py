@@ -1,6 +1,8 @@
 """`hiresx verify`: does the method do on this machine what it should?"""
 
-from typing import Annotated
+import time
+from datetime import UTC, datetime
+from typing import Annotated, Any
 
 import typer
 
@@ -9,24 +11,50 @@ from hiresx.cli import options, terminal
 
 def verify(
     groups: Annotated[
-        list[str] | None, typer.Argument(metavar="[GROUP]...", help="Groups of checks; all if absent.")
+        list[str] | None,
+        typer.Argument(
+            metavar="[GROUP]...", help="Groups of checks; absent: those of seconds; long: those of minutes; all."
+        ),
     ] = None,
     backend: options.Backend = "auto",
     json: options.Json = False,
 ) -> int:
     """Run the verification checks on this machine; exit status 1 when one fails."""
+    began = time.perf_counter()
     with terminal.only_json(json):
         from hiresx import verify as checks_room
 
         checks = checks_room.run(groups or [], backend)
     passed = sum(bool(check["pass"]) for check in checks)
     if json:
-        terminal.print_json({"backend": backend, "checks": checks, "pass": passed == len(checks)})
+        from hiresx.output.machine import hardware, versions
+
+        command = " ".join(["hiresx verify", *(groups or []), "--backend", backend, "--json"])
+        terminal.print_json(
+            {
+                "backend": backend,
+                "checks": checks,
+                "pass": passed == len(checks),
+                "command": command,
+                "date": datetime.now(UTC).date().isoformat(),
+                "wall_s": time.perf_counter() - began,
+                "versions": versions(),
+                "hardware": hardware(),
+            }
+        )
     else:
         from rich.text import Text
 
         marks = {True: Text("pass", "green"), False: Text("FAIL", "bold red")}
-        rows = [(c["check"], c["value"], terminal.text(c["threshold"]), marks[bool(c["pass"])]) for c in checks]
-        terminal.table("Verification", ["check", "value", "threshold", ""], rows)
+        rows = [
+            (c.get("group", ""), c["check"], c["value"], _limit(c), marks[bool(c["pass"])], c.get("error", ""))
+            for c in checks
+        ]
+        columns = ["group", "check", "value", "must be", "", ""]
+        terminal.table("Verification", columns, rows)
         terminal.say(f"{passed} of {len(checks)} checks pass")
     return 0 if passed == len(checks) else 1
+
+
+def _limit(check: dict[str, Any]) -> str:
+    return f"{check.get('relation', '')} {terminal.text(check['threshold'])}"

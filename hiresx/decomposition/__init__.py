@@ -2,7 +2,7 @@
 
 from hiresx.decomposition.coordinates import extended_coordinates
 from hiresx.decomposition.halo import HaloList, halo_lists, padded_shape, padding
-from hiresx.decomposition.patches import Decomposition, Patch, decompose
+from hiresx.decomposition.patches import Decomposition, Patch, decompose, places
 
 __all__ = [
     "Decomposition",
@@ -13,4 +13,5 @@ __all__ = [
     "halo_lists",
     "padded_shape",
     "padding",
+    "places",
 ]

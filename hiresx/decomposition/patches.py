@@ -1,6 +1,6 @@
 """Which condition holds at which node of which face: every face node exactly once."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,10 +64,10 @@ def decompose(case, grid: Grid) -> Decomposition:
         for who, condition in conditions:
             if _rank(condition) != rank:
                 continue
-            places = list(_places(grid, who, condition))
-            if rank in (1, 2) and places and not any(left[b, face] for b, face, _ in places):
+            named = list(places(grid.blocks, who, condition))
+            if rank in (1, 2) and named and not any(left[b, face] for b, face, _ in named):
                 raise HiresxError(f"{who}: the other conditions and connections leave it no node", "remove it")
-            for b, face, range_ in places:
+            for b, face, range_ in named:
                 for part in [range_] if rank == 0 else left[b, face]:
                     cover.take(b, face, part, who)
                     placed.append((b, face, part, condition))
@@ -154,36 +154,39 @@ def _faces(condition, block: Block) -> list[str]:
     return [face for face in (FACES if condition.faces == "all" else condition.faces) if face in block.faces]
 
 
-def _places(grid: Grid, who: str, condition) -> Iterable[tuple[int, str, Range]]:
-    """(block, face, range) named by a condition."""
-    names = [block.name for block in grid.blocks]
-    if condition.block is not None and condition.block not in names:
+def places(blocks: Sequence[Block], who: str, place) -> Iterable[tuple[int, str, Range]]:
+    """(block, face, range) of what `place` (`hiresx.case.boundaries.Place`) names, empty directions left out.
+
+    Raises HiresxError that begins with `who` for an unknown block or region and for a range that leaves the face.
+    """
+    names = [block.name for block in blocks]
+    if place.block is not None and place.block not in names:
         raise HiresxError(
-            f"{who}: the grid has no block '{condition.block}'{_nearest(condition.block, names)}",
+            f"{who}: the grid has no block '{place.block}'{_nearest(place.block, names)}",
             f"its blocks are {', '.join(names)}",
         )
-    region = condition.range if isinstance(condition.range, str) else None
-    regions = sorted({name for block in grid.blocks for name in block.regions})
+    region = place.range if isinstance(place.range, str) else None
+    regions = sorted({name for block in blocks for name in block.regions})
     if region is not None and region not in regions:
         raise HiresxError(
             f"{who}: the grid has no region '{region}'{_nearest(region, regions)}",
             f"its regions are {', '.join(regions)}" if regions else "give the range as node indexes: {i = [0, 10]}",
         )
     placed = 0
-    for b, block in enumerate(grid.blocks):
-        if condition.block not in (None, block.name):
+    for b, block in enumerate(blocks):
+        if place.block not in (None, block.name):
             continue
-        named = _faces(condition, block)
+        named = _faces(place, block)
         if region is None:
             for face in named:
-                yield b, face, _indexed(who, condition, block, face)
+                yield b, face, _indexed(who, place, block, face)
             continue
         for face, range_ in block.regions.get(region, ()):
             if face in named:
                 placed += 1
                 yield b, face, range_
     if region is not None and not placed:
-        homes = [f"{block.name} {face}" for block in grid.blocks for face, _ in block.regions.get(region, ())]
+        homes = [f"{block.name} {face}" for block in blocks for face, _ in block.regions.get(region, ())]
         raise HiresxError(
             f"{who}: region '{region}' is not on the block and faces named",
             f'it is on {", ".join(homes)}; `faces = "all"` takes all of it',

@@ -12,7 +12,7 @@ from hiresx import kernels
 from hiresx.device import nvrtc
 from hiresx.device.arguments import check_array, is_pointer, item, scalar
 from hiresx.device.configuration import Configuration
-from hiresx.device.wrappers import find, generate, launch_shape
+from hiresx.device.wrappers import BLOCK, find, generate, launch_shape
 from hiresx.errors import HiresxError
 
 _NO_GPU = "use the cpu backend, or emulated to run the CUDA kernels on the CPU"
@@ -51,7 +51,10 @@ class Event:
 
 
 class Program:
-    """Compiled kernels of one configuration. `signatures` holds what there is and what it takes."""
+    """Compiled kernels of one configuration. `signatures` holds what there is and what it takes, `block` how many
+    threads (x, y, z) a block has where there is room (powers of two, at most 256 together)."""
+
+    block = BLOCK
 
     def __init__(self, module, array_type: type, signatures: dict[str, kernels.Signature], real: str):
         self.signatures = signatures
@@ -69,7 +72,7 @@ class Program:
         kernel, converters = prepared
         if len(arguments) != len(converters):
             raise TypeError(f"kernel {name} takes {len(converters)} arguments, got {len(arguments)}")
-        grid, block = launch_shape(*extent)
+        grid, block = launch_shape(*extent, self.block)
         try:
             # CUDA reads an argument by the kernel's own type: a number must be exactly as wide.
             passed = [_int32(n) for n in extent]
@@ -187,6 +190,25 @@ class Backend:
     def to_host(self, array) -> np.ndarray:
         """A numpy copy of `array`; waits for the kernels launched before."""
         return array.get()
+
+    def fetch(self, array) -> Callable[[], np.ndarray]:
+        """Begins a copy of `array` to page-locked memory, to which the GPU copies on its own."""
+        from cupyx import empty_pinned
+
+        try:
+            host = empty_pinned(array.shape, array.dtype)
+        except self._cupy.cuda.runtime.CUDARuntimeError:
+            # The system locks no more pages: the ordinary way waits, but needs none.
+            copy = self.to_host(array)
+            return lambda: copy
+        array.get(stream=self._stream, out=host, blocking=False)
+        arrived = self._stream.record()
+
+        def wait() -> np.ndarray:
+            arrived.synchronize()
+            return host
+
+        return wait
 
     def copy(self, destination, source) -> None:
         """`source` into `destination`, both on the GPU, of the same type and shape."""

@@ -3,10 +3,13 @@
 from collections.abc import Callable
 
 from hiresx.device.native import NativeBackend, NativeProgram
+from hiresx.device.wrappers import BLOCK
 
 
 class Program(NativeProgram):
-    """Kernels launched as CUDA would: over the same grid of the same blocks."""
+    """Kernels launched as CUDA would: over the same grid of the same blocks, of `block` threads (x, y, z)."""
+
+    block = BLOCK
 
     @staticmethod
     def symbol(name: str) -> str:
@@ -16,7 +19,7 @@ class Program(NativeProgram):
         return self._caller(
             name,
             self.symbol(name),
-            "ni, nj, nk = extent; (gx, gy, gz), (bx, by, bz) = launch_shape(ni, nj, nk)",
+            "ni, nj, nk = extent; (gx, gy, gz), (bx, by, bz) = launch_shape(ni, nj, nk, program.block)",
             ("gx", "gy", "gz", "bx", "by", "bz", "ni", "nj", "nk"),
         )
 

@@ -2,7 +2,7 @@
 `Backend.threads` (the OpenMP threads of a kernel, to get and set) and, on cpu alone, `Program.run(name, *arguments)`,
 which calls a CPU kernel."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -57,6 +57,10 @@ class Backend(Protocol):
 
     def to_host(self, array: Any) -> np.ndarray:
         """A numpy copy of `array`, after all work launched so far."""
+
+    def fetch(self, array: Any) -> Callable[[], np.ndarray]:
+        """Begins a copy to the host, of what `array` holds after all work launched so far, and does not wait for it.
+        The function that is returned does, and gives a numpy array; any thread may call it."""
 
     def copy(self, destination: Any, source: Any) -> None:
         """`source` into `destination`, arrays of this backend of one type and shape."""

@@ -154,6 +154,11 @@ class NativeBackend:
         """A plain numpy copy of `array`."""
         return np.array(array, subok=False)
 
+    def fetch(self, array: np.ndarray) -> Callable[[], np.ndarray]:
+        """A copy of `array`, made at once: kernels change the array as soon as they are launched."""
+        copy = self.to_host(array)
+        return lambda: copy
+
     def copy(self, destination: np.ndarray, source: np.ndarray) -> None:
         """`source` into `destination`, of the same type and shape."""
         np.copyto(destination, source, casting="no")
@@ -242,6 +247,7 @@ class NativeProgram:
             "convert": convert,
             "whole": _whole,
             "launch_shape": launch_shape,
+            "program": self,
             "ArgumentError": ctypes.ArgumentError,
         }
         exec("\n".join(code), scope)

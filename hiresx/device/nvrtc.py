@@ -9,9 +9,11 @@ import argparse
 import dataclasses
 import json
 import re
+import shlex
 import sys
 import time
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -190,7 +192,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 2
     if options.json:
-        print(json.dumps({"nvrtc": compiler, "entries": entries}, indent=1))
+        words = sys.argv[1:] if arguments is None else arguments
+        document = {
+            "kind": "registers",
+            "date": datetime.now(UTC).isoformat(timespec="seconds"),
+            "command": shlex.join(["python", "-m", "hiresx.device.nvrtc", *words]),
+            "nvrtc": compiler,
+            "entries": entries,
+        }
+        print(json.dumps(document, indent=1))
         return 0
     print(f"NVRTC {compiler}")
     for entry in entries:

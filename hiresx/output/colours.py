@@ -10,22 +10,41 @@ from hiresx.output import cut, derived, page
 _DIVERGING = "RdBu_r"
 
 
-def draw(pieces: list[cut.Piece], dimensions: int, names: list[str], plane: str | None) -> Any:
-    """The figure with a panel for each variable of `names` and each plane; see `plot.plot_run`."""
+# A view: horizontal and vertical coordinate, two-dimensional pieces, where it is.
+View = tuple[str, str, list[cut.Piece], str]
+# Values of one picture that decide on a scale for many.
+_SAMPLED = 200_000
+
+
+def views(pieces: list[cut.Piece], dimensions: int, plane: str | None, part: str = "") -> list[View]:
+    """What is to be seen of `pieces` (nk, nj, ni): themselves if they are flat, else a plane or the three mid-planes.
+
+    `part`: what of the fields they are, if not all; a flat part may lie anywhere in space, and is seen along the
+    coordinate that varies least. Raises HiresxError for planes that are not there.
+    """
     if dimensions == 2:
         if plane is not None:
             raise HiresxError("the field is two-dimensional: there is no plane to choose", "leave the plane out")
         flat = [{name: np.squeeze(values) for name, values in piece.items()} for piece in pieces]
-        views = [("x", "y", flat, "")]
-    else:
-        fixed = cut.parse(plane, "plane") if plane else {"z": None, "y": None, "x": None}
-        if plane and len(fixed) != 1:
-            raise HiresxError(f'plane "{plane}" does not name a plane', "fix one of x, y and z, as in z=0")
-        views = []
-        for axis, value in fixed.items():
-            value = cut.middle(pieces, axis) if value is None else value
-            horizontal, vertical = (name for name in "xyz" if name != axis)
-            views.append((horizontal, vertical, cut.plane(pieces, axis, value), f"${axis} = {value:.4g}\\,L$"))
+        across = "z"
+        if part:
+            across = min("zyx", key=lambda axis: float(np.subtract(*reversed(cut.extent(flat, axis)))))
+        horizontal, vertical = (axis for axis in "xyz" if axis != across)
+        return [(horizontal, vertical, flat, "")]
+    fixed = cut.parse(plane, "plane") if plane else {"z": None, "y": None, "x": None}
+    if plane and len(fixed) != 1:
+        raise HiresxError(f'plane "{plane}" does not name a plane', "fix one of x, y and z, as in z=0")
+    found = []
+    for axis, value in fixed.items():
+        value = cut.middle(pieces, axis) if value is None else value
+        horizontal, vertical = (name for name in "xyz" if name != axis)
+        found.append((horizontal, vertical, cut.plane(pieces, axis, value), f"${axis} = {value:.4g}\\,L$"))
+    return found
+
+
+def draw(views: list[View], names: list[str], scales: dict[str, Any] | None = None, difference: bool = False) -> Any:
+    """The figure with a panel for each variable of `names` and each view; see `plot.plot_run`. `scales`: from `shades`,
+    by name, instead of those that suit these views. `difference`: the values are differences."""
     from matplotlib.ticker import MaxNLocator
 
     sizes = [_size(view) for view in views]
@@ -41,7 +60,8 @@ def draw(pieces: list[cut.Piece], dimensions: int, names: list[str], plane: str 
     grid = figure.subplots(len(heights), len(widths), squeeze=False, width_ratios=widths, height_ratios=heights)
     for number, name in enumerate(names):
         axes = grid[number] if by_rows else grid[:, number]
-        norm, colours, extend = _shades(name, views)
+        values = np.concatenate([piece[name].ravel() for view in views for piece in view[2]])
+        norm, colours, extend = scales[name] if scales else shades(name, values, difference)
         for ax, (horizontal, vertical, flat, where) in zip(axes, views, strict=True):
             for piece in flat:
                 drawn = _draw(ax, piece, horizontal, vertical, name, norm, colours)
@@ -56,7 +76,7 @@ def draw(pieces: list[cut.Piece], dimensions: int, names: list[str], plane: str 
         bar = figure.colorbar(
             drawn, ax=list(axes), location=side, extend=extend, pad=0.015, aspect=slimness, shrink=0.95
         )
-        bar.set_label(page.symbol(name))
+        bar.set_label(r"$\Delta$ " * difference + page.symbol(name))
         bar.outline.set_linewidth(0.5)
         if side == "bottom":
             bar.locator = MaxNLocator(3)
@@ -97,18 +117,23 @@ def _frame(ax: Any, flat: list[cut.Piece], horizontal: str, vertical: str) -> No
     ax.tick_params(direction="out", length=2.5)
 
 
-def _shades(name: str, views: list[tuple]) -> tuple[Any, str, str]:
-    """Colour scale of a variable over all views: its map, and whether values lie beyond its ends."""
+def sampled(name: str, views: list[View]) -> np.ndarray:
+    """Values of a variable in `views`, few enough to be kept for many pictures."""
+    values = np.concatenate([piece[name].ravel() for view in views for piece in view[2]])
+    return values[:: -(-values.size // _SAMPLED)]
+
+
+def shades(name: str, values: np.ndarray, difference: bool = False) -> tuple[Any, str, str]:
+    """Colour scale of a variable that has these `values`: norm, map, and whether values lie beyond its ends."""
     from matplotlib.colors import Normalize, PowerNorm
 
-    values = np.concatenate([piece[name].ravel() for view in views for piece in view[2]])
     values = values[np.isfinite(values)]
     if not values.size:
         raise HiresxError(f"{name} is not a number anywhere", "the run has broken down: plot an earlier step")
     # A thousandth at either end is left out, so that a corner or a start-up wave does not take all colours.
     low, high = (float(q) for q in np.quantile(values, (0.001, 0.999)))
     colours = derived.VARIABLES[name].colours
-    if low < 0 < high and min(-low, high) > 0.1 * max(-low, high):
+    if difference or (low < 0 < high and min(-low, high) > 0.1 * max(-low, high)):
         # White at zero, when both signs matter.
         high = max(-low, high)
         low, colours = -high, _DIVERGING

@@ -5,6 +5,8 @@ list of pieces: a plane can meet a family of grid lines more than once (an O-gri
 nan for the others).
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from hiresx.errors import HiresxError
@@ -41,13 +43,41 @@ def middle(pieces: list[Piece], axis: str) -> float:
     return sum(extent(pieces, axis)) / 2
 
 
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Places in a piece, each a weighted mean of its nodes: `nodes` (m, ...) indexes into flat arrays, `weights` the
+    same shape; nan where there is no such place."""
+
+    nodes: np.ndarray
+    weights: np.ndarray
+
+    def __call__(self, values: np.ndarray) -> np.ndarray:
+        """`values` of the piece at the places."""
+        return (np.ravel(values)[self.nodes] * self.weights).sum(axis=0)
+
+    def of(self, first: "Samples") -> "Samples":
+        """These samples of a piece that itself consists of the samples `first` of another."""
+        shape = first.weights.shape[0], -1
+        nodes = first.nodes.reshape(shape)[:, self.nodes]
+        weights = first.weights.reshape(shape)[:, self.nodes] * self.weights
+        return Samples(*(part.reshape(-1, *self.nodes.shape[1:]) for part in (nodes, weights)))
+
+
 def plane(pieces: list[Piece], axis: str, value: float) -> list[Piece]:
     """The plane `axis` = `value` through three-dimensional `pieces` (nk, nj, ni), as two-dimensional pieces.
 
     Each block is cut along the family of its grid lines that most often meet the plane. Raises HiresxError when no
     block reaches the plane.
     """
-    found = [sheet for piece in pieces for sheet in _sheets(piece, axis, value)]
+    return [
+        {name: sheet(values) for name, values in pieces[number].items()}
+        for number, sheet in plane_samples(pieces, axis, value)
+    ]
+
+
+def plane_samples(pieces: list[Piece], axis: str, value: float) -> list[tuple[int, Samples]]:
+    """The plane as samples of the pieces of these numbers; see `plane`."""
+    found = [(number, sheet) for number, piece in enumerate(pieces) for sheet in _sheets(piece, axis, value)]
     if not found:
         _outside(pieces, axis, value)
     return found
@@ -59,16 +89,29 @@ def line(pieces: list[Piece], axis: str, value: float) -> tuple[Piece, np.ndarra
     Returns the samples, arrays (n,) in rising order of the other coordinate that varies most, and the indexes of those
     before which the line leaves the grid (a body). Raises HiresxError when no grid line reaches it.
     """
-    parts = [part for piece in pieces for direction in (0, 1) for part in _crossings(piece, axis, value, direction)]
+    parts, order, gaps = line_samples(pieces, axis, value)
+    samples = {
+        name: np.concatenate([part(pieces[number][name]) for number, part in parts])[order] for name in pieces[0]
+    }
+    return samples, gaps
+
+
+def line_samples(
+    pieces: list[Piece], axis: str, value: float
+) -> tuple[list[tuple[int, Samples]], np.ndarray, np.ndarray]:
+    """The line as samples of the pieces of these numbers; of all of them put together, `order` (n,) selects those to
+    keep; then the gaps. See `line`."""
+    parts = [(n, _crossings(piece, axis, value, d)) for n, piece in enumerate(pieces) for d in (0, 1)]
+    parts = [(n, part) for n, part in parts if part.nodes.size]
     if not parts:
         _outside(pieces, axis, value)
-    joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    joined = {name: np.concatenate([part(pieces[n][name]) for n, part in parts]) for name in "xyz"}
     along = max((name for name in "xyz" if name != axis), key=lambda name: np.ptp(joined[name]))
     order = np.argsort(joined[along], kind="stable")
     # A node on the line was met along both of its grid lines, and once more in the block beside it.
     apart = np.diff(joined[along][order], prepend=-np.inf) > 1e-9 * max(np.ptp(joined[along]), 1e-300)
-    samples = {name: values[order][apart] for name, values in joined.items()}
-    return samples, _gaps(samples[along], [_covered(piece, axis, value, along) for piece in pieces])
+    order = order[apart]
+    return parts, order, _gaps(joined[along][order], [_covered(piece, axis, value, along) for piece in pieces])
 
 
 def _covered(piece: Piece, axis: str, value: float, along: str) -> np.ndarray:
@@ -108,11 +151,12 @@ def _meets(s: np.ndarray) -> np.ndarray:
     return meets
 
 
-def _sheets(piece: Piece, axis: str, value: float) -> list[Piece]:
+def _sheets(piece: Piece, axis: str, value: float) -> list[Samples]:
     s = _distance(piece, axis, value)
+    nodes = np.arange(s.size).reshape(s.shape)
     directions = [d for d in range(3) if s.shape[d] > 1]
     best = max(directions, key=lambda d: _meets(np.moveaxis(s, d, 0)).any(axis=0).mean())
-    s = np.moveaxis(s, best, 0)
+    s, nodes = np.moveaxis(s, best, 0), np.moveaxis(nodes, best, 0)
     meets = _meets(s)
     order = np.cumsum(meets, axis=0)
     sheets = []
@@ -122,27 +166,18 @@ def _sheets(piece: Piece, axis: str, value: float) -> list[Piece]:
         after = np.minimum(n + 1, s.shape[0] - 1)
         t = _fraction(np.take_along_axis(s, n, 0)[0], np.take_along_axis(s, after, 0)[0])
         t = np.where(here.any(axis=0), t, np.nan)
-        sheet = {}
-        for name, values in piece.items():
-            values = np.moveaxis(values, best, 0)
-            a, b = np.take_along_axis(values, n, 0)[0], np.take_along_axis(values, after, 0)[0]
-            sheet[name] = a + t * (b - a)
-        sheets.append(sheet)
+        ends = [np.take_along_axis(nodes, end, 0)[0] for end in (n, after)]
+        sheets.append(Samples(np.stack(ends), np.stack([1 - t, t])))
     return sheets
 
 
-def _crossings(piece: Piece, axis: str, value: float, direction: int) -> list[Piece]:
+def _crossings(piece: Piece, axis: str, value: float, direction: int) -> Samples:
     s = np.moveaxis(_distance(piece, axis, value), direction, 0)
+    nodes = np.moveaxis(np.arange(s.size).reshape(piece[axis].shape), direction, 0)
     n, other = np.nonzero(_meets(s))
-    if not n.size:
-        return []
     after = np.minimum(n + 1, s.shape[0] - 1)
     t = _fraction(s[n, other], s[after, other])
-    found = {}
-    for name, values in piece.items():
-        values = np.moveaxis(values, direction, 0)
-        found[name] = values[n, other] + t * (values[after, other] - values[n, other])
-    return [found]
+    return Samples(np.stack([nodes[n, other], nodes[after, other]]), np.stack([1 - t, t]))
 
 
 def _fraction(s0: np.ndarray, s1: np.ndarray) -> np.ndarray:

@@ -35,12 +35,22 @@ class Variable:
 class Flow:
     """The flow on one block: x, y, z and the primitive variables (nk, nj, ni), gradients on demand and kept.
 
-    Raises HiresxError when a variable is asked of a state that lacks what it is computed from.
+    `metrics`: gives those of the grid if they are known already. Raises HiresxError when a variable is asked of a state
+    that lacks what it is computed from.
     """
 
-    def __init__(self, x: np.ndarray, y: np.ndarray, z: np.ndarray, state: Mapping[str, np.ndarray], gamma: float):
+    def __init__(
+        self,
+        x: np.ndarray,
+        y: np.ndarray,
+        z: np.ndarray,
+        state: Mapping[str, np.ndarray],
+        gamma: float,
+        metrics: Callable[[], Metrics] | None = None,
+    ):
         self.x, self.y, self.z, self.gamma = x, y, z, gamma
         self._state = state
+        self._known_metrics = metrics
         self._gradients: dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
 
     def __getitem__(self, name: str) -> np.ndarray:
@@ -60,7 +70,7 @@ class Flow:
 
     @cached_property
     def metrics(self) -> Metrics:
-        return Metrics(self.x, self.y, self.z)
+        return Metrics(self.x, self.y, self.z) if self._known_metrics is None else self._known_metrics()
 
     def gradient(self, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """x, y and z derivative of primitive variable `name`."""

@@ -1,12 +1,12 @@
-"""Fields in netCDF-4: one group per block, coordinates, scales and the case inside; one file per time."""
+"""Fields, or parts of them, in netCDF-4: one group per block, coordinates, scales and the case inside; one file per
+time."""
 
 import errno
 import json
 import re
 import shutil
-import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,37 +15,46 @@ import numpy as np
 
 from hiresx.errors import HiresxError
 from hiresx.output import derived, files
+from hiresx.output.layout import Layout
+from hiresx.output.netcdf import LOCK
 
-_NAME = "fields_{step:06d}.nc"
-_PATTERN = re.compile(r"fields_(\d{6,})\.nc")
+_SUFFIX = ".nc"
 _SCALES = (
     "Non-dimensional: rho_ref and c_ref are the ambient density and sound speed, T_ref the ambient temperature, L the "
     "length of the case; pressure is p / (rho_ref c_ref^2), T = gamma p / rho, time is t c_ref / L."
 )
-# The HDF5 library of the netCDF4 wheels is not safe for two threads at a time.
-_library = threading.Lock()
+# Bytes written under the lock at a time: some hundredths of a second on a slow disk.
+_SLAB = 1 << 24
 
 
 @dataclass
 class FieldBlock:
-    """One block: node coordinates x, y, z and the variables of `state` by name, all (nk, nj, ni) host arrays."""
+    """One block: node coordinates x, y, z and the variables of `state` by name, all (nk, nj, ni) host arrays.
+
+    `gaps`: in a line, the indexes of the points before which it leaves the grid.
+    """
 
     name: str
     x: np.ndarray
     y: np.ndarray
     z: np.ndarray
-    state: dict[str, np.ndarray]
+    state: Mapping[str, np.ndarray]
+    gaps: tuple[int, ...] = ()
 
 
 @dataclass
 class Fields:
-    """What a field file holds: time in L / c_ref, step, the resolved case and the blocks."""
+    """What a field file holds: time in L / c_ref, step, the resolved case and the blocks.
+
+    `part`: "" for whole fields, else what part of them it is.
+    """
 
     path: Path
     time: float
     step: int
     case: dict[str, Any]
     blocks: list[FieldBlock]
+    part: str = ""
 
 
 def write(
@@ -55,77 +64,153 @@ def write(
     step: int,
     case: Mapping[str, Any],
     variables: Iterable[str] | None = None,
+    precision: str | None = None,
+    part: str = "",
 ) -> Path:
     """Write `variables` (default: output.variables of the case) of every block to the netCDF-4 file `path`.
 
-    `blocks`: anything with the attributes of `FieldBlock`, whose `state` holds rho, u, v, w, p; the other variables are
-    computed from them. Coordinates are stored in double precision, variables in that of rho. `case` is the resolved
-    case. The file appears complete or not at all. Safe to call from a thread, as long as the arrays do not change.
+    `blocks`: anything with the attributes of `FieldBlock`; variables that are not in its `state` are computed from rho,
+    u, v, w, p, which then must be. Coordinates are stored in double precision, variables in `precision` (fp64, fp32;
+    default: that of rho). `case` is the resolved case; `part` says what of the fields this is, if not all. The file
+    appears complete or not at all. Safe to call from a thread, as long as the arrays do not change.
     Not compressed: on 128^3 waves with 0.1 % of noise, zlib 1 with shuffle took 20 times as long to save a third.
 
     Raises HiresxError that names the path when it cannot be written, for an unknown variable and for bad block names.
     """
-    path = Path(path)
-    names = list(case["output"]["variables"] if variables is None else variables)
-    derived.check(names)
-    _check_names([block.name for block in blocks])
-    try:
-        _require_space(path, sum(b.x.size * (3 * 8 + len(names) * b.state["rho"].dtype.itemsize) for b in blocks))
-        with files.replacing(path) as temporary:
-            try:
-                with _library:
-                    _write(temporary, blocks, time, step, case, names)
-            except RuntimeError as error:
-                # The library reports neither a full disk nor a limit, only "HDF error".
-                raise HiresxError(
-                    f"cannot write {path}: {error}",
-                    f"most often the disk is full or a limit is reached; {_free(path)}; choose another with --out DIR",
-                ) from None
-    except OSError as error:
-        raise files.fault(path, error) from None
-    return path
+    return Series(blocks, case, variables, precision, part).write(path, blocks, time, step, last=True)
 
 
-def _write(path: Path, blocks: Sequence[FieldBlock], time: float, step: int, case: Mapping, names: list[str]) -> None:
-    from importlib.metadata import version
+class Series:
+    """Field files of the same blocks, variables and case at many times. Arguments as those of `write`; of the `blocks`
+    only names, coordinates' shapes and gaps count here. Raises HiresxError for an unknown variable and bad block names.
+    """
 
-    import netCDF4
+    def __init__(
+        self,
+        blocks: Sequence[FieldBlock],
+        case: Mapping[str, Any],
+        variables: Iterable[str] | None = None,
+        precision: str | None = None,
+        part: str = "",
+    ):
+        self._names = list(case["output"]["variables"] if variables is None else variables)
+        derived.check(self._names)
+        check_names([block.name for block in blocks])
+        self._case, self._part = case, part
+        kinds = {"fp64": np.dtype("f8"), "fp32": np.dtype("f4")}
+        self._kind = blocks[0].state["rho"].dtype if precision is None else kinds[precision]
+        self._size = sum(b.x.size * (3 * 8 + len(self._names) * self._kind.itemsize) for b in blocks)
+        self._layout: Layout | None = None
+        self._unknown = True
 
-    with netCDF4.Dataset(path, "w", format="NETCDF4") as file:
+    def write(self, path: str | Path, blocks: Sequence[FieldBlock], time: float, step: int, last: bool = False) -> Path:
+        """Write the file of one time; `last`: there will be no other. See the function `write`."""
+        path = Path(path)
+        try:
+            _require_space(path, self._size)
+            with files.replacing(path) as temporary:
+                try:
+                    if self._unknown and not last:
+                        self._unknown = False
+                        self._layout = Layout.learn(temporary, lambda file: self._define(file, blocks))
+                    if self._layout is not None:
+                        self._layout.write(temporary, self._values(blocks, time, step))
+                    else:
+                        self._create(temporary, blocks, time, step)
+                except RuntimeError as error:
+                    # The library reports neither a full disk nor a limit, only "HDF error".
+                    raise HiresxError(
+                        f"cannot write {path}: {error}",
+                        f"most often the disk is full or a limit is reached; {_free(path)}; choose another with "
+                        "--out DIR",
+                    ) from None
+        except OSError as error:
+            raise files.fault(path, error) from None
+        return path
+
+    def _create(self, path: Path, blocks: Sequence[FieldBlock], time: float, step: int) -> None:
+        """Write the file by the library."""
+        import netCDF4
+
+        with LOCK:
+            file = netCDF4.Dataset(path, "w", format="NETCDF4")
+        try:
+            with LOCK:
+                # First everything is defined, then written: the library brings the file in order at every change.
+                variables = self._define(file, blocks)
+            for key, value in self._values(blocks, time, step):
+                _put(variables[key], np.asarray(value))
+        except BaseException:
+            # What was begun is thrown away; that it cannot be closed either adds nothing.
+            with LOCK, suppress(RuntimeError, OSError):
+                file.close()
+            raise
+        with LOCK:
+            file.close()
+
+    def _define(self, file: Any, blocks: Sequence[FieldBlock]) -> dict[tuple[str, str], Any]:
+        """Everything but values. Returns the variables by (block, name); those of the file have the block ""."""
+        from importlib.metadata import version
+
         file.set_fill_off()
-        file.title = str(case.get("title", ""))
+        file.title = str(self._case.get("title", ""))
         file.source = f"hiresx {version('hiresx')}"
         file.scales = _SCALES
-        file.case = json.dumps(case, default=str)
-        for name, value, kind, long_name, units in (
-            ("time", time, "f8", "time", "L / c_ref"),
-            ("step", step, "i8", "time steps taken", "1"),
+        file.case = json.dumps(self._case, default=str)
+        if self._part:
+            file.part = self._part
+        found = {}
+        for name, kind, long_name, units in (
+            ("time", "f8", "time", "L / c_ref"),
+            ("step", "i8", "time steps taken", "1"),
         ):
-            scalar = file.createVariable(name, kind)
-            scalar.long_name, scalar.units = long_name, units
-            scalar[...] = value
+            found["", name] = _variable(file, name, kind, (), long_name=long_name, units=units)
         for index, block in enumerate(blocks):
             group = file.createGroup(block.name)
             group.index = index
+            if block.gaps:
+                group.gaps = np.array(block.gaps, dtype=np.int64)
             for dimension, size in zip("kji", block.x.shape, strict=True):
                 group.createDimension(dimension, size)
             for axis in "xyz":
-                _put(group, axis, getattr(block, axis), "f8", f"{axis} coordinate of the nodes", "L")
-            flow = derived.Flow(block.x, block.y, block.z, block.state, case["gas"]["gamma"])
-            for name in names:
+                about = {"long_name": f"{axis} coordinate of the nodes", "units": "L"}
+                found[block.name, axis] = _variable(group, axis, "f8", "kji", **about)
+            for name in self._names:
+                about = {"long_name": derived.VARIABLES[name].long_name, "units": derived.VARIABLES[name].scale}
+                about["coordinates"] = "time x y z"
+                found[block.name, name] = _variable(group, name, self._kind, "kji", **about)
+        return found
+
+    def _values(self, blocks: Sequence[FieldBlock], time: float, step: int) -> Iterator[tuple[tuple[str, str], Any]]:
+        """What belongs to the keys of `_define`, in its order."""
+        yield ("", "time"), np.float64(time)
+        yield ("", "step"), np.int64(step)
+        for block in blocks:
+            for axis in "xyz":
+                yield (block.name, axis), getattr(block, axis)
+            flow = derived.Flow(block.x, block.y, block.z, block.state, self._case["gas"]["gamma"])
+            for name in self._names:
                 # One variable at a time, written before the next is computed: a block's worth of memory, not of all.
                 value = block.state[name] if name in block.state else derived.evaluate([name], flow)[name]
-                variable = derived.VARIABLES[name]
-                put = _put(group, name, value, block.state["rho"].dtype, variable.long_name, variable.scale)
-                put.coordinates = "time x y z"
+                yield (block.name, name), value
 
 
-def _put(group, name: str, value: np.ndarray, kind, long_name: str, units: str):
-    variable = group.createVariable(name, kind, ("k", "j", "i"))
+def _variable(group: Any, name: str, kind: Any, dimensions: Sequence[str], **attributes: str) -> Any:
+    variable = group.createVariable(name, kind, tuple(dimensions))
     variable.set_auto_maskandscale(False)
-    variable.long_name, variable.units = long_name, units
-    variable[...] = value
+    variable.setncatts(attributes)
     return variable
+
+
+def _put(variable: Any, value: np.ndarray) -> None:
+    if not value.ndim:
+        with LOCK:
+            variable[...] = value
+        return
+    rows = max(1, _SLAB // max(value[0].size * variable.dtype.itemsize, 1))
+    for first in range(0, value.shape[0], rows):
+        with LOCK:
+            variable[first : first + rows] = value[first : first + rows]
 
 
 def read(path: str | Path, variables: Iterable[str] | None = None) -> Fields:
@@ -133,35 +218,46 @@ def read(path: str | Path, variables: Iterable[str] | None = None) -> Fields:
 
     Raises HiresxError when the file is missing, is not a field file, or cannot give a variable.
     """
-    with _opened(path) as (file, groups):
+    with opened(path) as (file, groups):
         case = json.loads(file.case)
-        blocks = [_read_block(group, variables, case["gas"]["gamma"]) for group in groups]
-        return Fields(Path(path), float(file["time"][...]), int(file["step"][...]), case, blocks)
+        part = getattr(file, "part", "")
+        blocks = [_read_block(group, variables, case["gas"]["gamma"], part) for group in groups]
+        return Fields(Path(path), float(file["time"][...]), int(file["step"][...]), case, blocks, part)
 
 
 def describe(path: str | Path) -> dict[str, Any]:
-    """What a field file holds, without its arrays: time, step, case, variables (names), blocks (name -> (nk, nj, ni)).
+    """What a field file holds, without its arrays: time, step, case, variables (names), precision of them,
+    blocks (name -> (nk, nj, ni)), part ("" for whole fields).
 
     Raises HiresxError when the file is missing or is not a field file.
     """
-    with _opened(path) as (file, groups):
+    with opened(path) as (file, groups):
+        names = [name for name in groups[0].variables if name not in ("x", "y", "z")]
         return {
             "time": float(file["time"][...]),
             "step": int(file["step"][...]),
             "case": json.loads(file.case),
-            "variables": [name for name in groups[0].variables if name not in ("x", "y", "z")],
+            "variables": names,
+            "precision": "fp32" if names and groups[0][names[0]].dtype == np.float32 else "fp64",
             "blocks": {group.name: group["x"].shape for group in groups},
+            "part": getattr(file, "part", ""),
         }
 
 
+def moment(path: str | Path) -> float:
+    """The time of a field file. Raises as `describe`."""
+    with opened(path) as (file, _):
+        return float(file["time"][...])
+
+
 @contextmanager
-def _opened(path: str | Path) -> Iterator[tuple[Any, list]]:
+def opened(path: str | Path) -> Iterator[tuple[Any, list]]:
     """The netCDF file and its groups in the order of the blocks; its faults are named by path."""
     import netCDF4
 
     path = Path(path)
     try:
-        with _library, netCDF4.Dataset(path) as file:
+        with LOCK, netCDF4.Dataset(path) as file:
             file.set_auto_mask(False)
             yield file, sorted(file.groups.values(), key=lambda group: group.index)
     except HiresxError as error:
@@ -172,7 +268,7 @@ def _opened(path: str | Path) -> Iterator[tuple[Any, list]]:
         raise HiresxError(f"{path} is not a whole field file ({error})", "give one that hiresx run wrote") from None
 
 
-def _read_block(group, wanted: Iterable[str] | None, gamma: float) -> FieldBlock:
+def _read_block(group, wanted: Iterable[str] | None, gamma: float, part: str) -> FieldBlock:
     x, y, z = (group[axis][...] for axis in "xyz")
     stored = [name for name in group.variables if name not in ("x", "y", "z")]
     wanted = stored if wanted is None else list(wanted)
@@ -180,48 +276,65 @@ def _read_block(group, wanted: Iterable[str] | None, gamma: float) -> FieldBlock
     state = {name: group[name][...] for name in wanted if name in stored}
     missing = [name for name in wanted if name not in stored]
     if missing:
+        gradients = [name for name in missing if not derived.VARIABLES[name].local]
+        if part and gradients:
+            raise HiresxError(
+                f"{gradients[0]} needs gradients, which do not follow from a part of the fields ({part})",
+                f'write "{gradients[0]}" in the variables of this output.subset',
+            )
         primitive = {name: group[name][...] for name in derived.PRIMITIVE if name in stored}
         state |= derived.evaluate(missing, derived.Flow(x, y, z, primitive, gamma))
-    return FieldBlock(group.name, x, y, z, {name: state[name] for name in wanted})
+    gaps = tuple(int(n) for n in np.atleast_1d(getattr(group, "gaps", ())))
+    return FieldBlock(group.name, x, y, z, {name: state[name] for name in wanted}, gaps)
 
 
-def frame(directory: str | Path, step: int) -> Path:
-    """Where the fields of `step` are kept in a run directory: fields_<step, six digits or more>.nc."""
-    return Path(directory) / _NAME.format(step=step)
+def frame(directory: str | Path, step: int, name: str = "fields") -> Path:
+    """Where the fields of `step`, or the subset `name` of them, are kept in a run directory:
+    <name>_<step, six digits or more>.nc."""
+    return Path(directory) / f"{name}_{step:06d}{_SUFFIX}"
 
 
-def frames(directory: str | Path) -> dict[int, Path]:
-    """The field files of a run directory by step, in rising order."""
-    found = ((_PATTERN.fullmatch(path.name), path) for path in Path(directory).glob("fields_*.nc"))
+def frames(directory: str | Path, name: str = "fields") -> dict[int, Path]:
+    """The field files of a run directory, or those of the subset `name`, by step in rising order."""
+    return numbered(directory, name, _SUFFIX)
+
+
+def numbered(directory: str | Path, name: str, suffix: str) -> dict[int, Path]:
+    """The files <name>_<step><suffix> of a directory by step, in rising order."""
+    pattern = re.compile(rf"{re.escape(name)}_(\d{{6,}}){re.escape(suffix)}")
+    found = ((pattern.fullmatch(path.name), path) for path in Path(directory).glob(f"{name}_*{suffix}"))
     return dict(sorted((int(match[1]), path) for match, path in found if match))
 
 
-def last(directory: str | Path) -> Path:
-    """The latest field file of a run directory. Raises HiresxError when there is none."""
-    found = frames(directory)
+def last(directory: str | Path, name: str = "fields") -> Path:
+    """The latest field file of a run directory, or of its subset `name`. Raises HiresxError when there is none."""
+    found = frames(directory, name)
+    if not found and name != "fields":
+        there = sorted({path.stem[: path.stem.rindex("_")] for path in Path(directory).glob("*_??????*.nc")})
+        raise HiresxError(
+            f'there is no output "{name}" ({name}_*.nc) in {directory}', f"there are: {', '.join(there) or 'none'}"
+        )
     if not found:
         raise HiresxError(
-            f"there are no fields (fields_*.nc) in {directory}",
+            f"there are no fields ({name}_*.nc) in {directory}",
             "give the directory of a run, or make one: hiresx run NAME --out DIR",
         )
     return found[max(found)]
 
 
-def clear(directory: str | Path) -> int:
-    """Remove the field files that an earlier run left in `directory`; returns how many.
+def clear(directory: str | Path, name: str = "fields", after: int = -1) -> int:
+    """Remove the field files (or those of the subset `name`) of steps beyond `after` that an earlier run left in
+    `directory`; returns how many.
 
     A new run there would otherwise be mixed up with the old one's later steps. Raises HiresxError if one cannot go.
     """
-    found = frames(directory)
-    for path in found.values():
-        try:
-            path.unlink()
-        except OSError as error:
-            raise files.fault(path, error, "remove") from None
+    found = [path for step, path in frames(directory, name).items() if step > after]
+    files.remove(found)
     return len(found)
 
 
-def _check_names(names: list[str]) -> None:
+def check_names(names: list[str]) -> None:
+    """Raises HiresxError for names of blocks that are not unique, or can name neither a netCDF group nor a file."""
     for name in names:
         if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]*", name):
             raise HiresxError(

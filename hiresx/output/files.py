@@ -1,8 +1,10 @@
 """Files that are either complete or not there: write beside, fsync, rename; faults named by path."""
 
 import errno
+import fcntl
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -23,6 +25,9 @@ _FAULTS = {
 
 def fault(path: str | Path, error: OSError, action: str = "write") -> HiresxError:
     """The user's view of an OSError met at `path` while trying to `action` it."""
+    gone = error.errno == errno.ENOENT and action != "read" and not Path(path).parent.is_dir()
+    if gone:
+        return HiresxError(f"cannot {action} {path}: its directory is gone", "see whether it was moved or removed")
     reason, mend = _FAULTS.get(error.errno, (error.strerror or str(error), "see that the path is right and reachable"))
     return HiresxError(f"cannot {action} {path}: {reason}", mend)
 
@@ -61,6 +66,46 @@ def replacing(path: str | Path, keep: bool = True) -> Iterator[Path]:
     finally:
         with suppress(FileNotFoundError):
             temporary.unlink()
+
+
+def remove(paths: Iterable[Path]) -> None:
+    """Remove files; one that is gone already is no fault. Raises HiresxError for the first that cannot go."""
+    for path in paths:
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise fault(path, error, "remove") from None
+
+
+@contextmanager
+def locked(path: str | Path) -> Iterator[None]:
+    """Keeps `path`, a run directory, to one process at a time; the lock goes with the process, however that ends.
+
+    Raises HiresxError when another process holds it. Where the file system knows no locks, there is none.
+    """
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise HiresxError(
+                f"another process is running in {path}", "wait for its end, or choose another directory with --out DIR"
+            ) from None
+        except OSError as error:
+            if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.EINVAL):
+                raise fault(path, error, "lock") from None
+        yield
+    finally:
+        os.close(handle)
+
+
+def sweep(path: str | Path) -> None:
+    """Remove what killed processes left half-written (see `replacing`) in the directory `path` and the folders in it.
+    Only for who holds its lock."""
+    for stale in [*Path(path).glob(".*.part"), *Path(path).glob("*/.*.part")]:
+        if re.fullmatch(r"\..+\.\d+\.part", stale.name):
+            with suppress(OSError):
+                stale.unlink()
 
 
 def _sync(path: Path) -> None:

@@ -1,5 +1,6 @@
 """The look that all pictures share, and the writing of them."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,25 @@ STYLE = {
     "savefig.dpi": 200,
     "svg.hashsalt": "hiresx",  # the same picture gives the same file
 }
+# What is drawn first, and what is drawn beside it.
+BLUE, OTHERS = "#0b61a4", ("#c8501e", "#3a8a3a", "#7a4fa3", "#8c6d1f")
+TIME = r"$t\,c_\mathrm{ref}/L$"
 WIDTH, HEIGHT = 7.0, 9.2  # inches: the text of a page
+
+
+def require_matplotlib() -> None:
+    """Raises HiresxError when it is not installed."""
+    try:
+        import matplotlib as _  # noqa: F401
+    except ImportError:
+        raise HiresxError("plotting needs matplotlib, which is not installed", "pip install 'hiresx[plot]'") from None
+
+
+def style(more: Mapping[str, Any] | None = None) -> Any:
+    """A context in which figures have the look, with `more` settings of matplotlib."""
+    import matplotlib as mpl
+
+    return mpl.rc_context(STYLE | dict(more or {}))
 
 
 def figure(height: float, layout: str = "constrained") -> Any:

@@ -34,9 +34,11 @@ _KEYS = (
 class Record:
     """The record of a run, kept in `directory`/run.json from the start of the run to its end, whole at any time.
 
-    Keys: status (running, finished, failed, interrupted), case (resolved, every default written), backend, points,
-    steps, time (L / c_ref), wall_s, ns_per_point_rhs, point_steps_per_s, bytes_per_point, stages (seconds by part of
-    the step), versions, hardware, started and ended (UTC), error. What is not known yet is null.
+    Keys: status (running; finished: what was asked is done; stopped: at the wall-clock limit; interrupted; failed),
+    case (resolved, every default written), backend, points, steps, time (L / c_ref), wall_s, ns_per_point_rhs,
+    point_steps_per_s, bytes_per_point, stages (seconds by part of the step), versions, hardware, grid_hash (SHA-256 of
+    the coordinates), restarts (from where, and how the run had ended before), retries (after blow-ups), started and
+    ended (UTC), error. Seconds and rates are those of the last process. What is not known yet is null.
 
     `entries` are any of these; status is "running". Raises HiresxError that names the path when it cannot be written.
     """
@@ -46,7 +48,7 @@ class Record:
         self._clock = clock
         self.entries: dict[str, Any] = dict.fromkeys(_KEYS)
         self.entries |= {"steps": 0, "time": 0.0, "stages": {}, "versions": versions(), "hardware": hardware()}
-        self.entries |= {"started": _now(), "ended": None, "error": None}
+        self.entries |= {"started": now(), "ended": None, "error": None}
         self.entries |= entries | {"status": "running"}
         self.write()
 
@@ -57,15 +59,15 @@ class Record:
             self.write()
 
     def finish(
-        self, status: Literal["finished", "failed", "interrupted"], error: str | None = None, **entries: Any
+        self, status: Literal["finished", "stopped", "interrupted", "failed"], error: str | None = None, **entries: Any
     ) -> None:
         """Write the last state of the record; `error` says in a line or two why it did not finish."""
-        self.entries |= entries | {"status": status, "error": error, "ended": _now()}
+        self.entries |= entries | {"status": status, "error": error, "ended": now()}
         self.write()
 
     def write(self) -> None:
         """Write run.json now."""
-        text = json.dumps(_plain(self.entries), indent=2, allow_nan=False) + "\n"
+        text = json.dumps(plain(self.entries), indent=2, allow_nan=False) + "\n"
         _replace(self.path, text)
         self._written = self._clock()
 
@@ -74,11 +76,19 @@ def read(directory: str | Path) -> dict[str, Any]:
     """The record in `directory`. Raises HiresxError when there is none or it cannot be understood."""
     path = Path(directory) / "run.json"
     try:
-        return json.loads(path.read_text())
+        return json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise files.fault(path, error, "read") from None
     except ValueError as error:
         raise HiresxError(f"{path} is not a run record: {error}", "give the directory of a run") from None
+
+
+def found(directory: str | Path | None) -> dict[str, Any]:
+    """The record in `directory`, empty where there is none that can be understood."""
+    try:
+        return {} if directory is None else read(directory)
+    except HiresxError:
+        return {}
 
 
 def keep_case(directory: str | Path, text: str, functions: Path | None) -> Path:
@@ -90,7 +100,7 @@ def keep_case(directory: str | Path, text: str, functions: Path | None) -> Path:
     folder = files.directory(Path(directory) / "case")
     _replace(folder / "case.toml", text)
     if functions is not None:
-        _replace(folder / "case.py", functions.read_text())
+        _replace(folder / "case.py", functions.read_text(encoding="utf-8"))
     else:
         (folder / "case.py").unlink(missing_ok=True)
     return folder
@@ -99,25 +109,27 @@ def keep_case(directory: str | Path, text: str, functions: Path | None) -> Path:
 def _replace(path: Path, text: str) -> None:
     try:
         with files.replacing(path) as temporary:
-            temporary.write_text(text)
+            temporary.write_text(text, encoding="utf-8")
     except OSError as error:
         raise files.fault(path, error) from None
 
 
-def _now() -> str:
+def now() -> str:
+    """The moment, in UTC, for people: nothing is decided by it."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _plain(value: Any) -> Any:
-    """`value` in JSON's own types; numbers that JSON lacks (nan, inf) become null."""
+def plain(value: Any, finite: bool = True) -> Any:
+    """`value` in JSON's own types. With `finite` the numbers that JSON lacks (nan, inf) become null; without, they stay
+    what Python's json makes of them."""
     if isinstance(value, dict):
-        return {str(key): _plain(entry) for key, entry in value.items()}
+        return {str(key): plain(entry, finite) for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
+        return [plain(entry, finite) for entry in value]
     if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
+        return plain(value.tolist(), finite)
     if isinstance(value, np.generic):
-        return _plain(value.item())
+        return plain(value.item(), finite)
     if isinstance(value, float):
-        return value if math.isfinite(value) else None
+        return value if math.isfinite(value) or not finite else None
     return value if value is None or isinstance(value, str | int | bool) else str(value)

@@ -47,6 +47,11 @@ class Condition:
     def ghost(self) -> None:
         pass
 
+    @property
+    def target(self):
+        """What a steady function of the case asks for, (5, ...) on the device; None without one."""
+        return None
+
     def viscous_primitives(self, w) -> None:
         self._launch("viscous_extrapolate", self._box, *self._face, 4, self.primitive_degree, w)
 
@@ -114,6 +119,10 @@ class Prescribe(Condition):
         self._places = self._coordinates(extended, 4)
         self._target = backend.zeros((5, *self._places[0].shape), str(state.q.dtype))
         self._time = None
+
+    @property
+    def target(self):
+        return self._target if self._steady else None
 
     def node(self, time: float) -> None:
         if self._time is None or (not self._steady and time != self._time):

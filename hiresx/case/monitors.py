@@ -1,0 +1,158 @@
+"""What is watched while a run goes on: probes, forces, averages and the like, with histories of their own.
+
+Every table says when it samples; the histories are written to `<run>/history/<name>.nc` (see `hiresx history`).
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import Field, model_validator
+
+from hiresx.case.boundaries import Faces, Place
+from hiresx.case.model import Listed, Points, Positive, Table, Vector, fault
+
+# Steps between samples where neither `every` nor `every_time` is given, as in [monitor].
+EVERY = 10
+# Tables whose histories bear their names; the residual's is kept by every run.
+OWN_HISTORY = ("extrema", "conservation", "kinetic_energy")
+RESIDUAL = "residual"
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$")]
+Variables = Annotated[tuple[str, ...], Listed, Field(min_length=1)]
+
+
+class Monitor(Table):
+    """Residual norms, shown and recorded; the functions that `monitors` names are called as often."""
+
+    every: Points = Field(EVERY, description="steps between records")
+
+
+class Sampled(Table):
+    """When a monitor samples: at steps that are multiples of `every`, or times that are multiples of `every_time`."""
+
+    every: Points | None = Field(
+        None, description=f"steps between samples; {EVERY} where neither every nor every_time is given"
+    )
+    every_time: Positive | None = Field(
+        None, description="time between samples, in L / c_ref; steps are shortened to meet them"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _default_every(cls, data: Any) -> Any:
+        if isinstance(data, Mapping) and data.get("every") is None and data.get("every_time") is None:
+            return {**data, "every": EVERY}
+        return data
+
+    @model_validator(mode="after")
+    def _one_clock(self):
+        if self.every is not None and self.every_time is not None:
+            raise fault("takes either every or every_time, not both")
+        return self
+
+
+class Line(Table):
+    """Places at equal distances along a straight line, both ends included."""
+
+    start: Vector = Field(description="first place [x, y, z], in L")
+    end: Vector = Field(description="last place [x, y, z], in L")
+    n: Annotated[int, Field(ge=2)] = Field(description="number of places")
+
+
+class Probe(Sampled):
+    """The flow at places anywhere in the grid: one (x, y, z), several (points) or a line.
+
+    Interpolated in index space with six nodes per direction: sixth order where the flow is smooth. In two dimensions z
+    does not matter, in one neither y nor z.
+    """
+
+    name: Name = Field(description="name of the history")
+    x: float | None = Field(None, description="coordinate of a single place, in L")
+    y: float | None = Field(None, description="coordinate of a single place, in L; absent: 0")
+    z: float | None = Field(None, description="coordinate of a single place, in L; absent: 0")
+    points: Annotated[tuple[Vector, ...], Listed, Field(min_length=1)] | None = Field(
+        None, description="places [[x, y, z], ...], in L"
+    )
+    line: Line | None = Field(None, description="places along a line { start = [...], end = [...], n = ... }")
+    variables: Variables = Field(
+        ("rho", "u", "v", "w", "p"),
+        description="variables that follow from the state at a point: rho, u, v, w, p, T, speed, mach, entropy, ...",
+    )
+
+    @model_validator(mode="after")
+    def _one_kind(self):
+        single = any(c is not None for c in (self.x, self.y, self.z))
+        if single + (self.points is not None) + (self.line is not None) != 1:
+            raise fault("takes x, y, z, or points, or line, and one of them")
+        if single and self.x is None:
+            raise fault("has y or z but no x")
+        return self
+
+    @property
+    def places(self) -> list[tuple[float, float, float]]:
+        """All places (x, y, z)."""
+        if self.points is not None:
+            return list(self.points)
+        if self.line is not None:
+            first, last, n = self.line.start, self.line.end, self.line.n
+            return [tuple(a + (b - a) * m / (n - 1) for a, b in zip(first, last, strict=True)) for m in range(n)]
+        return [(self.x, self.y or 0.0, self.z or 0.0)]
+
+
+class Force(Sampled, Place):
+    """Force of the gas on walls by pressure and friction, and heat into them.
+
+    Integrated over every wall (no-slip or slip) among the nodes that faces, block and range say. In two dimensions per
+    unit length along z. Force in rho_ref c_ref^2 L^2, heat in rho_ref c_ref^3 L^2.
+    """
+
+    name: Name = Field(description="name of the history")
+    faces: Faces = Field("all", description='faces of the block whose walls count, or "all"')
+    pressure: float = Field(
+        0.0,
+        description="pressure that does not count, in rho_ref c_ref^2: of importance where the walls do not close "
+        "around a body; the ambient one is 1/gamma",
+    )
+
+
+class Extrema(Sampled):
+    """Least and largest value of each variable, and where: x, y, z, block and node i, j, k."""
+
+    variables: Annotated[tuple[str, ...], Listed, Field(min_length=1)] = Field(
+        ("rho", "u", "v", "w", "p", "T", "mach"), description="some of rho, u, v, w, p, T, mach"
+    )
+
+
+class Conservation(Sampled):
+    """Volume integrals of mass, momentum and energy, what leaves through each [[boundary]], what the sponges add.
+
+    The change of an integral is the source minus the fluxes, to truncation error. Where everything is periodic the
+    integrals are constant to round-off.
+    """
+
+
+class KineticEnergy(Sampled):
+    """Mean kinetic energy, its rate of change, enstrophy, dissipation and pressure dilatation over the whole grid.
+
+    In a closed or periodic domain rate = pressure_dilatation - dissipation; what is missing is what the scheme
+    dissipates.
+    """
+
+
+class Average(Sampled):
+    """Time averages, every sample weighted with the time it stands for, kept in float64.
+
+    Means of rho, u, v, w, p, T and their second moments; Favre (mass-weighted) means of u, v, w, T, stresses and heat
+    flux. Written to averages.nc as often as the fields are, and kept in checkpoints. Costs 15 (Reynolds) and 14 (Favre)
+    numbers of 8 bytes per point.
+    """
+
+    start: float = Field(0.0, ge=0, description="time at which averaging begins, in L / c_ref")
+    reynolds: bool = Field(True, description="unweighted means and second moments")
+    favre: bool = Field(True, description="mass-weighted means and second moments")
+
+    @model_validator(mode="after")
+    def _something(self):
+        if not (self.reynolds or self.favre):
+            raise fault("averages need reynolds or favre")
+        return self

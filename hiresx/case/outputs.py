@@ -1,0 +1,85 @@
+"""The `[output]` table: fields and parts of them, when they are written, and how."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from hiresx.case.model import Listed, Points, Positive, Table, fault
+
+Precision = Literal["fp64", "fp32"]
+Variables = Annotated[tuple[str, ...], Listed, Field(min_length=1)]
+# [first, last + 1] or [first, last + 1, stride]
+Nodes = (
+    Annotated[tuple[int, int | Literal["end"]], Listed] | Annotated[tuple[int, int | Literal["end"], Points], Listed]
+)
+
+
+class Clock(Table):
+    """When something is written, besides the first and the last moment of the run."""
+
+    every_time: Positive | None = Field(None, description="time between outputs, in L / c_ref")
+    every_steps: Points | None = Field(None, description="steps between outputs")
+
+    @model_validator(mode="after")
+    def _one_clock(self):
+        if self.every_time is not None and self.every_steps is not None:
+            raise fault("output takes every_time or every_steps, not both")
+        return self
+
+
+class Subset(Clock):
+    """A part of the fields, written to files of its own, <name>_<step>: nodes, a plane or a line."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] = Field(description="what its files are called")
+    blocks: Annotated[tuple[str, ...], Listed, Field(min_length=1)] | None = Field(
+        None, description="names of blocks; absent: every block"
+    )
+    range: dict[Literal["i", "j", "k"], Nodes] | None = Field(
+        None,
+        description="half-open ranges of node indexes [first, last + 1] or [first, last + 1, stride], where a negative "
+        'index counts from the end and "end" is the number of nodes; a direction that is not named is taken whole',
+    )
+    plane: dict[Literal["x", "y", "z"], float] | None = Field(
+        None, description="plane { z = 0.0 } through a 3-D field, interpolated linearly along grid lines, in L"
+    )
+    line: dict[Literal["x", "y", "z"], float] | None = Field(
+        None, description="line { y = 0.0 } through a 2-D field, { y = 0.0, z = 0.0 } through a 3-D one, in L"
+    )
+    variables: Variables | None = Field(None, description="absent: those of the output")
+    precision: Precision | None = Field(None, description="absent: that of the output")
+
+    @model_validator(mode="after")
+    def _one_part(self):
+        if sum(part is not None for part in (self.range, self.plane, self.line)) != 1:
+            raise fault("a subset takes range, plane or line, and one of them")
+        if self.plane is not None and len(self.plane) != 1:
+            raise fault("plane fixes one of x, y and z")
+        if self.line is not None and not 1 <= len(self.line) <= 2:
+            raise fault("line fixes one of x and y in a 2-D field, two of x, y and z in a 3-D one")
+        return self
+
+
+class Output(Clock):
+    """Fields written in the background. The first and the last are always written."""
+
+    variables: Variables = Field(
+        ("rho", "u", "v", "w", "p"),
+        description="primitive variables, and derived ones such as T, mach, schlieren, vorticity, dilatation",
+    )
+    formats: Annotated[tuple[Literal["netcdf", "vtk"], ...], Listed, Field(min_length=1)] = Field(
+        ("netcdf",), description="netcdf for hiresx plot and any netCDF reader; vtk for ParaView and VisIt"
+    )
+    precision: Precision | None = Field(
+        None, description="of the variables in the files (coordinates are fp64); absent: scheme.precision"
+    )
+    subset: Annotated[tuple[Subset, ...], Listed] = Field(
+        (), description="parts of the fields, written by clocks of their own"
+    )
+
+    @model_validator(mode="after")
+    def _distinct(self):
+        names = ["fields", *(subset.name for subset in self.subset)]
+        for name in names:
+            if names.count(name) > 1:
+                raise fault(f'two outputs are called "{name}": give every subset a name of its own')
+        return self

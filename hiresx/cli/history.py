@@ -1,0 +1,87 @@
+"""`hiresx history`: what the monitors of a run saw."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hiresx.cli import options, terminal
+
+
+def history(
+    run: Annotated[Path, typer.Argument(metavar="RUN|FILE.nc", help="Folder of a run, or one of its histories.")],
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="A history; without it they are listed.")] = None,
+    csv: Annotated[bool, typer.Option("--csv", help="Print it as comma-separated values, every digit kept.")] = False,
+    out: Annotated[Path | None, typer.Option("--out", metavar="FILE.csv", help="Write the values there.")] = None,
+    json: options.Json = False,
+) -> int:
+    """List the histories of a run, or show one: as a summary, as CSV or as JSON."""
+    with terminal.only_json(json):
+        from hiresx.output import files
+        from hiresx.output import history as kept
+
+        path = _path(run, name)
+        if path is None:
+            tables = [kept.read(found) for found in kept.histories(run).values()]
+        else:
+            table = kept.read(path)
+            if out is not None:
+                try:
+                    with files.replacing(out) as temporary, temporary.open("w", encoding="utf-8") as stream:
+                        table.write_csv(stream)
+                except OSError as error:
+                    raise files.fault(out, error) from None
+    if path is None:
+        listed = [
+            (t.name, t.kind, t.samples, len(t.places) if t.places is not None else None, ", ".join(t.quantities))
+            for t in tables
+        ]
+        if json:
+            names = ("name", "kind", "samples", "places", "columns")
+            terminal.print_json({"histories": [dict(zip(names, row, strict=True)) for row in listed]})
+        else:
+            rows = [(*row[:-1], _some(row[-1])) for row in listed]
+            terminal.table("Histories", ["name", "kind", "samples", "places", "columns"], rows)
+        return 0
+    if json:
+        terminal.print_json({"name": table.name, "kind": table.kind, "columns": table.flat()})
+    elif csv:
+        table.write_csv(sys.stdout)
+    elif out is None:
+        rows = [(column, *_summary(values)) for column, values in table.flat().items()]
+        terminal.table(f"{table.name}: {table.samples} samples", ["", "first", "last", "least", "largest"], rows)
+    else:
+        terminal.say(f"wrote {out}")
+    return 0
+
+
+def _path(run: Path, name: str | None) -> Path | None:
+    """The history file meant; None if all of a run are to be listed. Raises HiresxError when there is none."""
+    from hiresx.case.faults import did_you_mean
+    from hiresx.errors import HiresxError
+    from hiresx.output import history as kept
+
+    if run.is_file():
+        if name is not None:
+            raise HiresxError(f"{run} is a file and has no history {name}", "give the folder of the run")
+        return run
+    found = kept.histories(run)
+    if not found:
+        raise HiresxError(f"there are no histories in {run}", "give the folder of a run that was begun")
+    if name is None:
+        return None
+    if name not in found:
+        raise HiresxError(f'{run} has no history "{name}"', did_you_mean(name, list(found), "histories"))
+    return found[name]
+
+
+def _summary(values) -> list[float]:
+    if not len(values):
+        return [float("nan")] * 4
+    return [float(values[0]), float(values[-1]), float(values.min()), float(values.max())]
+
+
+def _some(names: list[str], most: int = 12) -> str:
+    """The first of many names."""
+    return ", ".join(names) if len(names) <= most else f"{', '.join(names[:most])}, ... ({len(names)} in all)"

@@ -1,0 +1,62 @@
+"""`hiresx info`: what is in a file or in a run."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from hiresx.cli import options, terminal
+
+
+def info(
+    path: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RUN|FILE", help="Folder of a run, or a file: fields, history, checkpoint, grid, case, VTK."
+        ),
+    ],
+    json: options.Json = False,
+) -> int:
+    """Say what is in a run or in a file that hiresx wrote or reads."""
+    with terminal.only_json(json):
+        from hiresx.output.about import about
+
+        found = about(path)
+    if json:
+        terminal.print_json(found)
+        return 0
+    terminal.say(f"{path}: {found['kind']}")
+    if found.get("title"):
+        terminal.say(f"  {found['title']}")
+    tables = {key: value for key, value in found.items() if _is_table(value)}
+    plain = {key: value for key, value in found.items() if key not in ("kind", "title", *tables)}
+    description = plain.pop("description", None)
+    if description:
+        terminal.say(f"\n{description}\n")
+    if "hardware" in plain:
+        # Everything about them is in the JSON.
+        plain["versions"], plain["hardware"] = _software(plain["versions"]), _machine(plain["hardware"])
+    if plain:
+        terminal.mapping("", plain)
+    for key, rows in tables.items():
+        columns = list(dict.fromkeys(column for row in rows for column in row))
+        terminal.table(key.capitalize(), columns, ([_cell(row.get(column)) for column in columns] for row in rows))
+    return 0
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(row, Mapping) for row in value)
+
+
+def _software(versions: Mapping[str, Any]) -> str:
+    return f"hiresx {versions.get('hiresx')}, Python {versions.get('python')}, {versions.get('system')}"
+
+
+def _machine(hardware: Mapping[str, Any]) -> str:
+    gpus = ", ".join(gpu["name"] for gpu in hardware.get("gpus") or ()) or "no GPU"
+    return f"{hardware.get('host')}: {hardware.get('cpu')}, {hardware.get('cores')} cores, {gpus}"
+
+
+def _cell(value: Any) -> Any:
+    return "" if value is None else value

@@ -1,0 +1,135 @@
+"""What a checkpoint belongs to, and what differs when a run wants to go on from it: case, grid, given functions."""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from hiresx.errors import HiresxError
+from hiresx.grid import Grid
+from hiresx.grid.blocks import AXES
+
+# What a run computes: it must be as it was. All else may differ: how long, with what step, what is watched and written;
+# the initial flow is past; what a grid file holds is compared, not what it is called.
+HELD = ("parameters", "gas", "grid", "scheme", "time.local", "boundary", "sponge")
+_GRID_FILE = "grid.file"
+# Coordinates that agree to this share of the block's extent come from one generator on two machines, whose sines and
+# powers differ in the last bit; mean values over a plane of nodes are compared.
+ROUND_OFF = 1e-13
+# Differences named in a refusal.
+NAMED = 5
+
+
+def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
+    """(dotted key, old value, new value) of every key that differs between two resolved cases; absent is None."""
+    a, b = dict(_flat(old)), dict(_flat(new))
+    return [(key, a.get(key), b.get(key)) for key in sorted(a.keys() | b.keys()) if a.get(key) != b.get(key)]
+
+
+def _flat(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
+    parts: Any = ()
+    if isinstance(value, Mapping):
+        parts = value.items()
+    elif isinstance(value, list | tuple) and any(isinstance(item, Mapping) for item in value):
+        parts = enumerate(value)
+    else:
+        yield key, list(value) if isinstance(value, tuple) else value
+    for name, item in parts:
+        yield from _flat(item, f"{key}.{name}" if key else str(name))
+
+
+def check_case(old: Mapping[str, Any], new: Mapping[str, Any], place: str) -> list[tuple[str, Any, Any]]:
+    """The differences that a restart may have (see HELD). Raises HiresxError naming the others."""
+    found = differences(old, new)
+    others = [entry for entry in found if entry[0] != _GRID_FILE and _begins(entry[0], HELD)]
+    if others:
+        raise HiresxError(
+            f"{place} is of another case: {'; '.join(told(entry) for entry in others[:NAMED])}"
+            + (f"; and {len(others) - NAMED} keys more" if len(others) > NAMED else ""),
+            "a restart may change how long a run lasts, its time step, and what it writes, but not what it computes: "
+            "leave these keys as they were, or begin a new run",
+        )
+    return [entry for entry in found if not _begins(entry[0], HELD)]
+
+
+def _begins(key: str, with_one_of: Iterable[str]) -> bool:
+    return any(key == name or key.startswith(f"{name}.") for name in with_one_of)
+
+
+def told(difference: tuple[str, Any, Any]) -> str:
+    """A difference in words."""
+    key, old, new = difference
+    return f"{key} is {_said(new)}, in the checkpoint {_said(old)}"
+
+
+def _said(value: Any) -> str:
+    return "absent" if value is None else f'"{value}"' if isinstance(value, str) else str(value)
+
+
+def fingerprint(grid: Grid) -> list[dict[str, Any]]:
+    """Per block its name, size (ni, nj, nk), the SHA-256 of its coordinates, and the mean of x, y, z over every plane
+    of nodes: {"x": {"i": [...], ...}, ...}, by which grids are compared that are not the same to the last bit."""
+    found = []
+    for block in grid.blocks:
+        digest, planes = hashlib.sha256(), {}
+        for axis in "xyz":
+            c = np.ascontiguousarray(getattr(block, axis), dtype="<f8")
+            digest.update(c.data)
+            planes[axis] = {d: c.mean(axis=_others(2 - n)).tolist() for n, d in enumerate(AXES)}
+        found.append({"name": block.name, "size": list(block.size), "sha256": digest.hexdigest(), "planes": planes})
+    return found
+
+
+def _others(axis: int) -> tuple[int, ...]:
+    return tuple(a for a in range(3) if a != axis)
+
+
+def grid_hash(prints: Sequence[Mapping[str, Any]]) -> str:
+    """One SHA-256 for the `fingerprint` of a grid."""
+    text = "\n".join(f"{p['name']} {list(p['size'])} {p['sha256']}" for p in prints)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def check_grid(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]], place: str) -> bool:
+    """True if two grids are the same to the last bit, False if to round-off. Raises HiresxError naming the first
+    difference: blocks, their sizes, or the plane of nodes that lies elsewhere."""
+
+    def refused(what: str) -> HiresxError:
+        return HiresxError(f"{place} is of another grid: {what}", "restart with the grid it was written with")
+
+    names, there = [b["name"] for b in new], [b["name"] for b in old]
+    if names != there:
+        raise refused(f"the blocks are {', '.join(names)}, in the checkpoint {', '.join(there)}")
+    for a, b in zip(old, new, strict=True):
+        if list(a["size"]) != list(b["size"]):
+            sizes = (" x ".join(map(str, size)) for size in (b["size"], a["size"]))
+            raise refused("block '{}' has {} nodes, in the checkpoint {}".format(b["name"], *sizes))
+    for a, b in zip(old, new, strict=True):
+        if a["sha256"] == b["sha256"]:
+            continue
+        values = np.concatenate([b["planes"][axis][d] for axis in "xyz" for d in AXES])
+        allowed = ROUND_OFF * max(np.abs(values).max(), np.finfo(float).tiny)
+        for axis in "xyz":
+            for d in AXES:
+                before, now = (np.array(p["planes"][axis][d]) for p in (a, b))
+                worst = int(np.argmax(np.abs(now - before)))
+                if not abs(now[worst] - before[worst]) <= allowed:
+                    raise refused(
+                        f"in block '{b['name']}' the nodes {d} = {worst} have the mean {axis} = {now[worst]:.15g}, "
+                        f"in the checkpoint {before[worst]:.15g}"
+                    )
+    return all(a["sha256"] == b["sha256"] for a, b in zip(old, new, strict=True))
+
+
+def check_given(old: Mapping[str, Sequence[float]], new: Mapping[str, Sequence[float]], real: str, place: str) -> None:
+    """Compare the means and root mean squares of what steady profiles and sponges ask for (`Solver.given`). Raises
+    HiresxError naming the first that differs by more than round-off: its function is another one."""
+    allowed = 1000 * np.finfo(real).eps
+    for name in old.keys() | new.keys():
+        a, b = old.get(name), new.get(name)
+        if a is None or b is None or not np.allclose(a, b, rtol=allowed, atol=allowed):
+            raise HiresxError(
+                f"{place} was written with another function for the {name}: the values it gives differ",
+                "restart with the functions of case.py, or those given to Simulation, as they were",
+            )

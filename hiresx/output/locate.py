@@ -1,0 +1,342 @@
+"""Where a point lies in a multi-block curvilinear grid, and the stencil that interpolates there.
+
+Coordinates and flow are interpolated with the same tensor product of Lagrange polynomials through six nodes per
+direction, in index space. A stencil goes through connections, so that points between two blocks, and in the last gap of
+a period, are like any others; at physical faces it becomes one-sided.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from hiresx.decomposition import Decomposition, padded_shape, padding
+from hiresx.grid.blocks import FACES
+
+# Nodes of a stencil per direction: polynomials of degree 5.
+WIDTH = 6
+# Share of a cell by which a point may lie outside the grid and is taken to its face: nodes of a coarse curved wall and
+# the polynomials through them differ from the wall that was meant.
+OUTSIDE = 0.01
+# Cells per side of the bricks in which points are first looked for.
+BRICK = 8
+# Share of its extent by which the box around a brick or a cell grows: curved cells bulge.
+BULGE = 0.3
+# Newton's method: most steps, largest step in cells, and the change in cells at which it has converged.
+STEPS, STRIDE, CONVERGED = 60, 1.5, 1e-11
+# Cells tried as starting points before a point is given up, and how many of them are likely to succeed.
+TRIALS, LIKELY = 30, 4
+
+
+@dataclass(frozen=True)
+class Location:
+    """A point in `block` at index coordinates `index` (i, j, k), and its stencil: for every node its block (n,), its
+    place in that block's padded array (n,) and its weight (n,)."""
+
+    block: int
+    index: tuple[float, float, float]
+    blocks: np.ndarray
+    places: np.ndarray
+    weights: np.ndarray
+
+
+class Locator:
+    """Finds points in the blocks of a decomposition."""
+
+    def __init__(self, decomposition: Decomposition):
+        self._blocks = decomposition.blocks
+        self._connections = [
+            [c for c in decomposition.connections if c.block == b] for b in range(len(decomposition.blocks))
+        ]
+        self._halo = [padding(block) for block in self._blocks]
+        self._shapes = [padded_shape(block) for block in self._blocks]
+        # per block and direction: whether anything is connected below and above
+        self._connected = [
+            [tuple(any(c.face == FACES[2 * d + s] for c in found) for s in (0, 1)) for d in range(3)]
+            for found in self._connections
+        ]
+        self._bricks: dict[int, _Bricks] = {}
+
+    def find(self, point) -> Location | None:
+        """The location of `point` (x, y, z), in the first block that holds it; None if it lies outside."""
+        point = np.asarray(point, dtype=float)
+        starts = [self._starts(b, point) for b in range(len(self._blocks))]
+        # the likely ones of every block before the others of any
+        for some in (slice(0, LIKELY), slice(LIKELY, TRIALS)):
+            for b, listed in enumerate(starts):
+                for start in listed[some]:
+                    index = self._newton(b, point, start)
+                    if index is not None:
+                        blocks, nodes, _, weights = self._stencil(b, index)
+                        return Location(b, tuple(float(n) for n in index), blocks, self._places(blocks, nodes), weights)
+        return None
+
+    def nearest(self, point) -> tuple[int, tuple[int, int, int], float]:
+        """Block, node (i, j, k) and distance of the node closest to `point`."""
+        best = None
+        for b, block in enumerate(self._blocks):
+            square = sum(
+                (getattr(block, axis) - value) ** 2 for axis, value in self._asked(b, np.asarray(point, dtype=float))
+            )
+            at = np.unravel_index(int(np.argmin(square)), square.shape)
+            if best is None or square[at] < best[2]:
+                best = b, tuple(int(n) for n in reversed(at)), float(square[at])
+        return best[0], best[1], float(np.sqrt(best[2]))
+
+    def _asked(self, b: int, point: np.ndarray) -> list[tuple[str, float]]:
+        """The coordinates that a block's dimensions know."""
+        return [("xyz"[d], point[d]) for d in self._blocks[b].active]
+
+    # ---- nodes, also behind connections
+
+    def _resolve(self, b: int, index: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Where the nodes `index` (3, n) of block `b`, which may lie outside of it, are: blocks (n,), nodes there
+        (3, n), translations (3, n), and whether there are such nodes (n,)."""
+        blocks, nodes = np.full(index.shape[1], b), index.copy()
+        shift, there = np.zeros(index.shape), np.ones(index.shape[1], dtype=bool)
+        for _ in range(3):  # one connection per direction
+            outside = there & (self._beyond(blocks, nodes) != 0).any(axis=0)
+            if not outside.any():
+                break
+            for own in np.unique(blocks[outside]):
+                at = np.flatnonzero(outside & (blocks == own))
+                moved = self._through(own, nodes[:, at])
+                there[at] = moved[3]
+                blocks[at], nodes[:, at] = moved[0], moved[1]
+                shift[:, at] += moved[2]
+        there &= ~(self._beyond(blocks, nodes) != 0).any(axis=0)
+        return blocks, nodes, shift, there
+
+    def _beyond(self, blocks: np.ndarray, nodes: np.ndarray) -> np.ndarray:
+        """-1 below, 0 inside and 1 above the block, per direction (3, n)."""
+        size = np.array([block.size for block in self._blocks])[blocks].T
+        return np.where(nodes < 0, -1, np.where(nodes >= size, 1, 0))
+
+    def _through(self, b: int, index: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """As `_resolve`, one connection further, for nodes that all lie outside block `b`."""
+        size = np.array(self._blocks[b].size)
+        beyond = self._beyond(np.full(index.shape[1], b), index)
+        nearest = np.clip(index, 0, size[:, None] - 1)
+        blocks, nodes, shift = np.full(index.shape[1], b), index.copy(), np.zeros(index.shape)
+        found = np.zeros(index.shape[1], dtype=bool)
+        for d in range(3):
+            for c in self._connections[b]:
+                s = FACES.index(c.face)
+                if s // 2 != d:
+                    continue
+                here = ~found & (beyond[d] == (1 if s % 2 else -1))
+                for e in range(3):
+                    if e != d:
+                        here &= (nearest[e] >= c.range[e][0]) & (nearest[e] < c.range[e][1])
+                if here.any():
+                    blocks[here], nodes[:, here] = c.donor, c.donors(index[:, here])
+                    shift[:, here] = np.reshape(c.translation, (3, 1))
+                    found |= here
+        return blocks, nodes, shift, found
+
+    def _coordinates(self, blocks: np.ndarray, nodes: np.ndarray, shift: np.ndarray) -> np.ndarray:
+        """x, y, z (3, n) of nodes."""
+        result = np.empty(nodes.shape)
+        for b in np.unique(blocks):
+            at, block = blocks == b, self._blocks[b]
+            i, j, k = nodes[:, at]
+            result[:, at] = [block.x[k, j, i], block.y[k, j, i], block.z[k, j, i]]
+        return result + shift
+
+    def _places(self, blocks: np.ndarray, nodes: np.ndarray) -> np.ndarray:
+        """Places of nodes in the padded arrays of their blocks."""
+        halo, shape = np.array(self._halo)[blocks].T, np.array(self._shapes)[blocks].T
+        i, j, k = nodes + halo
+        return (k * shape[1] + j) * shape[2] + i
+
+    # ---- the stencil
+
+    def _stencil(self, b: int, index: np.ndarray):
+        """Blocks (n,), nodes (3, n), translations (3, n) and weights (n,) of the stencil around the index coordinates
+        `index` of block `b`: centred on its cell, or shifted as little as it takes for all its nodes to exist."""
+        blocks, nodes, shift, starts = self._window(b, self._cell(b, index))
+        lines = [lagrange(index[d] - starts[d]) for d in self._blocks[b].active]
+        return blocks, nodes, shift, _tensor(lines)
+
+    def _cell(self, b: int, index: np.ndarray) -> list[int]:
+        """Lower node of the cell: in the block, or in the gap before a neighbour."""
+        return [
+            int(np.clip(np.floor(c), -int(below), n - 2 + int(above))) if n > 1 else 0
+            for c, n, (below, above) in zip(index, self._blocks[b].size, self._connected[b], strict=True)
+        ]
+
+    def _window(self, b: int, cell: Sequence[int]):
+        """Blocks, nodes and translations of the window for a cell, and its first node in every direction."""
+        block = self._blocks[b]
+        # The cell lies between two of the six nodes: how far its window may move to hold it at its edge.
+        for move in _MOVES[len(block.active)]:
+            starts = list(cell)
+            for d, m in zip(block.active, move, strict=True):
+                starts[d] += m - 2
+            over = [(starts[d] < 0, starts[d] + WIDTH > block.size[d]) for d in block.active]
+            if any(
+                o and not c
+                for d, pair in zip(block.active, over, strict=True)
+                for o, c in zip(pair, self._connected[b][d], strict=True)
+            ):
+                continue
+            lines = [s + (np.arange(WIDTH) if d in block.active else np.zeros(1, int)) for d, s in enumerate(starts)]
+            # k slowest, as in the arrays
+            k, j, i = (m.ravel() for m in np.meshgrid(lines[2], lines[1], lines[0], indexing="ij"))
+            index = np.stack([i, j, k])
+            if not any(map(any, over)):
+                return np.full(index.shape[1], b), index, np.zeros(index.shape), starts
+            blocks, nodes, shift, there = self._resolve(b, index)
+            if there.all():
+                return blocks, nodes, shift, starts
+        # A gap that is closed here, by a wall: the block's own nearest cell.
+        return self._window(b, [min(max(c, 0), max(n - 2, 0)) for c, n in zip(cell, block.size, strict=True)])
+
+    # ---- the search
+
+    def _newton(self, b: int, point: np.ndarray, start: np.ndarray) -> np.ndarray | None:
+        """Index coordinates of `point` in block `b` by Newton's method from `start`; None where there are none."""
+        index = np.array(start, dtype=float)
+        active = list(self._blocks[b].active)
+        high = np.array(self._blocks[b].size, dtype=float)
+        stuck = 0
+        for _ in range(STEPS):
+            blocks, nodes, shift, starts = self._window(b, self._cell(b, index))
+            x = self._coordinates(blocks, nodes, shift)[active]
+            lines = [lagrange(index[d] - starts[d]) for d in active]
+            columns = []
+            for n, d in enumerate(active):
+                columns.append(x @ _tensor([*lines[:n], lagrange_slope(index[d] - starts[d]), *lines[n + 1 :]]))
+            try:
+                step = np.linalg.solve(np.stack(columns, axis=1), point[active] - x @ _tensor(lines))
+            except np.linalg.LinAlgError:
+                return None
+            before = index[active]
+            index[active] = np.clip(before + np.clip(step, -STRIDE, STRIDE), -1.0, high[active])
+            if np.max(np.abs(step)) < CONVERGED:
+                return self._inside(b, index)
+            # held at the edge of the block: the point is not in it
+            stuck = stuck + 1 if np.max(np.abs(index[active] - before)) < CONVERGED else 0
+            if stuck > 1:
+                return None
+        return None
+
+    def _inside(self, b: int, index: np.ndarray) -> np.ndarray | None:
+        """`index`, taken to the face if it lies less than a hundredth of a cell outside; None if it lies farther."""
+        size = np.array(self._blocks[b].size)
+        taken = np.clip(index, 0, size - 1)
+        if (taken == index).all():
+            return index
+        # Outside the block's nodes, but maybe in the gap before a neighbour's.
+        cell = np.floor(index).astype(int)
+        corners = np.array(list(product((0, 1), repeat=3))).T
+        corners[size == 1] = 0
+        if self._resolve(b, cell[:, None] + corners)[3].all():
+            return index
+        return taken if np.max(np.abs(taken - index)) <= OUTSIDE else None
+
+    def _starts(self, b: int, point: np.ndarray) -> list[np.ndarray]:
+        """Index coordinates from which to look for `point`, the likeliest first."""
+        if b not in self._bricks:
+            self._bricks[b] = _Bricks(self, b)
+        return self._bricks[b].starts(point)
+
+
+class _Bricks:
+    """The cells of a block, and of the gaps before its neighbours, in bricks with boxes around them."""
+
+    def __init__(self, locator: Locator, b: int):
+        block = locator._blocks[b]
+        self._active = block.active
+        # One layer more on every side, absent nodes not a number.
+        shape = tuple(n + 2 if n > 1 else 1 for n in block.size[::-1])
+        self._nodes = np.full((3, *shape), np.nan)
+        inner = tuple(slice(1, -1) if n > 1 else slice(None) for n in shape)
+        for d, axis in enumerate("xyz"):
+            self._nodes[(d, *inner)] = getattr(block, axis)
+        shell = np.ones(shape, dtype=bool)
+        shell[inner] = False
+        index = (np.argwhere(shell) - [n > 1 for n in shape]).T[::-1]
+        blocks, nodes, shift, there = locator._resolve(b, index)
+        values = np.full(index.shape, np.nan)
+        values[:, there] = locator._coordinates(blocks[there], nodes[:, there], shift[:, there])
+        self._nodes[:, shell] = values
+        self._low, self._high = self._boxes()
+
+    def _boxes(self) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper corners (active, bricks...) of the boxes around the bricks."""
+        found = []
+        for smaller in (np.fmin, np.fmax):
+            corners = []
+            for d in self._active:
+                box = self._nodes[d]
+                for axis in (2 - e for e in self._active):
+                    n = box.shape[axis]
+                    lower, upper = (np.take(box, range(m, n - 1 + m), axis=axis) for m in (0, 1))
+                    box = smaller.reduceat(smaller(lower, upper), np.arange(0, n - 1, BRICK), axis=axis)
+                corners.append(box)
+            found.append(np.stack(corners))
+        low, high = found
+        bulge = BULGE * np.fmax.reduce(high - low)
+        return low - bulge, high + bulge
+
+    def starts(self, point: np.ndarray) -> list[np.ndarray]:
+        """Index coordinates (i, j, k) of the centres of cells near `point`, the nearest first."""
+        asked = point[list(self._active)].reshape(-1, 1, 1, 1)
+        hit = ((self._low <= asked) & (self._high >= asked)).all(axis=0)
+        found = [self._cells(brick, asked) for brick in np.argwhere(hit)]
+        if not found:
+            return []
+        away, centres = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return list(centres[np.argsort(away, kind="stable")[:TRIALS]])
+
+    def _cells(self, brick: np.ndarray, asked: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Distances in cells (n,) and centres in index coordinates (n, 3) of the nearest cells of a brick."""
+        shape = self._nodes.shape[1:]
+        box = tuple(slice(m * BRICK, m * BRICK + BRICK + 1) for m in brick)
+        nodes = self._nodes[(slice(None), *box)][list(self._active)]
+        corners = []
+        for offset in product(*((0, 1) if n > 1 else (0,) for n in shape)):
+            part = (
+                slice(o, m - 1 + o) if n > 1 else slice(None)
+                for o, m, n in zip(offset, nodes.shape[1:], shape, strict=True)
+            )
+            corners.append(nodes[(slice(None), *part)])
+        size = np.max(np.maximum.reduce(corners) - np.minimum.reduce(corners), axis=0)
+        away = np.linalg.norm(sum(corners) / len(corners) - asked, axis=0) / np.maximum(size, np.finfo(float).tiny)
+        nearest = np.argsort(away, axis=None, kind="stable")[:TRIALS]
+        nearest = nearest[np.isfinite(away.ravel()[nearest])]  # not a number: there is no such cell
+        place = np.stack(np.unravel_index(nearest, away.shape), axis=1)
+        # nodes are counted from the layer outside
+        centres = np.where(np.array(shape) > 1, brick * BRICK + place - 0.5, 0.0)
+        return away.ravel()[nearest], centres[:, ::-1]
+
+
+# Moves of a window by direction, the smallest first, by number of directions.
+_MOVES = [sorted(product(range(-2, 3), repeat=n), key=lambda move: sum(map(abs, move))) for n in range(4)]
+
+
+def _tensor(lines: list[np.ndarray]) -> np.ndarray:
+    """Product of weights along i, j, k, flat with k slowest."""
+    result = np.ones(1)
+    for line in reversed(lines):
+        result = np.multiply.outer(result, line)
+    return result.ravel()
+
+
+_NODES = np.arange(WIDTH)
+# The other nodes of each node (6, 5), and of each pair of a node and another (6, 5, 4).
+_OTHERS = np.array([[m for m in _NODES if m != n] for n in _NODES])
+_REST = np.array([[[l for l in _NODES if l not in (n, m)] for m in _OTHERS[n]] for n in _NODES])
+_SCALE = 1.0 / np.prod(_NODES[:, None] - _OTHERS, axis=1)
+
+
+def lagrange(s: float) -> np.ndarray:
+    """Weights (6,) of the nodes 0 to 5 for the value at s."""
+    return _SCALE * np.prod((s - _NODES)[_OTHERS], axis=1)
+
+
+def lagrange_slope(s: float) -> np.ndarray:
+    """Weights (6,) of the nodes 0 to 5 for the derivative at s."""
+    return _SCALE * np.prod((s - _NODES)[_REST], axis=2).sum(axis=1)

@@ -1,0 +1,105 @@
+"""`[conservation]`: volume integrals, what leaves through the boundaries, what the sponges add."""
+
+from pathlib import Path
+
+import numpy as np
+
+from hiresx.case.monitors import Conservation as Spec
+from hiresx.output.columns import Columns, padded, volumes
+from hiresx.output.history import Column
+from hiresx.output.quadrature import face_weights
+from hiresx.output.sampling import Monitor
+from hiresx.output.surface import Part, Surface, mask
+
+CONSERVED = ("mass", "momentum_x", "momentum_y", "momentum_z", "energy")
+_SCALES = ("rho_ref", *("rho_ref c_ref",) * 3, "rho_ref c_ref^2")
+
+
+def build(case, simulation) -> list[Monitor]:
+    if case.conservation is None:
+        return []
+    return [Conservation(case.conservation, simulation.solver, simulation.out)]
+
+
+class Conservation(Monitor):
+    """Columns: every conserved quantity; <quantity>_flux_<boundary>, outward; with sponges <quantity>_source."""
+
+    def __init__(self, spec: Spec, solver, out: Path | None):
+        decomposition = solver.decomposition
+        names = _names(solver.case.boundary)
+        parts = []
+        for patch in decomposition.patches:
+            weights = face_weights(decomposition, patch.block, patch.face)
+            weights *= mask(decomposition, patch.block, patch.face, patch.range)
+            group = next(n for n, c in enumerate(solver.case.boundary) if c is patch.condition)
+            mirror = patch.condition.kernel == "reflect"
+            parts.append(Part(patch.block, patch.face, weights, group, mirror))
+        self._surface = Surface(solver, parts, len(names)) if parts else None
+        # Those that end up periodic, or on a direction of one node, let nothing through.
+        self._groups = sorted({part.group for part in parts})
+        self._names = [names[group] for group in self._groups]
+
+        dimension = max(len(block.active) for block in decomposition.blocks)
+        volume, area = ("L", "L^2", "L^3")[dimension - 1], ("", " L", " L^2")[dimension - 1]
+        columns = [
+            Column(name, f"integral of {name}", f"{scale} {volume}")
+            for name, scale in zip(CONSERVED, _SCALES, strict=True)
+        ]
+        for boundary in self._names:
+            columns += [
+                Column(f"{name}_flux_{boundary}", f"{name} leaving through {boundary}", f"{scale} c_ref{area}")
+                for name, scale in zip(CONSERVED, _SCALES, strict=True)
+            ]
+        if solver.sponges:
+            columns += [
+                Column(f"{name}_source", f"{name} added by the sponges", f"{scale} c_ref{area}")
+                for name, scale in zip(CONSERVED, _SCALES, strict=True)
+            ]
+        super().__init__("conservation", "conservation", columns, spec.every, spec.every_time, out)
+        self._columns = Columns(solver, 2 * len(CONSERVED))
+        self._volumes = []
+        self._sponges: dict[int, tuple] = {}
+        for b, state in enumerate(solver.states):
+            volume = volumes(solver, b)
+            self._volumes.append(padded(solver, state, volume))
+            self._add_sponges(solver, b, volume)
+
+    def _add_sponges(self, solver, b: int, volume: np.ndarray) -> None:
+        """Rate and goal of all sponges of a block as one: the source is the integral of goal - rate q."""
+        rate, goal = np.zeros(volume.shape), np.zeros(5)
+        for layer in solver.sponges:
+            if layer.state is solver.states[b]:
+                share = solver.backend.to_host(layer.sigma).astype(np.float64) * volume[layer.box]
+                rate[layer.box] += share
+                wanted = solver.backend.to_host(layer.goal).astype(np.float64)
+                goal += wanted * share.sum() if wanted.ndim == 1 else (wanted * share).sum(axis=(1, 2, 3))
+        if rate.any():
+            self._sponges[b] = padded(solver, solver.states[b], rate), goal
+
+    def measure(self, solver) -> dict[str, float]:
+        totals, source = np.zeros(5), np.zeros(5)
+        for b, volume in enumerate(self._volumes):
+            rate, goal = self._sponges.get(b, (volume, 0.0))
+            sums = self._columns.sums(b, "column_totals", volume, rate, int(b in self._sponges))
+            totals += sums[:5]
+            source += goal - sums[5:]
+        values = dict(zip(CONSERVED, totals, strict=True))
+        if self._surface is not None:
+            fluxes = self._surface.sums(self._surface.measure().fluxes)
+            for group, boundary in zip(self._groups, self._names, strict=True):
+                values |= {f"{name}_flux_{boundary}": f for name, f in zip(CONSERVED, fluxes[group], strict=True)}
+        if solver.sponges:
+            values |= {f"{name}_source": s for name, s in zip(CONSERVED, source, strict=True)}
+        return values
+
+
+def _names(boundaries) -> list[str]:
+    """A name for each [[boundary]]: its block, its region or faces, and its number where that is not enough."""
+    plain = []
+    for table in boundaries:
+        faces = "all" if table.faces == "all" else "_".join(table.faces)
+        where = table.range if isinstance(table.range, str) else faces
+        plain.append("_".join(part for part in (table.block, where) if part is not None))
+    numbered = [f"{name}_{n}" for n, name in enumerate(plain)]
+    alone = [plain.count(name) == 1 and name not in numbered for name in plain]
+    return [name if single else other for name, other, single in zip(plain, numbered, alone, strict=True)]

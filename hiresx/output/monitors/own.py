@@ -1,0 +1,109 @@
+"""Monitors of the user: functions of case.py that `monitors` names, and those given to Simulation."""
+
+import re
+import traceback
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from hiresx.case.monitors import OWN_HISTORY, RESIDUAL
+from hiresx.errors import HiresxError
+from hiresx.output.history import STEP, TIME, Column
+from hiresx.output.sampling import Monitor
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_UNITS = "as the function has it"
+_WANTED = "a monitor returns numbers by name, {name: number}, with the same names at every call, or nothing"
+
+
+def build(case, simulation) -> list[Monitor]:
+    calls = [*(case.function(name) for name in case.monitors), *simulation.monitors]
+    names = [_name(call, n) for n, call in enumerate(calls)]
+    taken = [*names, RESIDUAL, *(table.name for table in (*case.probe, *case.force))]
+    taken += [name for name in OWN_HISTORY if getattr(case, name) is not None]
+    for name in names:
+        if taken.count(name) > 1:
+            raise HiresxError(f'two monitors are called "{name}"', "give every monitor a name of its own")
+    return [Own(name, call, case, simulation) for name, call in zip(names, calls, strict=True)]
+
+
+def _name(call: Callable, n: int) -> str:
+    name = getattr(call, "__name__", type(call).__name__)
+    return name if _NAME.fullmatch(name) else f"monitor_{n}"  # a lambda
+
+
+class Own(Monitor):
+    """Calls `function(simulation, *, <parameters>)`; what it returns first settles the columns of its history."""
+
+    def __init__(self, name: str, function: Callable, case, simulation):
+        super().__init__(name, "function", (), case.monitor.every, out=simulation.out)
+        self._function, self._simulation = function, simulation
+        self._arguments = case.arguments(function)
+        self._found: tuple[int, dict[str, float]] | None = None
+        self._restarted = False
+
+    def values(self, solver) -> dict[str, float]:
+        """What the function returns for the present step; it is called once per step. Raises HiresxError when it fails
+        or returns something else."""
+        if self._found is None or self._found[0] != solver.steps:
+            self._found = solver.steps, self._called()
+        return self._found[1]
+
+    def _called(self) -> dict[str, float]:
+        try:
+            result = self._function(self._simulation, **self._arguments)
+        except HiresxError:
+            raise
+        except Exception as error:
+            raise HiresxError(
+                f'{self._place(error)}: monitor "{self.history.name}" failed: {type(error).__name__}: {error}',
+                "correct the function",
+            ) from error
+        if result is None:
+            return {}
+        if not isinstance(result, Mapping):
+            raise HiresxError(f'monitor "{self.history.name}" returned {type(result).__name__}', _WANTED)
+        found = {}
+        for key, value in result.items():
+            if not (isinstance(key, str) and _NAME.fullmatch(key)) or key in (STEP.name, TIME.name):
+                raise HiresxError(
+                    f'monitor "{self.history.name}" returned a value called "{key}"',
+                    "use letters, digits and _, and neither step nor time",
+                )
+            try:
+                found[key] = float(value)
+            except (TypeError, ValueError):
+                raise HiresxError(f'monitor "{self.history.name}" returned {key} = {value!r:.60}', _WANTED) from None
+        columns = [column.name for column in self.history.columns]
+        for key in found if columns else ():
+            if key not in columns:
+                raise HiresxError(f'monitor "{self.history.name}" returned "{key}", which it did not at first', _WANTED)
+        return found
+
+    def _place(self, error: Exception) -> str:
+        code = getattr(self._function, "__code__", None)
+        frames = [f for f in traceback.extract_tb(error.__traceback__) if code and f.filename == code.co_filename]
+        return f"{frames[-1].filename}, line {frames[-1].lineno}" if frames else "case"
+
+    def _start(self, restarted: bool) -> None:
+        self._restarted = restarted
+        if self.history.columns:
+            super()._start(restarted)
+
+    def after_step(self, solver) -> None:
+        if not self._clock.due(solver):
+            return
+        values = self.values(solver)
+        if not values:
+            return
+        if not self.history.columns:
+            self.history.define([Column(name, name, _UNITS) for name in values])
+            self.history.start(None, self._restarted)
+        self.history.add(solver.steps, solver.time, values)
+
+    def capture(self) -> dict[str, Any]:
+        return super().capture() | {"columns": ",".join(column.name for column in self.history.columns)}
+
+    def restore(self, captured: Mapping[str, Any]) -> None:
+        names = [name for name in captured["columns"].split(",") if name]
+        self.history.define([Column(name, name, _UNITS) for name in names])
+        super().restore(captured)

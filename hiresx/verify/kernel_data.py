@@ -1,0 +1,93 @@
+"""Arguments for every kernel: smooth states with a jump, metrics of a nearly uniform grid, one block with ghosts."""
+
+from collections.abc import Iterator
+from itertools import product
+
+import numpy as np
+
+from hiresx.kernels import Signature
+
+# A block of 17 x 7 x 7 nodes with three ghost layers on all sides, index order [k, j, i]. As many along j as along k:
+# some kernels take columns along j, others along k.
+SIZE, HALO = (17, 7, 7), 3
+SHAPE = tuple(n + 2 * HALO for n in reversed(SIZE))
+STRIDES = (1, SHAPE[2], SHAPE[1] * SHAPE[2])
+ORIGIN = HALO * sum(STRIDES)
+VARIABLES = 40  # more than any array of a kernel has
+FACE = (SIZE[0], SIZE[1], 1)  # face kmin: s1, s2 along i, j, and sn along k
+
+INTEGERS = {
+    **dict.fromkeys(("o", "c"), ORIGIN),
+    **dict.fromkeys(("sd", "di", "s1"), STRIDES[0]),
+    **dict.fromkeys(("sj", "cj", "dj", "s2"), STRIDES[1]),
+    **dict.fromkeys(("sk", "ck", "dk", "sn"), STRIDES[2]),
+    **dict.fromkeys(("sv", "source_sv", "target_sv"), SHAPE[0] * STRIDES[2]),
+    **dict.fromkeys(("n1", "width"), SIZE[0]),
+    **dict.fromkeys(("n2", "height"), SIZE[1]),
+    **{
+        "columns": SIZE[0] * max(SIZE[1:]),
+        "count": SIZE[0] * SIZE[1] * SIZE[2],
+        "threads": 5,
+        "directions": 3,
+        "active": 7,
+    },
+    "variables": 4,
+}
+NUMBERS = {"direction": 1.0, "sign": -1.0}
+EXTENTS = {
+    **dict.fromkeys(("column_norms", "column_radii"), FACE),
+    **dict.fromkeys(("column_totals", "column_extrema", "column_energy"), (SIZE[0], 1, SIZE[2])),
+    **{"reduce": (5, 7, 1), "copy_halo": (SIZE[0], 5, 1)},
+}
+# Arguments that switch between ways of a kernel: all their values are tried.
+SWITCHES = {
+    "first": (0, 1),
+    "how": (0, 1, 2),
+    "degree": (1, 2, 3),
+    "dt_stride": (0, 1),
+    "reference_stride": (0, 1),
+    "relaxation": (-1.0, 0.3),
+    "temperature": (0.0, 0.9),
+}
+STATES = {"q", "q0", "minus", "plus", "state", "target", "reference"}
+
+
+def extent(signature: Signature) -> tuple[int, int, int]:
+    """The range (ni, nj, nk) to launch a kernel over."""
+    on_face = any(name == "sn" for _, name in signature.arguments)
+    return EXTENTS.get(signature.name, FACE if on_face else SIZE)
+
+
+def variants(signature: Signature, real: str) -> Iterator[list]:
+    """Arguments of a kernel, once for each combination of its switches. The same numbers at every call."""
+    switches = [name for _, name in signature.arguments if name in SWITCHES]
+    for values in product(*(SWITCHES[name] for name in switches)):
+        chosen = dict(zip(switches, values, strict=True))
+        rng = np.random.default_rng(7)
+        yield [
+            chosen[name] if name in chosen else _argument(kind, name, rng, real) for kind, name in signature.arguments
+        ]
+
+
+def _argument(kind: str, name: str, rng: np.random.Generator, real: str):
+    if kind in ("int", "long long"):
+        return INTEGERS.get(name, 1)
+    if not kind.endswith("*"):
+        return NUMBERS.get(name, 0.3)
+    if "int" in kind:
+        return (ORIGIN + rng.permutation(SIZE[0] * SIZE[1])).astype(np.int32)
+    k, j, i = np.indices(SHAPE)
+    phase = rng.uniform(0, 2 * np.pi, (VARIABLES, 1, 1, 1))
+    variation = 0.1 * np.sin(0.5 * i + 0.4 * j + 0.3 * k + phase) + rng.uniform(-0.02, 0.02, (VARIABLES, *SHAPE))
+    if name in "xyz":
+        values = np.stack([{"x": i, "y": j, "z": k}[name]] * VARIABLES) + variation
+    elif name == "m":
+        values = np.resize(np.eye(3).ravel(), VARIABLES)[:, None, None, None] + variation
+    elif name in STATES:
+        # A shock that crosses the lines of all three directions: density times 3, energy times 8.
+        behind = 2 * i + 3 * j + 2 * k > 40
+        state = np.resize([1.0, 0.2, 0.3, -0.1, 2.5], VARIABLES)[:, None, None, None] * (1 + variation)
+        values = np.where(behind, np.resize([3.0, 3.0, 3.0, 3.0, 8.0], VARIABLES)[:, None, None, None], 1.0) * state
+    else:
+        values = 1 + variation
+    return np.ascontiguousarray(values.astype("float64" if "double" in kind else real))

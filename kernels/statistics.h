@@ -1,0 +1,142 @@
+// What monitors ask of the whole flow. Columns run along j, so that neighbours along i share a pack or a warp: a column's
+// result is stored at [quantity][k][i], and the host finishes with the columns in a fixed order.
+
+// sums of weight q, and if `both` those of other q: 5 quantities each
+VECTOR_KERNEL(column_totals, int i, int j, int k, int o, int sj, int sk, int height, int columns, int width,
+              long long sv, const real *q, const real *weight, const real *other, int both, real *partial) {
+    T sum[10];
+    for (int v = 0; v < 10; ++v) sum[v] = T(real(0));
+    for (int l = 0; l < height; ++l) {
+        const long long p = o + i + (long long)(j + l) * sj + (long long)k * sk;
+        T share = load<T>(weight + p), second = both ? load<T>(other + p) : T(real(0));
+        for (int v = 0; v < 5; ++v) {
+            T value = load<T>(q + v * sv + p);
+            sum[v] = sum[v] + share * value;
+            if (both) sum[5 + v] = sum[5 + v] + second * value;
+        }
+    }
+    const long long at = (long long)k * width + i;
+    for (int v = 0; v < 10; ++v) store(partial + (long long)v * columns + at, sum[v]);
+}
+
+// rho, u, v, w, p, T, Mach number: for each the least value, the j where it is, the largest value, the j where it is
+VECTOR_KERNEL(column_extrema, int i, int j, int k, int o, int sj, int sk, int height, int columns, int width,
+              long long sv, const real *q, real *partial) {
+    T found[7][4];
+    for (int l = 0; l < height; ++l) {
+        const long long p = o + i + (long long)(j + l) * sj + (long long)k * sk;
+        T state[5];
+        for (int v = 0; v < 5; ++v) state[v] = load<T>(q + v * sv + p);
+        Primitive<T> s = primitive(state);
+        T temperature = gas_gamma * s.p / s.rho;
+        T mach = square_root((s.u * s.u + s.v * s.v + s.w * s.w) / temperature);
+        T value[7] = {s.rho, s.u, s.v, s.w, s.p, temperature, mach}, place = T(real(l));
+        for (int v = 0; v < 7; ++v) {
+            if (l == 0) {
+                found[v][0] = found[v][2] = value[v];
+                found[v][1] = found[v][3] = place;
+                continue;
+            }
+            auto below = value[v] < found[v][0], above = value[v] > found[v][2];
+            found[v][0] = select(below, value[v], found[v][0]);
+            found[v][1] = select(below, place, found[v][1]);
+            found[v][2] = select(above, value[v], found[v][2]);
+            found[v][3] = select(above, place, found[v][3]);
+        }
+    }
+    const long long at = (long long)k * width + i;
+    for (int v = 0; v < 7; ++v)
+        for (int f = 0; f < 4; ++f) store(partial + (long long)(4 * v + f) * columns + at, found[v][f]);
+}
+
+// Sums of weight times: kinetic energy, rho |vorticity|^2/2, tau_ij du_i/dx_j, mu |vorticity|^2, 4/3 mu (div u)^2 (the
+// last three divided by Re_c) and p div u. w: (u, v, w, T) with the ghosts of the viscous terms; di, dj, dk as there.
+VECTOR_KERNEL(column_energy, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, int height,
+              int columns, int width, long long sv, const real *q, const real *w, const real *m,
+              const real *jacobian, const real *weight, real inverse_reynolds, real *partial) {
+    T sum[6] = {T(real(0)), T(real(0)), T(real(0)), T(real(0)), T(real(0)), T(real(0))};
+    for (int l = 0; l < height; ++l) {
+        const long long p = o + i + (long long)(j + l) * sj + (long long)k * sk;
+        T g[3][3], scale = load<T>(jacobian + p);
+        for (int v = 0; v < 3; ++v) {
+            const real *field = w + v * sv + p;
+            T xi = derivative<T>([&](int s) { return load<T>(field + s * di); }) * scale;
+            T eta = derivative<T>([&](int s) { return load<T>(field + (long long)s * dj); }) * scale;
+            T zeta = derivative<T>([&](int s) { return load<T>(field + (long long)s * dk); }) * scale;
+            for (int c = 0; c < 3; ++c)
+                g[v][c] = load<T>(m + c * sv + p) * xi + load<T>(m + (3 + c) * sv + p) * eta
+                          + load<T>(m + (6 + c) * sv + p) * zeta;
+        }
+        T u = load<T>(w + p), v = load<T>(w + sv + p), s = load<T>(w + 2 * sv + p), t = load<T>(w + 3 * sv + p);
+        T rho = load<T>(q + p), share = load<T>(weight + p);
+        T x = g[2][1] - g[1][2], y = g[0][2] - g[2][0], z = g[1][0] - g[0][1];
+        T turn = x * x + y * y + z * z, dilatation = g[0][0] + g[1][1] + g[2][2];
+        T half = real(0.5) * share * rho;
+        sum[0] = sum[0] + half * (u * u + v * v + s * s);
+        sum[1] = sum[1] + half * turn;
+#ifdef HX_VISCOUS
+        T a = g[0][1] + g[1][0], b = g[0][2] + g[2][0], c = g[1][2] + g[2][1];
+        T strain = real(2) * (g[0][0] * g[0][0] + g[1][1] * g[1][1] + g[2][2] * g[2][2]) + a * a + b * b + c * c;
+        T mu = viscosity(t) * (inverse_reynolds * share), square = dilatation * dilatation;
+        sum[2] = sum[2] + mu * (strain - real(2.0 / 3) * square);
+        sum[3] = sum[3] + mu * turn;
+        sum[4] = sum[4] + mu * real(4.0 / 3) * square;
+#else
+        (void)inverse_reynolds;
+#endif
+        sum[5] = sum[5] + share * rho * t * real(1.0 / HX_GAMMA) * dilatation;
+    }
+    const long long at = (long long)k * width + i;
+    for (int v = 0; v < 6; ++v) store(partial + (long long)v * columns + at, sum[v]);
+}
+
+// Running means m and covariances c after a sample that stands for `share` of the time averaged so far (it included):
+// d = x - m, m += share d, c_xy += share (d_x (y - m_y) - c_xy) with the new m_y (West 1979). Nothing cancels, as it would
+// in <x y> - <x><y>. Always in double. mean: arrays of width x height x ... nodes without ghosts.
+
+// rho, u, v, w, p, T; their squares; uv, uw, vw
+KERNEL(average_reynolds, int i, int j, int k, int o, int sj, int sk, long long sv, const real *q, int width,
+       int height, long long count, double share, double *mean) {
+    const long long p = o + i + (long long)j * sj + (long long)k * sk;
+    double *at = mean + i + (long long)width * (j + (long long)height * k);
+    const double rho = q[p], inverse = 1.0 / rho;
+    const double u = q[sv + p] * inverse, v = q[2 * sv + p] * inverse, w = q[3 * sv + p] * inverse;
+    const double pressure = (HX_GAMMA - 1.0) * (q[4 * sv + p] - 0.5 * rho * (u * u + v * v + w * w));
+    const double value[6] = {rho, u, v, w, pressure, HX_GAMMA * pressure * inverse};
+    double change[6], rest[6];
+    for (int n = 0; n < 6; ++n) {
+        const double old = at[n * count];
+        change[n] = share * (value[n] - old);
+        at[n * count] = old + change[n];
+        rest[n] = value[n] - (old + change[n]);
+        at[(6 + n) * count] += change[n] * rest[n] - share * at[(6 + n) * count];
+    }
+    at[12 * count] += change[1] * rest[2] - share * at[12 * count];
+    at[13 * count] += change[1] * rest[3] - share * at[13 * count];
+    at[14 * count] += change[2] * rest[3] - share * at[14 * count];
+}
+
+// rho; weighted with rho u, v, w, T, uu, vv, ww, uv, uw, vw, uT, vT, wT
+KERNEL(average_favre, int i, int j, int k, int o, int sj, int sk, long long sv, const real *q, int width, int height,
+       long long count, double share, double *mean) {
+    const long long p = o + i + (long long)j * sj + (long long)k * sk;
+    double *at = mean + i + (long long)width * (j + (long long)height * k);
+    const double rho = q[p], inverse = 1.0 / rho;
+    const double u = q[sv + p] * inverse, v = q[2 * sv + p] * inverse, w = q[3 * sv + p] * inverse;
+    const double pressure = (HX_GAMMA - 1.0) * (q[4 * sv + p] - 0.5 * rho * (u * u + v * v + w * w));
+    const double value[4] = {u, v, w, HX_GAMMA * pressure * inverse};
+    const double density = at[0] + share * (rho - at[0]), mass = share * rho / density;
+    at[0] = density;
+    double change[4], rest[4];
+    for (int n = 0; n < 4; ++n) {
+        const double old = at[(1 + n) * count];
+        change[n] = mass * (value[n] - old);
+        at[(1 + n) * count] = old + change[n];
+        rest[n] = value[n] - (old + change[n]);
+    }
+    const int first[9] = {0, 1, 2, 0, 0, 1, 0, 1, 2}, second[9] = {0, 1, 2, 1, 2, 2, 3, 3, 3};
+    for (int n = 0; n < 9; ++n) {
+        double *c = at + (5 + n) * count;
+        *c += change[first[n]] * rest[second[n]] - mass * *c;
+    }
+}
