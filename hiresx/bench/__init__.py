@@ -1,0 +1,57 @@
+"""What the solver costs on this machine: the right-hand side, each of its kernels, first use and start-up.
+
+`python -m hiresx.bench.page` makes docs/performance.md of stored results.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from hiresx.bench.rates import known_rate
+
+__all__ = ["known_rate", "run"]
+
+PRECISIONS = ("fp64", "fp32")
+
+
+def run(
+    backend: str = "auto",
+    points: int = 64,
+    repeats: int = 5,
+    threads: Sequence[int] | None = None,
+    precisions: Sequence[str] = PRECISIONS,
+    start_up: bool = True,
+) -> dict[str, Any]:
+    """Measure on `backend` with blocks of `points`^3 nodes; every figure is a median of `repeats`.
+
+    `threads`: OpenMP threads to measure with on a CPU, by default one and all. `start_up`: also what the first run with
+    an empty kernel cache takes, and later ones. Returns `rhs` (see `hiresx.bench.rhs`), `kernels` (see
+    `hiresx.bench.kernels`), `copy_gb_per_s`, `start_up` (see `hiresx.bench.start_up`) and the entries of
+    `hiresx.bench.record.header`. The rates are kept for `hiresx check`. Raises HiresxError for too few points, and as
+    `hiresx.device.backend`.
+    """
+    from hiresx.bench import kernels, rates, rhs
+    from hiresx.bench.record import header
+    from hiresx.bench.start_up import start_up as measured_start_up
+    from hiresx.device import backend as find_backend
+
+    device = find_backend(backend)
+    counts = rhs.thread_counts(device, threads)
+    result = header("bench") | {"backend": device.name, "nodes": points, "points": points**3, "repeats": repeats}
+    result["copy_gb_per_s"] = kernels.copy_bandwidth(device, repeats)
+    result["rhs"] = [
+        row
+        for precision in precisions
+        for viscous in (False, True)
+        for row in rhs.measure(device, points, viscous, precision, repeats, counts)
+    ]
+    with rhs.only(device, counts[0]):
+        result["kernels"] = [
+            row
+            for precision in precisions
+            for plan in kernels.plans(device)
+            for row in kernels.measure(device, points, precision, plan, repeats)
+        ]
+    if start_up:
+        result["start_up"] = measured_start_up(device.name, repeats)
+    rates.keep(result)
+    return result

@@ -1,0 +1,173 @@
+"""What each kernel costs, timed where it runs: inside a stage, with its neighbours before and behind it."""
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from statistics import median
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hiresx.bench import rhs
+from hiresx.bench.traffic import reals
+from hiresx.solver import Solver, default_plan
+
+# Bytes of each of two arrays whose copying tells the bandwidth: beyond any cache, and little of any memory.
+COPIED = 512 * 2**20
+
+
+class Launch(NamedTuple):
+    """One launch of a kernel: which, over what range (None: a CPU kernel, which visits for itself), its arguments by
+    name, events around it."""
+
+    kernel: str
+    extent: tuple[int, int, int] | None
+    arguments: Mapping[str, Any]
+    start: Any
+    stop: Any
+
+    @property
+    def direction(self) -> str | None:
+        """i, j or k of a kernel that works along one direction."""
+        sd = self.arguments.get("sd")
+        if sd is None:
+            return None
+        others = [self.arguments[name] for name in ("s1", "s2", "sj", "sk") if name in self.arguments]
+        return "ijk"[0 if sd == 1 else 1 + sum(1 < other < sd for other in others)]
+
+    @property
+    def visited(self) -> int:
+        """Points: those of the range, times the height of the columns of a kernel that goes through columns."""
+        extent = self.extent or [self.arguments[name] for name in ("nd", "n1", "n2")]
+        return math.prod(extent) * self.arguments.get("height", 1)
+
+    @property
+    def seconds(self) -> float:
+        return self.stop.elapsed(self.start)
+
+
+class Timed:
+    """`backend`, but programs it compiles note their launches in `launches` while that is a list."""
+
+    def __init__(self, backend):
+        self._backend = backend
+        self.launches: list[Launch] | None = None
+
+    def __getattr__(self, name: str):
+        return getattr(self._backend, name)
+
+    def compile(self, configuration) -> "TimedProgram":
+        return TimedProgram(self, self._backend.compile(configuration))
+
+
+class TimedProgram:
+    """`program` of the backend of `timed`."""
+
+    def __init__(self, timed: Timed, program):
+        self._timed, self.program = timed, program
+        self.signatures = program.signatures
+
+    def launch(self, name: str, extent: tuple[int, int, int], *arguments) -> None:
+        self._note(name, extent, arguments, lambda: self.program.launch(name, extent, *arguments))
+
+    def run(self, name: str, *arguments) -> None:
+        self._note(name, None, arguments, lambda: self.program.run(name, *arguments))
+
+    def _note(self, name: str, extent: tuple[int, int, int] | None, arguments: tuple, call: Callable) -> None:
+        launches = self._timed.launches
+        if launches is None:
+            call()
+            return
+        start, stop = self._timed.event(), self._timed.event()
+        start.record()
+        call()
+        stop.record()
+        names = (called for _, called in self.signatures[name].arguments)
+        launches.append(Launch(name, extent, dict(zip(names, arguments, strict=True)), start, stop))
+
+
+def plans(device) -> list[str]:
+    """The plan that `device` runs, and the paper's, whose kernels every backend can run."""
+    return list(dict.fromkeys([default_plan(device.name), "decomposed"]))
+
+
+def prepare(device, points: int, precision: str, plan: str | None = None) -> tuple[Solver, Timed]:
+    """A solver of the viscous flow of `hiresx.bench.rhs` on a device whose launches are noted, past its first stage."""
+    timed = Timed(device)
+    solver = Solver(rhs.flow(points, True, precision), timed, plan=plan)
+    solver.initialize()
+    stage(solver)
+    device.synchronize()
+    return solver, timed
+
+
+def stage_rows(solver: Solver, timed: Timed, repeats: int) -> list[dict[str, Any]]:
+    """One row for each kernel and direction of a stage, the time step and the norms:
+
+    `kernel`, `direction` (i, j, k or None), `launches`, `ns_per_point` of all of them together (the median of
+    `repeats`), `bytes_per_point` they must move at least and the `gb_per_s` that makes (None where that says nothing,
+    see `hiresx.bench.traffic`), and beside them the median `calibration_ns`.
+    """
+    samples: dict[tuple, list[float]] = defaultdict(list)
+    calibration = []
+    for _ in range(repeats):
+        calibration.append(rhs.calibrate(solver))
+        timed.launches = noted = []
+        stage(solver)
+        timed.launches = None
+        timed.synchronize()
+        for key, launches in _sorted(noted).items():
+            samples[key].append(sum(launch.seconds for launch in launches))
+    item = np.dtype(solver.configuration.real).itemsize
+    rows = []
+    for (kernel, direction), launches in _sorted(noted).items():
+        taken = median(samples[kernel, direction])
+        moved = item * sum(launch.visited * reals(kernel, launch.arguments) for launch in launches)
+        known = not math.isnan(moved)
+        rows.append(
+            {
+                "kernel": kernel,
+                "direction": direction,
+                "launches": len(launches),
+                "ns_per_point": 1e9 * taken / solver.points,
+                "bytes_per_point": moved / solver.points if known else None,
+                "gb_per_s": moved / taken / 1e9 if known else None,
+                "calibration_ns": None if None in calibration else median(calibration),
+            }
+        )
+    return rows
+
+
+def measure(device, points: int, precision: str, plan: str, repeats: int) -> list[dict[str, Any]]:
+    """The rows of `stage_rows`, each with its `plan`, `precision` and `threads`."""
+    beside = {"plan": plan, "precision": precision, "threads": getattr(device, "threads", None)}
+    return [row | beside for row in stage_rows(*prepare(device, points, precision, plan), repeats)]
+
+
+def _sorted(noted: list[Launch]) -> dict[tuple[str, str | None], list[Launch]]:
+    found = defaultdict(list)
+    for launch in noted:
+        found[launch.kernel, launch.direction].append(launch)
+    return found
+
+
+def stage(solver: Solver) -> None:
+    """The time step, the first stage of a step and the norms."""
+    solver.choose_dt()
+    solver.stage(0)
+    solver.norms()
+
+
+def copy_bandwidth(device, repeats: int) -> float:
+    """GB/s, read and written, of copying an array that no cache holds; on a CPU by one thread. The median of
+    `repeats`."""
+    source, target = device.zeros((COPIED // 8,)), device.zeros((COPIED // 8,))
+    samples = []
+    for _ in range(repeats + 1):
+        start, stop = device.event(), device.event()
+        start.record()
+        device.copy(target, source)
+        stop.record()
+        device.synchronize()
+        samples.append(stop.elapsed(start))
+    return 2 * COPIED / median(samples[1:]) / 1e9

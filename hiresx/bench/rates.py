@@ -1,0 +1,46 @@
+"""The last rates measured on this machine, which estimates of a run's cost are made with."""
+
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from hiresx.output.files import replacing
+
+
+def _file() -> Path:
+    from hiresx.device.cache import directory
+
+    return directory() / "rates.json"
+
+
+def keep(result: dict[str, Any]) -> None:
+    """Keep the right-hand sides of a result of `hiresx.bench.run`: of each kind the one with most threads."""
+    path = _file()
+    known = _read(path)
+    for row in sorted(result["rhs"], key=lambda row: row["threads"] or 0):
+        known[_key(result["backend"], row["viscous"], row["precision"])] = {
+            "ns_per_point_rhs": row["ns_per_point_rhs"],
+            "threads": row["threads"],
+            "from": "hiresx bench",
+        }
+    # A cache that cannot be written to costs estimates, not the measurement.
+    with suppress(OSError), replacing(path) as temporary:
+        temporary.write_text(json.dumps(known, indent=2) + "\n")
+
+
+def known_rate(backend: str, viscous: bool, precision: str) -> dict[str, Any] | None:
+    """The last rate measured here by `hiresx bench` for a kind of case: ns_per_point_rhs, threads, from; None without
+    one."""
+    return _read(_file()).get(_key(backend, viscous, precision))
+
+
+def _key(backend: str, viscous: bool, precision: str) -> str:
+    return f"{backend}/{precision}/{'viscous' if viscous else 'inviscid'}"
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}

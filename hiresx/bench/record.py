@@ -1,0 +1,30 @@
+"""What stands beside every measured figure: when, on what, by which command."""
+
+import shlex
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+
+def header(kind: str) -> dict[str, Any]:
+    """`kind` of result, `date` (UTC), `command`, `versions` and `hardware` (without what names this one machine)."""
+    from hiresx.output.machine import hardware, versions
+
+    found = hardware()
+    del found["host"]
+    found["gpus"] = [{key: value for key, value in gpu.items() if key != "uuid"} for gpu in found["gpus"]]
+    return {
+        "kind": kind,
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command": command(),
+        "versions": versions(),
+        "hardware": found,
+    }
+
+
+def command() -> str:
+    """The command line of this process as a user would write it."""
+    module = getattr(sys.modules["__main__"], "__spec__", None)
+    words = ["python", "-m", module.name] if module else [Path(sys.argv[0]).name]
+    return shlex.join([*words, *sys.argv[1:]])

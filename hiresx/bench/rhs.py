@@ -1,0 +1,111 @@
+"""What a right-hand side costs per point."""
+
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from statistics import median
+from typing import Any
+
+from hiresx.case import Case, load
+from hiresx.errors import HiresxError
+from hiresx.solver import Solver
+
+# Rounds of the calibration loop (kernels/calibration.h), about 5 ms on a core at 4 GHz.
+CALIBRATION_ROUNDS = 5_000_000
+
+LEAST_NODES = 7  # of a direction: the 6th-order stencil
+
+
+def flow(points: int, viscous: bool, precision: str) -> Case:
+    """The Taylor-Green vortex on `points`^3 nodes of a wavy grid, so that no metric is 0: AFWENO5, Steger-Warming,
+    Jiang-Shu weights, characteristic space. Raises HiresxError for too few points."""
+    if points < LEAST_NODES:
+        raise HiresxError(f"{points} points in a direction are too few", f"take at least {LEAST_NODES}")
+    # Lengths come from the case; a displacement of 0.1 on the box of 2 pi bends every cell.
+    grid = ['grid.generator="wavy"', f"grid.n=[{points}, {points}, {points}]", "grid.amplitude=[0.1, 0.1, 0.1]"]
+    choices = [f'scheme.precision="{precision}"', "time.steps=1", *([] if viscous else ["gas.reynolds=inf"])]
+    return load("taylor-green", overrides=[*grid, *choices])
+
+
+def thread_counts(device, asked: Sequence[int] | None) -> list[int | None]:
+    """Threads to measure with: what was `asked`, or one and all; [None] where a backend has none."""
+    if not hasattr(device, "threads"):
+        return [None]
+    return list(asked) if asked else sorted({1, device.threads})
+
+
+@contextmanager
+def only(device, count: int | None) -> Iterator[None]:
+    """`device` with `count` threads for a while."""
+    if count is None:
+        yield
+        return
+    usual, device.threads = device.threads, count
+    try:
+        yield
+    finally:
+        device.threads = usual
+
+
+def measure(
+    device, points: int, viscous: bool, precision: str, repeats: int, counts: Sequence[int | None]
+) -> list[dict[str, Any]]:
+    """One row for each number of threads: `ns_per_point_rhs` (the median of `repeats`), `least` and `most`; on a CPU
+    also `processor_ns`, what of it the processor worked for this process (all threads together, waiting included where
+    they wait by spinning), and `calibration_ns` of the loop (see `calibrate`) run before each of them;
+    `bytes_per_point`; `stages`, nanoseconds per point by part."""
+    solver = Solver(flow(points, viscous, precision), device)
+    solver.initialize()
+    solver.choose_dt()
+    rows = []
+    for count in counts:
+        with only(device, count):
+            rows.append({"precision": precision, "viscous": viscous, "threads": count} | time_solver(solver, repeats))
+    return rows
+
+
+def time_solver(solver: Solver, repeats: int) -> dict[str, Any]:
+    """The figures of a row of `measure`, after one evaluation that is not counted."""
+    device = solver.backend
+    solver.right_hand_side()
+    device.synchronize()
+    solver.stopwatch.reset()
+    samples, worked, calibration = [], [], []
+    for _ in range(repeats):
+        calibration.append(calibrate(solver))
+        start, stop = device.event(), device.event()
+        began = time.process_time()
+        start.record()
+        solver.right_hand_side()
+        stop.record()
+        device.synchronize()
+        worked.append(1e9 * (time.process_time() - began) / solver.points)
+        samples.append(1e9 * stop.elapsed(start) / solver.points)
+    return {
+        "ns_per_point_rhs": median(samples),
+        "least": min(samples),
+        "most": max(samples),
+        "processor_ns": median(worked) if hasattr(device, "threads") else None,
+        "calibration_ns": None if None in calibration else median(calibration),
+        "bytes_per_point": solver.bytes / solver.points,
+        "stages": {name: 1e9 * s / repeats / solver.points for name, s in solver.stopwatch.seconds.items()},
+    }
+
+
+def calibrate(solver: Solver) -> float | None:
+    """Nanoseconds per round of the calibration loop, run on as many cores at once as a kernel has threads: what the
+    slowest takes. None where there is no such loop."""
+    if "calibrate" not in solver.program.signatures:
+        return None
+    threads = solver.backend.threads
+    results = [solver.backend.zeros((8,), solver.configuration.real) for _ in range(threads)]
+
+    def loop(result) -> None:
+        solver.program.run("calibrate", CALIBRATION_ROUNDS, result)
+
+    # Python lets go of its lock during the loop.
+    with ThreadPoolExecutor(threads) as pool:
+        began = time.perf_counter()
+        list(pool.map(loop, results))
+        return 1e9 * (time.perf_counter() - began) / CALIBRATION_ROUNDS

@@ -1,0 +1,189 @@
+"""Measurements: what they say, that the model of memory traffic is what the kernels do, how they are asked for."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from hiresx import bench, cli
+from hiresx.bench import kernels, rates, record, rhs, start_up, traffic
+from hiresx.device import backend
+from hiresx.errors import HiresxError
+from hiresx.plan import plan
+from hiresx.solver import Solver
+
+POINTS = 12
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """A kernel cache of its own for the rates; what is compiled comes from the usual one."""
+    monkeypatch.setattr(rates, "_file", lambda: tmp_path / "rates.json")
+    return tmp_path
+
+
+def test_run(cache):
+    result = bench.run("cpu", POINTS, repeats=3, threads=[1, 2], precisions=["fp64"], start_up=False)
+    json.dumps(result, allow_nan=False)
+    assert result["kind"] == "bench" and result["backend"] == "cpu" and result["points"] == POINTS**3
+    assert result["copy_gb_per_s"] > 0 and result["hardware"]["cpu"] and "host" not in result["hardware"]
+    assert [(row["viscous"], row["threads"]) for row in result["rhs"]] == [
+        (False, 1), (False, 2), (True, 1), (True, 2)
+    ]  # fmt: skip
+    for row in result["rhs"]:
+        assert 0 < row["least"] <= row["ns_per_point_rhs"] <= row["most"] and 0 < row["calibration_ns"] < 1000
+        assert row["processor_ns"] > 0
+        assert set(row["stages"]) == {"boundary", "exchange", "inviscid"} | ({"viscous"} if row["viscous"] else set())
+    found = {(row["plan"], row["kernel"], row["direction"]): row for row in result["kernels"]}
+    assert {(p, name, d) for p, name, d in found if d} == {
+        *(("pencils", "inviscid_sweep", d) for d in "ijk"),
+        *(("decomposed", name, d) for name in ("interpolate", "numerical_flux", "flux_difference") for d in "ijk"),
+    }
+    for (_, name, direction), row in found.items():
+        assert (
+            row["ns_per_point"] > 0 and row["threads"] == 1 and row["launches"] == (1 if direction else row["launches"])
+        )
+        assert (row["gb_per_s"] is None) == (name in ("copy_halo", "reduce"))
+    # 8 reals read and 5 written; the first direction does not read what it adds to
+    assert found["pencils", "inviscid_sweep", "i"]["bytes_per_point"] == 13 * 8
+    assert found["pencils", "inviscid_sweep", "k"]["bytes_per_point"] == 18 * 8
+    assert rates.known_rate("cpu", True, "fp64")["threads"] == 2 and rates.known_rate("cpu", True, "fp32") is None
+    case = rhs.flow(POINTS, True, "fp64")
+    assert plan(case)["rate_from"] == "hiresx bench"
+
+
+def test_run_without_threads(cache):
+    result = bench.run("emulated", 8, repeats=1, precisions=["fp32"], start_up=False)
+    assert {row["plan"] for row in result["kernels"]} == {"decomposed"}
+    assert {row["calibration_ns"] for row in result["rhs"] + result["kernels"]} == {None}
+
+
+def test_threads_are_given_back():
+    device = backend("cpu")
+    usual = device.threads
+    with pytest.raises(KeyError), rhs.only(device, usual + 1):
+        assert device.threads == usual + 1
+        raise KeyError
+    assert device.threads == usual
+
+
+def test_too_few_points():
+    with pytest.raises(HiresxError, match="6 points in a direction are too few"):
+        bench.run("cpu", 6)
+
+
+def variables(array):
+    """The variables of an array of a block."""
+    return array if array.ndim == 4 else array[None]
+
+
+class Again:
+    """A noted launch, to be made again on made-up values of its fields."""
+
+    def __init__(self, program, launch):
+        self._program, self._launch = program, launch
+        arguments = launch.arguments
+        self.fields = [a for a in arguments.values() if isinstance(a, np.ndarray) and a.ndim > 2]
+        self._columns = [a for name, a in arguments.items() if name == "partial"]
+        self._rng = np.random.default_rng(1)
+        self._values = [np.where(a == 0, 1, a) * (1 + 0.01 * self._rng.random(a.shape)) for a in self.fields]
+
+    def __call__(self, changed=None):
+        """Fields and columns before and after the launch, the variable `changed` being a little different."""
+        for field, value in zip(self.fields, self._values, strict=True):
+            field[...] = value
+        if changed is not None:
+            changed *= 1 + 1e-3 * self._rng.random(changed.shape)
+        for column in self._columns:
+            column[...] = 0
+        before = [a.copy() for a in (*self.fields, *self._columns)]
+        if self._launch.extent is None:
+            self._program.run(self._launch.kernel, *self._launch.arguments.values())
+        else:
+            self._program.launch(self._launch.kernel, self._launch.extent, *self._launch.arguments.values())
+        return before, [a.copy() for a in (*self.fields, *self._columns)]
+
+
+@pytest.mark.parametrize("plan", ["pencils", "decomposed"])
+def test_traffic_is_what_kernels_touch(plan):
+    """Every kernel of a stage once more, on its own: which variables it changes, and which of all matter to those."""
+    timed = kernels.Timed(backend("cpu"))
+    solver = Solver(rhs.flow(8, True, "fp64"), timed, plan=plan)
+    solver.initialize()
+    timed.launches = noted = []
+    kernels.stage(solver)
+    timed.launches = None
+    checked = set()
+    for launch in noted:
+        wanted = traffic.reals(launch.kernel, launch.arguments)
+        if np.isnan(wanted):
+            continue
+        checked.add(launch.kernel)
+        again = Again(solver.program, launch)
+        before, reference = again()
+        written = [a != b for a, b in zip(before, reference, strict=True)]
+        writes = sum(v.any() for w in written[: len(again.fields)] for v in variables(w))
+        reads = 0
+        for field in again.fields:
+            for variable in variables(field):
+                _, after = again(variable)
+                reads += any((a != b)[w].any() for a, b, w in zip(after, reference, written, strict=True))
+        assert reads + writes == wanted, (launch.kernel, launch.direction, reads, writes)
+    assert len(checked) == {"pencils": 7, "decomposed": 10}[plan]
+
+
+def test_rates_that_cannot_be_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(rates, "_file", lambda: tmp_path / "nowhere" / "rates.json")
+    row = {"precision": "fp64", "viscous": True, "threads": 1, "ns_per_point_rhs": 100.0}
+    rates.keep({"backend": "cpu", "rhs": [row]})
+    assert rates.known_rate("cpu", True, "fp64") is None
+
+
+def test_record():
+    code = (
+        "import runpy, sys; sys.argv = ['x', '--a', 'b c']; from hiresx.bench.record import command; print(command())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.endswith("--a 'b c'\n"), done
+    assert record.header("x")["kind"] == "x"
+
+
+def test_start_up(tmp_path, monkeypatch):
+    monkeypatch.setenv("HIRESX_CACHE", str(tmp_path / "not-used"))
+    monkeypatch.setattr(start_up, "ARGUMENTS", ("run", "sod", "--steps", "1"))
+    found = start_up.start_up("cpu", 1)
+    assert found["run"] == "hiresx run sod --steps 1 --backend cpu"
+    assert 0 < found["later_s"] < found["first_s"] and not list(tmp_path.iterdir())
+    monkeypatch.setattr(start_up, "ARGUMENTS", ("run", "sodd"))
+    with pytest.raises(HiresxError, match="did you mean"):
+        start_up.start_up("cpu", 1)
+
+
+def test_command_line(cache, capsys, monkeypatch):
+    monkeypatch.setattr(
+        start_up, "start_up", lambda backend, repeats: {"run": "hiresx run", "first_s": 9, "later_s": 1}
+    )
+    words = ["bench", "--backend", "cpu", "--points", str(POINTS), "--repeats", "1", "--precision", "fp64"]
+    assert cli.execute([*words, "--threads", "2", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {row["threads"] for row in found["rhs"] + found["kernels"]} == {2} and found["start_up"]["first_s"] == 9
+    assert cli.execute(words) == 0
+    out = capsys.readouterr().out
+    assert all(word in out for word in ("inviscid_sweep", "interpolate", "calibration", "9.0 s", "GB/s"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--threads", "two"], ["two", "--threads 1,2"]),
+        (["--threads", "0"], ["--threads 1,2"]),
+        (["--precision", "fp46"], ['did you mean "fp64"?']),
+        (["--points", "6"], ["--points", "hiresx bench --help"]),
+    ],
+)
+def test_faults(capsys, arguments, expected):
+    assert cli.execute(["bench", *arguments]) == 2
+    said = capsys.readouterr().err
+    assert all(part in said for part in expected), said

@@ -1,0 +1,88 @@
+"""The script for a lent GPU, from end to end on the emulated backend."""
+
+import json
+
+import pytest
+
+from hiresx import verify
+from hiresx.verify import device as script
+
+CHECK = {"group": "kernels", "check": "every kernel", "value": 1e-16, "threshold": 1e-12, "pass": True}
+SHORT = ["--backend", "emulated", "--sizes", "8,10"]
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Fewer shapes, steps and repeats, and checks that are made up."""
+    monkeypatch.setattr(script, "BLOCKS", script.BLOCKS[:2])
+    monkeypatch.setattr(script, "JETS", (("quick", 1),))
+    monkeypatch.setattr(script, "REPEATS", 1)
+    monkeypatch.setattr(script, "STEPPING", 0.01)
+    monkeypatch.setattr(script, "start_up", lambda backend, repeats: {"run": "x", "first_s": 9.0, "later_s": 1.0})
+    monkeypatch.setattr(verify, "run", lambda groups, backend, say: [CHECK | {"group": groups[0], "backend": backend}])
+    monkeypatch.setattr("hiresx.verify.runner.chosen", lambda asked: ["accuracy", "kernels"])
+
+
+def results(folder):
+    return {path.stem: json.loads(path.read_text()) for path in folder.iterdir()}
+
+
+def test_every_part(quick, tmp_path, capsys):
+    assert script.main([*SHORT, "--out", str(tmp_path / "out")]) == 0
+    found = results(tmp_path / "out")
+    assert list(script.PARTS) == [
+        line.removeprefix("--- ") for line in capsys.readouterr().out.splitlines() if "---" in line
+    ]
+    assert set(found) == set(script.PARTS)
+    for name, result in found.items():
+        assert result["kind"] == f"device-{name}" and result["backend"] == "emulated" and result["error"] is None
+        assert result["date"] and result["hardware"]["cpu"] and result["wall_s"] > 0
+        assert result["rows" if "rows" in result else "checks"] and not result["left_out"] and result["pass"]
+    machine = {key: value for row in found["machine"]["rows"] for key, value in row.items()}
+    assert machine["copy_gb_per_s"] > 0 and machine["launch"]["launch_us"] > 0 and machine["start_up"]["first_s"] == 9
+    rows = found["rhs"]["rows"]
+    assert [(row["nodes"], row["precision"], row["viscous"]) for row in rows] == [
+        (n, p, v) for n in (8, 10) for p in ("fp64", "fp32") for v in (True, False)
+    ]
+    assert all(row["ns_per_point_rhs"] > 0 and row["point_steps_per_s"] > 0 for row in rows)
+    for row in found["stage"]["rows"]:
+        kernels = {(kernel["kernel"], kernel["direction"]) for kernel in row["kernels"]}
+        assert row["nodes"] == 10 and {("interpolate", d) for d in "ijk"} <= kernels
+    assert {tuple(row["block"]) for row in found["blocks"]["rows"]} == set(script.BLOCKS)
+    assert found["jet"]["rows"][0]["preset"] == "quick" and found["jet"]["rows"][0]["steps_per_s"] > 0
+    assert [row["group"] for row in found["checks"]["checks"]] == ["accuracy"]
+    assert [row["group"] for row in found["kernels"]["checks"]] == ["kernels"]
+
+
+def test_a_failed_check_is_told(quick, tmp_path, monkeypatch):
+    monkeypatch.setitem(CHECK, "pass", False)
+    assert script.main([*SHORT, "--out", str(tmp_path), "--parts", "kernels"]) == 1
+
+
+def test_a_part_that_breaks_leaves_the_others_and_what_it_did(quick, tmp_path, monkeypatch):
+    def breaks(session):
+        yield {"copy_gb_per_s": float("nan")}
+        raise RuntimeError("gone")
+
+    monkeypatch.setitem(script.PARTS, "machine", breaks)
+    assert script.main([*SHORT, "--out", str(tmp_path), "--parts", "machine,kernels"]) == 1
+    found = results(tmp_path)
+    assert found["machine"]["rows"] == [{"copy_gb_per_s": None}] and "RuntimeError: gone" in found["machine"]["error"]
+    assert found["kernels"]["error"] is None
+
+
+def test_nothing_is_begun_when_time_is_up(quick, tmp_path):
+    parts = ["rhs", "blocks", "jet", "checks"]
+    assert script.main([*SHORT, "--out", str(tmp_path), "--minutes", "0", "--parts", ",".join(parts)]) == 1
+    for name, result in results(tmp_path).items():
+        assert result["left_out"] and not (result.get("rows") or result.get("checks")), name
+
+
+def test_faults(tmp_path, capsys):
+    assert script.main(["--out", str(tmp_path), "--backend", "gpu"]) == 2
+    assert "gpu" in capsys.readouterr().err
+    (tmp_path / "file").write_text("")
+    assert script.main(["--out", str(tmp_path / "file"), "--backend", "emulated"]) == 2
+    with pytest.raises(SystemExit):
+        script.main(["--out", str(tmp_path), "--parts", "rsh"])
+    assert "no part is called rsh" in capsys.readouterr().err
