@@ -1,1 +1,30 @@
-""""""
+"""Verification: does the method do on this machine and backend what it should?
+
+A group of checks is a file in hiresx/verify/groups/. `LONG = True` in it keeps the group for those who name it.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+
+def names(long: bool | None = None) -> list[str]:
+    """Names of the groups of checks; with `long` those that take minutes, or those that do not."""
+    from hiresx.verify import runner
+
+    return [name for name in runner.names() if long is None or long == runner.group(name).LONG]
+
+
+def run(
+    groups: Sequence[str] = (), backend: str = "auto", say: Callable[[str], None] | None = None
+) -> list[dict[str, Any]]:
+    """Run the checks of `groups` on `backend`: by default the groups that take seconds; "long" are those that take
+    minutes, "all" is every one. `say` gets a line as each check is done (None: standard error, if it is a terminal).
+
+    Returns a dictionary for each check: `group`, `check`, `backend` (its name), `value` (NaN if it failed to run, with
+    `error`), `relation` ("<=", ">=" or "in"), `threshold` (a number, or two for "in"), `pass`, `seconds`, `commands`
+    (the runs it looks at) and `curves` (named lists of numbers for pictures). Raises HiresxError for an unknown group
+    and for a backend that is not there.
+    """
+    from hiresx.verify import runner
+
+    return runner.run(groups, backend, say)

@@ -1,0 +1,157 @@
+"""What a check is: a flow to run, a number to take from it, and what that number must be."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from hiresx.case import Case, load
+from hiresx.device import Configuration
+from hiresx.simulation import Simulation
+from hiresx.solver import configuration
+
+
+@dataclass(frozen=True)
+class Limit:
+    """`relation` is "<=", ">=" or "in"; `threshold` a number, or (low, high) for "in"."""
+
+    relation: str
+    threshold: float | tuple[float, float]
+
+    def holds(self, value: float) -> bool:
+        """False for what is not a number."""
+        if not math.isfinite(value):
+            return False
+        if self.relation == "in":
+            low, high = self.threshold
+            return low <= value <= high
+        return value <= self.threshold if self.relation == "<=" else value >= self.threshold
+
+
+def at_most(threshold: float) -> Limit:
+    return Limit("<=", threshold)
+
+
+def at_least(threshold: float) -> Limit:
+    return Limit(">=", threshold)
+
+
+def between(low: float, high: float) -> Limit:
+    return Limit("in", (low, high))
+
+
+@dataclass(frozen=True)
+class Run:
+    """A bundled case, as `hiresx run` takes it; `monitors` are called every `monitor.every` steps (see Simulation)."""
+
+    case: str
+    preset: str | None = None
+    sets: tuple[str, ...] = ()
+    monitors: tuple[Callable[[Simulation], dict], ...] = ()
+
+    @property
+    def command(self) -> str:
+        """The command line that makes the same run."""
+        words = ["hiresx run", self.case, *(["--preset", self.preset] if self.preset else [])]
+        return " ".join([*words, *(f"--set {s}" if '"' not in s else f"--set '{s}'" for s in self.sets)])
+
+    @cached_property
+    def loaded(self) -> Case:
+        return load(self.case, self.preset, self.sets)
+
+    @cached_property
+    def configuration(self) -> Configuration:
+        return configuration(self.loaded)
+
+
+class Finished:
+    """A run that has come to its end, and the state it started from."""
+
+    def __init__(self, run: Run, backend: str):
+        self.simulation = Simulation(run.loaded, backend, monitors=run.monitors)
+        self.case, self.blocks = self.simulation.case, self.simulation.blocks
+        self._start = [self.simulation.solver.primitives(b) for b in range(len(self.blocks))]
+        self.simulation.run(progress=False)
+
+    @property
+    def time(self) -> float:
+        return self.simulation.time
+
+    def state(self, name: str, block: int = 0) -> np.ndarray:
+        """rho, u, v, w, p or a derived variable at the end, (nk, nj, ni)."""
+        return self.blocks[block].state(name)
+
+    def start(self, name: str, block: int = 0) -> np.ndarray:
+        """rho, u, v, w or p at the start, (nk, nj, ni)."""
+        return self._start[block][name]
+
+    def exact(self, name: str, block: int = 0) -> np.ndarray:
+        """rho, u, v, w or p of the case's function `exact` at the end, (nk, nj, ni)."""
+        b = self.blocks[block]
+        values = self.case.evaluate("exact", b.x, b.y, b.z, self.time)
+        return values[("rho", "u", "v", "w", "p").index(name)]
+
+    def samples(self, name: str) -> np.ndarray:
+        """An entry of the history (see Simulation.run), over the whole run."""
+        return np.array([entry[name] for entry in self.simulation.history])
+
+
+class Workbench:
+    """The backend under test, and the runs it has finished."""
+
+    def __init__(self, backend: str):
+        self.backend = backend
+        self._known: dict[Any, Any] = {}
+
+    def once(self, function: Callable, *arguments: Any) -> Any:
+        """function(self, *arguments), from memory when it was asked before. What it raised is raised again."""
+        key = (function, arguments)
+        if key not in self._known:
+            try:
+                self._known[key] = function(self, *arguments)
+            except Exception as error:
+                self._known[key] = error
+        found = self._known[key]
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def finished(self, run: Run) -> Finished:
+        return self.once(_finish, run)
+
+    def forget(self) -> None:
+        """Give the memory of finished runs back."""
+        self._known.clear()
+
+
+def _finish(bench: Workbench, run: Run) -> Finished:
+    return Finished(run, bench.backend)
+
+
+@dataclass(frozen=True)
+class Check:
+    """`measure` gets what `runs` left, one Finished each, or the Workbench where there are none; so does `curves`,
+    whose named sequences of numbers are kept beside the result, for pictures."""
+
+    name: str
+    limit: Limit
+    measure: Callable[..., float]
+    runs: tuple[Run, ...] = ()
+    curves: Callable[..., dict[str, Sequence[float]]] | None = None
+    configurations: tuple[Configuration, ...] = field(default=(), repr=False)
+    """What `measure` compiles besides its runs."""
+
+    def value(self, bench: Workbench) -> float:
+        return float(self.measure(*self._given(bench)))
+
+    def drawn(self, bench: Workbench) -> dict[str, Sequence[float]]:
+        return self.curves(*self._given(bench)) if self.curves else {}
+
+    def _given(self, bench: Workbench) -> list[Any]:
+        return [bench.finished(run) for run in self.runs] if self.runs else [bench]
+
+    def compiled(self) -> list[Configuration]:
+        return [*(run.configuration for run in self.runs), *self.configurations]

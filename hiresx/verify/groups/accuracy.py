@@ -1,0 +1,128 @@
+"""Accuracy on smooth flows: errors and orders against exact solutions.
+
+A density wave carried once round (20 to 320 points) and the isentropic vortex (32, 64 and 128 points each way, on a
+uniform and on a wavy grid), L1 error of the density; the step goes with h^(5/3), so that the third order of the time
+integration does not show. `order` is log2 of the ratio of the last two errors.
+The aids for strong shocks must not be felt here: the vortex's error without them is the same to three digits.
+The half-point interpolation by itself: order of the L1 error, 64 to 128 points, of a periodic state all of whose
+variables vary. Jiang and Shu's weights lose a part of the order at extrema.
+"""
+
+from math import log2
+
+import numpy as np
+
+from hiresx.device import Configuration
+from hiresx.device import backend as find_backend
+from hiresx.verify.check import Check, Finished, Run, Workbench, at_least, at_most
+
+LONG = False
+
+WAVE_POINTS = (20, 40, 80, 160, 320)
+VORTEX_POINTS = (32, 64, 128)
+
+
+def error(run: Finished) -> float:
+    return abs(run.state("rho") - run.exact("rho")).mean()
+
+
+def order(*runs: Finished) -> float:
+    return log2(error(runs[-2]) / error(runs[-1]))
+
+
+def _wave(n: int) -> Run:
+    return Run("density-wave", None, (f"grid.n=[{n},1,1]", f"time.cfl={0.5 * (20 / n) ** (2 / 3):.6g}"))
+
+
+def _vortex(n: int, preset: str | None = None, *sets: str) -> Run:
+    # Nodes at the centres of n cells: on the seam of the periodic box the vortex's velocity has a kink (2e-5), which
+    # is seen beside the error of 128 points when nodes lie on it.
+    half = 5 / n
+    places = (f"grid.lower=[{half - 5},{half - 5},0]", f"grid.upper=[{half + 5},{half + 5},0]")
+    cfl = f"time.cfl={0.5 * (32 / n) ** (2 / 3):.6g}"
+    return Run("isentropic-vortex", preset, (f"grid.n=[{n},{n},1]", *places, cfl, *sets))
+
+
+def _family(name: str, runs: tuple[Run, ...], least_order: float, most_error: float) -> list[Check]:
+    def curves(*finished: Finished) -> dict[str, list[float]]:
+        return {"points": [run.case.grid.n[0] for run in finished], "error": [error(run) for run in finished]}
+
+    last = runs[-1].loaded.grid.n[0]
+    return [
+        Check(f"{name}: L1 error, {last} points", at_most(most_error), error, runs[-1:]),
+        Check(f"{name}: order", at_least(least_order), order, runs, curves),
+    ]
+
+
+def change(aided: Finished, bare: Finished) -> float:
+    return abs(error(aided) / error(bare) - 1)
+
+
+def interpolation_errors(bench: Workbench, configuration: Configuration, points: int) -> float:
+    """Mean error of both interpolated states over the half points of a periodic line, all variables."""
+    device = find_backend(bench.backend)
+    program = device.compile(configuration)
+    h = 2 * np.pi / points
+
+    def state(x):
+        """Density, velocities and total energy that vary by a tenth, each with a phase of its own."""
+        base = np.array([1.0, 0.4, 0.3, -0.2, 2.5])[:, None]
+        return base + 0.1 * np.sin(x + np.arange(5)[:, None])
+
+    # nodes -3 .. points + 2 of the line
+    q = device.to_device(state(h * (np.arange(points + 6) - 3)))
+    area = np.zeros((3, points + 6))
+    area[:2] = [[0.8], [0.6]]
+    area = device.to_device(area)
+    minus, plus = (device.zeros((5, points + 6), configuration.real) for _ in range(2))
+    interpolates_nodes = configuration.interpolation == "modified"
+    # half points -1/2 .. points - 1/2, as the right-hand side asks for them
+    extent = (points + (2 if interpolates_nodes else 1), 1, 1)
+    program.launch("interpolate", extent, 2, 0, 0, 1, points + 6, q, area, minus, plus)
+    exact = state(h * (np.arange(points + 6) - 2.5))
+    inner = np.s_[:, 2 : points + 3]
+    return max(abs(device.to_host(found) - exact)[inner].mean() for found in (minus, plus))
+
+
+def interpolation_order(bench: Workbench, configuration: Configuration) -> float:
+    coarse, fine = (bench.once(interpolation_errors, configuration, n) for n in (64, 128))
+    return log2(coarse / fine)
+
+
+def _interpolation(least: float, **choices: str) -> Check:
+    configuration = Configuration(**choices)
+    c = configuration
+    return Check(
+        f"interpolation, {c.interpolation}, {c.weights}, {c.space}: order",
+        at_least(least),
+        lambda bench: interpolation_order(bench, configuration),
+        configurations=(configuration,),
+    )
+
+
+CHECKS = [
+    *_family("density wave", tuple(_wave(n) for n in WAVE_POINTS), 4.95, 2.5e-10),
+    *_family("vortex", tuple(_vortex(n) for n in VORTEX_POINTS), 4.8, 1.0e-6),
+    *_family("vortex, wavy grid", tuple(_vortex(n, "wavy") for n in VORTEX_POINTS), 4.6, 1.8e-6),
+    *_family(
+        "vortex, original variant",
+        tuple(_vortex(n, None, 'scheme.interpolation="original"') for n in VORTEX_POINTS),
+        4.8,
+        1.0e-6,
+    ),
+    *(
+        Check(
+            f"vortex, 64 points: change of the error by positivity = {aid}",
+            at_most(5e-4),
+            change,
+            tuple(_vortex(64, None, f'scheme.positivity="{choice}"') for choice in (aid, "none")),
+        )
+        for aid in ("fallback", "limiter")
+    ),
+    _interpolation(4.9, weights="linear"),
+    _interpolation(4.9, weights="linear", interpolation="original"),
+    _interpolation(4.9),
+    _interpolation(4.9, interpolation="original"),
+    _interpolation(4.9, weights="z"),
+    _interpolation(4.9, space="component"),
+]

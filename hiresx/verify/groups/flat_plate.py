@@ -1,0 +1,95 @@
+"""Flat plate: friction and displacement of a laminar layer against Blasius.
+
+Mach 0.5, adiabatic wall, viscosity proportional to the temperature, for which Blasius's solution holds in Dorodnitsyn's
+coordinate: Cf sqrt(Re_x) = 0.6641 and displacement thickness 1.7208 x / sqrt(Re_x), the largest deviations over
+0.2 <= x <= 1. The displacement is that of the velocity, the integral of rho (1 - u/U) / rho_edge, with the state at the
+layer's edge, where the outer flow is 0.3 % faster than far away. 20 points lie in the layer at x = 0.5.
+"""
+
+import numpy as np
+
+from hiresx.verify.check import Check, Finished, Run, at_least, between
+from hiresx.verify.exact import blasius
+
+LONG = True
+
+PLATE = Run("flat-plate")
+FRICTION = 2 * float(blasius(0.0)[2])
+# eta - f far from the wall
+DISPLACEMENT = 12.0 - float(blasius(12.0)[0])
+# eta of the edge at which the outer flow is taken; 0.99 U is at 4.9
+EDGE = 12.0
+
+
+def lines(run: Finished) -> dict[str, np.ndarray]:
+    """x (ni), y (nj), rho, u, T (nj, ni)."""
+    block = run.blocks[0]
+    return {"x": block.x[0, 0], "y": block.y[0, :, 0], **{name: run.state(name)[0] for name in ("rho", "u", "T")}}
+
+
+def compared(x: np.ndarray) -> np.ndarray:
+    return np.flatnonzero((x >= 0.2) & (x <= 1.0))
+
+
+def reynolds(run: Finished, x: np.ndarray) -> np.ndarray:
+    """Re_x of the free stream."""
+    return run.case.parameters["mach"] * run.case.gas.reynolds * x
+
+
+def friction(run: Finished) -> tuple[np.ndarray, np.ndarray]:
+    """x and Cf sqrt(Re_x), the wall's derivative from the polynomial through six nodes; mu = T."""
+    found = lines(run)
+    i = compared(found["x"])
+    nodes = found["y"][:6]
+    weights = np.linalg.solve(np.vander(nodes, increasing=True).T, np.eye(6)[1])
+    stress = found["T"][0, i] * (weights @ found["u"][:6, i]) / run.case.gas.reynolds
+    x = found["x"][i]
+    return x, stress / (0.5 * run.case.parameters["mach"] ** 2) * np.sqrt(reynolds(run, x))
+
+
+def profile(run: Finished, i: int) -> tuple[np.ndarray, np.ndarray]:
+    """Dorodnitsyn's eta and u over that at the edge, from the wall to the edge, at column i."""
+    found = lines(run)
+    stretch = np.sqrt(reynolds(run, found["x"][i])) / found["x"][i]
+    j = int(np.searchsorted(found["y"] * stretch, EDGE)) + 1
+    y, rho, u = found["y"][:j], found["rho"][:j, i] / found["rho"][j - 1, i], found["u"][:j, i]
+    steps = 0.5 * (rho[1:] + rho[:-1]) * np.diff(y) * stretch
+    return np.concatenate([[0.0], np.cumsum(steps)]), u / u[-1]
+
+
+def displacement(run: Finished, i: int) -> float:
+    eta, u = profile(run, i)
+    return np.trapezoid(1 - u, eta)
+
+
+def farthest(ratios: np.ndarray) -> float:
+    """The deviation from 1 that is largest in size."""
+    return max(ratios - 1, key=abs)
+
+
+def friction_error(run: Finished) -> float:
+    return farthest(friction(run)[1] / FRICTION)
+
+
+def displacement_error(run: Finished) -> float:
+    columns = compared(run.blocks[0].x[0, 0])
+    return farthest(np.array([displacement(run, i) for i in columns]) / DISPLACEMENT)
+
+
+def points_in_layer(run: Finished) -> float:
+    i = int(np.searchsorted(run.blocks[0].x[0, 0], 0.5))
+    return np.sum(profile(run, i)[1] < 0.99)
+
+
+def curves(run: Finished) -> dict[str, np.ndarray]:
+    x, cf = friction(run)
+    i = int(np.searchsorted(run.blocks[0].x[0, 0], 0.5))
+    eta, u = profile(run, i)
+    return {"x": x, "friction": cf, "eta": eta, "velocity": u, "place": [run.blocks[0].x[0, 0, i]]}
+
+
+CHECKS = [
+    Check("points in the layer at x = 0.5", at_least(20), points_in_layer, (PLATE,)),
+    Check("Cf sqrt(Re_x), relative deviation", between(-0.01, 0.01), friction_error, (PLATE,), curves),
+    Check("displacement, relative deviation", between(-0.01, 0.01), displacement_error, (PLATE,)),
+]

@@ -1,0 +1,52 @@
+"""Free stream: a uniform flow stays uniform.
+
+Mach 0.3 and 2, oblique to a strongly wavy three-dimensional grid with physical boundaries on all faces, 50 steps: the
+largest change of density, velocity and pressure at any node. The metrics are the same linear operator as the inviscid
+derivative, so nothing but round-off may remain, with every flux and both variants of the interpolation.
+"""
+
+from hiresx import kernels
+from hiresx.verify.check import Check, Finished, Run, at_most
+
+LONG = False
+
+
+def change(run: Finished) -> float:
+    return max(
+        abs(run.state(name, b) - run.start(name, b)).max()
+        for name in ("rho", "u", "v", "w", "p")
+        for b in range(len(run.blocks))
+    )
+
+
+def _run(preset: str | None, *sets: str) -> Run:
+    return Run("free-stream", preset, sets)
+
+
+CHECKS = (
+    [
+        Check(
+            f"{flux}, {interpolation}, Mach {mach}",
+            at_most(1e-12),
+            change,
+            (_run(preset, f'scheme.flux="{flux}"', f'scheme.interpolation="{interpolation}"'),),
+        )
+        for flux in kernels.choices("flux")
+        for interpolation in kernels.choices("interpolation")
+        for mach, preset in ((0.3, None), (2, "mach2"))
+    ]
+    + [
+        Check(
+            f"viscous, Mach {mach}", at_most(1e-12), change, (_run(preset, "gas.reynolds=100.0", 'scheme.flux="hllc"'),)
+        )
+        for mach, preset in ((0.3, None), (2, "mach2"))
+    ]
+    + [
+        Check(
+            "periodic wavy grid in two dimensions",
+            at_most(1e-12),
+            change,
+            (Run("isentropic-vortex", "wavy", ("parameters.strength=0.0", "time.steps=50")),),
+        )
+    ]
+)

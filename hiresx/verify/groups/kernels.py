@@ -1,0 +1,147 @@
+"""Kernels: every backend and every way of visiting the points computes the same.
+
+Point by point: every kernel on states with a jump, the loops of the CPU against this backend's threads (on the CPU:
+against the emulated threads of the CUDA form), the largest difference relative to the largest result. Right-hand side:
+a rough flow on the wavy grid of the free stream, the CPU's cached pencils against the decomposed kernels on the CPU and
+on this backend. Together the sets of choices contain every file in kernels/ that can be chosen.
+Then 20 steps of the vortex on a wavy grid and of the planar jet, compared in the same way.
+"""
+
+import numpy as np
+
+from hiresx.device import Configuration
+from hiresx.device import backend as find_backend
+from hiresx.solver import Solver
+from hiresx.verify import kernel_data
+from hiresx.verify.check import Check, Run, Workbench, at_most
+
+LONG = False
+AGREE = 1e-12
+
+# What each set of choices adds to the defaults of a case.
+SETS: dict[str, tuple[str, ...]] = {
+    "default": (),
+    "constant viscosity, hllc": ("gas.reynolds=100.0", 'scheme.flux="hllc"'),
+    "power-law viscosity, van Leer, original, Z, component-wise, limiter": (
+        "gas.reynolds=100.0",
+        'gas.viscosity={law="power"}',
+        'scheme.flux="van_leer"',
+        'scheme.interpolation="original"',
+        'scheme.weights="z"',
+        'scheme.space="component"',
+        'scheme.positivity="limiter"',
+    ),
+    "Sutherland viscosity, Lax-Friedrichs, linear, no fallback": (
+        "gas.reynolds=100.0",
+        'gas.viscosity={law="sutherland"}',
+        'scheme.flux="local_lax_friedrichs"',
+        'scheme.weights="linear"',
+        'scheme.positivity="none"',
+    ),
+    "Roe, original": ('scheme.flux="roe"', 'scheme.interpolation="original"'),
+    "smoothed Steger-Warming, Z, limiter": (
+        "scheme.flux_smoothing=0.05",
+        'scheme.weights="z"',
+        'scheme.positivity="limiter"',
+    ),
+}
+
+
+def partner(backend: str) -> str:
+    """The backend that the CPU's loops are compared with."""
+    return "emulated" if backend == "cpu" else backend
+
+
+def rough(strength: float):
+    """A smooth flow with a jump in it by about `strength` in density and its square in pressure, on the unit cube."""
+
+    def state(x, y, z):
+        wave = np.sin(2 * np.pi * (x + 0.7 * y + 0.4 * z))
+        behind = x + 0.5 * y + 0.3 * z > 0.9
+        rho = np.where(behind, strength, 1.0) * (1 + 0.1 * wave)
+        p = np.where(behind, strength**2, 1.0) * (0.7 + 0.1 * np.roll(wave, 3, axis=-1))
+        return rho, 0.3 + 0.2 * wave, 0.1 - 0.2 * wave, 0.3 * wave, p
+
+    return state
+
+
+def _relative(found, reference, scale: float) -> float:
+    """Largest difference over `scale` (the largest value; where all are 0, the difference). A NaN stays one."""
+    difference = float(np.max(np.abs(found - reference)))
+    return difference if scale == 0 else difference / scale
+
+
+def point_by_point(bench: Workbench, configuration: Configuration) -> float:
+    rooms = [find_backend(name) for name in ("cpu", partner(bench.backend))]
+    programs = [room.compile(configuration) for room in rooms]
+    worst = 0.0
+    for name, signature in programs[1].signatures.items():
+        if signature.kind == "CPU_KERNEL":
+            continue
+        for values in kernel_data.variants(signature, configuration.real):
+            results = []
+            for room, program in zip(rooms, programs, strict=True):
+                passed = [room.to_device(v) if isinstance(v, np.ndarray) else v for v in values]
+                program.launch(name, kernel_data.extent(signature), *passed)
+                results.append([room.to_host(p) for p in passed if hasattr(p, "shape")])
+            for first, other in zip(*results, strict=True):
+                worst = np.maximum(worst, _relative(other, first, np.max(np.abs(first))))
+    return worst
+
+
+def _solvers(bench: Workbench, run: Run) -> list[Solver]:
+    """The CPU's pencils first, then the decomposed kernels on the CPU and on the partner."""
+    places = [("cpu", "pencils"), ("cpu", "decomposed"), (partner(bench.backend), "decomposed")]
+    return [Solver(run.loaded, find_backend(name), plan=plan) for name, plan in places]
+
+
+def right_hand_side(bench: Workbench, run: Run) -> float:
+    results = []
+    for solver in _solvers(bench, run):
+        # The bare scheme would make negative pressures at a strong jump.
+        solver.initialize(rough(1.1 if run.loaded.scheme.positivity == "none" else 3.0))
+        solver.choose_dt()
+        solver.right_hand_side()
+        results.append([s.interior(solver.backend.to_host(s.r)) for s in solver.states])
+    return _worst(results)
+
+
+def twenty_steps(bench: Workbench, run: Run) -> float:
+    results = []
+    for solver in _solvers(bench, run):
+        solver.initialize()
+        for _ in range(20):
+            solver.step()
+        found = [solver.primitives(b) for b in range(len(solver.states))]
+        results.append([np.stack(list(block.values())) for block in found])
+    return _worst(results)
+
+
+def _worst(results: list[list[np.ndarray]]) -> float:
+    """Over blocks and variables, relative to the largest value of the variable in any block."""
+    reference = results[0]
+    worst = 0.0
+    for v in range(5):
+        scale = max(np.max(np.abs(block[v])) for block in reference)
+        for other in results[1:]:
+            for first, block in zip(reference, other, strict=True):
+                worst = np.maximum(worst, _relative(block[v], first[v], scale))
+    return worst
+
+
+def _check(name: str, function, argument, run: Run) -> Check:
+    return Check(name, at_most(AGREE), lambda bench: function(bench, argument), configurations=(run.configuration,))
+
+
+CHECKS = []
+for title, sets in SETS.items():
+    cube = Run("free-stream", None, sets)
+    CHECKS += [
+        _check(f"every kernel: {title}", point_by_point, cube.configuration, cube),
+        _check(f"right-hand side: {title}", right_hand_side, cube, cube),
+    ]
+for title, steps in {
+    "vortex, wavy grid": Run("isentropic-vortex", "wavy", ("grid.n=[64,64,1]",)),
+    "planar jet": Run("planar-jet", "quick"),
+}.items():
+    CHECKS.append(_check(f"20 steps: {title}", twenty_steps, steps, steps))

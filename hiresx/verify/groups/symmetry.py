@@ -1,0 +1,33 @@
+"""Symmetry: what is symmetric at the start stays symmetric, to round-off.
+
+Two-dimensional Riemann problems, configurations 3, 4 and 12 on 200 x 200 points: |rho - rho^T|. A cylindrical blast
+(p = 1000 in 0.01) on 200 x 200 points: the density and its three mirror images.
+"""
+
+from hiresx.verify.check import Check, Finished, Run, at_most
+
+LONG = False
+
+
+def transposed(run: Finished) -> float:
+    rho = run.state("rho")[0]
+    return abs(rho - rho.T).max()
+
+
+def mirrored(run: Finished) -> float:
+    rho = run.state("rho")[0]
+    return max(abs(rho - other).max() for other in (rho[::-1], rho[:, ::-1], rho[::-1, ::-1]))
+
+
+CHECKS = [
+    Check(
+        f"Riemann problem, configuration {n}: diagonal",
+        at_most(1e-12),
+        transposed,
+        (Run("riemann-2d", None if n == 3 else f"configuration-{n}"),),
+    )
+    for n in (3, 4, 12)
+] + [
+    Check("cylindrical blast: mirror images", at_most(1e-12), mirrored, (Run("blast-2d"),)),
+    Check("cylindrical blast: diagonal", at_most(1e-12), transposed, (Run("blast-2d"),)),
+]

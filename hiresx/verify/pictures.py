@@ -1,0 +1,128 @@
+"""Pictures of the verification page, drawn from the curves that are stored with the results.
+
+One function for each group that has a picture, named like the group; it gets {check: curves} and returns a figure.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from hiresx.case import load
+from hiresx.output import page
+from hiresx.verify.exact import billig_standoff, blasius
+from hiresx.verify.reference import table
+
+Curves = dict[str, dict[str, Any]]
+
+
+def accuracy(curves: Curves) -> Any:
+    """L1 errors over the number of points."""
+    figure = page.figure(3.0)
+    left, right = figure.subplots(1, 2)
+    for name, found in curves.items():
+        ax = left if name.startswith("density wave") else right
+        ax.loglog(found["points"], found["error"], "o-", ms=3, label=name.removesuffix(": order"))
+    for ax, wanted in ((left, "density wave: order"), (right, "vortex: order")):
+        n, e = (np.array(curves[wanted][key]) for key in ("points", "error"))
+        ax.loglog(n, 2.5 * e[-1] * (n[-1] / n) ** 5.0, "k:", label="order 5")
+        ax.set_xlabel("points in each direction")
+        ax.set_ylabel("$L_1$ error of $\\rho$")
+        ax.set_xticks(n, [str(int(number)) for number in n])
+        ax.minorticks_off()
+        ax.legend()
+    return figure
+
+
+def shock_tubes(curves: Curves) -> Any:
+    """Density of the four problems, 200 points."""
+    figure = page.figure(4.6)
+    panels = figure.subplots(2, 2).ravel()
+    for ax, (check, found) in zip(panels, curves.items(), strict=True):
+        name = check.partition(",")[0]
+        case = load(name)
+        if name in ("shu-osher", "blast-waves"):
+            fine = table(name)
+            x, rho, label = fine["x"], fine["rho"], "6400 points"
+        else:
+            x = np.linspace(found["x"][0], found["x"][-1], 2001)
+            rho, label = case.evaluate("exact", x, 0 * x, 0 * x, case.time.end)[0], "exact"
+        ax.plot(x, rho, "k-", lw=0.7, label=label)
+        ax.plot(found["x"], found["rho"], ".", ms=2.5, label="200 points")
+        ax.set_title(case.title)
+        ax.set_xlabel("$x$")
+        ax.set_ylabel("$\\rho$")
+        ax.legend()
+    return figure
+
+
+def viscous(curves: Curves) -> Any:
+    """Couette flow: velocity and temperature."""
+    (found,) = curves.values()
+    figure = page.figure(2.6)
+    for ax, name, title in zip(figure.subplots(1, 2), ("u", "T"), ("velocity", "temperature"), strict=True):
+        ax.plot(found[f"{name}_exact"], found["y"], "k-", lw=0.7, label="exact")
+        ax.plot(found[name], found["y"], "o", ms=2.5, label=f"{len(found['y'])} points")
+        ax.set_xlabel(f"{title} ${name}$")
+        ax.set_ylabel("$y/L$")
+        ax.legend()
+    return figure
+
+
+def taylor_green(curves: Curves) -> Any:
+    """Energy and its decay rate for three kinds of weights, beside the DNS."""
+    dns = table("taylor-green-dns")
+    named = zip(("Jiang-Shu", "Z", "linear"), curves.values(), strict=True)
+    figure = page.figure(3.0)
+    energy, rate = figure.subplots(1, 2)
+    energy.plot(dns["t"], dns["E"], "k-", lw=0.8, label="DNS")
+    rate.plot(dns["t"], dns["rate"], "k-", lw=0.8, label="DNS")
+    for name, found in named:
+        energy.plot(found["t"], found["E"], label=f"$64^3$, {name}")
+        rate.plot(found["t"], found["rate"], label=f"$64^3$, {name}")
+    rate.fill_between([5.8, 6.6], 0.0143, 0.0158, color="0.85", label="where the Jiang-Shu peak must lie")
+    energy.set_ylabel("$E/U^2$")
+    rate.set_ylabel("$-dE/dt$")
+    for ax in (energy, rate):
+        ax.set_xlabel("turnover times")
+        ax.legend()
+    return figure
+
+
+def flat_plate(curves: Curves) -> Any:
+    """Friction along the plate and the velocity profile."""
+    (found,) = curves.values()
+    figure = page.figure(2.8)
+    friction, profile = figure.subplots(1, 2)
+    friction.plot(found["x"], found["friction"], "o", ms=2.5)
+    friction.axhline(2 * float(blasius(0.0)[2]), color="k", lw=0.7)
+    friction.set_xlabel("$x/L$")
+    friction.set_ylabel("$C_f\\,\\sqrt{Re_x}$")
+    friction.set_ylim(0.6, 0.73)
+    eta = np.linspace(0, 8, 200)
+    profile.plot(blasius(eta)[1], eta, "k-", lw=0.7, label="Blasius")
+    profile.plot(found["velocity"], found["eta"], "o", ms=2.5, label=f"$x = {found['place'][0]:.2f}\\,L$")
+    profile.set_ylim(0, 8)
+    profile.set_xlabel("$u/U$")
+    profile.set_ylabel("$\\eta$ (Dorodnitsyn)")
+    profile.legend()
+    return figure
+
+
+def bow_shock(curves: Curves) -> Any:
+    """Stand-off over the Mach number."""
+    (found,) = curves.values()
+    figure = page.figure(2.6)
+    ax = figure.subplots(1, 1)
+    mach = np.linspace(2.5, 9, 100)
+    ax.plot(mach, [billig_standoff(m)[0] for m in mach], "k-", lw=0.7, label="Billig's correlation")
+    low, high = (np.array([f * billig_standoff(m)[0] for m in mach]) for f in (0.95, 1.05))
+    ax.fill_between(mach, low, high, color="0.88", label="5 %")
+    ax.plot(found["mach"], found["standoff"], "o", ms=3.5, label="computed, and how far above Billig's")
+    for m, standoff in zip(found["mach"], found["standoff"], strict=True):
+        share = standoff / billig_standoff(m)[0] - 1
+        ax.annotate(f"{100 * share:+.1f} %", (m, standoff), (4, 4), textcoords="offset points", fontsize=7)
+    ax.set_xlabel("Mach number")
+    ax.set_ylabel("stand-off / radius")
+    ax.set_ylim(0.35, 0.8)
+    ax.legend()
+    return figure

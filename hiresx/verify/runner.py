@@ -1,0 +1,129 @@
+"""Finds the groups of checks and works through them."""
+
+import importlib
+import math
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from hiresx.case.faults import did_you_mean
+from hiresx.device import backend as find_backend
+from hiresx.errors import HiresxError
+from hiresx.verify.check import Check, Workbench
+
+# Digits of curves: more than a picture shows.
+DIGITS = 6
+
+
+def names() -> list[str]:
+    """Groups of checks, one for each file in groups/."""
+    folder = Path(__file__).parent / "groups"
+    return sorted(path.stem.replace("_", "-") for path in folder.glob("*.py") if path.stem != "__init__")
+
+
+def group(name: str) -> ModuleType:
+    """The module of a group: its docstring says what is checked, CHECKS is a list of Check, LONG whether it takes
+    minutes. Raises HiresxError for a name that is none."""
+    if name not in names():
+        raise HiresxError(f'no group of checks is called "{name}"', did_you_mean(name, [*names(), "all", "long"]))
+    return importlib.import_module(f"hiresx.verify.groups.{name.replace('-', '_')}")
+
+
+def chosen(asked: Sequence[str]) -> list[str]:
+    """Names of the groups that `asked` stands for, each once, in the order of `names`."""
+    found = set() if asked else {name for name in names() if not group(name).LONG}
+    for word in asked:
+        if word in ("all", "long"):
+            found |= {name for name in names() if word == "all" or group(name).LONG}
+        else:
+            group(word)
+            found.add(word)
+    return [name for name in names() if name in found]
+
+
+def run(asked: Sequence[str], backend: str, say: Callable[[str], None] | None) -> list[dict[str, Any]]:
+    """See hiresx.verify.run."""
+    say = say or (_to_terminal if sys.stderr.isatty() else _to_nobody)
+    wanted = chosen(asked)
+    bench = Workbench(find_backend(backend).name)
+    began = time.perf_counter()
+    count = compile_ahead(bench, (check for name in wanted for check in group(name).CHECKS))
+    say(f"{count} sets of kernels for {bench.backend} compiled or found in {time.perf_counter() - began:.1f} s")
+    results = []
+    for name in wanted:
+        for check in group(name).CHECKS:
+            result = judge(name, check, bench)
+            say(line(result))
+            results.append(result)
+        bench.forget()
+    return results
+
+
+def compile_ahead(bench: Workbench, checks: Iterable[Check]) -> int:
+    """Compile what `checks` need on all cores at once; returns how many configurations that is. Not on a GPU, whose
+    kernels are compiled as they are used. What fails to compile fails again, and is reported, in its check."""
+    wanted = list(dict.fromkeys(found for check in checks for found in check.compiled()))
+    if bench.backend == "cuda":
+        return len(wanted)
+
+    def compiled(configuration) -> None:
+        try:
+            find_backend(bench.backend).compile(configuration)
+        except HiresxError:
+            return
+
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        list(pool.map(compiled, wanted))
+    return len(wanted)
+
+
+def judge(name: str, check: Check, bench: Workbench) -> dict[str, Any]:
+    """The result of one check of group `name`, see hiresx.verify.run."""
+    began = time.perf_counter()
+    value, curves, error = math.nan, {}, None
+    try:
+        value = check.value(bench)
+        curves = {key: [_rounded(v) for v in values] for key, values in check.drawn(bench).items()}
+    except HiresxError as fault:
+        error = str(fault)
+    return {
+        "group": name,
+        "check": check.name,
+        "backend": bench.backend,
+        "value": value,
+        "relation": check.limit.relation,
+        "threshold": check.limit.threshold,
+        "pass": check.limit.holds(value),
+        "seconds": time.perf_counter() - began,
+        "commands": [run.command for run in check.runs],
+        **({"error": error} if error else {}),
+        **({"curves": curves} if curves else {}),
+    }
+
+
+def _rounded(value: float) -> float:
+    return float(f"{float(value):.{DIGITS}g}")
+
+
+def line(result: dict[str, Any]) -> str:
+    """One line on a result."""
+    mark = "pass" if result["pass"] else "FAIL"
+    threshold = result["threshold"]
+    shown = f"{threshold[0]:g} .. {threshold[1]:g}" if isinstance(threshold, tuple) else f"{threshold:g}"
+    return (
+        f"{mark}  {result['group']}: {result['check']}: {result['value']:.4g} {result['relation']} {shown}"
+        f"  ({result['seconds']:.1f} s)" + (f"  {result['error']}" if "error" in result else "")
+    )
+
+
+def _to_terminal(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _to_nobody(text: str) -> None:
+    pass
