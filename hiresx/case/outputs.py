@@ -60,7 +60,7 @@ class Subset(Clock):
 
 
 class Output(Clock):
-    """Fields written in the background. The first and the last are always written."""
+    """Fields written in the background. The first, and the last of a run that reaches its end, are always written."""
 
     variables: Variables = Field(
         ("rho", "u", "v", "w", "p"),

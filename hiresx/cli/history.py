@@ -34,7 +34,7 @@ def history(
                     raise files.fault(out, error) from None
     if path is None:
         listed = [
-            (t.name, t.kind, t.samples, len(t.places) if t.places is not None else None, ", ".join(t.quantities))
+            (t.name, t.kind, t.samples, len(t.places) if t.places is not None else None, list(t.quantities))
             for t in tables
         ]
         if json:
