@@ -10,7 +10,10 @@ from hiresx.case import Case
 from hiresx.decomposition import padded_shape
 from hiresx.device.state import variables_per_point
 from hiresx.grid import Block, Grid, build
+from hiresx.output.monitors.average import MEANS, MOMENTS
+from hiresx.rhs.sponge import layer_reals
 from hiresx.solver import default_plan, work_variables
+from hiresx.time.reduction import scratch_reals
 from hiresx.time.rk3 import STAGES
 
 # Nodes per block at which the initial state is looked at to estimate the step.
@@ -18,7 +21,7 @@ SAMPLES = 200_000
 
 
 def plan(case: Case, backend: str = "cpu", grid: Grid | None = None) -> dict[str, Any]:
-    """Points, memory on the device, estimated time step, steps and seconds of a case.
+    """Points, memory on the device (fields, reductions, sponges, averages), estimated time step, steps and seconds of a case.
 
     The step is estimated from the initial state on a sample of the nodes, the edges of the cells taken for the
     metrics, so it is close on grids that are not far from orthogonal. The rate is the last one `hiresx bench` measured
@@ -26,11 +29,12 @@ def plan(case: Case, backend: str = "cpu", grid: Grid | None = None) -> dict[str
     """
     grid = build(case.grid, case.directory) if grid is None else grid
     is_viscous = case.gas.reynolds is not None
-    variables = variables_per_point(work_variables(default_plan(backend), is_viscous), case.time.local)
+    work = work_variables(default_plan(backend), is_viscous)
+    variables = variables_per_point(work, case.time.local)
     item = 4 if case.scheme.precision == "fp32" else 8
     points = sum(block.points for block in grid.blocks)
     padded = sum(math.prod(padded_shape(block)) for block in grid.blocks)
-    memory = padded * variables * item
+    memory = padded * variables * item + _extra_reals(case, grid, work) * item + _average_bytes(case, points)
     dt = case.time.dt or _step(case, grid)
     steps = _steps(case, dt)
     rate = known_rate(backend, is_viscous, case.scheme.precision)
@@ -46,6 +50,19 @@ def plan(case: Case, backend: str = "cpu", grid: Grid | None = None) -> dict[str
         "rate_from": "not measured yet: hiresx bench" if rate is None else rate["from"],
         "seconds": seconds,
     }
+
+
+def _extra_reals(case: Case, grid: Grid, work: int) -> int:
+    """Reals of reductions and sponge layers."""
+    reductions = sum(scratch_reals(block.size, work * math.prod(padded_shape(block))) for block in grid.blocks)
+    return reductions + sum(layer_reals(spec, block) for spec in case.sponge for block in grid.blocks)
+
+
+def _average_bytes(case: Case, points: int) -> int:
+    if case.average is None:
+        return 0
+    kinds = [kind for kind in MEANS if getattr(case.average, kind)]
+    return 8 * points * sum(len(MEANS[kind]) + len(MOMENTS[kind]) for kind in kinds)
 
 
 def _steps(case: Case, dt: float) -> int | None:

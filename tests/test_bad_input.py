@@ -337,3 +337,8 @@ def test_interrupt_while_compiling(place):
     assert status == 130 and said == "error: interrupted\n"
     assert {path.name for path in place.iterdir()} == {"square.toml", "compiler", "cache", "log"}
     assert not list(cache.iterdir())
+
+
+def test_a_grid_beyond_all_memory(place):
+    text = refused(place, "check", "square.toml", "--set", "grid.n=[2000000,2000000,1]")
+    assert "grid" in text and "fewer nodes" in text

@@ -31,6 +31,9 @@ def execute(arguments: list[str]) -> int:
     except HiresxError as error:
         terminal.error(error.message, error.mend, as_json)
         return 2
+    except MemoryError as error:
+        terminal.error(f"out of memory: {error}", "take fewer points; hiresx check says what a case needs", as_json)
+        return 2
     except KeyboardInterrupt:
         terminal.error("interrupted", "", as_json)
         return 130

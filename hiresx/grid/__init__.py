@@ -3,6 +3,7 @@
 from importlib import import_module
 from pathlib import Path
 
+from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Block
 from hiresx.grid.connections import Connection, Grid, periodic_connections
 from hiresx.grid.matching import matched_connections
@@ -32,4 +33,9 @@ def build(spec, directory: Path | None = None) -> Grid:
     if getattr(spec, "file", None) is not None:
         return import_module("hiresx.grid.files").read(spec, directory)
     name = spec.generator.replace("-", "_")
-    return import_module(f"hiresx.grid.generators.{name}").generate(spec)
+    try:
+        return import_module(f"hiresx.grid.generators.{name}").generate(spec)
+    except MemoryError as error:
+        raise HiresxError(
+            f"grid: {error}", "ask for fewer nodes: this machine's memory does not hold the grid"
+        ) from None

@@ -8,20 +8,35 @@ from hiresx.device.state import BlockState
 from hiresx.rhs.gas import conservative
 
 
+def share_and_box(spec, block) -> tuple[np.ndarray, tuple[slice, slice, slice] | None]:
+    """How far into the layer each node lies, 0 to 1, (nk, nj, ni), and the index box of the nodes in it (None: none)."""
+    share = np.clip((getattr(block, spec.axis) - spec.start) / (spec.end - spec.start), 0, 1)
+    inside = np.argwhere(share > 0)
+    if len(inside) == 0:
+        return share, None
+    return share, tuple(slice(lo, hi + 1) for lo, hi in zip(inside.min(axis=0), inside.max(axis=0), strict=True))
+
+
+def layer_reals(spec, block) -> int:
+    """Reals that the layer will hold in `block`: sigma, and the state it draws to per point or once."""
+    share, box = share_and_box(spec, block)
+    if box is None or not (spec.blocks is None or block.name in spec.blocks):
+        return 0
+    points = share[box].size
+    return points + (5 if spec.function is None else 5 * points)
+
+
 class SpongeLayer:
     """One [[sponge]] of the case in one block, over the index box that holds its nodes; None-like if it has none."""
 
     def __init__(self, backend, program, state: BlockState, spec, gamma: float, reference: Callable | None):
         block = state.block
         self.block, self.state = block.name, state
-        c = getattr(block, spec.axis)
-        share = np.clip((c - spec.start) / (spec.end - spec.start), 0, 1)
-        inside = np.argwhere(share > 0)
-        self.empty = len(inside) == 0
+        share, box = share_and_box(spec, block)
+        self.box = box
+        self.empty = box is None
         if self.empty:
             return
-        (k0, j0, i0), (k1, j1, i1) = inside.min(axis=0), inside.max(axis=0) + 1
-        box = self.box = (slice(k0, k1), slice(j0, j1), slice(i0, i1))
         real = state.q.dtype
         sigma = self.sigma = backend.to_device((spec.strength * share[box] ** spec.power).astype(real))
         if reference is None:
@@ -30,8 +45,8 @@ class SpongeLayer:
             goal = np.stack(conservative(gamma, *reference(block.x[box], block.y[box], block.z[box])))
         goal = self.goal = backend.to_device(goal.astype(real))
         self.bytes = sigma.nbytes + goal.nbytes
-        extent = (int(i1 - i0), int(j1 - j0), int(k1 - k0))
-        o = state.origin + int(i0 * state.strides[0] + j0 * state.strides[1] + k0 * state.strides[2])
+        extent = tuple(int(s.stop - s.start) for s in reversed(box))
+        o = state.origin + sum(int(s.start) * n for s, n in zip(reversed(box), state.strides, strict=True))
         self._call = (
             "sponge", extent, o, state.strides[1], state.strides[2], extent[0], extent[1], int(np.prod(extent)),
             state.variable_stride, state.q, state.jacobian, sigma, goal, int(reference is not None), state.r,

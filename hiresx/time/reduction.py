@@ -8,6 +8,16 @@ from hiresx.device.state import BlockState
 THREADS = 1024
 
 
+# Quantities of the largest reduction: five sums and two minima.
+QUANTITIES = 7
+
+
+def scratch_reals(size: tuple[int, int, int], work_reals: int) -> int:
+    """Reals a block of `size` needs for reductions besides its work array of `work_reals`."""
+    needed = QUANTITIES * size[0] * size[1]
+    return 0 if work_reals >= needed else needed
+
+
 class Reduction:
     """Column kernels of one block and what follows them. Scratch: the block's work array where it is large enough,
     since no reduction runs while a right-hand side is being built."""
@@ -20,14 +30,11 @@ class Reduction:
         self._extent = (ni, nj, 1)
         real = str(state.q.dtype)
         self._threads = min(THREADS, self._columns)
-        needed = 7 * self._columns
-        if state.work is not None and state.work.size >= needed:
-            self.bytes = 0
-            self._partial = state.work.reshape(-1)[:needed]
-        else:
-            self.bytes = needed * state.q.dtype.itemsize
-            self._partial = backend.zeros((needed,), real)
-        self._result = backend.zeros((7, self._threads), real)
+        extra = scratch_reals(state.size, 0 if state.work is None else state.work.size)
+        self.bytes = extra * state.q.dtype.itemsize
+        needed = QUANTITIES * self._columns
+        self._partial = backend.zeros((extra,), real) if extra else state.work.reshape(-1)[:needed]
+        self._result = backend.zeros((QUANTITIES, self._threads), real)
         self._active = sum(1 << d for d in state.active)
 
     def radii(self, reynolds: float | None) -> tuple[float, float]:
