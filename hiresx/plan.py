@@ -21,7 +21,7 @@ SAMPLES = 200_000
 
 
 def plan(case: Case, backend: str = "cpu", grid: Grid | None = None) -> dict[str, Any]:
-    """Points, memory on the device (fields, reductions, sponges, averages), estimated time step, steps and seconds of a case.
+    """Points, device memory (fields, reductions, sponges, averages), estimated time step, steps and seconds of a case.
 
     The step is estimated from the initial state on a sample of the nodes, the edges of the cells taken for the
     metrics, so it is close on grids that are not far from orthogonal. The rate is the last one `hiresx bench` measured
