@@ -48,7 +48,7 @@ def shock_tubes(curves: Curves) -> Any:
             rho, label = case.evaluate("exact", x, 0 * x, 0 * x, case.time.end)[0], "exact"
         ax.plot(x, rho, "k-", lw=0.7, label=label)
         ax.plot(found["x"], found["rho"], ".", ms=2.5, label="200 points")
-        ax.set_title(case.title)
+        ax.set_title(case.title.partition(":")[0])
         ax.set_xlabel("$x$")
         ax.set_ylabel("$\\rho$")
         ax.legend()
@@ -79,12 +79,13 @@ def taylor_green(curves: Curves) -> Any:
     for name, found in named:
         energy.plot(found["t"], found["E"], label=f"$64^3$, {name}")
         rate.plot(found["t"], found["rate"], label=f"$64^3$, {name}")
-    rate.fill_between([5.8, 6.6], 0.0143, 0.0158, color="0.85", label="where the Jiang-Shu peak must lie")
+    rate.fill_between([5.8, 6.6], 0.0143, 0.0158, color="0.85")
+    rate.annotate("where the peak of\nJiang-Shu must lie", (5.7, 0.0151), fontsize=8, ha="right", va="center")
     energy.set_ylabel("$E/U^2$")
     rate.set_ylabel("$-dE/dt$")
+    energy.legend()
     for ax in (energy, rate):
         ax.set_xlabel("turnover times")
-        ax.legend()
     return figure
 
 

@@ -5,7 +5,7 @@ uniform and on a wavy grid), L1 error of the density; the step goes with h^(5/3)
 integration does not show. `order` is log2 of the ratio of the last two errors.
 The aids for strong shocks must not be felt here: the vortex's error without them is the same to three digits.
 The half-point interpolation by itself: order of the L1 error, 64 to 128 points, of a periodic state all of whose
-variables vary. Jiang and Shu's weights lose a part of the order at extrema.
+variables vary.
 """
 
 from math import log2
