@@ -16,15 +16,25 @@ _MEND = 'lower time.cfl (or time.dt), or set scheme.positivity = "limiter"'
 
 
 class BlowUp(HiresxError):
-    """The flow blew up. `block` and `node` (i, j, k) say where, None if the state itself is still good."""
+    """The flow blew up. `block` (whole) and `node` (i, j, k) say where, `rank` whose it is; None if the state itself is
+    still good."""
 
-    def __init__(self, message: str, mend: str, block: int | None = None, node: tuple[int, int, int] | None = None):
+    placed = True
+
+    def __init__(
+        self,
+        message: str,
+        mend: str,
+        block: int | None = None,
+        node: tuple[int, int, int] | None = None,
+        rank: int | None = None,
+    ):
         super().__init__(message, mend)
-        self.block, self.node = block, node
+        self.block, self.node, self.rank = block, node, rank
 
 
 def check(solver: Solver) -> tuple[np.ndarray, float, float]:
-    """The solver's `norms`. Raises BlowUp when they say that the flow is not alive."""
+    """The solver's `norms`. Raises BlowUp when they say that the flow is not alive. Collective."""
     norms, density, pressure = solver.norms()
     if not (np.isfinite(norms).all() and density > 0 and pressure > 0):
         raise find(solver, "the rate of change is not finite")
@@ -33,35 +43,70 @@ def check(solver: Solver) -> tuple[np.ndarray, float, float]:
 
 def find(solver: Solver, otherwise: str) -> BlowUp:
     """The error for the first node whose density or pressure is not a positive number; if there is none, for what
-    `otherwise` says."""
-    moment = f"step {solver.steps}, time {solver.time:.6g}"
-    for b, block in enumerate(solver.decomposition.blocks):
+    `otherwise` says. Collective: the same error on all ranks, to be raised on all."""
+    found = [first for first in solver.team.everyone(_first(solver)) if first is not None]
+    error = _error(solver, min(found, key=lambda first: first[:3])) if found else nowhere(solver, otherwise)
+    error.everywhere = True
+    return error
+
+
+def nowhere(solver: Solver, what: str) -> BlowUp:
+    """The error for a flow that blew up at no place that can be named."""
+    return BlowUp(f"the flow blew up: {what} at {_moment(solver)}; density and pressure are positive everywhere", _MEND)
+
+
+def _moment(solver: Solver) -> str:
+    return f"step {solver.steps}, time {solver.time:.6g}"
+
+
+def _first(solver: Solver) -> tuple | None:
+    """Of this rank's nodes the first bad one: (whole block, 0 rho or 1 p, (k, j, i), value, (x, y, z), rank)."""
+    found = []
+    for n, state in enumerate(solver.states):
         with np.errstate(all="ignore"):
-            state = solver.primitives(b)
-        for name in ("rho", "p"):
-            bad = ~(state[name] > 0) | ~np.isfinite(state[name])
+            values = solver.primitives(n)
+        for order, name in enumerate(("rho", "p")):
+            bad = ~(values[name] > 0) | ~np.isfinite(values[name])
             if bad.any():
-                k, j, i = (int(n) for n in np.argwhere(bad)[0])
-                x, y, z = block.node(i, j, k)
-                return BlowUp(
-                    f"the flow blew up: {name} = {state[name][k, j, i]:.4g} in block '{block.name}' at node "
-                    f"(i, j, k) = ({i}, {j}, {k}), (x, y, z) = ({x:.6g}, {y:.6g}, {z:.6g}), {moment}",
-                    f"{_MEND}; look at the grid and the conditions near that place",
-                    b,
-                    (i, j, k),
-                )
-    return BlowUp(f"the flow blew up: {otherwise} at {moment}; density and pressure are positive everywhere", _MEND)
+                k, j, i = (int(m) for m in np.argwhere(bad)[0])
+                place = tuple(int(m) + first for m, first in zip((k, j, i), reversed(state.first), strict=True))
+                xyz = tuple(float(c) for c in state.block.node(i, j, k))
+                found.append((state.part.whole, order, place, float(values[name][k, j, i]), xyz, solver.team.rank))
+                break
+    return min(found, default=None)
+
+
+def _error(solver: Solver, first: tuple) -> BlowUp:
+    whole, order, (k, j, i), value, (x, y, z), rank = first
+    return BlowUp(
+        f"the flow blew up: {('rho', 'p')[order]} = {value:.4g} in block '{solver.grid.blocks[whole].name}' at node "
+        f"(i, j, k) = ({i}, {j}, {k}), (x, y, z) = ({x:.6g}, {y:.6g}, {z:.6g}), {_moment(solver)}",
+        f"{_MEND}; look at the grid and the conditions near that place",
+        whole,
+        (i, j, k),
+        rank,
+    )
 
 
 def write_neighbourhood(directory: Path, solver: Solver, error: BlowUp, case: dict) -> Path | None:
-    """Write rho, u, v, w, p around the place to `directory`/blow-up.nc, a field file like the others; None if no place
-    is known. Raises HiresxError when it cannot be written."""
+    """Write rho, u, v, w, p around the place, as far as this rank has it, to `directory`/blow-up.nc, a field file like
+    the others; None if no place is known. The rank that has the place calls this. Raises HiresxError when it cannot be
+    written."""
     if error.block is None:
         return None
-    block = solver.decomposition.blocks[error.block]
-    box = tuple(slice(max(n - REACH, 0), n + REACH + 1) for n in reversed(error.node))
+    n, place = next(
+        (n, place)
+        for n, state in enumerate(solver.states)
+        if state.part.whole == error.block
+        for place in [[m - first for m, first in zip(error.node, state.first, strict=True)]]
+        if all(0 <= m < size for m, size in zip(place, state.size, strict=True))
+    )
+    state = solver.states[n]
+    box = tuple(slice(max(m - REACH, 0), m + REACH + 1) for m in reversed(place))
     with np.errstate(all="ignore"):
-        state = {name: np.ascontiguousarray(v[box]) for name, v in solver.primitives(error.block).items()}
-    i, j, k = (s.start for s in reversed(box))
-    part = fields.FieldBlock(f"{block.name}_from_{i}_{j}_{k}", block.x[box], block.y[box], block.z[box], state)
+        values = {name: np.ascontiguousarray(v[box]) for name, v in solver.primitives(n).items()}
+    i, j, k = (s.start + first for s, first in zip(reversed(box), state.first, strict=True))
+    block = state.block
+    name = f"{state.name}_from_{i}_{j}_{k}"
+    part = fields.FieldBlock(name, *(np.ascontiguousarray(c[box]) for c in (block.x, block.y, block.z)), values)
     return fields.write(directory / FILE, [part], solver.time, solver.steps, case, _VARIABLES)

@@ -5,12 +5,27 @@ class HiresxError(Exception):
     """Something the user can mend: `message` names the place and the fault, `mend` what to do about it.
 
     The command line prints both and exits with status 2, without a traceback.
+
+    `everywhere`: all ranks have it and end together. `placed`: the message says on which rank, or it is no matter.
     """
+
+    everywhere = False
+    placed = False
 
     def __init__(self, message: str, mend: str = ""):
         super().__init__(message)
         self.message = message
         self.mend = mend
 
+    def __reduce__(self):
+        return _again, (type(self), self.args, self.__dict__)
+
     def __str__(self) -> str:
         return f"{self.message}\n  {self.mend}" if self.mend else self.message
+
+
+def _again(kind: type, args: tuple, attributes: dict) -> Exception:
+    """An error that came from another process."""
+    error = kind.__new__(kind, *args)
+    error.__dict__ |= attributes
+    return error

@@ -1,13 +1,17 @@
 """What a case will need, found without compiling or allocating its fields: memory, time step, steps, time."""
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from hiresx.bench import known_rate
 from hiresx.case import Case
-from hiresx.decomposition import padded_shape
+from hiresx.decomposition import Decomposition, padded_shape, split
+from hiresx.decomposition.partition import best_partition
+from hiresx.decomposition.traffic import traffic
 from hiresx.device.state import variables_per_point
 from hiresx.grid import Block, Grid, build
 from hiresx.output.monitors.average import MEANS, MOMENTS
@@ -29,19 +33,15 @@ def plan(case: Case, backend: str = "cpu", grid: Grid | None = None) -> dict[str
     """
     grid = build(case.grid, case.directory) if grid is None else grid
     is_viscous = case.gas.reynolds is not None
-    work = work_variables(default_plan(backend), is_viscous)
-    variables = variables_per_point(work, case.time.local)
-    item = 4 if case.scheme.precision == "fp32" else 8
     points = sum(block.points for block in grid.blocks)
-    padded = sum(math.prod(padded_shape(block)) for block in grid.blocks)
-    memory = padded * variables * item + _extra_reals(case, grid, work) * item + _average_bytes(case, points)
+    memory = memory_bytes(case, grid.blocks, backend)
     dt = case.time.dt or _step(case, grid)
     steps = _steps(case, dt)
     rate = known_rate(backend, is_viscous, case.scheme.precision)
     seconds = None if rate is None or steps is None else rate["ns_per_point_rhs"] * 1e-9 * points * steps * len(STAGES)
     return {
         "points": points,
-        "reals_per_padded_point": variables,
+        "reals_per_padded_point": _variables(case, backend),
         "bytes_per_point": memory / points,
         "memory_bytes": memory,
         "dt": dt,
@@ -52,10 +52,73 @@ def plan(case: Case, backend: str = "cpu", grid: Grid | None = None) -> dict[str
     }
 
 
-def _extra_reals(case: Case, grid: Grid, work: int) -> int:
+def rank_plan(
+    case: Case, decomposition: Decomposition, ranks: int, weights: Sequence[float] | None = None, backend: str = "cpu"
+) -> dict[str, Any]:
+    """How the blocks are cut for `ranks` ranks of speeds `weights`: per rank its parts, points, their ratio to what is
+    due to it, the ranks it exchanges with, bytes it sends in a step and device memory; `bytes` from rank (row) to rank.
+
+    Raises HiresxError for more ranks than the grid can be cut for and for weights that do not fit.
+    """
+    found = best_partition(decomposition, ranks, weights)
+    cut = split(decomposition, found.parts)
+    matrix = traffic(cut, case.gas.reynolds is not None, _item(case))
+    share = np.ones(ranks) / ranks if weights is None else np.array(weights) / np.sum(weights)
+    held: list[list[int]] = [[] for _ in range(ranks)]
+    for n, part in enumerate(found.parts):
+        held[part.rank].append(n)
+    rows = []
+    for rank, mine in enumerate(held):
+        parts = [found.parts[n] for n in mine]
+        points = sum(part.points for part in parts)
+        # Sponges name whole blocks.
+        blocks = [replace(cut.blocks[n], name=decomposition.blocks[found.parts[n].whole].name) for n in mine]
+        rows.append(
+            {
+                "rank": rank,
+                "parts": [{"block": decomposition.blocks[part.whole].name, "box": part.box} for part in parts],
+                "points": points,
+                "of_its_share": points / (decomposition.points * share[rank]),
+                "neighbours": np.flatnonzero(matrix[rank] + matrix[:, rank]).tolist(),
+                "bytes_per_step": int(matrix[rank].sum()),
+                "memory_bytes": memory_bytes(case, blocks, backend),
+            }
+        )
+    return {
+        "ranks": ranks,
+        "weights": None if weights is None else list(weights),
+        "method": found.method,
+        "parts": len(found.parts),
+        "imbalance": max(row["of_its_share"] for row in rows) - 1,
+        "bytes_per_step": int(matrix.sum()),
+        "per_rank": rows,
+        "bytes": matrix,
+    }
+
+
+def memory_bytes(case: Case, blocks: Sequence[Block], backend: str = "cpu") -> int:
+    """Device memory of fields, reductions, sponges and averages on these blocks."""
+    padded = sum(math.prod(padded_shape(block)) for block in blocks)
+    reals = padded * _variables(case, backend) + _extra_reals(case, blocks, _work(case, backend))
+    return reals * _item(case) + _average_bytes(case, sum(block.points for block in blocks))
+
+
+def _work(case: Case, backend: str) -> int:
+    return work_variables(default_plan(backend), case.gas.reynolds is not None)
+
+
+def _variables(case: Case, backend: str) -> int:
+    return variables_per_point(_work(case, backend), case.time.local)
+
+
+def _item(case: Case) -> int:
+    return 4 if case.scheme.precision == "fp32" else 8
+
+
+def _extra_reals(case: Case, blocks: Sequence[Block], work: int) -> int:
     """Reals of reductions and sponge layers."""
-    reductions = sum(scratch_reals(block.size, work * math.prod(padded_shape(block))) for block in grid.blocks)
-    return reductions + sum(layer_reals(spec, block) for spec in case.sponge for block in grid.blocks)
+    reductions = sum(scratch_reals(block.size, work * math.prod(padded_shape(block))) for block in blocks)
+    return reductions + sum(layer_reals(spec, block) for spec in case.sponge for block in blocks)
 
 
 def _average_bytes(case: Case, points: int) -> int:

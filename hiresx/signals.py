@@ -50,9 +50,14 @@ class Requests:
         self.signal = number
 
     def act(self) -> None:
-        """Raise what was noted: KeyboardInterrupt or Terminated."""
-        if self.signal is not None:
+        """Raise what was noted, here or on another rank: KeyboardInterrupt or Terminated."""
+        if self.signal is None:
+            return
+        try:
             _act(self.signal, None)
+        except (KeyboardInterrupt, Terminated) as error:
+            error.everywhere = True
+            raise
 
 
 @contextmanager

@@ -1,9 +1,12 @@
 """A run from Python or from the command line: build, step, look at the fields, write what is left behind."""
 
+import hashlib
+import json
 import math
 import time as wall
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +16,21 @@ from hiresx import __version__, blow_up
 from hiresx.blow_up import BlowUp
 from hiresx.case import Case, load
 from hiresx.case.toml import dumps
-from hiresx.device import backend as find_backend
+from hiresx.decomposition import Decomposition, Part, domain
+from hiresx.decomposition.partition import partition
 from hiresx.errors import HiresxError
-from hiresx.grid import build
-from hiresx.output import checkpoint, derived, field_output, files, identity, record
+from hiresx.output import checkpoint, derived, field_output, files, identity, pieces, record
 from hiresx.output import monitors as watch
 from hiresx.output.attachment import Attachment
 from hiresx.output.field_output import FieldOutput
 from hiresx.output.monitors.own import Own
+from hiresx.output.pieces import Later, Piece
 from hiresx.output.progress import Progress
+from hiresx.placement import Placement, place
 from hiresx.plan import plan
 from hiresx.signals import Requests, Terminated
 from hiresx.solver import Solver
+from hiresx.team import Team, world
 from hiresx.time.rk3 import STAGES
 
 __all__ = ["BlockView", "Simulation", "plan"]
@@ -34,17 +40,20 @@ SAME_TIME = 1e-9
 
 
 class BlockView:
-    """One block of a simulation: node coordinates and the state as host arrays (nk, nj, ni)."""
+    """One block of a simulation, or this rank's part of one: node coordinates and the state as host arrays
+    (nk, nj, ni). `first`: index (i, j, k) of its first node in the whole block `whole` (its name)."""
 
     def __init__(self, solver: Solver, index: int):
         self._solver, self._index = solver, index
-        block = solver.decomposition.blocks[index]
+        state = solver.states[index]
+        block = state.block
         self.name, self.x, self.y, self.z = block.name, block.x, block.y, block.z
+        self.whole, self.first = state.name, state.first
 
     def state(self, name: str) -> np.ndarray:
         """A copy of rho, u, v, w, p or a derived variable (hiresx.output.derived.VARIABLES), (nk, nj, ni).
 
-        Raises HiresxError for an unknown name.
+        Gradients are one-sided at the edges of a part. Raises HiresxError for an unknown name.
         """
         state = self._solver.primitives(self._index)
         if name in state:
@@ -53,7 +62,8 @@ class BlockView:
         return derived.evaluate([name], flow)[name]
 
     def set_state(self, rho, u, v, w, p) -> None:
-        """Replace the state by arrays (or numbers) broadcastable to (nk, nj, ni)."""
+        """Replace the state by arrays (or numbers) broadcastable to (nk, nj, ni). Collective: a rank calls it as often
+        as the others."""
         self._solver.set_state(self._index, rho, u, v, w, p)
         self._solver.complete_state()
 
@@ -70,6 +80,12 @@ class Simulation:
     kept in that directory is taken, without `out` the run goes on in it. What Python gave to the first run (`profiles`,
     `monitors`, `grid`) is given again. `restarted` then tells from where, and what was passed over.
 
+    Started by mpirun or srun, all ranks make the same Simulation and call it alike (every method is collective);
+    `blocks` are then this rank's parts. `team`: the ranks (default: all that were started together). `weights`: how
+    fast each rank is, relative to the others. `transport`: how halos go to other ranks (`hiresx run --help` lists
+    them). `placement`: how GPUs are chosen for them (`hiresx.topology.place.STRATEGIES`; the cheapest if absent).
+    `parts` cuts the grid in another way than `hiresx.decomposition.partition` does.
+
     Raises HiresxError for everything the user can mend (see `Solver`, `hiresx.case.load`, `hiresx.device.backend`), and
     for a checkpoint that is not whole or of another case or grid, naming the difference.
     """
@@ -84,24 +100,35 @@ class Simulation:
         monitors: Sequence[Callable[["Simulation"], dict | None]] = (),
         grid=None,
         restart: str | Path | checkpoint.Found | None = None,
+        team: Team | None = None,
+        weights: Sequence[float] | None = None,
+        transport: str = "auto",
+        placement: str | None = None,
+        parts: Callable[[Decomposition], Sequence[Part]] | None = None,
     ):
         self._made = wall.monotonic()
-        found = checkpoint.find(restart) if isinstance(restart, str | Path) else restart
-        if case is None:
-            case = kept_case(found)
-        self.case = load(case) if isinstance(case, str) else case
-        self.out = None if out is None and found is None else found.directory if out is None else Path(out)
-        field_output.check(self.case)
+        self.team = world() if team is None else team
+        found = checkpoint.find(restart, self.team) if isinstance(restart, str | Path) else restart
+        with self.team.together():
+            if case is None:
+                case = kept_case(found)
+            self.case = load(case) if isinstance(case, str) else case
+            self.out = None if out is None and found is None else found.directory if out is None else Path(out)
+            field_output.check(self.case)
         self._dump = self.case.model_dump(mode="json")
-        grid = build(self.case.grid, self.case.directory) if grid is None else grid
-        field_output.check_grid(self.case, grid.blocks)
-        self._prints = identity.fingerprint(grid)
+        _check_same(self.team, self._dump)
+        cutting = parts or (None if self.team.size == 1 else lambda whole: partition(whole, self.team.size, weights))
+        ground = domain(self.case, self.team, grid, cutting)
+        self._prints = self.team.share(identity.fingerprint(ground.grid) if self.team.root else None)
         self.restarted: list[str] = []
         changed = {}
-        if found is not None:
-            changed = self._compare(found)
-        self.backend = find_backend(backend)
-        self.solver = Solver(self.case, self.backend, grid=grid, profiles=dict(profiles or {}))
+        with self.team.together():
+            field_output.check_grid(self.case, ground.grid.blocks)
+            if found is not None:
+                changed = self._compare(found)
+        self.placement = place(self.team, ground.cut, backend, strategy=placement)
+        self.backend = self.placement.backend
+        self.solver = Solver(self.case, self.backend, profiles=dict(profiles or {}), domain=ground, transport=transport)
         self.blocks = [BlockView(self.solver, b) for b in range(len(self.solver.states))]
         self.monitors = tuple(monitors)
         self.history: list[dict[str, Any]] = []
@@ -124,7 +151,7 @@ class Simulation:
         self._checkpoints = None
         if self.out is not None:
             self._checkpoints = checkpoint.Checkpoints(
-                self.out, self.case.checkpoint, self._contents, lambda: blow_up.check(self.solver)
+                self.out, self.case.checkpoint, self._contents, lambda: blow_up.check(self.solver), team=self.team
             )
         # Whether a run was begun: what was there before it is then changed.
         self.begun = False
@@ -170,18 +197,20 @@ class Simulation:
         if spec.steps is not None:
             limits.append(spec.steps)
         last_step = min(limits) if limits else None
-        bar = Progress(solver.points, spec.end, last_step, self.case.title, quiet=not progress)
+        bar = Progress(solver.points, spec.end, last_step, self.case.title, quiet=not (progress and self.team.root))
         with ExitStack() as held:
-            if self.out is not None:
-                held.enter_context(files.locked(files.directory(self.out)))
+            with self.team.together():
+                if self.out is not None and self.team.root:
+                    held.enter_context(files.locked(files.directory(self.out)))
             requests = held.enter_context(Requests())
             log = _Log(self)
             try:
                 with bar:
                     self._begin(bar)
-                    log.begin()
+                    for line in log.begin():
+                        bar.note(line)
                     self.begun = True
-                    while not self._finished(last_step) and requests.signal is None and not self._out_of_time():
+                    while not self._finished(last_step) and not self._asked_to_stop(requests):
                         try:
                             self._advance(bar, last_step, log)
                         except BlowUp as error:
@@ -191,13 +220,15 @@ class Simulation:
                     if not self._finished(last_step):
                         requests.act()
                     stopped = None if self._finished(last_step) else self._out_of_time_message()
-                    self._captured = {a.name: a.capture() for a in self.attachments}
+                    self._captured = {a.name: checkpoint.remembered(a.capture()) for a in self.attachments}
                     for error in self._finish_attachments():
                         raise error
             except BaseException as error:
                 if isinstance(error, BlowUp):
                     self._describe_blow_up(error)
-                log.fail(error, self._finish_attachments())
+                # What only this rank knows of ends all of them (see hiresx.team.guarded): nothing to wait for is begun.
+                alone = self.team.size > 1 and not getattr(error, "everywhere", False)
+                log.fail(error, [] if alone else self._finish_attachments())
                 raise
             return log.finish("finished" if stopped is None else "stopped", stopped)
 
@@ -227,6 +258,14 @@ class Simulation:
         if end is None or self.case.time.local:
             return False
         return self.time >= end - SAME_TIME * max(self.solver.dt, SAME_TIME)
+
+    def _asked_to_stop(self, requests: Requests) -> bool:
+        """Whether a signal reached any of the ranks, or the time is up."""
+        if self.team.size == 1:
+            return requests.signal is not None or self._out_of_time()
+        signal, late = self.team.max([float(requests.signal or 0), float(self._out_of_time())])
+        requests.signal = int(signal) or None
+        return bool(signal or late)
 
     def _out_of_time(self) -> bool:
         limit = self.case.time.wall_limit
@@ -267,10 +306,11 @@ class Simulation:
         """Everything before the first step of this `run`."""
         again, self._longest_step = self._used, 0.0
         self._used = True
-        if self.out is not None:
-            files.sweep(self.out)
-            _keep_case(self)
-            checkpoint.set_aside(self._passed)
+        with self.team.together():
+            if self.out is not None and self.team.root:
+                files.sweep(self.out)
+                _keep_case(self)
+                checkpoint.set_aside(self._passed)
         for line in self.restarted:
             bar.note(line)
         restarted = again or self._source is not None
@@ -311,7 +351,7 @@ class Simulation:
         history = self.history
         if history and history[-1]["step"] == self.step_count and not self._due():
             history = history[:-1]  # the last look of a run that stops here: one that goes on has none
-        parts = {a.name: checkpoint.parted(a.name, a.capture()) for a in self.attachments}
+        attached, arrays = checkpoint.packed({a.name: a.capture() for a in self.attachments}, self.team)
         values = {
             "hiresx": __version__,
             "backend": self.backend.name,
@@ -321,19 +361,20 @@ class Simulation:
             "given": self.solver.given(),
             "solver": self.solver.values(),
             "run": {"history": record.plain(history, finite=False), "retries": self._retries},
-            "attachments": {name: {"values": v, "arrays": list(a)} for name, (v, a) in parts.items()},
+            "attachments": attached,
         }
+        return values, [*pieces.labelled("solver/", map(self._alive, self.solver.pieces())), *arrays]
 
-        def arrays() -> Iterator[tuple[str, np.ndarray]]:
-            for name, array in self.solver.arrays():
-                if not np.isfinite(array).all():
-                    raise blow_up.find(self.solver, "a momentum is not finite")
-                yield f"solver/{name}", array
-            for name, (_, kept) in parts.items():
-                for key, array in kept.items():
-                    yield f"attachments/{name}/{key}", array
+    def _alive(self, piece: Piece) -> Piece:
+        """The same, which raises BlowUp when it is made of what is not finite."""
 
-        return values, arrays()
+        def make() -> np.ndarray:
+            array = np.asarray(piece.array)
+            if not np.isfinite(array).all():
+                raise blow_up.nowhere(self.solver, "a momentum is not finite")
+            return array
+
+        return Piece(piece.name, piece.box, Later(piece.array.shape, piece.array.dtype, make))
 
     def _compare(self, found: checkpoint.Found) -> dict[str, list[Any]]:
         """Refuse a checkpoint of another case or grid; returns the keys that differ and may: [there, here]."""
@@ -357,19 +398,16 @@ class Simulation:
     def _restore(self, container: checkpoint.Container) -> None:
         values = container.values
         with checkpoint.understood(container.path):
-            self.solver.restore(values["solver"], lambda name: container.array(f"solver/{name}"))
+            self.solver.restore(values["solver"], pieces.reader(container, "solver/"))
             real = self.solver.configuration.real
             identity.check_given(values["given"], self.solver.given(), real, str(container.path))
             self.history = [{"step": entry["step"], **entry} for entry in values["run"]["history"]]
             self._retries = [{"checkpoint": entry["checkpoint"], **entry} for entry in values["run"]["retries"]]
-            self._captured = {
-                name: part["values"] | {key: container.array(f"attachments/{name}/{key}") for key in part["arrays"]}
-                for name, part in values["attachments"].items()
-            }
+            self._captured = checkpoint.unpacked(container)
         self._source = container.path
 
     def _restart_entry(self, path: Path, changed: dict[str, list[Any]]) -> dict[str, Any]:
-        before = record.found(self.out)
+        before = self.team.share(record.found(self.out) if self.team.root else None)
         self._restarts += before.get("restarts") or []
         return {
             "checkpoint": str(path),
@@ -406,11 +444,12 @@ class Simulation:
         """Leave the neighbourhood of the place, and say in the error's mend what there is."""
         if self.out is None:
             return
-        found = checkpoint.listed(self.out)[:1]
-        try:
-            path = blow_up.write_neighbourhood(self.out, self.solver, error, self._dump)
-        except HiresxError:
-            path = None
+        path = None
+        if error.rank == self.team.rank:
+            with suppress(HiresxError):
+                path = blow_up.write_neighbourhood(self.out, self.solver, error, self._dump)
+        path = self.team.share(path, error.rank or 0)
+        found = self.team.share(checkpoint.listed(self.out)[:1] if self.team.root else None)
         if path is not None:
             error.mend += f"; what is around it is in {path}"
         if found:
@@ -432,10 +471,55 @@ def kept_case(found: checkpoint.Found | None, overrides: Sequence[str] = ()) -> 
 
 def _keep_case(simulation: Simulation) -> None:
     case, dump = simulation.case, simulation.case.model_dump(mode="json")
-    if dump["grid"].get("file") is not None and case.directory is not None:
-        dump["grid"]["file"] = str((case.directory / dump["grid"]["file"]).absolute())  # not copied: it may be large
+    for key in ("file", "connectivity"):
+        if dump["grid"].get(key) is not None and case.directory is not None:
+            dump["grid"][key] = str((case.directory / dump["grid"][key]).absolute())  # not copied: it may be large
     source = None if case.directory is None else case.directory / "case.py"
     record.keep_case(simulation.out, dumps(dump), source if source is not None and source.is_file() else None)
+
+
+def _check_same(team: Team, dump: Mapping[str, Any]) -> None:
+    """Raises HiresxError where two ranks were given different cases."""
+    prints = team.everyone(hashlib.sha256(json.dumps(dump, sort_keys=True, default=str).encode()).hexdigest())
+    other = next((rank for rank, found in enumerate(prints) if found != prints[0]), None)
+    if other is None:
+        return
+    difference = identity.differences(team.share(dump), team.share(dump, other))[0]
+    error = HiresxError(
+        f"ranks 0 and {other} were given different cases: {difference[0]} is {difference[1]!r} for rank 0 and "
+        f"{difference[2]!r} for rank {other}",
+        "start all ranks with the same case, the same --set and the same files",
+    )
+    error.everywhere = True
+    raise error
+
+
+def _rank(simulation: Simulation) -> dict[str, Any]:
+    """What run.json says of this rank."""
+    solver = simulation.solver
+    return {
+        **asdict(simulation.placement.seats[simulation.team.rank]),
+        "points": sum(state.block.points for state in solver.states),
+        "parts": [
+            {"block": state.name, "nodes": [list(range_) for range_ in state.part.box]} for state in solver.states
+        ],
+        "neighbours": [neighbour._asdict() for neighbour in solver.halo.neighbours],
+    }
+
+
+def _told(placement: Placement, ranks: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Where every rank computes what, and how its halos travel."""
+    links = [rank["neighbours"] for rank in ranks]
+    return placement.lines(
+        {
+            "points": [f"{rank['points']:,}" for rank in ranks],
+            "halos by": [", ".join(sorted({link["transport"] for link in mine})) or "-" for mine in links],
+            "kB/step": [
+                f"{len(STAGES) * sum(link['state_bytes'] + link['flux_bytes'] for link in mine) / 1000:,.0f}"
+                for mine in links
+            ],
+        }
+    )
 
 
 class _Log:
@@ -444,16 +528,23 @@ class _Log:
     def __init__(self, simulation: Simulation):
         self.simulation = simulation
         self._began, self._first_step = wall.perf_counter(), simulation.step_count
+        self._ranks: list[dict[str, Any]] = []
         self._record: record.Record | None = None
         simulation.solver.stopwatch.reset()
 
-    def begin(self) -> None:
+    def begin(self) -> list[str]:
+        """The record is there from now on. Returns what there is to say of the ranks. Collective."""
         s = self.simulation
-        if s.out is not None:
-            self._record = record.Record(
-                s.out, case=s._dump, backend=s.backend.name, points=s.solver.points,
-                bytes_per_point=s.solver.bytes / s.solver.points, **self._entries(),
-            )  # fmt: skip
+        held = float(s.team.sum(float(s.solver.bytes)))
+        self._ranks = s.team.everyone(_rank(s))
+        with s.team.together():
+            if s.out is not None and s.team.root:
+                self._record = record.Record(
+                    s.out, case=s._dump, backend=s.backend.name, points=s.solver.points,
+                    bytes_per_point=held / s.solver.points, **self._entries(),
+                )  # fmt: skip
+
+        return [] if s.team.size == 1 else _told(s.placement, self._ranks)
 
     def _entries(self) -> dict[str, Any]:
         s = self.simulation
@@ -471,13 +562,23 @@ class _Log:
             "grid_hash": identity.grid_hash(s._prints),
             "restarts": s._restarts,
             "retries": s._retries,
+            "ranks": self._ranks,
         }
 
     def progress(self) -> None:
-        if self._record is not None:
-            self._record.update(**self._entries())
+        """Collective."""
+        if self.simulation.out is None:
+            return
+        with self.simulation.team.together():
+            if self._record is not None:
+                self._record.update(**self._entries())
 
     def finish(self, status: str, error: str | None = None) -> dict[str, Any]:
+        """Collective but for a run that `fail`s."""
+        if error is None:
+            s = self.simulation
+            told = {"stages": s.solver.stopwatch.seconds, "waited_s": s.solver.halo.waited}
+            self._ranks = [rank | more for rank, more in zip(self._ranks, s.team.everyone(told), strict=True)]
         entries = self._entries()
         if self._record is not None:
             self._record.finish(status, error, history=self.simulation.history, **entries)
@@ -491,6 +592,6 @@ class _Log:
             status = "interrupted"
             text = "interrupted by the user" if isinstance(error, KeyboardInterrupt) else "terminated by SIGTERM"
         with suppress(HiresxError):
-            if self._record is None:
+            if self._record is None and self.simulation.team.size == 1:
                 self.begin()
             self.finish(status, "; ".join([text, *map(str, others)]))

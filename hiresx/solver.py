@@ -1,20 +1,24 @@
 """The solver proper: blocks on a device and one time step as an ordered list of named tasks."""
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from hiresx.case import Case
-from hiresx.decomposition import Decomposition, decompose, extended_coordinates, halo_lists
+from hiresx.decomposition import Domain
+from hiresx.decomposition import domain as make_domain
 from hiresx.device.configuration import Configuration
 from hiresx.device.state import BlockState
 from hiresx.exchange.halo import HaloExchange
-from hiresx.grid import Grid, build
+from hiresx.grid import Grid
+from hiresx.grid.blocks import Range, direction
+from hiresx.output.pieces import Later, Piece
 from hiresx.rhs import boundary, inviscid, viscous
 from hiresx.rhs.gas import conservative, primitive
 from hiresx.rhs.metrics import compute_metrics
-from hiresx.rhs.sponge import SpongeLayer
+from hiresx.rhs.sponge import SpongeLayer, moments
 from hiresx.time.reduction import Reduction
 from hiresx.time.rk3 import STAGES, Update
 from hiresx.time.stopwatch import Stopwatch
@@ -59,11 +63,16 @@ def work_variables(plan: str, is_viscous: bool) -> int:
 
 
 class Solver:
-    """A case on a device.
+    """A case on a device: the parts of it that this rank computes.
 
-    `plan`: "pencils" (CPU) or "decomposed" (any backend); None takes what suits the backend. `profiles` replaces
-    functions of case.py by name. Raises HiresxError for a grid that is not right-handed everywhere, for boundary
-    conditions that leave a node out, and for what the backend and the compiler have to say.
+    `domain`: the grid, cut among the ranks; without it all of the case's grid, or of `grid`, in this process. `plan`:
+    "pencils" (CPU) or "decomposed" (any backend); None takes what suits the backend. `profiles` replaces functions of
+    case.py by name. `transport`: how halos go to other ranks (see `HaloExchange`). `overlap` false waits for them at
+    once, to measure what is won by computing meanwhile. Collective. Raises HiresxError for a grid that is not
+    right-handed everywhere, for boundary conditions that leave a node out, and for what the backend and the compiler
+    have to say.
+
+    `decomposition` are the whole blocks of the grid, `cut` the parts of all ranks, `states` the fields of this rank's.
     """
 
     def __init__(
@@ -73,13 +82,17 @@ class Solver:
         grid: Grid | None = None,
         plan: str | None = None,
         profiles: dict[str, Callable] | None = None,
+        domain: Domain | None = None,
+        transport: str = "auto",
+        overlap: bool = True,
     ):
         self.case, self.backend = case, backend
         self._profiles = profiles or {}
-        self.grid = build(case.grid, case.directory) if grid is None else grid
-        self.decomposition: Decomposition = decompose(case, self.grid)
+        domain = make_domain(case, grid=grid) if domain is None else domain
+        self.team, self.grid = domain.team, domain.grid
+        self.decomposition, self.cut = domain.whole, domain.cut
         self.configuration = configuration(case)
-        self.program = backend.compile(self.configuration)
+        self.program = self._compiled()
         self.time, self.steps = 0.0, 0
         # Times the case's dt or CFL numbers; lowered when a run goes back after a blow-up.
         self.step_factor = 1.0
@@ -88,34 +101,60 @@ class Solver:
         is_viscous = self.configuration.viscous
         work = work_variables(self.plan, is_viscous)
 
-        blocks = self.decomposition.blocks
-        self.states = [BlockState(backend, b, self.configuration.real, work, case.time.local) for b in blocks]
-        extended = extended_coordinates(self.decomposition)
-        for state, coordinates in zip(self.states, extended, strict=True):
-            compute_metrics(backend, self.program, state, coordinates)
+        real, names = self.configuration.real, [block.name for block in self.grid.blocks]
+        with self.team.together():
+            self.states = [
+                BlockState(backend, self.cut, n, names[self.cut.parts[n].whole], real, work, case.time.local)
+                for n in domain.mine
+            ]
+            extended = {s.index: domain.coordinates(s.part) for s in self.states}
+            for state in self.states:
+                compute_metrics(backend, self.program, state, extended[state.index])
 
-        self._halo = HaloExchange(backend, self.program, self.states, halo_lists(self.decomposition))
-        self._halo.jacobian()
-        self.conditions = sorted(
-            (
-                boundary.condition(
-                    backend, self.program, self.states[p.block], p, case.gas.gamma, self._profile, extended[p.block]
-                )
-                for p in self.decomposition.patches
-            ),
-            key=lambda c: c.rank,
-        )
-        self.sponges = self._sponge_layers()
-        self._inviscid = [plan_class(self.program, s, case.scheme.interpolation) for s in self.states]
-        self._viscous = [viscous.Viscous(self.program, s, case.gas.reynolds) for s in self.states] if is_viscous else []
+        self.halo = HaloExchange(backend, self.program, self.team, self.cut, self.states, transport)
+        self.halo.values([state.jacobian for state in self.states])
+        # Where a state is in `states`, by its index among the parts of all ranks.
+        self._place = {state.index: n for n, state in enumerate(self.states)}
+        with self.team.together():
+            self.conditions = sorted(
+                (
+                    boundary.condition(
+                        backend, self.program, self.states[self._place[p.block]], p, case.gas.gamma, self._profile,
+                        extended[p.block],
+                    )
+                    for p in self.cut.patches
+                    if p.block in self._place
+                ),
+                key=lambda c: c.rank,
+            )  # fmt: skip
+            self.sponges = self._sponge_layers()
+        self._inviscid = [
+            plan_class(self.program, s, case.scheme.interpolation, {direction(face) for face in remote})
+            for s, remote in zip(self.states, self.halo.remote, strict=True)
+        ]
+        self._viscous = [
+            viscous.Viscous(self.program, s, case.gas.reynolds, remote)
+            for s, remote in zip(self.states, self.halo.remote, strict=True)
+            if is_viscous
+        ]
         self._updates = [Update(self.program, s) for s in self.states]
         self._reductions = [Reduction(backend, self.program, s) for s in self.states]
         self.stopwatch = Stopwatch(backend)
         self.dt = case.time.dt or 0.0
         self._set_dt_value = None
+        self.overlap = overlap
         self.tasks = self._task_list()
 
     # ---- set-up
+
+    def _compiled(self):
+        """The kernels. One rank of each host compiles them, the others then find them in the cache."""
+        program = None
+        for turn in (True, False):
+            with self.team.together():
+                if self.team.local.root == turn:
+                    program = self.backend.compile(self.configuration)
+        return program
 
     def _profile(self, name: str) -> Callable:
         function = self._profiles.get(name) or name
@@ -123,13 +162,13 @@ class Solver:
 
     def _sponge_layers(self) -> list[SpongeLayer]:
         layers = []
-        for spec in self.case.sponge:
+        for number, spec in enumerate(self.case.sponge):
             reference = None
             if spec.function is not None:
                 reference = self._steady(self._profiles.get(spec.function) or spec.function)
             for state in self.states:
-                if spec.blocks is None or state.block.name in spec.blocks:
-                    layer = SpongeLayer(self.backend, self.program, state, spec, self.case.gas.gamma, reference)
+                if spec.blocks is None or state.name in spec.blocks:
+                    layer = SpongeLayer(self.backend, self.program, state, spec, number, self.case.gas.gamma, reference)
                     if not layer.empty:
                         layers.append(layer)
         return layers
@@ -140,18 +179,25 @@ class Solver:
     def _task_list(self) -> list[tuple[str, Callable[[int], None]]]:
         """What one stage does, in order: (name, task(stage)).
 
-        A stage leaves nodes on faces and connected halos as they must be, so that between steps the state can be looked
-        at without touching it; the ghosts of physical faces, which nobody else sees, are filled when they are needed.
+        A stage leaves nodes on faces as they must be and connected halos on their way (see `settle`), so that between
+        steps the state can be looked at without touching it; the ghosts of physical faces, which nobody else sees, are
+        filled when they are needed. While halos are on their way, what needs none of them is computed.
         """
         tasks = [
             ("boundary", lambda stage: self._each(self.conditions, "ghost")),
-            ("inviscid", lambda stage: [block() for block in self._inviscid]),
+            ("inviscid", lambda stage: self._each(self._inviscid, "early")),
+            ("exchange", lambda stage: self.halo.finish_state()),
+            ("inviscid", lambda stage: self._each(self._inviscid, "late")),
         ]
-        if self._viscous:
+        # What all ranks do, whether or not they have parts with viscous terms, is the same: exchanges are collective.
+        if self.configuration.viscous:
+            fluxes = [block.fluxes for block in self._viscous]
             tasks += [
                 ("viscous", self._viscous_fluxes),
-                ("exchange", lambda stage: self._halo.fluxes([block.fluxes for block in self._viscous])),
-                ("viscous", self._viscous_differences),
+                ("exchange", lambda stage: self._send_fluxes(fluxes)),
+                ("viscous", lambda stage: self._each(self._viscous, "inner_difference")),
+                ("exchange", lambda stage: self.halo.finish_fluxes()),
+                ("viscous", lambda stage: self._each(self._viscous, "outer_difference")),
             ]
         if self.sponges:
             tasks.append(("sponge", lambda stage: [layer() for layer in self.sponges]))
@@ -159,7 +205,7 @@ class Solver:
             *tasks,
             ("update", lambda stage: [update(stage) for update in self._updates]),
             ("boundary", lambda stage: self._boundary_nodes(self.time + STAGES[stage][2] * self.dt)),
-            ("exchange", lambda stage: self._halo.state()),
+            ("exchange", lambda stage: self._send_state()),
         ]
 
     # ---- tasks
@@ -176,13 +222,20 @@ class Solver:
     def _viscous_fluxes(self, stage: int) -> None:
         self._each(self._viscous, "primitives")
         for c in self.conditions:
-            c.viscous_primitives(self._viscous[c.patch.block].w)
+            c.viscous_primitives(self._viscous[self._place[c.patch.block]].w)
         self._each(self._viscous, "flux")
-
-    def _viscous_differences(self, stage: int) -> None:
         for c in self.conditions:
-            c.viscous_flux(self._viscous[c.patch.block].fluxes)
-        self._each(self._viscous, "difference")
+            c.viscous_flux(self._viscous[self._place[c.patch.block]].fluxes)
+
+    def _send_state(self) -> None:
+        self.halo.start_state()
+        if not self.overlap:
+            self.halo.finish_state()
+
+    def _send_fluxes(self, fluxes: list[tuple]) -> None:
+        self.halo.start_fluxes(fluxes)
+        if not self.overlap:
+            self.halo.finish_fluxes()
 
     # ---- the step
 
@@ -194,8 +247,9 @@ class Solver:
 
     def right_hand_side(self) -> None:
         """The halo exchange and everything of a stage up to the update: fills `r` of every block (1/J times dq/dt)."""
+        self.settle()
         with self.stopwatch("exchange"):
-            self._halo.state()
+            self.halo.start_state()
         for name, task in self.tasks:
             if name == "update":
                 return
@@ -203,13 +257,15 @@ class Solver:
                 task(0)
 
     def choose_dt(self, largest: float = np.inf) -> float:
-        """Set the step from the case (fixed, or CFL limits over all blocks), no larger than `largest`; with local steps
-        every point gets its own and the returned value is 0."""
+        """Set the step from the case (fixed, or CFL limits over all blocks of all ranks), no larger than `largest`;
+        with local steps every point gets its own and the returned value is 0."""
         time, factor = self.case.time, self.step_factor
         with self.stopwatch("time step"):
             if time.local:
                 for reduction in self._reductions:
                     reduction.local_steps(self.case.gas.reynolds, factor * time.cfl, factor * time.viscous_cfl)
+                if self.case.scheme.positivity == "limiter":  # which looks at the steps on both sides of a face
+                    self.halo.values([state.dt for state in self.states])
                 self.dt = 0.0
                 return self.dt
             if time.dt is not None:
@@ -217,7 +273,7 @@ class Solver:
             else:
                 radii = np.array([r.radii(self.case.gas.reynolds) for r in self._reductions])
                 # a NaN must not lose against a number
-                inviscid_radius, viscous_radius = radii.max(axis=0)
+                inviscid_radius, viscous_radius = self.team.max(radii.max(axis=0))
                 wanted = factor * time.cfl / inviscid_radius
                 if viscous_radius > 0:
                     wanted = min(wanted, factor * time.viscous_cfl / viscous_radius)
@@ -240,6 +296,7 @@ class Solver:
             raise FloatingPointError(f"time step {self.dt:.4g}")
         for stage in range(len(STAGES)):
             self.stage(stage)
+        self.halo.flush()
         self.time += self.dt
         self.steps += 1
         self.stopwatch.collect()
@@ -253,8 +310,9 @@ class Solver:
     # ---- the state
 
     def set_state(self, block: int, rho, u, v, w, p) -> None:
-        """Set the state of a block from primitive arrays broadcastable to (nk, nj, ni). When all blocks are set,
+        """Set `states[block]` from primitive arrays broadcastable to its (nk, nj, ni). When all are set,
         `complete_state` brings the rest up to them."""
+        self.settle()
         state = self.states[block]
         shape = state.block.x.shape
         values = [np.broadcast_to(np.asarray(a, float), shape) for a in (rho, u, v, w, p)]
@@ -265,84 +323,115 @@ class Solver:
     def initialize(self, initial=None) -> None:
         """The case's initial state, or `initial`: a function f(x, y, z, *, <parameters>) -> (rho, u, v, w, p)."""
         spec = self.case.initial
-        for b, block in enumerate(self.decomposition.blocks):
-            if initial is None and spec.state is not None:
-                s = spec.state
-                self.set_state(b, s.rho, s.u, s.v, s.w, s.p)
-            else:
-                self.set_state(b, *self.case.evaluate(initial or spec.function, block.x, block.y, block.z))
+        with self.team.together():
+            for n, state in enumerate(self.states):
+                if initial is None and spec.state is not None:
+                    s = spec.state
+                    self.set_state(n, s.rho, s.u, s.v, s.w, s.p)
+                else:
+                    block = state.block
+                    self.set_state(n, *self.case.evaluate(initial or spec.function, block.x, block.y, block.z))
         self.time, self.steps = 0.0, 0
         self.complete_state()
 
     def complete_state(self) -> None:
-        """Impose the conditions on the nodes of physical faces and fill the connected halos."""
+        """Impose the conditions on the nodes of physical faces and fill the connected halos. Collective."""
+        self.settle()
         self._boundary_nodes(self.time)
-        self._halo.state()
+        self.halo.start_state()
+        self.settle()
+
+    def settle(self) -> None:
+        """Wait for the halos that are on their way: what reads ghosts between steps calls this first."""
+        self.halo.finish_state()
 
     def values(self) -> dict[str, Any]:
         """With `arrays`, all that the next step depends on: time, steps, dt, step_factor."""
         return {"time": self.time, "steps": self.steps, "dt": float(self.dt), "step_factor": self.step_factor}
 
-    def arrays(self) -> Iterator[tuple[str, np.ndarray]]:
-        """(name, conservative state (5, nk, nj, ni) without ghosts, in the precision of the run) for each block."""
-        for b, state in enumerate(self.states):
-            yield f"q.{b}", np.ascontiguousarray(state.interior(self.backend.to_host(state.q)))
+    def pieces(self) -> Iterator[Piece]:
+        """Of each part its conservative state (5, nk, nj, ni) as a piece of q.<whole block>, in the run's precision."""
+        for state in self.states:
+            shape = (len(state.q), *reversed(state.size))
+            q = Later(shape, state.q.dtype, partial(self._held, state))
+            yield Piece(f"q.{state.part.whole}", state.part.box, q)
 
-    def restore(self, values: Mapping[str, Any], array: Callable[[str], np.ndarray]) -> None:
-        """Go on from what `values` and `arrays` gave, to the last bit on the same backend. Raises ValueError for
-        numbers that no run can have had, and for an array of another shape or type."""
+    def _held(self, state: BlockState) -> np.ndarray:
+        return np.ascontiguousarray(state.interior(self.backend.to_host(state.q)))
+
+    def restore(self, values: Mapping[str, Any], read: Callable[[str, Range], np.ndarray]) -> None:
+        """Go on from what `values` and `pieces` gave, to the last bit on the same backend and cut. `read(name, box)`
+        gives the nodes `box` of an array that was written in pieces. Collective; raises ValueError for numbers that no
+        run can have had, and for an array of another shape or type."""
         time, dt, factor = (float(values[key]) for key in ("time", "dt", "step_factor"))
         steps = int(values["steps"])
         if not (0 <= time < np.inf and 0 <= dt < np.inf and 0 < factor <= 1 and steps >= 0):
             raise ValueError(f"time {time}, dt {dt}, step {steps}, {factor} times the step of the case")
-        self._boundary_nodes(0.0)  # a steady profile is that of the beginning
-        self.time, self.steps, self.dt, self.step_factor = time, steps, dt, factor
-        self._take(array)
-        self._boundary_nodes(self.time)
-        # Faces had their conditions already: once more might round once more. Ghosts and targets are what was wanted.
-        self._take(array)
-        self._halo.state()
+        self.settle()
+        with self.team.together():
+            self._boundary_nodes(0.0)  # a steady profile is that of the beginning
+            self.time, self.steps, self.dt, self.step_factor = time, steps, dt, factor
+            self._take(read)
+            self._boundary_nodes(self.time)
+            # Faces had their conditions already: once more might round once more. Ghosts and targets are what was
+            # wanted.
+            self._take(read)
+        self.halo.start_state()
+        self.settle()
 
-    def _take(self, array: Callable[[str], np.ndarray]) -> None:
-        for b, state in enumerate(self.states):
-            q, found = self.backend.to_host(state.q), array(f"q.{b}")
+    def _take(self, read: Callable[[str, Range], np.ndarray]) -> None:
+        for state in self.states:
+            name = f"q.{state.part.whole}"
+            q, found = self.backend.to_host(state.q), read(name, state.part.box)
             interior = state.interior(q)
             if found.shape != interior.shape or found.dtype != interior.dtype:
-                raise ValueError(f"block {b} is {found.dtype} {found.shape}, not {interior.dtype} {interior.shape}")
+                raise ValueError(f"{name} is {found.dtype} {found.shape}, not {interior.dtype} {interior.shape}")
             interior[...] = found
             self.backend.copy(state.q, self.backend.to_device(q))
 
     def given(self) -> dict[str, list[float]]:
         """What the functions of steady profiles and sponges ask for: by place, the mean and the root mean square of
-        every conservative variable."""
-        found = {}
-        for n, layer in enumerate(self.sponges):
-            found[f"sponge layer {n} in block '{layer.block}'"] = layer.goal
+        every conservative variable. Collective."""
+        found: dict[str, np.ndarray] = {}
+        for layer in self.sponges:
+            if layer.moments is not None:
+                name = f"sponge.{layer.number} in block '{layer.block}'"
+                found[name] = found.get(name, 0) + layer.moments
         for c in self.conditions:
             if (target := c.target) is not None:
-                place = f"{c.patch.face} of block '{c.state.block.name}', nodes {c.patch.range}"
-                found[f"{c.patch.condition.type} on {place}"] = target
-        return {name: _moments(self.backend.to_host(target)) for name, target in found.items()}
+                whole = self.decomposition.patches[c.patch.place]
+                name = (
+                    f"{whole.condition.type} on {whole.face} of block '{self.grid.blocks[whole.block].name}', nodes "
+                    f"{whole.range}"
+                )
+                found[name] = found.get(name, 0) + moments(self.backend.to_host(target))
+        total: dict[str, np.ndarray] = {}
+        for part in self.team.everyone(found):
+            for name, values in part.items():
+                total[name] = total.get(name, 0) + values
+        return {name: _means(values) for name, values in sorted(total.items())}
 
     def primitives(self, block: int) -> dict[str, np.ndarray]:
-        """rho, u, v, w, p of a block, float64 (nk, nj, ni)."""
+        """rho, u, v, w, p of `states[block]`, float64 (nk, nj, ni)."""
         state = self.states[block]
         q = state.interior(self.backend.to_host(state.q)).astype(np.float64)
         return primitive(self.case.gas.gamma, q)
 
     def norms(self) -> tuple[np.ndarray, float, float]:
-        """Root mean square of dq/dt over all points (5), least density, least pressure."""
+        """Root mean square of dq/dt over all points (5), least density, least pressure. Collective."""
         found = [r.norms() for r in self._reductions]
-        sums = np.sum([f[0] for f in found], axis=0)
-        return np.sqrt(sums / self.points), min(f[1] for f in found), min(f[2] for f in found)
+        sums = self.team.sum(np.sum([f[0] for f in found], axis=0))
+        density, pressure = self.team.min(np.min([f[1:] for f in found], axis=0))
+        return np.sqrt(sums / self.points), float(density), float(pressure)
 
     @property
     def points(self) -> int:
+        """Of all ranks."""
         return self.decomposition.points
 
     @property
     def bytes(self) -> int:
-        """Device memory held for the fields."""
+        """Device memory held for the fields of this rank."""
         return (
             sum(s.bytes for s in self.states)
             + sum(r.bytes for r in self._reductions)
@@ -350,7 +439,7 @@ class Solver:
         )
 
 
-def _moments(values: np.ndarray) -> list[float]:
-    """Mean and root mean square of each of the variables of `values` (variables, ...)."""
-    flat = values.reshape(len(values), -1).astype(np.float64)
-    return [*flat.mean(axis=1).tolist(), *np.sqrt(np.mean(flat * flat, axis=1)).tolist()]
+def _means(moments: np.ndarray) -> list[float]:
+    """Means and root mean squares, by `hiresx.rhs.sponge.moments`."""
+    count, sums, squares = moments[0], *np.split(moments[1:], 2)
+    return [*(sums / count).tolist(), *np.sqrt(squares / count).tolist()]

@@ -1,5 +1,32 @@
-// Halo copy inside one process: target[variable j][to[i]] = sign * source[variable j][from[i]].
+// Halos: lists say which nodes go where. An entry of a list is a place in a padded array or a point in a buffer.
+
+// Between blocks of one process: target[variable j][to[i]] = sign * source[variable j][from[i]].
 KERNEL(copy_halo, int i, int j, int k, const int *to, const int *from, const real *source, long long source_sv,
        real *target, long long target_sv, real sign) {
     target[j * target_sv + to[i]] = sign * source[j * source_sv + from[i]];
+}
+
+// Into a buffer, which holds one point after the other, each with all its `variables`.
+KERNEL(pack_halo, int i, int j, int k, const int *to, const int *from, const real *source, long long source_sv,
+       real *buffer, int variables, real sign) {
+    real *point = buffer + (long long)to[i] * variables;
+    for (int v = 0; v < variables; ++v) point[v] = sign * source[v * source_sv + from[i]];
+}
+
+// Out of such a buffer.
+KERNEL(unpack_halo, int i, int j, int k, const int *to, const int *from, const real *buffer, int variables,
+       real *target, long long target_sv) {
+    const real *point = buffer + (long long)from[i] * variables;
+    for (int v = 0; v < variables; ++v) target[v * target_sv + to[i]] = point[v];
+}
+
+// Vectors that came over a rotated connection, from the donor's frame into this block's: the three variables of `target`
+// at at[i] become (rx, ry, rz) times them, the rows of the rotation.
+KERNEL(rotate_vectors, int i, int j, int k, const int *at, real *target, long long target_sv, real rxx, real rxy,
+       real rxz, real ryx, real ryy, real ryz, real rzx, real rzy, real rzz) {
+    real *p = target + at[i];
+    const real x = p[0], y = p[target_sv], z = p[2 * target_sv];
+    p[0] = rxx * x + rxy * y + rxz * z;
+    p[target_sv] = ryx * x + ryy * y + ryz * z;
+    p[2 * target_sv] = rzx * x + rzy * y + rzz * z;
 }

@@ -24,7 +24,7 @@ THINNED = {
 NAMES = {
     "isentropic-vortex", "density-wave", "shear-wave", "sod", "lax", "shu-osher", "blast-waves", "einfeldt-123",
     "le-blanc", "riemann-2d", "blast-2d", "double-mach", "taylor-green", "couette", "flat-plate",
-    "cylinder-bow-shock", "free-stream", "planar-jet",
+    "cylinder-bow-shock", "free-stream", "planar-jet", "cylinder-o", "naca0012", "bump",
 }  # fmt: skip
 
 
@@ -119,7 +119,10 @@ def test_couette_keeps_its_mass():
     assert np.trapezoid(rho, block.y[0, :, 0]) == pytest.approx(1.0, abs=1e-6)
 
 
-@pytest.mark.parametrize(("name", "preset"), [(n, p) for n, p in EVERY if n in ("free-stream", "cylinder-bow-shock")])
+@pytest.mark.parametrize(
+    ("name", "preset"),
+    [(n, p) for n, p in EVERY if n in ("free-stream", "cylinder-bow-shock", "naca0012", "bump")],
+)
 def test_uniform_flow_enters_as_it_starts(name, preset):
     case = load(name, preset)
     states = [condition.state for condition in case.boundary if hasattr(condition, "state")]

@@ -70,9 +70,11 @@ STEPS = {"jet": 4}
 
 def bits(simulation: Simulation) -> list[bytes]:
     solver = simulation.solver
-    states = [array.tobytes() for _, array in solver.arrays()]
+    states = [np.asarray(piece.array).tobytes() for piece in solver.pieces()]
     for averages in (a.capture() for a in simulation.attachments if a.name == "averages"):
-        states += [np.asarray(averages[key]).tobytes() for key in sorted(averages)]
+        values, arrays, spread = checkpoint.parted("averages", averages)
+        states += [repr(values).encode(), *(array.tobytes() for array in arrays.values())]
+        states += [np.asarray(piece.array).tobytes() for found in spread.values() for piece in found]
     return [*states, repr((solver.time, solver.steps, solver.dt, simulation.history)).encode()]
 
 
@@ -328,7 +330,7 @@ def test_another_format_is_refused(run):
     found = container.Container(path)
     arrays = [(name, found.array(name)) for name in found.names]
     container.write(path, found.values | {"format": 7, "hiresx": "9.9"}, arrays)
-    with pytest.raises(HiresxError, match=r"of format 7, written by hiresx 9\.9; this one reads format 1"):
+    with pytest.raises(HiresxError, match=r"of format 7, written by hiresx 9\.9; this one reads format 2"):
         Simulation(backend="cpu", restart=run)
 
 

@@ -16,6 +16,7 @@ from hiresx.case.toml import dumps
 from hiresx.cli import doctor
 from hiresx.cli.app import VERBS
 from hiresx.errors import HiresxError
+from hiresx.launch import mpi
 
 CASE = {
     "title": "box",
@@ -274,7 +275,8 @@ def test_doctor_names_what_is_missing(hiresx_command, monkeypatch, place):
         probes.append(code)
         return (None, "ModuleNotFoundError: No module named 'x'") if "matplotlib" in code else ("1.0", "")
 
-    monkeypatch.setattr(doctor, "_python", lambda code: ("MPI 4", "") if "MPI" in code else python(code))
+    monkeypatch.setattr(doctor, "_python", python)
+    monkeypatch.setattr(mpi, "library", lambda: mpi.Library("", "4", "", "1.0"))
     monkeypatch.setenv("HIRESX_CACHE", str(place / "cache"))
     report = json.loads(hiresx_command("doctor", "--json")[1])
     found = {finding["item"]: finding for finding in report["findings"]}

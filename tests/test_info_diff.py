@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from hiresx import HiresxError, Simulation, cli, load
-from hiresx.output import checkpoint, fields, vtk
+from hiresx.grid.blocks import slices
+from hiresx.output import checkpoint, container, fields, pieces, vtk
 from hiresx.output.about import about
 from hiresx.output.compare import compare
 
@@ -211,6 +212,80 @@ def test_functions_of_the_case_differ(one, tmp_path):
     (again / "case" / "case.py").write_text("# other functions\n")
     found = compare(one, again)
     assert found["functions"] and not found["same"] and found["results"]["same"]
+
+
+# checkpoints
+
+
+def rewritten(path, other, change=lambda array: array, at=3, **values):
+    """The checkpoint once more, everything in pieces in two of them, the cut at i = `at`."""
+    found = container.Container(path)
+    read, made = pieces.reader(found), [(n, found.array(n)) for n in found.names if pieces.parsed(n) is None]
+    for name in read.names:
+        ends, *rest = read.whole(name)
+        for part in ((0, at), (at, ends[1])):
+            box = (part, *rest)
+            whole = (
+                change(read(name, read.whole(name)).copy()) if name == "solver/q.0" else read(name, read.whole(name))
+            )
+            made += pieces.labelled("", [pieces.Piece(name, box, whole[(..., *slices(box))])])
+    container.write(other, found.values | values, made)
+    return other
+
+
+def test_checkpoints_are_the_same_however_they_are_cut(one, tmp_path, capsys):
+    last = checkpoint.listed(one)[0]
+    cuts = [rewritten(last, tmp_path / f"{at}.hxc", at=at) for at in (3, 5)]
+    assert container.Container(cuts[0]).names != container.Container(cuts[1]).names
+    for pair in ((last, cuts[0]), cuts):
+        found = compare(*pair)
+        assert found["same"] and found["results"]["same_grid"] and not found["configuration"] and not found["run"]
+        variables = {entry["name"]: entry["greatest"] for entry in found["results"]["variables"]}
+        assert set(variables.values()) == {0} and {"rho", "rho_u", "rho_v", "rho_w", "e"} < set(variables)
+        assert any(name.startswith("averages/") for name in variables)
+    assert cli.execute(["diff", *map(str, cuts)]) == 0
+    assert "the same to the last bit (step 4 and 4" in capsys.readouterr().out
+    assert about(cuts[0])["blocks"] == about(last)["blocks"] and cli.execute(["info", str(cuts[0])]) == 0
+
+
+def test_checkpoints_that_differ(one, tmp_path, capsys):
+    last, first = checkpoint.listed(one)
+
+    def changed(array):
+        array[4, 1, 2, 6] += 0.5
+        return array
+
+    other = rewritten(last, tmp_path / "other.hxc", changed)
+    found = compare(last, other)
+    e = found["results"]["variables"][4]
+    assert not found["same"] and (e["name"], e["greatest"]) == ("e", pytest.approx(0.5))
+    assert e["at"] == {"block": "box", "i": 6, "j": 2, "k": 1}
+    assert all(entry["greatest"] == 0 for entry in found["results"]["variables"] if entry is not e)
+    found = compare(last, first)
+    assert not found["same"] and not found["results"]["one_time"] and found["results"]["steps"] == [4, 0]
+    assert {entry["key"] for entry in found["run"]} == {"steps", "time"}
+    grid = [dict(container.Container(last).values["grid"][0]) | {"sha256": "0" * 64}]
+    found = compare(last, rewritten(last, tmp_path / "grid.hxc", grid=grid))
+    assert not found["same"] and not found["grid"]["same"]
+    assert cli.execute(["diff", str(last), str(tmp_path / "grid.hxc")]) == 1
+    assert "grid: nodes differ" in capsys.readouterr().out
+    larger = run(tmp_path / "larger", "grid.n=[10, 8, 7]")
+    rho = compare(last, checkpoint.listed(larger)[0])["results"]["variables"][0]
+    assert rho["first"]["least"] < rho["first"]["mean"] < rho["first"]["greatest"]
+    assert cli.execute(["diff", str(last), str(checkpoint.listed(larger)[0])]) == 1
+
+
+def test_checkpoints_are_compared_with_checkpoints(one, tmp_path):
+    last = checkpoint.listed(one)[0]
+    for pair in ((last, one), (fields.frame(one, 4), last)):
+        with pytest.raises(HiresxError, match=r"is a checkpoint, .* is none"):
+            compare(*pair)
+    for values in ({"grid": [{"name": "box"}]}, {"grid": 1}, {"solver": {}}, {"case": 3}):
+        with pytest.raises(HiresxError, match="does not hold what a checkpoint must"):
+            compare(rewritten(last, tmp_path / "c.hxc", **values), last)
+    (tmp_path / "c.hxc").write_bytes(last.read_bytes()[:-1])
+    with pytest.raises(HiresxError, match="is not a whole checkpoint"):
+        compare(last, tmp_path / "c.hxc")
 
 
 def test_what_cannot_be_compared(one, tmp_path):

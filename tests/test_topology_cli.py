@@ -78,7 +78,7 @@ def test_plan(place, topo):
 
 
 def test_plan_of_a_case(place, topo):
-    connection = {"generator": "box", "n": [9, 9, 1], "lower": [0, 0, 0], "upper": [1, 1, 0]}
+    connection = {"generator": "box", "n": [40, 30, 1], "lower": [0, 0, 0], "upper": [1, 1, 0]}
     case = {
         "title": "box",
         "grid": connection | {"periodic": ["x", "y"]},
@@ -88,9 +88,12 @@ def test_plan_of_a_case(place, topo):
     }
     (place / "box.toml").write_text(dumps(case))
     status, out, _ = topo("plan", "--case", "box.toml", "--from", "ten.txt", "--json")
-    assert status == 0 and json.loads(out)["ranks"] == 1
-    status, _, err = topo("plan", "--case", "box.toml", "--ranks", "4", "--from", "ten.txt")
-    assert status == 2 and "box.toml has 1 block, not 4" in err
+    assert status == 0 and json.loads(out)["ranks"] == 10  # one for every GPU
+    status, out, _ = topo("plan", "--case", "box.toml", "--ranks", "2", "--from", "ten.txt", "--json")
+    # halves of 20 x 30 nodes, each the other's neighbour on both sides; no cut of a periodic direction is cheaper
+    assert status == 0 and json.loads(out)["bytes"] == 2 * 2 * 30 * 3 * 5 * 8
+    status, _, err = topo("plan", "--case", "box.toml", "--ranks", "21", "--from", "ten.txt")
+    assert status == 2 and "21 ranks are too many" in err
 
 
 @pytest.mark.parametrize(

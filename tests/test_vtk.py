@@ -8,7 +8,7 @@ import pytest
 
 from hiresx import HiresxError, load
 from hiresx.device import backend
-from hiresx.output import derived, fields, vtk
+from hiresx.output import derived, fields, places, vtk
 from hiresx.output.field_output import FieldOutput
 from hiresx.output.fields import FieldBlock
 from hiresx.solver import Solver
@@ -99,7 +99,7 @@ def test_fewer_dimensions(tmp_path, shape):
 
 
 def test_large_arrays_are_written_in_slabs(tmp_path, monkeypatch):
-    monkeypatch.setattr(vtk, "_SLAB", 2000)
+    monkeypatch.setattr(places, "_SLAB", 2000)
     block = twisted("main", 9, 8, 7)
     ((_, points, arrays),) = read(vtk.write(tmp_path, [block], 0.0, 0, ["u", "v", "w", "rho"]))[0].values()
     np.testing.assert_array_equal(points[..., 1], block.y)

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from hiresx import Case, HiresxError, load
+from hiresx.decomposition import Part, whole_box
 from hiresx.device import backend
-from hiresx.output import cut, derived, fields, selection, vtk
+from hiresx.output import cut, derived, fields, layout, places, portions, selection, vtk
 from hiresx.output.field_output import FieldOutput
+from hiresx.output.joint import JointFile
 from hiresx.output.writer import Writer
 from hiresx.solver import Solver
 
@@ -143,8 +145,8 @@ def test_looking_changes_nothing(tmp_path):
 
 def test_the_run_goes_on_while_two_outputs_are_written(tmp_path, monkeypatch):
     gate = threading.Event()
-    write = fields.Series.write
-    monkeypatch.setattr(fields.Series, "write", lambda *a: (gate.wait(10), write(*a)))
+    put = fields.Frame.put
+    monkeypatch.setattr(fields.Frame, "put", lambda *a: (gate.wait(10), put(*a)))
     run = Run(periodic("output.every_steps=5"), tmp_path).steps(9)
     assert run.output.summary["waited_s"] < 1 and not fields.frames(tmp_path)
     # What is written is the state of then, not of now.
@@ -267,35 +269,42 @@ def test_lines_hold_what_cutting_the_whole_fields_gives(tmp_path):
         np.testing.assert_allclose(found[0, 0], values, rtol=0, atol=1e-13, err_msg=name)
 
 
+def share(run, names=NAMES):
+    """(what one process has of the only piece of the first subset, its only block)"""
+    (block,) = run.solver.decomposition.blocks
+    (piece,) = selection.subset(run.case.output.subset[0], [block])
+    parts = [Part(0, whole_box(block.size))]
+    margin = any(not derived.VARIABLES[name].local for name in names)
+    if isinstance(piece, selection.Grid):
+        return portions.Boxes(piece, [block], parts, margin)
+    return portions.Samples(piece, [block], parts, parts, 0, 1, margin)
+
+
 @pytest.mark.parametrize("workers", [1, 3])
 @pytest.mark.parametrize("spec", ["range={}", "range={k=[4, 11]}", "plane={x=1.3}"])
 def test_slabs_and_threads_change_nothing(monkeypatch, workers, spec):
     run = Run(periodic(f"output.subset=[{{name='part', {spec}}}]", n=(12, 13, 40)), None).steps(1)
-    (block,) = run.solver.decomposition.blocks
-    (piece,) = selection.subset(run.case.output.subset[0], [block], NAMES)
+    mine = share(run)
     state = run.solver.states[0]
-    q = state.interior(run.solver.backend.to_host(state.q))[(slice(None), *piece.sources[0].box)]
-    whole = piece.evaluate(NAMES, [q], 1.4, np.dtype("f8"), 1)
-    monkeypatch.setattr(selection, "_LAYERS", 3)
-    monkeypatch.setattr(selection, "_NODES", 1)
-    monkeypatch.setattr(selection, "_KEPT", 0)
-    for source in piece.sources:
-        source._metrics.clear()
-    parted = piece.evaluate(NAMES, [q], 1.4, np.dtype("f8"), workers)
-    assert not piece.sources[0]._metrics
+    (source,) = mine.sources
+    q = state.interior(run.solver.backend.to_host(state.q))[(slice(None), *source.box)]
+    ((whole,), _) = mine.portions(NAMES, [q], 1.4, np.dtype("f8"), 1)
+    monkeypatch.setattr(portions, "_LAYERS", 3)
+    monkeypatch.setattr(portions, "_NODES", 1)
+    monkeypatch.setattr(portions, "_KEPT", 0)
+    source._metrics.clear()
+    ((parted,), _) = mine.portions(NAMES, [q], 1.4, np.dtype("f8"), workers)
+    assert not source._metrics
     for name in NAMES:
-        np.testing.assert_allclose(parted[name], whole[name], rtol=0, atol=1e-13, err_msg=name)
+        np.testing.assert_allclose(parted.values[name], whole.values[name], rtol=0, atol=1e-13, err_msg=name)
 
 
 def test_a_thin_part_brings_a_thin_box_from_the_device():
-    block = Run(periodic(n=(40, 41, 42)), None).solver.decomposition.blocks[0]
-    (plane,) = selection.subset(periodic('output.subset=[{name="a", plane={z=0.3}}]').output.subset[0], [block], ["p"])
-    (source,) = plane.sources
+    run = Run(periodic('output.subset=[{name="a", plane={z=0.3}}]', n=(40, 41, 42)), None)
+    (source,) = share(run, ["p"]).sources
     assert source.x.shape == (2, 41, 40)
-    (plane,) = selection.subset(
-        periodic('output.subset=[{name="a", plane={z=0.3}}]').output.subset[0], [block], ["vorticity"]
-    )
-    assert plane.sources[0].x.shape == (8, 41, 40), "gradients need three nodes more to each side"
+    (source,) = share(run, ["vorticity"]).sources
+    assert source.x.shape == (8, 41, 40), "gradients need three nodes more to each side"
 
 
 def test_a_line_through_the_blocks_of_a_jet(tmp_path):
@@ -354,7 +363,7 @@ def test_a_run_that_is_continued_writes_what_one_without_a_stop_writes(tmp_path,
     first = Run(periodic(*CLOCKS), tmp_path / "b").steps(stop)
     captured, state = first.output.capture(), first.state
     first.steps(3)
-    first.output._writer.drain()
+    first.output.capture()
     if stop:
         fields.frame(tmp_path / "b", stop).unlink(missing_ok=True)
     Run(periodic(*CLOCKS), tmp_path / "b", state=state, captured=captured).steps(10 - stop).finish()
@@ -362,8 +371,8 @@ def test_a_run_that_is_continued_writes_what_one_without_a_stop_writes(tmp_path,
 
 
 def test_a_capture_is_flat_and_waits_for_what_is_being_written(tmp_path, monkeypatch):
-    write = fields.Series.write
-    monkeypatch.setattr(fields.Series, "write", lambda *a: (time.sleep(0.1), write(*a)))
+    put = fields.Frame.put
+    monkeypatch.setattr(fields.Frame, "put", lambda *a: (time.sleep(0.1), put(*a)))
     run = Run(periodic(*CLOCKS), tmp_path).steps(4)
     captured = run.output.capture()
     assert list(fields.frames(tmp_path)) == [0, 4]
@@ -395,7 +404,7 @@ def test_a_full_disk_is_reported_once_and_leaves_what_was_there(tmp_path, format
         for _ in range(6):
             try:
                 run.steps(1)
-                run.output._writer.drain()
+                run.output.capture()
             except HiresxError as error:
                 raised.append(error)
         run.finish()
@@ -448,15 +457,17 @@ ABOUT = {"title": "a test", "gas": {"gamma": 1.4}, "output": {"variables": ["rho
     ],
 )
 def test_files_of_a_series_are_what_the_library_writes(tmp_path, shapes, precision, gaps, monkeypatch):
-    monkeypatch.setattr("hiresx.output.layout._SLAB", 100_000)
+    monkeypatch.setattr(layout, "_SLAB", 100_000)
+    monkeypatch.setattr(places, "_SLAB", 1000)
     monkeypatch.setattr(fields, "_SLAB", 100_000)
-    series = fields.Series(some_blocks(0, *shapes), ABOUT, None, precision, "a part")
+    first = some_blocks(0, *shapes, gaps=gaps)
+    known = fields.Series(first, ABOUT, None, precision, "a part").learn(tmp_path / "ours.nc")
+    assert known is not None and not os.listdir(tmp_path), "where the arrays lie"
     for step in (1, 2, 3):
         blocks = some_blocks(step, *shapes, gaps=gaps)
-        ours = series.write(tmp_path / "ours.nc", blocks, 0.1 * step, step)
+        ours = by_layout(tmp_path / "ours.nc", known, blocks, step)
         theirs = fields.write(tmp_path / "theirs.nc", blocks, 0.1 * step, step, ABOUT, None, precision, "a part")
-        assert series._layout is not None, "the first file found out where the arrays lie"
-        assert step == 1 or ours.read_bytes() == theirs.read_bytes()
+        assert ours.read_bytes() == theirs.read_bytes()
         a, b = fields.read(ours), fields.read(theirs)
         assert (
             (a.time, a.step, a.part, a.case) == (b.time, b.step, b.part, b.case) == (0.1 * step, step, "a part", ABOUT)
@@ -471,27 +482,44 @@ def test_files_of_a_series_are_what_the_library_writes(tmp_path, shapes, precisi
     assert sorted(os.listdir(tmp_path)) == ["ours.nc", "theirs.nc"]
 
 
-def test_without_a_layout_the_library_writes(tmp_path, monkeypatch):
-    monkeypatch.setattr("hiresx.output.layout._find", lambda _, marks: {mark: [] for mark in marks})
-    series = fields.Series(some_blocks(0, (7, 8, 9)), ABOUT)
-    for step in (1, 2):
-        blocks = some_blocks(step, (7, 8, 9))
-        block = fields.read(series.write(tmp_path / "f.nc", blocks, 0.0, step)).blocks[0]
-        assert series._layout is None
-        np.testing.assert_array_equal(block.state["p"], blocks[0].state["p"])
+def by_layout(path, known, blocks, step):
+    """The file of one time, in its place."""
+    frame = fields.Frame(JointFile(path, known, 7, True), blocks, 0.1 * step, step)
+    with frame:
+        for n, block in enumerate(blocks):
+            state = block.state
+            flow = derived.Flow(block.x, block.y, block.z, state, 1.4)
+            values = {
+                name: state.get(name, derived.evaluate([name], flow)[name]) for name in ABOUT["output"]["variables"]
+            }
+            frame.put(n, [portions.Portion(places.Box.all(block.shape), block.x, block.y, block.z, values)])
+    frame.publish()
+    return path
+
+
+@pytest.mark.parametrize("formats", [["netcdf"], ["netcdf", "vtk"]])
+def test_without_a_layout_the_library_writes(tmp_path, monkeypatch, formats):
+    monkeypatch.setattr(layout, "_find", lambda _, marks: {mark: [] for mark in marks})
+    subset = '[{name="mid", plane={z=0.3}}, {name="some", range={k=[2, 6, 2]}}]'
+    settings = (f"output.formats={formats}", f"output.subset={subset}")
+    run = Run(periodic(*settings), tmp_path / "a").steps(2).finish()
+    monkeypatch.undo()
+    Run(periodic(*settings), tmp_path / "b").steps(2).finish()
+    assert listing(tmp_path / "a") == listing(tmp_path / "b")
+    p = run.solver.primitives(0)["p"]
+    np.testing.assert_array_equal(fields.read(fields.last(tmp_path / "a", "some")).blocks[0].state["p"], p[2:6:2])
 
 
 def test_where_the_system_knows_no_holes(tmp_path, monkeypatch):
-    from hiresx.output import layout
-
     def unknown(*_):
         raise OSError(22, "Invalid argument")
 
+    first = some_blocks(0, (7, 20, 9), (1, 1, 2))
+    series = fields.Series(first, ABOUT)
+    known = series.learn(tmp_path / "f.nc")
     monkeypatch.setattr(layout.os, "lseek", unknown)
-    monkeypatch.setattr(layout, "_SLAB", 10_000)
-    series = fields.Series(some_blocks(0, (7, 20, 9)), ABOUT)
-    blocks = some_blocks(1, (7, 20, 9))
-    series.write(tmp_path / "f.nc", blocks, 0.0, 0)
-    assert series._layout is not None
-    block = fields.read(series.write(tmp_path / "f.nc", blocks, 0.0, 0)).blocks[0]
-    np.testing.assert_array_equal(block.state["p"], blocks[0].state["p"])
+    for slab in (10_000, 999):
+        monkeypatch.setattr(layout, "_SLAB", slab)
+        assert series.learn(tmp_path / "f.nc").arrays == known.arrays
+    block = fields.read(by_layout(tmp_path / "f.nc", known, first, 0)).blocks[0]
+    np.testing.assert_array_equal(block.state["p"], first[0].state["p"])

@@ -6,13 +6,14 @@ singleton: 2-D grids have nk = 1, 1-D grids nj = nk = 1.
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
 from hiresx.case.model import Counts, Listed, Points, Positive, Table, Vector, fault
 
 Axis = Literal["x", "y", "z"]
 AXES = ("x", "y", "z")
 Stretching = Annotated[float, Field(gt=1)]
+Stencil = Annotated[int, Field(ge=7)]  # nodes of a direction that must not be singleton
 FILE = "Plot3D file"  # tag of the table without a generator: no name of a key, or errors could not tell them apart
 
 
@@ -108,6 +109,91 @@ class Cylinder(Table):
         return self
 
 
+class CylinderO(Table):
+    """O-grid all around a circular cylinder with centre at the origin.
+
+    i runs around the cylinder and closes on itself, j from the wall (jmin) to the outer circle (jmax), k along the
+    span.
+    Regions for the boundary conditions: "wall" and "far-field".
+    """
+
+    generator: Literal["cylinder-o"] = "cylinder-o"
+    radius: Positive = Field(0.5, description="radius, in L")
+    outer_radius: Positive = Field(description="radius of the outer boundary, in L")
+    n_around: Stencil = Field(description="nodes around the cylinder, all different")
+    n_normal: Stencil = Field(description="nodes from the wall to the outer boundary")
+    first_spacing: Positive | None = Field(
+        None, description="distance of the first node from the wall, in L; absent: uniform"
+    )
+    blocks: Points = Field(1, description="blocks that the grid is cut into along i")
+    n_span: Points = Field(1, description="nodes along the span")
+    span: Positive = Field(1.0, description="period along z, in L; meaningless when n_span = 1")
+
+    @model_validator(mode="after")
+    def _ordered(self):
+        if not self.outer_radius > self.radius:
+            raise fault(f"outer_radius must be larger than the radius {self.radius:g}")
+        return self
+
+
+class AirfoilC(Table):
+    """C-grid around a NACA four-digit airfoil with sharp trailing edge; scale L is its chord.
+
+    The chord lies on the x axis from 0 to 1: an angle of attack is one of the flow. i runs from the outflow along the
+    lower side of the cut behind the trailing edge, around the airfoil and back along the upper side; the two sides of
+    the cut are connected. j runs from there to the outer boundary, a half ellipse.
+    Regions for the boundary conditions: "wall", "far-field" and "outflow".
+    """
+
+    generator: Literal["airfoil-c"] = "airfoil-c"
+    naca: str = Field(pattern=r"^\d{2}(0[1-9]|[1-3]\d|40)$", description='the four digits, as text: "0012"')
+    n_airfoil: Stencil = Field(description="nodes on the airfoil, from the trailing edge around to the trailing edge")
+    n_wake: Points = Field(description="nodes behind the trailing edge, on each side of the cut")
+    n_normal: Stencil = Field(description="nodes from the airfoil to the outer boundary")
+    wake: Positive = Field(description="length of the cut behind the trailing edge, in chords")
+    far_field: Positive = Field(
+        description="distance of the outer boundary ahead of the leading edge, and above and below the end of the cut, "
+        "in chords"
+    )
+    first_spacing: Positive = Field(
+        description="distance of the first node from the airfoil at the trailing edge, in chords; at the "
+        "leading edge about twice the thickness times that (a quarter for 12 %), and growing behind the airfoil"
+    )
+    trailing_edge_spacing: Positive = Field(
+        description="spacing along airfoil and cut at the trailing edge, in chords; at the leading edge it follows "
+        "from n_airfoil"
+    )
+    blocks: Points = Field(1, description="blocks that the grid is cut into along i")
+    n_span: Points = Field(1, description="nodes along the span")
+    span: Positive = Field(1.0, description="period along z, in chords; meaningless when n_span = 1")
+
+
+class ChannelBump(Table):
+    """H-grid of a channel with a bump on its lower wall, from x = 0 to 1; scale L is the chord of the bump.
+
+    i runs along the channel, j from the lower to the upper wall.
+    Regions for the boundary conditions: "inlet", "outlet", "lower-wall", "upper-wall", and "bump", which is the part of
+    the lower wall on the bump.
+    """
+
+    generator: Literal["channel-bump"] = "channel-bump"
+    shape: Literal["sine-squared", "circular-arc"] = Field(
+        "sine-squared", description="thickness sin^2(pi x), which leaves the wall smoothly, or a circular arc"
+    )
+    thickness: Positive = Field(0.1, lt=0.5, description="height of the bump, in chords")
+    height: Positive = Field(1.0, description="height of the channel, in chords")
+    upstream: Positive = Field(1.0, description="length of the channel ahead of the bump, in chords")
+    downstream: Positive = Field(1.0, description="length of the channel behind the bump, in chords")
+    cells: Counts = Field(description="cells ahead of the bump, on it (uniform there), and behind it")
+    n_normal: Stencil = Field(description="nodes from the lower to the upper wall")
+    first_spacing: Positive | None = Field(
+        None, description="distance of the first node from the lower wall, in chords; absent: uniform"
+    )
+    blocks: Literal[1, 3] = Field(1, description='1: the block "channel"; 3: "upstream", "bump" and "downstream"')
+    nk: Points = Field(1, description="nodes along z, periodic when more than 1")
+    width: Positive = Field(1.0, description="period along z, in chords; meaningless when nk = 1")
+
+
 class PlanarJet(Table):
     """Multi-block grid of a planar jet that leaves a nozzle; scale L is the height h of the nozzle.
 
@@ -136,17 +222,44 @@ class PlanarJet(Table):
     width: Positive = Field(1.0, description="period along z, in h; meaningless when nk = 1")
 
 
-class GridFile(Table):
-    """Grid read from a Plot3D file."""
+class Rotation(Table):
+    """A rotation about an axis, and a translation after it."""
 
-    file: str = Field(description="Plot3D file, ASCII or unformatted, relative to the case file")
-    period: dict[Literal["i", "j", "k"], Vector] = Field(
-        {}, description="translation [x, y, z] from the min to the max face of directions that may be periodic, in L"
+    axis: Vector = Field(description="direction [x, y, z] of the axis; the rotation is right-handed about it")
+    angle: float = Field(ge=-360, le=360, description="angle, in degrees")
+    centre: Vector = Field((0.0, 0.0, 0.0), description="a point [x, y, z] on the axis, in L")
+    translation: Vector = Field((0.0, 0.0, 0.0), description="translation [x, y, z] after the rotation, in L")
+
+    @field_validator("axis")
+    @classmethod
+    def _turns(cls, axis: tuple[float, ...]) -> tuple[float, ...]:
+        if not any(axis):
+            raise fault("must not be zero")
+        return axis
+
+
+class GridFile(Table):
+    """Grid read from a Plot3D file, with or without a connectivity file beside it, or from a CGNS file.
+
+    Where nothing says how blocks are connected, faces (or parts of them) whose nodes coincide are.
+    """
+
+    file: str = Field(description="Plot3D file, ASCII or unformatted, or CGNS file (HDF5), relative to the case file")
+    connectivity: str | None = Field(
+        None,
+        description="connectivity file of a Plot3D file, relative to the case file: names of blocks and regions, what "
+        "is connected to what",
+    )
+    period: dict[Literal["i", "j", "k"], Vector | Rotation] = Field(
+        {},
+        description="what brings the min to the max face of directions that may be periodic: a translation [x, y, z], "
+        "in L, or a rotation {axis, angle, centre, translation}",
     )
 
 
 GENERATORS: dict[str, type[Table]] = {
-    model.model_fields["generator"].default: model for model in (Box, Wavy, Plate, Cylinder, PlanarJet)
+    model.model_fields["generator"].default: model
+    for model in (Box, Wavy, Plate, Cylinder, CylinderO, AirfoilC, ChannelBump, PlanarJet)
 }
 
 
@@ -161,6 +274,9 @@ GridTable = Annotated[
     | Annotated[Wavy, Tag("wavy")]
     | Annotated[Plate, Tag("plate")]
     | Annotated[Cylinder, Tag("cylinder")]
+    | Annotated[CylinderO, Tag("cylinder-o")]
+    | Annotated[AirfoilC, Tag("airfoil-c")]
+    | Annotated[ChannelBump, Tag("channel-bump")]
     | Annotated[PlanarJet, Tag("planar-jet")]
     | Annotated[GridFile, Tag(FILE)],
     Discriminator(_kind),

@@ -13,6 +13,7 @@ from hiresx.case.faults import Origin, did_you_mean
 from hiresx.case.grids import GENERATORS, GridFile
 from hiresx.case.model import Table
 from hiresx.case.schema import VISCOSITIES, Case
+from hiresx.case.toml import read
 from hiresx.errors import HiresxError
 
 FILE = "case.toml"
@@ -47,7 +48,7 @@ def load(
     chosen and of the other presets, a function that case.py lacks, and a parameter that none of its functions takes.
     """
     path = find(name_or_path)
-    document = _read(path)
+    document = read(path)
     presets = document.pop("presets", {})
     _check_presets(presets, path)
     if preset is not None and preset not in presets:
@@ -71,7 +72,7 @@ def load(
 
 def presets(name_or_path: str | Path) -> list[str]:
     """Names of the presets of a case."""
-    return list(_read(find(name_or_path)).get("presets", {}))
+    return list(read(find(name_or_path)).get("presets", {}))
 
 
 def find(name_or_path: str | Path) -> Path:
@@ -91,21 +92,6 @@ def find(name_or_path: str | Path) -> Path:
         near = sorted(str(other) for other in path.parent.glob("*.toml")) if path.parent.is_dir() else []
         raise HiresxError(f"{text}: no such file", did_you_mean(text, near, "case files there"))
     raise HiresxError(f'no bundled case "{text}"', did_you_mean(text, bundled(), "bundled cases"))
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_bytes().decode("utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        place = re.search(r"\(at (.*)\)$", str(error))
-        what = str(error)[: place.start()].strip() if place else str(error)
-        raise HiresxError(
-            f"{path}{f', {place[1]}' if place else ''}: not valid TOML: {what}", "correct the file there"
-        ) from None
-    except UnicodeDecodeError as error:
-        raise HiresxError(f"{path}: byte {error.start} is not UTF-8", "save the file as UTF-8") from None
-    except OSError as error:
-        raise HiresxError(f"{path}: cannot be read: {error.strerror}", "check the file and its permissions") from None
 
 
 def _check_presets(presets: Any, path: Path) -> None:

@@ -95,6 +95,11 @@ def page() -> str:
     return "\n".join(lines) + "\n"
 
 
+def keys(model: type[BaseModel]) -> list[str]:
+    """A table of the keys of one kind of table, for other pages."""
+    return _rows(model.model_fields.items())
+
+
 def _section(path: str, field: FieldInfo, level: int) -> list[str]:
     """A heading for the table at `path`, its keys, and the sections of the tables in it."""
     models = _tables(field.annotation)
@@ -110,7 +115,7 @@ def _section(path: str, field: FieldInfo, level: int) -> list[str]:
         lines += ["", "Of every kind:", "", *_rows((name, models[0].model_fields[name]) for name in shared)]
     for model in models:
         key = next((name for name, f in model.model_fields.items() if _fixed(f)), None)
-        kind = "Plot3D file" if key is None else f"{key} = {value_text(model.model_fields[key].default)}"
+        kind = "Plot3D or CGNS file" if key is None else f"{key} = {value_text(model.model_fields[key].default)}"
         lines += ["", f"{'#' * (level + 1)} `{path}`: {kind if key is None else f'`{kind}`'}", "", *_about(model)]
         lines += _keys(path, model, level + 1, (*shared, *([key] if key else [])))
     return lines

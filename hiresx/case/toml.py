@@ -1,10 +1,32 @@
-"""Writing TOML: the standard library only reads it."""
+"""Reading TOML with errors that name their place, and writing it: the standard library only reads it."""
 
 import json
 import math
 import re
+import tomllib
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
+
+from hiresx.errors import HiresxError
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The document of a file. Raises HiresxError naming line and column of what is no TOML."""
+    try:
+        return tomllib.loads(path.read_bytes().decode("utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        place = re.search(r"\(at (.*)\)$", str(error))
+        what = str(error)[: place.start()].strip() if place else str(error)
+        raise HiresxError(
+            f"{path}{f', {place[1]}' if place else ''}: not valid TOML: {what}", "correct the file there"
+        ) from None
+    except UnicodeDecodeError as error:
+        raise HiresxError(f"{path}: byte {error.start} is not UTF-8", "save the file as UTF-8") from None
+    except OSError as error:
+        raise HiresxError(f"{path}: cannot be read: {error.strerror}", "check the file and its permissions") from None
+    except RecursionError:
+        raise HiresxError(f"{path}: not valid TOML: nested too deeply", "correct the file there") from None
 
 
 def value_text(value: Any) -> str:

@@ -29,19 +29,16 @@ def execute(arguments: list[str]) -> int:
 
         return get_command(app).main(arguments, prog_name="hiresx", standalone_mode=False) or 0
     except HiresxError as error:
-        terminal.error(error.message, error.mend, as_json)
-        return 2
+        return terminal.fault(error, 2, error.message, error.mend, as_json)
     except MemoryError as error:
-        terminal.error(f"out of memory: {error}", "take fewer points; hiresx check says what a case needs", as_json)
-        return 2
-    except KeyboardInterrupt:
-        terminal.error("interrupted", "", as_json)
-        return 130
+        mend = "take fewer points; hiresx check says what a case needs"
+        return terminal.fault(error, 2, f"out of memory: {error}", mend, as_json)
+    except KeyboardInterrupt as error:
+        return terminal.fault(error, 130, "interrupted", "", as_json)
     except SystemExit as error:
         if error.code != 128 + signal.SIGTERM:
             raise
-        terminal.error("terminated by SIGTERM", "", as_json)
-        return error.code
+        return terminal.fault(error, error.code, "terminated by SIGTERM", "", as_json)
     except Exception as error:
         from typer import Abort
 

@@ -4,10 +4,11 @@ from typing import Annotated
 
 import typer
 
-from hiresx.cli import bench, check, diff, doctor, history, info, new, plot, run, topo, verify
+from hiresx.cli import bench, check, diff, doctor, history, info, launch, new, plot, run, scaling, topo, verify
 
 VERBS = {
     "run": run.run,
+    "launch": launch.launch,
     "check": check.check,
     "new": new.new,
     "plot": plot.plot,
@@ -16,9 +17,12 @@ VERBS = {
     "diff": diff.diff,
     "verify": verify.verify,
     "bench": bench.bench,
+    "scaling": scaling.scaling,
     "topo": topo.topo,
     "doctor": doctor.doctor,
 }
+
+CONTEXTS = {"launch": launch.CONTEXT}
 
 app = typer.Typer(
     help="Compressible Navier-Stokes at high order on curvilinear structured grids, on CPUs and GPUs.",
@@ -33,7 +37,7 @@ for name, verb in VERBS.items():
     if isinstance(verb, typer.Typer):  # a verb with verbs of its own
         app.add_typer(verb, name=name)
     else:
-        app.command(name)(verb)
+        app.command(name, context_settings=CONTEXTS.get(name))(verb)
 
 
 def _version(wanted: bool) -> None:

@@ -1,17 +1,26 @@
 """`hiresx check`: everything about a run short of running it."""
 
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from hiresx.cli import options, terminal
+
+# Most ranks for which the bytes between all of them fit on a screen.
+MATRIX = 12
 
 
 def check(
     name: options.CaseName,
     preset: options.Preset = None,
     set_: options.Overrides = None,
+    ranks: options.Ranks = None,
+    weights: Annotated[
+        str | None, typer.Option("--weights", metavar="1,1,4", help="Speeds of the ranks; all are alike if absent.")
+    ] = None,
     json: options.Json = False,
 ) -> int:
-    """Validate a case without running it: grid quality, boundaries, memory, time step and cost."""
+    """Validate a case without running it: grid quality, boundaries, memory, time step and cost; how ranks share it."""
     from hiresx.case import load
 
     with terminal.only_json(json):
@@ -19,17 +28,22 @@ def check(
         from hiresx import grid
         from hiresx.decomposition import decompose
         from hiresx.output import derived, field_output, monitors
-        from hiresx.simulation import plan
+        from hiresx.plan import plan, rank_plan
 
         derived.check(case.output.variables, f"{name}: output.variables")
         field_output.check(case)
         built = grid.build(case.grid, case.directory)
+        grid.prove(built.blocks, built.connections)
         quality = grid.quality(built)
         grid.check_jacobian(built)
         field_output.check_grid(case, built.blocks)
         decomposition = decompose(case, built)
+        proofs = grid.prove(built.blocks, decomposition.connections)
         monitors.check(case, decomposition)
-        planned = plan(case)
+        planned = plan(case, grid=built)
+        speeds = options.numbers(weights, "--weights", "1,1,4")
+        count = ranks or (speeds and len(speeds))
+        shared = rank_plan(case, decomposition, count, speeds) if count else None
     report: dict[str, Any] = {
         "case": case.model_dump(mode="json"),
         "points": sum(block.x.size for block in built.blocks),
@@ -43,17 +57,11 @@ def check(
             }
             for patch in decomposition.patches
         ],
-        "connections": [
-            {
-                "block": built.blocks[connection.block].name,
-                "face": connection.face,
-                "range": connection.range,
-                "donor": built.blocks[connection.donor].name,
-            }
-            for connection in decomposition.connections
-        ],
+        "connections": [_connection(built.blocks, proof) for proof in proofs],
         "plan": planned,
     }
+    if shared is not None:
+        report["ranks"] = shared
     if json:
         terminal.print_json(report)
         return 0
@@ -63,10 +71,75 @@ def check(
     rows = [(block["block"], *(_extreme(block.get(key)) for key in measures)) for block in quality]
     terminal.table("Grid: value at i, j, k", ["block", *(key.replace("_", " ") for key in measures)], rows)
     sides = [(b["block"], b["face"], _range(b["range"]), b["type"]) for b in report["boundaries"]]
-    sides += [(c["block"], c["face"], _range(c["range"]), f"connected to {c['donor']}") for c in report["connections"]]
-    terminal.table("Boundaries", ["block", "face", "nodes [i, j, k]", "type"], sides)
+    terminal.table("Boundaries", ["block", "face", "nodes i, j, k", "type"], sides)
+    if report["connections"]:
+        rows = [
+            (
+                f"{c['block']} {c['face']}",
+                _range(c["range"]),
+                f"{c['donor']} {c['donor_face']}",
+                _range(c["donor_range"]),
+                c["transform"],
+                c["layout"],
+                "-" if c["gap"] is None else c["gap"],
+                c["motion"],
+            )
+            for c in report["connections"]
+        ]
+        columns = ["of", "nodes i, j, k", "goes on in", "nodes i, j, k", "transform", "layout", "largest gap", "motion"]
+        nodes = sum(c["nodes"] for c in report["connections"])
+        terminal.table(f"Connections: all {nodes} nodes match", columns, rows)
     terminal.mapping("Plan", planned)
+    if shared is not None:
+        _show_ranks(shared)
     return 0
+
+
+def _show_ranks(shared: dict[str, Any]) -> None:
+    rows = [
+        (
+            row["rank"],
+            ", ".join(f"{part['block']} {_range(part['box'])}" for part in row["parts"]),
+            row["points"],
+            f"{row['of_its_share']:.1%}",
+            ", ".join(map(str, row["neighbours"])) or "-",
+            f"{row['bytes_per_step'] / 1e6:.4g}",
+            f"{row['memory_bytes'] / 1e6:.4g}",
+        )
+        for row in shared["per_rank"]
+    ]
+    parts, sends = "parts: block, nodes i, j, k", "sends MB/step"
+    columns = ["rank", parts, "points", "of its share", "neighbours", sends, "memory MB"]
+    terminal.table(f"{shared['ranks']} ranks: {shared['parts']} parts, by {shared['method']}", columns, rows)
+    if 1 < shared["ranks"] <= MATRIX:
+        names = list(range(shared["ranks"]))
+        sent = [[f"{b / 1e6:.4g}" if b else "" for b in row] for row in shared["bytes"]]
+        rows = [(n, *row) for n, row in zip(names, sent, strict=True)]
+        terminal.table("MB/step, from row to column", ["", *map(str, names)], rows)
+    terminal.say(
+        f"the largest rank has {shared['imbalance']:.1%} more points than its share; "
+        f"{shared['bytes_per_step'] / 1e6:.4g} MB between ranks per step"
+    )
+
+
+def _connection(blocks: Any, proof: Any) -> dict[str, Any]:
+    """A proved connection; `gap` is None where no nodes should coincide."""
+    from hiresx.grid.orientation import donor_range, transform_of
+
+    c = proof.connection
+    return {
+        "block": blocks[c.block].name,
+        "face": c.face,
+        "range": c.range,
+        "donor": blocks[c.donor].name,
+        "donor_face": c.donor_face,
+        "donor_range": donor_range(c, blocks),
+        "transform": transform_of(c.matrix),
+        "layout": proof.layout,
+        "motion": str(c.motion),
+        "nodes": proof.nodes,
+        "gap": proof.gap if proof.layout == "shared" else None,
+    }
 
 
 def _extreme(extreme: Any) -> str:

@@ -9,7 +9,9 @@ from hiresx.cli import options, terminal
 
 
 def diff(
-    first: Annotated[Path, typer.Argument(metavar="RUN1", help="Folder of a run, or one of its field files.")],
+    first: Annotated[
+        Path, typer.Argument(metavar="RUN1", help="Folder of a run, or one of its fields or checkpoints.")
+    ],
     second: Annotated[Path, typer.Argument(metavar="RUN2", help="Another one.")],
     json: options.Json = False,
 ) -> int:
@@ -42,6 +44,8 @@ def show(found: dict[str, Any]) -> None:
         terminal.say("grid: no difference")
     elif apart is not None:
         terminal.say(f"grid: nodes differ by up to {apart:.3g} L")
+    elif found["results"].get("same_sizes"):
+        terminal.say("grid: nodes differ")
     else:
         terminal.say("grid: other blocks or other numbers of nodes")
     rows = [(entry["key"], entry["first"], entry["second"]) for entry in found["timings"]]

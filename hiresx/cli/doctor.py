@@ -67,6 +67,7 @@ def examine() -> Iterator[Finding]:
     yield from _compiler()
     yield _cache()
     yield _python_package("matplotlib", "plot", "hiresx plot")
+    yield _python_package("h5py", "cgns", "grids from CGNS files")
     yield from _gpu()
     yield from _mpi()
     yield _hwloc()
@@ -184,18 +185,26 @@ def _cuda_driver() -> tuple[int | None, list[str]]:
 
 
 def _mpi() -> Iterator[Finding]:
-    needed_for = "runs on several processes"
+    from hiresx.errors import HiresxError
+    from hiresx.launch import mpi
+
+    needed_for = "runs on several ranks"
     version, fault = _python("import mpi4py; print(mpi4py.__version__)")
     yield Finding("mpi4py", version, f"{needed_for}{_broken(fault)}", _pip("mpi"))
-    if version is None:
-        yield Finding("MPI library", shutil.which("mpirun") or shutil.which("mpiexec"), needed_for, _install("mpi"))
-        return
-    # Without initialize = False the import alone would start MPI.
-    library, fault = _python(
-        "import mpi4py; mpi4py.rc.initialize = False; from mpi4py import MPI; print(MPI.Get_library_version())"
-    )
-    found = None if library is None else library.strip("\0 \n").splitlines()[0].partition(",")[0]
-    yield Finding("MPI library", found, f"{needed_for}{_broken(fault)}", _install("mpi"))
+    library, why, mend = None, "", _pip("mpi")
+    try:
+        library = mpi.library()
+    except HiresxError as error:
+        why = f"; {error.message}" if version else ""
+    told = None if library is None else f"{library} {library.path}".rstrip()
+    yield Finding("MPI library", told, needed_for + why, f"{mend}, or that of the system: {_install('mpi')}")
+    launcher, why = None, ""
+    if library is not None:
+        try:
+            launcher = f"{mpi.find()[1]}, which belongs to the library"
+        except HiresxError as error:
+            why, mend = f"; {error.message}", error.mend
+    yield Finding("mpirun", launcher, f"hiresx launch{why}", mend)
 
 
 def _hwloc() -> Finding:

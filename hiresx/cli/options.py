@@ -12,6 +12,23 @@ Overrides = Annotated[
 ]
 Backend = Annotated[
     str,
-    typer.Option("--backend", metavar="auto|cpu|cuda|emulated", help="Where to compute; auto: a GPU if there is one."),
+    typer.Option(
+        "--backend",
+        metavar="auto|cpu|cuda|emulated",
+        help="Where to compute; auto: a GPU if there is one. On several ranks also a list by rank: cuda:2,cpu:4.",
+    ),
 ]
+Ranks = Annotated[int | None, typer.Option("--ranks", metavar="N", min=1, help="How N ranks share the grid.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on stdout.")]
+
+
+def numbers(text: str | None, option: str, example: str) -> list[float] | None:
+    """The numbers of a list with commas. Raises HiresxError for anything else."""
+    from hiresx.errors import HiresxError
+
+    if text is None:
+        return None
+    try:
+        return [float(word) for word in text.split(",")]
+    except ValueError:
+        raise HiresxError(f'{option} "{text[:40]}": not a list of numbers', f"e.g. {option} {example}") from None

@@ -34,6 +34,21 @@ Restart = Annotated[
         "the run in runs/ that wrote one last.",
     ),
 ]
+Transport = Annotated[
+    str,
+    typer.Option(
+        "--transport",
+        metavar="NAME",
+        help="How halos go from rank to rank: auto takes the fastest that works; window, mpi, cuda-aware, ipc, nccl, "
+        "staged.",
+    ),
+]
+Weights = Annotated[
+    str | None,
+    typer.Option(
+        "--weights", metavar="W,W,...", help="How fast each rank is, relative to the others; all alike if absent."
+    ),
+]
 
 
 def run(
@@ -44,34 +59,53 @@ def run(
     backend: options.Backend = "auto",
     steps: Steps = None,
     restart: Restart = None,
+    transport: Transport = "auto",
+    weights: Weights = None,
     json: options.Json = False,
 ) -> int:
     """Run a case and write its fields and run.json, or go on with a run.
 
     Exit status: 0 done; 2 a fault that can be mended; 3 stopped before the end (blow-up, full disk, time.wall_limit);
     130 Ctrl-C; 143 SIGTERM. After the last three a checkpoint was written, and hiresx run --restart goes on.
+
+    Started by mpirun, srun or hiresx launch, all ranks compute the one case together.
     """
+    from hiresx.team import world
+
     with terminal.only_json(json), termination_raises():
+        many = {"team": world(), "transport": transport, "weights": _numbers(weights)}
         if restart is None:
-            outcome = _new(name, preset, set_ or (), out, backend, steps)
+            outcome = _new(name, preset, set_ or (), out, backend, steps, many)
         else:
-            outcome = _restarted(restart, name, preset, set_ or (), out, backend, steps)
+            outcome = _restarted(restart, name, preset, set_ or (), out, backend, steps, many)
     return outcome.report(json)
 
 
-class _Outcome:
-    """How a run in `directory` ended: `fault` (None: it came back), whether it had `begun`, and its record `done`."""
+def _numbers(text: str | None) -> list[float] | None:
+    if text is None:
+        return None
+    try:
+        return [float(word) for word in text.split(",")]
+    except ValueError:
+        raise HiresxError(f"--weights {text}: not numbers", "give one number per rank, as in --weights 1,1,4") from None
 
-    def __init__(self, directory: Path, fault: BaseException | None, begun: bool, done: dict[str, Any]):
-        self.directory, self.fault, self.begun, self.done = directory, fault, begun, done
+
+class _Outcome:
+    """How a run in `directory` ended: `fault` (None: it came back), whether it had `begun`, and its record `done`.
+    `root`: this rank tells of it."""
+
+    def __init__(self, directory: Path, fault: BaseException | None, begun: bool, done: dict[str, Any], root: bool):
+        self.directory, self.fault, self.begun, self.done, self.root = directory, fault, begun, done, root
 
     def report(self, json: bool) -> int:
         """Prints it and gives the exit status."""
         from hiresx.output import checkpoint
 
-        directory, fault, done = self.directory, self.fault, self.done
+        directory, fault, done, cause = self.directory, self.fault, self.done, self.fault
         status = done.get("status")
         if status == "finished" and fault is None:
+            if not self.root:
+                return 0
             if json:
                 terminal.print_json({"directory": str(directory), **done})
             else:
@@ -85,43 +119,58 @@ class _Outcome:
             code, fault = 130, HiresxError("interrupted")
         elif fault is None:
             fault = HiresxError(done.get("error") or f"the run is {status or 'without a record'}")
+            fault.everywhere = True
         parts = [fault.mend]
         if self.begun:
             parts.append(f"what was computed is in {directory}")
             if checkpoint.listed(directory):
                 parts.append(f"to go on: hiresx run --restart {directory}")
-        terminal.error(fault.message, "; ".join(part for part in parts if part), json, directory=str(directory))
-        return code
+        mend = "; ".join(part for part in parts if part)
+        return terminal.fault(cause or fault, code, fault.message, mend, json, directory=str(directory))
 
 
 def _new(
-    name: str | None, preset: str | None, overrides: Sequence[str], out: Path | None, backend: str, steps: int | None
+    name: str | None,
+    preset: str | None,
+    overrides: Sequence[str],
+    out: Path | None,
+    backend: str,
+    steps: int | None,
+    many: dict[str, Any],
 ) -> _Outcome:
     from hiresx.case import load
+
+    team = many["team"]
 
     if name is None:
         raise HiresxError(
             "Missing argument NAME|FILE.toml",
             "name a bundled case (hiresx new lists them) or a file, or a run with --restart; see hiresx run --help",
         )
-    case = load(name, preset, overrides)
+    with team.together():
+        case = load(name, preset, overrides)
     from hiresx.output import derived
     from hiresx.simulation import Simulation
 
-    derived.check(case.output.variables, f"{name}: output.variables")
-    root = Path("runs") if out is None else out
-    absent = [path for path in (root, *root.parents) if not path.exists()]
-    directory = output_directory(out, case)
-    simulation = fault = None
+    absent, directory = [], None
+    with team.together():
+        derived.check(case.output.variables, f"{name}: output.variables")
+        if team.root:
+            root = Path("runs") if out is None else out
+            absent = [path for path in (root, *root.parents) if not path.exists()]
+            directory = output_directory(out, case)
+    directory = team.share(directory)
+    simulation = fault = done = None
     try:
-        simulation = Simulation(case, backend=backend, out=directory)
-        simulation.run(steps=steps)
+        simulation = Simulation(case, backend=backend, out=directory, **many)
+        done = simulation.run(steps=steps)
     except _ENDS as error:
         fault = error
-    done = record(directory)
-    if not done and (out is None or absent) and not getattr(simulation, "begun", False):
+    begun = getattr(simulation, "begun", False)
+    done = record(directory) if team.root else done or {}
+    if team.root and not done and (out is None or absent) and not begun:
         discard(directory, absent)
-    return _Outcome(directory, fault, bool(done) or getattr(simulation, "begun", False), done)
+    return _Outcome(directory, fault, bool(done) or begun, done, team.root)
 
 
 def _restarted(
@@ -132,31 +181,39 @@ def _restarted(
     out: Path | None,
     backend: str,
     steps: int | None,
+    many: dict[str, Any],
 ) -> _Outcome:
     from hiresx.case import load
 
+    team = many["team"]
     if name is None and preset is not None:
         raise HiresxError(
             "--preset needs the name of a case",
             "a restarted run has its preset in it already: leave --preset away, or name the case as well",
         )
-    case = None if name is None else load(name, preset, overrides)
     from hiresx.output import checkpoint
     from hiresx.simulation import Simulation, kept_case
 
-    found = checkpoint.find(latest(out) if restart == "latest" else restart)
-    if found.directory is None and out is None:
-        raise HiresxError(f"{restart} lies in no run directory", "say with --out DIR where the run is to go on")
-    directory = found.directory if out is None else out
-    if found.directory is None or directory.absolute() != found.directory.absolute():
-        directory = output_directory(out, case)
-    simulation = Simulation(case or kept_case(found, overrides), backend=backend, out=directory, restart=found)
-    fault = None
+    with team.together():
+        case = None if name is None else load(name, preset, overrides)
+        where = None if not team.root else latest(out) if restart == "latest" else restart
+    found = checkpoint.find(team.share(where), team)
+    with team.together():
+        if found.directory is None and out is None:
+            raise HiresxError(f"{restart} lies in no run directory", "say with --out DIR where the run is to go on")
+        directory = found.directory if out is None else out
+        if team.root and (found.directory is None or directory.absolute() != found.directory.absolute()):
+            directory = output_directory(out, case)
+        case = case or kept_case(found, overrides)
+    directory = team.share(directory)
+    simulation = Simulation(case, backend=backend, out=directory, restart=found, **many)
+    fault = done = None
     try:
-        simulation.run(steps=steps)
+        done = simulation.run(steps=steps)
     except _ENDS as error:
         fault = error
-    return _Outcome(directory, fault, simulation.begun, record(directory) if simulation.begun else {})
+    done = record(directory) if simulation.begun and team.root else done or {}
+    return _Outcome(directory, fault, simulation.begun, done, team.root)
 
 
 def latest(out: Path | None) -> Path:

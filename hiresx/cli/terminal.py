@@ -6,6 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 
+def fault(cause: BaseException, status: int, message: str, mend: str, as_json: bool, **more: Any) -> int:
+    """Prints what ends this process, as `error` does; once, where all ranks have met the same. Returns `status`."""
+    from hiresx.team import ended
+
+    return ended(cause, status, lambda prefix: error(prefix + message, mend, as_json, **more))
+
+
 def error(message: str, mend: str, as_json: bool, **more: Any) -> None:
     """Prints a fault and what mends it to stderr, or as {"error", "mend", ...} to stdout."""
     if as_json:
@@ -18,6 +25,11 @@ def error(message: str, mend: str, as_json: bool, **more: Any) -> None:
     console.print(Text.assemble(("error: ", "bold red"), message))
     if mend:
         console.print(Text(f"  {mend}"))
+
+
+def note(line: str) -> None:
+    """Prints what is good to know and no fault, to stderr."""
+    print(f"note: {line}", file=sys.stderr, flush=True)
 
 
 def print_json(document: Any) -> None:

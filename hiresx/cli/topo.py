@@ -61,7 +61,10 @@ def plan(
     bytes_: Bytes = None,
     case: Annotated[str | None, typer.Option("--case", metavar="NAME|FILE.toml", help="Bytes of a case.")] = None,
     preset: options.Preset = None,
-    ranks: Annotated[int | None, typer.Option("--ranks", metavar="N", help="Number of ranks on this host.")] = None,
+    ranks: Annotated[
+        int | None,
+        typer.Option("--ranks", metavar="N", min=1, help="Ranks on this host; for a case one per GPU if absent."),
+    ] = None,
     off_host: Annotated[
         Path | None, typer.Option("--off-host", metavar="FILE.csv", help="Bytes of each rank to ranks of other hosts.")
     ] = None,
@@ -88,14 +91,16 @@ def plan(
         from hiresx.topology.cost import traffic
 
         machine = _machine(recording)
-        matrix = _matrix(bytes_) if bytes_ is not None else case_bytes(case, preset, ranks)
+        chosen = _indexes(gpus, "--gpus")
+        count = ranks or len(chosen or machine.gpus)
+        matrix = _matrix(bytes_) if bytes_ is not None else case_bytes(case, preset, count)
         if ranks is not None and ranks != len(matrix):
             raise HiresxError(f"{bytes_}: {len(matrix)} ranks, not {ranks}", "drop --ranks, or give a matrix that fits")
         beyond = None if off_host is None else [value for row in _matrix(off_host) for value in row]
         made = place.plan(
             machine,
             traffic(matrix, beyond),
-            gpus=_indexes(gpus, "--gpus"),
+            gpus=chosen,
             gpu_map=_indexes(gpu_map, "--gpu-map"),
             busy_utilisation=busy,
             busy_memory=busy_memory,
@@ -198,29 +203,22 @@ def verify(
     return 0 if right else 1
 
 
-def case_bytes(name: str, preset: str | None, ranks: int | None) -> list[list[float]]:
-    """Bytes between ranks in one exchange of the state, each block one rank: 5 variables of 8 bytes in 3 ghost layers.
+def case_bytes(name: str, preset: str | None, ranks: int) -> list[list[int]]:
+    """Bytes from rank (row) to rank in one exchange of the state, as the blocks of a case are cut for `ranks` ranks.
 
-    Raises HiresxError when the number of ranks is not that of the blocks.
+    Raises HiresxError for more ranks than the grid can be cut for.
     """
     from hiresx import grid
     from hiresx.case import load
-    from hiresx.decomposition import decompose, halo_lists
-    from hiresx.errors import HiresxError
+    from hiresx.decomposition import decompose, split
+    from hiresx.decomposition.partition import partition
+    from hiresx.decomposition.traffic import STAGES, traffic
 
     case = load(name, preset, ())
     decomposition = decompose(case, grid.build(case.grid, case.directory))
-    count = len(decomposition.blocks)
-    if ranks is not None and ranks != count:
-        raise HiresxError(
-            f"{name} has {count} block{'s' * (count > 1)}, not {ranks}: a rank takes whole blocks, one each",
-            f"plan for --ranks {count}, or a grid of {ranks} blocks",
-        )
-    matrix = [[0.0] * count for _ in range(count)]
-    for entry in halo_lists(decomposition):
-        if entry.donor != entry.block:
-            matrix[entry.donor][entry.block] += len(entry.destination) * 5 * 8.0
-    return matrix
+    cut = split(decomposition, partition(decomposition, max(ranks, 1)))
+    item = 4 if case.scheme.precision == "fp32" else 8
+    return (traffic(cut, is_viscous=False, item_bytes=item) // STAGES).tolist()
 
 
 def _machine(recording: Path | None):

@@ -1,17 +1,26 @@
 """Every face node its connection or condition, and the ghost nodes behind them."""
 
 from hiresx.decomposition.coordinates import extended_coordinates
+from hiresx.decomposition.domain import Domain, domain
 from hiresx.decomposition.halo import HaloList, halo_lists, padded_shape, padding
+from hiresx.decomposition.parts import Part, intersection, whole_box
 from hiresx.decomposition.patches import Decomposition, Patch, decompose, places
+from hiresx.decomposition.split import split
 
 __all__ = [
     "Decomposition",
+    "Domain",
     "HaloList",
+    "Part",
     "Patch",
     "decompose",
+    "domain",
     "extended_coordinates",
     "halo_lists",
+    "intersection",
     "padded_shape",
     "padding",
     "places",
+    "split",
+    "whole_box",
 ]

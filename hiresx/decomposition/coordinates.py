@@ -19,11 +19,12 @@ def extended_coordinates(
     """Coordinates x, y, z of every block with `halo` ghost layers in all three directions, singleton ones included:
     float64 arrays (nk + 2 halo, nj + 2 halo, ni + 2 halo), in reference lengths.
 
-    Behind a connection a ghost node lies where its donor node lies (plus the translation), behind a physical boundary
-    at the point reflection x_{-m} = 2 x_0 - x_m, and singleton directions are extruded by unit steps along their axis
-    (j along y, k along z). Edges and corners take the way through a connection where there is one: what a neighbour
-    sees behind its own boundaries is what this block sees there, so a cut block has the ghosts of the whole one. Where
-    several connections lead there (the edge where 3 or 5 blocks meet), the first direction of i, j, k counts.
+    Behind a connection a ghost node lies where its donor node lies (moved as the connection says), behind a physical
+    boundary at the point reflection x_{-m} = 2 x_0 - x_m, and singleton directions are extruded by unit steps along
+    their axis (j along y, k along z). Edges and corners take the way through a connection where there is one: what a
+    neighbour sees behind its own boundaries is what this block sees there, so a cut block has the ghosts of the whole
+    one. Where several connections lead there (the edge where 3 or 5 blocks meet), the first direction of i, j, k
+    counts.
     """
     blocks = decomposition.blocks
     # Singleton directions have no ghosts until the extrusion at the end.
@@ -75,8 +76,7 @@ def _fill(nodes, depth, block: Block, b: int, place: tuple[int, int, int], conne
                 if e != d:
                     behind &= (nearest[e] >= connection.range[e][0]) & (nearest[e] < connection.range[e][1])
             donor = connection.donors(index[:, behind])
-            translation = np.array(connection.translation)[:, None]
-            value[:, behind] = _at(nodes[connection.donor], donor, depth[connection.donor]) + translation
+            value[:, behind] = connection.motion(_at(nodes[connection.donor], donor, depth[connection.donor]))
     i, j, k = (m + h for m, h in zip(index, depth[b], strict=True))
     own[:, k, j, i] = value
 

@@ -1,5 +1,6 @@
 """From where to where the ghost nodes of connected faces are copied."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from math import prod
 
@@ -17,8 +18,9 @@ class HaloList:
     """Ghost nodes of one connection.
 
     `destination`, `source`: int32 (n,), flat indexes into the padded arrays (nk + 2 hk, nj + 2 hj, ni + 2 hi) of
-    `block` and `donor`. `direction`: the direction (0, 1, 2) of the connected face of `block`. `donor_direction`,
+    `block` and `donor`, in ascending order of `destination`. `direction`: the direction (0, 1, 2) of the connected face of `block`. `donor_direction`,
     `sign`: this block's flux through its face's direction is `sign` times the donor's flux along `donor_direction`.
+    `rotation`: the matrix that brings vectors from the donor's frame into the block's, None where the two are the same.
     """
 
     donor: int
@@ -30,6 +32,7 @@ class HaloList:
     direction: int
     donor_direction: int
     sign: int
+    rotation: tuple[tuple[float, float, float], ...] | None = None
 
 
 def padding(block: Block, halo: int = 3) -> tuple[int, int, int]:
@@ -42,8 +45,10 @@ def padded_shape(block: Block, halo: int = 3) -> tuple[int, int, int]:
     return tuple(n + 2 * h for n, h in zip(reversed(block.size), reversed(padding(block, halo)), strict=True))
 
 
-def halo_lists(decomposition: Decomposition, halo: int = 3) -> list[HaloList]:
-    """One list per connection, ordered by (donor, block): the ghost nodes behind the connected nodes, faces only.
+def halo_lists(decomposition: Decomposition, halo: int = 3, mine: Collection[int] | None = None) -> list[HaloList]:
+    """One list per connection, ordered by (donor, block, connection): the ghost nodes behind the connected nodes, faces
+    only. With `mine`, only the lists that fill ghosts of, or take nodes from, the blocks with these indexes; a list is the
+    same whoever builds it.
 
     All stencils run along one grid direction, so no edge or corner ghost of a flow variable is ever read.
     Raises HiresxError for a block whose padded arrays have more nodes than an int32 counts.
@@ -57,8 +62,11 @@ def halo_lists(decomposition: Decomposition, halo: int = 3) -> list[HaloList]:
             )
     lists = []
     for n, connection in enumerate(decomposition.connections):
+        if mine is not None and connection.block not in mine and connection.donor not in mine:
+            continue
         block, donor = decomposition.blocks[connection.block], decomposition.blocks[connection.donor]
-        ghosts = connection.ghosts(halo, block.size).reshape(3, -1)
+        # i fastest, as in memory: kernels that follow the list then read and write in order
+        ghosts = connection.ghosts(halo, block.size).transpose(0, 3, 2, 1).reshape(3, -1)
         lists.append(
             HaloList(
                 donor=connection.donor,
@@ -70,6 +78,7 @@ def halo_lists(decomposition: Decomposition, halo: int = 3) -> list[HaloList]:
                 direction=direction(connection.face),
                 donor_direction=connection.donor_direction,
                 sign=connection.sign,
+                rotation=getattr(connection, "rotation", None),
             )
         )
     return sorted(lists, key=lambda entry: (entry.donor, entry.block, entry.connection))

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.decomposition.parts import Part, whole_box
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Connection, Grid
 from hiresx.grid.blocks import AXES, FACES, Range, direction, face_range, layer, rectangles, slices
@@ -17,22 +18,27 @@ class Patch:
     """Part of a face with a physical condition.
 
     `range`: half-open node ranges (i, j, k), one node thick in the face's normal direction. `condition`: the boundary
-    model of the case (`hiresx.case.boundaries`).
+    model of the case (`hiresx.case.boundaries`). `place`: index of the patch of the whole blocks that it is a part of.
     """
 
     block: int
     face: str
     range: Range
     condition: Any
+    place: int
 
 
 @dataclass(frozen=True, eq=False)
 class Decomposition:
-    """Blocks with everything that surrounds them: connections (periodic ones included) and physical patches."""
+    """Blocks with everything that surrounds them: connections (periodic ones included) and physical patches.
+
+    `parts`: per block what it is of the grid's blocks, and whose. Before anything is cut, all of one each, of rank 0.
+    """
 
     blocks: tuple[Block, ...]
     connections: tuple[Connection, ...]
     patches: tuple[Patch, ...]
+    parts: tuple[Part, ...]
 
     @property
     def points(self) -> int:
@@ -75,9 +81,10 @@ def decompose(case, grid: Grid) -> Decomposition:
 
     for b, face, range_, condition in placed:
         if condition.type != "periodic":
-            patches.append(Patch(b, face, range_, condition))
+            patches.append(Patch(b, face, range_, condition, len(patches)))
     connections += _periodic(grid, [(b, face, range_) for b, face, range_, c in placed if c.type == "periodic"])
-    return Decomposition(grid.blocks, tuple(connections), tuple(patches))
+    parts = tuple(Part(b, whole_box(block.size)) for b, block in enumerate(grid.blocks))
+    return Decomposition(grid.blocks, tuple(connections), tuple(patches), parts)
 
 
 class _Cover:

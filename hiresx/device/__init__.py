@@ -13,8 +13,9 @@ __all__ = ["NAMES", "Backend", "Configuration", "backend", "source"]
 NAMES = ("cpu", "cuda", "emulated")
 
 
-def backend(name: str = "auto") -> Backend:
-    """The backend called `name`: cpu, cuda or emulated; auto is cuda where CuPy finds a GPU, else cpu.
+def backend(name: str = "auto", device: int | None = None) -> Backend:
+    """The backend called `name`: cpu, cuda or emulated; auto is cuda where CuPy finds a GPU, else cpu. `device`: number
+    of the GPU, as CUDA counts them in this process (0 if absent).
 
     Raises HiresxError for an unknown name, and for cuda without CuPy or a GPU.
     """
@@ -28,6 +29,8 @@ def backend(name: str = "auto") -> Backend:
         from hiresx.device.emulated import Backend
     elif name == "cuda":
         from hiresx.device.cuda import Backend
+
+        return Backend(device=device or 0)
     else:
         raise HiresxError(f'there is no backend "{name}"', f"backends are auto, {', '.join(NAMES)}")
     return Backend()

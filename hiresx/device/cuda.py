@@ -3,6 +3,7 @@
 import ctypes
 import importlib.util
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -23,7 +24,7 @@ def fault() -> HiresxError | None:
     if importlib.util.find_spec("cupy") is None:
         return HiresxError("the cuda backend needs CuPy, which is not installed", nvrtc.MEND)
     try:
-        driver = ctypes.CDLL("libcuda.so.1")
+        driver = _driver()
     except OSError:
         return HiresxError("the cuda backend finds no NVIDIA driver (libcuda.so.1) on this machine", _NO_GPU)
     count = ctypes.c_int(0)
@@ -31,6 +32,41 @@ def fault() -> HiresxError | None:
     if status or count.value < 1:
         return HiresxError(f"the NVIDIA driver offers no GPU (status {status}, {count.value} devices)", _NO_GPU)
     return None
+
+
+def _driver():
+    return ctypes.CDLL("libcuda.so.1")
+
+
+@dataclass(frozen=True)
+class Device:
+    """A GPU as CUDA counts them in this process. `bus_id`: its PCI address, as the driver writes it; `used`: whether
+    this process has a context on it."""
+
+    number: int
+    name: str
+    bus_id: str
+    used: bool
+
+
+def devices() -> list[Device]:
+    """The GPUs that CUDA offers this process; none where `fault` says why. Makes no context on any."""
+    if fault():
+        return []
+    driver, count = _driver(), ctypes.c_int(0)
+    driver.cuDeviceGetCount(ctypes.byref(count))
+    found = []
+    for number in range(count.value):
+        name, bus_id = ctypes.create_string_buffer(128), ctypes.create_string_buffer(32)
+        flags, used = ctypes.c_uint(0), ctypes.c_int(0)
+        device = ctypes.c_int(0)
+        driver.cuDeviceGet(ctypes.byref(device), ctypes.c_int(number))
+        driver.cuDeviceGetName(name, ctypes.c_int(len(name)), device)
+        driver.cuDeviceGetPCIBusId(bus_id, ctypes.c_int(len(bus_id)), device)
+        driver.cuDevicePrimaryCtxGetState(device, ctypes.byref(flags), ctypes.byref(used))
+        texts = (text.value.decode(errors="replace") for text in (name, bus_id))
+        found.append(Device(number, *texts, bool(used.value)))
+    return found
 
 
 class Event:

@@ -1,4 +1,4 @@
-"""The arrays of one block on a device, allocated once."""
+"""The arrays of one block, or part of one, on a device, allocated once."""
 
 from hiresx.decomposition.halo import padded_shape, padding
 
@@ -12,7 +12,10 @@ def variables_per_point(work_variables: int, local_step: bool) -> int:
 
 
 class BlockState:
-    """Fields and geometry of one block, padded by the ghost layers, index order [variable, k, j, i].
+    """Fields and geometry of block `index` of the decomposition `cut`, padded by the ghost layers, index order
+    [variable, k, j, i].
+
+    `part` says which nodes of which whole block it holds, `first` (i, j, k) is the first of them, `name` that block's.
 
     Permanent: `q` (5) conservative state, `q0` (5) state at the start of the step, `r` (5) right-hand side times 1/J,
     `metrics` (9) area components grad(xi)/J, `jacobian` (1), `dt` (1 value, or 1 per point with local steps).
@@ -20,8 +23,11 @@ class BlockState:
     fluxes of the viscous ones; empty where neither is used.
     """
 
-    def __init__(self, backend, block, real: str, work_variables: int, local_step: bool):
-        self.block = block
+    def __init__(self, backend, cut, index: int, name: str, real: str, work_variables: int, local_step: bool):
+        block = cut.blocks[index]
+        self.block, self.index, self.name = block, index, name
+        self.part = cut.parts[index]
+        self.first = self.part.first
         self.size = block.size
         self.active = block.active
         self.halo = padding(block)

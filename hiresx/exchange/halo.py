@@ -1,50 +1,139 @@
-"""Halo exchange between the blocks of one process: a copy on the device by index lists."""
+"""The halo exchange: ghosts of connected faces get what their donors have, in this process or in any other."""
 
-from hiresx.decomposition import HaloList
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from hiresx.decomposition import Decomposition, halo_lists
 from hiresx.device.state import BlockState
+from hiresx.errors import HiresxError
+from hiresx.exchange.channel import Channel, Fields
+from hiresx.exchange.choice import NAMES
+from hiresx.exchange.layout import Layout
+from hiresx.exchange.post import Mail, Post
+
+# Variables of the state, and of the viscous flux along one direction (momentum and energy).
+STATE, FLUX = 5, 4
+
+
+class Neighbour(NamedTuple):
+    """A rank with which halos are exchanged: by which transport, and how many bytes one exchange sends to it."""
+
+    rank: int
+    transport: str
+    state_bytes: int
+    flux_bytes: int
 
 
 class HaloExchange:
-    """Fills the ghosts of every connected face from its donor.
+    """Fills the ghosts of connected faces, three layers, of the parts `states` of this rank, from the nodes that
+    `cut.connections` say. No edge or corner is exchanged: no kernel reads one.
 
-    `state()` exchanges the conservative state, `fluxes(per_block)` the normal viscous fluxes, where the donor's may run
-    along another direction or the other way. No edge or corner is exchanged: no kernel reads one.
+    Between ranks, one message per neighbour and exchange goes by `transport` (`hiresx.exchange.choice.NAMES`), packed
+    and unpacked by kernels. An exchange is started, then finished, and computing goes on in between; then ghosts of the
+    faces `remote` (per part: those with ghosts from another rank) are not to be looked at. What is sent are the values
+    of the start.
+
+    All ranks make the same calls in the same order; the constructor and `close` are collective. Raises HiresxError, on
+    all ranks, for a transport that cannot be used, naming why, and for want of memory.
     """
 
-    def __init__(self, backend, program, states: list[BlockState], lists: list[HaloList]):
-        self._launch = program.launch
-        self._links = []
-        for entry in lists:
-            to, source = backend.to_device(entry.destination), backend.to_device(entry.source)
-            self._links.append((entry, to, source, states[entry.donor], states[entry.block]))
-        self._state_calls = [
-            (
-                "copy_halo", (len(entry.destination), 5, 1), to, source, donor.q, donor.variable_stride, own.q,
-                own.variable_stride, 1.0,
-            )
-            for entry, to, source, donor, own in self._links
-        ]  # fmt: skip
-        self._jacobian_calls = [
-            (
-                "copy_halo", (len(entry.destination), 1, 1), to, source, donor.jacobian, donor.variable_stride,
-                own.jacobian, own.variable_stride, 1.0,
-            )
-            for entry, to, source, donor, own in self._links
-        ]  # fmt: skip
+    def __init__(
+        self, backend, program, team, cut: Decomposition, states: Sequence[BlockState], transport: str = "auto"
+    ):
+        with team.together():
+            if transport not in NAMES:
+                raise HiresxError(f'there is no transport "{transport}"', f"transports are {', '.join(NAMES)}")
+            gpu = _gpu(backend) if team.size > 1 else None
+        places = {state.index: n for n, state in enumerate(states)}
+        layout = Layout(halo_lists(cut, mine=places), places, [part.rank for part in cut.parts])
+        self.remote = layout.remote
+        self._widths = (STATE, FLUX) if "viscous_flux" in program.signatures else (STATE,)
+        self._peers, self._bytes = layout.peers, states[0].q.itemsize
+        self._post = None
+        mail = [Mail((), ())] * len(self._widths)
+        if team.size > 1:
+            self._post = Post(backend, gpu, team, layout, states[0].q.dtype, self._widths, transport)
+            mail = self._post.mail
+        self._channels = [
+            Channel(backend, program, layout, width, n > 0, carried, later=gpu is not None)
+            for n, (width, carried) in enumerate(zip(self._widths, mail, strict=True))
+        ]
 
-    def state(self) -> None:
-        for call in self._state_calls:
-            self._launch(*call)
+        # Views are made once: a backend remembers the address of an array object.
+        momentum = [state.q[1:4] for state in states]
+        self._strides = [state.variable_stride for state in states]
+        self._q = Fields(lambda part, _: states[part].q, self._strides, lambda part, _: momentum[part])
 
-    def jacobian(self) -> None:
-        for call in self._jacobian_calls:
-            self._launch(*call)
+    def values(self, arrays: Sequence[Any]) -> None:
+        """Exchange one value per node, from start to finish: `arrays`, one for each part of this rank."""
+        # Sent as often as the state has variables: for what is exchanged so rarely, that is the simplest.
+        self._channels[0].start(Fields(lambda part, _: arrays[part], [0] * len(arrays)))
+        self._channels[0].finish()
 
-    def fluxes(self, fluxes: list[tuple]) -> None:
-        """`fluxes[block][direction]`: 4 variables each."""
-        for entry, to, source, donor, own in self._links:
-            self._launch(
-                "copy_halo", (len(entry.destination), 4, 1), to, source,
-                fluxes[entry.donor][entry.donor_direction], donor.variable_stride,
-                fluxes[entry.block][entry.direction], own.variable_stride, float(entry.sign),
-            )  # fmt: skip
+    def start_state(self) -> None:
+        """Begin to exchange the conservative state."""
+        self._channels[0].start(self._q)
+
+    def finish_state(self) -> None:
+        """Wait for it; nothing if nothing is under way."""
+        self._channels[0].finish()
+
+    def start_fluxes(self, fluxes: Sequence[Sequence[Any]]) -> None:
+        """Begin to exchange the viscous fluxes normal to the faces: `fluxes[part][direction]`, 4 variables each. The
+        donor's may be those along another direction, or run the other way."""
+
+        def array(part: int, direction: int):
+            return fluxes[part][direction]
+
+        self._channels[1].start(Fields(array, self._strides, vectors=array))
+
+    def finish_fluxes(self) -> None:
+        """Wait for them; nothing if nothing is under way."""
+        self._channels[1].finish()
+
+    def flush(self) -> None:
+        """Send what was started and could not be sent yet: before anything else that all ranks wait for."""
+        for channel in self._channels:
+            channel.flush()
+
+    def progress(self) -> None:
+        """Unpack what has come, without waiting: called between kernels, it lets long messages of MPI go on."""
+        for channel in self._channels:
+            channel.progress()
+
+    @property
+    def neighbours(self) -> list[Neighbour]:
+        """By rank."""
+        found = []
+        for peer in self._peers:
+            sent = (peer.out[1] - peer.out[0]) * self._bytes
+            name = self._post.names[peer.rank]
+            found.append(Neighbour(peer.rank, name, sent * STATE, sent * FLUX * (len(self._widths) > 1)))
+        return found
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Exchanges started so far: of the state (and what else goes its way) and of the fluxes."""
+        counts = [channel.exchanges for channel in self._channels]
+        return counts[0], sum(counts[1:])
+
+    @property
+    def waited(self) -> float:
+        """Seconds this rank has spent waiting for others."""
+        return sum(channel.waited for channel in self._channels)
+
+    def close(self) -> None:
+        """Give back what MPI and CUDA hold."""
+        for channel in self._channels:
+            channel.finish()
+        if self._post is not None:
+            self._post.close()
+
+
+def _gpu(backend):
+    """What transports need of a GPU; None on a CPU."""
+    if backend.name != "cuda":
+        return None
+    from hiresx.exchange.gpu import Gpu
+
+    return Gpu()

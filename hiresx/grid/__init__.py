@@ -6,26 +6,35 @@ from pathlib import Path
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Block
 from hiresx.grid.connections import Connection, Grid, periodic_connections
+from hiresx.grid.connectivity import read_connectivity, write_connectivity
+from hiresx.grid.files import read_grid
 from hiresx.grid.matching import matched_connections
+from hiresx.grid.motions import Motion
 from hiresx.grid.plot3d import read_plot3d, write_plot3d
+from hiresx.grid.proof import prove
 from hiresx.grid.quality import check_jacobian, quality
 
 __all__ = [
     "Block",
     "Connection",
     "Grid",
+    "Motion",
     "build",
     "check_jacobian",
     "matched_connections",
     "periodic_connections",
+    "prove",
     "quality",
+    "read_connectivity",
+    "read_grid",
     "read_plot3d",
+    "write_connectivity",
     "write_plot3d",
 ]
 
 
 def build(spec, directory: Path | None = None) -> Grid:
-    """Grid of a case's [grid] table: from its generator, or read from its Plot3D file.
+    """Grid of a case's [grid] table: from its generator, or read from its Plot3D or CGNS file.
 
     `spec`: one of the models of `hiresx.case.grids`. `directory`: where a relative file name starts.
     Raises HiresxError for grids that cannot be made or read.

@@ -81,7 +81,7 @@ class Block:
 
     def __post_init__(self):
         for name in "xyz":
-            array = np.ascontiguousarray(getattr(self, name), dtype=np.float64)
+            array = np.asarray(getattr(self, name), dtype=np.float64)
             if array.ndim != 3 or array.shape != np.shape(self.x):
                 raise HiresxError(
                     f"block '{self.name}': {name} has shape {array.shape}, x has {np.shape(self.x)}",

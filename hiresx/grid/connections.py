@@ -1,12 +1,12 @@
 """Where the ghost nodes of a face that touches another block (or its own far end) come from."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from hiresx.errors import HiresxError
-from hiresx.grid.blocks import AXES, FACES, Block, Range, direction, face_range, side, slices
+from hiresx.grid.blocks import AXES, FACES, Block, Range, direction, face_range, layer, side, slices
+from hiresx.grid.motions import Matrix, Motion, told
 
 IDENTITY = ((1, 0, 0), (0, 1, 0), (0, 0, 1))
 # Geometric agreement asked of periodic and shared faces, relative to the period or to the block's extent: coordinates
@@ -19,7 +19,8 @@ class Connection:
     """Part of a face whose ghost nodes are nodes of a donor block.
 
     The ghost node with index (i, j, k) of `block` (i = -1, -2, ... at imin, i = ni, ni + 1, ... at imax) is the node
-    `matrix` @ (i, j, k) + `offset` of block `donor`; its coordinates are those of the donor node plus `translation`.
+    `matrix` @ (i, j, k) + `offset` of block `donor`; its coordinates are `rotation` @ those of the donor node +
+    `translation`, its velocity is `rotation` @ that of the donor node (None: not turned).
     `range`: half-open node ranges (i, j, k) of the nodes of `block` on `face`. `matrix`: 3 x 3 signed permutation.
 
     Nothing is said of which nodes coincide: with end nodes held by both sides (shared) or by one only (offset) the
@@ -33,6 +34,12 @@ class Connection:
     matrix: tuple[tuple[int, int, int], ...] = IDENTITY
     offset: tuple[int, int, int] = (0, 0, 0)
     translation: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    rotation: Matrix | None = None
+
+    @property
+    def motion(self) -> Motion:
+        """What brings the donor's nodes to where this block's ghosts are."""
+        return Motion(self.rotation, self.translation)
 
     @property
     def donor_direction(self) -> int:
@@ -48,6 +55,13 @@ class Connection:
         in which the index runs.
         """
         return self.matrix[self.donor_direction][direction(self.face)] * round(np.linalg.det(self.matrix))
+
+    @property
+    def donor_face(self) -> str:
+        """Face of the donor that the ghosts' nodes lie behind."""
+        e = self.donor_direction
+        inwards = side(self.face) * self.matrix[e][direction(self.face)]
+        return FACES[2 * e + (inwards < 0)]
 
     def ghosts(self, layers: int, size: tuple[int, int, int]) -> np.ndarray:
         """Index triples (3, ...) of the ghost nodes in `layers` layers behind the range, in the order i, j, k;
@@ -68,12 +82,13 @@ class Connection:
 class Grid:
     """Blocks, what connects them, and per block the directions in which periodicity is geometrically possible.
 
-    `period`: per block {"i": (dx, dy, dz), ...}, the translation from the face min to its image beyond the face max.
+    `period`: per block {"i": (dx, dy, dz), ...}, the translation, or the `Motion`, that brings the face min to its
+    image at or beyond the face max.
     """
 
     blocks: tuple[Block, ...]
     connections: tuple[Connection, ...] = ()
-    period: tuple[dict[str, tuple[float, float, float]], ...] = ()
+    period: tuple[dict[str, tuple[float, float, float] | Motion], ...] = ()
 
     def __post_init__(self):
         object.__setattr__(self, "blocks", tuple(self.blocks))
@@ -105,7 +120,7 @@ def periodic_connections(grid: Grid, block: int, axis: str, range_: Range | None
 
     When the face at the upper end is the image of the lower one under the block's period, the two hold the same nodes
     (shared) and ghost -1 is node n - 2; otherwise the image of the lower face is taken to lie one spacing beyond the
-    upper one (offset) and ghost -1 is node n - 1.
+    upper one (offset) and ghost -1 is node n - 1. With a rotation among the period the ghosts are turned.
 
     Raises HiresxError when the grid gives no period in that direction, and, naming the first node that does not fit,
     when neither layout matches: in the offset layout the step across the seam must be between 1/4 and 4 times both of
@@ -119,7 +134,9 @@ def periodic_connections(grid: Grid, block: int, axis: str, range_: Range | None
             f"block '{b.name}' has no period in direction {axis}, so {low} and {high} cannot be periodic",
             "use another condition there, or give the period ([grid] period) for a grid read from a file",
         )
-    period = np.array(grid.period[block][axis], dtype=float)
+    period = grid.period[block][axis]
+    if not isinstance(period, Motion):
+        period = Motion(None, tuple(float(p) for p in period))
     n = b.size[d]
     whole = range_ or face_range(low, b.size)
     section = [list(whole[e]) for e in range(3)]
@@ -128,45 +145,49 @@ def periodic_connections(grid: Grid, block: int, axis: str, range_: Range | None
         section[d] = [index, index + 1]
         return np.stack([getattr(b, c)[slices(section)] for c in "xyz"])
 
-    gap = np.linalg.norm(plane(n - 1) - plane(0) - period[:, None, None, None], axis=0)
-    coincide = gap <= TOLERANCE * np.linalg.norm(period)
+    first = plane(0)
+    image = period(first)
+    gap = np.linalg.norm(plane(n - 1) - image, axis=0)
+    coincide = gap <= TOLERANCE * np.linalg.norm(image - first, axis=0).max()
     # Most nodes decide which of the two layouts is meant; the others are then faults.
     shared = np.mean(coincide) > 0.5
-    bad = ~coincide if shared else _broken_seam(plane, n, period)
+    bad = ~coincide
+    if not shared:
+        bad = broken_seam(plane(n - 2), plane(n - 1), image, period(plane(1)))
     if bad.any():
         k, j, i = (int(m) + whole[e][0] * (e != d) for m, e in zip(np.argwhere(bad)[0], (2, 1, 0), strict=True))
-        x, y, z = b.node(i, j, k)
         raise HiresxError(
-            f"block '{b.name}': the faces {low} and {high} do not match under the period "
-            f"{tuple(float(p) for p in period)}; first at node (i, j, k) = ({i}, {j}, {k}), (x, y, z) = "
-            f"({x:.6g}, {y:.6g}, {z:.6g})",
+            f"block '{b.name}': the faces {low} and {high} do not match under the period, {period}; first at "
+            f"node (i, j, k) = ({i}, {j}, {k}), (x, y, z) = {told(b.node(i, j, k))}",
             "correct the period, or use another boundary condition on these faces",
         )
     step = n - 1 if shared else n
     unit = [int(e == d) for e in range(3)]
     result = []
-    for face, sense in ((low, 1), (high, -1)):
-        own = (0, 1) if face == low else (n - 1, n)
+    for face, sense, way in ((low, 1, period.inverse), (high, -1, period)):
         result.append(
             Connection(
                 block=block,
                 face=face,
-                range=tuple(own if e == d else tuple(whole[e]) for e in range(3)),
+                range=tuple(layer(face, b.size) if e == d else tuple(whole[e]) for e in range(3)),
                 donor=block,
                 offset=tuple(sense * step * u for u in unit),
-                translation=tuple(float(-sense * p) for p in period),
+                translation=way.translation,
+                rotation=way.rotation,
             )
         )
     return result
 
 
-def _broken_seam(plane: Callable[[int], np.ndarray], n: int, period: np.ndarray) -> np.ndarray:
-    """Where, in the offset layout, the step over the seam does not look like the steps on its two sides."""
-    seam = plane(0) + period[:, None, None, None] - plane(n - 1)
+def broken_seam(before: np.ndarray, last: np.ndarray, first: np.ndarray, after: np.ndarray) -> np.ndarray:
+    """Where, in the offset layout, the step over the seam does not look like the steps on its two sides: four planes of
+    nodes (3, ...) in the order in which a grid line passes them, the seam between `last` and `first`. The step must go
+    on in the direction of both of its neighbours, its length between 1/4 and 4 times theirs."""
+    seam = first - last
     length = np.linalg.norm(seam, axis=0)
     bad = np.zeros(length.shape, dtype=bool)
-    for neighbour in (plane(n - 1) - plane(n - 2), plane(1) - plane(0)):
+    for neighbour in (last - before, after - first):
         other = np.linalg.norm(neighbour, axis=0)
         along = np.sum(seam * neighbour, axis=0)
-        bad |= (along <= 0) | (length > 4 * other) | (length < other / 4)
+        bad |= ~(along > 0) | (length > 4 * other) | (length < other / 4)
     return bad

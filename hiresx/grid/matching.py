@@ -1,10 +1,12 @@
 """Connections found from coinciding nodes: what a grid file does not say."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 
 from hiresx.grid.blocks import Block, direction, face_range, rectangles, side
+from hiresx.grid.claims import Claim, settled
 from hiresx.grid.connections import TOLERANCE, Connection
 
 
@@ -33,19 +35,16 @@ def _matched(blocks, faces) -> list[Connection]:
     real = ~(same_node & (block_of[owner[own]] == block_of[owner[other]]))
     own, other = own[real], other[real]
 
-    connections, taken = [], {}
-    pairs = owner[own] * len(faces) + owner[other]
+    connections, pairs = [], owner[own] * len(faces) + owner[other]
     for pair in np.unique(pairs):
-        a, b = divmod(int(pair), len(faces))
+        (a, face), (b, donor_face) = (faces[n] for n in divmod(int(pair), len(faces)))
         at = pairs == pair
         for range_, matrix, offset in _rectangles(
-            blocks, faces[a], faces[b], index[:, own[at]].T, index[:, other[at]].T
+            blocks, (a, face), (b, donor_face), index[:, own[at]].T, index[:, other[at]].T
         ):
-            free = _trimmed(range_, taken.setdefault(a, []), blocks[faces[a][0]], faces[a][1])
-            if free is not None:
-                taken[a].append(free)
-                connections.append(Connection(faces[a][0], faces[a][1], free, faces[b][0], matrix, offset))
-    return connections
+            connections.append(Connection(a, face, range_, b, matrix, offset))
+    free = settled(blocks, [Claim(c.block, c.face, c.range, "") for c in connections], strict=False)
+    return [replace(c, range=range_) for c, ranges in zip(connections, free, strict=True) for range_ in ranges]
 
 
 def _face_nodes(blocks, faces) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -98,6 +97,8 @@ def _rectangles(blocks, own_face, donor_face, index: np.ndarray, donor: np.ndarr
     across_donor = [x for x in blocks[b].active if x != e]
     if len(across) != len(across_donor):
         return
+    if not (np.ptp(index[:, across], axis=0).all() and np.ptp(donor[:, across_donor], axis=0).all()):
+        return  # a contact along an edge
     for permutation in {p for p in product(across_donor, repeat=len(across)) if len(set(p)) == len(p)}:
         for signs in product((1, -1), repeat=len(across)):
             matrix = np.zeros((3, 3), dtype=int)
@@ -107,35 +108,31 @@ def _rectangles(blocks, own_face, donor_face, index: np.ndarray, donor: np.ndarr
             for x in range(3):
                 if block.size[x] == 1:
                     matrix[x, x] = 1
-            offsets = donor - index @ matrix.T
-            for offset in np.unique(offsets, axis=0):
-                mine = index[np.all(offsets == offset, axis=1)]
-                mask = np.zeros(block.size, dtype=bool).take([0], axis=d)
-                mask[tuple(0 if x == d else mine[:, x] for x in range(3))] = True
-                for rectangle in rectangles(mask.squeeze(axis=d)):
+            offsets, group = np.unique(donor - index @ matrix.T, axis=0, return_inverse=True)
+            for n in _wide(index[:, across], group.ravel(), len(offsets)):
+                mine = index[group.ravel() == n]
+                mask = np.zeros([block.size[x] for x in range(3) if x != d], dtype=bool)
+                mask[tuple(mine[:, x] for x in range(3) if x != d)] = True
+                for rectangle in rectangles(mask) if _has_cell(mask) else ():
                     range_ = list(face_range(face, block.size))
                     for x, part in zip([x for x in range(3) if x != d], rectangle, strict=True):
                         range_[x] = part
                     if all(range_[x][1] - range_[x][0] > 1 for x in across):
-                        yield tuple(range_), tuple(map(tuple, matrix.tolist())), tuple(int(o) for o in offset)
+                        yield tuple(range_), tuple(map(tuple, matrix.tolist())), tuple(int(o) for o in offsets[n])
 
 
-def _trimmed(range_, taken, block: Block, face: str):
-    """The range without the lines of nodes along its rim that an earlier one holds; None if too little is left."""
-    result = [list(r) for r in range_]
-    for held in taken:
-        overlap = [(max(p[0], q[0]), min(p[1], q[1])) for p, q in zip(result, held, strict=True)]
-        if any(lo >= hi for lo, hi in overlap):
-            continue
-        for x in (x for x in block.active if x != direction(face)):
-            if overlap[x] == (result[x][0], result[x][0] + 1):
-                result[x][0] += 1
-                break
-            if overlap[x] == (result[x][1] - 1, result[x][1]):
-                result[x][1] -= 1
-                break
-        else:
-            return None
-        if any(lo >= hi for lo, hi in result):
-            return None
-    return tuple((lo, hi) for lo, hi in result)
+def _wide(index: np.ndarray, group: np.ndarray, count: int) -> np.ndarray:
+    """The groups of index tuples (n, d) that are more than one wide in each of the d directions: under a wrong
+    orientation there are as many groups as nodes, or lines of nodes."""
+    widest, least = np.zeros((count, index.shape[1]), dtype=int), np.full((count, index.shape[1]), np.iinfo(int).max)
+    np.maximum.at(widest, group, index)
+    np.minimum.at(least, group, index)
+    return np.flatnonzero((widest > least).all(axis=1))
+
+
+def _has_cell(mask: np.ndarray) -> bool:
+    """Whether somewhere all corners of a cell of a face are True; a diagonal line has none."""
+    for axis in (0, 1):
+        if mask.shape[axis] > 1:
+            mask = mask[1:] & mask[:-1] if axis == 0 else mask[:, 1:] & mask[:, :-1]
+    return bool(mask.any())

@@ -9,7 +9,6 @@ one where something precedes, as gfortran and ifort do. A file with blanking (ib
 import math
 import os
 import re
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -19,6 +18,7 @@ import numpy as np
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Block
 from hiresx.grid.connections import Grid
+from hiresx.grid.writing import written
 
 # Longest subrecord that gfortran and ifort write.
 SUBRECORD = 2**31 - 9
@@ -75,33 +75,15 @@ def write_plot3d(
     dimensions = 2 if planar else 3
     sizes = [block.size[:dimensions] for block in grid.blocks]
     real = np.dtype({"fp64": "f8", "fp32": "f4"}[precision])
-    name = None
-    try:
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-            name = file.name
-            put = _put_ascii if ascii else _put_record
-            order = ">" if big_endian else "<"
-            if not single:
-                put(file, np.array([len(sizes)], order + "i4"))
-            put(file, np.array(sizes, order + "i4").ravel())
-            for block in grid.blocks:
-                nodes = np.stack([block.x, block.y, block.z][:dimensions]).ravel()
-                put(file, nodes.astype(real.newbyteorder(order)))
-            file.flush()
-            os.fsync(file.fileno())
-            # Temporary files are private; the result gets the permissions of any new file.
-            mask = os.umask(0)
-            os.umask(mask)
-            os.chmod(name, 0o666 & ~mask)
-        os.replace(name, path)
-    except BaseException as error:
-        if name is not None:
-            Path(name).unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise HiresxError(
-                f"{path}: cannot be written: {error.strerror or error}", "choose a directory that can be written to"
-            ) from error
-        raise
+    put = _put_ascii if ascii else _put_record
+    order = ">" if big_endian else "<"
+    with written(path) as file:
+        if not single:
+            put(file, np.array([len(sizes)], order + "i4"))
+        put(file, np.array(sizes, order + "i4").ravel())
+        for block in grid.blocks:
+            nodes = np.stack([block.x, block.y, block.z][:dimensions]).ravel()
+            put(file, nodes.astype(real.newbyteorder(order)))
 
 
 def _put_ascii(file: BinaryIO, values: np.ndarray) -> None:

@@ -123,7 +123,7 @@ def _ghosts(grid: Grid, b: int, face: str) -> np.ndarray:
             donor = grid.blocks[c.donor]
             own[d] -= own[d].min()
             value = np.stack([donor.x[k, j, i], donor.y[k, j, i], donor.z[k, j, i]])
-            ghosts[:, own[2], own[1], own[0]] = value + np.reshape(c.translation, (3, 1, 1, 1))
+            ghosts[:, own[2], own[1], own[0]] = c.motion(value)
     return ghosts
 
 

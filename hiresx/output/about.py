@@ -19,7 +19,7 @@ def about(path: str | Path) -> dict[str, Any]:
     """What `path` holds: its kind under "kind", what else depends on that. All values are fit for JSON.
 
     A directory is a run. Files: fields and parts of them, averages, histories, checkpoints, run records, cases, grids
-    (Plot3D), VTK files, other netCDF files. Raises HiresxError for what is missing, damaged or none of these.
+    (Plot3D, CGNS), VTK files, other netCDF files. Raises HiresxError for what is missing, damaged or none of these.
     """
     path = Path(path)
     if path.is_dir():
@@ -34,7 +34,7 @@ def about(path: str | Path) -> dict[str, Any]:
             return reader(path)
     raise HiresxError(
         f"{path}: hiresx knows no such file",
-        "it knows runs, fields, histories, checkpoints, cases (.toml), Plot3D grids and VTK files (.vtm, .vts, .pvd)",
+        "it knows runs, fields, histories, checkpoints, cases (.toml), Plot3D and CGNS grids and VTK files (.vtm, .vts, .pvd)",
     )
 
 
@@ -114,7 +114,7 @@ def _netcdf(path: Path) -> dict[str, Any]:
     try:
         with LOCK, netCDF4.Dataset(path) as file:
             known = {"scales", "case"} <= set(file.ncattrs()) and "step" in file.variables
-            averages = "averaged_over" in file.ncattrs()
+            averages = "averaged_over" in file.variables
             if not known and not averages:
                 return _any_netcdf(file)
     except (OSError, RuntimeError) as error:
@@ -142,7 +142,8 @@ def _fields(path: Path, averages: bool) -> dict[str, Any]:
         found |= {name: str(getattr(file, name, "")) for name in ("title", "source")}
         found |= {"time": float(file["time"][...]), "step": int(file["step"][...])}
         if averages:
-            found["averaged_over"] = f"{float(file.averaged_over):g} {file.averaged_over_unit}"
+            over = file["averaged_over"]
+            found["averaged_over"] = f"{float(over[...]):g} {over.units}"
         found["blocks"] = [_block(group) for group in groups]
         found["variables"] = [
             {"name": name, "is": variable.long_name, "units": variable.units, "type": str(variable.dtype)}
@@ -219,18 +220,27 @@ def _case(path: Path) -> dict[str, Any]:
 
 
 def _grid(path: Path) -> dict[str, Any]:
-    from hiresx.grid import read_plot3d
+    from hiresx.grid import read_grid
+    from hiresx.grid.files import form
 
-    blocks = read_plot3d(path)
-    return {
-        "kind": "grid (Plot3D)",
-        "points": sum(block.points for block in blocks),
+    grid = read_grid(path)
+    found = {
+        "kind": f"grid ({form(path)})",
+        "points": grid.points,
+        "connections": len(grid.connections),
         "blocks": [
             {"name": block.name, **dict(zip(("ni", "nj", "nk"), block.size, strict=True))}
             | {axis: [float(getattr(block, axis).min()), float(getattr(block, axis).max())] for axis in "xyz"}
-            for block in blocks
+            for block in grid.blocks
         ],
     }
+    regions = [
+        {"region": name, "block": block.name, "face": face, "nodes": " ".join(f"{a}:{b}" for a, b in range_)}
+        for block in grid.blocks
+        for name, parts in block.regions.items()
+        for face, range_ in parts
+    ]
+    return found | ({"regions": regions} if regions else {})
 
 
 def _vtk(path: Path) -> dict[str, Any]:
@@ -249,6 +259,7 @@ def _suffix(*suffixes: str) -> Callable[[Path, bytes], bool]:
 _KINDS: tuple[tuple[Callable[[Path, bytes], bool], Callable[[Path], Mapping[str, Any]]], ...] = (
     (lambda path, head: head.startswith(MAGIC) or path.suffix == ".hxc", _checkpoint),
     (lambda path, head: head.startswith(_CLASSIC), _history),
+    (_suffix(".cgns"), _grid),
     (lambda path, head: head.startswith(_HDF5) or path.suffix == ".nc", _netcdf),
     (lambda path, head: b"<VTKFile" in head, _vtk),
     (lambda path, head: path.name == "run.json", _record),

@@ -23,11 +23,12 @@ class Attachment:
         """After every step: does its work if it is due."""
 
     def capture(self) -> dict[str, Any]:
-        """Numbers, texts and numpy arrays by name, enough to continue as if the run had not stopped."""
+        """Numbers, texts and numpy arrays by name, enough to continue as if the run had not stopped. All ranks have
+        these alike; what each has for its own nodes is a list of pieces (hiresx.output.pieces)."""
         return {}
 
     def restore(self, captured: Mapping[str, Any]) -> None:
-        """Take back what `capture` gave."""
+        """Take back what `capture` gave; for a list of pieces there is a function read(name, box) -> array."""
 
     def finish(self, solver) -> None:
         """At the end of the run, also after a failure or an interrupt, when the state may be bad."""

@@ -1,6 +1,9 @@
 """Checkpoints: all that a run needs to go on bit for bit, written aside, synced, renamed; the last few are kept.
 
 They lie in `<run>/checkpoints/`, numbered in the order in which they were written; the step is in the name for people.
+
+A team writes one file together and reads it together, by any number of ranks: what is spread over the ranks is in it
+as pieces (hiresx.output.pieces), the rest as rank 0 has it. What takes a team is called by all its ranks.
 """
 
 import math
@@ -15,17 +18,20 @@ from typing import Any
 import numpy as np
 
 from hiresx.errors import HiresxError
-from hiresx.output import container, files
+from hiresx.output import container, files, pieces
 from hiresx.output.attachment import Attachment
 from hiresx.output.container import Container, Damaged
+from hiresx.output.pieces import Later, Piece
+from hiresx.team import Team, alone
 
 FOLDER = "checkpoints"
 # Of what a checkpoint holds and how it is laid out: another one is refused.
-FORMAT = 1
+FORMAT = 2
 _PATTERN = re.compile(r"checkpoint_(\d+)_step_(\d+)\.hxc")
 _FORMATS = "install the version of hiresx that wrote it, or begin a new run"
 
-Contents = tuple[Mapping[str, Any], Iterable[tuple[str, np.ndarray]]]
+Arrays = Iterable[tuple[str, np.ndarray | Later]]
+Contents = tuple[Mapping[str, Any], Arrays]
 
 
 def listed(directory: str | Path) -> list[Path]:
@@ -49,49 +55,70 @@ class Found:
     passed: list[tuple[Path, str]] = field(default_factory=list)
 
 
-def find(path: str | Path) -> Found:
-    """The checkpoint that `path` means: a file, or the newest whole one of a run directory.
+def find(path: str | Path, team: Team | None = None) -> Found:
+    """The checkpoint that `path` means: a file, or the newest whole one of a run directory. Rank 0 looks for it; each
+    rank opens it and reads a share of it.
 
     Raises HiresxError when there is none, for a file that is not whole, and for another version of the format.
     """
     path = Path(path)
-    if path.is_file():
+    if files.once(team, path.is_file):
         parent = path.absolute().parent
-        return Found(opened(path), path.parent.parent if parent.name == FOLDER else None)
+        return Found(opened(path, team), path.parent.parent if parent.name == FOLDER else None)
+    directory, candidates = files.once(team, lambda: _candidates(path))
+    passed: list[tuple[Path, str]] = []
+    for candidate in candidates:
+        try:
+            return Found(opened(candidate, team), directory, passed)
+        except Damaged as error:
+            passed.append((candidate, error.message))
+    with (team or alone()).together():
+        raise HiresxError(
+            f"no checkpoint in {directory} is whole: {'; '.join(reason for _, reason in passed)}",
+            f"begin the run again: hiresx run {directory / 'case'} --out ANOTHER_DIR",
+        )
+
+
+def _candidates(path: Path) -> tuple[Path, list[Path]]:
+    """The run directory that `path` means, and its checkpoints, of which there is at least one."""
     if not path.is_dir():
         raise HiresxError(f"{path}: no such run and no such checkpoint", "give the folder of a run, or a file in it")
     if path.absolute().name == FOLDER and not listed(path):
         path = path.parent
-    passed: list[tuple[Path, str]] = []
-    for candidate in listed(path):
-        try:
-            return Found(opened(candidate), path, passed)
-        except Damaged as error:
-            passed.append((candidate, error.message))
-    if passed:
+    found = listed(path)
+    if not found:
         raise HiresxError(
-            f"no checkpoint in {path} is whole: {'; '.join(reason for _, reason in passed)}",
-            f"begin the run again: hiresx run {path / 'case'} --out ANOTHER_DIR",
+            f"there is no checkpoint in {path}",
+            f"a run writes its first one before its first step; begin anew: hiresx run {path / 'case'} "
+            "--out ANOTHER_DIR"
+            if (path / "case").is_dir()
+            else "give the folder that hiresx run made",
         )
-    raise HiresxError(
-        f"there is no checkpoint in {path}",
-        f"a run writes its first one before its first step; begin anew: hiresx run {path / 'case'} --out ANOTHER_DIR"
-        if (path / "case").is_dir()
-        else "give the folder that hiresx run made",
-    )
+    return path, found
 
 
-def opened(path: Path) -> Container:
-    """The checkpoint `path`, every bit of it checked. Raises Damaged, and HiresxError for another format."""
-    found = Container(path)
-    version = found.values.get("format")
-    if version != FORMAT:
-        raise HiresxError(
-            f"{path} is a checkpoint of format {version}, written by hiresx {found.values.get('hiresx')}; "
-            f"this one reads format {FORMAT}",
-            _FORMATS,
-        )
-    found.verify()
+def opened(path: Path, team: Team | None = None) -> Container:
+    """The checkpoint `path`, every bit of it checked, a share of it by each rank. Raises Damaged, and HiresxError for
+    another format and where the ranks see different files."""
+    team = team or alone()
+    with team.together():
+        found = Container(path)
+        version = found.values.get("format")
+        if version != FORMAT:
+            raise HiresxError(
+                f"{path} is a checkpoint of format {version}, written by hiresx {found.values.get('hiresx')}; "
+                f"this one reads format {FORMAT}",
+                _FORMATS,
+            )
+    seen = team.everyone(found.sha256)
+    with team.together():
+        if len(set(seen)) > 1:
+            other = next(rank for rank, one in enumerate(seen) if one != seen[0])
+            raise HiresxError(
+                f"{path} is another file to rank {other} than to rank 0",
+                "keep runs on a file system that all hosts share",
+            )
+        found.verify(team.rank, team.size)
     return found
 
 
@@ -112,9 +139,9 @@ def describe(path: str | Path) -> dict[str, Any]:
 class Checkpoints(Attachment):
     """Writes checkpoints into `directory` as `spec` ([checkpoint] of the case) asks; nothing if `spec.keep` is 0.
 
-    `contents` gives what goes in: values, and a generator of named arrays. `alive` raises if the state is not worth
-    keeping. `clock` gives seconds and never goes backwards. The interval never changes a time step: the first step
-    that reaches it is the one.
+    `contents` gives what goes in: values, of which those of rank 0 count, and this rank's named arrays. `alive` raises,
+    on all ranks, if the state is not worth keeping. `clock` gives seconds and never goes backwards; that of rank 0
+    decides. The interval never changes a time step: the first step that reaches it is the one.
     """
 
     name = "checkpoints"
@@ -126,8 +153,10 @@ class Checkpoints(Attachment):
         contents: Callable[[], Contents],
         alive: Callable[[], None],
         clock: Callable[[], float] = wall.monotonic,
+        team: Team | None = None,
     ):
         self._directory, self._spec, self._contents, self._alive, self._clock = directory, spec, contents, alive, clock
+        self._team = team or alone()
         self._step: int | None = None
         self._period = 0
         self.seconds = 0.0
@@ -151,14 +180,16 @@ class Checkpoints(Attachment):
         return 0 if self._spec.every_time is None else math.floor(solver.time / self._spec.every_time * (1 + 1e-9))
 
     def after_step(self, solver) -> None:
-        if self._due(solver):
+        if self._spec.keep and self._due(solver):
             self.write(solver)
 
     def _due(self, solver) -> bool:
         spec = self._spec
         if spec.every_steps is not None and solver.steps % spec.every_steps == 0:
             return True
-        return self._periods(solver) > self._period or self._clock() - self._written >= spec.every_wall
+        if self._periods(solver) > self._period:
+            return True
+        return math.isfinite(spec.every_wall) and self._team.share(self._clock() - self._written >= spec.every_wall)
 
     def write(self, solver) -> None:
         """Write one now, unless this step has one. Raises what `alive` raises, and HiresxError naming the path when it
@@ -167,27 +198,37 @@ class Checkpoints(Attachment):
             return
         began = self._clock()
         self._alive()
-        values, arrays = self._contents()
-        if self._step is None and not self._folder.is_dir():
-            files.directory(self._folder)
-        number = max(map(_number, listed(self._directory)), default=0) + 1
-        path = self._folder / f"checkpoint_{number:06d}_step_{solver.steps:06d}.hxc"
-        container.write(path, {"format": FORMAT, **values}, arrays)
+        values, given = self._contents()
+        with self._team.together():
+            arrays = list(given)
+        names = self._team.everyone([name for name, _ in arrays])
+        with self._team.together():
+            pieces.check_whole(name for theirs in names for name in theirs)
+        path = files.once(self._team, lambda: self._next(solver.steps))
+        container.write(path, {"format": FORMAT, **values}, arrays, self._team)
         self._step, self._period, self._written = solver.steps, self._periods(solver), self._clock()
         self.seconds = self._written - began
         self._prune(self._spec.keep)
 
+    def _next(self, step: int) -> Path:
+        if self._step is None and not self._folder.is_dir():
+            files.directory(self._folder)
+        number = max(map(_number, listed(self._directory)), default=0) + 1
+        return self._folder / f"checkpoint_{number:06d}_step_{step:06d}.hxc"
+
     def last_good(self, tried: Sequence[str]) -> Container | None:
         """The newest whole checkpoint whose name is not among `tried`; if there is no other, the oldest; None if there
         is none at all."""
-        whole = []
-        for path in listed(self._directory):
+        oldest = None
+        for path in files.once(self._team, lambda: listed(self._directory)):
             with suppress(HiresxError):
-                whole.append(opened(path))
-        return next((found for found in whole if found.path.name not in tried), whole[-1] if whole else None)
+                oldest = opened(path, self._team)
+                if path.name not in tried:
+                    return oldest
+        return oldest
 
     def _prune(self, keep: int) -> None:
-        files.remove(listed(self._directory)[keep:])
+        files.once(self._team, lambda: files.remove(listed(self._directory)[keep:]))
 
 
 def set_aside(passed: Iterable[tuple[Path, str]]) -> None:
@@ -197,17 +238,59 @@ def set_aside(passed: Iterable[tuple[Path, str]]) -> None:
             path.rename(path.with_name(f"{path.name}.damaged"))
 
 
-def parted(name: str, captured: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """What `Attachment.capture` gave, parted into values and arrays. Raises TypeError naming what cannot be kept."""
-    values, arrays = {}, {}
+def parted(
+    name: str, captured: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, np.ndarray], dict[str, list[Piece]]]:
+    """What `Attachment.capture` gave, parted into values, arrays and lists of pieces. Raises TypeError naming what
+    cannot be kept."""
+    values, arrays, spread = {}, {}, {}
     for key, value in captured.items():
         if isinstance(value, np.ndarray):
             arrays[key] = value
         elif value is None or isinstance(value, bool | int | float | str | np.generic):
             values[key] = value
+        elif isinstance(value, list) and all(isinstance(item, Piece) for item in value):
+            spread[key] = value
         else:
-            raise TypeError(f"attachment {name} wants to keep {key} = {value!r}, no number, text or array")
+            raise TypeError(f"attachment {name} wants to keep {key} = {value!r}, no number, text, array or pieces")
+    return values, arrays, spread
+
+
+def packed(captured: Mapping[str, Mapping[str, Any]], team: Team | None = None) -> Contents:
+    """What attachments captured, by their names, as values and arrays of a checkpoint: of those that every rank has
+    alike rank 0 gives the array, of pieces each its own. The list of a key's pieces may be empty on a rank, not absent.
+    """
+    root = team is None or team.root
+    values: dict[str, Any] = {}
+    arrays: list[tuple[str, np.ndarray | Later]] = []
+    for name, found in captured.items():
+        plain, whole, spread = parted(name, found)
+        values[name] = {"values": plain, "arrays": list(whole), "pieces": list(spread)}
+        arrays += [(_place(name, key), array) for key, array in whole.items() if root]
+        for key, theirs in spread.items():
+            arrays += pieces.labelled(f"{_place(name, key)}/", theirs)
     return values, arrays
+
+
+def unpacked(found: Container) -> dict[str, dict[str, Any]]:
+    """By the names of the attachments what each captured: for pieces a function read(name, box) -> array. To be used
+    inside `understood`."""
+    return {
+        name: part["values"]
+        | {key: found.array(_place(name, key)) for key in part["arrays"]}
+        | {key: pieces.reader(found, f"{_place(name, key)}/") for key in part["pieces"]}
+        for name, part in found.values["attachments"].items()
+    }
+
+
+def remembered(captured: Mapping[str, Any]) -> dict[str, Any]:
+    """What an attachment captured, as it takes it back in the same process: pieces, copied now, as read(name, box)."""
+    *plain, spread = parted("", captured)
+    return plain[0] | plain[1] | {key: pieces.held(theirs) for key, theirs in spread.items()}
+
+
+def _place(name: str, key: str) -> str:
+    return f"attachments/{name}/{key}"
 
 
 @contextmanager
@@ -216,6 +299,8 @@ def understood(path: Path) -> Iterator[None]:
     try:
         yield
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise Damaged(
+        damaged = Damaged(
             f"{path} does not hold what a checkpoint must ({type(error).__name__}: {error})", "take another one"
-        ) from error
+        )
+        damaged.everywhere = getattr(error, "everywhere", False)
+        raise damaged from error

@@ -1,4 +1,4 @@
-"""Sums and extremes over whole blocks: the column kernels on the device (kernels/statistics.h), the rest here."""
+"""Sums and extremes over parts: the column kernels on the device (kernels/statistics.h), the rest here."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from hiresx.output.quadrature import block_weights
 
 
 class Columns:
-    """The column kernels of all blocks of a solver, each giving `quantities` numbers per column."""
+    """The column kernels of all parts of a solver, each giving `quantities` numbers per column."""
 
     def __init__(self, solver, quantities: int):
         self._backend, self._launch = solver.backend, solver.program.launch
@@ -17,10 +17,10 @@ class Columns:
             partial = solver.backend.zeros((quantities, nk * ni), str(state.q.dtype))
             self._parts.append((state, partial))
 
-    def __call__(self, b: int, kernel: str, *arguments, strides: tuple[int, ...] = ()) -> np.ndarray:
-        """Launch `kernel` on block `b`: `arguments` are those between q and the result, `strides` those before the
+    def __call__(self, n: int, kernel: str, *arguments, strides: tuple[int, ...] = ()) -> np.ndarray:
+        """Launch `kernel` on part `n`: `arguments` are those between q and the result, `strides` those before the
         height. Returns float64 (quantities, nk, ni)."""
-        state, partial = self._parts[b]
+        state, partial = self._parts[n]
         ni, nj, nk = state.size
         self._launch(
             kernel, (ni, 1, nk), *state.place, *strides, nj, nk * ni, ni, state.variable_stride, state.q, *arguments,
@@ -28,16 +28,17 @@ class Columns:
         )  # fmt: skip
         return self._backend.to_host(partial).astype(np.float64, copy=False).reshape(-1, nk, ni)
 
-    def sums(self, b: int, kernel: str, *arguments, strides: tuple[int, ...] = ()) -> np.ndarray:
-        """Sums (quantities,) over block `b`, in an order that does not depend on threads."""
-        return self(b, kernel, *arguments, strides=strides).sum(axis=(1, 2))
+    def sums(self, n: int, kernel: str, *arguments, strides: tuple[int, ...] = ()) -> np.ndarray:
+        """Sums (quantities,) over part `n`, in an order that does not depend on threads."""
+        return self(n, kernel, *arguments, strides=strides).sum(axis=(1, 2))
 
 
-def volumes(solver, b: int) -> np.ndarray:
-    """What the nodes of block `b` count in an integral over it: quadrature weight times cell volume, (nk, nj, ni)."""
-    state = solver.states[b]
+def volumes(solver, n: int) -> np.ndarray:
+    """What the nodes of part `n` count in an integral over its block: quadrature weight times cell volume,
+    (nk, nj, ni)."""
+    state = solver.states[n]
     jacobian = state.interior(solver.backend.to_host(state.jacobian)).astype(np.float64)
-    return block_weights(solver.decomposition, b) / jacobian
+    return block_weights(solver.decomposition, state.part.whole, state.part.box) / jacobian
 
 
 def padded(solver, state: BlockState, values: np.ndarray):

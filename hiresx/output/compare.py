@@ -1,4 +1,4 @@
-"""Two runs side by side: what differs in their set-up, and how much in their results."""
+"""Two runs, field files or checkpoints side by side: what differs in their set-up, and how much in their results."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from hiresx.errors import HiresxError
-from hiresx.output import fields, identity, record
+from hiresx.output import checkpoint, compare_checkpoints, fields, files, identity, measures, record
+from hiresx.output.container import MAGIC, Container
 
 # Times that agree to this share are the same.
 SAME_TIME = 1e-9
@@ -16,16 +17,17 @@ _SAID_ONLY = ("title", "description")
 
 
 def compare(first: str | Path, second: str | Path) -> dict[str, Any]:
-    """What differs between two runs, or two field files. All values are fit for JSON.
+    """What differs between two runs, two field files, or two checkpoints. All values are fit for JSON.
 
     `run`, `configuration`, `versions`, `hardware`: lists of {key, first, second} of what differs; `functions`: whether
     case.py differs (None: at least one run has none kept); `grid`: whether it is the same to the last bit, and its
     hashes; `timings`: of both. `results`: the fields of the latest time that both have (or the last of each), and for
     every variable that both hold the greatest and the root mean square difference over all nodes, the share of the
     latter in the range of the variable, and the node of the greatest; on different grids the extremes and means
-    instead. `same`: configuration, functions, grid and results are.
+    instead. `same`: configuration, functions, grid and results are. Checkpoints are the same however many ranks wrote
+    them.
 
-    Raises HiresxError when one of them is no run and no field file, or has no fields.
+    Raises HiresxError when one of them is none of these or damaged, has no fields, or only one is a checkpoint.
     """
     a, b = _Side(first), _Side(second)
     configuration = [
@@ -59,10 +61,16 @@ def compare(first: str | Path, second: str | Path) -> dict[str, Any]:
 
 
 class _Side:
-    """One of the two: its record, case, functions and field files by step."""
+    """One of the two: its record, case, functions and field files by step; or the checkpoint that it is."""
 
     def __init__(self, path: str | Path):
         self.path = Path(path)
+        self.checkpoint: Container | None = None
+        if _is_checkpoint(self.path):
+            self.checkpoint = checkpoint.opened(self.path)
+            self.record = compare_checkpoints.record(self.checkpoint)
+            self.case, self.frames, self.functions = self.record["case"], {}, None
+            return
         if self.path.is_file():
             self.record: dict[str, Any] = {}
             about = fields.describe(self.path)
@@ -70,7 +78,9 @@ class _Side:
             self.functions = None
             return
         if not self.path.is_dir():
-            raise HiresxError(f"{self.path} does not exist", "give the folder of a run, or one of its fields_*.nc")
+            raise HiresxError(
+                f"{self.path} does not exist", "give the folder of a run, or one of its fields or checkpoints"
+            )
         self.record, self.frames = record.read(self.path), fields.frames(self.path)
         self.case = self.record.get("case") or {}
         if not self.frames:
@@ -80,6 +90,16 @@ class _Side:
 
     def times(self) -> dict[int, float]:
         return {step: fields.moment(path) for step, path in self.frames.items()}
+
+
+def _is_checkpoint(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    try:
+        with path.open("rb") as file:
+            return path.suffix == ".hxc" or file.read(len(MAGIC)) == MAGIC
+    except OSError as error:
+        raise files.fault(path, error, "read") from None
 
 
 def _differing(a: Mapping[str, Any], b: Mapping[str, Any], keys: Sequence[str]) -> list[dict[str, Any]]:
@@ -107,6 +127,13 @@ def _one_time(a: float, b: float) -> bool:
 
 
 def _results(a: _Side, b: _Side) -> dict[str, Any]:
+    if a.checkpoint is not None and b.checkpoint is not None:
+        return compare_checkpoints.results(a.checkpoint, b.checkpoint)
+    if a.checkpoint is not None or b.checkpoint is not None:
+        one, other = (a, b) if a.checkpoint is not None else (b, a)
+        raise HiresxError(
+            f"{one.path} is a checkpoint, {other.path} is none", "compare two checkpoints, or two runs or field files"
+        )
     steps = _pair(a, b)
     first, second = (fields.read(side.frames[step]) for side, step in zip((a, b), steps, strict=True))
     found: dict[str, Any] = {"steps": list(steps), "times": [first.time, second.time]}
@@ -134,34 +161,12 @@ def _results(a: _Side, b: _Side) -> dict[str, Any]:
 
 
 def _difference(name: str, blocks: Sequence[fields.FieldBlock], others: Sequence[fields.FieldBlock]) -> dict[str, Any]:
-    greatest, where, squares, count = 0.0, None, 0.0, 0
-    low, high = np.inf, -np.inf
-    for block, other in zip(blocks, others, strict=True):
-        values = block.state[name].astype(np.float64)
-        apart = np.abs(values - other.state[name])
-        # Where both are not numbers there is no difference; where one is, there is nothing greater.
-        lost, gone = np.isnan(values), np.isnan(other.state[name])
-        apart = np.where(lost & gone, 0.0, np.where(lost | gone, np.inf, apart))
-        worst = int(np.argmax(apart))
-        if apart.flat[worst] > greatest:
-            k, j, i = (int(n) for n in np.unravel_index(worst, apart.shape))
-            greatest, where = float(apart.flat[worst]), {"block": block.name, "i": i, "j": j, "k": k}
-        squares, count = squares + float(np.sum(apart**2)), count + apart.size
-        if np.isfinite(values).any():
-            low, high = min(low, float(np.nanmin(values))), max(high, float(np.nanmax(values)))
-    mean = float(np.sqrt(squares / count))
-    size = high - low if high > low else max(abs(high), 0.0)
-    share = mean / size if np.isfinite(size) and size > 0 else None
-    return {"greatest": greatest, "rms": mean, "rms_of_range": share, "at": where}
+    pairs = zip(blocks, others, strict=True)
+    return measures.difference((block.name, block.state[name], other.state[name]) for block, other in pairs)
 
 
 def _summary(name: str, blocks: Sequence[fields.FieldBlock], others: Sequence[fields.FieldBlock]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for side, part in (("first", blocks), ("second", others)):
-        values = np.concatenate([block.state[name].ravel() for block in part]).astype(np.float64)
-        found[side] = {
-            "least": float(np.nanmin(values)),
-            "mean": float(np.nanmean(values)),
-            "greatest": float(np.nanmax(values)),
-        }
-    return found
+    return {
+        side: measures.summary([block.state[name] for block in part])
+        for side, part in (("first", blocks), ("second", others))
+    }

@@ -3,19 +3,17 @@
 import math
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from hiresx.errors import HiresxError
 from hiresx.output import derived, fields, files, selection, vtk
 from hiresx.output.attachment import Attachment
-from hiresx.output.fields import FieldBlock
-from hiresx.output.writer import Writer
+from hiresx.output.content import Content, Moment
+from hiresx.output.writer import JointWriter
+from hiresx.team import alone
 
 # Times closer than this share of a step are the same time.
 SAME_TIME = 1e-9
@@ -24,7 +22,6 @@ _ROUNDING = 1e-6
 
 # Threads that compute derived variables while a GPU computes the flow.
 _WORKERS = 8
-_TYPES = {"fp64": np.dtype("f8"), "fp32": np.dtype("f4")}
 
 
 def check(case: Any) -> None:
@@ -45,7 +42,7 @@ def check(case: Any) -> None:
 def check_grid(case: Any, blocks: Sequence[Any]) -> None:
     """Raises HiresxError for subsets that do not fit the grid's `blocks`."""
     for subset in case.output.subset:
-        selection.subset(subset, blocks, subset.variables or case.output.variables)
+        selection.subset(subset, blocks)
 
 
 def _tables(case: Any) -> list[tuple[Any, str]]:
@@ -62,14 +59,9 @@ class _Output:
     every_time: float | None
     every_steps: int | None
     spec: Any = None  # the subset; None: whole fields
-    pieces: list[selection.Piece] = field(default_factory=list)
+    content: Content | None = None
     next_time: float = math.inf
     written: int | None = None
-    series: fields.Series | None = None
-
-    @property
-    def part(self) -> str:
-        return "" if self.spec is None else selection.describe(self.spec)
 
     def count(self, time: float) -> None:
         if self.every_time is not None:
@@ -86,11 +78,13 @@ class FieldOutput(Attachment):
     <subset>_<step>.nc, ... in `directory`: at the start, by their clocks and at the end.
 
     A time step waits for a copy of the state to the host (on a GPU not even for that) and, when two outputs are being
-    written, for the first of them; what is derived from the state and written is the business of a thread. Its failure
-    is raised once, by the next `after_step`; what was written before stays, and nothing more is written.
+    written, for the first of them; what is derived from the state and written is the business of a thread. Of several
+    ranks each writes what its parts hold, and a file gets its name after the first step at which all are found to have
+    written. A failure is raised once, on all ranks, by the next `after_step`; what was written before stays, and
+    nothing more is written.
 
     `directory`: None writes nothing, but steps end at the same times. Raises HiresxError as `check`; `begin` as
-    `check_grid`.
+    `check_grid`. `begin`, `after_step`, `capture` and `finish` are collective.
     """
 
     name = "fields"
@@ -114,7 +108,8 @@ class FieldOutput(Attachment):
                     spec,
                 )
             )
-        self._writer = Writer()
+        self._team = alone()  # until `begin`
+        self._writer = JointWriter(self._team)
         self._files = 0
         self._workers = 1
 
@@ -125,30 +120,26 @@ class FieldOutput(Attachment):
 
     @property
     def summary(self) -> dict[str, Any]:
-        """Files written, seconds the writing took in its thread, and seconds that the run waited for it."""
+        """Files begun, seconds the writing took in its thread, and seconds that the run waited for it."""
         return {"files": self._files, "write_s": self._writer.busy, "waited_s": self._writer.waited}
 
     def begin(self, solver: Any, restarted: bool) -> None:
         """Removes what an earlier run left of later steps, and writes the first fields; of a run that continues, only
         what is due now and is not there."""
         continued = restarted or solver.steps > 0
+        self._team, self._writer = solver.team, JointWriter(solver.team)
         if self.directory is not None:
-            files.directory(self.directory)
+            files.directory(self.directory, self._team)
+            files.once(self._team, lambda: self._clear(solver.steps if continued else -1))
         if solver.backend.name == "cuda":
             # The host's cores have nothing else to do; on a CPU they are the solver's.
             self._workers = max(1, min(_WORKERS, len(os.sched_getaffinity(0)) - 1))
         for output in self._outputs:
-            blocks = solver.decomposition.blocks
-            if output.spec is None:
-                output.pieces = selection.whole(blocks)
-            else:
-                output.pieces = selection.subset(output.spec, blocks, output.variables)
-            if self.directory is not None:
-                after = solver.steps if continued else -1
-                fields.clear(self.directory, output.name, after)
-                vtk.clear(self.directory, output.name, after)
+            output.content = self._content(output, solver)
         if restarted:
-            due = [output for output in self._outputs if output.due(solver) and not self._there(output, solver.steps)]
+            due = [output for output in self._outputs if output.due(solver)]
+            there = files.once(self._team, lambda: [self._there(output, solver.steps) for output in due])
+            due = [output for output, known in zip(due, there, strict=True) if not known]
         else:
             due = [output for output in self._outputs if output.written != solver.steps]
         self._write(solver, due)
@@ -158,7 +149,7 @@ class FieldOutput(Attachment):
 
     def after_step(self, solver: Any) -> None:
         """Begins the outputs that are due. Raises the failure of an earlier one."""
-        self._writer.check()
+        self._writer.advance()
         due = [output for output in self._outputs if output.due(solver)]
         if due:
             self._write(solver, due)
@@ -169,7 +160,6 @@ class FieldOutput(Attachment):
         """The clocks. Waits for what is being written: a checkpoint may count on the outputs before it. Raises the
         failure of one."""
         self._writer.drain()
-        self._writer.check()
         found: dict[str, Any] = {}
         for output in self._outputs:
             if output.written is not None:
@@ -195,7 +185,16 @@ class FieldOutput(Attachment):
         if sys.exception() is None and not self._writer.failed:
             self._write(solver, [output for output in self._outputs if output.written != solver.steps])
         self._writer.drain()
-        self._writer.check()
+
+    def _clear(self, after: int) -> None:
+        for output in self._outputs:
+            fields.clear(self.directory, output.name, after)
+            vtk.clear(self.directory, output.name, after)
+
+    def _content(self, output: _Output, solver: Any) -> Content:
+        formats = self._case.output.formats
+        about = output.variables, output.precision, formats, self._dump, solver
+        return Content(output.name, output.spec, *about)
 
     def _there(self, output: _Output, step: int) -> bool:
         if self.directory is None:
@@ -206,48 +205,10 @@ class FieldOutput(Attachment):
     def _write(self, solver: Any, outputs: Sequence[_Output]) -> None:
         if self.directory is None or not outputs:
             return
-        work = [(output, [[_fetch(solver, s) for s in piece.sources] for piece in output.pieces]) for output in outputs]
-        time, step = solver.time, solver.steps
-
-        def job() -> None:
-            for output, fetched in work:
-                self._save(output, fetched, time, step)
-
-        self._writer.submit(job)
+        solver.settle()  # at cuts gradients take ghosts
+        self._writer.submit(
+            Moment([output.content.moment(self.directory, solver, self._workers) for output in outputs])
+        )
+        self._files += len(outputs) * len(self._case.output.formats)
         for output in outputs:
-            output.written = step
-
-    def _save(self, output: _Output, fetched: list[list[Callable]], time: float, step: int) -> None:
-        """In the thread: the files of one output."""
-        formats = self._case.output.formats
-        dtype, gamma = _TYPES[output.precision], self._case.gas.gamma
-        blocks = []
-        # What two formats want is computed once and held; else one piece at a time.
-        known = None if len(formats) > 1 else []
-        for piece, arrived in zip(output.pieces, fetched, strict=True):
-            evaluate = partial(_evaluate, piece, output.variables, arrived, gamma, dtype, self._workers)
-            values = selection.Values(output.variables, dtype, evaluate, known)
-            blocks.append(FieldBlock(piece.name, piece.x, piece.y, piece.z, values, piece.gaps))
-        if "netcdf" in formats:
-            if output.series is None:
-                output.series = fields.Series(blocks, self._dump, output.variables, output.precision, output.part)
-            output.series.write(fields.frame(self.directory, step, output.name), blocks, time, step)
-            self._files += 1
-        if "vtk" in formats:
-            vtk.write(self.directory, blocks, time, step, output.variables, name=output.name)
-            self._files += 1
-
-
-def _evaluate(piece: selection.Piece, names: Sequence[str], arrived: Sequence[Callable], *how) -> dict[str, np.ndarray]:
-    """The variables of a piece, once its conservative variables have come to the host."""
-    return piece.evaluate(names, [q() for q in arrived], *how)
-
-
-def _fetch(solver: Any, source: selection.Source) -> Callable[[], np.ndarray]:
-    """Begins to bring the conservative variables (5, bk, bj, bi) of a source to the host; the function gives them."""
-    state = solver.states[source.block]
-    if source.x.shape == state.block.x.shape:
-        # Ghosts and all: one piece of memory, so that a device need not gather it first.
-        whole = solver.backend.fetch(state.q)
-        return lambda: state.interior(whole())
-    return solver.backend.fetch(state.interior(state.q)[(slice(None), *source.box)])
+            output.written = solver.steps

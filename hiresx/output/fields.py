@@ -3,6 +3,7 @@ time."""
 
 import errno
 import json
+import math
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,8 +16,10 @@ import numpy as np
 
 from hiresx.errors import HiresxError
 from hiresx.output import derived, files
+from hiresx.output.joint import JointFile
 from hiresx.output.layout import Layout
 from hiresx.output.netcdf import LOCK
+from hiresx.output.portions import Portion
 
 _SUFFIX = ".nc"
 _SCALES = (
@@ -40,6 +43,11 @@ class FieldBlock:
     z: np.ndarray
     state: Mapping[str, np.ndarray]
     gaps: tuple[int, ...] = ()
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(nk, nj, ni)."""
+        return self.x.shape
 
 
 @dataclass
@@ -77,17 +85,17 @@ def write(
 
     Raises HiresxError that names the path when it cannot be written, for an unknown variable and for bad block names.
     """
-    return Series(blocks, case, variables, precision, part).write(path, blocks, time, step, last=True)
+    return Series(blocks, case, variables, precision, part).write(path, blocks, time, step)
 
 
 class Series:
     """Field files of the same blocks, variables and case at many times. Arguments as those of `write`; of the `blocks`
-    only names, coordinates' shapes and gaps count here. Raises HiresxError for an unknown variable and bad block names.
+    only names, shapes and gaps count here. Raises HiresxError for an unknown variable and bad block names.
     """
 
     def __init__(
         self,
-        blocks: Sequence[FieldBlock],
+        blocks: Sequence[Any],
         case: Mapping[str, Any],
         variables: Iterable[str] | None = None,
         precision: str | None = None,
@@ -99,34 +107,38 @@ class Series:
         self._case, self._part = case, part
         kinds = {"fp64": np.dtype("f8"), "fp32": np.dtype("f4")}
         self._kind = blocks[0].state["rho"].dtype if precision is None else kinds[precision]
-        self._size = sum(b.x.size * (3 * 8 + len(self._names) * self._kind.itemsize) for b in blocks)
-        self._layout: Layout | None = None
-        self._unknown = True
+        self._blocks = [(block.name, block.shape, block.gaps) for block in blocks]
+        self._size = sum(math.prod(b.shape) * (3 * 8 + len(self._names) * self._kind.itemsize) for b in blocks)
 
-    def write(self, path: str | Path, blocks: Sequence[FieldBlock], time: float, step: int, last: bool = False) -> Path:
-        """Write the file of one time; `last`: there will be no other. See the function `write`."""
+    def write(self, path: str | Path, blocks: Sequence[FieldBlock], time: float, step: int) -> Path:
+        """Write the file of one time by the library. See the function `write`."""
         path = Path(path)
+        with self._told(path), files.replacing(path) as temporary:
+            self._create(temporary, blocks, time, step)
+        return path
+
+    def learn(self, path: str | Path) -> Layout | None:
+        """Where everything lies in these files; None when that cannot be found out. Tried beside `path`. Raises
+        HiresxError as if that were written."""
+        path = Path(path)
+        with self._told(path), files.replacing(path, keep=False) as temporary:
+            return Layout.learn(temporary, self._define)
+
+    @contextmanager
+    def _told(self, path: Path) -> Iterator[None]:
+        """Faults named by path."""
         try:
-            _require_space(path, self._size)
-            with files.replacing(path) as temporary:
-                try:
-                    if self._unknown and not last:
-                        self._unknown = False
-                        self._layout = Layout.learn(temporary, lambda file: self._define(file, blocks))
-                    if self._layout is not None:
-                        self._layout.write(temporary, self._values(blocks, time, step))
-                    else:
-                        self._create(temporary, blocks, time, step)
-                except RuntimeError as error:
-                    # The library reports neither a full disk nor a limit, only "HDF error".
-                    raise HiresxError(
-                        f"cannot write {path}: {error}",
-                        f"most often the disk is full or a limit is reached; {_free(path)}; choose another with "
-                        "--out DIR",
-                    ) from None
+            if shutil.disk_usage(path.parent).free < self._size:
+                raise OSError(errno.ENOSPC, "")
+            yield
         except OSError as error:
             raise files.fault(path, error) from None
-        return path
+        except RuntimeError as error:
+            # The library reports neither a full disk nor a limit, only "HDF error".
+            raise HiresxError(
+                f"cannot write {path}: {error}",
+                f"most often the disk is full or a limit is reached; {_free(path)}; choose another with --out DIR",
+            ) from None
 
     def _create(self, path: Path, blocks: Sequence[FieldBlock], time: float, step: int) -> None:
         """Write the file by the library."""
@@ -137,7 +149,7 @@ class Series:
         try:
             with LOCK:
                 # First everything is defined, then written: the library brings the file in order at every change.
-                variables = self._define(file, blocks)
+                variables = self._define(file)
             for key, value in self._values(blocks, time, step):
                 _put(variables[key], np.asarray(value))
         except BaseException:
@@ -148,7 +160,7 @@ class Series:
         with LOCK:
             file.close()
 
-    def _define(self, file: Any, blocks: Sequence[FieldBlock]) -> dict[tuple[str, str], Any]:
+    def _define(self, file: Any) -> dict[tuple[str, str], Any]:
         """Everything but values. Returns the variables by (block, name); those of the file have the block ""."""
         from importlib.metadata import version
 
@@ -165,20 +177,20 @@ class Series:
             ("step", "i8", "time steps taken", "1"),
         ):
             found["", name] = _variable(file, name, kind, (), long_name=long_name, units=units)
-        for index, block in enumerate(blocks):
-            group = file.createGroup(block.name)
+        for index, (block, shape, gaps) in enumerate(self._blocks):
+            group = file.createGroup(block)
             group.index = index
-            if block.gaps:
-                group.gaps = np.array(block.gaps, dtype=np.int64)
-            for dimension, size in zip("kji", block.x.shape, strict=True):
+            if gaps:
+                group.gaps = np.array(gaps, dtype=np.int64)
+            for dimension, size in zip("kji", shape, strict=True):
                 group.createDimension(dimension, size)
             for axis in "xyz":
                 about = {"long_name": f"{axis} coordinate of the nodes", "units": "L"}
-                found[block.name, axis] = _variable(group, axis, "f8", "kji", **about)
+                found[block, axis] = _variable(group, axis, "f8", "kji", **about)
             for name in self._names:
                 about = {"long_name": derived.VARIABLES[name].long_name, "units": derived.VARIABLES[name].scale}
                 about["coordinates"] = "time x y z"
-                found[block.name, name] = _variable(group, name, self._kind, "kji", **about)
+                found[block, name] = _variable(group, name, self._kind, "kji", **about)
         return found
 
     def _values(self, blocks: Sequence[FieldBlock], time: float, step: int) -> Iterator[tuple[tuple[str, str], Any]]:
@@ -193,6 +205,38 @@ class Series:
                 # One variable at a time, written before the next is computed: a block's worth of memory, not of all.
                 value = block.state[name] if name in block.state else derived.evaluate([name], flow)[name]
                 yield (block.name, name), value
+
+
+class Frame:
+    """The field file of one time, which the ranks of a team write together (see `JointFile`): `file`, laid out as the
+    `blocks` (anything with a name) of a `Series`. A context, for one thread at a time."""
+
+    def __init__(self, file: JointFile, blocks: Sequence[Any], time: float, step: int):
+        self._file, self._blocks, self._moment = file, [block.name for block in blocks], {"time": time, "step": step}
+
+    def __enter__(self) -> "Frame":
+        self._file.__enter__()
+        self._file.frame({("", name): value for name, value in self._moment.items()})
+        return self
+
+    def __exit__(self, *error) -> None:
+        self._file.__exit__(*error)
+
+    def put(self, n: int, portions: Sequence[Portion]) -> None:
+        """What this process has of block number `n`."""
+        for portion in portions:
+            for name, values in {"x": portion.x, "y": portion.y, "z": portion.z, **portion.values}.items():
+                if portion.missing is not None:
+                    values = np.where(portion.missing, np.nan, values)
+                self._file.put((self._blocks[n], name), portion.place, [values])
+
+    def publish(self) -> None:
+        """Once all ranks have left it: on rank 0."""
+        self._file.publish()
+
+    def discard(self) -> None:
+        """Instead of `publish`."""
+        self._file.discard()
 
 
 def _variable(group: Any, name: str, kind: Any, dimensions: Sequence[str], **attributes: str) -> Any:
@@ -343,11 +387,6 @@ def check_names(names: list[str]) -> None:
             )
         if names.count(name) > 1:
             raise HiresxError(f'two blocks are called "{name}"', "give every block a name of its own")
-
-
-def _require_space(path: Path, size: int) -> None:
-    if shutil.disk_usage(path.parent).free < size:
-        raise OSError(errno.ENOSPC, "")
 
 
 def _free(path: Path) -> str:

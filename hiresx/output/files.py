@@ -1,14 +1,22 @@
-"""Files that are either complete or not there: write beside, fsync, rename; faults named by path."""
+"""Files that are either complete or not there: write beside, fsync, rename; faults named by path.
+
+What takes a team is called by all its ranks.
+"""
 
 import errno
 import fcntl
 import os
 import re
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+import time as wall
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import TypeVar
 
 from hiresx.errors import HiresxError
+from hiresx.team import Team, alone
+
+Thing = TypeVar("Thing")
 
 _ELSEWHERE = "choose another directory with --out DIR"
 _FAULTS = {
@@ -21,6 +29,9 @@ _FAULTS = {
     errno.ENOTDIR: ("a part of the path is a file, not a directory", _ELSEWHERE),
     errno.EEXIST: ("it is a file, not a directory", _ELSEWHERE),
 }
+# How long what one host has made may take to be seen on the others: network file systems remember for up to half a
+# minute that a name was not there.
+_ARRIVAL_S = 40.0
 
 
 def fault(path: str | Path, error: OSError, action: str = "write") -> HiresxError:
@@ -32,19 +43,59 @@ def fault(path: str | Path, error: OSError, action: str = "write") -> HiresxErro
     return HiresxError(f"cannot {action} {path}: {reason}", mend)
 
 
-def directory(path: str | Path) -> Path:
+def once(team: Team | None, function: Callable[[], Thing]) -> Thing:
+    """What `function` gives on rank 0, to all ranks; what it raises there, raised on all."""
+    if team is None or team.size == 1:
+        return function()
+    found = None
+    with team.together():
+        if team.root:
+            try:
+                found = function()
+            except HiresxError as error:
+                error.placed = True  # that it was rank 0 says nothing
+                raise
+    return team.share(found)
+
+
+def arrived(path: str | Path) -> None:
+    """Wait until `path`, which another process has made, is seen here. Raises HiresxError if that does not happen."""
+    end = wall.monotonic() + _ARRIVAL_S
+    while not os.path.exists(path):
+        if wall.monotonic() > end:
+            raise HiresxError(
+                f"{os.uname().nodename} does not see {path}, which another host has made",
+                "write to a file system that all hosts share: --out DIR",
+            )
+        wall.sleep(0.05)
+        with suppress(OSError):
+            os.listdir(Path(path).parent)  # has a network file system look again
+
+
+def directory(path: str | Path, team: Team | None = None) -> Path:
     """Make the output directory `path` (parents too) and prove that a file can be written there.
 
-    Raises HiresxError naming the path when it cannot be made or written to.
+    Raises HiresxError naming the path when it cannot be made or written to, or one of the `team` does not see it.
     """
-    path = Path(path)
+    team, path = team or alone(), Path(path)
+    once(team, lambda: _directory(path))
+    with team.together():
+        arrived(path)
+    return path
+
+
+def _directory(path: Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
         with replacing(path / "writable", keep=False):
             pass
     except OSError as error:
         raise fault(path, error, "write to") from None
-    return path
+
+
+def temporary_path(path: Path, process: int) -> Path:
+    """Where the process of this number, or those whose first has it, write what will be `path` (see `sweep`)."""
+    return path.with_name(f".{path.name}.{process}.part")
 
 
 @contextmanager
@@ -54,15 +105,15 @@ def replacing(path: str | Path, keep: bool = True) -> Iterator[Path]:
     After an error, or with `keep` false, it is removed and `path` stays as it was. OSErrors pass through (see `fault`).
     """
     path = Path(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    temporary = temporary_path(path, os.getpid())
     # Opened by us first: netCDF calls every failure to create a file "permission denied".
     temporary.open("wb").close()
     try:
         yield temporary
         if keep:
-            _sync(temporary)
+            sync(temporary)
             os.replace(temporary, path)
-            _sync(path.parent)
+            sync(path.parent)
     finally:
         with suppress(FileNotFoundError):
             temporary.unlink()
@@ -78,11 +129,23 @@ def remove(paths: Iterable[Path]) -> None:
 
 
 @contextmanager
-def locked(path: str | Path) -> Iterator[None]:
-    """Keeps `path`, a run directory, to one process at a time; the lock goes with the process, however that ends.
+def locked(path: str | Path, team: Team | None = None) -> Iterator[None]:
+    """Keeps `path`, a run directory, to one process (of a team: to rank 0) at a time; the lock goes with the process,
+    however that ends.
 
     Raises HiresxError when another process holds it. Where the file system knows no locks, there is none.
     """
+    with ExitStack() as held:
+
+        def lock() -> None:
+            held.enter_context(_locked(path))
+
+        once(team, lock)
+        yield
+
+
+@contextmanager
+def _locked(path: str | Path) -> Iterator[None]:
     handle = os.open(path, os.O_RDONLY)
     try:
         try:
@@ -101,14 +164,15 @@ def locked(path: str | Path) -> Iterator[None]:
 
 def sweep(path: str | Path) -> None:
     """Remove what killed processes left half-written (see `replacing`) in the directory `path` and the folders in it.
-    Only for who holds its lock."""
+    Only for who holds its lock, and before any rank writes."""
     for stale in [*Path(path).glob(".*.part"), *Path(path).glob("*/.*.part")]:
         if re.fullmatch(r"\..+\.\d+\.part", stale.name):
             with suppress(OSError):
                 stale.unlink()
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Have a file, or the names in a directory, on disk. Raises OSError."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -1,29 +1,70 @@
-"""Some nodes of the flow on the host, wherever the blocks lie."""
+"""Some nodes of the flow on the host, wherever the blocks lie and whoever computes them."""
 
 import numpy as np
 
 from hiresx.rhs.gas import primitive
 
 
-class Gather:
-    """The state at nodes given by `blocks` (n,) and their `places` (n,) in the padded arrays of these. Only these nodes
-    are copied from the device, every one once."""
+class Take:
+    """The state at nodes of this rank's parts, given by `states` (n,), indexes in `solver.states`, and their `places`
+    (n,) in the padded arrays of these. Only these nodes are copied from the device, every one once."""
 
-    def __init__(self, solver, blocks: np.ndarray, places: np.ndarray):
-        self._backend, self._gamma = solver.backend, solver.case.gas.gamma
+    def __init__(self, solver, states: np.ndarray, places: np.ndarray):
+        self._backend = solver.backend
         self._parts = []
-        self._order = np.empty(len(blocks), dtype=np.int64)
+        self._order = np.empty(len(states), dtype=np.int64)
         start = 0
-        for b in np.unique(blocks):
-            here = blocks == b
+        for n in np.unique(states):
+            here = states == n
             unique, inverse = np.unique(places[here], return_inverse=True)
-            q = solver.states[b].q
+            q = solver.states[n].q
             self._parts.append((q.reshape(q.shape[0], -1), self._backend.to_device(unique.astype(np.int64))))
             self._order[here] = start + inverse
             start += len(unique)
 
-    def __call__(self) -> dict[str, np.ndarray]:
-        """rho, u, v, w, p of the nodes, float64 (n,), in the order they were given."""
+    def __call__(self) -> np.ndarray:
+        """The conservative state, float64 (5, n), in the order in which the nodes were given."""
         parts = [self._backend.to_host(q.take(places, axis=1)) for q, places in self._parts]
-        q = np.concatenate(parts, axis=1).astype(np.float64, copy=False)
-        return {name: values[self._order] for name, values in primitive(self._gamma, q).items()}
+        if not parts:
+            return np.empty((5, 0))
+        return np.concatenate(parts, axis=1).astype(np.float64, copy=False)[:, self._order]
+
+
+class Gather:
+    """The flow at nodes of whole blocks, on all ranks: each copies those of its own parts. Collective."""
+
+    def __init__(self, solver, blocks: np.ndarray, nodes: np.ndarray):
+        """`blocks` (n,) and `nodes` (3, n), index triples (i, j, k) in these."""
+        self._team, self._gamma = solver.team, solver.case.gas.gamma
+        sizes = np.array([block.size for block in solver.decomposition.blocks], dtype=np.int64)
+        start = np.cumsum([0, *sizes.prod(axis=1)])
+        (ni, nj, _), (i, j, k) = sizes[blocks].T, nodes
+        _, first, inverse = np.unique(start[blocks] + (k * nj + j) * ni + i, return_index=True, return_inverse=True)
+        states, places = _own(solver, blocks[first], nodes[:, first])
+        mine = np.flatnonzero(states >= 0)
+        self._take = Take(solver, states[mine], places[mine])
+        # the nodes of rank 0, then those of rank 1, ...
+        by_rank = self._team.everyone(mine)
+        self._counts = [5 * len(found) for found in by_rank]
+        place = np.empty(len(first), dtype=np.int64)
+        place[np.concatenate(by_rank)] = np.arange(len(first))
+        self._order = place[inverse]
+
+    def __call__(self) -> dict[str, np.ndarray]:
+        """rho, u, v, w, p of the nodes, float64 (n,), in the order in which they were given."""
+        rows = np.ascontiguousarray(self._take().T)
+        if self._team.comm is not None:
+            mine, rows = rows, np.empty((sum(self._counts) // 5, 5))
+            self._team.comm.Allgatherv(mine, [rows, self._counts])
+        return {name: values[self._order] for name, values in primitive(self._gamma, rows.T).items()}
+
+
+def _own(solver, blocks: np.ndarray, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Per node the index in `solver.states` of what holds it, -1 where that is another rank's, and its place there."""
+    states, places = np.full(len(blocks), -1), np.zeros(len(blocks), dtype=np.int64)
+    for n, state in enumerate(solver.states):
+        low, high = np.array(state.part.box).T[:, :, None]
+        here = (blocks == state.part.whole) & ((nodes >= low) & (nodes < high)).all(axis=0)
+        states[here] = n
+        places[here] = state.origin + np.array(state.strides) @ (nodes[:, here] - low)
+    return states, places

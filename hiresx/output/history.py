@@ -75,9 +75,9 @@ class History:
             [("step", ">i4"), ("time", ">f8"), *((column.name, ">f8", shape) for column in self.columns)]
         )
 
-    def start(self, kept: int | None = None, restarted: bool = False) -> None:
+    def start(self, kept: int | None = None, restarted: bool = False) -> int:
         """Begin a new history, or go on after the first `kept` samples of the one that is there. What lies behind them
-        is dropped: it will be sampled again.
+        is dropped: it will be sampled again. Returns the number of samples.
 
         In a `restarted` run a file with other columns or places (the monitor was changed), or one that the checkpoint
         knows nothing of (`kept` is None), is set aside as <name>.before-<step>.nc; where the file is gone a new one
@@ -87,20 +87,22 @@ class History:
         if self.path is None:
             del self._rows[kept or 0 :]
             self.samples = len(self._rows)
-            return
+            return self.samples
         self._header = self._encoded()
         try:
             if kept is not None and self.path.exists() and self._resume(kept):
                 self.samples = kept
-                return
+                return kept
             if restarted and self.path.exists():
                 self._set_aside()
             self._create()
         except OSError as error:
             raise files.fault(self.path, error) from None
+        return self.samples
 
-    def add(self, step: int, time: float, values: Mapping[str, Any]) -> None:
-        """Append a sample; a column that `values` lacks is not a number. Raises HiresxError if it cannot be written."""
+    def add(self, step: int, time: float, values: Mapping[str, Any]) -> int:
+        """Append a sample; a column that `values` lacks is not a number. Returns the number of samples. Raises
+        HiresxError if it cannot be written."""
         values = [values.get(column.name, self._nothing) for column in self.columns]
         row = struct.pack(">id", step, time) + np.array(values, ">f8").tobytes()
         if self._file is None:
@@ -112,6 +114,7 @@ class History:
             except OSError as error:
                 raise files.fault(self.path, error) from None
         self.samples += 1
+        return self.samples
 
     def _put(self, content: bytes, place: int) -> None:
         while content:

@@ -1,6 +1,7 @@
 """What a checkpoint belongs to, and what differs when a run wants to go on from it: case, grid, given functions."""
 
 import hashlib
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ from hiresx.grid.blocks import AXES
 # What a run computes: it must be as it was. All else may differ: how long, with what step, what is watched and written;
 # the initial flow is past; what a grid file holds is compared, not what it is called.
 HELD = ("parameters", "gas", "grid", "scheme", "time.local", "boundary", "sponge")
-_GRID_FILE = "grid.file"
+_GRID_FILES = ("grid.file", "grid.connectivity")
 # Coordinates that agree to this share of the block's extent come from one generator on two machines, whose sines and
 # powers differ in the last bit; mean values over a plane of nodes are compared.
 ROUND_OFF = 1e-13
@@ -42,7 +43,7 @@ def _flat(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
 def check_case(old: Mapping[str, Any], new: Mapping[str, Any], place: str) -> list[tuple[str, Any, Any]]:
     """The differences that a restart may have (see HELD). Raises HiresxError naming the others."""
     found = differences(old, new)
-    others = [entry for entry in found if entry[0] != _GRID_FILE and _begins(entry[0], HELD)]
+    others = [entry for entry in found if entry[0] not in _GRID_FILES and _begins(entry[0], HELD)]
     if others:
         raise HiresxError(
             f"{place} is of another case: {'; '.join(told(entry) for entry in others[:NAMED])}"
@@ -68,16 +69,27 @@ def _said(value: Any) -> str:
 
 
 def fingerprint(grid: Grid) -> list[dict[str, Any]]:
-    """Per block its name, size (ni, nj, nk), the SHA-256 of its coordinates, and the mean of x, y, z over every plane
-    of nodes: {"x": {"i": [...], ...}, ...}, by which grids are compared that are not the same to the last bit."""
+    """Per block its name, size (ni, nj, nk), the SHA-256 of its coordinates and of what its faces are connected to, and
+    the mean of x, y, z over every plane of nodes: {"x": {"i": [...], ...}, ...}, by which grids are compared that are
+    not the same to the last bit."""
     found = []
-    for block in grid.blocks:
+    for b, block in enumerate(grid.blocks):
         digest, planes = hashlib.sha256(), {}
         for axis in "xyz":
             c = np.ascontiguousarray(getattr(block, axis), dtype="<f8")
             digest.update(c.data)
             planes[axis] = {d: c.mean(axis=_others(2 - n)).tolist() for n, d in enumerate(AXES)}
-        found.append({"name": block.name, "size": list(block.size), "sha256": digest.hexdigest(), "planes": planes})
+        # nodes only: a motion may differ in its last bit
+        joined = sorted((c.face, c.range, c.donor, c.matrix, c.offset) for c in grid.connections if c.block == b)
+        found.append(
+            {
+                "name": block.name,
+                "size": list(block.size),
+                "sha256": digest.hexdigest(),
+                "connections": hashlib.sha256(json.dumps(joined, default=int).encode()).hexdigest(),
+                "planes": planes,
+            }
+        )
     return found
 
 
@@ -105,6 +117,8 @@ def check_grid(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]
         if list(a["size"]) != list(b["size"]):
             sizes = (" x ".join(map(str, size)) for size in (b["size"], a["size"]))
             raise refused("block '{}' has {} nodes, in the checkpoint {}".format(b["name"], *sizes))
+        if a.get("connections") not in (None, b["connections"]):  # versions before connectivity files kept none
+            raise refused(f"block '{b['name']}' is connected otherwise")
     for a, b in zip(old, new, strict=True):
         if a["sha256"] == b["sha256"]:
             continue

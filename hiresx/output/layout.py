@@ -4,13 +4,13 @@ In a file without compression an array lies in one piece, and nothing else in th
 series of files that differ in values only needs the library once: to find out where the arrays lie and what is around
 them. Every further file is that, and the arrays in their places. It takes a fifth of the processor time of the library
 (measured: the quick jet, 4 blocks of 8 arrays of 100 kB), holds no lock meanwhile, and names the fault when the disk is
-full, which the library does not.
+full, which the library does not. And several processes can write one file: each its arrays, or its parts of them.
 """
 
 import errno
 import os
 import random
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,13 @@ from typing import Any
 import numpy as np
 
 from hiresx.output.netcdf import LOCK
+from hiresx.output.places import Box, Place, put
 
-# Bytes that are read, or prepared for writing, at a time.
+# Bytes that are read at a time.
 _SLAB = 1 << 24
-# Values that mark an array; where it has fewer, all of them.
-_MARKS = 8
+# Values that mark an array, where it has as many; of long marks so many bytes, the first, are the same: what is looked
+# for is then one thing, not as many as there are arrays.
+_MARKS, _HEAD = 8, 8
 
 Key = Hashable
 
@@ -43,28 +45,25 @@ class Layout:
         """
         import netCDF4
 
-        chance, marks = random.Random(0), {}
+        chance, marks = random.Random(0), []
         with LOCK:
             file = netCDF4.Dataset(path, "w", format="NETCDF4")
             try:
                 variables = define(file)
                 arrays = {key: (np.dtype(v.dtype), tuple(v.shape)) for key, v in variables.items()}
-                for key, variable in variables.items():
-                    dtype, shape = arrays[key]
+                for variable, (dtype, shape) in zip(variables.values(), arrays.values(), strict=True):
                     count = min(shape[-1], _MARKS) if shape else 1
-                    mark = np.frombuffer(chance.randbytes(count * dtype.itemsize), dtype)
-                    # Numbers that are finite and not tiny: others may lose bits on their way.
-                    mark = (mark.view(f"u{dtype.itemsize}") % 1_000_003 + 1).astype(dtype) * dtype.type(1.7)
+                    mark = _mark(chance, dtype, count)
                     variable[(*(0 for _ in shape[:-1]), slice(0, count)) if shape else ...] = mark if shape else mark[0]
-                    marks[key] = mark.tobytes()
+                    marks.append(mark.tobytes())
             finally:
                 with suppress(RuntimeError):
                     file.close()
         with path.open("rb") as file:
-            places = _find(file.fileno(), list(marks.values()))
+            places = _find(file.fileno(), marks)
             size = os.fstat(file.fileno()).st_size
             found = {}
-            for (key, (dtype, shape)), mark in zip(arrays.items(), marks.values(), strict=True):
+            for (key, (dtype, shape)), mark in zip(arrays.items(), marks, strict=True):
                 if len(places[mark]) != 1:
                     return None
                 found[key] = places[mark][0], dtype, shape
@@ -83,56 +82,78 @@ class Layout:
             end = offset + length
         return cls(size, between, arrays) if end == size else None
 
-    def write(self, path: Path, values: Iterable[tuple[Key, Any]]) -> None:
-        """Write the file `path`, which is there and empty, with the arrays `values`, each key once. Raises OSError."""
-        left = set(self.arrays)
-        with path.open("r+b") as file:
-            for offset, content in self._between:
-                file.seek(offset)
-                file.write(content)
-            for key, value in values:
-                offset, dtype, shape = self.arrays[key]
-                value = np.asarray(value)
-                if value.shape != shape:
-                    raise ValueError(f"{key} has the shape {value.shape}, not {shape}")
-                left.remove(key)
-                file.seek(offset)
-                for slab in _slabs(value):
-                    file.write(np.ascontiguousarray(slab, dtype=dtype).data)
-            if left:
-                raise ValueError(f"no values for {sorted(map(str, left))}")
+    @property
+    def places(self) -> "Layout":
+        """Where the arrays lie, without what is between them: all that processes need who write arrays only."""
+        return Layout(self.size, [], self.arrays)
+
+    def frame(self, file: int) -> None:
+        """Write all that is in no array to the open `file`. Raises OSError."""
+        for offset, content in self._between:
+            if os.pwrite(file, content, offset) < len(content):
+                raise OSError(errno.ENOSPC, "")
+
+    def put_number(self, file: int, key: Key, value: float) -> None:
+        """Write an array of one item. Raises OSError."""
+        offset, dtype, _ = self.arrays[key]
+        one = np.full((1, 1, 1), value, dtype)
+        put(file, offset, dtype, Box.all(one.shape), [one])
+
+    def put(self, file: int, key: Key, place: Place, parts: Sequence[np.ndarray]) -> None:
+        """Write the values `place` of an array (see `places.put`). Raises OSError."""
+        offset, dtype, shape = self.arrays[key]
+        if place.fits(shape[:3]):
+            put(file, offset, dtype, place, parts)
+        else:
+            raise ValueError(f"{key}: {place} is no place in an array of the shape {shape}")
 
 
 def _bytes(dtype: np.dtype, shape: tuple[int, ...]) -> int:
     return dtype.itemsize * int(np.prod(shape, dtype=np.int64))
 
 
-def _slabs(value: np.ndarray) -> Iterable[np.ndarray]:
-    if value.ndim == 0:
-        yield value.reshape(1)
-        return
-    rows = max(1, _SLAB // max(value[0].nbytes, 1))
-    for first in range(0, value.shape[0], rows):
-        yield value[first : first + rows]
+def _mark(chance: random.Random, dtype: np.dtype, count: int) -> np.ndarray:
+    """`count` numbers as no other array has them. Where there is room the first bytes are those of all marks."""
+    mark = np.frombuffer(chance.randbytes(count * dtype.itemsize), dtype)
+    # Numbers that are finite and not tiny: others may lose bits on their way.
+    mark = (mark.view(f"u{dtype.itemsize}") % 1_000_003 + 1).astype(dtype) * dtype.type(1.7)
+    head = _HEAD // dtype.itemsize
+    if count > 2 * head:
+        mark[:head] = 1.7
+    return mark
 
 
-def _find(descriptor: int, marks: list[bytes]) -> dict[bytes, list[int]]:
-    """Where in a file each of `marks` lies. Holes, which are most of it, are not read where the system knows them."""
+def _find(file: int, marks: list[bytes]) -> dict[bytes, list[int]]:
+    """Where in an open file each of `marks` lies."""
     places: dict[bytes, list[int]] = {mark: [] for mark in marks}
+    kinds: dict[bytes, set[int]] = {}
+    for mark in marks:
+        kinds.setdefault(mark[:_HEAD], set()).add(len(mark))
     overlap = max(map(len, marks)) - 1
-    size, start = os.fstat(descriptor).st_size, 0
+    for start, stop in _written(file):
+        for first in range(start, stop, _SLAB):
+            chunk = os.pread(file, min(_SLAB + overlap, stop - first), first)
+            for head, lengths in kinds.items():
+                at = chunk.find(head)
+                while 0 <= at < _SLAB:
+                    for length in lengths:
+                        found = places.get(chunk[at : at + length])
+                        if found is not None:
+                            found.append(first + at)
+                    at = chunk.find(head, at + 1)
+    return places
+
+
+def _written(file: int) -> Iterator[tuple[int, int]]:
+    """The parts of an open file that are no holes, which most of it is; all of it where the system knows of none."""
+    size, start = os.fstat(file).st_size, 0
     while start < size:
         try:
-            start = max(start, os.lseek(descriptor, start, os.SEEK_DATA) - overlap)
+            start = os.lseek(file, start, os.SEEK_DATA)
+            stop = os.lseek(file, start, os.SEEK_HOLE)
         except OSError as error:
-            if error.errno == errno.ENXIO:
-                break  # nothing but a hole up to the end
-        chunk = os.pread(descriptor, _SLAB + overlap, start)
-        for mark, found in places.items():
-            at = chunk.find(mark)
-            while at >= 0:
-                if start + at not in found:
-                    found.append(start + at)
-                at = chunk.find(mark, at + 1)
-        start += _SLAB
-    return places
+            if error.errno != errno.ENXIO:  # which says: nothing but a hole up to the end
+                yield start, size
+            return
+        yield start, stop
+        start = stop

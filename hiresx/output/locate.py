@@ -8,10 +8,11 @@ a period, are like any others; at physical faces it becomes one-sided.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
-from hiresx.decomposition import Decomposition, padded_shape, padding
+from hiresx.decomposition import Decomposition
 from hiresx.grid.blocks import FACES
 
 # Nodes of a stencil per direction: polynomials of degree 5.
@@ -32,13 +33,33 @@ TRIALS, LIKELY = 30, 4
 @dataclass(frozen=True)
 class Location:
     """A point in `block` at index coordinates `index` (i, j, k), and its stencil: for every node its block (n,), its
-    place in that block's padded array (n,) and its weight (n,)."""
+    indexes (i, j, k) there (3, n), its weight (n,), and the rotation (3, 3, n) that a vector there takes on its way
+    through connections."""
 
     block: int
     index: tuple[float, float, float]
     blocks: np.ndarray
-    places: np.ndarray
+    nodes: np.ndarray
     weights: np.ndarray
+    turns: np.ndarray
+
+
+class _Nodes(NamedTuple):
+    """Nodes as a block sees them through connections: blocks (n,), indexes there (3, n), the `turns` (3, 3, n) and
+    `shifts` (3, n) that bring their coordinates to where they are seen, and whether there are such nodes (n,)."""
+
+    blocks: np.ndarray
+    index: np.ndarray
+    turns: np.ndarray
+    shifts: np.ndarray
+    there: np.ndarray
+
+    @classmethod
+    def own(cls, b: int, index: np.ndarray) -> "_Nodes":
+        """The nodes `index` (3, n) of block `b` itself."""
+        n = index.shape[1]
+        turns = np.broadcast_to(np.eye(3)[..., None], (3, 3, n)).copy()
+        return cls(np.full(n, b), index.copy(), turns, np.zeros((3, n)), np.ones(n, dtype=bool))
 
 
 class Locator:
@@ -49,8 +70,6 @@ class Locator:
         self._connections = [
             [c for c in decomposition.connections if c.block == b] for b in range(len(decomposition.blocks))
         ]
-        self._halo = [padding(block) for block in self._blocks]
-        self._shapes = [padded_shape(block) for block in self._blocks]
         # per block and direction: whether anything is connected below and above
         self._connected = [
             [tuple(any(c.face == FACES[2 * d + s] for c in found) for s in (0, 1)) for d in range(3)]
@@ -68,8 +87,9 @@ class Locator:
                 for start in listed[some]:
                     index = self._newton(b, point, start)
                     if index is not None:
-                        blocks, nodes, _, weights = self._stencil(b, index)
-                        return Location(b, tuple(float(n) for n in index), blocks, self._places(blocks, nodes), weights)
+                        nodes, weights = self._stencil(b, index)
+                        place = tuple(float(n) for n in index)
+                        return Location(b, place, nodes.blocks, nodes.index, weights, nodes.turns)
         return None
 
     def nearest(self, point) -> tuple[int, tuple[int, int, int], float]:
@@ -90,36 +110,29 @@ class Locator:
 
     # ---- nodes, also behind connections
 
-    def _resolve(self, b: int, index: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Where the nodes `index` (3, n) of block `b`, which may lie outside of it, are: blocks (n,), nodes there
-        (3, n), translations (3, n), and whether there are such nodes (n,)."""
-        blocks, nodes = np.full(index.shape[1], b), index.copy()
-        shift, there = np.zeros(index.shape), np.ones(index.shape[1], dtype=bool)
+    def _resolve(self, b: int, index: np.ndarray) -> _Nodes:
+        """Where the nodes `index` (3, n) of block `b`, which may lie outside of it, are."""
+        nodes = _Nodes.own(b, index)
         for _ in range(3):  # one connection per direction
-            outside = there & (self._beyond(blocks, nodes) != 0).any(axis=0)
+            outside = nodes.there & (self._beyond(nodes.blocks, nodes.index) != 0).any(axis=0)
             if not outside.any():
                 break
-            for own in np.unique(blocks[outside]):
-                at = np.flatnonzero(outside & (blocks == own))
-                moved = self._through(own, nodes[:, at])
-                there[at] = moved[3]
-                blocks[at], nodes[:, at] = moved[0], moved[1]
-                shift[:, at] += moved[2]
-        there &= ~(self._beyond(blocks, nodes) != 0).any(axis=0)
-        return blocks, nodes, shift, there
+            for own in np.unique(nodes.blocks[outside]):
+                self._through(own, nodes, np.flatnonzero(outside & (nodes.blocks == own)))
+        nodes.there[(self._beyond(nodes.blocks, nodes.index) != 0).any(axis=0)] = False
+        return nodes
 
     def _beyond(self, blocks: np.ndarray, nodes: np.ndarray) -> np.ndarray:
         """-1 below, 0 inside and 1 above the block, per direction (3, n)."""
         size = np.array([block.size for block in self._blocks])[blocks].T
         return np.where(nodes < 0, -1, np.where(nodes >= size, 1, 0))
 
-    def _through(self, b: int, index: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """As `_resolve`, one connection further, for nodes that all lie outside block `b`."""
-        size = np.array(self._blocks[b].size)
-        beyond = self._beyond(np.full(index.shape[1], b), index)
-        nearest = np.clip(index, 0, size[:, None] - 1)
-        blocks, nodes, shift = np.full(index.shape[1], b), index.copy(), np.zeros(index.shape)
-        found = np.zeros(index.shape[1], dtype=bool)
+    def _through(self, b: int, nodes: _Nodes, at: np.ndarray) -> None:
+        """Follow the nodes at `at`, all of them outside block `b`, through one of its connections."""
+        index = nodes.index[:, at]
+        beyond = self._beyond(nodes.blocks[at], index)
+        nearest = np.clip(index, 0, np.array(self._blocks[b].size)[:, None] - 1)
+        found = np.zeros(len(at), dtype=bool)
         for d in range(3):
             for c in self._connections[b]:
                 s = FACES.index(c.face)
@@ -130,34 +143,31 @@ class Locator:
                     if e != d:
                         here &= (nearest[e] >= c.range[e][0]) & (nearest[e] < c.range[e][1])
                 if here.any():
-                    blocks[here], nodes[:, here] = c.donor, c.donors(index[:, here])
-                    shift[:, here] = np.reshape(c.translation, (3, 1))
+                    to = at[here]
+                    nodes.blocks[to], nodes.index[:, to] = c.donor, c.donors(index[:, here])
+                    nodes.shifts[:, to] += turned(nodes.turns[..., to], np.reshape(c.translation, (3, 1)))
+                    if c.rotation is not None:
+                        nodes.turns[..., to] = np.einsum("abn,bc->acn", nodes.turns[..., to], np.array(c.rotation))
                     found |= here
-        return blocks, nodes, shift, found
+        nodes.there[at] = found
 
-    def _coordinates(self, blocks: np.ndarray, nodes: np.ndarray, shift: np.ndarray) -> np.ndarray:
-        """x, y, z (3, n) of nodes."""
-        result = np.empty(nodes.shape)
-        for b in np.unique(blocks):
-            at, block = blocks == b, self._blocks[b]
-            i, j, k = nodes[:, at]
+    def _coordinates(self, nodes: _Nodes) -> np.ndarray:
+        """x, y, z (3, n) of nodes, where they are seen."""
+        result = np.empty(nodes.index.shape)
+        for b in np.unique(nodes.blocks):
+            at, block = nodes.blocks == b, self._blocks[b]
+            i, j, k = nodes.index[:, at]
             result[:, at] = [block.x[k, j, i], block.y[k, j, i], block.z[k, j, i]]
-        return result + shift
-
-    def _places(self, blocks: np.ndarray, nodes: np.ndarray) -> np.ndarray:
-        """Places of nodes in the padded arrays of their blocks."""
-        halo, shape = np.array(self._halo)[blocks].T, np.array(self._shapes)[blocks].T
-        i, j, k = nodes + halo
-        return (k * shape[1] + j) * shape[2] + i
+        return turned(nodes.turns, result) + nodes.shifts
 
     # ---- the stencil
 
-    def _stencil(self, b: int, index: np.ndarray):
-        """Blocks (n,), nodes (3, n), translations (3, n) and weights (n,) of the stencil around the index coordinates
-        `index` of block `b`: centred on its cell, or shifted as little as it takes for all its nodes to exist."""
-        blocks, nodes, shift, starts = self._window(b, self._cell(b, index))
+    def _stencil(self, b: int, index: np.ndarray) -> tuple[_Nodes, np.ndarray]:
+        """Nodes and weights (n,) of the stencil around the index coordinates `index` of block `b`: centred on its cell,
+        or shifted as little as it takes for all its nodes to exist."""
+        nodes, starts = self._window(b, self._cell(b, index))
         lines = [lagrange(index[d] - starts[d]) for d in self._blocks[b].active]
-        return blocks, nodes, shift, _tensor(lines)
+        return nodes, _tensor(lines)
 
     def _cell(self, b: int, index: np.ndarray) -> list[int]:
         """Lower node of the cell: in the block, or in the gap before a neighbour."""
@@ -166,8 +176,8 @@ class Locator:
             for c, n, (below, above) in zip(index, self._blocks[b].size, self._connected[b], strict=True)
         ]
 
-    def _window(self, b: int, cell: Sequence[int]):
-        """Blocks, nodes and translations of the window for a cell, and its first node in every direction."""
+    def _window(self, b: int, cell: Sequence[int]) -> tuple[_Nodes, list[int]]:
+        """Nodes of the window for a cell, and its first node in every direction."""
         block = self._blocks[b]
         # The cell lies between two of the six nodes: how far its window may move to hold it at its edge.
         for move in _MOVES[len(block.active)]:
@@ -186,10 +196,10 @@ class Locator:
             k, j, i = (m.ravel() for m in np.meshgrid(lines[2], lines[1], lines[0], indexing="ij"))
             index = np.stack([i, j, k])
             if not any(map(any, over)):
-                return np.full(index.shape[1], b), index, np.zeros(index.shape), starts
-            blocks, nodes, shift, there = self._resolve(b, index)
-            if there.all():
-                return blocks, nodes, shift, starts
+                return _Nodes.own(b, index), starts
+            nodes = self._resolve(b, index)
+            if nodes.there.all():
+                return nodes, starts
         # A gap that is closed here, by a wall: the block's own nearest cell.
         return self._window(b, [min(max(c, 0), max(n - 2, 0)) for c, n in zip(cell, block.size, strict=True)])
 
@@ -202,8 +212,8 @@ class Locator:
         high = np.array(self._blocks[b].size, dtype=float)
         stuck = 0
         for _ in range(STEPS):
-            blocks, nodes, shift, starts = self._window(b, self._cell(b, index))
-            x = self._coordinates(blocks, nodes, shift)[active]
+            nodes, starts = self._window(b, self._cell(b, index))
+            x = self._coordinates(nodes)[active]
             lines = [lagrange(index[d] - starts[d]) for d in active]
             columns = []
             for n, d in enumerate(active):
@@ -232,7 +242,7 @@ class Locator:
         cell = np.floor(index).astype(int)
         corners = np.array(list(product((0, 1), repeat=3))).T
         corners[size == 1] = 0
-        if self._resolve(b, cell[:, None] + corners)[3].all():
+        if self._resolve(b, cell[:, None] + corners).there.all():
             return index
         return taken if np.max(np.abs(taken - index)) <= OUTSIDE else None
 
@@ -258,9 +268,9 @@ class _Bricks:
         shell = np.ones(shape, dtype=bool)
         shell[inner] = False
         index = (np.argwhere(shell) - [n > 1 for n in shape]).T[::-1]
-        blocks, nodes, shift, there = locator._resolve(b, index)
+        nodes = locator._resolve(b, index)
         values = np.full(index.shape, np.nan)
-        values[:, there] = locator._coordinates(blocks[there], nodes[:, there], shift[:, there])
+        values[:, nodes.there] = locator._coordinates(_Nodes(*(array[..., nodes.there] for array in nodes)))
         self._nodes[:, shell] = values
         self._low, self._high = self._boxes()
 
@@ -311,6 +321,11 @@ class _Bricks:
         # nodes are counted from the layer outside
         centres = np.where(np.array(shape) > 1, brick * BRICK + place - 0.5, 0.0)
         return away.ravel()[nearest], centres[:, ::-1]
+
+
+def turned(turns: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    """`turns` (3, 3, n) times vectors (3, n)."""
+    return (turns * vectors).sum(axis=1)
 
 
 # Moves of a window by direction, the smallest first, by number of directions.

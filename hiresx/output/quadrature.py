@@ -10,8 +10,8 @@ from math import comb
 
 import numpy as np
 
-from hiresx.decomposition import Decomposition
-from hiresx.grid.blocks import FACES, direction, layer, side
+from hiresx.decomposition import Decomposition, whole_box
+from hiresx.grid.blocks import FACES, Range, direction, layer, side
 
 # How a line of nodes ends: at a physical face, at a node that the neighbour has too, or beside the neighbour's first.
 PHYSICAL, SHARED, BESIDE = range(3)
@@ -57,24 +57,28 @@ def _coincide(decomposition: Decomposition, c) -> bool:
         np.stack([getattr(holder, axis)[k, j, i] for axis in "xyz"])
         for holder, (i, j, k) in ((block, own), (donor, there), (block, inner))
     )
-    gap = np.linalg.norm(image + np.reshape(c.translation, (3, 1)) - place, axis=0)
+    gap = np.linalg.norm(c.motion(image) - place, axis=0)
     return bool(np.median(gap / np.linalg.norm(next_ - place, axis=0)) < _SAME_NODE)
 
 
-def block_weights(decomposition: Decomposition, b: int) -> np.ndarray:
-    """Weights (nk, nj, ni): the sum of weight times cell volume 1/J times a field is its integral over the block."""
+def block_weights(decomposition: Decomposition, b: int, box: Range | None = None) -> np.ndarray:
+    """Weights (nk, nj, ni) of the nodes of block `b`, or of those in `box`: the sum of weight times cell volume 1/J
+    times a field is its integral over the block."""
     block = decomposition.blocks[b]
-    weights = np.ones(block.x.shape)
+    box = whole_box(block.size) if box is None else box
+    shape = tuple(hi - lo for lo, hi in reversed(box))
+    weights = np.ones(shape)
     for d in block.active:
-        along = np.moveaxis(np.ones(block.x.shape), 2 - d, 0)
-        for face, inward in ((FACES[2 * d], 1), (FACES[2 * d + 1], -1)):
-            kinds = ends(decomposition, b, face)
+        along = np.moveaxis(np.ones(shape), 2 - d, 0)
+        across = tuple(slice(*box[e]) for e in (2, 1, 0) if e != d)
+        for face in (FACES[2 * d], FACES[2 * d + 1]):
+            kinds = ends(decomposition, b, face)[across]
             for m, change in enumerate(corrections(block.size[d])):
-                shared = -0.5 if m == 0 else 0.0
                 # from the first node on, or from the last one back
-                along[m if inward > 0 else -1 - m] += np.select(
-                    [kinds == PHYSICAL, kinds == SHARED], [change, shared], 0.0
-                )
+                at = (m if side(face) < 0 else block.size[d] - 1 - m) - box[d][0]
+                if 0 <= at < len(along):
+                    shared = -0.5 if m == 0 else 0.0
+                    along[at] += np.select([kinds == PHYSICAL, kinds == SHARED], [change, shared], 0.0)
         weights *= np.moveaxis(along, 0, 2 - d)
     return weights
 

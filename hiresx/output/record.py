@@ -37,8 +37,10 @@ class Record:
     Keys: status (running; finished: what was asked is done; stopped: at the wall-clock limit; interrupted; failed),
     case (resolved, every default written), backend, points, steps, time (L / c_ref), wall_s, ns_per_point_rhs,
     point_steps_per_s, bytes_per_point, stages (seconds by part of the step), versions, hardware, grid_hash (SHA-256 of
-    the coordinates), restarts (from where, and how the run had ended before), retries (after blow-ups), started and
-    ended (UTC), error. Seconds and rates are those of the last process. What is not known yet is null.
+    the coordinates), ranks (of each: where it computes, its parts, neighbours, transports and bytes per exchange, and
+    at the end its stages and the seconds it waited for others), restarts (from where, and how the run had ended
+    before), retries (after blow-ups), started and ended (UTC), error. Seconds and rates are those of the last process.
+    What is not known yet is null.
 
     `entries` are any of these; status is "running". Raises HiresxError that names the path when it cannot be written.
     """

@@ -1,14 +1,16 @@
 """A monitor: an attachment that samples by its own clock and keeps a history."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from hiresx.output import files
 from hiresx.output.attachment import Attachment
 from hiresx.output.history import FOLDER, Column, History
+from hiresx.team import Team
 
 # Times closer than this share of a step are the same time.
 SAME_TIME = 1e-9
@@ -60,10 +62,14 @@ def _same(solver) -> float:
 
 class Monitor(Attachment):
     """Samples by a `Clock` and keeps a history. A subclass gives `measure`; `out` is the run directory, None to keep
-    the history in memory."""
+    the history in memory.
+
+    Every rank of `team` measures the same values; in a directory rank 0 writes them, and what fails there fails on all.
+    """
 
     def __init__(
         self,
+        team: Team,
         name: str,
         kind: str,
         columns: Sequence[Column],
@@ -73,6 +79,7 @@ class Monitor(Attachment):
         places: np.ndarray | None = None,
     ):
         self.name = f"history.{name}"
+        self._team = team
         self.history = History(name, kind, columns, places, None if out is None else out / FOLDER)
         self._clock = Clock(every, every_time)
         self._kept: int | None = None
@@ -84,7 +91,7 @@ class Monitor(Attachment):
         return self._clock.next_time
 
     def measure(self, solver) -> Mapping[str, Any]:
-        """Value, or array over the places, of every column."""
+        """Value, or array over the places, of every column; the same on all ranks. Collective."""
         raise NotImplementedError
 
     def begin(self, solver, restarted: bool) -> None:
@@ -97,14 +104,21 @@ class Monitor(Attachment):
         self.after_step(solver)
 
     def _start(self, restarted: bool) -> None:
-        self.history.start(self._kept, restarted)
+        self.history.samples = self._keeping(lambda: self.history.start(self._kept, restarted))
 
     def after_step(self, solver) -> None:
         if self._clock.due(solver):
-            self.history.add(solver.steps, solver.time, self.measure(solver))
+            self._add(solver, self.measure(solver))
+
+    def _add(self, solver, values: Mapping[str, Any]) -> None:
+        self.history.samples = self._keeping(lambda: self.history.add(solver.steps, solver.time, values))
+
+    def _keeping(self, work: Callable[[], Any]) -> Any:
+        """What `work` on the history gives: on rank 0 alone where it is in a file."""
+        return work() if self.history.path is None else files.once(self._team, work)
 
     def capture(self) -> dict[str, Any]:
-        self.history.sync()
+        self._keeping(self.history.sync)
         memory = {_ROWS + name: values for name, values in self.history.memory().items()}
         last = self._clock.last
         return {"samples": self.history.samples, "last": -1 if last is None else last, **memory}
@@ -118,6 +132,6 @@ class Monitor(Attachment):
     def finish(self, solver) -> None:
         self._kept, self._begun = self.history.samples, False
         try:
-            self.history.sync()
+            self._keeping(self.history.sync)
         finally:
             self.history.close()

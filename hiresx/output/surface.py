@@ -4,10 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hiresx.decomposition import Decomposition, padded_shape, padding
-from hiresx.grid.blocks import FACES, Range, direction, side
+from hiresx.decomposition import Decomposition, intersection
+from hiresx.grid.blocks import FACES, Range, direction, face_range, side
 from hiresx.output import quadrature
-from hiresx.output.gather import Gather
+from hiresx.output.gather import Take
+from hiresx.rhs.gas import primitive
 
 # One-sided derivative at the face from it and the four nodes behind, fourth order.
 _INWARD = np.array([-25.0, 48.0, -36.0, 16.0, -3.0]) / 12
@@ -21,9 +22,9 @@ _ONE_SIDED = (
 
 
 @dataclass(frozen=True)
-class Part:
-    """Nodes on a face of a block that belong to `group`, with their quadrature weights: [k, j, i] without the face's
-    direction, 0 for a node that does not count. `mirror`: the face is a slip wall or plane of symmetry."""
+class FaceNodes:
+    """Nodes on a face of a whole block that belong to `group`, with their quadrature weights: [k, j, i] without the
+    face's direction, 0 for a node that does not count. `mirror`: the face is a slip wall or plane of symmetry."""
 
     block: int
     face: str
@@ -46,25 +47,36 @@ class Flow:
 
 
 class Surface:
-    """Nodes of `parts`, at least one of which has some; only these and what their gradients need are copied from the
-    device at a sample."""
+    """Those of the nodes `faces` that are this rank's; only these and what their gradients need are copied from the
+    device at a sample. At a cut gradients reach into ghosts, so each node has all it needs in its own part."""
 
-    def __init__(self, solver, parts: list[Part], groups: int):
+    def __init__(self, solver, faces: list[FaceNodes], groups: int):
+        self._solver = solver
         self._case = solver.case
         self._viscous = solver.configuration.viscous
-        pieces = [_Piece(solver, part, self._viscous) for part in parts if part.weights.any()]
+        blocks = solver.decomposition.blocks
+        pieces = [
+            _Piece(solver, n, nodes, box, self._viscous)
+            for n, state in enumerate(solver.states)
+            for nodes in faces
+            if nodes.block == state.part.whole
+            and (box := intersection(state.part.box, face_range(nodes.face, blocks[nodes.block].size)))
+        ]
+        pieces = [piece for piece in pieces if piece.n]
         # nodes of one group side by side: their sums are then one pass
-        pieces.sort(key=lambda piece: piece.part.group)
-        group = np.concatenate([np.full(piece.n, piece.part.group) for piece in pieces])
+        pieces.sort(key=lambda piece: piece.group)
         self.groups = groups
+        self.n = sum(piece.n for piece in pieces)
+        if not self.n:
+            return
+        group = np.concatenate([np.full(piece.n, piece.group) for piece in pieces])
         self._present, self._first = np.unique(group, return_index=True)
         self._area = np.concatenate([piece.area for piece in pieces], axis=1)
-        self._mirror = np.concatenate([np.full(piece.n, piece.part.mirror) for piece in pieces])
-        self.n = len(group)
+        self._mirror = np.concatenate([np.full(piece.n, piece.mirror) for piece in pieces])
         # node, the four behind it, then seven along each tangent, by rows
         places = np.concatenate([piece.places for piece in pieces], axis=1)
-        blocks = np.concatenate([np.full(piece.places.shape[1], piece.part.block) for piece in pieces])
-        self._gather = Gather(solver, np.broadcast_to(blocks, places.shape).ravel(), places.ravel())
+        states = np.concatenate([np.full(piece.n, piece.state) for piece in pieces])
+        self._take = Take(solver, np.broadcast_to(states, places.shape).ravel(), places.ravel())
         self._rows = len(places)
         if self._viscous:
             self._factors, self._slopes = (
@@ -72,18 +84,25 @@ class Surface:
             )
 
     def sums(self, values: np.ndarray) -> np.ndarray:
-        """Sums of `values` (m, n) over the nodes of each group: (groups, m)."""
+        """Sums of `values` (m, n) over this rank's nodes of each group: (groups, m)."""
         found = np.zeros((self.groups, len(values)))
-        found[self._present] = np.add.reduceat(values, self._first, axis=1).T
+        if self.n:
+            found[self._present] = np.add.reduceat(values, self._first, axis=1).T
         return found
 
     def areas(self) -> np.ndarray:
-        """Area of each group, in L^2 (per unit length in two dimensions, per unit area in one)."""
-        return self.sums(np.linalg.norm(self._area, axis=0)[None])[:, 0]
+        """Area of this rank's nodes of each group, in L^2 (per unit length in two dimensions, per unit area in one)."""
+        area = self._area if self.n else np.empty((3, 0))
+        return self.sums(np.linalg.norm(area, axis=0)[None])[:, 0]
 
     def measure(self) -> Flow:
-        state = self._gather()
+        """The flow at this rank's nodes."""
+        if not self.n:
+            return Flow(*(np.empty(shape) for shape in ((0,), (5, 0), (3, 0), (3, 0), (0,))))
+        if self._viscous:
+            self._solver.settle()
         gamma = self._case.gas.gamma
+        state = primitive(gamma, self._take())
         rows = {name: values.reshape(self._rows, self.n) for name, values in state.items()}
         rho, u, v, w, p = (rows[name][0] for name in ("rho", "u", "v", "w", "p"))
         area = self._area
@@ -126,34 +145,38 @@ class Surface:
 
 
 class _Piece:
-    """The nodes of one part: `places` (rows, n) in the padded array, outward `area` (3, n), and for gradients the
-    `factors` (tangents, 7, n) of the derivatives along the face, and `slopes` (1 + tangents, 3, n), by which the
-    derivatives inwards and along the face count in those with respect to x, y, z."""
+    """The nodes of `nodes` in the `box` of part `state`: `places` (rows, n) in the padded array, outward `area` (3, n),
+    and for gradients the `factors` (tangents, 7, n) of the derivatives along the face, and `slopes`
+    (1 + tangents, 3, n), by which the derivatives inwards and along the face count in those with respect to x, y, z."""
 
-    def __init__(self, solver, part: Part, viscous: bool):
-        self.part = part
-        block, state = solver.decomposition.blocks[part.block], solver.states[part.block]
-        d = direction(part.face)
+    def __init__(self, solver, n: int, nodes: FaceNodes, box: Range, viscous: bool):
+        self.state, self.group, self.mirror = n, nodes.group, nodes.mirror
+        state, block = solver.states[n], solver.decomposition.blocks[nodes.block]
+        d = direction(nodes.face)
         across = [e for e in (2, 1, 0) if e != d]
-        chosen = np.argwhere(part.weights != 0)
+        weights = nodes.weights[tuple(slice(*box[e]) for e in across)]
+        chosen = np.argwhere(weights != 0)
         self.n = len(chosen)
-        nodes = np.empty((3, self.n), dtype=np.int64)
-        nodes[d] = 0 if side(part.face) < 0 else block.size[d] - 1
-        for e, index in zip(across, chosen.T, strict=True):
-            nodes[e] = index
-        i, j, k = nodes
-        halo, shape = padding(block), padded_shape(block)
-        strides = (1, shape[2], shape[1] * shape[2])
-        first = sum((nodes[e] + halo[e]) * strides[e] for e in range(3))
-        box = (slice(None), *(slice(int(m.min()), int(m.max()) + 1) for m in (k, j, i)))
+        if not self.n:
+            return
+        # in the whole block, then in the part
+        index = np.empty((3, self.n), dtype=np.int64)
+        index[d] = box[d][0]
+        for e, found in zip(across, chosen.T, strict=True):
+            index[e] = box[e][0] + found
+        own = index - np.reshape(state.first, (3, 1))
+        strides = state.strides
+        first = state.origin + np.array(strides) @ own
+        i, j, k = own
+        around = (slice(None), *(slice(int(m.min()), int(m.max()) + 1) for m in (k, j, i)))
         here = (slice(None), *(m - m.min() for m in (k, j, i)))
 
         def at(array) -> np.ndarray:
             """Values (variables, n) of a device array at the nodes; only their box is copied."""
-            return solver.backend.to_host(state.interior(array)[box]).astype(np.float64)[here]
+            return solver.backend.to_host(state.interior(array)[around]).astype(np.float64)[here]
 
-        outward = side(part.face)
-        self.area = outward * at(state.areas[d]) * part.weights[tuple(chosen.T)]
+        outward = side(nodes.face)
+        self.area = outward * at(state.areas[d]) * weights[tuple(chosen.T)]
         places = [first]
         if viscous:
             metrics = at(state.metrics) * at(state.jacobian[None])
@@ -161,7 +184,7 @@ class _Piece:
             slopes, factors = [-outward * metrics[3 * d : 3 * d + 3]], []
             for e in across:
                 if block.size[e] > 1:
-                    start, found = _stencils(solver.decomposition, part.block, nodes, e)
+                    start, found = _stencils(solver.decomposition, nodes.block, index, e)
                     places += [first + (start + row) * strides[e] for row in range(7)]
                     slopes.append(metrics[3 * e : 3 * e + 3])
                     factors.append(found)

@@ -6,12 +6,15 @@ format would do with one file, but has structured grids only since its version 2
 Format: VTK File Formats, https://docs.vtk.org/en/latest/vtk_file_formats/vtkxml_file_format.html.
 """
 
+import math
+import os
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 from xml.etree import ElementTree
 from xml.sax.saxutils import quoteattr
 
@@ -20,16 +23,21 @@ import numpy as np
 from hiresx.errors import HiresxError
 from hiresx.output import files
 from hiresx.output.fields import check_names, numbered
+from hiresx.output.joint import JointFile
+from hiresx.output.layout import Layout
+from hiresx.output.places import Box
+from hiresx.output.portions import Portion
 
 FOLDER = "vtk"
 _TYPES = {"f4": "Float32", "f8": "Float64", "u1": "UInt8"}
+_DTYPES = {kind: np.dtype(code) for code, kind in _TYPES.items()}
 _ORDER = {"little": "LittleEndian", "big": "BigEndian"}[sys.byteorder]
 _HEAD = f'<?xml version="1.0"?>\n<VTKFile type="{{kind}}" version="1.0" byte_order="{_ORDER}" header_type="UInt64">\n'
-# Bytes that are put together at a time.
-_SLAB = 1 << 24
+_TAIL = b"\n</AppendedData>\n</VTKFile>\n"
 # Bytes within which the header of any of our files ends.
 _HEADER = 1 << 22
 _ENTRY = re.compile(r'<DataSet timestep="([^"]*)" file="([^"]*)"/>')
+_VECTOR = ("u", "v", "w")
 # vtkDataSetAttributes::HIDDENPOINT
 _HIDDEN = 2
 
@@ -57,29 +65,120 @@ def write(directory: str | Path, blocks: Sequence[Any], time: float, step: int, 
     `name` of the output, if not "fields". The file of the time appears when everything it names is whole. Raises
     HiresxError that names the path when something cannot be written; then nothing is left of this time.
     """
-    directory = Path(directory)
-    check_names([block.name for block in blocks])
-    target = frame(directory, step, **about)
-    made: list[Path] = []
+    portions = [_portion(block, names) for block in blocks]
+    outlines = [Outline(b.name, b.shape, p.missing is not None) for b, p in zip(blocks, portions, strict=True)]
+    dtype = np.dtype("f4" if portions[0].values[names[0]].dtype == np.float32 else "f8")
+    moment = Frame(directory, outlines, time, step, names, dtype, os.getpid(), True, **about)
     try:
-        target.parent.mkdir(exist_ok=True)
-        for block in blocks:
-            made.append(target.with_name(f"{target.stem}_{block.name}.vts"))
-            with files.replacing(made[-1]) as temporary, temporary.open("wb") as file:
-                _write_block(file, block, time, step, list(names))
-        made.append(target)
-        with files.replacing(target) as temporary:
-            temporary.write_text(_together(blocks, target.stem, time, step))
-        _append(directory, target, time, **about)
-    except BaseException as error:
+        with moment:
+            for n, portion in enumerate(portions):
+                moment.put(n, [portion])
+        moment.publish()
+    except BaseException:
         # What makes the disk full is not left behind.
-        for path in made:
+        moment.discard()
+        raise
+    return moment.path
+
+
+def _portion(block: Any, names: Sequence[str]) -> Portion:
+    """All of a block. Hidden points get the numbers of the first that is there."""
+    hidden = ~(np.isfinite(block.x) & np.isfinite(block.y) & np.isfinite(block.z))
+
+    def seen(values: np.ndarray) -> np.ndarray:
+        return np.where(hidden, values[~hidden][0], values) if hidden.any() else values
+
+    values = {name: seen(block.state[name]) for name in names}
+    at = (seen(getattr(block, axis)) for axis in "xyz")
+    return Portion(Box.all(block.shape), *at, values, hidden if hidden.any() else None)
+
+
+@dataclass(frozen=True)
+class Outline:
+    """What must be known of a block before it is written: its name, its shape (nk, nj, ni), and whether some of its
+    points are missing and therefore hidden."""
+
+    name: str
+    shape: tuple[int, int, int]
+    incomplete: bool
+
+
+class Frame:
+    """The files of one time, which the ranks of a team write together (see `JointFile`, also for `tag` and `root`).
+
+    `blocks`: as `Outline`. `dtype`: of the variables `names`. `name`: of the output. A context, for one thread at a
+    time. OSErrors are raised as HiresxError that names the path.
+    """
+
+    def __init__(
+        self, directory: str | Path, blocks: Sequence[Any], time: float, step: int, names: Sequence[str],
+        dtype: np.dtype, tag: int, root: bool, name: str = "fields",
+    ):  # fmt: skip
+        check_names([block.name for block in blocks])
+        self.path = frame(directory, step, name)
+        self._directory, self._name, self._time, self._step = Path(directory), name, time, step
+        self._blocks, self._root = [block.name for block in blocks], root
+        self._vector = set(_VECTOR) <= set(names)
+        kind = _TYPES[np.dtype(dtype).str[1:]]
+        described = [_describe(block, names, kind, self._vector, time, step) for block in blocks]
+        self._files = [
+            JointFile(self.path.with_name(f"{self.path.stem}_{block.name}.vts"), layout, tag, root)
+            for block, layout in zip(blocks, described, strict=True)
+        ]
+        self._hidden = [block.incomplete for block in blocks]
+        self._published = 0
+
+    def __enter__(self) -> "Frame":
+        try:
+            self.path.parent.mkdir(exist_ok=True)
+        except OSError as error:
+            raise files.fault(self.path.parent, error) from None
+        return self
+
+    def __exit__(self, *_) -> None:
+        """One file after the other was opened and closed."""
+
+    def put(self, n: int, portions: Sequence[Portion]) -> None:
+        """What this process has of block number `n`; on rank 0 also if that is nothing."""
+        if not (portions or self._root):
+            return
+        with self._files[n] as file:
+            file.frame()
+            for portion in portions:
+                for name, parts in self._arrays(n, portion).items():
+                    file.put(name, portion.place, parts)
+
+    def _arrays(self, n: int, portion: Portion) -> dict[str, list[np.ndarray]]:
+        arrays = {name: [values] for name, values in portion.values.items()}
+        if self._vector:
+            arrays["velocity"] = [arrays.pop(name)[0] for name in _VECTOR]
+        arrays["Points"] = [portion.x, portion.y, portion.z]
+        if self._hidden[n]:
+            missing = np.zeros(portion.place.shape, bool) if portion.missing is None else portion.missing
+            arrays["vtkGhostType"] = [np.where(missing, _HIDDEN, 0)]
+        return arrays
+
+    def publish(self) -> None:
+        """Once all ranks have left it, on rank 0: the file of the time comes last."""
+        for file in self._files:
+            self._published += 1
+            file.publish(sync=False)
+        try:
+            files.sync(self.path.parent)
+            with files.replacing(self.path) as temporary:
+                temporary.write_text(_together(self._blocks, self.path.stem, self._time, self._step))
+            _append(self._directory, self.path, self._time, self._name)
+        except OSError as error:
+            raise files.fault(self.path, error) from None
+
+    def discard(self) -> None:
+        """Instead of `publish`, or when that failed: nothing is left of this time."""
+        gone = [file.path for file in self._files[: self._published]]
+        for path in [self.path, *gone] if gone else ():
             with suppress(OSError):
                 path.unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise files.fault(made[-1] if made else target.parent, error) from None
-        raise
-    return target
+        for file in self._files:
+            file.discard()
 
 
 def describe(path: str | Path) -> dict[str, Any]:
@@ -136,7 +235,7 @@ def clear(directory: str | Path, name: str = "fields", after: int = -1) -> None:
         raise files.fault(target, error) from None
 
 
-def _append(directory: Path, path: Path, time: float, name: str = "fields") -> None:
+def _append(directory: Path, path: Path, time: float, name: str) -> None:
     target = series(directory, name)
     here = path.relative_to(directory).as_posix()
     others = [(t, p) for t, p in _listed(target) if p != here]
@@ -158,9 +257,9 @@ def _write_series(path: Path, entries: Sequence[tuple[str, str]]) -> None:
         temporary.write_text(f"{_HEAD.format(kind='Collection')}<Collection>\n{lines}</Collection>\n</VTKFile>\n")
 
 
-def _together(blocks: Sequence[Any], stem: str, time: float, step: int) -> str:
+def _together(blocks: Sequence[str], stem: str, time: float, step: int) -> str:
     lines = "".join(
-        f'<DataSet index="{n}" name={quoteattr(block.name)} file={quoteattr(f"{stem}_{block.name}.vts")}/>\n'
+        f'<DataSet index="{n}" name={quoteattr(block)} file={quoteattr(f"{stem}_{block}.vts")}/>\n'
         for n, block in enumerate(blocks)
     )
     return (
@@ -180,68 +279,42 @@ def _moment(time: float, step: int) -> str:
     return f"<FieldData>\n{arrays}</FieldData>\n"
 
 
-def _write_block(file: BinaryIO, block: Any, time: float, step: int, names: list[str]) -> None:
-    shape = block.x.shape
-    hidden = ~(np.isfinite(block.x) & np.isfinite(block.y) & np.isfinite(block.z))
-    arrays = _arrays(block, names, hidden if hidden.any() else None)
-    extent = " ".join(f"0 {n - 1}" for n in reversed(shape))
+def _describe(block: Any, names: Sequence[str], kind: str, vector: bool, time: float, step: int) -> Layout:
+    """The file of a block: its header, and where its arrays will lie, each behind its size."""
+    shape, points = tuple(block.shape), math.prod(block.shape)
+    kinds: dict[str, tuple[int, str]] = {}
+    for name in names:
+        inside = vector and name in _VECTOR
+        kinds["velocity" if inside else name] = (3 if inside else 1), kind
+    if block.incomplete:
+        kinds["vtkGhostType"] = 1, "UInt8"
+    kinds["Points"] = 3, "Float64"
+    bytes_of = {name: points * components * _DTYPES[kind].itemsize for name, (components, kind) in kinds.items()}
     place, described = 0, {}
-    for name, (components, kind, _) in arrays.items():
+    for name, (components, kind) in kinds.items():
         described[name] = (
-            f'<DataArray type="{_TYPES[kind]}" Name="{name}" NumberOfComponents="{components}" '
+            f'<DataArray type="{kind}" Name="{name}" NumberOfComponents="{components}" '
             f'format="appended" offset="{place}"/>\n'
         )
-        place += 8 + block.x.size * components * np.dtype(kind).itemsize
-    scalars = next((name for name, (components, kind, _) in arrays.items() if components == 1 and kind != "u1"), None)
+        place += 8 + bytes_of[name]
+    scalars = next((name for name, (components, kind) in kinds.items() if components == 1 and kind != "UInt8"), None)
     active = f' Scalars="{scalars}"' if scalars else ""
-    active += ' Vectors="velocity"' if "velocity" in arrays else ""
-    points = described.pop("Points")
+    active += ' Vectors="velocity"' if "velocity" in kinds else ""
+    extent = " ".join(f"0 {n - 1}" for n in reversed(shape))
+    at = described.pop("Points")
     header = (
         f'{_HEAD.format(kind="StructuredGrid")}<StructuredGrid WholeExtent="{extent}">\n{_moment(time, step)}'
         f'<Piece Extent="{extent}">\n<PointData{active}>\n{"".join(described.values())}</PointData>\n'
-        f"<Points>\n{points}</Points>\n</Piece>\n</StructuredGrid>\n"
+        f"<Points>\n{at}</Points>\n</Piece>\n</StructuredGrid>\n"
         f'<AppendedData encoding="raw">\n_'
-    )
-    file.write(header.encode())
-    for components, kind, slabs in arrays.values():
-        size = block.x.size * components * np.dtype(kind).itemsize
-        file.write(np.uint64(size).tobytes())
-        for slab in slabs:
-            file.write(np.ascontiguousarray(slab, dtype=kind).data)
-    file.write(b"\n</AppendedData>\n</VTKFile>\n")
-
-
-def _arrays(block: Any, names: list[str], hidden: np.ndarray | None) -> dict[str, tuple[int, str, Iterator]]:
-    """Components, type and slabs (along k) of what a block consists of, in VTK's order: i runs fastest."""
-
-    def interleaved(parts: Sequence[np.ndarray]) -> Iterator[np.ndarray]:
-        if hidden is not None:
-            # A hidden point must be somewhere: where the others are, so that it does not widen the picture.
-            parts = [np.where(hidden, part[~hidden][0], part) for part in parts]
-        rows = max(1, _SLAB // (8 * len(parts) * max(parts[0][0].size, 1)))
-        for first in range(0, parts[0].shape[0], rows):
-            slabs = [part[first : first + rows] for part in parts]
-            yield slabs[0] if len(slabs) == 1 else np.stack(slabs, axis=-1)
-
-    def values(state: Mapping[str, np.ndarray], *which: str) -> Iterator[np.ndarray]:
-        # Asked for when its turn comes: one variable in memory, not all.
-        yield from interleaved([state[name] for name in which])
-
-    kind = _kind(block, names)
-    arrays: dict[str, tuple[int, str, Iterator]] = {}
-    vector = ("u", "v", "w") if {"u", "v", "w"} <= set(names) else ()
-    for name in names:
-        if name in vector:
-            arrays.setdefault("velocity", (3, kind, values(block.state, *vector)))
-        else:
-            arrays[name] = (1, kind, values(block.state, name))
-    if hidden is not None:
-        arrays["vtkGhostType"] = (1, "u1", iter([np.where(hidden, _HIDDEN, 0)]))
-    arrays["Points"] = (3, "f8", interleaved([block.x, block.y, block.z]))
-    return arrays
-
-
-def _kind(block: Any, names: list[str]) -> str:
-    # A state that computes its variables knows their type without computing one.
-    dtype = getattr(block.state, "dtype", None) or block.state[names[0]].dtype
-    return "f4" if dtype == np.float32 else "f8"
+    ).encode()
+    between, arrays, end = [], {}, 0
+    for name, (components, kind) in kinds.items():
+        content = header + np.uint64(bytes_of[name]).tobytes()
+        between.append((end, content))
+        end += len(content)
+        arrays[name] = end, _DTYPES[kind], shape + (components,) * (components > 1)
+        end += bytes_of[name]
+        header = b""
+    between.append((end, _TAIL))
+    return Layout(end + len(_TAIL), between, arrays)

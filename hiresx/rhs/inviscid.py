@@ -1,4 +1,9 @@
-"""Inviscid right-hand side: the two plans of visiting the same point functions."""
+"""Inviscid right-hand side: the two plans of visiting the same point functions.
+
+Directions whose ghosts come from another rank are `late`: the others can be done while these ghosts are on their way.
+"""
+
+from collections.abc import Set
 
 from hiresx.device.state import BlockState
 
@@ -11,11 +16,11 @@ class Pencils:
 
     work_variables = 0
 
-    def __init__(self, program, state: BlockState, interpolation: str):
-        self._calls = []
-        for order, d in enumerate(state.active):
+    def __init__(self, program, state: BlockState, interpolation: str, late: Set[int] = frozenset()):
+        self._early, self._late = [], []
+        for order, d in enumerate(_ordered(state, late)):
             others = sorted((state.strides[e], state.size[e]) for e in range(3) if e != d)
-            self._calls.append(
+            (self._late if d in late else self._early).append(
                 (
                     state.q, state.areas[d], state.r, state.jacobian, state.dt, state.dt_stride, len(state.active),
                     state.variable_stride, state.origin, state.strides[d], state.size[d], *others[0], *others[1],
@@ -24,8 +29,12 @@ class Pencils:
             )  # fmt: skip
         self._run = program.run
 
-    def __call__(self) -> None:
-        for arguments in self._calls:
+    def early(self) -> None:
+        for arguments in self._early:
+            self._run("inviscid_sweep", *arguments)
+
+    def late(self) -> None:
+        for arguments in self._late:
             self._run("inviscid_sweep", *arguments)
 
 
@@ -34,15 +43,16 @@ class Decomposed:
 
     work_variables = DECOMPOSED_VARIABLES
 
-    def __init__(self, program, state: BlockState, interpolation: str):
+    def __init__(self, program, state: BlockState, interpolation: str, late: Set[int] = frozenset()):
         minus, plus, flux = (state.work[first : first + 5] for first in (0, 5, 10))
         pressure = state.work[15]
         interpolates_nodes = interpolation == "modified"
         s, sv, directions = state, state.variable_stride, len(state.active)
         across = (s.strides[1], s.strides[2])
-        self._calls = []
-        for order, d in enumerate(s.active):
+        self._early, self._late = [], []
+        for order, d in enumerate(_ordered(state, late)):
             sd, area = s.strides[d], s.areas[d]
+            calls = self._late if d in late else self._early
 
             def nodes(first: int, last: int, d: int = d) -> tuple[tuple[int, int, int], int]:
                 """Extent and first index of the range first..n-1+last in direction d."""
@@ -50,20 +60,29 @@ class Decomposed:
                 return extent, s.origin + first * s.strides[d]
 
             extent, o = nodes(-1, 1 if interpolates_nodes else 0)
-            self._calls.append(("interpolate", extent, o, *across, sd, sv, s.q, area, minus, plus))
+            calls.append(("interpolate", extent, o, *across, sd, sv, s.q, area, minus, plus))
             extent, o = nodes(-3, 3)
-            self._calls.append(("physical_flux", extent, o, *across, sv, s.q, area, flux, pressure))
+            calls.append(("physical_flux", extent, o, *across, sv, s.q, area, flux, pressure))
             extent, o = nodes(-1, 0)
-            self._calls.append(
+            calls.append(
                 (
                     "numerical_flux", extent, o, *across, sd, sv, s.q, area, s.jacobian, s.dt, s.dt_stride,
                     directions, flux, pressure, minus, plus,
                 )
             )  # fmt: skip
             extent, o = nodes(0, 0)
-            self._calls.append(("flux_difference", extent, o, *across, sd, sv, minus, s.r, int(order == 0)))
+            calls.append(("flux_difference", extent, o, *across, sd, sv, minus, s.r, int(order == 0)))
         self._launch = program.launch
 
-    def __call__(self) -> None:
-        for call in self._calls:
+    def early(self) -> None:
+        for call in self._early:
             self._launch(*call)
+
+    def late(self) -> None:
+        for call in self._late:
+            self._launch(*call)
+
+
+def _ordered(state: BlockState, late: Set[int]) -> list[int]:
+    """The directions of a block, late ones last."""
+    return sorted(state.active, key=lambda d: (d in late, d))

@@ -39,8 +39,9 @@ def _check(backend, state: BlockState) -> None:
     if not (volume > 0).all():
         k, j, i = np.unravel_index(np.nanargmin(volume), volume.shape)
         x, y, z = state.block.node(i, j, k)
+        node = tuple(int(n) + first for n, first in zip((i, j, k), state.first, strict=True))
         raise HiresxError(
-            f"block '{state.block.name}': cell volume {volume[k, j, i]:.3g} at node (i, j, k) = ({i}, {j}, {k}), "
+            f"block '{state.name}': cell volume {volume[k, j, i]:.3g} at node (i, j, k) = {node}, "
             f"(x, y, z) = ({x:.6g}, {y:.6g}, {z:.6g})",
             "untangle the grid there; if every volume is negative, reverse one index direction",
         )

@@ -1,7 +1,5 @@
 """Sponge layers: a source term that draws the flow to a given state."""
 
-from collections.abc import Callable
-
 import numpy as np
 
 from hiresx.device.state import BlockState
@@ -26,12 +24,22 @@ def layer_reals(spec, block) -> int:
     return points + (5 if spec.function is None else 5 * points)
 
 
-class SpongeLayer:
-    """One [[sponge]] of the case in one block, over the index box that holds its nodes; None-like if it has none."""
+def moments(values: np.ndarray) -> np.ndarray:
+    """Number of nodes, sums, and sums of squares of `values` (variables, ...), which of parts add up to those of the
+    whole: (1 + 2 variables,)."""
+    flat = values.reshape(len(values), -1).astype(np.float64)
+    return np.concatenate([[flat.shape[1]], flat.sum(axis=1), (flat * flat).sum(axis=1)])
 
-    def __init__(self, backend, program, state: BlockState, spec, gamma: float, reference: Callable | None):
+
+class SpongeLayer:
+    """[[sponge]] `number` of the case in one block, over the index box that holds its nodes; `empty` if it has none.
+
+    `reference(x, y, z)` gives the flow it draws to, None: the state of `spec`.
+    """
+
+    def __init__(self, backend, program, state: BlockState, spec, number: int, gamma: float, reference):
         block = state.block
-        self.block, self.state = block.name, state
+        self.block, self.number, self.state = state.name, number, state
         share, box = share_and_box(spec, block)
         self.box = box
         self.empty = box is None
@@ -43,6 +51,8 @@ class SpongeLayer:
             goal = np.array(conservative(gamma, *(getattr(spec.state, n) for n in ("rho", "u", "v", "w", "p"))))
         else:
             goal = np.stack(conservative(gamma, *reference(block.x[box], block.y[box], block.z[box])))
+        # Of a flow that a function gives: how many nodes ask for it, sums and sums of squares of what they ask for.
+        self.moments = None if reference is None else moments(goal.astype(real)[:, share[box] > 0])
         goal = self.goal = backend.to_device(goal.astype(real))
         self.bytes = sigma.nbytes + goal.nbytes
         extent = tuple(int(s.stop - s.start) for s in reversed(box))

@@ -1,16 +1,25 @@
-"""Viscous right-hand side in the three launches between which the ghosts are filled."""
+"""Viscous right-hand side in the launches between which the ghosts are filled."""
+
+from collections.abc import Iterator, Set
 
 from hiresx.device.state import BlockState
+from hiresx.grid.blocks import FACES, Range
 
 # primitives (u, v, w, T) and three directions of four fluxes
 VARIABLES = 16
+# Nodes to each side that the central difference reaches.
+REACH = 3
 
 
 class Viscous:
-    """`primitives()`, `flux()` and `difference()` of one block; `w` (4) and `fluxes[d]` (4 each) are views of its work
-    array. The ghosts of `w` are filled between the first two, those of `fluxes` between the last two."""
+    """`primitives()`, `flux()`, `inner_difference()` and `outer_difference()` of one block; `w` (4) and `fluxes[d]` (4
+    each) are views of its work array.
 
-    def __init__(self, program, state: BlockState, reynolds: float):
+    The ghosts of `w` are filled before the fluxes, those of `fluxes` before the differences; on the faces `remote`,
+    whose ghosts come from another rank, before the outer differences only.
+    """
+
+    def __init__(self, program, state: BlockState, reynolds: float, remote: Set[str] = frozenset()):
         s, sv = state, state.variable_stride
         self.w = s.work[:4]
         self.fluxes = tuple(s.work[4 + 4 * d : 8 + 4 * d] for d in range(3))
@@ -22,7 +31,15 @@ class Viscous:
             "viscous_flux", s.size, *s.place, *derivative_strides, sv, self.w, s.metrics, s.jacobian,
             1.0 / reynolds, all_fluxes,
         )  # fmt: skip
-        self._difference = ("viscous_difference", s.size, *s.place, *derivative_strides, sv, all_fluxes, s.r)
+
+        def difference(box: Range) -> tuple:
+            extent = tuple(hi - lo for lo, hi in box)
+            o = s.origin + sum(lo * stride for (lo, _), stride in zip(box, s.strides, strict=True))
+            return ("viscous_difference", extent, o, *s.place[1:], *derivative_strides, sv, all_fluxes, s.r)
+
+        inner = inner_box(s.size, remote)
+        self._inner = difference(inner)
+        self._outer = [difference(box) for box in shells(s.size, inner)]
         self._launch = program.launch
 
     def primitives(self) -> None:
@@ -31,5 +48,27 @@ class Viscous:
     def flux(self) -> None:
         self._launch(*self._flux)
 
-    def difference(self) -> None:
-        self._launch(*self._difference)
+    def inner_difference(self) -> None:
+        self._launch(*self._inner)
+
+    def outer_difference(self) -> None:
+        for call in self._outer:
+            self._launch(*call)
+
+
+def inner_box(size: tuple[int, int, int], remote: Set[str]) -> Range:
+    """The nodes of a block of `size` (ni, nj, nk) whose differences need no ghosts of the faces `remote`."""
+    return tuple(
+        (REACH * (FACES[2 * d] in remote), n - REACH * (FACES[2 * d + 1] in remote)) for d, n in enumerate(size)
+    )
+
+
+def shells(size: tuple[int, int, int], inner: Range) -> Iterator[Range]:
+    """Disjoint boxes that cover what `inner` leaves of the block: rows along i as long as can be."""
+    box = [(0, n) for n in size]
+    for d in (2, 1, 0):
+        lo, hi = inner[d]
+        for first, last in ((0, lo), (hi, size[d])):
+            if first < last:
+                yield tuple((first, last) if e == d else box[e] for e in range(3))
+        box[d] = (lo, hi)

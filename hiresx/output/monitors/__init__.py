@@ -9,16 +9,17 @@ from types import ModuleType
 
 from hiresx.output import files, history
 from hiresx.output.attachment import Attachment
+from hiresx.team import Team
 
 
 def build(case, simulation) -> list[Attachment]:
     """All monitors of `case` for `simulation`, of which `solver`, `out` (the run directory or None), `history` and
     `monitors` (functions of the user) are used.
 
-    Raises HiresxError for a place outside the grid, for faces that have no wall, and the like.
+    Collective. Raises HiresxError on all ranks for a place outside the grid, for faces that have no wall, and the like.
     """
     found = [monitor for kind in _kinds() for monitor in kind.build(case, simulation)]
-    return found if simulation.out is None else [_Earlier(simulation.out), *found]
+    return found if simulation.out is None else [_Earlier(simulation.solver.team, simulation.out), *found]
 
 
 def check(case, decomposition) -> None:
@@ -38,9 +39,9 @@ class _Earlier(Attachment):
 
     name = "earlier histories"
 
-    def __init__(self, out: Path):
-        self._out = out
+    def __init__(self, team: Team, out: Path):
+        self._team, self._out = team, out
 
     def begin(self, solver, restarted: bool) -> None:
         if not restarted:
-            files.remove(history.histories(self._out).values())
+            files.once(self._team, lambda: files.remove(history.histories(self._out).values()))

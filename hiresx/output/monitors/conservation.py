@@ -9,7 +9,7 @@ from hiresx.output.columns import Columns, padded, volumes
 from hiresx.output.history import Column
 from hiresx.output.quadrature import face_weights
 from hiresx.output.sampling import Monitor
-from hiresx.output.surface import Part, Surface, mask
+from hiresx.output.surface import FaceNodes, Surface, mask
 
 CONSERVED = ("mass", "momentum_x", "momentum_y", "momentum_z", "energy")
 _SCALES = ("rho_ref", *("rho_ref c_ref",) * 3, "rho_ref c_ref^2")
@@ -27,16 +27,17 @@ class Conservation(Monitor):
     def __init__(self, spec: Spec, solver, out: Path | None):
         decomposition = solver.decomposition
         names = _names(solver.case.boundary)
-        parts = []
+        here, faces, groups = {state.part.whole for state in solver.states}, [], set()
         for patch in decomposition.patches:
-            weights = face_weights(decomposition, patch.block, patch.face)
-            weights *= mask(decomposition, patch.block, patch.face, patch.range)
             group = next(n for n, c in enumerate(solver.case.boundary) if c is patch.condition)
-            mirror = patch.condition.kernel == "reflect"
-            parts.append(Part(patch.block, patch.face, weights, group, mirror))
-        self._surface = Surface(solver, parts, len(names)) if parts else None
+            groups.add(group)
+            if patch.block in here:
+                weights = face_weights(decomposition, patch.block, patch.face)
+                weights *= mask(decomposition, patch.block, patch.face, patch.range)
+                faces.append(FaceNodes(patch.block, patch.face, weights, group, patch.condition.kernel == "reflect"))
+        self._surface = Surface(solver, faces, len(names))
         # Those that end up periodic, or on a direction of one node, let nothing through.
-        self._groups = sorted({part.group for part in parts})
+        self._groups = sorted(groups)
         self._names = [names[group] for group in self._groups]
 
         dimension = max(len(block.active) for block in decomposition.blocks)
@@ -50,45 +51,46 @@ class Conservation(Monitor):
                 Column(f"{name}_flux_{boundary}", f"{name} leaving through {boundary}", f"{scale} c_ref{area}")
                 for name, scale in zip(CONSERVED, _SCALES, strict=True)
             ]
-        if solver.sponges:
+        self._has_sponges = bool(solver.team.max(len(solver.sponges)))
+        if self._has_sponges:
             columns += [
                 Column(f"{name}_source", f"{name} added by the sponges", f"{scale} c_ref{area}")
                 for name, scale in zip(CONSERVED, _SCALES, strict=True)
             ]
-        super().__init__("conservation", "conservation", columns, spec.every, spec.every_time, out)
+        super().__init__(solver.team, "conservation", "conservation", columns, spec.every, spec.every_time, out)
         self._columns = Columns(solver, 2 * len(CONSERVED))
         self._volumes = []
         self._sponges: dict[int, tuple] = {}
-        for b, state in enumerate(solver.states):
-            volume = volumes(solver, b)
+        for n, state in enumerate(solver.states):
+            volume = volumes(solver, n)
             self._volumes.append(padded(solver, state, volume))
-            self._add_sponges(solver, b, volume)
+            self._add_sponges(solver, n, volume)
 
-    def _add_sponges(self, solver, b: int, volume: np.ndarray) -> None:
-        """Rate and goal of all sponges of a block as one: the source is the integral of goal - rate q."""
+    def _add_sponges(self, solver, n: int, volume: np.ndarray) -> None:
+        """Rate and goal of all sponges of a part as one: the source is the integral of goal - rate q."""
         rate, goal = np.zeros(volume.shape), np.zeros(5)
         for layer in solver.sponges:
-            if layer.state is solver.states[b]:
+            if layer.state is solver.states[n]:
                 share = solver.backend.to_host(layer.sigma).astype(np.float64) * volume[layer.box]
                 rate[layer.box] += share
                 wanted = solver.backend.to_host(layer.goal).astype(np.float64)
                 goal += wanted * share.sum() if wanted.ndim == 1 else (wanted * share).sum(axis=(1, 2, 3))
         if rate.any():
-            self._sponges[b] = padded(solver, solver.states[b], rate), goal
+            self._sponges[n] = padded(solver, solver.states[n], rate), goal
 
     def measure(self, solver) -> dict[str, float]:
         totals, source = np.zeros(5), np.zeros(5)
-        for b, volume in enumerate(self._volumes):
-            rate, goal = self._sponges.get(b, (volume, 0.0))
-            sums = self._columns.sums(b, "column_totals", volume, rate, int(b in self._sponges))
+        for n, volume in enumerate(self._volumes):
+            rate, goal = self._sponges.get(n, (volume, 0.0))
+            sums = self._columns.sums(n, "column_totals", volume, rate, int(n in self._sponges))
             totals += sums[:5]
             source += goal - sums[5:]
+        fluxes = self._surface.sums(self._surface.measure().fluxes)
+        totals, source, *fluxes = self._team.sum(np.stack([totals, source, *fluxes]))
         values = dict(zip(CONSERVED, totals, strict=True))
-        if self._surface is not None:
-            fluxes = self._surface.sums(self._surface.measure().fluxes)
-            for group, boundary in zip(self._groups, self._names, strict=True):
-                values |= {f"{name}_flux_{boundary}": f for name, f in zip(CONSERVED, fluxes[group], strict=True)}
-        if solver.sponges:
+        for group, boundary in zip(self._groups, self._names, strict=True):
+            values |= {f"{name}_flux_{boundary}": f for name, f in zip(CONSERVED, fluxes[group], strict=True)}
+        if self._has_sponges:
             values |= {f"{name}_source": s for name, s in zip(CONSERVED, source, strict=True)}
         return values
 

@@ -11,14 +11,18 @@ from hiresx.output.sampling import Monitor
 
 # In the order of the kernel.
 VARIABLES = ("rho", "u", "v", "w", "p", "T", "mach")
+# The largest value is the least of what has the opposite sign.
+_SIGNS = np.array([[1.0], [-1.0]])
 PLACE = ("x", "y", "z", "block", "i", "j", "k")
 
 
 def build(case, simulation) -> list[Monitor]:
     if case.extrema is None:
         return []
-    check(case, simulation.solver.decomposition)
-    return [Extrema(case.extrema, simulation.solver, simulation.out)]
+    solver = simulation.solver
+    with solver.team.together():
+        check(case, solver.decomposition)
+    return [Extrema(case.extrema, solver, simulation.out)]
 
 
 def check(case, decomposition) -> None:
@@ -42,27 +46,48 @@ class Extrema(Monitor):
                     what = f"{part} of the {word} {variable.long_name}"
                     columns.append(Column(f"{name}_{end}_{part}", what, "L" if part in "xyz" else "1"))
                 self._names[name, end] = [f"{name}_{end}", *(f"{name}_{end}_{part}" for part in PLACE)]
-        super().__init__("extrema", "extrema", columns, spec.every, spec.every_time, out)
+        super().__init__(solver.team, "extrema", "extrema", columns, spec.every, spec.every_time, out)
         self._columns = Columns(solver, 4 * len(VARIABLES))
+        self._sizes = [block.size for block in solver.decomposition.blocks]
+        self._first = np.cumsum([0, *(ni * nj * nk for ni, nj, nk in self._sizes)])
 
     def measure(self, solver) -> dict[str, float]:
-        rows = np.arange(len(VARIABLES))
-        least, most = [], []
-        for b in range(len(solver.states)):
-            partial = self._columns(b, "column_extrema")
-            columns = partial.reshape(len(VARIABLES), 4, -1)
-            for found, first, best in ((least, 0, np.argmin), (most, 2, np.argmax)):
-                at = best(columns[:, first], axis=1)
-                k, i = np.divmod(at, partial.shape[2])
-                j = columns[rows, first + 1, at].astype(np.int64)
-                found.append((columns[rows, first, at], i.tolist(), j.tolist(), k.tolist()))
-        values = {}
-        for end, found, best in (("min", least, np.argmin), ("max", most, np.argmax)):
-            blocks = best([block[0] for block in found], axis=0).tolist()
+        # Of equal values that of the first node counts, however the blocks are cut.
+        found = [self._of_part(solver, n) for n in range(len(solver.states))]
+        values, numbers = (np.stack(entries) for entries in zip(*found, strict=True))
+        best = self._team.min(values.min(axis=0))
+        same = (values == best) | (np.isnan(values) & np.isnan(best))
+        numbers = self._team.min(np.where(same, numbers, np.iinfo(np.int64).max).min(axis=0))
+        measured = {}
+        for end, sign, least, nodes in zip(("min", "max"), _SIGNS.flat, best, numbers, strict=True):
             for name in self._variables:
                 n = VARIABLES.index(name)
-                value, i, j, k = (entry[n] for entry in found[blocks[n]])
-                block = solver.decomposition.blocks[blocks[n]]
-                place = (block.x[k, j, i], block.y[k, j, i], block.z[k, j, i], blocks[n], i, j, k)
-                values |= zip(self._names[name, end], (value, *place), strict=True)
-        return values
+                b, i, j, k = self._node(int(nodes[n]))
+                block = solver.decomposition.blocks[b]
+                place = (block.x[k, j, i], block.y[k, j, i], block.z[k, j, i], b, i, j, k)
+                measured |= zip(self._names[name, end], (sign * least[n], *place), strict=True)
+        return measured
+
+    def _of_part(self, solver, n: int) -> tuple[np.ndarray, np.ndarray]:
+        """Least values of the variables and of their negatives, (2, variables), in part `n`, and their nodes' numbers
+        among those of all blocks."""
+        part = solver.states[n].part
+        partial = self._columns(n, "column_extrema")
+        width = partial.shape[2]
+        columns = partial.reshape(len(VARIABLES), 2, 2, -1)
+        values = _SIGNS[..., None] * columns[:, :, 0].swapaxes(0, 1)
+        at = values.argmin(axis=2)
+        rows = np.arange(len(VARIABLES)), np.arange(2)[:, None]
+        height = columns[*rows, 1, at].astype(np.int64)
+        i, j, k = (lo + m for lo, m in zip(part.first, (at % width, height, at // width), strict=True))
+        ni, nj, _ = self._sizes[part.whole]
+        numbers = self._first[part.whole] + (k * ni + i) * nj + j
+        return np.take_along_axis(values, at[..., None], axis=2)[..., 0], numbers
+
+    def _node(self, number: int) -> tuple[int, int, int, int]:
+        """Block and i, j, k of a node by its number: blocks in their order, columns along j within them."""
+        b = int(np.searchsorted(self._first, number, side="right")) - 1
+        ni, nj, _ = self._sizes[b]
+        column, j = divmod(number - int(self._first[b]), nj)
+        k, i = divmod(column, ni)
+        return b, i, j, k

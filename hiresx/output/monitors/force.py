@@ -10,7 +10,7 @@ from hiresx.errors import HiresxError
 from hiresx.output.history import Column
 from hiresx.output.quadrature import face_weights
 from hiresx.output.sampling import Monitor
-from hiresx.output.surface import Part, Surface, mask
+from hiresx.output.surface import FaceNodes, Surface, mask
 
 WALLS = ("no-slip-wall", "slip-wall")
 
@@ -22,7 +22,7 @@ def build(case, simulation) -> list[Monitor]:
 def check(case, decomposition: Decomposition) -> None:
     """Raises HiresxError for blocks, regions and ranges that are not there, and where no wall is named."""
     for n, spec in enumerate(case.force):
-        _parts(f"force.{n}", spec, decomposition)
+        _walls(f"force.{n}", spec, decomposition)
 
 
 class Force(Monitor):
@@ -38,25 +38,33 @@ class Force(Monitor):
             Column("heat", "heat into the walls per time", f"rho_ref c_ref^3{area}"),
             Column("area", "area of the walls", area.strip() or "1"),
         ]
-        super().__init__(spec.name, "force", columns, spec.every, spec.every_time, out)
-        self._surface = Surface(solver, _parts(key, spec, solver.decomposition), 1)
-        self._area = self._surface.areas()[0]
+        super().__init__(solver.team, spec.name, "force", columns, spec.every, spec.every_time, out)
+        here, faces = {state.part.whole for state in solver.states}, []
+        with solver.team.together():
+            walls = _walls(key, spec, solver.decomposition)
+        for b, face, nodes, mirror in walls:
+            if b in here:
+                faces.append(FaceNodes(b, face, face_weights(solver.decomposition, b, face, nodes), 0, mirror))
+        self._surface = Surface(solver, faces, 1)
+        self._area = solver.team.sum(self._surface.areas())[0]
         self._pressure = spec.pressure
 
     def measure(self, solver) -> dict[str, float]:
         flow = self._surface.measure()
         pressure = (flow.p - self._pressure) * flow.push
         rows = [pressure + flow.friction, pressure, flow.friction, flow.heat[None]]
-        values = self._surface.sums(np.concatenate(rows))
+        values = self._team.sum(self._surface.sums(np.concatenate(rows)))
         return dict(zip((column.name for column in self.history.columns), (*values[0], self._area), strict=True))
 
 
-def _parts(key: str, spec: Spec, decomposition: Decomposition) -> list[Part]:
+def _walls(key: str, spec: Spec, decomposition: Decomposition) -> list[tuple[int, str, np.ndarray, bool]]:
+    """Block, face, mask of its nodes ([k, j, i] without the face's direction) and whether it is a slip wall, for all
+    walls that `spec` names."""
     named = [
         (b, face, mask(decomposition, b, face, range_))
         for b, face, range_ in places(decomposition.blocks, f'{key} "{spec.name}"', spec)
     ]
-    parts = []
+    walls = []
     for mirror in (False, True):
         chosen: dict[tuple[int, str], np.ndarray] = {}
         for patch in decomposition.patches:
@@ -66,12 +74,10 @@ def _parts(key: str, spec: Spec, decomposition: Decomposition) -> list[Part]:
             for b, face, inside in named:
                 if (b, face) == (patch.block, patch.face):
                     chosen[b, face] = chosen.get((b, face), False) | (wall & inside)
-        for (b, face), nodes in chosen.items():
-            if nodes.any():
-                parts.append(Part(b, face, face_weights(decomposition, b, face, nodes), 0, mirror))
-    if not parts:
+        walls += [(b, face, nodes, mirror) for (b, face), nodes in chosen.items() if nodes.any()]
+    if not walls:
         raise HiresxError(
             f'{key} "{spec.name}": there is no wall ({" or ".join(WALLS)}) on the faces it names',
             "name the faces, the block or the region of a wall",
         )
-    return parts
+    return walls

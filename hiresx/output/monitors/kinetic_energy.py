@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from hiresx.case.monitors import KineticEnergy as Spec
 from hiresx.output.columns import Columns, padded, volumes
 from hiresx.output.history import Column
@@ -34,30 +36,33 @@ class KineticEnergy(Monitor):
     walls. `rate` belongs to the middle between two samples, and is not a number at the first."""
 
     def __init__(self, spec: Spec, solver, out: Path | None):
-        super().__init__("kinetic_energy", "kinetic_energy", COLUMNS, spec.every, spec.every_time, out)
+        super().__init__(solver.team, "kinetic_energy", "kinetic_energy", COLUMNS, spec.every, spec.every_time, out)
         self._columns = Columns(solver, len(_SUMS))
-        self._volumes, self._total, self._velocities = [], 0.0, []
-        for b, state in enumerate(solver.states):
-            volume = volumes(solver, b)
-            self._total += float(volume.sum())
+        self._volumes, total = [], 0.0
+        # by the index of the part, as conditions know it
+        self._velocities = {}
+        for n, state in enumerate(solver.states):
+            volume = volumes(solver, n)
+            total += volume.sum()
             self._volumes.append(padded(solver, state, volume))
             # Work arrays are free between steps; an inviscid run on the CPU has none.
             room = state.work is not None and len(state.work) >= 4
             w = state.work[:4] if room else solver.backend.zeros((4, *state.shape), str(state.q.dtype))
-            self._velocities.append(w)
+            self._velocities[state.index] = w
+        self._total = float(solver.team.sum(total))
         self._before: tuple[float, float] | None = None
 
     def measure(self, solver) -> dict[str, float]:
         self._fill(solver)
         reynolds = solver.case.gas.reynolds
-        sums = 0.0
-        for b, state in enumerate(solver.states):
+        sums = np.zeros(len(_SUMS))
+        for n, state in enumerate(solver.states):
             strides = tuple(stride if n > 1 else 0 for stride, n in zip(state.strides, state.size, strict=True))
             sums += self._columns.sums(
-                b, "column_energy", self._velocities[b], state.metrics, state.jacobian, self._volumes[b],
+                n, "column_energy", self._velocities[state.index], state.metrics, state.jacobian, self._volumes[n],
                 0.0 if reynolds is None else 1.0 / reynolds, strides=strides,
             )  # fmt: skip
-        values = dict(zip(_SUMS, (float(s) / self._total for s in sums), strict=True))
+        values = dict(zip(_SUMS, (self._team.sum(sums) / self._total).tolist(), strict=True))
         energy = values["kinetic_energy"]
         if self._before is not None and solver.time > self._before[0]:
             values["rate"] = (energy - self._before[1]) / (solver.time - self._before[0])
@@ -66,15 +71,16 @@ class KineticEnergy(Monitor):
 
     def _fill(self, solver) -> None:
         """Velocity and temperature with ghosts, as at the beginning of a stage."""
+        solver.settle()
         for condition in solver.conditions:
             condition.ghost()
-        for state, w in zip(solver.states, self._velocities, strict=True):
-            padded_extent = tuple(reversed(state.shape))
+        for state in solver.states:
+            padded_extent, w = tuple(reversed(state.shape)), self._velocities[state.index]
             solver.program.launch(
                 "viscous_primitives", padded_extent, 0, *state.strides[1:], state.variable_stride, state.q, w
             )
         for condition in solver.conditions:
-            condition.viscous_primitives(self._velocities[condition.patch.block])
+            condition.viscous_primitives(self._velocities[condition.state.index])
 
     def capture(self) -> dict[str, Any]:
         before = self._before or (-1.0, 0.0)

@@ -5,11 +5,15 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 from hiresx.case.monitors import OWN_HISTORY, RESIDUAL
 from hiresx.errors import HiresxError
 from hiresx.output.history import STEP, TIME, Column
 from hiresx.output.sampling import Monitor
 
+# Relative difference up to which a value is the same on two ranks.
+SAME = 1e-9
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _UNITS = "as the function has it"
 _WANTED = "a monitor returns numbers by name, {name: number}, with the same names at every call, or nothing"
@@ -20,9 +24,10 @@ def build(case, simulation) -> list[Monitor]:
     names = [_name(call, n) for n, call in enumerate(calls)]
     taken = [*names, RESIDUAL, *(table.name for table in (*case.probe, *case.force))]
     taken += [name for name in OWN_HISTORY if getattr(case, name) is not None]
-    for name in names:
-        if taken.count(name) > 1:
-            raise HiresxError(f'two monitors are called "{name}"', "give every monitor a name of its own")
+    with simulation.solver.team.together():
+        for name in names:
+            if taken.count(name) > 1:
+                raise HiresxError(f'two monitors are called "{name}"', "give every monitor a name of its own")
     return [Own(name, call, case, simulation) for name, call in zip(names, calls, strict=True)]
 
 
@@ -32,21 +37,46 @@ def _name(call: Callable, n: int) -> str:
 
 
 class Own(Monitor):
-    """Calls `function(simulation, *, <parameters>)`; what it returns first settles the columns of its history."""
+    """Calls `function(simulation, *, <parameters>)` on every rank; what it returns first settles the columns of its
+    history."""
 
     def __init__(self, name: str, function: Callable, case, simulation):
-        super().__init__(name, "function", (), case.monitor.every, out=simulation.out)
+        super().__init__(simulation.solver.team, name, "function", (), case.monitor.every, out=simulation.out)
         self._function, self._simulation = function, simulation
         self._arguments = case.arguments(function)
         self._found: tuple[int, dict[str, float]] | None = None
         self._restarted = False
 
     def values(self, solver) -> dict[str, float]:
-        """What the function returns for the present step; it is called once per step. Raises HiresxError when it fails
-        or returns something else."""
+        """What the function returns for the present step; it is called once per step. Raises HiresxError when it fails,
+        returns something else, or not the same on all ranks."""
         if self._found is None or self._found[0] != solver.steps:
-            self._found = solver.steps, self._called()
+            with self._team.together():
+                found = self._called()
+            by_rank = self._team.everyone(found)
+            if error := self._difference(by_rank):
+                error.everywhere = True
+                raise error
+            self._found = solver.steps, by_rank[0]
         return self._found[1]
+
+    def _difference(self, by_rank: list[dict[str, float]]) -> HiresxError | None:
+        """The error for what other ranks found and rank 0 did not; None if all found the same."""
+        first, who = by_rank[0], f'monitor "{self.history.name}"'
+        for rank, found in enumerate(by_rank):
+            if found.keys() != first.keys():
+                here, there = (", ".join(names) or "nothing" for names in (first, found))
+                return HiresxError(
+                    f"{who} returned {here} on rank 0 and {there} on rank {rank}", "return the same names on all ranks"
+                )
+            for name, value in found.items():
+                if not np.isclose(value, first[name], rtol=SAME, atol=0, equal_nan=True):
+                    return HiresxError(
+                        f"{who} returned {name} = {first[name]:.9g} on rank 0 and {value:.9g} on rank {rank}: each has "
+                        "blocks of its own",
+                        "bring together what the ranks have: simulation.team.sum(...), max, min, or share",
+                    )
+        return None
 
     def _called(self) -> dict[str, float]:
         try:
@@ -97,8 +127,8 @@ class Own(Monitor):
             return
         if not self.history.columns:
             self.history.define([Column(name, name, _UNITS) for name in values])
-            self.history.start(None, self._restarted)
-        self.history.add(solver.steps, solver.time, values)
+            super()._start(self._restarted)
+        self._add(solver, values)
 
     def capture(self) -> dict[str, Any]:
         return super().capture() | {"columns": ",".join(column.name for column in self.history.columns)}

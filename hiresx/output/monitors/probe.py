@@ -7,53 +7,62 @@ import numpy as np
 from hiresx.case.monitors import Probe as Spec
 from hiresx.decomposition import Decomposition
 from hiresx.errors import HiresxError
-from hiresx.output import derived
+from hiresx.output import derived, files
 from hiresx.output.gather import Gather
 from hiresx.output.history import Column
-from hiresx.output.locate import Location, Locator
+from hiresx.output.locate import Location, Locator, turned
 from hiresx.output.sampling import Monitor
 
 
 def build(case, simulation) -> list[Monitor]:
     if not case.probe:
         return []
-    locator = Locator(simulation.solver.decomposition)
-    return [Probe(f"probe.{n}", spec, simulation.solver, locator, simulation.out) for n, spec in enumerate(case.probe)]
+    solver = simulation.solver
+    # once: looking for them takes a copy of the coordinates
+    found = files.once(solver.team, lambda: _located(case, solver.decomposition))
+    return [Probe(spec, solver, locations, simulation.out) for spec, locations in zip(case.probe, found, strict=True)]
 
 
 def check(case, decomposition: Decomposition) -> None:
     """Raises HiresxError for a place outside the grid and for a variable that needs more than the state there."""
-    if case.probe:
-        locator = Locator(decomposition)
-        for n, spec in enumerate(case.probe):
-            _locations(f"probe.{n}", spec, locator, decomposition)
+    _located(case, decomposition)
 
 
 class Probe(Monitor):
     """The places of one table. `locations`: where they were found."""
 
-    def __init__(self, key: str, spec: Spec, solver, locator: Locator, out: Path | None):
+    def __init__(self, spec: Spec, solver, locations: list[Location], out: Path | None):
         places = np.array(spec.places, dtype=float)
-        self.locations = _locations(key, spec, locator, solver.decomposition)
+        self.locations = locations
         described = (derived.VARIABLES[name] for name in spec.variables)
         columns = [Column(name, v.long_name, v.scale) for name, v in zip(spec.variables, described, strict=True)]
-        super().__init__(spec.name, "probe", columns, spec.every, spec.every_time, out, places)
+        super().__init__(solver.team, spec.name, "probe", columns, spec.every, spec.every_time, out, places)
         self._gamma = solver.case.gas.gamma
         self._coordinates = places.T
         self._gather = Gather(
             solver,
             np.concatenate([found.blocks for found in self.locations]),
-            np.concatenate([found.places for found in self.locations]),
+            np.concatenate([found.nodes for found in self.locations], axis=1),
         )
         self._weights = np.stack([found.weights for found in self.locations])
+        self._turns = np.concatenate([found.turns for found in self.locations], axis=2)
 
     def measure(self, solver) -> dict[str, np.ndarray]:
-        shape = self._weights.shape
-        state = {name: (values.reshape(shape) * self._weights).sum(axis=1) for name, values in self._gather().items()}
+        state, shape = self._gather(), self._weights.shape
+        state |= zip("uvw", turned(self._turns, np.stack([state[name] for name in "uvw"])), strict=True)
+        state = {name: (values.reshape(shape) * self._weights).sum(axis=1) for name, values in state.items()}
         return derived.evaluate(
             [column.name for column in self.history.columns],
             derived.Flow(*self._coordinates, state, self._gamma),
         )
+
+
+def _located(case, decomposition: Decomposition) -> list[list[Location]]:
+    """The locations of all places of every table."""
+    if not case.probe:
+        return []
+    locator = Locator(decomposition)
+    return [_locations(f"probe.{n}", spec, locator, decomposition) for n, spec in enumerate(case.probe)]
 
 
 def _locations(key: str, spec: Spec, locator: Locator, decomposition: Decomposition) -> list[Location]:

@@ -1,0 +1,5 @@
+"""`python -m hiresx` is `hiresx`."""
+
+from hiresx.cli import main
+
+main()

@@ -1,0 +1,290 @@
+"""`hiresx launch`: a run on many ranks, here or by a batch script."""
+
+import shlex
+import time
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import typer
+
+from hiresx.cli import terminal
+from hiresx.errors import HiresxError
+
+# What it does not know is for `hiresx run`.
+CONTEXT = {"ignore_unknown_options": True}
+
+# How hiresx run ends and has said so itself.
+_TOLD = (0, 2, 3, 130, 143)
+
+Positive = {"min": 1, "metavar": "N"}
+
+
+class _Words(NamedTuple):
+    """What follows `hiresx launch`, for `hiresx run`. `values`: as that understands it; `plain`: the words without
+    --backend, --out and --restart."""
+
+    words: list[str]
+    values: dict[str, Any]
+    plain: list[str]
+
+
+def launch(
+    run: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="CASE [options of hiresx run]", help="All that hiresx run takes.", show_default=False),
+    ] = None,
+    ranks: Annotated[
+        int | None,
+        typer.Option("-n", "--ranks", help="How many; one per free GPU, or one per NUMA node, if absent.", **Positive),
+    ] = None,
+    ranks_per_gpu: Annotated[int, typer.Option("--ranks-per-gpu", help="Ranks on each GPU.", **Positive)] = 1,
+    mix: Annotated[
+        str | None,
+        typer.Option("--mix", metavar="cuda:2,cpu:4", help="Ranks with a GPU and without; short for --backend."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the command and do not run it.")] = False,
+    mpirun: Annotated[
+        str | None, typer.Option("--mpirun", metavar="COMMAND", help="Start with this one, whatever mpi4py uses.")
+    ] = None,
+    slurm: Annotated[
+        Path | None, typer.Option("--slurm", metavar="FILE", help="Write a script for sbatch instead.")
+    ] = None,
+    pbs: Annotated[Path | None, typer.Option("--pbs", metavar="FILE", help="Write a script for qsub instead.")] = None,
+    nodes: Annotated[int, typer.Option("--nodes", help="Script: nodes.", **Positive)] = 1,
+    ranks_per_node: Annotated[
+        int | None, typer.Option("--ranks-per-node", help="Script: one per GPU if absent.", **Positive)
+    ] = None,
+    gpus_per_node: Annotated[
+        int, typer.Option("--gpus-per-node", metavar="N", min=0, help="Script: GPUs of a node.")
+    ] = 0,
+    cpus_per_rank: Annotated[
+        int | None, typer.Option("--cpus-per-rank", help="Script: cores of a rank; whole nodes if absent.", **Positive)
+    ] = None,
+    limit: Annotated[
+        str, typer.Option("--time", metavar="H:MM:SS", help="Script: time limit; the run ends before it.")
+    ] = "24:00:00",
+    partition: Annotated[
+        str | None, typer.Option("--partition", metavar="NAME", help="Script: partition or queue.")
+    ] = None,
+    account: Annotated[str | None, typer.Option("--account", metavar="NAME", help="Script: who pays.")] = None,
+    setup: Annotated[
+        list[str] | None,
+        typer.Option("--setup", metavar="LINE", help="Script: a line before the run, e.g. 'module load openmpi'."),
+    ] = None,
+    mpi: Annotated[str, typer.Option("--mpi", metavar="KIND", help="Script: as in srun --mpi.")] = "pmix",
+) -> int:
+    """Run a case on many ranks of this machine, or write the script that does so under Slurm or PBS.
+
+    CASE and all other options are those of hiresx run, and so is the exit status. Ctrl-C and SIGTERM end the run with
+    a checkpoint.
+    """
+    words = _understood(run or [])
+    as_json = bool(words.values["json"])
+    if mix is not None:
+        if words.values["backend"] != "auto":
+            raise HiresxError("--mix and --backend say the same", "give one of them")
+        words = _understood([*run, "--backend", mix])
+    if slurm is not None or pbs is not None:
+        size = _per_node(ranks, nodes, ranks_per_node, gpus_per_node * ranks_per_gpu, words)
+        made = _batch(words, nodes, size, gpus_per_node, cpus_per_rank, limit, partition, account, setup)
+        return _scripts(made, slurm, pbs, mpi, as_json)
+    return _here(words, ranks, ranks_per_gpu, mpirun, dry_run, as_json)
+
+
+def _understood(arguments: list[str]) -> _Words:
+    """Raises Typer's usage errors of `hiresx run`, here and not on every rank, and HiresxError where no case is
+    named."""
+    from typer.main import get_command
+
+    from hiresx.cli.app import app
+
+    values = get_command(app).commands["run"].make_context("run", list(arguments)).params
+    if values["name"] is None and values["restart"] is None:
+        raise HiresxError(
+            "Missing argument NAME|FILE.toml", "hiresx launch -n 4 NAME [options of hiresx run]; see hiresx run --help"
+        )
+    return _Words(list(arguments), values, _without(arguments, ("--backend", "--out", "--restart")))
+
+
+def _without(arguments: list[str], options: tuple[str, ...], name: str | None = None) -> list[str]:
+    """`arguments` without the options and their values, and without the word `name`."""
+    found, skip = [], False
+    for word in arguments:
+        if skip:
+            skip = False
+        elif word in options:
+            skip = True
+        elif word != name and not word.startswith(tuple(f"{option}=" for option in options)):
+            found.append(word)
+    return found
+
+
+# ---- on this machine
+
+
+def _here(words: _Words, ranks: int | None, per_gpu: int, given: str | None, dry_run: bool, as_json: bool) -> int:
+    from hiresx import started
+    from hiresx.launch import counts, mpi
+    from hiresx.launch.command import command
+    from hiresx.placement.wishes import by_rank
+
+    if (started.told() or 0) > 1:
+        raise HiresxError("hiresx launch was itself started by a launcher", "start it plainly, or start hiresx run so")
+    wish = words.values["backend"]
+    count, why = (ranks, "-n") if ranks is not None else counts.default(wish, per_gpu)
+    by_rank(wish, [0] * count)  # a list that does not fit is a fault now, not of every rank
+    cores = counts.cores()
+    used = launcher = None
+    if count > 1 or given is not None:
+        used, launcher = mpi.find(given)
+    line = command(launcher, count, cores, words.words)
+    notes = []
+    if used is not None and not mpi.belongs(launcher, used):
+        notes.append(f"{launcher} does not belong to {used}, which mpi4py uses")
+    if count > cores and not _on_gpus(wish):
+        notes.append(
+            f"{count} ranks on {cores} core{'s' * (cores > 1)}: they take turns, which is no faster than {cores}"
+        )
+    if dry_run and as_json:
+        terminal.print_json({"ranks": count, "why": why, "command": line, "notes": notes})
+        return 0
+    for note in notes:
+        terminal.note(note)
+    if dry_run:
+        terminal.say(shlex.join(line))
+        return 0
+    if ranks is None:
+        terminal.note(f"{count} rank{'s' * (count > 1)}: {why}")
+    return _ran(line, words, count, as_json)
+
+
+def _on_gpus(wish: str) -> bool:
+    """Whether no rank needs a core to itself."""
+    from hiresx.device import cuda
+
+    return set(wish.replace(":", ",").split(",")) <= {"cuda", "auto"} and not cuda.fault()
+
+
+def _ran(line: list[str], words: _Words, count: int, as_json: bool) -> int:
+    from hiresx.launch import job
+    from hiresx.launch.notices import name
+
+    began = time.time()
+    ended = job.run(line, under_mpi=count > 1)
+    if ended.status in _TOLD:
+        return ended.status
+    who = "the run" if ended.rank is None else f"rank {ended.rank}"
+    how = f"ended with status {ended.status}" if ended.signal is None else f"was ended by {name(ended.signal)}"
+    directory = _directory(words, began)
+    mend = ""
+    if directory is not None:
+        from hiresx.output import checkpoint
+
+        mend = f"what was computed is in {directory}"
+        if checkpoint.listed(directory):
+            backend = words.values["backend"]
+            mend += f"; to go on: hiresx launch -n {count} --restart {directory}"
+            mend += f" --backend {backend}" if backend != "auto" else ""
+    more = {} if directory is None else {"directory": str(directory)}
+    terminal.error(
+        f"{who} was ended by {how}" + (", and with it the others" if count > 1 else ""), mend, as_json, **more
+    )
+    return ended.status
+
+
+def _directory(words: _Words, began: float) -> Path | None:
+    """The folder of the run that was started at `began`, if it got as far as that."""
+    from hiresx.cli.run import record
+
+    out, restart = words.values["out"], words.values["restart"]
+    if out is not None:
+        found = [out]
+    elif restart not in (None, "latest"):
+        found = [Path(restart)]
+    else:
+        found = list(Path("runs").glob("*/"))
+    found = [path for path in found if record(path) and (path / "run.json").stat().st_mtime >= began - 1]
+    return max(found, key=lambda path: (path / "run.json").stat().st_mtime_ns, default=None)
+
+
+# ---- scripts
+
+
+def _per_node(ranks: int | None, nodes: int, per_node: int | None, gpu_ranks: int, words: _Words) -> int:
+    from hiresx.placement.wishes import listed
+
+    wish = words.values["backend"]
+    names = listed(wish)
+    listing = len(names) if len(names) > 1 or ":" in wish else None
+    size = per_node or (ranks // nodes if ranks and ranks % nodes == 0 else None)
+    if ranks is not None and ranks != (size or 0) * nodes:
+        raise HiresxError(f"-n {ranks} is not {nodes} nodes times {size or 'a whole number'}", "give --ranks-per-node")
+    size = size or listing or gpu_ranks or None
+    if size is None:
+        raise HiresxError(
+            "how many ranks a node takes is not known here", "--ranks-per-node N: one per NUMA node is a good choice"
+        )
+    if listing not in (None, size, size * nodes):
+        raise HiresxError(f"--backend {wish} is for {listing} ranks, a node has {size}", "make the two agree")
+    return size
+
+
+def _batch(words: _Words, nodes, size, gpus, cores, limit, queue, account, setup):
+    from hiresx.launch import batch
+
+    values = words.values
+    backend = values["backend"]
+    if backend == "auto":
+        backend = "cuda" if gpus else "cpu"
+    name = Path(values["name"] or values["restart"]).name.removesuffix(".toml")
+    if name == "case":
+        name = Path(values["name"]).absolute().parent.name
+    name = "-".join(part for part in (name, values["preset"]) if part)
+    out = values["out"] or (values["restart"] if values["restart"] not in (None, "latest") else f"runs/{name}")
+    for value in (queue, account):
+        if value is not None and (not value.isprintable() or not value.split() == [value]):
+            raise HiresxError(f'"{value}" is no name of a partition or an account', "write one word")
+    return batch.Batch(
+        name=name,
+        nodes=nodes,
+        ranks=size,
+        gpus=gpus,
+        cores=cores,
+        seconds=batch.seconds(limit),
+        queue=queue,
+        account=account,
+        setup=(*(setup or ()), *batch.environment()),
+        run=(*words.plain, "--backend", backend),
+        again=(*_without(words.plain, ("--preset", "--set", "--steps"), values["name"]), "--backend", backend),
+        out=str(out),
+    )
+
+
+def _scripts(made, slurm: Path | None, pbs: Path | None, mpi: str, as_json: bool) -> int:
+    from hiresx.launch import mpi as launchers
+    from hiresx.launch import pbs as pbs_script
+    from hiresx.launch import slurm as slurm_script
+    from hiresx.output import files
+
+    written = []
+    if slurm is not None:
+        written.append((slurm, slurm_script.script(made, str(slurm), mpi), "sbatch"))
+    if pbs is not None:
+        try:
+            kind = launchers.library().kind
+        except HiresxError:
+            kind = launchers.OPEN_MPI  # not installed where the script is written
+        written.append((pbs, pbs_script.script(made, str(pbs), kind), "qsub"))
+    for path, text, _ in written:
+        try:
+            path.write_text(text)
+            path.chmod(0o755)
+        except OSError as error:
+            raise files.fault(path, error) from None
+    if as_json:
+        terminal.print_json({"ranks": made.size, "out": made.out, "files": [str(path) for path, _, _ in written]})
+        return 0
+    for path, _, submit in written:
+        size = f"{made.size} ranks on {made.nodes} node{'s' * (made.nodes > 1)}"
+        terminal.say(f"wrote {path}: {size}; submit it with: {submit} {path}")
+    return 0

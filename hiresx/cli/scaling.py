@@ -1,0 +1,139 @@
+"""`hiresx scaling`: how a case scales over ranks."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from hiresx.cli import options, terminal
+
+MODES = ("strong", "weak")
+
+
+def scaling(
+    name: options.CaseName,
+    preset: options.Preset = None,
+    set_: options.Overrides = None,
+    ranks: Annotated[str, typer.Option("--ranks", metavar="1,2,4,...", help="Numbers of ranks.")] = "1,2",
+    mode: Annotated[
+        str, typer.Option("--mode", metavar="strong|weak", help="The same grid for all, or as many nodes per rank.")
+    ] = "strong",
+    steps: Annotated[int, typer.Option("--steps", metavar="N", min=1, help="Time steps of a sample.")] = 10,
+    repeats: Annotated[int, typer.Option("--repeats", metavar="N", min=1, help="Samples; figures are medians.")] = 3,
+    placements: Annotated[
+        str | None,
+        typer.Option("--placements", metavar="optimal,paper,round-robin", help="Compare placements on GPUs."),
+    ] = None,
+    backend: options.Backend = "auto",
+    transport: Annotated[str, typer.Option("--transport", metavar="NAME", help="As in hiresx run.")] = "auto",
+    predict: Annotated[
+        Path | None,
+        typer.Option("--predict", metavar="MACHINE.json", help="Also what a machine with these rates would do."),
+    ] = None,
+    measure: Annotated[
+        bool, typer.Option("--measure/--no-measure", help="Run it here; without, only --predict.")
+    ] = True,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Write scaling.json, scaling.nc and scaling.png there.")
+    ] = None,
+    json: options.Json = False,
+) -> int:
+    """Run a case on several numbers of ranks: seconds per step, efficiency, waiting, and what overlap wins.
+
+    With --predict MACHINE.json also the curve of a machine that is not here (see docs/parallel.md).
+    """
+    from hiresx.errors import HiresxError
+
+    with terminal.only_json(json):
+        from hiresx.case import load
+        from hiresx.output import files
+        from hiresx.output.machine import hardware
+        from hiresx.output.record import now
+        from hiresx.scaling import predict as prediction
+        from hiresx.scaling import run, store
+        from hiresx.scaling.table import rows
+        from hiresx.scaling.weak import grown
+        from hiresx.topology.place import STRATEGIES
+
+        if mode not in MODES:
+            raise HiresxError(f"--mode {mode}: not known", f"it is one of {', '.join(MODES)}")
+        wanted = _numbers(ranks)
+        names = [] if placements is None else [word.strip() for word in placements.split(",")]
+        for word in names:
+            if word not in STRATEGIES:
+                raise HiresxError(f"--placements {word}: not known", f"there are {', '.join(STRATEGIES)}")
+        if not measure and predict is None:
+            raise HiresxError("--no-measure leaves nothing to do", "give --predict MACHINE.json")
+        case = load(name, preset, set_ or ())
+        if out is not None:
+            files.directory(out)
+        rates = None if predict is None else prediction.Rates.read(predict)
+        found = []
+        if measure:
+            todo = run.jobs(wanted, names)
+            found = list(run.measured(case, todo, mode, steps, repeats, backend, transport, terminal.note))
+        document: dict[str, Any] = {
+            "case": case.name,
+            "mode": mode,
+            "measured": now(),
+            "hardware": hardware(),
+            "rows": rows(found),
+            "runs": found,
+        }
+        if rates is not None:
+            cases = [(n, grown(case, n) if mode == "weak" else case) for n in wanted]
+            document["predicted"] = prediction.curve(cases, rates)
+            document["predicted_from"] = rates.source
+        if out is not None:
+            store.write_json(out / "scaling.json", document)
+            store.write_netcdf(out / "scaling.nc", document)
+            store.draw(out / "scaling.png", document)
+    if json:
+        terminal.print_json(document)
+        return 0
+    show(document)
+    if out is not None:
+        terminal.say(f"wrote {out}")
+    return 0
+
+
+def _numbers(text: str) -> list[int]:
+    from hiresx.errors import HiresxError
+
+    words = [word.strip() for word in text.split(",")]
+    if not all(word.isdecimal() and int(word) > 0 for word in words):
+        raise HiresxError(f"--ranks {text}: not numbers of ranks", "write for instance --ranks 1,2,4")
+    return sorted({int(word) for word in words})
+
+
+def show(document: dict[str, Any]) -> None:
+    """The tables."""
+    if document["rows"]:
+        terminal.table(
+            f"{document['mode']} scaling of {document['case']}",
+            ("ranks", "placement", "points", "ms/step", "spread", "speed-up", "efficiency", "Mpoint-steps/s",
+             "sssp/M", "waiting", "overlap wins", "MB/step", "halos by"),
+            [
+                (
+                    row["ranks"], row["placement"] or "", f"{row['points']:,}", f"{1e3 * row['step_s']:.4g}",
+                    f"{1e3 * row['least']:.4g}-{1e3 * row['most']:.4g}", f"{row['speedup']:.2f}",
+                    f"{row['efficiency']:.1%}", f"{row['point_steps_per_s'] / 1e6:.4g}", f"{row['sssp'] / 1e6:.4g}",
+                    f"{row['wait']:.1%}", f"{row['overlap_gain']:.1%}", f"{row['sent_bytes'] / 1e6:.3g}",
+                    ", ".join(row["transports"]),
+                )
+                for row in document["rows"]
+            ],
+        )  # fmt: skip
+    if document.get("predicted"):
+        terminal.table(
+            f"predicted from {document['predicted_from']}",
+            ("ranks", "ms/step", "work", "exchange", "speed-up", "efficiency", "busiest link"),
+            [
+                (
+                    row["ranks"], f"{1e3 * row['step_s']:.4g}", f"{1e3 * row['work_s']:.4g}",
+                    f"{1e3 * row['exchange_s']:.4g}", f"{row['speedup']:.2f}", f"{row['efficiency']:.1%}",
+                    row["busiest"] or "",
+                )
+                for row in document["predicted"]
+            ],
+        )  # fmt: skip

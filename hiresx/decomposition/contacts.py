@@ -1,0 +1,120 @@
+"""Which boxes of nodes touch, and over how many nodes: the graph that is cut when blocks are spread over ranks."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from hiresx.decomposition.parts import Part
+from hiresx.decomposition.patches import Decomposition
+from hiresx.grid.blocks import FACES
+
+
+class Boxes(NamedTuple):
+    """Boxes of nodes of the whole blocks: int64 arrays `whole` (n,) and `ranges` (n, 3, 2), half-open."""
+
+    whole: np.ndarray
+    ranges: np.ndarray
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """(n, 3)."""
+        return self.ranges[:, :, 1] - self.ranges[:, :, 0]
+
+
+class Contacts(NamedTuple):
+    """Ghosts behind `nodes` nodes of face `face` (0 to 5, as in FACES) of box `to` are nodes of box `source`: one entry
+    per such pair and connection, four int64 arrays (m,). A box that is its own neighbour is among them."""
+
+    to: np.ndarray
+    source: np.ndarray
+    face: np.ndarray
+    nodes: np.ndarray
+
+
+def boxes(parts: Sequence[Part]) -> Boxes:
+    """The boxes of parts, in their order."""
+    whole = np.array([part.whole for part in parts], dtype=np.int64)
+    return Boxes(whole, np.array([part.box for part in parts], dtype=np.int64).reshape(-1, 3, 2))
+
+
+class Neighbourhood:
+    """The connections of a decomposition, ready to be cut to any boxes of its blocks."""
+
+    def __init__(self, decomposition: Decomposition):
+        connections = decomposition.connections
+        self._block = np.array([c.block for c in connections], dtype=np.int64)
+        self._donor = np.array([c.donor for c in connections], dtype=np.int64)
+        self._face = np.array([FACES.index(c.face) for c in connections], dtype=np.int64)
+        self._matrix = np.array([c.matrix for c in connections], dtype=np.int64).reshape(-1, 3, 3)
+        self._offset = np.array([c.offset for c in connections], dtype=np.int64).reshape(-1, 3)
+        self._range = np.array([c.range for c in connections], dtype=np.int64).reshape(-1, 3, 2)
+        # The first layer of ghosts stands for all three: they lie in one part.
+        self._ghost = self._range.copy()
+        every = np.arange(len(connections))
+        self._ghost[every, self._face // 2] += np.where(self._face % 2, 1, -1)[:, None]
+
+    def contacts(self, boxes: Boxes) -> Contacts:
+        """What touches what when the whole blocks are cut into `boxes`."""
+        found = [*self._cuts(boxes), self._connected(boxes)]
+        return Contacts(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
+
+    def _cuts(self, boxes: Boxes):
+        """Between boxes of one block."""
+        lo, hi = boxes.ranges[:, :, 0], boxes.ranges[:, :, 1]
+        planes = int(hi.max(initial=0)) + 1
+        for d in range(3):
+            below, above = _pairs(boxes.whole * planes + hi[:, d], boxes.whole * planes + lo[:, d])
+            across = [e for e in range(3) if e != d]
+            extent = np.minimum(hi[below], hi[above]) - np.maximum(lo[below], lo[above])
+            touch = (extent[:, across] > 0).all(axis=1)
+            below, above, nodes = below[touch], above[touch], extent[touch][:, across].prod(axis=1)
+            yield Contacts(below, above, np.full_like(nodes, 2 * d + 1), nodes)
+            yield Contacts(above, below, np.full_like(nodes, 2 * d), nodes)
+
+    def _connected(self, boxes: Boxes) -> Contacts:
+        """Through the connections of the whole blocks."""
+        c, to = _pairs(self._block, boxes.whole)
+        own = _meet(boxes.ranges[to], self._range[c])
+        kept = _filled(own)
+        c, to, own = c[kept], to[kept], own[kept]
+        d = self._face[c] // 2
+        own[np.arange(len(c)), d] = self._ghost[c, d]
+        wanted = self._image(c, own)
+
+        every = np.arange(len(self._block))
+        image = self._image(every, self._ghost)
+        e, source = _pairs(self._donor, boxes.whole)
+        kept = _filled(_meet(boxes.ranges[source], image[e]))
+        e, source = e[kept], source[kept]
+
+        first, second = _pairs(c, e)
+        shared = _meet(wanted[first], boxes.ranges[source[second]])
+        kept = _filled(shared)
+        first, second, shared = first[kept], second[kept], shared[kept]
+        nodes = (shared[:, :, 1] - shared[:, :, 0]).prod(axis=1)
+        return Contacts(to[first], source[second], self._face[c[first]], nodes)
+
+    def _image(self, c: np.ndarray, ranges: np.ndarray) -> np.ndarray:
+        """The boxes of donor nodes that belong to boxes (n, 3, 2) of ghost nodes of the connections `c`."""
+        ends = np.stack([ranges[:, :, 0], ranges[:, :, 1] - 1], axis=2)
+        ends = self._matrix[c] @ ends + self._offset[c][:, :, None]
+        return np.stack([ends.min(axis=2), ends.max(axis=2) + 1], axis=2)
+
+
+def _pairs(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """All index pairs (m, n) with a[m] == b[n]."""
+    order = np.argsort(b, kind="stable")
+    first = np.searchsorted(b[order], a, "left")
+    count = np.searchsorted(b[order], a, "right") - first
+    m = np.repeat(np.arange(len(a)), count)
+    n = np.arange(count.sum()) + np.repeat(first - (np.cumsum(count) - count), count)
+    return m, order[n]
+
+
+def _meet(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.stack([np.maximum(a[:, :, 0], b[:, :, 0]), np.minimum(a[:, :, 1], b[:, :, 1])], axis=2)
+
+
+def _filled(ranges: np.ndarray) -> np.ndarray:
+    return (ranges[:, :, 0] < ranges[:, :, 1]).all(axis=1)

@@ -1,0 +1,66 @@
+"""What a rank pays for the parts it holds: the quantity that a partition makes small.
+
+The unit is what one node costs in a large part. The figures are those of the viscous right-hand side in FP64 on one
+core (109 ns per node): lines of n nodes along i cost n + 5 of them, along j and k n + 1, from blocks of 8 to 256 nodes
+a side; copying the ghosts of state and viscous fluxes behind a face node costs 0.4 nodes on j and k faces and 0.8 on i
+faces within one process. Between ranks there are a packing, a message and an unpacking instead of that copy.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from hiresx.decomposition.contacts import Boxes, Contacts
+from hiresx.grid.blocks import MINIMUM_NODES
+
+# Nodes that a line costs beyond its own, along i, j, k: vectors begun and not filled, interfaces at the ends.
+LINE = (5.0, 1.0, 1.0)
+# Nodes that each face node with ghosts from another rank costs.
+EXCHANGE = 4.0
+# Face nodes that each contact with another rank costs beyond its own: 15 us to start packing, message and unpacking.
+CONTACT = 35
+# Nodes that each part costs beyond its own: 60 us of launching kernels and copies.
+PART = 500
+# A rank is to hold at most this much more nodes than its share; what is beyond costs STEEP times.
+IMBALANCE = 0.04
+STEEP = 20.0
+# Partitions whose dearest ranks differ by no more than this share are as good; all ranks together then decide.
+SAME = 0.02
+
+
+def work(size: Sequence[int]) -> float:
+    """Nodes that a part of `size` (ni, nj, nk) costs without exchange."""
+    ni, nj, nk = size
+    points = ni * nj * nk
+    return PART + points + sum(line * (points // n) for line, n in zip(LINE, size, strict=True) if n > 1)
+
+
+def excess(points: float, share: float) -> float:
+    """The price, in nodes at the rank's own speed, of `points` nodes where `share` are due."""
+    return STEEP * max(0.0, points - (1 + IMBALANCE) * share)
+
+
+def capacity(size: Sequence[int]) -> int:
+    """The most parts that a box of `size` can be cut into: each holds a node with all indexes (those of singleton
+    directions aside) one less than a multiple of the least extent."""
+    count = 1
+    for n in size:
+        count *= 1 if n == 1 else n // MINIMUM_NODES
+    return count
+
+
+def costs(boxes: Boxes, contacts: Contacts, rank: np.ndarray, speed: np.ndarray) -> np.ndarray:
+    """Cost of every rank, (ranks,), where `rank` (n,) holds the boxes; `speed` (ranks,) has the mean 1."""
+    ranks = len(speed)
+    sizes = boxes.sizes
+    points = sizes.prod(axis=1)
+    lines = sum(line * np.where(n > 1, points // n, 0) for line, n in zip(LINE, sizes.T, strict=True))
+    ideal = points.sum() / ranks
+    held = np.bincount(rank, points, ranks)
+    over = STEEP * np.maximum(0, held - (1 + IMBALANCE) * ideal * speed)
+    load = np.bincount(rank, PART + points + lines, ranks) + over
+    remote = rank[contacts.to] != rank[contacts.source]
+    nodes = contacts.nodes[remote] + CONTACT
+    received = np.bincount(rank[contacts.to[remote]], nodes, ranks)
+    sent = np.bincount(rank[contacts.source[remote]], nodes, ranks)
+    return load / speed + EXCHANGE * (received + sent) / 2

@@ -1,0 +1,74 @@
+"""All of a case's geometry as every rank sees it: one copy of the coordinates on each host."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hiresx.decomposition.coordinates import extended_coordinates
+from hiresx.decomposition.parts import Part
+from hiresx.decomposition.patches import Decomposition, decompose
+from hiresx.decomposition.split import split
+from hiresx.grid import Block, Grid, build
+from hiresx.team import Team, alone
+
+HALO = 3
+Coordinates = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class Domain:
+    """`grid`, its `whole` blocks with what surrounds them, `cut`: the same for the parts of all ranks, and `extended`:
+    coordinates of the whole blocks with 3 ghost layers (see `extended_coordinates`)."""
+
+    team: Team
+    grid: Grid
+    whole: Decomposition
+    cut: Decomposition
+    extended: list[Coordinates]
+
+    @property
+    def mine(self) -> list[int]:
+        """Indexes in `cut` of the parts of this rank."""
+        return [n for n, part in enumerate(self.cut.parts) if part.rank == self.team.rank]
+
+    def coordinates(self, part: Part) -> Coordinates:
+        """x, y, z of a part with 3 ghost layers on all sides, (nk + 6, nj + 6, ni + 6): those of its whole block."""
+        box = tuple(slice(s.start, s.stop + 2 * HALO) for s in part.slices)
+        return tuple(np.ascontiguousarray(c[box]) for c in self.extended[part.whole])
+
+
+def domain(
+    case,
+    team: Team | None = None,
+    grid: Grid | None = None,
+    parts: Callable[[Decomposition], Sequence[Part]] | None = None,
+) -> Domain:
+    """The domain of a case. `grid` replaces the grid of the case; `parts` cuts the whole blocks (None: not at all, all
+    on rank 0). Collective; raises on all ranks what `build`, `decompose` and `split` raise on one."""
+    team = team or alone()
+    extended = None
+    with team.together():
+        if team.local.root:
+            grid = build(case.grid, case.directory) if grid is None else grid
+            extended = extended_coordinates(decompose(case, grid))
+    grid, extended = _one_copy(team, grid, extended)
+    with team.together():
+        whole = decompose(case, grid)
+        cut = whole if parts is None else split(whole, parts(whole))
+    return Domain(team, grid, whole, cut, extended)
+
+
+def _one_copy(team: Team, grid: Grid | None, extended: list[Coordinates] | None) -> tuple[Grid, list[Coordinates]]:
+    if team.local.size == 1:
+        return grid, extended
+    leads = team.local.root
+    shape = [(b.name, b.size, b.regions) for b in grid.blocks] if leads else None
+    shape, connections, period = team.local.share((shape, grid.connections, grid.period) if leads else None)
+    views = team.shared([c for block in extended for c in block] if leads else None)
+    extended = [tuple(views[3 * b : 3 * b + 3]) for b in range(len(shape))]
+    blocks = []
+    for (name, size, regions), coordinates in zip(shape, extended, strict=True):
+        inside = tuple(slice(HALO, HALO + n) for n in reversed(size))
+        blocks.append(Block(name, *(c[inside] for c in coordinates), regions))
+    return Grid(tuple(blocks), connections, period), extended

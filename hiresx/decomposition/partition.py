@@ -1,0 +1,172 @@
+"""The blocks of a grid cut into parts and spread over ranks: even work, little exchange."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import prod
+
+import numpy as np
+
+from hiresx.decomposition.bisection import Bisection
+from hiresx.decomposition.contacts import Boxes, Neighbourhood, boxes
+from hiresx.decomposition.cost import SAME, capacity, costs
+from hiresx.decomposition.parts import Part
+from hiresx.decomposition.patches import Decomposition
+from hiresx.decomposition.pieces import chop, deal, metis
+from hiresx.decomposition.refine import Refinement
+from hiresx.decomposition.sections import Sections, regular, sides_of
+from hiresx.errors import HiresxError
+from hiresx.grid.blocks import MINIMUM_NODES, Range
+
+# Pieces per rank that blocks are chopped into before they are dealt out.
+FINENESS = (1, 2, 4)
+# METIS is asked for grids of at least so many blocks.
+MANY = 16
+
+
+@dataclass(frozen=True)
+class Partition:
+    """`parts`, in the order of the ranks. `method`: what found them: a "grid" or other "sections" of one block,
+    "bisection" of the graph of blocks, pieces of blocks "dealt" largest first, or "metis"; for one rank "whole blocks".
+    `costs` (ranks,): see `hiresx.decomposition.cost`."""
+
+    parts: tuple[Part, ...]
+    method: str
+    costs: np.ndarray
+
+
+def partition(decomposition: Decomposition, ranks: int, weights: Sequence[float] | None = None) -> tuple[Part, ...]:
+    """Parts of the blocks for every rank, at least one each, in the order of the ranks.
+
+    `decomposition`: whole blocks. `weights`: the speeds of the ranks, up to a common factor; each gets its share of the
+    nodes. Every part has at least 7 nodes in each non-singleton direction. The same arguments give the same parts, as
+    long as pymetis is installed for all or for none.
+
+    Raises HiresxError for more ranks than there can be parts, and for weights that are not a positive number for each.
+    """
+    return best_partition(decomposition, ranks, weights).parts
+
+
+def best_partition(decomposition: Decomposition, ranks: int, weights: Sequence[float] | None = None) -> Partition:
+    """The cheapest partition found; arguments and errors as of `partition`."""
+    speed = _speed(ranks, weights)
+    sizes = [block.size for block in decomposition.blocks]
+    _check_room(decomposition, ranks)
+    whole = boxes(decomposition.parts)
+    neighbourhood = Neighbourhood(decomposition)
+    if ranks == 1:
+        return _made("whole blocks", neighbourhood, whole, np.zeros(len(sizes), int), speed)
+    sections = Sections(speed.tolist(), sum(map(prod, sizes)) / ranks)
+    if len(sizes) == 1:
+        candidates = _of_one_block(neighbourhood, whole, speed, sections)
+    else:
+        candidates = _of_many_blocks(neighbourhood, whole, speed, sections)
+    found = [_made(method, neighbourhood, made, rank, speed) for method, made, rank in candidates]
+    least = min(p.costs.max() for p in found)
+    return min((p for p in found if p.costs.max() <= (1 + SAME) * least), key=lambda p: round(p.costs.sum(), 6))
+
+
+def _of_one_block(
+    neighbourhood: Neighbourhood, whole: Boxes, speed: np.ndarray, sections: Sections
+) -> Iterator[tuple[str, Boxes, np.ndarray]]:
+    """Methods, the boxes that they cut, and the rank of each box."""
+    ranks = len(speed)
+    box = tuple((lo, hi) for lo, hi in whole.ranges[0].tolist())
+    links = zip(*(column.tolist() for column in neighbourhood.contacts(whole)[1:]), strict=True)
+    sides = sides_of(tuple(hi - lo for lo, hi in box), 0, links)
+    made = {"grid": regular(box, ranks, sides) if np.ptp(speed) == 0 else None}
+    made["sections"] = sections.cut(box, 0, ranks, sides)
+    for method, ranges in made.items():
+        if ranges is not None:
+            yield method, Boxes(np.zeros(ranks, int), np.array(ranges)), np.arange(ranks)
+
+
+def _of_many_blocks(
+    neighbourhood: Neighbourhood, whole: Boxes, speed: np.ndarray, sections: Sections
+) -> Iterator[tuple[str, Boxes, np.ndarray]]:
+    """The same, made better step by step."""
+    for method, made, rank in _spread(neighbourhood, whole, speed, sections):
+        rank = Refinement(made, neighbourhood.contacts(made), rank, speed).run()
+        yield method, *_joined(made, rank)
+
+
+def _spread(
+    neighbourhood: Neighbourhood, whole: Boxes, speed: np.ndarray, sections: Sections
+) -> Iterator[tuple[str, Boxes, np.ndarray]]:
+    halved = Bisection(neighbourhood, whole, speed.tolist(), sections).run()
+    if halved is not None:
+        yield "bisection", *halved
+    before = None
+    for fineness in FINENESS:
+        pieces = chop(neighbourhood, whole, len(speed), fineness)
+        if before is not None and len(pieces.whole) == len(before.whole):
+            continue
+        before = pieces
+        contacts = neighbourhood.contacts(pieces)
+        yield "dealt", pieces, deal(pieces, contacts, speed)
+        if len(whole.whole) >= MANY:
+            rank = metis(pieces, contacts, speed)
+            if rank is not None:
+                yield "metis", pieces, rank
+
+
+def _joined(made: Boxes, rank: np.ndarray) -> tuple[Boxes, np.ndarray]:
+    """Boxes of one block and rank made one where two are together a box."""
+    groups: dict[tuple[int, int], list[Range]] = {}
+    for r, whole, box in zip(rank.tolist(), made.whole.tolist(), made.ranges.tolist(), strict=True):
+        groups.setdefault((r, whole), []).append(tuple((lo, hi) for lo, hi in box))
+    for group in groups.values():
+        while pair := next((p for p in combinations(group, 2) if _union(*p)), None):
+            for box in pair:
+                group.remove(box)
+            group.append(_union(*pair))
+    entries = sorted((r, whole, box) for (r, whole), group in groups.items() for box in group)
+    ranks, wholes, ranges = zip(*entries, strict=True)
+    return Boxes(np.array(wholes), np.array(ranges)), np.array(ranks)
+
+
+def _union(a: Range, b: Range) -> Range | None:
+    """The box that two boxes are together, None where that is no box."""
+    apart = [d for d in range(3) if a[d] != b[d]]
+    if len(apart) != 1:
+        return None
+    (first, middle), (again, last) = sorted((a[apart[0]], b[apart[0]]))
+    return tuple((first, last) if d == apart[0] else a[d] for d in range(3)) if middle == again else None
+
+
+def _made(method: str, neighbourhood: Neighbourhood, made: Boxes, rank: np.ndarray, speed: np.ndarray) -> Partition:
+    entries = zip(rank.tolist(), made.whole.tolist(), made.ranges.tolist(), strict=True)
+    parts = [Part(whole, tuple((lo, hi) for lo, hi in box), r) for r, whole, box in sorted(entries)]
+    return Partition(tuple(parts), method, costs(made, neighbourhood.contacts(made), rank, speed))
+
+
+def _speed(ranks: int, weights: Sequence[float] | None) -> np.ndarray:
+    """Weights of the mean 1."""
+    if ranks < 1:
+        raise HiresxError(f"{ranks} ranks: there must be at least 1", "give the number of ranks")
+    given = np.ones(ranks) if weights is None else np.array(weights, dtype=float)
+    if given.shape != (ranks,) or not (np.isfinite(given) & (given > 0)).all():
+        raise HiresxError(
+            f"weights {', '.join(f'{w:g}' for w in given.ravel()[:8])}: not a positive number for each of {ranks} rank"
+            + "s" * (ranks > 1),
+            "give the speed of every rank, e.g. 1,1,4",
+        )
+    return given / given.mean()
+
+
+def _check_room(decomposition: Decomposition, ranks: int) -> None:
+    most = [capacity(block.size) for block in decomposition.blocks]
+    if ranks <= sum(most):
+        return
+    makes = []
+    for b in sorted(range(len(most)), key=lambda b: -most[b])[:3]:
+        block = decomposition.blocks[b]
+        size = " x ".join(map(str, block.size))
+        cuts = " x ".join(str(block.size[d] // MINIMUM_NODES) for d in block.active)
+        makes.append(f"block '{block.name}' of {size} nodes makes {cuts}")
+    more = f", {len(most) - 3} smaller ones the rest" if len(most) > 3 else ""
+    raise HiresxError(
+        f"{ranks} ranks are too many: the grid can be cut into {sum(most)} parts. Each has {MINIMUM_NODES} nodes or "
+        f"more in every direction, so {', '.join(makes)}{more}",
+        f"take {sum(most)} ranks or fewer, or a grid of more nodes",
+    )

@@ -1,0 +1,96 @@
+"""Blocks chopped into pieces that are then dealt out whole: to the least loaded, or by the graph partitioner METIS."""
+
+from collections.abc import Sequence
+from heapq import heapify, heappop, heappush
+from math import prod
+
+import numpy as np
+
+from hiresx.decomposition.contacts import Boxes, Contacts, Neighbourhood
+from hiresx.decomposition.cost import capacity
+from hiresx.decomposition.sections import Sections, sides_of
+
+# A piece goes to its best neighbour among the ranks whose load with it is within this share of the least possible.
+NEAR = 0.02
+
+
+def chop(neighbourhood: Neighbourhood, boxes: Boxes, ranks: int, fineness: float) -> Boxes:
+    """Boxes of at most the nodes due to one of `ranks`, divided by `fineness`, where they can be cut so far; never
+    fewer boxes than ranks where there can be as many."""
+    sizes = [tuple(size) for size in boxes.sizes.tolist()]
+    ideal = sum(map(prod, sizes)) / ranks
+    most = [capacity(size) for size in sizes]
+    count = [min(m, max(1, -int(-prod(size) * fineness // ideal))) for m, size in zip(most, sizes, strict=True)]
+    heap = [(-prod(size) / n, b) for b, (n, size) in enumerate(zip(count, sizes, strict=True)) if n < most[b]]
+    heapify(heap)
+    missing = ranks - sum(count)
+    while missing > 0 and heap:
+        _, b = heappop(heap)
+        count[b], missing = count[b] + 1, missing - 1
+        if count[b] < most[b]:
+            heappush(heap, (-prod(sizes[b]) / count[b], b))
+
+    links: list[list[tuple[int, int, int]]] = [[] for _ in sizes]
+    for to, source, face, nodes in zip(*(column.tolist() for column in neighbourhood.contacts(boxes)), strict=True):
+        links[to].append((source, face, nodes))
+    whole, ranges = [], []
+    for b, (n, size) in enumerate(zip(count, sizes, strict=True)):
+        box = tuple((lo, hi) for lo, hi in boxes.ranges[b].tolist())
+        cut = Sections([1.0] * n, prod(size) / n).cut(box, 0, n, sides_of(size, b, links[b]))
+        ranges += cut
+        whole += [int(boxes.whole[b])] * n
+    return Boxes(np.array(whole), np.array(ranges))
+
+
+def deal(boxes: Boxes, contacts: Contacts, speed: Sequence[float]) -> np.ndarray:
+    """The rank of each box: the largest box first, to the rank that is done with it earliest; among those about as
+    early, to the one it exchanges most with. No rank is left without a box."""
+    near: list[dict[int, int]] = [{} for _ in boxes.whole]
+    for to, source, _, nodes in zip(*(column.tolist() for column in contacts), strict=True):
+        near[to][source] = near[to].get(source, 0) + nodes
+    points = boxes.sizes.prod(axis=1)
+    speed, load = np.array(speed), np.zeros(len(speed))
+    rank = np.full(len(points), -1)
+    ideal, empty = points.sum() / speed.sum(), len(speed)
+    for dealt, n in enumerate(np.argsort(-points, kind="stable")):
+        done = (load + points[n]) / speed
+        if len(points) - dealt == empty:
+            done = np.where(load > 0, np.inf, done)
+        shared = np.zeros(len(speed))
+        for other, nodes in near[n].items():
+            if rank[other] >= 0:
+                shared[rank[other]] += nodes
+        shared[done > done.min() + NEAR * ideal] = -1
+        best = int(np.lexsort((done, -shared))[0])
+        empty -= load[best] == 0
+        rank[n], load[best] = best, load[best] + points[n]
+    return rank
+
+
+def metis(boxes: Boxes, contacts: Contacts, speed: Sequence[float]) -> np.ndarray | None:
+    """The rank of each box as METIS finds it; None when pymetis is not installed or a rank is left without a box."""
+    try:
+        import pymetis
+    except ImportError:
+        return None
+    count, ranks = len(boxes.whole), len(speed)
+    # An edge counts for both of its ends; METIS takes no loops.
+    to, source, _, nodes = (column[contacts.to != contacts.source] for column in contacts)
+    ends = np.concatenate([to * count + source, source * count + to])
+    edges, place = np.unique(ends, return_inverse=True)
+    weights = np.bincount(place, np.tile(nodes, 2)).astype(int)
+    # Its integers have 32 bits.
+    points = boxes.sizes.prod(axis=1)
+    unit = 1 + points.sum() // 2**30
+    starts = np.searchsorted(edges // count, np.arange(count + 1))
+    _, found = pymetis.part_graph(
+        ranks,
+        xadj=starts.tolist(),
+        adjncy=(edges % count).tolist(),
+        vweights=(-(-points // unit)).tolist(),
+        eweights=weights.tolist(),
+        tpwgts=(np.array(speed) / sum(speed)).tolist(),
+        options=pymetis.Options(seed=1),
+    )
+    rank = np.array(found)
+    return rank if len(np.unique(rank)) == ranks else None

@@ -1,0 +1,129 @@
+"""Parts moved to another rank, or two of two ranks exchanged, as long as that makes a partition cheaper."""
+
+from collections.abc import Sequence
+from heapq import nsmallest
+from math import prod
+
+import numpy as np
+
+from hiresx.decomposition.contacts import Boxes, Contacts
+from hiresx.decomposition.cost import CONTACT, EXCHANGE, excess, work
+
+# Every part is looked at so many times at most.
+PASSES = 6
+# So many boxes of another rank are tried in exchange.
+EXCHANGED = 6
+# Ranks of more than this share of the dearest one's cost are among the dearest.
+DEAR = 0.97
+TINY = 1e-9
+
+
+class Refinement:
+    """Boxes of given `rank`, for ranks of given `speed` (mean 1)."""
+
+    def __init__(self, boxes: Boxes, contacts: Contacts, rank: Sequence[int], speed: Sequence[float]):
+        sizes = boxes.sizes.tolist()
+        self._points, self._work = [prod(size) for size in sizes], [work(size) for size in sizes]
+        # Per box the face nodes that it shares with every other box, and with all boxes of every rank; those that a
+        # contact costs are included.
+        self._near: list[dict[int, float]] = [{} for _ in sizes]
+        for to, source, _, nodes in zip(*(column.tolist() for column in contacts), strict=True):
+            if to != source:
+                for a, b in ((to, source), (source, to)):
+                    self._near[a][b] = self._near[a].get(b, 0) + (nodes + CONTACT) / 2
+        self._all = [sum(near.values()) for near in self._near]
+        self.rank = [int(r) for r in rank]
+        self._drawn: list[dict[int, float]] = [{} for _ in sizes]
+        for drawn, near in zip(self._drawn, self._near, strict=True):
+            for other, nodes in near.items():
+                drawn[self.rank[other]] = drawn.get(self.rank[other], 0) + nodes
+        self._speed = [float(s) for s in speed]
+        self._ideal = sum(self._points) / len(self._speed)
+        count = len(self._speed)
+        self._held: list[set[int]] = [set() for _ in range(count)]
+        self._load, self._nodes, self._remote = [0.0] * count, [0] * count, [0.0] * count
+        for n, r in enumerate(self.rank):
+            self._held[r].add(n)
+            self._load[r] += self._work[n]
+            self._nodes[r] += self._points[n]
+            self._remote[r] += self._all[n] - self._drawn[n].get(r, 0)
+        self._cost = [self._price(r, 0, 0, 0) for r in range(count)]
+
+    def run(self) -> np.ndarray:
+        """The better ranks, (n,)."""
+        for _ in range(PASSES):
+            dearest = max(self._cost)
+            steps = 0
+            for n in sorted(range(len(self.rank)), key=lambda n: (-self._cost[self.rank[n]], n)):
+                steps += self._step(n, dearest)
+            if not steps:
+                break
+        return np.array(self.rank)
+
+    def _price(self, r: int, load: float, nodes: int, remote: float) -> float:
+        """Cost of rank r when so much is added to what it has."""
+        over = excess(self._nodes[r] + nodes, self._ideal * self._speed[r])
+        return (self._load[r] + load + over) / self._speed[r] + EXCHANGE * (self._remote[r] + remote)
+
+    def _step(self, n: int, dearest: float) -> bool:
+        """Move box n to a rank that it touches or, off a dear one, to the cheapest; or exchange it for a box there."""
+        own = self.rank[n]
+        targets = set(self._drawn[n])
+        if self._cost[own] > DEAR * dearest:
+            targets.add(min(range(len(self._cost)), key=self._cost.__getitem__))
+        for to in sorted(targets - {own}):
+            if len(self._held[own]) > 1 and self._better(n, None, own, to, dearest):
+                self._move(n, own, to)
+                return True
+            if len(self._held[own]) + len(self._held[to]) > 2:
+                for m in self._loosest(to, own):
+                    if self._better(n, m, own, to, dearest):
+                        self._move(n, own, to)
+                        self._move(m, to, own)
+                        return True
+        return False
+
+    def _loosest(self, rank: int, other: int) -> list[int]:
+        """The boxes of a rank that `other` draws most, beside what holds them at home."""
+        drawn = ((self._drawn[m].get(rank, 0) - self._drawn[m].get(other, 0), m) for m in self._held[rank])
+        return [m for _, m in nsmallest(EXCHANGED, drawn)]
+
+    def _better(self, n: int, m: int | None, own: int, to: int, dearest: float) -> bool:
+        """Whether box n of rank `own` for box m of rank `to` (None: for nothing) makes one of the dearest ranks
+        cheaper, or lessens what is exchanged while no rank becomes dearer than the dearest."""
+        mine, theirs = self._drawn[n], {} if m is None else self._drawn[m]
+        between = 0 if m is None else self._near[n].get(m, 0)
+        # What n leaves behind on its rank becomes remote, what it finds on the other is so no longer.
+        more_own = 2 * mine.get(own, 0) - self._all[n]
+        more_to = self._all[n] - 2 * mine.get(to, 0)
+        if m is not None:
+            more_own += self._all[m] - 2 * theirs.get(own, 0) + 2 * between
+            more_to += 2 * theirs.get(to, 0) + 2 * between - self._all[m]
+        more = more_own + more_to
+        before = max(self._cost[own], self._cost[to])
+        if more > -TINY and before <= DEAR * dearest:
+            return False
+        load = self._work[n] - (0 if m is None else self._work[m])
+        nodes = self._points[n] - (0 if m is None else self._points[m])
+        after = max(self._price(own, -load, -nodes, more_own), self._price(to, load, nodes, more_to))
+        if more < -TINY and after <= max(before, DEAR * dearest):
+            return True
+        return before > DEAR * dearest and after < before - TINY * dearest
+
+    def _move(self, n: int, own: int, to: int) -> None:
+        self._remote[own] += 2 * self._drawn[n].get(own, 0) - self._all[n]
+        self._remote[to] += self._all[n] - 2 * self._drawn[n].get(to, 0)
+        for r, sign in ((own, -1), (to, 1)):
+            self._load[r] += sign * self._work[n]
+            self._nodes[r] += sign * self._points[n]
+        self._held[own].remove(n)
+        self._held[to].add(n)
+        self.rank[n] = to
+        for r in (own, to):
+            self._cost[r] = self._price(r, 0, 0, 0)
+        for other, nodes in self._near[n].items():
+            drawn = self._drawn[other]
+            drawn[to] = drawn.get(to, 0) + nodes
+            drawn[own] -= nodes
+            if drawn[own] <= 0:
+                del drawn[own]

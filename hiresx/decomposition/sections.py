@@ -1,0 +1,213 @@
+"""One box of nodes cut for several ranks: the cheapest of all cuts into sections, sections of sections, and so on."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, pairwise, product
+from math import prod
+
+from hiresx.decomposition.cost import CONTACT, EXCHANGE, LINE, SAME, capacity, excess, work
+from hiresx.grid.blocks import MINIMUM_NODES, Range
+
+# Per direction: the shares of the low and the high face behind which another rank's nodes lie, and the share of the
+# faces that is joined to the box's own far end, which costs nothing until the direction is cut.
+Sides = tuple[tuple[float, float, float], ...]
+Size = tuple[int, int, int]
+CLOSED: Sides = ((0.0, 0.0, 0.0),) * 3
+
+# Up to so many ranks every direction is tried.
+FEW = 12
+
+
+class Sections:
+    """Cuts boxes for ranks of given `speed` (mean 1); `ideal`: nodes due to a rank of speed 1.
+
+    At every level a box is cut in one direction into 2, 3 or a prime factor of the number of its ranks, in proportion
+    to their speeds, so that factorised grids (a x b x c), recursive bisection and what lies between are all tried. The
+    cheapest has the least cost of its dearest rank, then of all ranks together, then cuts k before j before i.
+    """
+
+    def __init__(self, speed: Sequence[float], ideal: float):
+        self.speed, self.ideal = tuple(speed), ideal
+        self._even = len(set(speed)) == 1
+        self._sums = (0.0, *accumulate(speed))
+        self._known: dict = {}
+
+    def cut(self, box: Range, first: int, last: int, sides: Sides = CLOSED) -> list[Range]:
+        """Boxes for the ranks `first` to `last` - 1, in their order: no more ranks than the capacity of `box`."""
+        size = tuple(hi - lo for lo, hi in box)
+        self._best(size, sides, first, last)
+        return list(self._boxes(box, sides, first, last))
+
+    def _boxes(self, box: Range, sides: Sides, first: int, last: int) -> Iterator[Range]:
+        if last - first == 1:
+            yield box
+            return
+        size = tuple(hi - lo for lo, hi in box)
+        d, widths, counts = self._best(size, sides, first, last)[2]
+        place, rank = box[d][0], first
+        for n, (width, count) in enumerate(zip(widths, counts, strict=True)):
+            inner = tuple((place, place + width) if e == d else box[e] for e in range(3))
+            yield from self._boxes(inner, _inner(sides, d, n, len(widths)), rank, rank + count)
+            place, rank = place + width, rank + count
+
+    def _best(self, size: Size, sides: Sides, first: int, last: int):
+        """(cost of the dearest rank, of all, (direction, widths, ranks of each)); the last is None for one rank."""
+        key = (size, sides, last - first if self._even else self.speed[first:last])
+        if key not in self._known:
+            is_leaf = last - first == 1
+            self._known[key] = self._leaf(size, sides, first) if is_leaf else self._find(size, sides, first, last)
+        return self._known[key]
+
+    def _leaf(self, size: Size, sides: Sides, rank: int):
+        points = prod(size)
+        load = work(size) + excess(points, self.ideal * self.speed[rank])
+        cost = load / self.speed[rank] + EXCHANGE * _exchanged(size, sides)
+        return cost, cost, None
+
+    def _find(self, size: Size, sides: Sides, first: int, last: int):
+        best = (float("inf"), float("inf"), None)
+        for d in _directions(size, last - first):
+            for counts in self._counts(first, last, size[d] // MINIMUM_NODES):
+                best = self._try(size, sides, first, d, counts, best)
+        if best[2] is not None:
+            return best
+        # As many sections as there can be: it always leaves sections that can be cut on.
+        for d in (2, 1, 0):
+            most = min(last - first, size[d] // MINIMUM_NODES)
+            if most > 1:
+                best = self._try(size, sides, first, d, _even(last - first, most), best)
+        return best
+
+    def _try(self, size: Size, sides: Sides, first: int, d: int, counts: Sequence[int], best):
+        widths = self._widths(size, d, first, counts)
+        if widths is None:
+            return best
+        highest = total = 0.0
+        rank = first
+        for n, (width, count) in enumerate(zip(widths, counts, strict=True)):
+            inner = tuple(width if e == d else size[e] for e in range(3))
+            high, sum_, _ = self._best(inner, _inner(sides, d, n, len(widths)), rank, rank + count)
+            highest, total, rank = max(highest, high), total + sum_, rank + count
+            if highest > best[0]:
+                return best
+        return min(best, (highest, total, (d, widths, counts)), key=lambda found: found[:2])
+
+    def _counts(self, first: int, last: int, most: int) -> list[tuple[int, ...]]:
+        """Ways to give the ranks to 2 to `most` sections: of one number of ranks, and of one speed."""
+        ranks = last - first
+        numbers = {2, *_primes(ranks)} if ranks > FEW else {2, 3, *_primes(ranks)}
+        numbers = sorted(m for m in numbers if m <= min(ranks, most))
+        found = [] if self._even else [self._fair(first, last, m) for m in numbers]
+        if self._even or ranks <= FEW:
+            found += [_even(ranks, m) for m in numbers]
+        return list(dict.fromkeys(found))
+
+    def _fair(self, first: int, last: int, m: int) -> tuple[int, ...]:
+        """Ranks in m runs of about the same total speed."""
+        start, whole = self._sums[first], self._sums[last] - self._sums[first]
+        ends, place = [], first
+        for n in range(1, m):
+            goal = start + whole * n / m
+            place = min(range(place + 1, last - (m - n) + 1), key=lambda r: (abs(self._sums[r] - goal), r))
+            ends.append(place)
+        edges = [first, *ends, last]
+        return tuple(b - a for a, b in pairwise(edges))
+
+    def _widths(self, size: Size, d: int, first: int, counts: Sequence[int]) -> tuple[int, ...] | None:
+        """Nodes of each section in direction d: in proportion to the speeds, and enough for its ranks' parts."""
+        others = capacity(tuple(1 if e == d else n for e, n in enumerate(size)))
+        least = [MINIMUM_NODES * -(-count // others) for count in counts]
+        if sum(least) > size[d]:
+            return None
+        ranks = list(accumulate(counts, initial=first))
+        start, whole = self._sums[first], self._sums[ranks[-1]] - self._sums[first]
+        edges = [round(size[d] * (self._sums[r] - start) / whole) for r in ranks]
+        for n in range(1, len(edges)):
+            edges[n] = max(edges[n], edges[n - 1] + least[n - 1])
+        edges[-1] = size[d]
+        for n in range(len(edges) - 2, 0, -1):
+            edges[n] = min(edges[n], edges[n + 1] - least[n])
+        return tuple(b - a for a, b in pairwise(edges))
+
+
+def regular(box: Range, ranks: int, sides: Sides = CLOSED) -> list[Range] | None:
+    """`box` as a x b x c equal parts, a b c = `ranks`, in the cheapest of such ways, i fastest; None when there is
+    none. Such parts have fewer neighbours than other sections."""
+    size = tuple(hi - lo for lo, hi in box)
+    most = [1 if n == 1 else n // MINIMUM_NODES for n in size]
+    ways = [
+        (a, b, ranks // a // b)
+        for a in range(1, min(ranks, most[0]) + 1)
+        if ranks % a == 0
+        for b in range(1, min(ranks // a, most[1]) + 1)
+        if ranks // a % b == 0 and ranks // a // b <= most[2]
+    ]
+    if not ways:
+        return None
+
+    def price(way: tuple[int, int, int]) -> float:
+        largest = tuple(-(-n // m) for n, m in zip(size, way, strict=True))
+        inner = sides
+        for d, m in enumerate(way):
+            if m > 1:
+                inner = _inner(inner, d, 1 if m > 2 else 0, max(m, 2))
+        over = excess(prod(largest), prod(size) / ranks)
+        return work(largest) + over + EXCHANGE * _exchanged(largest, inner)
+
+    def cuts(way: tuple[int, int, int]) -> int:
+        return sum((m - 1) * (prod(size) // n) for m, n in zip(way, size, strict=True))
+
+    prices = {way: price(way) for way in ways}
+    way = min((way for way in ways if prices[way] <= (1 + SAME) * min(prices.values())), key=cuts)
+    edges = [[lo + n * m // count for m in range(count + 1)] for (lo, _), n, count in zip(box, size, way, strict=True)]
+    return [(i, j, k) for k, j, i in product(*(list(pairwise(line)) for line in reversed(edges)))]
+
+
+def _exchanged(size: Size, sides: Sides) -> float:
+    """Face nodes with ghosts from other ranks, those that a contact costs included."""
+    shares = [(share, prod(size) // n) for (low, high, _), n in zip(sides, size, strict=True) for share in (low, high)]
+    return sum(share * area + CONTACT * (share > 0) for share, area in shares)
+
+
+def sides_of(size: Size, box: int, links: Iterable[tuple[int, int, int]]) -> Sides:
+    """The sides of box number `box` of `size`, from its contacts (other box, face, nodes); all others are taken to be
+    of other ranks, and so is what a face shares with itself, like the wake of a C-grid: its halves are soon parted."""
+    others, own = [0.0] * 6, [0.0] * 6
+    for other, face, nodes in links:
+        (own if other == box else others)[face] += nodes * size[face // 2] / prod(size)
+    sides = []
+    for d in range(3):
+        joined = min(own[2 * d], own[2 * d + 1])
+        low, high = (others[face] + own[face] - joined for face in (2 * d, 2 * d + 1))
+        sides.append((round(low, 6), round(high, 6), round(joined, 6)))
+    return tuple(sides)
+
+
+def _directions(size: Size, ranks: int) -> list[int]:
+    """Directions to cut in, k first: for more than FEW ranks those in which the box is long beside the parts it is to
+    have, which are as much longer in a direction as a cut across it costs more."""
+    if ranks <= FEW:
+        return [2, 1, 0]
+    length = [n / (line + 2 * EXCHANGE) if n >= 2 * MINIMUM_NODES else 0.0 for n, line in zip(size, LINE, strict=True)]
+    return [d for d in (2, 1, 0) if length[d] > max(length) / 2]
+
+
+def _inner(sides: Sides, d: int, n: int, count: int) -> Sides:
+    """The sides of section n of `count` in direction d."""
+    low, high, joined = sides[d]
+    cut = (low + joined if n == 0 else 1.0, high + joined if n == count - 1 else 1.0, 0.0)
+    return tuple(cut if e == d else side for e, side in enumerate(sides))
+
+
+def _even(ranks: int, m: int) -> tuple[int, ...]:
+    edges = [n * ranks // m for n in range(m + 1)]
+    return tuple(b - a for a, b in pairwise(edges))
+
+
+def _primes(number: int) -> list[int]:
+    found, p = [], 2
+    while p * p <= number:
+        while number % p == 0:
+            found.append(p)
+            number //= p
+        p += 1
+    return [*found, number] if number > 1 else found

@@ -1,0 +1,159 @@
+"""The exchange of one quantity, step by step."""
+
+import os
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hiresx.exchange.layout import Layout, Link, Peer, merged
+from hiresx.exchange.post import Mail
+from hiresx.exchange.transport import Transport
+
+# A rank that waits looks without a pause for so many seconds, then lets others have its core in between, and at last
+# sleeps in between: what comes at once is seen at once, and long waiting leaves the core to those that are waited for.
+WATCHFUL, YIELDING = 20e-6, 2e-3
+NAP = 50e-6
+
+
+@dataclass(frozen=True)
+class Fields:
+    """The arrays of a quantity: `array(part, direction)` with all its variables, `strides[part]` reals apart, and
+    `vectors(part, direction)` from the first of three vector components on; None for a quantity without any."""
+
+    array: Callable[[int, int], Any]
+    strides: Sequence[int]
+    vectors: Callable[[int, int], Any] | None = None
+
+
+class Channel:
+    """Takes a quantity of `width` variables from part to part and from rank to rank.
+
+    `directed`: its arrays belong to grid directions, and change sign where those are opposite. `later`: kernels run
+    after they are launched, so that sending has to wait for them. `waited`: seconds spent waiting for other ranks;
+    `exchanges`: how many were started.
+    """
+
+    def __init__(
+        self, backend, program, layout: Layout, width: int, directed: bool, mail: Mail, later: bool
+    ):  # fmt: skip
+        self._launch, self._width, self._later = program.launch, width, later
+        self._outgoing, self._transports = mail.outgoing, mail.transports
+        ends = ("donor_direction", "direction", "sign") if directed else ()
+
+        def lists(links: Iterable[Link], *keys: str) -> list[tuple[Link, Any, Any]]:
+            found = merged(links, *keys)
+            return [(link, backend.to_device(link.to), backend.to_device(link.source)) for link in found]
+
+        def turned(links: Iterable[Link]) -> list[tuple[Link, Any]]:
+            rotated = [link for link in links if link.rotation is not None]
+            return [(link, at) for link, at, _ in lists(rotated, "block", "rotation", *ends[1:2])]
+
+        self._inner = lists(layout.inner, "donor", "block", *ends)
+        self._pack = lists(layout.outgoing, "donor", *ends[0::2])
+        self._unpack = {peer.rank: lists(peer.links, "block", *ends[1:2]) for peer in layout.peers}
+        self._turned = {peer.rank: turned(peer.links) for peer in layout.peers} | {None: turned(layout.inner)}
+        self._directed = directed
+
+        self._turn = 0
+        self._fields: Fields | None = None  # of the exchange that is under way
+        self._sent = True
+        # Requests under way and, of those for receives, whose message it is and who has it.
+        self._requests: list[Any] = []
+        self._due: list[tuple[Peer, Transport]] = []
+        self._left = 0  # requests not yet completed
+        self.waited, self.exchanges = 0.0, 0
+
+    def start(self, fields: Fields) -> None:
+        """Copy between this rank's parts and begin the exchange with others; one that is under way is finished first.
+        What is sent are the values of now, whatever is done to them afterwards."""
+        self.finish()
+        self.exchanges += 1
+        for link, to, source in self._inner:
+            self._launch(
+                "copy_halo", (len(to), self._width, 1), to, source,
+                fields.array(link.donor, link.donor_direction), fields.strides[link.donor],
+                fields.array(link.block, link.direction), fields.strides[link.block], self._sign(link),
+            )  # fmt: skip
+        self._rotate(fields, None)
+        if not self._transports:
+            return
+        self._turn = turn = 1 - self._turn
+        self._fields, self._sent = fields, False
+        self._requests, self._due, self._left = [], [], 0
+        for transport in self._transports:
+            for request, peer in transport.receive(turn):
+                self._requests.append(request)
+                self._due.append((peer, transport))
+        for link, to, source in self._pack:
+            self._launch(
+                "pack_halo", (len(to), 1, 1), to, source, fields.array(link.donor, link.donor_direction),
+                fields.strides[link.donor], self._outgoing[turn], self._width, self._sign(link),
+            )  # fmt: skip
+        for transport in self._transports:
+            transport.stage(turn)
+        if not self._later:
+            self.flush()
+
+    def flush(self) -> None:
+        """Send what was started and is not sent."""
+        if self._fields is not None and not self._sent:
+            self._sent = True
+            for transport in self._transports:
+                self._requests += transport.send(self._turn)
+            self._left = len(self._requests)
+
+    def progress(self) -> None:
+        """Unpack what has come, without waiting. MPI moves long messages only while it is called: a call now and then
+        lets them go on beside the work."""
+        if self._left and self._sent:
+            self._take_completed()
+
+    def finish(self) -> None:
+        """Wait for all messages of the exchange that is under way, if one is, and unpack them."""
+        if self._fields is None:
+            return
+        self.flush()
+        idle = time.perf_counter()
+        while self._left:
+            now = time.perf_counter()
+            if self._take_completed():
+                self.waited += now - idle
+                idle = time.perf_counter()
+            elif now - idle > YIELDING:
+                time.sleep(NAP)
+            elif now - idle > WATCHFUL:
+                os.sched_yield()
+        for transport in self._transports:
+            for peer in transport.silent:
+                self._take(peer, transport)
+        self._fields = None
+
+    def _take_completed(self) -> bool:
+        """Unpack the messages that have come since the last call; whether anything has, or was sent."""
+        completed = self._requests[0].Testsome(self._requests)
+        for n in completed or ():
+            self._left -= 1
+            if n < len(self._due):
+                self._take(*self._due[n])
+        return bool(completed)
+
+    def _take(self, peer: Peer, transport: Transport) -> None:
+        fields, message = self._fields, transport.message(peer, self._turn)
+        for link, to, source in self._unpack[peer.rank]:
+            self._launch(
+                "unpack_halo", (len(to), 1, 1), to, source, message, self._width,
+                fields.array(link.block, link.direction), fields.strides[link.block],
+            )  # fmt: skip
+        self._rotate(fields, peer.rank)
+
+    def _rotate(self, fields: Fields, rank: int | None) -> None:
+        """Bring vectors among what came from a rank, None for this one, into the frames of the parts they came to."""
+        for link, at in self._turned[rank] if fields.vectors else ():
+            self._launch(
+                "rotate_vectors", (len(at), 1, 1), at, fields.vectors(link.block, link.direction),
+                fields.strides[link.block], *(float(entry) for row in link.rotation for entry in row),
+            )  # fmt: skip
+
+    def _sign(self, link: Link) -> float:
+        return float(link.sign) if self._directed else 1.0

@@ -1,0 +1,119 @@
+"""Which transport serves which two ranks: a function of what both say of themselves, so that both choose the same."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from hiresx.errors import HiresxError
+
+# What can be asked for. "auto" takes for every two ranks the first that works of: window, mpi between two CPUs;
+# cuda-aware, ipc, staged over window, staged over mpi between two GPUs; the last two between a CPU and a GPU. A name
+# stands for the pairs that can have to do with it, and leaves the others to "auto": cuda-aware, ipc and nccl pairs of
+# GPUs, staged also those of a CPU and a GPU, window and mpi all, those with a GPU being staged over it.
+NAMES = ("auto", "window", "mpi", "cuda-aware", "ipc", "nccl", "staged")
+# How many GPUs a pair must have to have to do with a name.
+GPUS = {"cuda-aware": 2, "ipc": 2, "nccl": 2, "staged": 1}
+
+# What a GPU has staged in its host's memory goes on by the transport of a CPU.
+STAGED = "staged over "
+
+
+@dataclass
+class Facts:
+    """What a rank tells the others.
+
+    `gpu`: the name of the GPU on its host, None for a CPU rank. `cuda_fault`: why MPI cannot be given GPU memory, in
+    words. `reals`: bytes of a number. `sends`: by peer, first and last + 1 of the points for it; `receives` likewise.
+    `points`: all that it sends. `room`: bytes of shared memory its host can give. `closed`: peers whose GPU memory it
+    could not open, with the reason.
+    """
+
+    host: int
+    asked: str
+    gpu: str | None
+    cuda_fault: str | None
+    reals: int
+    sends: Mapping[int, tuple[int, int]]
+    receives: Mapping[int, tuple[int, int]]
+    points: int
+    room: float
+    closed: Mapping[int, str] = field(default_factory=dict)
+
+
+def choose(facts: Sequence[Facts], spare_room: Mapping[int, bool]) -> dict[tuple[int, int], str]:
+    """The transport of every two ranks that exchange messages, by (lower, higher) rank. `spare_room`: whether a host
+    has the shared memory that windows take.
+
+    Raises HiresxError, on all ranks the same, when they ask for different transports or for one that cannot serve two
+    of them.
+    """
+    asked = facts[0].asked
+    for rank, found in enumerate(facts):
+        if found.asked != asked:
+            raise HiresxError(
+                f'rank 0 is to use the transport "{asked}", rank {rank} "{found.asked}"', "start all ranks alike"
+            )
+        if found.reals != facts[0].reals:
+            raise HiresxError(
+                f"rank 0 computes with {facts[0].reals} bytes per number, rank {rank} with {found.reals}",
+                "give all ranks the same precision",
+            )
+    pairs = sorted({(min(a, b), max(a, b)) for a, own in enumerate(facts) for b in own.sends})
+    for a, b in pairs:
+        _check_sizes(facts, a, b)
+        _check_sizes(facts, b, a)
+    wanted = GPUS.get(asked, 0)
+    if pairs and all(_gpus(facts, pair) < wanted for pair in pairs):
+        lacking = "rank computes on a GPU" if wanted == 1 else "two neighbours compute on GPUs"
+        raise HiresxError(f'transport "{asked}" cannot be used: no {lacking}', "leave it to --transport auto")
+    return {pair: _of_pair(facts, pair, asked, spare_room) for pair in pairs}
+
+
+def _gpus(facts: Sequence[Facts], pair: tuple[int, int]) -> int:
+    return sum(facts[rank].gpu is not None for rank in pair)
+
+
+def _check_sizes(facts: Sequence[Facts], a: int, b: int) -> None:
+    (first, last), (begin, end) = facts[a].sends.get(b, (0, -1)), facts[b].receives.get(a, (0, -1))
+    if last - first != end - begin:
+        raise HiresxError(
+            f"rank {a} has {last - first} halo nodes for rank {b}, which expects {end - begin}",
+            "start all ranks with the same case, grid and decomposition",
+        )
+
+
+def _of_pair(facts: Sequence[Facts], pair: tuple[int, int], asked: str, spare_room: Mapping[int, bool]) -> str:
+    (a, b), (one, two) = pair, (facts[rank] for rank in pair)
+    apart = None if one.host == two.host else f"ranks {a} and {b} are on two hosts"
+    crowded = None if spare_room[one.host] else f"the host of ranks {a} and {b} has too little shared memory (/dev/shm)"
+    # Why a transport cannot serve the pair, None where it can, the best first.
+    faults: dict[str, str | None] = {"window": apart or crowded, "mpi": None}
+    gpus = _gpus(facts, pair)
+    if gpus:
+        faults = {STAGED + name: fault for name, fault in faults.items()}
+    if gpus == 2:
+        closed = one.closed.get(b) or two.closed.get(a)
+        faults = {"cuda-aware": one.cuda_fault or two.cuda_fault, "ipc": apart or closed} | faults
+    best = next(name for name, fault in faults.items() if fault is None)
+    if asked == "auto" or gpus < GPUS.get(asked, 0):
+        return best
+    if asked == "staged":
+        return next(name for name, fault in faults.items() if fault is None and name.startswith(STAGED))
+    name = STAGED + asked if gpus and asked in ("window", "mpi") else asked
+    fault = _nccl_fault(facts) if name == "nccl" else faults[name]
+    if fault is not None:
+        raise HiresxError(
+            f'transport "{asked}" cannot be used: {fault}', f'--transport auto, which takes "{best}" here'
+        )
+    return name
+
+
+def _nccl_fault(facts: Sequence[Facts]) -> str | None:
+    """NCCL joins all ranks, each on a GPU of its own."""
+    users: dict[tuple[int, str], int] = {}
+    for rank, own in enumerate(facts):
+        if own.gpu is None:
+            return f"rank {rank} computes on a CPU"
+        other = users.setdefault((own.host, own.gpu), rank)
+        if other != rank:
+            return f"ranks {other} and {rank} share a GPU"
+    return None

@@ -1,0 +1,42 @@
+"""Messages from GPU memory to GPU memory by an MPI that can read and write there."""
+
+import ctypes
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hiresx.exchange.layout import Peer
+from hiresx.exchange.mpi import Mpi
+
+
+class CudaAware(Mpi):
+    """As `Mpi`, from and to arrays of `gpu`."""
+
+    def __init__(
+        self, comm, tag: int, peers: Sequence[Peer], outgoing: Sequence[Any], incoming: Sequence[Any], width: int, gpu
+    ):
+        super().__init__(comm, tag, peers, outgoing, incoming, width)
+        self._packed = gpu.moment()
+
+    def stage(self, turn: int) -> None:
+        self._packed.record()
+
+    def send(self, turn: int) -> list[Any]:
+        self._packed.synchronize()
+        return super().send(turn)
+
+
+def fault(environment: Mapping[str, str] = os.environ) -> str | None:
+    """Why the MPI library of mpi4py cannot be given GPU memory, in words; None if it says that it can."""
+    from mpi4py import MPI
+
+    name = MPI.Get_library_version().splitlines()[0].strip("\0 ")
+    if "CRAY MPICH" in name.upper() and environment.get("MPICH_GPU_SUPPORT_ENABLED") != "1":
+        return f"{name} takes GPU memory only with MPICH_GPU_SUPPORT_ENABLED=1"
+    # mpi4py is linked to the library that it uses, so it is found through mpi4py's own.
+    try:
+        query = ctypes.CDLL(MPI.__file__).MPIX_Query_cuda_support
+    except (OSError, AttributeError):
+        return f"{name} does not say that it takes GPU memory"
+    query.restype = ctypes.c_int
+    return None if query() else f"{name} says that it does not take GPU memory"

@@ -1,0 +1,179 @@
+"""What transports need of CUDA beyond the launch of kernels."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from hiresx.errors import HiresxError
+
+# Bytes in which CUDA hands out memory that other processes may open. An allocation that fills its pieces shares them
+# with no other one, which would have the same handle.
+PIECE = 2 * 2**20
+
+
+class Moment:
+    """A place in the work of a stream."""
+
+    def __init__(self, event, stream):
+        self.event, self._stream = event, stream
+
+    def record(self) -> None:
+        """This is the place, behind all work given to the stream so far."""
+        self.event.record(self._stream)
+
+    def synchronize(self) -> None:
+        """Wait until that work is done."""
+        self.event.synchronize()
+
+
+class Gpu:
+    """The GPU of this process: its kernels run on CuPy's current stream, its copies on another one."""
+
+    def __init__(self):
+        import cupy
+
+        self._cupy = cupy
+        self._runtime = cupy.cuda.runtime
+        self._kernels = cupy.cuda.get_current_stream()
+        self._copies = cupy.cuda.Stream(non_blocking=True)
+        self._copied = self._event()
+        self._packed = self.moment()
+        self._registered: list[np.ndarray] = []
+        self.name = cupy.cuda.Device().pci_bus_id
+
+    def _event(self):
+        return self._cupy.cuda.Event(disable_timing=True)
+
+    def moment(self) -> Moment:
+        """To be recorded in the order of the kernels."""
+        return Moment(self._event(), self._kernels)
+
+    # ---- memory
+
+    def memory(self, size: int) -> Any:
+        """`size` bytes of zeros on the GPU, from CUDA itself: what comes from CuPy's pool has the handle of a larger
+        piece, and other processes would see its beginning."""
+        try:
+            memory = self._cupy.cuda.memory.Memory(-(-max(size, 1) // PIECE) * PIECE)
+        except (self._cupy.cuda.memory.OutOfMemoryError, self._runtime.CUDARuntimeError) as error:
+            raise HiresxError(
+                f"no GPU memory for {size / 2**20:.3g} MiB of halos: {error}",
+                'take more ranks, a coarser grid or precision = "fp32"',
+            ) from None
+        array = self._bytes(memory, size)
+        array[...] = 0
+        self._kernels.synchronize()
+        return array
+
+    def _bytes(self, memory, size: int):
+        return self._cupy.ndarray((max(size, 8),), "uint8", memptr=self._cupy.cuda.MemoryPointer(memory, 0))
+
+    def host_memory(self, size: int) -> np.ndarray:
+        """`size` bytes of the host, page-locked if the system locks that many."""
+        try:
+            memory = self._cupy.cuda.alloc_pinned_memory(max(size, 1))
+        except self._runtime.CUDARuntimeError:
+            return np.zeros(size, np.uint8)
+        array = np.frombuffer(memory, np.uint8, size)
+        array[...] = 0
+        return array
+
+    def lock(self, memory: np.ndarray) -> None:
+        """Lock the pages of memory of the host, so that copies need no detour; they take one where that is refused."""
+        if not memory.size:
+            return
+        try:
+            self._runtime.hostRegister(memory.ctypes.data, memory.nbytes, 0)
+        except self._runtime.CUDARuntimeError:
+            return
+        self._registered.append(memory)
+
+    def unlock(self) -> None:
+        """Undo `lock`, before the memory goes."""
+        for memory in self._registered:
+            self._runtime.hostUnregister(memory.ctypes.data)
+        self._registered.clear()
+
+    # ---- memory of other processes
+
+    def handle(self, array: Any) -> bytes:
+        """By which another process of this host can open what `memory` gave."""
+        return self._runtime.ipcGetMemHandle(array.data.ptr)
+
+    def open(self, handle: bytes, size: int) -> Any:
+        """The first `size` bytes of another process's memory. Raises RuntimeError if they cannot be reached."""
+        address = self._runtime.ipcOpenMemHandle(handle)
+        device = self._cupy.cuda.Device().id
+        return self._bytes(self._cupy.cuda.UnownedMemory(address, size, self, device), size)
+
+    def shut(self, array: Any) -> None:
+        """Close what `open` gave, before its owner frees it."""
+        self._kernels.synchronize()
+        self._runtime.ipcCloseMemHandle(array.data.ptr)
+
+    def write(self, array: Any, number: int) -> None:
+        """Put a number into the first bytes of `array`; it is there when this returns."""
+        array[:8].set(np.array([number]).view(np.uint8))
+        self._kernels.synchronize()
+
+    def read(self, array: Any) -> int:
+        """The number in the first bytes of `array`."""
+        return int(array[:8].get().view(np.int64)[0])
+
+    # ---- copies
+
+    def copy_out(self, pairs: Iterable[tuple[np.ndarray, Any]], packed: Moment, copied: Moment) -> None:
+        """Begins copies (there, here) of GPU arrays to the host after the moment `packed`; `copied` is recorded behind
+        them."""
+        self._copies.wait_event(packed.event)
+        for there, here in pairs:
+            self._runtime.memcpyAsync(
+                there.ctypes.data, here.data.ptr, here.nbytes, self._runtime.memcpyDeviceToHost, self._copies.ptr
+            )
+        copied.event.record(self._copies)
+
+    def copy_in(self, array: Any, host: np.ndarray) -> None:
+        """Begins a copy from the host; kernels launched afterwards see it."""
+        if array.size:
+            self._runtime.memcpyAsync(
+                array.data.ptr, host.ctypes.data, array.nbytes, self._runtime.memcpyHostToDevice, self._kernels.ptr
+            )
+
+    # ---- NCCL
+
+    def nccl_identity(self) -> Any:
+        """What the ranks of a communicator of NCCL must share. Raises HiresxError without NCCL."""
+        from cupy.cuda import nccl
+
+        if not nccl.available:
+            raise HiresxError(
+                'transport "nccl" needs the library NCCL, which CuPy does not find',
+                "pip install nvidia-nccl-cu12, or -cu13, whichever CuPy is for; or take another transport",
+            )
+        return nccl.get_unique_id()
+
+    def nccl(self, size: int, identity: Any, rank: int) -> Any:
+        """The communicator of `size` ranks. Collective."""
+        from cupy.cuda import nccl
+
+        return nccl.NcclCommunicator(size, identity, rank)
+
+    def trade(self, communicator: Any, out: Sequence[tuple[int, Any]], into: Iterable[tuple[int, Any]]) -> None:
+        """Begins to send the arrays `out` and to receive `into`, by rank, after the kernels launched so far."""
+        from cupy.cuda import nccl
+
+        self._packed.record()
+        self._copies.wait_event(self._packed.event)
+        # In one group, all go on together: none waits for one that is called later.
+        nccl.groupStart()
+        for rank, array in (pair for pair in out if pair[1].size):
+            communicator.send(array.data.ptr, array.nbytes, nccl.NCCL_INT8, rank, self._copies.ptr)
+        for rank, array in (pair for pair in into if pair[1].size):
+            communicator.recv(array.data.ptr, array.nbytes, nccl.NCCL_INT8, rank, self._copies.ptr)
+        nccl.groupEnd()
+        self._copied.record(self._copies)
+
+    def await_copies(self) -> None:
+        """Kernels launched afterwards see what was received."""
+        self._kernels.wait_event(self._copied)

@@ -1,0 +1,24 @@
+"""Messages in a GPU's memory that the kernels of another process, on this GPU or on one that can reach it, unpack from
+where they were packed."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hiresx.exchange.layout import Peer
+from hiresx.exchange.notice import Notice
+
+
+class Ipc(Notice):
+    """`messages[turn][rank]`: arrays in memory of the peers' GPUs that `gpu` has opened."""
+
+    def __init__(self, comm, tag: int, peers: Sequence[Peer], messages: Sequence[Mapping[int, Any]], gpu):
+        super().__init__(comm, tag, peers, messages)
+        self._packed = gpu.moment()
+
+    def stage(self, turn: int) -> None:
+        self._packed.record()
+
+    def publish(self, turn: int) -> None:
+        # Also the kernels are done that unpacked what came last: they were launched before. So a peer that hears of
+        # this message may write to the buffer that they read.
+        self._packed.synchronize()

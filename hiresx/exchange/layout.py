@@ -1,0 +1,109 @@
+"""What a rank copies between its own parts, and what it sends to and receives from every neighbour."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hiresx.decomposition import HaloList
+
+
+@dataclass(frozen=True, eq=False)
+class Link:
+    """Nodes that go from part `donor` to part `block` of this rank; None for the end that another rank holds.
+
+    `to[n]` gets what `source[n]` holds: places in the padded arrays of `block` and `donor`, points of a buffer for the
+    end that another rank holds. `direction`, `donor_direction`, `sign` and `rotation` as in `HaloList`.
+    """
+
+    donor: int | None
+    block: int | None
+    to: np.ndarray
+    source: np.ndarray
+    direction: int
+    donor_direction: int
+    sign: int
+    rotation: tuple[tuple[float, float, float], ...] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Peer:
+    """A rank with which messages are exchanged, in both directions, at every exchange: even if one of them is empty, as
+    it is in a message that its sender tells that it has read the one before (see `hiresx.exchange.transport`).
+
+    `out`, `into`: first and last + 1 of the points of the message among all that this rank sends and receives.
+    `links` unpack it, `source` counting from its first point.
+    """
+
+    rank: int
+    out: tuple[int, int]
+    into: tuple[int, int]
+    links: tuple[Link, ...]
+
+
+class Layout:
+    """`inner` links between own parts, `outgoing` links into the points that are sent, `peers` by rank."""
+
+    def __init__(self, lists: Sequence[HaloList], places: Mapping[int, int], owners: Sequence[int]):
+        """`places`: where in this rank's parts a block of the decomposition is. `owners`: the rank of every block."""
+        here = [(entry.donor in places, entry.block in places) for entry in lists]
+        self.inner = [
+            _link(e, places[e.donor], places[e.block], e.destination, e.source)
+            for e, ends in zip(lists, here, strict=True)
+            if ends == (True, True)
+        ]
+        sent, received = _by_rank(lists, here, owners, outwards=True), _by_rank(lists, here, owners, outwards=False)
+        self.outgoing, self.peers = [], []
+        first, begin = 0, 0
+        for rank in sorted(sent.keys() | received.keys()):
+            stop, end = first, begin
+            for entry in sent.get(rank, ()):
+                n = len(entry.source)
+                points = np.arange(stop, stop + n, dtype=np.int32)
+                self.outgoing.append(_link(entry, places[entry.donor], None, points, entry.source))
+                stop += n
+            links = []
+            for entry in received.get(rank, ()):
+                n = len(entry.destination)
+                points = np.arange(end - begin, end - begin + n, dtype=np.int32)
+                links.append(_link(entry, None, places[entry.block], entry.destination, points))
+                end += n
+            self.peers.append(Peer(rank, (first, stop), (begin, end), tuple(links)))
+            first, begin = stop, end
+        self.sent, self.received = first, begin
+        self.remote = [frozenset[str]()] * len(places)
+        for entry, (_, block) in zip(lists, here, strict=True):
+            if block and entry.donor not in places:
+                self.remote[places[entry.block]] |= {entry.face}
+
+
+def _by_rank(lists, here, owners, outwards: bool) -> dict[int, list[HaloList]]:
+    """The lists that lead out of this rank, or into it, by the rank at their other end.
+
+    Both ends keep the order of the lists, which is that of (donor, block, connection), and so make the same message of
+    them."""
+    found: dict[int, list[HaloList]] = {}
+    for entry, ends in zip(lists, here, strict=True):
+        if ends == (outwards, not outwards):
+            found.setdefault(owners[entry.block if outwards else entry.donor], []).append(entry)
+    return found
+
+
+def _link(entry: HaloList, donor: int | None, block: int | None, to: np.ndarray, source: np.ndarray) -> Link:
+    return Link(donor, block, to, source, entry.direction, entry.donor_direction, entry.sign, entry.rotation)
+
+
+def merged(links: Iterable[Link], *keys: str) -> list[Link]:
+    """Links that agree in the attributes `keys` as one, so that one launch serves them; its other attributes say
+    nothing."""
+    groups: dict[tuple, list[Link]] = {}
+    for link in links:
+        groups.setdefault(tuple(getattr(link, key) for key in keys), []).append(link)
+    return [
+        replace(
+            group[0],
+            to=np.concatenate([link.to for link in group]),
+            source=np.concatenate([link.source for link in group]),
+        )
+        for group in groups.values()
+    ]

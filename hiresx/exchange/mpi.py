@@ -1,0 +1,54 @@
+"""Messages by MPI from memory to memory: the host's or, if MPI can, the GPU's."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from hiresx.exchange.layout import Peer
+from hiresx.exchange.transport import Transport
+
+
+class Mpi(Transport):
+    """Sends from the buffers `outgoing` and receives into `incoming`, one array per turn, which hold the messages of
+    all peers at their places; `width`: reals per point. `tag` tells quantities apart."""
+
+    def __init__(
+        self, comm, tag: int, peers: Sequence[Peer], outgoing: Sequence[Any], incoming: Sequence[Any], width: int
+    ):
+        super().__init__(peers)
+        self._outgoing = [[out[width * p.out[0] : width * p.out[1]] for p in peers] for out in outgoing]
+        self._incoming = [{p.rank: into[width * p.into[0] : width * p.into[1]] for p in peers} for into in incoming]
+        # Communications with the same arguments are made once and started again and again.
+        self._sends = [
+            [comm.Send_init(_memory(array), p.rank, tag) for p, array in zip(peers, out, strict=True)]
+            for out in self._outgoing
+        ]
+        self._receives = [
+            [(comm.Recv_init(_memory(into[p.rank]), p.rank, tag), p) for p in peers] for into in self._incoming
+        ]
+
+    def receive(self, turn: int) -> list[tuple[Any, Peer]]:
+        for request, _ in self._receives[turn]:
+            request.Start()
+        return self._receives[turn]
+
+    def send(self, turn: int) -> list[Any]:
+        for request in self._sends[turn]:
+            request.Start()
+        return self._sends[turn]
+
+    def message(self, peer: Peer, turn: int) -> Any:
+        return self._incoming[turn][peer.rank]
+
+    def close(self) -> None:
+        for turn in (0, 1):
+            for request in [*self._sends[turn], *(request for request, _ in self._receives[turn])]:
+                request.Free()
+
+
+def _memory(array: Any) -> list[Any]:
+    """An array of the host or of a GPU as mpi4py takes it: by its address. Taking the array itself, mpi4py would ask
+    CuPy for it, which makes a stream wait."""
+    from mpi4py import MPI
+
+    address = array.data.ptr if hasattr(array.data, "ptr") else array.ctypes.data
+    return [MPI.memory.fromaddress(address, array.nbytes), MPI.BYTE]

@@ -1,0 +1,36 @@
+"""Messages by NCCL, in the order of a stream: the host neither waits for them nor hears of them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from hiresx.exchange.layout import Peer
+from hiresx.exchange.transport import Transport
+
+
+class Nccl(Transport):
+    """Sends from and receives into GPU memory as `Mpi`; `communicator` from `gpu.nccl`."""
+
+    def __init__(
+        self, communicator, peers: Sequence[Peer], outgoing: Sequence[Any], incoming: Sequence[Any], width: int, gpu
+    ):
+        super().__init__(peers)
+        self.silent = self.peers
+        self._communicator, self._gpu = communicator, gpu
+        self._out = [[(p.rank, out[width * p.out[0] : width * p.out[1]]) for p in peers] for out in outgoing]
+        self._into = [{p.rank: into[width * p.into[0] : width * p.into[1]] for p in peers} for into in incoming]
+
+    def receive(self, turn: int) -> list[tuple[Any, Peer]]:
+        return []
+
+    def stage(self, turn: int) -> None:
+        self._gpu.trade(self._communicator, self._out[turn], self._into[turn].items())
+
+    def send(self, turn: int) -> list[Any]:
+        return []
+
+    def message(self, peer: Peer, turn: int) -> Any:
+        self._gpu.await_copies()
+        return self._into[turn][peer.rank]
+
+    def close(self) -> None:
+        """Nothing is held."""

@@ -1,0 +1,43 @@
+"""Messages whose bytes lie where the receiver can read them: only the news that they are there is sent."""
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hiresx.exchange.layout import Peer
+from hiresx.exchange.transport import Transport
+
+
+class Notice(Transport):
+    """Empty messages of MPI with `tag`; `messages[turn][rank]` are the arrays in the memory of the peers that hold what
+    they have for this rank."""
+
+    def __init__(self, comm, tag: int, peers: Sequence[Peer], messages: Sequence[Mapping[int, Any]]):
+        super().__init__(peers)
+        self._messages = messages
+        nothing = bytearray()
+        # One of each is enough for both turns: an exchange ends when all that it started is completed.
+        self._receives = [(comm.Recv_init(nothing, peer.rank, tag), peer) for peer in peers]
+        self._sends = [comm.Send_init(nothing, peer.rank, tag) for peer in peers]
+
+    def receive(self, turn: int) -> list[tuple[Any, Peer]]:
+        for request, _ in self._receives:
+            request.Start()
+        return self._receives
+
+    def send(self, turn: int) -> list[Any]:
+        self.publish(turn)
+        for request in self._sends:
+            request.Start()
+        return self._sends
+
+    @abstractmethod
+    def publish(self, turn: int) -> None:
+        """Returns when peers can read what was packed."""
+
+    def message(self, peer: Peer, turn: int) -> Any:
+        return self._messages[turn][peer.rank]
+
+    def close(self) -> None:
+        for request in [*self._sends, *(request for request, _ in self._receives)]:
+            request.Free()

@@ -1,0 +1,60 @@
+"""Messages of a GPU that go through page-locked memory of its host."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from hiresx.exchange.layout import Peer
+from hiresx.exchange.transport import Transport
+
+
+class Staged(Transport):
+    """Copies messages from the GPU's buffers `outgoing` to the host's `staged`, which the transport `host` sends, and
+    what that one receives to the GPU's buffers `incoming`; `width`: reals per point.
+
+    Copies to the host run beside the kernels that were launched after those that pack.
+    """
+
+    def __init__(
+        self, host: Transport, outgoing: Sequence[Any], staged: Sequence[Any], incoming: Sequence[Any], width: int, gpu
+    ):
+        super().__init__(host.peers)
+        self._host, self._gpu = host, gpu
+        spans = _spans(peer.out for peer in host.peers)
+        self._out = [
+            [(there[width * a : width * b], here[width * a : width * b]) for a, b in spans]
+            for there, here in zip(staged, outgoing, strict=True)
+        ]
+        self._into = [{p.rank: into[width * p.into[0] : width * p.into[1]] for p in host.peers} for into in incoming]
+        self._packed, self._copied = gpu.moment(), gpu.moment()
+
+    def receive(self, turn: int) -> list[tuple[Any, Peer]]:
+        return self._host.receive(turn)
+
+    def stage(self, turn: int) -> None:
+        self._packed.record()
+        self._gpu.copy_out(self._out[turn], self._packed, self._copied)
+
+    def send(self, turn: int) -> list[Any]:
+        self._copied.synchronize()
+        return self._host.send(turn)
+
+    def message(self, peer: Peer, turn: int) -> Any:
+        into = self._into[turn][peer.rank]
+        self._gpu.copy_in(into, self._host.message(peer, turn))
+        return into
+
+    def close(self) -> None:
+        self._host.close()
+
+
+def _spans(spans) -> list[tuple[int, int]]:
+    """Spans that follow each other as one: fewer and longer copies."""
+    found: list[tuple[int, int]] = []
+    for first, last in sorted(spans):
+        if first == last:
+            continue
+        if found and found[-1][1] == first:
+            found[-1] = (found[-1][0], last)
+        else:
+            found.append((first, last))
+    return found

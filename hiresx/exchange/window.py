@@ -1,0 +1,76 @@
+"""Messages through memory that the ranks of a host share: packed by the sender, unpacked by the receiver, copied by
+nobody."""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from hiresx.exchange.layout import Peer
+from hiresx.exchange.notice import Notice
+
+# Where MPI libraries on Linux keep what processes share.
+SHARED = "/dev/shm"
+# Pages of every segment, and what MPI keeps beside them.
+SPARE = 2**20
+
+
+def room() -> float:
+    """Bytes of shared memory that this host can give: where there are too few, a process that touches what it was
+    given is killed. Infinite where it is not known."""
+    try:
+        found = os.statvfs(SHARED)
+    except OSError:
+        return np.inf
+    return found.f_bavail * found.f_frsize
+
+
+class SharedMemory:
+    """Memory that all ranks of this host can read, `size` bytes of each. Collective on the ranks of the host."""
+
+    def __init__(self, team, size: int):
+        from mpi4py import MPI
+
+        info = MPI.Info.Create()
+        # Every rank's bytes on pages of their own, which come to lie in the memory nearest to that rank, who is the
+        # first to write to them.
+        info["alloc_shared_noncontig"] = "true"
+        self._window = MPI.Win.Allocate_shared(size, 1, info, team.local.comm)
+        info.Free()
+        self._window.Lock_all(MPI.MODE_NOCHECK)
+        here = [rank for rank, host in enumerate(team.hosts) if host == team.hosts[team.rank]]
+        self._places = {rank: place for place, rank in enumerate(here)}
+        self.own = self.of(team.rank)[:size]
+        self.own[...] = 0
+
+    def of(self, rank: int) -> np.ndarray:
+        """The bytes of a rank of this host."""
+        memory, _ = self._window.Shared_query(self._places[rank])
+        return np.frombuffer(memory, np.uint8)
+
+    def sync(self) -> None:
+        """What was written before comes before what is done, here and by ranks that hear of it, afterwards."""
+        self._window.Sync()
+
+    def close(self) -> None:
+        """Collective."""
+        self._window.Unlock_all()
+        self._window.Free()
+
+
+class Window(Notice):
+    """`messages[turn][rank]`: arrays in `memory`."""
+
+    def __init__(
+        self, comm, tag: int, peers: Sequence[Peer], messages: Sequence[Mapping[int, Any]], memory: SharedMemory
+    ):
+        super().__init__(comm, tag, peers, messages)
+        self._memory = memory
+
+    def publish(self, turn: int) -> None:
+        self._memory.sync()
+
+    def message(self, peer: Peer, turn: int) -> Any:
+        self._memory.sync()
+        return super().message(peer, turn)

@@ -1,0 +1,289 @@
+"""CGNS grids (HDF5 form): structured zones, 1-to-1 connections with sub-ranges, periodicity, boundary patches by name.
+
+Conventions (CGNS SIDS, multizone interface connectivity and boundary conditions): indexes count from 1 and ranges
+include both ends; arrays lie in Fortran order, so that h5py shows their dimensions reversed: coordinates as [k, j, i],
+a range of indexes as the rows begin and end. A node of a connection has the index T (index - begin) + begin_donor in
+the donor, T the matrix of Transform.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from hiresx.case.faults import did_you_mean
+from hiresx.errors import HiresxError
+from hiresx.grid.blocks import Block, Range, direction
+from hiresx.grid.cgns_tree import MEND, Node, opened
+from hiresx.grid.claims import Claim, settled
+from hiresx.grid.connections import Connection, Grid
+from hiresx.grid.motions import Motion, motion, rotation_about
+from hiresx.grid.orientation import IntMatrix, faces_of, joined, matrix_of
+from hiresx.grid.proof import misfit
+
+# A rotation by an angle that a whole number of times makes a full turn is meant to do so to round-off: angles are often
+# stored in single precision.
+OF_A_TURN = 1e-5
+# Boundary types that keep the nodes of a line that they share with another patch of their face, first to last.
+FIRST = ("BCWallViscous", "BCWall", "BCDegenerate", "BCSymmetry")
+
+
+def read_cgns(path: Path) -> Grid:
+    """The structured zones of the one base of a file as blocks of their names, float64, connected as the file says.
+
+    Patches of boundary conditions become regions with the name of their family, or their own. Where patches share a
+    line of nodes, walls keep it from the others, these from connections. The sense of a periodic motion is that of
+    the standard, or the opposite, in which some programs write it, and angles are in radians or in degrees: whichever
+    makes the nodes match.
+    Raises HiresxError naming the node of the file that is not as it must be, and when h5py is missing.
+    """
+    with opened(path) as root:
+        return _grid(path, root)
+
+
+@dataclass(frozen=True)
+class _Zone:
+    node: Node
+    block: Block
+    dimensions: int
+
+
+def _grid(path: Path, root: Node) -> Grid:
+    bases = root.children("CGNSBase_t")
+    if len(bases) != 1:
+        found = f"bases {', '.join(base.name for base in bases)}" if bases else "no base"
+        raise HiresxError(f"{path}: {found} where one is wanted", "keep one base in the file" if bases else MEND)
+    (base,) = bases
+    cells, physical = base.numbers((2,))
+    if not (1 <= cells <= 3 and cells <= physical <= 3):
+        raise base.fault(f"has cells of {cells} dimensions in {physical}")
+    zones = [_zone(node, int(cells), int(physical)) for node in base.children("Zone_t")]
+    if not zones:
+        raise base.fault("has no zone")
+    names = {zone.block.name: b for b, zone in enumerate(zones)}
+    if len(names) != len(zones):
+        raise base.fault("two zones have one name")
+    blocks = [zone.block for zone in zones]
+    claims, homes = _patches(base, zones)
+    connections = [c for b, zone in enumerate(zones) for c in _connections(base, zone, b, blocks, names)]
+    claims += [Claim(c.block, c.face, c.range, who) for c, who in connections]
+    try:
+        free = settled(blocks, claims)
+    except HiresxError as error:
+        raise HiresxError(f"{path}: {error.message}", error.mend) from None
+    for claim, name, ranges in zip(claims, homes, free, strict=False):
+        known = blocks[claim.block].regions
+        parts = (*known.get(name, ()), *((claim.face, range_) for range_ in ranges))
+        blocks[claim.block] = replace(blocks[claim.block], regions={**known, name: parts})
+    kept = zip((c for c, _ in connections), free[len(homes) :], strict=True)
+    return Grid(tuple(blocks), tuple(replace(c, range=range_) for c, ranges in kept for range_ in ranges))
+
+
+# --- zones
+
+
+def _zone(node: Node, cells: int, physical: int) -> _Zone:
+    kind = node.child("ZoneType")
+    if kind is not None and kind.text() != "Structured":
+        raise node.fault(f"is {kind.text().lower()}: HiResX computes on structured zones")
+    size = node.numbers((3, cells))[0]
+    if (size < 1).any() or size.max() > 2**31:
+        raise node.fault(f"has {' x '.join(map(str, size))} nodes")
+    coordinates = next(iter(node.children("GridCoordinates_t")), None)
+    if coordinates is None:
+        raise node.fault("has no GridCoordinates")
+    nodes = []
+    for axis in "XYZ"[:physical]:
+        array = coordinates.child(f"Coordinate{axis}")
+        if array is None:
+            others = ", ".join(other.name for other in coordinates.children("DataArray_t"))
+            raise coordinates.fault(f"has no Coordinate{axis}, but {others or 'nothing'}", "store x, y and z")
+        nodes.append(_inner(coordinates, array, size))
+    nodes += [np.zeros_like(nodes[0])] * (3 - len(nodes))
+    try:
+        return _Zone(node, Block(node.name, *nodes), cells)
+    except HiresxError as error:
+        raise HiresxError(f"{node.path}: {error.message}", error.mend) from None
+
+
+def _inner(coordinates: Node, array: Node, size: np.ndarray) -> np.ndarray:
+    """Coordinates (nk, nj, ni) without rind planes."""
+    rind = np.zeros(2 * len(size), dtype=int)
+    planes = next(iter(coordinates.children("Rind_t")), None)
+    if planes is not None:
+        rind = planes.numbers((2 * len(size),))
+        if (rind < 0).any():
+            raise planes.fault("counts planes below 0")
+    below, above = rind[::2], rind[1::2]
+    values = array.numbers(tuple(int(n) for n in (size + below + above)[::-1]), real=True)
+    inside = tuple(slice(int(b), int(b + n)) for b, n in zip(below[::-1], size[::-1], strict=True))
+    return values[inside].reshape([1] * (3 - len(size)) + [int(n) for n in size[::-1]])
+
+
+# --- boundary patches
+
+
+def _patches(base: Node, zones: Sequence[_Zone]) -> tuple[list[Claim], list[str]]:
+    """Claims of all boundary patches, walls first, and the names of their regions."""
+    families = {family.name: family for family in base.children("Family_t")}
+    found = []
+    for b, zone in enumerate(zones):
+        for patch in (patch for holder in zone.node.children("ZoneBC_t") for patch in holder.children("BC_t")):
+            kind = patch.text() if patch.has_data else ""
+            family = patch.child("FamilyName")
+            name = "" if family is None else family.text().rsplit("/", 1)[-1]
+            if kind == "FamilySpecified" and name in families:
+                kinds = [node.text() for node in families[name].children("FamilyBC_t") if node.has_data]
+                kind = kinds[0] if kinds else ""
+            rank = next((n for n, first in enumerate(FIRST) if kind.startswith(first)), len(FIRST))
+            claim = Claim(b, *_patch(zone, patch), f"boundary patch {patch.name} of zone {zone.node.name}")
+            found.append((rank, claim, name or patch.name))
+    found.sort(key=lambda entry: entry[0])
+    return [claim for _, claim, _ in found], [name for _, _, name in found]
+
+
+def _patch(zone: _Zone, patch: Node) -> tuple[str, Range]:
+    """Face and nodes of a boundary patch."""
+    ranges = [child for child in patch.children("IndexRange_t") if child.name in ("PointRange", "ElementRange")]
+    if len(ranges) != 1:
+        raise patch.fault("is not given by one PointRange", "write it as a range of nodes of one face")
+    begin, end = ranges[0].numbers((2, zone.dimensions))
+    low, high = np.minimum(begin, end), np.maximum(begin, end)
+    place = patch.child("GridLocation")
+    location = place.text() if place is not None else "Vertex"
+    size = np.array(zone.block.size[: zone.dimensions])
+    if location != "Vertex" or ranges[0].name == "ElementRange":
+        low, high = _of_faces(ranges[0], location, low, high, size)
+    return _on_face(zone, ranges[0], low, high)
+
+
+def _of_faces(node: Node, location: str, low: np.ndarray, high: np.ndarray, size: np.ndarray):
+    """First and last nodes of a range of faces between nodes, which count from 1 to the number of nodes along their
+    normal, or of the cells beside the face."""
+    flat = [d for d in range(len(size)) if location[:5] in (f"{'IJK'[d]}Face", f"{'IJK'[d]}Edge")]
+    if not flat:
+        flat = [d for d in range(len(size)) if low[d] == high[d] and low[d] in (1, size[d] - 1, size[d])][:1]
+    if len(flat) != 1:
+        raise node.fault(f"{location}: the range is on no face", "write it as a range of nodes of one face")
+    (d,) = flat
+    low, high = low.copy(), high + 1
+    high[d] = low[d] = size[d] if low[d] > 1 else 1
+    return low, high
+
+
+def _on_face(zone: _Zone, node: Node, low: np.ndarray, high: np.ndarray) -> tuple[str, Range]:
+    """The face that holds the nodes `low` to `high`, which count from 1, and their half-open range."""
+    block = zone.block
+    size = block.size[: zone.dimensions]
+    shown = f"{low.tolist()} to {high.tolist()}"
+    if (low < 1).any() or (high > np.array(size)).any():
+        raise node.fault(f"{shown} leaves the zone of {' x '.join(map(str, size))} nodes", "correct the range")
+    range_ = tuple((int(a) - 1, int(b)) for a, b in zip(low, high, strict=True)) + ((0, 1),) * (3 - len(size))
+    faces = faces_of(block.size, range_, block.faces)
+    if not faces:
+        raise node.fault(f"{shown} lies on no face of the zone", "correct the range")
+    if len(faces) > 1:
+        raise node.fault(f"{shown} is an edge, on the faces {' and '.join(faces)}", "correct the range")
+    return faces[0], range_
+
+
+# --- connections
+
+
+def _connections(
+    base: Node, zone: _Zone, b: int, blocks: Sequence[Block], names: dict[str, int]
+) -> Iterator[tuple[Connection, str]]:
+    """(connection, who it is in words) of a zone."""
+    for holder in zone.node.children("ZoneGridConnectivity_t"):
+        for general in holder.children("GridConnectivity_t"):
+            kind = general.child("GridConnectivityType")
+            told = "overset" if kind is None else kind.text()
+            raise general.fault(
+                f"is a connection of the kind {told}", "HiResX joins zones by GridConnectivity1to1, node to node"
+            )
+        for node in holder.children("GridConnectivity1to1_t"):
+            donor = node.text().removeprefix(f"{base.name}/")
+            if donor not in names:
+                raise node.fault(f'there is no zone "{donor}"', did_you_mean(donor, list(names), "zones"))
+            p = names[donor]
+            yield _connection(node, zone, b, p, blocks), f"connection {node.name} of zone {zone.node.name}"
+
+
+def _connection(node: Node, zone: _Zone, b: int, p: int, blocks: Sequence[Block]) -> Connection:
+    shape = (2, zone.dimensions)
+    own, other = node.needed("PointRange"), node.needed("PointRangeDonor")
+    (begin, end), (donor_begin, donor_end) = own.numbers(shape), other.numbers(shape)
+    face, range_ = _on_face(zone, own, np.minimum(begin, end), np.maximum(begin, end))
+    there = _Zone(node, blocks[p], zone.dimensions)
+    low, high = np.minimum(donor_begin, donor_end), np.maximum(donor_begin, donor_end)
+    donor_face, donor_range = _on_face(there, other, low, high)
+    matrix = _matrix(node, zone.dimensions, face, donor_face)
+    # `joined` takes the two rectangles as they lie; which corner meets which follows from the matrix, and must agree.
+    m = np.array(matrix)[: zone.dimensions, : zone.dimensions]
+    if (m @ (end - begin) != donor_end - donor_begin).any():
+        raise node.fault(
+            f"under the transform the nodes {begin.tolist()} to {end.tolist()} become {donor_begin.tolist()} to "
+            f"{(donor_begin + m @ (end - begin)).tolist()}, not to {donor_end.tolist()}",
+            "correct PointRangeDonor or Transform",
+        )
+    where = f"{node.path}: {node.place}"
+    trials = [
+        joined(where, (b, face, range_), (p, donor_face, donor_range), matrix, "shared", moved)
+        for moved in _motions(node)
+    ]
+    # nothing is said here of a connection that fits no way: the proof tells what the first one lacks
+    return min(trials, key=lambda c: _misfit(blocks, c))
+
+
+def _misfit(blocks: Sequence[Block], c: Connection) -> int:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return misfit(blocks, c, "shared")[0]
+
+
+def _matrix(node: Node, dimensions: int, face: str, donor_face: str) -> IntMatrix:
+    """The matrix of Transform; the entry of the direction of the face may be 0 and is then completed."""
+    given = node.child("Transform")
+    entries = list(range(1, dimensions + 1)) if given is None else given.numbers((dimensions,)).tolist()
+    d, e = direction(face), direction(donor_face)
+    if entries[d] == 0:
+        entries[d] = (e + 1) * (1 if face[1:] != donor_face[1:] else -1)
+    entries += range(dimensions + 1, 4)
+    try:
+        return matrix_of(entries)
+    except ValueError as error:
+        raise (given or node).fault(f"Transform: {error}", "each direction of the donor once, with a sign") from None
+
+
+def _motions(node: Node) -> list[Motion]:
+    """What may bring the donor's nodes to the zone, the most likely first."""
+    holders = [p for q in node.children("GridConnectivityProperty_t") for p in q.children("Periodic_t")]
+    if not holders:
+        return [Motion()]
+    periodic = holders[0]
+    given = {}
+    for name in ("RotationCenter", "RotationAngle", "Translation"):
+        given[name] = np.zeros(3)
+        child = periodic.child(name)
+        if child is not None:
+            values = child.vector(3)
+            # one angle alone is that in the plane
+            first = 2 if name == "RotationAngle" and len(values) == 1 else 0
+            given[name][first : first + len(values)] = values
+    angles = given["RotationAngle"]
+    found = []
+    for degrees in (np.degrees(angles), angles) if angles.any() else (angles,):
+        turned = np.eye(3)
+        for axis, angle in zip(np.eye(3), degrees, strict=True):  # about x first, then y, then z
+            turned = rotation_about(axis, _round_turn(float(angle))) @ turned
+        # from this zone to the donor, says the standard; ghosts come the other way
+        there = motion(turned, given["RotationCenter"], given["Translation"])
+        found += [there.inverse, there]
+    return found
+
+
+def _round_turn(degrees: float) -> float:
+    """The angle, or the whole fraction of a turn that it is to single precision."""
+    times = 360 / degrees if degrees else 0.0
+    whole = round(times) if abs(times) < 1 / OF_A_TURN else 0
+    return 360 / whole if whole and abs(times - whole) < OF_A_TURN * abs(times) else degrees

@@ -1,0 +1,340 @@
+"""The connectivity file beside a Plot3D grid: TOML that names blocks and regions and says what is connected to what."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import Field, ValidationError
+
+from hiresx.case import toml
+from hiresx.case.boundaries import Face, Interval
+from hiresx.case.faults import Origin, did_you_mean, explain
+from hiresx.case.grids import Rotation
+from hiresx.case.model import Listed, Table, Vector
+from hiresx.errors import HiresxError
+from hiresx.grid.blocks import AXES, Block, Range, direction, layer
+from hiresx.grid.claims import Claim, settled
+from hiresx.grid.connections import Connection, Grid
+from hiresx.grid.matching import matched_connections
+from hiresx.grid.motions import Motion, motion, rotation_about
+from hiresx.grid.orientation import (
+    LAYOUTS,
+    donor_range,
+    extents,
+    joined,
+    layout_of,
+    matrix_of,
+    opposite,
+    possible,
+    transform_of,
+)
+from hiresx.grid.proof import misfit
+from hiresx.grid.writing import written
+
+HEAD = """\
+# Connectivity of a Plot3D grid. Ranges are half-open, from 0: [first, last + 1]; a face without one is meant whole.
+
+"""
+Name = Annotated[str, Field(min_length=1)]
+Nodes = dict[Literal["i", "j", "k"], Interval]
+
+
+class ConnectionTable(Table):
+    """A part of a face that goes on in a donor, and, unless `mutual` is false, the donor's part in the block."""
+
+    block: Name = Field(description="name of the block")
+    face: Face = Field(description="its face")
+    range: Nodes = Field({}, description="nodes of the face, half-open [first, last + 1]; absent: all of it")
+    donor: Name = Field(description="name of the block on the other side; it may be the same")
+    donor_face: Face = Field(description="its face")
+    donor_range: Nodes = Field({}, description="nodes of that face, half-open; absent: all of it")
+    transform: Annotated[tuple[int, ...], Listed, Field(min_length=2, max_length=3)] | None = Field(
+        None,
+        description="[a, b, c]: i of the block runs along direction |a| of the donor (1: i, 2: j, 3: k), backwards "
+        "when negative; j along |b|, k along |c|, as in CGNS; absent: the orientation in which the nodes match",
+    )
+    layout: Literal["shared", "offset"] = Field(
+        "shared", description="whether both sides hold the nodes of the face, or the donor's begin one step after them"
+    )
+    translation: Vector | None = Field(
+        None, description="brings the donor's nodes to the block, after the rotation if there is one: [x, y, z], in L"
+    )
+    rotation: Rotation | None = Field(
+        None, description="brings the donor's nodes to the block: {axis, angle, centre}, angle in degrees"
+    )
+    mutual: bool = Field(True, description="false: the donor's face is described by another entry")
+
+
+class RegionTable(Table):
+    """A name for a part of a face, for the boundary conditions of a case; several may have one name."""
+
+    name: Name = Field(description="name of the region")
+    block: Name = Field(description="name of the block")
+    face: Face = Field(description="its face")
+    range: Nodes = Field({}, description="nodes of the face, half-open [first, last + 1]; absent: all of it")
+
+
+class PeriodTable(Table):
+    """A direction of a block that boundary conditions may make periodic."""
+
+    block: Name | None = Field(None, description="name of the block; absent: every block")
+    direction: Literal["i", "j", "k"] = Field(description="the direction")
+    translation: Vector | None = Field(None, description="from the min to the max face: [x, y, z], in L")
+    rotation: Rotation | None = Field(None, description="from the min to the max face: {axis, angle, centre}")
+
+
+class Connectivity(Table):
+    """A whole file."""
+
+    blocks: Annotated[tuple[Name, ...], Listed] = Field(
+        (), description="names of the blocks, in the order of the grid file; absent: block-1, block-2, ..."
+    )
+    match: bool = Field(False, description="also connect what this file does not name where nodes coincide")
+    connection: Annotated[tuple[ConnectionTable, ...], Listed] = Field((), description="connections")
+    region: Annotated[tuple[RegionTable, ...], Listed] = Field((), description="named parts of faces")
+    period: Annotated[tuple[PeriodTable, ...], Listed] = Field((), description="directions that may be periodic")
+
+
+def read_connectivity(path: Path, blocks: Sequence[Block]) -> Grid:
+    """The grid of `blocks` with the names, regions, connections and periods of a file.
+
+    Where patches share a line of nodes, a region keeps it from a connection, and a connection from those after it.
+    Nothing is proved of the nodes here: see `hiresx.grid.proof`. Raises HiresxError naming the file and the entry.
+    """
+    data = toml.read(path)
+    try:
+        spec = Connectivity.model_validate(data)
+    except ValidationError as error:
+        raise explain(error, Connectivity, Origin(str(path))) from None
+    blocks = _named(path, spec.blocks, blocks)
+    index = {block.name: b for b, block in enumerate(blocks)}
+    regions = _regions(path, spec.region, blocks, index)
+    connections, claims = [], []
+    for n, table in enumerate(spec.connection):
+        where = f"{path}: connection.{n}"
+        found = _connection(where, table, blocks, index)
+        back = opposite(found, blocks)
+        for c in (found,) if not table.mutual or _key(back) == _key(found) else (found, back):
+            connections.append(c)
+            claims.append(Claim(c.block, c.face, c.range, f"connection.{n}"))
+    try:
+        free = settled(blocks, claims, held=regions)
+    except HiresxError as error:
+        raise HiresxError(f"{path}: {error.message}", error.mend) from None
+    connections = [replace(c, range=range_) for c, ranges in zip(connections, free, strict=True) for range_ in ranges]
+    if spec.match:
+        connections += _matched(blocks, regions, connections)
+    return Grid(tuple(blocks), tuple(connections), _periods(path, spec.period, blocks, index))
+
+
+def _named(path: Path, names: Sequence[str], blocks: Sequence[Block]) -> list[Block]:
+    if names and len(names) != len(blocks):
+        raise HiresxError(
+            f"{path}: blocks: {len(names)} names for a grid of {len(blocks)} blocks", "give one name for every block"
+        )
+    return [replace(block, name=name) for block, name in zip(blocks, names or [b.name for b in blocks], strict=True)]
+
+
+def _block(where: str, name: str, index: Mapping[str, int]) -> int:
+    if name not in index:
+        raise HiresxError(f'{where} = "{name}": there is no such block', did_you_mean(name, list(index), "blocks"))
+    return index[name]
+
+
+def _nodes(where: str, block: Block, face: str, nodes: Nodes) -> Range:
+    """The range of some nodes of a face; negative indexes count from the end."""
+    if face not in block.faces:
+        raise HiresxError(
+            f"{where}: block '{block.name}' of {' x '.join(map(str, block.size))} nodes has no face {face}",
+            f"its faces are {', '.join(block.faces)}",
+        )
+    result = []
+    for d, (axis, n) in enumerate(zip(AXES, block.size, strict=True)):
+        if d == direction(face):
+            if axis in nodes:
+                raise HiresxError(f"{where}.{axis}: {axis} does not run along face {face}", f"leave {axis} out")
+            result.append(layer(face, block.size))
+            continue
+        lo, hi = nodes.get(axis, (0, n))
+        first, last = (lo + n if lo < 0 else lo), (n if hi == "end" else hi + n if hi < 0 else hi)
+        if not 0 <= first < last <= n:
+            shown = f'"{hi}"' if isinstance(hi, str) else hi
+            raise HiresxError(
+                f"{where}.{axis} = [{lo}, {shown}] is empty or leaves the {n} nodes of block '{block.name}' there",
+                f"first and last + 1 must lie within 0 and {n}",
+            )
+        result.append((first, last))
+    return tuple(result)
+
+
+def _regions(path: Path, tables: Sequence[RegionTable], blocks: list[Block], index: Mapping[str, int]) -> list[Claim]:
+    """The regions as claims; they are added to `blocks`."""
+    claims = []
+    for n, table in enumerate(tables):
+        where = f"{path}: region.{n}"
+        b = _block(f"{where}.block", table.block, index)
+        range_ = _nodes(f"{where}.range", blocks[b], table.face, table.range)
+        known = blocks[b].regions
+        parts = (*known.get(table.name, ()), (table.face, range_))
+        blocks[b] = replace(blocks[b], regions={**known, table.name: parts})
+        claims.append(Claim(b, table.face, range_, f"region.{n} ('{table.name}')"))
+    return claims
+
+
+def motion_of(rotation: Rotation | None, translation: Sequence[float] | None = None) -> Motion:
+    """The motion of a [grid] or connectivity table; both translations add up."""
+    shift = np.zeros(3) if translation is None else np.array(translation, dtype=float)
+    if rotation is None:
+        return motion(translation=shift)
+    matrix = rotation_about(rotation.axis, rotation.angle)
+    return motion(matrix, rotation.centre, np.array(rotation.translation) + shift)
+
+
+def _connection(where: str, table: ConnectionTable, blocks: list[Block], index: Mapping[str, int]) -> Connection:
+    b, p = _block(f"{where}.block", table.block, index), _block(f"{where}.donor", table.donor, index)
+    own = (b, table.face, _nodes(f"{where}.range", blocks[b], table.face, table.range))
+    donor = (p, table.donor_face, _nodes(f"{where}.donor_range", blocks[p], table.donor_face, table.donor_range))
+    moved = motion_of(table.rotation, table.translation)
+    if table.transform is not None:
+        try:
+            matrix = matrix_of(table.transform)
+        except ValueError as error:
+            raise HiresxError(
+                f"{where}.transform: {error}", "each direction of the donor once: for instance [1, 2, 3] or [-2, 1, 3]"
+            ) from None
+        return joined(where, own, donor, matrix, table.layout, moved)
+    trials = [
+        joined(where, own, donor, matrix, table.layout, moved)
+        for matrix in possible(blocks, own, donor)
+    ]
+    if not trials:
+        mine, theirs = (" x ".join(map(str, extents(range_))) for _, _, range_ in (own, donor))
+        raise HiresxError(
+            f"{where}: {mine} nodes of block '{blocks[b].name}' do not meet {theirs} of block '{blocks[p].name}'",
+            "correct range or donor_range",
+        )
+    # The one that no transform turns left-handed and whose nodes match; where none does, the proof tells of the best.
+    return min(trials, key=lambda c: (*_misfit(blocks, c, table.layout), -np.linalg.det(c.matrix)))
+
+
+def _misfit(blocks: Sequence[Block], c: Connection, layout: str) -> tuple[int, float]:
+    index = c.donors(c.ghosts(3, blocks[c.block].size)).reshape(3, -1)
+    size = np.array(blocks[c.donor].size)[:, None]
+    inside = (index >= 0).all() and (index < size).all()
+    return misfit(blocks, c, layout) if inside else (np.iinfo(int).max, np.inf)
+
+
+def _matched(blocks: Sequence[Block], regions: Sequence[Claim], connections: Sequence[Connection]) -> list[Connection]:
+    """Connections where nodes coincide and nothing else holds them."""
+    held = [*regions, *(Claim(c.block, c.face, c.range, "") for c in connections)]
+    found = matched_connections(blocks)
+    free = settled(blocks, [Claim(c.block, c.face, c.range, "") for c in found], held, strict=False)
+    return [replace(c, range=range_) for c, ranges in zip(found, free, strict=True) for range_ in ranges]
+
+
+def _periods(path: Path, tables: Sequence[PeriodTable], blocks: Sequence[Block], index: Mapping[str, int]) -> tuple:
+    periods: list[dict[str, Any]] = [{} for _ in blocks]
+    for n, table in enumerate(tables):
+        where = f"{path}: period.{n}"
+        moved = motion_of(table.rotation, table.translation)
+        if moved.still:
+            raise HiresxError(f"{where}: nothing moves", "give a translation or a rotation")
+        for b in range(len(blocks)) if table.block is None else [_block(f"{where}.block", table.block, index)]:
+            periods[b][table.direction] = moved if moved.rotation else moved.translation
+    return tuple(periods)
+
+
+# --- writing
+
+
+def write_connectivity(path: str | Path, grid: Grid) -> None:
+    """Write what `write_plot3d` does not hold of a grid: names, regions, connections and periods.
+
+    Reading the two files gives the grid again. Raises HiresxError for connections that a file cannot say, and when it
+    cannot be written.
+    """
+    path = Path(path)
+    blocks = grid.blocks
+    document: dict[str, Any] = {"blocks": [block.name for block in blocks]}
+    document["connection"] = [_table_of(c, blocks, mutual) for c, mutual in _pairs(grid)]
+    document["region"] = [
+        {"name": name, "block": block.name, "face": face, "range": _nodes_of(face, range_, block)}
+        for block in blocks
+        for name, parts in block.regions.items()
+        for face, range_ in parts
+    ]
+    alike = all(periods == grid.period[0] for periods in grid.period)
+    document["period"] = [
+        {"block": None if alike else block.name, "direction": axis, **_motion_table(period)}
+        for block, periods in list(zip(blocks, grid.period, strict=True))[: 1 if alike else None]
+        for axis, period in periods.items()
+    ]
+    with written(path) as file:
+        file.write((HEAD + toml.dumps(document)).encode())
+
+
+def _pairs(grid: Grid) -> list[tuple[Connection, bool]]:
+    """Each connection with whether it stands for its inverse too, which is then left out."""
+    found, done = [], set()
+    number = {_key(c): n for n, c in enumerate(grid.connections)}
+    for n, c in enumerate(grid.connections):
+        if n in done:
+            continue
+        back = number.get(_key(opposite(c, grid.blocks)))
+        mutual = back is not None and back > n and _inverse(c, grid.connections[back])
+        found.append((c, mutual))
+        done |= {n, back} if mutual else {n}
+    return found
+
+
+def _key(c: Connection) -> tuple:
+    return (c.block, c.face, c.range, c.donor, c.matrix, c.offset)
+
+
+def _inverse(c: Connection, other: Connection) -> bool:
+    back = c.motion.inverse
+    if (back.rotation is None) != (other.rotation is None):
+        return False
+    numbers = [np.append(m.translation, m.rotation or ()) for m in (back, other.motion)]
+    return bool(np.allclose(*numbers, rtol=1e-14, atol=1e-14 * (1 + np.abs(numbers[0]).max())))
+
+
+def _table_of(c: Connection, blocks: Sequence[Block], mutual: bool) -> dict[str, Any]:
+    block, donor, layout = blocks[c.block], blocks[c.donor], layout_of(c, blocks)
+    if layout not in LAYOUTS:
+        raise HiresxError(
+            f"the connection of block '{block.name}', face {c.face}, to block '{donor.name}' begins inside the donor",
+            "write grids whose blocks share the nodes of their faces or lie one step apart",
+        )
+    return {
+        "block": block.name,
+        "face": c.face,
+        "range": _nodes_of(c.face, c.range, block),
+        "donor": donor.name,
+        "donor_face": c.donor_face,
+        "donor_range": _nodes_of(c.donor_face, donor_range(c, blocks), donor),
+        "transform": transform_of(c.matrix),
+        "layout": layout,
+        **_motion_table(c.motion),
+        "mutual": None if mutual else False,
+    }
+
+
+def _nodes_of(face: str, range_: Range, block: Block) -> dict[str, list[int]] | None:
+    nodes = {
+        AXES[d]: list(range_[d]) for d in range(3) if d != direction(face) and tuple(range_[d]) != (0, block.size[d])
+    }
+    return nodes or None
+
+
+def _motion_table(moved) -> dict[str, Any]:
+    if not isinstance(moved, Motion):
+        moved = motion(translation=moved)
+    if moved.rotation is None:
+        return {} if moved.still else {"translation": list(moved.translation)}
+    axis, angle = moved.axis_and_angle
+    # centre 0: all that it would move stands in the translation
+    table = {"axis": list(axis), "angle": angle, "translation": list(moved.translation)}
+    return {"rotation": table}

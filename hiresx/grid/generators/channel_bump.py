@@ -1,0 +1,64 @@
+"""H-grid of a channel with a bump of length 1 on its lower wall: the block "channel", or "upstream", "bump",
+"downstream".
+
+Regions: "inlet" (imin), "outlet" (imax), "upper-wall" (jmax), "lower-wall" (jmin), and "bump", the nodes of the lower
+wall on the bump, ends included.
+"""
+
+import numpy as np
+
+from hiresx.errors import HiresxError
+from hiresx.grid.blocks import MINIMUM_NODES, Block, face_range
+from hiresx.grid.connections import Grid
+from hiresx.grid.cutting import cut_along_i
+from hiresx.grid.diffusion import diffused
+from hiresx.grid.spacing import from_centre, from_wall
+
+
+def generate(spec) -> Grid:
+    """Grid of a `channel-bump` table (`hiresx.case.grids.ChannelBump`), lengths in chords of the bump, which reaches
+    from x = 0 to 1.
+
+    Along x the spacing is uniform on the bump and grows from there by hyperbolic sines. Along y a hyperbolic sine grows
+    from `first_spacing` at the lower wall. The wall's shape fades linearly towards the upper wall, and with the
+    distance from the wall it is smoothed over that distance (`hiresx.grid.diffusion`): a shear alone would carry the
+    kinks at the ends of a circular arc through the whole channel, and the metrics of 6th order would see them at every
+    node on their way. Along z nk nodes, `width` the period (no node at the upper end).
+    """
+    before, on, after = spec.cells
+    if spec.blocks == 3 and min(before, on + 1, after) < MINIMUM_NODES:
+        raise HiresxError(
+            f"grid.cells = {list(spec.cells)} gives three blocks of {before}, {on + 1} and {after} nodes along i, and "
+            f"each needs {MINIMUM_NODES}",
+            "give more cells, or grid.blocks = 1",
+        )
+    spacing = 1 / on
+    upstream = from_centre(before, spec.upstream, spacing, "the spacing on the bump")
+    downstream = from_centre(after, spec.downstream, spacing, "the spacing on the bump")
+    x = np.concatenate([-upstream[:0:-1], np.arange(on + 1) / on, 1 + downstream[1:]])
+    cells = spec.n_normal - 1
+    first = spec.height / cells if spec.first_spacing is None else spec.first_spacing
+    distance = from_wall(cells, spec.height, first, "first_spacing")[:, None]
+    raised = diffused(x, _wall(spec, x), np.broadcast_to(distance, (cells + 1, len(x))))
+    y = distance + (1 - distance / spec.height) * raised
+
+    shape = (spec.nk, *y.shape)
+    x, y = np.broadcast_to(x, shape), np.broadcast_to(y, shape)
+    z = np.broadcast_to((np.arange(spec.nk) * (spec.width / spec.nk))[:, None, None], shape)
+    faces = {"inlet": "imin", "outlet": "imax", "lower-wall": "jmin", "upper-wall": "jmax"}
+    regions = {name: ((face, face_range(face, shape[::-1])),) for name, face in faces.items()}
+    regions["bump"] = (("jmin", ((before, before + on + 1), (0, 1), (0, spec.nk))),)
+    block = Block("channel", x, y, z, regions)
+    period = {"k": (0.0, 0.0, float(spec.width))} if spec.nk > 1 else {}
+    if spec.blocks == 1:
+        return Grid((block,), period=(period,))
+    return cut_along_i(block, (0, before, before + on + 1), ("upstream", "bump", "downstream"), period=period)
+
+
+def _wall(spec, x: np.ndarray) -> np.ndarray:
+    """Height of the lower wall."""
+    t, inside = spec.thickness, (x > 0) & (x < 1)
+    if spec.shape == "sine-squared":
+        return np.where(inside, t * np.sin(np.pi * x) ** 2, 0.0)
+    radius = (0.25 + t * t) / (2 * t)
+    return np.where(inside, np.sqrt(radius**2 - np.where(inside, x - 0.5, 0.0) ** 2) - (radius - t), 0.0)

@@ -1,0 +1,38 @@
+"""O-grid all around a circular cylinder at the origin: the block "cylinder", or "cylinder-1", "cylinder-2", ...
+
+Regions: "wall" (jmin) and "far-field" (jmax).
+"""
+
+import numpy as np
+
+from hiresx.grid.blocks import Block, face_range
+from hiresx.grid.connections import Connection, Grid
+from hiresx.grid.cutting import cut_along_i, even_starts
+from hiresx.grid.spacing import from_wall
+
+
+def generate(spec) -> Grid:
+    """Grid of a `cylinder-o` table (`hiresx.case.grids.CylinderO`), lengths in reference lengths.
+
+    i runs clockwise from the downstream side (the positive x axis) around the wall and is connected to its own
+    beginning, n_around different nodes; j runs along rays from the wall to the outer circle by a hyperbolic sine; k
+    runs along +z, `span` the period (no node at the upper end). In this order the Jacobian is positive.
+    """
+    starts = even_starts(spec.n_around, spec.blocks)
+    cells, length = spec.n_normal - 1, spec.outer_radius - spec.radius
+    first = length / cells if spec.first_spacing is None else spec.first_spacing
+    r = spec.radius + from_wall(cells, length, first, "first_spacing")[:, None]
+    angle = np.arange(spec.n_around) * (-2 * np.pi / spec.n_around)
+    shape = (spec.n_span, spec.n_normal, spec.n_around)
+    x = np.broadcast_to(r * np.cos(angle), shape)
+    y = np.broadcast_to(r * np.sin(angle), shape)
+    z = np.broadcast_to((np.arange(spec.n_span) * (spec.span / spec.n_span))[:, None, None], shape)
+    size = shape[::-1]
+    regions = {name: ((face, face_range(face, size)),) for name, face in (("wall", "jmin"), ("far-field", "jmax"))}
+    seam = [
+        Connection(0, face, face_range(face, size), 0, offset=(step * spec.n_around, 0, 0))
+        for face, step in (("imin", 1), ("imax", -1))
+    ]
+    names = ["cylinder"] if spec.blocks == 1 else [f"cylinder-{n + 1}" for n in range(spec.blocks)]
+    period = {"k": (0.0, 0.0, float(spec.span))} if spec.n_span > 1 else {}
+    return cut_along_i(Block("cylinder", x, y, z, regions), starts, names, seam, period)

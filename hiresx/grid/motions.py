@@ -1,0 +1,101 @@
+"""Rigid motions: what brings one side of a periodic grid onto the other."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+Vector = tuple[float, float, float]
+Matrix = tuple[Vector, Vector, Vector]
+# Two rotation matrices that differ by less are the same one, and one that differs by less from no rotation is none.
+SAME_ROTATION = 1e-9
+
+
+@dataclass(frozen=True)
+class Motion:
+    """The point x goes to `rotation` @ x + `translation` (lengths in L); `rotation` None: it is not turned."""
+
+    rotation: Matrix | None = None
+    translation: Vector = (0.0, 0.0, 0.0)
+
+    def __call__(self, points: np.ndarray) -> np.ndarray:
+        """Points (3, ...) moved."""
+        turned = points if self.rotation is None else np.tensordot(np.array(self.rotation), points, axes=1)
+        return turned + np.reshape(self.translation, (3, *[1] * (np.ndim(points) - 1)))
+
+    @property
+    def inverse(self) -> "Motion":
+        if self.rotation is None:
+            return Motion(None, _vector(-np.array(self.translation)))
+        back = np.array(self.rotation).T
+        return Motion(_matrix(back), _vector(-back @ np.array(self.translation)))
+
+    @property
+    def still(self) -> bool:
+        """Whether nothing moves."""
+        return self.rotation is None and not any(self.translation)
+
+    @property
+    def axis_and_angle(self) -> tuple[Vector, float]:
+        """Direction of the axis of the rotation, which must be one, and the angle in degrees, 0 to 180."""
+        r = np.array(self.rotation)
+        axis = np.array([r[2, 1] - r[1, 2], r[0, 2] - r[2, 0], r[1, 0] - r[0, 1]])
+        length = np.linalg.norm(axis)
+        angle = math.degrees(math.atan2(length / 2, (np.trace(r) - 1) / 2))
+        # half a turn has no antisymmetric part: R + 1 is then twice the dyad of the axis
+        axis = axis if length > SAME_ROTATION else (r + np.eye(3))[np.argmax(np.diag(r))]
+        return _vector(_unit(axis)), angle
+
+    def __str__(self) -> str:
+        """In words, as a message tells it."""
+        if self.still:
+            return "no motion"
+        words = []
+        if self.rotation is not None:
+            axis, angle = self.axis_and_angle
+            words.append(f"a rotation by {angle:.6g} degrees about {told(axis)}")
+        if any(self.translation):
+            words.append(f"a translation by {told(self.translation)}")
+        return " and ".join(words)
+
+
+def told(vector) -> str:
+    """Three numbers as a message gives them."""
+    return "({:.6g}, {:.6g}, {:.6g})".format(*(float(v) + 0.0 for v in vector))
+
+
+def rotation_about(axis: Vector, angle: float) -> np.ndarray:
+    """The matrix (3, 3) of a right-handed rotation by `angle` degrees about the direction `axis`; exact for multiples
+    of 90 degrees about a coordinate axis."""
+    x, y, z = _unit(np.array(axis, dtype=float))
+    c, s = _cosine_sine(angle)
+    cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+    dyad = np.outer([x, y, z], [x, y, z])
+    return c * np.eye(3) + s * cross + (1 - c) * dyad
+
+
+def _unit(vector: np.ndarray) -> np.ndarray:
+    scaled = vector / np.abs(vector).max()  # the squares of very small and very large numbers are no numbers
+    return scaled / np.linalg.norm(scaled)
+
+
+def motion(rotation: np.ndarray | None = None, centre: Vector = (0.0, 0.0, 0.0), translation=(0.0, 0.0, 0.0)) -> Motion:
+    """The motion that turns about `centre` with the matrix `rotation` (3, 3) and then moves by `translation`."""
+    if rotation is None or np.abs(rotation - np.eye(3)).max() < SAME_ROTATION:
+        return Motion(None, _vector(translation))
+    return Motion(_matrix(rotation), _vector(np.array(centre) - rotation @ np.array(centre) + np.array(translation)))
+
+
+def _cosine_sine(degrees: float) -> tuple[float, float]:
+    quarters = degrees / 90.0
+    if quarters == round(quarters):
+        return ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0))[round(quarters) % 4]
+    return math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
+
+
+def _vector(values) -> Vector:
+    return tuple(float(v) + 0.0 for v in values)  # no negative zeros: they would only be seen in messages and files
+
+
+def _matrix(values: np.ndarray) -> Matrix:
+    return tuple(_vector(row) for row in values)

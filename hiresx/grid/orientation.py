@@ -1,0 +1,153 @@
+"""How the indexes of two blocks run past each other at a connection: the 48 signed permutations, and which one fits."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import permutations, product
+
+import numpy as np
+
+from hiresx.errors import HiresxError
+from hiresx.grid.blocks import AXES, Block, Range, direction, face_range, layer, side
+from hiresx.grid.connections import Connection
+from hiresx.grid.motions import Motion
+
+LAYOUTS = ("shared", "offset")
+IntMatrix = tuple[tuple[int, int, int], ...]
+
+
+def matrix_of(transform: Sequence[int]) -> IntMatrix:
+    """The matrix of a transform [a, b, c]: i of the block runs along direction |a| of the donor (1: i, 2: j, 3: k),
+    forwards for a > 0, backwards for a < 0, j along |b|, k along |c| (as in CGNS and Gridgen). Two entries are
+    completed for two dimensions. Raises ValueError when that is no signed permutation."""
+    entries = [*transform, 3] if len(transform) == 2 else list(transform)
+    if sorted(map(abs, entries)) != [1, 2, 3]:
+        raise ValueError(f"{list(transform)} is not a permutation of 1, 2 and 3 with signs")
+    matrix = np.zeros((3, 3), dtype=int)
+    for d, entry in enumerate(entries):
+        matrix[abs(entry) - 1, d] = 1 if entry > 0 else -1
+    return tuple(map(tuple, matrix.tolist()))
+
+
+def transform_of(matrix: IntMatrix) -> list[int]:
+    """The transform [a, b, c] of a signed permutation matrix."""
+    return [next((e + 1) * matrix[e][d] for e in range(3) if matrix[e][d]) for d in range(3)]
+
+
+def extents(range_: Range) -> tuple[int, int, int]:
+    """Nodes of a range in each direction."""
+    return tuple(hi - lo for lo, hi in range_)
+
+
+def possible(
+    blocks: Sequence[Block], own: tuple[int, str, Range], donor: tuple[int, str, Range]
+) -> Iterator[IntMatrix]:
+    """The matrices under which the nodes `own` cover the nodes `donor`, each (block, face, range), and the block goes
+    on beyond its face into the donor. Singleton directions of the blocks are not turned."""
+    (b, face, range_), (p, donor_face, donor_range) = own, donor
+    d, e = direction(face), direction(donor_face)
+    active = blocks[b].active
+    across, other = ([x for x in range(3) if x != y] for y in (d, e))
+    nodes, met = extents(range_), extents(donor_range)
+    for order in permutations(other):
+        if any(
+            nodes[x] != met[y] or (x in active) != (y in blocks[p].active) for x, y in zip(across, order, strict=True)
+        ):
+            continue
+        for signs in product((1, -1), repeat=2):
+            if any(s < 0 and x not in active for x, s in zip(across, signs, strict=True)):
+                continue
+            matrix = np.zeros((3, 3), dtype=int)
+            matrix[e, d] = -side(face) * side(donor_face)
+            for x, y, s in zip(across, order, signs, strict=True):
+                matrix[y, x] = s
+            yield tuple(map(tuple, matrix.tolist()))
+
+
+def joined(
+    where: str,
+    own: tuple[int, str, Range],
+    donor: tuple[int, str, Range],
+    matrix: IntMatrix,
+    layout: str,
+    motion: Motion,
+) -> Connection:
+    """The connection of the nodes `own` to the nodes `donor`, each (block, face, range).
+
+    `layout`: "shared", both hold the nodes of the face, or "offset", the donor's nodes come one step after them.
+    `motion` brings the donor to the block. Raises HiresxError that begins with `where` when the two ranges do not cover
+    each other under `matrix`.
+    """
+    b, face, range_ = own
+    p, donor_face, donor_range = donor
+    d, e = direction(face), direction(donor_face)
+    m = np.array(matrix)
+    if m[e, d] != -side(face) * side(donor_face):
+        raise HiresxError(
+            f"{where}: under the transform {transform_of(matrix)} the block does not go on from its face {face} "
+            f"through the donor's face {donor_face}",
+            f"entry {d + 1} of the transform must be {(e + 1) * -side(face) * side(donor_face)}",
+        )
+    first, last = _ends(range_)
+    low, high = _ends(donor_range)
+    image = np.abs(m) @ (last - first) + 1
+    if (image != high - low + 1).any():
+        y = int(np.flatnonzero(image != high - low + 1)[0])
+        x = int(np.flatnonzero(m[y])[0])
+        raise HiresxError(
+            f"{where}: {int(image[y])} nodes along {AXES[x]} meet {int(high[y] - low[y] + 1)} nodes along the donor's "
+            f"{AXES[y]}",
+            "correct the ranges, or the transform",
+        )
+    # the corner of the range that falls on the donor's lowest one
+    start = np.where((m < 0).any(axis=0), last, first)
+    if layout == "offset":
+        start[d] += side(face)
+    offset = low - m @ start
+    return Connection(b, face, range_, p, matrix, tuple(int(o) for o in offset), motion.translation, motion.rotation)
+
+
+def _ends(range_: Range) -> tuple[np.ndarray, np.ndarray]:
+    """First and last indexes of a range."""
+    return np.array([lo for lo, _ in range_]), np.array([hi - 1 for _, hi in range_])
+
+
+def layout_of(connection: Connection, blocks: Sequence[Block]) -> str | None:
+    """ "shared" or "offset"; None when the ghosts begin farther inside the donor, or outside of it."""
+    e = connection.donor_direction
+    lowest = np.array([[lo] for lo, _ in connection.range])
+    at_face = int(connection.donors(lowest)[e, 0])
+    face = connection.donor_face
+    beyond = (at_face - layer(face, blocks[connection.donor].size)[0]) * side(face)
+    return {0: "shared", 1: "offset"}.get(beyond)
+
+
+def donor_range(connection: Connection, blocks: Sequence[Block]) -> Range:
+    """The nodes on the donor's face that the range of a connection meets."""
+    corners = np.stack(_ends(connection.range), axis=1)
+    image = connection.donors(corners)
+    range_ = [(int(a.min()), int(a.max()) + 1) for a in image]
+    face = connection.donor_face
+    range_[direction(face)] = layer(face, blocks[connection.donor].size)
+    return tuple(range_)
+
+
+def opposite(connection: Connection, blocks: Sequence[Block]) -> Connection:
+    """The connection that gives the donor its ghosts from the same nodes: the inverse map and the inverse motion."""
+    m = np.array(connection.matrix)
+    back = connection.motion.inverse
+    return replace(
+        connection,
+        block=connection.donor,
+        face=connection.donor_face,
+        range=donor_range(connection, blocks),
+        donor=connection.block,
+        matrix=tuple(map(tuple, m.T.tolist())),
+        offset=tuple(int(o) for o in -m.T @ np.array(connection.offset)),
+        translation=back.translation,
+        rotation=back.rotation,
+    )
+
+
+def faces_of(size: tuple[int, int, int], range_: Range, names: Sequence[str]) -> list[str]:
+    """Which of the faces `names` of a block of `size` hold the whole range."""
+    return [name for name in names if range_[direction(name)] == face_range(name, size)[direction(name)]]

@@ -1,0 +1,89 @@
+"""What a batch script is made of, whichever scheduler it is for."""
+
+import re
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hiresx.errors import HiresxError
+
+# Seconds before the time limit at which a run ends with a checkpoint.
+MARGIN = 300
+
+
+@dataclass(frozen=True)
+class Batch:
+    """`ranks`, `gpus`: per node. `cores`: per rank, None for whole nodes. `seconds`: the time limit. `run`: the words
+    after `hiresx run` of a new run, `again`: those of one that goes on; both without --out and --restart. `out`: the
+    run's folder. `setup`: lines that bring the program (modules, environment)."""
+
+    name: str
+    nodes: int
+    ranks: int
+    gpus: int
+    cores: int | None
+    seconds: int
+    queue: str | None
+    account: str | None
+    setup: tuple[str, ...]
+    run: tuple[str, ...]
+    again: tuple[str, ...]
+    out: str
+
+    @property
+    def size(self) -> int:
+        return self.nodes * self.ranks
+
+    @property
+    def limit(self) -> str:
+        """The time limit as hours:minutes:seconds."""
+        return f"{self.seconds // 3600:02d}:{self.seconds // 60 % 60:02d}:{self.seconds % 60:02d}"
+
+    @property
+    def margin(self) -> int:
+        return min(MARGIN, self.seconds // 4)
+
+
+def seconds(text: str) -> int:
+    """A time limit: 90 (minutes), 12:00:00 or 2-00:00:00 (days first). Raises HiresxError for anything else."""
+    found = re.fullmatch(r"(?:(\d+)-)?(\d+):([0-5]\d):([0-5]\d)", text)
+    if found:
+        days, hours, minutes, rest = (int(part or 0) for part in found.groups())
+        total = ((24 * days + hours) * 60 + minutes) * 60 + rest
+    else:
+        total = 60 * int(text) if text.isascii() and text.isdigit() else 0
+    if not 0 < total < 400 * 86400:
+        raise HiresxError(f'--time "{text}" is no time limit', "write hours:minutes:seconds, e.g. --time 12:00:00")
+    return total
+
+
+def environment() -> tuple[str, ...]:
+    """The line that brings this program into a shell: its virtual environment, if it is in one."""
+    activate = Path(sys.prefix, "bin", "activate")
+    if sys.prefix == sys.base_prefix or not activate.is_file():
+        return (f"export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH",)
+    return (f"source {shlex.quote(str(activate))}",)
+
+
+def words(values: Sequence[str]) -> str:
+    """For a shell."""
+    return " ".join(map(shlex.quote, values))
+
+
+def body(batch: Batch) -> list[str]:
+    """What both kinds of script have in common: the environment, and whether the run is new or goes on."""
+    return [
+        "set -u -o pipefail",
+        "",
+        "# What this program needs; add here, e.g.: module load gcc cuda openmpi",
+        *batch.setup,
+        "",
+        f"out={shlex.quote(batch.out)}",
+        f'run=(hiresx run {words(batch.run)} --out "$out")',
+        "# With a checkpoint the run goes on from the newest whole one.",
+        'if compgen -G "$out/checkpoints/checkpoint_*.hxc" > /dev/null; then',
+        f'    run=(hiresx run --restart "$out"{"".join(" " + word for word in map(shlex.quote, batch.again))})',
+        "fi",
+    ]

@@ -1,0 +1,33 @@
+"""The command line that starts a run on several ranks of this machine."""
+
+import os
+import sys
+from collections.abc import Sequence
+
+from hiresx.launch.mpi import INTEL, OPEN_MPI, Mpirun
+
+PROGRAM = (sys.executable, "-m", "hiresx", "run")
+
+
+def command(
+    mpirun: Mpirun | None, ranks: int, cores: int, arguments: Sequence[str], program: Sequence[str] = PROGRAM
+) -> list[str]:
+    """`program`, hiresx run, with `arguments` on `ranks` ranks; without mpirun for one.
+
+    Nothing is bound by mpirun: the run binds its ranks itself, when it knows what they exchange.
+    """
+    program = [*program, *arguments]
+    if ranks == 1 or mpirun is None:
+        return program
+    found = [mpirun.path, "-n", str(ranks)]
+    if mpirun.kind == OPEN_MPI:
+        if os.geteuid() == 0:
+            found.append("--allow-run-as-root")
+        if ranks > cores:
+            found.append("--oversubscribe")
+        found += ["--bind-to", "none"]
+    elif mpirun.kind == INTEL:
+        found += ["-genv", "I_MPI_PIN", "0"]
+    else:
+        found += ["-bind-to", "none"]
+    return found + program

@@ -1,0 +1,41 @@
+"""How many ranks this machine takes, and on what."""
+
+import os
+
+from hiresx.device import cuda
+from hiresx.errors import HiresxError
+from hiresx.placement.facts import gather
+from hiresx.placement.gpus import idle
+from hiresx.placement.wishes import AUTO, listed
+from hiresx.topology import sysfs
+from hiresx.topology.discover import discover
+
+
+def default(wish: str, per_gpu: int = 1) -> tuple[int, str]:
+    """(ranks, why) for --backend `wish`: one per GPU that nobody uses, or one per NUMA node. `per_gpu`: ranks on each.
+
+    Raises HiresxError when GPUs are asked for and there are none.
+    """
+    names = listed(wish)
+    if len(names) > 1 or ":" in wish:
+        return len(names), f"--backend {wish}"
+    if names[0] == "cuda" and (error := cuda.fault()):
+        raise error
+    if names[0] in (AUTO, "cuda"):
+        facts = gather(True)
+        if facts.gpus:
+            free = len(idle(discover(), facts)) or len(facts.gpus)
+            each = "one rank" if per_gpu == 1 else f"{per_gpu} ranks"
+            return free * per_gpu, f"{each} per free GPU, of {len(facts.gpus)}"
+    if per_gpu != 1:
+        raise HiresxError("--ranks-per-gpu is for runs on GPUs", "name the number of ranks: -n N")
+    allowed = sysfs.allowed()
+    nodes = sum(1 for node in sysfs.discover().numa if node.cpus & allowed) or 1
+    return nodes, "one rank per NUMA node"
+
+
+def cores() -> int:
+    """Whole cores among the CPUs that this process may use."""
+    allowed = frozenset(os.sched_getaffinity(0))
+    whole = [core for core in sysfs.discover().cores if core & allowed]
+    return len(whole) or len(allowed)

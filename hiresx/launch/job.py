@@ -1,0 +1,181 @@
+"""Running the command line of a job: its signals, its end, and who ended it."""
+
+import ctypes
+import os
+import re
+import selectors
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from hiresx.launch.notices import Known, Notices
+from hiresx.started import RANKS
+
+POLL = 0.2  # seconds
+# After the second signal the ranks have this many seconds to end by themselves.
+PATIENCE = 5.0
+# What Hydra gives as exit status where a signal ended a rank; no exit status of hiresx run is among them.
+_SIGNALS = (signal.SIGILL, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGKILL, signal.SIGSEGV)
+_RANK = re.compile("|".join(f"(?:^|\0)(?:{name})=([0-9]+)" for name in RANKS))
+
+
+@dataclass(frozen=True)
+class Ended:
+    """`status`: exit status of the job. `rank`: that was ended first, if MPI says; `signal`: by which signal."""
+
+    status: int
+    rank: int | None = None
+    signal: int | None = None
+
+
+def run(command: Sequence[str], under_mpi: bool = True) -> Ended:
+    """Run a command to its end. SIGINT and SIGTERM go to the ranks themselves, which then end with a checkpoint: an
+    mpirun that got them would kill them within a second. The third, or the second and some seconds, kills them."""
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,  # a terminal's Ctrl-C comes here only
+        preexec_fn=_die_with_parent,
+    )
+    job = _Job(process, under_mpi)
+    with _handled(job.pass_on):
+        job.watch()
+    status = process.wait()
+    status = 128 - status if status < 0 else status
+    number = job.notices.signal
+    if number is None and under_mpi and status in _SIGNALS:
+        number = status
+    status = status if number is None else 128 + number
+    if job.asked and status not in (0, 2, 3):
+        return Ended(128 + job.asked[0])  # however the launcher tells it: this is how it was ended
+    return Ended(status, job.first(), number)
+
+
+class _Job:
+    """A running mpirun. `asked`: the signals that came, `notices`: what it said of its end."""
+
+    def __init__(self, process: subprocess.Popen, under_mpi: bool):
+        self.notices, self.asked = Known(), []
+        self._process, self._under_mpi = process, under_mpi
+        self._known: dict[int, int] = {}
+        self._last_words = float("inf")
+
+    def ranks(self) -> dict[int, int]:
+        return ranks_of(self._process.pid) if self._under_mpi else {0: self._process.pid}
+
+    def pass_on(self, number: int, frame) -> None:
+        self.asked.append(number)
+        ranks = self.ranks()
+        if len(self.asked) > 2:
+            self._kill()
+        elif not ranks:
+            self._process.terminate()
+        else:
+            _send(ranks, number)
+            if len(self.asked) == 2:
+                self._last_words = time.monotonic() + PATIENCE
+
+    def _kill(self) -> None:
+        _send(self.ranks(), signal.SIGKILL)
+        self._process.terminate()
+        self._last_words = time.monotonic() + PATIENCE
+
+    def watch(self) -> None:
+        """Show what the job writes, until it writes no more."""
+        streams = {
+            self._process.stdout: (Notices(self.notices), sys.stdout),
+            self._process.stderr: (Notices(self.notices), sys.stderr),
+        }
+        with selectors.DefaultSelector() as selector:
+            for stream in streams:
+                os.set_blocking(stream.fileno(), False)
+                selector.register(stream, selectors.EVENT_READ)
+            looked = 0.0
+            while selector.get_map():
+                ready = {key.fileobj for key, _ in selector.select(POLL)}
+                for stream, (notices, target) in streams.items():
+                    data = stream.read() if stream in ready else None
+                    if data == b"":
+                        selector.unregister(stream)
+                        _show(target, notices.end())
+                    else:
+                        _show(target, notices.feed(data) if data else notices.idle())
+                now = time.monotonic()
+                if now > self._last_words:
+                    self._kill()
+                    self._process.kill()
+                if self._under_mpi and now - looked > POLL:
+                    looked = now
+                    self._known |= self.ranks()
+
+    def first(self) -> int | None:
+        """The rank that ended first, as far as was said."""
+        rank, pid = self.notices.rank, self.notices.pid
+        return rank if rank is not None else next((r for r, known in self._known.items() if known == pid), None)
+
+
+def _send(ranks: Mapping[int, int], number: int) -> None:
+    for pid in ranks.values():
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def _die_with_parent() -> None:
+    """SIGTERM for the job when this process is killed; Linux only (prctl.h: PR_SET_PDEATHSIG is 1)."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(1, signal.SIGTERM)
+
+
+def _show(target, data: bytes) -> None:
+    if data:
+        with suppress(BrokenPipeError):  # nobody reads any more: no reason to end a run
+            target.flush()
+            if hasattr(target, "buffer"):
+                target.buffer.write(data)
+            else:  # replaced by a text of someone's
+                target.write(data.decode(errors="replace"))
+            target.flush()
+
+
+@contextmanager
+def _handled(handler):
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, old in before.items():
+            signal.signal(number, old)
+
+
+def ranks_of(root: int) -> dict[int, int]:
+    """{rank: process id} of the processes below `root` that an MPI launcher has numbered; not what these start."""
+    children: dict[int, list[int]] = {}
+    for path in Path("/proc").iterdir():
+        if path.name.isdigit():
+            with suppress(OSError, ValueError):
+                # The name of the program, in brackets, may hold anything.
+                parent = int((path / "stat").read_text(errors="replace").rpartition(")")[2].split()[1])
+                children.setdefault(parent, []).append(int(path.name))
+    found: dict[int, int] = {}
+    below = list(children.get(root, ()))
+    while below:
+        pid = below.pop()
+        number = None
+        with suppress(OSError):
+            number = _RANK.search(Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace"))
+        if number:
+            found[int(next(filter(None, number.groups())))] = pid
+        else:
+            below += children.get(pid, ())
+    return found

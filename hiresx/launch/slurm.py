@@ -1,0 +1,53 @@
+"""The script for sbatch."""
+
+from hiresx.launch.batch import Batch, body
+
+
+def script(batch: Batch, file: str, mpi: str = "pmix") -> str:
+    """Text of the script that will lie in `file`. `mpi`: what srun starts MPI programs with."""
+    head = [
+        "#!/bin/bash",
+        f"# Written by hiresx launch. Submit it with: sbatch {file}",
+        f"#SBATCH --job-name={batch.name}",
+        f"#SBATCH --nodes={batch.nodes}",
+        f"#SBATCH --ntasks-per-node={batch.ranks}",
+    ]
+    # Whole nodes: then the ranks may use all their cores.
+    head.append("#SBATCH --exclusive" if batch.cores is None else f"#SBATCH --cpus-per-task={batch.cores}")
+    if batch.gpus:
+        # Of the node, not of a task: every rank sees them all and takes one when it is known who exchanges how much.
+        head.append(f"#SBATCH --gpus-per-node={batch.gpus}")
+    head += [
+        f"#SBATCH --time={batch.limit}",
+        f"#SBATCH --partition={batch.queue}" if batch.queue else "##SBATCH --partition=NAME",
+        f"#SBATCH --account={batch.account}" if batch.account else "##SBATCH --account=NAME",
+        "#SBATCH --output=%x-%j.out",
+        "#SBATCH --open-mode=append",
+        "#SBATCH --requeue",
+        f"# {batch.margin} s before the time limit Slurm sends USR1 to this script alone.",
+        f"#SBATCH --signal=B:USR1@{batch.margin}",
+        "",
+    ]
+    cores = "" if batch.cores is None else f" --cpus-per-task={batch.cores}"
+    tail = [
+        "",
+        "# Then the ranks get TERM, write a checkpoint and end with status 143, and the job is queued again.",
+        "late=",
+        "trap 'late=yes; scancel --signal=TERM \"$SLURM_JOB_ID\"' USR1",
+        "",
+        "# Nothing is bound by Slurm: the run binds its ranks itself. --mpi: as the MPI library wants it; pmix for",
+        "# Open MPI, pmi2 or cray_shasta for MPICH and its like; srun --mpi=list names what there is.",
+        f'srun --mpi={mpi} --cpu-bind=none --kill-on-bad-exit=1{cores} "${{run[@]}}" &',
+        "job=$!",
+        'wait "$job"',
+        "status=$?",
+        'if [ -n "$late" ]; then',
+        '    wait "$job"  # the signal ended the first one',
+        "    status=$?",
+        "fi",
+        'if [ -n "$late" ] && [ "$status" -ne 0 ]; then',
+        '    scontrol requeue "$SLURM_JOB_ID"',
+        "fi",
+        'exit "$status"',
+    ]
+    return "\n".join([*head, *body(batch), *tail]) + "\n"

@@ -1,0 +1,37 @@
+"""How far apart the values of a variable are in two results, over all blocks."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+
+def difference(pairs: Iterable[tuple[str, np.ndarray, np.ndarray]]) -> dict[str, Any]:
+    """`pairs`: per block its name and the values (nk, nj, ni) in both. Gives the greatest and the root mean square
+    difference, the share of the latter in the range of the first's values (None where they have none), and the node of
+    the greatest."""
+    greatest, where, squares, count = 0.0, None, 0.0, 0
+    low, high = np.inf, -np.inf
+    for name, first, second in pairs:
+        values = first.astype(np.float64)
+        apart = np.abs(values - second)
+        # Where both are not numbers there is no difference; where one is, there is nothing greater.
+        lost, gone = np.isnan(values), np.isnan(second)
+        apart = np.where(lost & gone, 0.0, np.where(lost | gone, np.inf, apart))
+        worst = int(np.argmax(apart))
+        if apart.flat[worst] > greatest:
+            k, j, i = (int(n) for n in np.unravel_index(worst, apart.shape))
+            greatest, where = float(apart.flat[worst]), {"block": name, "i": i, "j": j, "k": k}
+        squares, count = squares + float(np.sum(apart**2)), count + apart.size
+        if np.isfinite(values).any():
+            low, high = min(low, float(np.nanmin(values))), max(high, float(np.nanmax(values)))
+    mean = float(np.sqrt(squares / count))
+    size = high - low if high > low else max(abs(high), 0.0)
+    share = mean / size if np.isfinite(size) and size > 0 else None
+    return {"greatest": greatest, "rms": mean, "rms_of_range": share, "at": where}
+
+
+def summary(values: Sequence[np.ndarray]) -> dict[str, float]:
+    """Least value, mean of the nodes, greatest value."""
+    flat = np.concatenate([block.ravel() for block in values]).astype(np.float64)
+    return {"least": float(np.nanmin(flat)), "mean": float(np.nanmean(flat)), "greatest": float(np.nanmax(flat))}

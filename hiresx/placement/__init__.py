@@ -1,0 +1,149 @@
+"""Where each rank computes: its backend and GPU, its cores, the memory next to them.
+
+It is called when the parts and the bytes between them are known, and before any CUDA context exists: a context, and the
+host memory that it pins, stay where they were made.
+
+wishes: what --backend says. facts: what a rank knows of itself. gpus, cores: the choice for one host. bound: what the
+process may use, and binding it. record: what comes out, as a table and as JSON.
+"""
+
+import numpy as np
+
+from hiresx.decomposition.traffic import traffic
+from hiresx.device import Backend, backend
+from hiresx.errors import HiresxError
+from hiresx.placement import bound, cores, gpus
+from hiresx.placement.facts import Facts, gather
+from hiresx.placement.record import Placement, Seat
+from hiresx.placement.wishes import AUTO, by_rank
+from hiresx.team import Team
+from hiresx.topology import memory, sysfs
+from hiresx.topology.cpus import format_list
+from hiresx.topology.discover import discover
+from hiresx.topology.machine import Machine
+
+__all__ = ["Placement", "Seat", "place"]
+
+
+def place(team: Team, cut=None, wish: str = AUTO, bytes_=None, strategy: str | None = None) -> Placement:
+    """Choose, bind, and make the backend of this rank. Collective.
+
+    `cut`: the Decomposition of the parts of all ranks. `wish`: auto, cpu, cuda, emulated, or a list by rank (see
+    `wishes`); auto is cuda on hosts with a GPU. `bytes_` (ranks, ranks): per exchange, row = sender; those of the
+    `cut` if absent. `strategy`: of `hiresx.topology.place`, by default the one that costs least. A process alone is not
+    bound but where its GPU is on one of several NUMA nodes, and its threads stay what they are.
+
+    Raises HiresxError on all ranks for a list that does not fit, for a GPU that is asked for and not there, naming
+    host and rank, and what the backends raise.
+    """
+    hosts = team.hosts
+    with team.together():
+        names = by_rank(wish, hosts)
+        facts = gather(names[team.rank] in (AUTO, "cuda"))
+    known = team.everyone(facts)
+    names = _resolved(names, known)
+    if bytes_ is None:
+        bytes_ = np.zeros((team.size, team.size)) if cut is None or team.size == 1 else traffic(cut)
+    machine, shared = _agreed(team, known, names, _square(bytes_, team.size), strategy)
+    with team.together():
+        seat, made = _taken(team, facts, names[team.rank], machine, *shared[team.rank])
+    return Placement(tuple(team.everyone(seat)), made, tuple(_said(team, machine)))
+
+
+def _square(bytes_, size: int) -> np.ndarray:
+    """`bytes_` with ranks that have no part, and send nothing, added."""
+    given = np.asarray(bytes_, float)
+    matrix = np.zeros((size, size))
+    matrix[: len(given), : len(given)] = given
+    return matrix
+
+
+def _resolved(names: list[str], known: list[Facts]) -> list[str]:
+    """auto become cuda or cpu. Raises for a GPU that is not there, the same on all ranks."""
+    lacking = [rank for rank, name in enumerate(names) if name == "cuda" and known[rank].fault]
+    if lacking:
+        rank = lacking[0]
+        message, mend = known[rank].fault
+        if len(names) > 1:
+            more = len(lacking) - 1
+            others = f" (and {more} other{'s' * (more > 1)})" if more else ""
+            message = f"rank {rank} on host {known[rank].host}{others} is to compute on a GPU: {message}"
+        error = HiresxError(message, mend)
+        error.everywhere = error.placed = True
+        raise error
+    return [
+        ("cpu" if fact.fault else "cuda") if name == AUTO else name for name, fact in zip(names, known, strict=True)
+    ]
+
+
+def _agreed(team: Team, known: list[Facts], names: list[str], bytes_: np.ndarray, strategy: str | None):
+    """(this host's machine, {rank of this host: (Chosen or None, Share)}), worked out by its first rank."""
+    here = [rank for rank, host in enumerate(team.hosts) if host == team.hosts[team.rank]]
+    wanting = {rank: known[rank] for rank in here if names[rank] == "cuda"}
+    first = {fact.gpus: rank for rank, fact in reversed(wanting.items())}
+    seen = None
+    with team.together():
+        if team.rank in first.values():
+            seen = discover()  # not on one rank for all: a scheduler may show each rank other GPUs
+        elif team.local.root:
+            seen = sysfs.discover()
+    machines = dict(zip(here, team.local.everyone(seen), strict=True))
+    answer = None
+    with team.together():
+        if team.local.root:
+            off_host = np.delete(bytes_, here, axis=1).sum(axis=1)
+            views = {view: machines[rank] for view, rank in first.items()}
+            chosen = gpus.choose(views, wanting, bytes_, off_host, strategy)
+            machine = machines[next(iter(wanting), here[0])]
+            shares = cores.cut(machine, {rank: known[rank] for rank in here}, {r: c.gpu for r, c in chosen.items()})
+            answer = machine, {rank: (chosen.get(rank), shares[rank]) for rank in here}
+    return team.local.share(answer)
+
+
+def _taken(team: Team, facts: Facts, name: str, machine: Machine, chosen, share) -> tuple[Seat, Backend]:
+    """Bind, then make the backend: the first moment at which a CUDA context may exist."""
+    why = [*(chosen.why if chosen else ()), *share.why]
+    by = "the launcher" if share.kept else ""
+    if share.cpus != bound.now():
+        made = bound.bind(share.cpus, chosen and chosen.gpu.index)
+        by = made.by.split(" (")[0]
+        why += made.warnings
+    node = share.node
+    if chosen and chosen.gpu.numa is not None:
+        node = chosen.gpu.numa
+    several = sum(1 for entry in machine.numa if entry.memory != 0) > 1
+    if several and node is not None and (chosen or team.size > 1):
+        why += filter(None, [memory.prefer(node)])
+    number = facts.gpus.index(chosen.gpu.bus_id) if chosen else None
+    if number is not None and facts.used not in (None, number):
+        why.append(f"a CUDA context was on GPU {facts.used} before the choice")
+    threads = None
+    found = backend(name, number)
+    if name != "cuda":
+        if team.size > 1 and facts.threads is None:
+            found.threads = share.cores
+        threads = found.threads
+        if facts.threads is not None and team.size > 1:
+            why.append(f"OMP_NUM_THREADS={facts.threads}")
+    seat = Seat(
+        rank=team.rank,
+        host=facts.host,
+        backend=name,
+        gpu=chosen.gpu.index if chosen else None,
+        gpu_name=(chosen.gpu.model or facts.names[number]) if chosen else "",
+        gpu_uuid=chosen.gpu.uuid if chosen else "",
+        gpu_pci=chosen.gpu.bus_id if chosen else "",
+        cpus=format_list(share.cpus),
+        cores=share.cores,
+        numa=node,
+        threads=threads,
+        bound=by,
+        why=tuple(dict.fromkeys(why)),
+    )
+    return seat, found
+
+
+def _said(team: Team, machine: Machine) -> list[str]:
+    """What the hosts lack, and what stands in the way there, each once."""
+    lines = team.everyone(tuple(machine.problems) if team.local.root and machine.gpus else ())
+    return list(dict.fromkeys(line for some in lines for line in some))

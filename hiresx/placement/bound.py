@@ -1,0 +1,27 @@
+"""The CPUs that this process was given, also after it bound itself."""
+
+from hiresx.topology import binding
+from hiresx.topology.binding import Binding
+
+# Of the last binding of this process: (CPUs before it, CPUs since). A second case in one process is placed like the
+# first, out of all that the process was started with.
+_last: list[tuple[frozenset[int], frozenset[int]]] = []
+
+
+def allowed() -> frozenset[int]:
+    """The CPUs that whoever started this process lets it use."""
+    now = binding.bound_cpus()
+    return _last[0][0] if _last and _last[0][1] == now else now
+
+
+def now() -> frozenset[int]:
+    """The CPUs that it may run on at this moment."""
+    return binding.bound_cpus()
+
+
+def bind(cpus: frozenset[int], gpu: int | None) -> Binding:
+    """Bind this process and all its threads to `cpus`; a refusal is a warning of the result."""
+    before = allowed()
+    made = binding.bind(cpus, gpu)
+    _last[:] = [(before, made.is_)]
+    return made

@@ -1,0 +1,112 @@
+"""Which CPUs each rank of one host takes: near its GPU, else a share of its own in the order of the NUMA nodes."""
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import NamedTuple
+
+from hiresx.placement.facts import Facts
+from hiresx.topology.machine import GPU, Machine
+
+Cpus = frozenset[int]
+
+
+class Share(NamedTuple):
+    """`cores`: whole cores among the `cpus`, at least 1. `node`: their NUMA node, if it is one. `kept`: a launcher had
+    bound the rank to them."""
+
+    cpus: Cpus
+    cores: int
+    node: int | None
+    kept: bool
+    why: tuple[str, ...]
+
+
+def cut(machine: Machine, facts: Mapping[int, Facts], gpus: Mapping[int, GPU]) -> dict[int, Share]:
+    """The share of each rank of this host; `gpus`: of those that have one.
+
+    Ranks that may use the same CPUs share them in whole cores. A launcher that gave each rank CPUs of its own has
+    bound them, and that is kept. Where there are fewer cores than ranks nobody is bound, so that the kernel can move
+    them about.
+    """
+    found: dict[int, Share] = {}
+    groups = dict.fromkeys(fact.cpus for fact in facts.values())
+    kept = _kept(machine, facts) if len(groups) > 1 else ""
+    for allowed in groups:
+        ranks = [rank for rank, fact in facts.items() if fact.cpus == allowed]
+        near = {rank: _near(machine, gpus[rank], allowed) for rank in ranks if rank in gpus}
+        cores = _cores(machine, allowed)
+        if len(ranks) == 1:
+            (rank,) = ranks
+            bound = (kept,) if kept else ()
+            # The only one here takes all there is, but with a GPU on one of several nodes it stays on that one.
+            several = not kept and len(_nodes(machine, allowed)) > 1
+            shares = {rank: near[rank] if several and rank in near else allowed}
+        elif len(cores) < len(ranks):
+            bound = (f"{len(ranks)} ranks take turns on {len(cores)} core{'s' * (len(cores) > 1)}: not bound",)
+            shares = dict.fromkeys(ranks, allowed)
+        else:
+            bound = ()
+            shares = _even(ranks, cores, near) if len(near) == len(ranks) else _mixed(ranks, cores, near)
+        turns = len(cores) < len(ranks)
+        for rank, cpus in shares.items():
+            nodes = _nodes(machine, cpus)
+            count = 1 if turns else max(1, len(_cores(machine, cpus)))
+            far = ("none of its CPUs is near its GPU",) if rank in gpus and not (gpus[rank].cpus or cpus) & cpus else ()
+            found[rank] = Share(cpus, count, nodes[0] if len(nodes) == 1 else None, bool(kept), (*bound, *far))
+    return found
+
+
+def _kept(machine: Machine, facts: Mapping[int, Facts]) -> str:
+    """What there is to say of a launcher that bound the ranks."""
+    used = sum(1 for core in machine.cores if any(core & fact.cpus for fact in facts.values()))
+    said = "the launcher has bound the ranks: kept"
+    by = next(iter(facts.values())).launcher
+    if used < len(machine.cores) and by in ("Open MPI", "MPICH"):
+        said += f", though {used} of {len(machine.cores)} cores are used; mpirun --bind-to none leaves it to hiresx"
+    return said
+
+
+def _near(machine: Machine, gpu: GPU, allowed: Cpus) -> Cpus:
+    """The GPU's nearest CPUs among those allowed; all these where none is known."""
+    near = gpu.cpus or next((node.cpus for node in machine.numa if node.index == gpu.numa), frozenset())
+    return near & allowed or allowed
+
+
+def _nodes(machine: Machine, cpus: Cpus) -> list[int]:
+    """NUMA nodes with any of the CPUs."""
+    return [node.index for node in machine.numa if node.cpus & cpus]
+
+
+def _cores(machine: Machine, allowed: Cpus) -> list[Cpus]:
+    """Whole cores of the CPUs allowed, NUMA node by NUMA node."""
+    whole = [core & allowed for core in machine.cores if core & allowed]
+    whole += [frozenset([cpu]) for cpu in allowed - frozenset().union(*whole)]
+    return sorted(whole, key=lambda core: (_nodes(machine, core)[:1], min(core)))
+
+
+def _slices(cores: list[Cpus], count: int) -> list[Cpus]:
+    """`cores` in `count` parts as even as can be; where there are fewer cores, neighbours have the same."""
+    if len(cores) < count:
+        return [cores[n * len(cores) // count] for n in range(count)]
+    bounds = [n * len(cores) // count for n in range(count + 1)]
+    return [frozenset().union(*cores[low:high]) for low, high in pairwise(bounds)]
+
+
+def _even(ranks: list[int], cores: list[Cpus], near: Mapping[int, Cpus]) -> dict[int, Cpus]:
+    """All compute on GPUs: those near the same CPUs share them."""
+    found: dict[int, Cpus] = {}
+    for cpus in dict.fromkeys(near.values()):
+        some = [rank for rank in ranks if near[rank] == cpus]
+        found |= zip(some, _slices([core & cpus for core in cores if core & cpus], len(some)), strict=True)
+    return found
+
+
+def _mixed(ranks: list[int], cores: list[Cpus], near: Mapping[int, Cpus]) -> dict[int, Cpus]:
+    """A rank with a GPU needs one core, near it if one is left; the others share what remains."""
+    left = list(cores)
+    found: dict[int, Cpus] = {}
+    for rank in near:
+        found[rank] = next((core for core in left if core & near[rank]), left[0])
+        left.remove(found[rank])
+    others = [rank for rank in ranks if rank not in near]
+    return found | dict(zip(others, _slices(left, len(others)), strict=True))

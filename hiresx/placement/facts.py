@@ -1,0 +1,46 @@
+"""What a rank knows of itself before anything is chosen."""
+
+import os
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hiresx.device import cuda
+from hiresx.placement import bound
+from hiresx.started import launcher
+from hiresx.topology.machine import bus_id
+
+
+@dataclass(frozen=True)
+class Facts:
+    """`cpus`: those it may use. `gpus`: PCI addresses of the GPUs that CUDA offers it, in CUDA's order; `names`: what
+    they are called. `used`: CUDA's number of the one it has a context on. `fault`: why it has no GPU, and what to do.
+    `threads`: what OMP_NUM_THREADS says. `launcher`: see `hiresx.started`."""
+
+    host: str
+    cpus: frozenset[int]
+    threads: int | None = None
+    launcher: str = ""
+    gpus: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    used: int | None = None
+    fault: tuple[str, str] | None = None
+
+
+def gather(gpu: bool, environment: Mapping[str, str] = os.environ) -> Facts:
+    """The facts of this process. `gpu`: whether it may want one; if not, the driver is left alone."""
+    host, cpus, threads = platform.node(), bound.allowed(), _threads(environment)
+    by = launcher(environment)
+    if not gpu:
+        return Facts(host, cpus, threads, by)
+    if error := cuda.fault():
+        return Facts(host, cpus, threads, by, fault=(error.message, error.mend))
+    found = cuda.devices()
+    used = next((device.number for device in found if device.used), None)
+    addresses = tuple(bus_id(device.bus_id) for device in found)
+    return Facts(host, cpus, threads, by, addresses, tuple(device.name for device in found), used)
+
+
+def _threads(environment: Mapping[str, str]) -> int | None:
+    first = environment.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    return int(first) if first.isdigit() and int(first) > 0 else None

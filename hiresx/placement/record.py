@@ -1,0 +1,102 @@
+"""What the placement came to, of every rank: as lines for people and as plain data."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from hiresx.device import Backend
+from hiresx.topology.cpus import format_list
+
+# Beyond this many ranks a host is one line.
+MOST_LINES = 32
+
+
+@dataclass(frozen=True)
+class Seat:
+    """One rank's place. `gpu`: number of its GPU on the host, in order of the PCI addresses, None without one. `cpus`:
+    those it runs on, "0-3,8". `cores`: whole cores among them. `threads`: OpenMP threads of a kernel, None on a GPU.
+    `bound`: what bound it to them, "" for nothing. `why`: what there is to say of it."""
+
+    rank: int
+    host: str
+    backend: str
+    gpu: int | None
+    gpu_name: str
+    gpu_uuid: str
+    gpu_pci: str
+    cpus: str
+    cores: int
+    numa: int | None
+    threads: int | None
+    bound: str
+    why: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Placement:
+    """`seats`: of all ranks, by rank. `backend`: that of this rank. `remarks`: what the hosts lack."""
+
+    seats: tuple[Seat, ...]
+    backend: Backend
+    remarks: tuple[str, ...] = ()
+
+    def document(self) -> dict[str, Any]:
+        """Plain data, for run.json."""
+        return {"ranks": [asdict(seat) | {"why": list(seat.why)} for seat in self.seats], "remarks": list(self.remarks)}
+
+    def lines(self, more: Mapping[str, Sequence[Any]] | None = None) -> list[str]:
+        """A table and what there is to say below it. `more`: further columns, a value for each rank."""
+        more = more or {}
+        head = ["rank", "host", "backend", "GPU", "CPUs", "NUMA", "threads", *more]
+        rows = [[*_cells(seat), *(str(values[n]) for values in more.values())] for n, seat in enumerate(self.seats)]
+        if len(rows) > MOST_LINES:
+            rows = _by_host(self.seats)
+            head = head[:7]
+        columns = [n for n in range(len(head)) if n < 3 or any(row[n] not in ("", "-") for row in rows)]
+        widths = {n: max(len(line[n]) for line in (head, *rows)) for n in columns}
+        found = ["  ".join(f"{line[n]:<{widths[n]}}" for n in columns).rstrip() for line in (head, *rows)]
+        said: dict[str, list[int]] = {}
+        for seat in self.seats:
+            for reason in seat.why:
+                said.setdefault(reason, []).append(seat.rank)
+        for reason, ranks in said.items():
+            who = "" if len(ranks) == len(self.seats) else f"rank{'s' * (len(ranks) > 1)} {format_list(ranks)}: "
+            found.append(f"  {who}{reason}")
+        return found + [f"  {remark}" for remark in self.remarks]
+
+
+def _cells(seat: Seat) -> list[str]:
+    gpu = "-" if seat.gpu is None else f"{seat.gpu} {seat.gpu_name} {seat.gpu_pci}".strip()
+    return [
+        str(seat.rank),
+        seat.host,
+        seat.backend,
+        gpu,
+        seat.cpus + ("" if seat.bound else " (free)"),
+        "-" if seat.numa is None else str(seat.numa),
+        "-" if seat.threads is None else str(seat.threads),
+    ]
+
+
+def _by_host(seats: Sequence[Seat]) -> list[list[str]]:
+    """One row for the ranks of a host that have one backend."""
+    groups: dict[tuple[str, str], list[Seat]] = {}
+    for seat in seats:
+        groups.setdefault((seat.host, seat.backend), []).append(seat)
+    rows = []
+    for (host, name), some in groups.items():
+        gpus = {seat.gpu for seat in some if seat.gpu is not None}
+        threads = sorted({str(seat.threads) for seat in some if seat.threads is not None})
+        nodes = sorted({seat.numa for seat in some if seat.numa is not None})
+        rows.append(
+            [
+                format_list([seat.rank for seat in some]),
+                host,
+                name,
+                f"{len(gpus)} x {some[0].gpu_name}" if gpus else "-",
+                f"{sum(seat.cores for seat in some)} cores",
+                format_list(nodes) or "-",
+                " or ".join(threads) or "-",
+            ]
+        )
+    return rows

@@ -1,0 +1,44 @@
+"""Which backend each rank is to have: what --backend says."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from hiresx.device import NAMES
+from hiresx.errors import HiresxError
+
+AUTO = "auto"
+_FORM = "write one backend for all, or a list by rank such as cuda,cuda,cpu,cpu or, shorter, cuda:2,cpu:2"
+
+
+def listed(text: str) -> list[str]:
+    """Names of "cpu", "cuda,cpu,cpu" or "cuda:1,cpu:2"; Raises HiresxError for what is no such list."""
+    found = []
+    for word in text.split(","):
+        name, colon, count = word.strip().partition(":")
+        if name not in (AUTO, *NAMES):
+            raise HiresxError(f'there is no backend "{name}"', f"backends are auto, {', '.join(NAMES)}; {_FORM}")
+        if colon and not (count.isascii() and count.isdigit() and 0 < int(count) <= 10**6):
+            raise HiresxError(f'backend "{word.strip()}": "{count}" is no number of ranks', _FORM)
+        found += [name] * int(count or 1)
+    return found
+
+
+def by_rank(text: str, hosts: Sequence[int]) -> list[str]:
+    """Name for each rank. `hosts`: per rank the number of its host. One name is for all; a list is for all ranks, or,
+    when it is as long as every host has ranks, for the ranks of each host.
+
+    Raises HiresxError as `listed` does, and for a list of another length.
+    """
+    names, size = listed(text), len(hosts)
+    if len(names) == 1 and ":" not in text:
+        return names * size
+    if len(names) == size:
+        return names
+    if set(Counter(hosts).values()) == {len(names)}:
+        seen: Counter = Counter()
+        found = []
+        for host in hosts:
+            found.append(names[seen[host]])
+            seen[host] += 1
+        return found
+    raise HiresxError(f'--backend "{text}" is for {len(names)} rank{"s" * (len(names) > 1)}, not {size}', _FORM)

@@ -1,0 +1,104 @@
+"""What every rank of a scaling experiment does: some steps, timed together.
+
+    mpirun -n N python -m hiresx.scaling.measure CASE.toml RESULT.json [options]
+
+Rank 0 writes RESULT.json.
+"""
+
+import argparse
+import json
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from hiresx.case import load
+from hiresx.errors import HiresxError
+from hiresx.simulation import Simulation
+from hiresx.team import ended, world
+from hiresx.time.rk3 import STAGES
+
+# Steps before the clock: caches fill, and clocks of processors and GPUs come up.
+WARM_UP = 2
+
+
+def measure(simulation: Simulation, steps: int, repeats: int) -> dict[str, Any]:
+    """Run `repeats` times `steps` steps with halos exchanged while the interior is computed, and as often waiting for
+    them at once, in turns. Collective.
+
+    `step_s`, `step_without_overlap_s`: seconds per step of every repeat, the slowest rank's. Of the repeats with
+    overlap, per step: `stages` (seconds by part) and `waited_s` (for others) of every rank.
+    """
+    solver, team = simulation.solver, simulation.team
+    for _ in range(WARM_UP):
+        solver.step()
+    taken: dict[bool, list[float]] = {True: [], False: []}
+    stages: list[dict[str, float]] = []
+    waited = []
+    for n in range(2 * repeats):
+        solver.overlap = n % 2 == 0
+        solver.settle()
+        solver.backend.synchronize()
+        solver.stopwatch.reset()
+        waited_before = solver.halo.waited
+        team.barrier()
+        began = time.perf_counter()
+        for _ in range(steps):
+            solver.step()
+        solver.settle()
+        solver.backend.synchronize()
+        taken[solver.overlap].append(float(team.max(time.perf_counter() - began)) / steps)
+        if solver.overlap:
+            stages.append({name: seconds / steps for name, seconds in solver.stopwatch.seconds.items()})
+            waited.append((solver.halo.waited - waited_before) / steps)
+    solver.overlap = True
+    # The host's own work at each step, which is no part of any stage, belongs to the step too.
+    own = {
+        "stages": {name: median(s[name] for s in stages) for name in stages[0]},
+        "waited_s": median(waited),
+        "points": sum(state.block.points for state in solver.states),
+        "neighbours": len(solver.halo.neighbours),
+        "transports": sorted({neighbour.transport for neighbour in solver.halo.neighbours}),
+        "sent_bytes": len(STAGES) * sum(n.state_bytes + n.flux_bytes for n in solver.halo.neighbours),
+        **asdict(simulation.placement.seats[team.rank]),
+    }
+    return {
+        "ranks": team.size,
+        "hosts": len(set(team.hosts)),
+        "points": solver.points,
+        "viscous": solver.configuration.viscous,
+        "precision": simulation.case.scheme.precision,
+        "steps": steps,
+        "step_s": taken[True],
+        "step_without_overlap_s": taken[False],
+        "by_rank": team.everyone(own),
+    }
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m hiresx.scaling.measure", description=__doc__.splitlines()[0])
+    parser.add_argument("case", help="a case file")
+    parser.add_argument("result", type=Path, help="file to write")
+    parser.add_argument("--steps", type=int, default=10)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--backend", default="auto")
+    parser.add_argument("--transport", default="auto")
+    parser.add_argument("--placement", default=None)
+    asked = parser.parse_args(arguments)
+    team = world()
+    try:
+        with team.together():
+            case = load(asked.case)
+        simulation = Simulation(case, asked.backend, team=team, transport=asked.transport, placement=asked.placement)
+        found = measure(simulation, asked.steps, asked.repeats)
+        if team.root:
+            asked.result.write_text(json.dumps(found))
+    except HiresxError as error:
+        return ended(error, 2, lambda prefix, error=error: print(f"error: {prefix}{error}", file=sys.stderr))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

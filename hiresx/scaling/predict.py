@@ -1,0 +1,137 @@
+"""How a case would scale on a machine that is not here: measured rates, the byte matrix, and the cost of its links.
+
+A step of N ranks takes as long as its slowest rank:
+
+    points * ns_per_point_step + fixed + max(exchange - overlap * work, 0)
+
+`work` is the first term. The points and the bytes between ranks are those of the partition that a run would take; the
+seconds of the exchange come from `hiresx.topology.cost` on the placement that a run would take (GPUs), or from the rate
+at which one rank copies what another one wrote (`copy_gb_per_s`, CPU ranks).
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hiresx.case import Case
+from hiresx.decomposition import decompose, split
+from hiresx.decomposition.partition import partition
+from hiresx.decomposition.traffic import traffic
+from hiresx.errors import HiresxError
+from hiresx.grid import build
+from hiresx.time.rk3 import STAGES
+from hiresx.topology import cost
+from hiresx.topology import machine as machines
+from hiresx.topology import place as placing
+
+# Exchanges of a step: of the state and, in viscous flow, of the viscous fluxes, in every stage.
+EXCHANGES = 2 * len(STAGES)
+
+
+@dataclass(frozen=True)
+class Rates:
+    """What a prediction takes of a machine, as its JSON file has it.
+
+    `ns_per_point_step`: of one rank with all its threads, for the case at hand. `rank_slowdown`: how much slower a rank
+    is when all ranks of the host work, for what they share (1: not at all). `fixed_us`: per step, whatever the size.
+    `exchange_us`: per exchange with a neighbour, whatever the bytes. `copy_gb_per_s`: between CPU ranks of a host.
+    `overlap`: share of the work during which halos can be on their way. `topology`: a recording that
+    `hiresx topo --save` made, None for CPU ranks of one host. `source`: where these figures come from.
+    """
+
+    ns_per_point_step: float
+    source: str
+    rank_slowdown: float = 1.0
+    fixed_us: float = 0.0
+    exchange_us: float = 0.0
+    copy_gb_per_s: float | None = None
+    overlap: float = 0.5
+    topology: str | None = None
+
+    @classmethod
+    def read(cls, path: Path) -> "Rates":
+        """Raises HiresxError for a file that cannot be read or lacks, or has besides, something."""
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise HiresxError(f"{path}: {error}", "give a file as docs/parallel.md describes") from None
+        names = {field.name for field in fields(cls)}
+        unknown = sorted(set(found) - names) if isinstance(found, dict) else ["no table"]
+        missing = sorted({"ns_per_point_step", "source"} - set(found)) if not unknown else []
+        if unknown or missing:
+            raise HiresxError(
+                f"{path}: {'unknown' if unknown else 'missing'} {', '.join(unknown or missing)}",
+                f"it has {', '.join(sorted(names))}",
+            )
+        for name, value in found.items():
+            number = name not in ("source", "topology")
+            if number and not (isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < np.inf):
+                raise HiresxError(f"{path}: {name} = {value!r} is no number from 0 up", "correct it")
+        rates = cls(**found)
+        if rates.topology is None and rates.copy_gb_per_s is None:
+            raise HiresxError(
+                f"{path}: neither topology nor copy_gb_per_s is given", "say what halos pass: one of the two"
+            )
+        if rates.topology is not None:
+            rates = cls(**{**found, "topology": str(path.parent / rates.topology)})
+        return rates
+
+
+def curve(cases: Sequence[tuple[int, Case]], rates: Rates) -> list[dict[str, Any]]:
+    """`predict` of every (ranks, case), with `speedup` and `efficiency` against the fewest ranks, as in
+    `hiresx.scaling.table`, of the rate."""
+    found = [predict(case, ranks, rates) for ranks, case in cases]
+    first = min(found, key=lambda row: row["ranks"])
+    base = first["points"] / first["step_s"] / first["ranks"]
+    for row in found:
+        row["speedup"] = row["points"] / row["step_s"] / base
+        row["efficiency"] = row["speedup"] / row["ranks"]
+    return found
+
+
+def predict(case: Case, ranks: int, rates: Rates, strategy: str = "optimal") -> dict[str, Any]:
+    """Of a step: `step_s`, `work_s` and `exchange_s` of the slowest rank, `busiest` link. Raises HiresxError for more
+    ranks than the machine has GPUs."""
+    whole = decompose(case, build(case.grid, case.directory))
+    cut = split(whole, partition(whole, ranks))
+    points = np.zeros(ranks)
+    for part in cut.parts:
+        points[part.rank] += part.points
+    viscous = case.gas.reynolds is not None
+    sent = np.array(traffic(cut, viscous, 4 if case.scheme.precision == "fp32" else 8), dtype=float)
+    np.fill_diagonal(sent, 0.0)
+    exchange, busiest = _exchange(sent, rates, strategy)
+    count = EXCHANGES if viscous else EXCHANGES // 2
+    neighbours = ((sent + sent.T) > 0).sum(axis=1)
+    exchange = exchange + 1e-6 * rates.exchange_us * count * neighbours
+    work = 1e-9 * rates.ns_per_point_step * points * (rates.rank_slowdown if ranks > 1 else 1.0)
+    step = work + 1e-6 * rates.fixed_us + np.maximum(exchange - rates.overlap * work, 0)
+    slowest = int(np.argmax(step))
+    return {
+        "ranks": ranks,
+        "points": int(points.sum()),
+        "step_s": float(step[slowest]),
+        "work_s": float(work[slowest]),
+        "exchange_s": float(exchange[slowest]),
+        "busiest": busiest,
+    }
+
+
+def _exchange(sent: np.ndarray, rates: Rates, strategy: str) -> tuple[np.ndarray, str | None]:
+    """Seconds that each rank's halos need per step, and the link that is busiest."""
+    ranks = len(sent)
+    if rates.topology is None:
+        both_ways = np.maximum(sent.sum(axis=0), sent.sum(axis=1))
+        return both_ways / (1e9 * rates.copy_gb_per_s), None
+    path = Path(rates.topology)
+    machine = machines.from_json(machines.read_text(path), str(path))
+    if ranks > len(machine.gpus):
+        raise HiresxError(f"{path}: {ranks} ranks, but {len(machine.gpus)} GPUs", "ask for no more ranks than GPUs")
+    demand = cost.traffic(sent)
+    gpus = placing.place(machine, demand, strategy)
+    estimate = cost.Model(machine).estimate(demand, gpus)
+    return np.full(ranks, estimate.seconds), estimate.busiest

@@ -1,0 +1,86 @@
+"""A scaling experiment: one job after the other, each on another number of ranks or placement."""
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hiresx.case import Case
+from hiresx.case.toml import dumps
+from hiresx.errors import HiresxError
+from hiresx.launch import counts, mpi
+from hiresx.launch.command import command
+from hiresx.output.record import keep_case
+from hiresx.scaling.weak import grown
+
+PROGRAM = (sys.executable, "-m", "hiresx.scaling.measure")
+
+
+@dataclass(frozen=True)
+class Job:
+    """`placement`: None where ranks have no GPUs to be placed on, or the usual one is taken."""
+
+    ranks: int
+    placement: str | None
+
+
+def jobs(ranks: Sequence[int], placements: Sequence[str]) -> list[Job]:
+    """Every number of ranks with every placement; one rank needs no more than one."""
+    return [Job(n, name) for n in ranks for name in ((placements or [None]) if n > 1 else [None])]
+
+
+def measured(
+    case: Case,
+    todo: Sequence[Job],
+    mode: str,
+    steps: int,
+    repeats: int,
+    backend: str = "auto",
+    transport: str = "auto",
+    say: Callable[[str], None] = lambda line: None,
+    limit: float = 3600.0,
+) -> Iterator[dict[str, Any]]:
+    """What `hiresx.scaling.measure` found in every job, with its `placement`; `limit`: seconds for one.
+
+    In weak scaling the case has as many times the nodes as there are ranks. Raises HiresxError for a case that does not
+    grow, without an MPI, and with what a job said when it fails.
+    """
+    launcher = None
+    if any(job.ranks > 1 for job in todo):
+        _, launcher = mpi.find(None)
+    for job in todo:
+        now = grown(case, job.ranks) if mode == "weak" else case
+        say(f"{job.ranks} rank{'s' * (job.ranks > 1)}" + (f", {job.placement}" if job.placement else ""))
+        with tempfile.TemporaryDirectory() as folder:
+            yield {"placement": job.placement} | _done(
+                Path(folder), now, job, launcher, steps, repeats, backend, transport, limit
+            )
+
+
+def _done(folder, case, job, launcher, steps, repeats, backend, transport, limit) -> dict[str, Any]:
+    dump = case.model_dump(mode="json")
+    if dump["grid"].get("file") is not None and case.directory is not None:
+        dump["grid"]["file"] = str((case.directory / dump["grid"]["file"]).absolute())
+    functions = None if case.directory is None else case.directory / "case.py"
+    kept = keep_case(folder, dumps(dump), functions if functions is not None and functions.is_file() else None)
+    result = folder / "result.json"
+    arguments = [
+        str(kept / "case.toml"), str(result), "--steps", str(steps), "--repeats", str(repeats), "--backend", backend,
+        "--transport", transport, *(["--placement", job.placement] if job.placement else []),
+    ]  # fmt: skip
+    line = command(launcher, job.ranks, counts.cores(), arguments, PROGRAM)
+    try:
+        done = subprocess.run(line, capture_output=True, text=True, timeout=limit, stdin=subprocess.DEVNULL)
+    except subprocess.TimeoutExpired:
+        raise HiresxError(
+            f"{job.ranks} ranks took more than {limit:g} s for {steps} steps", "take fewer --steps, or a smaller case"
+        ) from None
+    if done.returncode or not result.exists():
+        told = [part for part in done.stderr.splitlines() if part.startswith(("error:", "Error", "RuntimeError"))]
+        said = told[0].removeprefix("error: ") if told else "\n".join(done.stderr.splitlines()[-5:])
+        raise HiresxError(f"the run on {job.ranks} ranks failed: {said}", f"try hiresx launch -n {job.ranks} with it")
+    return json.loads(result.read_text())

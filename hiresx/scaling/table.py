@@ -1,0 +1,49 @@
+"""The figures of a scaling experiment, from what its runs measured."""
+
+from collections.abc import Sequence
+from statistics import median
+from typing import Any
+
+
+def rows(runs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One row per run of `hiresx.scaling.measure`, with `placement`, in their order. All seconds are per step.
+
+    `step_s` median, `least` and `most` of the repeats; `speedup` and `efficiency` against the run with the fewest
+    ranks, taken as perfect, of the points times steps per second. `sssp`: points * steps / (ranks * seconds), the
+    metric of the SENSEI paper. `wait`: share of the step that ranks waited for others, mean and `wait_most`.
+    `overlap_gain`: how much longer a step is when halos are waited for at once. `imbalance`: most points of a rank
+    over the mean. `sent_bytes`: to other ranks, all together.
+    """
+    first = min(runs, key=lambda run: run["ranks"]) if runs else None
+    found = []
+    for run in runs:
+        step = median(run["step_s"])
+        rate = run["points"] / step
+        base = first["points"] / median(first["step_s"]) / first["ranks"]
+        by_rank = run["by_rank"]
+        waits = [rank["waited_s"] / step for rank in by_rank]
+        points = [rank["points"] for rank in by_rank]
+        found.append(
+            {
+                "ranks": run["ranks"],
+                "placement": run.get("placement"),
+                "points": run["points"],
+                "step_s": step,
+                "least": min(run["step_s"]),
+                "most": max(run["step_s"]),
+                "speedup": rate / base,
+                "efficiency": rate / base / run["ranks"],
+                "point_steps_per_s": rate,
+                "sssp": rate / run["ranks"],
+                "wait": sum(waits) / len(waits),
+                "wait_most": max(waits),
+                "overlap_gain": median(run["step_without_overlap_s"]) / step - 1,
+                "imbalance": max(points) * len(points) / sum(points),
+                "sent_bytes": sum(rank["sent_bytes"] for rank in by_rank),
+                "transports": sorted({name for rank in by_rank for name in rank["transports"]}),
+                "stages": {
+                    name: max(rank["stages"].get(name, 0.0) for rank in by_rank) for name in by_rank[0]["stages"]
+                },
+            }
+        )
+    return found

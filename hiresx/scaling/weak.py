@@ -1,0 +1,36 @@
+"""A case with more nodes, so that every rank has as many as one rank had."""
+
+from hiresx.case import Case
+from hiresx.errors import HiresxError
+
+
+def grown(case: Case, times: int) -> Case:
+    """`case` with `times` as many nodes: the prime factors of `times` go, the largest first, to the direction that has
+    the fewest nodes then. Lengths stay. Raises HiresxError for a grid whose nodes are not one list `grid.n`."""
+    n = getattr(case.grid, "n", None)
+    if times == 1:
+        return case
+    if n is None or isinstance(n, int):
+        raise HiresxError(
+            f'weak scaling needs a grid with a list of nodes grid.n; generator "{getattr(case.grid, "generator", "")}" '
+            "has none",
+            "take --mode strong, or a case with the generator box or wavy",
+        )
+    nodes = list(n)
+    for factor in _factors(times):
+        d = min((m for m in range(len(nodes)) if nodes[m] > 1), key=lambda m: nodes[m])
+        nodes[d] *= factor
+    dump = case.model_dump(mode="json")
+    dump["grid"]["n"] = nodes
+    return Case.from_dict(dump, case.directory, case.name)
+
+
+def _factors(number: int) -> list[int]:
+    """Prime factors, the largest first."""
+    found, p = [], 2
+    while number > 1:
+        while number % p == 0:
+            found.append(p)
+            number //= p
+        p += 1
+    return sorted(found, reverse=True)

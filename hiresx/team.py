@@ -1,0 +1,220 @@
+"""The processes that compute one case together: MPI ranks, or one process alone."""
+
+import os
+import pickle
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from hiresx import started
+from hiresx.errors import HiresxError
+
+# Seconds that a rank with an error of its own leaves to rank 0 to tell of it.
+GRACE = 1.0
+
+
+class Team:
+    """`comm`: an mpi4py communicator, None for a process alone. `rank` of `size` processes; `root` is rank 0.
+
+    Every call but `together` is collective: all ranks make it, in the same order, from the main thread.
+    """
+
+    def __init__(self, comm=None):
+        self.comm = comm
+        self.rank, self.size = (0, 1) if comm is None else (comm.Get_rank(), comm.Get_size())
+        self.root = self.rank == 0
+        self._windows: list[Any] = []
+
+    def everyone(self, thing: Any) -> list[Any]:
+        """What every rank gives (anything that can be pickled), by rank."""
+        return [thing] if self.comm is None else self.comm.allgather(thing)
+
+    def share(self, thing: Any = None, root: int = 0) -> Any:
+        """What rank `root` gives, to all."""
+        return thing if self.comm is None else self.comm.bcast(thing, root)
+
+    def barrier(self) -> None:
+        """Wait until all have come here."""
+        if self.comm is not None:
+            self.comm.Barrier()
+
+    def _rows(self, values: Any) -> np.ndarray:
+        """`values` (same shape and type on all ranks) of every rank, by rank."""
+        values = np.array(values, order="C")
+        if self.comm is None:
+            return values[None]
+        rows = np.empty((self.size, *values.shape), values.dtype)
+        self.comm.Allgather(values, rows)
+        return rows
+
+    def sum(self, values: Any) -> np.ndarray:
+        """Elementwise over the ranks, in the order of the ranks: the same bits everywhere."""
+        return self._rows(values).sum(axis=0)
+
+    def max(self, values: Any) -> np.ndarray:
+        """Elementwise over the ranks; a NaN wins."""
+        return self._rows(values).max(axis=0)
+
+    def min(self, values: Any) -> np.ndarray:
+        """Elementwise over the ranks; a NaN wins."""
+        return self._rows(values).min(axis=0)
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Around work without communication: what fails on one rank fails on all, with the error of the lowest such
+        rank (`everywhere` set), instead of leaving the others to wait for it."""
+        error = None
+        try:
+            yield
+        except Exception as found:
+            error = found
+            if self.comm is None:
+                raise
+        if self.comm is None:
+            return
+        errors = self.comm.allgather(None if error is None else _sendable(error))
+        first = next((rank for rank, found in enumerate(errors) if found is not None), None)
+        if first is None:
+            return
+        raised = error if first == self.rank else errors[first]
+        alike = all(found is not None for found in errors)
+        if isinstance(raised, HiresxError) and not (alike or raised.placed):
+            raised.message, raised.placed = f"rank {first}: {raised.message}", True
+        raised.everywhere = True
+        raise raised
+
+    @cached_property
+    def local(self) -> "Team":
+        """The ranks on this host."""
+        if self.comm is None:
+            return self
+        from mpi4py import MPI
+
+        return Team(self.comm.Split_type(MPI.COMM_TYPE_SHARED, self.rank))
+
+    @cached_property
+    def hosts(self) -> tuple[int, ...]:
+        """Per rank the number of its host, counted in the order of the ranks."""
+        firsts = self.everyone(self.local.share(self.rank))
+        order = {first: number for number, first in enumerate(sorted(set(firsts)))}
+        return tuple(order[first] for first in firsts)
+
+    def shared(self, arrays: Sequence[np.ndarray] | None) -> list[np.ndarray]:
+        """The arrays that the first rank of this host gives (the others give None), for all ranks of the host as views
+        of one copy, to be read only. They live as long as the team."""
+        local = self.local
+        if local.size == 1:
+            return list(arrays)
+        from mpi4py import MPI
+
+        kinds = local.share([(a.dtype.str, a.shape) for a in arrays] if local.root else None)
+        sizes = [
+            -(-np.dtype(dtype).itemsize * int(np.prod(shape, dtype=np.int64)) // 64) * 64 for dtype, shape in kinds
+        ]
+        window = MPI.Win.Allocate_shared(sum(sizes) if local.root else 0, 1, comm=local.comm)
+        self._windows.append(window)
+        memory = np.frombuffer(window.Shared_query(0)[0], np.uint8)
+        views, start = [], 0
+        for (dtype, shape), size in zip(kinds, sizes, strict=True):
+            count = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+            views.append(memory[start : start + count].view(dtype).reshape(shape))
+            start += size
+        if local.root:
+            for view, array in zip(views, arrays, strict=True):
+                view[...] = array
+        local.barrier()
+        return views
+
+    def abort(self, status: int) -> None:
+        """End all processes at once with exit status `status`; alone, this one."""
+        sys.stdout.flush()
+        sys.stderr.flush()
+        if self.comm is not None:
+            self.comm.Abort(status)
+        os._exit(status)
+
+
+def _sendable(error: Exception) -> Exception:
+    """The error, or what can be sent of it."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return error
+
+
+def alone() -> Team:
+    """This process without any other."""
+    return Team()
+
+
+_world: list[Team] = []
+
+
+def world() -> Team:
+    """All the processes that one launcher (mpirun, srun) started; this one alone when none did. Always the same team.
+
+    Raises HiresxError when a launcher started several and mpi4py is not there, does not load, or belongs to another
+    MPI than the launcher.
+    """
+    if not _world:
+        team = _started()
+        if team.size > 1:
+            sys.excepthook = partial(_end_all, sys.excepthook)
+        _world.append(team)
+    return _world[0]
+
+
+def _started() -> Team:
+    expected = started.told()
+    if expected in (None, 1):
+        return alone()
+    comm = started.mpi().COMM_WORLD
+    return Team(comm) if comm.Get_size() > 1 else alone()
+
+
+def ended(error: BaseException, status: int, tell: Callable[[str], None]) -> int:
+    """What to do with an `error` that ends a rank of the `world`; returns the exit status if the rank is to exit
+    itself.
+
+    `tell(prefix)` prints the error: on one rank if all have it. An error that only this rank has is told with its
+    number, and ends all the others, who would wait for it.
+    """
+    if not _world:
+        return _ended_early(error, status, tell)
+    team = _world[0]
+    if team.size == 1 or getattr(error, "everywhere", False):
+        if team.root:
+            tell("")
+        return status
+    if not team.root:
+        # Where all have found the same fault for themselves, rank 0 speaks first and ends the others.
+        time.sleep(GRACE)
+    tell("" if team.root else f"rank {team.rank}: ")
+    team.abort(status)
+    return status
+
+
+def _ended_early(error: BaseException, status: int, tell: Callable[[str], None]) -> int:
+    """Before there is a world: process 0 speaks; the launcher ends the others, unless only they have the error."""
+    rank = started.number()
+    if rank and getattr(error, "everywhere", False):
+        return status
+    if rank:
+        time.sleep(GRACE)
+    tell(f"rank {rank}: " if rank else "")
+    return status
+
+
+def _end_all(before: Callable, kind, error, traceback) -> None:
+    def tell(prefix: str) -> None:
+        if prefix:
+            print(prefix, end="", file=sys.stderr)
+        before(kind, error, traceback)
+
+    ended(error, 1, tell)
