@@ -7,6 +7,7 @@ import time as wall
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from hiresx.case.toml import dumps
 from hiresx.decomposition import Decomposition, Part, domain
 from hiresx.decomposition.partition import partition
 from hiresx.errors import HiresxError
+from hiresx.grid import build
 from hiresx.output import checkpoint, derived, field_output, files, identity, pieces, record
 from hiresx.output import monitors as watch
 from hiresx.output.attachment import Attachment
@@ -117,15 +119,22 @@ class Simulation:
             field_output.check(self.case)
         self._dump = self.case.model_dump(mode="json")
         _check_same(self.team, self._dump)
-        cutting = parts or (None if self.team.size == 1 else lambda whole: partition(whole, self.team.size, weights))
-        ground = domain(self.case, self.team, grid, cutting)
-        self._prints = self.team.share(identity.fingerprint(ground.grid) if self.team.root else None)
         self.restarted: list[str] = []
-        changed = {}
+        self._prints, changed = None, {}
         with self.team.together():
-            field_output.check_grid(self.case, ground.grid.blocks)
-            if found is not None:
-                changed = self._compare(found)
+            # A run that cannot go on is refused for that before anything is asked of its grid and conditions.
+            changed = self._compare_case(found)
+            if self.team.local.root:
+                grid = build(self.case.grid, self.case.directory) if grid is None else grid
+            if self.team.root:
+                self._prints = identity.fingerprint(grid)
+        self._prints = self.team.share(self._prints)
+        with self.team.together():
+            self._compare_grid(found)
+        if parts is None and self.team.size > 1:
+            parts = partial(partition, ranks=self.team.size, weights=weights)
+        ground = domain(self.case, self.team, grid, parts)
+        files.once(self.team, lambda: field_output.check_grid(self.case, ground.grid.blocks))
         self.placement = place(self.team, ground.cut, backend, strategy=placement)
         self.backend = self.placement.backend
         self.solver = Solver(self.case, self.backend, profiles=dict(profiles or {}), domain=ground, transport=transport)
@@ -199,9 +208,8 @@ class Simulation:
         last_step = min(limits) if limits else None
         bar = Progress(solver.points, spec.end, last_step, self.case.title, quiet=not (progress and self.team.root))
         with ExitStack() as held:
-            with self.team.together():
-                if self.out is not None and self.team.root:
-                    held.enter_context(files.locked(files.directory(self.out)))
+            if self.out is not None:
+                held.enter_context(files.locked(files.directory(self.out, self.team), self.team))
             requests = held.enter_context(Requests())
             log = _Log(self)
             try:
@@ -306,11 +314,8 @@ class Simulation:
         """Everything before the first step of this `run`."""
         again, self._longest_step = self._used, 0.0
         self._used = True
-        with self.team.together():
-            if self.out is not None and self.team.root:
-                files.sweep(self.out)
-                _keep_case(self)
-                checkpoint.set_aside(self._passed)
+        if self.out is not None:
+            files.once(self.team, self._tidy)
         for line in self.restarted:
             bar.note(line)
         restarted = again or self._source is not None
@@ -319,11 +324,18 @@ class Simulation:
         self._attach(restarted)
         self.restarted, self._passed = [], []
 
+    def _tidy(self) -> None:
+        files.sweep(self.out)
+        _keep_case(self)
+        checkpoint.set_aside(self._passed)
+
     def _attach(self, restarted: bool) -> None:
-        for attachment in self.attachments:
-            if attachment.name in self._captured:
-                with checkpoint.understood(self._source or Path("what was kept in memory")):
+        place = self._source or Path("what was kept in memory")
+        with self.team.together(), checkpoint.understood(place):
+            for attachment in self.attachments:
+                if attachment.name in self._captured:
                     attachment.restore(self._captured[attachment.name])
+        self._captured = {}  # of a file that may be pruned
         if self._source is None and (not self.history or self.history[-1]["step"] != self.step_count):
             self._look()
         self._open = []
@@ -376,8 +388,10 @@ class Simulation:
 
         return Piece(piece.name, piece.box, Later(piece.array.shape, piece.array.dtype, make))
 
-    def _compare(self, found: checkpoint.Found) -> dict[str, list[Any]]:
-        """Refuse a checkpoint of another case or grid; returns the keys that differ and may: [there, here]."""
+    def _compare_case(self, found: checkpoint.Found | None) -> dict[str, list[Any]]:
+        """Refuse a checkpoint of another case; returns the keys that differ and may: [there, here]."""
+        if found is None:
+            return {}
         place, values = str(found.container.path), found.container.values
         with checkpoint.understood(found.container.path):
             try:
@@ -386,14 +400,20 @@ class Simulation:
             except HiresxError:
                 old = values["case"]
             changed = identity.check_case(old, self._dump, place)
-            same = identity.check_grid(values["grid"], self._prints, place)
             steps, time = values["solver"]["steps"], values["solver"]["time"]
             self.restarted.append(f"going on from {place}: step {steps}, time {time:.6g}")
         self.restarted += [f"passed over: {reason}" for _, reason in found.passed]
         self.restarted += [identity.told(difference) for difference in changed]
+        return {key: [old, new] for key, old, new in changed}
+
+    def _compare_grid(self, found: checkpoint.Found | None) -> None:
+        """Refuse a checkpoint of another grid."""
+        if found is None:
+            return
+        with checkpoint.understood(found.container.path):
+            same = identity.check_grid(found.container.values["grid"], self._prints, str(found.container.path))
         if not same:
             self.restarted.append("the grid agrees to round-off only: the run goes on, but not to the last bit")
-        return {key: [old, new] for key, old, new in changed}
 
     def _restore(self, container: checkpoint.Container) -> None:
         values = container.values

@@ -1,6 +1,6 @@
 """The solver proper: blocks on a device and one time step as an ordered list of named tasks."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -371,22 +371,22 @@ class Solver:
         with self.team.together():
             self._boundary_nodes(0.0)  # a steady profile is that of the beginning
             self.time, self.steps, self.dt, self.step_factor = time, steps, dt, factor
-            self._take(read)
+            found = [read(f"q.{state.part.whole}", state.part.box) for state in self.states]
+            self._take(found)
             self._boundary_nodes(self.time)
             # Faces had their conditions already: once more might round once more. Ghosts and targets are what was
             # wanted.
-            self._take(read)
+            self._take(found)
         self.halo.start_state()
         self.settle()
 
-    def _take(self, read: Callable[[str, Range], np.ndarray]) -> None:
-        for state in self.states:
-            name = f"q.{state.part.whole}"
-            q, found = self.backend.to_host(state.q), read(name, state.part.box)
+    def _take(self, found: Sequence[np.ndarray]) -> None:
+        for state, values in zip(self.states, found, strict=True):
+            q = self.backend.to_host(state.q)
             interior = state.interior(q)
-            if found.shape != interior.shape or found.dtype != interior.dtype:
-                raise ValueError(f"{name} is {found.dtype} {found.shape}, not {interior.dtype} {interior.shape}")
-            interior[...] = found
+            if values.shape != interior.shape or values.dtype != interior.dtype:
+                raise ValueError(f"q is {values.dtype} {values.shape}, not {interior.dtype} {interior.shape}")
+            interior[...] = values
             self.backend.copy(state.q, self.backend.to_device(q))
 
     def given(self) -> dict[str, list[float]]:

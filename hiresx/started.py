@@ -73,6 +73,8 @@ def mpi(environment: Mapping[str, str] = os.environ):
             raise _mixed(some, f"the mpirun of {by} started them, mpi4py uses {library}", by)
         # Windows are for memory that the ranks of a host share; the component for networks complains without one.
         os.environ.setdefault("OMPI_MCA_osc", "^ucx")
+        # Ranks that wait leave their core to whoever has work.
+        os.environ.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")
         MPI.Init_thread()
         atexit.register(_finalize, MPI)
     size = MPI.COMM_WORLD.Get_size()

@@ -60,7 +60,7 @@ def simulation(monkeypatch, status="finished", error=None, before=None):
     asked = {}
 
     class Simulation:
-        def __init__(self, case, backend="auto", out=None):
+        def __init__(self, case, backend="auto", out=None, team=None, transport="auto", weights=None):
             asked.update(case=case, backend=backend, out=out)
             if before is not None:
                 raise before
@@ -73,7 +73,8 @@ def simulation(monkeypatch, status="finished", error=None, before=None):
                 raise error
 
     plan = {"bytes_per_point": 376, "dt": 0.01}
-    stand_in(monkeypatch, "simulation", Simulation=Simulation, plan=lambda case: plan)
+    monkeypatch.setattr("hiresx.plan.plan", lambda case, grid=None: plan)
+    stand_in(monkeypatch, "simulation", Simulation=Simulation)
     return asked
 
 

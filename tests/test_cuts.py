@@ -114,7 +114,7 @@ def test_parts_must_cover_the_blocks_once():
         [Part(0, half), Part(0, ((20, 41), (0, 40), (0, 1)))],
         [Part(0, half), Part(0, ((19, 39), (0, 40), (0, 1)))],
     ):
-        with pytest.raises(HiresxError, match="do not cover block 'box'"):
+        with pytest.raises(HiresxError, match="do not cover block 'wavy'"):
             split(whole, parts)
 
 
@@ -122,5 +122,5 @@ def test_a_part_thinner_than_the_ghosts_is_refused():
     case = load(*CASES["vortex on a wavy grid"])
     whole = decompose(case, build(case.grid, case.directory))
     thin = [Part(0, (range_, (0, 40), (0, 1))) for range_ in ((0, 20), (20, 22), (22, 40))]
-    with pytest.raises(HiresxError, match=r"two of its parts|needs 7 or more"):
+    with pytest.raises(HiresxError, match=r"two of its pieces|needs 7 or more"):
         split(whole, thin)

@@ -2,6 +2,7 @@
 definition of a connection. A GPU whose work runs as late as it may is made of this host's memory."""
 
 import random
+import re
 import time
 from functools import cache
 from itertools import permutations, product
@@ -9,10 +10,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from ranks import run_ranks
+from ranks import Failed, launcher, run_ranks
 
-from hiresx.decomposition import Decomposition, Part, whole_box
-from hiresx.device import Configuration, backend
+from hiresx.bench import exchange as exchange_bench
+from hiresx.decomposition import Decomposition, Part
+from hiresx.device import Configuration, backend, cuda
 from hiresx.device.native import Array
 from hiresx.device.state import BlockState
 from hiresx.errors import HiresxError
@@ -20,7 +22,7 @@ from hiresx.exchange import cuda_aware, halo, window
 from hiresx.exchange.choice import Facts, choose
 from hiresx.exchange.halo import HaloExchange
 from hiresx.grid import Block, Connection
-from hiresx.grid.blocks import FACES, direction, face_range
+from hiresx.grid.blocks import FACES, direction, face_range, whole_box
 from hiresx.team import Team, alone
 
 VISCOUS = Configuration(viscosity="sutherland")
@@ -223,11 +225,12 @@ def scratch(place, state, array) -> None:
     place.negate(state.interior(array))
 
 
-class Host:
-    """A CPU backend with the little that the tests do to arrays beside kernels."""
+class Place:
+    """A backend with the little that the tests do to arrays beside kernels."""
 
-    def __init__(self, name):
-        self._room = backend(name)
+    def __init__(self, name, rank=0):
+        # Ranks take the GPUs in turn.
+        self._room = backend(name, rank % len(cuda.devices()) if name == "cuda" else None)
         self.compile = cache(self._room.compile)
 
     def __getattr__(self, name):
@@ -244,16 +247,16 @@ class Host:
 @pytest.mark.parametrize("name", ["cpu", "emulated"])
 @pytest.mark.parametrize("seed", range(6))
 def test_one_process(name, seed):
-    assert exchanged(Host(name), arrangement(seed, 1), alone()) == []
+    assert exchanged(Place(name), arrangement(seed, 1), alone()) == []
 
 
 def test_single_precision_and_no_viscosity():
     cut = arrangement(7, 1)
     assert (
-        exchanged(Host("cpu"), cut, alone(), configuration=Configuration(viscosity="sutherland", precision="fp32"))
+        exchanged(Place("cpu"), cut, alone(), configuration=Configuration(viscosity="sutherland", precision="fp32"))
         == []
     )
-    exchange, _, _ = set_up(Host("cpu"), cut, alone(), INVISCID)
+    exchange, _, _ = set_up(Place("cpu"), cut, alone(), INVISCID)
     exchange.start_state()
     assert exchange.counts == (1, 0)
 
@@ -263,7 +266,7 @@ def test_single_precision_and_no_viscosity():
 
 def several(team, transport, names, seeds, configuration=VISCOUS):
     """Arrangements one after the other; `names`: the backend of each rank."""
-    place = Host(names[team.rank])
+    place = Place(names[team.rank], team.rank)
     found = []
     for seed in seeds:
         dice = random.Random(1000 * seed + team.rank)
@@ -280,7 +283,7 @@ def several(team, transport, names, seeds, configuration=VISCOUS):
     ],
 )
 def test_ranks(ranks, transport, names):
-    assert run_ranks(ranks, several, transport, names, range(6)) == [[]] * ranks
+    assert run_ranks(ranks, several, transport, names, range(4)) == [[]] * ranks
 
 
 TRANSPORTS = ("auto", "window", "mpi")
@@ -288,7 +291,7 @@ TRANSPORTS = ("auto", "window", "mpi")
 
 def many(team, seeds):
     """Arrangements on teams of 4 to all ranks, side by side on what ranks there are."""
-    place = Host("cpu")
+    place = Place("cpu")
     found, seeds = [], list(seeds)
     while seeds:
         dice = random.Random(seeds[0])
@@ -312,7 +315,7 @@ def many(team, seeds):
 
 
 def turned_blocks(team, transport):
-    place, found = Host(("cpu", "emulated")[team.rank]), []
+    place, found = Place(("cpu", "emulated")[team.rank]), []
     for face in FACES:
         for turn in ORIENTATIONS:
             found += exchanged(place, opposite(face, turn), team, transport, moments=1)
@@ -416,8 +419,8 @@ class LateGpu:
         self._kernels.add(lambda: np.copyto(array, host))
 
     # NCCL, by MPI
-    def nccl_identity(self):
-        return "identity"
+    def nccl_identity(self, root):
+        return "identity" if root else None
 
     def nccl(self, size, identity, rank):
         assert identity == "identity"
@@ -496,7 +499,7 @@ def late(team, folder, seeds):
         # The GPUs' MPI says nothing of their memory unless they are asked to let it have that.
         cuda_aware.fault = lambda transport=transport: None if transport == "cuda-aware" else "it does not say"
         team.hosts = tuple(range(team.size)) if apart else hosts
-        place = Host("cpu")
+        place = Place("cpu")
         if team.rank in gpus:
             # Some hurry with what they send, some are late with what they read.
             place = LatePlace(folder, team.rank, (0.0, 0.5, 0.05)[team.rank % 3])
@@ -511,7 +514,28 @@ def late(team, folder, seeds):
 
 
 def test_late_gpus(tmp_path):
-    assert run_ranks(3, late, str(tmp_path), range(4)) == [[]] * 3
+    assert run_ranks(3, late, str(tmp_path), range(3)) == [[]] * 3
+
+
+# --- on GPUs
+
+
+def on_gpus(team, transport, names):
+    try:
+        return several(team, transport, names, range(6))
+    except HiresxError as error:
+        assert error.everywhere
+        return error.message
+
+
+@pytest.mark.skipif(cuda.fault() is not None, reason="no GPU")
+@pytest.mark.parametrize("transport", ["auto", "cuda-aware", "ipc", "nccl", "staged", "mpi"])
+@pytest.mark.parametrize("names", [["cuda"] * 2, ["cuda"] * 4, ["cuda", "cpu", "cuda"]], ids=",".join)
+def test_on_gpus(transport, names):
+    found = run_ranks(len(names), on_gpus, transport, names, timeout=120)
+    if isinstance(found[0], str):
+        pytest.skip(found[0])
+    assert found == [[]] * len(names)
 
 
 # --- which transport
@@ -601,12 +625,12 @@ def test_a_cpu_rank_among_gpus_has_no_nccl():
 
 def test_unknown_transport():
     with pytest.raises(HiresxError, match=r'no transport "windows"\n.*window'):
-        set_up(Host("cpu"), arrangement(0, 1), alone(), transport="windows")
+        set_up(Place("cpu"), arrangement(0, 1), alone(), transport="windows")
 
 
 def told(team):
     """What is said of an exchange, and what goes wrong between two ranks."""
-    place = Host("cpu")
+    place = Place("cpu")
     cut = opposite("imax", ORIENTATIONS[0])
     exchange, _, fluxes = set_up(place, cut, team)
     (neighbour,) = exchange.neighbours
@@ -653,7 +677,7 @@ def remote_face(results) -> str:
 
 
 def test_one_value_per_node():
-    place = Host("cpu")
+    place = Place("cpu")
     cut = arrangement(3, 1)
     exchange, states, _ = set_up(place, cut, alone())
     for state in states:
@@ -663,3 +687,44 @@ def test_one_value_per_node():
         ghosts = c.ghosts(3, cut.blocks[c.block].size)
         i, j, k = (m + h for m, h in zip(ghosts, states[c.block].halo, strict=True))
         assert np.array_equal(states[c.block].jacobian[k, j, i], values(c.donor, c.donors(ghosts), 0, 1)[0])
+
+
+# --- the benchmark, and what runs all this
+
+
+def measured(team):
+    exchange_bench.COPIED = 2**16
+    place = backend(("cpu", "emulated")[team.rank])
+    return exchange_bench.run(team, place, ["auto", "mpi", "ipc"], [8, 12], 1, lambda row: None)
+
+
+def test_benchmark():
+    rows, others = run_ranks(2, measured)
+    assert [row.get("copy") or row["transport"] for row in rows] == [
+        "host to host",
+        "auto",
+        "auto",
+        "mpi",
+        "mpi",
+        "ipc",
+    ]
+    assert all(row["right"] and row["us"] > 0 for row in rows + others if "us" in row)
+    assert [row["ways"] for row in rows[1:5]] == [["window"]] * 2 + [["mpi"]] * 2
+    assert rows[2]["bytes"] == 2 * 3 * 12 * 12 * 5 * 8
+    assert "compute on GPUs" in rows[-1]["failed"]
+
+
+def late_or_wrong(team, what):
+    if what == "late" and team.rank:
+        time.sleep(100)
+    if what == "wrong" and team.rank:
+        raise ValueError("a rank of its own mind")
+    team.barrier()
+
+
+@pytest.mark.parametrize("what, message", [("late", "did not end within 4 s"), ("wrong", "rank 1:.*of its own mind")])
+def test_a_job_that_fails(what, message):
+    if not launcher():
+        pytest.skip("no mpi4py with an mpirun of its MPI")
+    with pytest.raises(Failed, match=re.compile(message, re.DOTALL)):
+        run_ranks(2, late_or_wrong, what, timeout=4 if what == "late" else 60)

@@ -147,7 +147,7 @@ def test_blocks_do_not_change_the_flow(name, blocks, reynolds):
     for count in (1, blocks):
         wall = {"faces": ["jmin"], "range": "lower-wall" if name[0] == "h" else "wall", "type": "no-slip-wall"}
         gas = {} if reynolds is None else {"reynolds": reynolds}
-        small = case(spec(name, count), wall, gas=gas, scheme={"flux": "roe"})
+        small = case(spec(name, count), wall, gas=gas, scheme={"flux": "hllc"})
         simulation = Simulation(small, backend="cpu", initial=blob)
         simulation.run()
         states.append([joined(b.state(v) for b in simulation.blocks) for v in STATE])
@@ -341,10 +341,10 @@ def test_subsonic_airfoil_has_no_drag():
     (block,) = simulation.blocks
     wall = slice(16, -16)
     drag, lift = coefficients(block, 0.5, wall)
-    assert abs(drag) < 6e-3 and abs(lift) < 1e-5
+    assert abs(drag) < 6e-3 and abs(lift) < 1e-9
     assert np.sqrt(np.mean(entropy(block)[0, 0, wall] ** 2)) < 0.01
     cp = (block.state("p")[0, 0, wall] - 1 / 1.4) / 0.125
-    assert cp.argmax() == 32 and cp.max() == pytest.approx(1.064, abs=0.16)  # the isentropic stagnation point
+    assert cp.argmax() == 32 and cp.max() == pytest.approx(1.064, abs=0.04)  # the isentropic stagnation point
     assert cp.min() == pytest.approx(-0.47, abs=0.03)
 
 

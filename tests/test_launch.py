@@ -420,7 +420,9 @@ while mode != "status":
     time.sleep(0.02)
     number = comm.allreduce(max(got, default=0), MPI.MAX)
     if number and mode == "graceful":
+        time.sleep(0.5)  # as long as a checkpoint takes
         comm.Barrier()
+        print("ended in order", flush=True)
         sys.exit(128 + number)
 sys.exit(3)
 """
@@ -468,6 +470,7 @@ def test_signals_reach_the_ranks(tmp_path, capfd, number):
     """They can end as they like: no launcher kills them."""
     ended, _ = run_job(tmp_path, "graceful", number)
     assert ended == job.Ended(128 + number)
+    assert capfd.readouterr().out.count("ended in order") == 2
 
 
 @needs_mpi

@@ -169,7 +169,7 @@ def watched(team, name: str, count: int, seed: int) -> dict:
 
 @pytest.mark.parametrize(("ranks", "name", "count"), [(2, "plane", 3), (3, "solid", 5), (4, "plane", 8)])
 def test_all_ranks_have_the_histories_of_one(ranks, name, count, alone):
-    by_rank = run_ranks(ranks, watched, name, count, ranks)
+    by_rank = run_ranks(ranks, watched, name, count, ranks, timeout=120)
     compare(by_rank[0], alone[name])
     for found in by_rank[1:]:
         for history_name, table in by_rank[0].items():
@@ -195,8 +195,8 @@ def leaves(group, prefix: str = ""):
 
 def test_histories_and_averages_go_on_with_other_ranks_and_cuts(tmp_path, alone):
     simulation("plane", out=tmp_path / "whole").run(progress=False)
-    run_ranks(3, begun, "plane", 5, tmp_path / "parts", 9)
-    run_ranks(2, gone_on, "plane", 4, tmp_path / "parts")
+    run_ranks(3, begun, "plane", 5, tmp_path / "parts", 9, timeout=120)
+    run_ranks(2, gone_on, "plane", 4, tmp_path / "parts", timeout=120)
     tables = {name: history.read(path).flat() for name, path in history.histories(tmp_path / "parts").items()}
     compare(tables, alone["plane"])
     with Dataset(tmp_path / "whole/averages.nc") as whole, Dataset(tmp_path / "parts/averages.nc") as parts:
@@ -262,7 +262,7 @@ def faults(team, folder) -> dict[str, str]:
 
 
 def test_a_fault_is_the_same_on_all_ranks(tmp_path):
-    by_rank = run_ranks(2, faults, tmp_path)
+    by_rank = run_ranks(2, faults, tmp_path, timeout=120)
     assert by_rank[0] == by_rank[1]
     found = by_rank[0]
     assert found["outside"].startswith('probe.0 "far": the place (9, 0, 0) lies outside the grid')

@@ -18,8 +18,9 @@ import pytest
 from ranks import ENVIRONMENT, launcher, run_ranks
 
 from hiresx import HiresxError, Simulation, load
-from hiresx.decomposition import Part, whole_box
+from hiresx.decomposition import Part
 from hiresx.grid import Block
+from hiresx.grid.blocks import whole_box
 from hiresx.output import fields, layout, vtk
 from hiresx.output.field_output import FieldOutput
 from hiresx.output.joint import JointFile
@@ -359,7 +360,7 @@ def rewriting(team: Team, folder: Path) -> dict:
 
 
 class Fragile(Work):
-    """Takes a random time, and fails on one rank in writing (0), completing (1) or publishing (2); tells what it did."""
+    """Takes a random time, and fails on one rank in writing (0), completing (1) or publishing (2)."""
 
     def __init__(self, team: Team, number: int, fails: tuple[int, int, int], dice: random.Random, notes: list):
         self._team, self._number, self._fails, self._notes = team, number, fails, notes

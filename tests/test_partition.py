@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from hiresx import cli
 from hiresx.case import load
-from hiresx.decomposition import Decomposition, Part, decompose, split, whole_box
+from hiresx.decomposition import Decomposition, Part, decompose, split
+from hiresx.decomposition.balance import Balance
 from hiresx.decomposition.contacts import Neighbourhood, boxes
 from hiresx.decomposition.cost import EXCHANGE, IMBALANCE, capacity, costs, excess, work
 from hiresx.decomposition.partition import best_partition, partition
@@ -24,7 +25,7 @@ from hiresx.decomposition.sections import CLOSED, _exchanged, _inner
 from hiresx.decomposition.traffic import FLUXES, LAYERS, STAGES, STATE, traffic
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Connection, build
-from hiresx.grid.blocks import FACES, MINIMUM_NODES, face_range
+from hiresx.grid.blocks import FACES, MINIMUM_NODES, face_range, whole_box
 from hiresx.time import rk3
 from hiresx.verify.rearranged import random_parts, rearranged
 
@@ -172,6 +173,20 @@ def test_by_speed(grid, weights):
     assert found.max() <= 1.05 and found.min() > 0.8
 
 
+@pytest.mark.parametrize(
+    ("parts", "count"),
+    [
+        ([Part(0, ((0, 30), (0, 20), (0, 20)), 0), Part(0, ((30, 40), (0, 20), (0, 20)), 1)], 2),  # the cut is shifted
+        ([Part(0, ((0, 20), (0, 20), (0, 20)), 0), Part(0, ((20, 40), (0, 20), (0, 8)), 1),
+          Part(0, ((20, 40), (0, 20), (8, 20)), 0)], 4),  # a new one: the parts end in different places
+    ],
+)  # fmt: skip
+def test_layers_go_where_there_is_room(parts, count):
+    grid = box(40, 20, 20)
+    made, rank = Balance(Neighbourhood(grid), boxes(parts), np.array([p.rank for p in parts]), np.ones(2)).run()
+    assert len(made.whole) <= count and np.bincount(rank, made.sizes.prod(axis=1)).max() <= 1.04 * grid.points / 2
+
+
 # --- little exchange
 
 
@@ -278,21 +293,21 @@ def test_metis_is_taken_when_it_finds_better(monkeypatch):
     without = best_partition(grid, 4)
     asked = []
 
-    def part_graph(count, **graph):
-        asked.append((count, graph))
+    def part_graph(count, adjacency, **graph):
+        asked.append((count, adjacency, graph))
         halves = [m >= 3 for m in range(6)]
         return 0, [2 * halves[n // 6] + halves[n % 6] for n in range(36)]
 
-    fake = SimpleNamespace(part_graph=part_graph, Options=lambda **options: options)
+    fake = SimpleNamespace(part_graph=part_graph, Options=dict, CSRAdjacency=lambda *lists: lists)
     monkeypatch.setitem(sys.modules, "pymetis", fake)
     monkeypatch.setattr("hiresx.decomposition.partition.Bisection.run", lambda self: None)
     monkeypatch.setattr("hiresx.decomposition.partition.deal", lambda boxes, *_: np.arange(len(boxes.whole)) % 4)
     monkeypatch.setattr("hiresx.decomposition.partition.Refinement.run", lambda self: np.array(self.rank))
     found = best_partition(grid, 4)
     assert found.method == "metis" and found.costs.max() == without.costs.max()
-    count, graph = asked[0]
-    assert count == 4 and len(graph["xadj"]) == 37 and set(graph["vweights"]) == {144}
-    assert len(graph["adjncy"]) == len(graph["eweights"]) == graph["xadj"][-1] == 2 * 60
+    count, (starts, others), graph = asked[0]
+    assert count == 4 and len(starts) == 37 and set(graph["vweights"]) == {144}
+    assert len(others) == len(graph["eweights"]) == starts[-1] == 2 * 60
     assert sum(graph["eweights"]) == 2 * 60 * 24
 
 

@@ -219,6 +219,16 @@ def test_busy_gpus_are_left_to_others():
     assert "every GPU is in use by others" in found[0].why
 
 
+def test_what_has_just_ended_does_not_make_a_gpu_busy(monkeypatch):
+    from hiresx import placement
+
+    busy = replace(SEVEN, gpus=tuple(replace(gpu, utilisation=90) for gpu in SEVEN.gpus))
+    seen = [busy, SEVEN, SEVEN]
+    monkeypatch.setattr(placement, "discover", lambda: seen.pop(0))
+    monkeypatch.setattr(placement, "SAMPLE", 0.0)
+    assert placement._seen() is SEVEN and placement._seen() is SEVEN and not seen
+
+
 def test_a_gpu_that_the_scheduler_gave_is_taken():
     known = {rank: offered(SEVEN, [6 - rank]) for rank in range(3)}
     found = choose(SEVEN, range(3), pairs(3, (0, 1, 1e6)), known)
@@ -397,6 +407,7 @@ def test_two_ranks():
     # Placed once more in the same process, out of all the cores; threads as the user says.
     assert [cpus for cpus, *_ in wanted] == [first[0], second[0]]
     assert [(name, threads) for _, name, threads, _ in wanted] == [("cpu", 3), ("emulated", 3)]
+    assert wanted[0][3][0].bound != "the launcher"
     assert "OMP_NUM_THREADS=3" in wanted[0][3][0].why
     refused = [errors for _, _, errors in found]
     assert refused[0] == refused[1]

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from hiresx import Case, HiresxError, load
-from hiresx.decomposition import Part, whole_box
+from hiresx.decomposition import Part
 from hiresx.device import backend
+from hiresx.grid.blocks import whole_box
 from hiresx.output import cut, derived, fields, layout, places, portions, selection, vtk
 from hiresx.output.field_output import FieldOutput
 from hiresx.output.joint import JointFile
@@ -492,7 +493,7 @@ def by_layout(path, known, blocks, step):
             values = {
                 name: state.get(name, derived.evaluate([name], flow)[name]) for name in ABOUT["output"]["variables"]
             }
-            frame.put(n, [portions.Portion(places.Box.all(block.shape), block.x, block.y, block.z, values)])
+            frame.put(n, [places.Portion(places.Box.all(block.shape), block.x, block.y, block.z, values)])
     frame.publish()
     return path
 

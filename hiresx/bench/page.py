@@ -15,6 +15,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from hiresx.bench import page_ranks
+from hiresx.bench.markdown import cell, section, table
 from hiresx.device.state import variables_per_point
 from hiresx.errors import HiresxError
 from hiresx.output import files
@@ -94,24 +96,9 @@ def page(results: dict[str, Result], out: Path) -> str:
         _start_up([*benches.values(), *filter(None, [on_gpu.get("machine")])]),
         _registers(next(iter(of_kind.get("registers", [])[::-1]), None)),
         *_gpu(on_gpu, codes.get("gpu")),
+        *page_ranks.sections(of_kind, _place),
     ]
     return "\n".join(sections)
-
-
-def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A Markdown table; columns whose cells are all numbers, or empty, are set to the right."""
-    rows = [[_cell(cell) for cell in row] for row in rows]
-    numeric = [all(row[n].replace(".", "").isdigit() or not row[n] for row in rows) for n in range(len(columns))]
-    rule = ["---:" if right and rows else "---" for right in numeric]
-    return "".join(f"| {' | '.join(row)} |\n" for row in [list(columns), rule, *rows])
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, float):
-        return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
-    return str(value).replace("|", "\\|")
 
 
 def _place(result: Result) -> str:
@@ -124,10 +111,6 @@ def _place(result: Result) -> str:
     if result["backend"] == "cuda":
         parts += [f"driver {versions['driver']}", f"NVRTC {versions['nvrtc']}"]
     return ", ".join(filter(None, parts))
-
-
-def _section(heading: str, text: str, *parts: str) -> str:
-    return "\n".join([f"{heading}\n", f"{text}\n", *parts])
 
 
 def _sources(results: dict[str, Result]) -> str:
@@ -170,7 +153,7 @@ def _rhs(result: Result) -> str:
         rows.append(
             [
                 row["precision"].upper(), _terms(row["viscous"]), row["threads"], row["ns_per_point_rhs"],
-                f"{_cell(row['least'])} to {_cell(row['most'])}", row["processor_ns"], row["calibration_ns"],
+                f"{cell(row['least'])} to {cell(row['most'])}", row["processor_ns"], row["calibration_ns"],
                 None if alone in (None, row) else alone["ns_per_point_rhs"] / row["ns_per_point_rhs"], goal,
             ]
         )  # fmt: skip
@@ -183,7 +166,7 @@ def _rhs(result: Result) -> str:
         "`processor` is the time the processor worked for this, all threads together."
     )
     columns = ["precision", "terms", "threads", "ns", "range", "processor", "calibration", "times one thread", "goal"]
-    return _section("## The right-hand side on a CPU", text, table(columns, rows))
+    return section("## The right-hand side on a CPU", text, table(columns, rows))
 
 
 KERNEL_COLUMNS = ["kernel", "along", "launches", "ns per point", "bytes per point", "GB/s"]
@@ -207,9 +190,9 @@ def _kernels(result: Result) -> str:
     for plan in dict.fromkeys(row["plan"] for row in result["kernels"]):
         chosen = [row for row in result["kernels"] if (row["plan"], row["precision"]) == (plan, "fp64")]
         if chosen:
-            loop = f"calibration loop {_cell(chosen[0]['calibration_ns'])} ns"
+            loop = f"calibration loop {cell(chosen[0]['calibration_ns'])} ns"
             parts.append(f"Plan `{plan}`, {loop}:\n\n{table(KERNEL_COLUMNS, _kernel_rows(chosen))}")
-    return _section("### Kernels", text, *parts)
+    return section("### Kernels", text, *parts)
 
 
 def _public(result: Result, codes: Result) -> str:
@@ -220,7 +203,7 @@ def _public(result: Result, codes: Result) -> str:
         f"{_sentence(codes['what'])}\nThe others' figures: {codes['source']}; {codes['machine']}.\n"
         "HiResX: the first table, one thread."
     )
-    return _section(
+    return section(
         "### Beside other codes", text, table(["code", "set-up", "viscous", "inviscid"], rows), _list(codes["caveats"])
     )
 
@@ -255,7 +238,7 @@ def _memory(benches: list[Result]) -> str:
     if nodes:
         text += f" The last column is what a run on {nodes[0]}^3 points holds, ghost layers included."
     columns = ["plan", "terms", "reals", "bytes, FP64", "bytes, FP32", "with ghosts, FP64"]
-    return _section("## Memory", text, table(columns, rows))
+    return section("## Memory", text, table(columns, rows))
 
 
 def _start_up(results: list[Result]) -> str:
@@ -270,13 +253,13 @@ def _start_up(results: list[Result]) -> str:
         "is compiled, and later."
     )
     columns = ["backend", "run", "first use, s", "later, s", "goal: below"]
-    return _section("## First use and start-up", text, table(columns, rows or [[NOT_MEASURED, *[""] * 4]]))
+    return section("## First use and start-up", text, table(columns, rows or [[NOT_MEASURED, *[""] * 4]]))
 
 
 def _registers(result: Result | None) -> str:
     heading = "## CUDA kernels"
     if result is None:
-        return _section(heading, "Registers per thread.", table(["kernel", "registers"], [[NOT_MEASURED, ""]]))
+        return section(heading, "Registers per thread.", table(["kernel", "registers"], [[NOT_MEASURED, ""]]))
     # Of one architecture's configurations the one with most kernels has all of the others'.
     entries: dict[str, Result] = {}
     for entry in sorted(result["entries"], key=lambda entry: len(entry["kernels"])):
@@ -299,7 +282,7 @@ def _registers(result: Result | None) -> str:
         f"{result['nvrtc']},\n{', '.join(['default choices', *chosen])}. Compiling all for one architecture takes "
         f"{min(seconds):.1f} to {max(seconds):.1f} s.\n`metrics` and `jacobian` run at the start only."
     )
-    return _section(heading, text, table(["kernel", *entries], rows))
+    return section(heading, text, table(["kernel", *entries], rows))
 
 
 def _rows(results: dict[str, Result], part: str) -> list[Result]:
@@ -318,7 +301,7 @@ def _gpu(results: dict[str, Result], codes: Result | None) -> Iterable[str]:
     text = f"{_place(results['rhs'])}, {results['rhs']['date']}. " if measured else ""
     text += "The same flow as on the CPU; whole steps include the time step's reduction."
     columns = ["points", "precision", "terms", "ns per point and right-hand side", RATE, "bytes per point"]
-    yield _section("## On a GPU", text, table(columns, rows or [[NOT_MEASURED, *[""] * 5]]))
+    yield section("## On a GPU", text, table(columns, rows or [[NOT_MEASURED, *[""] * 5]]))
     if codes:
         others = [[row["code"], row["set_up"], row["gpu"], row["rate"]] for row in codes["rows"]]
         best = [row for row in measured if row["precision"] == "fp64" and row["viscous"]]
@@ -327,7 +310,7 @@ def _gpu(results: dict[str, Result], codes: Result | None) -> Iterable[str]:
             gpu = ", ".join(gpu["name"] for gpu in results["rhs"]["hardware"]["gpus"])
             set_up = f"AFWENO5, viscous, curvilinear, FP64, {most['nodes']}^3 points"
             others.insert(0, ["**HiResX**", set_up, gpu, most["point_steps_per_s"] / 1e6])
-        yield _section(
+        yield section(
             "### Beside other codes on GPUs",
             f"{_sentence(codes['what'])}\nThe others' figures: {codes['source']}.",
             table(["code", "set-up", "GPU", "rate"], others),
@@ -350,7 +333,7 @@ def _gpu_kernels(row: Result, copied: float | None) -> str:
         columns.append("% of a copy")
         rows = [[*cells, 100 * cells[-1] / copied if cells[-1] else None] for cells in rows]
     heading = f"### Kernels on a GPU, {row['precision'].upper()}, {row['nodes']}^3 points"
-    return _section(heading, text, table(columns, rows))
+    return section(heading, text, table(columns, rows))
 
 
 def _blocks(tried: list[Result]) -> Iterable[str]:
@@ -361,7 +344,7 @@ def _blocks(tried: list[Result]) -> Iterable[str]:
         rows = [["x".join(map(str, row["block"])), *(row["ns_per_point"][name] for name in heavy)] for row in shapes]
         text = "ns per point of the four heaviest kernels, all directions; the first shape is the one in use."
         columns = ["threads", *(f"`{name}`" for name in heavy)]
-        yield _section(f"### Shapes of thread blocks, {precision.upper()}", text, table(columns, rows))
+        yield section(f"### Shapes of thread blocks, {precision.upper()}", text, table(columns, rows))
 
 
 def _jet(runs: list[Result], launch: Result | None) -> str:
@@ -370,7 +353,7 @@ def _jet(runs: list[Result], launch: Result | None) -> str:
     if launch:
         text += f" A launch takes {launch['launch_us']:.1f} microseconds, which is what small blocks wait for."
     columns = ["preset", "points", "blocks", "steps per s", RATE]
-    return _section("### The planar jet on a GPU", text, table(columns, rows))
+    return section("### The planar jet on a GPU", text, table(columns, rows))
 
 
 if __name__ == "__main__":

@@ -73,21 +73,12 @@ def run(
     from hiresx.team import world
 
     with terminal.only_json(json), termination_raises():
-        many = {"team": world(), "transport": transport, "weights": _numbers(weights)}
+        many = {"team": world(), "transport": transport, "weights": options.numbers(weights, "--weights", "1,1,4")}
         if restart is None:
             outcome = _new(name, preset, set_ or (), out, backend, steps, many)
         else:
             outcome = _restarted(restart, name, preset, set_ or (), out, backend, steps, many)
     return outcome.report(json)
-
-
-def _numbers(text: str | None) -> list[float] | None:
-    if text is None:
-        return None
-    try:
-        return [float(word) for word in text.split(",")]
-    except ValueError:
-        raise HiresxError(f"--weights {text}: not numbers", "give one number per rank, as in --weights 1,1,4") from None
 
 
 class _Outcome:

@@ -45,10 +45,9 @@ def scaling(
     from hiresx.errors import HiresxError
 
     with terminal.only_json(json):
+        from hiresx.bench.record import header
         from hiresx.case import load
         from hiresx.output import files
-        from hiresx.output.machine import hardware
-        from hiresx.output.record import now
         from hiresx.scaling import predict as prediction
         from hiresx.scaling import run, store
         from hiresx.scaling.table import rows
@@ -72,11 +71,11 @@ def scaling(
         if measure:
             todo = run.jobs(wanted, names)
             found = list(run.measured(case, todo, mode, steps, repeats, backend, transport, terminal.note))
-        document: dict[str, Any] = {
-            "case": case.name,
+        backends = {rank["backend"] for run_ in found for rank in run_["by_rank"]}
+        document: dict[str, Any] = header("scaling") | {
+            "case": " ".join([case.name, *(set_ or ())]),
             "mode": mode,
-            "measured": now(),
-            "hardware": hardware(),
+            "backend": "cuda" if "cuda" in backends else "cpu",
             "rows": rows(found),
             "runs": found,
         }

@@ -3,7 +3,7 @@
 from hiresx.decomposition.coordinates import extended_coordinates
 from hiresx.decomposition.domain import Domain, domain
 from hiresx.decomposition.halo import HaloList, halo_lists, padded_shape, padding
-from hiresx.decomposition.parts import Part, intersection, whole_box
+from hiresx.decomposition.parts import Part
 from hiresx.decomposition.patches import Decomposition, Patch, decompose, places
 from hiresx.decomposition.split import split
 
@@ -17,10 +17,8 @@ __all__ = [
     "domain",
     "extended_coordinates",
     "halo_lists",
-    "intersection",
     "padded_shape",
     "padding",
     "places",
     "split",
-    "whole_box",
 ]

@@ -1,9 +1,13 @@
 """What a rank pays for the parts it holds: the quantity that a partition makes small.
 
-The unit is what one node costs in a large part. The figures are those of the viscous right-hand side in FP64 on one
-core (109 ns per node): lines of n nodes along i cost n + 5 of them, along j and k n + 1, from blocks of 8 to 256 nodes
-a side; copying the ghosts of state and viscous fluxes behind a face node costs 0.4 nodes on j and k faces and 0.8 on i
-faces within one process. Between ranks there are a packing, a message and an unpacking instead of that copy.
+The unit is what one node costs in a large part. LINE and PART are measured with the viscous right-hand side in FP64 on
+one core (109 ns per node, blocks of 8 to 256 nodes a side): lines of n nodes along i cost n + 5 nodes, along j and k
+n + 1, and a block of 8^3 nodes 60 us more than that.
+
+EXCHANGE and CONTACT are estimates. Behind a face node go 216 bytes in a stage: copied within a process they cost 0.4 to
+0.8 nodes and 4 us a time; between GPUs of 1 ns per node they cost 1 node at 200 GB/s and 9 at 25 GB/s, and about 5
+nodes to a core that has a sixtieth of such a link. Another EXCHANGE within these bounds changes the choice
+among nearly equal shapes.
 """
 
 from collections.abc import Sequence
@@ -17,9 +21,9 @@ from hiresx.grid.blocks import MINIMUM_NODES
 LINE = (5.0, 1.0, 1.0)
 # Nodes that each face node with ghosts from another rank costs.
 EXCHANGE = 4.0
-# Face nodes that each contact with another rank costs beyond its own: 15 us to start packing, message and unpacking.
+# Face nodes that each contact with another rank costs beyond its own: 15 us to start packing, message, unpacking.
 CONTACT = 35
-# Nodes that each part costs beyond its own: 60 us of launching kernels and copies.
+# Nodes that each part costs beyond its own: kernels and copies to launch.
 PART = 500
 # A rank is to hold at most this much more nodes than its share; what is beyond costs STEEP times.
 IMBALANCE = 0.04

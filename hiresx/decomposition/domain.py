@@ -53,9 +53,15 @@ def domain(
             grid = build(case.grid, case.directory) if grid is None else grid
             extended = extended_coordinates(decompose(case, grid))
     grid, extended = _one_copy(team, grid, extended)
+    made = None
     with team.together():
         whole = decompose(case, grid)
-        cut = whole if parts is None else split(whole, parts(whole))
+        if parts is not None and team.root:
+            made = parts(whole)
+    # That of rank 0 for all: a library that partitions may be on some hosts only.
+    made = team.share(made)
+    with team.together():
+        cut = whole if made is None else split(whole, made)
     return Domain(team, grid, whole, cut, extended)
 
 

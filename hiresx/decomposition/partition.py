@@ -7,6 +7,7 @@ from math import prod
 
 import numpy as np
 
+from hiresx.decomposition.balance import Balance
 from hiresx.decomposition.bisection import Bisection
 from hiresx.decomposition.contacts import Boxes, Neighbourhood, boxes
 from hiresx.decomposition.cost import SAME, capacity, costs
@@ -63,7 +64,11 @@ def best_partition(decomposition: Decomposition, ranks: int, weights: Sequence[f
         candidates = _of_many_blocks(neighbourhood, whole, speed, sections)
     found = [_made(method, neighbourhood, made, rank, speed) for method, made, rank in candidates]
     least = min(p.costs.max() for p in found)
-    return min((p for p in found if p.costs.max() <= (1 + SAME) * least), key=lambda p: round(p.costs.sum(), 6))
+    best = min((p for p in found if p.costs.max() <= (1 + SAME) * least), key=lambda p: round(p.costs.sum(), 6))
+    if len(sizes) == 1:
+        return best
+    made, rank = Balance(neighbourhood, boxes(best.parts), np.array([p.rank for p in best.parts]), speed).run()
+    return _made(best.method, neighbourhood, *_joined(made, rank), speed)
 
 
 def _of_one_block(

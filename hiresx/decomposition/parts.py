@@ -32,19 +32,3 @@ class Part:
     def slices(self) -> tuple[slice, slice, slice]:
         """NumPy index [k, j, i] of its nodes in arrays of the whole block."""
         return tuple(slice(lo, hi) for lo, hi in reversed(self.box))
-
-
-def whole_box(size: tuple[int, int, int]) -> Range:
-    """The box of all nodes of a block of `size` (ni, nj, nk)."""
-    return tuple((0, n) for n in size)
-
-
-def intersection(a: Range, b: Range) -> Range | None:
-    """The nodes that two boxes share; None when there are none."""
-    box = tuple((max(lo, low), min(hi, high)) for (lo, hi), (low, high) in zip(a, b, strict=True))
-    return box if all(lo < hi for lo, hi in box) else None
-
-
-def moved(box: Range, by: tuple[int, int, int]) -> Range:
-    """`box` with `by` added to its indexes."""
-    return tuple((lo + n, hi + n) for (lo, hi), n in zip(box, by, strict=True))

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.decomposition.parts import Part, whole_box
+from hiresx.decomposition.parts import Part
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Connection, Grid
-from hiresx.grid.blocks import AXES, FACES, Range, direction, face_range, layer, rectangles, slices
+from hiresx.grid.blocks import AXES, FACES, Range, direction, face_range, layer, rectangles, slices, whole_box
 from hiresx.grid.connections import periodic_connections
 
 

@@ -85,8 +85,7 @@ def metis(boxes: Boxes, contacts: Contacts, speed: Sequence[float]) -> np.ndarra
     starts = np.searchsorted(edges // count, np.arange(count + 1))
     _, found = pymetis.part_graph(
         ranks,
-        xadj=starts.tolist(),
-        adjncy=(edges % count).tolist(),
+        pymetis.CSRAdjacency(starts.tolist(), (edges % count).tolist()),
         vweights=(-(-points // unit)).tolist(),
         eweights=weights.tolist(),
         tpwgts=(np.array(speed) / sum(speed)).tolist(),

@@ -65,10 +65,12 @@ class Channel:
         self.waited, self.exchanges = 0.0, 0
 
     def start(self, fields: Fields) -> None:
-        """Copy between this rank's parts and begin the exchange with others; one that is under way is finished first.
-        What is sent are the values of now, whatever is done to them afterwards."""
+        """Begin the exchange with other ranks, and copy between the parts of this one. One that is under way is
+        finished first. What is sent are the values of now, whatever is done to them afterwards."""
         self.finish()
         self.exchanges += 1
+        if self._transports:
+            self._post(fields)
         for link, to, source in self._inner:
             self._launch(
                 "copy_halo", (len(to), self._width, 1), to, source,
@@ -76,8 +78,8 @@ class Channel:
                 fields.array(link.block, link.direction), fields.strides[link.block], self._sign(link),
             )  # fmt: skip
         self._rotate(fields, None)
-        if not self._transports:
-            return
+
+    def _post(self, fields: Fields) -> None:
         self._turn = turn = 1 - self._turn
         self._fields, self._sent = fields, False
         self._requests, self._due, self._left = [], [], 0

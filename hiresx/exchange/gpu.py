@@ -54,6 +54,7 @@ class Gpu:
     def memory(self, size: int) -> Any:
         """`size` bytes of zeros on the GPU, from CUDA itself: what comes from CuPy's pool has the handle of a larger
         piece, and other processes would see its beginning."""
+        self._cupy.get_default_memory_pool().free_all_blocks()
         try:
             memory = self._cupy.cuda.memory.Memory(-(-max(size, 1) // PIECE) * PIECE)
         except (self._cupy.cuda.memory.OutOfMemoryError, self._runtime.CUDARuntimeError) as error:
@@ -91,6 +92,7 @@ class Gpu:
 
     def unlock(self) -> None:
         """Undo `lock`, before the memory goes."""
+        self._kernels.synchronize()
         for memory in self._registered:
             self._runtime.hostUnregister(memory.ctypes.data)
         self._registered.clear()
@@ -142,8 +144,8 @@ class Gpu:
 
     # ---- NCCL
 
-    def nccl_identity(self) -> Any:
-        """What the ranks of a communicator of NCCL must share. Raises HiresxError without NCCL."""
+    def nccl_identity(self, root: bool) -> Any:
+        """What the ranks of a communicator of NCCL must share, on one of them. Raises HiresxError without NCCL."""
         from cupy.cuda import nccl
 
         if not nccl.available:
@@ -151,7 +153,7 @@ class Gpu:
                 'transport "nccl" needs the library NCCL, which CuPy does not find',
                 "pip install nvidia-nccl-cu12, or -cu13, whichever CuPy is for; or take another transport",
             )
-        return nccl.get_unique_id()
+        return nccl.get_unique_id() if root else None
 
     def nccl(self, size: int, identity: Any, rank: int) -> Any:
         """The communicator of `size` ranks. Collective."""

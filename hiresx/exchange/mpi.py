@@ -51,4 +51,4 @@ def _memory(array: Any) -> list[Any]:
     from mpi4py import MPI
 
     address = array.data.ptr if hasattr(array.data, "ptr") else array.ctypes.data
-    return [MPI.memory.fromaddress(address, array.nbytes), MPI.BYTE]
+    return [MPI.buffer.fromaddress(address, array.nbytes), MPI.BYTE]

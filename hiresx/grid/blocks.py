@@ -44,6 +44,22 @@ def slices(range_: Range) -> tuple[slice, slice, slice]:
     return tuple(slice(lo, hi) for lo, hi in reversed(range_))
 
 
+def whole_box(size: tuple[int, int, int]) -> Range:
+    """The box of all nodes of a block of `size` (ni, nj, nk)."""
+    return tuple((0, n) for n in size)
+
+
+def intersection(a: Range, b: Range) -> Range | None:
+    """The nodes that two boxes share; None when there are none."""
+    box = tuple((max(lo, low), min(hi, high)) for (lo, hi), (low, high) in zip(a, b, strict=True))
+    return box if all(lo < hi for lo, hi in box) else None
+
+
+def moved(box: Range, by: tuple[int, int, int]) -> Range:
+    """`box` with `by` added to its indexes."""
+    return tuple((lo + n, hi + n) for (lo, hi), n in zip(box, by, strict=True))
+
+
 def rectangles(free: np.ndarray) -> list[tuple[tuple[int, int], tuple[int, int]]]:
     """Disjoint rectangles ((lo, hi), (lo, hi)) that cover the True entries of a 2-D mask: greedily, the widest run of
     the first row, then as many rows as hold it whole."""

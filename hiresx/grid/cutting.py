@@ -1,14 +1,31 @@
-"""One block cut along i into several."""
+"""Blocks cut into boxes: what connects the boxes follows from what connected the blocks."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+import numpy as np
+
 from hiresx.errors import HiresxError
-from hiresx.grid.blocks import MINIMUM_NODES, Block, Range, direction, face_range
+from hiresx.grid.blocks import (
+    FACES,
+    MINIMUM_NODES,
+    Block,
+    Range,
+    direction,
+    face_range,
+    intersection,
+    moved,
+    side,
+    whole_box,
+)
 from hiresx.grid.connections import Connection, Grid
 
 Period = dict[str, tuple[float, float, float]]
+# (index of the block, half-open node ranges in it)
+Piece = tuple[int, Range]
+# Ghost layers, whose donors must lie in one piece.
+LAYERS = 3
 
 
 def even_starts(nodes: int, blocks: int) -> list[int]:
@@ -28,7 +45,7 @@ def cut_along_i(
     block: Block,
     starts: Sequence[int],
     names: Sequence[str],
-    connections: Iterable[Connection] = (),
+    connections: Sequence[Connection] = (),
     period: Period | None = None,
 ) -> Grid:
     """Grid of the pieces of `block` that begin at the nodes `starts` (the first is 0), called `names`.
@@ -36,58 +53,121 @@ def cut_along_i(
     Each node goes to one piece, and neighbouring pieces are connected. `connections`: of the block with itself; they
     and the block's regions are cut to the pieces. `period`: that of the block, and of every piece.
     """
-    pieces = list(zip(starts, [*starts[1:], block.size[0]], strict=True))
-    blocks, joined = [], []
-    for (a, b), name in zip(pieces, names, strict=True):
-        coordinates = (c[:, :, a:b] for c in (block.x, block.y, block.z))
-        blocks.append(Block(name, *coordinates, _regions(block, a, b)))
-    for p, (left, right) in enumerate(pairwise(blocks)):
-        n = left.size[0]
-        joined += [
-            Connection(p, "imax", face_range("imax", left.size), p + 1, offset=(-n, 0, 0)),
-            Connection(p + 1, "imin", face_range("imin", right.size), p, offset=(n, 0, 0)),
-        ]
-    for connection in connections:
-        joined += _pieces_of(connection, pieces)
-    return Grid(tuple(blocks), tuple(joined), tuple(dict(period or {}) for _ in blocks))
+    whole = whole_box(block.size)
+    pieces = [(0, (ends, *whole[1:])) for ends in pairwise([*starts, block.size[0]])]
+    blocks = [
+        Block(name, *(c[:, :, slice(*box[0])] for c in (block.x, block.y, block.z)), _regions(block, box))
+        for name, (_, box) in zip(names, pieces, strict=True)
+    ]
+    joined = (*cuts([block], pieces), *cut_connections([block], connections, pieces))
+    return Grid(tuple(blocks), joined, tuple(dict(period or {}) for _ in blocks))
 
 
-def _regions(block: Block, a: int, b: int) -> dict[str, tuple[tuple[str, Range], ...]]:
+def _regions(block: Block, box: Range) -> dict[str, tuple[tuple[str, Range], ...]]:
+    """The regions of a block as far as they lie in `box`, in its own indexes."""
     regions = {}
     for name, parts in block.regions.items():
-        cut = [(face, _clipped(range_, 0, a, b)) for face, range_ in parts]
-        kept = tuple((face, ((i[0] - a, i[1] - a), j, k)) for face, (i, j, k) in cut if i[0] < i[1])
+        met = [(face, intersection(range_, box)) for face, range_ in parts]
+        kept = tuple((face, within(box, range_)) for face, range_ in met if range_ is not None)
         if kept:
             regions[name] = kept
     return regions
 
 
-def _pieces_of(connection: Connection, pieces: Sequence[tuple[int, int]]) -> Iterable[Connection]:
-    """A connection of the block with itself as connections between its pieces."""
-    normal = direction(connection.face)
-    # The direction of the block that runs along i of the donor, and which way.
-    along = next(e for e in range(3) if connection.matrix[0][e])
-    sense, shift = connection.matrix[0][along], connection.offset[0]
-    for p, (a, b) in enumerate(pieces):
-        own = _clipped(connection.range, 0, a, b)
-        if own[0][0] >= own[0][1]:
-            continue
-        for q, (first, last) in enumerate(pieces):
-            if along == normal:
-                # All three layers have their donors in one piece: none is shorter than the stencil.
-                lo, hi = own[normal]
-                behind = lo - 1 if connection.face.endswith("min") else hi
-                range_ = own if first <= sense * behind + shift < last else None
-            else:
-                ends = sorted((sense * (first - shift), sense * (last - 1 - shift)))
-                range_ = _clipped(own, along, ends[0], ends[1] + 1)
-                range_ = range_ if range_[along][0] < range_[along][1] else None
-            if range_ is not None:
-                (lo, hi), j, k = range_
-                offset = [o + a * connection.matrix[e][0] for e, o in enumerate(connection.offset)]
-                offset[0] -= first
-                yield replace(connection, block=p, range=((lo - a, hi - a), j, k), donor=q, offset=tuple(offset))
+def check_cover(blocks: Sequence[Block], pieces: Sequence[Piece]) -> None:
+    """Raises HiresxError unless every node of every block is in exactly one piece."""
+    for b, block in enumerate(blocks):
+        ends = np.array([box for whole, box in pieces if whole == b]).reshape(-1, 3, 2)
+        inside = (ends[:, :, 0] >= 0).all() and (ends[:, :, 1] <= block.size).all()
+        covered = int((ends[:, :, 1] - ends[:, :, 0]).prod(axis=1).sum()) == block.points
+        if not (inside and covered and not any(_overlaps(ends[:n], ends[n]) for n in range(len(ends)))):
+            raise HiresxError(
+                f"{ends.tolist()} do not cover block '{block.name}' of {block.size} nodes once", "correct the cut"
+            )
 
 
-def _clipped(range_: Range, d: int, lo: int, hi: int) -> Range:
-    return tuple((max(r[0], lo), min(r[1], hi)) if e == d else tuple(r) for e, r in enumerate(range_))
+def _overlaps(others: np.ndarray, box: np.ndarray) -> bool:
+    return bool((np.maximum(others[:, :, 0], box[:, 0]) < np.minimum(others[:, :, 1], box[:, 1])).all(axis=1).any())
+
+
+def cuts(blocks: Sequence[Block], pieces: Sequence[Piece]) -> Iterator[Connection]:
+    """Connections between the pieces of each block, where it is cut: the ghosts of one are the nodes of the next."""
+    of_block = _Found(blocks, pieces)
+    for n, (b, box) in enumerate(pieces):
+        size = blocks[b].size
+        for face in FACES:
+            d, s = direction(face), side(face)
+            lo, hi = box[d]
+            if size[d] == 1 or (lo == 0 if s < 0 else hi == size[d]):
+                continue
+            for m, shared in of_block(b, _with(box, d, (lo - LAYERS, lo) if s < 0 else (hi, hi + LAYERS))):
+                _check_layers(blocks[b], shared, d)
+                offset = tuple(own - other for (own, _), (other, _) in zip(box, pieces[m][1], strict=True))
+                yield Connection(block=n, face=face, range=_on_face(box, face, shared), donor=m, offset=offset)
+
+
+def cut_connections(
+    blocks: Sequence[Block], connections: Sequence[Connection], pieces: Sequence[Piece]
+) -> Iterator[Connection]:
+    """The connections of the blocks, cut to the pieces on both sides.
+
+    Raises HiresxError where a piece is so thin that ghosts would come from two.
+    """
+    of_block = _Found(blocks, pieces)
+    for c in connections:
+        d = direction(c.face)
+        matrix, offset = np.array(c.matrix), np.array(c.offset)
+        n_d = blocks[c.block].size[d]
+        for n, range_ in of_block(c.block, c.range):
+            wanted = _image(_with(range_, d, (-LAYERS, 0) if side(c.face) < 0 else (n_d, n_d + LAYERS)), matrix, offset)
+            for m, found in of_block(c.donor, wanted):
+                _check_layers(blocks[c.donor], found, c.donor_direction)
+                own, other = (np.array([lo for lo, _ in pieces[p][1]]) for p in (n, m))
+                back = _image(found, matrix.T, -matrix.T @ offset)
+                moves = tuple(int(o) for o in matrix @ own + offset - other)
+                yield replace(c, block=n, range=_on_face(pieces[n][1], c.face, back), donor=m, offset=moves)
+
+
+def within(box: Range, range_: Range) -> Range:
+    """Nodes of a block in the indexes of its piece `box`."""
+    return moved(range_, tuple(-lo for lo, _ in box))
+
+
+class _Found:
+    """Which pieces of a block meet a box, in their order: (number of the piece, the nodes they share)."""
+
+    def __init__(self, blocks: Sequence[Block], pieces: Sequence[Piece]):
+        self._numbers = [[n for n, (whole, _) in enumerate(pieces) if whole == b] for b in range(len(blocks))]
+        self._ends = [np.array([pieces[n][1] for n in mine]).reshape(-1, 3, 2) for mine in self._numbers]
+
+    def __call__(self, b: int, box: Range) -> Iterator[tuple[int, Range]]:
+        ends, wanted = self._ends[b], np.array(box)
+        low, high = np.maximum(ends[:, :, 0], wanted[:, 0]), np.minimum(ends[:, :, 1], wanted[:, 1])
+        for place in np.flatnonzero((low < high).all(axis=1)):
+            shared = zip(low[place].tolist(), high[place].tolist(), strict=True)
+            yield self._numbers[b][place], tuple(shared)
+
+
+def _with(box: Range, d: int, range_: tuple[int, int]) -> Range:
+    return tuple(range_ if e == d else box[e] for e in range(3))
+
+
+def _on_face(box: Range, face: str, ghosts: Range) -> Range:
+    """The nodes on `face` of the piece `box` behind which the box `ghosts` of the block lies, in its own indexes."""
+    d = direction(face)
+    size = tuple(hi - lo for lo, hi in box)
+    return _with(within(box, ghosts), d, face_range(face, size)[d])
+
+
+def _image(box: Range, matrix: np.ndarray, offset: np.ndarray) -> Range:
+    """The box to which a signed permutation and a shift bring `box`."""
+    image = matrix @ np.array([[lo, hi - 1] for lo, hi in box]) + offset[:, None]
+    return tuple((int(a.min()), int(a.max()) + 1) for a in image)
+
+
+def _check_layers(block: Block, donors: Range, d: int) -> None:
+    if donors[d][1] - donors[d][0] != LAYERS:
+        raise HiresxError(
+            f"block '{block.name}' is cut so that ghost nodes would come from two of its pieces: {donors}",
+            f"keep {LAYERS + 1} nodes or more between a face and a cut",
+        )

@@ -34,7 +34,8 @@ def about(path: str | Path) -> dict[str, Any]:
             return reader(path)
     raise HiresxError(
         f"{path}: hiresx knows no such file",
-        "it knows runs, fields, histories, checkpoints, cases (.toml), Plot3D and CGNS grids and VTK files (.vtm, .vts, .pvd)",
+        "it knows runs, fields, histories, checkpoints, cases (.toml), Plot3D and CGNS grids and VTK files "
+        "(.vtm, .vts, .pvd)",
     )
 
 
@@ -51,7 +52,10 @@ def _run(path: Path) -> dict[str, Any]:
     case = entries.get("case") or {}
     subsets = [subset["name"] for subset in case.get("output", {}).get("subset", ())]
     found: dict[str, Any] = {"kind": "run", "title": case.get("title", "")}
-    found |= {key: value for key, value in entries.items() if key not in ("case", "history", "stages", "restarts")}
+    apart = ("case", "history", "stages", "ranks", "restarts")
+    found |= {key: value for key, value in entries.items() if key not in apart}
+    if len(entries.get("ranks") or ()) > 1:
+        found["ranks"] = [_rank(rank, entries.get("wall_s")) for rank in entries["ranks"]]
     found["restarts"] = len(entries.get("restarts") or ())
     found["retries"] = len(entries.get("retries") or ())
     found["holds"] = [entry for name in ("fields", *subsets) for entry in _series(path, name)]
@@ -81,6 +85,19 @@ def _run(path: Path) -> dict[str, Any]:
             }
         )
     return found
+
+
+def _rank(rank: dict[str, Any], seconds: float | None) -> dict[str, Any]:
+    """A rank's line: where it was, what it had, with whom it exchanged how much, and how much of the time it waited."""
+    links = rank.get("neighbours") or ()
+    line = {key: rank.get(key) for key in ("rank", "host", "backend", "gpu", "cpus", "threads", "points")}
+    line["parts"] = len(rank.get("parts") or ())
+    line["halos by"] = ", ".join(sorted({link["transport"] for link in links}))
+    line["neighbours"] = len(links)
+    line["kB per exchange"] = round(sum(link["state_bytes"] + link["flux_bytes"] for link in links) / 1000)
+    if seconds and rank.get("waited_s") is not None:
+        line["waited"] = f"{rank['waited_s'] / seconds:.1%}"
+    return line
 
 
 def _series(path: Path, name: str) -> Iterator[dict[str, Any]]:

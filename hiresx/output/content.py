@@ -13,8 +13,8 @@ from hiresx.output import derived, fields, files, selection, vtk
 from hiresx.output.fields import FieldBlock
 from hiresx.output.joint import JointFile
 from hiresx.output.layout import Layout
-from hiresx.output.places import Box
-from hiresx.output.portions import Boxes, Portion, Samples, Source
+from hiresx.output.places import Box, Portion
+from hiresx.output.portions import Boxes, Samples, Source
 from hiresx.output.writer import Work
 from hiresx.team import Team
 
@@ -75,7 +75,8 @@ class Content:
         Collective."""
         if "netcdf" in self.formats:
             self.series(directory, solver.steps)
-        fetched = [[_fetch(solver, source) for source in share.sources] for share in self.shares]
+        with self.team.together():
+            fetched = [[_fetch(solver, source) for source in share.sources] for share in self.shares]
         return Files(self, directory, fetched, solver.time, solver.steps, workers)
 
 
@@ -111,6 +112,9 @@ class Files(Work):
 
     def write(self) -> None:
         content = self._content
+        if not content.team.root and not any(share.sources for share in content.shares):
+            self._left, self._kept = [None] * len(content.shares), [[] for _ in content.shares]
+            return
         with ExitStack() as opened:
             for frame in self._frames:
                 opened.enter_context(frame)

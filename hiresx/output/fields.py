@@ -19,7 +19,7 @@ from hiresx.output import derived, files
 from hiresx.output.joint import JointFile
 from hiresx.output.layout import Layout
 from hiresx.output.netcdf import LOCK
-from hiresx.output.portions import Portion
+from hiresx.output.places import Portion
 
 _SUFFIX = ".nc"
 _SCALES = (

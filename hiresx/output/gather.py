@@ -10,7 +10,7 @@ class Take:
     (n,) in the padded arrays of these. Only these nodes are copied from the device, every one once."""
 
     def __init__(self, solver, states: np.ndarray, places: np.ndarray):
-        self._backend = solver.backend
+        self._backend, self._gamma = solver.backend, solver.case.gas.gamma
         self._parts = []
         self._order = np.empty(len(states), dtype=np.int64)
         start = 0
@@ -22,12 +22,11 @@ class Take:
             self._order[here] = start + inverse
             start += len(unique)
 
-    def __call__(self) -> np.ndarray:
-        """The conservative state, float64 (5, n), in the order in which the nodes were given."""
+    def __call__(self) -> dict[str, np.ndarray]:
+        """rho, u, v, w, p of the nodes, float64 (n,), in the order in which they were given."""
         parts = [self._backend.to_host(q.take(places, axis=1)) for q, places in self._parts]
-        if not parts:
-            return np.empty((5, 0))
-        return np.concatenate(parts, axis=1).astype(np.float64, copy=False)[:, self._order]
+        q = np.concatenate(parts or [np.empty((5, 0))], axis=1).astype(np.float64, copy=False)
+        return {name: values[self._order] for name, values in primitive(self._gamma, q).items()}
 
 
 class Gather:
@@ -35,7 +34,7 @@ class Gather:
 
     def __init__(self, solver, blocks: np.ndarray, nodes: np.ndarray):
         """`blocks` (n,) and `nodes` (3, n), index triples (i, j, k) in these."""
-        self._team, self._gamma = solver.team, solver.case.gas.gamma
+        self._team = solver.team
         sizes = np.array([block.size for block in solver.decomposition.blocks], dtype=np.int64)
         start = np.cumsum([0, *sizes.prod(axis=1)])
         (ni, nj, _), (i, j, k) = sizes[blocks].T, nodes
@@ -52,11 +51,12 @@ class Gather:
 
     def __call__(self) -> dict[str, np.ndarray]:
         """rho, u, v, w, p of the nodes, float64 (n,), in the order in which they were given."""
-        rows = np.ascontiguousarray(self._take().T)
+        state = self._take()
         if self._team.comm is not None:
-            mine, rows = rows, np.empty((sum(self._counts) // 5, 5))
-            self._team.comm.Allgatherv(mine, [rows, self._counts])
-        return {name: values[self._order] for name, values in primitive(self._gamma, rows.T).items()}
+            rows = np.empty((sum(self._counts) // 5, 5))
+            self._team.comm.Allgatherv(np.stack(list(state.values()), axis=1), [rows, self._counts])
+            state = dict(zip(state, rows.T, strict=True))
+        return {name: values[self._order] for name, values in state.items()}
 
 
 def _own(solver, blocks: np.ndarray, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

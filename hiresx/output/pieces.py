@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.grid.blocks import Range, slices
+from hiresx.grid.blocks import Range, intersection, slices
 from hiresx.output.container import Container
 
 # Nine digits: more than a direction of any block has, and no number that arithmetic could not hold.
@@ -107,7 +107,7 @@ class Reader:
         return tuple((0, last) for last in _ends(piece.box for piece in self._pieces(name)))
 
     def __call__(self, name: str, box: Range) -> np.ndarray:
-        met = [(piece, common) for piece in self._pieces(name) if (common := _common(piece.box, box)) is not None]
+        met = [(piece, common) for piece in self._pieces(name) if (common := intersection(piece.box, box)) is not None]
         self._check(name, box, [common for _, common in met])
         # Only now: the pieces hold all that is asked for, so the array is no larger than they are.
         first = self._pieces(name)[0]
@@ -129,12 +129,6 @@ class Reader:
                 raise self._fault(f"two pieces of {name} hold nodes of {label('', parts[n])}")
         if sum(math.prod(sizes(part)) for part in parts) != math.prod(sizes(box)):
             raise self._fault(f"nodes of {label(name, box)} are in no piece")
-
-
-def _common(a: Range, b: Range) -> Range | None:
-    """The nodes in both boxes, None without any."""
-    box = tuple((max(m[0], n[0]), min(m[1], n[1])) for m, n in zip(a, b, strict=True))
-    return box if all(first < last for first, last in box) else None
 
 
 def _seen(box: Range, whole: Range) -> Range:

@@ -68,6 +68,21 @@ class Points:
 Place = Box | Points
 
 
+@dataclass(eq=False)
+class Portion:
+    """The points `place` of a block of what is written: coordinates and variables by name, all of the shape of `place`.
+
+    Where `missing` there is no such point, and the numbers are those of another.
+    """
+
+    place: Place
+    x: np.ndarray
+    y: np.ndarray
+    z: np.ndarray
+    values: dict[str, np.ndarray]
+    missing: np.ndarray | None = None
+
+
 def put(file: int, offset: int, dtype: np.dtype, place: Place, parts: Sequence[np.ndarray]) -> None:
     """Write values, as `dtype`, to the array that begins at `offset` of the open `file`. `parts`: arrays of the shape
     of `place`, which lie side by side at every node of the file: one for numbers, three for vectors. Raises OSError."""

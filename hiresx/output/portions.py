@@ -15,7 +15,7 @@ import numpy as np
 from hiresx.decomposition import Part
 from hiresx.output import derived
 from hiresx.output.differences import Metrics
-from hiresx.output.places import Box, Place, Points
+from hiresx.output.places import Box, Points, Portion
 from hiresx.output.selection import Grid, Sampled
 from hiresx.rhs.gas import primitive
 
@@ -29,21 +29,6 @@ _REACH, _EDGE = 3, 7
 _LAYERS, _NODES = 32, 1 << 16
 # Metrics are kept from output to output while those of a source take no more bytes than this.
 _KEPT = 1 << 30
-
-
-@dataclass(eq=False)
-class Portion:
-    """The points `place` of a block of what is written: coordinates and variables by name, all of the shape of `place`.
-
-    Where `missing` there is no such point, and the numbers are those of another.
-    """
-
-    place: Place
-    x: np.ndarray
-    y: np.ndarray
-    z: np.ndarray
-    values: dict[str, np.ndarray]
-    missing: np.ndarray | None = None
 
 
 @dataclass(eq=False)

@@ -10,8 +10,8 @@ from math import comb
 
 import numpy as np
 
-from hiresx.decomposition import Decomposition, whole_box
-from hiresx.grid.blocks import FACES, Range, direction, layer, side
+from hiresx.decomposition import Decomposition
+from hiresx.grid.blocks import FACES, Range, direction, layer, side, whole_box
 
 # How a line of nodes ends: at a physical face, at a node that the neighbour has too, or beside the neighbour's first.
 PHYSICAL, SHARED, BESIDE = range(3)

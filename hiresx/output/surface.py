@@ -4,11 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hiresx.decomposition import Decomposition, intersection
-from hiresx.grid.blocks import FACES, Range, direction, face_range, side
+from hiresx.decomposition import Decomposition
+from hiresx.grid.blocks import FACES, Range, direction, face_range, intersection, side
 from hiresx.output import quadrature
 from hiresx.output.gather import Take
-from hiresx.rhs.gas import primitive
 
 # One-sided derivative at the face from it and the four nodes behind, fourth order.
 _INWARD = np.array([-25.0, 48.0, -36.0, 16.0, -3.0]) / 12
@@ -102,8 +101,7 @@ class Surface:
         if self._viscous:
             self._solver.settle()
         gamma = self._case.gas.gamma
-        state = primitive(gamma, self._take())
-        rows = {name: values.reshape(self._rows, self.n) for name, values in state.items()}
+        rows = {name: values.reshape(self._rows, self.n) for name, values in self._take().items()}
         rho, u, v, w, p = (rows[name][0] for name in ("rho", "u", "v", "w", "p"))
         area = self._area
         volume = area[0] * u + area[1] * v + area[2] * w

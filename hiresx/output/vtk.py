@@ -25,8 +25,7 @@ from hiresx.output import files
 from hiresx.output.fields import check_names, numbered
 from hiresx.output.joint import JointFile
 from hiresx.output.layout import Layout
-from hiresx.output.places import Box
-from hiresx.output.portions import Portion
+from hiresx.output.places import Box, Portion
 
 FOLDER = "vtk"
 _TYPES = {"f4": "Float32", "f8": "Float64", "u1": "UInt8"}

@@ -7,6 +7,8 @@ wishes: what --backend says. facts: what a rank knows of itself. gpus, cores: th
 process may use, and binding it. record: what comes out, as a table and as JSON.
 """
 
+import time
+
 import numpy as np
 
 from hiresx.decomposition.traffic import traffic
@@ -21,8 +23,12 @@ from hiresx.topology import memory, sysfs
 from hiresx.topology.cpus import format_list
 from hiresx.topology.discover import discover
 from hiresx.topology.machine import Machine
+from hiresx.topology.place import BUSY_UTILISATION
 
 __all__ = ["Placement", "Seat", "place"]
+
+# nvmlUtilization_t: "the past sample period", up to a second.
+SAMPLE = 1.1
 
 
 def place(team: Team, cut=None, wish: str = AUTO, bytes_=None, strategy: str | None = None) -> Placement:
@@ -84,7 +90,7 @@ def _agreed(team: Team, known: list[Facts], names: list[str], bytes_: np.ndarray
     seen = None
     with team.together():
         if team.rank in first.values():
-            seen = discover()  # not on one rank for all: a scheduler may show each rank other GPUs
+            seen = _seen()  # not on one rank for all: a scheduler may show each rank other GPUs
         elif team.local.root:
             seen = sysfs.discover()
     machines = dict(zip(here, team.local.everyone(seen), strict=True))
@@ -98,6 +104,15 @@ def _agreed(team: Team, known: list[Facts], names: list[str], bytes_: np.ndarray
             shares = cores.cut(machine, {rank: known[rank] for rank in here}, {r: c.gpu for r, c in chosen.items()})
             answer = machine, {rank: (chosen.get(rank), shares[rank]) for rank in here}
     return team.local.share(answer)
+
+
+def _seen() -> Machine:
+    """This host. NVML tells of the second that has passed: a run that has just ended is no reason to keep away."""
+    machine = discover()
+    if any((gpu.utilisation or 0) > BUSY_UTILISATION for gpu in machine.gpus):
+        time.sleep(SAMPLE)
+        machine = discover()
+    return machine
 
 
 def _taken(team: Team, facts: Facts, name: str, machine: Machine, chosen, share) -> tuple[Seat, Backend]:

@@ -1,0 +1,253 @@
+"""What a halo exchange between ranks costs by transport and size, and whether its answer is right:
+
+    mpirun -n 2 python -m hiresx.bench.exchange --backend cpu
+    mpirun -n 4 python -m hiresx.bench.exchange --backend cuda --out exchange.json
+    mpirun -n 2 python -m hiresx.bench.exchange --backend cuda,cpu
+
+Every rank has one block, in a ring joined at imin and imax; ranks take the GPUs of their host in turn, and share them
+where there are fewer. The least time over the repeats is that of the slowest rank, from the start of an exchange to
+the moment when its ghosts can be used. Beside it stands what a plain copy reaches on the same way. Exit status 1 if an
+answer is wrong.
+"""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hiresx.bench.record import header
+from hiresx.decomposition import Decomposition, Part
+from hiresx.device import Configuration
+from hiresx.device import backend as find_backend
+from hiresx.device.state import BlockState
+from hiresx.errors import HiresxError
+from hiresx.exchange.choice import NAMES
+from hiresx.exchange.halo import HaloExchange
+from hiresx.grid import Block, Connection
+from hiresx.grid.blocks import face_range, whole_box
+from hiresx.team import Team, ended, world
+
+SIZES = (16, 32, 64, 128, 256)
+# Nodes along k of a block: enough for a stencil; the halo is what costs.
+THICKNESS = 8
+LAYERS = 3
+# Bytes of a plain copy, beyond any cache.
+COPIED = 128 * 2**20
+
+Row = dict[str, Any]
+
+
+def ring(ranks: int, points: int) -> Decomposition:
+    """A block of points x points x THICKNESS nodes on each rank, joined to the next one, the last to the first."""
+    size = (points, points, THICKNESS)
+    index = np.meshgrid(*(np.arange(float(n)) for n in reversed(size)), indexing="ij", sparse=True)
+    nodes = [np.broadcast_to(c, size[::-1]) for c in reversed(index)]
+    connections = []
+    for rank in range(ranks):
+        for face, donor, offset in (("kmin", rank - 1, THICKNESS), ("kmax", rank + 1, -THICKNESS)):
+            connections.append(Connection(rank, face, face_range(face, size), donor % ranks, offset=(0, 0, offset)))
+    return Decomposition(
+        tuple(Block(f"b{rank}", *nodes) for rank in range(ranks)),
+        tuple(connections),
+        (),
+        tuple(Part(rank, whole_box(size), rank) for rank in range(ranks)),
+    )
+
+
+def values(rank: int, points: int, moment: int) -> np.ndarray:
+    """What the nodes of a block hold, (5, THICKNESS, points, points): no two the same."""
+    count = 5 * THICKNESS * points * points
+    return np.arange(float(count)).reshape(5, THICKNESS, points, points) + count * (rank + 1000.0 * moment)
+
+
+def measure(team: Team, device, points: int, transport: str, repeats: int) -> Row:
+    """One size by one transport. Collective; raises HiresxError as `HaloExchange`."""
+    cut = ring(team.size, points)
+    configuration = Configuration()
+    with team.together():
+        program = device.compile(configuration)
+        state = BlockState(device, cut, team.rank, "ring", configuration.real, 0, False)
+    exchange = HaloExchange(device, program, team, cut, [state], transport)
+
+    def once() -> None:
+        exchange.start_state()
+        exchange.finish_state()
+        device.synchronize()
+
+    right = True
+    for moment in range(3):
+        host = device.to_host(state.q)
+        state.interior(host)[...] = values(team.rank, points, moment)
+        device.copy(state.q, device.to_device(host))
+        once()
+        columns = device.to_host(state.q)[..., LAYERS:-LAYERS, LAYERS:-LAYERS]
+        before, after = (values((team.rank + n) % team.size, points, moment) for n in (-1, 1))
+        right &= np.array_equal(columns[:, :LAYERS], before[:, -LAYERS:])
+        right &= np.array_equal(columns[:, -LAYERS:], after[:, :LAYERS])
+    seconds = timed(team, once, repeats)
+    sent = sum(neighbour.state_bytes for neighbour in exchange.neighbours)
+    row = {
+        "transport": transport,
+        "ways": sorted({neighbour.transport for neighbour in exchange.neighbours}),
+        "points": points,
+        "bytes": sent,
+        "us": 1e6 * seconds,
+        "gb_per_s": sent / seconds / 1e9,
+        "right": bool(team.min(right)),
+    }
+    exchange.close()
+    return row
+
+
+def copies(team: Team, device, repeats: int) -> list[Row]:
+    """What plain copies reach, all ranks at once, GB/s of one: within the host's memory, between it and the GPU, and
+    from the memory of the next rank's GPU."""
+    if device.name != "cuda":
+        source, target = np.ones(COPIED, np.uint8), np.ones(COPIED, np.uint8)
+        return [_copy_row(team, "host to host", lambda: np.copyto(target, source), repeats)]
+    from hiresx.exchange.gpu import Gpu
+
+    gpu = Gpu()
+    with team.together():
+        here, host = gpu.memory(COPIED), gpu.host_memory(COPIED)
+    begun, ended = gpu.moment(), gpu.moment()
+
+    def out() -> None:
+        begun.record()
+        gpu.copy_out([(host, here)], begun, ended)
+        ended.synchronize()
+
+    def into() -> None:
+        gpu.copy_in(here, host)
+        device.synchronize()
+
+    rows = [_copy_row(team, "GPU to host", out, repeats), _copy_row(team, "host to GPU", into, repeats)]
+    handles = team.everyone((team.hosts[team.rank], gpu.handle(here)))
+    nearby, handle = handles[(team.rank + 1) % team.size]
+    try:
+        with team.together():
+            if nearby != team.hosts[team.rank]:
+                raise HiresxError("the ranks are on several hosts")
+            there, target = gpu.open(handle, COPIED), gpu.memory(COPIED)
+    except (HiresxError, RuntimeError) as error:
+        return [*rows, {"copy": "GPU to GPU", "failed": str(error)}]
+
+    def across() -> None:
+        device.copy(target, there)
+        device.synchronize()
+
+    rows.append(_copy_row(team, "GPU to GPU", across, repeats))
+    gpu.shut(there)
+    team.barrier()
+    return rows
+
+
+def _copy_row(team: Team, name: str, copy: Callable[[], None], repeats: int) -> Row:
+    return {"copy": name, "bytes": COPIED, "gb_per_s": COPIED / timed(team, copy, repeats) / 1e9}
+
+
+def timed(team: Team, work: Callable[[], None], repeats: int) -> float:
+    """Seconds that `work` takes on the slowest rank: the least of `repeats`, each the mean of many if it is short."""
+    work()
+    team.barrier()
+    began = time.perf_counter()
+    work()
+    calls = max(1, min(100, int(5e-3 / float(team.max(time.perf_counter() - began)))))
+    samples = []
+    for _ in range(repeats):
+        team.barrier()
+        began = time.perf_counter()
+        for _ in range(calls):
+            work()
+        samples.append((time.perf_counter() - began) / calls)
+    return float(team.max(samples).min())
+
+
+def run(team: Team, device, transports: Sequence[str], sizes: Sequence[int], repeats: int, say: Callable) -> list[Row]:
+    """Rows of `copies`, and of `measure` for each transport and size, with "failed" for a transport that cannot be used
+    here. Collective."""
+    rows = []
+    for row in copies(team, device, repeats):
+        rows.append(row)
+        say(row)
+    for transport in transports:
+        for points in sizes:
+            try:
+                row = measure(team, device, points, transport, repeats)
+            except HiresxError as error:
+                row = {"transport": transport, "failed": error.message}
+            rows.append(row)
+            say(row)
+            if "failed" in row:
+                break
+    return rows
+
+
+def _say(row: Row) -> None:
+    name = row.get("copy") or row["transport"]
+    if "failed" in row:
+        print(f"{name:12} {row['failed']}", flush=True)
+    elif "copy" in row:
+        print(f"{name:12} {row['gb_per_s']:8.2f} GB/s", flush=True)
+    else:
+        wrong = "" if row["right"] else "  WRONG"
+        print(
+            f"{name:12} {row['points']:4}^2 nodes {row['bytes'] / 1e6:9.3f} MB {row['us']:10.1f} us "
+            f"{row['gb_per_s']:8.2f} GB/s  {', '.join(row['ways'])}{wrong}",
+            flush=True,
+        )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line; returns its exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m hiresx.bench.exchange", formatter_class=argparse.RawDescriptionHelpFormatter,
+        description=__doc__,
+    )  # fmt: skip
+    parser.add_argument("--backend", default="auto", help="one, or several for the ranks in turn; default: %(default)s")
+    parser.add_argument("--transports", default=",".join(NAMES), help="separated by commas; default: %(default)s")
+    parser.add_argument(
+        "--points", default=",".join(map(str, SIZES)), help="nodes in a direction; default: %(default)s"
+    )
+    parser.add_argument("--repeats", type=int, default=5, help="default: %(default)s")
+    parser.add_argument("--out", type=Path, help="file for the rows as JSON")
+    options = parser.parse_args(arguments)
+    team = world()
+    try:
+        return _main(team, options)
+    except HiresxError as error:
+        text = f"error: {error}"
+        return ended(error, 2, lambda prefix: print(f"{prefix}{text}", file=sys.stderr))
+
+
+def _main(team: Team, options: argparse.Namespace) -> int:
+    if team.size < 2:
+        raise HiresxError("one rank has nobody to exchange with", "mpirun -n 2 python -m hiresx.bench.exchange")
+    with team.together():
+        names = options.backend.split(",")
+        device = find_backend(names[team.rank % len(names)], _gpu_number(team))
+    say = _say if team.root else lambda row: None
+    sizes = [int(points) for points in options.points.split(",")]
+    rows = run(team, device, options.transports.split(","), sizes, options.repeats, say)
+    backends = team.everyone(device.name)
+    if team.root and options.out:
+        result = header("exchange") | {"ranks": team.size, "backends": backends, "rows": rows}
+        options.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    return 0 if all(row.get("right", True) for row in rows) else 1
+
+
+def _gpu_number(team: Team) -> int | None:
+    """GPUs in turn among the ranks of a host."""
+    from hiresx.device.cuda import devices
+
+    found = devices()
+    return team.local.rank % len(found) if found else None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

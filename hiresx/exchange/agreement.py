@@ -1,0 +1,85 @@
+"""What all ranks tell each other before an exchange, and what they conclude from it."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from hiresx.exchange import cuda_aware, window
+from hiresx.exchange.choice import Facts, choose
+from hiresx.exchange.division import Division
+from hiresx.exchange.layout import Layout
+
+# Written into GPU memory, with the rank, to see whether another process reads what is there.
+MARK = 0x48616C6F
+
+
+class Agreement:
+    """`facts`: what all ranks told. `pairs`: the transports of all by (lower, higher) rank; `names`: those of this rank
+    by peer. `opened`: GPU memory of peers that this rank can read.
+
+    `packed`: the GPU memory that this rank packs its messages into. Collective; raises HiresxError as `choose`.
+    """
+
+    def __init__(self, team, gpu, layout: Layout, division: Division, asked: str, packed: Any):
+        self._team, self._gpu, self._layout, self._division = team, gpu, layout, division
+        self.opened: dict[int, Any] = {}
+        with team.together():
+            own = Facts(
+                host=team.hosts[team.rank],
+                asked=asked,
+                gpu=None if gpu is None else gpu.name,
+                cuda_fault=None if gpu is None else cuda_aware.fault(),
+                reals=division.dtype.itemsize,
+                sends={peer.rank: peer.out for peer in layout.peers},
+                receives={peer.rank: peer.into for peer in layout.peers},
+                points=layout.sent,
+                room=window.room(),
+            )
+        self.facts: list[Facts] = team.everyone(own)
+        self.pairs = self._choose()
+        if "ipc" in self.pairs.values():
+            told = team.everyone(self._open(packed))
+            self.facts = [replace(facts, closed=closed) for facts, closed in zip(self.facts, told, strict=True)]
+            self.pairs = self._choose()
+
+    @property
+    def names(self) -> dict[int, str]:
+        own = self._team.rank
+        return {p.rank: self.pairs[min(own, p.rank), max(own, p.rank)] for p in self._layout.peers}
+
+    def _choose(self) -> dict[tuple[int, int], str]:
+        with self._team.together():
+            return choose(self.facts, self._spare_room())
+
+    def _spare_room(self) -> dict[int, bool]:
+        """By host, whether all of its ranks can have their messages in shared memory."""
+        room: dict[int, float] = {}
+        for facts in self.facts:
+            room[facts.host] = min(room.get(facts.host, np.inf), facts.room)
+        for facts in self.facts:
+            room[facts.host] -= self._division.size(facts.points) + window.SPARE
+        return {host: left >= 0 for host, left in room.items()}
+
+    def _open(self, packed: Any) -> dict[int, str]:
+        """Open the GPU memory of the peers to be reached by "ipc". Returns why it cannot be, by peer. Collective."""
+        team, gpu = self._team, self._gpu
+        peers = [rank for rank, name in self.names.items() if name == "ipc"]
+        handle, closed = None, {}
+        if peers:
+            try:
+                gpu.write(packed, MARK + team.rank)
+                handle = gpu.handle(packed)
+            except RuntimeError as error:
+                closed = dict.fromkeys(peers, f"rank {team.rank} cannot give others its GPU memory: {error}")
+        handles = team.everyone(handle)
+        for rank in peers:
+            if handles[rank] is None:
+                continue  # its owner says why
+            try:
+                self.opened[rank] = gpu.open(handles[rank], self._division.size(self.facts[rank].points))
+                if gpu.read(self.opened[rank]) != MARK + rank:
+                    closed[rank] = f"rank {team.rank} reads something else in the GPU memory of rank {rank}"
+            except RuntimeError as error:
+                closed[rank] = f"rank {team.rank} cannot open the GPU memory of rank {rank}: {error}"
+        return closed
