@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from hiresx import __version__, blow_up
+from hiresx.bench import known_rate
 from hiresx.blow_up import BlowUp
 from hiresx.case import Case, load
 from hiresx.case.toml import dumps
@@ -29,6 +30,7 @@ from hiresx.output.monitors.own import Own
 from hiresx.output.pieces import Later, Piece
 from hiresx.output.progress import Progress
 from hiresx.placement import Placement, place
+from hiresx.placement.wishes import by_rank
 from hiresx.plan import plan
 from hiresx.signals import Requests, Terminated
 from hiresx.solver import Solver
@@ -84,7 +86,8 @@ class Simulation:
 
     Started by mpirun or srun, all ranks make the same Simulation and call it alike (every method is collective);
     `blocks` are then this rank's parts. `team`: the ranks (default: all that were started together). `weights`: how
-    fast each rank is, relative to the others. `transport`: how halos go to other ranks (`hiresx run --help` lists
+    fast each rank is, relative to the others (by default alike, or as `hiresx bench` measured unlike backends).
+    `transport`: how halos go to other ranks (`hiresx run --help` lists
     them). `placement`: how GPUs are chosen for them (`hiresx.topology.place.STRATEGIES`; the cheapest if absent).
     `parts` cuts the grid in another way than `hiresx.decomposition.partition` does.
 
@@ -131,6 +134,7 @@ class Simulation:
         self._prints = self.team.share(self._prints)
         with self.team.together():
             self._compare_grid(found)
+        weights = _measured(self.team, backend, self.case) if weights is None else weights
         if parts is None and self.team.size > 1:
             parts = partial(partition, ranks=self.team.size, weights=weights)
         ground = domain(self.case, self.team, grid, parts)
@@ -512,6 +516,17 @@ def _check_same(team: Team, dump: Mapping[str, Any]) -> None:
     )
     error.everywhere = True
     raise error
+
+
+def _measured(team: Team, wish: str, case: Case) -> list[float] | None:
+    """How fast the ranks of unlike backends are, by what `hiresx bench` measured on their hosts; None if they are alike
+    or it was not run on one of them."""
+    names = by_rank(wish, team.hosts)
+    if len(set(names)) == 1:
+        return None
+    rate = known_rate(names[team.rank], case.gas.reynolds is not None, case.scheme.precision)
+    speeds = team.everyone(None if rate is None else 1 / rate["ns_per_point_rhs"])
+    return None if None in speeds else speeds
 
 
 def _rank(simulation: Simulation) -> dict[str, Any]:

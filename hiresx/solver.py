@@ -185,7 +185,7 @@ class Solver:
         """
         tasks = [
             ("boundary", lambda stage: self._each(self.conditions, "ghost")),
-            ("inviscid", lambda stage: self._each(self._inviscid, "early")),
+            ("inviscid", lambda stage: self._meanwhile(self._inviscid, "early")),
             ("exchange", lambda stage: self.halo.finish_state()),
             ("inviscid", lambda stage: self._each(self._inviscid, "late")),
         ]
@@ -195,7 +195,7 @@ class Solver:
             tasks += [
                 ("viscous", self._viscous_fluxes),
                 ("exchange", lambda stage: self._send_fluxes(fluxes)),
-                ("viscous", lambda stage: self._each(self._viscous, "inner_difference")),
+                ("viscous", lambda stage: self._meanwhile(self._viscous, "inner_difference")),
                 ("exchange", lambda stage: self.halo.finish_fluxes()),
                 ("viscous", lambda stage: self._each(self._viscous, "outer_difference")),
             ]
@@ -214,6 +214,12 @@ class Solver:
     def _each(items, method: str) -> None:
         for item in items:
             getattr(item, method)()
+
+    def _meanwhile(self, items, method: str) -> None:
+        """While halos are on their way: what has come is taken in between."""
+        for item in items:
+            getattr(item, method)()
+            self.halo.progress()
 
     def _boundary_nodes(self, time: float) -> None:
         for c in self.conditions:

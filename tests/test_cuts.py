@@ -13,7 +13,7 @@ from hiresx.device import backend
 from hiresx.errors import HiresxError
 from hiresx.grid import build
 from hiresx.solver import Solver
-from hiresx.verify.rearranged import random_parts, rearranged, turns
+from hiresx.verify.rearranged import difference, random_parts, rearranged, turns
 
 STEPS = 20
 SAME = 1e-12
@@ -50,13 +50,6 @@ def computed(case, where="cpu", **how) -> list[np.ndarray]:
 def reference(name: str):
     case = load(*CASES[name])
     return case, decompose(case, build(case.grid, case.directory)), computed(case)
-
-
-def difference(found: list[np.ndarray], expected: list[np.ndarray]) -> float:
-    """Largest difference of any variable, relative to the largest value of that variable or of the density."""
-    scale = np.max([np.abs(q).max(axis=(1, 2, 3)) for q in expected], axis=0)
-    scale = np.maximum(scale, scale[0])[:, None, None, None]
-    return max((np.abs(a - b) / scale).max() for a, b in zip(found, expected, strict=True))
 
 
 @pytest.mark.parametrize("name", CASES)

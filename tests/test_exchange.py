@@ -1,6 +1,10 @@
 """Halo exchange: between the blocks of one process and between ranks, by every transport that runs here, against the
-definition of a connection. A GPU whose work runs as late as it may is made of this host's memory."""
+definition of a connection. A GPU whose work runs as late as it may is made of this host's memory.
 
+HIRESX_ARRANGEMENTS: how many random arrangements of blocks are tried on up to 16 ranks (100).
+"""
+
+import os
 import random
 import re
 import time
@@ -25,6 +29,7 @@ from hiresx.grid import Block, Connection
 from hiresx.grid.blocks import FACES, direction, face_range, whole_box
 from hiresx.team import Team, alone
 
+ARRANGEMENTS = int(os.environ.get("HIRESX_ARRANGEMENTS", "100"))
 VISCOUS = Configuration(viscosity="sutherland")
 INVISCID = Configuration()
 ORIENTATIONS = [
@@ -116,8 +121,6 @@ def opposite(face: str, turn) -> Decomposition:
     back = matrix.T
     e = there.donor_direction
     # The donor's face that looks at this one.
-    inner = np.zeros(3, int)
-    inner[normal] = (size[normal] if upper else -1) - (np.array(size) // 2)[normal]
     inwards = (matrix @ (np.eye(3, dtype=int)[normal] * (1 if upper else -1)))[e]
     donor_face = FACES[2 * e + (inwards < 0)]
     home = Connection(
@@ -264,13 +267,18 @@ def test_single_precision_and_no_viscosity():
 # --- between ranks
 
 
+def shared(seed: int, team) -> Decomposition:
+    """An arrangement for all ranks of a team, made by one."""
+    return team.share(arrangement(seed, team.size) if team.root else None)
+
+
 def several(team, transport, names, seeds, configuration=VISCOUS):
     """Arrangements one after the other; `names`: the backend of each rank."""
     place = Place(names[team.rank], team.rank)
     found = []
     for seed in seeds:
         dice = random.Random(1000 * seed + team.rank)
-        found += exchanged(place, arrangement(seed, team.size), team, transport, dice, configuration)
+        found += exchanged(place, shared(seed, team), team, transport, dice, configuration)
     return found
 
 
@@ -295,20 +303,19 @@ def many(team, seeds):
     found, seeds = [], list(seeds)
     while seeds:
         dice = random.Random(seeds[0])
-        # Rank numbers of teams that take part at once.
-        order, teams = list(range(team.size)), []
-        dice.shuffle(order)
-        while len(order) >= 4 and len(teams) < len(seeds):
-            n = dice.randint(4, len(order))
-            teams.append(order[:n])
-            del order[:n]
-        number = next((m for m, members in enumerate(teams) if team.rank in members), None)
-        place_in = None if number is None else teams[number].index(team.rank)
-        comm = team.comm.Split(len(teams) if number is None else number, place_in or 0)
+        # The ranks of teams at work at once; who is in none waits.
+        ranks, teams = list(range(team.size)), []
+        dice.shuffle(ranks)
+        while len(ranks) >= 4 and len(teams) < len(seeds):
+            n = dice.randint(4, len(ranks))
+            teams.append(ranks[:n])
+            del ranks[:n]
+        number = next((m for m, ranks in enumerate(teams) if team.rank in ranks), None)
+        comm = team.comm.Split(len(teams) if number is None else number, dice.randrange(1000) * team.rank)
         if number is not None:
             seed = seeds[number]
-            delays = random.Random(100 * seed + team.rank)
-            found += exchanged(place, arrangement(seed, comm.size), Team(comm), TRANSPORTS[seed % 3], delays, moments=2)
+            delays, members = random.Random(100 * seed + team.rank), Team(comm)
+            found += exchanged(place, shared(seed, members), members, TRANSPORTS[seed % 3], delays, moments=2)
         comm.Free()
         del seeds[: len(teams)]
     return found
@@ -328,8 +335,8 @@ def test_orientations_between_ranks():
 
 
 def test_many_arrangements():
-    """200 random ones on 4 to 16 ranks, more than there are cores, ranks late at random."""
-    assert run_ranks(16, many, range(200), timeout=300) == [[]] * 16
+    """Random ones on 4 to 16 ranks, more than there are cores, ranks late at random."""
+    assert run_ranks(16, many, range(ARRANGEMENTS), timeout=300) == [[]] * 16
 
 
 # --- a GPU made of this host's memory, whose work is done as late as it may
@@ -508,7 +515,7 @@ def late(team, folder, seeds):
             halo._gpu = lambda backend, gpu=gpu: gpu if backend.name == "cuda" else None
         for seed in seeds:
             delays = random.Random(team.rank + seed)
-            wrong = exchanged(place, arrangement(seed, team.size), team, transport, delays, moments=7)
+            wrong = exchanged(place, shared(seed, team), team, transport, delays, moments=7)
             found += [f"{transport}, GPUs {gpus}: {what}" for what in wrong]
     return found
 

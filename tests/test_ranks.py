@@ -20,7 +20,7 @@ from hiresx.device import backend
 from hiresx.output import checkpoint, pieces
 from hiresx.solver import Solver
 from hiresx.team import Team
-from hiresx.verify.rearranged import random_parts, rearranged
+from hiresx.verify.rearranged import difference, random_parts, rearranged
 
 STEPS = 20
 SAME = 1e-12
@@ -45,13 +45,6 @@ def whole(solver: Solver) -> list[np.ndarray] | None:
     return [read(name, read.whole(name)) for name in (f"q.{n}" for n in range(len(solver.grid.blocks)))]
 
 
-def difference(found, expected) -> float:
-    """Largest difference of any variable, relative to the largest value of that variable or of the density."""
-    scale = np.max([np.abs(q).max(axis=(1, 2, 3)) for q in expected], axis=0)
-    scale = np.maximum(scale, scale[0])[:, None, None, None]
-    return max(float((np.abs(a - b) / scale).max()) for a, b in zip(found, expected, strict=True))
-
-
 def advanced(solver: Solver, steps: int = STEPS) -> list[np.ndarray]:
     solver.initialize()
     for _ in range(steps):
@@ -73,7 +66,8 @@ def every_cut(team: Team, seed: int) -> dict[str, float]:
             new = rearranged(case, alone.decomposition, blocks, chance)
 
             def parts(cut, blocks=blocks):
-                some = random_parts(cut, max(blocks, team.size), chance)
+                # Rank 0 alone is asked: its chance must not run ahead of the others'.
+                some = random_parts(cut, max(blocks, team.size), np.random.default_rng(seed))
                 return [type(p)(p.whole, p.box, n % team.size) for n, p in enumerate(some)]
 
             ground = domain(new.case, team, new.grid, parts)

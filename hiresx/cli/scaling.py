@@ -123,6 +123,17 @@ def show(document: dict[str, Any]) -> None:
                 for row in document["rows"]
             ],
         )  # fmt: skip
+        from hiresx.scaling.store import stages
+
+        names = stages(document["rows"])
+        terminal.table(
+            "ms per step by stage, most of any rank",
+            ("ranks", "placement", *names),
+            [
+                (row["ranks"], row["placement"] or "", *(f"{1e3 * row['stages'].get(name, 0):.4g}" for name in names))
+                for row in document["rows"]
+            ],
+        )
     if document.get("predicted"):
         terminal.table(
             f"predicted from {document['predicted_from']}",

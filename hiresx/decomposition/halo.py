@@ -18,8 +18,9 @@ class HaloList:
     """Ghost nodes of one connection.
 
     `destination`, `source`: int32 (n,), flat indexes into the padded arrays (nk + 2 hk, nj + 2 hj, ni + 2 hi) of
-    `block` and `donor`, in ascending order of `destination`. `direction`: the direction (0, 1, 2) of the connected face of `block`. `donor_direction`,
-    `sign`: this block's flux through its face's direction is `sign` times the donor's flux along `donor_direction`.
+    `block` and `donor`, in ascending order of `destination`. `direction`: the direction (0, 1, 2) of the connected face
+    of `block`. `donor_direction`, `sign`: this block's flux through its face's direction is `sign` times the donor's
+    flux along `donor_direction`.
     `rotation`: the matrix that brings vectors from the donor's frame into the block's, None where the two are the same.
     """
 
@@ -47,8 +48,8 @@ def padded_shape(block: Block, halo: int = 3) -> tuple[int, int, int]:
 
 def halo_lists(decomposition: Decomposition, halo: int = 3, mine: Collection[int] | None = None) -> list[HaloList]:
     """One list per connection, ordered by (donor, block, connection): the ghost nodes behind the connected nodes, faces
-    only. With `mine`, only the lists that fill ghosts of, or take nodes from, the blocks with these indexes; a list is the
-    same whoever builds it.
+    only. With `mine`, only the lists that fill ghosts of, or take nodes from, the blocks with these indexes; a list is
+    the same whoever builds it.
 
     All stencils run along one grid direction, so no edge or corner ghost of a flow variable is ever read.
     Raises HiresxError for a block whose padded arrays have more nodes than an int32 counts.

@@ -1,6 +1,7 @@
 """A scaling experiment in files: JSON with everything, netCDF with the figures, a picture."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,11 @@ COLUMNS = {
     "imbalance": ("most points of a rank over the mean", "1"),
     "sent_bytes": ("bytes to other ranks per step", "byte"),
 }
+
+
+def stages(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """The stages of a step that any row has."""
+    return list(dict.fromkeys(name for row in rows for name in row["stages"]))
 
 
 def write_json(path: Path, document: dict[str, Any]) -> None:
@@ -52,12 +58,17 @@ def write_netcdf(path: Path, document: dict[str, Any]) -> None:
                 variable = file.createVariable(name, "f8", ("run",))
                 variable.long_name, variable.units = meaning, unit
                 variable[:] = [row[name] for row in rows]
+            for name in stages(rows):
+                variable = file.createVariable(f"stage_{name.replace(' ', '_')}_s", "f8", ("run",))
+                variable.long_name, variable.units = f"seconds per step in the stage {name}, most of any rank", "s"
+                variable[:] = [row["stages"].get(name, 0.0) for row in rows]
     except OSError as error:
         raise files.fault(path, error) from None
 
 
 def draw(path: Path, document: dict[str, Any]) -> None:
-    """Efficiency and step time over ranks, measured and predicted. Raises HiresxError without matplotlib."""
+    """Step time and efficiency over ranks, measured and predicted, and the stages of the step. Raises HiresxError
+    without matplotlib."""
     from hiresx.errors import HiresxError
 
     try:
@@ -65,9 +76,9 @@ def draw(path: Path, document: dict[str, Any]) -> None:
         from matplotlib.figure import Figure
     except ImportError:
         raise HiresxError("the picture needs matplotlib", "pip install 'hiresx[plot]'") from None
-    figure = Figure(figsize=(9, 4), layout="constrained")
+    figure = Figure(figsize=(12, 4), layout="constrained")
     FigureCanvasAgg(figure)
-    time, efficiency = figure.subplots(1, 2)
+    time, efficiency, parts = figure.subplots(1, 3)
     rows, predicted = document["rows"], document.get("predicted") or []
     for placement in dict.fromkeys(row["placement"] for row in rows):
         mine = [row for row in rows if row["placement"] == placement]
@@ -94,6 +105,16 @@ def draw(path: Path, document: dict[str, Any]) -> None:
         axes.set_xticks(all_ranks, [str(r) for r in all_ranks])
     time.set_yscale("log")
     efficiency.set_ylim(bottom=0)
+    bottom = [0.0] * len(rows)
+    for name in stages(rows):
+        heights = [1e3 * row["stages"].get(name, 0.0) for row in rows]
+        parts.bar(range(len(rows)), heights, bottom=bottom, label=name)
+        bottom = [b + h for b, h in zip(bottom, heights, strict=True)]
+    parts.set_xticks(range(len(rows)), ["\n".join([str(r["ranks"]), *([r["placement"] or ""])]) for r in rows])
+    parts.set_xlabel("ranks")
+    parts.set_ylabel("ms per step, by stage")
+    if rows:
+        parts.legend(frameon=False)
     figure.suptitle(f"{document['mode']} scaling of {document['case']}")
     try:
         with files.replacing(path) as temporary:

@@ -138,6 +138,14 @@ def rearranged(case: Case, whole: Decomposition, blocks: int, chance: np.random.
     return Rearranged(changed, Grid(tuple(new), tuple(connections)), tuple(parts), tuple(chosen))
 
 
+def difference(found: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> float:
+    """Largest difference of conservative states (5, nk, nj, ni), relative to the largest value of the variable
+    or of the density. A NaN stays one."""
+    scale = np.max([np.abs(q).max(axis=(1, 2, 3)) for q in expected], axis=0)
+    scale = np.maximum(scale, scale[0])[:, None, None, None]
+    return float(np.max([(np.abs(a - b) / scale).max() for a, b in zip(found, expected, strict=True)]))
+
+
 def _turned(c: Connection, own: Turn, donor: Turn) -> Connection:
     matrix = donor.m @ np.array(c.matrix) @ own.m.T
     offset = donor.m @ np.array(c.offset) + donor.offset - matrix @ own.offset

@@ -1,0 +1,57 @@
+"""Cuts: the answer does not depend on how the grid is cut, nor on how the indexes of its blocks run.
+
+The nodes of a case are cut at random places into 2 to 12 blocks, each numbered anew in one of the right-handed ways (24
+in three dimensions, 4 in two), its boundary conditions going along: after 20 steps the largest difference from the
+uncut grid, relative to the largest value of the variable or of the density. What arrives at a cut must be what the
+uncut grid had there, and metrics, fluxes, viscous terms and conditions must not care about indexes.
+"""
+
+import numpy as np
+
+from hiresx.decomposition import decompose
+from hiresx.device import backend as find_backend
+from hiresx.grid import build
+from hiresx.solver import Solver
+from hiresx.verify.check import Check, Run, Workbench, at_most
+from hiresx.verify.rearranged import difference, rearranged
+
+LONG = False
+AGREE = 1e-12
+STEPS = 20
+COUNTS = (2, 3, 4, 7, 8, 12)
+
+RUNS = {
+    "free stream, viscous": Run("free-stream", None, ("gas.reynolds=100.0", 'scheme.flux="hllc"')),
+    "vortex, wavy grid": Run("isentropic-vortex", "wavy", ("grid.n=[64,64,1]",)),
+    "Taylor-Green, viscous": Run("taylor-green", None, ("grid.n=[24,24,24]",)),
+    "planar jet": Run("planar-jet", "quick"),
+    "cylinder, O-grid, viscous": Run("cylinder-o", "quick"),
+    "airfoil, C-grid": Run("naca0012", "quick"),
+}
+
+
+def _computed(backend: str, case, grid) -> list[np.ndarray]:
+    solver = Solver(case, find_backend(backend), grid=grid)
+    solver.initialize()
+    for _ in range(STEPS):
+        solver.step()
+    return [np.asarray(piece.array, np.float64) for piece in solver.pieces()]
+
+
+def worst(bench: Workbench, run: Run) -> float:
+    """Over all COUNTS of blocks."""
+    case = run.loaded
+    grid = build(case.grid, case.directory)
+    expected = _computed(bench.backend, case, grid)
+    differences = []
+    for count in COUNTS:
+        new = rearranged(case, decompose(case, grid), count, np.random.default_rng(count))
+        differences.append(difference(new.wholes(_computed(bench.backend, new.case, new.grid)), expected))
+    return float(np.max(differences))
+
+
+def _check(name: str, run: Run) -> Check:
+    return Check(name, at_most(AGREE), lambda bench: worst(bench, run), configurations=(run.configuration,))
+
+
+CHECKS = [_check(name, run) for name, run in RUNS.items()]
