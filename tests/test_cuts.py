@@ -71,6 +71,14 @@ def test_parts_of_one_block(name, where):
     assert difference(computed(case, where, domain=cut), expected) <= SAME
 
 
+@pytest.mark.parametrize("seed", [9, 34, 39, 47])
+def test_cuts_through_the_end_of_a_c_cut(seed):
+    """Where the ways through the C-grid's own connection and through the cut lead to different ghosts at an edge."""
+    case, whole, expected = reference("airfoil, C-grid")
+    new = rearranged(case, whole, 8, np.random.default_rng(seed))
+    assert difference(new.wholes(computed(new.case, grid=new.grid)), expected) <= SAME
+
+
 def test_the_free_stream_stays_on_any_arrangement():
     case, whole, _ = reference("free stream, viscous")
     for seed in range(3):

@@ -11,6 +11,7 @@ import numpy as np
 from hiresx.decomposition.patches import Decomposition
 from hiresx.grid.blocks import FACES, Block
 from hiresx.grid.connections import Connection
+from hiresx.grid.orientation import layout_of
 
 
 def extended_coordinates(
@@ -23,8 +24,8 @@ def extended_coordinates(
     boundary at the point reflection x_{-m} = 2 x_0 - x_m, and singleton directions are extruded by unit steps along
     their axis (j along y, k along z). Edges and corners take the way through a connection where there is one: what a
     neighbour sees behind its own boundaries is what this block sees there, so a cut block has the ghosts of the whole
-    one. Where several connections lead there (the edge where 3 or 5 blocks meet), the first direction of i, j, k
-    counts.
+    one. Where several connections lead there to different places (the edge where 3 or 5 blocks meet, the end of a
+    C-grid's cut), one without doubled nodes counts, for it was a cut through one block; then the first of i, j, k.
     """
     blocks = decomposition.blocks
     # Singleton directions have no ghosts until the extrusion at the end.
@@ -37,7 +38,9 @@ def extended_coordinates(
             extended[(c, *inside)] = coordinate
         nodes.append(extended)
 
-    connections = [[c for c in decomposition.connections if c.block == b] for b in range(len(blocks))]
+    connections: list[list[tuple[Connection, bool]]] = [[] for _ in blocks]
+    for c in decomposition.connections:
+        connections[c.block].append((c, layout_of(c, blocks) == "offset"))
     # Faces before edges before corners: each takes its values from places with one direction less outside.
     for outside in (1, 2, 3):
         for b, block in enumerate(blocks):
@@ -47,8 +50,11 @@ def extended_coordinates(
     return [_extrude(extended, block, halo) for extended, block in zip(nodes, blocks, strict=True)]
 
 
-def _fill(nodes, depth, block: Block, b: int, place: tuple[int, int, int], connections: list[Connection]) -> None:
-    """Fill the ghost nodes of one face, edge or corner; `place`: per direction -1 below, 0 inside, 1 above."""
+def _fill(
+    nodes, depth, block: Block, b: int, place: tuple[int, int, int], connections: list[tuple[Connection, bool]]
+) -> None:
+    """Fill the ghost nodes of one face, edge or corner; `place`: per direction -1 below, 0 inside, 1 above.
+    `connections` of the block, each with whether no node is doubled there."""
     own = nodes[b]
     lines = [
         np.arange(-depth[b][d], 0) if s < 0 else np.arange(n, n + depth[b][d]) if s > 0 else np.arange(n)
@@ -66,17 +72,15 @@ def _fill(nodes, depth, block: Block, b: int, place: tuple[int, int, int], conne
     value = 2 * _at(own, boundary, depth[b]) - _at(own, mirror, depth[b])
 
     nearest = np.stack([np.clip(index[e], 0, block.size[e] - 1) for e in range(3)])
-    for d in reversed(normals):  # the first direction writes last
-        face = FACES[2 * d + (place[d] > 0)]
-        for connection in connections:
-            if connection.face != face:
-                continue
-            behind = np.ones(index.shape[1:], dtype=bool)
-            for e in range(3):
-                if e != d:
-                    behind &= (nearest[e] >= connection.range[e][0]) & (nearest[e] < connection.range[e][1])
-            donor = connection.donors(index[:, behind])
-            value[:, behind] = connection.motion(_at(nodes[connection.donor], donor, depth[connection.donor]))
+    faces = {FACES[2 * d + (place[d] > 0)]: d for d in normals}
+    leading = [(is_cut, -faces[c.face], c) for c, is_cut in connections if c.face in faces]
+    for _, minus_d, connection in sorted(leading, key=lambda entry: entry[:2]):  # what counts most writes last
+        behind = np.ones(index.shape[1:], dtype=bool)
+        for e in range(3):
+            if e != -minus_d:
+                behind &= (nearest[e] >= connection.range[e][0]) & (nearest[e] < connection.range[e][1])
+        donor = connection.donors(index[:, behind])
+        value[:, behind] = connection.motion(_at(nodes[connection.donor], donor, depth[connection.donor]))
     i, j, k = (m + h for m, h in zip(index, depth[b], strict=True))
     own[:, k, j, i] = value
 
