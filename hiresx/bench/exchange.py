@@ -169,10 +169,11 @@ def timed(team: Team, work: Callable[[], None], repeats: int) -> float:
 
 
 def run(team: Team, device, transports: Sequence[str], sizes: Sequence[int], repeats: int, say: Callable) -> list[Row]:
-    """Rows of `copies`, and of `measure` for each transport and size, with "failed" for a transport that cannot be used
-    here. Collective."""
+    """Rows of `copies`, if the ranks are alike, and of `measure` for each transport and size, with "failed" for a
+    transport that cannot be used here. Collective."""
     rows = []
-    for row in copies(team, device, repeats):
+    alike = len(set(team.everyone(device.name))) == 1
+    for row in copies(team, device, repeats) if alike else ():
         rows.append(row)
         say(row)
     for transport in transports:

@@ -1,5 +1,6 @@
 """Pieces of a page in Markdown."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -22,3 +23,8 @@ def cell(value: Any) -> str:
 
 def section(heading: str, text: str, *parts: str) -> str:
     return "\n".join([f"{heading}\n", f"{text}\n", *parts])
+
+
+def counted(names: Iterable[str]) -> list[str]:
+    """Each name once, with how often it was there if more than once: "8 NVIDIA H200"."""
+    return [name if count == 1 else f"{count} {name}" for name, count in Counter(names).items()]

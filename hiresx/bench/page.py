@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from hiresx.bench import page_ranks
-from hiresx.bench.markdown import cell, section, table
+from hiresx.bench.markdown import cell, counted, section, table
 from hiresx.device.state import variables_per_point
 from hiresx.errors import HiresxError
 from hiresx.output import files
@@ -105,7 +105,7 @@ def _place(result: Result) -> str:
     """The machine of a result."""
     machine, versions = result["hardware"], result["versions"]
     simd = "AVX-512" if "avx512f" in machine["simd"] else "AVX2" if "avx2" in machine["simd"] else None
-    gpus = [gpu["name"] for gpu in machine["gpus"]] if result["backend"] == "cuda" else []
+    gpus = counted(gpu["name"] for gpu in machine["gpus"]) if result["backend"] == "cuda" else []
     cores = f"{machine['threads_available']} cores"
     parts = [*gpus, " ".join(filter(None, [machine["cpu"], cores, simd])), versions["compiler"]]
     if result["backend"] == "cuda":

@@ -65,7 +65,7 @@ def _scaling(result: Result, place: Callable[[Result], str]) -> Iterable[str]:
 
 
 def _exchange(result: Result, place: Callable[[Result], str]) -> Iterable[str]:
-    yield f"### {result['ranks']} ranks\n\n{place(result)}\n"
+    yield f"### {result['ranks']} ranks\n\n`{result['command']}`, {place(result)}\n"
     copies = [row for row in result["rows"] if "copy" in row]
     if copies:
         yield table(["plain copy", "MB", "GB/s"], [[r["copy"], r["bytes"] / 1e6, r["gb_per_s"]] for r in copies])

@@ -12,6 +12,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from hiresx.bench.markdown import counted
 from hiresx.errors import HiresxError
 from hiresx.output import files, page
 from hiresx.verify import pictures, runner
@@ -69,8 +70,9 @@ def _sources(paths: list[Path], documents: list[dict[str, Any]]) -> str:
     rows = []
     for path, document in zip(paths, documents, strict=True):
         checks, machine = document["checks"], document["hardware"]
-        gpus = [f", {gpu['name']}" for gpu in machine.get("gpus", []) if document["backend"] in ("cuda", "auto")]
-        place = f"{machine['cpu']}, {machine['threads_available']} threads{''.join(gpus)}"
+        gpus = machine.get("gpus", []) if document["backend"] in ("cuda", "auto") else []
+        named = "".join(f", {name}" for name in counted(gpu["name"] for gpu in gpus))
+        place = f"{machine['cpu']}, {machine['threads_available']} threads{named}"
         passed = sum(check["pass"] for check in checks)
         seconds = f"{document['wall_s']:.0f} s"
         rows.append(
