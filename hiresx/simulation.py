@@ -6,7 +6,6 @@ import math
 import time as wall
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from hiresx.decomposition import Decomposition, Part, domain
 from hiresx.decomposition.partition import partition
 from hiresx.errors import HiresxError
 from hiresx.grid import build
+from hiresx.logbook import Logbook
 from hiresx.output import checkpoint, derived, field_output, files, identity, pieces, record
 from hiresx.output import monitors as watch
 from hiresx.output.attachment import Attachment
@@ -29,13 +29,12 @@ from hiresx.output.field_output import FieldOutput
 from hiresx.output.monitors.own import Own
 from hiresx.output.pieces import Later, Piece
 from hiresx.output.progress import Progress
-from hiresx.placement import Placement, place
+from hiresx.placement import place
 from hiresx.placement.wishes import by_rank
 from hiresx.plan import plan
-from hiresx.signals import Requests, Terminated
+from hiresx.signals import Requests
 from hiresx.solver import Solver
 from hiresx.team import Team, world
-from hiresx.time.rk3 import STAGES
 
 __all__ = ["BlockView", "Simulation", "plan"]
 
@@ -120,18 +119,18 @@ class Simulation:
             self.case = load(case) if isinstance(case, str) else case
             self.out = None if out is None and found is None else found.directory if out is None else Path(out)
             field_output.check(self.case)
-        self._dump = self.case.model_dump(mode="json")
-        _check_same(self.team, self._dump)
+        self.resolved = self.case.model_dump(mode="json")
+        _check_same(self.team, self.resolved)
         self.restarted: list[str] = []
-        self._prints, changed = None, {}
+        self.prints, changed = None, {}
         with self.team.together():
             # A run that cannot go on is refused for that before anything is asked of its grid and conditions.
             changed = self._compare_case(found)
             if self.team.local.root:
                 grid = build(self.case.grid, self.case.directory) if grid is None else grid
             if self.team.root:
-                self._prints = identity.fingerprint(grid)
-        self._prints = self.team.share(self._prints)
+                self.prints = identity.fingerprint(grid)
+        self.prints = self.team.share(self.prints)
         with self.team.together():
             self._compare_grid(found)
         weights = _measured(self.team, backend, self.case) if weights is None else weights
@@ -145,8 +144,8 @@ class Simulation:
         self.blocks = [BlockView(self.solver, b) for b in range(len(self.solver.states))]
         self.monitors = tuple(monitors)
         self.history: list[dict[str, Any]] = []
-        self._restarts: list[dict[str, Any]] = []
-        self._retries: list[dict[str, Any]] = []
+        self.restarts: list[dict[str, Any]] = []
+        self.retries: list[dict[str, Any]] = []
         self._source: Path | None = None
         self._passed: list[tuple[Path, str]] = []
         self._captured: dict[str, dict[str, Any]] = {}
@@ -155,7 +154,7 @@ class Simulation:
         else:
             self._restore(found.container)
             self._passed = found.passed
-            self._restarts.append(self._restart_entry(found.container.path, changed))
+            self.restarts.append(self._restart_entry(found.container.path, changed))
         self.attachments = self._build_attachments()
         self.restarted += [
             f"{name} of the checkpoint is not continued: the case has none"
@@ -215,7 +214,7 @@ class Simulation:
             if self.out is not None:
                 held.enter_context(files.locked(files.directory(self.out, self.team), self.team))
             requests = held.enter_context(Requests())
-            log = _Log(self)
+            log = Logbook(self)
             try:
                 with bar:
                     self._begin(bar)
@@ -244,7 +243,7 @@ class Simulation:
                 raise
             return log.finish("finished" if stopped is None else "stopped", stopped)
 
-    def _advance(self, bar: Progress, last_step: int | None, log: "_Log") -> None:
+    def _advance(self, bar: Progress, last_step: int | None, log: Logbook) -> None:
         began = wall.monotonic()
         dt = self._step(min((a.next_time for a in self.attachments), default=math.inf))
         residual = None
@@ -372,11 +371,11 @@ class Simulation:
             "hiresx": __version__,
             "backend": self.backend.name,
             "written": record.now(),
-            "case": self._dump,
-            "grid": self._prints,
+            "case": self.resolved,
+            "grid": self.prints,
             "given": self.solver.given(),
             "solver": self.solver.values(),
-            "run": {"history": record.plain(history, finite=False), "retries": self._retries},
+            "run": {"history": record.plain(history, finite=False), "retries": self.retries},
             "attachments": attached,
         }
         return values, [*pieces.labelled("solver/", map(self._alive, self.solver.pieces())), *arrays]
@@ -403,7 +402,7 @@ class Simulation:
                 old = Case.from_dict(values["case"]).model_dump(mode="json")
             except HiresxError:
                 old = values["case"]
-            changed = identity.check_case(old, self._dump, place)
+            changed = identity.check_case(old, self.resolved, place)
             steps, time = values["solver"]["steps"], values["solver"]["time"]
             self.restarted.append(f"going on from {place}: step {steps}, time {time:.6g}")
         self.restarted += [f"passed over: {reason}" for _, reason in found.passed]
@@ -415,7 +414,7 @@ class Simulation:
         if found is None:
             return
         with checkpoint.understood(found.container.path):
-            same = identity.check_grid(found.container.values["grid"], self._prints, str(found.container.path))
+            same = identity.check_grid(found.container.values["grid"], self.prints, str(found.container.path))
         if not same:
             self.restarted.append("the grid agrees to round-off only: the run goes on, but not to the last bit")
 
@@ -426,13 +425,13 @@ class Simulation:
             real = self.solver.configuration.real
             identity.check_given(values["given"], self.solver.given(), real, str(container.path))
             self.history = [{"step": entry["step"], **entry} for entry in values["run"]["history"]]
-            self._retries = [{"checkpoint": entry["checkpoint"], **entry} for entry in values["run"]["retries"]]
+            self.retries = [{"checkpoint": entry["checkpoint"], **entry} for entry in values["run"]["retries"]]
             self._captured = checkpoint.unpacked(container)
         self._source = container.path
 
     def _restart_entry(self, path: Path, changed: dict[str, list[Any]]) -> dict[str, Any]:
         before = self.team.share(record.found(self.out) if self.team.root else None)
-        self._restarts += before.get("restarts") or []
+        self.restarts += before.get("restarts") or []
         return {
             "checkpoint": str(path),
             "step": self.step_count,
@@ -445,18 +444,18 @@ class Simulation:
     def _go_back(self, error: BlowUp, bar: Progress) -> None:
         """After a blow-up: on from the last good checkpoint with smaller steps, if the case allows; raises if not."""
         spec = self.case.time
-        if self._checkpoints is None or len(self._retries) >= spec.retries:
+        if self._checkpoints is None or len(self.retries) >= spec.retries:
             raise error
-        container = self._checkpoints.last_good([entry["checkpoint"] for entry in self._retries])
+        container = self._checkpoints.last_good([entry["checkpoint"] for entry in self.retries])
         if container is None:
             raise error
         self._describe_blow_up(error)
         self._finish_attachments()
         factor = self.solver.step_factor * spec.retry_factor
         entry = {"error": error.message, "step": self.step_count, "time": self.time, "factor": factor}
-        retries = [*self._retries, entry | {"checkpoint": container.path.name}]
+        retries = [*self.retries, entry | {"checkpoint": container.path.name}]
         self._restore(container)
-        self._retries, self.solver.step_factor = retries, factor
+        self.retries, self.solver.step_factor = retries, factor
         self.attachments = self._build_attachments()
         self._attach(True)
         bar.note(
@@ -471,7 +470,7 @@ class Simulation:
         path = None
         if error.rank == self.team.rank:
             with suppress(HiresxError):
-                path = blow_up.write_neighbourhood(self.out, self.solver, error, self._dump)
+                path = blow_up.write_neighbourhood(self.out, self.solver, error, self.resolved)
         path = self.team.share(path, error.rank or 0)
         found = self.team.share(checkpoint.listed(self.out)[:1] if self.team.root else None)
         if path is not None:
@@ -527,106 +526,3 @@ def _measured(team: Team, wish: str, case: Case) -> list[float] | None:
     rate = known_rate(names[team.rank], case.gas.reynolds is not None, case.scheme.precision)
     speeds = team.everyone(None if rate is None else 1 / rate["ns_per_point_rhs"])
     return None if None in speeds else speeds
-
-
-def _rank(simulation: Simulation) -> dict[str, Any]:
-    """What run.json says of this rank."""
-    solver = simulation.solver
-    return {
-        **asdict(simulation.placement.seats[simulation.team.rank]),
-        "points": sum(state.block.points for state in solver.states),
-        "parts": [
-            {"block": state.name, "nodes": [list(range_) for range_ in state.part.box]} for state in solver.states
-        ],
-        "neighbours": [neighbour._asdict() for neighbour in solver.halo.neighbours],
-    }
-
-
-def _told(placement: Placement, ranks: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Where every rank computes what, and how its halos travel."""
-    links = [rank["neighbours"] for rank in ranks]
-    return placement.lines(
-        {
-            "points": [f"{rank['points']:,}" for rank in ranks],
-            "halos by": [", ".join(sorted({link["transport"] for link in mine})) or "-" for mine in links],
-            "kB/step": [
-                f"{len(STAGES) * sum(link['state_bytes'] + link['flux_bytes'] for link in mine) / 1000:,.0f}"
-                for mine in links
-            ],
-        }
-    )
-
-
-class _Log:
-    """run.json of one `Simulation.run`. Without a directory only the record that is returned."""
-
-    def __init__(self, simulation: Simulation):
-        self.simulation = simulation
-        self._began, self._first_step = wall.perf_counter(), simulation.step_count
-        self._ranks: list[dict[str, Any]] = []
-        self._record: record.Record | None = None
-        simulation.solver.stopwatch.reset()
-
-    def begin(self) -> list[str]:
-        """The record is there from now on. Returns what there is to say of the ranks. Collective."""
-        s = self.simulation
-        held = float(s.team.sum(float(s.solver.bytes)))
-        self._ranks = s.team.everyone(_rank(s))
-        with s.team.together():
-            if s.out is not None and s.team.root:
-                self._record = record.Record(
-                    s.out, case=s._dump, backend=s.backend.name, points=s.solver.points,
-                    bytes_per_point=held / s.solver.points, **self._entries(),
-                )  # fmt: skip
-
-        return [] if s.team.size == 1 else _told(s.placement, self._ranks)
-
-    def _entries(self) -> dict[str, Any]:
-        s = self.simulation
-        steps, seconds = s.step_count - self._first_step, wall.perf_counter() - self._began
-        stages = s.solver.stopwatch.seconds
-        rhs = sum(value for name, value in stages.items() if name not in ("time step", "update"))
-        evaluations = steps * len(STAGES) * s.solver.points
-        return {
-            "steps": s.step_count,
-            "time": s.time,
-            "wall_s": seconds,
-            "ns_per_point_rhs": 1e9 * rhs / evaluations if steps > 0 else None,
-            "point_steps_per_s": steps * s.solver.points / sum(stages.values()) if steps > 0 else None,
-            "stages": stages,
-            "grid_hash": identity.grid_hash(s._prints),
-            "restarts": s._restarts,
-            "retries": s._retries,
-            "ranks": self._ranks,
-        }
-
-    def progress(self) -> None:
-        """Collective."""
-        if self.simulation.out is None:
-            return
-        with self.simulation.team.together():
-            if self._record is not None:
-                self._record.update(**self._entries())
-
-    def finish(self, status: str, error: str | None = None) -> dict[str, Any]:
-        """Collective but for a run that `fail`s."""
-        if error is None:
-            s = self.simulation
-            told = {"stages": s.solver.stopwatch.seconds, "waited_s": s.solver.halo.waited}
-            self._ranks = [rank | more for rank, more in zip(self._ranks, s.team.everyone(told), strict=True)]
-        entries = self._entries()
-        if self._record is not None:
-            self._record.finish(status, error, history=self.simulation.history, **entries)
-            return self._record.entries
-        return {"status": status, "error": error, **entries}
-
-    def fail(self, error: BaseException, others: Sequence[Exception]) -> None:
-        """Record how the run ended as far as that is possible: what cannot be written hides no `error`."""
-        status, text = "failed", str(error)
-        if isinstance(error, KeyboardInterrupt | Terminated):
-            status = "interrupted"
-            text = "interrupted by the user" if isinstance(error, KeyboardInterrupt) else "terminated by SIGTERM"
-        with suppress(HiresxError):
-            if self._record is None and self.simulation.team.size == 1:
-                self.begin()
-            self.finish(status, "; ".join([text, *map(str, others)]))

@@ -27,6 +27,7 @@ FLOORS = (
     ("blow_up",),
     ("bench",),
     ("plan",),
+    ("logbook",),
     ("simulation",),
     ("scaling",),
     ("verify",),

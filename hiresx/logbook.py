@@ -1,0 +1,116 @@
+"""What a run writes down about itself: run.json, and what it says of its ranks."""
+
+import time as wall
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from typing import Any
+
+from hiresx.errors import HiresxError
+from hiresx.output import identity, record
+from hiresx.placement import Placement
+from hiresx.signals import Terminated
+from hiresx.time.rk3 import STAGES
+
+
+class Logbook:
+    """run.json of one `Simulation.run`. Without a directory only the record that is returned."""
+
+    def __init__(self, simulation):
+        self.simulation = simulation
+        self._began, self._first_step = wall.perf_counter(), simulation.step_count
+        self._ranks: list[dict[str, Any]] = []
+        self._record: record.Record | None = None
+        simulation.solver.stopwatch.reset()
+
+    def begin(self) -> list[str]:
+        """The record is there from now on. Returns what there is to say of the ranks. Collective."""
+        s = self.simulation
+        held = float(s.team.sum(float(s.solver.bytes)))
+        self._ranks = s.team.everyone(_rank(s))
+        with s.team.together():
+            if s.out is not None and s.team.root:
+                self._record = record.Record(
+                    s.out, case=s.resolved, backend=s.backend.name, points=s.solver.points,
+                    bytes_per_point=held / s.solver.points, **self._entries(),
+                )  # fmt: skip
+
+        return [] if s.team.size == 1 else _told(s.placement, self._ranks)
+
+    def _entries(self) -> dict[str, Any]:
+        s = self.simulation
+        steps, seconds = s.step_count - self._first_step, wall.perf_counter() - self._began
+        stages = s.solver.stopwatch.seconds
+        rhs = sum(value for name, value in stages.items() if name not in ("time step", "update"))
+        evaluations = steps * len(STAGES) * s.solver.points
+        return {
+            "steps": s.step_count,
+            "time": s.time,
+            "wall_s": seconds,
+            "ns_per_point_rhs": 1e9 * rhs / evaluations if steps > 0 else None,
+            "point_steps_per_s": steps * s.solver.points / sum(stages.values()) if steps > 0 else None,
+            "stages": stages,
+            "grid_hash": identity.grid_hash(s.prints),
+            "restarts": s.restarts,
+            "retries": s.retries,
+            "ranks": self._ranks,
+        }
+
+    def progress(self) -> None:
+        """Collective."""
+        if self.simulation.out is None:
+            return
+        with self.simulation.team.together():
+            if self._record is not None:
+                self._record.update(**self._entries())
+
+    def finish(self, status: str, error: str | None = None) -> dict[str, Any]:
+        """Collective but for a run that `fail`s."""
+        if error is None:
+            s = self.simulation
+            told = {"stages": s.solver.stopwatch.seconds, "waited_s": s.solver.halo.waited}
+            self._ranks = [rank | more for rank, more in zip(self._ranks, s.team.everyone(told), strict=True)]
+        entries = self._entries()
+        if self._record is not None:
+            self._record.finish(status, error, history=self.simulation.history, **entries)
+            return self._record.entries
+        return {"status": status, "error": error, **entries}
+
+    def fail(self, error: BaseException, others: Sequence[Exception]) -> None:
+        """Record how the run ended as far as that is possible: what cannot be written hides no `error`."""
+        status, text = "failed", str(error)
+        if isinstance(error, KeyboardInterrupt | Terminated):
+            status = "interrupted"
+            text = "interrupted by the user" if isinstance(error, KeyboardInterrupt) else "terminated by SIGTERM"
+        with suppress(HiresxError):
+            if self._record is None and self.simulation.team.size == 1:
+                self.begin()
+            self.finish(status, "; ".join([text, *map(str, others)]))
+
+
+def _rank(simulation) -> dict[str, Any]:
+    """What run.json says of this rank."""
+    solver = simulation.solver
+    return {
+        **asdict(simulation.placement.seats[simulation.team.rank]),
+        "points": sum(state.block.points for state in solver.states),
+        "parts": [
+            {"block": state.name, "nodes": [list(range_) for range_ in state.part.box]} for state in solver.states
+        ],
+        "neighbours": [neighbour._asdict() for neighbour in solver.halo.neighbours],
+    }
+
+
+def _told(placement: Placement, ranks: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Where every rank computes what, and how its halos travel."""
+    links = [rank["neighbours"] for rank in ranks]
+    return placement.lines(
+        {
+            "points": [f"{rank['points']:,}" for rank in ranks],
+            "halos by": [", ".join(sorted({link["transport"] for link in mine})) or "-" for mine in links],
+            "kB/step": [
+                f"{len(STAGES) * sum(link['state_bytes'] + link['flux_bytes'] for link in mine) / 1000:,.0f}"
+                for mine in links
+            ],
+        }
+    )
