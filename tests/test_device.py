@@ -402,14 +402,18 @@ def test_events(native):
 
 
 def test_threads(native):
-    native.threads = 2
-    assert native.threads == 2
-    native.compile(Configuration())
-    assert native.threads == 2
-    native.threads = 1
-    assert native.threads == 1
-    with pytest.raises(ValueError, match="at least 1"):
-        native.threads = 0
+    usual = native.threads
+    try:
+        native.threads = 2
+        assert native.threads == 2
+        native.compile(Configuration())
+        assert native.threads == 2
+        native.threads = 1
+        assert native.threads == 1
+        with pytest.raises(ValueError, match="at least 1"):
+            native.threads = 0
+    finally:
+        native.threads = usual  # of the whole process: later tests want all cores
 
 
 def test_threads_follow_the_environment(root):

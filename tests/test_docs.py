@@ -91,7 +91,7 @@ def run(command: str) -> int:
 
 def test_the_flux_of_the_recipe_works(tmp_path):
     """In a copy of the sources, to which it is added as the page says."""
-    for folder in ("hiresx", "kernels", "cases"):
+    for folder in ("hiresx", "kernels", "topology", "cases"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
     (flux,) = (block.text for block in blocks("how-do-i") if block.kind == "cpp")
     (tmp_path / "kernels" / "flux" / "hll.h").write_text(flux)
