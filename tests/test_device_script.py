@@ -51,6 +51,10 @@ def test_every_part(quick, tmp_path, capsys):
     assert {tuple(row["block"]) for row in found["blocks"]["rows"]} == set(script.BLOCKS)
     assert found["jet"]["rows"][0]["preset"] == "quick" and found["jet"]["rows"][0]["steps_per_s"] > 0
     assert [row["group"] for row in found["checks"]["checks"]] == ["accuracy"]
+    by_ranks = found["ranks"]["rows"]
+    if "skipped" not in by_ranks[0]:
+        assert {row["transport"] for row in by_ranks if "us" in row} >= {"auto", "window", "mpi"}
+        assert [row["ranks"] for row in by_ranks if "efficiency" in row] == [1, 2]
     assert [row["group"] for row in found["kernels"]["checks"]] == ["kernels"]
 
 

@@ -9,6 +9,7 @@ keeps what it did:
   stage     every kernel of a stage with the bandwidth it reaches
   blocks    the same with other shapes of CUDA's thread blocks
   jet       steps per second of the bundled planar jet
+  ranks     halo exchange by every transport and scaling, on two ranks up to one per GPU; needs mpi4py and an mpirun
   checks    the other groups of `hiresx verify`
 
 After --minutes (8) nothing is begun any more; what is left out is listed. Exit status 0 if every check passed and
@@ -42,6 +43,7 @@ from hiresx.output import files
 from hiresx.simulation import Simulation
 from hiresx.solver import Solver
 from hiresx.verify import runner
+from hiresx.verify.device_ranks import ranks
 
 SIZES = (64, 128, 256, 384)
 REPEATS = 5
@@ -224,6 +226,7 @@ PARTS: dict[str, Callable[[Session], Iterator[Row]]] = {
     "stage": stage,
     "blocks": blocks,
     "jet": jet,
+    "ranks": lambda session: ranks(session.device.name, session.sizes, REPEATS, session.fits),
     "checks": checks,
 }
 
