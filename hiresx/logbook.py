@@ -3,7 +3,6 @@
 import time as wall
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
 from typing import Any
 
 from hiresx.errors import HiresxError
@@ -27,14 +26,14 @@ class Logbook:
         """The record is there from now on. Returns what there is to say of the ranks. Collective."""
         s = self.simulation
         held = float(s.team.sum(float(s.solver.bytes)))
-        self._ranks = s.team.everyone(_rank(s))
+        seats = s.placement.document()["ranks"]
+        self._ranks = [seat | own for seat, own in zip(seats, s.team.everyone(_own(s.solver)), strict=True)]
         with s.team.together():
             if s.out is not None and s.team.root:
                 self._record = record.Record(
                     s.out, case=s.resolved, backend=s.backend.name, points=s.solver.points,
                     bytes_per_point=held / s.solver.points, **self._entries(),
                 )  # fmt: skip
-
         return [] if s.team.size == 1 else _told(s.placement, self._ranks)
 
     def _entries(self) -> dict[str, Any]:
@@ -88,11 +87,9 @@ class Logbook:
             self.finish(status, "; ".join([text, *map(str, others)]))
 
 
-def _rank(simulation) -> dict[str, Any]:
-    """What run.json says of this rank."""
-    solver = simulation.solver
+def _own(solver) -> dict[str, Any]:
+    """What run.json says of this rank besides its seat."""
     return {
-        **asdict(simulation.placement.seats[simulation.team.rank]),
         "points": sum(state.block.points for state in solver.states),
         "parts": [
             {"block": state.name, "nodes": [list(range_) for range_ in state.part.box]} for state in solver.states

@@ -16,7 +16,6 @@ from hiresx import __version__, blow_up
 from hiresx.bench import known_rate
 from hiresx.blow_up import BlowUp
 from hiresx.case import Case, load
-from hiresx.case.toml import dumps
 from hiresx.decomposition import Decomposition, Part, domain
 from hiresx.decomposition.partition import partition
 from hiresx.errors import HiresxError
@@ -86,9 +85,9 @@ class Simulation:
     Started by mpirun or srun, all ranks make the same Simulation and call it alike (every method is collective);
     `blocks` are then this rank's parts. `team`: the ranks (default: all that were started together). `weights`: how
     fast each rank is, relative to the others (by default alike, or as `hiresx bench` measured unlike backends).
-    `transport`: how halos go to other ranks (`hiresx run --help` lists
-    them). `placement`: how GPUs are chosen for them (`hiresx.topology.place.STRATEGIES`; the cheapest if absent).
-    `parts` cuts the grid in another way than `hiresx.decomposition.partition` does.
+    `transport`: how halos go to other ranks (`hiresx run --help` lists them). `placement`: how GPUs are chosen for them
+    (`hiresx.topology.place.STRATEGIES`; the cheapest if absent). `parts` cuts the grid in another way than
+    `hiresx.decomposition.partition` does.
 
     Raises HiresxError for everything the user can mend (see `Solver`, `hiresx.case.load`, `hiresx.device.backend`), and
     for a checkpoint that is not whole or of another case or grid, naming the difference.
@@ -237,7 +236,7 @@ class Simulation:
             except BaseException as error:
                 if isinstance(error, BlowUp):
                     self._describe_blow_up(error)
-                # What only this rank knows of ends all of them (see hiresx.team.guarded): nothing to wait for is begun.
+                # What only this rank knows of ends all of them (see hiresx.team.ended): nothing to wait for is begun.
                 alone = self.team.size > 1 and not getattr(error, "everywhere", False)
                 log.fail(error, [] if alone else self._finish_attachments())
                 raise
@@ -329,7 +328,7 @@ class Simulation:
 
     def _tidy(self) -> None:
         files.sweep(self.out)
-        _keep_case(self)
+        record.keep_resolved(self.out, self.case)
         checkpoint.set_aside(self._passed)
 
     def _attach(self, restarted: bool) -> None:
@@ -490,15 +489,6 @@ def kept_case(found: checkpoint.Found | None, overrides: Sequence[str] = ()) -> 
             f"{found.container.path} lies in no run directory with the case beside it", "name the case as well"
         )
     return load(folder, overrides=overrides, complete=False)
-
-
-def _keep_case(simulation: Simulation) -> None:
-    case, dump = simulation.case, simulation.case.model_dump(mode="json")
-    for key in ("file", "connectivity"):
-        if dump["grid"].get(key) is not None and case.directory is not None:
-            dump["grid"][key] = str((case.directory / dump["grid"][key]).absolute())  # not copied: it may be large
-    source = None if case.directory is None else case.directory / "case.py"
-    record.keep_case(simulation.out, dumps(dump), source if source is not None and source.is_file() else None)
 
 
 def _check_same(team: Team, dump: Mapping[str, Any]) -> None:

@@ -6,6 +6,7 @@ import math
 import os
 import random
 import resource
+import shutil
 import subprocess
 import sys
 import threading
@@ -18,7 +19,11 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from hiresx.case import load
+from hiresx.case.toml import dumps
 from hiresx.errors import HiresxError
+from hiresx.grid import build, write_plot3d
+from hiresx.grid.connectivity import write_connectivity
 from hiresx.output import derived, fields, files, machine, record
 from hiresx.output.differences import Metrics, derivative
 from hiresx.output.estimate import Estimator
@@ -375,6 +380,25 @@ def test_the_case_is_kept_beside_the_results(tmp_path):
     assert (folder / "case.py").read_text() == "def initial(x, y, z): ...\n"
     record.keep_case(tmp_path / "run", "title = 'b'\n", None)
     assert os.listdir(folder) == ["case.toml"]
+
+
+def test_a_kept_case_finds_its_grid_files_from_anywhere(tmp_path, monkeypatch):
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    whole = build(load("sod", None, ("grid.n=[40,1,1]",)).grid, None)
+    write_plot3d(folder / "tube.xyz", whole)
+    write_connectivity(folder / "tube.toml", whole)
+    table = load("sod").model_dump(mode="json")
+    table["grid"] = {"file": "tube.xyz", "connectivity": "tube.toml"}
+    (folder / "case.toml").write_text(dumps(table))
+    shutil.copy(load("sod").directory / "case.py", folder)
+    monkeypatch.chdir(tmp_path / "mine")
+    case = load("case.toml")
+    kept = load(str(record.keep_resolved(tmp_path / "run", case)))
+    monkeypatch.chdir(tmp_path)
+    again = build(kept.grid, kept.directory)
+    assert [block.size for block in again.blocks] == [block.size for block in whole.blocks]
+    assert (kept.directory / "case.py").is_file()
 
 
 def test_hardware_and_versions_of_this_machine():

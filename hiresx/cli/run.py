@@ -3,6 +3,7 @@
 import contextlib
 import shutil
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -73,12 +74,33 @@ def run(
     from hiresx.team import world
 
     with terminal.only_json(json), termination_raises():
-        many = {"team": world(), "transport": transport, "weights": options.numbers(weights, "--weights", "1,1,4")}
-        if restart is None:
-            outcome = _new(name, preset, set_ or (), out, backend, steps, many)
-        else:
-            outcome = _restarted(restart, name, preset, set_ or (), out, backend, steps, many)
+        speeds = options.numbers(weights, "--weights", "1,1,4")
+        how = {"backend": backend, "team": world(), "transport": transport, "weights": speeds}
+        asked = _Asked(name, preset, set_ or (), out, steps, how)
+        outcome = _new(asked) if restart is None else _restarted(restart, asked)
     return outcome.report(json)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What the command line says of a run. `how`: what Simulation takes of it as it is."""
+
+    name: str | None
+    preset: str | None
+    overrides: Sequence[str]
+    out: Path | None
+    steps: int | None
+    how: dict[str, Any]
+
+    @property
+    def team(self) -> Any:
+        return self.how["team"]
+
+    def load(self) -> Any:
+        """The case, by name or file."""
+        from hiresx.case import load
+
+        return load(self.name, self.preset, self.overrides)
 
 
 class _Outcome:
@@ -110,42 +132,31 @@ class _Outcome:
             code, fault = 130, HiresxError("interrupted")
         elif fault is None:
             fault = HiresxError(done.get("error") or f"the run is {status or 'without a record'}")
-            fault.everywhere = True
+        fault.everywhere = cause is None or getattr(cause, "everywhere", False)
         parts = [fault.mend]
         if self.begun:
             parts.append(f"what was computed is in {directory}")
             if checkpoint.listed(directory):
                 parts.append(f"to go on: hiresx run --restart {directory}")
         mend = "; ".join(part for part in parts if part)
-        return terminal.fault(cause or fault, code, fault.message, mend, json, directory=str(directory))
+        return terminal.fault(fault, code, fault.message, mend, json, directory=str(directory))
 
 
-def _new(
-    name: str | None,
-    preset: str | None,
-    overrides: Sequence[str],
-    out: Path | None,
-    backend: str,
-    steps: int | None,
-    many: dict[str, Any],
-) -> _Outcome:
-    from hiresx.case import load
-
-    team = many["team"]
-
-    if name is None:
+def _new(asked: _Asked) -> _Outcome:
+    team, out = asked.team, asked.out
+    if asked.name is None:
         raise HiresxError(
             "Missing argument NAME|FILE.toml",
             "name a bundled case (hiresx new lists them) or a file, or a run with --restart; see hiresx run --help",
         )
     with team.together():
-        case = load(name, preset, overrides)
+        case = asked.load()
     from hiresx.output import derived
     from hiresx.simulation import Simulation
 
     absent, directory = [], None
     with team.together():
-        derived.check(case.output.variables, f"{name}: output.variables")
+        derived.check(case.output.variables, f"{asked.name}: output.variables")
         if team.root:
             root = Path("runs") if out is None else out
             absent = [path for path in (root, *root.parents) if not path.exists()]
@@ -153,8 +164,8 @@ def _new(
     directory = team.share(directory)
     simulation = fault = done = None
     try:
-        simulation = Simulation(case, backend=backend, out=directory, **many)
-        done = simulation.run(steps=steps)
+        simulation = Simulation(case, out=directory, **asked.how)
+        done = simulation.run(steps=asked.steps)
     except _ENDS as error:
         fault = error
     begun = getattr(simulation, "begun", False)
@@ -164,20 +175,9 @@ def _new(
     return _Outcome(directory, fault, bool(done) or begun, done, team.root)
 
 
-def _restarted(
-    restart: str,
-    name: str | None,
-    preset: str | None,
-    overrides: Sequence[str],
-    out: Path | None,
-    backend: str,
-    steps: int | None,
-    many: dict[str, Any],
-) -> _Outcome:
-    from hiresx.case import load
-
-    team = many["team"]
-    if name is None and preset is not None:
+def _restarted(restart: str, asked: _Asked) -> _Outcome:
+    team, out = asked.team, asked.out
+    if asked.name is None and asked.preset is not None:
         raise HiresxError(
             "--preset needs the name of a case",
             "a restarted run has its preset in it already: leave --preset away, or name the case as well",
@@ -186,7 +186,7 @@ def _restarted(
     from hiresx.simulation import Simulation, kept_case
 
     with team.together():
-        case = None if name is None else load(name, preset, overrides)
+        case = None if asked.name is None else asked.load()
         where = None if not team.root else latest(out) if restart == "latest" else restart
     found = checkpoint.find(team.share(where), team)
     with team.together():
@@ -195,12 +195,12 @@ def _restarted(
         directory = found.directory if out is None else out
         if team.root and (found.directory is None or directory.absolute() != found.directory.absolute()):
             directory = output_directory(out, case)
-        case = case or kept_case(found, overrides)
+        case = case or kept_case(found, asked.overrides)
     directory = team.share(directory)
-    simulation = Simulation(case, backend=backend, out=directory, restart=found, **many)
+    simulation = Simulation(case, out=directory, restart=found, **asked.how)
     fault = done = None
     try:
-        done = simulation.run(steps=steps)
+        done = simulation.run(steps=asked.steps)
     except _ENDS as error:
         fault = error
     done = record(directory) if simulation.begun and team.root else done or {}

@@ -47,15 +47,17 @@ def domain(
     """The domain of a case. `grid` replaces the grid of the case; `parts` cuts the whole blocks (None: not at all, all
     on rank 0). Collective; raises on all ranks what `build`, `decompose` and `split` raise on one."""
     team = team or alone()
-    extended = None
+    whole = extended = made = None
     with team.together():
         if team.local.root:
             grid = build(case.grid, case.directory) if grid is None else grid
-            extended = extended_coordinates(decompose(case, grid))
-    grid, extended = _one_copy(team, grid, extended)
-    made = None
+            whole = decompose(case, grid)
+            extended = extended_coordinates(whole)
+    if team.local.size > 1:
+        grid, extended = _one_copy(team, grid, extended)
     with team.together():
-        whole = decompose(case, grid)
+        if team.local.size > 1:
+            whole = decompose(case, grid)
         if parts is not None and team.root:
             made = parts(whole)
     # That of rank 0 for all: a library that partitions may be on some hosts only.
@@ -66,8 +68,7 @@ def domain(
 
 
 def _one_copy(team: Team, grid: Grid | None, extended: list[Coordinates] | None) -> tuple[Grid, list[Coordinates]]:
-    if team.local.size == 1:
-        return grid, extended
+    """The grid that the first rank of this host gives, on memory that all its ranks see."""
     leads = team.local.root
     shape = [(b.name, b.size, b.regions) for b in grid.blocks] if leads else None
     shape, connections, period = team.local.share((shape, grid.connections, grid.period) if leads else None)

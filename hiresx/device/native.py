@@ -4,7 +4,7 @@ that are called with a few microseconds of overhead."""
 import ctypes
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -126,7 +126,7 @@ class NativeBackend:
         """OpenMP threads of a kernel: OMP_NUM_THREADS or every core that this process may use, until it is set."""
         if self._library is not None:
             return self._library.hx_get_threads()
-        return self._threads or _default_threads()
+        return self._threads or asked_threads() or len(os.sched_getaffinity(0))
 
     @threads.setter
     def threads(self, count: int) -> None:
@@ -170,9 +170,10 @@ class NativeBackend:
         return Event()
 
 
-def _default_threads() -> int:
-    first = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
-    return int(first) if first.isdigit() and int(first) > 0 else len(os.sched_getaffinity(0))
+def asked_threads(environment: Mapping[str, str] = os.environ) -> int | None:
+    """What OMP_NUM_THREADS says of the outermost level; None where it says nothing."""
+    first = environment.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    return int(first) if first.isdigit() and int(first) > 0 else None
 
 
 class NativeProgram:

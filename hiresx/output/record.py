@@ -93,6 +93,20 @@ def found(directory: str | Path | None) -> dict[str, Any]:
         return {}
 
 
+def keep_resolved(directory: str | Path, case) -> Path:
+    """`keep_case` of a Case as it is resolved, its grid files named by absolute paths. Returns the folder."""
+    from hiresx.case.toml import dumps
+
+    dump = case.model_dump(mode="json")
+    functions = None
+    if case.directory is not None:
+        for key in ("file", "connectivity"):
+            if dump["grid"].get(key) is not None:
+                dump["grid"][key] = str((case.directory / dump["grid"][key]).absolute())
+        functions = case.directory / "case.py"
+    return keep_case(directory, dumps(dump), functions if functions is not None and functions.is_file() else None)
+
+
 def keep_case(directory: str | Path, text: str, functions: Path | None) -> Path:
     """Keep the case file `text` and `functions` (its case.py, None without one) as a case in `directory`/case.
 

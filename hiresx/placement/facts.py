@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hiresx.device import cuda
+from hiresx.device.native import asked_threads
 from hiresx.placement import bound
 from hiresx.started import launcher
 from hiresx.topology.machine import bus_id
@@ -29,7 +30,7 @@ class Facts:
 
 def gather(gpu: bool, environment: Mapping[str, str] = os.environ) -> Facts:
     """The facts of this process. `gpu`: whether it may want one; if not, the driver is left alone."""
-    host, cpus, threads = platform.node(), bound.allowed(), _threads(environment)
+    host, cpus, threads = platform.node(), bound.allowed(), asked_threads(environment)
     by = launcher(environment)
     if not gpu:
         return Facts(host, cpus, threads, by)
@@ -39,8 +40,3 @@ def gather(gpu: bool, environment: Mapping[str, str] = os.environ) -> Facts:
     used = next((device.number for device in found if device.used), None)
     addresses = tuple(bus_id(device.bus_id) for device in found)
     return Facts(host, cpus, threads, by, addresses, tuple(device.name for device in found), used)
-
-
-def _threads(environment: Mapping[str, str]) -> int | None:
-    first = environment.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
-    return int(first) if first.isdigit() and int(first) > 0 else None

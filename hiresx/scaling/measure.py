@@ -9,7 +9,6 @@ import argparse
 import json
 import sys
 import time
-from dataclasses import asdict
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -54,7 +53,6 @@ def measure(simulation: Simulation, steps: int, repeats: int) -> dict[str, Any]:
             stages.append({name: seconds / steps for name, seconds in solver.stopwatch.seconds.items()})
             waited.append((solver.halo.waited - waited_before) / steps)
     solver.overlap = True
-    # The host's own work at each step, which is no part of any stage, belongs to the step too.
     own = {
         "stages": {name: median(s[name] for s in stages) for name in stages[0]},
         "waited_s": median(waited),
@@ -62,8 +60,8 @@ def measure(simulation: Simulation, steps: int, repeats: int) -> dict[str, Any]:
         "neighbours": len(solver.halo.neighbours),
         "transports": sorted({neighbour.transport for neighbour in solver.halo.neighbours}),
         "sent_bytes": len(STAGES) * sum(n.state_bytes + n.flux_bytes for n in solver.halo.neighbours),
-        **asdict(simulation.placement.seats[team.rank]),
     }
+    seats = simulation.placement.document()["ranks"]
     return {
         "ranks": team.size,
         "hosts": len(set(team.hosts)),
@@ -73,7 +71,7 @@ def measure(simulation: Simulation, steps: int, repeats: int) -> dict[str, Any]:
         "steps": steps,
         "step_s": taken[True],
         "step_without_overlap_s": taken[False],
-        "by_rank": team.everyone(own),
+        "by_rank": [seat | some for seat, some in zip(seats, team.everyone(own), strict=True)],
     }
 
 

@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from hiresx.case import Case
-from hiresx.case.toml import dumps
 from hiresx.errors import HiresxError
 from hiresx.launch import counts, mpi
 from hiresx.launch.command import command
-from hiresx.output.record import keep_case
+from hiresx.output.record import keep_resolved
 from hiresx.scaling.weak import grown
 
 PROGRAM = (sys.executable, "-m", "hiresx.scaling.measure")
@@ -62,11 +61,7 @@ def measured(
 
 
 def _done(folder, case, job, launcher, steps, repeats, backend, transport, limit) -> dict[str, Any]:
-    dump = case.model_dump(mode="json")
-    if dump["grid"].get("file") is not None and case.directory is not None:
-        dump["grid"]["file"] = str((case.directory / dump["grid"]["file"]).absolute())
-    functions = None if case.directory is None else case.directory / "case.py"
-    kept = keep_case(folder, dumps(dump), functions if functions is not None and functions.is_file() else None)
+    kept = keep_resolved(folder, case)
     result = folder / "result.json"
     arguments = [
         str(kept / "case.toml"), str(result), "--steps", str(steps), "--repeats", str(repeats), "--backend", backend,
