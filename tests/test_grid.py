@@ -374,7 +374,7 @@ def integers(*values) -> bytes:
         (integers(2**31 - 1, 2**31 - 1, 2**31 - 1) + record(b"12345678"), "byte 20.*neither single nor double"),
         (integers(7, 7) + record(bytes(49 * 8))[:-1], "beyond the file's end"),
         (integers(7, 7) + record(bytes(49 * 8))[:-4] + b"\1\0\0\0", "trailing length 1 differ"),
-        (integers(7, 7) + record(bytes(49 * 12)), "has blanking"),
+        (integers(7, 7) + record(bytes(49 * 12)), "49 blanked nodes"),
         (integers(7, 7) + record(bytes(49 * 8)) + b"\0", "byte 416: the file ends within"),
         (integers(7, 7) + record(bytes(49 * 8)) + record(b""), "8 bytes follow"),
         (integers(7, 7) + record(np.full(98, np.nan).tobytes()), "not finite at node"),

@@ -182,10 +182,10 @@ def test_c_grid_keeps_its_wall(tmp_path):
            "donor_range": {"i": [30, "end"]}, "transform": [-1, -2]}  # fmt: skip
     wall = {"name": "body", "block": "block-1", "face": "jmin", "range": {"i": [10, 31]}}
     grid = saved(tmp_path, [c_grid()], {"connection": [cut], "region": [wall]})
-    assert [(c.range[0], c.offset[:2], c.matrix[1]) for c in grid.connections] == [
+    assert {(c.range[0], c.offset[:2], c.matrix[1]) for c in grid.connections} == {
         ((0, 10), (40, 0), (0, -1, 0)),
         ((31, 41), (40, 0), (0, -1, 0)),
-    ]
+    }
     d = decomposed(grid, NoSlipWall(faces="all", range="body"), FAR)
     assert [p.range[0] for p in d.patches if p.condition.type == "no-slip-wall"] == [(10, 31)]
     matched = saved(tmp_path, [c_grid()], {"match": True, "region": [wall]})
@@ -421,7 +421,7 @@ def test_left_handed_neighbour(tmp_path):
     mirrored = Block("right", *(c[:, :, ::-1] for c in (right.x, right.y, right.z)))
     table = {k: v for k, v in JOIN.items() if k != "transform"}
     with pytest.raises(HiresxError, match="a right-handed block meets a left-handed one") as error:
-        saved(tmp_path, [left, mirrored], {"blocks": NAMES, "connection": [table]})
+        saved(tmp_path, [left, mirrored], {"blocks": NAMES, "connection": [table]}, reverse="keep")
     assert error.value.mend == "reverse one index direction of block 'right'"
 
 
@@ -465,7 +465,7 @@ def test_missing_files(tmp_path):
     with pytest.raises(HiresxError, match=r"lost\.xyz: cannot be read"):
         build(GridFile(file="lost.xyz"), tmp_path)
     (tmp_path / "old.cgns").write_bytes(b"@(#)ADF Database Version A02011>AdF0" + bytes(200))
-    with pytest.raises(HiresxError, match="old form, ADF") as error:
+    with pytest.raises(HiresxError, match="byte 100: numbers of the format") as error:
         build(GridFile(file="old.cgns"), tmp_path)
     assert "cgnsconvert" in error.value.mend and "adf2hdf" in error.value.mend
 

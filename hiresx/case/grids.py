@@ -238,13 +238,31 @@ class Rotation(Table):
         return axis
 
 
+class Extrusion(Table):
+    """A plane grid drawn out along z."""
+
+    n: Stencil = Field(description="nodes along k")
+    length: Positive = Field(description="length, and period, along z, in L")
+
+
+class Revolution(Table):
+    """A plane grid turned about the x axis."""
+
+    n: Stencil = Field(description="nodes along k")
+    angle: float = Field(gt=0, le=360, description="angle, and period, in degrees")
+
+
 class GridFile(Table):
     """Grid read from a Plot3D file, with or without a connectivity file beside it, or from a CGNS file.
 
-    Where nothing says how blocks are connected, faces (or parts of them) whose nodes coincide are.
+    Where nothing says how blocks are connected, faces (or parts of them) whose nodes coincide are. The keys from
+    `plane` to `revolve` are applied in the order in which they stand here, to nodes, connections and regions alike;
+    indexes in the connectivity file are those of the file, indexes in the case those of the grid that results.
     """
 
-    file: str = Field(description="Plot3D file, ASCII or unformatted, or CGNS file (HDF5), relative to the case file")
+    file: str = Field(
+        description="Plot3D file (text, unformatted or binary) or CGNS file (HDF5 or ADF), relative to the case file"
+    )
     connectivity: str | None = Field(
         None,
         description="connectivity file of a Plot3D file, relative to the case file: names of blocks and regions, what "
@@ -255,6 +273,33 @@ class GridFile(Table):
         description="what brings the min to the max face of directions that may be periodic: a translation [x, y, z], "
         "in L, or a rotation {axis, angle, centre, translation}",
     )
+    plane: Literal["auto", "keep"] = Field(
+        "auto",
+        description="auto: of a grid with 1 or 2 nodes in some direction one plane is taken, turned into x-y, its "
+        "directions made i and j; keep: nothing of that",
+    )
+    reverse: Literal["auto", "keep"] = Field(
+        "auto", description="auto: left-handed blocks are reversed in i; keep: they stay, and are refused"
+    )
+    scale: Positive = Field(1.0, description="factor to all coordinates: L in units of the file is 1/scale")
+    rotate: Rotation | None = Field(None, description="rotation {axis, angle, centre, translation}")
+    translate: Vector = Field((0.0, 0.0, 0.0), description="translation [x, y, z], in L")
+    coarsen: int = Field(
+        0, ge=0, description="how often every second node is left out, in the directions whose counts allow it"
+    )
+    mirror: Annotated[tuple[Axis, ...], Listed] = Field(
+        (), description='axes along which the grid and its image behind 0 are joined: ["y"] makes a half model whole'
+    )
+    extrude: Extrusion | None = Field(None, description="a plane grid drawn out along z: {n, length}")
+    revolve: Revolution | None = Field(None, description="a plane grid turned about the x axis: {n, angle}")
+
+    @model_validator(mode="after")
+    def _one_third_dimension(self):
+        if self.extrude and self.revolve:
+            raise fault("either extrude or revolve")
+        if len(set(self.mirror)) < len(self.mirror):
+            raise fault("mirror: each axis once")
+        return self
 
 
 GENERATORS: dict[str, type[Table]] = {

@@ -110,6 +110,9 @@ class Block:
                     "correct the grid",
                 )
             object.__setattr__(self, name, array)
+        self._check_size()
+
+    def _check_size(self) -> None:
         for axis, n in zip(AXES, self.size, strict=True):
             if n != 1 and n < MINIMUM_NODES:
                 raise HiresxError(
@@ -146,3 +149,10 @@ class Block:
     def node(self, i: int, j: int, k: int) -> np.ndarray:
         """Coordinates (x, y, z) of one node."""
         return np.array([self.x[k, j, i], self.y[k, j, i], self.z[k, j, i]])
+
+
+class Delivered(Block):
+    """A block as a file holds it, before it is known how the grid is to be taken: of any size."""
+
+    def _check_size(self) -> None:
+        pass

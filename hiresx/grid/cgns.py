@@ -1,8 +1,8 @@
-"""CGNS grids (HDF5 form): structured zones, 1-to-1 connections with sub-ranges, periodicity, boundary patches by name.
+"""CGNS grids: structured zones, 1-to-1 connections with sub-ranges, periodicity, boundary patches by name.
 
 Conventions (CGNS SIDS, multizone interface connectivity and boundary conditions): indexes count from 1 and ranges
-include both ends; arrays lie in Fortran order, so that h5py shows their dimensions reversed: coordinates as [k, j, i],
-a range of indexes as the rows begin and end. A node of a connection has the index T (index - begin) + begin_donor in
+include both ends; arrays lie in Fortran order and are seen with their dimensions reversed: coordinates as [k, j, i], a
+range of indexes as the rows begin and end. A node of a connection has the index T (index - begin) + begin_donor in
 the donor, T the matrix of Transform.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from hiresx.case.faults import did_you_mean
 from hiresx.errors import HiresxError
-from hiresx.grid.blocks import Block, Range, direction
+from hiresx.grid.blocks import Block, Delivered, Range, direction
 from hiresx.grid.cgns_tree import MEND, Node, opened
 from hiresx.grid.claims import Claim, settled
 from hiresx.grid.connections import Connection, Grid
@@ -102,7 +102,7 @@ def _zone(node: Node, cells: int, physical: int) -> _Zone:
         nodes.append(_inner(coordinates, array, size))
     nodes += [np.zeros_like(nodes[0])] * (3 - len(nodes))
     try:
-        return _Zone(node, Block(node.name, *nodes), cells)
+        return _Zone(node, Delivered(node.name, *nodes), cells)
     except HiresxError as error:
         raise HiresxError(f"{node.path}: {error.message}", error.mend) from None
 
@@ -242,11 +242,12 @@ def _misfit(blocks: Sequence[Block], c: Connection) -> int:
 
 
 def _matrix(node: Node, dimensions: int, face: str, donor_face: str) -> IntMatrix:
-    """The matrix of Transform; the entry of the direction of the face may be 0 and is then completed."""
+    """The matrix of Transform. The sign of the entry off the face follows from the two faces, whatever is written: the
+    standard allows 0 there, and there are programs that write a 3 where the direction turns back."""
     given = node.child("Transform")
     entries = list(range(1, dimensions + 1)) if given is None else given.numbers((dimensions,)).tolist()
     d, e = direction(face), direction(donor_face)
-    if entries[d] == 0:
+    if abs(entries[d]) in (0, e + 1):
         entries[d] = (e + 1) * (1 if face[1:] != donor_face[1:] else -1)
     entries += range(dimensions + 1, 4)
     try:

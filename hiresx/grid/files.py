@@ -1,28 +1,34 @@
 """Grid of a case that names a file: Plot3D, alone or with a connectivity file, or CGNS."""
 
+import logging
 from pathlib import Path
 
+from hiresx.case.grids import GridFile
 from hiresx.errors import HiresxError
+from hiresx.grid.cgns_tree import is_cgns
 from hiresx.grid.connections import Grid
 from hiresx.grid.connectivity import motion_of, read_connectivity
 from hiresx.grid.matching import matched_connections
-from hiresx.grid.plot3d import read_plot3d
+from hiresx.grid.motions import Motion
+from hiresx.grid.plane import checked, flattened, moved, right_handed
+from hiresx.grid.plot3d import delivered_blocks
 from hiresx.grid.proof import prove
+from hiresx.grid.shaping import shaped
 
-# How the files that are read otherwise than as Plot3D begin: HDF5, and the older form of CGNS.
-HDF5, ADF = b"\x89HDF\r\n\x1a\n", b"@(#)ADF Database"
+log = logging.getLogger(__name__)
 
 
-def read(spec, directory: Path | None = None) -> Grid:
-    """Grid of a [grid] table with `file`, `connectivity` and `period` (`hiresx.case.grids.GridFile`), its connections
-    proved node by node (`hiresx.grid.proof`).
+def read(spec: GridFile, directory: Path | None = None) -> Grid:
+    """Grid of a [grid] table with `file`, taken and shaped as it says, its connections proved node by node
+    (`hiresx.grid.proof`).
 
-    Without a connectivity file the blocks of a Plot3D file are connected where their faces hold the same nodes.
     `period` is offered to every block; a periodic condition checks it against the nodes.
     """
     path = Path(directory or "") / spec.file
     connectivity = None if spec.connectivity is None else Path(directory or "") / spec.connectivity
-    grid = read_grid(path, connectivity)
+    grid, words = taken(spec, path, connectivity)
+    for line in words:
+        log.info("%s: %s", path, line)
     period = {axis: motion_of(given) if hasattr(given, "axis") else tuple(given) for axis, given in spec.period.items()}
     try:
         prove(grid.blocks, grid.connections)
@@ -34,32 +40,58 @@ def read(spec, directory: Path | None = None) -> Grid:
 
 
 def read_grid(path: Path, connectivity: Path | None = None) -> Grid:
-    """The grid of a file; its form is found out from the file. Raises HiresxError naming the place of what is wrong."""
-    kind = form(path)
-    if kind == "CGNS":
+    """The grid of a file, made fit to be computed on (`hiresx.grid.plane`); its form is found out from the file.
+
+    Raises HiresxError naming the place of what is wrong."""
+    return taken(GridFile(file=str(path)), path, connectivity)[0]
+
+
+def taken(spec: GridFile, path: Path, connectivity: Path | None) -> tuple[Grid, list[str]]:
+    """(the grid of a file as `spec` wants it taken and shaped, what was done to it in words)."""
+    grid, joined = _delivered(path, connectivity)
+    try:
+        return _taken(grid, spec, joined)
+    except HiresxError as error:
+        raise HiresxError(f"{path}: {error.message}", error.mend) from None
+
+
+def _delivered(path: Path, connectivity: Path | None) -> tuple[Grid, bool]:
+    """(the grid as the file holds it, whether something says how its blocks are connected)."""
+    if form(path) == "CGNS":
         from hiresx.grid.cgns import read_cgns
 
         if connectivity is not None:
             raise HiresxError(
                 f"{path}: a CGNS file says itself how its blocks are connected", "leave grid.connectivity out"
             )
-        return read_cgns(path)
-    blocks = read_plot3d(path)
-    if connectivity is not None:
-        return read_connectivity(connectivity, blocks)
-    return Grid(tuple(blocks), tuple(matched_connections(blocks)))
+        return read_cgns(path), True
+    blocks = delivered_blocks(path)
+    if connectivity is None:
+        return Grid(tuple(blocks)), False
+    return read_connectivity(connectivity, blocks), True
+
+
+def _taken(grid: Grid, spec: GridFile, joined: bool) -> tuple[Grid, list[str]]:
+    words = []
+    for wanted, task in ((spec.plane, flattened), (spec.reverse, right_handed)):
+        if wanted == "auto":
+            grid, said = task(grid)
+            words += said
+    grid = checked(grid)
+    by = motion_of(spec.rotate, spec.translate) if spec.rotate else Motion(None, tuple(spec.translate))
+    if spec.scale != 1 or not by.still:
+        grid = moved(grid, by, spec.scale)
+    if not joined:
+        grid = Grid(grid.blocks, tuple(matched_connections(grid.blocks)), grid.period)
+    grid, said = shaped(grid, spec)
+    return checked(grid), words + said
 
 
 def form(path: Path) -> str:
-    """ "CGNS" or "Plot3D", by how the file begins. Raises HiresxError for the old form of CGNS."""
+    """ "CGNS" or "Plot3D", by how the file begins."""
     try:
         with Path(path).open("rb") as file:
             start = file.read(64)
     except OSError as error:
         raise HiresxError(f"{path}: cannot be read: {error.strerror or error}", "check grid.file") from error
-    if ADF in start:
-        raise HiresxError(
-            f"{path}: a CGNS file of the old form, ADF",
-            f"convert it to HDF5 with the tools of CGNS: cgnsconvert -h {path} NEW.cgns, or adf2hdf {path} NEW.cgns",
-        )
-    return "CGNS" if start.startswith(HDF5) else "Plot3D"
+    return "CGNS" if is_cgns(start) else "Plot3D"

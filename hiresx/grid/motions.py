@@ -30,6 +30,13 @@ class Motion:
         back = np.array(self.rotation).T
         return Motion(_matrix(back), _vector(-back @ np.array(self.translation)))
 
+    def then(self, other: "Motion") -> "Motion":
+        """This motion and after it the other."""
+        turns = [np.array(m.rotation) for m in (other, self) if m.rotation is not None]
+        turned = turns[0] @ turns[-1] if len(turns) == 2 else turns[0] if turns else None
+        shift = _vector(other(np.array(self.translation)))
+        return Motion(None if turned is None else _matrix(turned), shift)
+
     @property
     def still(self) -> bool:
         """Whether nothing moves."""

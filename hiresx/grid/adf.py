@@ -1,0 +1,165 @@
+"""The tree of nodes of a CGNS file in its older form, ADF (Advanced Data Format).
+
+The file is made of tagged pieces: a header of 186 bytes, then anywhere node headers (246 bytes, NoDe ... TaiL), tables
+of children (SNTb ... snTE), tables of data pieces (DCtb ... dcTE) and data (DaTa ... dEnD). A pointer is the number of
+a disk block of 4096 bytes and an offset in it: in files of version A as 8 + 4 hexadecimal digits, of version B as
+integers of 8 + 4 bytes in the order that the header names. Counts are hexadecimal digits in both. (ADF User's Guide,
+CGNS project; the layout of version B by its files.)
+"""
+
+import mmap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hiresx.errors import HiresxError
+
+# The name of the format behind four bytes, "@(#)" in old files, the same with the highest bit set in later ones.
+STARTS = tuple(mark + b"ADF Database" for mark in (b"@(#)", b"\xc0\xa8\xa3\xa9"))
+BLOCK = 4096
+HEADER, NODE, POINTER, TAG, NAME = 186, 246, 12, 4, 32
+DIMENSIONS = 12
+TYPES = {"C1": "S1", "B1": "u1", "I4": "i4", "I8": "i8", "U4": "u4", "U8": "u8", "R4": "f4", "R8": "f8"}
+EMPTY = ("MT", "LK")
+MEND = "write the file again; `cgnscheck` of the CGNS tools says more"
+
+
+@dataclass(frozen=True)
+class _Header:
+    """A node as it stands in the file; `dimensions` in the order of Fortran."""
+
+    name: str
+    label: str
+    children: int
+    table: int
+    kind: str
+    dimensions: tuple[int, ...]
+    pieces: int
+    data: int
+
+
+class File:
+    """An open file; `with` closes it. Raises HiresxError naming the byte for what is not as it must be."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        with path.open("rb") as file:
+            self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        start = self.take(0, HEADER, "the header")
+        self._binary = start[25:26] == b"B"
+        form = chr(start[100])
+        if form not in "LBN":
+            raise self.fault(
+                100,
+                f"numbers of the format '{form}' are none of this machine's",
+                "convert it to HDF5 with the tools of CGNS, cgnsconvert -h or adf2hdf, where it was written",
+            )
+        self.order = ">" if form == "B" else "<"
+        # What parts file and path in a link: a blank in the oldest files.
+        self.separator = b" " if start[26:28] == b"01" else b">"
+        self.root = self.pointer(134)
+
+    def __enter__(self) -> "File":
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._map.close()
+
+    def fault(self, at: int, what: str, mend: str = MEND) -> HiresxError:
+        return HiresxError(f"{self.path}, byte {at}: {what}", mend)
+
+    def take(self, at: int, count: int, what: str) -> bytes:
+        if at < 0 or at + count > len(self._map):
+            raise self.fault(at, f"{what} of {count} bytes reaches beyond the end of the file at {len(self._map)}")
+        return self._map[at : at + count]
+
+    def pointer(self, at: int) -> int:
+        """The byte that the pointer at byte `at` leads to."""
+        data = self.take(at, POINTER, "a pointer")
+        if self._binary:
+            block = int.from_bytes(data[:8], "big" if self.order == ">" else "little")
+            offset = int.from_bytes(data[8:], "big" if self.order == ">" else "little")
+        else:
+            block, offset = self._hexadecimal(data[:8], at), self._hexadecimal(data[8:], at + 8)
+        return block * BLOCK + offset
+
+    def _hexadecimal(self, digits: bytes, at: int) -> int:
+        try:
+            return int(digits, 16)
+        except ValueError:
+            raise self.fault(at, f"{digits!r} is no number in hexadecimal digits") from None
+
+    def _tagged(self, at: int, tag: bytes, what: str) -> None:
+        found = self.take(at, TAG, what)
+        if found != tag:
+            raise self.fault(at, f"{what} is marked {found!r} instead of {tag!r}")
+
+    def node(self, at: int) -> _Header:
+        data = self.take(at, NODE, "a node")
+        self._tagged(at, b"NoDe", "a node")
+        self._tagged(at + NODE - TAG, b"TaiL", "the end of a node")
+        count = self._hexadecimal(data[128:130], at + 128)
+        if count > DIMENSIONS:
+            raise self.fault(at + 128, f"a node of {count} dimensions")
+        if self._binary:
+            dimensions = np.frombuffer(data, f"{self.order}u8", count, 130).tolist()
+        else:
+            places = [130 + 8 * d for d in range(count)]
+            dimensions = [self._hexadecimal(data[p : p + 8], at + p) for p in places]
+        return _Header(
+            _text(data[4:36]),
+            _text(data[36:68]),
+            self._hexadecimal(data[68:76], at + 68),
+            self.pointer(at + 84),
+            _text(data[96:128]),
+            tuple(dimensions),
+            self._hexadecimal(data[226:230], at + 226),
+            self.pointer(at + 230),
+        )
+
+    def children(self, header: _Header) -> Iterator[tuple[str, int]]:
+        """(name, byte) of the children of a node, in the order of their making."""
+        if not header.children:
+            return
+        self._tagged(header.table, b"SNTb", "a table of children")
+        at = header.table + TAG + POINTER
+        self.take(at, header.children * (NAME + POINTER), "a table of children")
+        for n in range(header.children):
+            place = at + n * (NAME + POINTER)
+            yield _text(self.take(place, NAME, "a name")), self.pointer(place + NAME)
+
+    def data(self, header: _Header) -> bytes:
+        """The bytes of a node's data; none where it has none."""
+        if not header.pieces or header.kind in EMPTY[:1]:
+            return b""
+        size = np.dtype(TYPES[header.kind]).itemsize if header.kind in TYPES else 1
+        wanted = size
+        for n in header.dimensions:
+            wanted *= n
+        if wanted > len(self._map):
+            raise self.fault(header.data, f"{wanted} bytes of data in a file of {len(self._map)}")
+        if header.pieces == 1:
+            return self._piece(header.data, wanted)
+        self._tagged(header.data, b"DCtb", "a table of pieces of data")
+        at, parts, left = header.data + TAG + POINTER, [], wanted
+        for n in range(header.pieces):
+            start, end = (self.pointer(at + (2 * n + m) * POINTER) for m in (0, 1))
+            length = min(end - start - TAG - POINTER, left)
+            if length < 0:
+                raise self.fault(at + 2 * n * POINTER, "a piece of data that ends before it begins")
+            parts.append(self._piece(start, length))
+            left -= length
+        if left:
+            raise self.fault(header.data, f"{wanted - left} bytes of data where there must be {wanted}")
+        return b"".join(parts)
+
+    def _piece(self, at: int, length: int) -> bytes:
+        self._tagged(at, b"DaTa", "data")
+        return self.take(at + TAG + POINTER, length, "data")
+
+
+def _text(data: bytes) -> str:
+    return data.split(b"\0")[0].decode("utf-8", "replace").strip()

@@ -1,0 +1,90 @@
+"""CGNS files in the older form, ADF, which nothing but this project is needed to read (`adf.py`)."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from hiresx.errors import HiresxError
+from hiresx.grid import adf
+from hiresx.grid.cgns_tree import Node
+
+# Links that lead to links.
+LONGEST_CHAIN = 100
+
+
+class AdfNode(Node):
+    """A node at byte `at` of a file. `others`: opens the files that links lead to."""
+
+    def __init__(self, file: adf.File, at: int, place: str, others: "_Others"):
+        self._header = file.node(at)
+        super().__init__(file.path, place, self._header.label)
+        self._file, self._others = file, others
+
+    def _described(self) -> tuple[tuple[int, ...], np.dtype] | None:
+        header = self._header
+        if header.kind in adf.EMPTY or not header.pieces:
+            return None
+        if header.kind not in adf.TYPES:
+            raise self.fault(f"holds data of the type {header.kind!r}")
+        return header.dimensions[::-1], np.dtype(adf.TYPES[header.kind])
+
+    def _array(self) -> np.ndarray:
+        shape, kind = self._described()
+        return np.frombuffer(self._file.data(self._header), kind.newbyteorder(self._file.order)).reshape(shape)
+
+    def _all(self) -> Iterator[Node]:
+        for name, at in self._file.children(self._header):
+            place, file = f"{self.place}/{name}", self._file
+            for _ in range(LONGEST_CHAIN):
+                header = file.node(at)
+                if header.kind != "LK":
+                    break
+                file, at = self._others.linked(file, header, place)
+            else:
+                raise self.fault(f"the link {name} leads in a circle")
+            yield AdfNode(file, at, place, self._others)
+
+
+class _Others:
+    """The files of a tree, opened once each and closed with it."""
+
+    def __init__(self, stack: ExitStack):
+        self._stack = stack
+        self._files: dict[Path, adf.File] = {}
+
+    def file(self, path: Path) -> adf.File:
+        path = path.resolve()
+        if path not in self._files:
+            self._files[path] = self._stack.enter_context(adf.File(path))
+        return self._files[path]
+
+    def linked(self, file: adf.File, header, place: str) -> tuple[adf.File, int]:
+        """File and byte of the node that a link leads to."""
+        name, _, path = bytes(file.data(header)).split(b"\0")[0].partition(file.separator)
+        try:
+            target = self.file(file.path.parent / name.decode(errors="surrogateescape")) if name else file
+        except (OSError, ValueError):
+            target = None
+        at = None if target is None else target.root
+        for part in path.decode("utf-8", "replace").strip().strip("/").split("/"):
+            if at is not None:
+                at = dict(target.children(target.node(at))).get(part)
+        if at is None:
+            raise HiresxError(
+                f"{file.path}: {place}: the link leads nowhere", "put the file that it leads to back where it was"
+            )
+        return target, at
+
+
+@contextmanager
+def root(path: Path) -> Iterator[Node]:
+    """The root of a file. Raises HiresxError naming the byte for what is not as it must be."""
+    with ExitStack() as stack:
+        others = _Others(stack)
+        try:
+            file = others.file(path)
+        except ValueError as error:  # an empty file cannot be mapped
+            raise HiresxError(f"{path}: {error}", adf.MEND) from None
+        yield AdfNode(file, file.root, "", others)

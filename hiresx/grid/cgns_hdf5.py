@@ -1,0 +1,86 @@
+"""CGNS files in the form of HDF5 (CGNS file mapping for HDF5).
+
+A node is a group with the attributes name, label and type, its data the dataset " data", dimensions reversed; a link
+(type LK) leads to a group of this or of another file by the HDF5 link " link".
+"""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hiresx.errors import HiresxError
+from hiresx.grid.cgns_tree import MEND, Node, plain
+
+
+class Hdf5Node(Node):
+    """A node that is a group."""
+
+    def __init__(self, path: Path, group: Any, place: str = ""):
+        super().__init__(path, place, plain(group.attrs.get("label", b"")))
+        self.group = group
+
+    def _described(self) -> tuple[tuple[int, ...], np.dtype] | None:
+        import h5py
+
+        data = self.group.get(" data")
+        if not isinstance(data, h5py.Dataset) or data.shape is None:
+            return None
+        return data.shape, data.dtype
+
+    def _array(self) -> np.ndarray:
+        return np.asarray(self.group[" data"][()])
+
+    def _all(self) -> Iterator[Node]:
+        import h5py
+
+        for name in _names(self.group):
+            child = None if name.startswith(" ") else self.group.get(name)
+            if isinstance(child, h5py.Group):
+                place = f"{self.place}/{name}"
+                if plain(child.attrs.get("type", b"")) == "LK":
+                    child = self._linked(child, place)
+                yield Hdf5Node(self.path, child, place)
+
+    def _linked(self, group: Any, place: str) -> Any:
+        import h5py
+
+        target = group.get(" link")
+        if not isinstance(target, h5py.Group):
+            raise HiresxError(
+                f"{self.path}: {place}: the link leads nowhere", "put the file that it leads to back where it was"
+            )
+        return target
+
+
+@contextmanager
+def root(path: Path) -> Iterator[Node]:
+    """The root of a file. Raises HiresxError when h5py is missing and for what it has to say of a damaged file."""
+    try:
+        import h5py
+    except ImportError:
+        raise HiresxError(
+            f"{path}: CGNS files in the form of HDF5 are read by h5py, which is not installed",
+            "pip install 'hiresx[cgns]'",
+        ) from None
+    try:
+        with h5py.File(path, "r", locking=False) as file:
+            if " version" in file and " hdf5version" not in file:
+                raise HiresxError(
+                    f"{path}: written by a version of the CGNS library before 3.1, in another order of dimensions",
+                    f"bring it up to date with the tools of CGNS: cgnsconvert -f -h {path} NEW.cgns",
+                )
+            yield Hdf5Node(path, file)
+    except (OSError, RuntimeError, KeyError, ValueError, TypeError, OverflowError) as error:
+        words = " ".join(str(error.args[0] if error.args else error).split())[:200]
+        raise HiresxError(f"{path}: cannot be read as HDF5: {words}", MEND) from error
+
+
+def _names(group: Any) -> list[str]:
+    names = list(group)  # in the order in which they were made where the group keeps it
+    if group.id.get_create_plist().get_link_creation_order():
+        return names
+    return sorted(names, key=lambda name: [(len(p), p) if p.isdigit() else (0, p) for p in re.split(r"(\d+)", name)])

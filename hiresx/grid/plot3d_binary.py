@@ -1,0 +1,245 @@
+"""Binary Plot3D files: Fortran unformatted (records between markers) and the plain stream that C programs write.
+
+Unformatted, the number of blocks, the sizes and each block are one record: its length in bytes as a 4-byte integer
+before and after it. Records beyond 2 GiB are cut into subrecords, marked by a negative leading length where more
+follows and a negative trailing one where something precedes, as gfortran and ifort do. A stream holds the same numbers
+with nothing between them; it is one when the file is exactly as long as its sizes say.
+"""
+
+import math
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from hiresx.errors import HiresxError
+from hiresx.grid.plot3d_layout import EXPORT, check_blanking, check_size, points, shaped, told
+
+# More blocks than a grid has.
+MOST_BLOCKS = 1_000_000
+
+
+def read_binary(path: Path, file: BinaryIO, size: int) -> list[list[np.ndarray]]:
+    """The coordinates of the blocks, each (nk, nj, ni). `size`: bytes of the file."""
+    order = _record_order(file, size)
+    if order is None:
+        return _read_stream(path, file, size)
+    try:
+        return _read_records(path, file, size, order)
+    except HiresxError:
+        # A stream whose first integers look like a marker.
+        if not _streams(file, size):
+            raise
+    return _read_stream(path, file, size)
+
+
+def _record_order(file: BinaryIO, size: int) -> str | None:
+    """Byte order of the markers when the file begins with a record of 1, 2 or 3 integers."""
+    file.seek(0)
+    start = file.read(4)
+    for order in "<>":
+        first = int(np.frombuffer(start, order + "i4")[0]) if len(start) == 4 else 0
+        if first in (4, 8, 12):
+            file.seek(4 + first)
+            end = file.read(4)
+            if len(end) < 4 or int(np.frombuffer(end, order + "i4")[0]) == first or not _streams(file, size):
+                return order
+    return None
+
+
+def _read_records(path: Path, file: BinaryIO, size: int, order: str) -> list[list[np.ndarray]]:
+    records = _records(path, file, size, order)
+
+    def integers(parts: list[tuple[int, int]]) -> list[int]:
+        return [int(n) for n in np.frombuffer(_bytes(file, parts), order + "i4")]
+
+    where, parts, length = _next(path, records, "the block sizes")
+    if length == 4:
+        (count,) = integers(parts)
+        where, parts, length = _next(path, records, "the block sizes")
+        if count >= 1 and length in (12 * count, 16 * count) and _is_function(integers(parts), length // (4 * count)):
+            raise _no_grid(path, "function")
+        if count < 1 or length not in (8 * count, 12 * count):
+            raise HiresxError(
+                f"{path}, byte {where}: a record of {length} bytes cannot hold the sizes of {count} blocks", EXPORT
+            )
+        dimensions = length // (4 * count)
+        numbers = integers(parts)
+        sizes = [numbers[n : n + dimensions] for n in range(0, len(numbers), dimensions)]
+    else:
+        sizes = [integers(parts)]
+        dimensions = len(sizes[0])
+    arrays = []
+    for n, block in enumerate(sizes, 1):
+        check_size(path, f"byte {where}", n, block)
+        nodes = math.prod(block)
+        at, parts, length = _next(path, records, f"block {n}")
+        if n == 1 and length in (16, 32) and nodes * dimensions * 4 > 32:
+            raise _no_grid(path, "solution (Q)")
+        layout = next(
+            (
+                (real, blanked)
+                for blanked, real in product((0, 4), ("f4", "f8"))
+                if length == nodes * (dimensions * int(real[1]) + blanked)
+            ),
+            None,
+        )
+        if layout is None:
+            raise HiresxError(
+                f"{path}, byte {at}: block {n} of {told(block)} nodes in a record of {length} bytes is neither single "
+                "nor double precision",
+                EXPORT,
+            )
+        data = memoryview(_bytes(file, parts))
+        arrays.append(_block(path, n, block, data, order, *layout))
+    for at, _, _ in records:
+        raise HiresxError(f"{path}, byte {at}: {size - at} bytes follow the last block", EXPORT)
+    return arrays
+
+
+def _block(path: Path, n: int, size: list[int], data, order: str, real: str, blanked: int) -> list[np.ndarray]:
+    """The coordinates in `data`, behind which 4-byte integers say which nodes are blanked, if `blanked`."""
+    nodes = math.prod(size)
+    end = nodes * len(size) * int(real[1])
+    if blanked:
+        check_blanking(path, n, size, np.frombuffer(data[end:], order + "i4"))
+    return shaped(np.frombuffer(data[:end], order + real), size)
+
+
+def _is_function(numbers: list[int], columns: int) -> bool:
+    """Whether a record of sizes ends every block with one and the same number of variables (a function file)."""
+    return columns == 4 and len(set(numbers[3::4])) == 1 and min(numbers) > 0
+
+
+def _no_grid(path: Path, what: str) -> HiresxError:
+    return HiresxError(f"{path}: a Plot3D {what} file, which holds no nodes", "name the grid file that belongs to it")
+
+
+def _records(path: Path, file: BinaryIO, size: int, order: str) -> Iterator[tuple[int, list[tuple[int, int]], int]]:
+    """(byte of the marker, [(byte, length) of its parts], total length) of each record, lengths checked."""
+
+    def marker(at: int) -> int:
+        if at + 4 > size:
+            raise HiresxError(f"{path}, byte {at}: the file ends within a record marker", EXPORT)
+        file.seek(at)
+        return int(np.frombuffer(file.read(4), order + "i4")[0])
+
+    at = 0
+    while at < size:
+        start, parts, more = at, [], True
+        while more:
+            lead = marker(at)
+            length, more = abs(lead), lead < 0
+            if at + 8 + length > size:
+                raise HiresxError(
+                    f"{path}, byte {at}: the record of {length} bytes reaches beyond the file's end at {size}",
+                    EXPORT,
+                )
+            trail = marker(at + 4 + length)
+            if trail != (-length if parts else length) or (more and length == 0):
+                raise HiresxError(
+                    f"{path}, byte {at}: the record's leading length {lead} and trailing length {trail} differ", EXPORT
+                )
+            parts.append((at + 4, length))
+            at += 8 + length
+        yield start, parts, sum(length for _, length in parts)
+
+
+def _next(path: Path, records: Iterator, what: str) -> tuple[int, list[tuple[int, int]], int]:
+    for record in records:
+        return record
+    raise HiresxError(f"{path}: the file ends before {what}", EXPORT)
+
+
+def _bytes(file: BinaryIO, parts: list[tuple[int, int]]) -> bytes | bytearray:
+    data = bytearray(sum(length for _, length in parts))
+    view, filled = memoryview(data), 0
+    for at, length in parts:
+        file.seek(at)
+        filled += file.readinto(view[filled : filled + length])
+    return data
+
+
+# --- streams
+
+
+def _streams(file: BinaryIO, size: int) -> list[tuple[str, list[list[int]], int, str, int]]:
+    """(byte order, block sizes, byte at which nodes begin, type of the reals, bytes of blanking per node) of every way
+    in which the file is exactly as long as a stream that begins like it."""
+    found = []
+    for order, many, dimensions in product("<>", (True, False), (3, 2)):
+        sizes, begin = _stream_sizes(file, size, order, many, dimensions)
+        for real, blanked in product(("f8", "f4"), (0, 4)):
+            if sizes and begin + points(sizes) * (dimensions * int(real[1]) + blanked) == size:
+                found.append((order, sizes, begin, real, blanked))
+    return found
+
+
+def _stream_sizes(file: BinaryIO, size: int, order: str, many: bool, dimensions: int) -> tuple[list[list[int]], int]:
+    """The sizes at the start under one reading and where they end; ([], 0) when they cannot be sizes."""
+    file.seek(0)
+    count = 1
+    if many:
+        start = file.read(4)
+        count = int(np.frombuffer(start, order + "i4")[0]) if len(start) == 4 else 0
+        if not 1 <= count <= min(MOST_BLOCKS, size // (4 * dimensions)):
+            return [], 0
+    data = file.read(4 * dimensions * count)
+    if len(data) < 4 * dimensions * count:
+        return [], 0
+    numbers = np.frombuffer(data, order + "i4").reshape(count, dimensions)
+    if numbers.min() < 1 or float(np.prod(numbers.astype(float), axis=1).sum()) * dimensions * 4 > size:
+        return [], 0
+    return numbers.tolist(), 4 * many + len(data)
+
+
+def _read_stream(path: Path, file: BinaryIO, size: int) -> list[list[np.ndarray]]:
+    found = _streams(file, size)
+    if not found:
+        raise _no_stream(path, file, size)
+    if len(found) > 1:  # of several readings the one whose numbers are those of a grid
+        found.sort(key=lambda reading: -_likeness(file, reading))
+    order, sizes, begin, real, blanked = found[0]
+    file.seek(begin)
+    arrays = []
+    for n, block in enumerate(sizes, 1):
+        data = memoryview(file.read(math.prod(block) * (len(block) * int(real[1]) + blanked)))
+        arrays.append(_block(path, n, block, data, order, real, blanked))
+    return arrays
+
+
+def _likeness(file: BinaryIO, reading: tuple[str, list[list[int]], int, str, int]) -> float:
+    """Share of the first block's numbers that a grid may hold: finite, of no extreme size."""
+    order, sizes, begin, real, _ = reading
+    file.seek(begin)
+    values = np.frombuffer(file.read(min(math.prod(sizes[0]), 100_000) * int(real[1])), order + real)
+    with np.errstate(invalid="ignore"):
+        size = np.abs(values.astype(np.float64))
+        return float(np.mean((size == 0) | ((size > 1e-30) & (size < 1e30))))
+
+
+def _no_stream(path: Path, file: BinaryIO, size: int) -> HiresxError:
+    """The error for a file that no reading fits: what the likeliest would need."""
+    for order, many, dimensions in product("<>", (True, False), (3, 2)):
+        sizes, begin = _stream_sizes(file, size, order, many, dimensions)
+        if not sizes:
+            continue
+        file.seek(begin)
+        nodes = points(sizes)
+        for real in (4, 8):
+            if size == begin + len(sizes) * 4 * real + nodes * (dimensions + 2) * real:
+                return _no_grid(path, "solution (Q)")
+        if max(max(block) for block in sizes) < 100_000:
+            needed = begin + nodes * dimensions * 8
+            return HiresxError(
+                f"{path}: blocks of {', '.join(map(told, sizes[:4]))}{' ...' if len(sizes) > 4 else ''} nodes take "
+                f"{needed} bytes in double precision, the file holds {size}",
+                EXPORT,
+            )
+    return HiresxError(
+        f"{path}, byte 0: neither text nor a Fortran record of 1, 2 or 3 integers nor the sizes of blocks as a C "
+        "program writes them",
+        EXPORT,
+    )

@@ -1,0 +1,42 @@
+"""What the forms of Plot3D files share: blanking, shapes, and the words of a refusal."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+
+from hiresx.errors import HiresxError
+
+EXPORT = "export the grid again as Plot3D, ASCII, unformatted or binary, without blanking"
+
+
+def shaped(values: np.ndarray, size: list[int]) -> list[np.ndarray]:
+    """The coordinates of one block as float64 (nk, nj, ni)."""
+    ni, nj, nk = [*size, 1][:3]
+    with np.errstate(invalid="ignore"):  # a block refuses a nan, naming its node; the cast need not warn
+        return [c.reshape(nk, nj, ni).astype(np.float64) for c in values.reshape(len(size), -1)]
+
+
+def check_size(path: Path, where: str, n: int, size: list[int]) -> None:
+    if min(size) < 1:
+        raise HiresxError(f"{path}, {where}: block {n} has the size {told(size)}", EXPORT)
+
+
+def check_blanking(path: Path, n: int, size: list[int], blanking: np.ndarray) -> None:
+    """Refuses blanked nodes (0: a hole; negative: values come from another block), naming the first."""
+    blanked = np.flatnonzero(~(blanking > 0))
+    if blanked.size:
+        i, j, k = np.unravel_index(int(blanked[0]), ([*size, 1])[:3], order="F")
+        raise HiresxError(
+            f"{path}: block {n} of {told(size)} nodes has {blanked.size} blanked nodes, first (i, j, k) = "
+            f"({i}, {j}, {k})",
+            "HiResX computes at every node: export the grid without holes, or cut the blocks there",
+        )
+
+
+def told(size: list[int]) -> str:
+    return " x ".join(map(str, size))
+
+
+def points(sizes: list[list[int]]) -> int:
+    return sum(map(math.prod, sizes))

@@ -1,0 +1,135 @@
+"""Plot3D files of text."""
+
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+
+from hiresx.errors import HiresxError
+from hiresx.grid.plot3d_layout import EXPORT, check_blanking, points, shaped, told
+
+# Characters; a repeat count and a quadruple-precision number take fewer.
+LONGEST_NUMBER = 64
+
+
+def read_ascii(path: Path, text: bytes) -> list[list[np.ndarray]]:
+    values, counts, total = _numbers(path, text)
+    candidates = []
+    heads = _expanded(values, counts)
+    # Sizes of less than a byte each would only come from a repeat count that means harm.
+    header = min(total, len(text))
+    first = next(iter(text.split(b"\n", 1)), b"").replace(b",", b" ").split()
+    for dimensions in (3, 2):
+        for many in (True, False):
+            sizes, used = _sizes(heads, dimensions, many, header)
+            for blanked in (0, 1):
+                if sizes and used + (dimensions + blanked) * points(sizes) == total:
+                    by_line = len(first) == (1 if many else dimensions)
+                    candidates.append((not by_line, len(candidates), sizes, used, blanked))
+    if not candidates:
+        _refuse_ascii(path, heads, first, header, total)
+    _, _, sizes, used, blanked = min(candidates)
+    if points(sizes) > len(text):
+        # Two neighbouring nodes differ in a coordinate, so even with repeat counts a node takes a byte or more.
+        raise HiresxError(f"{path}, line 1: {len(text)} bytes cannot describe that many nodes", EXPORT)
+    numbers = values if counts is None else np.repeat(values, counts)
+    arrays = []
+    for n, size in enumerate(sizes, 1):
+        nodes = math.prod(size)
+        length = len(size) * nodes
+        arrays.append(shaped(numbers[used : used + length], size))
+        used += length
+        if blanked:
+            check_blanking(path, n, size, numbers[used : used + nodes])
+            used += nodes
+    return arrays
+
+
+_REPEATED = re.compile(rb"([0-9]+)\*([^*]+)")
+
+
+def _numbers(path: Path, text: bytes) -> tuple[np.ndarray, np.ndarray | None, int]:
+    """Numbers of a text, their repeat counts (Fortran's 3*0.5; None when there are none) and their total count."""
+    plain = text.replace(b",", b" ").replace(b"D", b"E").replace(b"d", b"e")
+    tokens = plain.split()
+    # The array of tokens below is as wide as the longest one.
+    if max(map(len, tokens), default=0) > LONGEST_NUMBER:
+        n = next(n for n, token in enumerate(tokens) if len(token) > LONGEST_NUMBER)
+        _refuse_token(path, plain, n, tokens[n])
+    counts = None
+    if b"*" in plain:
+        counts = np.ones(len(tokens), dtype=np.int64)
+        for n, token in enumerate(tokens):
+            if b"*" in token:
+                match = _REPEATED.fullmatch(token)
+                # Ten digits would be more nodes than one record holds; cumulative counts must not overflow.
+                if not match or len(match[1]) > 9:
+                    _refuse_token(path, plain, n, token)
+                counts[n], tokens[n] = int(match[1]), match[2]
+    try:
+        values = np.array(tokens, dtype="S").astype(np.float64) if tokens else np.zeros(0)
+    except ValueError:
+        values = None
+    if values is None:
+        for n, token in enumerate(tokens):
+            try:
+                np.array(token, dtype="S").astype(np.float64)
+            except ValueError:
+                _refuse_token(path, plain, n, token)
+    return values, counts, len(tokens) if counts is None else sum(map(int, counts))
+
+
+def _refuse_token(path: Path, text: bytes, n: int, token: bytes) -> None:
+    """Raise for the n-th token, naming its line."""
+    for line, content in enumerate(text.split(b"\n"), 1):
+        n -= len(content.split())
+        if n < 0:
+            raise HiresxError(
+                f"{path}, line {line}: '{token[:40].decode(errors='backslashreplace')}' is not a number", EXPORT
+            )
+
+
+def _expanded(values: np.ndarray, counts: np.ndarray | None):
+    """Access to number n of the file, repeat counts expanded."""
+    if counts is None:
+        return values.__getitem__
+    ends = np.cumsum(counts)
+    return lambda n: values[np.searchsorted(ends, n, side="right")]
+
+
+def _sizes(head, dimensions: int, many: bool, total: int) -> tuple[list[list[int]], int]:
+    """Block sizes under one reading of the first numbers, and how many numbers they are; ([], 0) if none is possible.
+
+    `total`: how many numbers there are to read them from.
+    """
+
+    def whole(n: int) -> int:
+        value = head(n) if n < total else 0.0
+        return int(value) if 1 <= value < 2**31 and value == int(value) else 0
+
+    blocks = whole(0) if many else 1
+    used = int(many)
+    if not 0 < blocks * dimensions + used <= total:
+        return [], 0
+    sizes = []
+    for _ in range(blocks):
+        sizes.append([whole(used + d) for d in range(dimensions)])
+        used += dimensions
+        if min(sizes[-1]) < 1:
+            return [], 0
+    return sizes, used
+
+
+def _refuse_ascii(path: Path, head, first: list[bytes], header: int, total: int) -> None:
+    """No reading of the sizes fits the file: say so for the one that the first line suggests."""
+    dimensions = len(first) if len(first) in (2, 3) else 3
+    sizes, used = _sizes(head, dimensions, len(first) == 1, header)
+    if not sizes:
+        raise HiresxError(f"{path}, line 1: the file does not begin with the sizes of its blocks", EXPORT)
+    needed = used + dimensions * points(sizes)
+    raise HiresxError(
+        f"{path}, line 1: blocks of {', '.join(told(s) for s in sizes[:4])} nodes"
+        f"{' ...' if len(sizes) > 4 else ''} take {needed} numbers, the file holds {total}",
+        EXPORT,
+    )

@@ -1,0 +1,117 @@
+"""The same grid under other indexes: directions turned, reversed, thinned out, all that refers to nodes with them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hiresx.grid.blocks import AXES, FACES, Block, Delivered, Range, direction, side
+from hiresx.grid.connections import Connection, Grid
+from hiresx.grid.motions import Motion
+
+
+@dataclass(frozen=True)
+class Reindexing:
+    """What a block's indexes become: new direction d is the old one `order[d]`, from its last node to its first if
+    `reverse[d]`, every `step[d]`-th node; of the old directions `thin`, which become singleton, node 0 is taken."""
+
+    order: tuple[int, int, int] = (0, 1, 2)
+    reverse: tuple[bool, bool, bool] = (False, False, False)
+    step: tuple[int, int, int] = (1, 1, 1)
+    thin: tuple[int, ...] = ()
+
+    @property
+    def still(self) -> bool:
+        return self == Reindexing()
+
+    def matrix(self, size: tuple[int, int, int]) -> tuple[np.ndarray, np.ndarray]:
+        """(M, c): old index = M @ new index + c, for a block of `size` before."""
+        m, c = np.zeros((3, 3), dtype=int), np.zeros(3, dtype=int)
+        for d, old in enumerate(self.order):
+            if old in self.thin:
+                m[old, d] = 1
+                continue
+            m[old, d] = -self.step[d] if self.reverse[d] else self.step[d]
+            c[old] = size[old] - 1 if self.reverse[d] else 0
+        return m, c
+
+    def array(self, values: np.ndarray) -> np.ndarray:
+        """Values [k, j, i] of a block under the new indexes."""
+        cut = [slice(0, 1) if old in self.thin else slice(None) for old in (2, 1, 0)]
+        turned = values[tuple(cut)].transpose([2 - self.order[d] for d in (2, 1, 0)])
+        steps = [slice(None, None, -1 if self.order[d] not in self.thin and self.reverse[d] else 1) for d in (2, 1, 0)]
+        return np.ascontiguousarray(turned[tuple(steps)][tuple(slice(None, None, self.step[d]) for d in (2, 1, 0))])
+
+    def face(self, name: str) -> str | None:
+        """The new name of a face; None for that of a thin direction."""
+        old = direction(name)
+        if old in self.thin:
+            return None
+        d = self.order.index(old)
+        return FACES[2 * d + ((side(name) > 0) != self.reverse[d])]
+
+    def range(self, range_: Range, size: tuple[int, int, int]) -> Range:
+        """A half-open node range; its ends must be nodes that are kept."""
+        result = []
+        for d, old in enumerate(self.order):
+            lo, hi = range_[old]
+            if old in self.thin:
+                result.append((0, 1))
+                continue
+            if self.reverse[d]:
+                lo, hi = size[old] - hi, size[old] - lo
+            result.append((lo // self.step[d], (hi - 1) // self.step[d] + 1))
+        return tuple(result)
+
+
+def reindexed(grid: Grid, by: Sequence[Reindexing]) -> Grid:
+    """The grid with every block under its own new indexes. Regions and connections of thin faces are gone."""
+    sizes = [block.size for block in grid.blocks]
+    blocks = [_block(block, r) for block, r in zip(grid.blocks, by, strict=True)]
+    connections = [
+        _connection(c, by[c.block], by[c.donor], sizes[c.block], sizes[c.donor])
+        for c in grid.connections
+        if by[c.block].face(c.face) is not None
+    ]
+    period = []
+    for known, r in zip(grid.period, by, strict=True):
+        period.append({})
+        for axis, moved in known.items():
+            old = AXES.index(axis)
+            if old not in r.thin:
+                d = r.order.index(old)
+                period[-1][AXES[d]] = _inverse(moved) if r.reverse[d] else moved
+    return Grid(tuple(blocks), tuple(connections), tuple(period))
+
+
+def _block(block: Block, r: Reindexing) -> Block:
+    if r.still:
+        return block
+    regions = {
+        name: tuple((r.face(face), r.range(range_, block.size)) for face, range_ in parts if r.face(face) is not None)
+        for name, parts in block.regions.items()
+    }
+    return Delivered(block.name, *(r.array(c) for c in (block.x, block.y, block.z)), regions)
+
+
+def _connection(c: Connection, own: Reindexing, donor: Reindexing, size, donor_size) -> Connection:
+    m, o = own.matrix(size)
+    n, p = donor.matrix(donor_size)
+    matrix, offset = np.array(c.matrix), np.array(c.offset)
+    # old donor index = matrix (m i + o) + offset = n i' + p
+    inverse = np.linalg.inv(n.astype(float))
+    new = np.rint(inverse @ matrix @ m).astype(int)
+    shift = np.rint(inverse @ (matrix @ o + offset - p)).astype(int)
+    if own.thin:
+        new[2, :2], new[:2, 2], new[2, 2], shift[2] = 0, 0, 1, 0
+    return replace(
+        c,
+        face=own.face(c.face),
+        range=own.range(c.range, size),
+        matrix=tuple(map(tuple, new.tolist())),
+        offset=tuple(shift.tolist()),
+    )
+
+
+def _inverse(moved):
+    return moved.inverse if isinstance(moved, Motion) else tuple(-m for m in moved)

@@ -1,0 +1,251 @@
+"""A grid made from a grid: every second node, its mirror image joined to it, a plane drawn out or turned about an axis.
+
+What belongs to the nodes goes with them: regions, connections, periods.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from hiresx.errors import HiresxError
+from hiresx.grid.blocks import AXES, MINIMUM_NODES, Block, Range, direction, face_range, rectangles, side, slices
+from hiresx.grid.connections import IDENTITY, TOLERANCE, Connection, Grid
+from hiresx.grid.motions import motion, rotation_about
+from hiresx.grid.orientation import layout_of
+from hiresx.grid.reindexing import Reindexing, reindexed
+
+COORDINATES = ("x", "y", "z")
+
+
+def coarsened(grid: Grid) -> tuple[Grid, list[str]]:
+    """(the grid of every second node, what was done in words): in every direction in which both ends of the blocks, of
+    their regions and connections stay, 7 nodes or more are left, and the neighbours can follow."""
+    directions = [(b, d) for b, block in enumerate(grid.blocks) for d in block.active]
+    group = {place: n for n, place in enumerate(directions)}
+
+    def join(a: tuple[int, int], b: tuple[int, int]) -> None:
+        old, new = group[a], group[b]
+        for place, number in group.items():
+            if number == old:
+                group[place] = new
+
+    kept = {(b, d): _halves(0, grid.blocks[b].size[d]) for b, d in directions}
+    for b, d in directions:
+        kept[b, d] &= (grid.blocks[b].size[d] + 1) // 2 >= MINIMUM_NODES
+        for parts in grid.blocks[b].regions.values():
+            for face, range_ in parts:
+                kept[b, d] &= d == direction(face) or _halves(*range_[d])
+    for c in grid.connections:
+        normal = direction(c.face)
+        for d in grid.blocks[c.block].active:
+            e = next(e for e in range(3) if c.matrix[e][d])
+            join((c.block, d), (c.donor, e))
+            # where nodes are one step apart, every second ones are not two steps apart
+            holds = layout_of(c, grid.blocks) == "shared" if d == normal else _halves(*c.range[d])
+            kept[c.block, d] &= holds
+    bad = {group[place] for place, holds in kept.items() if not holds}
+    by = [
+        Reindexing(step=tuple(2 if (b, d) in group and group[b, d] not in bad else 1 for d in range(3)))
+        for b in range(len(grid.blocks))
+    ]
+    if all(r.still for r in by):
+        raise HiresxError(
+            "coarsen: there is no direction in which every second node can be left out",
+            f"it takes odd numbers of nodes, {2 * MINIMUM_NODES - 1} or more, and patches that end at even indexes",
+        )
+    before = grid.points
+    grid = reindexed(grid, by)
+    return grid, [f"every second node taken where that can be: {grid.points} of {before} nodes"]
+
+
+def _halves(lo: int, hi: int) -> bool:
+    return lo % 2 == 0 and (hi - 1) % 2 == 0
+
+
+def mirrored(grid: Grid, axis: str) -> tuple[Grid, list[str]]:
+    """(the grid and its image behind the plane `axis` = 0, joined there; what was done in words). Image blocks are
+    called after theirs with "-mirror-" and the axis, and their regions as they were; regions on the plane are gone.
+
+    Raises HiresxError when no face that is free lies in the plane, or when nodes lie on both sides of it."""
+    extent = max(float(np.ptp(c)) for block in grid.blocks for c in (block.x, block.y, block.z))
+    near = TOLERANCE * extent
+    values = [getattr(block, axis) for block in grid.blocks]
+    low, high = min(float(v.min()) for v in values), max(float(v.max()) for v in values)
+    if low < -near and high > near:
+        raise HiresxError(
+            f'mirror = "{axis}": nodes lie on both sides of the plane {axis} = 0, from {low:.6g} to {high:.6g}',
+            "move the plane of symmetry to 0 (grid.translate), or do not mirror along that axis",
+        )
+    count = len(grid.blocks)
+    reverse = []
+    seams: list[Connection] = []
+    blocks = []
+    for b, block in enumerate(grid.blocks):
+        parts = [
+            (face, range_)
+            for face in block.faces
+            for range_ in _in_plane(grid, b, face, np.abs(getattr(block, axis)) <= near)
+        ]
+        d = direction(parts[0][0]) if parts else block.active[0]
+        reverse.append(d)
+        if any(direction(face) != d for face, _ in parts):
+            raise HiresxError(
+                f"mirror = \"{axis}\": faces of block '{block.name}' normal to more than one of its directions lie in "
+                f"the plane {axis} = 0",
+                "cut the block there",
+            )
+        n = block.size[d]
+        for face, range_ in parts:
+            # In the image node i has the index n - 1 - i; ghost -1 is the image of node 1, ghost n that of n - 2.
+            offset = tuple((n - 1) * (e == d) * (1 if side(face) < 0 else -1) for e in range(3))
+            seams.append(Connection(b, face, range_, count + b, IDENTITY, offset))
+            other = face[0] + ("max" if side(face) < 0 else "min")
+            turned = tuple((n - range_[e][1], n - range_[e][0]) if e == d else range_[e] for e in range(3))
+            back = tuple(-o for o in offset)
+            seams.append(Connection(count + b, other, turned, b, IDENTITY, back))
+        on_plane = {(face, range_) for face, range_ in parts}
+        blocks.append(replace(block, regions=_without(block.regions, on_plane)))
+    if not seams:
+        raise HiresxError(
+            f'mirror = "{axis}": no free face lies in the plane {axis} = 0',
+            "move the plane of symmetry to 0 (grid.translate)",
+        )
+    half = Grid(tuple(blocks), grid.connections, grid.period)
+    image = reindexed(half, [Reindexing(reverse=tuple(e == d for e in range(3))) for d in reverse])
+    flip = np.eye(3)
+    flip[COORDINATES.index(axis)] *= -1
+    images = [
+        Block(
+            f"{block.name}-mirror-{axis}",
+            *(np.einsum("ab,b...->a...", flip, np.stack([block.x, block.y, block.z])) + 0.0),
+            block.regions,
+        )
+        for block in image.blocks
+    ]
+    joins = [_flipped(replace(c, block=c.block + count, donor=c.donor + count), flip) for c in image.connections]
+    periods = [{a: _flipped_period(p, flip) for a, p in known.items()} for known in image.period]
+    whole = Grid((*blocks, *images), (*grid.connections, *joins, *seams), (*half.period, *periods))
+    return whole, [f"mirrored at {axis} = 0, joined over {len(seams) // 2} faces: {count} blocks become {2 * count}"]
+
+
+def _in_plane(grid: Grid, b: int, face: str, flat: np.ndarray) -> list[Range]:
+    """Ranges of a face whose cells lie in the plane (`flat`: nodes [k, j, i]) and that no connection holds."""
+    block = grid.blocks[b]
+    whole = face_range(face, block.size)
+    mask = flat[slices(whole)].copy()
+    for c in grid.connections:
+        if (c.block, c.face) == (b, face):
+            inner = tuple((lo + (lo > 0), hi - (hi < n)) for (lo, hi), n in zip(c.range, block.size, strict=True))
+            inner = tuple(whole[e] if e == direction(face) else inner[e] for e in range(3))
+            mask[tuple(slice(lo - f, hi - f) for (lo, hi), (f, _) in zip(inner, whole, strict=True))[::-1]] = False
+    across = [e for e in (2, 1, 0) if e != direction(face)]
+    found = []
+    for rectangle in rectangles(mask.reshape([block.size[e] for e in across])):
+        range_ = list(whole)
+        for e, part in zip(across, rectangle, strict=True):
+            range_[e] = part
+        if all(range_[e][1] - range_[e][0] > 1 for e in across if block.size[e] > 1):
+            found.append(tuple(range_))
+    return found
+
+
+def _without(regions, parts: set) -> dict:
+    held = {
+        name: tuple(
+            (face, range_)
+            for face, range_ in places
+            if not any(face == f and _inside(range_, whole) for f, whole in parts)
+        )
+        for name, places in regions.items()
+    }
+    return {name: places for name, places in held.items() if places}
+
+
+def _inside(range_: Range, whole: Range) -> bool:
+    return all(a <= lo and hi <= z for (lo, hi), (a, z) in zip(range_, whole, strict=True))
+
+
+def _flipped(c: Connection, flip: np.ndarray) -> Connection:
+    """A connection of the images: its motion seen in the mirror."""
+    rotation = c.rotation
+    if rotation is not None:
+        rotation = tuple(map(tuple, (flip @ np.array(rotation) @ flip).tolist()))
+    return replace(c, rotation=rotation, translation=tuple((flip @ np.array(c.translation) + 0.0).tolist()))
+
+
+def _flipped_period(period, flip: np.ndarray):
+    if isinstance(period, tuple):
+        return tuple((flip @ np.array(period) + 0.0).tolist())
+    turned = None if period.rotation is None else flip @ np.array(period.rotation) @ flip
+    return motion(turned, translation=flip @ np.array(period.translation))
+
+
+def extruded(grid: Grid, n: int, length: float) -> tuple[Grid, list[str]]:
+    """(a plane grid drawn out along z over `length` in `n` nodes, which may be periodic: the last node comes one step
+    before `length`; what was done in words)."""
+    heights = length * np.arange(n) / n
+
+    def nodes(x, y, z):
+        shape = (n, *x.shape[1:])
+        return np.broadcast_to(x, shape), np.broadcast_to(y, shape), z + heights[:, None, None]
+
+    return _drawn(grid, "extrude", n, nodes, (0.0, 0.0, length)), [f"drawn out along z: {n} nodes over {length:g}"]
+
+
+def revolved(grid: Grid, n: int, angle: float) -> tuple[Grid, list[str]]:
+    """(a plane grid turned about the x axis through `angle` degrees in `n` nodes, which may be periodic: the last node
+    comes one step before `angle`; what was done in words). Raises HiresxError for nodes at y <= 0."""
+    for block in grid.blocks:
+        if (block.y <= 0).any():
+            k, j, i = (int(m) for m in np.argwhere(block.y <= 0)[0])
+            raise HiresxError(
+                f"revolve: block '{block.name}' has y = {block.y[k, j, i]:.6g} at node (i, j, k) = ({i}, {j}, {k})",
+                "the axis itself cannot be a grid line: begin at y > 0",
+            )
+    turns = np.radians(angle) * np.arange(n) / n
+    cosine, sine = np.cos(turns)[:, None, None], np.sin(turns)[:, None, None]
+    period = motion(rotation_about((1.0, 0.0, 0.0), angle))
+
+    def nodes(x, y, z):
+        return np.broadcast_to(x, (n, *x.shape[1:])), y * cosine, y * sine
+
+    drawn = _drawn(grid, "revolve", n, nodes, (0.0, 0.0, 0.0) if abs(angle) == 360 else period)
+    return drawn, [f"turned about the x axis: {n} nodes over {angle:g} degrees"]
+
+
+def _drawn(grid: Grid, key: str, n: int, nodes, period) -> Grid:
+    """A plane grid with `n` nodes along k, periodic under `period`."""
+    if any(len(block.active) != 2 for block in grid.blocks):
+        raise HiresxError(f"{key}: the grid is not plane", f"leave {key} out")
+
+    def long(range_: Range) -> Range:
+        return (*range_[:2], (0, n))
+
+    blocks = [
+        Block(
+            block.name,
+            *nodes(block.x, block.y, block.z),
+            {name: tuple((f, long(r)) for f, r in parts) for name, parts in block.regions.items()},
+        )
+        for block in grid.blocks
+    ]
+    connections = [replace(c, range=long(c.range)) for c in grid.connections]
+    periods = [{**known, AXES[2]: period} for known in grid.period]
+    return Grid(tuple(blocks), tuple(connections), tuple(periods))
+
+
+def shaped(grid: Grid, spec) -> tuple[Grid, list[str]]:
+    """(the grid with what a [grid] table asks of `coarsen`, `mirror`, `extrude` and `revolve`, in this order; what was
+    done in words)."""
+    words: list[str] = []
+    tasks: Sequence = [
+        *[coarsened] * spec.coarsen,
+        *[lambda g, axis=axis: mirrored(g, axis) for axis in spec.mirror],
+        *([lambda g: extruded(g, spec.extrude.n, spec.extrude.length)] if spec.extrude else []),
+        *([lambda g: revolved(g, spec.revolve.n, spec.revolve.angle)] if spec.revolve else []),
+    ]
+    for task in tasks:
+        grid, said = task(grid)
+        words += said
+    return grid, words
