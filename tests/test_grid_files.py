@@ -529,7 +529,7 @@ def test_check_proves_and_run_refuses(command):
         assert status == 2 and "90 of 99 nodes do not match" in out and "transform = [-2, 1, 3]" in out
     # a part of the face that nothing is said of
     status, out = command(JOIN | {"range": {"j": [0, 6]}, "donor_range": {"i": [0, 6]}}, "check", "pair")
-    assert status == 0 and "slip-wall" in out  # `faces = "all"` takes what is left
+    assert status == 2 and "face imax of block 'left', nodes i = 8:9, j = 6:11" in out  # "all" does not close it off
     text = CASE.replace('faces = "all"\ntype', 'faces = ["imin", "jmin", "jmax", "kmax"]\ntype')
     Path("pair/case.toml").write_text(text)
     status, out = command(JOIN | {"range": {"j": [0, 6]}, "donor_range": {"i": [0, 6]}}, "check", "pair")

@@ -71,11 +71,12 @@ def _one_copy(team: Team, grid: Grid | None, extended: list[Coordinates] | None)
     """The grid that the first rank of this host gives, on memory that all its ranks see."""
     leads = team.local.root
     shape = [(b.name, b.size, b.regions) for b in grid.blocks] if leads else None
-    shape, connections, period = team.local.share((shape, grid.connections, grid.period) if leads else None)
+    rest = (grid.connections, grid.period, grid.touching) if leads else None
+    shape, rest = team.local.share((shape, rest) if leads else None)
     views = team.shared([c for block in extended for c in block] if leads else None)
     extended = [tuple(views[3 * b : 3 * b + 3]) for b in range(len(shape))]
     blocks = []
     for (name, size, regions), coordinates in zip(shape, extended, strict=True):
         inside = tuple(slice(HALO, HALO + n) for n in reversed(size))
         blocks.append(Block(name, *(c[inside] for c in coordinates), regions))
-    return Grid(tuple(blocks), connections, period), extended
+    return Grid(tuple(blocks), *rest), extended

@@ -9,7 +9,18 @@ import numpy as np
 from hiresx.decomposition.parts import Part
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Connection, Grid
-from hiresx.grid.blocks import AXES, FACES, Range, direction, face_range, layer, rectangles, slices, whole_box
+from hiresx.grid.blocks import (
+    AXES,
+    FACES,
+    Range,
+    direction,
+    face_range,
+    intersection,
+    layer,
+    rectangles,
+    slices,
+    whole_box,
+)
 from hiresx.grid.connections import periodic_connections
 
 
@@ -78,6 +89,7 @@ def decompose(case, grid: Grid) -> Decomposition:
                     cover.take(b, face, part, who)
                     placed.append((b, face, part, condition))
     cover.check_complete()
+    _check_touching(grid, placed, conditions)
 
     for b, face, range_, condition in placed:
         if condition.type != "periodic":
@@ -85,6 +97,26 @@ def decompose(case, grid: Grid) -> Decomposition:
     connections += _periodic(grid, [(b, face, range_) for b, face, range_, c in placed if c.type == "periodic"])
     parts = tuple(Part(b, whole_box(block.size)) for b, block in enumerate(grid.blocks))
     return Decomposition(grid.blocks, tuple(connections), tuple(patches), parts)
+
+
+def _check_touching(grid: Grid, placed: Sequence[tuple], conditions: Sequence[tuple]) -> None:
+    """Refuses a condition that takes in a face which lies on another block without having been told so by name."""
+    who = {id(condition): name for name, condition in conditions}
+    for contact in grid.touching:
+        normal = direction(contact.face)
+        active = grid.blocks[contact.block].active
+        for b, face, range_, condition in placed:
+            if (b, face) != (contact.block, contact.face) or _rank(condition) == 0:
+                continue
+            common = intersection(range_, contact.range)
+            if common is None or any(common[e][1] - common[e][0] < 2 for e in active if e != normal):
+                continue
+            name = grid.blocks[b].name
+            raise HiresxError(
+                f"{who[id(condition)]} takes a face that meets another block: {contact.told(grid.blocks)}",
+                f'if that is a boundary, say so: a [[boundary]] with block = "{name}" and faces = ["{face}"]; if the '
+                "flow is to pass there, the nodes of both blocks must coincide, or a connectivity file must join them",
+            )
 
 
 class _Cover:

@@ -1,5 +1,6 @@
 """Where the ghost nodes of a face that touches another block (or its own far end) come from."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -78,17 +79,44 @@ class Connection:
         return donor + np.array(self.offset).reshape(3, *[1] * (index.ndim - 1))
 
 
+@dataclass(frozen=True)
+class Touching:
+    """Nodes of a face that nothing is joined to and that lie on a face of `other`, or inside it (`other_face` None).
+
+    `range`: the nodes, half-open, around all cells concerned; `cells`: their number; `place`: the centre of the
+    first."""
+
+    block: int
+    face: str
+    range: Range
+    other: int
+    other_face: str | None
+    cells: int
+    place: tuple[float, float, float]
+
+    def told(self, blocks: Sequence[Block]) -> str:
+        """In words."""
+        nodes = ", ".join(f"{axis} = {lo}:{hi}" for axis, (lo, hi) in zip(AXES, self.range, strict=True))
+        where = f"{self.cells} cells, the first at (x, y, z) = {told(self.place)}"
+        own = f"face {self.face} of block '{blocks[self.block].name}', nodes {nodes},"
+        if self.other_face is None:
+            return f"{own} lies inside block '{blocks[self.other].name}' ({where})"
+        return f"{own} lies on face {self.other_face} of block '{blocks[self.other].name}' ({where}), not joined to it"
+
+
 @dataclass(frozen=True, eq=False)
 class Grid:
     """Blocks, what connects them, and per block the directions in which periodicity is geometrically possible.
 
     `period`: per block {"i": (dx, dy, dz), ...}, the translation, or the `Motion`, that brings the face min to its
-    image at or beyond the face max.
+    image at or beyond the face max. `touching`: where faces lie on or in other blocks without being connected to them
+    (looked for in grids that come from files).
     """
 
     blocks: tuple[Block, ...]
     connections: tuple[Connection, ...] = ()
     period: tuple[dict[str, tuple[float, float, float] | Motion], ...] = ()
+    touching: tuple[Touching, ...] = ()
 
     def __post_init__(self):
         object.__setattr__(self, "blocks", tuple(self.blocks))

@@ -1,6 +1,7 @@
 """Grid of a case that names a file: Plot3D, alone or with a connectivity file, or CGNS."""
 
 import logging
+from dataclasses import replace
 from pathlib import Path
 
 from hiresx.case.grids import GridFile
@@ -14,6 +15,7 @@ from hiresx.grid.plane import checked, flattened, moved, right_handed
 from hiresx.grid.plot3d import delivered_blocks
 from hiresx.grid.proof import prove
 from hiresx.grid.shaping import shaped
+from hiresx.grid.touching import touching, trusted
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +38,7 @@ def read(spec: GridFile, directory: Path | None = None) -> Grid:
         guessed = connectivity is None and form(path) == "Plot3D"
         mend = "what is connected was found from nodes that coincide: say it in a connectivity file" if guessed else ""
         raise HiresxError(f"{path}: {error.message}", mend or error.mend) from None
-    return Grid(grid.blocks, grid.connections, tuple({**known, **period} for known in grid.period))
+    return replace(grid, period=tuple({**known, **period} for known in grid.period))
 
 
 def read_grid(path: Path, connectivity: Path | None = None) -> Grid:
@@ -82,9 +84,11 @@ def _taken(grid: Grid, spec: GridFile, joined: bool) -> tuple[Grid, list[str]]:
     if spec.scale != 1 or not by.still:
         grid = moved(grid, by, spec.scale)
     if not joined:
-        grid = Grid(grid.blocks, tuple(matched_connections(grid.blocks)), grid.period)
+        grid, said = trusted(replace(grid, connections=tuple(matched_connections(grid.blocks))))
+        words += said
     grid, said = shaped(grid, spec)
-    return checked(grid), words + said
+    grid = checked(grid)
+    return replace(grid, touching=tuple(touching(grid))), words + said
 
 
 def form(path: Path) -> str:

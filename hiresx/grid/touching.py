@@ -1,0 +1,283 @@
+"""Faces that lie on other faces, or inside other blocks, without being joined to them.
+
+Where the nodes of two blocks that meet do not coincide (a patched interface, a gap, blocks that overlap), nothing can
+be connected; and what is not connected is a boundary. To take it for a wall in silence would close the flow off.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from hiresx.grid.blocks import MINIMUM_NODES, Block, direction, face_range, side, slices
+from hiresx.grid.connections import Connection, Grid, Touching
+
+# Faces closer than this share of the spacing off them are meant to meet.
+GAP = 0.75
+# Cells in a row, in each direction of a face, that make a contact: walls that run together at a sharp edge have less.
+WIDE = 3
+# Cosine of the angle between two faces above which they lie along each other.
+ALONG = 0.7
+# Cells of a side of the tiles whose bounding boxes say which cells may be near.
+TILE = 8
+# Cells of a face that are looked for inside other blocks.
+SAMPLES = 256
+# Nodes of a block looked at for the one that is nearest, before those around it.
+COARSE = 20_000
+
+
+def trusted(grid: Grid) -> tuple[Grid, list[str]]:
+    """(a grid whose connections were found from nodes that coincide, without those that may do so by chance; which
+    narrow ones are left, in words): a connection narrower than a stencil is not made when the same two faces also lie
+    on each other where no nodes coincide."""
+    narrow = [c for c in grid.connections if _is_narrow(grid.blocks, c)]
+    if not narrow:
+        return grid, []
+    pairs = {_faces(t) for t in touching(grid)}
+    chance = {n for n, c in enumerate(narrow) if {(c.block, c.face), (c.donor, c.donor_face)} in pairs}
+    dropped = [narrow[n] for n in chance]
+    words = []
+    for c in (c for n, c in enumerate(narrow) if n not in chance):
+        widths = " x ".join(str(hi - lo) for d, (lo, hi) in enumerate(c.range) if d != direction(c.face))
+        own, other = grid.blocks[c.block].name, grid.blocks[c.donor].name
+        words.append(f"joined over {widths} nodes only: block '{own}', face {c.face}, and block '{other}'")
+    return replace(grid, connections=tuple(c for c in grid.connections if c not in dropped)), words
+
+
+def _is_narrow(blocks: Sequence[Block], c: Connection) -> bool:
+    # A line of nodes at the rim may be another connection's.
+    across = [d for d in blocks[c.block].active if d != direction(c.face)]
+    return any(c.range[d][1] - c.range[d][0] < MINIMUM_NODES - 2 for d in across)
+
+
+def _faces(contact: Touching) -> frozenset:
+    return frozenset({(contact.block, contact.face), (contact.other, contact.other_face)})
+
+
+def touching(grid: Grid) -> list[Touching]:
+    """All faces, or parts of them, that no connection holds and that lie on or in another block."""
+    with np.errstate(all="ignore"):
+        surfaces = [_Surface(grid, b, face) for b, block in enumerate(grid.blocks) for face in block.faces]
+        found = []
+        for own in surfaces:
+            if not own.free.any():
+                continue
+            for other in surfaces:
+                if own is not other and own.near(other):
+                    found += _between(own, other)
+            found += _inside(grid, own)
+    return found
+
+
+class _Surface:
+    """A face: its cells' centres (n, 3), the spacing off the face and how far centres may be off the true surface."""
+
+    def __init__(self, grid: Grid, b: int, face: str):
+        block, self.block, self.face = grid.blocks[b], b, face
+        self.range = face_range(face, block.size)
+        d = direction(face)
+        self.across = [e for e in (2, 1, 0) if e != d]
+        inner = tuple(
+            (lo - side(face), hi - side(face)) if e == d else (lo, hi) for e, (lo, hi) in enumerate(self.range)
+        )
+        shape = [block.size[e] for e in self.across]
+        nodes, behind = (
+            np.stack([c[slices(r)] for c in (block.x, block.y, block.z)], axis=-1).reshape(*shape, 3)
+            for r in (self.range, inner)
+        )
+        self.nodes = nodes
+        self.spacing = _of_cells(np.linalg.norm(nodes - behind, axis=-1))
+        self.centres = _of_cells(nodes)
+        self.sag = sum(_of_cells(_bend(nodes, axis)) for axis in (0, 1)) / 8
+        self.lie = _lie(nodes)
+        held = np.zeros(shape, dtype=bool)
+        for c in grid.connections:
+            if (c.block, c.face) == (b, face):
+                # The line of nodes at the rim of a range is another's, but its cells are this connection's.
+                part = [(max(c.range[e][0] - 1, 0), c.range[e][1] + 1) for e in self.across]
+                held[tuple(slice(lo, hi) for lo, hi in part)] = True
+        # A cell without extent is part of a collapsed line.
+        self.free = ~_all_corners(held) & np.any(self.lie != 0, axis=-1)
+        self.low, self.high = nodes.reshape(-1, 3).min(axis=0), nodes.reshape(-1, 3).max(axis=0)
+
+    @property
+    def reach(self) -> float:
+        return float(GAP * self.spacing.max() + self.sag.max())
+
+    def near(self, other: "_Surface") -> bool:
+        room = self.reach + other.reach
+        return bool((self.low - room <= other.high).all() and (other.low - room <= self.high).all())
+
+    def tiles(self, count: np.ndarray) -> Iterator[tuple[slice, slice]]:
+        for a in range(0, count.shape[0], TILE):
+            for b in range(0, count.shape[1], TILE):
+                yield slice(a, a + TILE), slice(b, b + TILE)
+
+
+def _of_cells(values: np.ndarray) -> np.ndarray:
+    """Means over the corners of the cells of a face (n2, n1, ...); a singleton direction has one cell."""
+    for axis in (0, 1):
+        if values.shape[axis] > 1:
+            lo, hi = (np.take(values, range(s, values.shape[axis] - 1 + s), axis) for s in (0, 1))
+            values = (lo + hi) / 2
+    return values
+
+
+def _lie(nodes: np.ndarray) -> np.ndarray:
+    """Per cell a unit vector: the normal of a surface, the tangent of a line; 0 where the cell has no extent."""
+    if 1 in nodes.shape[:2]:
+        line = nodes.reshape(-1, 3)
+        lie = np.diff(line, axis=0).reshape(*(max(n - 1, 1) for n in nodes.shape[:2]), 3)
+    else:
+        lie = np.cross(nodes[1:, 1:] - nodes[:-1, :-1], nodes[1:, :-1] - nodes[:-1, 1:])
+    size = np.linalg.norm(lie, axis=-1, keepdims=True)
+    return np.where(size > 0, lie / np.where(size > 0, size, 1), 0)
+
+
+def _all_corners(held: np.ndarray) -> np.ndarray:
+    return _of_cells(held.astype(float)) == 1
+
+
+def _bend(nodes: np.ndarray, axis: int) -> np.ndarray:
+    """Second differences along one direction of a face."""
+    size = np.zeros(nodes.shape[:2])
+    if nodes.shape[axis] > 2:
+        inner = [slice(None)] * 2
+        inner[axis] = slice(1, -1)
+        size[tuple(inner)] = np.linalg.norm(np.diff(nodes, 2, axis=axis), axis=-1)
+    return size
+
+
+def _between(own: _Surface, other: _Surface) -> list[Touching]:
+    mask = np.zeros(own.free.shape, dtype=bool)
+    tiles = _facets(other)
+    lows, highs, widest = (np.stack([t[m] for t in tiles]) for m in (0, 1, 2))
+    for tile in own.tiles(own.free):
+        chosen = np.argwhere(own.free[tile]) + np.array([tile[0].start, tile[1].start])
+        if not len(chosen):
+            continue
+        place = tuple(chosen.T)
+        points, spacing, sag = own.centres[place], own.spacing[place], own.sag[place]
+        room = GAP * np.maximum(spacing.max(), widest[:, :1]) + sag.max() + widest[:, 1:]
+        near = ((points.min(axis=0) <= highs + room) & (points.max(axis=0) >= lows - room)).all(axis=1)
+        for n in np.flatnonzero(near):
+            _, _, _, facets, off, bent, lie = tiles[n]
+            allowed = GAP * np.minimum(spacing[:, None], off) + sag[:, None] + bent
+            along = np.abs(own.lie[place] @ lie.T) > ALONG
+            mask[tuple(chosen[_on(points, facets, np.where(along, allowed, -1))].T)] = True
+    return _told(own, other.block, other.face, mask)
+
+
+def _facets(surface: _Surface) -> list[tuple[np.ndarray, ...]]:
+    """Per tile: its bounding box (low, high), the largest spacing and sag, segments (n, 2, 3) of a line or triangles
+    (n, 3, 3) of a surface, and the spacing, sag and lie (n, 3) of each."""
+    nodes, tiles = surface.nodes, []
+    for rows, columns in surface.tiles(surface.spacing):
+        off, bent = surface.spacing[rows, columns].ravel(), surface.sag[rows, columns].ravel()
+        lie = surface.lie[rows, columns].reshape(-1, 3)
+        part = nodes[rows.start : rows.stop + 1, columns.start : columns.stop + 1]
+        if 1 in nodes.shape[:2]:
+            line = part.reshape(-1, 3)
+            facets = np.stack([line[:-1], line[1:]], axis=1)
+        else:
+            a, b, c, d = (p.reshape(-1, 3) for p in (part[:-1, :-1], part[:-1, 1:], part[1:, 1:], part[1:, :-1]))
+            facets = np.concatenate([np.stack([a, b, c], axis=1), np.stack([a, c, d], axis=1)])
+            off, bent, lie = np.tile(off, 2), np.tile(bent, 2), np.tile(lie, (2, 1))
+        corners = part.reshape(-1, 3)
+        widest = np.array([off.max(), bent.max()])
+        tiles.append((corners.min(axis=0), corners.max(axis=0), widest, facets, off, bent, lie))
+    return tiles
+
+
+def _on(points: np.ndarray, facets: np.ndarray, allowed: np.ndarray) -> np.ndarray:
+    """Which points (p, 3) lie over one of the facets, no farther off than `allowed` (p, facets)."""
+    start, first = facets[:, 0], facets[:, 1] - facets[:, 0]
+    away = points[:, None] - start[None]
+    square = np.einsum("fc,fc->f", first, first)
+    u = np.einsum("pfc,fc->pf", away, first)
+    slack = 0.02
+    if facets.shape[1] == 2:
+        u = u / square
+        within = (u >= -slack) & (u <= 1 + slack)
+        rest = away - u[..., None] * first[None]
+    else:
+        second = facets[:, 2] - facets[:, 0]
+        v = np.einsum("pfc,fc->pf", away, second)
+        cross, other = np.einsum("fc,fc->f", first, second), np.einsum("fc,fc->f", second, second)
+        determinant = square * other - cross**2
+        s, t = (other * u - cross * v) / determinant, (square * v - cross * u) / determinant
+        within = (s >= -slack) & (t >= -slack) & (s + t <= 1 + slack)
+        rest = away - s[..., None] * first[None] - t[..., None] * second[None]
+    return (within & (np.linalg.norm(rest, axis=-1) <= allowed)).any(axis=1)
+
+
+def _inside(grid: Grid, own: _Surface) -> Iterator[Touching]:
+    """Other blocks within which a face lies."""
+    cells = np.argwhere(own.free)
+    chosen = cells[np.unique(np.linspace(0, len(cells) - 1, min(SAMPLES, len(cells))).astype(int))]
+    points = own.centres[tuple(chosen.T)]
+    for b, block in enumerate(grid.blocks):
+        if b == own.block:
+            continue
+        low, high = (np.array([f(c) for c in (block.x, block.y, block.z)]) for f in (np.min, np.max))
+        axes = [c for c in range(3) if len(block.active) == 3 or c < len(block.active)]
+        near = ((points > low) & (points < high))[:, axes].all(axis=1)
+        if not near.any():
+            continue
+        hits = chosen[near][_is_inside(block, points[near])]
+        if len(hits) > len(points) // 50:
+            mask = np.zeros(own.free.shape, dtype=bool)
+            mask[tuple(hits.T)] = True
+            yield _report(own, b, None, mask)
+
+
+def _is_inside(block: Block, points: np.ndarray) -> np.ndarray:
+    """Which of the points (n, 3) lie well inside a block: beyond the cells at its faces."""
+    nodes = np.stack([block.x, block.y, block.z], axis=-1)
+    stride = max(1, round((block.points / COARSE) ** (1 / len(block.active))))
+    coarse = nodes[::stride, ::stride, ::stride]
+    flat = coarse.reshape(-1, 3)
+    squares = np.sum(flat**2, axis=1)
+    inside = np.zeros(len(points), dtype=bool)
+    for n, point in enumerate(points):
+        at = np.unravel_index(int(np.argmin(squares - 2 * (flat @ point))), coarse.shape[:3])
+        box = tuple(slice(max(stride * (i - 1), 0), stride * (i + 1) + 1) for i in at)
+        part = nodes[box]
+        at = np.unravel_index(int(np.argmin(np.sum((part - point) ** 2, axis=-1))), part.shape[:3])
+        inside[n] = _covers(block, nodes, [b.start + i for b, i in zip(box, at, strict=True)], point)
+    return inside
+
+
+def _covers(block: Block, nodes: np.ndarray, index: list[int], point: np.ndarray) -> bool:
+    """Whether a point lies in the cells around node `index` [k, j, i], and these are no cells at a face."""
+    edges = np.eye(3)
+    for d in block.active:
+        axis, n = 2 - d, block.size[d]
+        if not 1 < index[axis] < n - 2:
+            return False
+        ahead, behind = list(index), list(index)
+        ahead[axis] += 1
+        behind[axis] -= 1
+        edges[d] = (nodes[tuple(ahead)] - nodes[tuple(behind)]) / 2
+    try:
+        shift = np.linalg.solve(edges.T, point - nodes[tuple(index)])
+    except np.linalg.LinAlgError:
+        return False
+    return bool((np.abs(shift[list(block.active)]) < 1).all())
+
+
+def _told(own: _Surface, b: int, face: str | None, mask: np.ndarray) -> list[Touching]:
+    """The report of a contact that is wide enough to be meant."""
+    for axis, n in enumerate(mask.shape):
+        if n > 1 and np.count_nonzero(mask.any(axis=1 - axis)) < min(WIDE, n):
+            return []
+    return [_report(own, b, face, mask)] if mask.any() else []
+
+
+def _report(own: _Surface, b: int, face: str | None, mask: np.ndarray) -> Touching:
+    at = np.argwhere(mask)
+    range_ = list(own.range)
+    for e, column, n in zip(own.across, at.T, own.nodes.shape[:2], strict=True):
+        range_[e] = (int(column.min()), min(int(column.max()) + 2, n))
+    place = tuple(float(c) for c in own.centres[tuple(at[0])])
+    return Touching(own.block, own.face, tuple(range_), b, face, int(mask.sum()), place)

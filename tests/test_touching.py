@@ -1,0 +1,127 @@
+"""Blocks that meet without being joined: never closed off in silence."""
+
+import numpy as np
+import pytest
+from test_decomposition import decomposed
+
+from hiresx import load
+from hiresx.case.boundaries import Periodic, SlipWall
+from hiresx.case.grids import GridFile
+from hiresx.errors import HiresxError
+from hiresx.grid import Block, Grid, build, matched_connections, write_plot3d
+from hiresx.grid.touching import touching
+
+ALL = SlipWall(faces="all")
+
+
+def sheet(x, y, z=(0.0,), bend=0.0) -> np.ndarray:
+    """Nodes of a box of grid lines, its sides at constant x bent."""
+    z, y, x = np.meshgrid(z, y, x, indexing="ij")
+    return np.stack([x + bend * y * (1 - y), y, z])
+
+
+def grid_of(folder, *blocks, **keys) -> Grid:
+    blocks = tuple(Block(str(n), *nodes) for n, nodes in enumerate(blocks))
+    write_plot3d(folder / "g.x", Grid(blocks))
+    return build(GridFile(file=str(folder / "g.x"), **keys))
+
+
+def lines(lo, hi, n):
+    return np.linspace(lo, hi, n)
+
+
+@pytest.mark.parametrize("bend", [0.0, 0.3])
+@pytest.mark.parametrize("span", [(0.0,), lines(0, 1, 9)], ids=["2d", "3d"])
+@pytest.mark.parametrize("counts", [(17, 23), (17, 31), (33, 9)])
+def test_a_patched_interface(tmp_path, counts, span, bend):
+    """Unequal spacing on both sides; where end nodes and here and there a node coincide no join is made of it."""
+    left = sheet(lines(0, 1, 12), lines(0, 1, counts[0]), span, bend)
+    right = sheet(lines(1, 2, 12), lines(0, 1, counts[1]) ** 1.1, span, bend)
+    grid = grid_of(tmp_path, left, right)
+    assert not grid.connections
+    assert {(t.block, t.face, t.other, t.other_face) for t in grid.touching} == {
+        (0, "imax", 1, "imin"), (1, "imin", 0, "imax")
+    }  # fmt: skip
+    with pytest.raises(HiresxError, match=r"takes a face that meets another block: face imax of block 'block-1'") as e:
+        decomposed(grid, ALL)
+    assert 'block = "block-1" and faces = ["imax"]' in e.value.mend
+    walls = [SlipWall(faces=["imax"], block="block-1"), SlipWall(faces=["imin"], block="block-2")]
+    decomposed(grid, *walls, ALL)
+    with pytest.raises(HiresxError, match="face imin of block 'block-2'"):
+        decomposed(grid, walls[0], ALL)
+    with pytest.raises(HiresxError, match="face imax of block 'block-1'"):  # of every block: not by name
+        decomposed(grid, SlipWall(faces=["imax"]), walls[1], ALL)
+
+
+def test_some_nodes_coincide_by_chance(tmp_path):
+    """Two neighbouring nodes of the faces are the same: one cell's width is no join."""
+    y = lines(0, 1, 17)
+    other = np.concatenate([y[:8:2], y[8:10], lines(y[9], 1, 9)[1:]])
+    grid = grid_of(tmp_path, sheet(lines(0, 1, 9), y), sheet(lines(1, 2, 9), other))
+    assert not grid.connections
+    with pytest.raises(HiresxError, match="meets another block"):
+        decomposed(grid, ALL)
+
+
+def test_a_narrow_join_is_made_and_said(tmp_path, caplog):
+    """Blocks that share 4 nodes and nothing else, as a step has it."""
+    caplog.set_level("INFO")
+    y = lines(0, 1, 17)
+    grid = grid_of(tmp_path, sheet(lines(0, 1, 9), y), sheet(lines(1, 2, 9), y[13] + y[:9] + 0 * y[:9]))
+    assert [c.range[1] for c in grid.connections] == [(13, 17), (0, 4)] and not grid.touching
+    assert "joined over 4 x 1 nodes only: block 'block-1', face imax" in caplog.text
+    decomposed(grid, ALL)
+
+
+@pytest.mark.parametrize("gap", [0.5, 0.1, -0.5, -2.6])
+def test_gaps_and_overlaps(tmp_path, gap):
+    h = 1 / 12
+    y = lines(0, 1, 17)
+    grid = grid_of(tmp_path, sheet(lines(0, 1, 13), y), sheet(1 + gap * h + lines(0, 1, 13), y))
+    with pytest.raises(HiresxError, match="lies on face imin" if gap > -1 else "lies inside block 'block-2'"):
+        decomposed(grid, ALL)
+
+
+def test_a_wide_gap_is_one(tmp_path):
+    y = lines(0, 1, 17)
+    grid = grid_of(tmp_path, sheet(lines(0, 1, 13), y), sheet(1.3 + lines(0, 1, 13), y))
+    assert not grid.touching
+    decomposed(grid, ALL)
+
+
+def test_joined_by_one_edge_only(tmp_path):
+    """In three dimensions: one line of nodes is shared, the others are spaced otherwise."""
+    z = lines(0, 1, 9)
+    left = sheet(lines(0, 1, 9), lines(0, 1, 11), z)
+    right = sheet(lines(1, 2, 9), lines(0, 1, 14), z)
+    grid = grid_of(tmp_path, left, right)
+    assert not grid.connections
+    with pytest.raises(HiresxError, match="meets another block"):
+        decomposed(grid, ALL)
+
+
+def test_periodic_by_mistake(tmp_path):
+    """Faces that meet another block and are each other's image too."""
+    y = lines(0, 1, 17)
+    left, right = sheet(lines(0, 1, 9), y), sheet(lines(1, 2, 9), lines(0, 1, 23))
+    grid = grid_of(tmp_path, left, right, period={"i": (1.0, 0.0, 0.0)})
+    with pytest.raises(HiresxError, match=r"boundary\.0 \(periodic\) takes a face that meets another block"):
+        decomposed(grid, Periodic(faces=["imin", "imax"]), ALL)
+
+
+def test_two_faces_on_one(tmp_path):
+    """Two blocks are joined, and a third one lies on the same face."""
+    y = lines(0, 1, 17)
+    blocks = [sheet(lines(0, 1, 9), y), sheet(lines(1, 2, 9), y), sheet(lines(1, 3, 9), lines(0, 1, 9))]
+    grid = grid_of(tmp_path, *blocks)
+    assert len(grid.connections) == 2
+    with pytest.raises(HiresxError, match="block 'block-3'"):
+        decomposed(grid, ALL)
+
+
+@pytest.mark.parametrize("name, preset", [("planar-jet", "quick"), ("naca0012", None), ("cylinder-o", None)])
+def test_sound_grids_have_none(name, preset):
+    """Corners of every angle, thin layers at walls, a sharp edge, an O-grid joined with itself."""
+    grid = build(load(name, preset=preset).grid)
+    joined = Grid(grid.blocks, (*grid.connections, *matched_connections(grid.blocks)))
+    assert touching(joined) == []
