@@ -14,6 +14,7 @@ from hiresx.case.faults import Origin, did_you_mean, explain
 from hiresx.case.grids import Rotation
 from hiresx.case.model import Listed, Table, Vector
 from hiresx.errors import HiresxError
+from hiresx.grid import foreign
 from hiresx.grid.blocks import AXES, Block, Range, direction, layer
 from hiresx.grid.claims import Claim, settled
 from hiresx.grid.connections import Connection, Grid
@@ -98,12 +99,13 @@ class Connectivity(Table):
 
 
 def read_connectivity(path: Path, blocks: Sequence[Block]) -> Grid:
-    """The grid of `blocks` with the names, regions, connections and periods of a file.
+    """The grid of `blocks` with the names, regions, connections and periods of a file, ours or one of those of other
+    programs that `hiresx.grid.foreign` knows.
 
     Where patches share a line of nodes, a region keeps it from a connection, and a connection from those after it.
     Nothing is proved of the nodes here: see `hiresx.grid.proof`. Raises HiresxError naming the file and the entry.
     """
-    data = toml.read(path)
+    data = foreign.tables(path, blocks) or toml.read(path)
     try:
         spec = Connectivity.model_validate(data)
     except ValidationError as error:
