@@ -145,7 +145,7 @@ def test_patches_become_regions(tmp_path):
     """By family, or by their own names; walls keep the lines that they share, and no node is held twice."""
     grid = read(two_zones(tmp_path / "g.cgns"))
     left, right = grid.blocks
-    assert (left.name, right.name) == ("zone 10", "zone 2")  # in the order in which they were made
+    assert (left.name, right.name) == ("zone_10", "zone_2")  # in the order in which they were made
     assert left.regions["step"] == (("imax", ((8, 9), (5, 11), (0, 7))),)
     assert left.regions["floor"] == (("jmin", ((0, 4), (0, 1), (0, 7))),)
     assert left.regions["opening"] == (("jmin", ((4, 9), (0, 1), (0, 7))),)
@@ -243,7 +243,7 @@ def test_rind_planes_links_and_order(tmp_path):
                 link.attrs["type"], link.attrs["label"] = np.bytes_("LK"), np.bytes_("")
                 link[" link"] = h5py.ExternalLink("far.cgns", f"/Base/elsewhere/GridCoordinates/Coordinate{axis}")
     first, second = read(tmp_path / "g.cgns").blocks
-    assert (first.name, second.name) == ("zone 9", "zone 10")
+    assert (first.name, second.name) == ("zone_9", "zone_10")
     np.testing.assert_array_equal(first.x, wide.x[:8, :, 1:10])
     (tmp_path / "far.cgns").unlink()
     with pytest.raises(HiresxError, match="CoordinateX: the link leads nowhere"):
@@ -298,7 +298,7 @@ def integers(*rows):
         ("Base/zone 10/GridCoordinates", None, "/Base/zone 10: has no GridCoordinates"),
         ("Base/zone 10/GridCoordinates/CoordinateY", None, "has no CoordinateY, but CoordinateX, CoordinateZ"),
         (X, np.zeros((7, 11, 8)), r"of shape \(7, 11, 8\) instead of \(7, 11, 9\)"),
-        (X, np.full((7, 11, 9), np.nan), "'zone 10': x is not finite at node"),
+        (X, np.full((7, 11, 9), np.nan), "'zone_10': x is not finite at node"),
         ("Base/zone 10", integers((9, 11), (8, 10), (0, 0)), r"/Base/zone 10: holds int32 of shape \(3, 2\)"),
         ("Base/zone 10", integers((9, 0, 7), (8, 10, 6), (0, 0, 0)), "/Base/zone 10: has 9 x 0 x 7 nodes"),
         ("Base", integers(4, 3).ravel(), "has cells of 4 dimensions in 3"),

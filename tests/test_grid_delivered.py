@@ -13,11 +13,13 @@ from test_grid_files import FAR
 from hiresx.case import toml
 from hiresx.case.boundaries import Periodic
 from hiresx.case.grids import Box, GridFile
+from hiresx.cli import execute
 from hiresx.decomposition import extended_coordinates
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Grid, build, check_jacobian, prove, write_connectivity, write_plot3d
 from hiresx.grid.plane import right_handed
 from hiresx.grid.reindexing import Reindexing, reindexed
+from hiresx.output.about import about
 
 # x, y, z of a plane x-y grid in the planes in which 3-D codes hold it
 PLANES = {"xy": (0, 1, 2), "xz": (0, 2, 1), "yz": (1, 2, 0)}
@@ -288,3 +290,63 @@ def test_planes_drawn_out_and_turned(tmp_path):
         saved(tmp_path, bent(), revolve=Revolution(n=24, angle=360.0), translate=(0.0, -0.5, 0.0))
     with pytest.raises(HiresxError, match="extrude: the grid is not plane"):
         saved(tmp_path, Grid(shaken((9, 9, 9)).blocks), extrude=Extrusion(n=8, length=0.5))
+
+
+# --- what is said of a file, and the case that starts from it
+
+
+def test_info_goes_by_content(tmp_path):
+    """Under any name; what is said is of the file as delivered and of what becomes of it."""
+    arrangement = plane_grid()
+    for form in ("text", "records", "stream"):
+        path = tmp_path / f"{form}.dat"
+        write(path, as_delivered(arrangement.blocks, 0, "xz"), form)
+        found = about(path)
+        assert found["kind"] == "grid (Plot3D)" and [b["thin"] for b in found["blocks"]] == ["i"] * 3
+        assert found["connections"] == 2 * len(arrangement.tables)
+        assert any("two equal planes" in line for line in found["done"])
+        normals = np.array([row["normal"] for row in found["left"]])
+        assert np.abs(np.abs(normals).max(axis=1) - 1).max() < 0.1  # of a box that is a little bent
+    (tmp_path / "notes.dat").write_text("Once upon a time")
+    with pytest.raises(HiresxError, match="knows no such file"):
+        about(tmp_path / "notes.dat")
+
+
+def test_info_names_collapsed_lines(tmp_path):
+    """A half sphere around the x axis: one face is the axis, its lines in one direction are points."""
+    r, t, p = np.meshgrid(np.linspace(1, 2, 8), np.linspace(0, 1.5, 9), np.linspace(0, 3.1, 10), indexing="ij")
+    nodes_ = [r * np.cos(t), r * np.sin(t) * np.cos(p), r * np.sin(t) * np.sin(p)]
+    write(tmp_path / "g.x", [[c.transpose(2, 1, 0) for c in nodes_]])
+    found = about(tmp_path / "g.x")
+    assert found["blocks"][0]["collapsed"].endswith("jmin along k")
+    write(tmp_path / "g.x", [[c.transpose(2, 1, 0)[::-1] for c in nodes_]])
+    assert {about(tmp_path / "g.x")["blocks"][0]["hands"], found["blocks"][0]["hands"]} == {"right", "left"}
+
+
+def test_a_case_starts_from_a_grid(tmp_path, capsys, monkeypatch):
+    """What `hiresx new --from` writes runs as it is."""
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "g.dat", as_delivered(plane_grid().blocks, 1, "xz"), "stream")
+    assert execute(["new", "--from", "g.dat"]) == 0
+    printed = capsys.readouterr().out
+    assert execute(["new", "--from", "g.dat", "mine"]) == 0
+    assert (tmp_path / "mine" / "case.toml").read_text().strip() == printed.strip()
+    assert execute(["check", "mine"]) == 0
+    assert execute(["run", "mine", "--steps", "2", "--out", "run"]) == 0
+    assert execute(["new", "--from", "g.dat", "mine"]) == 2
+
+
+def test_a_case_from_blocks_that_meet(tmp_path, monkeypatch):
+    """Faces that lie on each other stand in it by name, and not as if they were nothing."""
+    monkeypatch.chdir(tmp_path)
+    y, x = np.meshgrid(np.linspace(0, 1, 9), np.linspace(0, 1, 10), indexing="ij")
+    other, _ = np.meshgrid(np.linspace(0, 1, 12), np.linspace(0, 1, 10), indexing="ij")
+    right = np.broadcast_to(x[:1], other.shape) + 1
+    write(tmp_path / "g.x", [[x[None], y[None]], [right[None], other[None]]])
+    assert [(row["block"], row["face"], row["other"]) for row in about(tmp_path / "g.x")["meets"]] == [
+        ("block-1", "imax", "block-2"),
+        ("block-2", "imin", "block-1"),
+    ]
+    assert execute(["new", "--from", "g.x", "mine"]) == 0
+    assert (tmp_path / "mine" / "case.toml").read_text().count("# MEETS block-") == 2
+    assert execute(["run", "mine", "--steps", "2", "--out", "run"]) == 0

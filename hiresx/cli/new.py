@@ -15,10 +15,19 @@ def new(
     directory: Annotated[
         Path | None, typer.Argument(metavar="[DIR]", help="Folder to make; the case's name when absent.")
     ] = None,
+    grid: Annotated[
+        Path | None, typer.Option("--from", metavar="GRID", help="A grid file: a case that starts from it.")
+    ] = None,
+    connectivity: Annotated[
+        Path | None, typer.Option("--connectivity", metavar="FILE", help="How the blocks of GRID are connected.")
+    ] = None,
     json: options.Json = False,
 ) -> int:
-    """Copy a bundled case to a new folder, to edit; or list the bundled cases."""
+    """Copy a bundled case to a new folder, to edit; or start one from a grid file; or list the bundled cases."""
     from hiresx.case import bundled, copy_bundled
+
+    if grid is not None:
+        return _from_grid(grid, connectivity, Path(name) if name else None, json)
 
     if name is None:
         listed = {case: _title(case) for case in bundled()}
@@ -34,6 +43,28 @@ def new(
     else:
         terminal.say(f"wrote {', '.join(files)}")
         terminal.say(f"  edit {target / 'case.toml'}, then: hiresx check {target}; hiresx run {target}")
+    return 0
+
+
+def _from_grid(grid: Path, connectivity: Path | None, directory: Path | None, json: bool) -> int:
+    """Print the case.toml that starts from a grid file, or write it to a new folder."""
+    from hiresx.errors import HiresxError
+    from hiresx.grid.starting_case import case_text
+    from hiresx.grid.survey import survey
+
+    text = case_text(grid, survey(grid, connectivity), connectivity)
+    if directory is None:
+        print(text)
+        return 0
+    try:
+        directory.mkdir(parents=True)
+        (directory / "case.toml").write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise HiresxError(f"{directory}: cannot be made: {error.strerror or error}", "name a new folder") from None
+    if json:
+        terminal.print_json({"directory": str(directory), "files": [str(directory / "case.toml")]})
+    else:
+        terminal.say(f"wrote {directory / 'case.toml'}")
     return 0
 
 

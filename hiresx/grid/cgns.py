@@ -6,6 +6,7 @@ range of indexes as the rows begin and end. A node of a connection has the index
 the donor, T the matrix of Transform.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -61,8 +62,8 @@ def _grid(path: Path, root: Node) -> Grid:
     zones = [_zone(node, int(cells), int(physical)) for node in base.children("Zone_t")]
     if not zones:
         raise base.fault("has no zone")
-    names = {zone.block.name: b for b, zone in enumerate(zones)}
-    if len(names) != len(zones):
+    names = {zone.node.name: b for b, zone in enumerate(zones)}
+    if len({zone.block.name for zone in zones}) != len(zones):
         raise base.fault("two zones have one name")
     blocks = [zone.block for zone in zones]
     claims, homes = _patches(base, zones)
@@ -102,9 +103,14 @@ def _zone(node: Node, cells: int, physical: int) -> _Zone:
         nodes.append(_inner(coordinates, array, size))
     nodes += [np.zeros_like(nodes[0])] * (3 - len(nodes))
     try:
-        return _Zone(node, Delivered(node.name, *nodes), cells)
+        return _Zone(node, Delivered(_plain_name(node.name), *nodes), cells)
     except HiresxError as error:
         raise HiresxError(f"{node.path}: {error.message}", error.mend) from None
+
+
+def _plain_name(name: str) -> str:
+    """The name of a zone as the name of a block, which is one of groups in files: "Zone   1" becomes "Zone_1"."""
+    return re.sub(r"[^A-Za-z0-9_.@+-]+", "_", name)
 
 
 def _inner(coordinates: Node, array: Node, size: np.ndarray) -> np.ndarray:

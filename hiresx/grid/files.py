@@ -50,15 +50,16 @@ def read_grid(path: Path, connectivity: Path | None = None) -> Grid:
 
 def taken(spec: GridFile, path: Path, connectivity: Path | None) -> tuple[Grid, list[str]]:
     """(the grid of a file as `spec` wants it taken and shaped, what was done to it in words)."""
-    grid, joined = _delivered(path, connectivity)
+    grid, joined = delivered(path, connectivity)
     try:
         return _taken(grid, spec, joined)
     except HiresxError as error:
         raise HiresxError(f"{path}: {error.message}", error.mend) from None
 
 
-def _delivered(path: Path, connectivity: Path | None) -> tuple[Grid, bool]:
-    """(the grid as the file holds it, whether something says how its blocks are connected)."""
+def delivered(path: Path, connectivity: Path | None) -> tuple[Grid, bool]:
+    """(the grid as the file holds it, whether something says how its blocks are connected). Raises HiresxError naming
+    the place of what is wrong."""
     if form(path) == "CGNS":
         from hiresx.grid.cgns import read_cgns
 

@@ -35,6 +35,13 @@ def read_binary(path: Path, file: BinaryIO, size: int) -> list[list[np.ndarray]]
     return _read_stream(path, file, size)
 
 
+def begins_like(path: Path) -> bool:
+    """Whether a binary file begins like a Plot3D grid: with a record of 1, 2 or 3 integers, or as a stream does."""
+    with path.open("rb") as file:
+        size = file.seek(0, 2)
+        return _record_order(file, size) is not None or bool(_streams(file, size))
+
+
 def _record_order(file: BinaryIO, size: int) -> str | None:
     """Byte order of the markers when the file begins with a record of 1, 2 or 3 integers."""
     file.seek(0)

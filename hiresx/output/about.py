@@ -237,27 +237,31 @@ def _case(path: Path) -> dict[str, Any]:
 
 
 def _grid(path: Path) -> dict[str, Any]:
-    from hiresx.grid import read_grid
-    from hiresx.grid.files import form
+    from hiresx.grid.survey import survey
 
-    grid = read_grid(path)
-    found = {
-        "kind": f"grid ({form(path)})",
-        "points": grid.points,
-        "connections": len(grid.connections),
-        "blocks": [
-            {"name": block.name, **dict(zip(("ni", "nj", "nk"), block.size, strict=True))}
-            | {axis: [float(getattr(block, axis).min()), float(getattr(block, axis).max())] for axis in "xyz"}
-            for block in grid.blocks
-        ],
-    }
-    regions = [
-        {"region": name, "block": block.name, "face": face, "nodes": " ".join(f"{a}:{b}" for a, b in range_)}
-        for block in grid.blocks
-        for name, parts in block.regions.items()
-        for face, range_ in parts
-    ]
-    return found | ({"regions": regions} if regions else {})
+    return survey(path)
+
+
+def _is_grid(path: Path, head: bytes) -> bool:
+    """By content: CGNS in either form, binary integers at the start, or text that begins with whole numbers."""
+    from hiresx.grid.cgns_tree import is_cgns
+
+    if head.startswith(_HDF5):
+        import h5py
+
+        try:
+            with h5py.File(path, "r", locking=False) as file:
+                return " hdf5version" in file or " version" in file or "CGNSLibraryVersion" in file
+        except OSError:
+            return path.suffix.lower() == ".cgns"
+    if is_cgns(head):
+        return True
+    words = head[:200].replace(b",", b" ").split()
+    if b"\0" not in head[:64]:
+        return bool(words) and words[0].isdigit()
+    from hiresx.grid.plot3d_binary import begins_like
+
+    return begins_like(path)
 
 
 def _vtk(path: Path) -> dict[str, Any]:
@@ -276,10 +280,10 @@ def _suffix(*suffixes: str) -> Callable[[Path, bytes], bool]:
 _KINDS: tuple[tuple[Callable[[Path, bytes], bool], Callable[[Path], Mapping[str, Any]]], ...] = (
     (lambda path, head: head.startswith(MAGIC) or path.suffix == ".hxc", _checkpoint),
     (lambda path, head: head.startswith(_CLASSIC), _history),
-    (_suffix(".cgns"), _grid),
+    (_is_grid, _grid),
     (lambda path, head: head.startswith(_HDF5) or path.suffix == ".nc", _netcdf),
     (lambda path, head: b"<VTKFile" in head, _vtk),
     (lambda path, head: path.name == "run.json", _record),
     (_suffix(".toml"), _case),
-    (_suffix(".xyz", ".x", ".p3d", ".grd", ".fmt", ".g"), _grid),
+    (_suffix(".cgns", ".xyz", ".x", ".p3d", ".grd", ".fmt", ".g"), _grid),
 )
