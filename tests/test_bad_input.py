@@ -170,7 +170,9 @@ def test_negative_jacobian(place, fault, verb):
         x, mend, node = x.copy(), "there", (5, 4, 4)
         x[4, 4, 4] += 0.3  # past the next node in i
     write_plot3d(place / "grid.xyz", Grid((Block("cube", x, y, z),)))
-    text = SQUARE.replace(HEAD[HEAD.index("[grid]") : HEAD.index("[time]")], '[grid]\nfile = "grid.xyz"\n')
+    text = SQUARE.replace(
+        HEAD[HEAD.index("[grid]") : HEAD.index("[time]")], '[grid]\nfile = "grid.xyz"\nreverse = "keep"\n'
+    )
     (place / "square.toml").write_text(text)
     said = refused(place, verb, "square.toml")
     assert "block 'block-1'" in said and mend in said and "-0.00" in said

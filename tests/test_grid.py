@@ -203,7 +203,7 @@ def test_left_handed_block():
     block = build(box()).blocks[0]
     with pytest.raises(HiresxError) as error:
         check_jacobian(Grid((Block("mirrored", -block.x, block.y, block.z),)))
-    assert "left-handed" in error.value.mend
+    assert "the whole block is left-handed" in error.value.message and "reverse one" in error.value.mend
 
 
 def test_quality_of_a_sheared_box(monkeypatch):
@@ -495,3 +495,25 @@ def test_wake_cut_is_matched():
         ("jmin", (30, 41), (40, 0, 0), (-1, 0, 0)),
     ]
     assert all(c.matrix[1] == (0, -1, 0) for c in connections)
+
+
+@pytest.mark.parametrize(
+    "change, words",
+    [
+        (lambda x, y, z: (x, y, z[::-1]), "the whole block is left-handed"),
+        (lambda x, y, z: (x, np.where(x < 0.2, 0.5, y), z[::-1]), "left-handed, some of its cells without volume"),
+        (lambda x, y, z: (x, y, np.where(y < 0.01, 0.5, z)), "a grid line along k has collapsed there"),
+        (lambda x, y, z: (x[:, :, [0, 1, 2, 5, 4, 3, 6, 7, 8]], y, z), "grid lines fold over each other"),
+        (lambda x, y, z: (x, y, 0 * z + 3.0), "the block is flat, all its nodes have one z"),
+    ],
+)
+def test_why_a_jacobian_is_not_positive(change, words):
+    z, y, x = np.meshgrid(*[np.linspace(0, 1, 9)] * 3, indexing="ij")
+    with pytest.raises(HiresxError, match=words):
+        check_jacobian(Grid((Block("b", *change(x, y, z)),)))
+
+
+def test_a_plane_grid_in_another_plane():
+    z, x = np.meshgrid(np.linspace(0, 1, 9), np.linspace(0, 1, 8), indexing="ij")
+    with pytest.raises(HiresxError, match="the block is flat, all its nodes have one y"):
+        check_jacobian(Grid((Block("b", x[None], 0 * x[None], z[None]),)))

@@ -14,6 +14,7 @@ from hiresx.errors import HiresxError
 from hiresx.grid.blocks import AXES, Block, Delivered
 from hiresx.grid.connections import TOLERANCE, Grid
 from hiresx.grid.motions import Motion, motion
+from hiresx.grid.quality import cell_volumes
 from hiresx.grid.reindexing import Reindexing, reindexed
 
 # Nodes in a direction that is there only because the program that wrote the file knows three dimensions.
@@ -176,18 +177,8 @@ def _normal(blocks: Sequence[Block]) -> str:
 
 def _left_handed(block: Block) -> bool:
     """Whether no cell of a block has a positive volume, and some a negative one."""
-    edges = []
-    for d in range(3):
-        if d in block.active:
-            edges.append([np.diff(c, axis=2 - d) for c in (block.x, block.y, block.z)])
-    if len(edges) < 2:
-        return bool((edges[0][0] < 0).all())
-    # every edge at the lower corner of its cell
-    corner = tuple(slice(0, n - 1 if n > 1 else 1) for n in reversed(block.size))
-    lines = [np.stack(e)[(slice(None), *corner)] for e in edges]
-    if len(lines) == 2:
-        volume = lines[0][0] * lines[1][1] - lines[0][1] * lines[1][0]
-    else:
-        volume = np.einsum("a...,a...->...", np.cross(lines[0], lines[1], axis=0), lines[2])
+    if len(block.active) == 1:
+        return bool((np.diff(block.x, axis=2) < 0).all())
+    volume = cell_volumes(block)
     size = np.abs(volume).max()
     return bool(size > 0 and (volume <= 1e-12 * size).all())

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from hiresx.errors import HiresxError
-from hiresx.grid.blocks import FACES, Block, direction
+from hiresx.grid.blocks import AXES, FACES, Block, direction
 from hiresx.grid.connections import Grid
 
 # 6th-order central first derivative (Ye et al., Adv. Aerodyn. 4:7, 2022, section 2).
@@ -13,6 +13,8 @@ CENTRAL = np.array([-1 / 60, 3 / 20, -3 / 4, 0.0, 3 / 4, -3 / 20, 1 / 60])
 REACH = 3
 # Nodes worked on at a time: bounds the work memory to some 200 MB whatever the size of the grid.
 SLAB = 1_000_000
+# Lengths and volumes below this share of the largest are none.
+FLAT = 1e-12
 
 
 def quality(grid: Grid) -> list[dict]:
@@ -46,22 +48,59 @@ def quality(grid: Grid) -> list[dict]:
 def check_jacobian(grid: Grid) -> None:
     """Raises HiresxError naming the node with the smallest 1/J when that is not positive."""
     for b, block in enumerate(grid.blocks):
-        found, bad, negative = {}, 0, 0
+        found, bad = {}, 0
         for k, tangents in _slabs(grid, b):
             volume = _volume(tangents)
             _note(found, "worst", block, k, volume, smallest=True)
             bad += int(np.sum(~(volume > 0)))
-            negative += int(np.sum(volume < 0))
         if bad:
             (i, j, k), (x, y, z) = found["worst"]["node"], found["worst"]["position"]
+            what, mend = why_not_positive(block, (i, j, k))
             raise HiresxError(
                 f"block '{block.name}': the Jacobian is not positive at {bad} of {block.points} nodes; worst 1/J = "
                 f"{found['worst']['value']:.6g} at node (i, j, k) = ({i}, {j}, {k}), (x, y, z) = "
-                f"({x:.6g}, {y:.6g}, {z:.6g})",
-                "the whole block is left-handed: reverse one of its index directions"
-                if negative == block.points
-                else "look for folded or coinciding grid lines there",
+                f"({x:.6g}, {y:.6g}, {z:.6g}): {what}",
+                mend,
             )
+
+
+def why_not_positive(block: Block, node: tuple[int, int, int]) -> tuple[str, str]:
+    """(what is wrong, the mend) with a block whose Jacobian is not positive at `node`: flat, left-handed, collapsed or
+    folded."""
+    extents = [float(np.ptp(c)) for c in (block.x, block.y, block.z)]
+    needed = len(block.active)
+    flat = [axis for axis, extent in zip("xyz", extents, strict=True) if extent <= FLAT * max(extents)]
+    if 3 - len(flat) < needed or any(axis in flat for axis in "xyz"[:needed]):
+        return (
+            f"the block is flat, all its nodes have one {' and one '.join(flat)}",
+            "a grid of two dimensions lies in the plane x-y, with one node, or two equal planes, in one direction",
+        )
+    volumes = cell_volumes(block)
+    near = FLAT * np.abs(volumes).max()
+    if not (volumes > near).any():
+        some = "" if (volumes < -near).all() else ", some of its cells without volume"
+        return f"the whole block is left-handed{some}", "reverse one of its index directions, or leave out `reverse`"
+    k, j, i = (slice(max(n - REACH, 0), n + REACH + 1) for n in reversed(node))
+    for d in block.active:
+        step = np.sqrt(sum(np.diff(c[k, j, i], axis=2 - d) ** 2 for c in (block.x, block.y, block.z)))
+        if step.size and step.min() <= FLAT * max(extents):
+            return (
+                f"a grid line along {AXES[d]} has collapsed there, neighbouring nodes coincide",
+                "HiResX has no singular lines: leave the collapsed nodes out, or end the block before them",
+            )
+    return "grid lines fold over each other there", "untangle the grid there"
+
+
+def cell_volumes(block: Block) -> np.ndarray:
+    """Volumes (areas, lengths) that the edges at the lower corner of each cell span."""
+    corner = tuple(slice(0, max(n - 1, 1)) for n in block.x.shape)
+    edges = [np.zeros((3, *(max(n - 1, 1) for n in block.x.shape))) for _ in range(3)]
+    for d in range(3):
+        if d in block.active:
+            edges[d] = np.stack([np.diff(c, axis=2 - d) for c in (block.x, block.y, block.z)])[(slice(None), *corner)]
+        else:
+            edges[d][d] = 1.0
+    return _volume(edges)
 
 
 def _note(found: dict, name: str, block: Block, first: int, values: np.ndarray, smallest: bool = False) -> None:

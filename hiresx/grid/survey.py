@@ -10,6 +10,7 @@ from hiresx.errors import HiresxError
 from hiresx.grid.blocks import AXES, Block, Range, direction, face_range, layer, rectangles, side, slices
 from hiresx.grid.connections import Grid
 from hiresx.grid.files import delivered, form, taken
+from hiresx.grid.quality import cell_volumes
 
 # Lines shorter than this share of the block's extent have collapsed to a point.
 COLLAPSED = 1e-9
@@ -139,14 +140,7 @@ def hands(block: Block) -> str:
     directions = [d for d in range(3) if block.size[d] > 1]
     if len(directions) == 2 and max(float(np.ptp(block.z)), 0.0) > 0:
         return ""
-    corner = tuple(slice(0, max(n - 1, 1)) for n in block.x.shape)
-    edges = [np.zeros((3, *[max(n - 1, 1) for n in block.x.shape])) for _ in range(3)]
-    for d in range(3):
-        if d in directions:
-            edges[d] = np.stack([np.diff(c, axis=2 - d) for c in (block.x, block.y, block.z)])[(slice(None), *corner)]
-        else:
-            edges[d][d] = 1.0
-    volume = np.einsum("a...,a...->...", np.cross(edges[0], edges[1], axis=0), edges[2])
+    volume = cell_volumes(block)
     near = 1e-12 * np.abs(volume).max()
     right, left = bool((volume > near).any()), bool((volume < -near).any())
     return "mixed" if right and left else "left" if left else "right"

@@ -4,6 +4,7 @@ import numpy as np
 
 from hiresx.device.state import BlockState
 from hiresx.errors import HiresxError
+from hiresx.grid.quality import why_not_positive
 
 HALO = 3
 
@@ -40,8 +41,9 @@ def _check(backend, state: BlockState) -> None:
         k, j, i = np.unravel_index(np.nanargmin(volume), volume.shape)
         x, y, z = state.block.node(i, j, k)
         node = tuple(int(n) + first for n, first in zip((i, j, k), state.first, strict=True))
+        what, mend = why_not_positive(state.block, (i, j, k))
         raise HiresxError(
             f"block '{state.name}': cell volume {volume[k, j, i]:.3g} at node (i, j, k) = {node}, "
-            f"(x, y, z) = ({x:.6g}, {y:.6g}, {z:.6g})",
-            "untangle the grid there; if every volume is negative, reverse one index direction",
+            f"(x, y, z) = ({x:.6g}, {y:.6g}, {z:.6g}): {what}",
+            mend,
         )
