@@ -13,7 +13,8 @@ FIELDS, TIMES = "Fields", "Over time"
 
 def plot(
     directory: Annotated[
-        Path, typer.Argument(metavar="DIR|FILE.nc", help="Folder of a run, or one of its field files.")
+        Path,
+        typer.Argument(metavar="DIR|FILE", help="Folder of a run, one of its field files, or a grid with --quality."),
     ],
     variable: Annotated[
         str | None,
@@ -81,13 +82,21 @@ def plot(
             help="Picture to write: .png, .svg, .pdf; .gif, .mp4. Beside the fields if absent.",
         ),
     ] = None,
+    quality: Annotated[
+        bool, typer.Option("--quality", help="Draw a grid file around the place where it is worst.")
+    ] = False,
     json: options.Json = False,
 ) -> int:
-    """Draw the fields of a run, its histories and their spectra, or an animation."""
+    """Draw the fields of a run, its histories and their spectra, or an animation; or where a grid is worst."""
     of_fields = {"--variable": variable, "--plane": plane, "--line": line, "--subset": subset, "--step": step}
     moving = animate or (out is not None and out.suffix.lower() in (".gif", ".mp4"))
     with terminal.only_json(json):
-        if history is not None or spectrum is not None:
+        if quality:
+            _refuse(of_fields | {"--history": history, "--spectrum": spectrum, "--from": start}, "not for a grid")
+            from hiresx.output.plot_quality import plot_quality
+
+            pictures = plot_quality(directory, out=out)
+        elif history is not None or spectrum is not None:
             _refuse(of_fields | {"--animate": animate or None, "--fps": fps}, "not for histories and spectra")
             if history is not None and spectrum is not None:
                 raise HiresxError("--history and --spectrum are two pictures", "ask for one after the other")
