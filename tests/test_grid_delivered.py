@@ -20,6 +20,7 @@ from hiresx.grid import Block, Grid, build, check_jacobian, prove, write_connect
 from hiresx.grid.plane import right_handed
 from hiresx.grid.reindexing import Reindexing, reindexed
 from hiresx.output.about import about
+from hiresx.output.plot_quality import worst
 
 # x, y, z of a plane x-y grid in the planes in which 3-D codes hold it
 PLANES = {"xy": (0, 1, 2), "xz": (0, 2, 1), "yz": (1, 2, 0)}
@@ -350,3 +351,16 @@ def test_a_case_from_blocks_that_meet(tmp_path, monkeypatch):
     assert execute(["new", "--from", "g.x", "mine"]) == 0
     assert (tmp_path / "mine" / "case.toml").read_text().count("# MEETS block-") == 2
     assert execute(["run", "mine", "--steps", "2", "--out", "run"]) == 0
+
+
+def test_a_picture_of_the_worst_place(tmp_path):
+    pytest.importorskip("matplotlib")
+    block = shaken((17, 15, 1)).blocks[0]
+    x = block.x.copy()
+    x[0, 6, 9] += 0.2  # past its neighbour
+    write(tmp_path / "g.x", [[x, block.y]])
+    grid = build(GridFile(file=str(tmp_path / "g.x")))
+    found, what, extreme = worst(grid)
+    assert found.name == "block-1" and what == "volume_min" and abs(extreme["node"][0] - 9) <= 1
+    assert execute(["plot", str(tmp_path / "g.x"), "--quality"]) == 0
+    assert (tmp_path / "g.x-quality.png").stat().st_size > 10_000
