@@ -54,6 +54,19 @@ RING = [
     ["SYS", "NV1", "NV2", "X"],
 ]
 
+# Eight GPUs, four on each socket: two switches of two below one of each socket.
+BOX = level_matrix(
+    8, ("PIX", [(n, n + 1) for n in range(0, 8, 2)]), ("PXB", [(0, 1, 2, 3), (4, 5, 6, 7)]), ("NODE", [range(8)])
+)
+# Eight GPUs, four on each socket, six NVLinks each: two with both neighbours of a ring through all eight, one with the
+# GPU across in the half, one with the GPU two further on the other half.
+MESH = level_matrix(8)
+for _a, _b, _n in (
+    (0, 1, 2), (1, 2, 2), (2, 3, 1), (3, 0, 1), (0, 2, 1), (1, 3, 1), (4, 5, 2), (5, 6, 2), (6, 7, 1), (7, 4, 1),
+    (4, 6, 1), (5, 7, 1), (0, 4, 2), (3, 7, 2), (2, 6, 2), (1, 5, 1), (3, 6, 1), (2, 7, 1),
+):  # fmt: skip
+    MESH[_a][_b] = MESH[_b][_a] = f"NV{_n}"
+
 
 def hwloc_xml(version: str = "2.0") -> str:
     """Two packages with one NUMA node each: a switch with two GPUs, and a GPU and an adapter behind one host bridge."""

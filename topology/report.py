@@ -238,18 +238,27 @@ def plan_table(made: Plan):
     """Strategies side by side."""
     count = made.demand.ranks
     shown = f"GPU of ranks 0 to {count - 1}"
-    table = _table("placements", ["strategy", shown, "cost", "exchange", "busiest link", "against round-robin"])
+    table = _table(
+        "placements", ["strategy", shown, "exchange", "sum over pairs", "busiest link", "against round-robin"]
+    )
     for name, entry in made.strategies.items():
         _row(
             table,
             name + (" *" if name == made.best else ""),
             " ".join(map(str, entry.placement)),
-            time_text(entry.estimate.cost) + (" (least)" if entry.proven else ""),
-            time_text(entry.estimate.seconds),
+            time_text(entry.estimate.seconds) + (" (shortest)" if entry.shortest else ""),
+            time_text(entry.estimate.cost) + (" (least)" if entry.least_sum else ""),
             f"{entry.estimate.busiest}, {bytes_text(entry.estimate.busiest_bytes)}",
             "" if name == "round-robin" else f"{-made.gain(name):+.0%}",
         )
     return table
+
+
+def bound_text(made: Plan) -> str:
+    """What is known of the best placement's exchange."""
+    if any(entry.shortest for entry in made.strategies.values()):
+        return f"no placement takes less than {time_text(made.bound)}: proven"
+    return f"no placement takes less than {time_text(made.bound)}; how near to that one can come is not proven"
 
 
 def time_text(seconds: float) -> str:

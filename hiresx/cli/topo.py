@@ -126,6 +126,7 @@ def plan(
         f"* {made.best}: {report.time_text(best.estimate.seconds)} per exchange, {abs(gain):.0%} "
         f"{'less' if gain >= 0 else 'more'} than round-robin"
     )
+    terminal.say(f"  {report.bound_text(made)}")
     if machine.measured is None:
         terminal.say("  by assumed bandwidths; hiresx topo measure --save machine.json makes them true")
     if plot is not None:
