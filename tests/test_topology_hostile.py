@@ -70,7 +70,7 @@ FAULTS = {
     "a row missing": ("\n".join(line for line in WHOLE.splitlines() if not line.startswith("GPU3")), "GPU3"),
     "not symmetric": (WHOLE.replace("GPU1\tPIX", "GPU1\tSYS"), "GPU0 to GPU1 is PIX, but GPU1 to GPU0 is SYS"),
     "rows swapped": (
-        WHOLE.replace("GPU1\t", "GPUX\t").replace("GPU2\t", "GPU1\t").replace("GPUX\t", "GPU2\t"),
+        WHOLE.replace("\nGPU1\t", "\nGPUX\t").replace("\nGPU2\t", "\nGPU1\t").replace("\nGPUX\t", "\nGPU2\t"),
         "X in column",
     ),
     "two machines": (WHOLE + WHOLE.replace("NODE", "PHB"), "two rows of GPU0"),
