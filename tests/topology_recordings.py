@@ -118,3 +118,34 @@ def _devices(n: int) -> str:
     )
     first = _bridge("1-1", "81-81", "0000:80:01.0", _gpu("0000:81:00.0", 8))
     return _bridge("0-1", "80-82", "", first + _bridge("1-1", "82-82", "0000:80:02.0", nic))
+
+
+def nccl_xml(links: str = "switch", gpu_elements: bool = True) -> str:
+    """Two sockets of two GPUs, each on a switch of its own with an adapter, and these below one switch for each socket;
+    `links`: "switch" for six NVLinks each to a switch, "pairs" for four between neighbours, "" for none. Without
+    `gpu_elements` only PCI devices by class, as clouds publish it."""
+    target = {0: "0000:15:00.0", 1: "0000:11:00.0", 2: "0000:95:00.0", 3: "0000:91:00.0"}
+    halves = []
+    for node in range(2):
+        inside = []
+        for k in range(2):
+            n, bus = 2 * node + k, f"{(0x9 if node else 0x1):x}{1 + 4 * k:x}"
+            ends = {
+                "switch": '<nvlink target="fffffff:ffff:ff" count="6" tclass="0x068000"/>',
+                "pairs": f'<nvlink target="{target[n]}" count="4" tclass="0x030200"/>',
+                "": "",
+            }[links]
+            gpu = f'<gpu dev="{n}" sm="80" rank="{n}" gdr="1">{ends}</gpu>' if gpu_elements else ""
+            net = f'<nic><net name="mlx5_{n}" dev="{n}" speed="200000" port="1" gdr="1"/></nic>' if gpu_elements else ""
+            link = 'link_speed="16.0 GT/s PCIe" link_width="16"'
+            inside.append(
+                f'<pci busid="0000:{bus[0]}{int(bus[1], 16) - 1:x}:00.0" class="0x060400" {link}>'
+                f'<pci busid="0000:{bus}:00.0" class="0x030200" {link}>{gpu}</pci>'
+                f'<pci busid="0000:{bus[0]}{int(bus[1], 16) + 1:x}:00.0" class="0x020700" {link}>{net}</pci></pci>'
+            )
+        halves.append(
+            f'<cpu numaid="{node}" affinity="{"0000ffff,00000000" if node else "00000000,0000ffff"}" arch="x86_64" '
+            f'vendor="GenuineIntel" familyid="6" modelid="143">'
+            f'<pci busid="0000:{"8" if node else "0"}1:00.0" class="0x060400">{"".join(inside)}</pci></cpu>'
+        )
+    return f'<system version="1">{"".join(halves)}</system>\n'

@@ -1,5 +1,5 @@
-"""What a report says around the matrix of `nvidia-smi topo -m`: models and PCIe links of the GPUs (`nvidia-smi -L`, `-q`,
-`--query-gpu ... --format=csv`), the CPU and its NUMA nodes (`lscpu`)."""
+"""What a report says around the matrix of `nvidia-smi topo -m`: models and PCIe links of the GPUs (`nvidia-smi -L`,
+`-q`, `--query-gpu ... --format=csv`), the CPU and its NUMA nodes (`lscpu`)."""
 
 import re
 from dataclasses import dataclass, field
