@@ -150,14 +150,17 @@ class Model:
         return found
 
     def _pcie_speed(self, gpu: int) -> float:
-        """GB/s of a GPU's own PCIe link: the most that was measured over it, else what its generation gives."""
+        """GB/s of a GPU's own PCIe link: the most that was measured over it, else what it is
+        recorded to be, else what GPUs of its model have."""
         machine = self.machine
         seen = [value for level in levels.PCIE for value in self._measured(level, gpu)]
         if machine.measured is not None:
             both = (machine.measured.to_device, machine.measured.to_host)
             seen += [values[gpu] for values in both if values and values[gpu] is not None]
         own = machine.gpus[gpu].pcie
-        return max(seen) if seen else own * levels.PCIE_SHARE if own else levels.PCIE_X16_GEN3
+        if seen:
+            return max(seen)
+        return own * levels.PCIE_SHARE if own else levels.pcie_assumed(machine.gpus[gpu].model)
 
     def _link(self, name: str, bandwidth: float, shared: bool) -> int:
         if name not in self._index:
@@ -327,9 +330,9 @@ class Model:
 
 
 class Times(NamedTuple):
-    """Of s placements. `between` (s, n * n), `beyond` (s, n): bytes from GPU to GPU and to the network. `links` (s, number
-    of links), `pairs` (s, n * n), `waits` (s, senders): seconds of every link, of every pair at its bandwidth, and of
-    latencies; `moving` (s,): of the links together."""
+    """Of s placements. `between` (s, n * n), `beyond` (s, n): bytes from GPU to GPU and to the network. `links` (s,
+    number of links), `pairs` (s, n * n), `waits` (s, senders): seconds of every link, of every pair at its bandwidth,
+    and of latencies; `moving` (s,): of the links together."""
 
     between: np.ndarray
     beyond: np.ndarray

@@ -1,8 +1,8 @@
 """The topology files of NVIDIA's NCCL: what NCCL_TOPO_DUMP_FILE writes, and what clouds publish for NCCL_TOPO_FILE.
 
-<system> holds <cpu> (a NUMA node), <pci> in each other (a switch is one element, its ports are left out), and at their
-ends <gpu> with its <nvlink>, and <nic> with its <net>. Published files often have only the <pci>, by class. Host bridges
-are not recorded: what meets at a <cpu> is PHB, as NCCL calls it.
+<system> holds <cpu> (a NUMA node), <pci> in each other (a switch is one element, its ports are left out), and at
+their ends <gpu> with its <nvlink>, and <nic> with its <net>. Published files often have only the <pci>, by class.
+Host bridges are not recorded: what meets at a <cpu> is PHB, as NCCL calls it.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""PCI classes and makers: which device is a GPU to compute on, which an adapter of its own, what the others are called."""
+"""PCI classes and makers: which device is a GPU to compute on, which a virtual function, what the others are called."""
 
 NVIDIA, AMD = 0x10DE, 0x1002
 # A display controller with a slower link (GB/s) is the console of the board, not a GPU to compute on.
@@ -26,8 +26,8 @@ BRIDGE = 0x0680  # NVSwitches are such, and so are much else
 
 
 def is_gpu(kind: int, vendor: int, device: int, link: float | None = None, computes: bool = False) -> bool:
-    """Whether a PCI device is a GPU to compute on. `kind`: class and subclass, e.g. 0x0302. `link`: GB/s, 0 or None where
-    it is not known. `computes`: a computing library has shown it."""
+    """Whether a PCI device is a GPU to compute on. `kind`: class and subclass, e.g. 0x0302. `link`: GB/s, 0 or None
+    where it is not known. `computes`: a computing library has shown it."""
     if vendor not in (NVIDIA, AMD) or kind >> 8 not in (0x03, 0x12):
         return False
     if computes or kind in (0x0302, 0x1200):
