@@ -120,6 +120,69 @@ def _devices(n: int) -> str:
     return _bridge("0-1", "80-82", "", first + _bridge("1-1", "82-82", "0000:80:02.0", nic))
 
 
+def hwloc_box(gpus: bool = True, xgmi: bool = False, switches: bool = True) -> str:
+    """Two packages of two cores with two threads each, caches, and on package 0 an adapter with a virtual function, a
+    console by an old VGA chip and a disk. With `gpus`, on each package one PCIe switch above two, each with two GPUs
+    (AMD's with `xgmi`); without `switches` they hang on root ports."""
+    packages, number = [], 0
+    for n in range(2):
+        cores = "".join(
+            f'<object type="L2Cache" cpuset="{hex(3 << k)}" cache_size="1048576" depth="2" cache_type="0">'
+            f'<object type="Core" os_index="{k}" cpuset="{hex(3 << k)}"/></object>'
+            for k in range(4 * n, 4 * n + 4, 2)
+        )
+        mask = hex(0xF << 4 * n)
+        devices = ""
+        if n == 0:
+            devices += (
+                _pci("0000:02:00.0", "0200 [15b3:101d]", '<object type="OSDev" name="eth0" osdev_type="2"/>')
+                + _pci("0000:02:00.2", "0200 [15b3:101e]", '<object type="OSDev" name="eth1" osdev_type="2"/>')
+                + _pci("0000:03:00.0", "0300 [1002:515e]", '<object type="OSDev" name="card0" osdev_type="1"/>', "0.0")
+                + _pci("0000:04:00.0", "0108 [144d:a80a]", '<object type="OSDev" name="nvme0n1" osdev_type="0"/>')
+            )
+        if gpus:
+            inside = ""
+            for k in range(2):
+                pair = ""
+                for j in range(2):
+                    bus = f"0000:{0x40 * (n + 1) + 8 * k + j:02x}:00.0"
+                    kind = "0380 [1002:740c]" if xgmi else "0302 [10de:20b5]"
+                    gpu = _pci(bus, kind, f'<object type="OSDev" gp_index="{900 + number}" name="gpu" osdev_type="5"/>',
+                               "31.507692", number)  # fmt: skip
+                    pair += _port(f"{n}{k}{j}1", gpu) if switches else _port(f"{n}{k}{j}0", gpu)
+                    number += 1
+                inside += _port(f"{n}{k}00", _port(f"{n}{k}01", pair)) if switches else pair
+            devices += _port(f"{n}f00", _port(f"{n}f01", inside)) if switches else inside
+        host = f'<object type="Bridge" bridge_type="0-1" bridge_pci="0000:[{0x40 * n:02x}-{0x40 * n + 0x3F:02x}]">'
+        packages.append(
+            f'<object type="Package" os_index="{n}" cpuset="{mask}" nodeset="{hex(1 << n)}">'
+            f'<object type="NUMANode" os_index="{n}" cpuset="{mask}" nodeset="{hex(1 << n)}" local_memory="4294967296"/>'
+            f'<object type="L3Cache" cpuset="{mask}" cache_size="33554432" depth="3" cache_type="0">{cores}</object>'
+            f"{host}{devices}</object></object>"
+        )
+    speeds = " ".join("0" if a == b else "50000" for a in range(number) for b in range(number))
+    matrix = (
+        f'<distances2 type="PCIDev" nbobjs="{number}" kind="25" name="XGMIBandwidth" indexing="gp"><indexes length="9">'
+        f'{" ".join(map(str, range(number)))}</indexes><u64values length="9">{speeds}</u64values></distances2>'
+    )
+    return (
+        '<?xml version="1.0"?>\n<topology version="2.0"><object type="Machine" os_index="0" cpuset="0xff" nodeset="0x3">'
+        f"{''.join(packages)}</object>{matrix if xgmi else ''}</topology>\n"
+    )
+
+
+def _pci(bus: str, kind: str, inside: str = "", speed: str = "15.75", gp: int = 99) -> str:
+    return (
+        f'<object type="PCIDev" gp_index="{gp}" pci_busid="{bus}" pci_type="{kind} [0000:0000] 00" '
+        f'pci_link_speed="{speed}">{inside}</object>'
+    )
+
+
+def _port(number: str, inside: str) -> str:
+    """A port of a switch: `number`, four hexadecimal digits, for its address."""
+    return _bridge("1-1", "00-00", f"0000:{number[:2]}:{int(number[2:], 16):02x}.0", inside)
+
+
 def nccl_xml(links: str = "switch", gpu_elements: bool = True) -> str:
     """Two sockets of two GPUs, each on a switch of its own with an adapter, and these below one switch for each socket;
     `links`: "switch" for six NVLinks each to a switch, "pairs" for four between neighbours, "" for none. Without

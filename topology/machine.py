@@ -109,10 +109,10 @@ class Machine:
 
     `levels` (n, n): words of `hiresx.topology.levels` between GPUs. `pcie` (n, n): the same without NVLink, "" where it
     is hidden behind it; where it was inferred, no worse than this. `peer` (n, n): "OK", the reason why there is no
-    peer access, or "". `nic_levels` (n, number of NICs), `nic_pairs` (number of NICs, squared): the same of adapters,
-    "" where it is not known. `caches`, `devices`: what else there is. `allowed`: CPUs this process may use, of a live
-    machine. `live`: this is the machine that the process runs on; never true of a recording. `problems`: what the sources
-    disagree on and what will make a run slow.
+    peer access, or "". `nic_levels` (n, number of NICs), `nic_pairs` (number of NICs, squared): levels of adapters, ""
+    where they are not known. `caches`, `devices`: what else there is. `allowed`: CPUs this process may use, of a live
+    machine. `live`: this is the machine that the process runs on; never true of a recording. `problems`: what the
+    sources disagree on and what will make a run slow.
     """
 
     source: str

@@ -170,7 +170,8 @@ def _columns(header: Header | None, gpus: dict[int, Row], problems: list[str]) -
 
 
 def _cells(gpus: dict[int, Row], count: int, columns: list[str], name: str, problems: list[str]):
-    """({GPU: its cells}, {GPU: (words behind them, by tabs)}). A row that is short, or has its X elsewhere, is refused."""
+    """({GPU: its cells}, {GPU: (words behind them, by tabs)}). A row that is short, or has its X elsewhere, is
+    refused."""
     cells: dict[int, list[str]] = {}
     starts: dict[int, int] = {}
     for n in range(count):
