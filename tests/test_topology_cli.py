@@ -80,7 +80,7 @@ def test_adapters_have_levels_among_them(place, topo):
     between = [["PIX", "SYS"], ["SYS", "PIX"]]
     (place / "two.txt").write_text(smi(level_matrix(2), nics=["mlx5_0", "mlx5_1"], nic_levels=between))
     status, out, _ = topo("--from", "two.txt")
-    assert status == 0 and "network adapter to network adapter" in out
+    assert status == 0 and "NIC to NIC" in out
     assert json.loads(topo("--from", "two.txt", "--json")[1])["nic_pairs"] == [["X", "SYS"], ["SYS", "X"]]
 
 

@@ -156,7 +156,7 @@ def hwloc_box(gpus: bool = True, xgmi: bool = False, switches: bool = True) -> s
         host = f'<object type="Bridge" bridge_type="0-1" bridge_pci="0000:[{0x40 * n:02x}-{0x40 * n + 0x3F:02x}]">'
         packages.append(
             f'<object type="Package" os_index="{n}" cpuset="{mask}" nodeset="{hex(1 << n)}">'
-            f'<object type="NUMANode" os_index="{n}" cpuset="{mask}" nodeset="{hex(1 << n)}" local_memory="4294967296"/>'
+            f'<object type="NUMANode" os_index="{n}" cpuset="{mask}" nodeset="{hex(1 << n)}" local_memory="4194304"/>'
             f'<object type="L3Cache" cpuset="{mask}" cache_size="33554432" depth="3" cache_type="0">{cores}</object>'
             f"{host}{devices}</object></object>"
         )
@@ -166,7 +166,7 @@ def hwloc_box(gpus: bool = True, xgmi: bool = False, switches: bool = True) -> s
         f'{" ".join(map(str, range(number)))}</indexes><u64values length="9">{speeds}</u64values></distances2>'
     )
     return (
-        '<?xml version="1.0"?>\n<topology version="2.0"><object type="Machine" os_index="0" cpuset="0xff" nodeset="0x3">'
+        '<?xml version="1.0"?><topology version="2.0"><object type="Machine" os_index="0" cpuset="0xff" nodeset="0x3">'
         f"{''.join(packages)}</object>{matrix if xgmi else ''}</topology>\n"
     )
 

@@ -11,7 +11,16 @@ from hiresx.errors import HiresxError
 from hiresx.topology import levels, pci, xml_tree
 from hiresx.topology.cpus import parse_mask
 from hiresx.topology.machine import (
-    GPU, MOST_GPUS, MOST_NICS, NIC, Cache, Device, Machine, NumaNode, Package, bus_id,
+    GPU,
+    MOST_GPUS,
+    MOST_NICS,
+    NIC,
+    Cache,
+    Device,
+    Machine,
+    NumaNode,
+    Package,
+    bus_id,
 )  # fmt: skip
 from hiresx.topology.xml_tree import Element
 

@@ -227,7 +227,7 @@ def nic_table(machine: Machine):
 
 
 def nic_pair_table(machine: Machine):
-    table = _table("network adapter to network adapter", ["", *(nic.name for nic in machine.nics)])
+    table = _table("NIC to NIC", ["", *(nic.name for nic in machine.nics)])
     for nic, row in zip(machine.nics, machine.nic_pairs, strict=True):
         _row(table, nic.name, *map(level_text, row))
     return table
