@@ -216,8 +216,9 @@ def test_verify_sees_a_rank_that_is_elsewhere(monkeypatch):
     from hiresx.team import alone
 
     assert [entry.right for entry in verify.verify(alone(), wish="cpu")] == [True]
+    given = bound.allowed()
     monkeypatch.setattr(verify.bound, "now", lambda: frozenset([4095]))
-    monkeypatch.setattr(verify, "place", lambda *_, now=bound.allowed(), **__: _seated(now))
+    monkeypatch.setattr(verify, "place", lambda *_, **__: _seated(given))
     (standing,) = verify.verify(alone(), wish="cpu")
     assert not standing.right and "bound to CPUs 4095, not" in standing.remarks[0]
 

@@ -86,6 +86,12 @@ def test_columns_are_counted_against_the_header():
     machine = parse_smi("\n".join([names, *lines[1:]]))
     assert len(machine.nics) == 4 and any("nothing is known of NIC4, NIC5" in line for line in machine.problems)
     assert format_list(machine.gpus[0].cpus) == "0-55,112-167" and machine.gpus[3].numa == 1
+    short = ["\tGPU0\tGPU1\tGPU2\tGPU3\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID", *lines[1:]]
+    machine = parse_smi("\n".join(short))
+    assert [nic.name for nic in machine.nics] == ["NIC0", "NIC1", "NIC2", "NIC3"] and machine.gpus[3].numa == 1
+    assert machine.nic_levels == parse_smi("\n".join(lines)).nic_levels and "counted by the rows" in machine.problems[0]
+    labelled = parse_smi("\n".join(f"0: {line}" for line in lines))  # as `srun --label` writes
+    assert labelled.nic_pairs == machine.nic_pairs and labelled.gpus == machine.gpus
     extra = [*lines, "NIC9\t" + "\t".join(["SYS"] * 8)]
     assert any("NIC9 belongs to no column" in line for line in parse_smi("\n".join(extra)).problems)
     said = [lines[0], lines[1] + "\tmore words", *lines[2:]]

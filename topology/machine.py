@@ -208,6 +208,7 @@ def _machine(document: dict) -> Machine:
         key: _matrix(document, key, n, columns, _level if key != "peer" else _short)
         for key, columns in (("levels", n), ("pcie", n), ("peer", n), ("nic_levels", len(nics)))
     }
+    matrices["nic_levels"] = matrices["nic_levels"] or (("",) * len(nics),) * n
     matrices["nic_pairs"] = _matrix(document, "nic_pairs", len(nics), len(nics), _level, optional=True)
     for key in ("levels", "pcie", "peer"):
         for a in range(n):

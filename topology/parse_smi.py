@@ -166,6 +166,13 @@ def _columns(header: Header | None, gpus: dict[int, Row], problems: list[str]) -
         if len(header.gpus) > 1:
             problems.append("the header names other GPUs than the rows: columns are counted by the rows")
         return []
+    # Names that run together, or a header without its adapters: all rows hold more, as many each.
+    held = {len(row.run(row.first())) for row in gpus.values()}
+    if len(held) == 1 and min(held) > len(header.devices) and header.gpus == sorted(header.gpus):
+        problems.append(
+            f"the header names {len(header.devices)} columns, the rows hold {min(held)}: counted by the rows"
+        )
+        return []
     return header.devices
 
 
@@ -288,7 +295,7 @@ def _square(
             if before is not None and before != level:
                 raise HiresxError(_differ(order, lines, other, own, before, level, name), MEND)
             found[own, other] = level
-    for line, own, other, word in odd:
+    for _, own, other, _ in odd:
         found.setdefault((own, other), found.get((other, own), ""))
     for (a, b), word in list(found.items()):
         found.setdefault((b, a), word)

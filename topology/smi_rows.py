@@ -11,6 +11,7 @@ _WORD = r"(?:X|PIX|PXB|PHB|PSB|NODE|SYS|SOC|NV(?:[12][0-9]|3[0-6]|[1-9]))"
 _GLUED = re.compile(rf"{_WORD}{{2,}}")
 _BEFORE_LIST = re.compile(rf"({_WORD}*(?:X|PIX|PXB|PHB|PSB|NODE|SYS|SOC))([0-9][0-9,\-]*|N/A)")
 _LABEL_GLUED = re.compile(rf"((?:GPU|NIC)\d{{1,4}})({_WORD}+)")
+_LABEL = re.compile(r"GPU\d{1,4}|NIC\d{1,4}|mlx\w+")
 GPU = re.compile(r"GPU(\d{1,4})")
 _AFFINITY = re.compile(r"[0-9][0-9,\-]*|N/?A|-")
 _ESCAPE = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])|[\x00-\x08\x0b-\x1f\x7f]")
@@ -20,7 +21,7 @@ _PREFIX = re.compile(r"[\s#>$%|*`'\"\\+:\-]*")
 _MARKS = str.maketrans({"|": "\t", "*": " ", "`": " ", '"': " ", "'": " "})
 # A header's columns; names of devices end where the next known label begins, however close.
 _HEADING = re.compile(
-    r"(?P<memory>GPU\s?NUMA\s?ID)|(?P<cpu>CPUs?(?:\s?Affinity)?)|(?P<numa>NUMA(?:\s?(?:Affinity|Nodes?))?(?:\(s\))?)"
+    r"(?P<memory>GPU *NUMA *ID)|(?P<cpu>CPUs?(?: *Affinity)?)|(?P<numa>NUMA(?: *(?:Affinity|Nodes?))?(?:\(s\))?)"
     r"|(?P<gpu>GPU\d{1,4})|(?P<nic>NIC\d{1,4}|mlx\d_\d{1,3})"
     r"|(?P<other>[A-Za-z][\w.\-]*?(?=GPU\d|NIC\d|mlx\d_\d|CPU\s?Aff|NUMA\s?Aff|GPU\s?NUMA|[^\w.\-]|$))"
 )
@@ -158,10 +159,11 @@ def apart(word: str) -> list[str]:
 
 
 def _label(words: list[str]) -> int | None:
-    """Which word names the row: a GPU before levels, behind what a log writes or an affinity; else the first."""
+    """Which word names the row: a GPU or an adapter before levels, behind what a log writes or an affinity; else the
+    first."""
     for n, word in enumerate(words[:8]):
         following = [part for after in words[n + 1 : n + 2 + MOST_BEFORE] for part in apart(after)]
-        named = GPU.fullmatch(word) and any(levels.word(part) for part in following)
+        named = _LABEL.fullmatch(word) and any(levels.word(part) for part in following)
         if named or _LABEL_GLUED.fullmatch(word):
             return n
     return 0 if len(words) > 1 else None

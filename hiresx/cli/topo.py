@@ -10,7 +10,9 @@ from hiresx.cli import options, terminal
 From = Annotated[
     Path | None,
     typer.Option(
-        "--from", metavar="FILE", help="A recording: snapshot, hwloc XML or nvidia-smi topo -m. This machine if absent."
+        "--from",
+        metavar="FILE",
+        help="A recording: snapshot, hwloc XML, NCCL XML or nvidia-smi topo -m. This machine if absent.",
     ),
 ]
 Plot = Annotated[Path | None, typer.Option("--plot", metavar="FILE.png", help="Draw the machine.")]
