@@ -92,6 +92,14 @@ def test_columns_are_counted_against_the_header():
     assert machine.nic_levels == parse_smi("\n".join(lines)).nic_levels and "counted by the rows" in machine.problems[0]
     labelled = parse_smi("\n".join(f"0: {line}" for line in lines))  # as `srun --label` writes
     assert labelled.nic_pairs == machine.nic_pairs and labelled.gpus == machine.gpus
+    mode = [
+        lines[0].replace("\tCPU", "\tMIG M.\tCPU", 1),
+        *(line.replace("\t0-55", "\tEnabled\t0-55") for line in lines[1:]),
+    ]
+    mode = [line.replace("\t56-", "\tEnabled\t56-") for line in mode]
+    machine = parse_smi("\n".join(mode))
+    assert len(machine.nics) == 4 and machine.gpus[3].numa == 1
+    assert any("column MIG holds no level" in line for line in machine.problems)
     extra = [*lines, "NIC9\t" + "\t".join(["SYS"] * 8)]
     assert any("NIC9 belongs to no column" in line for line in parse_smi("\n".join(extra)).problems)
     said = [lines[0], lines[1] + "\tmore words", *lines[2:]]
@@ -141,6 +149,14 @@ def test_lists_of_numa_nodes():
         smi([["X"]], ["0-71"], ["0,2"]).replace("NUMA Affinity", "NUMA Affinity\tGPU NUMA ID").replace("0,2", "0,2\t2")
     )
     assert parse_smi(text).gpus[0].numa == 0
+    lines = ["\t".join(["", *(f"GPU{n}" for n in range(4)), "CPU Affinity", "NUMA Affinity", "GPU NUMA ID"])]
+    lists, linked = ["0,2-17", "1,18-33"], [["X" if a == b else "NV18" for b in range(4)] for a in range(4)]
+    lines += [
+        "\t".join([f"GPU{n}", *linked[n], f"{n // 2}-{n // 2}", lists[n // 2], "", str(2 + 8 * n)]) for n in range(4)
+    ]
+    machine = parse_smi("\n".join(lines))
+    assert [gpu.numa for gpu in machine.gpus] == [0, 0, 1, 1] and format_list(machine.gpus[3].nodes) == lists[1]
+    assert machine.pcie[0][1] == "NODE" and machine.pcie[0][2] == "SYS"
     report = "Model name:  Neoverse-V2\nNUMA node0 CPU(s):  0-71\nNUMA node2 CPU(s):\n" + smi(
         [["X"]], ["0-71"], ["0,2"]
     )

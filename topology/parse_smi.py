@@ -245,7 +245,13 @@ def _adapters(
     heading = [label for label in columns[:width] if not smi_rows.GPU.fullmatch(label)]
     rows = list(dict.fromkeys(row.label for row in others))
     if columns:
-        labels = heading
+        labels = []
+        for label in heading:
+            column = columns.index(label)
+            if label in rows or any(levels.word(row[column]) for row in cells.values()):
+                labels.append(label)
+            else:
+                problems.append(f"the column {printable(label)} holds no level: not used")
     elif len(rows) == number:
         labels = rows
     else:
@@ -257,7 +263,7 @@ def _adapters(
             problems.append(f"line {row.line}: the row of {printable(row.label)} belongs to no column: not used")
     legend = dict(_LEGEND.findall(text))
     shown = [legend.get(label, label) for label in labels]
-    shown = shown if len(set(shown)) == number else [f"NIC{n}" for n in range(number)]
+    shown = shown if len(set(shown)) == len(labels) else [f"NIC{n}" for n in range(len(labels))]
     return list(zip(labels, shown, strict=True))
 
 
@@ -285,7 +291,7 @@ def _square(
     odd: list[tuple[int, int, int, str]] = []
     for own, words in rows:
         for other, word in zip(at, words, strict=False):
-            if other == own:
+            if other is None or other == own:
                 continue
             level = levels.word(word)
             if level is None or level == levels.SELF:
@@ -342,6 +348,7 @@ def _affinities(gpus: dict[int, Row], after, header: Header | None, count: int, 
     numa: list[int | None] = []
     nodes: list[frozenset[int] | None] = []
     unread: list[str] = []
+    memories: list[int] = []  # NUMA nodes that are memory of a GPU; the system counts them behind those with CPUs
     for n in range(count):
         row, (words, tabbed) = gpus[n], after[n]
         entry: dict[str, str] = {}
@@ -350,11 +357,12 @@ def _affinities(gpus: dict[int, Row], after, header: Header | None, count: int, 
         _assign(words, tabbed, header.after if header else [CPU, NUMA, MEMORY], entry, unread, row.line, bool(header))
         own, near, memory = (entry.get(kind, "") for kind in (CPU, NUMA, MEMORY))
         cpus.append(_listed(own, unread, row.line, "CPUs"))
-        listed = _listed(near, unread, row.line, "NUMA nodes")
-        if listed and len(listed) > 1:
-            listed = listed - (parse_list(memory) or frozenset()) or listed
-        numa.append(min(listed) if listed and len(listed) == 1 else None)
-        nodes.append(listed if listed and len(listed) > 1 else None)
+        nodes.append(_listed(near, unread, row.line, "NUMA nodes"))
+        memories += _listed(memory, unread, row.line, "NUMA nodes") or ()
+    for n, listed in enumerate(nodes):
+        near = frozenset(node for node in listed or () if not memories or node < min(memories)) or listed
+        numa.append(min(near) if near and len(near) == 1 else None)
+        nodes[n] = listed if listed and len(listed) > 1 else None
     problems += unread[:MOST_TOLD]
     if len(unread) > MOST_TOLD:
         problems.append(f"{len(unread) - MOST_TOLD} more lines have words that were not used")
