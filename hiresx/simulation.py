@@ -86,8 +86,8 @@ class Simulation:
     `blocks` are then this rank's parts. `team`: the ranks (default: all that were started together). `weights`: how
     fast each rank is, relative to the others (by default alike, or as `hiresx bench` measured unlike backends).
     `transport`: how halos go to other ranks (`hiresx run --help` lists them). `placement`: how GPUs are chosen for them
-    (`hiresx.topology.place.STRATEGIES`; the cheapest if absent). `parts` cuts the grid in another way than
-    `hiresx.decomposition.partition` does.
+    (`hiresx.topology.place.STRATEGIES`; the one with the shortest exchange if absent). `parts` cuts the grid in another
+    way than `hiresx.decomposition.partition` does.
 
     Raises HiresxError for everything the user can mend (see `Solver`, `hiresx.case.load`, `hiresx.device.backend`), and
     for a checkpoint that is not whole or of another case or grid, naming the difference.

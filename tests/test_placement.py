@@ -138,6 +138,19 @@ def test_ranks_with_gpus_stay_near_them():
     assert found[0].cpus | found[1].cpus == ALL and not found[0].cpus & found[1].cpus
 
 
+def test_a_gpu_whose_cpus_nobody_tells_is_near_its_numa_node():
+    near = [GPU(n, numa=node) for n, node in enumerate((1, 0, 1))]
+    found = cut([0, 1, 2], with_gpu=dict(enumerate(near)))
+    assert found[1].cpus == EVEN_ODD.numa[0].cpus and found[1].node == 0
+    assert [sorted(found[n].cpus) for n in (0, 2)] == [[1, 3, 9, 11], [5, 7, 13, 15]]
+    assert found[0].node == found[2].node == 1
+    (share,) = cut([0], with_gpu={0: near[2]}).values()
+    assert share.cpus == EVEN_ODD.numa[1].cpus
+    # What is known of its CPUs counts more.
+    (share,) = cut([0], with_gpu={0: GPU(0, numa=1, cpus=EVEN_ODD.numa[0].cpus)}).values()
+    assert share.cpus == EVEN_ODD.numa[0].cpus
+
+
 def test_with_and_without_gpus():
     near = [GPU(n, cpus=EVEN_ODD.numa[n].cpus) for n in range(2)]
     found = cut(range(5), with_gpu={0: near[1], 1: near[0]})

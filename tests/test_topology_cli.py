@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from topology_recordings import RING, UNEVEN, hwloc_xml, level_matrix, smi
+from topology_recordings import RING, UNEVEN, hwloc_box, hwloc_xml, level_matrix, nccl_xml, smi
 
 from hiresx import cli
 from hiresx.case.toml import dumps
@@ -42,7 +42,9 @@ def test_report_of_this_machine(place, topo):
     assert status == 0 and "NUMA node" in out and "source:" in out
 
 
-@pytest.mark.parametrize("text", [TEN, smi(UNEVEN), smi(RING), hwloc_xml("1"), hwloc_xml("3.0")])
+@pytest.mark.parametrize(
+    "text", [TEN, smi(UNEVEN), smi(RING), hwloc_xml("1"), hwloc_xml("3.0"), hwloc_box(), nccl_xml()]
+)
 def test_report_of_a_recording(place, topo, text):
     (place / "other").write_text(text)
     status, out, err = topo("--from", "other", "--save", "machine.json", "--plot", "machine.png")
@@ -55,6 +57,46 @@ def test_report_of_a_recording(place, topo, text):
     assert topo("--from", "printed.json")[0] == 0
 
 
+def test_the_tree_shows_switches_where_nvlink_joins_the_gpus(place, topo):
+    linked = [["X" if a == b else "NV12" for b in range(8)] for a in range(8)]
+    near = [["PIX" if g // 2 == n else "PXB" if g // 4 == n // 2 else "SYS" for n in range(4)] for g in range(8)]
+    nics = [f"NIC{n}" for n in range(4)]
+    text = smi(linked, ["0-31"] * 4 + ["32-63"] * 4, [0] * 4 + [1] * 4, nics, near)
+    (place / "linked.txt").write_text(text)
+    status, out, _ = topo("--from", "linked.txt")
+    picture = out[: out.index("GPUs ")]
+    assert status == 0 and "NVLink joins GPU 0-7" in picture
+    assert picture.count("NUMA node") == 2 and picture.count("PCIe switch\n") == 4 and "CPUs 32-63" in picture
+    lines = [line.strip("│├└─ ") for line in picture.splitlines()]
+    assert lines[lines.index("GPU 4") - 1 : lines.index("GPU 4") + 3] == ["PCIe switch", "GPU 4", "GPU 5", "NIC NIC2"]
+    document = json.loads(topo("--from", "linked.txt", "--json")[1])
+    (first, second) = document["tree"]["children"]
+    assert first["numa"] == 0 and second["gpus"] == [4, 5, 6, 7] and second["nics"] == ["NIC2", "NIC3"]
+    (switches,) = second["children"]
+    assert switches["level"] == "PXB" and [child["level"] for child in switches["children"]] == ["PIX", "PIX"]
+
+
+def test_adapters_have_levels_among_them(place, topo):
+    between = [["PIX", "SYS"], ["SYS", "PIX"]]
+    (place / "two.txt").write_text(smi(level_matrix(2), nics=["mlx5_0", "mlx5_1"], nic_levels=between))
+    status, out, _ = topo("--from", "two.txt")
+    assert status == 0 and "NIC to NIC" in out
+    assert json.loads(topo("--from", "two.txt", "--json")[1])["nic_pairs"] == [["X", "SYS"], ["SYS", "X"]]
+
+
+def test_a_machine_without_gpus_is_told_like_the_others(place, topo):
+    text = hwloc_box(gpus=False)
+    (place / "plain.xml").write_text(text)
+    status, out, _ = topo("--from", "plain.xml")
+    assert status == 0 and "0 GPUs, 1 network adapter" in out
+    table = {line.split("  ")[0].strip(): line.split() for line in out.splitlines()}
+    assert table["cores of package 1"][-3:] == ["2", "-", "2"]
+    assert table["L3 cache"][-4:] == ["2", "32", "MiB", "4"] and table["L2 cache"][-4:] == ["4", "1", "MiB", "2"]
+    assert "NVMe" in out and "nvme0n1" in out and "VGA" in out
+    document = json.loads(topo("--from", "plain.xml", "--json")[1])
+    assert [device["kind"] for device in document["devices"]] == ["VGA", "NVMe"] and len(document["caches"]) == 6
+
+
 def test_names_in_brackets_are_no_markup(place, topo):
     (place / "odd.xml").write_text(hwloc_xml().replace("Tesla V100-PCIE-16GB", "[/bold] [red]"))
     assert "[/bold] [red]" in topo("--from", "odd.xml")[1]
@@ -63,15 +105,22 @@ def test_names_in_brackets_are_no_markup(place, topo):
 def test_plan(place, topo):
     status, out, _ = topo("plan", "--bytes", "study.csv", "--from", "ten.txt", "--gpus", "0,1,5,6", "--json")
     document = json.loads(out)
-    assert status == 0 and set(document["strategies"]) == {"optimal", "paper", "round-robin"}
+    assert status == 0 and set(document["strategies"]) == {"optimal", "pair-sum", "paper", "round-robin"}
     best = document["strategies"]["optimal"]
+    assert best["shortest"] and document["bound_seconds"] == best["seconds"] and document["recommended"] == "optimal"
     assert set(best) >= {"placement", "cost", "seconds", "busiest_link"} and document["gpus"] == [0, 1, 5, 6]
     side = [gpu < 5 for gpu in best["placement"]]
     assert side[0] == side[2] != side[1] == side[3]
     status, out, _ = topo(
         "plan", "--bytes", "study.csv", "--from", "ten.txt", "--gpu-map", "0,5,6,1", "--plot", "p.png"
     )
-    assert status == 0 and "gpu-map *" in out and "uplink of PIX" in out and (place / "p.png").exists()
+    assert (
+        status == 0
+        and "gpu-map *" in out
+        and "no placement takes less than" in out
+        and "uplink of PIX" in out
+        and (place / "p.png").exists()
+    )
     (place / "off.csv").write_text("0,0,1e6,1e6\n")
     status, out, _ = topo("plan", "--bytes", "study.csv", "--from", "ten.txt", "--off-host", "off.csv", "--json")
     assert status == 0 and json.loads(out)["off_host_bytes"] == 2e6
@@ -110,6 +159,7 @@ def test_plan_of_a_case(place, topo):
         (["--from", "."], "cannot be read"),
         (["--from", "ten.txt", "--save", "none/machine.json"], "cannot be written"),
         (["--from", "ten.txt", "--plot", "machine.nothing"], "ends in .png"),
+        (["verify", "--strategy", "foo"], "--strategy foo: not known"),
         (["plam"], "plam"),
         (["plan", "--bites", "study.csv"], "--bytes"),
     ],
@@ -134,6 +184,50 @@ def test_verify_without_mpi4py(place, topo, monkeypatch):
     monkeypatch.setitem(sys.modules, "mpi4py", None)
     status, _, err = topo("verify")
     assert status == 2 and "mpirun -n 4 hiresx topo verify" in err
+
+
+class Alone:
+    """A team of one, as `verify` makes it of MPI's ranks."""
+
+    root, rank, size = True, 0, 1
+
+
+@pytest.mark.parametrize("right", [True, False])
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_the_exit_status_of_verify_is_what_it_found(place, topo, monkeypatch, right, form):
+    from hiresx.placement import verify
+    from hiresx.placement.record import Seat
+
+    seat = Seat(0, "n1", "cpu", None, "", "", "", "0-3", 4, 0, 4, "hwloc")
+    standing = verify.Standing(seat, "", "0-3" if right else "0-7", "NUMA 0", right, ())
+    monkeypatch.setattr(verify, "team", Alone)
+    monkeypatch.setattr(verify, "verify", lambda ranks, matrix, strategy: [standing])
+    status, out, _ = topo("verify", *form)
+    assert status == (0 if right else 1)
+    if form:
+        assert json.loads(out)["pass"] is right
+    else:
+        assert ("ELSEWHERE" in out) is not right
+
+
+def test_verify_sees_a_rank_that_is_elsewhere(monkeypatch):
+    """What the placement says and the kernel does not is found: here by a kernel that tells other CPUs."""
+    from hiresx.placement import bound, verify
+    from hiresx.team import alone
+
+    assert [entry.right for entry in verify.verify(alone(), wish="cpu")] == [True]
+    given = bound.allowed()
+    monkeypatch.setattr(verify.bound, "now", lambda: frozenset([4095]))
+    monkeypatch.setattr(verify, "place", lambda *_, **__: _seated(given))
+    (standing,) = verify.verify(alone(), wish="cpu")
+    assert not standing.right and "bound to CPUs 4095, not" in standing.remarks[0]
+
+
+def _seated(cpus):
+    from hiresx.placement.record import Placement, Seat
+    from hiresx.topology.cpus import format_list
+
+    return Placement((Seat(0, "n1", "cpu", None, "", "", "", format_list(cpus), 1, None, 1, ""),), None)
 
 
 @pytest.mark.skipif(

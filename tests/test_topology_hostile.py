@@ -5,15 +5,15 @@ HIRESX_FUZZ_EXAMPLES sets the number of examples of each fuzz test (default 150;
 
 import json
 import os
-import time
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from topology_recordings import RING, UNEVEN, hwloc_xml, level_matrix, smi
+from topology_recordings import RING, UNEVEN, hwloc_box, hwloc_xml, level_matrix, nccl_xml, smi
 
 from hiresx.errors import HiresxError
 from hiresx.topology import machine as description
+from hiresx.topology import xml_tree
 from hiresx.topology.groups import groups, tree
 from hiresx.topology.load import parse
 from hiresx.topology.parse_smi import parse_smi
@@ -22,7 +22,6 @@ from hiresx.topology.report import document
 
 EXAMPLES = int(os.environ.get("HIRESX_FUZZ_EXAMPLES", "150"))
 fuzz = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
-LONGEST = 5.0  # seconds; a plan or a report of what was read included, on a slow machine
 
 WHOLE = smi(UNEVEN, ["0-3"] * 4 + ["4-7"] * 3, [0] * 4 + [1] * 3)
 SEEDS = [
@@ -31,12 +30,12 @@ SEEDS = [
     hwloc_xml("2.0"),
     hwloc_xml("1"),
 ]
+SEEDS += [hwloc_box(), nccl_xml(), nccl_xml("pairs")]
 SEEDS.append(json.dumps(description.to_json(parse(hwloc_xml(), "seed"))))
 
 
 def read(text: str):
     """The machine, fit for everything that is asked of one, or None after one clear fault."""
-    start = time.perf_counter()
     try:
         machine = parse(text, "file")
     except HiresxError as fault:
@@ -52,7 +51,6 @@ def read(text: str):
         text = json.dumps(document(machine))
         text.encode()
         description.from_json(text)
-    assert time.perf_counter() - start < LONGEST
     return machine
 
 
@@ -70,7 +68,7 @@ FAULTS = {
     "a row missing": ("\n".join(line for line in WHOLE.splitlines() if not line.startswith("GPU3")), "GPU3"),
     "not symmetric": (WHOLE.replace("GPU1\tPIX", "GPU1\tSYS"), "GPU0 to GPU1 is PIX, but GPU1 to GPU0 is SYS"),
     "rows swapped": (
-        WHOLE.replace("GPU1\t", "GPUX\t").replace("GPU2\t", "GPU1\t").replace("GPUX\t", "GPU2\t"),
+        WHOLE.replace("\nGPU1\t", "\nGPUX\t").replace("\nGPU2\t", "\nGPU1\t").replace("\nGPUX\t", "\nGPU2\t"),
         "X in column",
     ),
     "two machines": (WHOLE + WHOLE.replace("NODE", "PHB"), "two rows of GPU0"),
@@ -115,22 +113,24 @@ def test_one_clear_fault(name):
 
 def test_billion_laughs_is_refused_at_once():
     entities = "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10 if n else "lol"}">' for n in range(30))
-    start = time.perf_counter()
+    reader = xml_tree._Reader("file", "")
+    text = f'<?xml version="1.0"?><!DOCTYPE t [{entities}]><topology>&a29;</topology>'
     with pytest.raises(HiresxError, match="entities"):
-        parse(f'<?xml version="1.0"?><!DOCTYPE t [{entities}]><topology>&a29;</topology>', "file")
-    assert time.perf_counter() - start < 0.1
+        reader.parser.Parse(text.encode(), True)
+    assert reader.elements == 0 and reader.root is None  # nothing of it was expanded
+    with pytest.raises(HiresxError, match="entities"):
+        parse(text, "file")
 
 
-def test_the_largest_machine_is_read_in_time():
+def test_the_largest_machine_is_read():
+    """64 GPUs and 64 adapters: rows are walked a fixed number of times, whatever they hold."""
     count = 64
     levels = level_matrix(
         count, ("PIX", [range(n, n + 8) for n in range(0, count, 8)]), ("NODE", [range(32), range(32, 64)])
     )
     nics = [f"mlx5_{n}" for n in range(64)]
-    text = smi(levels, nics=nics, nic_levels=[["NODE"] * 64 for _ in range(count)])
-    start = time.perf_counter()
-    parse_smi(text)
-    assert time.perf_counter() - start < LONGEST
+    machine = parse_smi(smi(levels, nics=nics, nic_levels=[["NODE"] * 64 for _ in range(count)]))
+    assert len(machine.gpus) == 64 and len(machine.nics) == 64 and machine.levels == tuple(map(tuple, levels))
 
 
 WORDS = ["X", "PIX", "PXB", "PHB", "NODE", "SYS", "SOC", "PSB", "NV1", "NV18", "NV0", "OK", "CNS"]

@@ -1,20 +1,20 @@
 """Placements: the paper's own study, the optimum against brute force, any numbers of ranks and GPUs, busy GPUs.
 
-HIRESX_BRUTE_INSTANCES sets the number of random instances compared with brute force (default 60; 500 before a release).
+HIRESX_BRUTE_INSTANCES sets the number of random instances compared with brute force (default 60; 500 before a release),
+HIRESX_SHORTEST_INSTANCES that of sparse matrices on each of six machines (default 4; 200 before a release).
 """
 
 import itertools
 import os
-import time
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from topology_recordings import RING, SHARED, UNEVEN, hwloc_xml, level_matrix, smi
+from topology_recordings import BOX, MESH, RING, SHARED, UNEVEN, hwloc_xml, level_matrix, smi
 
 from hiresx.errors import HiresxError
-from hiresx.topology import place_optimal
-from hiresx.topology.cost import Model, traffic
+from hiresx.topology import place_optimal, place_pair_sum
+from hiresx.topology.cost import Exchange, Model, traffic
 from hiresx.topology.groups import tree
 from hiresx.topology.load import load, parse
 from hiresx.topology.machine import Measured
@@ -22,6 +22,7 @@ from hiresx.topology.parse_smi import parse_smi
 from hiresx.topology.place import free_gpus, place, plan, to_json
 
 INSTANCES = int(os.environ.get("HIRESX_BRUTE_INSTANCES", "60"))
+SPARSE = int(os.environ.get("HIRESX_SHORTEST_INSTANCES", "4"))
 
 
 def chain(ranks: int, weight: float = 1e6) -> np.ndarray:
@@ -45,7 +46,7 @@ def test_the_papers_study():
     for name in ("paper", "optimal"):
         side = [gpu < 5 for gpu in made.strategies[name].placement]
         assert side[0] == side[2] and side[1] == side[3] and side[0] != side[1], name
-    whole = plan(TEN, demand).strategies["optimal"].placement
+    whole = plan(TEN, demand).strategies["pair-sum"].placement
     assert len({gpu < 5 for gpu in whole}) == 1
     cases = {"I": (0, 1, 2, 3), "II": (5, 6, 7, 8), "III": (0, 1, 5, 6), "IV": (0, 5, 1, 6), "V": (0, 5, 6, 1)}
     model = Model(TEN)
@@ -80,11 +81,10 @@ def brute_force(model: Model, demand, gpus) -> float:
     return cost.min()
 
 
-def test_optimal_is_brute_force():
+def test_pair_sum_is_brute_force():
     draw = np.random.default_rng(7)
     every = machines()
     models = [Model(machine) for machine in every]
-    slowest = 0.0
     for _ in range(INSTANCES):
         which = int(draw.integers(len(every)))
         count = len(every[which].gpus)
@@ -94,29 +94,134 @@ def test_optimal_is_brute_force():
             draw.random((ranks, ranks)) * 10.0 ** draw.integers(3, 8) * (draw.random((ranks, ranks)) < draw.random())
         )
         demand = traffic(matrix, draw.random(ranks) * 1e6 * (draw.random() < 0.4))
-        start = time.perf_counter()
         made = plan(every[which], demand, gpus=gpus)
-        slowest = max(slowest, time.perf_counter() - start)
-        best, paper = made.strategies["optimal"], made.strategies["paper"]
-        assert best.proven and best.estimate.cost == pytest.approx(brute_force(models[which], demand, gpus), rel=1e-9)
+        best, paper = made.strategies["pair-sum"], made.strategies["paper"]
+        least = brute_force(models[which], demand, gpus)
+        assert best.least_sum and best.estimate.cost == pytest.approx(least, rel=1e-9)
         assert best.estimate.cost <= paper.estimate.cost * (1 + 1e-12)
-    print(f"{INSTANCES} instances, slowest plan {slowest * 1e3:.0f} ms")
 
 
-@pytest.mark.parametrize(("count", "limit"), [(8, 0.05), (16, 1.0)])
-def test_a_plan_is_quick(count, limit):
-    switches = [range(n, n + 2) for n in range(0, count, 2)]
-    machine = parse_smi(
-        smi(level_matrix(count, ("PIX", switches), ("NODE", [range(count // 2), range(count // 2, count)])))
-    )
-    matrix = np.random.default_rng(1).random((count, count)) * 1e6
-    times = []
-    for _ in range(3):
-        start = time.perf_counter()
-        made = plan(machine, traffic(matrix))
-        times.append(time.perf_counter() - start)
-    assert min(times) < limit, times
-    assert made.strategies["optimal"].estimate.cost <= made.strategies["paper"].estimate.cost
+EIGHT = {
+    "mesh of NVLinks": parse_smi(smi(MESH, ["0-9"] * 4 + ["10-19"] * 4)),
+    "four switches in two": parse_smi(smi(BOX)),
+    "uneven switches": parse_smi(smi(UNEVEN, ["0-3"] * 4 + ["4-7"] * 3)),
+    "two switches of five": replace(TEN, gpus=TEN.gpus),
+    "host bridges": parse_smi(
+        smi(level_matrix(8, ("PHB", [(n, n + 1) for n in range(0, 8, 2)]), ("NODE", [range(4), range(4, 8)])))
+    ),
+    "no peer access": replace(
+        parse_smi(smi(BOX)), peer=tuple(tuple("X" if a == b else "CNS" for b in range(8)) for a in range(8))
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EIGHT)
+def test_optimal_is_the_shortest_exchange(name):
+    """Against all placements, on sparse matrices: there the least sum over pairs is far from it."""
+    machine = EIGHT[name]
+    model = Model(machine)
+    draw = np.random.default_rng(len(name))
+    count = len(machine.gpus)
+    for instance in range(SPARSE):
+        ranks = int(draw.integers(4, min(count, 8) + 1))
+        matrix = draw.random((ranks, ranks)) * 1e6 * (draw.random((ranks, ranks)) < draw.choice([0.15, 0.3, 0.5]))
+        demand = traffic(matrix, draw.random(ranks) * 1e6 * (draw.random() < 0.3))
+        gpus = sorted(int(g) for g in draw.permutation(count)[: max(ranks, min(count, 8))])
+        every = np.array(list(itertools.permutations(gpus, ranks)))
+        exchange = Exchange(model, demand)
+        shortest = min(exchange.times(every[n : n + 5000]).seconds.min() for n in range(0, len(every), 5000))
+        made = plan(machine, demand, gpus=gpus)
+        best = made.strategies["optimal"]
+        assert best.shortest and best.estimate.seconds == pytest.approx(shortest, rel=1e-9)
+        assert made.bound == pytest.approx(shortest, rel=1e-9) and made.strategies[made.best].estimate == best.estimate
+        index = {gpu: n for n, gpu in enumerate(gpus)}
+        low = place_optimal._bound(model, demand, gpus, 1)
+        assert low <= shortest * (1 + 1e-9) and index.keys() >= set(best.placement)
+        if instance == 0:  # swaps alone, as for more ranks than can be searched, come to within 1 %
+            starts = [list(entry.placement) for entry in made.strategies.values() if entry is not best]
+            rooms = place_optimal.Rooms(model, demand, gpus)
+            costing = place_optimal._Costing(model, demand, gpus)
+            known = np.array([[index[gpu] for gpu in start] for start in starts])
+            swapped = place_optimal._improved(costing, rooms, known, place_optimal.MOST_WORK)
+            assert costing.of(swapped).min() <= shortest * 1.01
+
+
+def test_a_sum_over_pairs_is_not_the_exchange():
+    """Two ranks that each send to one far away: the sum is indifferent to whether both use one uplink."""
+    machine = EIGHT["four switches in two"]
+    matrix = np.zeros((8, 8))
+    for a, b, weight in ((0, 2, 9), (1, 3, 9), (2, 4, 3), (3, 5, 3), (4, 6, 9), (5, 7, 9), (6, 0, 3), (7, 1, 3)):
+        matrix[a, b] = weight * 1e5
+    made = plan(machine, traffic(matrix))
+    assert made.strategies["optimal"].shortest and made.best == "optimal"
+    assert to_json(made)["strategies"]["pair-sum"]["least_sum"]
+    assert to_json(made)["bound_seconds"] == made.strategies["optimal"].estimate.seconds
+    for entry in made.strategies.values():
+        assert entry.estimate.seconds >= made.bound * (1 - 1e-9)
+
+
+def test_many_placements_at_once_are_costed_as_one():
+    draw = np.random.default_rng(4)
+    for machine in EIGHT.values():
+        count, ranks = len(machine.gpus), 11
+        model = Model(machine)
+        demand = traffic(draw.random((ranks, ranks)) * (draw.random((ranks, ranks)) < 0.4), draw.random(ranks))
+        places = draw.integers(0, count, (20, ranks))
+        times = Exchange(model, demand).times(places)
+        for n, place_ in enumerate(places):
+            # By the definition: bytes over every link of every route, then the longest link and the latencies.
+            loads, waits = {}, np.zeros(ranks)
+            for a, b in itertools.product(range(ranks), repeat=2):
+                g, h = place_[a], place_[b]
+                if demand.bytes[a, b] and g != h:
+                    up, down, overhead, staged = model.routes[g, h]
+                    for link in up:
+                        loads.setdefault(link, [0.0, 0.0, 0.0])[1 if staged else 0] += demand.bytes[a, b] * overhead
+                    for link in down:
+                        loads.setdefault(link, [0.0, 0.0, 0.0])[2 if staged else 0] += demand.bytes[a, b] * overhead
+                    waits[a] += model.latency[g, h]
+            for rank in range(ranks):
+                for link in (*model._out[place_[rank]], *model._in[place_[rank]]):
+                    loads.setdefault(link, [0.0, 0.0, 0.0])[0] += demand.off_host[rank]
+                waits[rank] += model.nic_latency[place_[rank]] * (demand.off_host[rank] > 0)
+            speeds = {link: model.links[link].bandwidth * 1e9 for link in loads}
+            together = max(sum(parts) / speeds[link] for link, parts in loads.items())
+            phased = max((p[0] + p[1]) / speeds[link] for link, p in loads.items())
+            phased += max(p[2] / speeds[link] for link, p in loads.items())
+            slowest = (times.between[n] / (model.bandwidth.ravel() * 1e9)).max()
+            expected = max(together, phased, slowest) + waits.max()
+            assert times.seconds[n] == pytest.approx(expected, rel=1e-9)
+            assert model.estimate(demand, place_).seconds == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("ranks", [8, 16, 48])
+def test_a_plan_is_bounded(ranks):
+    """Sixteen GPUs that differ: counted, not timed. 400 000 evaluations take a second on a slow core."""
+    switches = [range(n, n + 2) for n in range(0, 16, 2)]
+    machine = parse_smi(smi(level_matrix(16, ("PIX", switches), ("NODE", [range(8), range(8, 16)]))))
+    draw = np.random.default_rng(ranks)
+    demand = traffic(draw.random((ranks, ranks)) * 1e6 * (draw.random((ranks, ranks)) < 0.5))
+    made = plan(machine, demand)
+    best = made.strategies["optimal"]
+    assert 0 < best.evaluations < 400_000
+    assert all(best.estimate.seconds <= entry.estimate.seconds for entry in made.strategies.values())
+    assert made.strategies["pair-sum"].estimate.cost <= made.strategies["paper"].estimate.cost
+    assert 0 < made.bound <= best.estimate.seconds
+    assert best.shortest == (made.bound == best.estimate.seconds)
+
+
+def test_a_switch_above_a_switch_has_a_link_of_its_own():
+    """PXB is dearer than PIX: what leaves a switch for another one shares the way between them."""
+    model = Model(EIGHT["four switches in two"])
+    pairs = np.zeros((4, 4))
+    pairs[0, 2] = pairs[1, 3] = 1e6
+    demand = traffic(pairs)
+    near, far = model.estimate(demand, (0, 2, 1, 3)), model.estimate(demand, (0, 1, 2, 3))
+    assert "uplink of PIX {0-1} out" in far.loads and far.loads["uplink of PIX {0-1} out"] == 2e6
+    assert not any(name.startswith("uplink") for name in near.loads)
+    assert far.seconds > 1.9 * near.seconds and far.cost > 1.5 * near.cost
+    beyond = model.estimate(demand, (0, 1, 4, 5))
+    assert beyond.loads["uplink of PXB {0-3} out"] == 2e6 and beyond.cost > far.cost
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4, 7, 10, 11, 16, 25, 70])
@@ -125,7 +230,9 @@ def test_any_number_of_ranks(ranks):
     for name, entry in made.strategies.items():
         used = np.bincount(entry.placement, minlength=10)
         assert len(entry.placement) == ranks and used.max() - used.min() <= 1, name
-    assert made.strategies["optimal"].estimate.cost <= made.strategies["paper"].estimate.cost * (1 + 1e-12)
+    for less, by in (("optimal", "seconds"), ("pair-sum", "cost")):
+        values = {name: getattr(entry.estimate, by) for name, entry in made.strategies.items()}
+        assert values[less] <= min(values.values()) * (1 + 1e-9)
     if ranks == 20:  # neighbours in pairs on one GPU
         assert made.strategies["optimal"].placement[0] == made.strategies["optimal"].placement[1]
 
@@ -245,7 +352,7 @@ def test_swaps_change_the_cost_as_they_say():
     draw = np.random.default_rng(3)
     amount, price = draw.random((6, 6)), draw.random((6, 6))
     np.fill_diagonal(amount, 0)
-    change = place_optimal._swap_change(amount, price)
+    change = place_pair_sum._swap_change(amount, price)
     for r, s in itertools.product(range(6), repeat=2):
         order = np.arange(6)
         order[[r, s]] = s, r
@@ -257,9 +364,9 @@ def test_without_scipy_the_plan_is_as_good(monkeypatch):
     machine = parse_smi(smi(levels))
     draw = np.random.default_rng(5)
     demand = traffic(draw.random((12, 12)) * 1e6)
-    with_scipy = plan(machine, demand).strategies["optimal"]
+    with_scipy = plan(machine, demand).strategies["pair-sum"]
     monkeypatch.setitem(__import__("sys").modules, "scipy.optimize", None)
-    without = plan(machine, demand).strategies["optimal"]
+    without = plan(machine, demand).strategies["pair-sum"]
     assert without.estimate.cost == pytest.approx(with_scipy.estimate.cost, rel=0.01)
 
 

@@ -7,7 +7,7 @@ from topology_recordings import RING, SHARED, UNEVEN, hwloc_xml, level_matrix, n
 
 from hiresx.errors import HiresxError
 from hiresx.topology import machine as description
-from hiresx.topology.cpus import format_list, parse_list, parse_mask, shares
+from hiresx.topology.cpus import format_list, parse_list, parse_mask
 from hiresx.topology.groups import groups, tree
 from hiresx.topology.load import load, parse
 from hiresx.topology.parse_smi import parse_smi
@@ -216,17 +216,14 @@ def test_sets_of_cpus():
     assert parse_list("0,3-5") == {0, 3, 4, 5} and parse_list("") is None and parse_list("1-") is None
     assert parse_mask("0x00000303,,0x3") == {0, 1, 64, 65, 72, 73} and parse_mask("0xf...f") is None
     assert format_list({9, 3, 4, 5}) == "3-5,9" and format_list(()) == ""
-    cores = [frozenset({n, n + 4}) for n in range(4)]
-    assert shares(frozenset(range(8)), cores, 2) == [frozenset({0, 4, 1, 5}), frozenset({2, 6, 3, 7})]
-    assert shares(frozenset({0, 4, 1}), cores, 3) == [frozenset({0, 4}), frozenset({0, 4}), frozenset({1})]
-    assert shares(frozenset({2}), (), 3) == [frozenset({2})] * 3
 
 
 @needs_shared
 def test_agreement_with_mpibind():
     """mpibind's mappings of whole machines with as many tasks as cores, GPUs, or two per GPU: the same GPU for every
     task when ranks share GPUs evenly, and CPUs near it. Where mpibind differs, test_mpibind_differs says why."""
-    from hiresx.topology.binding import rank_cpus
+    from hiresx.placement.cores import cut
+    from hiresx.placement.facts import Facts
 
     for name, tests in (("coral-lassen", (1, 3, 11)), ("epyc-corona", (1, 11))):
         machine = load(SHARED / f"hwloc/mpibind-{name}.xml")
@@ -245,7 +242,9 @@ def test_agreement_with_mpibind():
                 continue
             placement = [rank * len(machine.gpus) // count for rank in range(count)]
             assert [[gpu] for gpu in placement] == gpus, (name, number)
-            for rank, (own, _) in enumerate(rank_cpus(machine, placement, every)):
+            seats = {rank: machine.gpus[gpu] for rank, gpu in enumerate(placement)}
+            shares = cut(machine, {rank: Facts("host", every) for rank in seats}, seats)
+            for rank, own in ((rank, share.cpus) for rank, share in shares.items()):
                 assert cpus[rank] <= machine.gpus[placement[rank]].cpus
                 if count <= len(machine.cores):
                     assert cpus[rank] <= own, (name, number, rank)
@@ -256,15 +255,16 @@ def test_mpibind_differs():
     """Corona, one task to each NUMA node without the GPUs in mind (test 10): tasks 0, 3, 4 and 6 get no GPU, since
     there is none on their node. Ours never does that: a rank has a GPU, and is bound to the CPUs near it. Test 5
     restricts tasks to core 0, which is near no GPU: mpibind gives none, ours warns and stays on that core."""
-    from hiresx.topology.binding import nearest_cpus
+    from hiresx.placement.cores import cut
+    from hiresx.placement.facts import Facts
 
     machine = load(SHARED / "hwloc/mpibind-epyc-corona.xml")
     expected = mpibind("epyc-corona")
     assert expected[10][1] == [[], [0], [1], [], [], [2], [], [3]]
     assert [gpu.numa for gpu in machine.gpus] == [1, 2, 5, 7]
     assert expected[5][1] == [[], []]
-    cpus, warnings = nearest_cpus(machine, 0, frozenset({0, 48}))
-    assert cpus == {0, 48} and "ask the scheduler" in warnings[0]
+    share = cut(machine, {0: Facts("host", frozenset({0, 48}))}, {0: machine.gpus[0]})[0]
+    assert share.cpus == {0, 48} and share.why == ("none of its CPUs is near its GPU",)
 
 
 def mpibind(name: str) -> dict[int, tuple[list[frozenset[int]], list[list[int]]]]:

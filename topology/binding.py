@@ -1,4 +1,4 @@
-"""Bind this process to the CPUs nearest its GPU, within what the scheduler left it, and say what the binding then is.
+"""Bind this process to CPUs, within what the scheduler left it, and say what the binding then is.
 
 A refusal by the kernel, as in a container, is a warning: the run goes on where it is.
 """
@@ -10,8 +10,7 @@ from pathlib import Path
 
 from hiresx.errors import HiresxError
 from hiresx.topology import hwloc_library
-from hiresx.topology.cpus import format_list, parse_list, shares
-from hiresx.topology.machine import Machine
+from hiresx.topology.cpus import format_list, parse_list
 
 
 @dataclass(frozen=True)
@@ -37,33 +36,6 @@ def bound_cpus() -> frozenset[int]:
         return frozenset(os.sched_getaffinity(0))
     line = next((line for line in status.splitlines() if line.startswith("Cpus_allowed_list:")), "")
     return parse_list(line.partition(":")[2]) or frozenset(os.sched_getaffinity(0))
-
-
-def nearest_cpus(machine: Machine, gpu: int, allowed: frozenset[int]) -> tuple[frozenset[int], tuple[str, ...]]:
-    """(the GPU's nearest CPUs among those allowed, warnings). Where none is, all that are allowed."""
-    device = machine.gpus[gpu]
-    near = device.cpus
-    if not near and device.numa is not None:
-        near = next((node.cpus for node in machine.numa if node.index == device.numa), None)
-    if not near:
-        return allowed, (f"GPU {gpu}: its nearest CPUs are not known: not bound",)
-    if not near & allowed:
-        return allowed, (
-            f"GPU {gpu}: none of its nearest CPUs ({format_list(near)}) is among those this process may use "
-            f"({format_list(allowed)}): not bound; ask the scheduler for CPUs near it",
-        )
-    return near & allowed, ()
-
-
-def rank_cpus(machine: Machine, placement, allowed: frozenset[int]) -> list[tuple[frozenset[int], tuple[str, ...]]]:
-    """(CPUs, warnings) of each rank of a placement: ranks near the same CPUs share them in whole cores, in order."""
-    near = [nearest_cpus(machine, gpu, allowed) for gpu in placement]
-    found: list = [None] * len(near)
-    for cpus in dict.fromkeys(entry[0] for entry in near):
-        ranks = [rank for rank, entry in enumerate(near) if entry[0] == cpus]
-        for rank, share in zip(ranks, shares(cpus, machine.cores, len(ranks)), strict=True):
-            found[rank] = share, near[rank][1]
-    return found
 
 
 def bind(cpus: frozenset[int], gpu: int | None = None, warnings: tuple[str, ...] = ()) -> Binding:
@@ -100,14 +72,3 @@ def _threads() -> Iterator[int]:
         yield from (int(path.name) for path in Path("/proc/self/task").iterdir())
     except OSError:
         yield 0
-
-
-def bind_to_gpu(machine: Machine, gpu: int, cpus: frozenset[int] | None = None) -> Binding:
-    """Bind this process near a GPU of the live machine, to `cpus` if given (its share of `rank_cpus`).
-
-    Raises HiresxError for a recording: one cannot be bound on another machine.
-    """
-    if not machine.live:
-        raise HiresxError(f"{machine.source}: a recording is not this machine, nothing is bound")
-    wanted, warnings = nearest_cpus(machine, gpu, bound_cpus())
-    return bind(wanted if cpus is None else cpus, gpu, warnings)

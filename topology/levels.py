@@ -40,18 +40,31 @@ NVLINK = {"pascal": 18.0, "volta": 20.0, "ampere": 20.0, "hopper": 20.6, "blackw
 NVLINK_RAW = {"pascal": 20.0, "volta": 25.0, "ampere": 25.0, "hopper": 25.0, "blackwell": 50.0}
 MOST_NVLINKS = {"pascal": 4, "volta": 6, "ampere": 12, "hopper": 18, "blackwell": 18}
 
+# By the first digits of a compute capability (60: Pascal); 75 and 89 have no NVLink to speak of.
+_ARCHITECTURES = {6: "pascal", 7: "volta", 8: "ampere", 9: "hopper", 10: "blackwell"}
+
 # Between two NUMA nodes, by what the CPU's model says; the first that is found counts.
 BETWEEN_NODES = (
     (r"POWER9", 32.0),
     (r"POWER", 32.0),
     (r"EPYC|AMD", 16.0),
     (r"Grace|Neoverse|ARM", 6.0),
+    (r"Emerald Rapids|Granite Rapids", 40.0),
+    (r"Sapphire Rapids", 22.0),
+    (r"Skylake|Cascade Lake|Ice Lake", 10.0),
+    (r"Broadwell|Haswell", 6.0),
     (r"Platinum 85|Gold 65|Gold 55|XEON.*85\d\d", 40.0),
     (r"Platinum 84|Gold 64|Gold 54|w9-3", 22.0),
     (r"Platinum|Gold|Silver|Bronze|Xeon.*W-", 10.0),
     (r"E5-|E7-", 6.0),
 )
 UNKNOWN_CPU = 10.0
+
+# GB/s of 16 lanes by PCIe generation, as the bus counts: 1 and 2 spend 2 of 10 bits, 3 to 5 2 of 130; and their rates.
+PCIE_X16 = {1: 4.0, 2: 8.0, 3: 15.753846, 4: 31.507692, 5: 63.015385, 6: 121.0}
+_RATES = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5, 64.0: 6}
+# What a GPU of each generation connects with, when nothing says what it is on this machine.
+PCIE_OF = {"pascal": 3, "volta": 3, "turing": 3, "ampere": 4, "ada": 4, "hopper": 5, "blackwell": 5}
 
 LATENCY = {"NV": 3.4e-6, "PCI": 5.7e-6, "NET": 14.0e-6}
 # What each level of PCIe adds: a switch holds a packet for some 0.15 us (PLX PEX 8700 series, product brief).
@@ -76,6 +89,35 @@ def link_count(links: list[int], model: str = "") -> int:
     return sum(links) if sum(links) <= most else max(links)
 
 
+def pcie_speed(generation: int | None, width: int | None) -> float | None:
+    """GB/s of a PCIe link as the bus counts; None for a generation or width there is not."""
+    return PCIE_X16[generation] * width / 16 if generation in PCIE_X16 and width and 0 < width <= 32 else None
+
+
+def pcie_speed_of_rate(rate: str, width: str) -> float | None:
+    """The same of "16.0 GT/s PCIe" and "16", as Linux and NCCL write them."""
+    match = re.match(r"\s*(\d{1,2}(?:\.\d+)?)\s*GT/s", rate)
+    lanes = int(width) if width.isascii() and width.isdigit() and len(width) < 4 else None
+    return pcie_speed(_RATES.get(float(match[1])), lanes) if match else None
+
+
+def pcie_assumed(model: str) -> float:
+    """GB/s that PCIe carries for a GPU of this model, when nothing says how its link is; generation 3 when unknown."""
+    number = PCIE_OF.get(pcie_generation(model) or "")
+    return PCIE_X16[number] * PCIE_SHARE if number else PCIE_X16_GEN3
+
+
+def pcie_generation(model: str) -> str | None:
+    """As `generation`, with those that have no NVLink."""
+    if re.search(r"\bL(4|40|40S|20)\b|\bRTX.* Ada|\bRTX 40\d\d", model):
+        return "ada"
+    if re.search(r"\bT4\b|\bT4G\b|\bRTX [68]000\b(?!.*Ada)|\bTU1\d\d", model):
+        return "turing"
+    if re.search(r"\bA(2|10|10G|16)\b|\bRTX 30\d\d", model):
+        return "ampere"
+    return "blackwell" if re.search(r"\bRTX (PRO|50\d\d)", model) else generation(model)
+
+
 def generation(model: str) -> str | None:
     """The GPU's generation by its model; None when unknown or without NVLink worth the name."""
     for name, pattern in (
@@ -87,7 +129,8 @@ def generation(model: str) -> str | None:
     ):
         if re.search(pattern, model):
             return name
-    return None
+    match = re.search(r"\bsm_(\d{2,3})\b", model)
+    return _ARCHITECTURES.get(int(match[1]) // 10) if match else None
 
 
 def between_nodes(cpu: str) -> float:

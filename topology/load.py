@@ -1,14 +1,17 @@
-"""A machine from a recording: whichever of the three forms the file has."""
+"""A machine from a recording: whichever of the four forms the file has."""
 
+import re
 from pathlib import Path
 
 from hiresx.topology.machine import Machine, from_json, read_text
 from hiresx.topology.parse_hwloc_xml import parse_hwloc_xml
+from hiresx.topology.parse_nccl_xml import parse_nccl_xml
 from hiresx.topology.parse_smi import parse_smi
 
 
 def load(path: Path) -> Machine:
-    """The machine that a file describes: a snapshot (JSON), an hwloc XML export, or the text of `nvidia-smi topo -m`.
+    """The machine that a file describes: a snapshot (JSON), an hwloc XML export, a topology file of NCCL (XML), or the
+    text of `nvidia-smi topo -m`.
 
     It is never the live machine. Raises HiresxError for anything else.
     """
@@ -21,6 +24,7 @@ def parse(text: str, name: str) -> Machine:
     start = text.lstrip("\ufeff \t\r\n")[:1]
     if start == "{":
         return from_json(text, name)
-    if start == "<" and ("<topology" in text or text.lstrip("\ufeff \t\r\n").startswith("<?xml")):
-        return parse_hwloc_xml(text, name)
+    if start == "<":
+        root = re.search(r"<([A-Za-z]\w*)", re.sub(r"<!--.*?-->", "", text[:65536], flags=re.DOTALL))
+        return parse_nccl_xml(text, name) if root and root[1] == "system" else parse_hwloc_xml(text, name)
     return parse_smi(text, name)

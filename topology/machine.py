@@ -25,7 +25,8 @@ Cpus = frozenset[int]
 @dataclass(frozen=True)
 class GPU:
     """`memory`, `memory_used`: bytes. `utilisation`: per cent. `pcie`: GB/s of its link as the bus counts, `links`:
-    active NVLinks. `path`: bridges above it, host bridge first. None or "": not known."""
+    active NVLinks. `numa`: its NUMA node; `nodes`: those near it, where a source lists several. `path`: bridges above
+    it, host bridge first. None or "": not known."""
 
     index: int
     bus_id: str = ""
@@ -36,6 +37,7 @@ class GPU:
     utilisation: int | None = None
     mig: bool | None = None
     numa: int | None = None
+    nodes: Cpus | None = None
     cpus: Cpus | None = None
     pcie: float | None = None
     links: int | None = None
@@ -71,6 +73,26 @@ class Package:
 
 
 @dataclass(frozen=True)
+class Cache:
+    """`kind`: "", "data" or "instruction". `size`: bytes. `cpus`: those that share it."""
+
+    level: int
+    kind: str = ""
+    size: int | None = None
+    cpus: Cpus = frozenset()
+
+
+@dataclass(frozen=True)
+class Device:
+    """Another PCI device worth a line: `kind`, what it is; `name`: by the system, else by its maker."""
+
+    kind: str
+    bus_id: str = ""
+    name: str = ""
+    numa: int | None = None
+
+
+@dataclass(frozen=True)
 class Measured:
     """What was measured there. `device`: GB/s from GPU to GPU, `latency`: seconds of a small copy, both (n, n) with
     None where it was not measured; `to_device`, `to_host`: GB/s of pinned copies, (n,)."""
@@ -87,9 +109,10 @@ class Machine:
 
     `levels` (n, n): words of `hiresx.topology.levels` between GPUs. `pcie` (n, n): the same without NVLink, "" where it
     is hidden behind it; where it was inferred, no worse than this. `peer` (n, n): "OK", the reason why there is no
-    peer access, or "". `nics_levels` (n, number of NICs). `allowed`: CPUs this process may use, of a live machine.
-    `live`: this is the machine that the process runs on; never true of a recording. `problems`: what the sources
-    disagree on and what will make a run slow.
+    peer access, or "". `nic_levels` (n, number of NICs), `nic_pairs` (number of NICs, squared): levels of adapters, ""
+    where they are not known. `caches`, `devices`: what else there is. `allowed`: CPUs this process may use, of a live
+    machine. `live`: this is the machine that the process runs on; never true of a recording. `problems`: what the
+    sources disagree on and what will make a run slow.
     """
 
     source: str
@@ -102,6 +125,9 @@ class Machine:
     packages: tuple[Package, ...] = ()
     numa: tuple[NumaNode, ...] = ()
     cores: tuple[Cpus, ...] = ()
+    nic_pairs: Matrix = ()
+    caches: tuple[Cache, ...] = ()
+    devices: tuple[Device, ...] = ()
     allowed: Cpus | None = None
     host: str = ""
     product: str = ""
@@ -182,6 +208,8 @@ def _machine(document: dict) -> Machine:
         key: _matrix(document, key, n, columns, _level if key != "peer" else _short)
         for key, columns in (("levels", n), ("pcie", n), ("peer", n), ("nic_levels", len(nics)))
     }
+    matrices["nic_levels"] = matrices["nic_levels"] or (("",) * len(nics),) * n
+    matrices["nic_pairs"] = _matrix(document, "nic_pairs", len(nics), len(nics), _level, optional=True)
     for key in ("levels", "pcie", "peer"):
         for a in range(n):
             if key != "peer" and matrices[key][a][a] != levels.SELF:
@@ -206,6 +234,19 @@ def _machine(document: dict) -> Machine:
             )
             for m, item in enumerate(_list(document, "numa", 4096))
         ),
+        caches=tuple(
+            Cache(
+                _whole(item, "level", f"caches[{m}]"),
+                _text(item, "kind"),
+                _optional(item, "size", int),
+                _cpus(item, "cpus") or frozenset(),
+            )
+            for m, item in enumerate(_list(document, "caches", 65536))
+        ),
+        devices=tuple(
+            Device(**{key: _text(item, key) for key in ("kind", "bus_id", "name")}, numa=_optional(item, "numa", int))
+            for item in _list(document, "devices", 4096)
+        ),
         cores=tuple(_cpu_text(item, f"cores[{m}]") for m, item in enumerate(_list(document, "cores", 65536, str))),
         allowed=_cpus(document, "allowed"),
         host=_text(document, "host"),
@@ -225,6 +266,7 @@ def _gpu(item: dict, n: int) -> GPU:
         **{key: _text(item, key) for key in ("bus_id", "model", "uuid")},
         **{key: _optional(item, key, int) for key in ("memory", "memory_used", "utilisation", "numa", "links")},
         mig=_optional(item, "mig", bool),
+        nodes=_cpus(item, "nodes"),
         cpus=_cpus(item, "cpus"),
         pcie=_optional(item, "pcie", float),
         path=tuple(_list(item, "path", 64, str)),
@@ -284,9 +326,10 @@ def _list(item: dict, key: str, most: int, kind: type = dict) -> list:
     return [printable(entry) for entry in value] if kind is str else value
 
 
-def _matrix(item: dict, key: str, rows: int, columns: int, check) -> tuple:
+def _matrix(item: dict, key: str, rows: int, columns: int, check, optional: bool = False) -> tuple:
     value = item.get(key, [])
-    if not isinstance(value, list) or len(value) not in (0, rows) or (rows and not value and key != "nic_levels"):
+    missing = rows and not value and not optional and key != "nic_levels"
+    if not isinstance(value, list) or len(value) not in (0, rows) or missing:
         raise _Fault(f"{key} is no matrix of {rows} rows")
     for row in value:
         if not isinstance(row, list) or len(row) != columns:

@@ -17,8 +17,6 @@ SWITCH_REMOTE = 2
 P2P_READ, P2P_WRITE = 0, 1
 MOST_LINKS = 36
 CPU_WORDS = 128  # of 64 CPUs each: 8192, the most that Linux is built for
-# GB/s of 16 lanes by PCIe generation, as the bus counts.
-PCIE_X16 = {1: 4.0, 2: 8.0, 3: 15.753846, 4: 31.507692, 5: 63.015385, 6: 121.0}
 
 
 def library():
@@ -132,7 +130,7 @@ def _gpu(nvml, index: int, handle) -> GPU:
         utilisation=int(rates.gpu) if rates is not None else None,
         mig=bool(mig[0]) if mig is not None else None,
         cpus=cpus or None,
-        pcie=PCIE_X16[generation] * width / 16 if generation in PCIE_X16 and width else None,
+        pcie=levels.pcie_speed(generation, width),
     )
 
 

@@ -6,127 +6,56 @@ that stayed the same from version to version.
 
 import re
 from dataclasses import replace
-from xml.parsers import expat
 
 from hiresx.errors import HiresxError
-from hiresx.topology import levels
+from hiresx.topology import levels, pci, xml_tree
 from hiresx.topology.cpus import parse_mask
-from hiresx.topology.machine import GPU, MOST_GPUS, MOST_NICS, NIC, Machine, NumaNode, Package, bus_id
+from hiresx.topology.machine import (
+    GPU,
+    MOST_GPUS,
+    MOST_NICS,
+    NIC,
+    Cache,
+    Device,
+    Machine,
+    NumaNode,
+    Package,
+    bus_id,
+)  # fmt: skip
+from hiresx.topology.xml_tree import Element
 
 MEND = "record the machine again with: lstopo --of xml machine.xml"
-# A node of 1024 CPUs has some 10,000 objects with some 100,000 attributes.
-MOST_ELEMENTS = 1_000_000
-DEEPEST = 128
-NVIDIA, AMD = 0x10DE, 0x1002
-# A display controller with a slower link is the console of the board, not a GPU to compute on.
-COMPUTE_LINK = 3.0
 MOST_PORTS = 512
 
 _PCI_TYPE = re.compile(r"([0-9a-fA-F]{4}) \[([0-9a-fA-F]{4}):([0-9a-fA-F]{4})\]")
-_RDMA_NAME = re.compile(r"(mlx\d|hfi\d|bnxt_re|irdma|qedr|efa|cxi|ib|opa|usnic|hns)_?\d*")
+RDMA_NAME = re.compile(r"(mlx\d|hfi\d|bnxt_re|irdma|qedr|efa|cxi|ib|opa|usnic|hns)_?\d*")
+# osdev_type of what CUDA, OpenCL or RSMI has shown: number 5, since 3.0 bit 3.
+_CO_PROCESSOR, _CO_PROCESSOR_BIT = 5, 8
+_CACHE = re.compile(r"L([1-5])(i?)Cache")
 
 
-class Node:
-    """One element `object`: its attributes, its infos, and those inside it."""
+class _Objects:
+    """The elements `object` of an export, with their infos."""
 
-    __slots__ = ("attributes", "children", "infos", "parent")
+    def __init__(self, root: Element):
+        self.all = list(root.walk("object"))
+        self.devices = sorted(
+            (node for node in self.all if _type(node) == "PCIDev"), key=lambda node: bus_id(node.get("pci_busid"))
+        )
 
-    def __init__(self, attributes: dict[str, str], parent: "Node | None"):
-        self.attributes, self.parent = attributes, parent
-        self.infos: dict[str, str] = {}
-        self.children: list[Node] = []
-
-    @property
-    def type(self) -> str:
-        return self.attributes.get("type", "")
-
-    def get(self, key: str) -> str:
-        return self.attributes.get(key, "")
-
-    def ancestors(self):
-        node = self.parent
-        while node is not None:
-            yield node
-            node = node.parent
-
-    def walk(self):
-        stack = [self]
-        while stack:
-            node = stack.pop()
-            yield node
-            stack.extend(reversed(node.children))
+    def of(self, *types: str) -> list[Element]:
+        return [node for node in self.all if _type(node) in types]
 
 
-class _Distances:
-    def __init__(self, attributes: dict[str, str]):
-        self.name = attributes.get("name", "")
-        self.type = attributes.get("type", "")
-        self.indexes: list[str] = []
-        self.values: list[str] = []
+def _type(node: Element) -> str:
+    return node.get("type")
 
 
-class _Reader:
-    """Takes expat's events. Entities, internal subsets, depth and number of elements are bounded: an export needs
-    none of what makes XML dangerous."""
+def _infos(node: Element) -> dict[str, str]:
+    return {info.get("name"): info.get("value") for info in node.inside("info")}
 
-    def __init__(self, name: str):
-        self.name, self.root, self.current = name, None, None
-        self.version = ""
-        self.distances: list[_Distances] = []
-        self.elements = self.depth = 0
-        self.taken: list[str] | None = None
-        self.parser = expat.ParserCreate("utf-8")  # as the text was read, whatever it names itself
-        self.parser.buffer_text = True
-        self.parser.StartElementHandler = self.start
-        self.parser.EndElementHandler = self.end
-        self.parser.CharacterDataHandler = self.text
-        self.parser.StartDoctypeDeclHandler = self.doctype
-        self.parser.EntityDeclHandler = self.refuse
-        self.parser.UnparsedEntityDeclHandler = self.refuse
-        self.parser.ExternalEntityRefHandler = self.refuse
 
-    def refuse(self, *_):
-        raise HiresxError(f"{self.name}: XML that declares entities is refused: hwloc writes none", MEND)
-
-    def doctype(self, _name, _system, _public, internal):
-        if internal:
-            self.refuse()
-
-    def start(self, tag: str, attributes: dict[str, str]):
-        self.elements += 1
-        self.depth += 1
-        if self.elements > MOST_ELEMENTS or self.depth > DEEPEST:
-            raise HiresxError(f"{self.name}: more elements, or deeper, than the XML of a machine", MEND)
-        if self.depth == 1:
-            if tag != "topology":
-                raise HiresxError(f"{self.name}: the XML of <{tag[:40]}>, not hwloc's <topology>", MEND)
-            self.version = attributes.get("version", "1")
-        elif tag == "object":
-            node = Node(attributes, self.current)
-            if self.current is None:
-                if self.root is not None:
-                    raise HiresxError(f"{self.name}: two root objects", MEND)
-                self.root = node
-            else:
-                self.current.children.append(node)
-            self.current = node
-        elif tag == "info" and self.current is not None:
-            self.current.infos[attributes.get("name", "")] = attributes.get("value", "")
-        elif tag in ("distances2", "distances2hetero"):
-            self.distances.append(_Distances(attributes))
-        elif self.distances and tag in ("indexes", "u64values"):
-            self.taken = self.distances[-1].indexes if tag == "indexes" else self.distances[-1].values
-
-    def end(self, tag: str):
-        self.depth -= 1
-        if tag == "object" and self.current is not None:
-            self.current = self.current.parent
-        if tag in ("indexes", "u64values"):
-            self.taken = None
-
-    def text(self, data: str):
-        if self.taken is not None:
-            self.taken.append(data)
+NO_PCI = "no PCI device in the recording: it was made without I/O (lstopo --whole-io keeps it)"
 
 
 def parse_hwloc_xml(text: str, name: str = "hwloc XML") -> Machine:
@@ -134,43 +63,37 @@ def parse_hwloc_xml(text: str, name: str = "hwloc XML") -> Machine:
 
     Raises HiresxError for what is not XML of hwloc, is cut off, or has no object that can be one machine.
     """
-    reader = _Reader(name)
-    try:
-        reader.parser.Parse(text.encode("utf-8", errors="replace"), True)
-    except expat.ExpatError as error:
-        raise HiresxError(f"{name}: not XML, or cut off: {error}", MEND) from None
-    if reader.root is None:
+    top = xml_tree.read(text, name, MEND)
+    if top.tag != "topology":
+        raise HiresxError(f"{name}: the XML of <{top.tag[:40]}>, not hwloc's <topology>", MEND)
+    roots = top.inside("object")
+    if not roots:
         raise HiresxError(f"{name}: XML of hwloc without any object", MEND)
-    return _machine(reader, name)
+    if len(roots) > 1:
+        raise HiresxError(f"{name}: two root objects", MEND)
+    return _machine(top, roots[0], name)
 
 
-def _machine(reader: _Reader, name: str) -> Machine:
-    root = reader.root
-    nodes = list(root.walk())
-    numa = _numa_nodes(nodes)
+def _machine(top: Element, root: Element, name: str) -> Machine:
+    objects = _Objects(root)
+    numa = _numa_nodes(objects)
+    root_infos = _infos(root)
     packages = tuple(
-        Package(_number(node.get("os_index")), node.infos.get("CPUModel", ""), _cpus(node))
-        for node in nodes
-        if node.type in ("Package", "Socket")
+        Package(_number(node.get("os_index")), _infos(node).get("CPUModel", ""), _cpus(node))
+        for node in objects.of("Package", "Socket")
     )
     if packages and not any(package.model for package in packages):
         # hwloc before 2.0 may keep the model on the machine.
-        packages = tuple(Package(p.index, root.infos.get("CPUModel", ""), p.cpus) for p in packages)
-    devices = sorted(
-        (node for node in nodes if node.type == "PCIDev" and _is_gpu(node)),
-        key=lambda node: bus_id(node.get("pci_busid")),
-    )
-    adapters = sorted(
-        (node for node in nodes if node.type == "PCIDev" and _pci(node)[0] >> 8 == 0x02),
-        key=lambda node: bus_id(node.get("pci_busid")),
-    )
+        packages = tuple(Package(p.index, root_infos.get("CPUModel", ""), p.cpus) for p in packages)
+    devices = [node for node in objects.devices if _is_gpu(node)]
+    adapters = _adapters(objects)
     if len(devices) > MOST_GPUS or len(adapters) > MOST_NICS:
         raise HiresxError(f"{name}: {len(devices)} GPUs and {len(adapters)} network adapters are no one machine", MEND)
     gpus = tuple(_gpu(n, node, numa) for n, node in enumerate(devices))
     nics = tuple(_nic(node, numa) for node in adapters)
     problems: list[str] = []
-    pcie = _pcie_levels(gpus, nodes)
-    links, unclear = _nvlinks(reader.distances, nodes, devices, gpus)
+    pcie = tuple(tuple(levels.SELF if a is b else level(a, b) for b in gpus) for a in gpus)
+    links, unclear = _nvlinks(top, objects, devices, gpus)
     problems += unclear
     if len(gpus) > 1 and not any(map(any, links)) and any("SXM" in gpu.model for gpu in gpus):
         problems.append("GPUs of a board with NVLink, but the recording has no NVLink: PCIe is all that is known")
@@ -179,23 +102,25 @@ def _machine(reader: _Reader, name: str) -> Machine:
     )
     counts = [levels.link_count(row, gpu.model) for row, gpu in zip(links, gpus, strict=True)]
     gpus = tuple(replace(gpu, links=count or None) for gpu, count in zip(gpus, counts, strict=True))
-    infos = root.infos
-    if not any(node.type == "PCIDev" for node in nodes):
-        problems.append("no PCI device in the recording: it was made without I/O (lstopo --whole-io keeps it)")
+    if not objects.devices:
+        problems.append(NO_PCI)
     return Machine(
-        source=f"recording of hwloc XML {reader.version}: {name}",
+        source=f"recording of hwloc XML {top.attributes.get('version', '1')}: {name}",
         gpus=gpus,
         levels=matrix,
         pcie=pcie,
         peer=tuple(tuple(levels.SELF if a == b else "" for b in range(len(gpus))) for a in range(len(gpus))),
         nics=nics,
-        nic_levels=tuple(tuple(_level(gpu, nic) for nic in nics) for gpu in gpus),
+        nic_levels=tuple(tuple(level(gpu, nic) for nic in nics) for gpu in gpus),
+        nic_pairs=tuple(tuple(levels.SELF if a is b else level(a, b) for b in nics) for a in nics),
         packages=packages,
         numa=numa,
-        cores=tuple(_cpus(node) for node in nodes if node.type == "Core"),
-        host=infos.get("HostName", ""),
+        cores=tuple(_cpus(node) for node in objects.of("Core")),
+        caches=_caches(objects),
+        devices=tuple(_others(objects, {id(node) for node in (*devices, *adapters)}, numa)),
+        host=root_infos.get("HostName", ""),
         product=" ".join(
-            part for part in (infos.get("DMIProductName", ""), infos.get("PlatformModel", "")) if part.strip()
+            part for part in (root_infos.get("DMIProductName", ""), root_infos.get("PlatformModel", "")) if part.strip()
         ),
         problems=tuple(problems),
     )
@@ -213,42 +138,96 @@ def _real(text: str) -> float:
     return value if 0 <= value < 1e6 else 0.0
 
 
-def _cpus(node: Node) -> frozenset[int]:
+def _cpus(node: Element) -> frozenset[int]:
     return parse_mask(node.get("cpuset")) or frozenset()
 
 
-def _pci(node: Node) -> tuple[int, int, int]:
+def _pci(node: Element) -> tuple[int, int, int]:
     """(class, vendor, device) of a PCI device."""
     match = _PCI_TYPE.search(node.get("pci_type"))
     return tuple(int(part, 16) for part in match.groups()) if match else (0, 0, 0)
 
 
-def _is_gpu(node: Node) -> bool:
-    kind, vendor, _ = _pci(node)
-    if kind >> 8 not in (0x03, 0x12) or vendor not in (NVIDIA, AMD):
-        return False
-    return vendor == NVIDIA or bool(node.children) or _real(node.get("pci_link_speed")) >= COMPUTE_LINK
+def _is_gpu(node: Element) -> bool:
+    kind, vendor, device = _pci(node)
+    computes = any(
+        number == _CO_PROCESSOR
+        or number & _CO_PROCESSOR_BIT
+        or child.get("subtype") in ("CUDA", "OpenCL", "RSMI", "NVML")
+        for child in _os_devices(node)
+        for number in [_number(child.get("osdev_type"))]
+    )
+    return pci.is_gpu(kind, vendor, device, _real(node.get("pci_link_speed")), computes)
 
 
-def _numa_nodes(nodes: list[Node]) -> tuple[NumaNode, ...]:
+def _adapters(objects: _Objects) -> list[Element]:
+    """Network adapters; virtual functions where no physical one of their maker is beside them, as in a virtual
+    machine: there they are all there is."""
+    found = [node for node in objects.devices if _pci(node)[0] >> 8 == 0x02]
+
+    def virtual(node: Element) -> bool:
+        return pci.is_virtual(*_pci(node)[1:], _infos(node).get("PCIDevice", "") + node.get("name"))
+
+    physical = {(_pci(node)[1], id(node.parent)) for node in found if not virtual(node)}
+    makers = {_pci(node)[1] for node in found if not virtual(node)}
+    return [
+        node
+        for node in found
+        if not virtual(node) or ((_pci(node)[1], id(node.parent)) not in physical and _pci(node)[1] not in makers)
+    ]
+
+
+def _others(objects: _Objects, taken: set[int], numa: tuple[NumaNode, ...]):
+    """PCI devices that are neither GPU nor adapter, nor a virtual function."""
+    for node in objects.devices:
+        kind, vendor, device = _pci(node)
+        infos = _infos(node)
+        known = pci.kind_name(kind)
+        if id(node) in taken or not known or pci.is_virtual(vendor, device, infos.get("PCIDevice", "")):
+            continue
+        if kind == pci.BRIDGE:
+            if not _is_switch(node):
+                continue
+            known = "NVSwitch"
+        names = [child.get("name") for child in _os_devices(node)]
+        maker = " ".join(infos[key] for key in ("PCIVendor", "PCIDevice") if infos.get(key))
+        yield Device(
+            known,
+            bus_id(node.get("pci_busid")),
+            ", ".join(names) or maker or f"PCI {vendor:04x}:{device:04x}",
+            _node_of(_local(node), numa),
+        )
+
+
+def _caches(objects: _Objects) -> tuple[Cache, ...]:
+    kinds = {"1": "data", "2": "instruction"}
     found = []
-    for node in nodes:
-        if node.type == "NUMANode":
-            memory = node.get("local_memory")
-            cpus = _cpus(node)
-            if not cpus and "cpuset" not in node.attributes and node.parent is not None:
-                cpus = _cpus(node.parent)
-            # hwloc leaves the memory of a node out when there is none.
-            found.append(NumaNode(_number(node.get("os_index")), _number(memory), cpus))
+    for node in objects.all:
+        match = _CACHE.fullmatch(_type(node))
+        if match or _type(node) == "Cache":  # before 2.0 all were "Cache"
+            depth = _number(match[1] if match else node.get("depth"), 1)
+            kind = "instruction" if match and match[2] else kinds.get(node.get("cache_type"), "")
+            found.append(Cache(depth, kind, _number(node.get("cache_size")) or None, _cpus(node)))
+    return tuple(sorted(found, key=lambda cache: (cache.level, cache.kind, sorted(cache.cpus)[:1])))
+
+
+def _numa_nodes(objects: _Objects) -> tuple[NumaNode, ...]:
+    found = []
+    for node in objects.of("NUMANode"):
+        cpus = _cpus(node)
+        if not cpus and "cpuset" not in node.attributes and node.parent is not None:
+            cpus = _cpus(node.parent)
+        # hwloc leaves the memory of a node out when there is none.
+        found.append(NumaNode(_number(node.get("os_index")), _number(node.get("local_memory")), cpus))
     return tuple(sorted(found, key=lambda node: node.index))
 
 
-def _local(node: Node) -> Node | None:
+def _local(node: Element) -> Element | None:
     """The nearest ancestor with CPUs: where the device is attached."""
     return next((above for above in node.ancestors() if _cpus(above)), None)
 
 
-def _node_of(local: Node | None, numa: tuple[NumaNode, ...]) -> int | None:
+def _node_of(local: Element | None, numa: tuple[NumaNode, ...]) -> int | None:
     """The NUMA node near an object, None when it is near several."""
     if local is None:
         return None
@@ -260,11 +239,11 @@ def _node_of(local: Node | None, numa: tuple[NumaNode, ...]) -> int | None:
     return near[0] if len(near) == 1 else None
 
 
-def _path(node: Node) -> tuple[str, ...]:
+def _path(node: Element) -> tuple[str, ...]:
     """Bridges above a device, host bridge first; a host bridge is known by the buses behind it and where it hangs."""
     bridges = []
     for above in node.ancestors():
-        if above.type != "Bridge":
+        if _type(above) != "Bridge":
             break
         host = above.get("bridge_type").startswith("0")
         name = above.get("bridge_pci") if host else bus_id(above.get("pci_busid"))
@@ -272,14 +251,14 @@ def _path(node: Node) -> tuple[str, ...]:
     return tuple(reversed(bridges))
 
 
-def _os_devices(node: Node) -> list[Node]:
-    return [child for child in node.walk() if child.type == "OSDev"]
+def _os_devices(node: Element) -> list[Element]:
+    return [child for child in node.walk("object") if _type(child) == "OSDev"]
 
 
-def _gpu(index: int, node: Node, numa: tuple[NumaNode, ...]) -> GPU:
-    infos: dict[str, str] = dict(node.infos)
+def _gpu(index: int, node: Element, numa: tuple[NumaNode, ...]) -> GPU:
+    infos = _infos(node)
     for device in _os_devices(node):
-        infos |= {key: value for key, value in device.infos.items() if value}
+        infos |= {key: value for key, value in _infos(device).items() if value}
     local = _local(node)
     kilobytes = _number(infos.get("CUDAGlobalMemorySize", "")) or _number(infos.get("OpenCLGlobalMemorySize", ""))
     _, vendor, device = _pci(node)
@@ -296,12 +275,12 @@ def _gpu(index: int, node: Node, numa: tuple[NumaNode, ...]) -> GPU:
     )
 
 
-def _nic(node: Node, numa: tuple[NumaNode, ...]) -> NIC:
+def _nic(node: Element, numa: tuple[NumaNode, ...]) -> NIC:
     names = [device.get("name") for device in _os_devices(node)]
     fast = [
         device.get("name")
         for device in _os_devices(node)
-        if "NodeGUID" in device.infos or _RDMA_NAME.fullmatch(device.get("name"))
+        if "NodeGUID" in _infos(device) or RDMA_NAME.fullmatch(device.get("name"))
     ]
     infiniband = _pci(node)[0] == 0x0207
     return NIC(
@@ -313,7 +292,8 @@ def _nic(node: Node, numa: tuple[NumaNode, ...]) -> NIC:
     )
 
 
-def _level(first: GPU | NIC, second: GPU | NIC) -> str:
+def level(first: GPU | NIC, second: GPU | NIC) -> str:
+    """The level of two devices by the bridges above them, else by their NUMA nodes."""
     near = levels.closest(first.path, second.path)
     if near:
         return near
@@ -323,25 +303,29 @@ def _level(first: GPU | NIC, second: GPU | NIC) -> str:
     return "NODE" if first.numa == second.numa else "SYS"
 
 
-def _pcie_levels(gpus: tuple[GPU, ...], nodes: list[Node]):
-    return tuple(tuple(levels.SELF if a is b else _level(a, b) for b in gpus) for a in gpus)
-
-
-def _nvlinks(distances: list[_Distances], nodes: list[Node], devices: list[Node], gpus) -> tuple[list[list[int]], list]:
+def _nvlinks(top: Element, objects: _Objects, devices: list[Element], gpus) -> tuple[list[list[int]], list[str]]:
     """Number of NVLinks between GPUs from the bandwidths (MB/s) that hwloc writes; ports of switches count together."""
     count = len(gpus)
     links = [[0] * count for _ in range(count)]
     problems: list[str] = []
-    by_id = {f"{node.type}:{node.get('gp_index')}": node for node in nodes if node.get("gp_index")}
-    for entry in distances:
-        if entry.name != "NVLinkBandwidth":
+    by_id = {f"{_type(node)}:{node.get('gp_index')}": node for node in objects.all if node.get("gp_index")}
+    for entry in (child for child in top.walk() if child.tag in ("distances2", "distances2hetero")):
+        what = entry.get("name")
+        if what not in ("NVLinkBandwidth", "XGMIBandwidth"):
             continue
-        indexes = " ".join(entry.indexes).split()
-        values = " ".join(entry.values).split()
-        if entry.type:
-            indexes = [f"{entry.type}:{index}" for index in indexes]
+        indexes = " ".join(child.text for child in entry.inside("indexes")).split()
+        values = " ".join(child.text for child in entry.inside("u64values")).split()
+        if entry.get("type"):
+            indexes = [f"{entry.get('type')}:{index}" for index in indexes]
         if not indexes or len(indexes) > MOST_PORTS or len(values) != len(indexes) ** 2:
-            problems.append("NVLink bandwidths were recorded with the wrong number of values: left out")
+            problems.append(f"{what[:-9]} bandwidths were recorded with the wrong number of values: left out")
+            continue
+        if what == "XGMIBandwidth":
+            most = max((_number(value) for n, value in enumerate(values) if n % (len(indexes) + 1)), default=0)
+            problems.append(
+                f"XGMI bandwidths of {len(indexes)} GPUs, up to {most / 1000:g} GB/s, are in the recording, but not "
+                "used: their pairs are planned by PCIe"
+            )
             continue
         place = [_gpu_of(by_id.get(index), devices) for index in indexes]
         speed = [[_number(values[a * len(indexes) + b]) for b in range(len(indexes))] for a in range(len(indexes))]
@@ -364,7 +348,7 @@ def _nvlinks(distances: list[_Distances], nodes: list[Node], devices: list[Node]
     return links, problems
 
 
-def _gpu_of(node: Node | None, devices: list[Node]) -> int | None:
+def _gpu_of(node: Element | None, devices: list[Element]) -> int | None:
     while node is not None:
         if node in devices:
             return devices.index(node)
@@ -372,6 +356,6 @@ def _gpu_of(node: Node | None, devices: list[Node]) -> int | None:
     return None
 
 
-def _is_switch(node: Node | None) -> bool:
+def _is_switch(node: Element | None) -> bool:
     # A switch that did not answer while it was recorded has no class, only the name.
-    return node is not None and (node.get("subtype") == "NVSwitch" or _pci(node)[:2] == (0x0680, NVIDIA))
+    return node is not None and (node.get("subtype") == "NVSwitch" or _pci(node)[:2] == (pci.BRIDGE, pci.NVIDIA))

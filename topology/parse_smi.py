@@ -1,74 +1,70 @@
 """The text of `nvidia-smi topo -m`, as people paste it: in reports, as Markdown, with escapes, with half a header.
 
-Only the rows are believed. A row begins with GPUn; its level words are read until the first word that is none. The
-header may be glued together or missing, so it never says how many GPUs there are; it only names NICs.
+A row is found by its label and by the X in its own column. The header, where it is whole, says which columns there are,
+in which order; rows say so otherwise. Every cell is used, or `problems` says which was not.
 """
 
 import re
 
 from hiresx.errors import HiresxError
-from hiresx.topology import levels
-from hiresx.topology.cpus import parse_list
-from hiresx.topology.machine import GPU, MOST_GPUS, NIC, Machine, NumaNode
+from hiresx.topology import infer, levels, smi_report, smi_rows
+from hiresx.topology.cpus import format_list, parse_list
+from hiresx.topology.machine import GPU, MOST_GPUS, MOST_NICS, NIC, Machine, NumaNode, Package, printable
+from hiresx.topology.smi_rows import CPU, MEMORY, NUMA, Header, Row
 
 MEND = "record it again with: nvidia-smi topo -m > machine.txt"
-# Longest row of a machine: 64 GPUs and as many NICs, each with a word and some blanks.
+# Longest row of a machine: 64 GPUs and 256 NICs, each with a word and some blanks.
 LONGEST_LINE = 16384
+# Of what was not used the first are named.
+MOST_TOLD = 6
 
-_ESCAPE = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])|[\x00-\x08\x0b-\x1f\x7f]")
-_GPU = re.compile(r"GPU(\d{1,4})")
-# What people and tools put before a row: a comment sign, a prompt, a quote, a list mark, the edge of a table.
-_PREFIX = re.compile(r"[\s#>$%|*`'\"\\+:\-]*")
-_AFFINITY = re.compile(r"[0-9][0-9,\-]*|N/?A|-")
 _LEGEND = re.compile(r"(NIC\d{1,4})\s*[:=]\s*([A-Za-z][\w.\-]{0,63})")
-# Around cells of tables and quoted text.
-_MARKS = str.maketrans({"|": "\t", "*": " ", "`": " ", '"': " ", "'": " "})
-
-
-class _Row:
-    """One row: `words`, its levels; `before`, `after`: what stands around them."""
-
-    def __init__(self, line: int, words: list[str], after: list[str], before: list[str], gap: int):
-        self.line, self.words, self.after, self.before, self.gap = line, words, after, before, gap
 
 
 def parse_smi(text: str, name: str = "nvidia-smi topo -m") -> Machine:
-    """The machine of such a text: levels of GPU pairs, NICs, affinities.
+    """The machine of such a text: levels of GPU pairs, NICs, affinities, and what a report around it says.
 
-    Levels behind NVLink are inferred from what is known of both GPUs towards a third device (a PCIe tree allows no
-    other): they are no worse than what is said. Raises HiresxError naming the line for a text that holds no such
-    matrix, or one that is cut off, not symmetric or contradicts itself, and for `topo -p2p`.
+    Levels that are not there, as PCIe behind NVLink, are inferred from those that are (`infer`). Raises HiresxError
+    naming the line for a text that holds no such matrix, or one that is cut off, not symmetric or contradicts itself,
+    and for `topo -p2p` and `rocm-smi`.
     """
-    gpus, nics, header, peers = _rows(text, name)
-    if not gpus and peers:
-        _refuse_p2p(name)
-    if not gpus:
-        raise HiresxError(f"{name}: no row of `nvidia-smi topo -m` in it", MEND)
+    gpus, others, header, peers = _rows(text, name)
+    _refuse_others(text, name, gpus, peers)
     count = max(gpus) + 1
     # Of one GPU both matrices have the same row; only the legends differ.
-    if count == 1 and gpus.get(0) and not gpus[0].after and re.search(r"\bCNS\s*=", text) and "PIX" not in text:
+    if count == 1 and len(gpus[0].words) == 1 and re.search(r"\bCNS\s*=", text) and "PIX" not in text:
         _refuse_p2p(name)
     _complete(gpus, count, header, name)
-    width = _widths(gpus, count, name)
-    matrix = _square({n: gpus[n].words[:count] for n in range(count)}, count, gpus, name)
-    _tree(matrix, name)
-
-    if width - count > MOST_GPUS:
-        raise HiresxError(f"{name}: {width - count} network adapters: no machine has that many", MEND)
-    names = _nic_names(header, nics, width - count, text, name)
-    nic_levels = tuple(tuple(gpus[n].words[count:width]) for n in range(count))
-    for n, row in enumerate(nic_levels):
-        if any(entry not in levels.RANK for entry in row):
-            raise HiresxError(f"{name}, line {gpus[n].line}: NVLink beyond the GPUs' columns: rows cut off?", MEND)
-    between = _between_nics(nics, names, nic_levels, count, name)
-    cpus, numa, problems = _affinities(gpus, header, count)
-    pcie = _inferred(matrix, nic_levels, between, numa, cpus)
-    links = [levels.link_count([levels.nvlinks(entry) for entry in row]) for row in matrix]
-    devices = tuple(GPU(index=n, cpus=cpus[n], numa=numa[n], links=links[n] or None) for n in range(count))
-    nodes = tuple(
-        NumaNode(node, None, next((cpus[n] for n in range(count) if numa[n] == node and cpus[n]), frozenset()))
-        for node in sorted({node for node in numa if node is not None})
+    problems: list[str] = []
+    columns = _columns(header, gpus, problems)
+    cells, after = _cells(gpus, count, columns, name, problems)
+    adapters = _adapters(gpus, others, columns, cells, count, text, name, problems)
+    order = [f"GPU{n}" for n in range(count)] + [label for label, _ in adapters]
+    words = _square(gpus, others, order, columns, cells, count, name, problems)
+    _tree(words, count, name)
+    cpus, numa, nodes = _affinities(gpus, after, header if columns else None, count, problems)
+    around = smi_report.facts(text)
+    numa = _by_nodes(numa, nodes, around.nodes)
+    matrix, pcie, nic_levels, nic_pairs = _levels(words, count, numa, cpus, name, problems)
+    links = [levels.link_count([levels.nvlinks(entry) for entry in row], around.models.get(n, ""))
+             for n, row in enumerate(matrix)]  # fmt: skip
+    devices = tuple(
+        GPU(
+            index=n,
+            bus_id=around.buses.get(n, ""),
+            model=around.models.get(n, ""),
+            uuid=around.uuids.get(n, ""),
+            cpus=cpus[n],
+            numa=numa[n],
+            nodes=nodes[n],
+            links=links[n] or None,
+            pcie=around.pcie.get(n),
+        )
+        for n in range(count)
     )
+    known = {node: next((cpus[n] for n in range(count) if numa[n] == node and cpus[n]), frozenset())
+             for node in numa if node is not None} | around.nodes  # fmt: skip
+    whole = frozenset().union(*around.nodes.values())
     return Machine(
         source=f"recording of nvidia-smi topo -m: {name}",
         gpus=devices,
@@ -76,35 +72,36 @@ def parse_smi(text: str, name: str = "nvidia-smi topo -m") -> Machine:
         pcie=pcie,
         peer=_peers(peers, count),
         # Adapters listed there are those that GPUDirect can use.
-        nics=tuple(NIC(name, rdma=True) for name in names),
-        nic_levels=nic_levels if names else tuple(() for _ in range(count)),
-        numa=nodes,
+        nics=tuple(NIC(shown, rdma=True) for _, shown in adapters),
+        nic_levels=nic_levels,
+        nic_pairs=nic_pairs,
+        packages=(Package(0, around.cpu, whole),) if around.cpu else (),
+        numa=tuple(NumaNode(node, None, known[node]) for node in sorted(known)),
         problems=tuple(problems),
     )
 
 
 def _rows(text: str, name: str):
-    """(rows of GPUs by number, rows of NICs, words of the header, rows of a `topo -p2p` in the same report)."""
+    """(rows of GPUs by number, other rows, the header, rows of a `topo -p2p` in the same report)."""
     peers: dict[int, list[list[str]]] = {}
-    gpus: dict[int, _Row] = {}
-    nics: list[tuple[str, _Row]] = []
-    header: list[str] = []
+    gpus: dict[int, Row] = {}
+    others: list[Row] = []
+    header: Header | None = None
     for number, raw in enumerate(text.splitlines(), 1):
         if len(raw) > LONGEST_LINE:
             if "GPU" in raw:
                 raise HiresxError(f"{name}, line {number}: {len(raw)} characters are no row of a topology", MEND)
             continue
-        line = _ESCAPE.sub("", raw)
-        body = line[_PREFIX.match(line).end() :].translate(_MARKS)
-        words = body.split()
-        first = _label_place(words)
-        label, words = words[first] if words else "", words[first + 1 :]
-        row = _row(number, body, words)
-        match = _GPU.fullmatch(label)
-        if match and words[:2] and levels.P2P_WORDS & {*words[:2]} and {*words[:2]} <= levels.P2P_WORDS | {levels.SELF}:
-            peers.setdefault(int(match[1]), []).append(words)
+        body = smi_rows.clean(raw)
+        plain = body.split()
+        match = smi_rows.GPU.fullmatch(plain[0]) if plain else None
+        said = set(plain[1:3])
+        if match and said & levels.P2P_WORDS and said <= levels.P2P_WORDS | {levels.SELF}:
+            peers.setdefault(int(match[1]), []).append(plain[1:])
             continue
-        if match and row:
+        row = smi_rows.row(number, body)
+        match = smi_rows.GPU.fullmatch(row.label) if row else None
+        if match:
             n = int(match[1])
             if n >= MOST_GPUS:
                 raise HiresxError(f"{name}, line {number}: GPU{n}: no machine has that many", MEND)
@@ -114,45 +111,24 @@ def _rows(text: str, name: str):
                     "keep one machine in the file",
                 )
             gpus.setdefault(n, row)
-        elif row and gpus and not match and len(row.words) >= 2 and _device_name(label):
-            nics.append((label, row))
-        elif not row and not gpus and "GPU0" in body:
-            header = body.split()
-    return gpus, nics, header, peers
+        elif row and smi_rows.is_device(row.label) and sum(map(bool, map(levels.word, row.words))) >= 2:
+            others.append(row)
+        elif not row and not gpus and "GPU" in body and (found := smi_rows.header(body)):
+            header = found
+    return gpus, others, header, peers
 
 
-def _label_place(words: list[str]) -> int:
-    """Which word names the row: the first, or a GPU behind what a log writes before each line."""
-    for n, entry in enumerate(words[:5]):
-        if _GPU.fullmatch(entry) and n + 1 < len(words) and levels.word(words[n + 1]):
-            return n
-    return 0
-
-
-def _device_name(label: str) -> bool:
-    return re.fullmatch(r"[A-Za-z][\w.\-]{1,63}", label) is not None and levels.word(label) is None
-
-
-def _row(number: int, body: str, words: list[str]) -> _Row | None:
-    """The row in these words; None when no level word stands where one should. Affinities may come first."""
-    start = 0
-    while start < min(len(words), 4) and levels.word(words[start]) is None:
-        if not _AFFINITY.fullmatch(words[start]):
-            return None
-        start += 1
-    found = []
-    for entry in words[start:]:
-        level = levels.word(entry)
-        if level is None:
-            break
-        found.append(level)
-    if not found:
-        return None
-    after = words[start + len(found) :]
-    # Blanks between the last level and what follows: an empty column shows in nothing else.
-    spans = list(re.finditer(r"\S+", body))
-    gap = body[spans[-len(after) - 1].end() : spans[-len(after)].start()] if after else ""
-    return _Row(number, found, after, words[:start], 2 if "\t\t" in gap else 1)
+def _refuse_others(text: str, name: str, gpus, peers) -> None:
+    if gpus:
+        return
+    if peers:
+        _refuse_p2p(name)
+    if re.search(r"rocm-smi|ROCm System Management|amd-smi|\bXGMI\b", text):
+        raise HiresxError(
+            f"{name}: the text of rocm-smi or amd-smi, which is not read",
+            "record the machine with: lstopo --whole-io --of xml machine.xml",
+        )
+    raise HiresxError(f"{name}: no row of `nvidia-smi topo -m` in it", MEND)
 
 
 def _refuse_p2p(name: str) -> None:
@@ -173,33 +149,64 @@ def _peers(rows: dict[int, list[list[str]]], count: int):
     return tuple(tuple(levels.SELF if a == b else status(a, b) for b in range(count)) for a in range(count))
 
 
-def _complete(gpus: dict[int, _Row], count: int, header: list[str], name: str) -> None:
+def _complete(gpus: dict[int, Row], count: int, header: Header | None, name: str) -> None:
     missing = [n for n in range(count) if n not in gpus]
-    named = max((int(n) for entry in header for n in _GPU.findall(entry)), default=0)
+    named = max(header.gpus, default=0) if header else 0
     if count <= named < MOST_GPUS and not missing:
         raise HiresxError(f"{name}: the header names GPU{named}, but the rows end at GPU{count - 1}: cut off?", MEND)
     if missing:
         raise HiresxError(f"{name}: rows of {count - len(missing)} GPUs, but none of GPU{missing[0]}: cut off?", MEND)
 
 
-def _widths(gpus: dict[int, _Row], count: int, name: str) -> int:
-    """Levels in a row, NICs included; a row that is short, or has its X elsewhere, is refused."""
+def _columns(header: Header | None, gpus: dict[int, Row], problems: list[str]) -> list[str]:
+    """Labels of the matrix's columns as the header has them; none where it does not name each GPU once."""
+    if header is None:
+        return []
+    if sorted(header.gpus) != sorted(gpus) or len(set(header.devices)) != len(header.devices):
+        if len(header.gpus) > 1:
+            problems.append("the header names other GPUs than the rows: columns are counted by the rows")
+        return []
+    # Names that run together, or a header without its adapters: all rows hold more, as many each.
+    held = {len(row.run(row.first())) for row in gpus.values()}
+    if len(held) == 1 and min(held) > len(header.devices) and header.gpus == sorted(header.gpus):
+        problems.append(
+            f"the header names {len(header.devices)} columns, the rows hold {min(held)}: counted by the rows"
+        )
+        return []
+    return header.devices
+
+
+def _cells(gpus: dict[int, Row], count: int, columns: list[str], name: str, problems: list[str]):
+    """({GPU: its cells}, {GPU: (words behind them, by tabs)}). A row that is short, or has its X elsewhere, is
+    refused."""
+    cells: dict[int, list[str]] = {}
+    starts: dict[int, int] = {}
     for n in range(count):
         row = gpus[n]
-        if len(row.words) < count:
-            raise HiresxError(
-                f"{name}, line {row.line}: GPU{n} has {len(row.words)} levels for {count} GPUs: cut off?", MEND
-            )
-        places = [place for place, word in enumerate(row.words) if word == levels.SELF]
-        if places != [n]:
+        own = columns.index(f"GPU{n}") if columns else n
+        start = row.place(own)
+        found = row.run(row.first() if start is None else start, len(columns) or None)
+        if start is None or own >= len(found):
+            levels_of = row.run(row.first())
+            if sum(1 for word in levels_of if levels.word(word)) < count:
+                raise HiresxError(
+                    f"{name}, line {row.line}: GPU{n} has {len(levels_of)} levels for {count} GPUs: cut off?", MEND
+                )
+            places = [place for place, word in enumerate(levels_of) if word == levels.SELF]
             beyond = places == [] or places[0] >= count or len(places) > 1
             raise HiresxError(
                 f"{name}, line {row.line}: GPU{n} has its X in column "
-                f"{', '.join(str(place + 1) for place in places) or 'none'}, not {n + 1}"
+                f"{', '.join(str(place + 1) for place in places) or 'none'}, not {own + 1}"
                 + ("" if beyond else ": rows are missing or in another order"),
                 MEND,
             )
-    widths = {n: len(gpus[n].words) for n in range(count)}
+        cells[n], starts[n] = found, start
+    widths = {n: len(entry) for n, entry in cells.items()}
+    if min(widths.values()) < count:
+        short = min(widths, key=widths.get)
+        raise HiresxError(
+            f"{name}, line {gpus[short].line}: GPU{short} has {widths[short]} levels for {count} GPUs: cut off?", MEND
+        )
     if len(set(widths.values())) > 1:
         short = min(widths, key=widths.get)
         raise HiresxError(
@@ -207,105 +214,222 @@ def _widths(gpus: dict[int, _Row], count: int, name: str) -> int:
             "cut off, or GPU rows are missing?",
             MEND,
         )
-    return widths[0]
+    width = widths[0]
+    if columns and width < len(columns):
+        lost = columns[width:]
+        problems.append(
+            f"the header names {len(columns)} columns, the rows hold {width}: nothing is known of {', '.join(lost[:4])}"
+            + (f" and {len(lost) - 4} more" if len(lost) > 4 else "")
+        )
+    after = {n: gpus[n].rest(starts[n], width) for n in range(count)}
+    more = [n for n in range(count) if any(map(levels.word, after[n][0]))]
+    if more:
+        words = [word for word in after[more[0]][0] if levels.word(word)]
+        problems.append(
+            f"line {gpus[more[0]].line}: {len(words)} more levels than the header has columns: not used "
+            f"({' '.join(words[:4])}{' ...' if len(words) > 4 else ''})"
+        )
+    for n in range(count):
+        gpus[n].before += gpus[n].words[: starts[n]]
+    return cells, after
 
 
-def _square(words: dict[int, list[str]], count: int, gpus: dict[int, _Row], name: str):
-    for a in range(count):
-        for b in range(a):
-            if words[a][b] != words[b][a]:
-                raise HiresxError(
-                    f"{name}, lines {gpus[b].line} and {gpus[a].line}: GPU{b} to GPU{a} is {words[b][a]}, "
-                    f"but GPU{a} to GPU{b} is {words[a][b]}",
-                    MEND,
-                )
-    return tuple(tuple(words[n]) for n in range(count))
+def _adapters(
+    gpus, others: list[Row], columns, cells, count: int, text: str, name: str, problems
+) -> list[tuple[str, str]]:
+    """(label, name to show) of the columns beyond the GPUs: as the header has them, else as the rows, else numbered."""
+    width = len(cells[0])
+    number = width - count
+    if number > MOST_NICS:
+        raise HiresxError(f"{name}: {number} network adapters: no machine has that many", MEND)
+    heading = [label for label in columns[:width] if not smi_rows.GPU.fullmatch(label)]
+    rows = list(dict.fromkeys(row.label for row in others))
+    if columns:
+        labels = []
+        for label in heading:
+            column = columns.index(label)
+            if label in rows or any(levels.word(row[column]) for row in cells.values()):
+                labels.append(label)
+            else:
+                problems.append(f"the column {printable(label)} holds no level: not used")
+    elif len(rows) == number:
+        labels = rows
+    else:
+        labels = [f"NIC{n}" for n in range(number)]
+        if number and not rows and not re.search(r"\bNIC\d|mlx", text):
+            raise HiresxError(f"{name}: {number} columns beyond the GPUs that nothing names: rows cut off?", MEND)
+    for row in others:
+        if row.label not in labels and re.fullmatch(r"NIC\d+|mlx\w+", row.label):
+            problems.append(f"line {row.line}: the row of {printable(row.label)} belongs to no column: not used")
+    legend = dict(_LEGEND.findall(text))
+    shown = [legend.get(label, label) for label in labels]
+    shown = shown if len(set(shown)) == len(labels) else [f"NIC{n}" for n in range(len(labels))]
+    return list(zip(labels, shown, strict=True))
 
 
-def _tree(matrix, name: str) -> None:
+def _square(
+    gpus, others, order: list[str], columns, cells, count: int, name: str, problems
+) -> dict[tuple[int, int], str]:
+    """Level of each pair of GPUs and adapters that some row has; where two rows have it they say the same."""
+    place = {label: n for n, label in enumerate(order)}
+    at = [place.get(label) for label in columns[: len(cells[0])]] if columns else list(range(len(cells[0])))
+    found: dict[tuple[int, int], str] = {}
+    lines: dict[int, int] = {n: gpus[n].line for n in range(count)}
+    rows: list[tuple[int, list[str]]] = [(n, cells[n]) for n in range(count)]
+    for row in others:
+        own = place.get(row.label)
+        if own is None or own in lines:
+            continue
+        column = at.index(own)
+        start = row.place(column)
+        start = row.first() if start is None else start
+        lines[own] = row.line
+        rows.append((own, row.run(start, len(at))))
+        extra = row.words[start + len(rows[-1][1]) :]
+        if extra and any(map(levels.word, extra)):
+            problems.append(f"line {row.line}: {len(extra)} words behind the columns: not used")
+    odd: list[tuple[int, int, int, str]] = []
+    for own, words in rows:
+        for other, word in zip(at, words, strict=False):
+            if other is None or other == own:
+                continue
+            level = levels.word(word)
+            if level is None or level == levels.SELF:
+                odd.append((lines[own], own, other, word))
+                continue
+            before = found.get((other, own))
+            if before is not None and before != level:
+                raise HiresxError(_differ(order, lines, other, own, before, level, name), MEND)
+            found[own, other] = level
+    for _, own, other, _ in odd:
+        found.setdefault((own, other), found.get((other, own), ""))
+    for (a, b), word in list(found.items()):
+        found.setdefault((b, a), word)
+    for line, own, other, word in odd[:MOST_TOLD]:
+        known = found[own, other]
+        problems.append(
+            f"line {line}: '{printable(word[:20])}' between {order[own]} and {order[other]} is no level: "
+            + (f"{known} by the other row" if known else "inferred from the others where they tell")
+        )
+    if len(odd) > MOST_TOLD:
+        problems.append(f"{len(odd) - MOST_TOLD} more cells are no levels")
+    unknown = sum(1 for n in range(count) for m in range(n) if not found.get((n, m)))
+    if unknown and not any(found.get((n, m)) for n in range(count) for m in range(n)):
+        raise HiresxError(f"{name}: no level between any two GPUs can be read: cut off?", MEND)
+    return found
+
+
+def _differ(order, lines, a: int, b: int, first: str, second: str, name: str) -> str:
+    """What two rows contradict each other in: the row of an adapter against that of a GPU, or two of a kind."""
+    where = f"lines {lines[a]} and {lines[b]}"
+    if order[b].startswith("GPU") != order[a].startswith("GPU"):
+        where, (a, b, first, second) = f"line {lines[b]}", (b, a, second, first)
+    return f"{name}, {where}: {order[a]} to {order[b]} is {first}, but {order[b]} to {order[a]} is {second}"
+
+
+def _tree(words: dict[tuple[int, int], str], count: int, name: str) -> None:
     """Two GPUs on one switch with a third are on one switch with each other; what says otherwise is no machine."""
-    count = len(matrix)
     switch = levels.RANK["PXB"]
     for b in range(count):
-        near = [a for a in range(count) if a != b and levels.RANK.get(matrix[a][b], 99) <= switch]
+        near = [a for a in range(count) if a != b and levels.RANK.get(words.get((a, b), ""), 99) <= switch]
         for n, a in enumerate(near):
             for c in near[:n]:
-                if levels.RANK.get(matrix[a][c], 0) > switch:
+                if levels.RANK.get(words.get((a, c), ""), 0) > switch:
                     raise HiresxError(
-                        f"{name}: GPU{c}-GPU{b} is {matrix[c][b]} and GPU{b}-GPU{a} is {matrix[b][a]}, all behind one "
-                        f"PCIe switch, but GPU{c}-GPU{a} is {matrix[c][a]}: a contradiction",
+                        f"{name}: GPU{c}-GPU{b} is {words[c, b]} and GPU{b}-GPU{a} is {words[b, a]}, all behind one "
+                        f"PCIe switch, but GPU{c}-GPU{a} is {words[c, a]}: a contradiction",
                         MEND,
                     )
 
 
-def _nic_names(header: list[str], nics: list[tuple[str, _Row]], count: int, text: str, name: str) -> list[str]:
-    """Names of the NIC columns: as the header has them if it fits, else as the rows, else numbered."""
-    if count <= 0:
-        return []
-    legend = dict(_LEGEND.findall(text))
-    heading = []
-    start = next((n for n, entry in enumerate(header) if entry.startswith("GPU0")), 0)
-    for entry in header[start:]:
-        if _GPU.fullmatch(entry):
-            continue
-        if entry in ("CPU", "NUMA", "GPU", "Affinity"):
-            break
-        heading.append(entry)
-    rows = list(dict.fromkeys(label for label, _ in nics))
-    if not rows and len(heading) != count and not any(part in entry for entry in header for part in ("mlx", "NIC")):
-        raise HiresxError(f"{name}: {count} columns beyond the GPUs that nothing names: rows cut off?", MEND)
-    names = heading if len(heading) == count else rows if len(rows) == count else [f"NIC{n}" for n in range(count)]
-    names = [legend.get(entry, entry) for entry in names]
-    return names if len(set(names)) == count else [f"NIC{n}" for n in range(count)]
-
-
-def _between_nics(nics, names: list[str], nic_levels, count: int, name: str) -> list[list[str]]:
-    """Levels between NICs where rows tell them; a NIC row that contradicts the GPU rows is refused."""
-    between = [[""] * len(names) for _ in names]
-    places = {entry: n for n, entry in enumerate(names)} | {f"NIC{n}": n for n in range(len(names))}
-    for label, row in nics:
-        place = places.get(label)
-        if place is None or len(row.words) < count + 1:
-            continue
-        for n in range(count):
-            if row.words[n] != nic_levels[n][place]:
-                raise HiresxError(
-                    f"{name}, line {row.line}: {label} to GPU{n} is {row.words[n]}, but GPU{n} to {label} is "
-                    f"{nic_levels[n][place]}",
-                    MEND,
-                )
-        for other, word in enumerate(row.words[count : count + len(names)]):
-            between[place][other] = between[other][place] = word
-    return between
-
-
-def _affinities(gpus: dict[int, _Row], header: list[str], count: int):
-    """(CPUs of each GPU or None, NUMA node or None, what is odd about them)."""
-    joined = " ".join(header)
-    known = joined.count("Affinity") + joined.count("NUMA ID")
-    has_numa = not header or "NUMA" in joined
-    cpus, numa = [], []
+def _affinities(gpus: dict[int, Row], after, header: Header | None, count: int, problems: list[str]):
+    """(CPUs of each GPU or None, its NUMA node or None, nodes near it where there are several)."""
+    cpus: list[frozenset[int] | None] = []
+    numa: list[int | None] = []
+    nodes: list[frozenset[int] | None] = []
+    unread: list[str] = []
+    memories: list[int] = []  # NUMA nodes that are memory of a GPU; the system counts them behind those with CPUs
     for n in range(count):
-        row = gpus[n]
-        cells = row.before + row.after if row.before else row.after
-        own, node = None, None
-        if (cells and has_numa and header and "CPU" not in joined) or (
-            len(cells) == 1 and row.gap > 1 and has_numa and known > 1 and cells[0].isdigit()
-        ):
-            node = cells[0]
-        elif cells and _AFFINITY.fullmatch(cells[0]):
-            own = parse_list(cells[0])
-            node = cells[1] if len(cells) > 1 and has_numa else None
-        cpus.append(own)
-        # A GPU near several nodes ("0-1") has no one node of its own.
-        numa.append(int(node) if node and node.isascii() and node.isdigit() and len(node) <= 5 else None)
-    problems = []
-    clipped = [n for n in range(count) if cpus[n] is None]
-    if clipped and len(clipped) < count:
+        row, (words, tabbed) = gpus[n], after[n]
+        entry: dict[str, str] = {}
+        if header is None or header.before:
+            _assign(row.before, [], header.before if header else [CPU, NUMA, MEMORY], entry, unread, row.line, True)
+        _assign(words, tabbed, header.after if header else [CPU, NUMA, MEMORY], entry, unread, row.line, bool(header))
+        own, near, memory = (entry.get(kind, "") for kind in (CPU, NUMA, MEMORY))
+        cpus.append(_listed(own, unread, row.line, "CPUs"))
+        nodes.append(_listed(near, unread, row.line, "NUMA nodes"))
+        memories += _listed(memory, unread, row.line, "NUMA nodes") or ()
+    for n, listed in enumerate(nodes):
+        near = frozenset(node for node in listed or () if not memories or node < min(memories)) or listed
+        numa.append(min(near) if near and len(near) == 1 else None)
+        nodes[n] = listed if listed and len(listed) > 1 else None
+    problems += unread[:MOST_TOLD]
+    if len(unread) > MOST_TOLD:
+        problems.append(f"{len(unread) - MOST_TOLD} more lines have words that were not used")
+    missing = [n for n in range(count) if cpus[n] is None]
+    if missing and len(missing) < count:
         problems.append(
-            f"no CPU affinity for GPU {', '.join(map(str, clipped))}: recorded inside a job that has no CPU near them?"
+            f"no CPU affinity for GPU {format_list(missing)}: recorded inside a job that has no CPU near them?"
         )
-    return cpus, numa, problems
+    given = {n: len(own) for n, own in enumerate(cpus) if own}
+    clipped = [n for n, size in given.items() if size < max(given.values()) or size == 1]
+    if clipped:
+        n = clipped[0]
+        problems.append(
+            f"CPU affinity of GPU {format_list(clipped)} ({format_list(cpus[n])}) is clipped, it seems: "
+            + (f"others have {max(given.values())} CPUs" if given[n] < max(given.values()) else "one CPU only")
+            + "; recorded inside a job that has few of them?"
+        )
+    return cpus, numa, nodes
+
+
+def _assign(words, tabbed, kinds: list[str], entry: dict[str, str], unread: list[str], line: int, whole: bool) -> None:
+    """Put the words beside the matrix into its affinity columns; what is left over is said to be unread."""
+    words = list(words)
+    while len(words) > len(kinds) and (n := next((n for n, word in enumerate(words[:-1]) if _open(word)), -1)) >= 0:
+        words[n : n + 2] = [words[n] + words[n + 1]]  # "0, 3-9": a list with blanks in it
+    if kinds and 0 < len(words) < len(kinds) and tabbed:
+        # An empty column shows in the tabs; the last column has two before it.
+        last = [tabbed[-1]] if len(kinds) == 3 and len(tabbed) >= 3 else []
+        columns = [*tabbed[: len(kinds) - len(last)], *last]
+        if [cell for cell in columns if cell] == words:
+            entry.update((kind, cell) for kind, cell in zip(kinds, columns, strict=False) if cell)
+            return
+    elif kinds == [CPU, NUMA] and len(words) == 1 and not tabbed and not words[0].isdigit():
+        entry[CPU] = words[0]
+        return
+    for kind, word in zip(kinds, words, strict=False):
+        if not smi_rows.is_affinity(word):
+            break
+        entry[kind] = word
+    left = words[len(kinds) :] if whole else [word for word in words[len(kinds) :] if not levels.word(word)]
+    left = [word for word in words[: len(kinds)] if not smi_rows.is_affinity(word)] + left
+    if left:
+        shown = printable(" ".join(left))[:60]
+        unread.append(f"line {line}: not used: '{shown}'")
+
+
+def _open(word: str) -> bool:
+    return word.endswith(",") and word[:1].isdigit()
+
+
+def _listed(word: str, unread: list[str], line: int, what: str) -> frozenset[int] | None:
+    if not word or word.upper() in ("N/A", "NA", "-"):
+        return None
+    found = parse_list(word)
+    if found is None:
+        unread.append(f"line {line}: '{printable(word[:40])}' is no list of {what}: not used")
+    return found
+
+
+def _by_nodes(numa, nodes, known: dict[int, frozenset[int]]) -> list[int | None]:
+    """NUMA nodes; of several near one GPU the one that has CPUs, if that is known."""
+    found = list(numa)
+    for n, listed in enumerate(nodes):
+        if found[n] is None and listed:
+            with_cpus = [node for node in listed if known.get(node)]
+            found[n] = with_cpus[0] if len(with_cpus) == 1 else None
+    return found
 
 
 def _by_affinity(node_a, node_b, cpus_a, cpus_b) -> str:
@@ -316,34 +440,27 @@ def _by_affinity(node_a, node_b, cpus_a, cpus_b) -> str:
     return ""
 
 
-def _inferred(matrix, nic_levels, between, numa, cpus):
-    """PCIe levels behind NVLink. In a tree, the level of two devices is at most the worse of theirs to any third."""
-    count, nics = len(matrix), len(between)
-    size = count + nics
-    unknown = len(levels.PCIE)
-    rank = [[unknown] * size for _ in range(size)]
-    for a in range(size):
-        for b in range(size):
-            if a < count and b < count:
-                entry = matrix[a][b]
-            elif a < count or b < count:
-                entry = nic_levels[min(a, b)][max(a, b) - count]
-            else:
-                entry = between[a - count][b - count]
-            rank[a][b] = levels.RANK.get(entry, unknown)
-            if a != b and rank[a][b] == unknown and max(a, b) < count:
-                rank[a][b] = levels.RANK.get(_by_affinity(numa[a], numa[b], cpus[a], cpus[b]), unknown)
-    for c in range(size):
-        for a in range(size):
-            if a == c or rank[a][c] == unknown:
-                continue
-            row, through = rank[a], rank[a][c]
-            for b in range(size):
-                bound = max(through, rank[c][b])
-                hidden = not (a < count and b < count) or matrix[a][b] not in levels.RANK
-                if b not in (a, c) and hidden and bound < row[b]:
-                    row[b] = bound
-    words = (*levels.PCIE, "")
-    return tuple(
-        tuple(levels.SELF if a == b else words[min(rank[a][b], rank[b][a])] for b in range(count)) for a in range(count)
-    )
+def _levels(words: dict[tuple[int, int], str], count: int, numa, cpus, name: str, problems: list[str]):
+    """(GPU levels, the same by PCIe, GPU to adapter, adapter to adapter), with what the tree tells filled in."""
+    size = 1 + max((a for a, _ in words), default=count - 1)
+    size = max(size, count)
+    said = [["X" if a == b else words.get((a, b), "") for b in range(size)] for a in range(size)]
+
+    def guess(a: int, b: int) -> str:
+        return _by_affinity(numa[a], numa[b], cpus[a], cpus[b]) if max(a, b) < count else ""
+
+    full, wrong = infer.complete(infer.ranks(said), guess)
+    for a, b, near, far in wrong[:MOST_TOLD]:
+        if max(a, b) < count:
+            problems.append(f"GPU {a} and GPU {b} are {near} of each other by some columns, {far} by others")
+    matrix = tuple(tuple(said[a][b] or full[a][b] or "SYS" for b in range(count)) for a in range(count))
+    pcie = tuple(tuple(full[a][:count]) for a in range(count))
+    for a in range(count):
+        for b in range(count, size):
+            if levels.nvlinks(said[a][b]):
+                raise HiresxError(f"{name}: NVLink beyond the GPUs' columns: rows cut off?", MEND)
+    beyond = range(count, size)
+    pairs = tuple(tuple(said[a][b] or full[a][b] for b in beyond) for a in beyond)
+    if any(levels.nvlinks(word) for row in pairs for word in row):
+        raise HiresxError(f"{name}: NVLink between network adapters: rows cut off?", MEND)
+    return matrix, pcie, tuple(tuple(full[a][count:]) for a in range(count)), pairs

@@ -5,7 +5,7 @@ Everything here is computed from the machine and the bytes alone, without chance
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,10 +14,12 @@ from hiresx.errors import HiresxError
 from hiresx.topology.cost import Estimate, Model, Traffic
 from hiresx.topology.groups import tree
 from hiresx.topology.machine import Machine
-from hiresx.topology.place_optimal import place_optimal
+from hiresx.topology.place_optimal import SAME, place_optimal
+from hiresx.topology.place_pair_sum import place_pair_sum
 from hiresx.topology.place_paper import place_paper
 
-STRATEGIES = ("optimal", "paper", "round-robin")
+# optimal: the shortest exchange; pair-sum: the least total cost of all pairs; paper: the fewest bytes between groups.
+STRATEGIES = ("optimal", "pair-sum", "paper", "round-robin")
 EXPLICIT = "gpu-map"
 # An idle GPU does nothing and holds little beyond what the driver takes (0.5 GB of 80, X on a small card).
 BUSY_UTILISATION = 20  # per cent
@@ -28,23 +30,29 @@ MOST_RANKS = 512
 
 @dataclass(frozen=True)
 class Placed:
-    """`placement`: index of the GPU of each rank. `proven`: no placement costs less. `took`: seconds to find it."""
+    """`placement`: index of the GPU of each rank. `shortest`: no placement takes fewer seconds; `least_sum`: none has a
+    lower cost; each only where that is proven. `evaluations`: placements and parts of such that were costed for it.
+    `took`: seconds to find it."""
 
     placement: tuple[int, ...]
     estimate: Estimate
-    proven: bool
+    shortest: bool
+    least_sum: bool
+    evaluations: int
     took: float
 
 
 @dataclass(frozen=True)
 class Plan:
-    """`gpus`: those that may be used. `left_out`: why others are not, by index."""
+    """`gpus`: those that may be used. `left_out`: why others are not, by index. `bound`: seconds that no placement goes
+    below, 0 where nothing looked for one."""
 
     machine: Machine
     demand: Traffic
     gpus: tuple[int, ...]
     left_out: dict[int, str]
     strategies: dict[str, Placed]
+    bound: float = 0.0
 
     @property
     def best(self) -> str:
@@ -148,33 +156,42 @@ def plan(
     if gpus is None:
         chosen, left_out = _near_our_cpus(machine, chosen, left_out, demand.ranks)
     model = Model(machine)
-    placed: dict[str, Placed] = {}
-
-    def add(name: str, placement: Sequence[int], proven: bool, since: float) -> None:
-        estimate = model.estimate(demand, placement)
-        placed[name] = Placed(tuple(placement), estimate, proven, time.perf_counter() - since)
-
-    found = {}
-    for name in ("round-robin", "paper", "optimal"):
+    found: dict[str, tuple[int, ...]] = {}
+    took: dict[str, float] = {}
+    bound, shortest, least_sum, evaluations = 0.0, False, False, 0
+    for name in ("round-robin", "paper", "pair-sum", "optimal"):
         since = time.perf_counter()
+        starts = [list(entry) for entry in reversed(found.values())]
         if name == "round-robin":
-            found[name] = [chosen[rank % len(chosen)] for rank in range(demand.ranks)], False
+            found[name] = tuple(chosen[rank % len(chosen)] for rank in range(demand.ranks))
         elif name == "paper":
-            found[name] = place_paper(demand, tree(machine, chosen)), False
-        elif "optimal" in strategies:
-            starts = [found["paper"][0], found["round-robin"][0]]
-            found[name] = place_optimal(model, demand, list(chosen), starts)
-        if name in strategies:
-            add(name, *found[name], since)
+            found[name] = tuple(place_paper(demand, tree(machine, chosen)))
+        elif name == "pair-sum" and {"pair-sum", "optimal"} & set(strategies):
+            placement, least_sum = place_pair_sum(model, demand, list(chosen), starts)
+            found[name] = tuple(placement)
+        elif name == "optimal" and "optimal" in strategies:
+            best = place_optimal(model, demand, list(chosen), starts)
+            found[name] = tuple(best.placement)
+            bound, shortest, evaluations = best.bound, best.shortest, best.evaluations
+        took[name] = time.perf_counter() - since
     if gpu_map is not None:
-        add(EXPLICIT, gpu_map, False, time.perf_counter())
-    order = [name for name in (EXPLICIT, *STRATEGIES) if name in placed]
-    least = min(entry.estimate.cost for entry in placed.values())
-    if "optimal" in placed and placed["optimal"].proven:
-        placed = {
-            name: replace(entry, proven=entry.estimate.cost <= least * (1 + 1e-12)) for name, entry in placed.items()
-        }
-    return Plan(machine, demand, chosen, left_out, {name: placed[name] for name in order})
+        found[EXPLICIT], took[EXPLICIT] = tuple(gpu_map), 0.0
+    estimates = {name: model.estimate(demand, placement) for name, placement in found.items()}
+    least = min(estimate.cost for estimate in estimates.values())
+    quickest = min(estimate.seconds for estimate in estimates.values())
+    placed = {
+        name: Placed(
+            placement=found[name],
+            estimate=estimates[name],
+            shortest=shortest and estimates[name].seconds <= quickest * (1 + SAME),
+            least_sum=least_sum and estimates[name].cost <= least * (1 + 1e-12),
+            evaluations=evaluations if name == "optimal" else 0,
+            took=took[name],
+        )
+        for name in (EXPLICIT, *STRATEGIES)
+        if name in found and name in (EXPLICIT, *strategies)
+    }
+    return Plan(machine, demand, chosen, left_out, placed, bound)
 
 
 def place(machine: Machine, demand: Traffic, strategy: str = "optimal", **options: Any) -> tuple[int, ...]:
@@ -192,6 +209,7 @@ def to_json(made: Plan) -> dict[str, Any]:
         "gpus": list(made.gpus),
         "left_out": {str(gpu): reason for gpu, reason in made.left_out.items()},
         "recommended": made.best,
+        "bound_seconds": made.bound,
         "strategies": {
             name: {
                 "placement": list(entry.placement),
@@ -200,7 +218,9 @@ def to_json(made: Plan) -> dict[str, Any]:
                 "busiest_link": entry.estimate.busiest,
                 "busiest_link_bytes": entry.estimate.busiest_bytes,
                 "gain_over_round_robin": made.gain(name),
-                "least_cost": entry.proven,
+                "shortest": entry.shortest,
+                "least_sum": entry.least_sum,
+                "evaluations": entry.evaluations,
                 "planning_seconds": entry.took,
             }
             for name, entry in made.strategies.items()

@@ -1,250 +1,208 @@
-"""The placement of least total cost: exact by branch and bound while that is quick, else the best of several starts.
+"""The placement with the shortest exchange: the fewest `seconds` of `hiresx.topology.cost`.
 
-A placement is a quadratic assignment. Ranks are placed one after another, breadth first with all partial placements in
-arrays; a partial placement is dropped when its cost and the least the rest can add exceed the best known. GPUs that
-can change places without a difference (`Model.alike`) are tried once. Among placements of equal cost the one with the
-fewest `seconds` counts, then the first in rank order.
+Ranks are placed one after another, breadth first with all partial placements in arrays. What is placed takes no less
+when more is added, so a partial placement that takes longer than the best known is dropped. Up to EXHAUSTIVE ranks
+nothing is given up unless there are too many GPUs that all differ; beyond, swaps from the placements already known, of
+which one is the least pair sum, look for the best within a fixed number of evaluations.
 """
 
-from contextlib import suppress
+from dataclasses import dataclass
 
 import numpy as np
 
-from hiresx.topology.cost import Model, Traffic
+from hiresx.topology.cost import GIGA, Exchange, Model, Traffic
+from hiresx.topology.rooms import Rooms
 
-# Numbers held for partial placements (one per rank left and GPU each) at a time, and in all: some tenths of a second.
-MOST_AT_A_TIME = 4_000_000
-MOST_IN_ALL = 12_000_000
-MOST_TIES = 256
-# Starts from SciPy's 2-opt, and from chance with as many kicks of the best.
-STARTS = 6
-OWN_STARTS = 64
-KICKED = 4
-MOST_STEPS = 200
-# Ranks and rooms beyond which SciPy's 2-opt takes longer than a plan may; swaps from one start do then.
-MOST_FOR_SCIPY = 24
-# GPUs beyond which no search is exact in time.
-MOST_GPUS_EXACT = 20
-TINY = 1e-12
+EXHAUSTIVE = 8
+# Multiplications (`Exchange.work`) for swaps, three times as many for the search of few ranks: each some tenths of a
+# second; and at a time, for memory.
+MOST_WORK = 1_500_000_000
+AT_A_TIME = 40_000_000
+# What a call of NumPy costs besides, in the same measure.
+CALL = 200_000
+KICKED = 3
+# Placements as quick as the quickest are the same within this; of them the least cost counts, then the rank order.
+SAME = 1e-9
+# Weight of all links' times (their norm of exponent 2^3, which the longest lead) beside the longest alone, which most
+# swaps leave as it is.
+SOFT, POWER = 0.05, 3
 
 
-class _Problem:
-    """Costs in arrays: `pair[r, s]` bytes and messages, on usable GPUs only."""
+@dataclass(frozen=True)
+class Found:
+    """`placement`: GPU of each rank. `bound`: seconds that no placement goes below; `shortest`: it is proven to be the
+    best. `evaluations`: placements and parts of such that were costed."""
+
+    placement: list[int]
+    shortest: bool
+    bound: float
+    evaluations: int
+
+
+class _Costing:
+    """Seconds of placements given as indexes into the usable GPUs, with the work counted."""
 
     def __init__(self, model: Model, demand: Traffic, gpus: list[int]):
-        self.model, self.demand, self.gpus = model, demand, gpus
-        pick = np.ix_(gpus, gpus)
-        self.per_byte, self.latency = model.per_byte[pick], model.latency[pick]
-        self.bytes, self.sends = demand.bytes, (demand.bytes > 0).astype(float)
-        self.alone = demand.off_host[:, None] * model.nic_per_byte[gpus] + np.outer(
-            demand.off_host > 0, model.nic_latency[gpus]
-        )
-        ranks, count = demand.ranks, len(gpus)
-        self.least, self.extra = divmod(ranks, count)
-        self.most = self.least + (self.extra > 0)
+        self.model, self.demand, self.gpus = model, demand, np.array(gpus)
+        self.whole = Exchange(model, demand)
+        self.evaluations = self.work = 0
 
-    def cost(self, places: np.ndarray) -> np.ndarray:
-        """Costs of placements (s, ranks), as indexes into the usable GPUs."""
-        total = self.alone[np.arange(places.shape[1]), places].sum(axis=1)
-        pairs = places[:, :, None], places[:, None, :]
-        return total + (self.bytes * self.per_byte[pairs] + self.sends * self.latency[pairs]).sum(axis=(1, 2))
+    def of(self, places: np.ndarray, exchange: Exchange | None = None, soft: bool = False) -> np.ndarray:
+        """Seconds (n,) of `places` (n, ranks); of part of the ranks by their own `exchange`."""
+        exchange = exchange or self.whole
+        self.evaluations += len(places)
+        self.work += CALL + len(places) * exchange.work
+        step = max(1, AT_A_TIME // exchange.work)
+        found = np.empty(len(places))
+        for n in range(0, len(places), step):
+            times = exchange.times(self.gpus[places[n : n + step]])
+            found[n : n + step] = times.seconds
+            if soft:
+                most = times.links.max(axis=1, initial=0.0)
+                scaled = times.links / np.where(most > 0, most, 1.0)[:, None]
+                for _ in range(POWER):
+                    np.square(scaled, out=scaled)
+                found[n : n + step] += SOFT * most * scaled.sum(axis=1) ** (0.5**POWER)
+        return found
 
-    def between(self, r: int, s: int) -> np.ndarray:
-        """Cost (g, h) of the messages between rank r on GPU g and rank s on GPU h, both ways."""
-        return (
-            self.bytes[r, s] * self.per_byte
-            + self.bytes[s, r] * self.per_byte.T
-            + self.sends[r, s] * self.latency
-            + self.sends[s, r] * self.latency.T
-        )
+    def cost(self, place: np.ndarray) -> float:
+        return self.model.cost(self.demand, self.gpus[place])
 
 
-def place_optimal(model: Model, demand: Traffic, gpus: list[int], starts: list[list[int]]) -> tuple[list[int], bool]:
-    """(GPU of each rank, whether that is proven to be the least cost). `starts`: placements not to be worse than."""
-    problem = _Problem(model, demand, gpus)
+def place_optimal(model: Model, demand: Traffic, gpus: list[int], starts: list[list[int]]) -> Found:
+    """The best placement found. `starts`: placements not to be worse than."""
+    costing = _Costing(model, demand, gpus)
+    rooms = Rooms(model, demand, gpus)
     index = {gpu: n for n, gpu in enumerate(gpus)}
-    known = [np.array([index[gpu] for gpu in start]) for start in starts]
-    known = [_improved(problem, start) for start in known]
-    best = min(known, key=lambda place: (problem.cost(place[None])[0], tuple(place)))
-    found = _search(problem, problem.cost(best[None])[0])
-    proven = found is not None
-    candidates = known + (list(found) if proven else _starts(problem))
-    costs = problem.cost(np.array(candidates))
-    near = [place for place, cost in zip(candidates, costs, strict=True) if cost <= costs.min() * (1 + TINY)]
-    ties = sorted({tuple(int(n) for n in place) for place in near})
-    ties = ties[:: -(-len(ties) // MOST_TIES)]
-    chosen = min(ties, key=lambda place: (round(_seconds(problem, place), 15), place))
-    return [gpus[n] for n in chosen], proven
+    known = np.unique([[index[gpu] for gpu in start] for start in starts], axis=0)
+    bound = _bound(model, demand, gpus, rooms.most)
+    seconds = costing.of(known)
+    shortest = bool(seconds.min() <= bound * (1 + SAME))
+    if not shortest:
+        few = demand.ranks <= EXHAUSTIVE
+        improved = _improved(costing, rooms, known, MOST_WORK // 50 if few else MOST_WORK)
+        known = np.concatenate([known, improved])
+        limit = costing.of(known).min()
+        every = _search(costing, rooms, limit) if few else None
+        if every is not None:
+            known, shortest = np.concatenate([known, every]), True
+        elif few:
+            known = np.concatenate([known, _improved(costing, rooms, known[:1], MOST_WORK)])
+    seconds = costing.of(known)
+    best = seconds.min()
+    near = known[seconds <= best * (1 + SAME)]
+    chosen = min(near, key=lambda place: (float(f"{costing.cost(place):.9g}"), tuple(place)))
+    bound = best if shortest else bound
+    return Found([gpus[n] for n in chosen], shortest, float(bound), costing.evaluations)
 
 
-def _seconds(problem: _Problem, place) -> float:
-    return problem.model.estimate(problem.demand, [problem.gpus[n] for n in place]).seconds
-
-
-def _order(problem: _Problem) -> list[int]:
-    """Ranks by their bytes with those placed before, the heaviest first."""
-    weight = problem.bytes + problem.bytes.T
-    left = list(range(problem.demand.ranks))
-    heavy = weight.sum(axis=1) + problem.demand.off_host
-    order = [max(left, key=lambda r: (heavy[r], -r))]
-    left.remove(order[0])
-    while left:
-        order.append(max(left, key=lambda r: (weight[r, order].sum(), heavy[r], -r)))
-        left.remove(order[-1])
-    return order
-
-
-def _search(problem: _Problem, bound: float) -> np.ndarray | None:
-    """All placements (n, ranks) of least cost, but for those that are the same by `alike`; None when it takes too long.
-
-    `bound`: a cost that is known to be reached.
-    """
-    ranks, count = problem.demand.ranks, len(problem.gpus)
-    if count > MOST_GPUS_EXACT or ranks > 2 * MOST_GPUS_EXACT:
-        return None
-    order = _order(problem)
-    beyond = bool((problem.demand.off_host > 0).any())
-    gpus = problem.gpus
-    earlier = [[b for b in range(a) if problem.model.alike(gpus[a], gpus[b], beyond)] for a in range(count)]
-    pair = {(r, s): problem.between(r, s) for n, r in enumerate(order) for s in order[n + 1 :]}
+def _bound(model: Model, demand: Traffic, gpus: list[int], share: int) -> float:
+    """Seconds that no placement goes below. Every rank alone, on the GPU that suits it best, with its `share` - 1
+    heaviest neighbours on the same one: what the link that all its messages pass takes, and its largest message."""
+    pick = np.ix_(gpus, gpus)
+    count, n = len(gpus), len(model.machine.gpus)
+    if count == 1 and not demand.off_host.any():
+        return 0.0
     apart = ~np.eye(count, dtype=bool)
-    # The least that two ranks yet to place can add; on one GPU only where GPUs are shared.
-    least_pair = {
-        key: value.min() if problem.most > 1 else value[apart].min(initial=np.inf) for key, value in pair.items()
-    }
-    rest = [sum(least_pair[r, s] for m, r in enumerate(order[n:], n) for s in order[m + 1 :]) for n in range(ranks + 1)]
+    flat = [a * n + b for a in gpus for b in gpus]
+    times = (model._direct + model._staged_up + model._staged_down)[:, flat].reshape(-1, count, count)
+    quick = 1 / (model.bandwidth[pick] * GIGA)
+    latency = model.latency[pick][apart].min(initial=np.inf) if count > 1 else 0.0
+    longest, waits = 0.0, 0.0
+    for rank in range(demand.ranks):
+        least = np.zeros(count)
+        for amounts, least_time, least_pair in (
+            (demand.bytes[rank], _least(times, apart, 2), np.where(apart, quick, np.inf).min(axis=1)),
+            (demand.bytes[:, rank], _least(times, apart, 1), np.where(apart, quick, np.inf).min(axis=0)),
+        ):
+            heavy = np.sort(amounts[amounts > 0])[::-1][share - 1 :]
+            if len(heavy):
+                least = np.maximum(least, np.maximum(heavy.sum() * least_time.max(axis=0), heavy[0] * least_pair))
+        beyond = demand.off_host[rank]
+        if beyond:
+            network = (model._network[:, gpus] / model._speed[:, None]).max(axis=0)
+            least = np.maximum(least, beyond * network)
+        longest = max(longest, float(least.min()))
+        messages = max(0, int((demand.bytes[rank] > 0).sum()) - (share - 1))
+        off = model.nic_latency[gpus].min() if beyond else 0.0
+        waits = max(waits, float((messages * latency if messages else 0.0) + off))
+    return longest + waits
 
-    places = np.zeros((1, 0), dtype=np.int16)
-    used = np.zeros((1, count), dtype=np.int16)
-    cost = np.zeros(1)
-    ahead = problem.alone[order][None].copy()  # (states, ranks left, GPUs): what placing each would add
-    limit = bound * (1 + TINY)
-    total = 0
-    for n, rank in enumerate(order):
-        free = used < problem.most
-        if problem.extra:
-            full = (used == problem.most).sum(axis=1) >= problem.extra
-            free &= ~(full[:, None] & (used >= problem.least))
-        for g in range(count):
-            for h in earlier[g]:
-                free[:, g] &= ~((used[:, g] == 0) & (used[:, h] == 0))
-        value = cost[:, None] + ahead[:, 0, :]
-        state, gpu = np.nonzero(free & (value + rest[n] <= limit))
-        total += len(state) * (ranks - n) * count
-        if len(state) * (ranks - n) * count > MOST_AT_A_TIME or total > MOST_IN_ALL:
+
+def _least(times: np.ndarray, apart: np.ndarray, axis: int) -> np.ndarray:
+    """(links, GPUs): seconds per byte that a link is held at least by what leaves (axis 2) or reaches (1) a GPU."""
+    return np.where(apart[None], times, np.inf).min(axis=axis)
+
+
+def _search(costing: _Costing, rooms: Rooms, limit: float) -> np.ndarray | None:
+    """All placements (n, ranks) with no more seconds than any, but for those that are the same by `alike`; None when
+    that takes too long. `limit`: seconds that are known to be reached."""
+    demand, order = costing.demand, rooms.order
+    limit *= 1 + SAME
+    places = np.zeros((1, 0), dtype=np.int64)
+    used = np.zeros((1, rooms.count), dtype=np.int64)
+    allowed = costing.work + 3 * MOST_WORK
+    for n in range(len(order)):
+        state, gpu = np.nonzero(rooms.free(used))
+        part = order[: n + 1]
+        exchange = Exchange(costing.model, Traffic(demand.bytes[np.ix_(part, part)], demand.off_host[part]))
+        if costing.work + len(state) * exchange.work > allowed:
             return None
-        cost = value[state, gpu]
+        places = np.concatenate([places[state], gpu[:, None]], axis=1)
         used = used[state]
         used[np.arange(len(state)), gpu] += 1
-        ahead = ahead[state, 1:, :]
-        for m, other in enumerate(order[n + 1 :]):
-            ahead[:, m, :] += pair[rank, other][gpu]
-        if ahead.shape[1]:
-            room = np.where((used < problem.most)[:, None, :], ahead, np.inf)
-            least = cost + room.min(axis=2).sum(axis=1) + rest[n + 1]
-            keep = least <= limit
-            state, gpu, cost, used, ahead = state[keep], gpu[keep], cost[keep], used[keep], ahead[keep]
-        places = np.concatenate([places[state], gpu[:, None].astype(np.int16)], axis=1)
-    found = np.empty((len(places), ranks), dtype=int)
+        keep = costing.of(places, exchange) <= limit
+        places, used = places[keep], used[keep]
+    found = np.empty_like(places)
     found[:, order] = places
-    return found[cost <= cost.min(initial=np.inf) * (1 + TINY)]
+    seconds = costing.of(found)
+    return found[seconds <= seconds.min(initial=np.inf) * (1 + SAME)]
 
 
-def _improved(problem: _Problem, place: np.ndarray) -> np.ndarray:
-    """The best swap of two ranks, or move of one to a GPU with room, again and again while the cost falls.
-
-    Room is a rank that sends nothing; no GPU takes two of them, so that the shares stay even.
-    """
-    ranks, count = len(place), len(problem.gpus)
-    room = problem.most - np.bincount(place, minlength=count)
-    at = np.concatenate([place, np.repeat(np.arange(count), room)])
-    size = len(at)
-    flows = []
-    for amount, price in ((problem.bytes, problem.per_byte), (problem.sends, problem.latency)):
-        padded = np.zeros((size, size))
-        padded[:ranks, :ranks] = amount
-        flows.append((padded, price))
-    alone = np.zeros((size, count))
-    alone[:ranks] = problem.alone
-    empty = np.arange(size) >= ranks
-    below = np.tri(size, k=-1, dtype=bool)
-    cost = problem.cost(at[None, :ranks])[0]
-    for _ in range(MOST_STEPS):
-        change = alone[:, at] + alone[:, at].T
-        change = change - np.diag(alone[:, at])[:, None] - np.diag(alone[:, at])[None, :]
-        for amount, price in flows:
-            change += _swap_change(amount, price[np.ix_(at, at)])
-        taken = np.bincount(at[empty], minlength=count) > 0
-        # Swapping rank r with room on another GPU leaves room where r was.
-        barred = empty[:, None] & taken[at][None, :] & ~empty[None, :]
-        allowed = below & (at[:, None] != at[None, :]) & ~barred & ~barred.T & ~(empty[:, None] & empty[None, :])
-        change = np.where(allowed, change, 0.0)
-        best = int(change.argmin())
-        if change.ravel()[best] > -TINY * cost:
-            break
-        r, s = divmod(best, size)
-        at[r], at[s] = at[s], at[r]
-        cost += change.ravel()[best]
-    return at[:ranks]
-
-
-def _swap_change(amount: np.ndarray, price: np.ndarray) -> np.ndarray:
-    """By how much sum(amount * price) changes when the places of r and s are swapped, for all r, s at once."""
-    total = np.zeros_like(amount)
-    for a, p in ((amount, price), (amount.T, price.T)):
-        product = a @ p.T
-        own = np.diag(product)
-        total += product + product.T - own[:, None] - own[None, :]
-        # The sums above run over all others and over r and s themselves; those two are taken out again.
-        ends = np.diag(p)
-        total -= (0 - a.T) * (p.T - ends[:, None]) + a * (ends[None, :] - p)
-    return total + amount * (price.T - price) + amount.T * (price - price.T)
-
-
-def _starts(problem: _Problem) -> list[np.ndarray]:
-    """Local optima from several starts: SciPy's 2-opt for a quadratic assignment, then swaps on the whole cost."""
-    count, ranks = len(problem.gpus), problem.demand.ranks
-    slots = np.repeat(np.arange(count), problem.most)
-    size = len(slots)
-    quadratic_assignment = None
-    if size <= MOST_FOR_SCIPY:
-        with suppress(ImportError):
-            from scipy.optimize import quadratic_assignment
-    flow = np.zeros((size, size))
-    flow[:ranks, :ranks] = problem.bytes
-    distance = problem.per_byte[np.ix_(slots, slots)].copy()
-    distance[np.diag_indices(size)] = 0.0
-    found = []
-    for n in range(STARTS if quadratic_assignment is not None else 0):
-        options = {"rng": np.random.default_rng(n)}
-        chosen = quadratic_assignment(flow, distance, method="2opt", options=options).col_ind[:ranks]
-        found.append(_improved(problem, _evened(slots[chosen], problem)))
+def _improved(costing: _Costing, rooms: Rooms, known: np.ndarray, most: int) -> np.ndarray:
+    """Local optima by swaps from the known placements, then from the best with a few ranks exchanged by chance and
+    from chance alone, until `most` work is done."""
     draw = np.random.default_rng(0)
-    tries = max(1, int(OWN_STARTS * min(1.0, (MOST_FOR_SCIPY / size) ** 3)))
-    for _ in range(tries):
-        found.append(_improved(problem, _evened(slots[draw.permutation(size)[:ranks]], problem)))
-    # From the best, a few ranks change places and the swaps begin again; what is better is kept.
-    costs = problem.cost(np.array(found))
-    best, cost = found[int(costs.argmin())], costs.min()
-    for _ in range(tries):
-        kicked = best.copy()
-        some = draw.permutation(ranks)[:KICKED]
-        kicked[some] = kicked[np.roll(some, 1)]
-        kicked = _improved(problem, kicked)
-        found.append(kicked)
-        if problem.cost(kicked[None])[0] < cost * (1 - TINY):
-            best, cost = kicked, problem.cost(kicked[None])[0]
-    return found
+    ranks, allowed = known.shape[1], costing.work + most
+    found = [_descended(costing, rooms, place, draw, allowed) for place in known]
+    best = min(found, key=lambda entry: entry[0])
+    turn = 0
+    while costing.work < allowed and ranks > 1:
+        turn += 1
+        if turn % 4 == 0:
+            slots = np.repeat(np.arange(rooms.count), rooms.most)
+            start = rooms.evened(slots[draw.permutation(len(slots))[:ranks]])
+        else:
+            slots = rooms.slots(best[1])
+            some = draw.permutation(len(slots))[: KICKED + turn % 3]
+            slots[some] = slots[np.roll(some, 1)]
+            start = rooms.evened(slots[:ranks])
+        entry = _descended(costing, rooms, start, draw, allowed)
+        found.append(entry)
+        if entry[0] < best[0] * (1 - SAME):
+            best = entry
+    return np.unique([place for _, place in found], axis=0)
 
 
-def _evened(place: np.ndarray, problem: _Problem) -> np.ndarray:
-    """The same with no GPU left under its share: the last ranks of full GPUs move."""
-    place = place.copy()
-    count = len(problem.gpus)
-    while True:
-        used = np.bincount(place, minlength=count)
-        short = np.flatnonzero(used < problem.least)
-        if len(short) == 0:
-            return place
-        full = np.flatnonzero(used > problem.least)
-        place[np.flatnonzero(place == full[-1])[-1]] = short[0]
+def _descended(costing: _Costing, rooms: Rooms, place: np.ndarray, draw, allowed: int) -> tuple[float, np.ndarray]:
+    """(its measure, the placement that swaps of two ranks, or moves of one to a room, lead to)."""
+    ranks = len(place)
+    slots = rooms.slots(np.asarray(place))
+    now = costing.of(slots[None, :ranks], soft=True)[0]
+    most = max(16, AT_A_TIME // costing.whole.work)
+    while costing.work < allowed:
+        first, second = np.nonzero(rooms.swaps(slots, ranks))
+        if len(first) > most:
+            some = draw.permutation(len(first))[:most]
+            first, second = first[some], second[some]
+        if not len(first):
+            break
+        tried = np.repeat(slots[None], len(first), axis=0)
+        row = np.arange(len(first))
+        tried[row, first], tried[row, second] = slots[second], slots[first]
+        soft = costing.of(tried[:, :ranks], soft=True)
+        best = int(soft.argmin())
+        if soft[best] >= now * (1 - SAME):
+            break
+        slots, now = tried[best], soft[best]
+    return float(now), slots[:ranks].copy()

@@ -4,7 +4,7 @@ import os
 
 from hiresx.topology.cpus import format_list
 from hiresx.topology.groups import pcie_groups
-from hiresx.topology.levels import PCIE_SHARE, PCIE_X16_GEN3, RANK
+from hiresx.topology.levels import PCIE_OF, PCIE_SHARE, PCIE_X16, RANK, pcie_assumed, pcie_generation
 from hiresx.topology.machine import Machine
 
 # Under this part of what the level promises, something is in the way; ACS halves.
@@ -14,7 +14,8 @@ SLOW = 0.6
 def problems(machine: Machine) -> list[str]:
     """Everything found, those of discovery first."""
     found = list(machine.problems)
-    found += [*_nodes(machine), *_levels(machine), *_peers(machine), *_busy(machine), *_measured(machine)]
+    found += [*_nodes(machine), *_levels(machine), *_peers(machine), *_busy(machine), *_links(machine)]
+    found += _measured(machine)
     return list(dict.fromkeys(found))
 
 
@@ -23,7 +24,7 @@ def _nodes(machine: Machine):
     cpus = {node.index: node.cpus for node in machine.numa}
     for gpu in machine.gpus:
         if gpu.numa is None:
-            if len(machine.numa) > 1:
+            if len(machine.numa) > 1 and not gpu.nodes:
                 yield f"GPU {gpu.index}: its NUMA node is not known (the firmware does not say)"
         elif memory.get(gpu.numa) == 0:
             yield f"GPU {gpu.index} is on NUMA node {gpu.numa}, which has no memory: host buffers will be on another"
@@ -86,11 +87,22 @@ def _busy(machine: Machine):
             yield f"GPU {gpu.index} is in use: {gpu.memory_used / gpu.memory:.0%} of its memory"
 
 
+def _links(machine: Machine):
+    """PCIe links that are slower than the GPUs': only a half or less is told, for what is recorded idle is slower."""
+    slow: dict[str, list[int]] = {}
+    for gpu in machine.gpus:
+        best = PCIE_X16.get(PCIE_OF.get(pcie_generation(gpu.model) or "", 0))
+        if gpu.pcie and best and gpu.pcie <= 0.51 * best and machine.measured is None:
+            slow.setdefault(f"{gpu.pcie:.3g} GB/s, their model can do {best:.3g}", []).append(gpu.index)
+    for what, gpus in slow.items():
+        yield f"PCIe links of GPU {format_list(gpus)} are {what}: fewer lanes, a slower slot, or idle when recorded"
+
+
 def _measured(machine: Machine):
     if machine.measured is None:
         return
     for a, gpu in enumerate(machine.gpus):
-        speed = gpu.pcie * PCIE_SHARE if gpu.pcie else PCIE_X16_GEN3
+        speed = gpu.pcie * PCIE_SHARE if gpu.pcie else pcie_assumed(gpu.model)
         for b in range(a):
             got = machine.measured.device[a][b]
             if machine.levels[a][b] in ("PSB", "PIX") and got is not None and got < SLOW * speed:

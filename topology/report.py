@@ -3,8 +3,9 @@
 from typing import Any
 
 from hiresx.topology.cpus import format_list
-from hiresx.topology.groups import Group, groups, tree
-from hiresx.topology.levels import NVLINK, generation, nvlinks
+from hiresx.topology.groups import groups
+from hiresx.topology.layout import Branch, layout
+from hiresx.topology.levels import NVLINK, PCIE_SHARE, generation, nvlinks, pcie_assumed
 from hiresx.topology.machine import GPU, NIC, Machine, to_json
 from hiresx.topology.place import Plan
 from hiresx.topology.problems import problems
@@ -21,14 +22,18 @@ def document(machine: Machine) -> dict[str, Any]:
         "nvlink_bandwidth": [NVLINK.get(generation(gpu.model) or "") for gpu in machine.gpus],
         "problems": problems(machine),
         "groups": {level: [list(part) for part in parts] for level, parts in groups(machine).items()},
-        "tree": _tree_json(tree(machine)),
+        "tree": _tree_json(layout(machine), machine),
     }
 
 
-def _tree_json(group: Group) -> dict[str, Any]:
-    found: dict[str, Any] = {"level": group.level, "gpus": list(group.gpus)}
-    if group.children:
-        found["children"] = [_tree_json(child) for child in group.children]
+def _tree_json(branch: Branch, machine: Machine) -> dict[str, Any]:
+    found: dict[str, Any] = {"level": branch.level, "gpus": list(branch.gpus)}
+    if branch.numa is not None:
+        found["numa"] = branch.numa
+    if branch.nics:
+        found["nics"] = [machine.nics[n].name for n in branch.nics]
+    if branch.children:
+        found["children"] = [_tree_json(child, machine) for child in branch.children]
     return found
 
 
@@ -47,9 +52,16 @@ def renderables(machine: Machine) -> list:
         lines += [gpu_table(machine), matrix_table(machine)]
         if machine.nics:
             lines.append(nic_table(machine))
+    if len(machine.nics) > 1 and any(word for row in machine.nic_pairs for word in row if word != "X"):
+        lines.append(nic_pair_table(machine))
+    if machine.gpus:
         if machine.measured:
             lines.append(measured_table(machine))
         lines += [group_table(machine), Text()]
+    if machine.caches or machine.cores:
+        lines.append(processor_table(machine))
+    if machine.devices:
+        lines.append(device_table(machine))
     found = problems(machine)
     lines += [Text(f"! {line}", "yellow") for line in found] or [Text("no problem found", "green")]
     return lines
@@ -83,30 +95,29 @@ def level_text(level: str):
     return Text(level or "?", STYLES.get(level, "bold green" if nvlinks(level) else ""))
 
 
-SHARED = {
-    "NUMA": "NUMA node",
-    "NODE": "NUMA node",
-    "PHB": "host bridge",
-    "PXB": "PCIe switches",
-    "PIX": "PCIe switch",
-    "PSB": "board",
-    "NV": "NVLink",
-}
+SHARED = {"PHB": "host bridge", "PXB": "PCIe switches", "PIX": "PCIe switch", "PSB": "board"}
 
 
 def picture_tree(machine: Machine):
-    """Packages, NUMA nodes, switches, GPUs and adapters, in each other; the groups where bridges are not known."""
+    """Packages, NUMA nodes, switches, GPUs and adapters, in each other; by the levels where bridges are not known."""
     from rich.text import Text
     from rich.tree import Tree
 
     top = Tree("machine")
+    for part in groups(machine)["NV"]:
+        if len(part) > 1:
+            top.add(Text(f"NVLink joins GPU {format_list(part)}", "bold green"))
     if machine.gpus and not any(gpu.path for gpu in machine.gpus):
-        _grow(top, tree(machine))
-        for nic in machine.nics:
-            near = [
-                gpu.index for gpu in machine.gpus if machine.nic_levels[gpu.index][machine.nics.index(nic)] == "PIX"
-            ]
-            top.add(f"NIC {nic.name}" + (f", on one switch with GPU {format_list(near)}" if near else ""))
+        whole = layout(machine)
+        for node in whole.children:
+            members = [machine.gpus[g] for g in node.gpus]
+            cpus = members[0].cpus
+            name = "NUMA node" if node.numa is None else f"NUMA node {node.numa}"
+            where = f"CPUs {format_list(cpus)}" if cpus and all(gpu.cpus == cpus for gpu in members) else "CPUs ?"
+            inside = top if len(whole.children) == 1 and node.numa is None and not cpus else top.add(f"{name}: {where}")
+            _grow(inside, node, machine)
+        for nic in whole.own()[1]:
+            top.add(Text(f"NIC {machine.nics[nic].name}"))
         return top
     nodes = {}
     packages = list(machine.packages)
@@ -139,15 +150,16 @@ def picture_tree(machine: Machine):
     return top
 
 
-def _grow(branch, group: Group) -> None:
-    for child in group.children:
-        if child.level == "GPU":
-            branch.add(f"[bold]GPU {child.gpus[0]}[/bold]")
-        else:
-            _grow(branch.add(f"{SHARED[child.level]} of GPU {format_list(child.gpus)}"), child)
-    if not group.children:
-        for gpu in group.gpus:
-            branch.add(f"[bold]GPU {gpu}[/bold]")
+def _grow(inside, branch: Branch, machine: Machine) -> None:
+    from rich.text import Text
+
+    for child in branch.children:
+        _grow(inside.add(Text(SHARED[child.level], "dim")), child, machine)
+    gpus, nics = branch.own()
+    for gpu in gpus:
+        inside.add(Text.assemble((f"GPU {gpu}", "bold"), f" {machine.gpus[gpu].model}".rstrip()))
+    for nic in nics:
+        inside.add(Text(f"NIC {machine.nics[nic].name}"))
 
 
 def _shown(path: tuple[str, ...], devices) -> tuple[str, ...]:
@@ -164,7 +176,7 @@ def _shown(path: tuple[str, ...], devices) -> tuple[str, ...]:
 
 def gpu_table(machine: Machine):
     table = _table(
-        "GPUs", ["GPU", "model", "PCI", "memory", "in use", "busy", "NUMA", "nearest CPUs", "NVLinks", "MIG"]
+        "GPUs", ["GPU", "model", "PCI", "PCIe", "memory", "in use", "busy", "NUMA", "nearest CPUs", "NVLinks", "MIG"]
     )
     for gpu in machine.gpus:
         used = f"{gpu.memory_used / gpu.memory:.0%}" if gpu.memory and gpu.memory_used is not None else "-"
@@ -173,10 +185,11 @@ def gpu_table(machine: Machine):
             str(gpu.index),
             gpu.model or "-",
             gpu.bus_id or "-",
+            f"{gpu.pcie * PCIE_SHARE:.3g} GB/s" if gpu.pcie else f"{pcie_assumed(gpu.model):.3g} GB/s?",
             f"{gpu.memory / GIB:.0f} GiB" if gpu.memory else "-",
             used,
             "-" if gpu.utilisation is None else f"{gpu.utilisation} %",
-            "-" if gpu.numa is None else str(gpu.numa),
+            str(gpu.numa) if gpu.numa is not None else format_list(gpu.nodes) if gpu.nodes else "-",
             format_list(gpu.cpus) if gpu.cpus else "-",
             _links_text(gpu),
             {None: "-", True: "on", False: "off"}[gpu.mig],
@@ -213,6 +226,54 @@ def nic_table(machine: Machine):
     return table
 
 
+def nic_pair_table(machine: Machine):
+    table = _table("NIC to NIC", ["", *(nic.name for nic in machine.nics)])
+    for nic, row in zip(machine.nics, machine.nic_pairs, strict=True):
+        _row(table, nic.name, *map(level_text, row))
+    return table
+
+
+def processor_table(machine: Machine):
+    """Cores, hardware threads and caches: how many, how large, who shares one."""
+    table = _table("processor", ["what", "number", "size", "hardware threads each"])
+    for package in machine.packages:
+        cores = [core for core in machine.cores if core & package.cpus]
+        _row(table, f"cores of package {package.index}", str(len(cores)), "-", _sizes(cores))
+    if not machine.packages:
+        _row(table, "cores", str(len(machine.cores)), "-", _sizes(machine.cores))
+    kinds = {"data": "d", "instruction": "i"}
+    for level, kind in sorted({(cache.level, cache.kind) for cache in machine.caches}):
+        some = [cache for cache in machine.caches if (cache.level, cache.kind) == (level, kind)]
+        sizes = sorted({cache.size for cache in some if cache.size})
+        _row(
+            table,
+            f"L{level}{kinds.get(kind, '')} cache",
+            str(len(some)),
+            ", ".join(map(size_text, sizes)) or "-",
+            _sizes([cache.cpus for cache in some]),
+        )
+    return table
+
+
+def _sizes(sets) -> str:
+    return ", ".join(map(str, sorted({len(cpus) for cpus in sets}))) or "-"
+
+
+def device_table(machine: Machine):
+    table = _table("other PCI devices", ["what", "PCI", "name", "NUMA"])
+    for device in machine.devices:
+        node = "-" if device.numa is None else str(device.numa)
+        _row(table, device.kind, device.bus_id or "-", device.name or "-", node)
+    return table
+
+
+def size_text(number: int) -> str:
+    for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if number >= size:
+            return f"{number / size:g} {unit}"
+    return f"{number} B"
+
+
 def measured_table(machine: Machine):
     count = len(machine.gpus)
     table = _table("measured GB/s (row: sender)", ["", *(str(n) for n in range(count)), "from host", "to host"])
@@ -238,18 +299,27 @@ def plan_table(made: Plan):
     """Strategies side by side."""
     count = made.demand.ranks
     shown = f"GPU of ranks 0 to {count - 1}"
-    table = _table("placements", ["strategy", shown, "cost", "exchange", "busiest link", "against round-robin"])
+    table = _table(
+        "placements", ["strategy", shown, "exchange", "sum over pairs", "busiest link", "against round-robin"]
+    )
     for name, entry in made.strategies.items():
         _row(
             table,
             name + (" *" if name == made.best else ""),
             " ".join(map(str, entry.placement)),
-            time_text(entry.estimate.cost) + (" (least)" if entry.proven else ""),
-            time_text(entry.estimate.seconds),
+            time_text(entry.estimate.seconds) + (" (shortest)" if entry.shortest else ""),
+            time_text(entry.estimate.cost) + (" (least)" if entry.least_sum else ""),
             f"{entry.estimate.busiest}, {bytes_text(entry.estimate.busiest_bytes)}",
             "" if name == "round-robin" else f"{-made.gain(name):+.0%}",
         )
     return table
+
+
+def bound_text(made: Plan) -> str:
+    """What is known of the best placement's exchange."""
+    if any(entry.shortest for entry in made.strategies.values()):
+        return f"no placement takes less than {time_text(made.bound)}: proven"
+    return f"no placement takes less than {time_text(made.bound)}; how near to that one can come is not proven"
 
 
 def time_text(seconds: float) -> str:

@@ -6,14 +6,12 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from hiresx.topology import levels
+from hiresx.topology import levels, pci
 from hiresx.topology.cpus import parse_list
-from hiresx.topology.machine import GPU, NIC, Machine, NumaNode, Package, bus_id
+from hiresx.topology.machine import GPU, NIC, Cache, Device, Machine, NumaNode, Package, bus_id
 
-NVIDIA, AMD = "0x10de", "0x1002"
-# GT/s of a lane to GB/s of 16 of them, as hwloc writes it; generations 1 and 2 spend 2 of 10 bits, later ones 2 of 130.
-_LANE = {"2.5": 0.25, "5": 0.5, "5.0": 0.5, "8": 0.984615, "8.0": 0.984615, "16": 1.969231, "16.0": 1.969231,
-         "32": 3.938462, "32.0": 3.938462, "64": 7.876923, "64.0": 7.876923}  # fmt: skip
+# Where a device says what the system calls it.
+_NAMES = ("nvme/*/nvme*n*", "block/*", "ata*/host*/target*/*/block/*", "host*/target*/*/block/*", "virtio*/block/*")
 _ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 
 
@@ -24,12 +22,22 @@ def discover(root: Path = Path("/")) -> Machine:
     numa = tuple(_numa_nodes(root))
     gpus: list[GPU] = []
     nics: list[NIC] = []
+    others: list[Device] = []
     for path in found:
-        kind, vendor = _read(path / "class")[:6], _read(path / "vendor")
-        if (kind in ("0x0302", "0x1200") and vendor in (NVIDIA, AMD)) or (kind == "0x0300" and vendor == NVIDIA):
+        kind, vendor, device = (_hex(path / name) for name in ("class", "vendor", "device"))
+        kind >>= 8  # class and subclass; the last byte is the programming interface
+        if pci.is_gpu(kind, vendor, device, _speed(path)):
             gpus.append(_gpu(len(gpus), path))
-        elif kind.startswith("0x02") and not path.resolve().name.startswith("virtio"):
+        elif (path / "physfn").exists():
+            continue  # a virtual function of a device that is here; in a virtual machine it would not say
+        elif kind >> 8 == 0x02:
             nics.append(_nic(path))
+        elif kind == pci.BRIDGE and vendor == pci.NVIDIA:
+            others.append(Device("NVSwitch", bus_id(path.name), f"PCI {vendor:04x}:{device:04x}", _node(path)))
+        elif kind != pci.BRIDGE and (known := pci.kind_name(kind)):
+            names = sorted(entry.name for pattern in _NAMES for entry in path.glob(pattern))
+            named = ", ".join(names) or f"PCI {vendor:04x}:{device:04x}"
+            others.append(Device(known, bus_id(path.name), named, _node(path)))
     matrix = tuple(tuple(levels.SELF if a is b else _level(a, b) for b in gpus) for a in gpus)
     packages, cores = _processors(root)
     return Machine(
@@ -40,6 +48,9 @@ def discover(root: Path = Path("/")) -> Machine:
         peer=tuple(tuple(levels.SELF if a is b else "" for b in gpus) for a in gpus),
         nics=tuple(nics),
         nic_levels=tuple(tuple(_level(gpu, nic) for nic in nics) for gpu in gpus),
+        nic_pairs=tuple(tuple(levels.SELF if a is b else _level(a, b) for b in nics) for a in nics),
+        caches=_caches(root),
+        devices=tuple(others),
         packages=packages,
         numa=numa,
         cores=cores,
@@ -54,6 +65,11 @@ def _read(path: Path) -> str:
         return path.read_text(errors="replace").strip()
     except OSError:
         return ""
+
+
+def _hex(path: Path) -> int:
+    text = _read(path)
+    return int(text, 16) if re.fullmatch(r"0x[0-9a-fA-F]{1,8}", text) else 0
 
 
 def _node(path: Path) -> int | None:
@@ -73,9 +89,7 @@ def _bridges(path: Path) -> tuple[str, ...]:
 
 
 def _speed(path: Path) -> float | None:
-    lane = _LANE.get(_read(path / "max_link_speed").split(" ")[0])
-    width = _read(path / "max_link_width")
-    return lane * int(width) if lane and width.isdigit() and 0 < int(width) <= 32 else None
+    return levels.pcie_speed_of_rate(_read(path / "max_link_speed"), _read(path / "max_link_width"))
 
 
 def _gpu(index: int, path: Path) -> GPU:
@@ -98,8 +112,35 @@ def _nic(path: Path) -> NIC:
         bus_id=bus_id(path.name),
         numa=_node(path),
         rdma=bool(rdma),
+        speed=_network_speed(path),
         path=_bridges(path),
     )
+
+
+def _network_speed(path: Path) -> float | None:
+    """GB/s of an adapter's fastest port that is up: "200 Gb/sec (4X HDR)", or Mbit/s."""
+    rates = [re.match(r"(\d+(?:\.\d+)?) Gb/sec", _read(rate)) for rate in path.glob("infiniband/*/ports/*/rate")]
+    found = [float(match[1]) / 8 for match in rates if match]
+    for entry in (*path.glob("net/*/speed"), *path.glob("virtio*/net/*/speed")):
+        text = _read(entry)
+        if text.isascii() and text.isdigit() and 0 < int(text) < 10**7:
+            found.append(int(text) / 8000)
+    return max(found, default=None)
+
+
+def _caches(root: Path) -> tuple[Cache, ...]:
+    """Each cache once, whoever shares it."""
+    found: dict[tuple[int, str, frozenset[int]], Cache] = {}
+    kinds = {"Data": "data", "Instruction": "instruction"}
+    for path in (root / "sys/devices/system/cpu").glob("cpu[0-9]*/cache/index[0-9]*"):
+        level, shared = _read(path / "level"), parse_list(_read(path / "shared_cpu_list"))
+        size = re.fullmatch(r"(\d{1,9})([KMG]?)", _read(path / "size"))
+        if not level.isdigit() or not shared:
+            continue
+        key = int(level), kinds.get(_read(path / "type"), ""), shared
+        number = int(size[1]) * {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}[size[2]] if size else None
+        found[key] = Cache(*key[:2], number, shared)
+    return tuple(found[key] for key in sorted(found, key=lambda key: (*key[:2], min(key[2]))))
 
 
 def _level(first: GPU | NIC, second: GPU | NIC) -> str:

@@ -208,12 +208,18 @@ def _mpi() -> Iterator[Finding]:
 
 
 def _hwloc() -> Finding:
-    found = None
-    for name in ("libhwloc.so.15", "libhwloc.so.5", "libhwloc.so"):
-        try:
-            number = ctypes.CDLL(name).hwloc_get_api_version()
-        except (OSError, AttributeError):
-            continue
-        found = f"{number >> 16}.{number >> 8 & 255}.{number & 255}"
-        break
-    return Finding("hwloc", found, "binding ranks and memory next to their GPU", _install("hwloc"))
+    """The library that `hiresx topo` and the binding use: one search for all."""
+    code = (
+        "from hiresx.errors import HiresxError\nfrom hiresx.topology.hwloc_library import library\n"
+        "try:\n found = library()\nexcept HiresxError as error:\n raise SystemExit(error.message)\n"
+        "print(found.version, found.path)"
+    )
+    found, said = _python(code)
+    needed_for = "binding ranks and memory next to their GPU"
+    lacking = "cffi" in said
+    return Finding(
+        "hwloc",
+        found,
+        needed_for + (f"; {said}" if found is None and said else ""),
+        _pip("topology") if lacking else _install("hwloc"),
+    )

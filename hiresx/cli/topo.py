@@ -10,7 +10,9 @@ from hiresx.cli import options, terminal
 From = Annotated[
     Path | None,
     typer.Option(
-        "--from", metavar="FILE", help="A recording: snapshot, hwloc XML or nvidia-smi topo -m. This machine if absent."
+        "--from",
+        metavar="FILE",
+        help="A recording: snapshot, hwloc XML, NCCL XML or nvidia-smi topo -m. This machine if absent.",
     ),
 ]
 Plot = Annotated[Path | None, typer.Option("--plot", metavar="FILE.png", help="Draw the machine.")]
@@ -126,6 +128,7 @@ def plan(
         f"* {made.best}: {report.time_text(best.estimate.seconds)} per exchange, {abs(gain):.0%} "
         f"{'less' if gain >= 0 else 'more'} than round-robin"
     )
+    terminal.say(f"  {report.bound_text(made)}")
     if machine.measured is None:
         terminal.say("  by assumed bandwidths; hiresx topo measure --save machine.json makes them true")
     if plot is not None:
@@ -162,44 +165,56 @@ def measure(
 def verify(
     bytes_: Bytes = None,
     strategy: Annotated[
-        str, typer.Option("--strategy", metavar="NAME", help="The plan to hold them to: optimal, paper or round-robin.")
-    ] = "optimal",
+        str | None,
+        typer.Option("--strategy", metavar="NAME", help="Place GPUs by this; the shortest exchange if absent."),
+    ] = None,
     json: options.Json = False,
 ) -> int:
-    """Under mpirun: where each rank is, and whether the plan said so; exit status 1 when one is elsewhere."""
+    """Under mpirun: place and bind the ranks as a run does, and say where each then is; exit status 1 when one is
+    elsewhere."""
     from dataclasses import asdict
 
-    with terminal.only_json(json):
-        from hiresx.topology import verify as room
+    from hiresx.errors import HiresxError
 
-        comm = room.communicator()
-        standing = room.verify(comm, None if bytes_ is None else _matrix(bytes_), strategy)
+    with terminal.only_json(json):
+        from hiresx.topology.place import STRATEGIES
+
+        if strategy is not None and strategy not in STRATEGIES:
+            raise HiresxError(f"--strategy {strategy}: not known", f"there are {', '.join(STRATEGIES)}")
+        matrix = None if bytes_ is None else _matrix(bytes_)
+        from hiresx.placement import verify as room
+
+        ranks = room.team()
+        standing = room.verify(ranks, matrix, strategy)
     right = all(entry.right for entry in standing)
-    if comm.Get_rank() == 0:
+    if ranks.root:
         if json:
-            terminal.print_json({"ranks": [asdict(entry) for entry in standing], "pass": right})
+            found = [asdict(entry) | {"rank": entry.seat.rank} for entry in standing]
+            terminal.print_json({"ranks": found, "pass": right})
         else:
             from rich.text import Text
 
             marks = {True: Text("as planned", "green"), False: Text("ELSEWHERE", "bold red")}
             rows = [
                 (
-                    e.rank,
-                    e.host,
-                    e.gpu if e.gpu >= 0 else "-",
+                    e.seat.rank,
+                    e.seat.host,
+                    e.seat.backend,
+                    "-" if e.seat.gpu is None else e.seat.gpu,
                     e.bus_id or "-",
-                    e.planned,
+                    e.seat.cpus,
                     e.cpus,
                     e.memory,
                     marks[e.right],
                 )
                 for e in standing
             ]
-            columns = ["rank", "host", "GPU", "PCI", "planned CPUs", "bound to CPUs", "memory", ""]
+            columns = ["rank", "host", "backend", "GPU", "PCI", "planned CPUs", "bound to CPUs", "memory", ""]
             terminal.table("Ranks", columns, rows)
-            for entry in standing:
-                for remark in entry.remarks:
-                    terminal.say(f"rank {entry.rank}: {remark}")
+            for remark in dict.fromkeys(remark for entry in standing for remark in entry.remarks):
+                who = [entry.seat.rank for entry in standing if remark in entry.remarks]
+                some = "" if len(who) == len(standing) else f"rank {', '.join(map(str, who))}: "
+                terminal.say(f"{some}{remark}")
     return 0 if right else 1
 
 

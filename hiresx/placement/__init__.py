@@ -36,8 +36,8 @@ def place(team: Team, cut=None, wish: str = AUTO, bytes_=None, strategy: str | N
 
     `cut`: the Decomposition of the parts of all ranks. `wish`: auto, cpu, cuda, emulated, or a list by rank (see
     `wishes`); auto is cuda on hosts with a GPU. `bytes_` (ranks, ranks): per exchange, row = sender; those of the
-    `cut` if absent. `strategy`: of `hiresx.topology.place`, by default the one that costs least. A process alone is not
-    bound but where its GPU is on one of several NUMA nodes, and its threads stay what they are.
+    `cut` if absent. `strategy`: of `hiresx.topology.place`, by default that with the shortest exchange. A process
+    alone is not bound but where its GPU is on one of several NUMA nodes, and its threads stay what they are.
 
     Raises HiresxError on all ranks for a list that does not fit, for a GPU that is asked for and not there, naming
     host and rank, and what the backends raise.

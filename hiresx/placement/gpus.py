@@ -28,7 +28,7 @@ def choose(
 ) -> dict[int, Chosen]:
     """The GPU of each rank. `facts`: of the ranks of this host that compute on one; `machines`: the host as ranks that
     are offered the same GPUs see it. `bytes_` (n, n), `off_host` (n,): of all ranks, per exchange. `strategy`: one of
-    `hiresx.topology.place`, None for whichever costs least.
+    `hiresx.topology.place`, None for that with the shortest exchange.
 
     Ranks that are offered different GPUs, as a scheduler's one for each, choose among their own. Busy GPUs are left
     out while there are others; ranks beyond the number of GPUs share them evenly.

@@ -1,0 +1,83 @@
+"""Under mpirun: does every rank sit where a run would put it? Each is placed as in a run, and the kernel and the driver
+are asked where that is."""
+
+import platform
+from dataclasses import dataclass
+
+import numpy as np
+
+from hiresx.device import cuda
+from hiresx.errors import HiresxError
+from hiresx.placement import AUTO, bound, place
+from hiresx.placement.record import Seat
+from hiresx.team import Team
+from hiresx.topology import memory
+from hiresx.topology.cpus import format_list
+from hiresx.topology.machine import bus_id
+from hiresx.topology.place import even_traffic
+
+PROBE = 2**20  # bytes of host memory that are touched to see where they land
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where one rank is. `seat`: what the placement said. `bus_id`: GPUs that have a context of this process, ""
+    without one; `cpus`: those the kernel binds it to; `memory`: NUMA nodes of memory that it touches. `right`: whether
+    all that is as the seat says."""
+
+    seat: Seat
+    bus_id: str
+    cpus: str
+    memory: str
+    right: bool
+    remarks: tuple[str, ...]
+
+
+def team() -> Team:
+    """The ranks of MPI. Raises HiresxError when mpi4py is not there, or finds no MPI."""
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as error:
+        raise HiresxError(
+            f"ranks are asked through mpi4py: {(str(error).splitlines() or ['it does not load'])[0][:120]}",
+            "pip install 'hiresx[mpi]', then: mpirun -n 4 hiresx topo verify",
+        ) from None
+    return Team(MPI.COMM_WORLD)
+
+
+def verify(ranks: Team, bytes_=None, strategy: str | None = None, wish: str = AUTO) -> list[Standing]:
+    """Where every rank is, on all ranks, after `hiresx.placement.place` has put them there. `bytes_`: between them, a
+    chain of neighbours if absent; the others as of `place`. Raises HiresxError as that does, and for bytes between
+    another number of ranks."""
+    matrix = np.asarray(even_traffic(ranks.size) if bytes_ is None else bytes_, float)
+    if len(matrix) != ranks.size:
+        raise HiresxError(
+            f"bytes between {len(matrix)} ranks, but {ranks.size} are running", f"start {len(matrix)} ranks"
+        )
+    made = place(ranks, wish=wish, bytes_=matrix, strategy=strategy)
+    seat = made.seats[ranks.rank]
+    with ranks.together():
+        standing = _standing(seat, made.remarks if ranks.root else ())
+    return ranks.everyone(standing)
+
+
+def _standing(seat: Seat, remarks: tuple[str, ...]) -> Standing:
+    cpus = format_list(bound.now())
+    used = [bus_id(device.bus_id) for device in cuda.devices() if device.used] if seat.gpu is not None else []
+    probe = np.ones(PROBE, "u1")
+    found = memory.where(probe)
+    wrong = []
+    if cpus != seat.cpus:
+        wrong.append(f"bound to CPUs {cpus}, not {seat.cpus}")
+    if seat.gpu is not None and used != [bus_id(seat.gpu_pci)]:
+        wrong.append(f"computes on {', '.join(used) or 'no GPU'}, not {seat.gpu_pci}")
+    if seat.numa is not None and found.pages and set(found.pages) != {seat.numa}:
+        wrong.append(f"memory on NUMA {', '.join(map(str, found.pages))}, not {seat.numa}")
+    return Standing(
+        seat=seat,
+        bus_id=", ".join(used),
+        cpus=cpus,
+        memory=", ".join(f"NUMA {node}" for node in found.pages) or "-",
+        right=not wrong and seat.host == platform.node(),
+        remarks=(*wrong, *seat.why, *found.warnings, *remarks),
+    )

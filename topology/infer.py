@@ -1,0 +1,69 @@
+"""PCIe levels that a recording does not say, from those that it does: devices on PCIe are the leaves of a tree.
+
+In a tree, where two devices' levels to a third differ, their own level is the farther of the two; where they are the
+same, it is no farther.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from hiresx.topology.levels import PCIE, RANK, SELF
+
+UNKNOWN = len(PCIE)  # farther than any
+
+
+def ranks(words: Sequence[Sequence[str]]) -> np.ndarray:
+    """Places of level words in `levels.PCIE`; UNKNOWN for NVLink and for what is empty."""
+    return np.array([[RANK.get(word, UNKNOWN) for word in row] for row in words], dtype=int).reshape(len(words), -1)
+
+
+def complete(
+    known: np.ndarray, guess: Callable[[int, int], str] = lambda a, b: ""
+) -> tuple[list[list[str]], list[tuple[int, int, str, str]]]:
+    """(words for all pairs, "" where nothing is known; (a, b, level, level) where two proofs differ). `known` (n, n),
+    symmetric: as of `ranks`. `guess`: a level for a pair of which the tree says nothing for certain, from other
+    knowledge.
+
+    What follows for certain comes first, then the guesses and what follows from them, then the farthest that the
+    others allow: such a level is no worse than what is given.
+    """
+    found = known.copy()
+    wrong = _prove(found)
+    bounds = _bounds(found)
+    for a, b in np.argwhere(np.tril(found == UNKNOWN, -1)):
+        if word := guess(int(a), int(b)):
+            found[a, b] = found[b, a] = min(RANK[word], bounds[a, b])
+    _prove(found)
+    found = np.where(found == UNKNOWN, _bounds(found), found)
+    words = (*PCIE, "")
+    size = len(found)
+    return [[SELF if a == b else words[found[a, b]] for b in range(size)] for a in range(size)], wrong
+
+
+def _prove(found: np.ndarray) -> list[tuple[int, int, str, str]]:
+    """Fill in what two different levels to a third device prove, again and again; the nearer where proofs differ."""
+    wrong = []
+    while True:
+        proved = []
+        for a, b in np.argwhere(np.tril(found == UNKNOWN, -1)):
+            first, second = found[a], found[b]
+            tells = (first != second) & (first != UNKNOWN) & (second != UNKNOWN)
+            tells[[a, b]] = False
+            if tells.any():
+                farther = np.maximum(first, second)[tells]
+                proved.append((a, b, farther.min()))
+                if farther.min() != farther.max():
+                    wrong.append((int(b), int(a), PCIE[farther.min()], PCIE[farther.max()]))
+        if not proved:
+            return wrong
+        for a, b, rank in proved:
+            found[a, b] = found[b, a] = rank
+
+
+def _bounds(found: np.ndarray) -> np.ndarray:
+    """For every pair the farthest that it can be: the best way over others, each as far as its farthest part."""
+    bound = found.copy()
+    for c in range(len(found)):
+        bound = np.minimum(bound, np.maximum(bound[:, c, None], bound[None, c, :]))
+    return bound

@@ -1,0 +1,94 @@
+"""Where GPUs and adapters hang on PCIe: NUMA nodes, host bridges and switches in each other, whatever NVLink joins."""
+
+from dataclasses import dataclass
+
+from hiresx.topology.groups import joined, numa_groups
+from hiresx.topology.levels import RANK
+from hiresx.topology.machine import Machine
+
+NESTED = ("PHB", "PXB", "PIX", "PSB")
+UNKNOWN = 99
+
+
+@dataclass(frozen=True)
+class Branch:
+    """`level`: what those below share, "machine" at the top; `numa`: number of the node, of a level NUMA. `gpus`,
+    `nics`: all below, of which those in no child hang here."""
+
+    level: str
+    gpus: tuple[int, ...]
+    nics: tuple[int, ...] = ()
+    children: tuple["Branch", ...] = ()
+    numa: int | None = None
+
+    def own(self) -> tuple[list[int], list[int]]:
+        """(GPUs, adapters) that hang here."""
+        return (
+            [g for g in self.gpus if not any(g in child.gpus for child in self.children)],
+            [n for n in self.nics if not any(n in child.nics for child in self.children)],
+        )
+
+
+def layout(machine: Machine) -> Branch:
+    """The tree of a machine, from its levels alone."""
+    count = len(machine.gpus)
+    rank = _ranks(machine)
+    parts: list[list[int]] = [list(part) for part in numa_groups(machine)]
+    for nic in range(len(machine.nics)):
+        near = [
+            (min(rank[count + nic][g] for g in part), n) for n, part in enumerate(parts) if part and part[0] < count
+        ]
+        best = min(near, default=(UNKNOWN, 0))
+        if best[0] <= RANK["NODE"]:
+            parts[best[1]].append(count + nic)
+        else:
+            parts.append([count + nic])
+    nodes = []
+    for part in parts:
+        gpus = [g for g in part if g < count]
+        if not gpus:
+            continue
+        numa = {machine.gpus[g].numa for g in gpus}
+        number = numa.pop() if len(numa) == 1 else None
+        nodes.append(_branch("NUMA", part, NESTED, rank, count, number))
+    everything = tuple(range(len(machine.nics)))
+    return Branch("machine", tuple(range(count)), everything, tuple(nodes))
+
+
+def _below(members: list[int], finer: tuple[str, ...], rank, count: int) -> tuple[Branch, ...]:
+    """What the members hang on, each part by the finest level that holds all of it."""
+
+    def parts(some: list[int], level: str) -> list[list[int]]:
+        found = joined(len(some), lambda a, b: rank[some[a]][some[b]] <= RANK[level])
+        return [[some[m] for m in part] for part in found]
+
+    children = []
+    for part in parts(members, finer[0]) if finer else []:
+        n = 0
+        while n + 1 < len(finer) and len(parts(part, finer[n + 1])) == 1:
+            n += 1
+        if len(part) > 1:
+            children.append(_branch(finer[n], part, finer[n + 1 :], rank, count))
+    return tuple(children)
+
+
+def _branch(level: str, members: list[int], finer: tuple[str, ...], rank, count: int, numa=None) -> Branch:
+    gpus = tuple(member for member in members if member < count)
+    nics = tuple(member - count for member in members if member >= count)
+    return Branch(level, gpus, nics, _below(members, finer, rank, count), numa)
+
+
+def _ranks(machine: Machine) -> list[list[int]]:
+    """Places of levels between all GPUs and adapters."""
+    count, nics = len(machine.gpus), len(machine.nics)
+    size = count + nics
+    rank = [[UNKNOWN] * size for _ in range(size)]
+    for a in range(count):
+        for b in range(count):
+            rank[a][b] = RANK.get(machine.pcie[a][b], UNKNOWN)
+        for n in range(nics):
+            rank[a][count + n] = rank[count + n][a] = RANK.get(machine.nic_levels[a][n], UNKNOWN)
+    for n, row in enumerate(machine.nic_pairs):
+        for m, word in enumerate(row):
+            rank[count + n][count + m] = RANK.get(word, UNKNOWN)
+    return rank

@@ -1,0 +1,232 @@
+"""The topology files of NVIDIA's NCCL: what NCCL_TOPO_DUMP_FILE writes, and what clouds publish for NCCL_TOPO_FILE.
+
+<system> holds <cpu> (a NUMA node), <pci> in each other (a switch is one element, its ports are left out), and at
+their ends <gpu> with its <nvlink>, and <nic> with its <net>. Published files often have only the <pci>, by class.
+Host bridges are not recorded: what meets at a <cpu> is PHB, as NCCL calls it.
+"""
+
+import re
+from dataclasses import replace
+
+from hiresx.errors import HiresxError
+from hiresx.topology import levels, pci, xml_tree
+from hiresx.topology.cpus import parse_list, parse_mask
+from hiresx.topology.machine import GPU, MOST_GPUS, MOST_NICS, NIC, Machine, NumaNode, Package, bus_id
+from hiresx.topology.parse_hwloc_xml import RDMA_NAME, level
+from hiresx.topology.xml_tree import Element
+
+MEND = "record it again with: NCCL_TOPO_DUMP_FILE=machine.xml"
+SWITCH = "0x0680"
+# Names by family and model of the CPU, so that `levels.between_nodes` knows its interconnect.
+_INTEL = {
+    63: "Haswell", 79: "Broadwell", 85: "Skylake", 106: "Ice Lake", 108: "Ice Lake", 143: "Sapphire Rapids",
+    207: "Emerald Rapids", 173: "Granite Rapids",
+}  # fmt: skip
+
+
+def parse_nccl_xml(text: str, name: str = "NCCL XML") -> Machine:
+    """The machine of such a file. GPUs are in the order of their `dev`, else of their PCI bus ids.
+
+    Raises HiresxError for what is not such XML, is cut off, or names no GPU and no adapter.
+    """
+    top = xml_tree.read(text, name, MEND)
+    if top.tag != "system":
+        raise HiresxError(f"{name}: the XML of <{top.tag[:40]}>, not NCCL's <system>", MEND)
+    problems: list[str] = []
+    hosts = list(dict.fromkeys(cpu.get("host_hash") for cpu in top.inside("cpu")))
+    if len(hosts) > 1:
+        problems.append(f"{len(hosts)} hosts in one file: the first is read, the others are not used")
+    nodes = [cpu for cpu in top.inside("cpu") if cpu.get("host_hash") == hosts[0]] or [top]
+    gpus = [element for node in nodes for element in node.walk() if _is_gpu(element)]
+    adapters = [element for node in nodes for element in node.walk() if _is_adapter(element)]
+    if not gpus and not adapters:
+        raise HiresxError(f"{name}: no GPU and no network adapter in it", MEND)
+    order = [_number(_gpu_of(element).get("dev")) for element in gpus]
+    if None not in order and len(set(order)) == len(order):
+        gpus = [element for _, element in sorted(zip(order, gpus, strict=True), key=lambda pair: pair[0])]
+    else:
+        gpus.sort(key=lambda element: bus_id(element.get("busid")))
+    nets = [(element, net) for element in adapters for net in list(element.walk("net")) or [None]]
+    if len(gpus) > MOST_GPUS or len(nets) > MOST_NICS:
+        raise HiresxError(f"{name}: {len(gpus)} GPUs and {len(nets)} network adapters are no one machine", MEND)
+    numa, packages = _cpus(nodes)
+    near = {node.index: node.cpus for node in numa}
+    devices = tuple(_gpu(n, element, near) for n, element in enumerate(gpus))
+    nics = tuple(_nic(element, net) for element, net in nets)
+    links = _nvlinks(gpus, problems)
+    count = len(devices)
+    pcie = tuple(tuple(levels.SELF if a is b else level(a, b) for b in devices) for a in devices)
+    if count > 1 and not any(map(any, links)) and not any(list(top.walk("nvlink"))):
+        problems.append("no NVLink in the file: where the GPUs have any, PCIe is all that is known here")
+    _unused(nodes, problems)
+    return Machine(
+        source=f"recording of NCCL's topology: {name}",
+        gpus=tuple(
+            replace(gpu, links=levels.link_count(row, gpu.model) or None)
+            for gpu, row in zip(devices, links, strict=True)
+        ),
+        levels=tuple(
+            tuple(f"NV{links[a][b]}" if links[a][b] else pcie[a][b] for b in range(count)) for a in range(count)
+        ),
+        pcie=pcie,
+        peer=tuple(tuple(levels.SELF if a == b else "" for b in range(count)) for a in range(count)),
+        nics=nics,
+        nic_levels=tuple(tuple(level(gpu, nic) for nic in nics) for gpu in devices),
+        nic_pairs=tuple(tuple(levels.SELF if a is b else level(a, b) for b in nics) for a in nics),
+        packages=packages,
+        numa=numa,
+        problems=tuple(problems),
+    )
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+
+
+def _class(element: Element) -> int:
+    """Class and subclass, 0 for none."""
+    match = re.match(r"(?:0x)?([0-9a-fA-F]{4})", element.get("class"))
+    return int(match[1], 16) if match else 0
+
+
+def _hex(text: str, default: int) -> int:
+    try:
+        return int(text, 16)
+    except ValueError:
+        return default
+
+
+def _gpu_of(element: Element) -> Element:
+    return next(iter(element.inside("gpu")), element)
+
+
+def _link(element: Element) -> float | None:
+    return levels.pcie_speed_of_rate(element.get("link_speed"), element.get("link_width"))
+
+
+def _is_gpu(element: Element) -> bool:
+    if element.tag == "gpu":  # written by hand, without its <pci>
+        return element.parent is None or element.parent.tag != "pci"
+    if element.tag != "pci":
+        return False
+    vendor, device = _hex(element.get("vendor"), pci.NVIDIA), _hex(element.get("device"), 0xFFFF)
+    return pci.is_gpu(_class(element) or 0x0302, vendor, device, _link(element), True) if element.inside("gpu") else (
+        pci.is_gpu(_class(element), vendor, device, _link(element))
+    )  # fmt: skip
+
+
+def _is_adapter(element: Element) -> bool:
+    """A <pci> that is an adapter, or a <nic> or <net> that hangs on none, as those made of several do."""
+    holders = [above.tag for above in element.ancestors()]
+    if element.tag == "pci":
+        has = any(child.tag in ("nic", "net") for child in element.children)
+        return (has or _class(element) >> 8 == 0x02) and not element.inside("pci")
+    inside = element.parent
+    return element.tag in ("nic", "net") and "nic" not in holders and (inside is None or inside.tag != "pci")
+
+
+def _node(element: Element) -> int | None:
+    cpu = next((above for above in element.ancestors() if above.tag == "cpu"), None)
+    return _number(cpu.get("numaid")) if cpu is not None else None
+
+
+def _path(element: Element) -> tuple[str, ...]:
+    """Bridges above a device as `levels.closest` counts them: of each switch the port to the CPU and that downwards."""
+    chain = [above for above in element.ancestors() if above.tag == "pci"][::-1]
+    cpu = next((above for above in element.ancestors() if above.tag == "cpu"), None)
+    found = [f"host of NUMA {cpu.get('numaid')}" if cpu is not None else "host"]
+    for above, below in zip(chain, [*chain[1:], element], strict=True):
+        found += [bus_id(above.get("busid")), f"{bus_id(above.get('busid'))} to {below.get('busid') or id(below)}"]
+    return tuple(found)
+
+
+def _cpus(nodes: list[Element]) -> tuple[tuple[NumaNode, ...], tuple[Package, ...]]:
+    numa: dict[int, NumaNode] = {}
+    packages = []
+    for n, cpu in enumerate(node for node in nodes if node.tag == "cpu"):
+        index = _number(cpu.get("numaid"))
+        cpus = _affinity(cpu.get("affinity"))
+        if index is not None:
+            numa.setdefault(index, NumaNode(index, None, cpus))
+        packages.append(Package(n if index is None else index, _model(cpu), cpus))
+    return tuple(sorted(numa.values(), key=lambda node: node.index)), tuple(packages)
+
+
+def _affinity(text: str) -> frozenset[int]:
+    """CPUs of hexadecimal words, eight digits each but for the first; written by hand it may be a list."""
+    words = text.split(",")
+    listed = "-" in text or (len(words) > 1 and all(len(word) < 8 for word in words[1:]))
+    return (parse_list(text) if listed else parse_mask(text)) or frozenset()
+
+
+def _model(cpu: Element) -> str:
+    vendor, family, number = cpu.get("vendor"), cpu.get("familyid"), _number(cpu.get("modelid"))
+    name = {"GenuineIntel": "Intel Xeon", "AuthenticAMD": "AMD EPYC"}.get(vendor, vendor)
+    if vendor == "GenuineIntel" and number in _INTEL:
+        name = f"Intel Xeon, {_INTEL[number]}"
+    elif cpu.get("arch") == "arm64":
+        name = f"ARM {vendor}".strip()
+    elif cpu.get("arch") == "ppc64":
+        name = "POWER"
+    return f"{name} (family {family}, model {number})" if name and number is not None else name
+
+
+def _gpu(index: int, element: Element, near: dict[int, frozenset[int]]) -> GPU:
+    inner, numa = _gpu_of(element), _node(element)
+    sm = _number(inner.get("sm"))
+    vendor, device = _hex(element.get("vendor"), 0), _hex(element.get("device"), 0)
+    parts = [f"sm_{sm}" if sm else "", f"PCI {vendor:04x}:{device:04x}" if vendor else ""]
+    return GPU(
+        index=index,
+        bus_id=bus_id(element.get("busid")) if element.get("busid") else "",
+        model=" ".join(part for part in ("GPU", *parts) if part),
+        numa=numa,
+        cpus=near.get(numa) or None,
+        pcie=_link(element),
+        path=_path(element),
+    )
+
+
+def _nic(element: Element, net: Element | None) -> NIC:
+    bus = bus_id(element.get("busid")) if element.get("busid") else ""
+    name = net.get("name") if net is not None else ""
+    speed = _number(net.get("speed")) if net is not None else None  # Mbit/s
+    fast = _class(element) == 0x0207 or RDMA_NAME.match(name) is not None or (net is not None and net.get("gdr") == "1")
+    return NIC(
+        name=name or f"PCI {bus}",
+        bus_id=bus,
+        numa=_node(element),
+        rdma=fast,
+        speed=speed / 8000 if speed and speed < 10**7 else None,
+        path=_path(element),
+    )
+
+
+def _nvlinks(gpus: list[Element], problems: list[str]) -> list[list[int]]:
+    """NVLinks of each pair: those that end at each other, and behind switches as many as the one with fewer has."""
+    count = len(gpus)
+    place = {bus_id(element.get("busid")): n for n, element in enumerate(gpus) if element.get("busid")}
+    links = [[0] * count for _ in range(count)]
+    switched = [0] * count
+    for a, element in enumerate(gpus):
+        for link in element.walk("nvlink"):
+            number = min(_number(link.get("count")) or 1, 36)
+            b = place.get(bus_id(link.get("target")))
+            if b is not None and b != a:
+                links[a][b] += number
+            elif link.get("tclass").startswith(SWITCH) or not link.get("tclass"):
+                switched[a] += number
+    for a in range(count):
+        for b in range(a):
+            if links[a][b] != links[b][a]:
+                problems.append(f"GPU {b} has {links[b][a]} NVLinks to GPU {a}, which has {links[a][b]} back")
+            both = min(links[a][b], links[b][a]) or min(switched[a], switched[b])
+            links[a][b] = links[b][a] = min(both, 36)
+    return links
+
+
+def _unused(nodes: list[Element], problems: list[str]) -> None:
+    for tag, what in (("xgmi", "XGMI links"), ("c2c", "links between GPU and CPU (C2C)")):
+        found = [element for node in nodes for element in node.walk(tag)]
+        if found:
+            problems.append(f"{len(found)} {what} are in the file, but not used: PCIe is planned with instead")

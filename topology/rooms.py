@@ -1,0 +1,75 @@
+"""Which GPUs the next rank may take, for many partial placements at once: shares stay even, and of GPUs that can change
+places without a difference only the first is tried."""
+
+import numpy as np
+
+from hiresx.topology.cost import Model, Traffic
+
+
+class Rooms:
+    """`least`, `most`: ranks per GPU; `extra` GPUs have one more than `least`. `order`: ranks as they are placed, those
+    with most bytes to the ones before first."""
+
+    def __init__(self, model: Model, demand: Traffic, gpus: list[int]):
+        self.least, self.extra = divmod(demand.ranks, len(gpus))
+        self.most = self.least + (self.extra > 0)
+        self.count = len(gpus)
+        self.order = _order(demand)
+        self._model, self._gpus = model, gpus
+        self._beyond = bool((demand.off_host > 0).any())
+        self._alike: list[list[int]] | None = None
+
+    def free(self, used: np.ndarray) -> np.ndarray:
+        """(states, GPUs): where a rank may go. `used`: ranks there already."""
+        if self._alike is None:
+            self._alike = [
+                [b for b in range(a) if self._model.alike(self._gpus[a], self._gpus[b], self._beyond)]
+                for a in range(self.count)
+            ]
+        free = used < self.most
+        if self.extra:
+            full = (used == self.most).sum(axis=1) >= self.extra
+            free &= ~(full[:, None] & (used >= self.least))
+        for g in range(self.count):
+            for h in self._alike[g]:
+                free[:, g] &= ~((used[:, g] == 0) & (used[:, h] == 0))
+        return free
+
+    def slots(self, place: np.ndarray) -> np.ndarray:
+        """GPUs of the ranks and, behind them, of the rooms that are left: ranks that send nothing."""
+        return np.concatenate([place, np.repeat(np.arange(self.count), self.most - self.taken(place))])
+
+    def taken(self, place: np.ndarray) -> np.ndarray:
+        return np.bincount(place, minlength=self.count)
+
+    def swaps(self, slots: np.ndarray, ranks: int) -> np.ndarray:
+        """(size, size), true below the diagonal: entries of `slots` that may change places so that shares stay even."""
+        empty = np.arange(len(slots)) >= ranks
+        below = np.tri(len(slots), k=-1, dtype=bool)
+        has_room = np.bincount(slots[empty], minlength=self.count) > 0
+        # Swapping a rank with a room on another GPU leaves a room where the rank was; no GPU has two of them.
+        barred = empty[:, None] & has_room[slots][None, :] & ~empty[None, :]
+        both = empty[:, None] & empty[None, :]
+        return below & (slots[:, None] != slots[None, :]) & ~barred & ~barred.T & ~both
+
+    def evened(self, place: np.ndarray) -> np.ndarray:
+        """The same with no GPU left under its share: the last ranks of full GPUs move."""
+        place = place.copy()
+        while len(short := np.flatnonzero(self.taken(place) < self.least)):
+            full = np.flatnonzero(self.taken(place) > self.least)
+            place[np.flatnonzero(place == full[-1])[-1]] = short[0]
+        return place
+
+
+def _order(demand: Traffic) -> list[int]:
+    weight = demand.bytes + demand.bytes.T
+    left = list(range(demand.ranks))
+    heavy = weight.sum(axis=1) + demand.off_host
+    order = [max(left, key=lambda r: (heavy[r], -r))]
+    left.remove(order[0])
+    reach = weight[:, order[0]].copy()
+    while left:
+        order.append(max(left, key=lambda r: (reach[r], heavy[r], -r)))
+        left.remove(order[-1])
+        reach += weight[:, order[-1]]
+    return order

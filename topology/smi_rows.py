@@ -1,0 +1,169 @@
+"""Rows and header of a matrix of levels, out of whatever text it was pasted into: words told apart where they run
+together, columns found by the X that each row has in its own."""
+
+import re
+from dataclasses import dataclass, field
+
+from hiresx.topology import levels
+from hiresx.topology.cpus import parse_list
+
+_WORD = r"(?:X|PIX|PXB|PHB|PSB|NODE|SYS|SOC|NV(?:[12][0-9]|3[0-6]|[1-9]))"
+_GLUED = re.compile(rf"{_WORD}{{2,}}")
+_BEFORE_LIST = re.compile(rf"({_WORD}*(?:X|PIX|PXB|PHB|PSB|NODE|SYS|SOC))([0-9][0-9,\-]*|N/A)")
+_LABEL_GLUED = re.compile(rf"((?:GPU|NIC)\d{{1,4}})({_WORD}+)")
+_LABEL = re.compile(r"GPU\d{1,4}|NIC\d{1,4}|mlx\w+")
+GPU = re.compile(r"GPU(\d{1,4})")
+_AFFINITY = re.compile(r"[0-9][0-9,\-]*|N/?A|-")
+_ESCAPE = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])|[\x00-\x08\x0b-\x1f\x7f]")
+# What people and tools put before a row: a comment sign, a prompt, a quote, a list mark, the edge of a table.
+_PREFIX = re.compile(r"[\s#>$%|*`'\"\\+:\-]*")
+# Around cells of tables and quoted text.
+_MARKS = str.maketrans({"|": "\t", "*": " ", "`": " ", '"': " ", "'": " "})
+# A header's columns; names of devices end where the next known label begins, however close.
+_HEADING = re.compile(
+    r"(?P<memory>GPU *NUMA *ID)|(?P<cpu>CPUs?(?: *Affinity)?)|(?P<numa>NUMA(?: *(?:Affinity|Nodes?))?(?:\(s\))?)"
+    r"|(?P<gpu>GPU\d{1,4})|(?P<nic>NIC\d{1,4}|mlx\d_\d{1,3})"
+    r"|(?P<other>[A-Za-z][\w.\-]*?(?=GPU\d|NIC\d|mlx\d_\d|CPU\s?Aff|NUMA\s?Aff|GPU\s?NUMA|[^\w.\-]|$))"
+)
+_CELL = re.compile(r"[A-Z0-9?!/#\-][A-Z0-9?!/#,\-]*")
+MOST_BEFORE = 8  # affinities, or cells that nobody can read, left of the first level
+CPU, NUMA, MEMORY = "cpu", "numa", "memory"
+
+
+def clean(line: str) -> str:
+    """A line without escapes, and without what stands before a row; cells of a table apart by tabs."""
+    line = _ESCAPE.sub("", line)
+    return line[_PREFIX.match(line).end() :].translate(_MARKS)
+
+
+def is_affinity(word: str) -> bool:
+    return _AFFINITY.fullmatch(word) is not None
+
+
+def is_device(label: str) -> bool:
+    return re.fullmatch(r"[A-Za-z][\w.\-]{1,63}", label) is not None and levels.word(label) is None
+
+
+@dataclass
+class Header:
+    """`devices`: labels of the matrix's columns. `before`, `after`: the affinity columns on either side."""
+
+    devices: list[str] = field(default_factory=list)
+    before: list[str] = field(default_factory=list)
+    after: list[str] = field(default_factory=list)
+
+    @property
+    def gpus(self) -> list[int]:
+        return [int(match[1]) for label in self.devices if (match := GPU.fullmatch(label))]
+
+
+def header(body: str) -> Header | None:
+    """The header in a line that names GPUs; None where it names none."""
+    found = Header()
+    for match in _HEADING.finditer(body):
+        kind = match.lastgroup
+        if kind in (CPU, NUMA, MEMORY):
+            (found.after if found.devices else found.before).append(kind)
+        elif kind == "other" and (not found.devices or found.after):
+            continue  # a title before the columns, or a word behind them
+        elif kind == "nic" and not found.devices and not re.search(r"GPU\d", body[match.end() :]):
+            return None
+        else:
+            found.devices.append(match.group())
+    return found if found.gpus else None
+
+
+@dataclass
+class Row:
+    """One row. `words`: all after its label, apart. `before`: affinities left of the label. `text`: the line."""
+
+    line: int
+    label: str
+    words: list[str]
+    before: list[str]
+    text: str
+
+    def place(self, column: int) -> int | None:
+        """Where the matrix begins among the words, by the X that belongs into `column`; None without one."""
+        marks = [n for n, word in enumerate(self.words) if word == levels.SELF]
+        start = marks[0] - column if len(marks) == 1 else -1
+        return start if start >= 0 and not any(map(levels.word, self.words[:start])) else None
+
+    def first(self) -> int:
+        """Where the matrix begins when no X tells: at the first level."""
+        return next((n for n, word in enumerate(self.words) if levels.word(word)), len(self.words))
+
+    def run(self, start: int, width: int | None = None) -> list[str]:
+        """Cells of the matrix from `start`: `width` of them, or all up to the last level before an affinity."""
+        end = start
+        for n in range(start, len(self.words)):
+            word = self.words[n]
+            if levels.word(word):
+                end = n + 1
+            elif is_affinity(word) and parse_list(word) is not None:
+                break
+        if width is None:
+            return self.words[start:end]
+        cells = self.words[start : start + width]
+        # A row that is short runs into its affinities: no cell looks like one.
+        while cells and start + len(cells) > end and is_affinity(cells[-1]):
+            cells.pop()
+        return cells
+
+    def rest(self, start: int, width: int) -> tuple[list[str], list[str]]:
+        """(words behind the matrix, cells there by tabs, with the empty ones)."""
+        after = self.words[start + width :]
+        if not after:
+            return [], []
+        spans = list(re.finditer(r"\S+", self.text))
+        tail = self.text[spans[-len(after) - 1].end() :] if len(spans) > len(after) else ""
+        return after, [cell.strip() for cell in tail.split("\t")[1:]]
+
+
+def row(number: int, body: str) -> Row | None:
+    """The row in a line; None when no level follows what could be its label."""
+    words = body.split()
+    at = _label(words)
+    if at is None:
+        return None
+    label = words[at]
+    found: list[str] = []
+    for n, word in enumerate(words[at:]):
+        glued = _LABEL_GLUED.fullmatch(word) if n == 0 else None
+        if glued:
+            label = glued[1]
+            found += re.findall(_WORD, glued[2])
+        elif n:
+            found += apart(word)
+    found = [levels.word(word) or word for word in found]
+    start = next((n for n, word in enumerate(found) if levels.word(word)), None)
+    # A sentence that names a GPU is no row: what stands before the first level looks like a cell.
+    if start is None or start > MOST_BEFORE or not all(_CELL.fullmatch(word) for word in found[:start]):
+        return None
+    before: list[str] = []
+    for word in reversed(words[:at]):
+        if not is_affinity(word) or (word[0].isdigit() and parse_list(word.rstrip(",")) is None):
+            break
+        before.insert(0, word)
+    return Row(number, label, found, before, body)
+
+
+def apart(word: str) -> list[str]:
+    """Levels that run together, and a level that an affinity runs into, as words of their own."""
+    if levels.word(word):
+        return [word]
+    if _GLUED.fullmatch(word):
+        return re.findall(_WORD, word)
+    split = _BEFORE_LIST.fullmatch(word)
+    return [*re.findall(_WORD, split[1]), split[2]] if split else [word]
+
+
+def _label(words: list[str]) -> int | None:
+    """Which word names the row: a GPU or an adapter before levels, behind what a log writes or an affinity; else the
+    first."""
+    for n, word in enumerate(words[:8]):
+        following = [part for after in words[n + 1 : n + 2 + MOST_BEFORE] for part in apart(after)]
+        named = _LABEL.fullmatch(word) and any(levels.word(part) for part in following)
+        if named or _LABEL_GLUED.fullmatch(word):
+            return n
+    return 0 if len(words) > 1 else None

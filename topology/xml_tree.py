@@ -1,0 +1,102 @@
+"""XML as a tree of elements, with entities, internal subsets, depth and number of elements bounded: no recording needs
+what makes XML dangerous."""
+
+from collections.abc import Iterator
+from xml.parsers import expat
+
+from hiresx.errors import HiresxError
+from hiresx.topology.machine import printable
+
+# A node of 1024 CPUs has some 10,000 objects with some 100,000 attributes.
+MOST_ELEMENTS = 1_000_000
+DEEPEST = 128
+
+
+class Element:
+    """One element: its `tag`, its attributes, those inside it, and the `text` directly in it."""
+
+    __slots__ = ("attributes", "children", "parent", "tag", "text")
+
+    def __init__(self, tag: str, attributes: dict[str, str], parent: "Element | None"):
+        self.tag, self.attributes, self.parent = tag, attributes, parent
+        self.children: list[Element] = []
+        self.text = ""
+
+    def get(self, key: str) -> str:
+        return self.attributes.get(key, "")
+
+    def inside(self, tag: str) -> list["Element"]:
+        """Elements of a tag directly in this one."""
+        return [child for child in self.children if child.tag == tag]
+
+    def ancestors(self) -> Iterator["Element"]:
+        element = self.parent
+        while element is not None:
+            yield element
+            element = element.parent
+
+    def walk(self, tag: str | None = None) -> Iterator["Element"]:
+        """This element and all in it, in the order of the text; those of a tag only, if one is given."""
+        stack = [self]
+        while stack:
+            element = stack.pop()
+            if tag is None or element.tag == tag:
+                yield element
+            stack.extend(reversed(element.children))
+
+
+def read(text: str, name: str, mend: str) -> Element:
+    """The root element. Raises HiresxError for what is not XML, is cut off, or declares entities."""
+    reader = _Reader(name, mend)
+    try:
+        reader.parser.Parse(text.encode("utf-8", errors="replace"), True)
+    except expat.ExpatError as error:
+        raise HiresxError(f"{name}: not XML, or cut off: {error}", mend) from None
+    return reader.root
+
+
+class _Reader:
+    """Takes expat's events."""
+
+    def __init__(self, name: str, mend: str):
+        self.name, self.mend = name, mend
+        self.root: Element | None = None
+        self.current: Element | None = None
+        self.elements = self.depth = 0
+        self.parser = expat.ParserCreate("utf-8")  # as the text was read, whatever it names itself
+        self.parser.buffer_text = True
+        self.parser.StartElementHandler = self.start
+        self.parser.EndElementHandler = self.end
+        self.parser.CharacterDataHandler = self.data
+        self.parser.StartDoctypeDeclHandler = self.doctype
+        self.parser.EntityDeclHandler = self.refuse
+        self.parser.UnparsedEntityDeclHandler = self.refuse
+        self.parser.ExternalEntityRefHandler = self.refuse
+
+    def refuse(self, *_):
+        raise HiresxError(f"{self.name}: XML that declares entities is refused: no recording has any", self.mend)
+
+    def doctype(self, _name, _system, _public, internal):
+        if internal:
+            self.refuse()
+
+    def start(self, tag: str, attributes: dict[str, str]):
+        self.elements += 1
+        self.depth += 1
+        if self.elements > MOST_ELEMENTS or self.depth > DEEPEST:
+            raise HiresxError(f"{self.name}: more elements, or deeper, than the XML of a machine", self.mend)
+        # Whatever a file holds is shown on a terminal later.
+        clean = {key: printable(value) for key, value in attributes.items()}
+        element = Element(tag, clean, self.current)
+        if self.current is None:
+            self.root = element
+        else:
+            self.current.children.append(element)
+        self.current = element
+
+    def end(self, tag: str):
+        self.depth -= 1
+        self.current = self.current.parent
+
+    def data(self, text: str):
+        self.current.text += text
