@@ -157,7 +157,8 @@ def _block_step(case: Case, block: Block) -> float:
         radius += np.abs(u * ex + v * ey + w * ez) / squares + sound * inverse[-1]
     dt = case.time.cfl / np.max(radius)
     if case.gas.reynolds is not None:
-        diffusion = max(4 / 3, case.gas.gamma / case.gas.prandtl) / (case.gas.reynolds * rho)
+        mu = case.gas.viscosity.viscosity(case.gas.gamma * p / rho)
+        diffusion = max(4 / 3, case.gas.gamma / case.gas.prandtl) * mu / (case.gas.reynolds * rho)
         dt = min(dt, case.time.viscous_cfl / np.max(diffusion * sum(i * i for i in inverse)))
     return float(dt)
 

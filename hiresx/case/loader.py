@@ -12,8 +12,9 @@ from hiresx.case.bundle import bundled, bundled_directory
 from hiresx.case.faults import Origin, did_you_mean
 from hiresx.case.grids import GENERATORS, GridFile
 from hiresx.case.model import Table
-from hiresx.case.schema import VISCOSITIES, Case
+from hiresx.case.schema import Case, sampled
 from hiresx.case.toml import read
+from hiresx.case.viscosity import VISCOSITIES
 from hiresx.errors import HiresxError
 
 FILE = "case.toml"
@@ -23,9 +24,7 @@ ALTERNATIVES: dict[tuple[str, ...], tuple[frozenset[str], ...]] = {
     ("time",): (frozenset({"dt", "cfl"}),),
     ("initial",): (frozenset({"state", "function"}),),
     ("output",): (frozenset({"every_time", "every_steps"}),),
-    **dict.fromkeys(
-        (("extrema",), ("conservation",), ("kinetic_energy",), ("average",)), (frozenset({"every", "every_time"}),)
-    ),
+    **{(name,): (frozenset({"every", "every_time"}),) for name in sampled()},
 }
 # Tables whose keys depend on their kind: a layer that changes the kind drops the keys that the new kind does not have.
 KINDS: dict[tuple[str, ...], Callable[[Mapping[str, Any]], type[Table] | None]] = {

@@ -18,6 +18,7 @@ from pydantic_core import PydanticUndefined
 from hiresx.case.model import State
 from hiresx.case.schema import Case
 from hiresx.case.toml import value_text
+from hiresx.case.viscosity import ViscosityLaw
 from hiresx.kernels import choices
 
 STATE = "[a state](#a-state)"
@@ -133,7 +134,10 @@ def _keys(path: str, model: type[BaseModel], level: int, without: Sequence[str] 
 
 
 def _about(model: type[BaseModel]) -> list[str]:
-    return [*_escaped(inspect.cleandoc(model.__doc__ or "")).splitlines(), ""]
+    lines = _escaped(inspect.cleandoc(model.__doc__ or "")).splitlines()
+    if issubclass(model, ViscosityLaw):
+        lines.append(f"mu / mu_ref = `{model.formula}`.")
+    return [*lines, ""]
 
 
 def _rows(fields: Any) -> list[str]:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hiresx import kernels
+from hiresx.case.viscosity import VISCOSITIES
 from hiresx.device import cache
 from hiresx.device.compiler import first_errors
 from hiresx.device.configuration import FOLDERS, Configuration
@@ -160,11 +161,13 @@ def report(
 
 
 def each_choice(root: Path = kernels.ROOT) -> list[Configuration]:
-    """The default, inviscid and viscous, and viscous with every other choice that kernels/ holds, one at a time."""
+    """The default, inviscid and viscous, and viscous with every other choice that kernels/ holds and every other
+    viscosity law, one at a time."""
     viscous = Configuration(viscosity="sutherland")
     found = [Configuration(), viscous, dataclasses.replace(viscous, precision="fp32")]
     for folder in FOLDERS:
         found += [dataclasses.replace(viscous, **{folder: name}) for name in kernels.choices(folder, root)]
+    found += [dataclasses.replace(viscous, viscosity=law) for law in VISCOSITIES]
     return list(dict.fromkeys(found))
 
 
