@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from hiresx import optional
 from hiresx.errors import HiresxError
 from hiresx.topology.cpus import format_list, parse_list
 from hiresx.topology.machine import Machine
@@ -154,12 +155,14 @@ def library() -> Library:
 
 @cache
 def _library(names: tuple[str, ...]) -> Library:
+    cffi = optional.needed("cffi", "hwloc is used through cffi", "pip install cffi")
     try:
-        from cffi import FFI
-    except ImportError:
-        raise HiresxError("hwloc is used through cffi, which is not here", "pip install cffi") from None
-    ffi = FFI()
-    ffi.cdef(DECLARATIONS)
+        ffi = cffi.FFI()
+        ffi.cdef(DECLARATIONS)
+    except Exception as error:  # its parser is a library of its own, imported only now
+        raise HiresxError(
+            f"hwloc is used through cffi, which {optional.fault('cffi', error)}", "pip install cffi"
+        ) from None
     faults = []
     for name in names:
         try:

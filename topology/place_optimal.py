@@ -6,10 +6,9 @@ can change places without a difference (`Model.alike`) are tried once. Among pla
 fewest `seconds` counts, then the first in rank order.
 """
 
-from contextlib import suppress
-
 import numpy as np
 
+from hiresx import optional
 from hiresx.topology.cost import Model, Traffic
 
 # Numbers held for partial placements (one per rank left and GPU each) at a time, and in all: some tenths of a second.
@@ -206,10 +205,8 @@ def _starts(problem: _Problem) -> list[np.ndarray]:
     count, ranks = len(problem.gpus), problem.demand.ranks
     slots = np.repeat(np.arange(count), problem.most)
     size = len(slots)
-    quadratic_assignment = None
-    if size <= MOST_FOR_SCIPY:
-        with suppress(ImportError):
-            from scipy.optimize import quadratic_assignment
+    scipy = optional.imported("scipy.optimize") if size <= MOST_FOR_SCIPY else None
+    quadratic_assignment = getattr(scipy, "quadratic_assignment", None)
     flow = np.zeros((size, size))
     flow[:ranks, :ranks] = problem.bytes
     distance = problem.per_byte[np.ix_(slots, slots)].copy()

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from hiresx import optional
 from hiresx.errors import HiresxError
 from hiresx.topology import binding, cuda, memory
 from hiresx.topology.cost import traffic
@@ -34,9 +35,9 @@ def communicator():
     """MPI.COMM_WORLD. Raises HiresxError when mpi4py is not there, or finds no MPI."""
     try:
         from mpi4py import MPI
-    except (ImportError, RuntimeError) as error:
+    except Exception as error:
         raise HiresxError(
-            f"ranks are asked through mpi4py: {str(error).splitlines()[0][:120]}",
+            f"ranks are asked through mpi4py, which {optional.fault('mpi4py', error)}",
             "pip install 'hiresx[mpi]', then: mpirun -n 4 hiresx topo verify",
         ) from None
     return MPI.COMM_WORLD

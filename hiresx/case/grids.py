@@ -268,7 +268,8 @@ GENERATORS: dict[str, type[Table]] = {
 
 def _kind(value: Any) -> str | None:
     if isinstance(value, dict):
-        return FILE if "file" in value else value.get("generator")
+        generator = value.get("generator")
+        return FILE if "file" in value else generator if generator is None else str(generator)
     return FILE if isinstance(value, GridFile) else getattr(value, "generator", None)
 
 

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from hiresx import kernels
+from hiresx import kernels, optional
 from hiresx.case.viscosity import VISCOSITIES
 from hiresx.device import cache
 from hiresx.device.compiler import first_errors
@@ -64,10 +64,10 @@ def bindings():
         from cupy_backends.cuda.libs import nvrtc
 
         nvrtc.getVersion()
-    except ImportError:
-        raise HiresxError("CUDA kernels need CuPy, which is not installed", MEND) from None
     except (RuntimeError, OSError) as error:
         raise HiresxError(f"CUDA kernels need the NVRTC library: {error}", MEND) from None
+    except Exception as error:
+        raise HiresxError(f"CUDA kernels need CuPy, which {optional.fault('cupy_backends', error)}", MEND) from None
     return nvrtc
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from hiresx import optional
 from hiresx.errors import HiresxError
 
 MEND = "write the file again: structured zones, 1-to-1 connections, HDF5"
@@ -109,12 +110,7 @@ class Node:
 @contextmanager
 def opened(path: Path) -> Iterator[Node]:
     """The root of a file. Raises HiresxError when h5py is missing and for what it has to say of a damaged file."""
-    try:
-        import h5py
-    except ImportError:
-        raise HiresxError(
-            f"{path}: CGNS files are read by h5py, which is not installed", "pip install 'hiresx[cgns]'"
-        ) from None
+    h5py = optional.needed("h5py", f"{path}: CGNS files are read by h5py", "pip install 'hiresx[cgns]'")
     try:
         with h5py.File(path, "r", locking=False) as file:
             if " version" in file and " hdf5version" not in file:
