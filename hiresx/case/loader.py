@@ -1,6 +1,7 @@
 """Reading a case: bundled name or file, preset, overrides."""
 
 import copy
+import os
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -88,14 +89,15 @@ def find(name_or_path: str | Path) -> Path:
     looks_like_path = path.suffix == ".toml" or "/" in text or "\\" in text
     if not looks_like_path and text in bundled():
         return bundled_directory(text) / FILE
-    if path.is_dir() and (path / FILE).is_file():
+    # of os.path, as pathlib's raise for a name that no file can have
+    if os.path.isfile(path / FILE):
         return path / FILE
-    if path.is_file():
+    if os.path.isfile(path):
         return path
-    if path.is_dir():
+    if os.path.isdir(path):
         raise HiresxError(f"{text}: this folder holds no {FILE}", "name a bundled case, a TOML file or a case's folder")
     if looks_like_path:
-        near = sorted(str(other) for other in path.parent.glob("*.toml")) if path.parent.is_dir() else []
+        near = sorted(str(other) for other in path.parent.glob("*.toml")) if os.path.isdir(path.parent) else []
         raise HiresxError(f"{text}: no such file", did_you_mean(text, near, "case files there"))
     raise HiresxError(f'no bundled case "{text}"', did_you_mean(text, bundled(), "bundled cases"))
 

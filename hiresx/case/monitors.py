@@ -16,7 +16,7 @@ EVERY = 10
 # The history that every run keeps.
 RESIDUAL = "residual"
 
-Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$")]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,99}$")]
 Variables = Annotated[tuple[str, ...], Listed, Field(min_length=1)]
 
 

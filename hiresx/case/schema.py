@@ -171,7 +171,7 @@ class Checkpoint(Table):
     every_time: Positive | None = Field(None, description="time between checkpoints, in L / c_ref, besides every_wall")
 
 
-Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}$")]
 
 
 class Case(Table):

@@ -5,14 +5,22 @@ Exit status: 0 the verb did what was asked; 1 it ran and what it looked at is no
 130 interrupted; 143 terminated by SIGTERM.
 """
 
+import os
 import signal
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command line and leaves the process with its exit status."""
-    sys.exit(execute(sys.argv[1:] if arguments is None else list(arguments)))
+    status = execute(sys.argv[1:] if arguments is None else list(arguments))
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        status = 128 + signal.SIGPIPE
+    sys.exit(status)
 
 
 def execute(arguments: list[str]) -> int:
@@ -39,6 +47,14 @@ def execute(arguments: list[str]) -> int:
         if error.code != 128 + signal.SIGTERM:
             raise
         return terminal.fault(error, error.code, "terminated by SIGTERM", "", as_json)
+    except BrokenPipeError:  # nobody reads any more
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 128 + signal.SIGPIPE
+    except OSError as error:
+        # of a file that the user named, where nothing nearer said so
+        named = error.filename if isinstance(error.filename, str | Path) else None
+        what = f"{named}: {error.strerror}" if named else str(error)
+        return terminal.fault(error, 2, what[:500], "see that the path is right and reachable", as_json)
     except Exception as error:
         from typer import Abort
 

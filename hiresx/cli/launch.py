@@ -16,7 +16,7 @@ CONTEXT = {"ignore_unknown_options": True}
 # How hiresx run ends and has said so itself.
 _TOLD = (0, 2, 3, 130, 143)
 
-Positive = {"min": 1, "metavar": "N"}
+Positive = {"min": 1, "max": 10_000_000, "metavar": "N"}
 
 
 class _Words(NamedTuple):

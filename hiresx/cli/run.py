@@ -1,6 +1,7 @@
 """`hiresx run`: from a case to fields, and on from where a run stopped."""
 
 import contextlib
+import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -159,7 +160,7 @@ def _new(asked: _Asked) -> _Outcome:
         derived.check(case.output.variables, f"{asked.name}: output.variables")
         if team.root:
             root = Path("runs") if out is None else out
-            absent = [path for path in (root, *root.parents) if not path.exists()]
+            absent = [path for path in (root, *root.parents) if not os.path.exists(path)]
             directory = output_directory(out, case)
     directory = team.share(directory)
     simulation = fault = done = None
@@ -230,7 +231,7 @@ def output_directory(out: Path | None, case) -> Path:
     from hiresx.output import files
 
     if out is not None:
-        if (out / "run.json").exists():
+        if os.path.lexists(out / "run.json"):
             raise HiresxError(
                 f"{out} holds a run already",
                 f"name another folder with --out DIR, remove this one, or go on with it: hiresx run --restart {out}",

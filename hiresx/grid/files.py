@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from hiresx.case.faults import shown
 from hiresx.errors import HiresxError
 from hiresx.grid.connections import Grid
 from hiresx.grid.connectivity import motion_of, read_connectivity
@@ -55,8 +56,9 @@ def form(path: Path) -> str:
     try:
         with Path(path).open("rb") as file:
             start = file.read(64)
-    except OSError as error:
-        raise HiresxError(f"{path}: cannot be read: {error.strerror or error}", "check grid.file") from error
+    except (OSError, ValueError) as error:  # a ValueError for a name that no file can have
+        why = getattr(error, "strerror", None) or error
+        raise HiresxError(f"{shown(str(path))}: cannot be read: {why}", "check grid.file") from error
     if ADF in start:
         raise HiresxError(
             f"{path}: a CGNS file of the old form, ADF",
