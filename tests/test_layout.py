@@ -10,7 +10,7 @@ ROOT = Path(__file__).parent.parent
 
 # From the ground up. A name is a package or a module of hiresx.
 FLOORS = (
-    ("errors", "kernels", "signals"),
+    ("announce", "errors", "kernels", "shell", "signals"),
     ("optional",),
     ("started",),
     ("team",),

@@ -5,7 +5,6 @@ Exit status: 0 the verb did what was asked; 1 it ran and what it looked at is no
 130 interrupted; 143 terminated by SIGTERM.
 """
 
-import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -14,13 +13,7 @@ from pathlib import Path
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command line and leaves the process with its exit status."""
-    status = execute(sys.argv[1:] if arguments is None else list(arguments))
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        status = 128 + signal.SIGPIPE
-    sys.exit(status)
+    sys.exit(execute(sys.argv[1:] if arguments is None else list(arguments)))
 
 
 def execute(arguments: list[str]) -> int:
@@ -33,9 +26,11 @@ def execute(arguments: list[str]) -> int:
     try:
         from typer.main import get_command
 
+        from hiresx.announce import listening
         from hiresx.cli.app import app
 
-        return get_command(app).main(arguments, prog_name="hiresx", standalone_mode=False) or 0
+        with listening(terminal.note_once):
+            return get_command(app).main(arguments, prog_name="hiresx", standalone_mode=False) or 0
     except HiresxError as error:
         return terminal.fault(error, 2, error.message, error.mend, as_json)
     except MemoryError as error:
@@ -47,9 +42,6 @@ def execute(arguments: list[str]) -> int:
         if error.code != 128 + signal.SIGTERM:
             raise
         return terminal.fault(error, error.code, "terminated by SIGTERM", "", as_json)
-    except BrokenPipeError:  # nobody reads any more
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return 128 + signal.SIGPIPE
     except OSError as error:
         # of a file that the user named, where nothing nearer said so
         named = error.filename if isinstance(error.filename, str | Path) else None

@@ -12,6 +12,7 @@ import typer
 
 from hiresx.cli import options, terminal
 from hiresx.errors import HiresxError
+from hiresx.shell import word
 from hiresx.signals import TERMINATED, Terminated, termination_raises
 
 # What ends a run in a way that is reported in a line or two; anything else is a fault of the program.
@@ -124,7 +125,7 @@ class _Outcome:
                 terminal.print_json({"directory": str(directory), **done})
             else:
                 terminal.say(f"wrote {directory}")
-                terminal.say(f"  see it with: hiresx plot {directory}")
+                terminal.say(f"  see it with: hiresx plot {word(directory)}")
             return 0
         code = 3 if self.begun else 2
         if isinstance(fault, Terminated):
@@ -138,7 +139,7 @@ class _Outcome:
         if self.begun:
             parts.append(f"what was computed is in {directory}")
             if checkpoint.listed(directory):
-                parts.append(f"to go on: hiresx run --restart {directory}")
+                parts.append(f"to go on: hiresx run --restart {word(directory)}")
         mend = "; ".join(part for part in parts if part)
         return terminal.fault(fault, code, fault.message, mend, json, directory=str(directory))
 
@@ -234,7 +235,8 @@ def output_directory(out: Path | None, case) -> Path:
         if os.path.lexists(out / "run.json"):
             raise HiresxError(
                 f"{out} holds a run already",
-                f"name another folder with --out DIR, remove this one, or go on with it: hiresx run --restart {out}",
+                "name another folder with --out DIR, remove this one, or go on with it: "
+                f"hiresx run --restart {word(out)}",
             )
         return files.directory(out)
     stem = "-".join(part for part in (case.name, case.preset) if part)

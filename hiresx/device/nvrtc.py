@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hiresx import kernels, optional
+from hiresx.announce import announce
 from hiresx.case.viscosity import VISCOSITIES
 from hiresx.device import cache
-from hiresx.device.compiler import first_errors
+from hiresx.device.compiler import COMPILING, first_errors
 from hiresx.device.configuration import FOLDERS, Configuration
 from hiresx.device.wrappers import generate
 from hiresx.errors import HiresxError
@@ -120,6 +121,7 @@ def build(text: str, architecture: str) -> Path:
     name = f"cuda-{architecture}-{cache.key([text, *OPTIONS, architecture, version()])}.{ending}"
     path = cache.directory() / name
     if not path.is_file():
+        announce(COMPILING)
         image = compile(text, architecture).image
         with cache.workplace() as private:
             (private / name).write_bytes(image)

@@ -14,6 +14,7 @@ import numpy as np
 
 from hiresx import optional
 from hiresx.errors import HiresxError
+from hiresx.shell import word
 
 MEND = "write the file again: structured zones, 1-to-1 connections, HDF5"
 # Texts and short lists of numbers; what claims to be longer is none.
@@ -116,7 +117,7 @@ def opened(path: Path) -> Iterator[Node]:
             if " version" in file and " hdf5version" not in file:
                 raise HiresxError(
                     f"{path}: written by a version of the CGNS library before 3.1, in another order of dimensions",
-                    f"bring it up to date with the tools of CGNS: cgnsconvert -f -h {path} NEW.cgns",
+                    f"bring it up to date with the tools of CGNS: cgnsconvert -f -h {word(path)} NEW.cgns",
                 )
             yield Node(path, file)
     except MemoryError as error:

@@ -9,6 +9,7 @@ from hiresx.grid.connectivity import motion_of, read_connectivity
 from hiresx.grid.matching import matched_connections
 from hiresx.grid.plot3d import read_plot3d
 from hiresx.grid.proof import prove
+from hiresx.shell import word
 
 # How the files that are read otherwise than as Plot3D begin: HDF5, and the older form of CGNS.
 HDF5, ADF = b"\x89HDF\r\n\x1a\n", b"@(#)ADF Database"
@@ -62,6 +63,7 @@ def form(path: Path) -> str:
     if ADF in start:
         raise HiresxError(
             f"{path}: a CGNS file of the old form, ADF",
-            f"convert it to HDF5 with the tools of CGNS: cgnsconvert -h {path} NEW.cgns, or adf2hdf {path} NEW.cgns",
+            f"convert it to HDF5 with the tools of CGNS: cgnsconvert -h {word(path)} NEW.cgns, "
+            f"or adf2hdf {word(path)} NEW.cgns",
         )
     return "CGNS" if start.startswith(HDF5) else "Plot3D"
