@@ -81,6 +81,23 @@ shape; each of the values returned is an array that broadcasts to it, or a numbe
 | `f(simulation, *, ...) -> {name: number}` | `monitors` | every `monitor.every` steps |
 | `exact(x, y, z, t, *, ...) -> (rho, u, v, w, p)` | its own name | by `hiresx plot`, which draws it beside 1-D fields |
 
+### When it is executed
+
+case.py is a program, and reading a case runs it: all that it says outside its functions, with the rights of whoever
+gave the command. Nothing shields the machine from it, so **look into a case.py that came from someone else before
+giving its folder to any of these**:
+
+- `hiresx run`, `launch`, `check`, `scaling`, `info` and `topo --case` of a case, and `load` and `Simulation` in
+  Python, run the case.py beside the case file, `check` and `info` too, though they compute no step;
+- a run keeps its case in `RUN/case/`: `hiresx run --restart RUN`, `hiresx plot RUN` and `hiresx scaling` of its case run
+  `RUN/case/case.py`, whoever's run it was.
+
+Case files without a case.py, grids, connectivity files, recordings of machines, fields, histories, averages,
+checkpoints and run.json are data: nothing in them is executed, and `hiresx info RUN`, `history` and `diff` run nothing.
+Compiled kernels are taken from the cache (`HIRESX_CACHE`, or `~/.cache/hiresx`), which must be nobody's but yours.
+
+## The keys
+
 "Default" says `required` where a key has none, and nothing where it may be absent.
 """
 

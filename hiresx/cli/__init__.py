@@ -22,6 +22,11 @@ def execute(arguments: list[str]) -> int:
     from hiresx.errors import HiresxError
 
     as_json = "--json" in arguments
+    for word in arguments:
+        shown = word.encode(errors="surrogateescape").decode(errors="backslashreplace")
+        if shown != word:
+            terminal.error(f'"{shown}" is not UTF-8', "rename it, or go to its folder and leave that out", as_json)
+            return 2
     arguments = _completed(arguments)
     try:
         from typer.main import get_command

@@ -21,7 +21,10 @@ def check(
     ] = None,
     json: options.Json = False,
 ) -> int:
-    """Validate a case without running it: grid quality, boundaries, memory, time step and cost; how ranks share it."""
+    """Validate a case without running it: grid quality, boundaries, memory, time step and cost; how ranks share it.
+
+    Its case.py is executed, as by every verb that reads a case.
+    """
     from hiresx.case import load
 
     with terminal.only_json(json):
