@@ -210,6 +210,35 @@ def test_a_record_of_another_shape(finished, content, place):
         assert status in (0, 1) or (status == 2 and "error: " in text), (words, text)
 
 
+# --- what is executed
+
+MINE = "def mine(simulation):\n    return {'one': 1.0}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "executed"),
+    [
+        (("check", "run/case"), True),
+        (("info", "run/case/case.toml"), True),
+        (("plot", "run"), True),
+        (("run", "--restart", "run", "--set", 'monitors=["mine"]'), True),
+        (("info", "run"), False),
+        (("history", "run"), False),
+        (("history", "run", "residual"), False),
+        (("diff", "run", "run"), False),
+        (("info", "run/fields_000000.nc"), False),
+        (("info", "run/checkpoints"), False),
+    ],
+)
+def test_what_is_executed_is_what_the_case_file_page_says(finished, words, executed, place):
+    """sod's initial state names a function, and has an exact solution that is drawn."""
+    shutil.copytree(finished, place / "run")
+    file = place / "run" / "case" / "case.py"
+    file.write_text(f'{file.read_text()}\nopen({str(place / "was-here")!r}, "w").close()\n{MINE}')
+    said(*words)
+    assert (place / "was-here").exists() == executed
+
+
 # --- libraries that are broken
 
 LIBRARIES = ("cupy", "cupy_backends", "h5py", "matplotlib", "mpi4py", "pymetis", "pynvml", "scipy", "pycparser")

@@ -89,8 +89,8 @@ giving its folder to any of these**:
 
 - `hiresx run`, `launch`, `check`, `scaling`, `info` and `topo --case` of a case, and `load` and `Simulation` in
   Python, run the case.py beside the case file, `check` and `info` too, though they compute no step;
-- a run keeps its case in `RUN/case/`: `hiresx run --restart RUN`, `hiresx plot RUN` and `hiresx scaling` of its case run
-  `RUN/case/case.py`, whoever's run it was.
+- a run keeps its case in `RUN/case/`: `hiresx plot RUN`, and `hiresx run --restart RUN` where a boundary, a sponge or a
+  monitor names a function, run `RUN/case/case.py`, whoever's run it was.
 
 Case files without a case.py, grids, connectivity files, recordings of machines, fields, histories, averages,
 checkpoints and run.json are data: nothing in them is executed, and `hiresx info RUN`, `history` and `diff` run nothing.

@@ -34,7 +34,7 @@ Restart = Annotated[
         "--restart",
         metavar="[PATH|latest]",
         help="Go on from a run's newest whole checkpoint, or from one of its files; latest, or nothing: from that of "
-        "the run in runs/ that wrote one last. The case.py that the run keeps is executed.",
+        "the run in runs/ that wrote one last. The case.py that the run keeps may be executed.",
     ),
 ]
 Transport = Annotated[
