@@ -626,6 +626,7 @@ def test_a_pbs_script(capfd, tmp_path, monkeypatch):
         (("--slurm", "f", "--ranks-per-node", "4", "--time", "0:00:00", "sod"), "no time limit"),
         (("--slurm", "f", "--ranks-per-node", "4", "--partition", "a b", "sod"), "no name of a partition"),
         (("--slurm", "no/such/f", "--ranks-per-node", "4", "sod"), "cannot write no/such/f"),
+        (("--slurm", "f", "--ranks-per-node", "4", "--restart", "latest"), "--restart latest: which run"),
         (("--pbs", "f", "--ranks-per-node", "4", "sod"), "PBS must be told how many cores"),
         (("--slurm", "f", "--ranks-per-node", "4", "sod", "--stepps", "4"), 'no option "--stepps"'),
     ],

@@ -233,6 +233,8 @@ def _batch(words: _Words, nodes, size, gpus, cores, limit, queue, account, setup
     from hiresx.launch import batch
 
     values = words.values
+    if values["restart"] == "latest" and values["name"] is None:
+        raise HiresxError("--restart latest: which run that will be is not known here", "name it: --restart DIR")
     backend = values["backend"]
     if backend == "auto":
         backend = "cuda" if gpus else "cpu"
