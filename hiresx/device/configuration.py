@@ -5,8 +5,6 @@ from pathlib import Path
 from typing import Literal
 
 from hiresx import kernels
-from hiresx.case.faults import did_you_mean
-from hiresx.case.viscosity import VISCOSITIES, ViscosityLaw
 from hiresx.errors import HiresxError
 
 Target = Literal["cpu", "cuda", "emulated"]
@@ -77,7 +75,10 @@ def source(configuration: Configuration, target: Target, root: Path = kernels.RO
     return "\n".join(lines) + "\n"
 
 
-def _law(configuration: Configuration) -> ViscosityLaw:
+def _law(configuration: Configuration):
+    """The configuration's ViscosityLaw."""
+    from hiresx.case.viscosity import VISCOSITIES  # here, as all of this room is loaded without pydantic
+
     kind = VISCOSITIES.get(configuration.viscosity)
     if kind is None:
         raise _unknown("viscosity", configuration.viscosity, [INVISCID, *VISCOSITIES])
@@ -97,4 +98,6 @@ def _header(configuration: Configuration, folder: str, root: Path) -> str:
 
 
 def _unknown(kind: str, name: str, known: list[str]) -> HiresxError:
+    from hiresx.case.faults import did_you_mean
+
     return HiresxError(f'no {kind} is called "{name}"', did_you_mean(name, known, "known"))

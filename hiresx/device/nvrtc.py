@@ -19,7 +19,6 @@ from typing import NamedTuple
 
 from hiresx import kernels, optional
 from hiresx.announce import announce
-from hiresx.case.viscosity import VISCOSITIES
 from hiresx.device import cache
 from hiresx.device.compiler import COMPILING, first_errors
 from hiresx.device.configuration import FOLDERS, Configuration
@@ -165,6 +164,8 @@ def report(
 def each_choice(root: Path = kernels.ROOT) -> list[Configuration]:
     """The default, inviscid and viscous, and viscous with every other choice that kernels/ holds and every other
     viscosity law, one at a time."""
+    from hiresx.case.viscosity import VISCOSITIES
+
     viscous = Configuration(viscosity="sutherland")
     found = [Configuration(), viscous, dataclasses.replace(viscous, precision="fp32")]
     for folder in FOLDERS:
