@@ -13,6 +13,7 @@ from hiresx.decomposition import Decomposition, padded_shape, split
 from hiresx.decomposition.partition import best_partition
 from hiresx.decomposition.traffic import traffic
 from hiresx.device.state import variables_per_point
+from hiresx.errors import HiresxError
 from hiresx.grid import Block, Grid, build
 from hiresx.output.monitors.average import MEANS, MOMENTS
 from hiresx.rhs.sponge import layer_reals
@@ -22,6 +23,8 @@ from hiresx.time.rk3 import STAGES
 
 # Nodes per block at which the initial state is looked at to estimate the step.
 SAMPLES = 200_000
+# A number of steps that no run comes to: it is then not said how many there are.
+MOST_STEPS = 1e15
 
 
 def plan(case: Case, backend: str = "cpu", grid: Grid | None = None) -> dict[str, Any]:
@@ -29,13 +32,19 @@ def plan(case: Case, backend: str = "cpu", grid: Grid | None = None) -> dict[str
 
     The step is estimated from the initial state on a sample of the nodes, the edges of the cells taken for the
     metrics, so it is close on grids that are not far from orthogonal. The rate is the last one `hiresx bench` measured
-    on this machine and backend; `seconds` is None where none was.
+    on this machine and backend; `seconds` is None where none was. Raises HiresxError where no step can be taken.
     """
     grid = build(case.grid, case.directory) if grid is None else grid
     is_viscous = case.gas.reynolds is not None
     points = sum(block.points for block in grid.blocks)
     memory = memory_bytes(case, grid.blocks, backend)
-    dt = case.time.dt or _step(case, grid)
+    with np.errstate(all="ignore"):  # what comes of it is looked at
+        dt = case.time.dt or _step(case, grid)
+    if not 0 < dt < math.inf:
+        raise HiresxError(
+            f"the time step of the initial state comes to {dt:g}",
+            "see that time.cfl, gas.reynolds and the lengths of the grid are meant so",
+        )
     steps = _steps(case, dt)
     rate = known_rate(backend, is_viscous, case.scheme.precision)
     seconds = None if rate is None or steps is None else rate["ns_per_point_rhs"] * 1e-9 * points * steps * len(STAGES)
@@ -60,6 +69,8 @@ def rank_plan(
 
     Raises HiresxError for more ranks than the grid can be cut for and for weights that do not fit.
     """
+    if ranks > decomposition.points:
+        raise HiresxError(f"{ranks} ranks for {decomposition.points} points", "ask for fewer")
     found = best_partition(decomposition, ranks, weights)
     cut = split(decomposition, found.parts)
     matrix = traffic(cut, case.gas.reynolds is not None, _item(case))
@@ -130,7 +141,7 @@ def _average_bytes(case: Case, points: int) -> int:
 
 def _steps(case: Case, dt: float) -> int | None:
     wanted = [] if case.time.steps is None else [case.time.steps]
-    if case.time.end is not None and not case.time.local:
+    if case.time.end is not None and not case.time.local and case.time.end / dt < MOST_STEPS:
         wanted.append(math.ceil(case.time.end / dt - 1e-9))
     return min(wanted) if wanted else None
 
@@ -157,7 +168,8 @@ def _block_step(case: Case, block: Block) -> float:
         radius += np.abs(u * ex + v * ey + w * ez) / squares + sound * inverse[-1]
     dt = case.time.cfl / np.max(radius)
     if case.gas.reynolds is not None:
-        diffusion = max(4 / 3, case.gas.gamma / case.gas.prandtl) / (case.gas.reynolds * rho)
+        mu = case.gas.viscosity.viscosity(case.gas.gamma * p / rho)
+        diffusion = max(4 / 3, case.gas.gamma / case.gas.prandtl) * mu / (case.gas.reynolds * rho)
         dt = min(dt, case.time.viscous_cfl / np.max(diffusion * sum(i * i for i in inverse)))
     return float(dt)
 

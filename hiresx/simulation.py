@@ -95,7 +95,7 @@ class Simulation:
 
     def __init__(
         self,
-        case: Case | str | None = None,
+        case: Case | str | Path | None = None,
         backend: str = "auto",
         out: str | Path | None = None,
         initial: Callable | None = None,
@@ -115,7 +115,7 @@ class Simulation:
         with self.team.together():
             if case is None:
                 case = kept_case(found)
-            self.case = load(case) if isinstance(case, str) else case
+            self.case = load(case) if isinstance(case, str | Path) else case
             self.out = None if out is None and found is None else found.directory if out is None else Path(out)
             field_output.check(self.case)
         self.resolved = self.case.model_dump(mode="json")

@@ -27,12 +27,6 @@ from hiresx.time.stopwatch import Stopwatch
 def configuration(case: Case) -> Configuration:
     """The compile-time choices of a case."""
     scheme, gas = case.scheme, case.gas
-    law = gas.viscosity
-    extra = {}
-    if law.law == "power":
-        extra["viscosity_exponent"] = law.exponent
-    if law.law == "sutherland":
-        extra["sutherland_temperature"] = law.sutherland_temperature
     return Configuration(
         interpolation=scheme.interpolation,
         weights=scheme.weights,
@@ -42,10 +36,10 @@ def configuration(case: Case) -> Configuration:
         epsilon=scheme.epsilon,
         positivity=scheme.positivity,
         precision=scheme.precision,
-        viscosity="none" if gas.reynolds is None else law.law,
+        viscosity="none" if gas.reynolds is None else gas.viscosity.law,
+        viscosity_parameters=() if gas.reynolds is None else gas.viscosity.parameters,
         gamma=gas.gamma,
         prandtl=gas.prandtl,
-        **extra,
     )
 
 

@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Mapping
 
+from hiresx import optional
 from hiresx.errors import HiresxError
 
 # Where a launcher tells a process how many there are: mpirun of Open MPI; Hydra (MPICH, Intel MPI), Cray's PALS, Flux
@@ -61,9 +62,9 @@ def mpi(environment: Mapping[str, str] = os.environ):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # mpi4py's own on such a mixture
             from mpi4py import MPI
-    except (ImportError, RuntimeError) as error:
+    except Exception as error:
         raise HiresxError(
-            f"a launcher started {some}, but mpi4py cannot be used: {str(error).splitlines()[0]}",
+            f"a launcher started {some}, but mpi4py cannot be used: it {optional.fault('mpi4py', error)}",
             INSTALL,
         ) from None
     library = " ".join(MPI.Get_library_version().split("\n")[0].strip("\0 ").partition(",")[0].split())

@@ -45,6 +45,20 @@ HD real power(real a, real b) {
     return pow(a, b);
 #endif
 }
+HD real exponential(real a) {
+#ifdef HX_FP32
+    return expf(a);
+#else
+    return exp(a);
+#endif
+}
+HD real logarithm(real a) {
+#ifdef HX_FP32
+    return logf(a);
+#else
+    return log(a);
+#endif
+}
 HD real absolute(real a) { return a < real(0) ? -a : a; }
 HD real larger(real a, real b) { return a > b ? a : b; }
 HD real smaller(real a, real b) { return a < b ? a : b; }
@@ -65,6 +79,8 @@ typedef stdx::native_simd<real> pack;
 typedef pack::mask_type pack_mask;
 HD pack square_root(pack a) { return stdx::sqrt(a); }
 HD pack power(pack a, real b) { return stdx::pow(a, pack(b)); }
+HD pack exponential(pack a) { return stdx::exp(a); }
+HD pack logarithm(pack a) { return stdx::log(a); }
 HD pack absolute(pack a) { return stdx::abs(a); }
 HD pack larger(pack a, pack b) { return stdx::max(a, b); }
 HD pack smaller(pack a, pack b) { return stdx::min(a, b); }

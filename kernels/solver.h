@@ -1,4 +1,5 @@
-// Everything of the solver behind the compile-time choices.
+// Everything of the solver behind the compile-time choices, but for the boundary conditions: every header of boundary/
+// is taken behind this one.
 #include "half_point.h"
 #include "metrics.h"
 #include "inviscid.h"
@@ -11,8 +12,3 @@
 #include "statistics.h"
 #include "exchange.h"
 #include "sponge.h"
-#include "boundary/characteristic.h"
-#include "boundary/extrapolate.h"
-#include "boundary/no_slip.h"
-#include "boundary/prescribe.h"
-#include "boundary/reflect.h"

@@ -19,34 +19,53 @@ VECTOR_KERNEL(column_totals, int i, int j, int k, int o, int sj, int sk, int hei
     for (int v = 0; v < 10; ++v) store(partial + (long long)v * columns + at, sum[v]);
 }
 
-// rho, u, v, w, p, T, Mach number: for each the least value, the j where it is, the largest value, the j where it is
+// what extremes are looked for of: rho, u, v, w, p, T, Mach number
+template <class T> HD void watched(const real *q, long long p, long long sv, T *value) {
+    T state[5];
+    for (int v = 0; v < 5; ++v) state[v] = load<T>(q + v * sv + p);
+    Primitive<T> s = primitive(state);
+    T temperature = gas_gamma * s.p / s.rho;
+    value[0] = s.rho, value[1] = s.u, value[2] = s.v, value[3] = s.w, value[4] = s.p, value[5] = temperature;
+    value[6] = square_root((s.u * s.u + s.v * s.v + s.w * s.w) / temperature);
+}
+
+// for each of them the least value and the largest; a NaN wins
 VECTOR_KERNEL(column_extrema, int i, int j, int k, int o, int sj, int sk, int height, int columns, int width,
               long long sv, const real *q, real *partial) {
-    T found[7][4];
+    T found[7][2];
     for (int l = 0; l < height; ++l) {
-        const long long p = o + i + (long long)(j + l) * sj + (long long)k * sk;
-        T state[5];
-        for (int v = 0; v < 5; ++v) state[v] = load<T>(q + v * sv + p);
-        Primitive<T> s = primitive(state);
-        T temperature = gas_gamma * s.p / s.rho;
-        T mach = square_root((s.u * s.u + s.v * s.v + s.w * s.w) / temperature);
-        T value[7] = {s.rho, s.u, s.v, s.w, s.p, temperature, mach}, place = T(real(l));
+        T value[7];
+        watched<T>(q, o + i + (long long)(j + l) * sj + (long long)k * sk, sv, value);
         for (int v = 0; v < 7; ++v) {
-            if (l == 0) {
-                found[v][0] = found[v][2] = value[v];
-                found[v][1] = found[v][3] = place;
-                continue;
-            }
-            auto below = value[v] < found[v][0], above = value[v] > found[v][2];
-            found[v][0] = select(below, value[v], found[v][0]);
-            found[v][1] = select(below, place, found[v][1]);
-            found[v][2] = select(above, value[v], found[v][2]);
-            found[v][3] = select(above, place, found[v][3]);
+            if (l == 0) found[v][0] = found[v][1] = value[v];
+            auto none = value[v] != value[v];
+            found[v][0] = select(either(value[v] < found[v][0], none), value[v], found[v][0]);
+            found[v][1] = select(either(value[v] > found[v][1], none), value[v], found[v][1]);
         }
     }
     const long long at = (long long)k * width + i;
     for (int v = 0; v < 7; ++v)
-        for (int f = 0; f < 4; ++f) store(partial + (long long)(4 * v + f) * columns + at, found[v][f]);
+        for (int f = 0; f < 2; ++f) store(partial + (long long)(2 * v + f) * columns + at, found[v][f]);
+}
+
+// for each of them the first j at which it is at most bounds[2 v], and at least bounds[2 v + 1] (or no number); height
+// where it is nowhere in the column
+VECTOR_KERNEL(column_places, int i, int j, int k, int o, int sj, int sk, int height, int columns, int width,
+              long long sv, const real *q, const real *bounds, real *partial) {
+    T first[7][2];
+    for (int v = 0; v < 7; ++v) first[v][0] = first[v][1] = T(real(height));
+    for (int l = height - 1; l >= 0; --l) {
+        T value[7], here = T(real(l));
+        watched<T>(q, o + i + (long long)(j + l) * sj + (long long)k * sk, sv, value);
+        for (int v = 0; v < 7; ++v) {
+            auto none = value[v] != value[v];
+            first[v][0] = select(either(value[v] <= T(bounds[2 * v]), none), here, first[v][0]);
+            first[v][1] = select(either(value[v] >= T(bounds[2 * v + 1]), none), here, first[v][1]);
+        }
+    }
+    const long long at = (long long)k * width + i;
+    for (int v = 0; v < 7; ++v)
+        for (int f = 0; f < 2; ++f) store(partial + (long long)(2 * v + f) * columns + at, first[v][f]);
 }
 
 // Sums of weight times: kinetic energy, rho |vorticity|^2/2, tau_ij du_i/dx_j, mu |vorticity|^2, 4/3 mu (div u)^2 (the

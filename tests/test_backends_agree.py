@@ -22,7 +22,7 @@ INTEGERS = {
 }
 EXTENTS = {
     **dict.fromkeys(("column_norms", "column_radii"), (17, 7, 1)),
-    **dict.fromkeys(("column_totals", "column_extrema", "column_energy"), (17, 1, 7)),
+    **dict.fromkeys(("column_totals", "column_extrema", "column_places", "column_energy"), (17, 1, 7)),
     **dict.fromkeys(("pack_halo", "unpack_halo", "rotate_vectors"), (17, 1, 1)),
     **{"reduce": (5, 7, 1), "copy_halo": (17, 5, 1)},
 }

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hiresx.device.compiler import COMPILING
 from hiresx.grid import Block, Grid, write_plot3d
 
 COMMAND = [sys.executable, "-c", "from hiresx.cli import main; main()"]
@@ -336,7 +337,7 @@ def test_interrupt_while_compiling(place):
         place, lambda said: any(cache.glob("*/kernels.cpp")), "run", "square.toml", "--backend", "cpu",
         environment={"CXX": str(compiler), "HIRESX_CACHE": str(cache)},
     )  # fmt: skip
-    assert status == 130 and said == "error: interrupted\n"
+    assert status == 130 and said == f"note: {COMPILING}\nerror: interrupted\n"
     assert {path.name for path in place.iterdir()} == {"square.toml", "compiler", "cache", "log"}
     assert not list(cache.iterdir())
 

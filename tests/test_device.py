@@ -185,7 +185,9 @@ def test_source_defines_what_is_chosen():
     for line in ("HX_FP32", "HX_LIMITER", "HX_INTERPOLATION_ORIGINAL", "HX_GAMMA (1.4)", "HX_EPSILON (1e-06)"):
         assert f"#define {line}\n" in text
     order = re.findall(r'#include "(.*)"', text)
-    assert order[:2] == ["arithmetic.h", "gas.h"] and order[-1] == "solver.h"
+    boundaries = [f"boundary/{name}.h" for name in kernels.choices("boundary")]
+    last = order.index("solver.h")
+    assert order[:2] == ["arithmetic.h", "gas.h"] and order[last + 1 :] == boundaries
     assert "flux/steger_warming.h" in order
     assert "HX_FP32" not in source(Configuration(), "cpu")
     assert re.findall(r'#include "(.*)"', source(Configuration(), "emulated"))[0] == "shim.h"
@@ -197,6 +199,19 @@ def test_unknown_choice_names_the_nearest(folder):
     with pytest.raises(HiresxError, match=f'no {folder} .*"{known}x"') as caught:
         source(Configuration(**{folder: known + "x"}), "cpu")
     assert f'did you mean "{known}"' in caught.value.mend
+
+
+@pytest.mark.parametrize(
+    ("configuration", "expected"),
+    [
+        (Configuration(viscosity="sutherlan"), 'no viscosity is called "sutherlan"'),
+        (Configuration(viscosity="power", viscosity_parameters=(("exponnet", 1.0),)), '"exponnet"'),
+    ],
+)
+def test_an_unknown_viscosity_law_or_parameter_is_an_error(configuration, expected):
+    with pytest.raises(HiresxError, match=expected) as caught:
+        source(configuration, "cpu")
+    assert "did you mean" in caught.value.mend
 
 
 def test_cuda_and_emulated_text_differ_by_shim_and_launchers(root):

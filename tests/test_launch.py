@@ -8,6 +8,7 @@ skipped, and only the launcher is stood in for.
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import stat
@@ -516,7 +517,7 @@ def test_a_rank_that_dies_and_what_goes_on(tmp_path):
     killed = time.monotonic()
     _, err = process.communicate(timeout=60)
     assert time.monotonic() - killed < 30 and process.returncode == 137
-    assert "was ended by SIGKILL, and with it the others" in err
+    assert "error: rank 1 was ended by SIGKILL, and with it the others" in err
     (again,) = re.findall(r"to go on: hiresx (launch .*)", err)
     assert again == "launch -n 2 --restart here"
     steps = json.loads((tmp_path / "here" / "run.json").read_text())["steps"]
@@ -564,7 +565,7 @@ def test_a_slurm_script(capfd, tmp_path):
         "#SBATCH --partition=gpu", "#SBATCH --account=abc", "#SBATCH --requeue", "#SBATCH --signal=B:USR1@300",
         "module load openmpi",
         'run=(hiresx run planar-jet --preset quick --set time.cfl=0.4 --backend cuda --out "$out")',
-        '    run=(hiresx run --restart "$out" --backend cuda)',
+        '        run=(hiresx run --restart "$out" --backend cuda)',
         'srun --mpi=pmi2 --cpu-bind=none --kill-on-bad-exit=1 --cpus-per-task=16 "${run[@]}" &',
     ):  # fmt: skip
         assert line in lines, line
@@ -579,7 +580,7 @@ def test_a_slurm_script_of_whole_nodes_without_gpus(capfd, tmp_path):
     assert "#SBATCH --time=00:30:00" in lines and "#SBATCH --signal=B:USR1@300" in lines
     assert "gpus" not in text and "--cpus-per-task" not in text
     # What is no matter of the case is said again to a run that goes on.
-    assert '    run=(hiresx run --restart "$out" --transport mpi --backend cpu)' in lines
+    assert '        run=(hiresx run --restart "$out" --transport mpi --backend cpu)' in lines
     mixed = written(capfd, tmp_path, "slurm", "--nodes", "3", "--mix", "cuda:4,cpu:8", "--gpus-per-node", "4", "sod")
     assert "#SBATCH --ntasks-per-node=12" in mixed and "--backend cuda:4,cpu:8" in mixed
     total = written(capfd, tmp_path, "slurm", "-n", "12", "--nodes", "3", "sod")
@@ -604,7 +605,7 @@ def test_a_pbs_script(capfd, tmp_path, monkeypatch):
     for line in (
         "#PBS -N planar-jet-quic", "#PBS -l select=2:ncpus=32:mpiprocs=4:ngpus=4", "#PBS -l walltime=01:00:00",
         "unset OMP_NUM_THREADS", 'run+=(--set "time.wall_limit=3300")',
-        'mpirun -n 8 --hostfile "$PBS_NODEFILE" --map-by ppr:4:node --bind-to none -x PATH "${run[@]}"',
+        'mpirun -n 8 --hostfile "$PBS_NODEFILE" --map-by ppr:4:node --bind-to none "${pass[@]}" "${run[@]}"',
     ):  # fmt: skip
         assert line in lines, line
     monkeypatch.setattr(mpi, "library", lambda: Library(MPICH, "4.0", "", ""))
@@ -618,11 +619,14 @@ def test_a_pbs_script(capfd, tmp_path, monkeypatch):
         (("--slurm", "f", "sod"), "how many ranks a node takes is not known"),
         (("--slurm", "f", "-n", "5", "--nodes", "2", "sod"), "-n 5 is not 2 nodes times a whole number"),
         (("--slurm", "f", "-n", "6", "--ranks-per-node", "4", "--nodes", "2", "sod"), "-n 6 is not 2 nodes times 4"),
+        (("--slurm", "f", "-n", "6", "--ranks-per-node", "4", "--nodes", "2", "sod"), "leave -n away, or write -n 8"),
+        (("--slurm", "f", "-n", "5", "--nodes", "2", "sod"), "give --ranks-per-node"),
         (("--slurm", "f", "--ranks-per-node", "4", "--mix", "cuda:1,cpu:1", "sod"), "a node has 4"),
         (("--slurm", "f", "--ranks-per-node", "4", "--time", "soon", "sod"), '"soon" is no time limit'),
         (("--slurm", "f", "--ranks-per-node", "4", "--time", "0:00:00", "sod"), "no time limit"),
         (("--slurm", "f", "--ranks-per-node", "4", "--partition", "a b", "sod"), "no name of a partition"),
         (("--slurm", "no/such/f", "--ranks-per-node", "4", "sod"), "cannot write no/such/f"),
+        (("--slurm", "f", "--ranks-per-node", "4", "--restart", "latest"), "--restart latest: which run"),
         (("--pbs", "f", "--ranks-per-node", "4", "sod"), "PBS must be told how many cores"),
         (("--slurm", "f", "--ranks-per-node", "4", "sod", "--stepps", "4"), 'no option "--stepps"'),
     ],
@@ -695,9 +699,63 @@ def test_the_pbs_script_does_what_it_says(capfd, tmp_path, monkeypatch):
     write_program(tmp_path / "bin" / "mpirun", 'printf "%s\\n" "$@"; exit 3\n')
     environment = os.environ | {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "OMP_NUM_THREADS": "8"}
     environment |= {"PBS_O_WORKDIR": str(tmp_path), "PBS_NODEFILE": "nodes"}
+    environment |= {"LD_LIBRARY_PATH": "/site/mpi/lib", "HIRESX_A": "a", "UCX_TLS": "tcp"}
+    environment.pop("CXX", None)
     done = subprocess.run(["bash"], input=text, env=environment, capture_output=True, text=True)
     assert done.returncode == 3 and f"to go on: qsub {tmp_path / 'job.pbs'}" in done.stdout
-    assert "time.wall_limit=450" in done.stdout.split() and "nodes" in done.stdout.split()
+    words = done.stdout.split()
+    assert "time.wall_limit=450" in words and "nodes" in words
+    # Of the environment what the program needs, and of that what there is.
+    passed = {words[n + 1] for n, word in enumerate(words) if word == "-x"}
+    assert {"PATH", "LD_LIBRARY_PATH", "HIRESX_A", "UCX_TLS"} <= passed and not {"CXX", "OMP_NUM_THREADS"} & passed
+
+
+HOSTILE = (
+    "x[1]", "a b", "a'b", 'a"b', "$(touch pwned)", "`touch pwned`", "a\nb", "a\ntouch pwned", "a;touch pwned", "-x",
+    "*", "~", "#a", "ü", "a\tb", "a\\b", "!!", "$HOME",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("kind", ["slurm", "pbs"])
+def test_names_reach_the_run_as_they_are(capfd, tmp_path, monkeypatch, kind, name):
+    """Of the case, its folder, the run, the script, the kind of MPI and a value: in a real shell."""
+    monkeypatch.setattr(mpi, "library", lambda: Library(OPEN_MPI, "5.0", "", ""))
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(Path(__file__).parent.parent / "cases" / "sod", tmp_path / name)
+    script = tmp_path / f"{name}.job"
+    case, words = f"./{name}/case.toml", ["--ranks-per-node", "2", "--cpus-per-rank", "1", "--mpi", name]
+    words += [f"--{kind}={script}", case, "--set", f"title={name}", "--out", name]
+    status, out, err = hiresx(capfd, "launch", *words)
+    assert status == 0, err
+    submit, file = shlex.split(out.partition("submit it with: ")[2])
+    assert (submit, file) == ("sbatch" if kind == "slurm" else "qsub", str(script))
+    text = re.sub(r"^(source|export PATH).*\n", "", script.read_text(), flags=re.MULTILINE)
+    directives = [line for line in text.splitlines() if re.match("#(SBATCH|PBS) .*(job-name=|-N )", line)]
+    assert len(directives) == 1 and re.fullmatch(r"[A-Za-z][A-Za-z0-9._-]*", re.split("-N |=", directives[0])[1])
+    stub = 'printf "%s\\0" "$@" > words.bin; exit 3\n'
+    for program in ("srun", "mpirun"):
+        write_program(tmp_path / "bin" / program, stub)
+    environment = os.environ | {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "SLURM_JOB_ID": "1"}
+    environment |= {"PBS_O_WORKDIR": str(tmp_path), "PBS_NODEFILE": "nodes"}
+    assert subprocess.run(["bash", "-n"], input=text, text=True).returncode == 0
+
+    def started() -> list[str]:
+        done = subprocess.run(["bash", "-s"], input=text, env=environment, text=True, capture_output=True)
+        assert done.returncode == 3 and not done.stderr, done
+        if kind == "pbs":
+            told = done.stdout.partition("to go on: ")[2]
+            again = subprocess.run(["bash", "-c", f"printf '%s\\0' {told}"], capture_output=True, text=True).stdout
+            assert again.split("\0")[:2] == ["qsub", str(script)]
+        words = (tmp_path / "words.bin").read_text().split("\0")[:-1]
+        return words[words.index("hiresx") : len(words) - 2 * (kind == "pbs")]
+
+    where = f"./{name}" if name.startswith("-") else name
+    assert started() == ["hiresx", "run", case, "--set", f"title={name}", "--backend", "cpu", "--out", where]
+    (tmp_path / name / "checkpoints").mkdir()
+    (tmp_path / name / "checkpoints" / "checkpoint_000001_step_000010.hxc").touch()
+    assert started() == ["hiresx", "run", "--restart", where, "--backend", "cpu"]
+    assert not list(tmp_path.rglob("pwned"))
 
 
 def test_the_extra_brings_an_mpi():

@@ -10,7 +10,8 @@ ROOT = Path(__file__).parent.parent
 
 # From the ground up. A name is a package or a module of hiresx.
 FLOORS = (
-    ("errors", "kernels", "signals"),
+    ("announce", "errors", "kernels", "shell", "signals"),
+    ("optional",),
     ("started",),
     ("team",),
     ("case",),
@@ -35,7 +36,7 @@ FLOORS = (
     ("__main__",),
 )
 # Rooms that stand beside the house: what they may use of it, and who may use them.
-BESIDE = {"topology": {"errors"}}
+BESIDE = {"topology": {"errors", "optional"}}
 USERS = {"topology": {"placement", "launch", "scaling", "cli"}}
 LEVEL = {name: floor for floor, names in enumerate(FLOORS) for name in names}
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from hiresx import kernels
+from hiresx.case.viscosity import VISCOSITIES
 from hiresx.device import Configuration, cuda, nvrtc
 from hiresx.device.emulated import Backend as EmulatedBackend
 from hiresx.device.wrappers import generate
@@ -113,8 +114,9 @@ def test_command_line(capsys, monkeypatch):
 def test_each_choice_has_every_header():
     configurations = nvrtc.each_choice()
     assert len(set(configurations)) == len(configurations)
-    for folder in ("flux", "weights", "positivity", "interpolation", "space", "viscosity"):
+    for folder in ("flux", "weights", "positivity", "interpolation", "space"):
         assert {getattr(configuration, folder) for configuration in configurations} == set(kernels.choices(folder))
+    assert {configuration.viscosity for configuration in configurations} == {"none", *VISCOSITIES}
     assert {configuration.precision for configuration in configurations} == {"fp64", "fp32"}
 
 

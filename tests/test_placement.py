@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -322,6 +323,7 @@ def test_what_cuda_offers(monkeypatch):
     driver = FakeDriver()
     monkeypatch.setattr(cuda, "_driver", lambda: driver)
     monkeypatch.setattr(cuda.importlib.util, "find_spec", lambda name: True)
+    monkeypatch.setitem(sys.modules, "cupy", ModuleType("cupy"))
     assert cuda.devices() == [
         cuda.Device(0, "GPU number 0", "0000:3B:00.0", False),
         cuda.Device(1, "GPU number 1", "0000:1A:00.0", True),
@@ -330,6 +332,19 @@ def test_what_cuda_offers(monkeypatch):
     known = facts.gather(True, {"OMP_NUM_THREADS": "3,2"})
     assert (known.gpus, known.used, known.threads) == (("0000:3b:00.0", "0000:1a:00.0"), 1, 3)
     assert known.fault is None and facts.gather(False, {}).gpus == ()
+
+
+def test_a_gpu_without_a_cupy_that_works_is_not_taken(monkeypatch, tmp_path):
+    from hiresx.device import backend
+
+    (tmp_path / "cupy.py").write_text('raise OSError("libcublas.so.13 is not there")\n')
+    monkeypatch.delitem(sys.modules, "cupy", raising=False)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(cuda, "_driver", FakeDriver)
+    assert backend("auto").name == "cpu" and cuda.devices() == []
+    with pytest.raises(HiresxError, match=r"CuPy, which is installed but broken \(OSError: libcublas.so.13"):
+        backend("cuda")
+    assert "installed but broken" in facts.gather(True, {}).fault[0]
 
 
 def test_the_backend_takes_the_number(monkeypatch):

@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from hiresx import optional
 from hiresx.errors import HiresxError
 from hiresx.topology.cpus import format_list, parse_list
 from hiresx.topology.machine import Machine
@@ -176,16 +177,13 @@ def library() -> Library:
 
 @cache
 def _library(names: tuple[str, ...]) -> Library:
+    cffi = optional.needed("cffi", "hwloc is used through cffi", "pip install cffi")
     try:
-        from cffi import FFI
-
-        ffi = FFI()
+        ffi = cffi.FFI()
         ffi.cdef(DECLARATIONS)
-    except ImportError as error:
-        # Without its parser of C, cffi is imported and then of no use.
-        missing = "" if error.name in (None, "cffi") else f": it lacks {error.name}"
+    except Exception as error:  # its parser is a library of its own, imported only now
         raise HiresxError(
-            f"hwloc is used through cffi, which is not {'whole' + missing if missing else 'here'}", "pip install cffi"
+            f"hwloc is used through cffi, which {optional.fault('cffi', error)}", "pip install cffi"
         ) from None
     faults = []
     for name in names:

@@ -6,6 +6,7 @@ NVML makes no CUDA context, so it may be asked before any GPU is chosen. It coun
 import platform
 from dataclasses import replace
 
+from hiresx import optional
 from hiresx.errors import HiresxError
 from hiresx.topology import levels
 from hiresx.topology.machine import GPU, Machine, bus_id
@@ -21,13 +22,10 @@ CPU_WORDS = 128  # of 64 CPUs each: 8192, the most that Linux is built for
 
 def library():
     """The started pynvml. Raises HiresxError saying what is missing."""
-    try:
-        import pynvml
-    except ImportError:
-        raise HiresxError("NVML is used through nvidia-ml-py, which is not here", "pip install nvidia-ml-py") from None
+    pynvml = optional.needed("pynvml", "NVML is used through nvidia-ml-py", "pip install nvidia-ml-py")
     try:
         pynvml.nvmlInit()
-    except pynvml.NVMLError as error:
+    except Exception as error:  # NVMLError, or whatever a broken module raises
         raise HiresxError(f"NVML does not start: {error}", "install the NVIDIA driver; nvidia-smi must work") from None
     return pynvml
 

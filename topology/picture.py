@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from hiresx import optional
 from hiresx.errors import HiresxError
 from hiresx.topology.cost import Estimate
 from hiresx.topology.cpus import format_list
@@ -17,14 +18,12 @@ COLOURS = {"PCIe": "#4477aa", "shared": "#cc6677", "NVLink": "#228833"}
 def draw(machine: Machine, path: Path, placement=None, estimate: Estimate | None = None, title: str = "") -> None:
     """Write the picture. `placement`: GPU of each rank. Raises HiresxError without matplotlib, for a machine without
     GPUs, and when the file cannot be written."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-        from matplotlib.patches import FancyBboxPatch
-    except ImportError:
-        raise HiresxError(
-            "pictures are drawn with matplotlib, which is not here", "pip install 'hiresx[plot]'"
-        ) from None
+    for name in ("matplotlib.backends.backend_agg", "matplotlib.figure", "matplotlib.patches"):
+        optional.needed(name, "pictures are drawn with matplotlib", "pip install 'hiresx[plot]'")
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.patches import FancyBboxPatch
+
     if not machine.gpus:
         raise HiresxError("there is no GPU to draw", "draw a recording with --from FILE")
     count = len(machine.gpus)

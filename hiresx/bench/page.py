@@ -20,6 +20,7 @@ from hiresx.bench.markdown import cell, counted, section, table
 from hiresx.device.state import variables_per_point
 from hiresx.errors import HiresxError
 from hiresx.output import files
+from hiresx.shell import word
 from hiresx.solver import PLANS, work_variables
 
 Result = dict[str, Any]
@@ -71,7 +72,7 @@ def _read(path: Path) -> Result:
     except (ValueError, KeyError, TypeError) as error:
         raise HiresxError(
             f"{path} holds no results: {type(error).__name__}: {error}",
-            f"hiresx bench --json > {path}, or leave the file out",
+            f"hiresx bench --json > {word(path)}, or leave the file out",
         ) from None
 
 

@@ -1,6 +1,7 @@
 """The last rates measured on this machine, which estimates of a run's cost are made with."""
 
 import json
+import math
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,10 @@ def keep(result: dict[str, Any]) -> None:
 def known_rate(backend: str, viscous: bool, precision: str) -> dict[str, Any] | None:
     """The last rate measured here by `hiresx bench` for a kind of case: ns_per_point_rhs, threads, from; None without
     one."""
-    return _read(_file()).get(_key(backend, viscous, precision))
+    entry = _read(_file()).get(_key(backend, viscous, precision))
+    rate = entry.get("ns_per_point_rhs") if isinstance(entry, dict) else None
+    whole = isinstance(rate, int | float) and 0 < rate < math.inf and "from" in entry
+    return entry if whole else None
 
 
 def _key(backend: str, viscous: bool, precision: str) -> str:
@@ -41,6 +45,7 @@ def _key(backend: str, viscous: bool, precision: str) -> str:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        return json.loads(path.read_text())
+        found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
+    return found if isinstance(found, dict) else {}

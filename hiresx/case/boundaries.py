@@ -1,5 +1,8 @@
-"""The `[[boundary]]` tables: one class per type. `kernel` names the header `kernels/boundary/<kernel>.h`."""
+"""The `[[boundary]]` tables: every subclass of Condition is a type. `kernel` names the header
+`kernels/boundary/<kernel>.h`."""
 
+import operator
+from functools import reduce
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
@@ -121,16 +124,4 @@ class FarField(Condition):
     state: State = Field(description="state far away")
 
 
-Boundary = Annotated[
-    Periodic
-    | SlipWall
-    | Symmetry
-    | NoSlipWall
-    | SupersonicInflow
-    | ProfileInflow
-    | SupersonicOutflow
-    | CharacteristicInflow
-    | CharacteristicOutflow
-    | FarField,
-    Field(discriminator="type"),
-]
+Boundary = Annotated[reduce(operator.or_, Condition.__subclasses__()), Field(discriminator="type")]

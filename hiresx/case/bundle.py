@@ -1,5 +1,6 @@
 """The cases that come with the package: `cases/<name>/case.toml`, with `case.py` where functions are needed."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -33,7 +34,7 @@ def copy_bundled(name: str, target: str | Path) -> Path:
     Raises HiresxError when there is no such case, the folder exists and is not empty, or cannot be written.
     """
     source, target = bundled_directory(name), Path(target)
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+    if os.path.exists(target) and (not target.is_dir() or any(target.iterdir())):
         raise HiresxError(f"{target}: exists already", "name a folder that does not, or remove this one")
     try:
         target.mkdir(parents=True, exist_ok=True)

@@ -145,7 +145,7 @@ def _describe(item: Any, path: Sequence[str | int], level: Any, model: type[Base
         near = closest(value, names) if isinstance(value, str) else None
         return f" = {shown(value)}: must be {context['expected']}", f'did you mean "{near}"?' if near else ""
     if kind == "string_pattern_mismatch":
-        return ": not a name", "letters, digits and underscores, not beginning with a digit"
+        return ": not a name", "letters, digits and underscores, not beginning with a digit, 100 at most"
     wanted = _WANTED.get(kind)
     if wanted is None:
         wanted = item["msg"].replace("Input should be ", "").replace("Tuple should have", "a list with")

@@ -4,6 +4,8 @@ All lengths are in units of the reference length L. Node counts are `[ni, nj, nk
 singleton: 2-D grids have nk = 1, 1-D grids nj = nk = 1.
 """
 
+import operator
+from functools import reduce
 from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
@@ -304,25 +306,19 @@ class GridFile(Table):
 
 GENERATORS: dict[str, type[Table]] = {
     model.model_fields["generator"].default: model
-    for model in (Box, Wavy, Plate, Cylinder, CylinderO, AirfoilC, ChannelBump, PlanarJet)
+    for model in list(globals().values())
+    if isinstance(model, type) and issubclass(model, Table) and "generator" in model.model_fields
 }
 
 
 def _kind(value: Any) -> str | None:
     if isinstance(value, dict):
-        return FILE if "file" in value else value.get("generator")
+        generator = value.get("generator")
+        return FILE if "file" in value else generator if generator is None else str(generator)
     return FILE if isinstance(value, GridFile) else getattr(value, "generator", None)
 
 
 GridTable = Annotated[
-    Annotated[Box, Tag("box")]
-    | Annotated[Wavy, Tag("wavy")]
-    | Annotated[Plate, Tag("plate")]
-    | Annotated[Cylinder, Tag("cylinder")]
-    | Annotated[CylinderO, Tag("cylinder-o")]
-    | Annotated[AirfoilC, Tag("airfoil-c")]
-    | Annotated[ChannelBump, Tag("channel-bump")]
-    | Annotated[PlanarJet, Tag("planar-jet")]
-    | Annotated[GridFile, Tag(FILE)],
+    reduce(operator.or_, (Annotated[m, Tag(name)] for name, m in (*GENERATORS.items(), (FILE, GridFile)))),
     Discriminator(_kind),
 ]

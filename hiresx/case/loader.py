@@ -1,19 +1,21 @@
 """Reading a case: bundled name or file, preset, overrides."""
 
 import copy
+import os
 import re
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from hiresx.case import functions
 from hiresx.case.bundle import bundled, bundled_directory
-from hiresx.case.faults import Origin, did_you_mean
+from hiresx.case.faults import Origin, did_you_mean, shown
 from hiresx.case.grids import GENERATORS, GridFile
 from hiresx.case.model import Table
-from hiresx.case.schema import VISCOSITIES, Case
+from hiresx.case.schema import Case, sampled
 from hiresx.case.toml import read
+from hiresx.case.viscosity import VISCOSITIES
 from hiresx.errors import HiresxError
 
 FILE = "case.toml"
@@ -23,24 +25,30 @@ ALTERNATIVES: dict[tuple[str, ...], tuple[frozenset[str], ...]] = {
     ("time",): (frozenset({"dt", "cfl"}),),
     ("initial",): (frozenset({"state", "function"}),),
     ("output",): (frozenset({"every_time", "every_steps"}),),
-    **dict.fromkeys(
-        (("extrema",), ("conservation",), ("kinetic_energy",), ("average",)), (frozenset({"every", "every_time"}),)
-    ),
+    **{(name,): (frozenset({"every", "every_time"}),) for name in sampled()},
 }
 # Tables whose keys depend on their kind: a layer that changes the kind drops the keys that the new kind does not have.
 KINDS: dict[tuple[str, ...], Callable[[Mapping[str, Any]], type[Table] | None]] = {
-    ("grid",): lambda table: GridFile if "file" in table else GENERATORS.get(table.get("generator")),
-    ("gas", "viscosity"): lambda table: VISCOSITIES.get(table.get("law")),
+    ("grid",): lambda table: GridFile if "file" in table else _named(GENERATORS, table.get("generator")),
+    ("gas", "viscosity"): lambda table: _named(VISCOSITIES, table.get("law")),
 }
 
 
+def _named(kinds: Mapping[str, type[Table]], name: Any) -> type[Table] | None:
+    return kinds.get(name) if isinstance(name, str) else None
+
+
 def load(
-    name_or_path: str | Path, preset: str | None = None, overrides: Sequence[str] = (), complete: bool = True
+    name_or_path: str | Path,
+    preset: str | None = None,
+    overrides: Sequence[str] | Mapping[str, Any] = (),
+    complete: bool = True,
 ) -> Case:
     """The case of a bundled name, a TOML file or a folder that holds case.toml.
 
     `preset` is the name of one of its [presets], merged over it; `overrides` are "dotted.key=value" texts with TOML
-    values (a value that is no TOML is taken as text), applied last; `boundary.0.type=...` reaches into lists.
+    values (a value that is no TOML is taken as text) or {"dotted.key": value}, applied last; `boundary.0.type=...`
+    reaches into lists.
     Lists are replaced, tables merged; one that gives time.dt takes the place of time.cfl, and the like. Not
     `complete`: functions that are named may be missing, since they come from Python.
 
@@ -59,8 +67,7 @@ def load(
     if preset is not None:
         data = merge(data, presets[preset])
         layers.insert(0, (f"[presets.{preset}]", presets[preset]))
-    for override in overrides:
-        keys, value = parse_override(override)
+    for override, keys, value in _overrides(overrides):
         data = _set(data, keys, value, override)
         layers.insert(0, ("--set", _nested(keys, value)))
     case = _validated(data, path, tuple(layers), preset, complete)
@@ -82,14 +89,15 @@ def find(name_or_path: str | Path) -> Path:
     looks_like_path = path.suffix == ".toml" or "/" in text or "\\" in text
     if not looks_like_path and text in bundled():
         return bundled_directory(text) / FILE
-    if path.is_dir() and (path / FILE).is_file():
+    # of os.path, as pathlib's raise for a name that no file can have
+    if os.path.isfile(path / FILE):
         return path / FILE
-    if path.is_file():
+    if os.path.isfile(path):
         return path
-    if path.is_dir():
+    if os.path.isdir(path):
         raise HiresxError(f"{text}: this folder holds no {FILE}", "name a bundled case, a TOML file or a case's folder")
     if looks_like_path:
-        near = sorted(str(other) for other in path.parent.glob("*.toml")) if path.parent.is_dir() else []
+        near = sorted(str(other) for other in path.parent.glob("*.toml")) if os.path.isdir(path.parent) else []
         raise HiresxError(f"{text}: no such file", did_you_mean(text, near, "case files there"))
     raise HiresxError(f'no bundled case "{text}"', did_you_mean(text, bundled(), "bundled cases"))
 
@@ -147,13 +155,47 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any], path: tuple[str, ...
 def parse_override(text: str) -> tuple[list[str], Any]:
     """Keys and value of "dotted.key=value"; a value that is no TOML is taken as text."""
     key, equals, value = text.partition("=")
-    keys = key.strip().split(".")
-    if not equals or not all(re.fullmatch(r"[A-Za-z0-9_-]+", part) for part in keys):
-        raise HiresxError(f"--set {text}: not of the form key=value", "write for instance --set time.cfl=0.4")
+    keys = _keys(key if equals else None, text)
     try:
-        return keys, tomllib.loads(f"value = {value.strip()}")["value"]
-    except tomllib.TOMLDecodeError:
+        found = tomllib.loads(f"value = {value.strip()}")
+    except (tomllib.TOMLDecodeError, RecursionError, ValueError):
         return keys, value.strip()
+    # a line break and another key would be something else than a value
+    return keys, found["value"] if found.keys() == {"value"} else value.strip()
+
+
+def _overrides(overrides: Sequence[str] | Mapping[str, Any]) -> Iterator[tuple[str, list[str], Any]]:
+    """(what it says, keys, value) of every override."""
+    if isinstance(overrides, Mapping):
+        for key, value in overrides.items():
+            yield f"{key}={shown(_plain(value))}", _keys(key, str(key)), _plain(value)
+        return
+    if isinstance(overrides, str) or not all(isinstance(text, str) for text in overrides):
+        raise HiresxError(
+            f"overrides: {overrides!r:.80} is neither a list of texts nor a dictionary",
+            'write for instance overrides=["time.cfl=0.4"] or overrides={"time.cfl": 0.4}',
+        )
+    for text in overrides:
+        yield text, *parse_override(text)
+
+
+def _plain(value: Any) -> Any:
+    """A value of Python as a TOML document has it: lists for tuples and arrays, Python's numbers for NumPy's."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    return str(value) if isinstance(value, Path) else value
+
+
+def _keys(key: Any, text: str) -> list[str]:
+    """The parts of a dotted key."""
+    keys = key.strip().split(".") if isinstance(key, str) else []
+    if not keys or not all(re.fullmatch(r"[A-Za-z0-9_-]+", part) for part in keys):
+        raise HiresxError(f"--set {text}: not of the form key=value", "write for instance --set time.cfl=0.4")
+    return keys
 
 
 def _nested(keys: Sequence[str], value: Any) -> dict[str, Any]:

@@ -4,7 +4,7 @@ Every table says when it samples; the histories are written to `<run>/history/<n
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, model_validator
 
@@ -13,11 +13,10 @@ from hiresx.case.model import Listed, Points, Positive, Table, Vector, fault
 
 # Steps between samples where neither `every` nor `every_time` is given, as in [monitor].
 EVERY = 10
-# Tables whose histories bear their names; the residual's is kept by every run.
-OWN_HISTORY = ("extrema", "conservation", "kinetic_energy")
+# The history that every run keeps.
 RESIDUAL = "residual"
 
-Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$")]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,99}$")]
 Variables = Annotated[tuple[str, ...], Listed, Field(min_length=1)]
 
 
@@ -28,7 +27,11 @@ class Monitor(Table):
 
 
 class Sampled(Table):
-    """When a monitor samples: at steps that are multiples of `every`, or times that are multiples of `every_time`."""
+    """When a monitor samples: at steps that are multiples of `every`, or times that are multiples of `every_time`.
+
+    `own_history`: as a table of a case it has a history of its name."""
+
+    own_history: ClassVar[bool] = True
 
     every: Points | None = Field(
         None, description=f"steps between samples; {EVERY} where neither every nor every_time is given"
@@ -146,6 +149,8 @@ class Average(Sampled):
     flux. Written to averages.nc as often as the fields are, and kept in checkpoints. Costs 15 (Reynolds) and 14 (Favre)
     numbers of 8 bytes per point.
     """
+
+    own_history = False
 
     start: float = Field(0.0, ge=0, description="time at which averaging begins, in L / c_ref")
     reynolds: bool = Field(True, description="unweighted means and second moments")

@@ -30,7 +30,9 @@ class Clock(Table):
 class Subset(Clock):
     """A part of the fields, written to files of its own, <name>_<step>: nodes, a plane or a line."""
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] = Field(description="what its files are called")
+    name: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}$")] = Field(
+        description="what its files are called"
+    )
     blocks: Annotated[tuple[str, ...], Listed, Field(min_length=1)] | None = Field(
         None, description="names of blocks; absent: every block"
     )

@@ -18,6 +18,7 @@ from pydantic_core import PydanticUndefined
 from hiresx.case.model import State
 from hiresx.case.schema import Case
 from hiresx.case.toml import value_text
+from hiresx.case.viscosity import ViscosityLaw
 from hiresx.kernels import choices
 
 STATE = "[a state](#a-state)"
@@ -80,6 +81,23 @@ shape; each of the values returned is an array that broadcasts to it, or a numbe
 | `f(simulation, *, ...) -> {name: number}` | `monitors` | every `monitor.every` steps |
 | `exact(x, y, z, t, *, ...) -> (rho, u, v, w, p)` | its own name | by `hiresx plot`, which draws it beside 1-D fields |
 
+### When it is executed
+
+case.py is a program, and reading a case runs it: all that it says outside its functions, with the rights of whoever
+gave the command. Nothing shields the machine from it, so **look into a case.py that came from someone else before
+giving its folder to any of these**:
+
+- `hiresx run`, `launch`, `check`, `scaling`, `info` and `topo --case` of a case, and `load` and `Simulation` in
+  Python, run the case.py beside the case file, `check` and `info` too, though they compute no step;
+- a run keeps its case in `RUN/case/`: `hiresx plot RUN`, and `hiresx run --restart RUN` where a boundary, a sponge or a
+  monitor names a function, run `RUN/case/case.py`, whoever's run it was.
+
+Case files without a case.py, grids, connectivity files, recordings of machines, fields, histories, averages,
+checkpoints and run.json are data: nothing in them is executed, and `hiresx info RUN`, `history` and `diff` run nothing.
+Compiled kernels are taken from the cache (`HIRESX_CACHE`, or `~/.cache/hiresx`), which must be nobody's but yours.
+
+## The keys
+
 "Default" says `required` where a key has none, and nothing where it may be absent.
 """
 
@@ -133,7 +151,10 @@ def _keys(path: str, model: type[BaseModel], level: int, without: Sequence[str] 
 
 
 def _about(model: type[BaseModel]) -> list[str]:
-    return [*_escaped(inspect.cleandoc(model.__doc__ or "")).splitlines(), ""]
+    lines = _escaped(inspect.cleandoc(model.__doc__ or "")).splitlines()
+    if issubclass(model, ViscosityLaw):
+        lines.append(f"mu / mu_ref = `{model.formula}`.")
+    return [*lines, ""]
 
 
 def _rows(fields: Any) -> list[str]:

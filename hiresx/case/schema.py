@@ -5,6 +5,7 @@ ambient one is 1/gamma; temperature is gamma p / rho, so the ambient one is 1; t
 """
 
 import math
+import typing
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -18,7 +19,6 @@ from hiresx.case.faults import Origin, explain
 from hiresx.case.grids import GridTable
 from hiresx.case.model import Listed, Points, Positive, State, Table, fault, kernel_choice
 from hiresx.case.monitors import (
-    OWN_HISTORY,
     RESIDUAL,
     Average,
     Conservation,
@@ -27,36 +27,10 @@ from hiresx.case.monitors import (
     KineticEnergy,
     Monitor,
     Probe,
+    Sampled,
 )
 from hiresx.case.outputs import Output
-
-
-class ConstantViscosity(Table):
-    """mu = 1."""
-
-    law: Literal["constant"] = "constant"
-
-
-class PowerViscosity(Table):
-    """mu = T^exponent."""
-
-    law: Literal["power"] = "power"
-    exponent: float = Field(0.75, description="exponent of the temperature")
-
-
-class SutherlandViscosity(Table):
-    """mu = T^(3/2) (1 + S) / (T + S)."""
-
-    law: Literal["sutherland"] = "sutherland"
-    sutherland_temperature: Positive = Field(
-        110.4 / 288.15, description="S / reference temperature; the default is air, 110.4 K, at 288.15 K"
-    )
-
-
-VISCOSITIES: dict[str, type[Table]] = {
-    model.model_fields["law"].default: model for model in (ConstantViscosity, PowerViscosity, SutherlandViscosity)
-}
-Viscosity = Annotated[ConstantViscosity | PowerViscosity | SutherlandViscosity, Field(discriminator="law")]
+from hiresx.case.viscosity import ConstantViscosity, Viscosity
 
 
 class Gas(Table):
@@ -197,7 +171,7 @@ class Checkpoint(Table):
     every_time: Positive | None = Field(None, description="time between checkpoints, in L / c_ref, besides every_wall")
 
 
-Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}$")]
 
 
 class Case(Table):
@@ -243,7 +217,7 @@ class Case(Table):
         named = [(f"monitors.{n}", name) for n, name in enumerate(self.monitors)]
         named += [(f"probe.{n}.name", probe.name) for n, probe in enumerate(self.probe)]
         named += [(f"force.{n}.name", force.name) for n, force in enumerate(self.force)]
-        taken = {RESIDUAL: "every run"} | {n: f"[{n}]" for n in OWN_HISTORY if getattr(self, n) is not None}
+        taken = {RESIDUAL: "every run"} | {n: f"[{n}]" for n in self.histories()}
         for place, name in named:
             if name in taken:
                 raise fault(f'{place} = "{name}": {taken[name]} has a history of that name; choose another')
@@ -251,7 +225,7 @@ class Case(Table):
         for place, table in (
             *((f"probe.{n}", probe) for n, probe in enumerate(self.probe)),
             *((f"force.{n}", force) for n, force in enumerate(self.force)),
-            *((name, getattr(self, name)) for name in (*OWN_HISTORY, "average")),
+            *((name, getattr(self, name)) for name in sampled()),
         ):
             if self.time.local and table is not None and table.every_time is not None:
                 raise fault(f"{place}.every_time: with time.local there is no common time; give every, in steps")
@@ -283,6 +257,11 @@ class Case(Table):
         case._directory = None if directory is None else Path(directory)
         case._name = name
         return case
+
+    def histories(self) -> list[str]:
+        """Names of the tables of this case that have histories of their names."""
+        tables = {name: getattr(self, name) for name in sampled()}
+        return [name for name, table in tables.items() if table is not None and table.own_history]
 
     @property
     def directory(self) -> Path | None:
@@ -329,3 +308,13 @@ class Case(Table):
         from hiresx.case.toml import dumps
 
         return dumps(self.model_dump(mode="json"))
+
+
+def sampled() -> list[str]:
+    """Keys of a case that are one table of a monitor, or absent."""
+    kinds = {name: typing.get_args(field.annotation) for name, field in Case.model_fields.items()}
+    return [
+        name
+        for name, members in kinds.items()
+        if len(members) == 2 and members[1] is type(None) and issubclass(members[0], Sampled)
+    ]

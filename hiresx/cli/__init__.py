@@ -8,6 +8,7 @@ Exit status: 0 the verb did what was asked; 1 it ran and what it looked at is no
 import signal
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -21,13 +22,20 @@ def execute(arguments: list[str]) -> int:
     from hiresx.errors import HiresxError
 
     as_json = "--json" in arguments
+    for word in arguments:
+        shown = word.encode(errors="surrogateescape").decode(errors="backslashreplace")
+        if shown != word:
+            terminal.error(f'"{shown}" is not UTF-8', "rename it, or go to its folder and leave that out", as_json)
+            return 2
     arguments = _completed(arguments)
     try:
         from typer.main import get_command
 
+        from hiresx.announce import listening
         from hiresx.cli.app import app
 
-        return get_command(app).main(arguments, prog_name="hiresx", standalone_mode=False) or 0
+        with listening(terminal.note_once):
+            return get_command(app).main(arguments, prog_name="hiresx", standalone_mode=False) or 0
     except HiresxError as error:
         return terminal.fault(error, 2, error.message, error.mend, as_json)
     except MemoryError as error:
@@ -39,6 +47,11 @@ def execute(arguments: list[str]) -> int:
         if error.code != 128 + signal.SIGTERM:
             raise
         return terminal.fault(error, error.code, "terminated by SIGTERM", "", as_json)
+    except OSError as error:
+        # of a file that the user named, where nothing nearer said so
+        named = error.filename if isinstance(error.filename, str | Path) else None
+        what = f"{named}: {error.strerror}" if named else str(error)
+        return terminal.fault(error, 2, what[:500], "see that the path is right and reachable", as_json)
     except Exception as error:
         from typer import Abort
 

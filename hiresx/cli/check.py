@@ -1,5 +1,6 @@
 """`hiresx check`: everything about a run short of running it."""
 
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 import typer
@@ -20,7 +21,10 @@ def check(
     ] = None,
     json: options.Json = False,
 ) -> int:
-    """Validate a case without running it: grid quality, boundaries, memory, time step and cost; how ranks share it."""
+    """Validate a case without running it: grid quality, boundaries, memory, time step and cost; how ranks share it.
+
+    Its case.py is executed, as by every verb that reads a case.
+    """
     from hiresx.case import load
 
     with terminal.only_json(json):
@@ -89,10 +93,49 @@ def check(
         columns = ["of", "nodes i, j, k", "goes on in", "nodes i, j, k", "transform", "layout", "largest gap", "motion"]
         nodes = sum(c["nodes"] for c in report["connections"])
         terminal.table(f"Connections: all {nodes} nodes match", columns, rows)
-    terminal.mapping("Plan", planned)
+    terminal.table("Plan", ["", ""], _plan(planned, len(report["grid"])))
     if shared is not None:
         _show_ranks(shared)
     return 0
+
+
+def _plan(planned: Mapping[str, Any], blocks: int) -> Iterator[tuple[str, str]]:
+    """What a case will need, in words and units; the keys and plain numbers are those of --json."""
+    points, steps = planned["points"], planned["steps"]
+    yield "points", f"{points:,} in {blocks} block{'s' * (blocks > 1)}"
+    yield (
+        "memory",
+        f"{size(planned['memory_bytes'])}: {planned['bytes_per_point']:,.0f} bytes per point "
+        f"({planned['reals_per_padded_point']} numbers at every node and ghost)",
+    )
+    yield "time step", f"{planned['dt']:.4g} L/c_ref, of the initial state"
+    yield "steps", "as many as it takes" if steps is None else f"{steps:,}"
+    rate = planned["ns_per_point_rhs"]
+    if rate is None:
+        yield "run time", f"not known: the speed of this machine is {planned['rate_from']}"
+        return
+    yield "speed", f"{rate:.4g} ns per point and right-hand side ({planned['rate_from']})"
+    yield "run time", "not known" if planned["seconds"] is None else f"about {span(planned['seconds'])}"
+
+
+def size(count: float) -> str:
+    """Bytes in the unit that suits."""
+    units = ["bytes", "kB", "MB", "GB", "TB", "PB"]
+    while float(f"{count:.3g}") >= 1000 and len(units) > 1:
+        count, units = count / 1000, units[1:]
+    return f"{count:.3g} {units[0]}"
+
+
+def span(seconds: float) -> str:
+    """A time in words: 0.3 s, 4 min 44 s, 2 h 5 min, 3 d 4 h."""
+    if seconds < 59.5:
+        return f"{seconds:.2g} s"
+    for name, unit, rest, part, most in (("min", 60, "s", 1, 60), ("h", 3600, "min", 60, 24)):
+        whole, left = divmod(round(seconds / part), unit // part)
+        if whole < most:
+            return f"{whole} {name} {left} {rest}"
+    days, hours = divmod(round(seconds / 3600), 24)
+    return f"{days} d {hours} h"
 
 
 def _show_ranks(shared: dict[str, Any]) -> None:

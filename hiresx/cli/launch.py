@@ -7,6 +7,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from hiresx import shell
 from hiresx.cli import terminal
 from hiresx.errors import HiresxError
 
@@ -16,7 +17,7 @@ CONTEXT = {"ignore_unknown_options": True}
 # How hiresx run ends and has said so itself.
 _TOLD = (0, 2, 3, 130, 143)
 
-Positive = {"min": 1, "metavar": "N"}
+Positive = {"min": 1, "max": 10_000_000, "metavar": "N"}
 
 
 class _Words(NamedTuple):
@@ -183,12 +184,10 @@ def _ran(line: list[str], words: _Words, count: int, as_json: bool) -> int:
         mend = f"what was computed is in {directory}"
         if checkpoint.listed(directory):
             backend = words.values["backend"]
-            mend += f"; to go on: hiresx launch -n {count} --restart {directory}"
-            mend += f" --backend {backend}" if backend != "auto" else ""
+            mend += f"; to go on: hiresx launch -n {count} --restart {shell.word(directory)}"
+            mend += f" --backend {shell.word(backend)}" if backend != "auto" else ""
     more = {} if directory is None else {"directory": str(directory)}
-    terminal.error(
-        f"{who} was ended by {how}" + (", and with it the others" if count > 1 else ""), mend, as_json, **more
-    )
+    terminal.error(f"{who} {how}" + (", and with it the others" if count > 1 else ""), mend, as_json, **more)
     return ended.status
 
 
@@ -218,7 +217,8 @@ def _per_node(ranks: int | None, nodes: int, per_node: int | None, gpu_ranks: in
     listing = len(names) if len(names) > 1 or ":" in wish else None
     size = per_node or (ranks // nodes if ranks and ranks % nodes == 0 else None)
     if ranks is not None and ranks != (size or 0) * nodes:
-        raise HiresxError(f"-n {ranks} is not {nodes} nodes times {size or 'a whole number'}", "give --ranks-per-node")
+        mend = "give --ranks-per-node" if per_node is None else f"leave -n away, or write -n {nodes * per_node}"
+        raise HiresxError(f"-n {ranks} is not {nodes} nodes times {size or 'a whole number'}", mend)
     size = size or listing or gpu_ranks or None
     if size is None:
         raise HiresxError(
@@ -233,6 +233,8 @@ def _batch(words: _Words, nodes, size, gpus, cores, limit, queue, account, setup
     from hiresx.launch import batch
 
     values = words.values
+    if values["restart"] == "latest" and values["name"] is None:
+        raise HiresxError("--restart latest: which run that will be is not known here", "name it: --restart DIR")
     backend = values["backend"]
     if backend == "auto":
         backend = "cuda" if gpus else "cpu"
@@ -286,5 +288,5 @@ def _scripts(made, slurm: Path | None, pbs: Path | None, mpi: str, as_json: bool
         return 0
     for path, _, submit in written:
         size = f"{made.size} ranks on {made.nodes} node{'s' * (made.nodes > 1)}"
-        terminal.say(f"wrote {path}: {size}; submit it with: {submit} {path}")
+        terminal.say(f"wrote {path}: {size}; submit it with: {submit} {shell.word(path)}")
     return 0

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from hiresx.cli import options, terminal
+from hiresx.shell import word
 
 
 def new(
@@ -42,7 +43,7 @@ def new(
         terminal.print_json({"directory": str(target), "files": files})
     else:
         terminal.say(f"wrote {', '.join(files)}")
-        terminal.say(f"  edit {target / 'case.toml'}, then: hiresx check {target}; hiresx run {target}")
+        terminal.say(f"  edit {target / 'case.toml'}, then: hiresx check {word(target)}; hiresx run {word(target)}")
     return 0
 
 

@@ -1,6 +1,7 @@
 """`hiresx run`: from a case to fields, and on from where a run stopped."""
 
 import contextlib
+import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ import typer
 
 from hiresx.cli import options, terminal
 from hiresx.errors import HiresxError
+from hiresx.shell import word
 from hiresx.signals import TERMINATED, Terminated, termination_raises
 
 # What ends a run in a way that is reported in a line or two; anything else is a fault of the program.
@@ -32,7 +34,7 @@ Restart = Annotated[
         "--restart",
         metavar="[PATH|latest]",
         help="Go on from a run's newest whole checkpoint, or from one of its files; latest, or nothing: from that of "
-        "the run in runs/ that wrote one last.",
+        "the run in runs/ that wrote one last. The case.py that the run keeps may be executed.",
     ),
 ]
 Transport = Annotated[
@@ -123,7 +125,7 @@ class _Outcome:
                 terminal.print_json({"directory": str(directory), **done})
             else:
                 terminal.say(f"wrote {directory}")
-                terminal.say(f"  see it with: hiresx plot {directory}")
+                terminal.say(f"  see it with: hiresx plot {word(directory)}")
             return 0
         code = 3 if self.begun else 2
         if isinstance(fault, Terminated):
@@ -137,7 +139,7 @@ class _Outcome:
         if self.begun:
             parts.append(f"what was computed is in {directory}")
             if checkpoint.listed(directory):
-                parts.append(f"to go on: hiresx run --restart {directory}")
+                parts.append(f"to go on: hiresx run --restart {word(directory)}")
         mend = "; ".join(part for part in parts if part)
         return terminal.fault(fault, code, fault.message, mend, json, directory=str(directory))
 
@@ -159,7 +161,7 @@ def _new(asked: _Asked) -> _Outcome:
         derived.check(case.output.variables, f"{asked.name}: output.variables")
         if team.root:
             root = Path("runs") if out is None else out
-            absent = [path for path in (root, *root.parents) if not path.exists()]
+            absent = [path for path in (root, *root.parents) if not os.path.exists(path)]
             directory = output_directory(out, case)
     directory = team.share(directory)
     simulation = fault = done = None
@@ -230,10 +232,11 @@ def output_directory(out: Path | None, case) -> Path:
     from hiresx.output import files
 
     if out is not None:
-        if (out / "run.json").exists():
+        if os.path.lexists(out / "run.json"):
             raise HiresxError(
                 f"{out} holds a run already",
-                f"name another folder with --out DIR, remove this one, or go on with it: hiresx run --restart {out}",
+                "name another folder with --out DIR, remove this one, or go on with it: "
+                f"hiresx run --restart {word(out)}",
             )
         return files.directory(out)
     stem = "-".join(part for part in (case.name, case.preset) if part)

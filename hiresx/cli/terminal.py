@@ -32,6 +32,14 @@ def note(line: str) -> None:
     print(f"note: {line}", file=sys.stderr, flush=True)
 
 
+def note_once(line: str) -> None:
+    """As `note`, on the first of the ranks alone."""
+    from hiresx.started import number
+
+    if number() == 0:
+        note(line)
+
+
 def print_json(document: Any) -> None:
     """Prints `document` as JSON to stdout; NumPy's numbers and paths are written, what is not finite becomes null."""
     import json

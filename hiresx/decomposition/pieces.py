@@ -6,6 +6,7 @@ from math import prod
 
 import numpy as np
 
+from hiresx import optional
 from hiresx.decomposition.contacts import Boxes, Contacts, Neighbourhood
 from hiresx.decomposition.cost import capacity
 from hiresx.decomposition.sections import Sections, sides_of
@@ -68,10 +69,9 @@ def deal(boxes: Boxes, contacts: Contacts, speed: Sequence[float]) -> np.ndarray
 
 
 def metis(boxes: Boxes, contacts: Contacts, speed: Sequence[float]) -> np.ndarray | None:
-    """The rank of each box as METIS finds it; None when pymetis is not installed or a rank is left without a box."""
-    try:
-        import pymetis
-    except ImportError:
+    """The rank of each box as METIS finds it; None without pymetis or when a rank is left without a box."""
+    pymetis = optional.imported("pymetis")
+    if pymetis is None:
         return None
     count, ranks = len(boxes.whole), len(speed)
     # An edge counts for both of its ends; METIS takes no loops.

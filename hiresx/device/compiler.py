@@ -9,9 +9,11 @@ import subprocess
 from functools import lru_cache
 from pathlib import Path
 
+from hiresx.announce import announce
 from hiresx.device import cache
 from hiresx.errors import HiresxError
 
+COMPILING = "compiling the kernels for this case and this machine; this takes up to a minute, and happens once"
 MEND = "apt install g++ (GCC 11 or later), or set CXX to a C++ compiler with OpenMP"
 
 
@@ -49,6 +51,7 @@ def build(text: str, flags: tuple[str, ...], label: str) -> Path:
     with cache.workplace() as private:
         source, made = private / "kernels.cpp", private / "kernels.so"
         source.write_text(text, encoding="utf-8")
+        announce(COMPILING)
         done = subprocess.run([*command, *flags, "-o", made, source], capture_output=True, text=True)
         source.replace(library.with_suffix(".cpp"))
         if done.returncode:

@@ -1,6 +1,5 @@
 """What is fixed when the kernels are compiled, and the text that fixes it."""
 
-import difflib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -9,11 +8,13 @@ from hiresx import kernels
 from hiresx.errors import HiresxError
 
 Target = Literal["cpu", "cuda", "emulated"]
+INVISCID = "none"
 
 
 @dataclass(frozen=True)
 class Configuration:
-    """The compile-time choices. Every choice named like a folder of kernels/ is the stem of a header in it."""
+    """The compile-time choices. Every choice named like a folder of kernels/ is the stem of a header in it; `viscosity`
+    is a law of hiresx.case.viscosity, with those of its parameters that are not the defaults, or "none"."""
 
     interpolation: str = "modified"
     weights: str = "js"
@@ -23,9 +24,8 @@ class Configuration:
     epsilon: float = 1e-6
     positivity: str = "fallback"
     precision: Literal["fp64", "fp32"] = "fp64"
-    viscosity: str = "none"
-    viscosity_exponent: float = 0.75
-    sutherland_temperature: float = 110.4 / 288.15
+    viscosity: str = INVISCID
+    viscosity_parameters: tuple[tuple[str, float], ...] = ()
     gamma: float = 1.4
     prandtl: float = 0.72
 
@@ -36,18 +36,19 @@ class Configuration:
 
     @property
     def viscous(self) -> bool:
-        return self.viscosity != "none"
+        return self.viscosity != INVISCID
 
 
 # In the order in which a header may rely on an earlier one.
-FOLDERS = ("viscosity", "weights", "space", "positivity", "interpolation", "flux")
+FOLDERS = ("weights", "space", "positivity", "interpolation", "flux")
 
 
 def source(configuration: Configuration, target: Target, root: Path = kernels.ROOT) -> str:
-    """The main text of `configuration`: its `#define`s, then the `#include`s of the chosen headers and of solver.h.
+    """The main text of `configuration`: its `#define`s, its viscosity law, then the `#include`s of the chosen headers,
+    of solver.h and of every boundary condition.
 
     `target` "emulated" is "cuda" with HX_EMULATED defined and shim.h ahead. Raises HiresxError for a choice that has
-    no header.
+    no header, and for a viscosity law or a parameter of it that there is not.
     """
     c = configuration
     defines = {
@@ -55,8 +56,6 @@ def source(configuration: Configuration, target: Target, root: Path = kernels.RO
         "HX_PRANDTL": c.prandtl,
         "HX_EPSILON": c.epsilon,
         "HX_FLUX_SMOOTHING": c.flux_smoothing,
-        "HX_VISCOSITY_EXPONENT": c.viscosity_exponent,
-        "HX_SUTHERLAND_TEMPERATURE": c.sutherland_temperature,
     }
     lines = [f"#define {name} ({float(value)!r})" for name, value in defines.items()]
     flags = {
@@ -66,19 +65,39 @@ def source(configuration: Configuration, target: Target, root: Path = kernels.RO
         "HX_LIMITER": c.positivity == "limiter",
     }
     lines += [f"#define {name}" for name, wanted in flags.items() if wanted]
-    headers = ["shim.h"] if target == "emulated" else []
-    headers += ["arithmetic.h", "gas.h", *(_header(c, folder, root) for folder in FOLDERS), "solver.h"]
-    lines += [f'#include "{header}"' for header in headers]
+    first = [*(["shim.h"] if target == "emulated" else []), "arithmetic.h", "gas.h"]
+    last = [_header(c, folder, root) for folder in FOLDERS]
+    last += ["solver.h", *(f"boundary/{name}.h" for name in kernels.choices("boundary", root))]
+    lines += [f'#include "{header}"' for header in first]
+    if c.viscous:
+        lines += ["#define HX_VISCOUS", *_law(c).code().splitlines()]
+    lines += [f'#include "{header}"' for header in last]
     return "\n".join(lines) + "\n"
+
+
+def _law(configuration: Configuration):
+    """The configuration's ViscosityLaw."""
+    from hiresx.case.viscosity import VISCOSITIES  # here, as all of this room is loaded without pydantic
+
+    kind = VISCOSITIES.get(configuration.viscosity)
+    if kind is None:
+        raise _unknown("viscosity", configuration.viscosity, [INVISCID, *VISCOSITIES])
+    known = [name for name in kind.model_fields if name != "law"]
+    for name, _ in configuration.viscosity_parameters:
+        if name not in known:
+            raise _unknown(f"parameter of {configuration.viscosity} viscosity", name, known)
+    return kind(**dict(configuration.viscosity_parameters))
 
 
 def _header(configuration: Configuration, folder: str, root: Path) -> str:
     name = getattr(configuration, folder)
     known = kernels.choices(folder, root)
     if name not in known:
-        close = difflib.get_close_matches(name, known, n=1)
-        raise HiresxError(
-            f'no {folder} is called "{name}"',
-            (f'did you mean "{close[0]}"? ' if close else "") + f"known: {', '.join(known) or 'none'}",
-        )
+        raise _unknown(folder, name, known)
     return f"{folder}/{name}.h"
+
+
+def _unknown(kind: str, name: str, known: list[str]) -> HiresxError:
+    from hiresx.case.faults import did_you_mean
+
+    return HiresxError(f'no {kind} is called "{name}"', did_you_mean(name, known, "known"))

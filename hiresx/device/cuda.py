@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hiresx import kernels
+from hiresx import kernels, optional
 from hiresx.device import nvrtc
 from hiresx.device.arguments import check_array, is_pointer, item, scalar
 from hiresx.device.configuration import Configuration
@@ -20,8 +20,12 @@ _NO_GPU = "use the cpu backend, or emulated to run the CUDA kernels on the CPU"
 
 
 def fault() -> HiresxError | None:
-    """Why this process cannot compute on a GPU, or None. Asks the driver itself: importing CuPy takes a second."""
-    if importlib.util.find_spec("cupy") is None:
+    """Why this process cannot compute on a GPU, or None. Asks the driver first: importing CuPy takes a second."""
+    try:
+        missing = importlib.util.find_spec("cupy") is None
+    except ValueError:  # something else was put in its place
+        missing = False
+    if missing:
         return HiresxError("the cuda backend needs CuPy, which is not installed", nvrtc.MEND)
     try:
         driver = _driver()
@@ -31,6 +35,10 @@ def fault() -> HiresxError | None:
     status = driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count))
     if status or count.value < 1:
         return HiresxError(f"the NVIDIA driver offers no GPU (status {status}, {count.value} devices)", _NO_GPU)
+    try:
+        optional.needed("cupy", "the cuda backend needs CuPy", nvrtc.MEND)
+    except HiresxError as error:
+        return error
     return None
 
 
@@ -174,7 +182,7 @@ class Backend:
             # Created so that it waits for the default stream: CuPy code of a user is in order with the kernels.
             self._stream = cupy.cuda.Stream()
             self._stream.use()
-        except (ImportError, RuntimeError) as error:
+        except Exception as error:
             raise HiresxError(f"CuPy cannot use GPU {device}: {error}", nvrtc.MEND) from error
         self._cupy = cupy
         self._capability = int(gpu.compute_capability)

@@ -15,6 +15,7 @@ from hiresx.device.compiler import build
 from hiresx.device.configuration import Configuration
 from hiresx.device.wrappers import find, generate, launch_shape
 from hiresx.errors import HiresxError
+from hiresx.shell import word
 
 # Bytes: a cache line, and the widest vector register there is.
 ALIGNMENT = 64
@@ -113,7 +114,7 @@ class NativeBackend:
         try:
             self._library = ctypes.CDLL(str(path))
         except OSError as error:
-            raise HiresxError(f"the compiled kernels cannot be loaded: {error}", f"rm {path}") from None
+            raise HiresxError(f"the compiled kernels cannot be loaded: {error}", f"rm {word(path)}") from None
         if self._threads is not None:
             self._library.hx_set_threads(self._threads)
         # Some stand in an #if that this configuration leaves out.

@@ -17,9 +17,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from hiresx import kernels
+from hiresx import kernels, optional
+from hiresx.announce import announce
 from hiresx.device import cache
-from hiresx.device.compiler import first_errors
+from hiresx.device.compiler import COMPILING, first_errors
 from hiresx.device.configuration import FOLDERS, Configuration
 from hiresx.device.wrappers import generate
 from hiresx.errors import HiresxError
@@ -63,10 +64,10 @@ def bindings():
         from cupy_backends.cuda.libs import nvrtc
 
         nvrtc.getVersion()
-    except ImportError:
-        raise HiresxError("CUDA kernels need CuPy, which is not installed", MEND) from None
     except (RuntimeError, OSError) as error:
         raise HiresxError(f"CUDA kernels need the NVRTC library: {error}", MEND) from None
+    except Exception as error:
+        raise HiresxError(f"CUDA kernels need CuPy, which {optional.fault('cupy_backends', error)}", MEND) from None
     return nvrtc
 
 
@@ -119,6 +120,7 @@ def build(text: str, architecture: str) -> Path:
     name = f"cuda-{architecture}-{cache.key([text, *OPTIONS, architecture, version()])}.{ending}"
     path = cache.directory() / name
     if not path.is_file():
+        announce(COMPILING)
         image = compile(text, architecture).image
         with cache.workplace() as private:
             (private / name).write_bytes(image)
@@ -160,11 +162,15 @@ def report(
 
 
 def each_choice(root: Path = kernels.ROOT) -> list[Configuration]:
-    """The default, inviscid and viscous, and viscous with every other choice that kernels/ holds, one at a time."""
+    """The default, inviscid and viscous, and viscous with every other choice that kernels/ holds and every other
+    viscosity law, one at a time."""
+    from hiresx.case.viscosity import VISCOSITIES
+
     viscous = Configuration(viscosity="sutherland")
     found = [Configuration(), viscous, dataclasses.replace(viscous, precision="fp32")]
     for folder in FOLDERS:
         found += [dataclasses.replace(viscous, **{folder: name}) for name in kernels.choices(folder, root)]
+    found += [dataclasses.replace(viscous, viscosity=law) for law in VISCOSITIES]
     return list(dict.fromkeys(found))
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from hiresx import optional
 from hiresx.errors import HiresxError
 
 # Bytes in which CUDA hands out memory that other processes may open. An allocation that fills its pieces shares them
@@ -146,9 +147,8 @@ class Gpu:
 
     def nccl_identity(self, root: bool) -> Any:
         """What the ranks of a communicator of NCCL must share, on one of them. Raises HiresxError without NCCL."""
-        from cupy.cuda import nccl
-
-        if not nccl.available:
+        nccl = optional.imported("cupy.cuda.nccl")
+        if nccl is None or not nccl.available:
             raise HiresxError(
                 'transport "nccl" needs the library NCCL, which CuPy does not find',
                 "pip install nvidia-nccl-cu12, or -cu13, whichever CuPy is for; or take another transport",

@@ -44,7 +44,9 @@ def build(spec, directory: Path | None = None) -> Grid:
     name = spec.generator.replace("-", "_")
     try:
         return import_module(f"hiresx.grid.generators.{name}").generate(spec)
-    except MemoryError as error:
+    except (MemoryError, OverflowError, ValueError) as error:
+        if isinstance(error, ValueError) and "Maximum allowed" not in str(error):
+            raise  # NumPy says so of more nodes than any memory has addresses for
         raise HiresxError(
             f"grid: {error}", "ask for fewer nodes: this machine's memory does not hold the grid"
         ) from None

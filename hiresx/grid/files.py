@@ -4,6 +4,7 @@ import logging
 from dataclasses import replace
 from pathlib import Path
 
+from hiresx.case.faults import shown
 from hiresx.case.grids import GridFile
 from hiresx.errors import HiresxError
 from hiresx.grid.cgns_tree import is_cgns
@@ -97,6 +98,7 @@ def form(path: Path) -> str:
     try:
         with Path(path).open("rb") as file:
             start = file.read(64)
-    except OSError as error:
-        raise HiresxError(f"{path}: cannot be read: {error.strerror or error}", "check grid.file") from error
+    except (OSError, ValueError) as error:  # a ValueError for a name that no file can have
+        why = getattr(error, "strerror", None) or error
+        raise HiresxError(f"{shown(str(path))}: cannot be read: {why}", "check grid.file") from error
     return "CGNS" if is_cgns(start) else "Plot3D"

@@ -3,11 +3,11 @@
 import re
 import shlex
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from hiresx.errors import HiresxError
+from hiresx.shell import word, words
 
 # Seconds before the time limit at which a run ends with a checkpoint.
 MARGIN = 300
@@ -15,9 +15,10 @@ MARGIN = 300
 
 @dataclass(frozen=True)
 class Batch:
-    """`ranks`, `gpus`: per node. `cores`: per rank, None for whole nodes. `seconds`: the time limit. `run`: the words
-    after `hiresx run` of a new run, `again`: those of one that goes on; both without --out and --restart. `out`: the
-    run's folder. `setup`: lines that bring the program (modules, environment)."""
+    """`name`: of the job; what a scheduler may not take in one is replaced. `ranks`, `gpus`: per node. `cores`: per
+    rank, None for whole nodes. `seconds`: the time limit. `run`: the words after `hiresx run` of a new run, `again`:
+    those of one that goes on; both without --out and --restart. `out`: the run's folder. `setup`: lines that bring the
+    program (modules, environment)."""
 
     name: str
     nodes: int
@@ -31,6 +32,12 @@ class Batch:
     run: tuple[str, ...]
     again: tuple[str, ...]
     out: str
+
+    @property
+    def job(self) -> str:
+        """The name as every scheduler takes it."""
+        plain = re.sub(r"[^A-Za-z0-9._-]", "_", self.name)
+        return plain if re.match(r"[A-Za-z]", plain) else f"job_{plain}".rstrip("_")
 
     @property
     def size(self) -> int:
@@ -67,23 +74,20 @@ def environment() -> tuple[str, ...]:
     return (f"source {shlex.quote(str(activate))}",)
 
 
-def words(values: Sequence[str]) -> str:
-    """For a shell."""
-    return " ".join(map(shlex.quote, values))
-
-
 def body(batch: Batch) -> list[str]:
     """What both kinds of script have in common: the environment, and whether the run is new or goes on."""
     return [
-        "set -u -o pipefail",
-        "",
         "# What this program needs; add here, e.g.: module load gcc cuda openmpi",
         *batch.setup,
         "",
-        f"out={shlex.quote(batch.out)}",
+        "set -u -o pipefail",
+        f"out={word(Path(batch.out))}",
         f'run=(hiresx run {words(batch.run)} --out "$out")',
         "# With a checkpoint the run goes on from the newest whole one.",
-        'if compgen -G "$out/checkpoints/checkpoint_*.hxc" > /dev/null; then',
-        f'    run=(hiresx run --restart "$out"{"".join(" " + word for word in map(shlex.quote, batch.again))})',
-        "fi",
+        'for checkpoint in "$out"/checkpoints/checkpoint_*.hxc; do',
+        '    if [ -e "$checkpoint" ]; then',
+        f'        run=(hiresx run --restart "$out" {words(batch.again)})',
+        "        break",
+        "    fi",
+        "done",
     ]

@@ -3,6 +3,18 @@
 from hiresx.errors import HiresxError
 from hiresx.launch.batch import Batch, body
 from hiresx.launch.mpi import OPEN_MPI
+from hiresx.shell import in_line, word
+
+# Lines that name to mpirun what of the environment the program needs, and what of that there is.
+_PASSED = (
+    "# mpirun gives the ranks of other nodes nothing of this environment but what it is told to: what else the program",
+    "# needs goes into this list.",
+    "pass=()",
+    "for name in PATH LD_LIBRARY_PATH LD_PRELOAD PYTHONPATH PYTHONHOME VIRTUAL_ENV CONDA_PREFIX CXX XDG_CACHE_HOME \\",
+    '    CUDA_HOME CUDA_PATH "${!HIRESX_@}" "${!OMP_@}" "${!GOMP_@}" "${!MPI4PY_@}" "${!UCX_@}" "${!NCCL_@}"; do',
+    '    if [ -n "${!name+set}" ] && [ "$name" != OMP_NUM_THREADS ]; then pass+=(-x "$name"); fi',
+    "done",
+)
 
 
 def script(batch: Batch, file: str, kind: str) -> str:
@@ -15,8 +27,9 @@ def script(batch: Batch, file: str, kind: str) -> str:
         chunk += f":ngpus={batch.gpus}"
     head = [
         "#!/bin/bash",
-        f"# Written by hiresx launch. Submit it with: qsub {file}; once more to go on from the newest checkpoint.",
-        f"#PBS -N {batch.name[:15]}",
+        f"# Written by hiresx launch. Submit it with: qsub {in_line(file)}",
+        "# and once more to go on from the newest checkpoint.",
+        f"#PBS -N {batch.job[:15]}",
         f"#PBS -l {chunk}",
         "#PBS -l place=scatter",
         f"#PBS -l walltime={batch.limit}",
@@ -25,14 +38,15 @@ def script(batch: Batch, file: str, kind: str) -> str:
         "#PBS -j oe",
         "#PBS -r y",
         "",
-        'cd "$PBS_O_WORKDIR"',
+        'cd "$PBS_O_WORKDIR" || exit 1',
         "",
     ]
-    start = f'-n {batch.size} --hostfile "$PBS_NODEFILE" --map-by ppr:{batch.ranks}:node --bind-to none -x PATH'
+    start = f'-n {batch.size} --hostfile "$PBS_NODEFILE" --map-by ppr:{batch.ranks}:node --bind-to none "${{pass[@]}}"'
     if kind != OPEN_MPI:
         start = f'-n {batch.size} -ppn {batch.ranks} -f "$PBS_NODEFILE" -bind-to none'
     tail = [
         "",
+        *(_PASSED if kind == OPEN_MPI else ()),
         "# PBS gives little time between its signal and the end: the run ends itself before, with a checkpoint and",
         "# status 3.",
         f'run+=(--set "time.wall_limit={batch.seconds - batch.margin}")',
@@ -41,7 +55,7 @@ def script(batch: Batch, file: str, kind: str) -> str:
         f'mpirun {start} "${{run[@]}}"',
         "status=$?",
         'if [ "$status" -eq 3 ]; then',
-        f'    echo "to go on: qsub {file}"',
+        f"    echo {word(f'to go on: qsub {in_line(file)}')}",
         "fi",
         'exit "$status"',
     ]

@@ -1,5 +1,6 @@
 """What is in a file or a run directory that hiresx wrote or reads."""
 
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -22,8 +23,8 @@ def about(path: str | Path) -> dict[str, Any]:
     (Plot3D, CGNS), VTK files, other netCDF files. Raises HiresxError for what is missing, damaged or none of these.
     """
     path = Path(path)
-    if path.is_dir():
-        return _run(path)
+    if os.path.isdir(path):
+        return _understood(_run, path)
     try:
         with path.open("rb") as file:
             head = file.read(4096)
@@ -31,12 +32,23 @@ def about(path: str | Path) -> dict[str, Any]:
         raise files.fault(path, error, "read") from None
     for kind, reader in _KINDS:
         if kind(path, head):
-            return reader(path)
+            return _understood(reader, path)
     raise HiresxError(
         f"{path}: hiresx knows no such file",
         "it knows runs, fields, histories, checkpoints, cases (.toml), Plot3D and CGNS grids and VTK files "
         "(.vtm, .vts, .pvd)",
     )
+
+
+def _understood(reader: Callable[[Path], dict[str, Any]], path: Path) -> dict[str, Any]:
+    """What `reader` finds. What it stumbles over in a file of the right kind is damage of the file, whatever it is."""
+    try:
+        return reader(path)
+    except (ArithmeticError, AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueError) as error:
+        words = " ".join(str(error).split())[:200]
+        raise HiresxError(
+            f"{path} is damaged, or of another program ({type(error).__name__}: {words})", "take another one"
+        ) from None
 
 
 def _run(path: Path) -> dict[str, Any]:

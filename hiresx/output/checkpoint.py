@@ -22,6 +22,7 @@ from hiresx.output import container, files, pieces
 from hiresx.output.attachment import Attachment
 from hiresx.output.container import Container, Damaged
 from hiresx.output.pieces import Later, Piece
+from hiresx.shell import word
 from hiresx.team import Team, alone
 
 FOLDER = "checkpoints"
@@ -75,7 +76,7 @@ def find(path: str | Path, team: Team | None = None) -> Found:
     with (team or alone()).together():
         raise HiresxError(
             f"no checkpoint in {directory} is whole: {'; '.join(reason for _, reason in passed)}",
-            f"begin the run again: hiresx run {directory / 'case'} --out ANOTHER_DIR",
+            f"begin the run again: hiresx run {word(directory / 'case')} --out ANOTHER_DIR",
         )
 
 
@@ -89,7 +90,7 @@ def _candidates(path: Path) -> tuple[Path, list[Path]]:
     if not found:
         raise HiresxError(
             f"there is no checkpoint in {path}",
-            f"a run writes its first one before its first step; begin anew: hiresx run {path / 'case'} "
+            f"a run writes its first one before its first step; begin anew: hiresx run {word(path / 'case')} "
             "--out ANOTHER_DIR"
             if (path / "case").is_dir()
             else "give the folder that hiresx run made",

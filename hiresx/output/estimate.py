@@ -25,7 +25,8 @@ class Estimator:
     def __init__(self, end: float | None = None, steps: int | None = None):
         self.end, self.steps = end, steps
         self._origin: tuple[float, int, float] | None = None
-        self._aside = 0.0
+        # Wall time aside so far, and that of steps between the first update and the last.
+        self._aside = self._busy = 0.0
         self._rates: deque[float] = deque(maxlen=self._WINDOWS)
         # (time, ln dt) of the last windows, and (wall clock, time, ln dt) over the whole run: when that is full, every
         # other one goes and the spacing doubles.
@@ -37,11 +38,14 @@ class Estimator:
 
     def update(self, now: float, step: int, time: float) -> None:
         """At wall clock `now` (s) the run has done `step` steps and reached `time`. Cheap enough for every step."""
-        self.now, self.step, self.time = now, step, time
+        if self._origin is not None and step < self.step:  # gone back to a checkpoint: the clock starts anew
+            self.__init__(self.end, self.steps)
+        self.step, self.time = step, time
         if self._origin is None:
             self._origin = self._opened = (now, step, time)
             self._aside = self._aside_opened = 0.0
             return
+        self._busy = now - self._origin[0] - self._aside
         opened, step_opened, time_opened = self._opened
         busy = now - opened - (self._aside - self._aside_opened)
         taken = step - step_opened
@@ -66,7 +70,7 @@ class Estimator:
         """Mean wall time of a step since the first one, without what was aside; None before the second."""
         if self._origin is None or self.step == self._origin[1]:
             return None
-        return (self.now - self._origin[0] - self._aside) / (self.step - self._origin[1])
+        return self._busy / (self.step - self._origin[1]) if self._busy > 0 else None
 
     @property
     def fraction(self) -> float | None:

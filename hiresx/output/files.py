@@ -26,6 +26,7 @@ _FAULTS = {
     errno.EROFS: ("the file system is read-only", _ELSEWHERE),
     errno.EACCES: ("permission denied", _ELSEWHERE),
     errno.EPERM: ("not permitted", _ELSEWHERE),
+    errno.ENAMETOOLONG: ("a name in it is too long for the file system", "choose a shorter one"),
     errno.ENOTDIR: ("a part of the path is a file, not a directory", _ELSEWHERE),
     errno.EEXIST: ("it is a file, not a directory", _ELSEWHERE),
 }

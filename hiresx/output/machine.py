@@ -10,6 +10,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from hiresx import optional
+
 # What decides the width and kind of vector arithmetic, narrowest first.
 _SIMD = ("sse4_2", "avx", "fma", "avx2", "avx512f", "avx512dq", "avx512vl", "asimd", "sve", "sve2")
 _PACKAGES = {
@@ -88,9 +90,8 @@ def _driver() -> dict[str, str | None]:
 
 def _ask_nvml(question: Callable[[Any], Any]) -> Any:
     """The answer of `question`(pynvml); None without NVML, without a driver, or where it cannot say."""
-    try:
-        import pynvml
-    except ImportError:
+    pynvml = optional.imported("pynvml")
+    if pynvml is None:
         return None
     try:
         pynvml.nvmlInit()
@@ -98,7 +99,7 @@ def _ask_nvml(question: Callable[[Any], Any]) -> Any:
             return question(pynvml)
         finally:
             pynvml.nvmlShutdown()
-    except pynvml.NVMLError:
+    except Exception:  # of NVML or of a module that only bears its name: no run ends for that
         return None
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from hiresx import optional
 from hiresx.errors import HiresxError
 from hiresx.output import derived, files
 
@@ -30,11 +31,9 @@ WIDTH, HEIGHT = 7.0, 9.2  # inches: the text of a page
 
 
 def require_matplotlib() -> None:
-    """Raises HiresxError when it is not installed."""
-    try:
-        import matplotlib as _  # noqa: F401
-    except ImportError:
-        raise HiresxError("plotting needs matplotlib, which is not installed", "pip install 'hiresx[plot]'") from None
+    """Raises HiresxError when it is not installed or does not work."""
+    for name in ("matplotlib", "matplotlib.figure", "matplotlib.backends.backend_agg", "PIL.Image"):
+        optional.needed(name, "plotting needs matplotlib", "pip install 'hiresx[plot]'")
 
 
 def style(more: Mapping[str, Any] | None = None) -> Any:

@@ -78,11 +78,14 @@ def read(directory: str | Path) -> dict[str, Any]:
     """The record in `directory`. Raises HiresxError when there is none or it cannot be understood."""
     path = Path(directory) / "run.json"
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise files.fault(path, error, "read") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise HiresxError(f"{path} is not a run record: {error}", "give the directory of a run") from None
+    if not isinstance(found, dict):
+        raise HiresxError(f"{path} is not a run record: it holds no table", "give the directory of a run")
+    return found
 
 
 def found(directory: str | Path | None) -> dict[str, Any]:

@@ -129,7 +129,7 @@ class Surface:
             first = inward + 7 * n
             along.append((factors[:, None] * values[first : first + 7]).sum(axis=0))
         gradient = sum(slope * d[:, None] for slope, d in zip(self._slopes, along, strict=True))
-        mu = viscosity(gas.viscosity, temperature[0]) / gas.reynolds
+        mu = gas.viscosity.viscosity(temperature[0]) / gas.reynolds
         stress = gradient[:3] + gradient[:3].swapaxes(0, 1)
         dilatation = gradient[0, 0] + gradient[1, 1] + gradient[2, 2]
         friction = -mu * (np.einsum("abn,bn->an", stress, self._area) - 2 / 3 * dilatation * self._area)
@@ -215,13 +215,3 @@ def mask(decomposition: Decomposition, b: int, face: str, range_: Range) -> np.n
     inside = np.zeros([decomposition.blocks[b].size[e] for e in across], dtype=bool)
     inside[tuple(slice(*range_[e]) for e in across)] = True
     return inside
-
-
-def viscosity(law, temperature: np.ndarray) -> np.ndarray:
-    """mu / mu_ref at `temperature` by the case's law."""
-    if law.law == "power":
-        return temperature**law.exponent
-    if law.law == "sutherland":
-        s = law.sutherland_temperature
-        return temperature**1.5 * (1 + s) / (temperature + s)
-    return np.ones_like(temperature)

@@ -1,8 +1,8 @@
 """Physical boundary conditions on their patches: which kernel, on which nodes, with which target.
 
 A stage first sets the nodes on the faces (all patches), then exchanges halos, then fills the ghosts, so that ghosts and
-neighbours see final node values. Adding a condition: a model in hiresx/case/boundaries.py, a header in
-kernels/boundary/, and, if its kernel is new, a class here.
+neighbours see final node values. Adding a condition: a model in hiresx/case/boundaries.py, and, if its kernel is new, a
+header in kernels/boundary/ and a class here that names it.
 """
 
 from collections.abc import Callable
@@ -17,8 +17,11 @@ from hiresx.rhs.gas import conservative
 
 class Condition:
     """One patch: `node(time)` sets the nodes on the face, `ghost()` the three layers behind it, `viscous_primitives`
-    and `viscous_flux` the ghosts of the viscous terms. What a condition does not need does nothing."""
+    and `viscous_flux` the ghosts of the viscous terms. What a condition does not need does nothing.
 
+    `kernel`: that of the models it is for, where it is made of nothing but the patch."""
+
+    kernel: str | None = None
     # Nodes shared by two faces: the condition with the higher rank writes last.
     rank = 0
     # Degrees of the polynomials behind the face for the viscous terms.
@@ -73,6 +76,7 @@ class Condition:
 
 
 class Reflect(Condition):
+    kernel = "reflect"
     rank = 1
 
     def node(self, time: float) -> None:
@@ -90,6 +94,7 @@ class Reflect(Condition):
 
 
 class NoSlip(Condition):
+    kernel = "no_slip"
     rank = 2
     primitive_degree, flux_degree = 3, 2
 
@@ -106,6 +111,8 @@ class NoSlip(Condition):
 
 
 class Extrapolate(Condition):
+    kernel = "extrapolate"
+
     def ghost(self) -> None:
         self._launch("extrapolate", self._box, *self._face, self.state.q)
 
@@ -159,7 +166,7 @@ def condition(
     """The condition of `patch`. `profile(name)` gives the function of a profile inflow; `extended`: the block's
     coordinates with ghosts."""
     spec = patch.condition
-    simple = {"reflect": Reflect, "no_slip": NoSlip, "extrapolate": Extrapolate}
+    simple = {kind.kernel: kind for kind in Condition.__subclasses__() if kind.kernel is not None}
     if spec.kernel in simple:
         return simple[spec.kernel](backend, program, state, patch)
     if spec.kernel == "characteristic":

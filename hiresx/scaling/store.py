@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from hiresx import optional
 from hiresx.output import files
 from hiresx.output.netcdf import LOCK
 
@@ -69,13 +70,11 @@ def write_netcdf(path: Path, document: dict[str, Any]) -> None:
 def draw(path: Path, document: dict[str, Any]) -> None:
     """Step time and efficiency over ranks, measured and predicted, and the stages of the step. Raises HiresxError
     without matplotlib."""
-    from hiresx.errors import HiresxError
+    for name in ("matplotlib.backends.backend_agg", "matplotlib.figure"):
+        optional.needed(name, "the picture needs matplotlib", "pip install 'hiresx[plot]'")
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
 
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise HiresxError("the picture needs matplotlib", "pip install 'hiresx[plot]'") from None
     figure = Figure(figsize=(12, 4), layout="constrained")
     FigureCanvasAgg(figure)
     time, efficiency, parts = figure.subplots(1, 3)

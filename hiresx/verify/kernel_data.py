@@ -36,7 +36,7 @@ INTEGERS = {
 NUMBERS = {"direction": 1.0, "sign": -1.0}
 EXTENTS = {
     **dict.fromkeys(("column_norms", "column_radii"), FACE),
-    **dict.fromkeys(("column_totals", "column_extrema", "column_energy"), (SIZE[0], 1, SIZE[2])),
+    **dict.fromkeys(("column_totals", "column_extrema", "column_places", "column_energy"), (SIZE[0], 1, SIZE[2])),
     **dict.fromkeys(("pack_halo", "unpack_halo", "rotate_vectors"), (SIZE[0], 1, 1)),
     **{"reduce": (5, 7, 1), "copy_halo": (SIZE[0], 5, 1)},
 }

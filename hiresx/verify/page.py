@@ -15,6 +15,7 @@ from typing import Any
 from hiresx.bench.markdown import counted
 from hiresx.errors import HiresxError
 from hiresx.output import files, page
+from hiresx.shell import word
 from hiresx.verify import pictures, runner
 
 HEADING = """# Verification
@@ -62,7 +63,7 @@ def _read(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise HiresxError(
             f"{path} holds no verification results: {type(error).__name__}: {error}",
-            f"hiresx verify all --json > {path}",
+            f"hiresx verify all --json > {word(path)}",
         ) from None
 
 

@@ -11,8 +11,14 @@ from hiresx.output.sampling import Monitor
 
 # In the order of the kernel.
 VARIABLES = ("rho", "u", "v", "w", "p", "T", "mach")
+_SHAPE = (len(VARIABLES), 2)
 # The largest value is the least of what has the opposite sign.
-_SIGNS = np.array([[1.0], [-1.0]])
+_SIGNS = np.array([1.0, -1.0])
+# Values closer to the extreme one than this share of the variable's scale are as extreme: where they tie, as in a
+# uniform or a symmetric flow, round-off would choose among them, and that is another with every cut.
+_TIE = {"float64": 1e-12, "float32": 1e-5}
+# Scales besides the extreme values themselves: velocities that vanish are measured by the sound speed.
+_SCALES = np.array([[1.0 if name in ("u", "v", "w", "mach") else 0.0] for name in VARIABLES])
 PLACE = ("x", "y", "z", "block", "i", "j", "k")
 
 
@@ -47,47 +53,46 @@ class Extrema(Monitor):
                     columns.append(Column(f"{name}_{end}_{part}", what, "L" if part in "xyz" else "1"))
                 self._names[name, end] = [f"{name}_{end}", *(f"{name}_{end}_{part}" for part in PLACE)]
         super().__init__(solver.team, "extrema", "extrema", columns, spec.every, spec.every_time, out)
-        self._columns = Columns(solver, 4 * len(VARIABLES))
+        self._columns = Columns(solver, 2 * len(VARIABLES))
+        self._backend, self._real = solver.backend, solver.configuration.real
         self._sizes = [block.size for block in solver.decomposition.blocks]
         self._first = np.cumsum([0, *(ni * nj * nk for ni, nj, nk in self._sizes)])
 
     def measure(self, solver) -> dict[str, float]:
-        # Of equal values that of the first node counts, however the blocks are cut.
-        found = [self._of_part(solver, n) for n in range(len(solver.states))]
-        values, numbers = (np.stack(entries) for entries in zip(*found, strict=True))
-        best = self._team.min(values.min(axis=0))
-        same = (values == best) | (np.isnan(values) & np.isnan(best))
-        numbers = self._team.min(np.where(same, numbers, np.iinfo(np.int64).max).min(axis=0))
+        # least and largest of each variable, (variables, 2)
+        parts = range(len(solver.states))
+        columns = [self._columns(n, "column_extrema").reshape(*_SHAPE, -1) for n in parts]
+        best = self._team.min(np.min([(_SIGNS[:, None] * values).min(axis=2) for values in columns], axis=0))
+        scale = np.maximum(np.abs(best).max(axis=1, keepdims=True), _SCALES)
+        bounds = _SIGNS * (best + _TIE[self._real] * scale)
+        on_device = self._backend.to_device(bounds.ravel().astype(self._real))
+        numbers = self._team.min(np.min([self._of_part(solver, n, on_device) for n in parts], axis=0))
         measured = {}
-        for end, sign, least, nodes in zip(("min", "max"), _SIGNS.flat, best, numbers, strict=True):
+        for end, row, nodes in zip(("min", "max"), (_SIGNS * best).T, numbers.T, strict=True):
             for name in self._variables:
                 n = VARIABLES.index(name)
                 b, i, j, k = self._node(int(nodes[n]))
                 block = solver.decomposition.blocks[b]
                 place = (block.x[k, j, i], block.y[k, j, i], block.z[k, j, i], b, i, j, k)
-                measured |= zip(self._names[name, end], (sign * least[n], *place), strict=True)
+                measured |= zip(self._names[name, end], (row[n], *place), strict=True)
         return measured
 
-    def _of_part(self, solver, n: int) -> tuple[np.ndarray, np.ndarray]:
-        """Least values of the variables and of their negatives, (2, variables), in part `n`, and their nodes' numbers
-        among those of all blocks."""
+    def _of_part(self, solver, n: int, bounds) -> np.ndarray:
+        """The least number among all nodes of those of part `n` that are beyond the `bounds`, (variables, 2)."""
         part = solver.states[n].part
-        partial = self._columns(n, "column_extrema")
-        width = partial.shape[2]
-        columns = partial.reshape(len(VARIABLES), 2, 2, -1)
-        values = _SIGNS[..., None] * columns[:, :, 0].swapaxes(0, 1)
-        at = values.argmin(axis=2)
-        rows = np.arange(len(VARIABLES)), np.arange(2)[:, None]
-        height = columns[*rows, 1, at].astype(np.int64)
-        i, j, k = (lo + m for lo, m in zip(part.first, (at % width, height, at // width), strict=True))
+        height = self._columns(n, "column_places", bounds)
         ni, nj, _ = self._sizes[part.whole]
-        numbers = self._first[part.whole] + (k * ni + i) * nj + j
-        return np.take_along_axis(values, at[..., None], axis=2)[..., 0], numbers
+        mk, mi = height.shape[1:]
+        own = (np.arange(mi), height.astype(np.int64), np.arange(mk)[:, None])
+        i, j, k = (first + m for first, m in zip(part.first, own, strict=True))
+        numbers = self._first[part.whole] + (k * nj + j) * ni + i
+        there = height < solver.states[n].size[1]
+        return np.where(there, numbers, np.iinfo(np.int64).max).min(axis=(1, 2)).reshape(_SHAPE)
 
     def _node(self, number: int) -> tuple[int, int, int, int]:
-        """Block and i, j, k of a node by its number: blocks in their order, columns along j within them."""
+        """Block and i, j, k of a node by its number: blocks in their order, k, j, i within them."""
         b = int(np.searchsorted(self._first, number, side="right")) - 1
         ni, nj, _ = self._sizes[b]
-        column, j = divmod(number - int(self._first[b]), nj)
-        k, i = divmod(column, ni)
+        row, i = divmod(number - int(self._first[b]), ni)
+        k, j = divmod(row, nj)
         return b, i, j, k

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.case.monitors import OWN_HISTORY, RESIDUAL
+from hiresx.case.monitors import RESIDUAL
 from hiresx.errors import HiresxError
 from hiresx.output.history import STEP, TIME, Column
 from hiresx.output.sampling import Monitor
@@ -23,7 +23,7 @@ def build(case, simulation) -> list[Monitor]:
     calls = [*(case.function(name) for name in case.monitors), *simulation.monitors]
     names = [_name(call, n) for n, call in enumerate(calls)]
     taken = [*names, RESIDUAL, *(table.name for table in (*case.probe, *case.force))]
-    taken += [name for name in OWN_HISTORY if getattr(case, name) is not None]
+    taken += case.histories()
     with simulation.solver.team.together():
         for name in names:
             if taken.count(name) > 1:

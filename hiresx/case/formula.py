@@ -1,0 +1,105 @@
+"""A function of one variable, written once and computed twice: by NumPy on arrays, and by the kernels as C++.
+
+The text is a Python expression of the variable, named parameters, numbers, + - * / **, comparisons as the condition of
+`where`, and the functions below, which bear NumPy's names.
+"""
+
+import ast
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+
+class _Function(NamedTuple):
+    """`code`: what kernels/arithmetic.h calls it."""
+
+    values: Callable
+    code: str
+    arguments: int
+
+
+FUNCTIONS = {
+    "sqrt": _Function(np.sqrt, "square_root", 1),
+    "exp": _Function(np.exp, "exponential", 1),
+    "log": _Function(np.log, "logarithm", 1),
+    "minimum": _Function(np.minimum, "smaller", 2),
+    "maximum": _Function(np.maximum, "larger", 2),
+    "where": _Function(np.where, "select", 3),
+}
+_OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
+_COMPARISONS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
+
+
+class Formula:
+    """`text` as a function of `variable` with these `parameters`. Raises ValueError for what it may not hold."""
+
+    def __init__(self, text: str, variable: str, parameters: tuple[str, ...] = ()):
+        self.text, self.variable, self.parameters = text, variable, parameters
+        try:
+            self._tree = ast.parse(text, mode="eval")
+        except SyntaxError as error:
+            raise ValueError(f'"{text}" is no expression: {error.msg}') from None
+        self._code(self._tree.body)
+        self._compiled = compile(self._tree, text, "eval")
+
+    def values(self, at: np.ndarray, parameters: Mapping[str, float]) -> np.ndarray:
+        """The function at every entry of `at`: float64 of its shape."""
+        at = np.asarray(at, dtype=np.float64)
+        names = {name: function.values for name, function in FUNCTIONS.items()}
+        names |= {name: np.float64(parameters[name]) for name in self.parameters}
+        found = eval(self._compiled, {"__builtins__": {}}, names | {self.variable: at})
+        return np.array(np.broadcast_to(found, at.shape), dtype=np.float64)
+
+    def code(self, name: str, parameters: Mapping[str, float]) -> str:
+        """The C++ template `name` of the arithmetic type, in the words of kernels/arithmetic.h."""
+        lines = [f"template <class Value> HD Value {name}(Value {_named(self.variable)}) {{"]
+        lines += [f"constexpr real {_named(p)} = real({float(parameters[p])!r});" for p in self.parameters]
+        lines += [f"(void){_named(used)};" for used in (self.variable, *self.parameters)]
+        return "\n    ".join([*lines, f"return {self._value(self._tree.body)};"]) + "\n}\n"
+
+    def _code(self, node: ast.expr) -> str:
+        if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+            return f"real({float(node.value)!r})"
+        if isinstance(node, ast.Name) and node.id in (self.variable, *self.parameters):
+            return _named(node.id)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            return f"(-{self._code(node.operand)})"
+        if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
+            return f"({self._code(node.left)} {_OPERATORS[type(node.op)]} {self._code(node.right)})"
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+            if self._varies(node.right):
+                raise self._fault(node, f"an exponent with {self.variable} in it: write exp(exponent * log(base))")
+            return f"power({self._value(node.left)}, {self._code(node.right)})"
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in FUNCTIONS:
+            return self._call(node, FUNCTIONS[node.func.id])
+        raise self._fault(node, f"it may hold {', '.join((self.variable, *self.parameters, *FUNCTIONS))} and numbers")
+
+    def _call(self, node: ast.Call, function: _Function) -> str:
+        if node.keywords or len(node.args) != function.arguments:
+            raise self._fault(node, f"{node.func.id} takes {function.arguments}")
+        if node.func.id != "where":
+            return f"{function.code}({', '.join(map(self._value, node.args))})"
+        condition, *choices = node.args
+        if not (
+            isinstance(condition, ast.Compare) and len(condition.ops) == 1 and type(condition.ops[0]) in _COMPARISONS
+        ):
+            raise self._fault(condition, "where takes one comparison first")
+        sides = [self._value(condition.left), self._value(condition.comparators[0])]
+        mask = f" {_COMPARISONS[type(condition.ops[0])]} ".join(sides)
+        return f"{function.code}({mask}, {', '.join(map(self._value, choices))})"
+
+    def _value(self, node: ast.expr) -> str:
+        """Of the arithmetic type, also where it does not depend on the variable."""
+        return f"Value({self._code(node)})"
+
+    def _varies(self, node: ast.expr) -> bool:
+        return any(isinstance(part, ast.Name) and part.id == self.variable for part in ast.walk(node))
+
+    def _fault(self, node: ast.expr, mend: str) -> ValueError:
+        return ValueError(f'"{self.text}": {ast.unparse(node)}: {mend}')
+
+
+def _named(name: str) -> str:
+    """What a name of the formula is in C++, where it may be a word of the language."""
+    return f"{name}_"

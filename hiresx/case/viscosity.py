@@ -1,0 +1,73 @@
+"""The viscosity laws: one class each, whose formula everything that needs a viscosity is computed by: the kernels, the
+forces on walls, the estimate of the time step, the page of the case file."""
+
+import operator
+from functools import reduce
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from hiresx.case.formula import Formula
+from hiresx.case.model import Positive, Table
+
+
+class ViscosityLaw(Table):
+    """mu / mu_ref by `formula` (see hiresx.case.formula): of T, the temperature over the reference temperature, and of
+    the class's keys that it names. The only key that is no parameter of it is `law`, the law's name.
+
+    A subclass in this file is a law: raises TypeError for one whose formula cannot be computed."""
+
+    formula: ClassVar[str]
+    _formula: ClassVar[Formula]
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        try:
+            cls._formula = Formula(cls.formula, "T", tuple(name for name in cls.model_fields if name != "law"))
+        except (AttributeError, ValueError) as error:
+            raise TypeError(f"{cls.__name__}.formula: {error}") from None
+
+    @property
+    def parameters(self) -> tuple[tuple[str, float], ...]:
+        """The values of the formula's parameters, by name."""
+        return tuple((name, float(getattr(self, name))) for name in self._formula.parameters)
+
+    def viscosity(self, temperature: np.ndarray) -> np.ndarray:
+        """mu / mu_ref at `temperature`, of its shape."""
+        return self._formula.values(temperature, dict(self.parameters))
+
+    def code(self) -> str:
+        """The law as the kernels' `viscosity(T)`, in C++."""
+        return f"// mu = {self.formula}\n{self._formula.code('viscosity', dict(self.parameters))}"
+
+
+class ConstantViscosity(ViscosityLaw):
+    """The viscosity of the reference state everywhere."""
+
+    law: Literal["constant"] = "constant"
+    formula = "1"
+
+
+class PowerViscosity(ViscosityLaw):
+    """A power of the temperature."""
+
+    law: Literal["power"] = "power"
+    exponent: float = Field(0.75, description="exponent of the temperature")
+    formula = "T**exponent"
+
+
+class SutherlandViscosity(ViscosityLaw):
+    """Sutherland's law."""
+
+    law: Literal["sutherland"] = "sutherland"
+    sutherland_temperature: Positive = Field(
+        110.4 / 288.15, description="S / reference temperature; the default is air, 110.4 K, at 288.15 K"
+    )
+    formula = "T * sqrt(T) * (1 + sutherland_temperature) / (T + sutherland_temperature)"
+
+
+VISCOSITIES: dict[str, type[ViscosityLaw]] = {
+    model.model_fields["law"].default: model for model in ViscosityLaw.__subclasses__()
+}
+Viscosity = Annotated[reduce(operator.or_, VISCOSITIES.values()), Field(discriminator="law")]

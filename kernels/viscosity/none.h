@@ -1,1 +1,0 @@
-// Inviscid: the viscous kernels are not built.
