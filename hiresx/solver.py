@@ -122,8 +122,11 @@ class Solver:
                 key=lambda c: c.rank,
             )  # fmt: skip
             self.sponges = self._sponge_layers()
+        closed = {s.index: {c.patch.face for c in self.conditions if c.closed and c.state is s} for s in self.states}
         self._inviscid = [
-            plan_class(self.program, s, case.scheme.interpolation, {direction(face) for face in remote})
+            plan_class(
+                self.program, s, case.scheme.interpolation, {direction(face) for face in remote}, closed[s.index]
+            )
             for s, remote in zip(self.states, self.halo.remote, strict=True)
         ]
         self._viscous = [
@@ -182,6 +185,7 @@ class Solver:
             ("inviscid", lambda stage: self._meanwhile(self._inviscid, "early")),
             ("exchange", lambda stage: self.halo.finish_state()),
             ("inviscid", lambda stage: self._each(self._inviscid, "late")),
+            ("boundary", lambda stage: self._each(self.conditions, "rate")),
         ]
         # What all ranks do, whether or not they have parts with viscous terms, is the same: exchanges are collective.
         if self.configuration.viscous:

@@ -70,3 +70,10 @@ VECTOR_KERNEL(flux_difference, int i, int j, int k, int o, int sj, int sk, int s
         store(r + v * sv + p, first ? change : load<T>(r + v * sv + p) + change);
     }
 }
+
+// nodes of a face: the sum of the mass fluxes at the half points on both sides of them, left in r behind the face for
+// the walls
+KERNEL(face_mass, int i, int j, int k, int o, int s1, int s2, int sn, const real *flux, real *r) {
+    const long long p = o + (long long)i * s1 + (long long)j * s2;
+    r[p - sn] = flux[p] + flux[p - (sn > 0 ? sn : -sn)];
+}

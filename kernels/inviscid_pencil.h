@@ -134,6 +134,16 @@ HD void differences(const Line &line, real *r, long long sv, int sd, int first) 
     }
 }
 
+// what face_mass does, at both ends of the line; r: of the mass
+HD void end_masses(const Line &line, real *r, int sd) {
+    const int B = line.B, count = B == 1 ? 1 : line.lanes;
+    const real *low = line.minus + line.node(0), *high = line.minus + line.node(line.n - 1);
+    for (int e = 0; e < count; ++e) {
+        r[e - sd] = low[e] + low[e - B];
+        r[e + (long long)line.n * sd] = high[e] + high[e - B];
+    }
+}
+
 // Bundle width for lines of n nodes: as many packs as keep the buffer within about half of a common 1 MiB L2.
 HD int bundle(int n, int available) {
     int packs = int(512 * 1024 / (24 * sizeof(real) * W * size_t(n + 2 * H)));
@@ -147,8 +157,9 @@ HD int bundle(int n, int available) {
 // to the update). q, m (3 area components of this direction), r, jacobian: padded arrays, variable stride sv, o the
 // index of node (0, 0, 0). sd, nd: stride and nodes along the sweep; (s1, n1), (s2, n2): the other two directions,
 // s1 <= s2. dt: time step, one value (dt_stride 0) or one per point (1); directions: active directions of the block.
+// walls: whether there is one at an end of the lines.
 CPU_KERNEL(inviscid_sweep, const real *q, const real *m, real *r, const real *jacobian, const real *dt, int dt_stride,
-           int directions, long long sv, int o, int sd, int nd, int s1, int n1, int s2, int n2, int first) {
+           int directions, long long sv, int o, int sd, int nd, int s1, int n1, int s2, int n2, int first, int walls) {
     using namespace pencil;
     const bool along = sd == 1;
     const int B = along ? 1 : bundle(nd, n1);
@@ -174,6 +185,7 @@ CPU_KERNEL(inviscid_sweep, const real *q, const real *m, real *r, const real *ja
             interpolations(line);
             fluxes(line);
             differences(line, r + at, sv, sd, first);
+            if (walls) end_masses(line, r + at, sd);
         }
 }
 #endif

@@ -6,19 +6,12 @@ nothing is given up unless there are too many GPUs that all differ; beyond, swap
 which one is the least pair sum, look for the best within a fixed number of evaluations.
 """
 
-<<<<<<< HEAD
 from dataclasses import dataclass
 
 import numpy as np
 
 from hiresx.topology.cost import GIGA, Exchange, Model, Traffic
 from hiresx.topology.rooms import Rooms
-=======
-import numpy as np
-
-from hiresx import optional
-from hiresx.topology.cost import Model, Traffic
->>>>>>> runwords
 
 EXHAUSTIVE = 8
 # Multiplications (`Exchange.work`) for swaps, three times as many for the search of few ranks: each some tenths of a
@@ -166,79 +159,9 @@ def _search(costing: _Costing, rooms: Rooms, limit: float) -> np.ndarray | None:
     return found[seconds <= seconds.min(initial=np.inf) * (1 + SAME)]
 
 
-<<<<<<< HEAD
 def _improved(costing: _Costing, rooms: Rooms, known: np.ndarray, most: int) -> np.ndarray:
     """Local optima by swaps from the known placements, then from the best with a few ranks exchanged by chance and
     from chance alone, until `most` work is done."""
-=======
-def _improved(problem: _Problem, place: np.ndarray) -> np.ndarray:
-    """The best swap of two ranks, or move of one to a GPU with room, again and again while the cost falls.
-
-    Room is a rank that sends nothing; no GPU takes two of them, so that the shares stay even.
-    """
-    ranks, count = len(place), len(problem.gpus)
-    room = problem.most - np.bincount(place, minlength=count)
-    at = np.concatenate([place, np.repeat(np.arange(count), room)])
-    size = len(at)
-    flows = []
-    for amount, price in ((problem.bytes, problem.per_byte), (problem.sends, problem.latency)):
-        padded = np.zeros((size, size))
-        padded[:ranks, :ranks] = amount
-        flows.append((padded, price))
-    alone = np.zeros((size, count))
-    alone[:ranks] = problem.alone
-    empty = np.arange(size) >= ranks
-    below = np.tri(size, k=-1, dtype=bool)
-    cost = problem.cost(at[None, :ranks])[0]
-    for _ in range(MOST_STEPS):
-        change = alone[:, at] + alone[:, at].T
-        change = change - np.diag(alone[:, at])[:, None] - np.diag(alone[:, at])[None, :]
-        for amount, price in flows:
-            change += _swap_change(amount, price[np.ix_(at, at)])
-        taken = np.bincount(at[empty], minlength=count) > 0
-        # Swapping rank r with room on another GPU leaves room where r was.
-        barred = empty[:, None] & taken[at][None, :] & ~empty[None, :]
-        allowed = below & (at[:, None] != at[None, :]) & ~barred & ~barred.T & ~(empty[:, None] & empty[None, :])
-        change = np.where(allowed, change, 0.0)
-        best = int(change.argmin())
-        if change.ravel()[best] > -TINY * cost:
-            break
-        r, s = divmod(best, size)
-        at[r], at[s] = at[s], at[r]
-        cost += change.ravel()[best]
-    return at[:ranks]
-
-
-def _swap_change(amount: np.ndarray, price: np.ndarray) -> np.ndarray:
-    """By how much sum(amount * price) changes when the places of r and s are swapped, for all r, s at once."""
-    total = np.zeros_like(amount)
-    for a, p in ((amount, price), (amount.T, price.T)):
-        product = a @ p.T
-        own = np.diag(product)
-        total += product + product.T - own[:, None] - own[None, :]
-        # The sums above run over all others and over r and s themselves; those two are taken out again.
-        ends = np.diag(p)
-        total -= (0 - a.T) * (p.T - ends[:, None]) + a * (ends[None, :] - p)
-    return total + amount * (price.T - price) + amount.T * (price - price.T)
-
-
-def _starts(problem: _Problem) -> list[np.ndarray]:
-    """Local optima from several starts: SciPy's 2-opt for a quadratic assignment, then swaps on the whole cost."""
-    count, ranks = len(problem.gpus), problem.demand.ranks
-    slots = np.repeat(np.arange(count), problem.most)
-    size = len(slots)
-    scipy = optional.imported("scipy.optimize") if size <= MOST_FOR_SCIPY else None
-    quadratic_assignment = getattr(scipy, "quadratic_assignment", None)
-    flow = np.zeros((size, size))
-    flow[:ranks, :ranks] = problem.bytes
-    distance = problem.per_byte[np.ix_(slots, slots)].copy()
-    distance[np.diag_indices(size)] = 0.0
-    found = []
-    for n in range(STARTS if quadratic_assignment is not None else 0):
-        options = {"rng": np.random.default_rng(n)}
-        chosen = quadratic_assignment(flow, distance, method="2opt", options=options).col_ind[:ranks]
-        found.append(_improved(problem, _evened(slots[chosen], problem)))
->>>>>>> runwords
     draw = np.random.default_rng(0)
     ranks, allowed = known.shape[1], costing.work + most
     found = [_descended(costing, rooms, place, draw, allowed) for place in known]

@@ -7,10 +7,9 @@ can change places without a difference (`Model.alike`) are tried once. Among pla
 fewest `seconds` counts, then the first in rank order.
 """
 
-from contextlib import suppress
-
 import numpy as np
 
+from hiresx import optional
 from hiresx.topology.cost import Model, Traffic
 from hiresx.topology.rooms import Rooms
 
@@ -178,10 +177,8 @@ def _starts(problem: _Problem) -> list[np.ndarray]:
     count, ranks = len(problem.gpus), problem.demand.ranks
     slots = np.repeat(np.arange(count), problem.rooms.most)
     size = len(slots)
-    quadratic_assignment = None
-    if size <= MOST_FOR_SCIPY:
-        with suppress(ImportError):
-            from scipy.optimize import quadratic_assignment
+    scipy = optional.imported("scipy.optimize") if size <= MOST_FOR_SCIPY else None
+    quadratic_assignment = getattr(scipy, "quadratic_assignment", None)
     flow = np.zeros((size, size))
     flow[:ranks, :ranks] = problem.bytes
     distance = problem.per_byte[np.ix_(slots, slots)].copy()

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hiresx import optional
 from hiresx.device import cuda
 from hiresx.errors import HiresxError
 from hiresx.placement import AUTO, bound, place
@@ -37,9 +38,9 @@ def team() -> Team:
     """The ranks of MPI. Raises HiresxError when mpi4py is not there, or finds no MPI."""
     try:
         from mpi4py import MPI
-    except (ImportError, RuntimeError) as error:
+    except Exception as error:
         raise HiresxError(
-            f"ranks are asked through mpi4py: {(str(error).splitlines() or ['it does not load'])[0][:120]}",
+            f"ranks are asked through mpi4py, which {optional.fault('mpi4py', error)}",
             "pip install 'hiresx[mpi]', then: mpirun -n 4 hiresx topo verify",
         ) from None
     return Team(MPI.COMM_WORLD)

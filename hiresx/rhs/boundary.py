@@ -16,14 +16,17 @@ from hiresx.rhs.gas import conservative
 
 
 class Condition:
-    """One patch: `node(time)` sets the nodes on the face, `ghost()` the three layers behind it, `viscous_primitives`
-    and `viscous_flux` the ghosts of the viscous terms. What a condition does not need does nothing.
+    """One patch: `node(time)` sets the nodes on the face, `ghost()` the three layers behind it, `rate()` mends the
+    inviscid right-hand side on it, `viscous_primitives` and `viscous_flux` set the ghosts of the viscous terms. What a
+    condition does not need does nothing.
 
     `kernel`: that of the models it is for, where it is made of nothing but the patch."""
 
     kernel: str | None = None
     # Nodes shared by two faces: the condition with the higher rank writes last.
     rank = 0
+    # Whether `rate` needs the sums of mass fluxes behind the face.
+    closed = False
     # Degrees of the polynomials behind the face for the viscous terms.
     primitive_degree = flux_degree = 1
 
@@ -48,6 +51,9 @@ class Condition:
         pass
 
     def ghost(self) -> None:
+        pass
+
+    def rate(self) -> None:
         pass
 
     @property
@@ -96,6 +102,7 @@ class Reflect(Condition):
 class NoSlip(Condition):
     kernel = "no_slip"
     rank = 2
+    closed = True
     primitive_degree, flux_degree = 3, 2
 
     def __init__(self, backend, program, state, patch):
@@ -107,7 +114,13 @@ class NoSlip(Condition):
         self._launch("no_slip_node", self._box, *self._face, *self._wall, self._temperature, self.state.q)
 
     def ghost(self) -> None:
-        self._launch("no_slip_ghost", self._box, *self._face, *self._wall, self.state.q)
+        area = self.state.areas[self._direction]
+        self._launch("no_slip_ghost", self._box, *self._face, *self._wall, area, self.state.q)
+
+    def rate(self) -> None:
+        s = self.state
+        area = s.areas[self._direction]
+        self._launch("no_slip_mass", self._box, *self._face, self._inward, *self._wall, area, s.q, s.r)
 
 
 class Extrapolate(Condition):

@@ -1,11 +1,13 @@
 """Inviscid right-hand side: the two plans of visiting the same point functions.
 
 Directions whose ghosts come from another rank are `late`: the others can be done while these ghosts are on their way.
+Behind the faces `walls` the sums of mass fluxes are left that their conditions ask for.
 """
 
 from collections.abc import Set
 
 from hiresx.device.state import BlockState
+from hiresx.grid.blocks import direction, side
 
 # minus and plus states, physical flux, pressure
 DECOMPOSED_VARIABLES = 16
@@ -16,7 +18,14 @@ class Pencils:
 
     work_variables = 0
 
-    def __init__(self, program, state: BlockState, interpolation: str, late: Set[int] = frozenset()):
+    def __init__(
+        self,
+        program,
+        state: BlockState,
+        interpolation: str,
+        late: Set[int] = frozenset(),
+        walls: Set[str] = frozenset(),
+    ):
         self._early, self._late = [], []
         for order, d in enumerate(_ordered(state, late)):
             others = sorted((state.strides[e], state.size[e]) for e in range(3) if e != d)
@@ -24,7 +33,7 @@ class Pencils:
                 (
                     state.q, state.areas[d], state.r, state.jacobian, state.dt, state.dt_stride, len(state.active),
                     state.variable_stride, state.origin, state.strides[d], state.size[d], *others[0], *others[1],
-                    int(order == 0),
+                    int(order == 0), int(d in map(direction, walls)),
                 )
             )  # fmt: skip
         self._run = program.run
@@ -43,7 +52,14 @@ class Decomposed:
 
     work_variables = DECOMPOSED_VARIABLES
 
-    def __init__(self, program, state: BlockState, interpolation: str, late: Set[int] = frozenset()):
+    def __init__(
+        self,
+        program,
+        state: BlockState,
+        interpolation: str,
+        late: Set[int] = frozenset(),
+        walls: Set[str] = frozenset(),
+    ):
         minus, plus, flux = (state.work[first : first + 5] for first in (0, 5, 10))
         pressure = state.work[15]
         interpolates_nodes = interpolation == "modified"
@@ -72,6 +88,8 @@ class Decomposed:
             )  # fmt: skip
             extent, o = nodes(0, 0)
             calls.append(("flux_difference", extent, o, *across, sd, sv, minus, s.r, int(order == 0)))
+            for face in sorted(face for face in walls if direction(face) == d):
+                calls.append(("face_mass", *_face(s, face), minus, s.r))
         self._launch = program.launch
 
     def early(self) -> None:
@@ -86,3 +104,12 @@ class Decomposed:
 def _ordered(state: BlockState, late: Set[int]) -> list[int]:
     """The directions of a block, late ones last."""
     return sorted(state.active, key=lambda d: (d in late, d))
+
+
+def _face(state: BlockState, face: str) -> tuple:
+    """Extent of a face, index of its first node, strides along it and inwards."""
+    d = direction(face)
+    tangents = [e for e in range(3) if e != d]
+    first = state.origin + (state.size[d] - 1 if side(face) > 0 else 0) * state.strides[d]
+    strides = (state.strides[e] for e in tangents)
+    return (*(state.size[e] for e in tangents), 1), first, *strides, -side(face) * state.strides[d]

@@ -1,6 +1,5 @@
 // No-slip wall moving with (u, v, w): the node keeps its density, takes the wall's velocity, and the wall's temperature
-// (temperature > 0) or, adiabatic, the one whose one-sided third-order normal derivative vanishes. Ghosts of the
-// inviscid terms: density and pressure even, velocity odd about the wall's.
+// (temperature > 0) or, adiabatic, the one whose one-sided third-order normal derivative vanishes.
 KERNEL(no_slip_node, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, real u, real v, real w,
        real temperature, real *q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
@@ -25,20 +24,76 @@ KERNEL(no_slip_node, int i, int j, int k, int o, int s1, int s2, int sn, long lo
     q[4 * sv + p] = rho * (wall * real(1.0 / (HX_GAMMA * (HX_GAMMA - 1.0))) + real(0.5) * (u * u + v * v + w * w));
 }
 
+// Ghosts of the inviscid terms: the pressure is even and the normal velocity odd about the wall's, which reflects sound
+// whole. Of temperature and tangential velocity the mirror image would break the slope and the curvature, and the flux
+// splittings of Steger-Warming and van Leer and Lax-Friedrichs diffuse shear and entropy wherever the two states at a half
+// point differ, here by 5 % of a plate's friction. So the part with the wrong sign, twice the slope of T and the curvature
+// of the velocity, is added to the mirror image, from the parabola through the face's node and two more. Parabolas
+// measured better than cubics (on 9 nodes of Couette flow by a third) and quartics (which blew up).
+// Where the layer is not resolved, the added part is reduced: temperatures stay between half the least and twice the
+// largest of the line, velocities about the wall within twice the largest plus half the wall's speed of sound.
 KERNEL(no_slip_ghost, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, real u, real v, real w,
-       real *q) {
+       const real *m, real *q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     const real wall[3] = {u, v, w};
+    real flow[4][3], size[4], pressure[4], t[4];
+    for (int l = 0; l <= 3; ++l) {
+        real state[5];
+        for (int c = 0; c < 5; ++c) state[c] = q[c * sv + p + (long long)l * sn];
+        const Primitive<real> s = primitive(state);
+        flow[l][0] = s.u - u, flow[l][1] = s.v - v, flow[l][2] = s.w - w;
+        size[l] = square_root(flow[l][0] * flow[l][0] + flow[l][1] * flow[l][1] + flow[l][2] * flow[l][2]);
+        pressure[l] = s.p, t[l] = gas_gamma * s.p / s.rho;
+    }
+    real slope = real(4) * t[1] - real(3) * t[0] - t[2], bend[3];
+    const real n[3] = {m[p], m[sv + p], m[2 * sv + p]};
+    real along = real(0);
+    for (int c = 0; c < 3; ++c) {
+        bend[c] = flow[0][c] - real(2) * flow[1][c] + flow[2][c];
+        along += n[c] * bend[c];
+    }
+    along /= n[0] * n[0] + n[1] * n[1] + n[2] * n[2];
+    for (int c = 0; c < 3; ++c) bend[c] -= along * n[c];
+
+    const real low = real(0.5) * smaller(smaller(t[0], t[1]), smaller(t[2], t[3]));
+    const real high = real(2) * larger(larger(t[0], t[1]), larger(t[2], t[3]));
+    const real fast = real(2) * larger(size[1], larger(size[2], size[3])) + real(0.5) * square_root(t[0]);
+    const real curvature = square_root(bend[0] * bend[0] + bend[1] * bend[1] + bend[2] * bend[2]);
+    real warm = real(1), swift = real(1);
     for (int l = 1; l <= 3; ++l) {
-        const long long from = p + (long long)l * sn, to = p - (long long)l * sn;
-        const real rho = q[from];
-        real change = real(0);
+        const real drop = real(l) * slope, room = drop > real(0) ? t[l] - low : high - t[l], change = absolute(drop);
+        if (change > room) warm = smaller(warm, room / change);
+        const real turn = real(l * l) * curvature, allowed = fast - size[l];
+        if (turn > allowed) swift = smaller(swift, allowed / turn);
+    }
+    for (int l = 1; l <= 3; ++l) {
+        const long long to = p - (long long)l * sn;
+        const real rho = gas_gamma * pressure[l] / (t[l] - warm * real(l) * slope);
+        real squares = real(0);
         q[to] = rho;
         for (int c = 0; c < 3; ++c) {
-            const real in = q[(c + 1) * sv + from], out = real(2) * rho * wall[c] - in;
-            change += out * out - in * in;
-            q[(c + 1) * sv + to] = out;
+            const real velocity = wall[c] - flow[l][c] + swift * real(l * l) * bend[c];
+            q[(c + 1) * sv + to] = rho * velocity;
+            squares += velocity * velocity;
         }
-        q[4 * sv + to] = q[4 * sv + from] + real(0.5) * change / rho;
+        q[4 * sv + to] = pressure[l] * real(1.0 / (HX_GAMMA - 1.0)) + real(0.5) * rho * squares;
     }
+}
+
+// No mass passes a wall at rest: the mass flux at the half point behind the face is made the one before it, turned round,
+// whatever the ghosts are. r[p - sn] holds the sum of the two (see face_mass); that of a wall which is not at rest is what
+// its own velocity carries through the areas of both half points, so that a uniform flow that moves with the wall stays.
+KERNEL(no_slip_mass, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, real direction, real u, real v,
+       real w, const real *m, const real *q, real *r) {
+    const long long p = o + (long long)i * s1 + (long long)j * s2;
+    const real wall[3] = {u, v, w};
+    real volume = real(0);
+    for (int c = 0; c < 3; ++c) {
+        auto at = [&](int l) { return m[c * sv + p + (long long)l * sn]; };
+        const real before = interpolate_metric<real>([&](int l) { return at(l - 1); });
+        const real after = interpolate_metric<real>(at);
+        volume += wall[c] * (before + after + flux_correction<real>([&](int l) { return at(l - 1); })
+                             + flux_correction<real>(at));
+    }
+    r[p] -= direction * (r[p - sn] - q[p] * volume);
 }
