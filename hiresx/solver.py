@@ -18,6 +18,7 @@ from hiresx.output.pieces import Later, Piece
 from hiresx.rhs import boundary, inviscid, viscous
 from hiresx.rhs.gas import conservative, primitive
 from hiresx.rhs.metrics import compute_metrics
+from hiresx.rhs.outflow import Outflow
 from hiresx.rhs.sponge import SpongeLayer, moments
 from hiresx.time.reduction import Reduction
 from hiresx.time.rk3 import STAGES, Update
@@ -128,6 +129,9 @@ class Solver:
                 key=lambda c: c.rank,
             )  # fmt: skip
             self.sponges = self._sponge_layers()
+            self._outflow = Outflow(
+                backend, self.program, self.team, self.grid, self.decomposition, self.cut, self.states
+            )
         self._inviscid = [
             plan_class(self.program, s, case.scheme.interpolation, {direction(face) for face in remote})
             for s, remote in zip(self.states, self.halo.remote, strict=True)
@@ -189,6 +193,8 @@ class Solver:
             ("exchange", lambda stage: self.halo.finish_state()),
             ("inviscid", lambda stage: self._each(self._inviscid, "late")),
         ]
+        if self._outflow.any:
+            tasks.append(("boundary", self._outflow_rates))
         # What all ranks do, whether or not they have parts with viscous terms, is the same: exchanges are collective.
         if self.configuration.viscous:
             fluxes = [block.fluxes for block in self._viscous]
@@ -224,6 +230,11 @@ class Solver:
     def _boundary_nodes(self, time: float) -> None:
         for c in self.conditions:
             c.node(time)
+
+    def _outflow_rates(self, stage: int) -> None:
+        if stage == 0:
+            self._outflow.convection()
+        self._outflow()
 
     def _viscous_fluxes(self, stage: int) -> None:
         self._each(self._viscous, "primitives")

@@ -14,5 +14,6 @@
 #include "boundary/characteristic.h"
 #include "boundary/extrapolate.h"
 #include "boundary/no_slip.h"
+#include "boundary/outflow.h"
 #include "boundary/prescribe.h"
 #include "boundary/reflect.h"

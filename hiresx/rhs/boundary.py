@@ -135,22 +135,26 @@ class Prescribe(Condition):
 class Characteristic(Condition):
     def __init__(self, backend, program, state, patch, gamma: float):
         super().__init__(backend, program, state, patch)
-        spec = patch.condition
+        s = patch.condition.state
         n1, n2 = self.extent
-        if spec.type == "characteristic-outflow":
-            target, self._relaxation = np.full((1, n2, n1), spec.pressure), spec.relaxation
-        else:
-            s, self._relaxation = spec.state, -1.0
-            target = np.empty((5, n2, n1))
-            target[...] = np.reshape(conservative(gamma, s.rho, s.u, s.v, s.w, s.p), (5, 1, 1))
+        target = np.empty((5, n2, n1))
+        target[...] = np.reshape(conservative(gamma, s.rho, s.u, s.v, s.w, s.p), (5, 1, 1))
         self._target = backend.to_device(target.astype(state.q.dtype))
 
     def ghost(self) -> None:
         s = self.state
         self._launch(
-            "characteristic", self._box, *self._face, *self.extent, self._inward, self._relaxation, self._target,
-            s.areas[self._direction], s.jacobian, s.q,
+            "characteristic", self._box, *self._face, *self.extent, self._inward, self._target,
+            s.areas[self._direction], s.q,
         )  # fmt: skip
+
+
+class Outflow(Condition):
+    """The ghosts only: what enters is a matter of rates (`hiresx.rhs.outflow`)."""
+
+    def ghost(self) -> None:
+        s = self.state
+        self._launch("outflow_ghost", self._box, *self._face, self._inward, s.areas[self._direction], s.q)
 
 
 def condition(
@@ -159,7 +163,7 @@ def condition(
     """The condition of `patch`. `profile(name)` gives the function of a profile inflow; `extended`: the block's
     coordinates with ghosts."""
     spec = patch.condition
-    simple = {"reflect": Reflect, "no_slip": NoSlip, "extrapolate": Extrapolate}
+    simple = {"reflect": Reflect, "no_slip": NoSlip, "extrapolate": Extrapolate, "outflow": Outflow}
     if spec.kernel in simple:
         return simple[spec.kernel](backend, program, state, patch)
     if spec.kernel == "characteristic":
