@@ -13,8 +13,8 @@ from hiresx.device.state import BlockState
 from hiresx.grid import Grid
 from hiresx.grid.blocks import direction, side
 
-# Per patch: pressure far away, relaxation, velocity of what leaves (outflow_given in kernels/boundary/outflow.h).
-GIVEN = 5
+# Per patch: pressure far away, relaxation, velocities of what leaves (outflow_given in kernels/boundary/outflow.h).
+GIVEN = 8
 # Sums that a device leaves to the host, per patch.
 THREADS = 64
 # Poinsot & Lele's sigma where a case gives no relaxation.
@@ -65,7 +65,7 @@ class Outflow:
             for p in patches:
                 own = _nodes(state, p)
                 sums.append((number[p.place], backend.to_device(own), len(own), _code(p), fields))
-        self._partial = backend.zeros((max(len(sums), 1), 4, THREADS), str(self._dtype))
+        self._partial = backend.zeros((max(len(sums), 1), 8, THREADS), str(self._dtype))
         self._numbers = [n for n, *_ in sums]
         self._sums = [
             ("outflow_sums", (THREADS, 1, 1), THREADS, width, nodes, face, *fields, self._partial[at])
@@ -75,13 +75,13 @@ class Outflow:
     def convection(self) -> None:
         for call in self._sums:
             self._launch(*call)
-        total = np.zeros((len(self._given), 4))
+        total = np.zeros((len(self._given), 8))
         if self._sums:
             partial = self._backend.to_host(self._partial).astype(float).sum(axis=2)
             np.add.at(total, self._numbers, partial)
-        total = self._team.sum(total)
-        weight = total[:, 3:]
-        self._given[:, 2:] = np.divide(total[:, :3], weight, out=np.zeros((len(total), 3)), where=weight > 0)
+        for means, sums in zip((slice(2, 5), slice(5, 8)), np.split(self._team.sum(total), 2, axis=1), strict=True):
+            weight = sums[:, 3:]
+            np.divide(sums[:, :3], weight, out=self._given[:, means], where=weight > 0)
         self._backend.copy(self._device, self._backend.to_device(self._given.astype(self._dtype)))
 
     def __call__(self) -> None:

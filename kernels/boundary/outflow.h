@@ -10,8 +10,9 @@
 //   taken from the pressure gradient.
 // Together:  p_t - P - g rho c (u_n,t - Q) = -relaxation (c - u_n) (p - pressure far away).
 
-// What a patch gives: pressure far away, relaxation, V.
-constexpr int outflow_given = 5;
+// What a patch gives: pressure far away, relaxation, and two velocities: V is normal as the first, tangential as the
+// second (see outflow_sums).
+constexpr int outflow_given = 8;
 
 // Outward unit normal and area of face 2 d + (0: first, 1: last node).
 HD real outward_normal(const real *m, long long p, long long sv, int face, real *n) {
@@ -53,22 +54,27 @@ HD real transverse_divergence(const real gradient[4][3], const real *n) {
     return sum;
 }
 
-// V of a patch: the mean velocity on it, weighted by the squares of the transverse divergence, so that where something
-// leaves counts. nodes: `width` nodes of the patch on `face`; partial[0..3][thread]: sums of w u, w v, w w and w.
+// Means of the velocity on a patch: weighted by the squares of the transverse divergence, so that where something
+// leaves counts, and by area alone: the tangential velocity of a vortex on the face is odd about its core along the
+// normal, and only the latter mean dilutes it. nodes: `width` nodes of the patch on `face`; partial[0..3][thread]: sums
+// of w u, w v, w w and w, partial[4..7] of the other.
 KERNEL(outflow_sums, int i, int j, int k, int threads, int width, const int *nodes, int face, long long sv, int di,
        int dj, int dk, const real *q, const real *m, const real *jacobian, real *partial) {
-    real sum[4] = {real(0), real(0), real(0), real(0)};
+    real sum[8];
+    for (int c = 0; c < 8; ++c) sum[c] = real(0);
     for (int at = i; at < width; at += threads) {
         const long long p = nodes[at];
         real n[3], gradient[4][3];
         const real area = outward_normal(m, p, sv, face, n);
         flow_gradients(q, m, jacobian, p, sv, di, dj, dk, gradient);
         const real divergence = transverse_divergence(gradient, n);
-        const real weight = area * divergence * divergence;
-        for (int c = 0; c < 3; ++c) sum[c] += weight * q[(c + 1) * sv + p] / q[p];
-        sum[3] += weight;
+        const real weight[2] = {area * divergence * divergence, area};
+        for (int w = 0; w < 2; ++w) {
+            for (int c = 0; c < 3; ++c) sum[4 * w + c] += weight[w] * q[(c + 1) * sv + p] / q[p];
+            sum[4 * w + 3] += weight[w];
+        }
     }
-    for (int c = 0; c < 4; ++c) partial[c * threads + i] = sum[c];
+    for (int c = 0; c < 8; ++c) partial[c * threads + i] = sum[c];
 }
 
 // r at the nodes on the faces. faces[0..2][node]: 8 x patch + face for every outflow face the node lies on, else -1;
@@ -104,10 +110,10 @@ KERNEL(outflow_rates, int i, int j, int k, int n1, const int *nodes, const int *
         if (normal >= sound) continue;  // nothing enters
         const real carried = smaller(larger(dot(patch + 2, n[f]), real(0)), sound), mach = carried / sound;
         // tangential: t of the pattern, v of the gas relative to it
-        const real outward = dot(patch + 2, n[f]);
+        const real outward = dot(patch + 5, n[f]);
         real t[3], v[3], normal_slope[3];
         for (int c = 0; c < 3; ++c) {
-            t[c] = patch[2 + c] - outward * n[f][c];
+            t[c] = patch[5 + c] - outward * n[f][c];
             v[c] = velocity[c] - normal * n[f][c] - t[c];
             normal_slope[c] = n[f][0] * gradient[0][c] + n[f][1] * gradient[1][c] + n[f][2] * gradient[2][c];
         }
