@@ -7,7 +7,7 @@
 KERNEL(characteristic, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, int n1, int n2,
        real direction, const real *target, const real *m, real *q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2, at = (long long)j * n1 + i;
-    real state[5], inward[3], difference[5], slope[5], entering[5], leaving[5], field[5], ghost[5];
+    real state[5], inward[3], difference[5], increment[3][5], entering[5], leaving[5], field[5], ghost[5];
     for (int v = 0; v < 5; ++v) state[v] = q[v * sv + p];
     for (int d = 0; d < 3; ++d) inward[d] = direction * m[d * sv + p];
     const Primitive<real> s = primitive(state);
@@ -17,11 +17,11 @@ KERNEL(characteristic, int i, int j, int k, int o, int s1, int s2, int sn, long 
     for (int v = 0; v < 5; ++v) difference[v] = target[(long long)v * n1 * n2 + at] - state[v];
     CharacteristicSpace<real> space = CharacteristicSpace<real>::at(state, inward);
     space.project(difference, entering);
-    for (int v = 0; v < 5; ++v) slope[v] = state[v] - q[v * sv + p + sn];
-    space.project(slope, leaving);
+    continue_cubically(q, p, sn, sv, increment);
     const real speed[5] = {normal - sound, normal, normal, normal, normal + sound};
     for (int l = 1; l <= 3; ++l) {
-        for (int v = 0; v < 5; ++v) field[v] = speed[v] > real(0) ? entering[v] : real(l) * leaving[v];
+        space.project(increment[l - 1], leaving);
+        for (int v = 0; v < 5; ++v) field[v] = speed[v] > real(0) ? entering[v] : leaving[v];
         space.restore(field, ghost);
         for (int v = 0; v < 5; ++v) ghost[v] = state[v] + ghost[v];
         keep_admissible(ghost, state);
