@@ -106,8 +106,12 @@ class NoSlip(Condition):
 
 
 class Extrapolate(Condition):
+    """An outflow. What enters a subsonic one is a matter of rates (`hiresx.rhs.outflow`)."""
+
     def ghost(self) -> None:
-        self._launch("extrapolate", self._box, *self._face, self.state.q)
+        s, rated = self.state, int(self.patch.condition.kernel == "outflow")
+        area = s.areas[self._direction]
+        self._launch("extrapolate", self._box, *self._face, self._inward, rated, area, s.q)
 
 
 class Prescribe(Condition):
@@ -149,21 +153,13 @@ class Characteristic(Condition):
         )  # fmt: skip
 
 
-class Outflow(Condition):
-    """The ghosts only: what enters is a matter of rates (`hiresx.rhs.outflow`)."""
-
-    def ghost(self) -> None:
-        s = self.state
-        self._launch("outflow_ghost", self._box, *self._face, self._inward, s.areas[self._direction], s.q)
-
-
 def condition(
     backend, program, state: BlockState, patch: Patch, gamma: float, profile: Callable, extended
 ) -> Condition:
     """The condition of `patch`. `profile(name)` gives the function of a profile inflow; `extended`: the block's
     coordinates with ghosts."""
     spec = patch.condition
-    simple = {"reflect": Reflect, "no_slip": NoSlip, "extrapolate": Extrapolate, "outflow": Outflow}
+    simple = {"reflect": Reflect, "no_slip": NoSlip, "extrapolate": Extrapolate, "outflow": Extrapolate}
     if spec.kernel in simple:
         return simple[spec.kernel](backend, program, state, patch)
     if spec.kernel == "characteristic":

@@ -49,6 +49,7 @@ SWITCHES = {
     "degree": (1, 2, 3),
     "dt_stride": (0, 1),
     "reference_stride": (0, 1),
+    "rated": (0, 1),
     "temperature": (0.0, 0.9),
 }
 STATES = {"q", "q0", "minus", "plus", "state", "target", "reference"}

@@ -151,24 +151,3 @@ KERNEL(outflow_rates, int i, int j, int k, int n1, const int *nodes, const int *
         r[4 * sv + p] += wave * real(1.0 / (HX_GAMMA - 1.0)) + kinetic * density - push * dot(velocity, n[f]);
     }
 }
-
-// Ghosts of the outflow: as those of a supersonic one; of gas that comes back in, entropy and vorticity repeat the node.
-KERNEL(outflow_ghost, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, real direction, const real *m,
-       real *q) {
-    const long long p = o + (long long)i * s1 + (long long)j * s2;
-    real increment[3][5], state[5], inward[3], field[5], ghost[5];
-    continue_cubically(q, p, sn, sv, increment);
-    for (int v = 0; v < 5; ++v) state[v] = q[v * sv + p];
-    for (int d = 0; d < 3; ++d) inward[d] = direction * m[d * sv + p];
-    CharacteristicSpace<real> space = CharacteristicSpace<real>::at(state, inward);
-    for (int l = 0; l < 3; ++l) {
-        if (space.un > real(0)) {
-            space.project(increment[l], field);
-            for (int v = 1; v < 4; ++v) field[v] = real(0);
-            space.restore(field, increment[l]);
-        }
-        for (int v = 0; v < 5; ++v) ghost[v] = state[v] + increment[l][v];
-        keep_admissible(ghost, state);
-        for (int v = 0; v < 5; ++v) q[v * sv + p - (long long)(l + 1) * sn] = ghost[v];
-    }
-}
