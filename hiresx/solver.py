@@ -18,6 +18,7 @@ from hiresx.output.pieces import Later, Piece
 from hiresx.rhs import boundary, inviscid, viscous
 from hiresx.rhs.gas import conservative, primitive
 from hiresx.rhs.metrics import compute_metrics
+from hiresx.rhs.outflow import Outflow
 from hiresx.rhs.sponge import SpongeLayer, moments
 from hiresx.time.reduction import Reduction
 from hiresx.time.rk3 import STAGES, Update
@@ -122,6 +123,9 @@ class Solver:
                 key=lambda c: c.rank,
             )  # fmt: skip
             self.sponges = self._sponge_layers()
+            self._outflow = Outflow(
+                backend, self.program, self.team, self.grid, self.decomposition, self.cut, self.states
+            )
         closed = {s.index: {c.patch.face for c in self.conditions if c.closed and c.state is s} for s in self.states}
         self._inviscid = [
             plan_class(
@@ -187,6 +191,8 @@ class Solver:
             ("inviscid", lambda stage: self._each(self._inviscid, "late")),
             ("boundary", lambda stage: self._each(self.conditions, "rate")),
         ]
+        if self._outflow.any:
+            tasks.append(("boundary", self._outflow_rates))
         # What all ranks do, whether or not they have parts with viscous terms, is the same: exchanges are collective.
         if self.configuration.viscous:
             fluxes = [block.fluxes for block in self._viscous]
@@ -222,6 +228,11 @@ class Solver:
     def _boundary_nodes(self, time: float) -> None:
         for c in self.conditions:
             c.node(time)
+
+    def _outflow_rates(self, stage: int) -> None:
+        if stage == 0:
+            self._outflow.convection()
+        self._outflow()
 
     def _viscous_fluxes(self, stage: int) -> None:
         self._each(self._viscous, "primitives")

@@ -12,3 +12,4 @@
 #include "statistics.h"
 #include "exchange.h"
 #include "sponge.h"
+#include "continuation.h"

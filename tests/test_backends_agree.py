@@ -18,12 +18,13 @@ INTEGERS = {
     **FACE,
     **dict.fromkeys(("sv", "source_sv", "target_sv"), SV),
     **{"columns": 17 * 7, "width": 17, "height": 7, "count": 17 * 7 * 7, "threads": 5, "how": 0},
-    **{"dt_stride": 1, "reference_stride": 1, "directions": 3, "active": 7, "first": 0, "variables": 4},
+    **{"dt_stride": 1, "reference_stride": 1, "directions": 3, "active": 7, "first": 0, "variables": 4, "face": 5},
 }
 EXTENTS = {
     **dict.fromkeys(("column_norms", "column_radii"), (17, 7, 1)),
     **dict.fromkeys(("column_totals", "column_extrema", "column_places", "column_energy"), (17, 1, 7)),
     **dict.fromkeys(("pack_halo", "unpack_halo", "rotate_vectors"), (17, 1, 1)),
+    **{"outflow_rates": (17, 1, 1), "outflow_sums": (5, 1, 1)},
     **{"reduce": (5, 7, 1), "copy_halo": (17, 5, 1)},
 }
 STATES = {"q", "q0", "minus", "plus", "state", "target", "reference"}
@@ -36,6 +37,8 @@ def argument(kind: str, name: str, rng: np.random.Generator, real: str):
         return INTEGERS.get(name, 1)
     if not kind.endswith("*"):
         return {"direction": 1.0, "sign": -1.0}.get(name, 0.3)
+    if name == "faces":
+        return np.where(rng.random((3, 17)) < 0.7, [[0], [3], [4]], -1).astype(np.int32)
     if "int" in kind:
         return (START + rng.permutation(17 * 7)).astype(np.int32)
     variation = 0.1 * rng.random((40, *SHAPE)) - 0.05

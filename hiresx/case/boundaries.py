@@ -108,11 +108,14 @@ class CharacteristicInflow(Condition):
 class CharacteristicOutflow(Condition):
     """Subsonic non-reflecting outflow with a pressure it relaxes to."""
 
-    kernel = "characteristic"
+    kernel = "outflow"
     type: Literal["characteristic-outflow"] = "characteristic-outflow"
     pressure: Positive = Field(description="pressure far away / (reference density x reference sound speed^2)")
-    relaxation: float = Field(
-        0.25, ge=0, description="strength of the pull towards that pressure (Poinsot & Lele's sigma); 0: none"
+    relaxation: float | None = Field(
+        None,
+        ge=0,
+        description="rate of the pull towards that pressure per reference length; 0: none; absent: 0.05 over the "
+        "largest extent of the grid, from which less than 1 % of a pulse comes back",
     )
 
 

@@ -124,10 +124,14 @@ class NoSlip(Condition):
 
 
 class Extrapolate(Condition):
+    """An outflow. What enters a subsonic one is a matter of rates (`hiresx.rhs.outflow`)."""
+
     kernel = "extrapolate"
 
     def ghost(self) -> None:
-        self._launch("extrapolate", self._box, *self._face, self.state.q)
+        s, rated = self.state, int(self.patch.condition.kernel == "outflow")
+        area = s.areas[self._direction]
+        self._launch("extrapolate", self._box, *self._face, self._inward, rated, area, s.q)
 
 
 class Prescribe(Condition):
@@ -155,21 +159,17 @@ class Prescribe(Condition):
 class Characteristic(Condition):
     def __init__(self, backend, program, state, patch, gamma: float):
         super().__init__(backend, program, state, patch)
-        spec = patch.condition
+        s = patch.condition.state
         n1, n2 = self.extent
-        if spec.type == "characteristic-outflow":
-            target, self._relaxation = np.full((1, n2, n1), spec.pressure), spec.relaxation
-        else:
-            s, self._relaxation = spec.state, -1.0
-            target = np.empty((5, n2, n1))
-            target[...] = np.reshape(conservative(gamma, s.rho, s.u, s.v, s.w, s.p), (5, 1, 1))
+        target = np.empty((5, n2, n1))
+        target[...] = np.reshape(conservative(gamma, s.rho, s.u, s.v, s.w, s.p), (5, 1, 1))
         self._target = backend.to_device(target.astype(state.q.dtype))
 
     def ghost(self) -> None:
         s = self.state
         self._launch(
-            "characteristic", self._box, *self._face, *self.extent, self._inward, self._relaxation, self._target,
-            s.areas[self._direction], s.jacobian, s.q,
+            "characteristic", self._box, *self._face, *self.extent, self._inward, self._target,
+            s.areas[self._direction], s.q,
         )  # fmt: skip
 
 
@@ -179,7 +179,9 @@ def condition(
     """The condition of `patch`. `profile(name)` gives the function of a profile inflow; `extended`: the block's
     coordinates with ghosts."""
     spec = patch.condition
+    # The ghosts of the two outflows are the same.
     simple = {kind.kernel: kind for kind in Condition.__subclasses__() if kind.kernel is not None}
+    simple["outflow"] = Extrapolate
     if spec.kernel in simple:
         return simple[spec.kernel](backend, program, state, patch)
     if spec.kernel == "characteristic":

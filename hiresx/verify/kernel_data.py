@@ -23,6 +23,7 @@ INTEGERS = {
     **dict.fromkeys(("sk", "ck", "dk", "sn"), STRIDES[2]),
     **dict.fromkeys(("sv", "source_sv", "target_sv"), SHAPE[0] * STRIDES[2]),
     **dict.fromkeys(("n1", "width"), SIZE[0]),
+    "face": 5,
     **dict.fromkeys(("n2", "height"), SIZE[1]),
     **{
         "columns": SIZE[0] * max(SIZE[1:]),
@@ -38,6 +39,7 @@ EXTENTS = {
     **dict.fromkeys(("column_norms", "column_radii"), FACE),
     **dict.fromkeys(("column_totals", "column_extrema", "column_places", "column_energy"), (SIZE[0], 1, SIZE[2])),
     **dict.fromkeys(("pack_halo", "unpack_halo", "rotate_vectors"), (SIZE[0], 1, 1)),
+    **{"outflow_rates": (SIZE[0], 1, 1), "outflow_sums": (5, 1, 1)},
     **{"reduce": (5, 7, 1), "copy_halo": (SIZE[0], 5, 1)},
 }
 # Arguments that switch between ways of a kernel: all their values are tried.
@@ -47,7 +49,7 @@ SWITCHES = {
     "degree": (1, 2, 3),
     "dt_stride": (0, 1),
     "reference_stride": (0, 1),
-    "relaxation": (-1.0, 0.3),
+    "rated": (0, 1),
     "temperature": (0.0, 0.9),
 }
 STATES = {"q", "q0", "minus", "plus", "state", "target", "reference"}
@@ -75,6 +77,8 @@ def _argument(kind: str, name: str, rng: np.random.Generator, real: str):
         return INTEGERS.get(name, 1)
     if not kind.endswith("*"):
         return NUMBERS.get(name, 0.3)
+    if name == "faces":  # of 17 nodes: up to three faces of patch 0 each
+        return np.where(rng.random((3, SIZE[0])) < 0.7, [[0], [3], [4]], -1).astype(np.int32)
     if "int" in kind:
         return (ORIGIN + rng.permutation(SIZE[0] * SIZE[1])).astype(np.int32)
     k, j, i = np.indices(SHAPE)

@@ -3,36 +3,25 @@
 // outflow). The node itself obeys the equations.
 // Linearly: the flux splittings of Steger-Warming and van Leer do not keep the fields apart where the two states at a half
 // point differ, and a kink of a leaving field at the face sends 8 % and 16 % of it back, however fine the grid.
-//
-// Inflow and far field (relaxation < 0): target[variable][j][i] of the patch is a whole conservative state.
-// Outflow (relaxation >= 0): only the pressure target[0][j][i] is asked for; the entering acoustic field carries
-// relaxation * h of the difference, h the spacing normal to the face, so that relaxation is a rate per unit length
-// (0: nothing comes back and the mean pressure may drift; NSCBC's usual choice is 0.25 per domain length).
+// target[variable][j][i] of the patch: a whole conservative state.
 KERNEL(characteristic, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, int n1, int n2,
-       real direction, real relaxation, const real *target, const real *m, const real *jacobian, real *q) {
+       real direction, const real *target, const real *m, real *q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2, at = (long long)j * n1 + i;
-    real state[5], inward[3], difference[5], slope[5], entering[5], leaving[5], field[5], ghost[5];
+    real state[5], inward[3], difference[5], increment[3][5], entering[5], leaving[5], field[5], ghost[5];
     for (int v = 0; v < 5; ++v) state[v] = q[v * sv + p];
     for (int d = 0; d < 3; ++d) inward[d] = direction * m[d * sv + p];
     const Primitive<real> s = primitive(state);
     const real area = square_root(inward[0] * inward[0] + inward[1] * inward[1] + inward[2] * inward[2]);
     const real sound = square_root(gas_gamma * s.p / s.rho);
     const real normal = (inward[0] * s.u + inward[1] * s.v + inward[2] * s.w) / area;
-    real share = real(1);
-    if (relaxation >= real(0)) {
-        share = smaller(real(1), relaxation / (jacobian[p] * area));
-        for (int v = 0; v < 4; ++v) difference[v] = real(0);
-        difference[4] = (target[at] - s.p) * real(1.0 / (HX_GAMMA - 1.0));
-    } else {
-        for (int v = 0; v < 5; ++v) difference[v] = target[(long long)v * n1 * n2 + at] - state[v];
-    }
+    for (int v = 0; v < 5; ++v) difference[v] = target[(long long)v * n1 * n2 + at] - state[v];
     CharacteristicSpace<real> space = CharacteristicSpace<real>::at(state, inward);
     space.project(difference, entering);
-    for (int v = 0; v < 5; ++v) slope[v] = state[v] - q[v * sv + p + sn];
-    space.project(slope, leaving);
+    continue_cubically(q, p, sn, sv, increment);
     const real speed[5] = {normal - sound, normal, normal, normal, normal + sound};
     for (int l = 1; l <= 3; ++l) {
-        for (int v = 0; v < 5; ++v) field[v] = speed[v] > real(0) ? share * entering[v] : real(l) * leaving[v];
+        space.project(increment[l - 1], leaving);
+        for (int v = 0; v < 5; ++v) field[v] = speed[v] > real(0) ? entering[v] : leaving[v];
         space.restore(field, ghost);
         for (int v = 0; v < 5; ++v) ghost[v] = state[v] + ghost[v];
         keep_admissible(ghost, state);

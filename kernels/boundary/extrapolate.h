@@ -1,6 +1,23 @@
-// Supersonic outflow: every characteristic leaves; the ghosts repeat the node on the face.
-KERNEL(extrapolate, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, real *q) {
+// Outflow: the ghosts continue the flow (continuation.h).
+
+// Of fields that enter after all, the ghosts repeat the node; but of the entering acoustic field where its rate at the
+// node is set (`rated`: subsonic outflow), for then the ghosts need only follow it.
+KERNEL(extrapolate, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, real direction, int rated,
+       const real *m, real *q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
-    for (int v = 0; v < 5; ++v)
-        for (int l = 1; l <= 3; ++l) q[v * sv + p - (long long)l * sn] = q[v * sv + p];
+    real increment[3][5], state[5], inward[3], field[5], ghost[5];
+    continue_cubically(q, p, sn, sv, increment);
+    for (int v = 0; v < 5; ++v) state[v] = q[v * sv + p];
+    for (int d = 0; d < 3; ++d) inward[d] = direction * m[d * sv + p];
+    CharacteristicSpace<real> space = CharacteristicSpace<real>::at(state, inward);
+    const bool enters[5] = {space.un > space.sound, space.un > real(0), space.un > real(0), space.un > real(0),
+                            !rated && space.un > -space.sound};
+    for (int l = 0; l < 3; ++l) {
+        space.project(increment[l], field);
+        for (int v = 0; v < 5; ++v) field[v] = enters[v] ? real(0) : field[v];
+        space.restore(field, ghost);
+        for (int v = 0; v < 5; ++v) ghost[v] = state[v] + ghost[v];
+        keep_admissible(ghost, state);
+        for (int v = 0; v < 5; ++v) q[v * sv + p - (long long)(l + 1) * sn] = ghost[v];
+    }
 }

@@ -1,0 +1,153 @@
+// Subsonic non-reflecting outflow. The ghosts continue the flow; what enters, one acoustic field, is not left to them:
+// its rate of change at the nodes on the face is replaced (Poinsot & Lele 1992, with the transverse terms of
+// Yoo & Im 2007 and, where faces meet, all of them at once after Lodato, Domingo & Vervisch 2008).
+//
+// Two things leave, and one relation holds for both. n: outward normal, u_n, v: normal and tangential velocity.
+// - What the flow carries along at the velocity V (vortices): a pattern that is steady in the frame of V. Its normal
+//   derivatives follow from the tangential ones through the equations, and so do its rates p_t = P and u_n,t = Q,
+//   whatever its strength.
+// - Sound of an angle a to the normal: p_t = g rho c u_n,t with g = (1 + M cos a)/(M + cos a), M = V_n/c; cos a is
+//   taken from the pressure gradient.
+// Together:  p_t - P - g rho c (u_n,t - Q) = -relaxation (c - u_n) (p - pressure far away).
+
+// What a patch gives: pressure far away, relaxation, and two velocities: V is normal as the first, tangential as the
+// second (see outflow_sums).
+constexpr int outflow_given = 8;
+
+// Outward unit normal and area of face 2 d + (0: first, 1: last node).
+HD real outward_normal(const real *m, long long p, long long sv, int face, real *n) {
+    const real side = face % 2 ? real(1) : real(-1);
+    for (int c = 0; c < 3; ++c) n[c] = side * m[(3 * (face / 2) + c) * sv + p];
+    const real area = square_root(n[0] * n[0] + n[1] * n[1] + n[2] * n[2]);
+    for (int c = 0; c < 3; ++c) n[c] = n[c] / area;
+    return area;
+}
+
+// Gradients of u, v, w, p in x, y, z. (di, dj, dk): strides, 0 for a direction with one node.
+HD void flow_gradients(const real *q, const real *m, const real *jacobian, long long p, long long sv, int di, int dj,
+                       int dk, real gradient[4][3]) {
+    const int stride[3] = {di, dj, dk};
+    for (int v = 0; v < 4; ++v)
+        for (int c = 0; c < 3; ++c) gradient[v][c] = real(0);
+    for (int d = 0; d < 3; ++d) {
+        if (stride[d] == 0) continue;
+        real value[7][4];
+        for (int l = 0; l < 7; ++l) {
+            real state[5];
+            for (int v = 0; v < 5; ++v) state[v] = q[v * sv + p + (long long)(l - 3) * stride[d]];
+            const Primitive<real> s = primitive(state);
+            value[l][0] = s.u, value[l][1] = s.v, value[l][2] = s.w, value[l][3] = s.p;
+        }
+        for (int v = 0; v < 4; ++v) {
+            const real along = jacobian[p] * derivative<real>([&](int l) { return value[l + 3][v]; });
+            for (int c = 0; c < 3; ++c) gradient[v][c] += along * m[(3 * d + c) * sv + p];
+        }
+    }
+}
+
+HD real dot(const real *a, const real *b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
+
+// Divergence of the tangential velocity along the face.
+HD real transverse_divergence(const real gradient[4][3], const real *n) {
+    real sum = real(0);
+    for (int c = 0; c < 3; ++c) sum += gradient[c][c] - n[c] * dot(gradient[c], n);
+    return sum;
+}
+
+// Means of the velocity on a patch: weighted by the squares of the transverse divergence, so that where something
+// leaves counts, and by area alone: the tangential velocity of a vortex on the face is odd about its core along the
+// normal, and only the latter mean dilutes it. nodes: `width` nodes of the patch on `face`; partial[0..3][thread]: sums
+// of w u, w v, w w and w, partial[4..7] of the other.
+KERNEL(outflow_sums, int i, int j, int k, int threads, int width, const int *nodes, int face, long long sv, int di,
+       int dj, int dk, const real *q, const real *m, const real *jacobian, real *partial) {
+    real sum[8];
+    for (int c = 0; c < 8; ++c) sum[c] = real(0);
+    for (int at = i; at < width; at += threads) {
+        const long long p = nodes[at];
+        real n[3], gradient[4][3];
+        const real area = outward_normal(m, p, sv, face, n);
+        flow_gradients(q, m, jacobian, p, sv, di, dj, dk, gradient);
+        const real divergence = transverse_divergence(gradient, n);
+        const real weight[2] = {area * divergence * divergence, area};
+        for (int w = 0; w < 2; ++w) {
+            for (int c = 0; c < 3; ++c) sum[4 * w + c] += weight[w] * q[(c + 1) * sv + p] / q[p];
+            sum[4 * w + 3] += weight[w];
+        }
+    }
+    for (int c = 0; c < 8; ++c) partial[c * threads + i] = sum[c];
+}
+
+// r at the nodes on the faces. faces[0..2][node]: 8 x patch + face for every outflow face the node lies on, else -1;
+// given: outflow_given values per patch.
+KERNEL(outflow_rates, int i, int j, int k, int n1, const int *nodes, const int *faces, const real *given, long long sv,
+       int di, int dj, int dk, const real *q, const real *m, const real *jacobian, real *r) {
+    const long long p = nodes[i];
+    real state[5], rate[5], gradient[4][3];
+    for (int v = 0; v < 5; ++v) state[v] = q[v * sv + p], rate[v] = jacobian[p] * r[v * sv + p];
+    const Primitive<real> s = primitive(state);
+    const real velocity[3] = {s.u, s.v, s.w};
+    const real kinetic = real(0.5) * dot(velocity, velocity);
+    const real sound = square_root(gas_gamma * s.p / s.rho);
+    flow_gradients(q, m, jacobian, p, sv, di, dj, dk, gradient);
+    const real *slope = gradient[3];
+    const real steepness = square_root(dot(slope, slope));
+    real momentum_rate[3];
+    for (int c = 0; c < 3; ++c) momentum_rate[c] = rate[c + 1] - velocity[c] * rate[0];
+    const real pressure_rate = gas_gamma_1 * (kinetic * rate[0] - dot(velocity, rate + 1) + rate[4]);
+
+    // One entering wave `delta` per face; each changes p_t, which all faces share: a system of up to three equations.
+    real n[3][3], system[3][3], delta[3];
+    for (int f = 0; f < 3; ++f)
+        for (int c = 0; c < 3; ++c) n[f][c] = real(0);
+    real angle[3];
+    for (int f = 0; f < 3; ++f) {
+        const int code = faces[f * n1 + i];
+        delta[f] = real(0), angle[f] = real(-1);
+        if (code < 0) continue;
+        outward_normal(m, p, sv, code % 8, n[f]);
+        const real *patch = given + (code / 8) * outflow_given;
+        const real normal = dot(velocity, n[f]);
+        if (normal >= sound) continue;  // nothing enters
+        const real carried = smaller(larger(dot(patch + 2, n[f]), real(0)), sound), mach = carried / sound;
+        // tangential: t of the pattern, v of the gas relative to it
+        const real outward = dot(patch + 5, n[f]);
+        real t[3], v[3], normal_slope[3];
+        for (int c = 0; c < 3; ++c) {
+            t[c] = patch[5 + c] - outward * n[f][c];
+            v[c] = velocity[c] - normal * n[f][c] - t[c];
+            normal_slope[c] = n[f][0] * gradient[0][c] + n[f][1] * gradient[1][c] + n[f][2] * gradient[2][c];
+        }
+        const real relative = smaller(larger(normal - carried, real(-0.7) * sound), real(0.7) * sound);
+        const real divergence = transverse_divergence(gradient, n[f]);
+        const real bend = dot(v, normal_slope);
+        const real stretch = (real(-1) * (dot(v, slope) / s.rho + sound * sound * divergence) + relative * bend)
+                             / (sound * sound - relative * relative);
+        const real p_n = -s.rho * (relative * stretch + bend);
+        const real pattern_p = -carried * p_n - dot(t, slope), pattern_u = -carried * stretch - dot(t, normal_slope);
+        // 60 degrees and more are taken for 60
+        const real along = absolute(dot(slope, n[f]));
+        const real cosine = along > real(0.5) * steepness ? along / steepness : steepness > real(0) ? real(0.5) : real(1);
+        angle[f] = (real(1) + mach * cosine) / (mach + cosine);
+        delta[f] = patch[1] * (sound - normal) * (patch[0] - s.p) - (pressure_rate - pattern_p)
+                   + angle[f] * sound * (dot(momentum_rate, n[f]) - s.rho * pattern_u);
+    }
+    for (int f = 0; f < 3; ++f)
+        for (int e = 0; e < 3; ++e) {
+            const bool coupled = angle[f] >= real(0) && angle[e] >= real(0);
+            system[f][e] = coupled ? real(1) + angle[f] * dot(n[f], n[e]) : e == f ? real(1) : real(0);
+        }
+    for (int f = 0; f < 3; ++f)  // the diagonal dominates: no pivots
+        for (int e = 0; e < 3; ++e) {
+            if (e == f) continue;
+            const real factor = system[e][f] / system[f][f];
+            for (int c = 0; c < 3; ++c) system[e][c] -= factor * system[f][c];
+            delta[e] -= factor * delta[f];
+        }
+    for (int f = 0; f < 3; ++f) {
+        const real wave = delta[f] / system[f][f] / jacobian[p];  // of p_t; u_n,t changes by -wave / (rho c)
+        const real density = wave / (sound * sound), push = wave / sound;
+        r[p] += density;
+        for (int c = 0; c < 3; ++c) r[(c + 1) * sv + p] += density * velocity[c] - push * n[f][c];
+        r[4 * sv + p] += wave * real(1.0 / (HX_GAMMA - 1.0)) + kinetic * density - push * dot(velocity, n[f]);
+    }
+}
