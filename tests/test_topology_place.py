@@ -359,15 +359,21 @@ def test_swaps_change_the_cost_as_they_say():
         assert change[r, s] == pytest.approx((amount * (price[np.ix_(order, order)] - price)).sum(), abs=1e-12)
 
 
-def test_without_scipy_the_plan_is_as_good(monkeypatch):
+def test_the_least_sum_is_that_of_scipy():
+    """Twelve ranks, too many to prove: against the 2-opt of another library, from six starts."""
+    optimize = pytest.importorskip("scipy.optimize")
     levels = level_matrix(12, ("PIX", [(n, n + 1) for n in range(0, 12, 2)]), ("NODE", [range(6), range(6, 12)]))
     machine = parse_smi(smi(levels))
     draw = np.random.default_rng(5)
     demand = traffic(draw.random((12, 12)) * 1e6)
-    with_scipy = plan(machine, demand).strategies["pair-sum"]
-    monkeypatch.setitem(__import__("sys").modules, "scipy.optimize", None)
-    without = plan(machine, demand).strategies["pair-sum"]
-    assert without.estimate.cost == pytest.approx(with_scipy.estimate.cost, rel=0.01)
+    model = Model(machine)
+    distance = model.per_byte * (1 - np.eye(12))
+    found = [
+        optimize.quadratic_assignment(demand.bytes, distance, "2opt", {"rng": np.random.default_rng(n)}).col_ind
+        for n in range(6)
+    ]
+    best = min(model.cost(demand, place_) for place_ in found)
+    assert plan(machine, demand).strategies["pair-sum"].estimate.cost <= best * (1 + 1e-9)
 
 
 def test_links_are_as_fast_as_was_measured():

@@ -135,6 +135,18 @@ class Model:
         for g in range(count):
             for link in (*self._out[g], *self._in[g]):
                 self._network[link, g] += 1
+        network = self._network / self._speed[:, None]
+        phases = [self._direct, self._staged_up, self._staged_down]
+        self.phases = 3 if self._staged_up.any() else 1
+        held = np.concatenate(
+            [np.concatenate(phases[: self.phases]), np.zeros((self.phases * len(self.links), count))], 1
+        )
+        held[: len(self.links), count * count :] = network
+        # Of each pair of GPUs, and behind them of each GPU towards the network: the links that are passed (those of the
+        # second and third phase behind those of the first) and seconds per byte there; short lists end in none.
+        most = max(1, int((held > 0).sum(axis=0).max(initial=0)))
+        self.ways = np.argsort(held <= 0, axis=0, kind="stable")[:most].T.copy()
+        self.way_times = np.take_along_axis(held, self.ways.T, axis=0).T.copy()
 
     def _measured(self, level: str, gpu: int | None = None) -> list[float]:
         """Measured GB/s of the pairs of a level, "NV" for all of NVLink; of one GPU if given."""
@@ -347,7 +359,8 @@ class Times(NamedTuple):
 
 
 class Exchange:
-    """What a demand takes on a model, of many placements at once."""
+    """What a demand takes on a model, of many placements at once. Messages are added up link by link: products of
+    matrices would be as many operations, but start threads that wait for each other on a busy machine."""
 
     def __init__(self, model: Model, demand: Traffic):
         self.model, self.demand = model, demand
@@ -361,51 +374,56 @@ class Exchange:
             for rank in self._off_host
         ]
         self._inverse = 1 / (model.bandwidth.ravel() * GIGA)
-        self._staged = bool(model._staged_up.any())
 
     @property
     def work(self) -> int:
-        """Multiplications for one placement, nearly."""
-        count = len(self.model.machine.gpus)
-        return 24 * len(self.amounts) + count * count * (len(self.model.links) + 1)
+        """Operations for one placement, nearly."""
+        pairs = len(self.model.machine.gpus) ** 2
+        links = min(len(self.amounts), pairs) + len(self._off_host)
+        return 2 * pairs + 2 * len(self.amounts) + 4 * links * self.model.ways.shape[1]
 
     def times(self, places: np.ndarray) -> Times:
         """`places` (s, ranks): the GPU of each rank."""
         model, number = self.model, len(places)
-        count = len(model.machine.gpus)
-        pair = places[:, self.senders] * count + places[:, self.receivers]
-        apart = places[:, self.senders] != places[:, self.receivers]
+        count, links = len(model.machine.gpus), len(model.links)
         row = np.arange(number)[:, None]
-        between = np.bincount(
-            (row * count * count + pair).ravel(),
-            weights=(apart * self.amounts).ravel(),
-            minlength=number * count * count,
-        ).reshape(number, -1)
-        beyond = np.bincount(
-            (row * count + places[:, self._off_host]).ravel(),
-            weights=np.broadcast_to(self.demand.off_host[self._off_host], (number, len(self._off_host))).ravel(),
-            minlength=number * count,
-        ).reshape(number, -1)
-        direct = between @ model._direct.T
+        pair = places[:, self.senders] * count + places[:, self.receivers]
+        amounts = np.where(places[:, self.senders] != places[:, self.receivers], self.amounts, 0.0)
+        between = _added(row * count**2 + pair, amounts, number, count**2)
+        at = places[:, self._off_host]
+        out = np.broadcast_to(self.demand.off_host[self._off_host], at.shape)
+        beyond = _added(row * count + at, out, number, count)
+        if len(self.amounts) > count**2:
+            pair_of, amounts = np.broadcast_to(np.arange(count**2), between.shape), between
+        else:
+            pair_of = pair
         if len(self._off_host):
-            direct += beyond @ (model._network / model._speed[:, None]).T
-        links, moving = direct, direct.max(axis=1, initial=0.0)
-        if self._staged:
+            pair_of = np.concatenate([pair_of, count**2 + at], axis=1)
+            amounts = np.concatenate([amounts, out], axis=1)
+        bins = model.ways[pair_of] + (row * model.phases * links)[:, :, None]
+        held = _added(bins, amounts[:, :, None] * model.way_times[pair_of], number, model.phases * links)
+        phases = held.reshape(number, model.phases, links)
+        total = phases.sum(axis=1)
+        moving = total.max(axis=1, initial=0.0)
+        if model.phases > 1:
             # Of staged copies all go up before any comes down.
-            up, down = between @ model._staged_up.T, between @ model._staged_down.T
-            links = direct + up + down
-            moving = (direct + up).max(axis=1, initial=0.0) + down.max(axis=1, initial=0.0)
-            moving = np.maximum(moving, links.max(axis=1, initial=0.0))
+            direct, up, down = phases[:, 0], phases[:, 1], phases[:, 2]
+            moving = np.maximum(moving, (direct + up).max(axis=1, initial=0.0) + down.max(axis=1, initial=0.0))
         waits = np.zeros((number, 0))
         if len(self._first):
             waits = np.add.reduceat(model.latency.ravel()[pair], self._first, axis=1)
         if len(self._off_host):
-            network = model.nic_latency[places[:, self._off_host]]
+            network = model.nic_latency[at]
             for n, sender in enumerate(self._waiting):
                 if sender >= 0:
                     network[:, n] += waits[:, sender]
             waits = np.concatenate([waits, network], axis=1)
-        return Times(between, beyond, links, between * self._inverse, waits, moving)
+        return Times(between, beyond, total, between * self._inverse, waits, moving)
+
+
+def _added(bins: np.ndarray, amounts: np.ndarray, rows: int, columns: int) -> np.ndarray:
+    """(rows, columns): `amounts` added up in their `bins`, counted row by row."""
+    return np.bincount(bins.ravel(), weights=amounts.ravel(), minlength=rows * columns).reshape(rows, columns)
 
 
 def _membership(partition, count: int) -> list[int]:

@@ -14,12 +14,12 @@ from hiresx.topology.cost import GIGA, Exchange, Model, Traffic
 from hiresx.topology.rooms import Rooms
 
 EXHAUSTIVE = 8
-# Multiplications (`Exchange.work`) for swaps, three times as many for the search of few ranks: each some tenths of a
-# second; and at a time, for memory.
-MOST_WORK = 1_500_000_000
-AT_A_TIME = 40_000_000
+# Operations (`Exchange.work`) for swaps, three times as many for the search of few ranks, each some tenths of a second;
+# and at a time, for memory.
+MOST_WORK = 120_000_000
+AT_A_TIME = 2_000_000
 # What a call of NumPy costs besides, in the same measure.
-CALL = 200_000
+CALL = 20_000
 KICKED = 3
 # Placements as quick as the quickest are the same within this; of them the least cost counts, then the rank order.
 SAME = 1e-9

@@ -9,7 +9,6 @@ fewest `seconds` counts, then the first in rank order.
 
 import numpy as np
 
-from hiresx import optional
 from hiresx.topology.cost import Model, Traffic
 from hiresx.topology.rooms import Rooms
 
@@ -17,13 +16,11 @@ from hiresx.topology.rooms import Rooms
 MOST_AT_A_TIME = 4_000_000
 MOST_IN_ALL = 12_000_000
 MOST_TIES = 256
-# Starts from SciPy's 2-opt, and from chance with as many kicks of the best.
-STARTS = 6
-OWN_STARTS = 64
+# Starts from chance, with as many kicks of the best; fewer beyond this many ranks and rooms, in their third power.
+STARTS = 40
+MOST_AT_LENGTH = 24
 KICKED = 4
 MOST_STEPS = 200
-# Ranks and rooms beyond which SciPy's 2-opt takes longer than a plan may; swaps from one start do then.
-MOST_FOR_SCIPY = 24
 # GPUs beyond which no search is exact in time.
 MOST_GPUS_EXACT = 20
 TINY = 1e-12
@@ -173,25 +170,14 @@ def _swap_change(amount: np.ndarray, price: np.ndarray) -> np.ndarray:
 
 
 def _starts(problem: _Problem) -> list[np.ndarray]:
-    """Local optima from several starts: SciPy's 2-opt for a quadratic assignment, then swaps on the whole cost."""
-    count, ranks = len(problem.gpus), problem.demand.ranks
-    slots = np.repeat(np.arange(count), problem.rooms.most)
-    size = len(slots)
-    scipy = optional.imported("scipy.optimize") if size <= MOST_FOR_SCIPY else None
-    quadratic_assignment = getattr(scipy, "quadratic_assignment", None)
-    flow = np.zeros((size, size))
-    flow[:ranks, :ranks] = problem.bytes
-    distance = problem.per_byte[np.ix_(slots, slots)].copy()
-    distance[np.diag_indices(size)] = 0.0
-    found = []
-    for n in range(STARTS if quadratic_assignment is not None else 0):
-        options = {"rng": np.random.default_rng(n)}
-        chosen = quadratic_assignment(flow, distance, method="2opt", options=options).col_ind[:ranks]
-        found.append(_improved(problem, problem.rooms.evened(slots[chosen])))
+    """Local optima by swaps from chance, and from the best of them with a few ranks exchanged."""
+    ranks = problem.demand.ranks
+    slots = np.repeat(np.arange(len(problem.gpus)), problem.rooms.most)
     draw = np.random.default_rng(0)
-    tries = max(1, int(OWN_STARTS * min(1.0, (MOST_FOR_SCIPY / size) ** 3)))
-    for _ in range(tries):
-        found.append(_improved(problem, problem.rooms.evened(slots[draw.permutation(size)[:ranks]])))
+    tries = max(1, int(STARTS * min(1.0, (MOST_AT_LENGTH / len(slots)) ** 3)))
+    found = [
+        _improved(problem, problem.rooms.evened(slots[draw.permutation(len(slots))[:ranks]])) for _ in range(tries)
+    ]
     # From the best, a few ranks change places and the swaps begin again; what is better is kept.
     costs = problem.cost(np.array(found))
     best, cost = found[int(costs.argmin())], costs.min()
