@@ -50,13 +50,16 @@ class Progress:
 
             # Refreshed by hand: a thread of its own would take turns with the solver's threads.
             self._live = Live(self._bar(), console=self._console, auto_refresh=False)
-            self._live.start()
+            with self._heard():
+                self._live.start()
         return self
 
     def __exit__(self, *exception) -> None:
         if self._live:
-            self._live.update(self._bar(), refresh=True)
-            self._live.stop()
+            with self._heard():
+                self._live.update(self._bar(), refresh=True)
+            with self._heard():
+                self._live.stop()
         elif self._latest:
             self._print(last=True)
 
@@ -93,7 +96,8 @@ class Progress:
         if self._live:
             if first or now - self._shown >= _LIVE_EVERY:
                 self._shown = now
-                self._live.update(self._bar(), refresh=True)
+                with self._heard():
+                    self._live.update(self._bar(), refresh=True)
         elif first or self._due(now):
             self._shown = now
             self._print()
@@ -109,7 +113,16 @@ class Progress:
 
     def note(self, message: str) -> None:
         """Print a line of text, above the bar if there is one."""
-        self._console.print(message, markup=False, highlight=False, soft_wrap=True)
+        with self._heard():
+            self._console.print(message, markup=False, highlight=False, soft_wrap=True)
+
+    @contextmanager
+    def _heard(self) -> Iterator[None]:
+        """Around what is printed: once the terminal or the reader is gone, nothing more is. A run goes on without."""
+        try:
+            yield
+        except (OSError, ValueError):  # ValueError: a file that was closed
+            self._console.quiet = True
 
     def _due(self, now: float) -> bool:
         since = now - self._shown
