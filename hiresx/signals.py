@@ -103,6 +103,17 @@ class Requests:
 
 
 @contextmanager
+def unheard(lost: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Around what is printed: a terminal or a reader that is gone is no reason to end. `lost` is called then."""
+    try:
+        yield
+    except Terminated:
+        raise
+    except (OSError, ValueError, SystemExit):  # of a closed file; rich's answer to a broken pipe
+        lost()
+
+
+@contextmanager
 def termination_raises() -> Iterator[None]:
     """Context in which signals raise Terminated, as SIGINT raises KeyboardInterrupt, so that a command can tidy up."""
     global _come

@@ -34,6 +34,7 @@ class Team:
         self.root = self.rank == 0
         self._windows: list[Any] = []
         self._aside: Any = None
+        self._end: Any = None
         self._deserted = 0
         self._unanswered: Any = None
 
@@ -131,9 +132,9 @@ class Team:
             self._deserted = status
 
     def leave(self) -> None:
-        """At the end of this process: wait for the others to come to theirs, or end them if this one has deserted
-        them."""
-        asked = self.aside().Ibarrier()
+        """At the end of this process, of which `world` has told the others: wait for them to come to theirs, or end
+        them if this one has deserted them."""
+        asked = self._end.Ibarrier()
         if self._deserted:
             if not _done(asked, 2 * GRACE):
                 _say(f"rank {self.rank} has ended before the others, and ends them")
@@ -247,6 +248,7 @@ def world() -> Team:
             sys.excepthook = partial(_end_all, sys.excepthook)
             sys.exit = partial(_exit, sys.exit)
             team.aside()
+            team._end = team.comm.Dup()
             atexit.register(team.leave)
         _world.append(team)
     return _world[0]

@@ -3,8 +3,9 @@
 import contextlib
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
+
+from hiresx.signals import unheard
 
 
 def fault(cause: BaseException, status: int, message: str, mend: str, as_json: bool, **more: Any) -> int:
@@ -16,7 +17,7 @@ def fault(cause: BaseException, status: int, message: str, mend: str, as_json: b
 
 def error(message: str, mend: str, as_json: bool, **more: Any) -> None:
     """Prints a fault and what mends it to stderr, or as {"error", "mend", ...} to stdout."""
-    with suppress(OSError):  # nobody reads any more, which is no reason to end otherwise
+    with unheard():
         if as_json:
             print_json({"error": message, "mend": mend, **more})
             return
@@ -31,7 +32,7 @@ def error(message: str, mend: str, as_json: bool, **more: Any) -> None:
 
 def note(line: str) -> None:
     """Prints what is good to know and no fault, to stderr."""
-    with suppress(OSError):
+    with unheard():
         print(f"note: {line}", file=sys.stderr, flush=True)
 
 
@@ -114,7 +115,7 @@ def text(value: Any) -> str:
 
 def say(line: str) -> None:
     """Prints a line as it is: no markup, no wrapping, so that paths and commands can be copied."""
-    with suppress(OSError):
+    with unheard():
         print(line, flush=True)
 
 

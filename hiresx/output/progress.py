@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from hiresx.output.estimate import Estimator
+from hiresx.signals import unheard
 
 _LIVE_EVERY = 0.2  # s: smooth to the eye, and below a thousandth of the run's time
 
@@ -50,15 +51,15 @@ class Progress:
 
             # Refreshed by hand: a thread of its own would take turns with the solver's threads.
             self._live = Live(self._bar(), console=self._console, auto_refresh=False)
-            with self._heard():
+            with unheard(self._fall_silent):
                 self._live.start()
         return self
 
     def __exit__(self, *exception) -> None:
         if self._live:
-            with self._heard():
+            with unheard(self._fall_silent):
                 self._live.update(self._bar(), refresh=True)
-            with self._heard():
+            with unheard(self._fall_silent):
                 self._live.stop()
         elif self._latest:
             self._print(last=True)
@@ -96,7 +97,7 @@ class Progress:
         if self._live:
             if first or now - self._shown >= _LIVE_EVERY:
                 self._shown = now
-                with self._heard():
+                with unheard(self._fall_silent):
                     self._live.update(self._bar(), refresh=True)
         elif first or self._due(now):
             self._shown = now
@@ -113,16 +114,11 @@ class Progress:
 
     def note(self, message: str) -> None:
         """Print a line of text, above the bar if there is one."""
-        with self._heard():
+        with unheard(self._fall_silent):
             self._console.print(message, markup=False, highlight=False, soft_wrap=True)
 
-    @contextmanager
-    def _heard(self) -> Iterator[None]:
-        """Around what is printed: once the terminal or the reader is gone, nothing more is. A run goes on without."""
-        try:
-            yield
-        except (OSError, ValueError):  # ValueError: a file that was closed
-            self._console.quiet = True
+    def _fall_silent(self) -> None:
+        self._console.quiet = True
 
     def _due(self, now: float) -> bool:
         since = now - self._shown

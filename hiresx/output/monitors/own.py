@@ -15,7 +15,7 @@ from hiresx.output.sampling import Monitor
 # Relative difference up to which a value is the same on two ranks.
 SAME = 1e-9
 # Seconds that a rank on which the function failed waits for the others, who may be in a sum over all.
-PATIENCE = 5.0
+PATIENCE = 3.0
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _UNITS = "as the function has it"
 _WANTED = "a monitor returns numbers by name, {name: number}, with the same names at every call, or nothing"
