@@ -165,6 +165,7 @@ class Checkpoints(Attachment):
         self._step: int | None = None
         self._period = 0
         self._looked: float | None = None
+        self._pace = 0.0
         # Seconds that writing the last two took.
         self._took: list[float] = []
 
@@ -193,16 +194,18 @@ class Checkpoints(Attachment):
 
     def struck(self) -> bool:
         """Whether by the clock of this rank the next step is to end with a checkpoint. To be asked before each step."""
-        now, every = self._clock(), self._spec.every_wall
-        if every is not None:
-            return now - self._written >= every
-        # The next one holds what is computed after a step that takes as long as the last one, and is there when it is
-        # written.
-        ahead = self.seconds + (0.0 if self._looked is None else now - self._looked)
+        now = self._clock()
+        if self._looked is not None:
+            self._pace = now - self._looked
         self._looked = now
+        # After a step that takes as long as the last one.
+        then = now + self._pace
+        if self._spec.every_wall is not None:
+            return then - self._written >= self._spec.every_wall
+        # What was computed since the last one was begun is lost until the next one is written.
         # One that a busy file system held up does not put the next one off.
         affordable = min(self._took, default=0.0) / SHARE
-        return now + ahead - self._begun >= max(LOST, affordable)
+        return then - self._begun >= max(LOST - self.seconds, affordable)
 
     def after_step(self, solver, struck: bool = False) -> None:
         """`struck`: what rank 0 answered before the step; the same on all ranks."""

@@ -344,6 +344,7 @@ def read(path: str | Path) -> Table:
 
     path = Path(path)
     try:
+        _check_size(path)
         with LOCK, netCDF4.Dataset(path) as file:
             file.set_auto_mask(False)
             columns, data = {}, {}
@@ -357,8 +358,26 @@ def read(path: str | Path) -> Table:
             )
     except FileNotFoundError as error:
         raise files.fault(path, error, "read") from None
-    except (OSError, AttributeError, LookupError, TypeError, ValueError, RuntimeError, MemoryError) as error:
+    except (
+        OSError,
+        AttributeError,
+        LookupError,
+        struct.error,
+        TypeError,
+        ValueError,
+        RuntimeError,
+        MemoryError,
+    ) as error:
         raise HiresxError(f"{path} is not a history ({error})", "give one from the folder history of a run") from None
+
+
+def _check_size(path: Path) -> None:
+    """Raises ValueError for a file in which there is no room for its samples: the library would make room for them."""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        begin = file.read(_COUNT + 4)
+    if begin.startswith(b"CDF") and not 0 <= struct.unpack_from(">i", begin, _COUNT)[0] <= size // 12:  # step and time
+        raise ValueError("it was cut off")
 
 
 def _check(data: Mapping[str, np.ndarray], places: np.ndarray | None) -> None:
