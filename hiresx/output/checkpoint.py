@@ -202,10 +202,11 @@ class Checkpoints(Attachment):
         then = now + self._pace
         if self._spec.every_wall is not None:
             return then - self._written >= self._spec.every_wall
-        # What was computed since the last one was begun is lost until the next one is written.
+        # What was computed since the last one was begun is lost until the next one is written: a step later, it would
+        # be too late.
         # One that a busy file system held up does not put the next one off.
         affordable = min(self._took, default=0.0) / SHARE
-        return then - self._begun >= max(LOST - self.seconds, affordable)
+        return then + self._pace + self.seconds - self._begun > LOST and then - self._begun >= affordable
 
     def after_step(self, solver, struck: bool = False) -> None:
         """`struck`: what rank 0 answered before the step; the same on all ranks."""

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, BinaryIO, NamedTuple, TextIO
 
 import numpy as np
 
@@ -344,11 +344,15 @@ def read(path: str | Path) -> Table:
 
     path = Path(path)
     try:
-        _check_size(path)
+        with path.open("rb") as file:
+            _walk(file)
+            size = os.fstat(file.fileno()).st_size
         with LOCK, netCDF4.Dataset(path) as file:
             file.set_auto_mask(False)
             columns, data = {}, {}
             for name, variable in file.variables.items():
+                if variable.size * np.dtype(variable.dtype).itemsize > size:
+                    raise ValueError(f"{name} has more values than the file")  # the library would make room for them
                 columns[name] = Column(name, variable.long_name, variable.units)
                 data[name] = _native(variable[...])
             places = np.stack([data.pop(axis) for axis in "xyz"], axis=1) if "point" in file.dimensions else None
@@ -358,26 +362,48 @@ def read(path: str | Path) -> Table:
             )
     except FileNotFoundError as error:
         raise files.fault(path, error, "read") from None
-    except (
-        OSError,
-        AttributeError,
-        LookupError,
-        struct.error,
-        TypeError,
-        ValueError,
-        RuntimeError,
-        MemoryError,
-    ) as error:
+    except (OSError, AttributeError, LookupError, TypeError, ValueError, RuntimeError, MemoryError) as error:
         raise HiresxError(f"{path} is not a history ({error})", "give one from the folder history of a run") from None
 
 
-def _check_size(path: Path) -> None:
-    """Raises ValueError for a file in which there is no room for its samples: the library would make room for them."""
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        begin = file.read(_COUNT + 4)
-    if begin.startswith(b"CDF") and not 0 <= struct.unpack_from(">i", begin, _COUNT)[0] <= size // 12:  # step and time
-        raise ValueError("it was cut off")
+def _walk(file: BinaryIO) -> None:
+    """Go through a header of the format; ValueError where it makes no sense. (The library would set aside gigabytes for
+    a number that was changed.) Other netCDF files pass."""
+    if file.read(3) != b"CDF":
+        return
+    if file.read(1) != b"\x02":
+        raise ValueError("it is of another netCDF format")
+    file.read(4)  # the number of records
+
+    def number() -> int:
+        found = int.from_bytes(file.read(4).rjust(4, b"\xff"), "big", signed=True)
+        if found < 0:
+            raise ValueError("its header was cut off or changed")
+        return found
+
+    def skip(count: int) -> None:
+        if len(file.read(min(count + -count % 4, 1 << 20))) < count:
+            raise ValueError("its header was cut off or changed")
+
+    def items(tag: int) -> range:
+        if number() not in (0, tag):
+            raise ValueError("its header was changed")
+        return range(number())
+
+    def attributes() -> None:
+        for _ in items(_ATTRIBUTE):
+            skip(number())
+            skip({_CHAR: 1, _INT: 4, _DOUBLE: 8}.get(number(), 1) * number())
+
+    for _ in items(_DIMENSION):
+        skip(number())
+        number()
+    attributes()
+    for _ in items(_VARIABLE):
+        skip(number())
+        skip(4 * number())
+        attributes()
+        skip(16)  # type, size, place
 
 
 def _check(data: Mapping[str, np.ndarray], places: np.ndarray | None) -> None:
