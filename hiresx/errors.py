@@ -24,6 +24,20 @@ class HiresxError(Exception):
         return f"{self.message}\n  {self.mend}" if self.mend else self.message
 
 
+def described(error: BaseException) -> str:
+    """Kind and text of an error, whatever its own methods do."""
+    said = text(error)
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+
+
+def text(error: BaseException) -> str:
+    """The text of an error; empty where its own methods fail."""
+    try:
+        return str(error)
+    except BaseException:  # they are a user's, and may do anything
+        return ""
+
+
 def _again(kind: type, args: tuple, attributes: dict) -> Exception:
     """An error that came from another process."""
     error = kind.__new__(kind, *args)

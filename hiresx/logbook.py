@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from hiresx.errors import HiresxError
+from hiresx.errors import HiresxError, described, text
 from hiresx.output import identity, record
 from hiresx.placement import Placement
-from hiresx.signals import Terminated
+from hiresx.signals import SIGNALLED
 from hiresx.time.rk3 import STAGES
 
 
@@ -77,14 +77,18 @@ class Logbook:
 
     def fail(self, error: BaseException, others: Sequence[Exception]) -> None:
         """Record how the run ended as far as that is possible: what cannot be written hides no `error`."""
-        status, text = "failed", str(error)
-        if isinstance(error, KeyboardInterrupt | Terminated):
-            status = "interrupted"
-            text = "interrupted by the user" if isinstance(error, KeyboardInterrupt) else "terminated by SIGTERM"
+        status, said = "failed", text(error) if isinstance(error, HiresxError) else described(error)
+        if isinstance(error, SIGNALLED):
+            status, said = "interrupted", text(error) or "interrupted by the user"
+        said = "; ".join([said, *map(text, others)])
+        s = self.simulation
         with suppress(HiresxError):
-            if self._record is None and self.simulation.team.size == 1:
+            if self._record is None and s.team.size == 1:
                 self.begin()
-            self.finish(status, "; ".join([text, *map(str, others)]))
+            self.finish(status, said)
+            if not s.team.root and s.out is not None and not getattr(error, "everywhere", False):
+                # Rank 0, which keeps the record, will not come to know.
+                record.fail(s.out, status, f"rank {s.team.rank}: {said}")
 
 
 def _own(solver) -> dict[str, Any]:

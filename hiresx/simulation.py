@@ -167,7 +167,7 @@ class Simulation:
         # Whether a run was begun: what was there before it is then changed.
         self.begun = False
         self._open: list[Attachment] = []
-        self._used = False
+        self._used = self._struck = False
         self._longest_step = 0.0
 
     @property
@@ -198,10 +198,10 @@ class Simulation:
         """Run to the end the case asks for, or for `steps` more steps if that comes first. Returns the run record; its
         status is "finished", or "stopped" when `time.wall_limit` came first.
 
-        The first Ctrl-C or SIGTERM ends the run after the step that is being taken, with a checkpoint, and goes on up
-        as KeyboardInterrupt or hiresx.signals.Terminated (a SystemExit); the record says "interrupted". A second one
-        acts at once. Raises HiresxError when the flow blows up, naming where, and when something cannot be written; the
-        record says "failed".
+        The first Ctrl-C, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 or SIGXCPU ends the run after the step that is being taken,
+        with a checkpoint, and goes on up as KeyboardInterrupt or hiresx.signals.Terminated (a SystemExit); the record
+        says "interrupted". A second Ctrl-C or SIGTERM acts at once. Raises HiresxError when the flow blows up, naming
+        where, and when something cannot be written; the record says "failed".
         """
         spec, solver = self.case.time, self.solver
         limits = [self.step_count + steps] if steps is not None else []
@@ -237,6 +237,7 @@ class Simulation:
                 if isinstance(error, BlowUp):
                     self._describe_blow_up(error)
                 # What only this rank knows of ends all of them (see hiresx.team.ended): nothing to wait for is begun.
+                self.team.desert(error)
                 alone = self.team.size > 1 and not getattr(error, "everywhere", False)
                 log.fail(error, [] if alone else self._finish_attachments())
                 raise
@@ -252,11 +253,17 @@ class Simulation:
         with bar.aside():
             for attachment in self.attachments:
                 attachment.after_step(self.solver)
+            self._pass_notes(bar)
             if self._checkpoints is not None:
-                self._checkpoints.after_step(self.solver)
+                self._checkpoints.after_step(self.solver, self._struck)
         if self._due():
             log.progress()
         self._longest_step = max(wall.monotonic() - began, 0.5 * self._longest_step)
+
+    def _pass_notes(self, bar: Progress) -> None:
+        for attachment in self.attachments:
+            while attachment.notes:
+                bar.note(attachment.notes.pop(0))
 
     def _due(self) -> bool:
         return self.step_count % self.case.monitor.every == 0
@@ -270,12 +277,15 @@ class Simulation:
         return self.time >= end - SAME_TIME * max(self.solver.dt, SAME_TIME)
 
     def _asked_to_stop(self, requests: Requests) -> bool:
-        """Whether a signal reached any of the ranks, or the time is up."""
-        if self.team.size == 1:
-            return requests.signal is not None or self._out_of_time()
-        signal, late = self.team.max([float(requests.signal or 0), float(self._out_of_time())])
-        requests.signal = int(signal) or None
-        return bool(signal or late)
+        """Whether a signal reached any of the ranks, or the time is up. In the same exchange all learn whether the
+        clock of rank 0 asks for a checkpoint."""
+        struck = self.team.root and self._checkpoints is not None and self._checkpoints.struck()
+        found = [requests.signal or 0, self._out_of_time(), struck]
+        if self.team.size > 1:
+            found = self.team.max(np.array(found, dtype=float))
+            requests.signal = int(found[0]) or None
+        self._struck = bool(found[2])
+        return bool(found[0] or found[1])
 
     def _out_of_time(self) -> bool:
         limit = self.case.time.wall_limit
@@ -324,6 +334,7 @@ class Simulation:
         if again:
             self.attachments = self._build_attachments()
         self._attach(restarted)
+        self._pass_notes(bar)
         self.restarted, self._passed = [], []
 
     def _tidy(self) -> None:

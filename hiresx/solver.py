@@ -352,7 +352,8 @@ class Solver:
     def complete_state(self) -> None:
         """Impose the conditions on the nodes of physical faces and fill the connected halos. Collective."""
         self.settle()
-        self._boundary_nodes(self.time)
+        with self.team.together():
+            self._boundary_nodes(self.time)
         self.halo.start_state()
         self.settle()
 

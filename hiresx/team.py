@@ -1,21 +1,25 @@
 """The processes that compute one case together: MPI ranks, or one process alone."""
 
+import atexit
 import os
 import pickle
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from hiresx import started
-from hiresx.errors import HiresxError
+from hiresx.errors import HiresxError, described
+from hiresx.signals import SIGNALLED
 
 # Seconds that a rank with an error of its own leaves to rank 0 to tell of it.
 GRACE = 1.0
+# Seconds that a rank which has come to its end leaves to the others to come to theirs, before it says that it waits.
+LONG = 60.0
 
 
 class Team:
@@ -29,6 +33,10 @@ class Team:
         self.rank, self.size = (0, 1) if comm is None else (comm.Get_rank(), comm.Get_size())
         self.root = self.rank == 0
         self._windows: list[Any] = []
+        self._aside: Any = None
+        self._end: Any = None
+        self._deserted = 0
+        self._unanswered: Any = None
 
     def everyone(self, thing: Any) -> list[Any]:
         """What every rank gives (anything that can be pickled), by rank."""
@@ -65,28 +73,75 @@ class Team:
         return self._rows(values).min(axis=0)
 
     @contextmanager
-    def together(self) -> Iterator[None]:
+    def together(self, patience: float | None = None) -> Iterator[None]:
         """Around work without communication: what fails on one rank fails on all, with the error of the lowest such
-        rank (`everywhere` set), instead of leaving the others to wait for it."""
+        rank (`everywhere` set), instead of leaving the others to wait for it. What is no Exception (SystemExit, for
+        one) becomes a HiresxError. A signal is not waited with: it goes on up, on the rank that it has reached.
+
+        `patience`: the work may communicate. A rank that fails waits so many seconds for the others, then for no one:
+        they may be waiting for it.
+        """
+        if self.comm is None:
+            yield
+            return
         error = None
         try:
             yield
+        except SIGNALLED as found:
+            self.desert(found)
+            raise
         except Exception as found:
             error = found
-            if self.comm is None:
-                raise
-        if self.comm is None:
+        except BaseException as found:
+            error = HiresxError(f"ended by {described(found)}", "see what calls it in the middle of the work")
+            error.__cause__ = found
+        if not self._any_failed(error is not None, patience):
+            if error is not None:
+                self.desert(error)
+                raise error
             return
-        errors = self.comm.allgather(None if error is None else _sendable(error))
-        first = next((rank for rank, found in enumerate(errors) if found is not None), None)
-        if first is None:
-            return
+        errors = self.aside().allgather(None if error is None else _sendable(error))
+        first = next(rank for rank, found in enumerate(errors) if found is not None)
         raised = error if first == self.rank else errors[first]
         alike = all(found is not None for found in errors)
         if isinstance(raised, HiresxError) and not (alike or raised.placed):
             raised.message, raised.placed = f"rank {first}: {raised.message}", True
         raised.everywhere = True
         raise raised
+
+    def aside(self):
+        """The same ranks, for what must not be taken for an answer to something else. Collective the first time."""
+        if self._aside is None:
+            self._aside = self.comm.Dup()
+        return self._aside
+
+    def _any_failed(self, failed: bool, patience: float | None) -> bool:
+        """Whether `failed` holds on any rank. False as well on one where it does and that has lost its patience."""
+        flags = np.zeros(self.size, np.int8)
+        asked = self.aside().Iallgather(np.array([failed], np.int8), flags)
+        if failed and patience is not None:
+            self._unanswered = asked  # and with it what MPI may still read and write
+            return _done(asked, patience)
+        asked.Wait()
+        return bool(flags.any())
+
+    def desert(self, error: BaseException, status: int = 1) -> None:
+        """Note an `error` that goes up on this rank and that others may not have: should this process come to its end
+        without them, it ends them with exit status `status`."""
+        if self.comm is not None and not _everywhere(error):
+            self._deserted = status
+
+    def leave(self) -> None:
+        """At the end of this process, of which `world` has told the others: wait for them to come to theirs, or end
+        them if this one has deserted them."""
+        asked = self._end.Ibarrier()
+        if self._deserted:
+            if not _done(asked, 2 * GRACE):
+                _say(f"rank {self.rank} has ended before the others, and ends them")
+                self.abort(self._deserted)
+        elif not _done(asked, LONG):
+            _say(f"rank {self.rank} has come to its end and waits for the other ranks")
+            asked.Wait()
 
     @cached_property
     def local(self) -> "Team":
@@ -131,9 +186,11 @@ class Team:
         return views
 
     def abort(self, status: int) -> None:
-        """End all processes at once with exit status `status`; alone, this one."""
-        sys.stdout.flush()
-        sys.stderr.flush()
+        """End all processes at once with exit status `status` (1 for what is none of a failure); alone, this one."""
+        status = status if 0 < status < 256 else 1
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(Exception):  # nobody reads any more
+                stream.flush()
         if self.comm is not None:
             self.comm.Abort(status)
         os._exit(status)
@@ -142,10 +199,33 @@ class Team:
 def _sendable(error: Exception) -> Exception:
     """The error, or what can be sent of it."""
     try:
-        pickle.loads(pickle.dumps(error))
-    except Exception:
-        return RuntimeError(f"{type(error).__name__}: {error}")
-    return error
+        if type(pickle.loads(pickle.dumps(error))) is type(error):
+            return error
+    except BaseException:  # its own methods may do anything
+        pass
+    return RuntimeError(described(error))
+
+
+def _everywhere(error: BaseException) -> bool:
+    try:
+        return bool(getattr(error, "everywhere", False))
+    except Exception:  # of a class that answers so
+        return False
+
+
+def _done(request, seconds: float) -> bool:
+    """Whether a request of MPI is completed within so many seconds."""
+    end = time.monotonic() + seconds
+    while not request.Test():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.001)
+    return True
+
+
+def _say(line: str) -> None:
+    with suppress(OSError, ValueError):
+        print(line, file=sys.stderr, flush=True)
 
 
 def alone() -> Team:
@@ -166,6 +246,10 @@ def world() -> Team:
         team = _started()
         if team.size > 1:
             sys.excepthook = partial(_end_all, sys.excepthook)
+            sys.exit = partial(_exit, sys.exit)
+            team.aside()
+            team._end = team.comm.Dup()
+            atexit.register(team.leave)
         _world.append(team)
     return _world[0]
 
@@ -188,27 +272,36 @@ def ended(error: BaseException, status: int, tell: Callable[[str], None]) -> int
     if not _world:
         return _ended_early(error, status, tell)
     team = _world[0]
-    if team.size == 1 or getattr(error, "everywhere", False):
+    if team.size == 1 or _everywhere(error):
         if team.root:
             tell("")
         return status
-    if not team.root:
-        # Where all have found the same fault for themselves, rank 0 speaks first and ends the others.
-        time.sleep(GRACE)
-    tell("" if team.root else f"rank {team.rank}: ")
-    team.abort(status)
+    try:
+        if not team.root:
+            # Where all have found the same fault for themselves, rank 0 speaks first and ends the others.
+            time.sleep(GRACE)
+        tell("" if team.root else f"rank {team.rank}: ")
+    finally:  # whatever becomes of the telling
+        team.abort(status)
     return status
 
 
 def _ended_early(error: BaseException, status: int, tell: Callable[[str], None]) -> int:
     """Before there is a world: process 0 speaks; the launcher ends the others, unless only they have the error."""
     rank = started.number()
-    if rank and getattr(error, "everywhere", False):
+    if rank and _everywhere(error):
         return status
     if rank:
         time.sleep(GRACE)
     tell(f"rank {rank}: " if rank else "")
     return status
+
+
+def _exit(before: Callable, status: Any = None) -> None:
+    """sys.exit in a program on several ranks: Python tells nobody else of it."""
+    if status not in (None, 0):
+        _world[0]._deserted = status if isinstance(status, int) else 1
+    before(status)
 
 
 def _end_all(before: Callable, kind, error, traceback) -> None:

@@ -5,6 +5,7 @@ HIRESX_EXAMPLES: how many forged and damaged files of each kind are tried (200).
 
 import contextlib
 import hashlib
+import itertools
 import json
 import os
 import random
@@ -183,17 +184,77 @@ class Steps:
     time, steps = 0.0, 0
 
 
-def test_an_interval_of_the_wall_clock(tmp_path):
-    now = [100.0]
-    spec = vortex(checkpoint__every_wall=10.0, checkpoint__keep=9).checkpoint
-    writer = checkpoint.Checkpoints(tmp_path, spec, lambda: ({}, ()), lambda: None, clock=lambda: now[0])
+def stepping(tmp_path, spec, steps: int, step: float, cost: float) -> list[tuple[int, float, float]]:
+    """Of every checkpoint of a run by a clock of its own: its step, and when it was begun and written. A step takes
+    `step` seconds, a checkpoint `cost` (a function of the time)."""
+    now, found = [100.0], []
     solver = Steps()
+
+    def contents():
+        found.append((solver.steps, now[0] - 100.0, now[0] + cost(now[0]) - 100.0))
+        now[0] += cost(now[0])
+        return {}, ()
+
+    writer = checkpoint.Checkpoints(tmp_path, spec, contents, lambda: None, clock=lambda: now[0])
     writer.start(solver, None, new=True)
-    for _ in range(25):
-        now[0] += 1
+    solver.steps = 0
+    for _ in range(steps):
+        struck = writer.struck()
+        now[0] += step
         solver.steps += 1
-        writer.after_step(solver)
-    assert sorted(int(path.stem[-6:]) for path in checkpoint.listed(tmp_path)) == [0, 10, 20]
+        writer.after_step(solver, struck)
+    assert [n for n, _, _ in found][-9:] == sorted(int(path.stem[-6:]) for path in checkpoint.listed(tmp_path))[-9:]
+    return found
+
+
+def test_an_interval_of_the_wall_clock(tmp_path):
+    spec = vortex(checkpoint__every_wall=10.0, checkpoint__keep=9).checkpoint
+    found = stepping(tmp_path, spec, 35, 1.0, lambda now: 0.0)
+    assert [n for n, _, _ in found] == [0, 10, 20, 30]
+
+
+@pytest.mark.parametrize(
+    ("step", "cost"), [(0.01, 0.1), (1.0, 2.9), (70.0, 1.0), (400.0, 0.5)], ids=["quick", "dear", "slow", "very slow"]
+)
+def test_five_minutes_are_lost_at_most_where_that_costs_a_hundredth(tmp_path, step, cost):
+    spec = vortex(checkpoint__keep=9).checkpoint
+    assert spec.every_wall is None
+    found = stepping(tmp_path, spec, int(4000 / step), step, lambda now: cost)
+    lost = [after[2] - before[1] for before, after in itertools.pairwise(found)]
+    # Beyond that only one step, where a step takes as long.
+    # How long a step takes shows when the first is done.
+    assert len(lost) >= 4 and max(lost[1:]) <= max(300.0, 2 * cost + step) + 1e-6
+    assert min(lost) > 280 - 2 * step or step > 100, "no oftener than that"
+    assert cost * len(found[1:]) <= 0.01 * found[-1][2]
+
+
+def test_a_dear_checkpoint_is_written_less_often(tmp_path):
+    spec = vortex(checkpoint__keep=9).checkpoint
+    found = stepping(tmp_path, spec, 40000, 1.0, lambda now: 20.0)
+    every = [after[1] - before[1] for before, after in itertools.pairwise(found)]
+    assert len(every) > 10 and all(1970 <= seconds <= 2010 for seconds in every), every
+
+
+def test_a_file_system_that_is_slow_once_puts_no_checkpoint_off(tmp_path):
+    spec = vortex(checkpoint__keep=9).checkpoint
+    found = stepping(tmp_path, spec, 4000, 1.0, lambda now: 60.0 if 800 < now < 1100 else 0.5)
+    every = [after[1] - before[1] for before, after in itertools.pairwise(found)]
+    assert len(every) > 9 and max(every) <= 301
+
+
+def test_the_clock_changes_no_result(tmp_path):
+    """Whatever it says, the run takes the same steps."""
+    now = [0.0]
+
+    def passes(simulation):
+        now[0] += 400.0
+
+    simulation = Simulation(vortex(checkpoint__keep=99), "cpu", out=tmp_path / "out", monitors=[passes])
+    simulation._checkpoints._clock = lambda: now[0]
+    simulation.run(steps=12, progress=False)
+    plain = Simulation(vortex(), "cpu")
+    plain.run(steps=12, progress=False)
+    assert bits(simulation) == bits(plain) and len(checkpoint.listed(tmp_path / "out")) > 4
 
 
 def test_a_clock_that_goes_backwards_is_harmless(tmp_path, monkeypatch):

@@ -1,5 +1,6 @@
 """The device room: generated text, the compile cache, launches with their checks, and what a user is told."""
 
+import ctypes
 import importlib.util
 import inspect
 import os
@@ -514,7 +515,8 @@ def test_simultaneous_processes(tmp_path, root):
         subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE) for _ in range(3)
     ]
     assert [process.communicate()[0].strip() for process in running] == [b"4"] * 3
-    assert sorted(path.suffix for path in (tmp_path / "new/cache").iterdir()) == [".cpp", ".so"]
+    assert sorted(path.suffix for path in (tmp_path / "new/cache").iterdir()) == [".cpp", ".sha256", ".so"]
+    assert all(folder.stat().st_mode & 0o777 == 0o700 for folder in (tmp_path / "new", tmp_path / "new/cache"))
 
 
 def test_no_compiler(native, monkeypatch):
@@ -557,6 +559,163 @@ def test_cache_directory_default(monkeypatch, tmp_path):
     monkeypatch.delenv("HIRESX_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert cache.directory() == tmp_path / "hiresx" and cache.directory().is_dir()
+
+
+@pytest.fixture
+def kept(tmp_path, monkeypatch):
+    """keep(content): the path of a file in a cache of its own, and how often one was made."""
+    from hiresx.device import cache
+
+    monkeypatch.setenv("HIRESX_CACHE", str(tmp_path / "cache"))
+    made = []
+
+    def keep(content: bytes = b"library") -> tuple[Path, int]:
+        def make(private: Path) -> Path:
+            (private / "file").write_bytes(content)
+            made.append(content)
+            return private / "file"
+
+        return cache.made("one.so", make), len(made)
+
+    return keep
+
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to others")
+
+
+def test_what_is_kept_is_made_once_and_for_nobody_else_to_write(kept):
+    before = os.umask(0)
+    try:
+        path, count = kept()
+    finally:
+        os.umask(before)
+    assert (path.read_bytes(), count) == (b"library", 1) and kept() == (path, 1)
+    files = sorted(path.parent.iterdir())
+    assert [file.name for file in files] == ["one.so", "one.so.sha256"]
+    assert path.parent.stat().st_mode & 0o777 == 0o700 and not any(file.stat().st_mode & 0o022 for file in files)
+
+
+def _half(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:3])
+
+
+def _bit(path: Path) -> None:
+    path.write_bytes(b"Library")
+
+
+def _without_digest(path: Path) -> None:
+    path.with_name("one.so.sha256").unlink()
+
+
+def _digest_of_another(path: Path) -> None:
+    path.with_name("one.so.sha256").write_bytes(b"\xff" * 64)
+
+
+def _link(path: Path) -> None:
+    path.rename(path.with_name("elsewhere"))
+    path.symlink_to("elsewhere")
+
+
+def _group(path: Path) -> None:
+    path.chmod(0o775)
+
+
+def _everybody(path: Path) -> None:
+    path.with_name("one.so.sha256").chmod(0o666)
+
+
+def _pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+@pytest.mark.parametrize("change", [_half, _bit, _without_digest, _digest_of_another, _link, _group, _everybody, _pipe])
+def test_what_is_not_whole_or_could_be_another_s_is_made_anew(kept, change):
+    path, _ = kept()
+    if os.geteuid() == 0:
+        os.chown(path, -1, 12345)  # no group of the user's own
+    change(path)
+    assert kept() == (path, 2) and path.read_bytes() == b"library" and not path.is_symlink()
+    assert kept() == (path, 2)
+
+
+@needs_root
+def test_a_library_of_another_user_is_made_anew(kept):
+    path, _ = kept()
+    os.chown(path, 12345, 12345)
+    assert kept() == (path, 2) and path.stat().st_uid == 0
+
+
+@needs_root
+@pytest.mark.parametrize(
+    ("which", "owner", "mode", "why"),
+    [
+        ("cache", 12345, 0o755, "it belongs to user 12345"),
+        ("cache", 0, 0o777, "it can be written to by everybody"),
+        ("cache", 0, 0o1777, "it can be written to by everybody"),
+        ("cache", 0, 0o775, "it can be written to by the group 12345"),
+        ("", 0, 0o777, "in which it lies, can be written to by everybody"),
+        ("", 0, 0o775, "in which it lies, can be written to by the group 12345"),
+        ("", 12345, 0o755, "in which it lies, belongs to user 12345"),
+    ],
+)
+def test_a_folder_that_others_can_fill_or_exchange_is_refused(kept, tmp_path, which, owner, mode, why):
+    kept()
+    folder = tmp_path / which
+    os.chown(folder, owner, 12345)
+    folder.chmod(mode)
+    with pytest.raises(HiresxError) as caught:
+        kept()
+    assert (
+        f"the kernel cache {tmp_path / 'cache'} is not used: " in caught.value.message and why in caught.value.message
+    )
+    assert "HIRESX_CACHE" in caught.value.mend
+    mends = owner == 0 and not mode & 0o1000
+    assert (f"chmod go-w {folder}" in caught.value.mend) == mends
+    if mends:
+        folder.chmod(mode & ~0o022)
+        assert kept()[1] == 1
+
+
+@needs_root
+def test_folders_that_are_safe_are_taken(kept, tmp_path, monkeypatch):
+    """In a sticky folder; of root, for a user; for the group of the user alone; through a link; of nobody, where root
+    has no name."""
+    from hiresx.device import cache
+
+    tmp_path.chmod(0o1777)
+    path, _ = kept()
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    assert kept() == (path, 1)
+    path.parent.chmod(0o775)
+    assert kept() == (path, 1), "root's own group"
+    link = tmp_path / "link"
+    link.symlink_to("cache")
+    monkeypatch.setenv("HIRESX_CACHE", str(link))
+    assert kept() == (path, 1)
+    os.chown(tmp_path, cache._unmapped(), -1)
+    tmp_path.chmod(0o755)
+    assert kept() == (path, 1)
+
+
+def test_half_a_library_is_compiled_anew(tmp_path, monkeypatch):
+    """It ends the process with SIGBUS where it is loaded."""
+    monkeypatch.setenv("HIRESX_CACHE", str(tmp_path))
+    library = host_compiler.build('extern "C" int answer() { return 42; }', ("-shared", "-fPIC"), "half")
+    size = library.stat().st_size
+    os.truncate(library, size // 2)
+    again = host_compiler.build('extern "C" int answer() { return 42; }', ("-shared", "-fPIC"), "half")
+    assert again == library and library.stat().st_size == size and ctypes.CDLL(str(library)).answer() == 42
+
+
+def test_no_home_directory(monkeypatch):
+    from hiresx.device import cache
+
+    for name in ("HIRESX_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(Path, "home", lambda: (_ for _ in ()).throw(RuntimeError("no home")))
+    with pytest.raises(HiresxError, match="no home directory"):
+        cache.directory()
 
 
 def test_damaged_library(native, tmp_path, monkeypatch):

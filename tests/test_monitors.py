@@ -1,7 +1,10 @@
 """What watches a run: histories, probes, forces, averages, integrals, the user's own; none of it must be noticed."""
 
+import contextlib
 import json
 import math
+import os
+import random
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -181,7 +184,7 @@ def test_a_history_of_another_monitor_is_set_aside_and_one_that_lacks_samples_re
     first = History("a", "probe", [Column("p", "pressure", "1")], folder=tmp_path)
     first.start()
     first.add(7, 0.1, {"p": 1.0})
-    with pytest.raises(HiresxError, match="holds 1 samples, the checkpoint was written after 2"):
+    with pytest.raises(HiresxError, match="holds 1 sample, the checkpoint was written after 2"):
         History("a", "probe", [Column("p", "pressure", "1")], folder=tmp_path).start(2, restarted=True)
     other = History("a", "probe", [Column("T", "temperature", "1")], folder=tmp_path)
     other.start(1, restarted=True)
@@ -192,6 +195,102 @@ def test_a_history_of_another_monitor_is_set_aside_and_one_that_lacks_samples_re
         other.sync()
     other.start(0, restarted=True)
     assert other.path.exists()
+
+
+def sampled(folder, *steps: int, column: str = "p") -> History:
+    kept = History("a", "probe", [Column(column, "quantity", "1")], folder=folder)
+    kept.start()
+    for step in steps:
+        kept.add(step, 0.1 * step, {column: step})
+    kept.close()
+    return kept
+
+
+def test_what_was_set_aside_before_stays(tmp_path):
+    """Two changes of a monitor at the same step are two histories."""
+    for column in ("T", "p", "T"):
+        again = History("a", "probe", [Column(column, "quantity", "1")], folder=tmp_path)
+        again.start(0, restarted=True)
+        again.add(7, 0.7, {column: 1.0})
+        again.close()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.before-7-2.nc", "a.before-7.nc", "a.nc"]
+    assert [history.read(tmp_path / f"a.before-7{n}.nc").quantities for n in ("", "-2")] == [["T"], ["p"]]
+
+
+@pytest.mark.parametrize(
+    ("kept", "change", "note"),
+    [
+        (2, lambda path: None, "1 sample behind the checkpoint dropped, to be taken anew"),
+        (2, Path.unlink, "is gone, and with it 2 samples: a new history begins"),
+        (None, lambda path: None, "the checkpoint knows nothing of it: its 3 samples are kept in a.before-10.nc"),
+        (3, lambda path: path.write_bytes(b""), "a.nc.damaged, a new one begins; 3 samples were in it"),
+        (3, lambda path: os.truncate(path, 60), "a.nc.damaged, a new one begins; 3 samples were in it"),
+        (3, lambda path: sampled(path.parent, 1, 2, column="T"), "its 2 samples are kept in a.before-2.nc"),
+        (3, lambda path: None, None),
+    ],
+    ids=["longer", "gone", "unknown", "emptied", "cut", "other", "whole"],
+)
+def test_no_sample_gets_out_of_sight_without_a_word(tmp_path, kept, change, note):
+    change(sampled(tmp_path, 0, 5, 10).path)
+    again = History("a", "probe", [Column("p", "quantity", "1")], folder=tmp_path)
+    again.start(kept, restarted=True)
+    assert len(again.notes) == (note is not None) and all(note in said for said in again.notes), again.notes
+    again.add(15, 1.5, {"p": 15.0})
+    steps = [0, 5, 10][: again.samples - 1]
+    assert history.read(again.path).data["step"].tolist() == [*steps, 15]
+
+
+@pytest.mark.parametrize("samples", [0, 1, 2])
+def test_a_history_cut_behind_its_header_is_refused_with_what_is_left(tmp_path, samples):
+    kept = sampled(tmp_path, 0, 5, 10)
+    os.truncate(kept.path, len(kept._header) + samples * kept._record.itemsize + 7)
+    content = kept.path.read_bytes()
+    with pytest.raises(HiresxError, match=f"holds {samples} samples?, the checkpoint was written after 3"):
+        kept.start(3, restarted=True)
+    assert kept.path.read_bytes() == content, "nothing is lost"
+
+
+def test_no_damage_of_a_history_is_a_traceback(tmp_path):
+    """Cut anywhere, or with a few bytes changed: going on is refused, or a new one begins with a word; reading is
+    refused, or gives what a history has."""
+    whole = sampled(tmp_path, 0, 5, 10).path.read_bytes()
+    chance = random.Random(7)
+    for n in range(100):
+        content = bytearray(whole[: chance.randrange(len(whole))] if n % 2 else whole)
+        for _ in range(chance.randrange(4) if content else 0):
+            content[chance.randrange(len(content))] = chance.randrange(256)
+        path = tmp_path / f"{n}" / "a.nc"
+        path.parent.mkdir()
+        path.write_bytes(content)
+        with contextlib.suppress(HiresxError):
+            assert list(history.read(path).data)[:1]
+        again = History("a", "probe", [Column("p", "quantity", "1")], folder=path.parent)
+        try:
+            again.start(3, restarted=True)
+        except HiresxError as error:
+            assert "the checkpoint was written after 3" in error.message
+            assert path.read_bytes() == content
+            continue
+        finally:
+            again.close()
+        (kept,) = [found for found in path.parent.iterdir() if found != path] or [path]
+        assert again.samples == 3 if kept == path else kept.read_bytes() == content and len(again.notes) == 1
+
+
+def test_a_run_says_what_became_of_its_histories(tmp_path, capfd):
+    case = Case.from_dict(tables(monitor={"every": 4}, probe=[{"name": "middle", "x": 0.5, "y": 0.5, "every": 5}]))
+    Simulation(case, "cpu", out=tmp_path / "out", initial=pulse).run(steps=10, progress=False)
+    folder = tmp_path / "out/history"
+    os.truncate(folder / "residual.nc", 50)
+    (folder / "middle.nc").write_bytes(b"")
+    capfd.readouterr()
+    again = Simulation(case, "cpu", restart=tmp_path / "out")
+    again.run(steps=5)
+    said = capfd.readouterr().err
+    assert "residual.nc is not a whole history: it is kept as residual.nc.damaged, a new one begins; 3 samples" in said
+    assert "middle.nc is not a whole history" in said
+    assert history.read(folder / "residual.nc").data["step"].tolist() == [12]
+    assert history.histories(tmp_path / "out").keys() == {"residual", "middle"}
 
 
 def test_csv_keeps_every_digit(tmp_path, capsys):

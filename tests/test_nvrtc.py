@@ -2,6 +2,7 @@
 
 import ctypes
 import json
+import os
 import sys
 
 import numpy as np
@@ -79,9 +80,11 @@ def test_build_caches(tmp_path, monkeypatch):
     monkeypatch.setenv("HIRESX_CACHE", str(tmp_path))
     path = nvrtc.build(KERNEL, "sm_80")
     assert path.suffix == ".cubin" and path.read_bytes()[:4] == b"\x7fELF"
+    os.truncate(path, 100)
+    assert nvrtc.build(KERNEL, "sm_80") == path and path.stat().st_size > 100
     monkeypatch.setattr(nvrtc, "compile", None)
     assert nvrtc.build(KERNEL, "sm_80") == path
-    assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == [path.name, f"{path.name}.sha256"]
 
 
 @pytest.mark.parametrize("error", [ImportError("cupy_backends"), RuntimeError("libnvrtc.so.13 not found")])

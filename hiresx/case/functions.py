@@ -4,14 +4,16 @@ import functools
 import inspect
 import traceback
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hiresx.case.faults import did_you_mean
-from hiresx.errors import HiresxError
+from hiresx.errors import HiresxError, described, text
+from hiresx.signals import SIGNALLED
 
 FILE = "case.py"
 GAS = ("gamma", "prandtl", "reynolds")
@@ -25,8 +27,10 @@ def _executed(path: Path, stamp: tuple[int, int]) -> dict[str, Callable]:
     try:
         # Not imported: a case folder is no package, may be read-only, and must not fill with __pycache__.
         exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), module.__dict__)
-    except Exception as error:
-        raise HiresxError(f"{_place(error, path)}: {type(error).__name__}: {error}", f"correct {path}") from error
+    except SIGNALLED:
+        raise
+    except BaseException as error:
+        raise HiresxError(f"{_place(error, path)}: {described(error)}", f"correct {path}") from error
     return {
         name: value
         for name, value in vars(module).items()
@@ -116,6 +120,20 @@ def check_parameters(directory: Path | None, parameters: Iterable[str], place: s
             )
 
 
+@contextmanager
+def called(call: Callable, what: str) -> Iterator[None]:
+    """Around a call of a user's function: whatever it raises, sys.exit included, becomes a HiresxError that names it
+    (`what`) and its line. Signals and HiresxErrors pass."""
+    try:
+        yield
+    except (HiresxError, *SIGNALLED):
+        raise
+    except BaseException as error:
+        code = getattr(call, "__code__", None)
+        place = f"{_place(error, Path(code.co_filename))}: " if code else ""
+        raise HiresxError(f"{place}{what} failed: {described(error)}", "correct the function") from error
+
+
 def evaluate(
     call: Callable, values: Mapping[str, Any], x: np.ndarray, y: np.ndarray, z: np.ndarray, t: float | None
 ) -> list[np.ndarray]:
@@ -123,24 +141,17 @@ def evaluate(
     name = getattr(call, "__name__", "function")
     code = getattr(call, "__code__", None)
     place = f'{code.co_filename}: function "{name}"' if code else f'function "{name}"'
-    try:
+    wanted = "it must return (rho, u, v, w, p), each a number or an array that broadcasts to the shape of x"
+    with called(call, f'function "{name}"'):
         with np.errstate(all="ignore"):  # what comes of a division by zero is reported below, with its place
             result = call(x, y, z, **values) if t is None else call(x, y, z, t, **values)
-    except HiresxError:
-        raise
-    except Exception as error:
-        where = _place(error, Path(code.co_filename)) if code else place
-        raise HiresxError(
-            f'{where}: function "{name}" failed: {type(error).__name__}: {error}', "correct the function"
-        ) from error
-    wanted = "it must return (rho, u, v, w, p), each a number or an array that broadcasts to the shape of x"
-    try:
-        parts = list(result)
-        if len(parts) != len(STATE):
-            raise ValueError(f"{len(parts)} values")
-        state = [np.array(np.broadcast_to(np.asarray(part, dtype=float), x.shape)) for part in parts]
-    except (TypeError, ValueError) as error:
-        raise HiresxError(f"{place} returned something else than a state: {error}", wanted) from error
+        try:
+            parts = list(result)
+            if len(parts) != len(STATE):
+                raise ValueError(f"{len(parts)} values")
+            state = [np.array(np.broadcast_to(np.asarray(part, dtype=float), x.shape)) for part in parts]
+        except (TypeError, ValueError) as error:
+            raise HiresxError(f"{place} returned something else than a state: {text(error)}", wanted) from error
     for quantity, values_there in zip(STATE, state, strict=True):
         good = np.isfinite(values_there)
         if quantity in ("rho", "p"):

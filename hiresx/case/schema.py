@@ -166,7 +166,11 @@ class Checkpoint(Table):
     and after the last. They change no time step: the first step that reaches an interval is the one."""
 
     keep: Annotated[int, Field(ge=0)] = Field(2, description="how many are kept, the last ones; 0: none is written")
-    every_wall: Positive = Field(1800.0, description="wall-clock seconds between checkpoints")
+    every_wall: Positive | None = Field(
+        None,
+        description="wall-clock seconds between checkpoints; absent: so many that 300 are lost at most when a run is "
+        "killed, or a hundred times as many as writing one takes if that is longer",
+    )
     every_steps: Points | None = Field(None, description="steps between checkpoints, besides every_wall")
     every_time: Positive | None = Field(None, description="time between checkpoints, in L / c_ref, besides every_wall")
 

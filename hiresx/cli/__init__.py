@@ -2,10 +2,10 @@
 
 Exit status: 0 the verb did what was asked; 1 it ran and what it looked at is not in order (a check of `verify` failed,
 `doctor` misses something that CPU runs need); 2 a fault the user can mend; 3 the run stopped before its end;
-130 interrupted; 143 terminated by SIGTERM.
+130 interrupted; 128 + N terminated by signal N (143: SIGTERM).
 """
 
-import signal
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,13 +13,19 @@ from pathlib import Path
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command line and leaves the process with its exit status."""
-    sys.exit(execute(sys.argv[1:] if arguments is None else list(arguments)))
+    status = execute(sys.argv[1:] if arguments is None else list(arguments))
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError):  # nobody reads any more: Python, which would try again, is not to change the status
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+    sys.exit(status)
 
 
 def execute(arguments: list[str]) -> int:
     """Exit status of the command line `arguments`. With --json among them stdout holds JSON only, errors included."""
     from hiresx.cli import terminal
-    from hiresx.errors import HiresxError
+    from hiresx.errors import HiresxError, described
+    from hiresx.signals import Terminated
 
     as_json = "--json" in arguments
     for word in arguments:
@@ -44,9 +50,11 @@ def execute(arguments: list[str]) -> int:
     except KeyboardInterrupt as error:
         return terminal.fault(error, 130, "interrupted", "", as_json)
     except SystemExit as error:
-        if error.code != 128 + signal.SIGTERM:
-            raise
-        return terminal.fault(error, error.code, "terminated by SIGTERM", "", as_json)
+        if isinstance(error, Terminated):
+            return terminal.fault(error, error.code, str(error), "", as_json)
+        # In the middle of the work, it is no success whatever it says.
+        status = error.code if isinstance(error.code, int) and 0 < error.code < 256 else 1
+        return terminal.fault(error, status, f"ended by {described(error)}", "", as_json)
     except OSError as error:
         # of a file that the user named, where nothing nearer said so
         named = error.filename if isinstance(error.filename, str | Path) else None

@@ -10,12 +10,13 @@ import typer
 from hiresx import shell
 from hiresx.cli import terminal
 from hiresx.errors import HiresxError
+from hiresx.signals import ENDING
 
 # What it does not know is for `hiresx run`.
 CONTEXT = {"ignore_unknown_options": True}
 
 # How hiresx run ends and has said so itself.
-_TOLD = (0, 2, 3, 130, 143)
+_TOLD = (2, 3, *(128 + number for number in ENDING))
 
 Positive = {"min": 1, "max": 10_000_000, "metavar": "N"}
 
@@ -76,8 +77,8 @@ def launch(
 ) -> int:
     """Run a case on many ranks of this machine, or write the script that does so under Slurm or PBS.
 
-    CASE and all other options are those of hiresx run, and so is the exit status. Ctrl-C and SIGTERM end the run with
-    a checkpoint.
+    CASE and all other options are those of hiresx run, and so is the exit status. Ctrl-C, SIGTERM, SIGHUP, SIGUSR1 and
+    SIGUSR2 end the run with a checkpoint.
     """
     words = _understood(run or [])
     as_json = bool(words.values["json"])
@@ -167,6 +168,7 @@ def _on_gpus(wish: str) -> bool:
 
 
 def _ran(line: list[str], words: _Words, count: int, as_json: bool) -> int:
+    from hiresx.cli.run import record
     from hiresx.launch import job
     from hiresx.launch.notices import name
 
@@ -174,9 +176,14 @@ def _ran(line: list[str], words: _Words, count: int, as_json: bool) -> int:
     ended = job.run(line, under_mpi=count > 1)
     if ended.status in _TOLD:
         return ended.status
+    directory = _directory(words, began)
+    if ended.status == 0 and (directory is None or record(directory).get("status") != "running"):
+        return 0
     who = "the run" if ended.rank is None else f"rank {ended.rank}"
     how = f"ended with status {ended.status}" if ended.signal is None else f"was ended by {name(ended.signal)}"
-    directory = _directory(words, began)
+    if ended.status == 0:
+        # A process that a library or a function of the case ended, with a status that says nothing of it.
+        how = "ended with status 0 before it was done"
     mend = ""
     if directory is not None:
         from hiresx.output import checkpoint
@@ -188,13 +195,11 @@ def _ran(line: list[str], words: _Words, count: int, as_json: bool) -> int:
             mend += f" --backend {shell.word(backend)}" if backend != "auto" else ""
     more = {} if directory is None else {"directory": str(directory)}
     terminal.error(f"{who} {how}" + (", and with it the others" if count > 1 else ""), mend, as_json, **more)
-    return ended.status
+    return ended.status or 1
 
 
 def _directory(words: _Words, began: float) -> Path | None:
     """The folder of the run that was started at `began`, if it got as far as that."""
-    from hiresx.cli.run import record
-
     out, restart = words.values["out"], words.values["restart"]
     if out is not None:
         found = [out]
@@ -202,6 +207,8 @@ def _directory(words: _Words, began: float) -> Path | None:
         found = [Path(restart)]
     else:
         found = list(Path("runs").glob("*/"))
+    from hiresx.cli.run import record
+
     found = [path for path in found if record(path) and (path / "run.json").stat().st_mtime >= began - 1]
     return max(found, key=lambda path: (path / "run.json").stat().st_mtime_ns, default=None)
 

@@ -13,10 +13,10 @@ import typer
 from hiresx.cli import options, terminal
 from hiresx.errors import HiresxError
 from hiresx.shell import word
-from hiresx.signals import TERMINATED, Terminated, termination_raises
+from hiresx.signals import SIGNALLED, Terminated, termination_raises
 
 # What ends a run in a way that is reported in a line or two; anything else is a fault of the program.
-_ENDS = (HiresxError, KeyboardInterrupt, Terminated)
+_ENDS = (HiresxError, *SIGNALLED)
 
 Name = Annotated[
     str | None,
@@ -69,7 +69,8 @@ def run(
     """Run a case and write its fields and run.json, or go on with a run.
 
     Exit status: 0 done; 2 a fault that can be mended; 3 stopped before the end (blow-up, full disk, time.wall_limit);
-    130 Ctrl-C; 143 SIGTERM. After the last three a checkpoint was written, and hiresx run --restart goes on.
+    130 Ctrl-C; 128 + N another signal N (143 SIGTERM, 129 SIGHUP, 138 and 140 SIGUSR1 and SIGUSR2). After the last
+    three a checkpoint was written, and hiresx run --restart goes on.
 
     Started by mpirun, srun or hiresx launch, all ranks compute the one case together.
     """
@@ -129,7 +130,7 @@ class _Outcome:
             return 0
         code = 3 if self.begun else 2
         if isinstance(fault, Terminated):
-            code, fault = TERMINATED, HiresxError("terminated by SIGTERM")
+            code, fault = fault.code, HiresxError(str(fault))
         elif isinstance(fault, KeyboardInterrupt) or (fault is None and status == "interrupted"):
             code, fault = 130, HiresxError("interrupted")
         elif fault is None:

@@ -5,6 +5,8 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from hiresx.signals import unheard
+
 
 def fault(cause: BaseException, status: int, message: str, mend: str, as_json: bool, **more: Any) -> int:
     """Prints what ends this process, as `error` does; once, where all ranks have met the same. Returns `status`."""
@@ -15,21 +17,23 @@ def fault(cause: BaseException, status: int, message: str, mend: str, as_json: b
 
 def error(message: str, mend: str, as_json: bool, **more: Any) -> None:
     """Prints a fault and what mends it to stderr, or as {"error", "mend", ...} to stdout."""
-    if as_json:
-        print_json({"error": message, "mend": mend, **more})
-        return
-    from rich.console import Console
-    from rich.text import Text
+    with unheard():
+        if as_json:
+            print_json({"error": message, "mend": mend, **more})
+            return
+        from rich.console import Console
+        from rich.text import Text
 
-    console = Console(stderr=True, soft_wrap=True, highlight=False)
-    console.print(Text.assemble(("error: ", "bold red"), message))
-    if mend:
-        console.print(Text(f"  {mend}"))
+        console = Console(stderr=True, soft_wrap=True, highlight=False)
+        console.print(Text.assemble(("error: ", "bold red"), message))
+        if mend:
+            console.print(Text(f"  {mend}"))
 
 
 def note(line: str) -> None:
     """Prints what is good to know and no fault, to stderr."""
-    print(f"note: {line}", file=sys.stderr, flush=True)
+    with unheard():
+        print(f"note: {line}", file=sys.stderr, flush=True)
 
 
 def note_once(line: str) -> None:
@@ -119,7 +123,8 @@ def text(value: Any) -> str:
 
 def say(line: str) -> None:
     """Prints a line as it is: no markup, no wrapping, so that paths and commands can be copied."""
-    print(line, flush=True)
+    with unheard():
+        print(line, flush=True)
 
 
 def console():

@@ -1,13 +1,24 @@
-"""Where compiled kernels are kept between runs."""
+"""Where compiled kernels are kept between runs, and what of it may be loaded.
 
+What is loaded runs with the rights of the user. So nothing is taken from a folder, or through one, into which another
+user may put a file of his own, and nothing that is not, byte by byte, what a compiler has put there: beside each file
+lies the SHA-256 of it.
+"""
+
+import grp
 import hashlib
 import os
+import pwd
+import shlex
+import stat
 import tempfile
-from collections.abc import Iterable
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from hiresx.errors import HiresxError
+
+_ELSEWHERE = "set HIRESX_CACHE to a folder of your own, where nobody else may write"
 
 
 def key(parts: Iterable[str]) -> str:
@@ -16,16 +27,136 @@ def key(parts: Iterable[str]) -> str:
 
 
 def directory() -> Path:
-    """$HIRESX_CACHE, or hiresx in $XDG_CACHE_HOME or ~/.cache; made if missing. Raises HiresxError if it cannot be."""
-    chosen = os.environ.get("HIRESX_CACHE")
-    path = Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hiresx"
+    """$HIRESX_CACHE, or hiresx in $XDG_CACHE_HOME or ~/.cache, without symbolic links; made if missing, for the user
+    alone. Raises HiresxError if it cannot be made, is not the user's or root's, or others may write to it or exchange
+    it."""
+    path = _chosen()
     with _refusal(path):
-        path.mkdir(parents=True, exist_ok=True)
+        # Links are followed once, here: what they lead to is what is looked at and used.
+        path = Path(os.path.realpath(path))
+        missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+        for folder in reversed(missing):
+            folder.mkdir(mode=0o700, exist_ok=True)
+        if not path.is_dir():
+            raise NotADirectoryError(0, "it is a file")
+        fault = _fault(path)
+    if fault:
+        why, mend = fault
+        mend = f"{mend}, or {_ELSEWHERE}" if mend else _ELSEWHERE
+        raise HiresxError(f"the kernel cache {path} is not used: {why}", mend)
     return path
 
 
+def _chosen() -> Path:
+    chosen = os.environ.get("HIRESX_CACHE")
+    if chosen:
+        return Path(chosen)
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hiresx"
+    except RuntimeError:
+        raise HiresxError("there is no home directory for the kernel cache", "set HIRESX_CACHE to a folder") from None
+
+
+def _fault(path: Path) -> tuple[str, str] | None:
+    """(why, the command that mends it if one does) for a folder that others could fill or exchange; None for a safe
+    one."""
+    for folder in (path, *path.parents):
+        status = folder.stat()
+        which = "it" if folder == path else f"{folder}, in which it lies,"
+        # An owner outside a container cannot be told from root in it.
+        if not (_owned(status.st_uid) or (folder != path and status.st_uid == _unmapped())):
+            return f"{which} belongs to {_user(status.st_uid)}", ""
+        sticky = status.st_mode & stat.S_ISVTX
+        # A sticky folder, such as /tmp, lets nobody rename or remove what is not his.
+        if (writer := _writer(status)) and not (sticky and folder != path):
+            mends = status.st_uid == os.geteuid() and not sticky
+            return f"{which} can be written to by {writer}", f"chmod go-w {shlex.quote(str(folder))}" if mends else ""
+    return None
+
+
+def _owned(user: int) -> bool:
+    return user in (0, os.geteuid())
+
+
+def _unmapped() -> int:
+    try:
+        return int(Path("/proc/sys/kernel/overflowuid").read_text())
+    except (OSError, ValueError):
+        return 65534
+
+
+def _writer(status: os.stat_result) -> str:
+    """Who may write besides the owner; empty if nobody."""
+    if status.st_mode & stat.S_IWOTH:
+        return "everybody"
+    if status.st_mode & stat.S_IWGRP and not _alone(status):
+        return f"the group {_group(status.st_gid)}"
+    return ""
+
+
+def _alone(status: os.stat_result) -> bool:
+    """Whether the owner has the group to himself: it is called like him, and nobody else is in it."""
+    with suppress(KeyError):
+        owner, group = pwd.getpwuid(status.st_uid), grp.getgrgid(status.st_gid)
+        return owner.pw_gid == group.gr_gid and owner.pw_name == group.gr_name and set(group.gr_mem) <= {owner.pw_name}
+    return False
+
+
+def _user(number: int) -> str:
+    with suppress(KeyError):
+        return pwd.getpwuid(number).pw_name
+    return f"user {number}"
+
+
+def _group(number: int) -> str:
+    with suppress(KeyError):
+        return grp.getgrgid(number).gr_name
+    return str(number)
+
+
+def made(name: str, make: Callable[[Path], Path]) -> Path:
+    """Path of the file `name` in the cache. `make(folder)` makes it in a folder of its own, and gives its path there,
+    unless the cache has it, whole and of nobody else.
+
+    What `make` raises passes. Raises HiresxError for a cache that cannot be written, or is not safe to use.
+    """
+    path = directory() / name
+    if whole(path):
+        return path
+    with workplace() as private:
+        found, digest = make(private), private / "digest"
+        digest.write_text(_digest(found) + "\n", encoding="ascii")
+        for file in (found, digest):
+            file.chmod(file.stat().st_mode & ~0o022)
+        # The digest first: where the file is seen, its digest is. Who sees one with another's compiles once more.
+        digest.replace(_beside(path))
+        found.replace(path)
+    return path
+
+
+def whole(path: Path) -> bool:
+    """Whether `path` is a file of the user's or root's that nobody else may write to, and what its digest says."""
+    try:
+        for file in (path, _beside(path)):
+            status = file.lstat()
+            if not stat.S_ISREG(status.st_mode) or not _owned(status.st_uid) or _writer(status):
+                return False
+        return _digest(path) == _beside(path).read_text(encoding="ascii", errors="replace").strip()
+    except OSError:
+        return False
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(f"{path.name}.sha256")
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 @contextmanager
-def workplace():
+def workplace() -> Iterator[Path]:
     """A private directory on the cache's file system, so that what is made in it can be renamed into the cache in one
     stroke: simultaneous processes never see half a file. Raises HiresxError if the cache cannot be written to."""
     path = directory()
@@ -34,7 +165,7 @@ def workplace():
 
 
 @contextmanager
-def _refusal(path: Path):
+def _refusal(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:

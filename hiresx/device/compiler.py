@@ -45,24 +45,23 @@ def build(text: str, flags: tuple[str, ...], label: str) -> Path:
     """
     command, version = compiler()
     name = f"{label}-{cache.key([text, *flags, *command, version, processor()])}"
-    library = cache.directory() / f"{name}.so"
-    if library.is_file():
-        return library
-    with cache.workplace() as private:
-        source, made = private / "kernels.cpp", private / "kernels.so"
+
+    def compile(private: Path) -> Path:
+        source, library = private / "kernels.cpp", private / "kernels.so"
         source.write_text(text, encoding="utf-8")
         announce(COMPILING)
-        done = subprocess.run([*command, *flags, "-o", made, source], capture_output=True, text=True)
-        source.replace(library.with_suffix(".cpp"))
+        done = subprocess.run([*command, *flags, "-o", library, source], capture_output=True, text=True)
+        source.replace(private.parent / f"{name}.cpp")
         if done.returncode:
-            log = library.with_suffix(".log")
+            log = private.parent / f"{name}.log"
             log.write_text(done.stderr, encoding="utf-8")
             raise HiresxError(
                 f"{command[0]} does not compile the {label} kernels:\n  {first_errors(done.stderr)}",
                 f"the whole message is in {log}; GCC 11 or later is wanted, and CXX can name it",
             )
-        made.replace(library)
-    return library
+        return library
+
+    return cache.made(f"{name}.so", compile)
 
 
 def first_errors(log: str) -> str:

@@ -118,14 +118,14 @@ def build(text: str, architecture: str) -> Path:
     """Path of the image of `text`, compiled unless the cache has it. Raises HiresxError."""
     ending = "ptx" if architecture.startswith("compute_") else "cubin"
     name = f"cuda-{architecture}-{cache.key([text, *OPTIONS, architecture, version()])}.{ending}"
-    path = cache.directory() / name
-    if not path.is_file():
+
+    def make(private: Path) -> Path:
         announce(COMPILING)
-        image = compile(text, architecture).image
-        with cache.workplace() as private:
-            (private / name).write_bytes(image)
-            (private / name).replace(path)
-    return path
+        made = private / name
+        made.write_bytes(compile(text, architecture).image)
+        return made
+
+    return cache.made(name, make)
 
 
 def holds(image: bytes, kernel: str) -> bool:

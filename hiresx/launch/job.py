@@ -7,14 +7,14 @@ import selectors
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from hiresx.launch.notices import Known, Notices
+from hiresx.signals import URGENT, handled
 from hiresx.started import RANKS
 
 POLL = 0.2  # seconds
@@ -35,8 +35,9 @@ class Ended:
 
 
 def run(command: Sequence[str], under_mpi: bool = True) -> Ended:
-    """Run a command to its end. SIGINT and SIGTERM go to the ranks themselves, which then end with a checkpoint: an
-    mpirun that got them would kill them within a second. The third, or the second and some seconds, kills them."""
+    """Run a command to its end. Signals go to the ranks themselves, which then end with a checkpoint: an mpirun that
+    got them would kill them within a second. The third SIGINT or SIGTERM, or the second and some seconds, kills them.
+    """
     process = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -46,7 +47,7 @@ def run(command: Sequence[str], under_mpi: bool = True) -> Ended:
         preexec_fn=_die_with_parent,
     )
     job = _Job(process, under_mpi)
-    with _handled(job.pass_on):
+    with handled(job.pass_on):
         job.watch()
     status = process.wait()
     status = 128 - status if status < 0 else status
@@ -74,13 +75,14 @@ class _Job:
     def pass_on(self, number: int, frame) -> None:
         self.asked.append(number)
         ranks = self.ranks()
-        if len(self.asked) > 2:
+        urged = sum(found in URGENT for found in self.asked) if number in URGENT else 0
+        if urged > 2:
             self._kill()
         elif not ranks:
             self._process.terminate()
         else:
             _send(ranks, number)
-            if len(self.asked) == 2:
+            if urged == 2:
                 self._last_words = time.monotonic() + PATIENCE
 
     def _kill(self) -> None:
@@ -136,26 +138,13 @@ def _die_with_parent() -> None:
 
 def _show(target, data: bytes) -> None:
     if data:
-        with suppress(BrokenPipeError):  # nobody reads any more: no reason to end a run
+        with suppress(OSError):  # nobody reads any more, or the terminal is gone: no reason to end a run
             target.flush()
             if hasattr(target, "buffer"):
                 target.buffer.write(data)
             else:  # replaced by a text of someone's
                 target.write(data.decode(errors="replace"))
             target.flush()
-
-
-@contextmanager
-def _handled(handler):
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, old in before.items():
-            signal.signal(number, old)
 
 
 def ranks_of(root: int) -> dict[int, int]:

@@ -16,6 +16,11 @@ class Attachment:
     # The next step must not pass this time.
     next_time: float = math.inf
 
+    @property
+    def notes(self) -> list[str]:
+        """What it has to say; who has said it empties the list."""
+        return []
+
     def begin(self, solver, restarted: bool) -> None:
         """Before the first step of this process; after `restore` if the run continues from a checkpoint."""
 

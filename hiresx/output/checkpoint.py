@@ -28,6 +28,10 @@ from hiresx.team import Team, alone
 FOLDER = "checkpoints"
 # Of what a checkpoint holds and how it is laid out: another one is refused.
 FORMAT = 2
+# Without `every_wall`: seconds of a run that are lost at most when it is killed, and the largest share of its time that
+# writing checkpoints may take.
+LOST = 300.0
+SHARE = 0.01
 _PATTERN = re.compile(r"checkpoint_(\d+)_step_(\d+)\.hxc")
 _FORMATS = "install the version of hiresx that wrote it, or begin a new run"
 
@@ -142,7 +146,8 @@ class Checkpoints(Attachment):
 
     `contents` gives what goes in: values, of which those of rank 0 count, and this rank's named arrays. `alive` raises,
     on all ranks, if the state is not worth keeping. `clock` gives seconds and never goes backwards; that of rank 0
-    decides. The interval never changes a time step: the first step that reaches it is the one.
+    decides, by what it answers to `struck`. The interval never changes a time step: the first step that reaches it is
+    the one.
     """
 
     name = "checkpoints"
@@ -160,12 +165,20 @@ class Checkpoints(Attachment):
         self._team = team or alone()
         self._step: int | None = None
         self._period = 0
-        self.seconds = 0.0
+        self._looked: float | None = None
+        self._pace = 0.0
+        # Seconds that writing the last two took.
+        self._took: list[float] = []
+
+    @property
+    def seconds(self) -> float:
+        """What writing one may take."""
+        return max(self._took, default=0.0)
 
     def start(self, solver, source: Path | None, new: bool) -> None:
         """Before the first step. `source`: the checkpoint whose state this is, None without one. The directory of a
         `new` run loses the checkpoints that an earlier one left there."""
-        self._written = self._clock()
+        self._begun = self._written = self._clock()
         self._period = self._periods(solver)
         if new:
             self._prune(0)
@@ -180,17 +193,32 @@ class Checkpoints(Attachment):
     def _periods(self, solver) -> int:
         return 0 if self._spec.every_time is None else math.floor(solver.time / self._spec.every_time * (1 + 1e-9))
 
-    def after_step(self, solver) -> None:
-        if self._spec.keep and self._due(solver):
+    def struck(self) -> bool:
+        """Whether by the clock of this rank the next step is to end with a checkpoint. To be asked before each step."""
+        now = self._clock()
+        if self._looked is not None:
+            self._pace = now - self._looked
+        self._looked = now
+        # After a step that takes as long as the last one.
+        then = now + self._pace
+        if self._spec.every_wall is not None:
+            return then - self._written >= self._spec.every_wall
+        # What was computed since the last one was begun is lost until the next one is written: a step later, it would
+        # be too late.
+        # One that a busy file system held up does not put the next one off.
+        affordable = min(self._took, default=0.0) / SHARE
+        return then + self._pace + self.seconds - self._begun > LOST and then - self._begun >= affordable
+
+    def after_step(self, solver, struck: bool = False) -> None:
+        """`struck`: what rank 0 answered before the step; the same on all ranks."""
+        if self._spec.keep and (struck or self._due(solver)):
             self.write(solver)
 
     def _due(self, solver) -> bool:
         spec = self._spec
         if spec.every_steps is not None and solver.steps % spec.every_steps == 0:
             return True
-        if self._periods(solver) > self._period:
-            return True
-        return math.isfinite(spec.every_wall) and self._team.share(self._clock() - self._written >= spec.every_wall)
+        return self._periods(solver) > self._period
 
     def write(self, solver) -> None:
         """Write one now, unless this step has one. Raises what `alive` raises, and HiresxError naming the path when it
@@ -208,7 +236,8 @@ class Checkpoints(Attachment):
         path = files.once(self._team, lambda: self._next(solver.steps))
         container.write(path, {"format": FORMAT, **values}, arrays, self._team)
         self._step, self._period, self._written = solver.steps, self._periods(solver), self._clock()
-        self.seconds = self._written - began
+        self._begun, self._looked = began, None
+        self._took = [*self._took[-1:], self._written - began]
         self._prune(self._spec.keep)
 
     def _next(self, step: int) -> Path:

@@ -8,13 +8,14 @@ thread.
 Format: NetCDF Classic Format Specification, Unidata (CDF-2).
 """
 
+import itertools
 import os
 import struct
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, BinaryIO, NamedTuple, TextIO
 
 import numpy as np
 
@@ -61,6 +62,8 @@ class History:
         self.places = None if places is None else np.asarray(places, dtype=float).reshape(-1, 3)
         self.path = None if folder is None else Path(folder) / f"{name}.nc"
         self.samples = 0
+        # What is to be said of the file that was there.
+        self.notes: list[str] = []
         self.define(columns)
         self._rows: list[bytes] = []
         self._file: int | None = None
@@ -80,8 +83,9 @@ class History:
         is dropped: it will be sampled again. Returns the number of samples.
 
         In a `restarted` run a file with other columns or places (the monitor was changed), or one that the checkpoint
-        knows nothing of (`kept` is None), is set aside as <name>.before-<step>.nc; where the file is gone a new one
-        begins. Raises HiresxError when it lacks samples, and when it cannot be written.
+        knows nothing of (`kept` is None), is set aside as <name>.before-<step>.nc, one that is no whole history as
+        <name>.nc.damaged; a new one begins then, and where the file is gone. `notes` say so. Raises HiresxError when it
+        lacks samples, and when it cannot be written.
         """
         self.close()
         if self.path is None:
@@ -90,11 +94,14 @@ class History:
             return self.samples
         self._header = self._encoded()
         try:
-            if kept is not None and self.path.exists() and self._resume(kept):
+            there = self.path.exists()
+            if kept is not None and there and self._resume(kept):
                 self.samples = kept
                 return kept
-            if restarted and self.path.exists():
-                self._set_aside()
+            if restarted and there:
+                self._set_aside(kept)
+            elif restarted and kept:
+                self.notes.append(f"{self.path} is gone, and with it {_samples(kept)}: a new history begins")
             self._create()
         except OSError as error:
             raise files.fault(self.path, error) from None
@@ -183,13 +190,15 @@ class History:
             if _uncounted(header) != _uncounted(self._header):
                 return False
             there = struct.unpack_from(">i", header, _COUNT)[0]
-            size = os.fstat(handle).st_size
+            fit = (os.fstat(handle).st_size - len(self._header)) // self._record.itemsize
             length = len(self._header) + kept * self._record.itemsize
-            if there < kept or size < length:
+            if min(there, fit) < kept:
                 raise HiresxError(
-                    f"{self.path} holds {there} samples, the checkpoint was written after {kept}",
+                    f"{self.path} holds {_samples(max(min(there, fit), 0))}, the checkpoint was written after {kept}",
                     "put the file back that belongs to this run, or remove this one to begin a new history",
                 )
+            if (dropped := min(there, fit) - kept) > 0:
+                self.notes.append(f"{self.path}: {_samples(dropped)} behind the checkpoint dropped, to be taken anew")
             os.pwrite(handle, struct.pack(">i", kept), _COUNT)
             os.ftruncate(handle, length)
         except BaseException:
@@ -198,14 +207,23 @@ class History:
         self._file = handle
         return True
 
-    def _set_aside(self) -> None:
-        # named after its last sample where it can be read, so that it still sorts
+    def _set_aside(self, kept: int | None) -> None:
+        """Rename the file that is there. `kept`: how many samples the checkpoint knows of."""
         try:
-            last = int(read(self.path).data["step"][-1])
-        except (HiresxError, IndexError):
-            last = 0
-        aside = self.path.with_name(f"{self.name}.before-{last}.nc")
-        self.path.replace(aside)
+            table = read(self.path)
+        except HiresxError:
+            aside = _free(self.path, f"{self.path.name}.damaged", "")
+            lost = f"; {_samples(kept)} were in it when the checkpoint was written" if kept else ""
+            self.notes.append(f"{self.path} is not a whole history: it is kept as {aside.name}, a new one begins{lost}")
+        else:
+            # named after its last sample, so that it still sorts
+            last = int(table.data[STEP.name][-1]) if table.samples else 0
+            aside = _free(self.path, f"{self.name}.before-{last}", ".nc")
+            why = "the checkpoint knows nothing of it" if kept is None else "it has other columns or places"
+            self.notes.append(
+                f"{self.path} is not continued, {why}: its {_samples(table.samples)} are kept in {aside.name}"
+            )
+        self.path.rename(aside)
 
     def _encoded(self) -> bytes:
         """The header, the record count 0, and the places."""
@@ -259,6 +277,16 @@ def _attributes(attributes: Mapping[str, str]) -> bytes:
 def _text(text: str) -> bytes:
     encoded = text.encode()
     return struct.pack(">i", len(encoded)) + encoded + bytes(-len(encoded) % 4)
+
+
+def _samples(number: int) -> str:
+    return f"{number} sample{'s' * (number != 1)}"
+
+
+def _free(path: Path, stem: str, ending: str) -> Path:
+    """A name beside `path` that nothing has yet: `stem`, or with a number; what was set aside before stays."""
+    names = (f"{stem}{f'-{n}' if n > 1 else ''}{ending}" for n in itertools.count(1))
+    return next(found for found in map(path.with_name, names) if not os.path.lexists(found))
 
 
 def _uncounted(header: bytes) -> bytes:
@@ -316,20 +344,77 @@ def read(path: str | Path) -> Table:
 
     path = Path(path)
     try:
+        with path.open("rb") as file:
+            _walk(file)
+            size = os.fstat(file.fileno()).st_size
         with LOCK, netCDF4.Dataset(path) as file:
             file.set_auto_mask(False)
             columns, data = {}, {}
             for name, variable in file.variables.items():
+                if variable.size * np.dtype(variable.dtype).itemsize > size:
+                    raise ValueError(f"{name} has more values than the file")  # the library would make room for them
                 columns[name] = Column(name, variable.long_name, variable.units)
                 data[name] = _native(variable[...])
             places = np.stack([data.pop(axis) for axis in "xyz"], axis=1) if "point" in file.dimensions else None
+            _check(data, places)
             return Table(
                 file.getncattr("name"), file.kind, data, {n: c for n, c in columns.items() if n in data}, places
             )
     except FileNotFoundError as error:
         raise files.fault(path, error, "read") from None
-    except (OSError, AttributeError, LookupError, ValueError, RuntimeError) as error:
+    except (OSError, AttributeError, LookupError, TypeError, ValueError, RuntimeError, MemoryError) as error:
         raise HiresxError(f"{path} is not a history ({error})", "give one from the folder history of a run") from None
+
+
+def _walk(file: BinaryIO) -> None:
+    """Go through a header of the format; ValueError where it makes no sense. (The library would set aside gigabytes for
+    a number that was changed.) Other netCDF files pass."""
+    if file.read(3) != b"CDF":
+        return
+    if file.read(1) != b"\x02":
+        raise ValueError("it is of another netCDF format")
+    file.read(4)  # the number of records
+
+    def number() -> int:
+        found = int.from_bytes(file.read(4).rjust(4, b"\xff"), "big", signed=True)
+        if found < 0:
+            raise ValueError("its header was cut off or changed")
+        return found
+
+    def skip(count: int) -> None:
+        if len(file.read(min(count + -count % 4, 1 << 20))) < count:
+            raise ValueError("its header was cut off or changed")
+
+    def items(tag: int) -> range:
+        if number() not in (0, tag):
+            raise ValueError("its header was changed")
+        return range(number())
+
+    def attributes() -> None:
+        for _ in items(_ATTRIBUTE):
+            skip(number())
+            skip({_CHAR: 1, _INT: 4, _DOUBLE: 8}.get(number(), 1) * number())
+
+    for _ in items(_DIMENSION):
+        skip(number())
+        number()
+    attributes()
+    for _ in items(_VARIABLE):
+        skip(number())
+        skip(4 * number())
+        attributes()
+        skip(16)  # type, size, place
+
+
+def _check(data: Mapping[str, np.ndarray], places: np.ndarray | None) -> None:
+    """Raises ValueError for what no history holds, such as what is read of a file that was cut off."""
+    if STEP.name not in data or TIME.name not in data:
+        raise ValueError("it has no column step or time")
+    samples = len(data[STEP.name]) if data[STEP.name].ndim == 1 else -1
+    for name, values in data.items():
+        shape = (samples,) if places is None or name in (STEP.name, TIME.name) else (samples, len(places))
+        if values.shape != shape:
+            raise ValueError(f"{name} has the shape {values.shape}")
 
 
 def histories(run: str | Path) -> dict[str, Path]:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from hiresx.output.estimate import Estimator
+from hiresx.signals import unheard
 
 _LIVE_EVERY = 0.2  # s: smooth to the eye, and below a thousandth of the run's time
 
@@ -50,13 +51,16 @@ class Progress:
 
             # Refreshed by hand: a thread of its own would take turns with the solver's threads.
             self._live = Live(self._bar(), console=self._console, auto_refresh=False)
-            self._live.start()
+            with unheard(self._fall_silent):
+                self._live.start()
         return self
 
     def __exit__(self, *exception) -> None:
         if self._live:
-            self._live.update(self._bar(), refresh=True)
-            self._live.stop()
+            with unheard(self._fall_silent):
+                self._live.update(self._bar(), refresh=True)
+            with unheard(self._fall_silent):
+                self._live.stop()
         elif self._latest:
             self._print(last=True)
 
@@ -93,7 +97,8 @@ class Progress:
         if self._live:
             if first or now - self._shown >= _LIVE_EVERY:
                 self._shown = now
-                self._live.update(self._bar(), refresh=True)
+                with unheard(self._fall_silent):
+                    self._live.update(self._bar(), refresh=True)
         elif first or self._due(now):
             self._shown = now
             self._print()
@@ -109,7 +114,11 @@ class Progress:
 
     def note(self, message: str) -> None:
         """Print a line of text, above the bar if there is one."""
-        self._console.print(message, markup=False, highlight=False, soft_wrap=True)
+        with unheard(self._fall_silent):
+            self._console.print(message, markup=False, highlight=False, soft_wrap=True)
+
+    def _fall_silent(self) -> None:
+        self._console.quiet = True
 
     def _due(self, now: float) -> bool:
         since = now - self._shown

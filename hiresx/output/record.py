@@ -69,8 +69,7 @@ class Record:
 
     def write(self) -> None:
         """Write run.json now."""
-        text = json.dumps(plain(self.entries), indent=2, allow_nan=False) + "\n"
-        _replace(self.path, text)
+        _replace(self.path, _text(self.entries))
         self._written = self._clock()
 
 
@@ -94,6 +93,14 @@ def found(directory: str | Path | None) -> dict[str, Any]:
         return {} if directory is None else read(directory)
     except HiresxError:
         return {}
+
+
+def fail(directory: str | Path, status: str, error: str) -> None:
+    """Have the record in `directory` say how its run ended, where who keeps it cannot; nothing where there is none.
+    Raises HiresxError when it cannot be written."""
+    entries = found(directory)
+    if entries:
+        _replace(Path(directory) / "run.json", _text(entries | {"status": status, "error": error, "ended": now()}))
 
 
 def keep_resolved(directory: str | Path, case) -> Path:
@@ -123,6 +130,10 @@ def keep_case(directory: str | Path, text: str, functions: Path | None) -> Path:
     else:
         (folder / "case.py").unlink(missing_ok=True)
     return folder
+
+
+def _text(entries: dict[str, Any]) -> str:
+    return json.dumps(plain(entries), indent=2, allow_nan=False) + "\n"
 
 
 def _replace(path: Path, text: str) -> None:

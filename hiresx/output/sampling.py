@@ -86,6 +86,10 @@ class Monitor(Attachment):
         self._begun = False
 
     @property
+    def notes(self) -> list[str]:
+        return self.history.notes
+
+    @property
     def next_time(self) -> float:
         """The next step must not pass this time."""
         return self._clock.next_time

@@ -129,7 +129,7 @@ class JointWriter:
         # completed, and rank 0 has published so much; `_known` of it is known to all as published.
         self._open: deque[Work] = deque()
         self._written = self._completed = self._published = self._known = 0
-        self._error: Exception | None = None
+        self._error: BaseException | None = None
         self._failed = False
 
     @property
@@ -208,7 +208,7 @@ class JointWriter:
             try:
                 work.write()
                 self._written += 1
-            except Exception as error:
+            except BaseException as error:
                 self._error = error
 
     def _publish(self, work: Work, number: int) -> None:
@@ -216,7 +216,7 @@ class JointWriter:
             try:
                 work.publish()
                 self._published += 1
-            except Exception as error:
+            except BaseException as error:
                 self._error = error
 
     # ---- in the main thread

@@ -1,12 +1,12 @@
 """Monitors of the user: functions of case.py that `monitors` names, and those given to Simulation."""
 
 import re
-import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
+from hiresx.case.functions import called
 from hiresx.case.monitors import RESIDUAL
 from hiresx.errors import HiresxError
 from hiresx.output.history import STEP, TIME, Column
@@ -14,6 +14,8 @@ from hiresx.output.sampling import Monitor
 
 # Relative difference up to which a value is the same on two ranks.
 SAME = 1e-9
+# Seconds that a rank on which the function failed waits for the others, who may be in a sum over all.
+PATIENCE = 3.0
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _UNITS = "as the function has it"
 _WANTED = "a monitor returns numbers by name, {name: number}, with the same names at every call, or nothing"
@@ -51,7 +53,7 @@ class Own(Monitor):
         """What the function returns for the present step; it is called once per step. Raises HiresxError when it fails,
         returns something else, or not the same on all ranks."""
         if self._found is None or self._found[0] != solver.steps:
-            with self._team.together():
+            with self._team.together(PATIENCE), called(self._function, f'monitor "{self.history.name}"'):
                 found = self._called()
             by_rank = self._team.everyone(found)
             if error := self._difference(by_rank):
@@ -79,15 +81,7 @@ class Own(Monitor):
         return None
 
     def _called(self) -> dict[str, float]:
-        try:
-            result = self._function(self._simulation, **self._arguments)
-        except HiresxError:
-            raise
-        except Exception as error:
-            raise HiresxError(
-                f'{self._place(error)}: monitor "{self.history.name}" failed: {type(error).__name__}: {error}',
-                "correct the function",
-            ) from error
+        result = self._function(self._simulation, **self._arguments)
         if result is None:
             return {}
         if not isinstance(result, Mapping):
@@ -108,11 +102,6 @@ class Own(Monitor):
             if key not in columns:
                 raise HiresxError(f'monitor "{self.history.name}" returned "{key}", which it did not at first', _WANTED)
         return found
-
-    def _place(self, error: Exception) -> str:
-        code = getattr(self._function, "__code__", None)
-        frames = [f for f in traceback.extract_tb(error.__traceback__) if code and f.filename == code.co_filename]
-        return f"{frames[-1].filename}, line {frames[-1].lineno}" if frames else "case"
 
     def _start(self, restarted: bool) -> None:
         self._restarted = restarted
