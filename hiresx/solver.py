@@ -270,8 +270,6 @@ class Solver:
             if time.local:
                 for reduction in self._reductions:
                     reduction.local_steps(self.case.gas.reynolds, factor * time.cfl, factor * time.viscous_cfl)
-                if self.case.scheme.positivity == "limiter":  # which looks at the steps on both sides of a face
-                    self.halo.values([state.dt for state in self.states])
                 self.dt = 0.0
                 return self.dt
             if time.dt is not None:
