@@ -3,9 +3,9 @@
 The double Mach reflection (h = 1/60), the blast waves of Woodward and Colella, a cylindrical blast (p = 1000 in 0.01),
 Sedov's blast (1e8), Noh's problem, the 123 problem, a vacuum, Le Blanc's tube and the impulsive start of a cylinder at
 Mach 20, all with the default settings of each case. Where nothing is left in the exact solution, a trace is positive.
-Sedov's shock is the node of largest density. The foot of the Mach stem of the double Mach reflection is the node ahead of which
-the wall pressure falls most steeply; an independent program of the same scheme has it at x = 2.758. A node tells it
-to one spacing, which is the tolerance.
+Sedov's shock is the node of largest density. The foot of the Mach stem of the double Mach reflection is the node ahead
+of which the wall pressure falls most steeply; an independent program of the same scheme has it at x = 2.758. A node
+tells it to one spacing, which is the tolerance.
 """
 
 import numpy as np
