@@ -12,7 +12,6 @@ FILE = "blow-up.nc"
 # Nodes to each side of the place that are written: twice the reach of the scheme and some more.
 REACH = 8
 _VARIABLES = ("rho", "u", "v", "w", "p")
-_MEND = 'lower time.cfl (or time.dt), or set scheme.positivity = "limiter"'
 
 
 class BlowUp(HiresxError):
@@ -31,6 +30,13 @@ class BlowUp(HiresxError):
     ):
         super().__init__(message, mend)
         self.block, self.node, self.rank = block, node, rank
+
+
+def _mend(solver: Solver) -> str:
+    """What the case can still do."""
+    scheme = solver.case.scheme
+    limiter = [] if scheme.positivity == "limiter" else ['set scheme.positivity = "limiter"']
+    return ", or ".join(["lower time.cfl" if solver.case.time.dt is None else "lower time.dt", *limiter])
 
 
 def check(solver: Solver) -> tuple[np.ndarray, float, float]:
@@ -52,7 +58,9 @@ def find(solver: Solver, otherwise: str) -> BlowUp:
 
 def nowhere(solver: Solver, what: str) -> BlowUp:
     """The error for a flow that blew up at no place that can be named."""
-    return BlowUp(f"the flow blew up: {what} at {_moment(solver)}; density and pressure are positive everywhere", _MEND)
+    return BlowUp(
+        f"the flow blew up: {what} at {_moment(solver)}; density and pressure are positive everywhere", _mend(solver)
+    )
 
 
 def _moment(solver: Solver) -> str:
@@ -76,16 +84,82 @@ def _first(solver: Solver) -> tuple | None:
     return min(found, default=None)
 
 
-def _error(solver: Solver, first: tuple) -> BlowUp:
+def _error(solver: Solver, first: tuple, moment: str | None = None) -> BlowUp:
     whole, order, (k, j, i), value, (x, y, z), rank = first
     return BlowUp(
         f"the flow blew up: {('rho', 'p')[order]} = {value:.4g} in block '{solver.grid.blocks[whole].name}' at node "
-        f"(i, j, k) = ({i}, {j}, {k}), (x, y, z) = ({x:.6g}, {y:.6g}, {z:.6g}), {_moment(solver)}",
-        f"{_MEND}; look at the grid and the conditions near that place",
+        f"(i, j, k) = ({i}, {j}, {k}), (x, y, z) = ({x:.6g}, {y:.6g}, {z:.6g}), {moment or _moment(solver)}",
+        f"{_mend(solver)}; look at the grid and the conditions near that place",
         whole,
         (i, j, k),
         rank,
     )
+
+
+class Trace:
+    """Finds where a blow-up began, before it spread: the steps since a state that was good are taken again, looked at
+    after every update and every condition on the nodes of faces.
+
+    The state the last step began with is still on the device. Where the step is chosen by CFL number a bad state is
+    seen at once, so that is enough. Where it is given, or is each point's own, nobody may look for many steps:
+    `remember` then keeps a copy of a state that was seen to be good.
+    """
+
+    def __init__(self, solver: Solver):
+        self._solver = solver
+        time, every = solver.case.time, solver.case.monitor.every
+        self._keeps = every > 1 and (time.local or time.dt is not None)
+        self._good: tuple[dict, dict] | None = None
+
+    def remember(self) -> None:
+        """The state is good."""
+        if self._keeps:
+            kept = {(piece.name, piece.box): np.array(piece.array) for piece in self._solver.pieces()}
+            self._good = self._solver.values(), kept
+
+    def back(self, error: BlowUp) -> BlowUp:
+        """`error`, or the one that says where it began; the solver is then left at that moment. Collective: for an
+        error that is raised on all ranks."""
+        solver = self._solver
+        if not error.everywhere or error.block is None:
+            return error
+        last = solver.steps
+        if solver.can_rewind:
+            solver.rewind()
+        elif self._good is not None:
+            values, kept = self._good
+            solver.restore(values, lambda name, box: kept[name, box])
+        else:
+            return error
+        return began(solver, last - solver.steps, error)
+
+
+def began(solver: Solver, steps: int, otherwise: BlowUp) -> BlowUp:
+    """Take `steps` steps from a good state and stop at the first node that goes bad: the error that names it, or
+    `otherwise` if none does. Collective."""
+    found: list[BlowUp] = []
+
+    def watch(stage: int, task: str) -> bool:
+        if task not in ("update", "boundary"):
+            return True
+        solver.settle()
+        _, density, pressure = solver.norms()
+        if density > 0 and pressure > 0:
+            return True
+        firsts = [first for first in solver.team.everyone(_first(solver)) if first is not None]
+        if firsts:
+            what = "the update" if task == "update" else "the boundary conditions"
+            moment = f"by {what} of stage {stage + 1} of step {solver.steps + 1}, time {solver.time:.6g}"
+            found.append(_error(solver, min(firsts, key=lambda first: first[:3]), moment))
+        return not found
+
+    for _ in range(steps):
+        if not solver.watched_step(watch):
+            break
+    if not found:
+        return otherwise
+    found[0].everywhere = True
+    return found[0]
 
 
 def write_neighbourhood(directory: Path, solver: Solver, error: BlowUp, case: dict) -> Path | None:

@@ -142,6 +142,7 @@ class Simulation:
         self.solver = Solver(self.case, self.backend, profiles=dict(profiles or {}), domain=ground, transport=transport)
         self.blocks = [BlockView(self.solver, b) for b in range(len(self.solver.states))]
         self.monitors = tuple(monitors)
+        self._trace = blow_up.Trace(self.solver)
         self.history: list[dict[str, Any]] = []
         self.restarts: list[dict[str, Any]] = []
         self.retries: list[dict[str, Any]] = []
@@ -190,7 +191,9 @@ class Simulation:
         try:
             return self.solver.step(max(until - self.time, 0.0))
         except FloatingPointError as error:
-            raise blow_up.find(self.solver, f"no step can be taken ({error})") from None
+            found = blow_up.find(self.solver, f"no step can be taken ({error})")
+            # the state is the one the step began with: where that is good, the step itself goes wrong
+            raise (found if found.block is not None else blow_up.began(self.solver, 1, found)) from None
 
     # ---- the run
 
@@ -224,7 +227,7 @@ class Simulation:
                         try:
                             self._advance(bar, last_step, log)
                         except BlowUp as error:
-                            self._go_back(error, bar)
+                            self._go_back(self._trace.back(error), bar)
                     if self._checkpoints is not None:
                         self._checkpoints.write(solver)
                     if not self._finished(last_step):
@@ -315,6 +318,7 @@ class Simulation:
             if isinstance(attachment, Own):
                 entry |= attachment.values(self.solver)
         self.history.append(entry)
+        self._trace.remember()
         return float(norms[0])
 
     # ---- what hangs on the run

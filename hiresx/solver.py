@@ -44,6 +44,9 @@ def configuration(case: Case) -> Configuration:
     )
 
 
+# A step that fails is taken again with these shares of it.
+STEP_SHARES = (1.0, 0.5, 0.25)
+
 PLANS = {"pencils": inviscid.Pencils, "decomposed": inviscid.Decomposed}
 
 
@@ -143,6 +146,12 @@ class Solver:
         self.stopwatch = Stopwatch(backend)
         self.dt = case.time.dt or 0.0
         self._set_dt_value = None
+        # Radii of the state as it is, where they are known.
+        self._known_radii: np.ndarray | None = None
+        # Time and steps at which the step began whose first state is in q0.
+        self._began: tuple[float, int] | None = None
+        # How often a step was taken again with a smaller dt.
+        self.retaken = 0
         self.overlap = overlap
         self.tasks = self._task_list()
 
@@ -256,6 +265,7 @@ class Solver:
 
     def stage(self, stage: int) -> None:
         """One Runge-Kutta stage: every task in order."""
+        self._known_radii = None
         for name, task in self.tasks:
             with self.stopwatch(name):
                 task(stage)
@@ -279,43 +289,106 @@ class Solver:
             if time.local:
                 for reduction in self._reductions:
                     reduction.local_steps(self.case.gas.reynolds, factor * time.cfl, factor * time.viscous_cfl)
-                if self.case.scheme.positivity == "limiter":  # which looks at the steps on both sides of a face
-                    self.halo.values([state.dt for state in self.states])
                 self.dt = 0.0
                 return self.dt
             if time.dt is not None:
                 wanted = factor * time.dt
             else:
-                radii = np.array([r.radii(self.case.gas.reynolds) for r in self._reductions])
-                # a NaN must not lose against a number
-                inviscid_radius, viscous_radius = self.team.max(radii.max(axis=0))
+                inviscid_radius, viscous_radius = self._radii() if self._known_radii is None else self._known_radii
                 wanted = factor * time.cfl / inviscid_radius
                 if viscous_radius > 0:
                     wanted = min(wanted, factor * time.viscous_cfl / viscous_radius)
-            self.dt = float(min(wanted, largest))
-            if self.dt != self._set_dt_value:
-                for state in self.states:
-                    value = np.full(state.dt.shape, self.dt, dtype=state.dt.dtype)
-                    self.backend.copy(state.dt, self.backend.to_device(value))
-                self._set_dt_value = self.dt
+            self._set_dt(float(min(wanted, largest)))
         return self.dt
+
+    def _radii(self) -> np.ndarray:
+        """Largest inviscid and viscous spectral radius of all blocks of all ranks. Collective."""
+        radii = np.array([r.radii(self.case.gas.reynolds) for r in self._reductions])
+        # a NaN must not lose against a number
+        return self.team.max(radii.max(axis=0))
+
+    def _set_dt(self, dt: float) -> None:
+        self.dt = dt
+        if self.dt != self._set_dt_value:
+            for state in self.states:
+                value = np.full(state.dt.shape, self.dt, dtype=state.dt.dtype)
+                self.backend.copy(state.dt, self.backend.to_device(value))
+            self._set_dt_value = self.dt
 
     def step(self, largest: float = np.inf) -> float:
         """One time step, no longer than `largest`. Returns dt (0 with local steps).
 
+        A step by CFL number that the flow does not survive, as an impulsive start may when wave speeds grow within it,
+        is taken again with half of it, and a quarter.
+
         Raises FloatingPointError, the state left as it was, when the flow allows no step: the rates of change are not
-        finite, or so large that time would stand still.
+        finite, or so large that time would stand still, or it survives no quarter of the step.
         """
         self.choose_dt(largest)
         if not np.isfinite(self.dt) or (0 <= self.dt < largest and self.time + self.dt == self.time and not self.local):
             raise FloatingPointError(f"time step {self.dt:.4g}")
-        for stage in range(len(STAGES)):
-            self.stage(stage)
-        self.halo.flush()
+        whole, self._began = self.dt, (self.time, self.steps)
+        for share in STEP_SHARES:
+            self._set_dt(share * whole)
+            for stage in range(len(STAGES)):
+                self.stage(stage)
+            self.halo.flush()
+            if self._survived():
+                break
+            self.rewind()
+            self.retaken += 1
+        else:
+            raise FloatingPointError(f"time step {self.dt:.4g}")
         self.time += self.dt
         self.steps += 1
         self.stopwatch.collect()
         return self.dt
+
+    def _survived(self) -> bool:
+        """Whether the flow allows another step: known at no cost where the next one is chosen by CFL number."""
+        if self.local or self.case.time.dt is not None:
+            return True
+        with self.stopwatch("time step"):
+            self._known_radii = self._radii()
+        return bool(np.isfinite(self._known_radii).all())
+
+    def watched_step(self, watch: Callable[[int, str], bool]) -> bool:
+        """One time step as the case wants it. `watch(stage, task)` is called as each task is done, and says whether to
+        go on; if not, the solver is left there, in the midst of the step. Returns whether the step was taken."""
+        self.choose_dt()
+        if not np.isfinite(self.dt):
+            return False
+        self._known_radii, self._began = None, (self.time, self.steps)
+        for stage in range(len(STAGES)):
+            for name, task in self.tasks:
+                task(stage)
+                if not watch(stage, name):
+                    return False
+        self.halo.flush()
+        self.time += self.dt
+        self.steps += 1
+        return True
+
+    @property
+    def can_rewind(self) -> bool:
+        """Whether the state with which the last step began is still there, and was one. Collective."""
+        alive = self._began is not None
+        for state in self.states if alive else ():
+            rho, *momentum, e = state.interior(self.backend.to_host(state.q0))
+            with np.errstate(all="ignore"):
+                alive = alive and bool((rho > 0).all() and (e - sum(m * m for m in momentum) / (2 * rho) > 0).all())
+        return bool(self.team.min([float(alive)])[0])
+
+    def rewind(self) -> None:
+        """Go back to where the last step began. Collective."""
+        self.time, self.steps = self._began
+        self.settle()
+        with self.team.together():
+            for state in self.states:
+                q = self.backend.to_host(state.q)
+                state.interior(q)[...] = state.interior(self.backend.to_host(state.q0))
+                self.backend.copy(state.q, self.backend.to_device(q))
+        self.complete_state()
 
     @property
     def local(self) -> bool:
@@ -328,6 +401,7 @@ class Solver:
         """Set `states[block]` from primitive arrays broadcastable to its (nk, nj, ni). When all are set,
         `complete_state` brings the rest up to them."""
         self.settle()
+        self._known_radii = self._began = None
         state = self.states[block]
         shape = state.block.x.shape
         values = [np.broadcast_to(np.asarray(a, float), shape) for a in (rho, u, v, w, p)]
@@ -352,6 +426,7 @@ class Solver:
     def complete_state(self) -> None:
         """Impose the conditions on the nodes of physical faces and fill the connected halos. Collective."""
         self.settle()
+        self._known_radii = None
         with self.team.together():
             self._boundary_nodes(self.time)
         self.halo.start_state()
@@ -397,6 +472,7 @@ class Solver:
         self.settle()
 
     def _take(self, found: Sequence[np.ndarray]) -> None:
+        self._known_radii = self._began = None
         for state, values in zip(self.states, found, strict=True):
             q = self.backend.to_host(state.q)
             interior = state.interior(q)

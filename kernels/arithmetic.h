@@ -65,6 +65,7 @@ HD real smaller(real a, real b) { return a < b ? a : b; }
 HD real select(bool mask, real a, real b) { return mask ? a : b; }
 HD bool both(bool a, bool b) { return a && b; }
 HD bool either(bool a, bool b) { return a || b; }
+HD bool anywhere(bool a) { return a; }
 
 template <class T> HD T load(const real *p) { return T(*p); }
 HD void store(real *p, real a) { *p = a; }
@@ -90,6 +91,7 @@ HD pack select(pack_mask mask, pack a, pack b) {
 }
 HD pack_mask both(pack_mask a, pack_mask b) { return a && b; }
 HD pack_mask either(pack_mask a, pack_mask b) { return a || b; }
+HD bool anywhere(pack_mask a) { return stdx::any_of(a); }
 template <> inline __attribute__((always_inline)) pack load<pack>(const real *p) {
     return pack(p, stdx::element_aligned);
 }

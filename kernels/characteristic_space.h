@@ -42,6 +42,11 @@ template <class T> struct CharacteristicSpace {
         c[4] = real(0.5) * (phi + nu);
     }
 
+    // sum of squares of the fields, given each, in units of density
+    HD T density2(const T *squares) const {
+        return squares[0] + squares[1] + squares[4] + (squares[2] + squares[3]) * inverse_sound2;
+    }
+
     HD void restore(const T *c, T *d) const {
         T acoustic = c[0] + c[4], normal = sound * (c[4] - c[0]);
         d[0] = acoustic + c[1];

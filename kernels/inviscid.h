@@ -39,24 +39,27 @@ VECTOR_KERNEL(physical_flux, int i, int j, int k, int o, int sj, int sk, long lo
 
 // half points -1..n-1: numerical flux with its correction, written over the minus states
 VECTOR_KERNEL(numerical_flux, int i, int j, int k, int o, int sj, int sk, int sd, long long sv, const real *q,
-              const real *m, const real *jacobian, const real *dt, int dt_stride, int directions, const real *f,
-              const real *pressure, real *minus, const real *plus) {
+              const real *m, const real *f, const real *pressure, real *minus, const real *plus) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     auto along = [&](const real *a, int s) { return load<T>(a + p + (long long)s * sd); };
     T area[3], left[5], right[5], flux[5], values[6];
     for (int d = 0; d < 3; ++d) area[d] = interpolate_metric<T>([&](int s) { return along(m + d * sv, s); });
     for (int v = 0; v < 5; ++v) left[v] = along(minus + v * sv, 0), right[v] = along(plus + v * sv, 0);
+#ifdef HX_LIMITER
+    const auto rough = read_marks(left, right);
+#endif
     for (int s = 0; s < 6; ++s) values[s] = along(pressure, s - 2);
     T sensor = T(real(0));
     for (int s = 0; s < 4; ++s) sensor = larger(sensor, jump_sensor(values[s], values[s + 1], values[s + 2]));
     half_point_flux(left, right, area, [&](int s, int v) { return along(f + v * sv, s); }, sensor, flux);
 #ifdef HX_LIMITER
-    for (int v = 0; v < 5; ++v) left[v] = along(q + v * sv, 0), right[v] = along(q + v * sv, 1);
-    const real twice = real(2 * directions);
-    limit_flux(left, right, area, twice * load_or_common<T>(dt, p, dt_stride) * along(jacobian, 0),
-               twice * load_or_common<T>(dt, p + sd, dt_stride) * along(jacobian, 1), flux);
+    if (anywhere(rough)) {
+        for (int v = 0; v < 5; ++v) left[v] = along(q + v * sv, 0), right[v] = along(q + v * sv, 1);
+        for (int d = 0; d < 3; ++d) area[d] = corrected_metric<T>([&](int s) { return along(m + d * sv, s); });
+        limit_flux(left, right, area, rough, flux);
+    }
 #else
-    (void)q, (void)jacobian, (void)dt, (void)dt_stride, (void)directions;
+    (void)q;
 #endif
     for (int v = 0; v < 5; ++v) store(minus + v * sv + p, flux[v]);
 }

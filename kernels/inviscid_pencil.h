@@ -27,13 +27,12 @@ struct Buffer {  // one per thread, grown when a longer line comes
 struct Line {
     int n, B, lanes;  // nodes along the line, bundle width in the buffer, valid lanes
     size_t size;      // reals of one buffered variable
-    real *q, *m, *f, *sensor, *minus, *plus, *lambda;
+    real *q, *m, *f, *sensor, *minus, *plus;
 
     Line(Buffer &buffer, int n, int B, int lanes) : n(n), B(B), lanes(lanes) {
         size = (size_t(n + 2 * H) * B + 2 * W + 15) / 16 * 16;
-        real *p = buffer.take(size * 25);
+        real *p = buffer.take(size * 24);
         q = p, m = p + 5 * size, f = p + 8 * size, sensor = p + 13 * size, minus = p + 14 * size, plus = p + 19 * size;
-        lambda = p + 24 * size;  // 2 d dt J, for the flux limiter
     }
     // copy one variable of the nodes -H..n+H-1; what a pack reads past the end repeats the last node
     void gather(const real *source, long long stride, real *target) const {
@@ -103,18 +102,24 @@ HD void fluxes(const Line &line) {
             minus[v] = load<pack>(line.minus + v * line.size + e);
             plus[v] = load<pack>(line.plus + v * line.size + e);
         }
+#ifdef HX_LIMITER
+        const auto rough = read_marks(minus, plus);
+#endif
         const real *s = line.sensor + e;
         pack before = larger(load<pack>(s - B), load<pack>(s)), after = larger(load<pack>(s + B), load<pack>(s + 2 * B));
         pack sensor = larger(before, after);
         half_point_flux(minus, plus, m, [&](int o, int v) { return load<pack>(line.f + v * line.size + e + o * B); },
                         sensor, flux);
 #ifdef HX_LIMITER
-        pack ql[5], qr[5];
-        for (int v = 0; v < 5; ++v) {
-            ql[v] = load<pack>(line.q + v * line.size + e);
-            qr[v] = load<pack>(line.q + v * line.size + e + B);
+        if (anywhere(rough)) {
+            for (int v = 0; v < 5; ++v) {
+                minus[v] = load<pack>(line.q + v * line.size + e);
+                plus[v] = load<pack>(line.q + v * line.size + e + B);
+            }
+            for (int d = 0; d < 3; ++d)
+                m[d] = corrected_metric<pack>([&](int s) { return load<pack>(line.m + d * line.size + e + s * B); });
+            limit_flux(minus, plus, m, rough, flux);
         }
-        limit_flux(ql, qr, m, load<pack>(line.lambda + e), load<pack>(line.lambda + e + B), flux);
 #endif
         for (int v = 0; v < 5; ++v) store(line.minus + v * line.size + e, flux[v]);
     }
@@ -154,12 +159,11 @@ HD int bundle(int n, int available) {
 }  // namespace pencil
 
 // r (5 variables) = or -= the inviscid flux differences along one direction of a block, times -1 (1/J scaling is left
-// to the update). q, m (3 area components of this direction), r, jacobian: padded arrays, variable stride sv, o the
-// index of node (0, 0, 0). sd, nd: stride and nodes along the sweep; (s1, n1), (s2, n2): the other two directions,
-// s1 <= s2. dt: time step, one value (dt_stride 0) or one per point (1); directions: active directions of the block.
-// walls: whether there is one at an end of the lines.
-CPU_KERNEL(inviscid_sweep, const real *q, const real *m, real *r, const real *jacobian, const real *dt, int dt_stride,
-           int directions, long long sv, int o, int sd, int nd, int s1, int n1, int s2, int n2, int first, int walls) {
+// to the update). q, m (3 area components of this direction), r: padded arrays, variable stride sv, o the index of node
+// (0, 0, 0). sd, nd: stride and nodes along the sweep; (s1, n1), (s2, n2): the other two directions, s1 <= s2. walls:
+// whether there is one at an end of the lines.
+CPU_KERNEL(inviscid_sweep, const real *q, const real *m, real *r, long long sv, int o, int sd, int nd, int s1, int n1,
+           int s2, int n2, int first, int walls) {
     using namespace pencil;
     const bool along = sd == 1;
     const int B = along ? 1 : bundle(nd, n1);
@@ -173,14 +177,6 @@ CPU_KERNEL(inviscid_sweep, const real *q, const real *m, real *r, const real *ja
             Line line(buffer, nd, B, lanes);
             for (int v = 0; v < 5; ++v) line.gather(q + v * sv + at, sd, line.q + v * line.size);
             for (int d = 0; d < 3; ++d) line.gather(m + d * sv + at, sd, line.m + d * line.size);
-#ifdef HX_LIMITER
-            line.gather(jacobian + at, sd, line.lambda);
-            if (dt_stride) line.gather(dt + at, sd, line.sensor);
-            for (size_t e = 0; e < line.size; ++e)
-                line.lambda[e] *= real(2 * directions) * (dt_stride ? line.sensor[e] : dt[0]);
-#else
-            (void)jacobian, (void)dt, (void)dt_stride, (void)directions;
-#endif
             nodes(line);
             interpolations(line);
             fluxes(line);

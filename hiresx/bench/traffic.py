@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-# Reals read and written per visited point, by array of the kernel's signature (default positivity, one dt for all).
+# Reals read and written per visited point, by array of the kernel's signature (smooth flow, one dt for all).
 _READ_WRITTEN = {
     "inviscid_sweep": (8, 5),  # q, m; r
     "interpolate": (8, 10),  # q, m; minus, plus

@@ -72,7 +72,7 @@ class Scheme(Table):
     )
     epsilon: Positive = Field(1e-6, description="keeps the weights' denominators from vanishing")
     positivity: kernel_choice("positivity") = Field(
-        "fallback", description="what keeps density and pressure positive at strong shocks"
+        "limiter", description="what keeps density and pressure positive at strong shocks"
     )
     precision: Literal["fp64", "fp32"] = Field("fp64", description="arithmetic of the fields")
 

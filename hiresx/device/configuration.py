@@ -22,7 +22,7 @@ class Configuration:
     flux: str = "steger_warming"
     flux_smoothing: float = 0.0
     epsilon: float = 1e-6
-    positivity: str = "fallback"
+    positivity: str = "limiter"
     precision: Literal["fp64", "fp32"] = "fp64"
     viscosity: str = INVISCID
     viscosity_parameters: tuple[tuple[str, float], ...] = ()

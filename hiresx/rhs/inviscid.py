@@ -31,9 +31,8 @@ class Pencils:
             others = sorted((state.strides[e], state.size[e]) for e in range(3) if e != d)
             (self._late if d in late else self._early).append(
                 (
-                    state.q, state.areas[d], state.r, state.jacobian, state.dt, state.dt_stride, len(state.active),
-                    state.variable_stride, state.origin, state.strides[d], state.size[d], *others[0], *others[1],
-                    int(order == 0), int(d in map(direction, walls)),
+                    state.q, state.areas[d], state.r, state.variable_stride, state.origin, state.strides[d],
+                    state.size[d], *others[0], *others[1], int(order == 0), int(d in map(direction, walls)),
                 )
             )  # fmt: skip
         self._run = program.run
@@ -63,7 +62,7 @@ class Decomposed:
         minus, plus, flux = (state.work[first : first + 5] for first in (0, 5, 10))
         pressure = state.work[15]
         interpolates_nodes = interpolation == "modified"
-        s, sv, directions = state, state.variable_stride, len(state.active)
+        s, sv = state, state.variable_stride
         across = (s.strides[1], s.strides[2])
         self._early, self._late = [], []
         for order, d in enumerate(_ordered(state, late)):
@@ -80,12 +79,7 @@ class Decomposed:
             extent, o = nodes(-3, 3)
             calls.append(("physical_flux", extent, o, *across, sv, s.q, area, flux, pressure))
             extent, o = nodes(-1, 0)
-            calls.append(
-                (
-                    "numerical_flux", extent, o, *across, sd, sv, s.q, area, s.jacobian, s.dt, s.dt_stride,
-                    directions, flux, pressure, minus, plus,
-                )
-            )  # fmt: skip
+            calls.append(("numerical_flux", extent, o, *across, sd, sv, s.q, area, flux, pressure, minus, plus))
             extent, o = nodes(0, 0)
             calls.append(("flux_difference", extent, o, *across, sd, sv, minus, s.r, int(order == 0)))
             for face in sorted(face for face in walls if direction(face) == d):

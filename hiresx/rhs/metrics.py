@@ -13,7 +13,7 @@ def compute_metrics(backend, program, state: BlockState, coordinates: tuple[np.n
     """Fill `state.metrics` (with ghosts in each area's own direction) and `state.jacobian` (eqs 7 and 8).
 
     `coordinates`: x, y, z with 3 ghost layers in every direction, (nk + 6, nj + 6, ni + 6). Ghosts of the Jacobian
-    repeat the face's node (only the flux limiter reads them). Raises HiresxError naming the worst node if a cell volume
+    repeat the face's node. Raises HiresxError naming the worst node if a cell volume
     is not positive.
     """
     x, y, z = (backend.to_device(c) for c in coordinates)

@@ -5,7 +5,7 @@
 
 #define HX_INTERPOLATES_NODES
 template <class T, class At> HD void interpolate(const At &at, const T *m, T *minus, T *plus) {
-    T q[5], d[4][5], c[4][5], left[5], right[5];
+    T q[5], d[4][5], c[4][5], left[5], right[5], ends[5];
     for (int v = 0; v < 5; ++v) {
         T a = at(-2, v), b = at(-1, v), e = at(1, v), g = at(2, v);
         q[v] = at(0, v);
@@ -13,10 +13,15 @@ template <class T, class At> HD void interpolate(const At &at, const T *m, T *mi
     }
     Space<T> space = Space<T>::at(q, m);
     for (int k = 0; k < 4; ++k) space.project(d[k], c[k]);
-    for (int v = 0; v < 5; ++v) interpolate_both(c[0][v], c[1][v], c[2][v], c[3][v], left[v], right[v]);
+    for (int v = 0; v < 5; ++v) interpolate_both(c[0][v], c[1][v], c[2][v], c[3][v], left[v], right[v], ends[v]);
     space.restore(right, minus);
     space.restore(left, plus);
     for (int v = 0; v < 5; ++v) minus[v] = q[v] + minus[v], plus[v] = q[v] + plus[v];
     keep_admissible(minus, q);
     keep_admissible(plus, q);
+#ifdef HX_LIMITER
+    auto rough = is_rough(space.density2(ends), q[0]);
+    mark(minus, rough);
+    mark(plus, rough);
+#endif
 }

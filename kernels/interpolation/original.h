@@ -4,7 +4,7 @@
 #include "weno5.h"
 
 template <class T, class At> HD void interpolate(const At &at, const T *m, T *minus, T *plus) {
-    T average[5], d[5][5], c[5][5], left[5], right[5], q[5], p[5];
+    T average[5], d[5][5], c[5][5], left[5], right[5], q[5], p[5], ends[5], others[5];
     for (int v = 0; v < 5; ++v) {
         T a = at(-2, v), b = at(-1, v), e = at(2, v), g = at(3, v);
         q[v] = at(0, v), p[v] = at(1, v);
@@ -14,12 +14,18 @@ template <class T, class At> HD void interpolate(const At &at, const T *m, T *mi
     Space<T> space = Space<T>::at(average, m);
     for (int k = 0; k < 5; ++k) space.project(d[k], c[k]);
     for (int v = 0; v < 5; ++v) {
-        right[v] = interpolate_one(c[0][v], c[1][v], c[2][v], c[3][v]);
-        left[v] = interpolate_one(-c[4][v], -c[3][v], -c[2][v], -c[1][v]);
+        right[v] = interpolate_one(c[0][v], c[1][v], c[2][v], c[3][v], ends[v]);
+        left[v] = interpolate_one(-c[4][v], -c[3][v], -c[2][v], -c[1][v], others[v]);
+        ends[v] = ends[v] + others[v];
     }
     space.restore(right, minus);
     space.restore(left, plus);
     for (int v = 0; v < 5; ++v) minus[v] = q[v] + minus[v], plus[v] = p[v] + plus[v];
     keep_admissible(minus, q);
     keep_admissible(plus, p);
+#ifdef HX_LIMITER
+    auto rough = is_rough(space.density2(ends), average[0]);
+    mark(minus, rough);
+    mark(plus, rough);
+#endif
 }

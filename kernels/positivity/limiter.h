@@ -1,31 +1,70 @@
-// The fallback, and a flux limiter after Hu, Adams & Shu (J. Comput. Phys. 242, 2013) for near-vacuum: with
-// lambda = 2 d dt J (d directions), both one-sided states q_i - lambda_i F and q_{i+1} + lambda_{i+1} F must keep
-// positive density and pressure; otherwise F is drawn towards the local Lax-Friedrichs flux, which does for
-// d dt J (|U| + a|m|) <= 1/2, just far enough.
-#include "lax_friedrichs.h"
+// The fallback, and where it does not suffice a flux limiter with the bar states of Guermond & Popov (SIAM J. Numer. Anal.
+// 54, 2016) and Kuzmin (Comput. Methods Appl. Mech. Eng. 361, 2020).
+//
+// With s = max(|U| + a|m|) of the two nodes of a half point, and the corrected metrics m, the parts F(q_i).m of a node's
+// fluxes add up to nothing over its faces, so that an Euler step is
+//   q_i + sum over faces of dt J s (b - q_i),    b = q_l - (F - F(q_l).m)/s  or  q_r + (F - F(q_r).m)/s:
+// positive if every b is and dt J times the sum of s is at most 1, which cfl = 1/2 means. A uniform flow has b = q_i.
+// The Lax-Friedrichs flux gives both sides the same b, which is always admissible; where one of a flux is not, the flux is
+// drawn towards it just as far as needed. Neither the step nor the other directions enter, so both sides of a half point
+// see the same, whoever computes it.
 #include "positivity/fallback.h"
 
-// Largest theta in [0, 1] for which q + lambda ((1-theta) low + theta high) keeps density and pressure above
-// `floor` times those of the low-order state.
-template <class T> HD T positive_share(const T *q, T lambda, const T *low, const T *high) {
-    constexpr real floor = real(1e-3);
-    T a[5], b[5], one = T(real(1));
-    for (int v = 0; v < 5; ++v) a[v] = q[v] + lambda * low[v], b[v] = q[v] + lambda * high[v];
-    T limit = floor * a[0];
-    T theta = select(b[0] < limit, (a[0] - limit) / larger(a[0] - b[0], T(real(1e-30))), one);
-    for (int v = 0; v < 5; ++v) b[v] = a[v] + theta * (b[v] - a[v]);
-    T pa = primitive(a).p, pb = primitive(b).p;
-    limit = floor * pa;
-    // p is concave in q: the linear estimate is safe
-    return theta * select(pb < limit, (pa - limit) / larger(pa - pb, T(real(1e-30))), one);
+// A half point around which no node differs much from the next needs no second look: less than this is the root of the
+// sum, over i-2..i+2 and all characteristic fields, of the smoothness of the outer stencils, over the density. No
+// difference of nodes i-2..i+3 is then above 0.12 of density or sound speed, and interpolated states and correction move b
+// by less than half of the node's state.
+constexpr real roughness = real(0.1);
+
+template <class T> HD auto is_rough(T density2, T density) {
+    return density2 > real(roughness * roughness) * density * density;
 }
 
-template <class T>
-HD void limit_flux(const T *ql, const T *qr, const T *m, T lambda_l, T lambda_r, T *f) {
-    T low[5];
-    lax_friedrichs_flux(ql, qr, m, low);
-    T theta = smaller(positive_share(ql, -lambda_l, low, f), positive_share(qr, lambda_r, low, f));
-    auto limited = theta < T(real(1));
+// The mark of the others is kept as the sign of an interpolated density: nothing more to store or to load.
+template <class T, class Mask> HD void mark(T *u, Mask rough) { u[0] = select(rough, -u[0], u[0]); }
+
+template <class T> HD auto read_marks(T *minus, T *plus) {
+    auto rough = either(minus[0] < T(real(0)), plus[0] < T(real(0)));
+    minus[0] = absolute(minus[0]), plus[0] = absolute(plus[0]);
+    return rough;
+}
+
+// Least density and pressure of b, as a share of the least of the two nodes and of the Lax-Friedrichs state.
+constexpr real least_share = real(0.1);
+
+// Largest theta in [0, 1] for which a + theta (b - a) keeps density and pressure above the given ones, which a does.
+template <class T> HD T positive_share(const T *a, T *b, T pressure, T least_density, T least_pressure) {
+    constexpr real tiny = real(1e-30);
+    T one = T(real(1));
+    T theta = select(b[0] < least_density, (a[0] - least_density) / larger(a[0] - b[0], T(tiny)), one);
+    for (int v = 0; v < 5; ++v) b[v] = a[v] + theta * (b[v] - a[v]);
+    T found = primitive(b).p;
+    // p is concave in q: the linear estimate is safe
+    return theta * select(found < least_pressure, (pressure - least_pressure) / larger(pressure - found, T(tiny)), one);
+}
+
+// m: corrected metrics. f, the flux of the scheme, is changed only where `asked`.
+template <class T, class Mask> HD void limit_flux(const T *ql, const T *qr, const T *m, Mask asked, T *f) {
+    T fl[5], fr[5], bar[5], left[5], right[5], low[5];
+    Primitive<T> l = primitive(ql), r = primitive(qr);
+    flux_of(ql, l, m, fl);
+    flux_of(qr, r, m, fr);
+    T area = square_root(m[0] * m[0] + m[1] * m[1] + m[2] * m[2]);
+    T ul = m[0] * l.u + m[1] * l.v + m[2] * l.w, ur = m[0] * r.u + m[1] * r.v + m[2] * r.w;
+    T al = square_root(gas_gamma * l.p / l.rho) * area, ar = square_root(gas_gamma * r.p / r.rho) * area;
+    T speed = larger(absolute(ul) + al, absolute(ur) + ar), inverse = real(1) / speed;
+    for (int v = 0; v < 5; ++v) {
+        bar[v] = real(0.5) * (ql[v] + qr[v] - (fr[v] - fl[v]) * inverse);
+        low[v] = real(0.5) * (fl[v] + fr[v] - speed * (qr[v] - ql[v]));
+        T change = (f[v] - low[v]) * inverse;
+        left[v] = bar[v] - change, right[v] = bar[v] + change;
+    }
+    T pressure = primitive(bar).p;
+    T least_density = least_share * smaller(bar[0], smaller(l.rho, r.rho));
+    T least_pressure = least_share * smaller(pressure, smaller(l.p, r.p));
+    T theta = smaller(positive_share(bar, left, pressure, least_density, least_pressure),
+                      positive_share(bar, right, pressure, least_density, least_pressure));
+    auto limited = both(asked, theta < T(real(1)));
     theta = larger(theta, T(real(0)));
     for (int v = 0; v < 5; ++v) f[v] = select(limited, low[v] + theta * (f[v] - low[v]), f[v]);
 }

@@ -33,7 +33,7 @@ def numerical(bench: Workbench, flux: str, left, right, area) -> np.ndarray:
     n = left.shape[1]
     minus, plus, m = (device.to_device(np.ascontiguousarray(a)) for a in (left, right, area))
     zero, one = device.zeros((5, n)), device.to_device(np.ones((5, n)))
-    program.launch("numerical_flux", (n, 1, 1), 0, 0, 0, 0, n, plus, m, one, one, 0, 3, zero, one, minus, plus)
+    program.launch("numerical_flux", (n, 1, 1), 0, 0, 0, 0, n, plus, m, zero, one, minus, plus)
     return device.to_host(minus)
 
 

@@ -1,0 +1,231 @@
+"""What keeps density and pressure positive: it lives through everything, and leaves even and smooth flow alone."""
+
+import numpy as np
+import pytest
+
+from hiresx import Simulation, kernels, load
+from hiresx.blow_up import BlowUp
+from hiresx.case import Case
+from hiresx.decomposition import Part
+from hiresx.grid import Block, Grid
+from hiresx.verify import robustness
+from hiresx.verify.check import Finished
+
+SIX_OVER = 1 / 1.4
+
+
+def uniform(mach: float) -> dict:
+    direction = np.array([0.8, 0.4, np.sqrt(0.2)])
+    u, v, w = (float(c) for c in mach * direction)
+    return {"rho": 1.0, "u": u, "v": v, "w": w, "p": SIX_OVER}
+
+
+def lines(n, ratio: float = 1.0) -> list[np.ndarray]:
+    """Nodes on (0, 1] of a box; along y they stretch by `ratio` from the first spacing to the last."""
+    x = [np.arange(m) / m for m in n]
+    if ratio != 1:
+        steps = np.geomspace(1.0, ratio, n[1] - 1)
+        x[1] = np.concatenate([[0.0], np.cumsum(steps)]) / steps.sum()
+    return np.meshgrid(*x[::-1], indexing="ij")[::-1]
+
+
+def wavy(n) -> Grid:
+    x, y, z = lines(n)
+    wave = np.sin(2.6 * np.pi * x + 0.3) * np.sin(3.4 * np.pi * y)
+    return Grid((Block("wavy", x + 0.06 * wave, y + 0.05 * wave, z + 0.07 * wave * (n[2] > 1)),))
+
+
+def stretched(n) -> Grid:
+    return Grid((Block("stretched", *lines(n, 1000.0)),))
+
+
+def random_modes(n) -> Grid:
+    """A periodic box displaced by ten waves of random direction, phase and amplitude."""
+    rng = np.random.default_rng(5)
+    x = np.array(lines(n))
+    moved = x.copy()
+    for _ in range(10):
+        k = rng.integers(-2, 3, 3) * (np.array(n) > 1)
+        wave = np.sin(2 * np.pi * (np.tensordot(k, x, 1) + rng.uniform()))
+        moved += rng.uniform(-0.008, 0.008, 3)[:, None, None, None] * (np.array(n) > 1)[:, None, None, None] * wave
+    periods = {axis: tuple(float(d == e) for e in range(3)) for d, axis in enumerate("ijk") if n[d] > 1}
+    return Grid((Block("random", *moved),), period=(periods,))
+
+
+GRIDS = {"wavy": wavy, "stretched 1:1000": stretched, "random modes": random_modes}
+
+
+@pytest.mark.parametrize("n", [(20, 16, 1), (12, 10, 9)], ids=["2d", "3d"])
+@pytest.mark.parametrize("grid", GRIDS)
+@pytest.mark.parametrize("flux", kernels.choices("flux"))
+def test_the_limiter_leaves_a_free_stream_alone(flux, grid, n):
+    built = GRIDS[grid](n)
+    for mach in (0.3, 1.0, 2.0, 6.0):
+        state = uniform(mach)
+        faces = [f for f in ("imin", "imax", "jmin", "jmax", "kmin", "kmax") if n["ijk".index(f[0])] > 1]
+        kind = {"type": "periodic"} if grid == "random modes" else {"type": "far-field", "state": state}
+        case = Case.from_dict(
+            {
+                "grid": {"file": "none"},
+                "scheme": {"flux": flux, "positivity": "limiter"},
+                "time": {"steps": 12, "cfl": 0.5},
+                "initial": {"state": state},
+                "boundary": [{"faces": faces} | kind],
+            }
+        )
+        simulation = Simulation(case, "cpu", grid=built)
+        simulation.run(progress=False)
+        (found,) = (simulation.solver.primitives(0),)
+        worst = max(abs(found[name] - state[name]).max() for name in found)
+        assert worst <= 1e-12 * max(1.0, mach**2), (mach, worst)
+
+
+def test_the_limiter_leaves_a_density_wave_on_an_uneven_grid_alone():
+    """Mach 1 along the short spacing, 64 times shorter than the other: the share of a direction in the step is no share
+    of anything the limiter asks for."""
+    errors = {}
+    for positivity in ("fallback", "limiter"):
+        sets = (
+            "grid.n=[40,8,1]",
+            "grid.upper=[1.0,12.8,0.0]",
+            'grid.periodic=["x","y"]',
+            'boundary=[{faces=["imin","imax","jmin","jmax"],type="periodic"}]',
+            "time.end=0.3",
+            f'scheme.positivity="{positivity}"',
+        )
+        run = Simulation(load("density-wave", None, sets), "cpu", initial=wave)
+        run.run(progress=False)
+        x, y, z = (getattr(run.blocks[0], c) for c in "xyz")
+        exact = wave(x - run.time, y, z)[0]
+        errors[positivity] = abs(run.blocks[0].state("rho") - exact).mean()
+    assert errors["limiter"] == pytest.approx(errors["fallback"], rel=5e-4) and errors["limiter"] < 1e-4
+
+
+def wave(x, y, z, **parameters):
+    return 1 + 0.2 * np.sin(2 * np.pi * x), 1.0, 0.0, 0.0, SIX_OVER
+
+
+def test_the_limiter_is_conservative_and_knows_no_side():
+    """Noh's flow towards a plane, and its mirror image: the same, and mass is what came in."""
+    found = []
+    for turned in (False, True):
+        case = load("noh", "planar", ("grid.n=[60,1,1]", "gas.gamma=1.4", "time.end=0.2"))
+
+        def initial(x, y, z, turned=turned, **parameters):
+            u = np.where(x < 0.1, 1.0, -1.0)
+            return 1.0, -u[..., ::-1] if turned else u, 0.0, 0.0, 1e-6
+
+        run = Simulation(case, "cpu", initial=initial)
+        run.run(steps=30, progress=False)
+        rho = run.blocks[0].state("rho")
+        found.append(rho[..., ::-1] if turned else rho)
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-9)
+
+
+FIVE = [(flux, "js") for flux in kernels.choices("flux")] + [("steger_warming", "z")]
+
+
+@pytest.mark.parametrize(("flux", "weights"), FIVE)
+@pytest.mark.parametrize("flow", robustness.FLOWS, ids=[flow.title for flow in robustness.FLOWS])
+def test_the_default_lives(flow, flux, weights):
+    run = flow.run(flux, weights, "limiter", small=True)
+    assert run.loaded.scheme.positivity == load("sod").scheme.positivity
+    finished = Finished(run, "cpu")
+    assert finished.time == pytest.approx(run.loaded.time.end) and robustness.least(finished) > 1e-12
+
+
+HARD = {
+    "fallback": ("Noh, planar", "vacuum", "Mach 20 cylinder", "Mach 20 cylinder, all round"),
+    "none": tuple(flow.title for flow in robustness.FLOWS),
+}
+
+
+@pytest.mark.parametrize("positivity", HARD)
+def test_the_flows_are_hard(positivity):
+    """Otherwise the list would prove nothing."""
+    for flow in robustness.FLOWS:
+        if flow.title in HARD[positivity]:
+            cell = robustness.outcome(flow, "steger_warming", "js", positivity, "cpu", True)
+            assert "blew up" in cell.get("stopped", ""), flow.title
+
+
+def test_single_precision_lives():
+    for title in ("Sedov's blast", "123 problem", "cylindrical blast"):
+        flow = next(flow for flow in robustness.FLOWS if flow.title == title)
+        run = flow.run("steger_warming", "js", "limiter", small=True)
+        single = Finished(type(run)(run.case, run.preset, (*run.sets, 'scheme.precision="fp32"')), "cpu")
+        assert robustness.least(single) > 1e-12, title
+
+
+def test_a_step_that_fails_is_taken_again():
+    """At a CFL number of 0.9 the first steps of two gases that part are too long, and no others."""
+    simulation = Simulation(load("vacuum", None, ("grid.n=[100,1,1]", "time.cfl=0.9", 'scheme.flux="hllc"')), "cpu")
+    simulation.run(progress=False)
+    assert 0 < simulation.solver.retaken < 0.7 * simulation.step_count
+    assert simulation.time == pytest.approx(0.05)
+    # a step is never shortened where none fails
+    calm = Simulation(load("sod", None, ("time.cfl=0.9",)), "cpu")
+    calm.run(progress=False)
+    assert calm.solver.retaken == 0
+
+
+def cavity(x, y, z):
+    """At rest but for a patch that is torn apart around x = 1, far from the first index."""
+    torn = np.exp(-3 * ((x - 1) ** 2 + (y + 2) ** 2)) > 0.3
+    return 1 + 0 * x, 6.0 * np.sign(x - 1.01) * torn, 0.0, 0.0, 0.05
+
+
+CAVITY = ("grid.n=[64,64,1]", "time.end=4.0", 'scheme.positivity="none"')
+
+
+def inside(x, y) -> bool:
+    return abs(x - 1) < 1.2 and abs(y + 2) < 1.2
+
+
+def began(*sets) -> tuple[BlowUp, Simulation]:
+    simulation = Simulation(load("isentropic-vortex", None, (*CAVITY, *sets)), "cpu", initial=cavity)
+    with pytest.raises(BlowUp) as caught:
+        simulation.run(progress=False)
+    return caught.value, simulation
+
+
+@pytest.mark.parametrize("clock", ["time.cfl=0.5", "time.dt=0.01"])
+def test_a_blow_up_is_named_where_it_began(clock):
+    """Nobody looks for 50 steps: by then the flow is gone everywhere, and node (0, 0, 0) is the first bad one."""
+    error, simulation = began(clock, "monitor.every=50")
+    i, j, k = error.node
+    block = simulation.blocks[0]
+    assert inside(block.x[k, j, i], block.y[k, j, i])
+    assert "of stage 1 of step 1" in error.message and simulation.step_count == 0
+    # what is around it is still to be seen: the rest of the flow is untouched
+    assert np.isfinite(block.state("p")[:, :8]).all()
+
+
+CUT = [
+    Part(0, ((0, 21), (0, 64), (0, 1)), 0),
+    Part(0, ((21, 64), (0, 30), (0, 1)), 0),
+    Part(0, ((21, 64), (30, 64), (0, 1)), 0),
+]
+
+
+def test_a_blow_up_is_named_the_same_however_it_is_cut():
+    whole, simulation = began("time.dt=0.01", "monitor.every=50")
+    case = simulation.case
+    cut = Simulation(case, "cpu", initial=cavity, parts=lambda grid: CUT)
+    with pytest.raises(BlowUp) as caught:
+        cut.run(progress=False)
+    assert caught.value.message == whole.message
+
+
+def test_a_late_blow_up_is_named_from_what_was_last_seen_alive():
+    """The flow goes wrong some steps after the last look, with a step that is given."""
+    sets = ("grid.n=[100,1,1]", "time.end=0.2", 'scheme.positivity="fallback"', "time.dt=0.0006")
+    by_look = {}
+    for every in (1, 100):
+        simulation = Simulation(load("vacuum", None, (*sets, f"monitor.every={every}")), "cpu")
+        with pytest.raises(BlowUp) as caught:
+            simulation.run(progress=False)
+        assert 0 < simulation.step_count < 40 and f"step {simulation.step_count + 1}" in caught.value.message
+        by_look[every] = caught.value.message
+        assert 0 < (~(simulation.blocks[0].state("p") > 0)).sum() < 5, "named before it spread"
+    assert by_look[1] == by_look[100]
