@@ -143,37 +143,51 @@ HD int bundle(int n, int available) {
 }
 }  // namespace pencil
 
+// What one bundle weighs: a point of it costs about as much as so many of a kernel that only moves data.
+constexpr long long SWEEP_WEIGHT = 16;
+
+// Bundles of the sweep below.
+static hx_shape inviscid_sweep_parts(const real *q, const real *m, real *r, const real *jacobian, const real *dt,
+                                     int dt_stride, int directions, long long sv, int o, int sd, int nd, int s1, int n1,
+                                     int s2, int n2, int first) {
+    (void)q, (void)m, (void)r, (void)jacobian, (void)dt, (void)dt_stride, (void)directions, (void)sv, (void)o;
+    (void)s1, (void)s2, (void)first;
+    const long long B = sd == 1 ? 1 : pencil::bundle(nd, n1);
+    return {(n1 + B - 1) / B * n2, SWEEP_WEIGHT * B * nd};
+}
+
 // r (5 variables) = or -= the inviscid flux differences along one direction of a block, times -1 (1/J scaling is left
 // to the update). q, m (3 area components of this direction), r, jacobian: padded arrays, variable stride sv, o the
 // index of node (0, 0, 0). sd, nd: stride and nodes along the sweep; (s1, n1), (s2, n2): the other two directions,
 // s1 <= s2. dt: time step, one value (dt_stride 0) or one per point (1); directions: active directions of the block.
-CPU_KERNEL(inviscid_sweep, const real *q, const real *m, real *r, const real *jacobian, const real *dt, int dt_stride,
-           int directions, long long sv, int o, int sd, int nd, int s1, int n1, int s2, int n2, int first) {
+// first: r is set, not added to.
+CPU_KERNEL(inviscid_sweep, long long begin, long long end, const real *q, const real *m, real *r, const real *jacobian,
+           const real *dt, int dt_stride, int directions, long long sv, int o, int sd, int nd, int s1, int n1, int s2,
+           int n2, int first) {
     using namespace pencil;
     const bool along = sd == 1;
     const int B = along ? 1 : bundle(nd, n1);
-    const int bundles = along ? n1 : (n1 + B - 1) / B;
-#pragma omp parallel for collapse(2) schedule(static) if (long(nd) * n1 * n2 > 2048)
-    for (int k = 0; k < n2; ++k)
-        for (int b = 0; b < bundles; ++b) {
-            static thread_local Buffer buffer;
-            const int start = along ? b * s1 : b * B, lanes = along ? 1 : (n1 - b * B < B ? n1 - b * B : B);
-            const long long at = o + (long long)k * s2 + start;
-            Line line(buffer, nd, B, lanes);
-            for (int v = 0; v < 5; ++v) line.gather(q + v * sv + at, sd, line.q + v * line.size);
-            for (int d = 0; d < 3; ++d) line.gather(m + d * sv + at, sd, line.m + d * line.size);
+    const int bundles = (n1 + B - 1) / B;
+    static thread_local Buffer buffer;
+    for (long long part = begin; part < end; ++part) {
+        const int k = int(part / bundles), b = int(part % bundles);
+        const int start = along ? b * s1 : b * B, lanes = along ? 1 : (n1 - b * B < B ? n1 - b * B : B);
+        const long long at = o + (long long)k * s2 + start;
+        Line line(buffer, nd, B, lanes);
+        for (int v = 0; v < 5; ++v) line.gather(q + v * sv + at, sd, line.q + v * line.size);
+        for (int d = 0; d < 3; ++d) line.gather(m + d * sv + at, sd, line.m + d * line.size);
 #ifdef HX_LIMITER
-            line.gather(jacobian + at, sd, line.lambda);
-            if (dt_stride) line.gather(dt + at, sd, line.sensor);
-            for (size_t e = 0; e < line.size; ++e)
-                line.lambda[e] *= real(2 * directions) * (dt_stride ? line.sensor[e] : dt[0]);
+        line.gather(jacobian + at, sd, line.lambda);
+        if (dt_stride) line.gather(dt + at, sd, line.sensor);
+        for (size_t e = 0; e < line.size; ++e)
+            line.lambda[e] *= real(2 * directions) * (dt_stride ? line.sensor[e] : dt[0]);
 #else
-            (void)jacobian, (void)dt, (void)dt_stride, (void)directions;
+        (void)jacobian, (void)dt, (void)dt_stride, (void)directions;
 #endif
-            nodes(line);
-            interpolations(line);
-            fluxes(line);
-            differences(line, r + at, sv, sd, first);
-        }
+        nodes(line);
+        interpolations(line);
+        fluxes(line);
+        differences(line, r + at, sv, sd, first);
+    }
 }
 #endif

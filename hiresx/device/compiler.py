@@ -12,7 +12,7 @@ from pathlib import Path
 from hiresx.device import cache
 from hiresx.errors import HiresxError
 
-MEND = "apt install g++ (GCC 11 or later), or set CXX to a C++ compiler with OpenMP"
+MEND = "apt install g++ (GCC 11 or later), or set CXX to a C++ compiler"
 
 
 def compiler() -> tuple[list[str], str]:

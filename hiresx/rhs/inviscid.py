@@ -1,10 +1,12 @@
 """Inviscid right-hand side: the two plans of visiting the same point functions.
 
-Directions whose ghosts come from another rank are `late`: the others can be done while these ghosts are on their way.
+Directions whose ghosts come from another rank are `late`: the others, `early` ones, can be done while these ghosts are
+on their way. Both are lists of launches.
 """
 
 from collections.abc import Set
 
+from hiresx.device.interface import Call
 from hiresx.device.state import BlockState
 
 # minus and plus states, physical flux, pressure
@@ -16,26 +18,19 @@ class Pencils:
 
     work_variables = 0
 
-    def __init__(self, program, state: BlockState, interpolation: str, late: Set[int] = frozenset()):
-        self._early, self._late = [], []
+    def __init__(self, state: BlockState, interpolation: str, late: Set[int] = frozenset()):
+        self.early: list[Call] = []
+        self.late: list[Call] = []
         for order, d in enumerate(_ordered(state, late)):
             others = sorted((state.strides[e], state.size[e]) for e in range(3) if e != d)
-            (self._late if d in late else self._early).append(
+            (self.late if d in late else self.early).append(
                 (
+                    "inviscid_sweep", None,
                     state.q, state.areas[d], state.r, state.jacobian, state.dt, state.dt_stride, len(state.active),
                     state.variable_stride, state.origin, state.strides[d], state.size[d], *others[0], *others[1],
                     int(order == 0),
                 )
             )  # fmt: skip
-        self._run = program.run
-
-    def early(self) -> None:
-        for arguments in self._early:
-            self._run("inviscid_sweep", *arguments)
-
-    def late(self) -> None:
-        for arguments in self._late:
-            self._run("inviscid_sweep", *arguments)
 
 
 class Decomposed:
@@ -43,16 +38,17 @@ class Decomposed:
 
     work_variables = DECOMPOSED_VARIABLES
 
-    def __init__(self, program, state: BlockState, interpolation: str, late: Set[int] = frozenset()):
+    def __init__(self, state: BlockState, interpolation: str, late: Set[int] = frozenset()):
         minus, plus, flux = (state.work[first : first + 5] for first in (0, 5, 10))
         pressure = state.work[15]
         interpolates_nodes = interpolation == "modified"
         s, sv, directions = state, state.variable_stride, len(state.active)
         across = (s.strides[1], s.strides[2])
-        self._early, self._late = [], []
+        self.early: list[Call] = []
+        self.late: list[Call] = []
         for order, d in enumerate(_ordered(state, late)):
             sd, area = s.strides[d], s.areas[d]
-            calls = self._late if d in late else self._early
+            calls = self.late if d in late else self.early
 
             def nodes(first: int, last: int, d: int = d) -> tuple[tuple[int, int, int], int]:
                 """Extent and first index of the range first..n-1+last in direction d."""
@@ -72,15 +68,6 @@ class Decomposed:
             )  # fmt: skip
             extent, o = nodes(0, 0)
             calls.append(("flux_difference", extent, o, *across, sd, sv, minus, s.r, int(order == 0)))
-        self._launch = program.launch
-
-    def early(self) -> None:
-        for call in self._early:
-            self._launch(*call)
-
-    def late(self) -> None:
-        for call in self._late:
-            self._launch(*call)
 
 
 def _ordered(state: BlockState, late: Set[int]) -> list[int]:
