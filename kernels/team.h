@@ -3,7 +3,8 @@
 // Who comes takes parts of the current level, as long as there are any, and whoever ends the last one opens the next. So
 // a thread that has no core at the moment is waited for only if it has begun something, and a level ends when its parts
 // do, however few threads came. Waiting is looking for `spin` nanoseconds, then sleeping: a thread that looks for long
-// would keep a core from the one that it waits for.
+// would keep a core from the one that it waits for. And where other programs hold the cores so that the caller waits for
+// longer than it would take to do the others' share itself, it works alone for a while.
 #include <atomic>
 #include <climits>
 #include <csignal>
@@ -32,10 +33,15 @@ struct Level {
 namespace {
 // Waking a thread, and handing a level from one to the other, cost some microseconds: the time of so many cheap points.
 constexpr integer WORTH_WAKING = 4096, WORTH_SHARING = 1024, WORTH_TAKING = 256;
+// Nanoseconds of shared work after which it is judged, and how many times as long as that the caller then works alone if
+// sharing did not pay: twice as long each time, up to the last number.
+constexpr integer WINDOW = 10000000, SHORTEST_REST = 2, LONGEST_REST = 64;
 constexpr int CALLER = 1, WORKER = 2;  // bits of those that sleep
 constexpr int MOST = 4096;             // threads
 
-void perform(const Level &level, integer first, integer last) {
+// Does parts first..last-1 of a level; returns what they weigh.
+integer perform(const Level &level, integer first, integer last) {
+    integer weight = 0;
     const Call *call = level.calls;
     for (integer low = 0, high = level.count; high - low > 1;) {  // the last call that begins at or before `first`
         const integer middle = (low + high) / 2;
@@ -46,9 +52,12 @@ void perform(const Level &level, integer first, integer last) {
     }
     for (; first < last; ++call) {
         const integer end = call->first + call->parts, stop = last < end ? last : end;
-        if (first < stop) call->function(call->words, first - call->first, stop - call->first);
-        first = first < stop ? stop : first;
+        if (first >= stop) continue;
+        call->function(call->words, first - call->first, stop - call->first);
+        weight += (stop - first) * call->weight;
+        first = stop;
     }
+    return weight;
 }
 
 integer now() {
@@ -78,6 +87,9 @@ struct Team {
     pthread_t workers[MOST];
     int started = 0;
     std::atomic<integer> runs{0}, wakes{0};
+    // Of the shared work since the last judgement: how long it took, for how long of that the caller waited, what all of it
+    // weighed and what of that the caller did. Until when it works alone, and how many times as long the next time.
+    integer lasted = 0, waited = 0, weighed = 0, done = 0, alone_until = 0, rest = SHORTEST_REST;
 
     unsigned *generation() { return reinterpret_cast<unsigned *>(&tickets) + (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__); }
 
@@ -109,16 +121,17 @@ struct Team {
         if (asleep && wanted) wake(wanted < asleep ? int(wanted) : asleep, CALLER | WORKER);
     }
 
-    // Takes some of the parts left at `seen`: fewer and fewer, so that all come to an end together.
-    void take(unsigned long long seen) {
+    // Takes some of the parts left at `seen`: fewer and fewer, so that all come to an end together. Returns what they weigh.
+    integer take(unsigned long long seen) {
         const integer rest = unsigned(seen), least = grain.load(std::memory_order_relaxed);
         integer some = rest / (4 * threads.load(std::memory_order_relaxed));
         some = some < least ? least : some;
         some = some < rest ? some : rest;
-        if (!tickets.compare_exchange_strong(seen, seen - some, std::memory_order_acq_rel)) return;
+        if (!tickets.compare_exchange_strong(seen, seen - some, std::memory_order_acq_rel)) return 0;
         const Level *mine = level;
-        perform(*mine, mine->parts - rest, mine->parts - rest + some);
+        const integer weight = perform(*mine, mine->parts - rest, mine->parts - rest + some);
         if (left.fetch_sub(some, std::memory_order_acq_rel) == some) go_on(mine + 1);
+        return weight;
     }
 
     // Until the generation is another one than in `seen`.
@@ -165,6 +178,18 @@ struct Team {
 
     static void *begin(void *number);
 
+    // Whether the caller would have been done sooner alone, at its own pace.
+    void judge(integer now) {
+        if (lasted < WINDOW) return;
+        if (double(lasted - waited) * double(weighed) < double(lasted) * double(done)) {
+            alone_until = now + rest * lasted;
+            rest = rest < LONGEST_REST ? 2 * rest : rest;
+        } else {
+            rest = SHORTEST_REST;
+        }
+        lasted = waited = weighed = done = 0;
+    }
+
     void run(const Level *first, const Level *last, int wanted, integer patience) {
         if (wanted != threads.load(std::memory_order_relaxed) || started + 1 < wanted) resize(wanted);
         spin.store(patience, std::memory_order_relaxed);
@@ -175,10 +200,13 @@ struct Team {
         for (;;) {
             const unsigned long long seen = tickets.load(std::memory_order_acquire);
             if (finished.load(std::memory_order_acquire)) return;
-            if (unsigned(seen))
-                take(seen);
-            else
+            if (unsigned(seen)) {
+                done += take(seen);
+            } else {
+                const integer since = now();
                 wait(seen, CALLER);
+                waited += now() - since;
+            }
         }
     }
 };
@@ -200,12 +228,20 @@ extern "C" void hx_run(const Level *levels, integer count, int threads, integer 
     integer weight = 0;
     for (integer n = 0; n < count; ++n) weight += levels[n].weight;
     threads = threads < MOST ? threads : MOST;
-    if (threads < 2 || weight < WORTH_WAKING || team->busy.exchange(true, std::memory_order_acquire)) {
-        for (integer n = 0; n < count; ++n) perform(levels[n], 0, levels[n].parts);
-        return;
+    if (threads > 1 && weight >= WORTH_WAKING && !team->busy.exchange(true, std::memory_order_acquire)) {
+        const integer begun = now();
+        const bool share = begun >= team->alone_until;
+        if (share) {
+            team->run(levels, levels + count, threads, spin);
+            const integer ended = now();
+            team->lasted += ended - begun;
+            team->weighed += weight;
+            team->judge(ended);
+        }
+        team->busy.store(false, std::memory_order_release);
+        if (share) return;
     }
-    team->run(levels, levels + count, threads, spin);
-    team->busy.store(false, std::memory_order_release);
+    for (integer n = 0; n < count; ++n) perform(levels[n], 0, levels[n].parts);
 }
 
 struct Shape {

@@ -15,7 +15,7 @@ FLAGS = ("-O2", "-std=c++17", "-pthread", "-fPIC", "-shared", "-Wl,-Bsymbolic")
 
 # Nanoseconds that a thread without work looks for more before it sleeps: longer than what lies between two parts of a
 # time step, and far shorter than the milliseconds for which an operating system gives a core to another program.
-SPIN = 100_000
+SPIN = 20_000
 # The same by what OMP_WAIT_POLICY asks for.
 POLICIES = {"active": 1_000_000_000, "passive": 0}
 
