@@ -138,6 +138,7 @@ class Solver:
             for s, remote in zip(self.states, self.halo.remote, strict=True)
             if is_viscous
         ]
+        self._changing = [c for c in self.conditions if type(c).prepare is not boundary.Condition.prepare]
         self._nodes = self.program.prepare([call for c in self.conditions for call in c.calls("node")])
         self._reductions = [Reduction(backend, self.program, s) for s in self.states]
         self._radii = self.program.prepare(
@@ -191,12 +192,10 @@ class Solver:
         ghosts = self.program.prepare([call for c in self.conditions for call in c.calls("ghost")])
         early = self._meanwhile([block.early for block in self._inviscid])
         late = self.program.prepare([call for block in self._inviscid for call in block.late])
-        tasks = [
-            ("boundary", lambda stage: ghosts()),
-            ("inviscid", lambda stage: early()),
-            ("exchange", lambda stage: self.halo.finish_state()),
-            ("inviscid", lambda stage: late()),
-        ]
+        tasks = [("boundary", lambda stage: ghosts()), ("inviscid", lambda stage: early())]
+        others = bool(self.halo.neighbours)
+        if others:
+            tasks += [("exchange", lambda stage: self.halo.finish_state()), ("inviscid", lambda stage: late())]
         # What all ranks do, whether or not they have parts with viscous terms, is the same: exchanges are collective.
         if self.configuration.viscous:
             fluxes = [block.fluxes for block in self._viscous]
@@ -207,9 +206,9 @@ class Solver:
                 ("viscous", lambda stage: made()),
                 ("exchange", lambda stage: self._send_fluxes(fluxes)),
                 ("viscous", lambda stage: inner()),
-                ("exchange", lambda stage: self.halo.finish_fluxes()),
-                ("viscous", lambda stage: outer()),
             ]
+            if others:
+                tasks += [("exchange", lambda stage: self.halo.finish_fluxes()), ("viscous", lambda stage: outer())]
         if self.sponges:
             sponges = self.program.prepare([layer.call for layer in self.sponges])
             tasks.append(("sponge", lambda stage: sponges()))
@@ -237,7 +236,7 @@ class Solver:
         return make
 
     def _boundary_nodes(self, time: float) -> None:
-        for c in self.conditions:
+        for c in self._changing:
             c.prepare(time)
         self._nodes()
 
@@ -304,9 +303,9 @@ class Solver:
                     wanted = min(wanted, factor * time.viscous_cfl / viscous_radius)
             self.dt = float(min(wanted, largest))
             if self.dt != self._set_dt_value:
+                value = self.backend.to_device(np.full(1, self.dt, self.configuration.real))
                 for state in self.states:
-                    value = np.full(state.dt.shape, self.dt, dtype=state.dt.dtype)
-                    self.backend.copy(state.dt, self.backend.to_device(value))
+                    self.backend.copy(state.dt, value)
                 self._set_dt_value = self.dt
         return self.dt
 

@@ -6,7 +6,7 @@ from hiresx.device.native import NativeBackend, NativeProgram
 class Program(NativeProgram):
     """Kernels visited by loops, and CPU kernels, which visit for themselves."""
 
-    visit = ("hx_rows_shape", "ni, nj, nk = extent", ("ni", "nj", "nk"))
+    visit = ("ni, nj, nk = extent", ("ni", "nj", "nk"))
 
     def run(self, name: str, *arguments) -> None:
         """Calls the CPU kernel `name`. Raises as `launch`."""

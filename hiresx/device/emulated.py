@@ -9,7 +9,6 @@ class Program(NativeProgram):
 
     block = BLOCK
     visit = (
-        "hx_blocks_shape",
         "ni, nj, nk = extent; (gx, gy, gz), (bx, by, bz) = launch_shape(ni, nj, nk, program.block)",
         ("gx", "gy", "gz", "bx", "by", "bz", "ni", "nj", "nk"),
     )

@@ -164,10 +164,10 @@ class _Kernel:
 
     def __init__(self, program: "NativeProgram", library: ctypes.CDLL, name: str):
         signature = find(program.signatures, name)
-        shape, statement, leading = program.visit if signature.kind != "CPU_KERNEL" else (f"{name}_shape", "", ())
+        statement, leading = program.visit if signature.kind != "CPU_KERNEL" else ("", ())
         self.function = ctypes.cast(library[f"{name}_launch"], ctypes.c_void_p).value
-        self.shape = ctypes.cast(library[shape], ctypes.c_void_p).value
-        self._cut = library[shape]
+        self._cut = library[f"{name}_shape"]
+        self.shape = ctypes.cast(self._cut, ctypes.c_void_p).value
         self._cut.restype = team.Shape
         self.words = _words(signature, program, statement, leading)
 
@@ -229,9 +229,8 @@ class NativeProgram:
     """Compiled kernels of one configuration. `signatures` holds what there is and what it takes, `real` is the numpy
     name of theirs."""
 
-    # Of a point kernel: what counts its parts, a statement about `extent`, and the ints it makes, which go ahead of the
-    # arguments.
-    visit: tuple[str, str, tuple[str, ...]]
+    # Of a point kernel: a statement about `extent`, and the ints it makes, which go ahead of the arguments.
+    visit: tuple[str, tuple[str, ...]]
 
     def __init__(
         self, backend: NativeBackend, library: ctypes.CDLL, signatures: dict[str, kernels.Signature], real: str

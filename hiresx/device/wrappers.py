@@ -15,6 +15,10 @@ from hiresx.device.configuration import Configuration, Target, source
 # results.
 PIECE, SHORTEST, ROWS = 4096, 64, 64
 
+# What a point weighs, roughly, in points of a kernel that only moves data: where packs of points are taken, and where a
+# point is taken at a time, as on faces.
+PACKED, SINGLE = 2, 8
+
 # What goes ahead of the text of the native targets. A kernel's arguments travel as a row of words; `hx_shape` says into
 # how many parts its work is cut and what one of them weighs, in points of a cheap kernel.
 WORDS = f"""#line 1 "words"
@@ -22,6 +26,7 @@ union hx_word {{ long long i; double d; void *p; }};
 struct hx_shape {{ long long parts, weight; }};
 struct hx_rows {{
     long long piece, pieces, parts;
+    explicit hx_rows(const hx_word *a) : hx_rows(a[0].i, a[1].i, a[2].i) {{}}
     hx_rows(long long ni, long long nj, long long nk) {{
         const long long rows = nj > 0 && nk > 0 ? nj * nk : 0, wanted = ni * rows / {ROWS};
         piece = (wanted < {SHORTEST} ? {SHORTEST} : wanted + {SHORTEST - 1}) / {SHORTEST} * {SHORTEST};
@@ -30,13 +35,6 @@ struct hx_rows {{
         parts = pieces * rows;
     }}
 }};
-extern "C" hx_shape hx_rows_shape(const hx_word *a) {{
-    const hx_rows rows(a[0].i, a[1].i, a[2].i);
-    return {{rows.parts, rows.pieces > 1 ? rows.piece : a[0].i}};
-}}
-extern "C" hx_shape hx_blocks_shape(const hx_word *a) {{
-    return {{a[0].i * a[1].i * a[2].i, a[3].i * a[4].i * a[5].i}};
-}}
 """
 
 # Most threads of a CUDA block. With 256 the compiler may still give every thread its 255 registers.
@@ -56,7 +54,7 @@ def generate(
     "cuda": `__global__ void name(ni, nj, nk, <arguments>)`, a thread per point. "cpu" and "emulated" have for every
     kernel `void name_launch(words, begin, end)`, which does the parts begin..end-1 of its work: of a point kernel rows
     of the range, words being ni, nj, nk, <arguments>, or CUDA's blocks, words being the grid's blocks and a block's
-    threads, each along x, y, z, ahead of that; of a CPU kernel what `hx_shape name_shape(words)` counts.
+    threads, each along x, y, z, ahead of that. `hx_shape name_shape(words)` says how many parts there are.
     """
     text = kernels.flatten(source(configuration, target, root), root)
     wrapper = {"cpu": _cpu, "cuda": _cuda, "emulated": _emulated}[target]
@@ -84,8 +82,9 @@ def _decoded(signature: kernels.Signature, first: int) -> str:
     )
 
 
-def _launch(kernel: kernels.Signature, statement: str) -> str:
+def _launch(kernel: kernels.Signature, shape: str, statement: str) -> str:
     return (
+        f'extern "C" hx_shape {kernel.name}_shape(const hx_word *hx_words) {{ (void)hx_words; return {shape}; }} '
         f'extern "C" void {kernel.name}_launch(const hx_word *hx_words, long long hx_begin, long long hx_stop) '
         f"{{ {statement} }}"
     )
@@ -111,6 +110,8 @@ def _cpu(kernel: kernels.Signature, parameters: str, names: str) -> str:
         f"{row} }} }} "
     ) + _launch(
         kernel,
+        f"{{hx_rows(hx_words).parts, {PACKED if kernel.kind == 'VECTOR_KERNEL' else SINGLE} "
+        "* (hx_rows(hx_words).pieces > 1 ? hx_rows(hx_words).piece : hx_words[0].i)}",
         f"{kernel.name}_rows(hx_begin, hx_stop, int(hx_words[0].i), int(hx_words[1].i), int(hx_words[2].i)"
         f"{_decoded(kernel, 3)});",
     )
@@ -121,10 +122,7 @@ def _cpu_kernel(kernel: kernels.Signature) -> str:
     shape, call = "{1, 0}", f"(void)hx_begin, (void)hx_stop; {kernel.name}({arguments[2:]});"
     if kernel.shared:
         shape, call = f"{kernel.name}_parts({arguments[2:]})", f"{kernel.name}(hx_begin, hx_stop{arguments});"
-    return (
-        f'extern "C" hx_shape {kernel.name}_shape(const hx_word *hx_words) {{ (void)hx_words; return {shape}; }} '
-        + _launch(kernel, call)
-    )
+    return _launch(kernel, shape, call)
 
 
 def _cuda(kernel: kernels.Signature, parameters: str, names: str) -> str:
@@ -145,7 +143,9 @@ def _emulated(kernel: kernels.Signature, parameters: str, names: str) -> str:
         "hx_visit({int(w[0].i), int(w[1].i), int(w[2].i)}, {int(w[3].i), int(w[4].i), int(w[5].i)}, hx_begin, hx_stop, "
         f"[=] {{ {kernel.name}(ni, nj, nk{passed}); }});"
     )
-    return f"{_cuda(kernel, parameters, names)} {_launch(kernel, ' '.join(statements))}"
+    blocks, threads = (" * ".join(f"hx_words[{n}].i" for n in some) for some in ((0, 1, 2), (3, 4, 5)))
+    shape = f"{{{blocks}, {SINGLE} * {threads}}}"
+    return f"{_cuda(kernel, parameters, names)} {_launch(kernel, shape, ' '.join(statements))}"
 
 
 @lru_cache(maxsize=4096)
