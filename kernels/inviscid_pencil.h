@@ -8,6 +8,7 @@
 namespace pencil {
 constexpr int W = pack::size();
 constexpr int H = 3;
+constexpr int BUNDLES = 32;  // of a block, if it has the lines for so many
 
 struct Buffer {  // one per thread, grown when a longer line comes
     real *memory = nullptr;
@@ -134,12 +135,14 @@ HD void differences(const Line &line, real *r, long long sv, int sd, int first) 
     }
 }
 
-// Bundle width for lines of n nodes: as many packs as keep the buffer within about half of a common 1 MiB L2.
-HD int bundle(int n, int available) {
+// Bundle width for lines of n nodes, `available` side by side in each of `planes` planes: as many packs as keep the
+// buffer within about half of a common 1 MiB L2, and leave some bundles to each of several threads.
+HD int bundle(int n, int available, int planes) {
     int packs = int(512 * 1024 / (24 * sizeof(real) * W * size_t(n + 2 * H)));
-    packs = packs < 1 ? 1 : packs > 4 ? 4 : packs;
-    int needed = (available + W - 1) / W;
-    return W * (packs < needed ? packs : needed);
+    packs = packs > 4 ? 4 : packs;
+    const long long needed = (available + W - 1) / W, few = needed * planes / BUNDLES;
+    packs = packs > few ? int(few) : packs;
+    return W * (packs < 1 ? 1 : packs < needed ? packs : int(needed));
 }
 }  // namespace pencil
 
@@ -152,7 +155,7 @@ static hx_shape inviscid_sweep_parts(const real *q, const real *m, real *r, cons
                                      int s2, int n2, int first) {
     (void)q, (void)m, (void)r, (void)jacobian, (void)dt, (void)dt_stride, (void)directions, (void)sv, (void)o;
     (void)s1, (void)s2, (void)first;
-    const long long B = sd == 1 ? 1 : pencil::bundle(nd, n1);
+    const long long B = sd == 1 ? 1 : pencil::bundle(nd, n1, n2);
     return {(n1 + B - 1) / B * n2, SWEEP_WEIGHT * B * nd};
 }
 
@@ -166,7 +169,7 @@ CPU_KERNEL(inviscid_sweep, long long begin, long long end, const real *q, const 
            int n2, int first) {
     using namespace pencil;
     const bool along = sd == 1;
-    const int B = along ? 1 : bundle(nd, n1);
+    const int B = along ? 1 : bundle(nd, n1, n2);
     const int bundles = (n1 + B - 1) / B;
     static thread_local Buffer buffer;
     for (long long part = begin; part < end; ++part) {

@@ -75,6 +75,10 @@ CPU_KERNEL(total, const real *a, long long n, real *sum) {
     *sum = 0;
     for (long long i = 0; i < n; ++i) *sum += a[i];
 }
+static hx_shape squares_parts(const real *a, int n, real *b) { return {n, 1000}; }
+CPU_KERNEL(squares, long long begin, long long end, const real *a, int n, real *b) {
+    for (long long i = begin; i < end; ++i) b[i] += a[i] * a[i];
+}
 #endif
 """
 
@@ -151,7 +155,7 @@ def test_flatten_names_the_place_of_a_missing_header(root):
 
 def test_signatures(root):
     found = kernels.signatures(kernels.flatten('#include "solver.h"\n', root))
-    assert set(found) == {"update", "every_type", "twice", "set", "limited_only", "total"}
+    assert set(found) == {"update", "every_type", "twice", "set", "limited_only", "total", "squares"}
     assert found["update"].arguments == (
         ("int", "o"),
         ("int", "sj"),
@@ -163,6 +167,7 @@ def test_signatures(root):
     assert "const real *__restrict__ q0" in found["update"].parameters
     assert [found[name].kind for name in ("update", "twice", "total")] == ["KERNEL", "VECTOR_KERNEL", "CPU_KERNEL"]
     assert found["total"].arguments[1] == ("long long", "n")
+    assert found["squares"].shared and not found["total"].shared and found["squares"].arguments[1] == ("int", "n")
 
 
 @pytest.mark.parametrize(
@@ -202,7 +207,7 @@ def test_unknown_choice_names_the_nearest(folder):
 def test_cuda_and_emulated_text_differ_by_shim_and_launchers(root):
     emulated, _ = generate(Configuration(), "emulated", root)
     cuda, found = generate(Configuration(), "cuda", root)
-    without = re.sub(r' extern "C" void \w+_launch\(.*', "", emulated)
+    without = re.sub(r' extern "C" hx_shape \w+_shape\(.*', "", emulated)
     # behind the first real header the texts are the same, but for which header follows which line of the main text
     mark = '#line 1 "kernels/arithmetic.h"'
     strip = re.compile(r'#line \d+ "generated"')
@@ -353,6 +358,9 @@ def test_cpu_kernel(root):
     assert result[0] == 45
     with pytest.raises(TypeError, match="argument n"):
         program.run("total", np.arange(10.0), 1.5, result)
+    a, b = np.arange(500.0), np.zeros(500)
+    program.run("squares", a, 500, b)
+    assert np.array_equal(b, a * a), "every part once"
     assert "total" not in EmulatedBackend(root).compile(Configuration()).signatures
 
 
@@ -413,7 +421,7 @@ def test_threads(native):
         with pytest.raises(ValueError, match="at least 1"):
             native.threads = 0
     finally:
-        native.threads = usual  # of the whole process: later tests want all cores
+        native.threads = usual
 
 
 def test_threads_follow_the_environment(root):
@@ -499,7 +507,8 @@ def test_simultaneous_processes(tmp_path, root):
         subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE) for _ in range(3)
     ]
     assert [process.communicate()[0].strip() for process in running] == [b"4"] * 3
-    assert sorted(path.suffix for path in (tmp_path / "new/cache").iterdir()) == [".cpp", ".so"]
+    # The kernels, and the team of threads.
+    assert sorted(path.suffix for path in (tmp_path / "new/cache").iterdir()) == [".cpp", ".cpp", ".so", ".so"]
 
 
 def test_no_compiler(native, monkeypatch):
