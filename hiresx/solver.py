@@ -10,6 +10,7 @@ from hiresx.case import Case
 from hiresx.decomposition import Domain
 from hiresx.decomposition import domain as make_domain
 from hiresx.device.configuration import Configuration
+from hiresx.device.interface import Call
 from hiresx.device.state import BlockState
 from hiresx.exchange.halo import HaloExchange
 from hiresx.grid import Grid
@@ -21,7 +22,7 @@ from hiresx.rhs.metrics import compute_metrics
 from hiresx.rhs.outflow import Outflow
 from hiresx.rhs.sponge import SpongeLayer, moments
 from hiresx.time.reduction import Reduction
-from hiresx.time.rk3 import STAGES, Update
+from hiresx.time.rk3 import STAGES, updates
 from hiresx.time.stopwatch import Stopwatch
 
 
@@ -131,18 +132,20 @@ class Solver:
             )
         closed = {s.index: {c.patch.face for c in self.conditions if c.closed and c.state is s} for s in self.states}
         self._inviscid = [
-            plan_class(
-                self.program, s, case.scheme.interpolation, {direction(face) for face in remote}, closed[s.index]
-            )
+            plan_class(s, case.scheme.interpolation, {direction(face) for face in remote}, closed[s.index])
             for s, remote in zip(self.states, self.halo.remote, strict=True)
         ]
         self._viscous = [
-            viscous.Viscous(self.program, s, case.gas.reynolds, remote)
+            viscous.Viscous(s, case.gas.reynolds, remote)
             for s, remote in zip(self.states, self.halo.remote, strict=True)
             if is_viscous
         ]
-        self._updates = [Update(self.program, s) for s in self.states]
+        self._changing = [c for c in self.conditions if type(c).prepare is not boundary.Condition.prepare]
+        self._nodes = self.program.prepare([call for c in self.conditions for call in c.calls("node")])
         self._reductions = [Reduction(backend, self.program, s) for s in self.states]
+        self._launch_radii = self.program.prepare(
+            [call for r in self._reductions for call in r.radii_calls(case.gas.reynolds)]
+        )
         self.stopwatch = Stopwatch(backend)
         self.dt = case.time.dt or 0.0
         self._set_dt_value = None
@@ -178,7 +181,7 @@ class Solver:
                 reference = self._steady(self._profiles.get(spec.function) or spec.function)
             for state in self.states:
                 if spec.blocks is None or state.name in spec.blocks:
-                    layer = SpongeLayer(self.backend, self.program, state, spec, number, self.case.gas.gamma, reference)
+                    layer = SpongeLayer(self.backend, state, spec, number, self.case.gas.gamma, reference)
                     if not layer.empty:
                         layers.append(layer)
         return layers
@@ -191,65 +194,78 @@ class Solver:
 
         A stage leaves nodes on faces as they must be and connected halos on their way (see `settle`), so that between
         steps the state can be looked at without touching it; the ghosts of physical faces, which nobody else sees, are
-        filled when they are needed. While halos are on their way, what needs none of them is computed.
+        filled when they are needed. While halos are on their way, what needs none of them is computed. The launches of
+        a task, on all parts of this rank, are prepared once and made together.
         """
-        tasks = [
-            ("boundary", lambda stage: self._each(self.conditions, "ghost")),
-            ("inviscid", lambda stage: self._meanwhile(self._inviscid, "early")),
-            ("exchange", lambda stage: self.halo.finish_state()),
-            ("inviscid", lambda stage: self._each(self._inviscid, "late")),
-            ("boundary", lambda stage: self._each(self.conditions, "rate")),
-        ]
+        ghosts = self.program.prepare([call for c in self.conditions for call in c.calls("ghost")])
+        early = self._meanwhile([block.early for block in self._inviscid])
+        late = self.program.prepare([call for block in self._inviscid for call in block.late])
+        rates = self.program.prepare([call for c in self.conditions for call in c.calls("rate")])
+        tasks = [("boundary", lambda stage: ghosts()), ("inviscid", lambda stage: early())]
+        others = bool(self.halo.neighbours)
+        if others:
+            tasks += [("exchange", lambda stage: self.halo.finish_state()), ("inviscid", lambda stage: late())]
+        tasks.append(("boundary", lambda stage: rates()))
         if self._outflow.any:
             tasks.append(("boundary", self._outflow_rates))
         # What all ranks do, whether or not they have parts with viscous terms, is the same: exchanges are collective.
         if self.configuration.viscous:
             fluxes = [block.fluxes for block in self._viscous]
+            made = self.program.prepare(self._viscous_fluxes())
+            inner = self._meanwhile([block.inner_difference for block in self._viscous])
+            outer = self.program.prepare([call for block in self._viscous for call in block.outer_difference])
             tasks += [
-                ("viscous", self._viscous_fluxes),
+                ("viscous", lambda stage: made()),
                 ("exchange", lambda stage: self._send_fluxes(fluxes)),
-                ("viscous", lambda stage: self._meanwhile(self._viscous, "inner_difference")),
-                ("exchange", lambda stage: self.halo.finish_fluxes()),
-                ("viscous", lambda stage: self._each(self._viscous, "outer_difference")),
+                ("viscous", lambda stage: inner()),
             ]
+            if others:
+                tasks += [("exchange", lambda stage: self.halo.finish_fluxes()), ("viscous", lambda stage: outer())]
         if self.sponges:
-            tasks.append(("sponge", lambda stage: [layer() for layer in self.sponges]))
+            sponges = self.program.prepare([layer.call for layer in self.sponges])
+            tasks.append(("sponge", lambda stage: sponges()))
+        advance = [self.program.prepare(calls) for calls in zip(*map(updates, self.states), strict=True)]
         return [
             *tasks,
-            ("update", lambda stage: [update(stage) for update in self._updates]),
+            ("update", lambda stage: advance[stage]()),
             ("boundary", lambda stage: self._boundary_nodes(self.time + STAGES[stage][2] * self.dt)),
             ("exchange", lambda stage: self._send_state()),
         ]
 
     # ---- tasks
 
-    @staticmethod
-    def _each(items, method: str) -> None:
-        for item in items:
-            getattr(item, method)()
+    def _meanwhile(self, parts: Sequence[Sequence[Call]]) -> Callable[[], None]:
+        """Launches of all parts, made while halos are on their way: what has come is taken in between."""
+        if not self.halo.neighbours:
+            return self.program.prepare([call for calls in parts for call in calls])
+        prepared = [self.program.prepare(calls) for calls in parts]
 
-    def _meanwhile(self, items, method: str) -> None:
-        """While halos are on their way: what has come is taken in between."""
-        for item in items:
-            getattr(item, method)()
-            self.halo.progress()
+        def make() -> None:
+            for launch in prepared:
+                launch()
+                self.halo.progress()
+
+        return make
 
     def _boundary_nodes(self, time: float) -> None:
-        for c in self.conditions:
-            c.node(time)
+        for c in self._changing:
+            c.prepare(time)
+        self._nodes()
 
     def _outflow_rates(self, stage: int) -> None:
         if stage == 0:
             self._outflow.convection()
         self._outflow()
 
-    def _viscous_fluxes(self, stage: int) -> None:
-        self._each(self._viscous, "primitives")
+    def _viscous_fluxes(self) -> Iterator[Call]:
+        for block in self._viscous:
+            yield from block.primitives
         for c in self.conditions:
-            c.viscous_primitives(self._viscous[self._place[c.patch.block]].w)
-        self._each(self._viscous, "flux")
+            yield from c.calls("viscous_primitives", self._viscous[self._place[c.patch.block]].w)
+        for block in self._viscous:
+            yield from block.flux
         for c in self.conditions:
-            c.viscous_flux(self._viscous[self._place[c.patch.block]].fluxes)
+            yield from c.calls("viscous_flux", self._viscous[self._place[c.patch.block]].fluxes)
 
     def _send_state(self) -> None:
         self.halo.start_state()
@@ -303,16 +319,17 @@ class Solver:
 
     def _radii(self) -> np.ndarray:
         """Largest inviscid and viscous spectral radius of all blocks of all ranks. Collective."""
-        radii = np.array([r.radii(self.case.gas.reynolds) for r in self._reductions])
+        self._launch_radii()
+        radii = np.array([r.found_radii() for r in self._reductions])
         # a NaN must not lose against a number
         return self.team.max(radii.max(axis=0))
 
     def _set_dt(self, dt: float) -> None:
         self.dt = dt
         if self.dt != self._set_dt_value:
+            value = self.backend.to_device(np.full(1, self.dt, self.configuration.real))
             for state in self.states:
-                value = np.full(state.dt.shape, self.dt, dtype=state.dt.dtype)
-                self.backend.copy(state.dt, self.backend.to_device(value))
+                self.backend.copy(state.dt, value)
             self._set_dt_value = self.dt
 
     def step(self, largest: float = np.inf) -> float:
@@ -329,7 +346,8 @@ class Solver:
             raise FloatingPointError(f"time step {self.dt:.4g}")
         whole, self._began = self.dt, (self.time, self.steps)
         for share in STEP_SHARES:
-            self._set_dt(share * whole)
+            if not self.local:
+                self._set_dt(share * whole)
             for stage in range(len(STAGES)):
                 self.stage(stage)
             self.halo.flush()

@@ -3,7 +3,9 @@ text, and which kernels that text declares.
 
 A kernel is declared as `KERNEL(name, int i, int j, int k, <arguments>)` followed by the body of one point; as
 `VECTOR_KERNEL(...)`, the same, if its body may stand for a pack of neighbours along i; and as `CPU_KERNEL(name,
-<arguments>)` if it is a loop written by hand for the CPU.
+<arguments>)` if it is a loop written by hand for the CPU. A CPU kernel whose arguments begin with `long long begin,
+long long end` does just these parts of its work, and threads share it; a function `hx_shape <name>_parts(<arguments>)`
+ahead of it says how many there are and what one weighs, in points of a cheap kernel.
 """
 
 import os
@@ -25,13 +27,14 @@ _ARGUMENT = re.compile(r"^(?P<type>.*[\s*])(?P<name>[A-Za-z_]\w*)$")
 
 
 class Signature(NamedTuple):
-    """What a kernel takes besides the i, j, k of a point kernel: `arguments` is ((type, name), ...), `parameters` the
-    same as written, `kind` the word it is declared with."""
+    """What a kernel takes besides the i, j, k of a point kernel and the begin, end of a CPU kernel that is `shared`:
+    `arguments` is ((type, name), ...), `parameters` the same as written, `kind` the word it is declared with."""
 
     name: str
     arguments: tuple[tuple[str, str], ...]
     parameters: str
     kind: Literal["KERNEL", "VECTOR_KERNEL", "CPU_KERNEL"]
+    shared: bool = False
 
 
 def choices(folder: str, root: Path = ROOT) -> list[str]:
@@ -94,8 +97,11 @@ def declarations(text: str) -> list[tuple[Signature, int]]:
             if parameters[:3] != ["int i", "int j", "int k"]:
                 raise ValueError(f"kernel {name} must take int i, int j, int k first")
             parameters = parameters[3:]
+        shared = match[1] == "CPU_KERNEL" and parameters[:2] == ["long long begin", "long long end"]
+        parameters = parameters[2 * shared :]
         arguments = tuple(_argument(name, parameter) for parameter in parameters)
-        found[name] = Signature(name, arguments, ", ".join(parameters), match[1]), _body_end(name, text, match.end())
+        signature = Signature(name, arguments, ", ".join(parameters), match[1], shared)
+        found[name] = signature, _body_end(name, text, match.end())
     return list(found.values())
 
 

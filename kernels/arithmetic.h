@@ -13,7 +13,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <experimental/simd>
-#include <omp.h>
 #define HD inline __attribute__((always_inline))
 #endif
 
@@ -22,7 +21,7 @@
 #define KERNEL(name, ...) template <class T = real> HD void name##_point(__VA_ARGS__)
 // The same, written with load<T> and store alone and contiguous in i, so that the CPU may visit packs of points.
 #define VECTOR_KERNEL(name, ...) template <class T = real> HD void name##_point(__VA_ARGS__)
-// A visitor written for the CPU alone.
+// A visitor written for the CPU alone (see kernels/__init__.py for those that threads share).
 #define CPU_KERNEL(name, ...) extern "C" void name(__VA_ARGS__)
 
 #ifdef HX_FP32

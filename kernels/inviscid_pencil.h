@@ -8,6 +8,7 @@
 namespace pencil {
 constexpr int W = pack::size();
 constexpr int H = 3;
+constexpr int BUNDLES = 32;  // of a block, if it has the lines for so many
 
 struct Buffer {  // one per thread, grown when a longer line comes
     real *memory = nullptr;
@@ -149,39 +150,51 @@ HD void end_masses(const Line &line, real *r, int sd) {
     }
 }
 
-// Bundle width for lines of n nodes: as many packs as keep the buffer within about half of a common 1 MiB L2.
-HD int bundle(int n, int available) {
+// Bundle width for lines of n nodes, `available` side by side in each of `planes` planes: as many packs as keep the
+// buffer within about half of a common 1 MiB L2, and leave some bundles to each of several threads.
+HD int bundle(int n, int available, int planes) {
     int packs = int(512 * 1024 / (24 * sizeof(real) * W * size_t(n + 2 * H)));
-    packs = packs < 1 ? 1 : packs > 4 ? 4 : packs;
-    int needed = (available + W - 1) / W;
-    return W * (packs < needed ? packs : needed);
+    packs = packs > 4 ? 4 : packs;
+    const long long needed = (available + W - 1) / W, few = needed * planes / BUNDLES;
+    packs = packs > few ? int(few) : packs;
+    return W * (packs < 1 ? 1 : packs < needed ? packs : int(needed));
 }
 }  // namespace pencil
 
+// What one bundle weighs: a point of it costs about as much as so many of a kernel that only moves data.
+constexpr long long SWEEP_WEIGHT = 16;
+
+// Bundles of the sweep below.
+static hx_shape inviscid_sweep_parts(const real *q, const real *m, real *r, long long sv, int o, int sd, int nd, int s1,
+                                     int n1, int s2, int n2, int first, int walls) {
+    (void)q, (void)m, (void)r, (void)sv, (void)o, (void)s1, (void)s2, (void)first, (void)walls;
+    const long long B = sd == 1 ? 1 : pencil::bundle(nd, n1, n2);
+    return {(n1 + B - 1) / B * n2, SWEEP_WEIGHT * B * nd};
+}
+
 // r (5 variables) = or -= the inviscid flux differences along one direction of a block, times -1 (1/J scaling is left
 // to the update). q, m (3 area components of this direction), r: padded arrays, variable stride sv, o the index of node
-// (0, 0, 0). sd, nd: stride and nodes along the sweep; (s1, n1), (s2, n2): the other two directions, s1 <= s2. walls:
-// whether there is one at an end of the lines.
-CPU_KERNEL(inviscid_sweep, const real *q, const real *m, real *r, long long sv, int o, int sd, int nd, int s1, int n1,
-           int s2, int n2, int first, int walls) {
+// (0, 0, 0). sd, nd: stride and nodes along the sweep; (s1, n1), (s2, n2): the other two directions, s1 <= s2. first: r
+// is set, not added to; walls: whether there is one at an end of the lines.
+CPU_KERNEL(inviscid_sweep, long long begin, long long end, const real *q, const real *m, real *r, long long sv, int o,
+           int sd, int nd, int s1, int n1, int s2, int n2, int first, int walls) {
     using namespace pencil;
     const bool along = sd == 1;
-    const int B = along ? 1 : bundle(nd, n1);
-    const int bundles = along ? n1 : (n1 + B - 1) / B;
-#pragma omp parallel for collapse(2) schedule(static) if (long(nd) * n1 * n2 > 2048)
-    for (int k = 0; k < n2; ++k)
-        for (int b = 0; b < bundles; ++b) {
-            static thread_local Buffer buffer;
-            const int start = along ? b * s1 : b * B, lanes = along ? 1 : (n1 - b * B < B ? n1 - b * B : B);
-            const long long at = o + (long long)k * s2 + start;
-            Line line(buffer, nd, B, lanes);
-            for (int v = 0; v < 5; ++v) line.gather(q + v * sv + at, sd, line.q + v * line.size);
-            for (int d = 0; d < 3; ++d) line.gather(m + d * sv + at, sd, line.m + d * line.size);
-            nodes(line);
-            interpolations(line);
-            fluxes(line);
-            differences(line, r + at, sv, sd, first);
-            if (walls) end_masses(line, r + at, sd);
-        }
+    const int B = along ? 1 : bundle(nd, n1, n2);
+    const int bundles = (n1 + B - 1) / B;
+    static thread_local Buffer buffer;
+    for (long long part = begin; part < end; ++part) {
+        const int k = int(part / bundles), b = int(part % bundles);
+        const int start = along ? b * s1 : b * B, lanes = along ? 1 : (n1 - b * B < B ? n1 - b * B : B);
+        const long long at = o + (long long)k * s2 + start;
+        Line line(buffer, nd, B, lanes);
+        for (int v = 0; v < 5; ++v) line.gather(q + v * sv + at, sd, line.q + v * line.size);
+        for (int d = 0; d < 3; ++d) line.gather(m + d * sv + at, sd, line.m + d * line.size);
+        nodes(line);
+        interpolations(line);
+        fluxes(line);
+        differences(line, r + at, sv, sd, first);
+        if (walls) end_masses(line, r + at, sd);
+    }
 }
 #endif

@@ -13,13 +13,12 @@ struct dim3 {
 
 static thread_local dim3 threadIdx, blockIdx, blockDim, gridDim;
 
-// Calls kernel() for every thread of the grid. A grid of a few blocks is not worth waking threads for.
-template <class Kernel> static void hx_visit(dim3 grid, dim3 block, Kernel kernel) {
-    const long long blocks = (long long)grid.x * grid.y * grid.z;
-#pragma omp parallel for schedule(static) if (blocks > 16)
-    for (long long b = 0; b < blocks; ++b) {
-        gridDim = grid;
-        blockDim = block;
+// Calls kernel() for every thread of the blocks first..last-1 of the grid.
+template <class Kernel>
+static void hx_visit(dim3 grid, dim3 block, long long first, long long last, Kernel kernel) {
+    gridDim = grid;
+    blockDim = block;
+    for (long long b = first; b < last; ++b) {
         blockIdx = {int(b % grid.x), int(b / grid.x % grid.y), int(b / grid.x / grid.y)};
         for (int z = 0; z < block.z; ++z)
             for (int y = 0; y < block.y; ++y)

@@ -76,6 +76,10 @@ CPU_KERNEL(total, const real *a, long long n, real *sum) {
     *sum = 0;
     for (long long i = 0; i < n; ++i) *sum += a[i];
 }
+static hx_shape squares_parts(const real *a, int n, real *b) { return {n, 1000}; }
+CPU_KERNEL(squares, long long begin, long long end, const real *a, int n, real *b) {
+    for (long long i = begin; i < end; ++i) b[i] += a[i] * a[i];
+}
 #endif
 """
 
@@ -152,7 +156,7 @@ def test_flatten_names_the_place_of_a_missing_header(root):
 
 def test_signatures(root):
     found = kernels.signatures(kernels.flatten('#include "solver.h"\n', root))
-    assert set(found) == {"update", "every_type", "twice", "set", "limited_only", "total"}
+    assert set(found) == {"update", "every_type", "twice", "set", "limited_only", "total", "squares"}
     assert found["update"].arguments == (
         ("int", "o"),
         ("int", "sj"),
@@ -164,6 +168,7 @@ def test_signatures(root):
     assert "const real *__restrict__ q0" in found["update"].parameters
     assert [found[name].kind for name in ("update", "twice", "total")] == ["KERNEL", "VECTOR_KERNEL", "CPU_KERNEL"]
     assert found["total"].arguments[1] == ("long long", "n")
+    assert found["squares"].shared and not found["total"].shared and found["squares"].arguments[1] == ("int", "n")
 
 
 @pytest.mark.parametrize(
@@ -218,7 +223,7 @@ def test_an_unknown_viscosity_law_or_parameter_is_an_error(configuration, expect
 def test_cuda_and_emulated_text_differ_by_shim_and_launchers(root):
     emulated, _ = generate(Configuration(), "emulated", root)
     cuda, found = generate(Configuration(), "cuda", root)
-    without = re.sub(r' extern "C" void \w+_launch\(.*', "", emulated)
+    without = re.sub(r' extern "C" hx_shape \w+_shape\(.*', "", emulated)
     # behind the first real header the texts are the same, but for which header follows which line of the main text
     mark = '#line 1 "kernels/arithmetic.h"'
     strip = re.compile(r'#line \d+ "generated"')
@@ -369,6 +374,9 @@ def test_cpu_kernel(root):
     assert result[0] == 45
     with pytest.raises(TypeError, match="argument n"):
         program.run("total", np.arange(10.0), 1.5, result)
+    a, b = np.arange(500.0), np.zeros(500)
+    program.run("squares", a, 500, b)
+    assert np.array_equal(b, a * a), "every part once"
     assert "total" not in EmulatedBackend(root).compile(Configuration()).signatures
 
 
@@ -429,7 +437,7 @@ def test_threads(native):
         with pytest.raises(ValueError, match="at least 1"):
             native.threads = 0
     finally:
-        native.threads = usual  # of the whole process: later tests want all cores
+        native.threads = usual
 
 
 def test_threads_follow_the_environment(root):
@@ -515,7 +523,9 @@ def test_simultaneous_processes(tmp_path, root):
         subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE) for _ in range(3)
     ]
     assert [process.communicate()[0].strip() for process in running] == [b"4"] * 3
-    assert sorted(path.suffix for path in (tmp_path / "new/cache").iterdir()) == [".cpp", ".sha256", ".so"]
+    # The kernels, and the team of threads.
+    suffixes = sorted(path.suffix for path in (tmp_path / "new/cache").iterdir())
+    assert suffixes == [".cpp", ".cpp", ".sha256", ".sha256", ".so", ".so"]
     assert all(folder.stat().st_mode & 0o777 == 0o700 for folder in (tmp_path / "new", tmp_path / "new/cache"))
 
 

@@ -19,6 +19,7 @@ from ranks import Failed, launcher, run_ranks
 from hiresx.bench import exchange as exchange_bench
 from hiresx.decomposition import Decomposition, Part
 from hiresx.device import Configuration, backend, cuda
+from hiresx.device.batch import one_by_one
 from hiresx.device.native import Array
 from hiresx.device.state import BlockState
 from hiresx.errors import HiresxError
@@ -472,7 +473,9 @@ class LatePlace:
             if self._dice.random() < self._haste:
                 self.synchronize()
 
-        return SimpleNamespace(signatures=program.signatures, launch=launch)
+        late = SimpleNamespace(signatures=program.signatures, launch=launch)
+        late.prepare = lambda calls: one_by_one(late, calls)
+        return late
 
     def synchronize(self):
         self.stream.run(len(self.stream.work))

@@ -2,7 +2,9 @@
 
 import ctypes
 import json
+import math
 import os
+import struct
 import sys
 
 import numpy as np
@@ -179,14 +181,15 @@ class Module:
 
     def get_function(self, name):
         def kernel(grid, block, arguments):
-            passed = []
+            words = struct.pack("6q", *grid, *block)
             for value in arguments:
                 if isinstance(value, cupy.ndarray):
-                    passed.append(ctypes.c_void_p(value.data.ptr))
+                    words += struct.pack("P", value.data.ptr)
                 else:
                     assert isinstance(value, np.generic)
-                    passed.append(np.ctypeslib.as_ctypes_type(value.dtype)(value.item()))
-            self._library[f"{name}_launch"](*grid, *block, *passed)
+                    words += struct.pack("q" if value.dtype.kind == "i" else "d", value.item())
+            blocks = ctypes.c_longlong(math.prod(grid))
+            self._library[f"{name}_launch"](words, ctypes.c_longlong(0), blocks)
 
         return kernel
 

@@ -23,7 +23,7 @@ def run(
 ) -> dict[str, Any]:
     """Measure on `backend` with blocks of `points`^3 nodes; every figure is a median of `repeats`.
 
-    `threads`: OpenMP threads to measure with on a CPU, by default one and all. `start_up`: also what the first run with
+    `threads`: threads to measure with on a CPU, by default one and all. `start_up`: also what the first run with
     an empty kernel cache takes, and later ones. Returns `rhs` (see `hiresx.bench.rhs`), `kernels` (see
     `hiresx.bench.kernels`), `copy_gb_per_s`, `start_up` (see `hiresx.bench.start_up`) and the entries of
     `hiresx.bench.record.header`. The rates are kept for `hiresx check`. Raises HiresxError for too few points, and as

@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -10,6 +10,8 @@ import numpy as np
 
 from hiresx.bench import rhs
 from hiresx.bench.traffic import reals
+from hiresx.device.batch import one_by_one
+from hiresx.device.interface import Call
 from hiresx.solver import Solver, default_plan
 
 # Bytes of each of two arrays whose copying tells the bandwidth: beyond any cache, and little of any memory.
@@ -67,11 +69,15 @@ class TimedProgram:
         self._timed, self.program = timed, program
         self.signatures = program.signatures
 
-    def launch(self, name: str, extent: tuple[int, int, int], *arguments) -> None:
+    def launch(self, name: str, extent: tuple[int, int, int] | None, *arguments) -> None:
         self._note(name, extent, arguments, lambda: self.program.launch(name, extent, *arguments))
 
     def run(self, name: str, *arguments) -> None:
-        self._note(name, None, arguments, lambda: self.program.run(name, *arguments))
+        self.launch(name, None, *arguments)
+
+    def prepare(self, calls: Sequence[Call]) -> Callable[[], None]:
+        """One by one: each is timed."""
+        return one_by_one(self, calls)
 
     def _note(self, name: str, extent: tuple[int, int, int] | None, arguments: tuple, call: Callable) -> None:
         launches = self._timed.launches

@@ -14,7 +14,7 @@ from hiresx.device import cache
 from hiresx.errors import HiresxError
 
 COMPILING = "compiling the kernels for this case and this machine; this takes up to a minute, and happens once"
-MEND = "apt install g++ (GCC 11 or later), or set CXX to a C++ compiler with OpenMP"
+MEND = "apt install g++ (GCC 11 or later), or set CXX to a C++ compiler"
 
 
 def compiler() -> tuple[list[str], str]:

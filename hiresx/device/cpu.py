@@ -1,4 +1,4 @@
-"""The cpu backend: point kernels as OpenMP loops, and the kernels written by hand for the CPU."""
+"""The cpu backend: point kernels as loops over rows, and the kernels written by hand for the CPU."""
 
 from hiresx.device.native import NativeBackend, NativeProgram
 
@@ -6,12 +6,11 @@ from hiresx.device.native import NativeBackend, NativeProgram
 class Program(NativeProgram):
     """Kernels visited by loops, and CPU kernels, which visit for themselves."""
 
+    visit = ("ni, nj, nk = extent", ("ni", "nj", "nk"))
+
     def run(self, name: str, *arguments) -> None:
         """Calls the CPU kernel `name`. Raises as `launch`."""
-        caller = self._callers.get(name)
-        if caller is None:
-            caller = self._callers[name] = self._caller(name, name)
-        caller(*arguments)
+        self.launch(name, None, *arguments)
 
 
 class Backend(NativeBackend):
@@ -26,7 +25,6 @@ class Backend(NativeBackend):
         "-march=native",
         "-ffp-contract=fast",
         "-std=c++17",
-        "-fopenmp",
         "-fPIC",
         "-shared",
         "-Wl,-Bsymbolic",

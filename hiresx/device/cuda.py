@@ -12,7 +12,9 @@ import numpy as np
 from hiresx import kernels, optional
 from hiresx.device import nvrtc
 from hiresx.device.arguments import check_array, is_pointer, item, scalar
+from hiresx.device.batch import one_by_one
 from hiresx.device.configuration import Configuration
+from hiresx.device.interface import Call
 from hiresx.device.wrappers import BLOCK, find, generate, launch_shape
 from hiresx.errors import HiresxError
 
@@ -126,6 +128,10 @@ class Program:
             raise
         if grid[0]:  # CUDA refuses an empty grid
             kernel(grid, block, tuple(passed))
+
+    def prepare(self, calls: Sequence[Call]) -> Callable[[], None]:
+        """The launches `calls` in order: the GPU has the next one before it ends the last."""
+        return one_by_one(self, calls)
 
     def _prepare(self, name: str) -> tuple[Callable, list[Callable]]:
         converters = []

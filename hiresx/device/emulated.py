@@ -1,7 +1,5 @@
 """The emulated backend: the CUDA text of every kernel, run on the CPU through kernels/shim.h."""
 
-from collections.abc import Callable
-
 from hiresx.device.native import NativeBackend, NativeProgram
 from hiresx.device.wrappers import BLOCK
 
@@ -10,22 +8,14 @@ class Program(NativeProgram):
     """Kernels launched as CUDA would: over the same grid of the same blocks, of `block` threads (x, y, z)."""
 
     block = BLOCK
-
-    @staticmethod
-    def symbol(name: str) -> str:
-        return f"{name}_launch"
-
-    def _point_caller(self, name: str) -> Callable:
-        return self._caller(
-            name,
-            self.symbol(name),
-            "ni, nj, nk = extent; (gx, gy, gz), (bx, by, bz) = launch_shape(ni, nj, nk, program.block)",
-            ("gx", "gy", "gz", "bx", "by", "bz", "ni", "nj", "nk"),
-        )
+    visit = (
+        "ni, nj, nk = extent; (gx, gy, gz), (bx, by, bz) = launch_shape(ni, nj, nk, program.block)",
+        ("gx", "gy", "gz", "bx", "by", "bz", "ni", "nj", "nk"),
+    )
 
 
 class Backend(NativeBackend):
-    """CUDA's threads, one after the other in every block, blocks shared among OpenMP threads."""
+    """CUDA's threads, one after the other in every block, blocks shared among threads."""
 
     name = "emulated"
     program = Program
@@ -35,7 +25,6 @@ class Backend(NativeBackend):
         "-march=native",
         "-ffp-contract=fast",
         "-std=c++17",
-        "-fopenmp",
         "-fPIC",
         "-shared",
         "-Wl,-Bsymbolic",

@@ -1,14 +1,17 @@
 """What every backend offers. Everything above the device room sees a backend through this, and on a CPU also through
-`Backend.threads` (the OpenMP threads of a kernel, to get and set) and, on cpu alone, `Program.run(name, *arguments)`,
-which calls a CPU kernel."""
+`Backend.threads` (the threads of a kernel, to get and set) and, on cpu alone, `Program.run(name, *arguments)`, which
+calls a CPU kernel."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from hiresx.device.configuration import Configuration
 from hiresx.kernels import Signature
+
+# A launch: name of the kernel, extent (None for a CPU kernel), arguments.
+Call: TypeAlias = tuple[Any, ...]
 
 
 class Event(Protocol):
@@ -35,6 +38,12 @@ class Program(Protocol):
         for a wrong number of arguments, a number that does not fit, and an array of another type or of items that are
         not side by side along the last axis.
         """
+
+    def prepare(self, calls: Sequence[Call]) -> Callable[[], None]:
+        """A function that makes the launches `calls`, each (name, extent, *arguments) as of `launch`, with an effect as
+        if in this order. On a CPU, threads come together for all of them at once, and those that do not depend on each
+        other run side by side: a kernel may touch nothing of an array beside the view that it is given. Raises as
+        `launch`."""
 
 
 class Backend(Protocol):

@@ -1,42 +1,31 @@
 """What the cpu and the emulated backend share: aligned numpy arrays, and functions of a library compiled for this host
-that are called with a few microseconds of overhead."""
+that the threads of the process run, alone or many as one."""
 
 import ctypes
 import os
+import struct
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from hiresx import kernels
+from hiresx.device import team
 from hiresx.device.arguments import INT_RANGES, check_array, is_pointer, is_written, item, scalar
+from hiresx.device.batch import levels
 from hiresx.device.compiler import build
 from hiresx.device.configuration import Configuration
+from hiresx.device.interface import Call
 from hiresx.device.wrappers import find, generate, launch_shape
 from hiresx.errors import HiresxError
-from hiresx.shell import word
 
 # Bytes: a cache line, and the widest vector register there is.
 ALIGNMENT = 64
 
-SCALARS = {
-    "int32": ctypes.c_int32,
-    "int64": ctypes.c_int64,
-    "float64": ctypes.c_double,
-    "float32": ctypes.c_float,
-}
-
-# Only these are looked up in compiled code besides the kernels.
-THREADS_TEXT = """#line 1 "threads"
-#include <omp.h>
-extern "C" void hx_set_threads(int n) { omp_set_num_threads(n); }
-extern "C" int hx_get_threads() { return omp_get_max_threads(); }
-"""
-
-# Rounds an idle OpenMP thread spins before it sleeps. libgomp's own choice, long spinning, makes a run about ten times
-# slower than one thread alone as soon as another program wants a core; with this number it was as fast as any.
-SPINS = "20000"
+# Items an Array may have. A word of 8 bytes takes any argument: `struct` knows it by these letters, q for an int, d for
+# a number with a fraction, and P for an address.
+ITEMS = {"int32": "q", "int64": "q", "float64": "d", "float32": "d"}
 
 
 class Array(np.ndarray):
@@ -48,7 +37,7 @@ class Array(np.ndarray):
 
     def __getattr__(self, name: str):
         access, _, item_name = name.partition("_")
-        if access not in ("read", "write") or item_name not in SCALARS:
+        if access not in ("read", "write") or item_name not in ITEMS:
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
         self.__dict__[name] = found = address(self, np.dtype(item_name), access == "write")
         return found
@@ -103,39 +92,37 @@ class NativeBackend:
     def __init__(self, root: Path = kernels.ROOT):
         self._root = root
         self._threads: int | None = None
-        self._library: ctypes.CDLL | None = None
+        self._patience: int | None = None
 
     def compile(self, configuration: Configuration) -> "NativeProgram":
         """The kernels of `configuration`, from the cache or compiled now (seconds). Raises HiresxError."""
         text, signatures = generate(configuration, self.name, self._root)
-        path = build(text + THREADS_TEXT, self.flags, self.name)
-        if not {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"} & os.environ.keys():
-            os.environ["GOMP_SPINCOUNT"] = SPINS  # read when the OpenMP library is loaded
-        try:
-            self._library = ctypes.CDLL(str(path))
-        except OSError as error:
-            raise HiresxError(f"the compiled kernels cannot be loaded: {error}", f"rm {word(path)}") from None
-        if self._threads is not None:
-            self._library.hx_set_threads(self._threads)
+        library = team.load_library(build(text, self.flags, self.name))
+        team.library()
         # Some stand in an #if that this configuration leaves out.
-        names = [name for name in signatures if hasattr(self._library, self.program.symbol(name))]
-        built = {name: signatures[name] for name in names}
-        return self.program(self._library, built, configuration.real)
+        built = {name: found for name, found in signatures.items() if hasattr(library, f"{name}_launch")}
+        return self.program(self, library, built, configuration.real)
 
     @property
     def threads(self) -> int:
-        """OpenMP threads of a kernel: OMP_NUM_THREADS or every core that this process may use, until it is set."""
-        if self._library is not None:
-            return self._library.hx_get_threads()
-        return self._threads or asked_threads() or len(os.sched_getaffinity(0))
+        """Threads of a kernel: OMP_NUM_THREADS or every core that this process may use, until it is set."""
+        if self._threads is None:
+            self._threads = team.asked_threads() or len(os.sched_getaffinity(0))
+        return self._threads
 
     @threads.setter
     def threads(self, count: int) -> None:
         if count < 1:
             raise ValueError(f"threads must be at least 1, got {count}")
         self._threads = count
-        if self._library is not None:
-            self._library.hx_set_threads(count)
+        self._patience = None
+
+    @property
+    def sharing(self) -> tuple[int, int]:
+        """Threads, and the nanoseconds for which one of them looks for work before it sleeps."""
+        if self._patience is None:
+            self._patience = team.patience(self.threads)
+        return self.threads, self._patience
 
     def empty(self, shape: Sequence[int] | int, dtype="float64") -> Array:
         return empty(shape, dtype)
@@ -171,89 +158,151 @@ class NativeBackend:
         return Event()
 
 
-def asked_threads(environment: Mapping[str, str] = os.environ) -> int | None:
-    """What OMP_NUM_THREADS says of the outermost level; None where it says nothing."""
-    first = environment.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
-    return int(first) if first.isdigit() and int(first) > 0 else None
+class _Kernel:
+    """How to call kernel `name`: `words(extent, *arguments)` are its arguments as bytes, `function` and `shape` the
+    addresses of what takes them (see hiresx.device.wrappers)."""
+
+    def __init__(self, program: "NativeProgram", library: ctypes.CDLL, name: str):
+        signature = find(program.signatures, name)
+        statement, leading = program.visit if signature.kind != "CPU_KERNEL" else ("", ())
+        self.function = ctypes.cast(library[f"{name}_launch"], ctypes.c_void_p).value
+        self._cut = library[f"{name}_shape"]
+        self.shape = ctypes.cast(self._cut, ctypes.c_void_p).value
+        self._cut.restype = team.Shape
+        self.words = _words(signature, program, statement, leading)
+
+    def cut(self, words: bytes) -> team.Shape:
+        """Into how many parts this work is cut."""
+        return self._cut(words)
+
+
+def _words(
+    signature: kernels.Signature, program: "NativeProgram", statement: str, leading: tuple[str, ...]
+) -> Callable[..., bytes]:
+    """A Python function that packs the arguments of a kernel, behind the ints `leading` that the `statement` makes of
+    its `extent`.
+
+    The function is written out for the signature, as a loop over the arguments would cost more than the call. It
+    passes Arrays and Python numbers straight on; anything else goes the slow way through `convert`, which raises.
+    """
+    kinds = [kind for kind, _ in signature.arguments]
+    items = [item(kind, program.real) for kind in kinds]
+    letters = ["P" if is_pointer(kind) else ITEMS[name] for kind, name in zip(kinds, items, strict=True)]
+    names = [f"a{n}" for n in range(len(kinds))]
+    straight = [
+        f"{name}.{'write' if is_written(kind) else 'read'}_{item_name}" if is_pointer(kind) else name
+        for name, kind, item_name in zip(names, kinds, items, strict=True)
+    ]
+    # A word takes a longer int than the kernel does.
+    limits = [(n, *INT_RANGES["int"]) for n in ("ni", "nj", "nk") if statement]
+    limits += [(name, *INT_RANGES[kind]) for name, kind in zip(names, kinds, strict=True) if kind in INT_RANGES]
+    fits = " and ".join(f"{low} <= {name} <= {high}" for name, low, high in limits)
+
+    def convert(*values):
+        return [_convert(signature, n, np.dtype(items[n]), value) for n, value in enumerate(values)]
+
+    code = [
+        f"def {signature.name}({', '.join(['extent', *names])}):",
+        "    try:",
+        f"        {statement or 'pass'}",
+        f"        if {fits or True}:",
+        f"            return pack({', '.join([*leading, *straight])})",
+        "    except (AttributeError, TypeError, ValueError, PackError):",
+        "        pass",
+        "    extent = whole(extent)" if statement else "",
+        f"    {statement}",
+        f"    return pack({', '.join([*leading, '*convert(' + ', '.join(names) + ')'])})",
+    ]
+    scope = {
+        "pack": struct.Struct("@" + "q" * len(leading) + "".join(letters)).pack,
+        "convert": convert,
+        "whole": _whole,
+        "launch_shape": launch_shape,
+        "program": program,
+        "PackError": struct.error,
+    }
+    exec("\n".join(code), scope)
+    return scope[signature.name]
 
 
 class NativeProgram:
-    """Compiled kernels of one configuration. `signatures` holds what there is and what it takes."""
+    """Compiled kernels of one configuration. `signatures` holds what there is and what it takes, `real` is the numpy
+    name of theirs."""
 
-    def __init__(self, library: ctypes.CDLL, signatures: dict[str, kernels.Signature], real: str):
-        self.signatures = signatures
-        self._library = library
-        self._real = real
-        self._callers: dict[str, Callable] = {}
+    # Of a point kernel: a statement about `extent`, and the ints it makes, which go ahead of the arguments.
+    visit: tuple[str, tuple[str, ...]]
 
-    def launch(self, name: str, extent: tuple[int, int, int], *arguments) -> None:
-        """Visits the points (i, j, k) of extent = (ni, nj, nk) with kernel `name`. Raises TypeError for arguments that
-        do not fit its signature, KeyError for a kernel that is not there."""
-        caller = self._callers.get(name)
-        if caller is None:
-            caller = self._callers[name] = self._point_caller(name)
-        caller(extent, *arguments)
+    def __init__(
+        self, backend: NativeBackend, library: ctypes.CDLL, signatures: dict[str, kernels.Signature], real: str
+    ):
+        self.signatures, self.real = signatures, real
+        self._backend, self._library, self._team = backend, library, team.library()
+        self._kernels: dict[str, _Kernel] = {}
 
-    @staticmethod
-    def symbol(name: str) -> str:
-        """What the library calls kernel `name`."""
-        return name
+    def kernel(self, name: str) -> _Kernel:
+        """How to call kernel `name`. Raises KeyError for one that is not there."""
+        found = self._kernels.get(name)
+        if found is None:
+            found = self._kernels[name] = _Kernel(self, self._library, name)
+        return found
 
-    def _point_caller(self, name: str) -> Callable:
-        return self._caller(name, name, "ni, nj, nk = extent", ("ni", "nj", "nk"))
+    def launch(self, name: str, extent: tuple[int, int, int] | None, *arguments) -> None:
+        """Visits the points (i, j, k) of extent = (ni, nj, nk) with kernel `name`; None for a CPU kernel, which visits
+        for itself. Raises TypeError for arguments that do not fit its signature, KeyError for a kernel that is not
+        there."""
+        kernel = self._kernels.get(name) or self.kernel(name)
+        self._team.hx_launch(
+            kernel.function, kernel.shape, kernel.words(extent, *arguments), *self._backend.sharing
+        )  # fmt: skip
 
-    def _caller(self, name: str, symbol: str, statement: str = "", leading: tuple[str, ...] = ()) -> Callable:
-        """A Python function that calls `symbol` with the arguments of kernel `name`. With a `statement` it takes
-        `extent` ahead of them, and the ints `leading` that the statement makes of that go first.
+    def prepare(self, calls: Sequence[Call]) -> Callable[[], None]:
+        """See `Program.prepare` of hiresx.device.interface."""
+        return _Batch(self, calls, self._backend, self._team).run
 
-        The function is written out for the signature, as a loop over the arguments would cost more than the call. It
-        passes Arrays and Python numbers straight on; anything else goes the slow way through `convert`, which raises.
-        """
-        signature = find(self.signatures, name)
-        kinds = [kind for kind, _ in signature.arguments]
-        items = [item(kind, self._real) for kind in kinds]
-        function = getattr(self._library, symbol)
-        function.restype = None
-        function.argtypes = [ctypes.c_int32] * len(leading) + [
-            ctypes.c_void_p if is_pointer(kind) else SCALARS[item_name]
-            for kind, item_name in zip(kinds, items, strict=True)
-        ]
-        names = [f"a{n}" for n in range(len(kinds))]
-        straight = [
-            f"{name}.{'write' if is_written(kind) else 'read'}_{item_name}" if is_pointer(kind) else name
-            for name, kind, item_name in zip(names, kinds, items, strict=True)
-        ]
-        # ctypes cuts an int that is too long without a word.
-        limits = [(n, *INT_RANGES["int"]) for n in ("ni", "nj", "nk") if statement]
-        limits += [(name, *INT_RANGES[kind]) for name, kind in zip(names, kinds, strict=True) if kind in INT_RANGES]
-        fits = " and ".join(f"{low} <= {name} <= {high}" for name, low, high in limits)
 
-        def convert(*values):
-            return [_convert(signature, n, np.dtype(items[n]), value) for n, value in enumerate(values)]
+class _Batch:
+    """Launches as one: their arguments are looked at once, and threads come together once."""
 
-        takes = ["extent", *names] if statement else names
-        code = [
-            f"def {signature.name}({', '.join(takes)}):",
-            f"    {statement}",
-            "    try:",
-            f"        if {fits or True}:",
-            f"            return function({', '.join([*leading, *straight])})",
-            "    except (ArgumentError, AttributeError, TypeError, ValueError):",
-            "        pass",
-            "    extent = whole(extent)" if statement else "",
-            f"    {statement}",
-            f"    function({', '.join(leading)}{', ' if leading else ''}*convert({', '.join(names)}))",
-        ]
-        scope = {
-            "function": function,
-            "convert": convert,
-            "whole": _whole,
-            "launch_shape": launch_shape,
-            "program": self,
-            "ArgumentError": ctypes.ArgumentError,
-        }
-        exec("\n".join(code), scope)
-        return scope[signature.name]
+    def __init__(self, program: NativeProgram, calls: Sequence[Call], backend: NativeBackend, library: ctypes.CDLL):
+        self._backend, self._run = backend, library.hx_run
+        self._held = calls = list(calls)  # their arrays are to stay
+        words = self._words = [program.kernel(name).words(extent, *arguments) for name, extent, *arguments in calls]
+        made = []
+        for (name, *_), packed in zip(calls, words, strict=True):
+            kernel = program.kernel(name)
+            shape = kernel.cut(packed)
+            address = ctypes.cast(ctypes.c_char_p(packed), ctypes.c_void_p).value
+            made.append((kernel.function, address, shape.parts, shape.weight))
+        # Alone, a thread goes from block to block, which stay in its cache.
+        self._alone = _table([made])
+        level = levels(program.signatures, calls)
+        grouped = [[] for _ in range(max(level, default=-1) + 1)]
+        for call, n in zip(made, level, strict=True):
+            grouped[n].append(call)
+        # What takes longest first: at the end small parts are left.
+        self._shared = _table([sorted(group, key=lambda call: -call[-1]) for group in grouped])
+
+    def run(self) -> None:
+        threads, patience = self._backend.sharing
+        table, count, _ = self._alone if threads == 1 else self._shared
+        self._run(table, count, threads, patience)
+
+
+def _table(groups: list[list[tuple]]) -> tuple[int, int, tuple]:
+    """Address and number of `team.Level`s, each of the calls (function, words, parts, weight) of a group; and what they
+    are kept in."""
+    rows, kept = [], []
+    for group in groups:
+        calls = (team.Call * len(group))()
+        parts = weight = 0
+        for call, (function, words, share, each) in zip(calls, group, strict=True):
+            call.function, call.words, call.first, call.parts, call.weight = function, words, parts, share, each
+            parts += share
+            weight += share * each
+        rows.append((ctypes.addressof(calls), len(group), parts, weight))
+        kept.append(calls)
+    table = (team.Level * len(rows))(*rows)
+    return ctypes.addressof(table), len(rows), (table, kept)
 
 
 def _convert(signature: kernels.Signature, n: int, dtype: np.dtype, value) -> int | float:

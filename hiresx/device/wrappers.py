@@ -10,9 +10,32 @@ from pathlib import Path
 from hiresx import kernels
 from hiresx.device.configuration import Configuration, Target, source
 
-# Points that are not worth sharing among threads: waking them costs a few microseconds, which is the time of some
-# thousand points of the cheapest kernel. Also the longest piece of a row along i that one thread takes at a time.
-PIECE = 4096
+# The longest piece of a row along i that one thread takes at a time; and the shortest into which rows are cut where
+# there are fewer than `ROWS` of them. Pieces begin at whole packs and do not depend on the number of threads: nor do
+# results.
+PIECE, SHORTEST, ROWS = 4096, 64, 64
+
+# What a point weighs, roughly, in points of a kernel that only moves data: where packs of points are taken, and where a
+# point is taken at a time, as on faces.
+PACKED, SINGLE = 2, 8
+
+# What goes ahead of the text of the native targets. A kernel's arguments travel as a row of words; `hx_shape` says into
+# how many parts its work is cut and what one of them weighs, in points of a cheap kernel.
+WORDS = f"""#line 1 "words"
+union hx_word {{ long long i; double d; void *p; }};
+struct hx_shape {{ long long parts, weight; }};
+struct hx_rows {{
+    long long piece, pieces, parts;
+    explicit hx_rows(const hx_word *a) : hx_rows(a[0].i, a[1].i, a[2].i) {{}}
+    hx_rows(long long ni, long long nj, long long nk) {{
+        const long long rows = nj > 0 && nk > 0 ? nj * nk : 0, wanted = ni * rows / {ROWS};
+        piece = (wanted < {SHORTEST} ? {SHORTEST} : wanted + {SHORTEST - 1}) / {SHORTEST} * {SHORTEST};
+        piece = rows >= {ROWS} || piece > {PIECE} ? {PIECE} : piece;
+        pieces = ni > 0 ? (ni + piece - 1) / piece : 0;
+        parts = pieces * rows;
+    }}
+}};
+"""
 
 # Most threads of a CUDA block. With 256 the compiler may still give every thread its 255 registers.
 BLOCK_THREADS = 256
@@ -28,12 +51,14 @@ def generate(
 ) -> tuple[str, dict[str, kernels.Signature]]:
     """The complete text to compile for `target`, and the kernels it declares by name.
 
-    "cpu": `void name(ni, nj, nk, <arguments>)` loops over the points. "cuda": `__global__ void name(...)` with the same
-    arguments, a thread per point. "emulated": that, and `void name_launch(gx, gy, gz, bx, by, bz, ni, nj, nk, ...)`.
+    "cuda": `__global__ void name(ni, nj, nk, <arguments>)`, a thread per point. "cpu" and "emulated" have for every
+    kernel `void name_launch(words, begin, end)`, which does the parts begin..end-1 of its work: of a point kernel rows
+    of the range, words being ni, nj, nk, <arguments>, or CUDA's blocks, words being the grid's blocks and a block's
+    threads, each along x, y, z, ahead of that. `hx_shape name_shape(words)` says how many parts there are.
     """
     text = kernels.flatten(source(configuration, target, root), root)
     wrapper = {"cpu": _cpu, "cuda": _cuda, "emulated": _emulated}[target]
-    pieces, start, found = [], 0, {}
+    pieces, start, found = [] if target == "cuda" else [WORDS], 0, {}
     for signature, end in kernels.declarations(text):
         if signature.kind != "CPU_KERNEL":
             parameters = ", ".join(filter(None, ["int ni, int nj, int nk", signature.parameters]))
@@ -42,8 +67,27 @@ def generate(
             start = end
         elif target != "cpu":
             continue
+        else:
+            pieces += [text[start:end], " ", _cpu_kernel(signature)]
+            start = end
         found[signature.name] = signature
     return "".join([*pieces, text[start:]]), found
+
+
+def _decoded(signature: kernels.Signature, first: int) -> str:
+    """The arguments out of the words `first` and following."""
+    member = {"int": "i", "long long": "i", "real": "d", "double": "d"}
+    return "".join(
+        f", ({kind})hx_words[{n}].{member.get(kind, 'p')}" for n, (kind, _) in enumerate(signature.arguments, first)
+    )
+
+
+def _launch(kernel: kernels.Signature, shape: str, statement: str) -> str:
+    return (
+        f'extern "C" hx_shape {kernel.name}_shape(const hx_word *hx_words) {{ (void)hx_words; return {shape}; }} '
+        f'extern "C" void {kernel.name}_launch(const hx_word *hx_words, long long hx_begin, long long hx_stop) '
+        f"{{ {statement} }}"
+    )
 
 
 def _cpu(kernel: kernels.Signature, parameters: str, names: str) -> str:
@@ -57,14 +101,28 @@ def _cpu(kernel: kernels.Signature, parameters: str, names: str) -> str:
     else:
         row = f'_Pragma("GCC ivdep") for (int i = hx_first; i < hx_end; ++i) {point}(i, j, k{names});'
     return (
-        f'extern "C" void {kernel.name}({parameters}) {{ '
-        f"const int hx_pieces = (ni + {PIECE - 1}) / {PIECE}; "
-        f'_Pragma("omp parallel for collapse(3) schedule(static) if ((long long)ni * nj * nk > {PIECE})") '
-        "for (int k = 0; k < nk; ++k) for (int j = 0; j < nj; ++j) "
-        "for (int hx_piece = 0; hx_piece < hx_pieces; ++hx_piece) { "
-        f"const int hx_first = hx_piece * {PIECE}, hx_end = ni - hx_first > {PIECE} ? hx_first + {PIECE} : ni; "
-        f"{row} }} }}"
+        f"static void {kernel.name}_rows(long long hx_begin, long long hx_stop, {parameters}) {{ "
+        "const hx_rows hx(ni, nj, nk); "
+        "for (long long hx_part = hx_begin; hx_part < hx_stop; ++hx_part) { "
+        "const long long hx_row = hx_part / hx.pieces, hx_from = hx_part % hx.pieces * hx.piece; "
+        "const int j = int(hx_row % nj), k = int(hx_row / nj), hx_first = int(hx_from), "
+        "hx_end = ni - hx_from > hx.piece ? int(hx_from + hx.piece) : ni; "
+        f"{row} }} }} "
+    ) + _launch(
+        kernel,
+        f"{{hx_rows(hx_words).parts, {PACKED if kernel.kind == 'VECTOR_KERNEL' else SINGLE} "
+        "* (hx_rows(hx_words).pieces > 1 ? hx_rows(hx_words).piece : hx_words[0].i)}",
+        f"{kernel.name}_rows(hx_begin, hx_stop, int(hx_words[0].i), int(hx_words[1].i), int(hx_words[2].i)"
+        f"{_decoded(kernel, 3)});",
     )
+
+
+def _cpu_kernel(kernel: kernels.Signature) -> str:
+    arguments = _decoded(kernel, 0)
+    shape, call = "{1, 0}", f"(void)hx_begin, (void)hx_stop; {kernel.name}({arguments[2:]});"
+    if kernel.shared:
+        shape, call = f"{kernel.name}_parts({arguments[2:]})", f"{kernel.name}(hx_begin, hx_stop{arguments});"
+    return _launch(kernel, shape, call)
 
 
 def _cuda(kernel: kernels.Signature, parameters: str, names: str) -> str:
@@ -77,11 +135,17 @@ def _cuda(kernel: kernels.Signature, parameters: str, names: str) -> str:
 
 
 def _emulated(kernel: kernels.Signature, parameters: str, names: str) -> str:
-    return (
-        f"{_cuda(kernel, parameters, names)} "
-        f'extern "C" void {kernel.name}_launch(int gx, int gy, int gz, int bx, int by, int bz, {parameters}) '
-        f"{{ hx_visit({{gx, gy, gz}}, {{bx, by, bz}}, [=] {{ {kernel.name}(ni, nj, nk{names}); }}); }}"
+    statements = ["const hx_word *w = hx_words;"]
+    for n, parameter in enumerate(("int ni", "int nj", "int nk"), 6):
+        statements.append(f"const {parameter} = int(w[{n}].i);")
+    passed = _decoded(kernel, 9)
+    statements.append(
+        "hx_visit({int(w[0].i), int(w[1].i), int(w[2].i)}, {int(w[3].i), int(w[4].i), int(w[5].i)}, hx_begin, hx_stop, "
+        f"[=] {{ {kernel.name}(ni, nj, nk{passed}); }});"
     )
+    blocks, threads = (" * ".join(f"hx_words[{n}].i" for n in some) for some in ((0, 1, 2), (3, 4, 5)))
+    shape = f"{{{blocks}, {SINGLE} * {threads}}}"
+    return f"{_cuda(kernel, parameters, names)} {_launch(kernel, shape, ' '.join(statements))}"
 
 
 @lru_cache(maxsize=4096)

@@ -2,10 +2,12 @@
 
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
+from hiresx.device.interface import Call
 from hiresx.exchange.layout import Layout, Link, Peer, merged
 from hiresx.exchange.post import Mail
 from hiresx.exchange.transport import Transport
@@ -16,10 +18,11 @@ WATCHFUL, YIELDING = 20e-6, 2e-3
 NAP = 50e-6
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Fields:
-    """The arrays of a quantity: `array(part, direction)` with all its variables, `strides[part]` reals apart, and
-    `vectors(part, direction)` from the first of three vector components on; None for a quantity without any."""
+    """The arrays of a quantity, always the same ones: `array(part, direction)` with all its variables, `strides[part]`
+    reals apart, and `vectors(part, direction)` from the first of three vector components on; None for a quantity
+    without any."""
 
     array: Callable[[int, int], Any]
     strides: Sequence[int]
@@ -37,7 +40,7 @@ class Channel:
     def __init__(
         self, backend, program, layout: Layout, width: int, directed: bool, mail: Mail, later: bool
     ):  # fmt: skip
-        self._launch, self._width, self._later = program.launch, width, later
+        self._program, self._launch, self._width, self._later = program, program.launch, width, later
         self._outgoing, self._transports = mail.outgoing, mail.transports
         ends = ("donor_direction", "direction", "sign") if directed else ()
 
@@ -54,6 +57,8 @@ class Channel:
         self._unpack = {peer.rank: lists(peer.links, "block", *ends[1:2]) for peer in layout.peers}
         self._turned = {peer.rank: turned(peer.links) for peer in layout.peers} | {None: turned(layout.inner)}
         self._directed = directed
+        # What copies between the parts of this rank, by quantity.
+        self._copies: WeakKeyDictionary[Fields, Callable[[], None]] = WeakKeyDictionary()
 
         self._turn = 0
         self._fields: Fields | None = None  # of the exchange that is under way
@@ -71,13 +76,20 @@ class Channel:
         self.exchanges += 1
         if self._transports:
             self._post(fields)
+        copy = self._copies.get(fields)
+        if copy is None:
+            copy = self._copies[fields] = self._program.prepare(
+                [*self._inner_copies(fields), *self._turns(fields, None)]
+            )
+        copy()
+
+    def _inner_copies(self, fields: Fields) -> Iterator[Call]:
         for link, to, source in self._inner:
-            self._launch(
+            yield (
                 "copy_halo", (len(to), self._width, 1), to, source,
                 fields.array(link.donor, link.donor_direction), fields.strides[link.donor],
                 fields.array(link.block, link.direction), fields.strides[link.block], self._sign(link),
             )  # fmt: skip
-        self._rotate(fields, None)
 
     def _post(self, fields: Fields) -> None:
         self._turn = turn = 1 - self._turn
@@ -147,12 +159,13 @@ class Channel:
                 "unpack_halo", (len(to), 1, 1), to, source, message, self._width,
                 fields.array(link.block, link.direction), fields.strides[link.block],
             )  # fmt: skip
-        self._rotate(fields, peer.rank)
+        for call in self._turns(fields, peer.rank):
+            self._launch(*call)
 
-    def _rotate(self, fields: Fields, rank: int | None) -> None:
+    def _turns(self, fields: Fields, rank: int | None) -> Iterator[Call]:
         """Bring vectors among what came from a rank, None for this one, into the frames of the parts they came to."""
         for link, at in self._turned[rank] if fields.vectors else ():
-            self._launch(
+            yield (
                 "rotate_vectors", (len(at), 1, 1), at, fields.vectors(link.block, link.direction),
                 fields.strides[link.block], *(float(entry) for row in link.rotation for entry in row),
             )  # fmt: skip

@@ -63,6 +63,7 @@ class HaloExchange:
         momentum = [state.q[1:4] for state in states]
         self._strides = [state.variable_stride for state in states]
         self._q = Fields(lambda part, _: states[part].q, self._strides, lambda part, _: momentum[part])
+        self._flux_arrays: Sequence[Sequence[Any]] | None = None
 
     def values(self, arrays: Sequence[Any]) -> None:
         """Exchange one value per node, from start to finish: `arrays`, one for each part of this rank."""
@@ -85,7 +86,9 @@ class HaloExchange:
         def array(part: int, direction: int):
             return fluxes[part][direction]
 
-        self._channels[1].start(Fields(array, self._strides, vectors=array))
+        if self._flux_arrays is not fluxes:
+            self._flux_arrays, self._fluxes = fluxes, Fields(array, self._strides, vectors=array)
+        self._channels[1].start(self._fluxes)
 
     def finish_fluxes(self) -> None:
         """Wait for them; nothing if nothing is under way."""

@@ -14,7 +14,7 @@ MOST_LINES = 32
 @dataclass(frozen=True)
 class Seat:
     """One rank's place. `gpu`: number of its GPU on the host, in order of the PCI addresses, None without one. `cpus`:
-    those it runs on, "0-3,8". `cores`: whole cores among them. `threads`: OpenMP threads of a kernel, None on a GPU.
+    those it runs on, "0-3,8". `cores`: whole cores among them. `threads`: threads of a kernel, None on a GPU.
     `bound`: what bound it to them, "" for nothing. `why`: what there is to say of it."""
 
     rank: int

@@ -10,15 +10,20 @@ from collections.abc import Callable
 import numpy as np
 
 from hiresx.decomposition import Patch
+from hiresx.device.interface import Call
 from hiresx.device.state import BlockState
 from hiresx.grid.blocks import direction, side
 from hiresx.rhs.gas import conservative
 
 
 class Condition:
-    """One patch: `node(time)` sets the nodes on the face, `ghost()` the three layers behind it, `rate()` mends the
-    inviscid right-hand side on it, `viscous_primitives` and `viscous_flux` set the ghosts of the viscous terms. What a
-    condition does not need does nothing.
+    """One patch: `node()` sets the nodes on the face, `ghost()` the three layers behind it, `rate()` mends the inviscid
+    right-hand side on it, `viscous_primitives` and `viscous_flux` set the ghosts of the viscous terms. What a condition
+    does not need does nothing.
+
+    These launch kernels, the same with the same arguments every time, and do nothing else: their launches are noted
+    once (`calls`) and then made together with those of other conditions. What changes in time is brought up to date in
+    `prepare(time)`, ahead of `node()`.
 
     `kernel`: that of the models it is for, where it is made of nothing but the patch."""
 
@@ -47,7 +52,10 @@ class Condition:
             state.variable_stride,
         )  # fmt: skip
 
-    def node(self, time: float) -> None:
+    def prepare(self, time: float) -> None:
+        pass
+
+    def node(self) -> None:
         pass
 
     def ghost(self) -> None:
@@ -55,6 +63,16 @@ class Condition:
 
     def rate(self) -> None:
         pass
+
+    def calls(self, method: str, *arguments) -> list[Call]:
+        """What `method` launches."""
+        noted: list[Call] = []
+        launch, self._launch = self._launch, lambda *call: noted.append(call)
+        try:
+            getattr(self, method)(*arguments)
+        finally:
+            self._launch = launch
+        return noted
 
     @property
     def target(self):
@@ -85,7 +103,7 @@ class Reflect(Condition):
     kernel = "reflect"
     rank = 1
 
-    def node(self, time: float) -> None:
+    def node(self) -> None:
         self._launch("reflect_node", self._box, *self._face, self.state.areas[self._direction], self.state.q)
 
     def ghost(self) -> None:
@@ -110,7 +128,7 @@ class NoSlip(Condition):
         self._wall = patch.condition.velocity
         self._temperature = patch.condition.temperature or 0.0
 
-    def node(self, time: float) -> None:
+    def node(self) -> None:
         self._launch("no_slip_node", self._box, *self._face, *self._wall, self._temperature, self.state.q)
 
     def ghost(self) -> None:
@@ -148,11 +166,13 @@ class Prescribe(Condition):
     def target(self):
         return self._target if self._steady else None
 
-    def node(self, time: float) -> None:
+    def prepare(self, time: float) -> None:
         if self._time is None or (not self._steady and time != self._time):
             values = np.stack(conservative(self._gamma, *self._profile(*self._places, time)))
             self._backend.copy(self._target, self._backend.to_device(values.astype(self._target.dtype)))
             self._time = time
+
+    def node(self) -> None:
         self._launch("prescribe", self._box, *self._face, *self.extent, self._target, self.state.q)
 
 

@@ -1,11 +1,13 @@
 """Inviscid right-hand side: the two plans of visiting the same point functions.
 
-Directions whose ghosts come from another rank are `late`: the others can be done while these ghosts are on their way.
-Behind the faces `walls` the sums of mass fluxes are left that their conditions ask for.
+Directions whose ghosts come from another rank are `late`: the others, `early` ones, can be done while these ghosts are
+on their way. Both are lists of launches. Behind the faces `walls` the sums of mass fluxes are left that their
+conditions ask for.
 """
 
 from collections.abc import Set
 
+from hiresx.device.interface import Call
 from hiresx.device.state import BlockState
 from hiresx.grid.blocks import direction, side
 
@@ -19,31 +21,19 @@ class Pencils:
     work_variables = 0
 
     def __init__(
-        self,
-        program,
-        state: BlockState,
-        interpolation: str,
-        late: Set[int] = frozenset(),
-        walls: Set[str] = frozenset(),
+        self, state: BlockState, interpolation: str, late: Set[int] = frozenset(), walls: Set[str] = frozenset()
     ):
-        self._early, self._late = [], []
+        self.early: list[Call] = []
+        self.late: list[Call] = []
         for order, d in enumerate(_ordered(state, late)):
             others = sorted((state.strides[e], state.size[e]) for e in range(3) if e != d)
-            (self._late if d in late else self._early).append(
+            (self.late if d in late else self.early).append(
                 (
+                    "inviscid_sweep", None,
                     state.q, state.areas[d], state.r, state.variable_stride, state.origin, state.strides[d],
                     state.size[d], *others[0], *others[1], int(order == 0), int(d in map(direction, walls)),
                 )
             )  # fmt: skip
-        self._run = program.run
-
-    def early(self) -> None:
-        for arguments in self._early:
-            self._run("inviscid_sweep", *arguments)
-
-    def late(self) -> None:
-        for arguments in self._late:
-            self._run("inviscid_sweep", *arguments)
 
 
 class Decomposed:
@@ -52,22 +42,18 @@ class Decomposed:
     work_variables = DECOMPOSED_VARIABLES
 
     def __init__(
-        self,
-        program,
-        state: BlockState,
-        interpolation: str,
-        late: Set[int] = frozenset(),
-        walls: Set[str] = frozenset(),
+        self, state: BlockState, interpolation: str, late: Set[int] = frozenset(), walls: Set[str] = frozenset()
     ):
         minus, plus, flux = (state.work[first : first + 5] for first in (0, 5, 10))
         pressure = state.work[15]
         interpolates_nodes = interpolation == "modified"
         s, sv = state, state.variable_stride
         across = (s.strides[1], s.strides[2])
-        self._early, self._late = [], []
+        self.early: list[Call] = []
+        self.late: list[Call] = []
         for order, d in enumerate(_ordered(state, late)):
             sd, area = s.strides[d], s.areas[d]
-            calls = self._late if d in late else self._early
+            calls = self.late if d in late else self.early
 
             def nodes(first: int, last: int, d: int = d) -> tuple[tuple[int, int, int], int]:
                 """Extent and first index of the range first..n-1+last in direction d."""
@@ -84,15 +70,6 @@ class Decomposed:
             calls.append(("flux_difference", extent, o, *across, sd, sv, minus, s.r, int(order == 0)))
             for face in sorted(face for face in walls if direction(face) == d):
                 calls.append(("face_mass", *_face(s, face), minus, s.r))
-        self._launch = program.launch
-
-    def early(self) -> None:
-        for call in self._early:
-            self._launch(*call)
-
-    def late(self) -> None:
-        for call in self._late:
-            self._launch(*call)
 
 
 def _ordered(state: BlockState, late: Set[int]) -> list[int]:

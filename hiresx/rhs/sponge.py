@@ -33,11 +33,12 @@ def moments(values: np.ndarray) -> np.ndarray:
 
 class SpongeLayer:
     """[[sponge]] `number` of the case in one block, over the index box that holds its nodes; `empty` if it has none.
+    `call` is its launch.
 
     `reference(x, y, z)` gives the flow it draws to, None: the state of `spec`.
     """
 
-    def __init__(self, backend, program, state: BlockState, spec, number: int, gamma: float, reference):
+    def __init__(self, backend, state: BlockState, spec, number: int, gamma: float, reference):
         block = state.block
         self.block, self.number, self.state = state.name, number, state
         share, box = share_and_box(spec, block)
@@ -57,11 +58,7 @@ class SpongeLayer:
         self.bytes = sigma.nbytes + goal.nbytes
         extent = tuple(int(s.stop - s.start) for s in reversed(box))
         o = state.origin + sum(int(s.start) * n for s, n in zip(reversed(box), state.strides, strict=True))
-        self._call = (
+        self.call = (
             "sponge", extent, o, state.strides[1], state.strides[2], extent[0], extent[1], int(np.prod(extent)),
             state.variable_stride, state.q, state.jacobian, sigma, goal, int(reference is not None), state.r,
         )  # fmt: skip
-        self._launch = program.launch
-
-    def __call__(self) -> None:
-        self._launch(*self._call)

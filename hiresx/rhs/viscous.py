@@ -1,7 +1,8 @@
-"""Viscous right-hand side in the launches between which the ghosts are filled."""
+"""Viscous right-hand side: the launches between which the ghosts are filled."""
 
 from collections.abc import Iterator, Set
 
+from hiresx.device.interface import Call
 from hiresx.device.state import BlockState
 from hiresx.grid.blocks import FACES, Range
 
@@ -12,48 +13,36 @@ REACH = 3
 
 
 class Viscous:
-    """`primitives()`, `flux()`, `inner_difference()` and `outer_difference()` of one block; `w` (4) and `fluxes[d]` (4
-    each) are views of its work array.
+    """The launches `primitives`, `flux`, `inner_difference` and `outer_difference` of one block; `w` (4) and
+    `fluxes[d]` (4 each) are views of its work array.
 
     The ghosts of `w` are filled before the fluxes, those of `fluxes` before the differences; on the faces `remote`,
     whose ghosts come from another rank, before the outer differences only.
     """
 
-    def __init__(self, program, state: BlockState, reynolds: float, remote: Set[str] = frozenset()):
+    def __init__(self, state: BlockState, reynolds: float, remote: Set[str] = frozenset()):
         s, sv = state, state.variable_stride
         self.w = s.work[:4]
         self.fluxes = tuple(s.work[4 + 4 * d : 8 + 4 * d] for d in range(3))
         derivative_strides = tuple(stride if n > 1 else 0 for stride, n in zip(s.strides, s.size, strict=True))
         padded = tuple(reversed(s.shape))
         all_fluxes = s.work[4:16]
-        self._primitives = ("viscous_primitives", padded, 0, s.strides[1], s.strides[2], sv, s.q, self.w)
-        self._flux = (
-            "viscous_flux", s.size, *s.place, *derivative_strides, sv, self.w, s.metrics, s.jacobian,
-            1.0 / reynolds, all_fluxes,
-        )  # fmt: skip
+        self.primitives: list[Call] = [("viscous_primitives", padded, 0, s.strides[1], s.strides[2], sv, s.q, self.w)]
+        self.flux: list[Call] = [
+            (
+                "viscous_flux", s.size, *s.place, *derivative_strides, sv, self.w, s.metrics, s.jacobian,
+                1.0 / reynolds, all_fluxes,
+            )
+        ]  # fmt: skip
 
-        def difference(box: Range) -> tuple:
+        def difference(box: Range) -> Call:
             extent = tuple(hi - lo for lo, hi in box)
             o = s.origin + sum(lo * stride for (lo, _), stride in zip(box, s.strides, strict=True))
             return ("viscous_difference", extent, o, *s.place[1:], *derivative_strides, sv, all_fluxes, s.r)
 
         inner = inner_box(s.size, remote)
-        self._inner = difference(inner)
-        self._outer = [difference(box) for box in shells(s.size, inner)]
-        self._launch = program.launch
-
-    def primitives(self) -> None:
-        self._launch(*self._primitives)
-
-    def flux(self) -> None:
-        self._launch(*self._flux)
-
-    def inner_difference(self) -> None:
-        self._launch(*self._inner)
-
-    def outer_difference(self) -> None:
-        for call in self._outer:
-            self._launch(*call)
+        self.inner_difference = [difference(inner)]
+        self.outer_difference = [difference(box) for box in shells(s.size, inner)]
 
 
 def inner_box(size: tuple[int, int, int], remote: Set[str]) -> Range:

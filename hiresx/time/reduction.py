@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from hiresx.device.interface import Call
 from hiresx.device.state import BlockState
 
 # Threads of the last device pass: few enough that the host finishes them at no cost.
@@ -39,12 +40,24 @@ class Reduction:
 
     def radii(self, reynolds: float | None) -> tuple[float, float]:
         """Largest inviscid and viscous spectral radius of the block (1/time)."""
+        for call in self.radii_calls(reynolds):
+            self._launch(*call)
+        return self.found_radii()
+
+    def radii_calls(self, reynolds: float | None) -> list[Call]:
+        """What is launched for that."""
         s = self._state
-        self._launch(
-            "column_radii", self._extent, *s.place, self._columns, s.size[2], s.variable_stride, s.q, s.metrics,
-            s.jacobian, self._active, 0.0 if reynolds is None else 1.0 / reynolds, s.size[0], self._partial,
-        )  # fmt: skip
-        inviscid, viscous = self._finish(2, 1).max(axis=1)
+        return [
+            (
+                "column_radii", self._extent, *s.place, self._columns, s.size[2], s.variable_stride, s.q, s.metrics,
+                s.jacobian, self._active, 0.0 if reynolds is None else 1.0 / reynolds, s.size[0], self._partial,
+            ),
+            self._reduce(2, 1, self._partial),
+        ]  # fmt: skip
+
+    def found_radii(self) -> tuple[float, float]:
+        """What these launches found."""
+        inviscid, viscous = self._found(2).max(axis=1)
         return float(inviscid), float(viscous)
 
     def local_steps(self, reynolds: float | None, cfl: float, viscous_cfl: float) -> None:
@@ -63,11 +76,16 @@ class Reduction:
             s.size[0], self._partial,
         )  # fmt: skip
         count = self._columns
-        sums = self._finish(5, 0).sum(axis=1)
+        sums = self._finish(5, 0, self._partial).sum(axis=1)
         least = self._finish(2, 2, self._partial[5 * count : 7 * count]).min(axis=1)
         return sums, float(least[0]), float(least[1])
 
-    def _finish(self, quantities: int, how: int, partial=None) -> np.ndarray:
-        values = self._partial if partial is None else partial
-        self._launch("reduce", (self._threads, quantities, 1), self._columns, self._threads, how, values, self._result)
+    def _finish(self, quantities: int, how: int, partial) -> np.ndarray:
+        self._launch(*self._reduce(quantities, how, partial))
+        return self._found(quantities)
+
+    def _reduce(self, quantities: int, how: int, partial) -> Call:
+        return "reduce", (self._threads, quantities, 1), self._columns, self._threads, how, partial, self._result
+
+    def _found(self, quantities: int) -> np.ndarray:
         return self._backend.to_host(self._result).reshape(-1)[: quantities * self._threads].reshape(quantities, -1)

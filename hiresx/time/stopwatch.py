@@ -1,7 +1,6 @@
 """Seconds by part of the step, from the backend's own events."""
 
 from collections import defaultdict
-from contextlib import contextmanager
 
 # Event pairs kept before they are read: reading waits for the device, so it is not done every step.
 PENDING = 2000
@@ -16,13 +15,8 @@ class Stopwatch:
         self._free: list = []
         self._seconds: dict[str, float] = defaultdict(float)
 
-    @contextmanager
-    def __call__(self, name: str):
-        start, stop = self._event(), self._event()
-        start.record()
-        yield
-        stop.record()
-        self._pending.append((name, start, stop))
+    def __call__(self, name: str) -> "_Span":
+        return _Span(self._pending, name, self._event(), self._event())
 
     def _event(self):
         return self._free.pop() if self._free else self._backend.event()
@@ -45,3 +39,20 @@ class Stopwatch:
     def reset(self) -> None:
         self.collect(everything=True)
         self._seconds.clear()
+
+
+class _Span:
+    """What is timed; what an exception ends is not. No generator: that would cost as much as a small task."""
+
+    __slots__ = ("_entry", "_pending")
+
+    def __init__(self, pending: list[tuple], name: str, start, stop):
+        self._pending, self._entry = pending, (name, start, stop)
+
+    def __enter__(self) -> None:
+        self._entry[1].record()
+
+    def __exit__(self, kind, *rest) -> None:
+        if kind is None:
+            self._entry[2].record()
+            self._pending.append(self._entry)

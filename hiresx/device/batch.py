@@ -1,0 +1,55 @@
+"""Which launches of a list may run side by side."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from hiresx.device.arguments import is_pointer, is_written
+from hiresx.device.interface import Call
+from hiresx.kernels import Signature
+
+
+def one_by_one(program, calls: Sequence[Call]) -> Callable[[], None]:
+    """What `Program.prepare` returns where a launch costs little or is not waited for: they are made in order."""
+    calls = list(calls)
+
+    def run() -> None:
+        for call in calls:
+            program.launch(*call)
+
+    return run
+
+
+def levels(signatures: Mapping[str, Signature], calls: Sequence[Call]) -> list[int]:
+    """For each call the level in which it can run: calls of one level do not depend on each other, and of two that do,
+    the later one has the higher level.
+
+    Two calls depend on each other if one writes what the other reads or writes. A kernel is taken to touch all of an
+    array that it is given, and nothing beside it.
+    """
+    touched: list[list[tuple[int, int, bool]]] = []
+    for name, _, *arguments in calls:
+        kinds = (kind for kind, _ in signatures[name].arguments)
+        touched.append([(*_bytes(a), is_written(k)) for k, a in zip(kinds, arguments, strict=True) if is_pointer(k)])
+    # Memory between two neighbours of `ends` is touched as a whole: its last level, and the last that wrote it.
+    ends = np.unique([end for ranges in touched for low, high, _ in ranges for end in (low, high)])
+    last, written = np.full(len(ends), -1), np.full(len(ends), -1)
+    found = []
+    for ranges in touched:
+        places = [(*np.searchsorted(ends, (low, high)), write) for low, high, write in ranges if low < high]
+        before = [(last if write else written)[low:high].max() for low, high, write in places]
+        found.append(level := 1 + int(max(before, default=-1)))
+        for low, high, write in places:
+            np.maximum(last[low:high], level, out=last[low:high])
+            if write:
+                written[low:high] = level
+    return found
+
+
+def _bytes(array: np.ndarray) -> tuple[int, int]:
+    """Address of the first byte of an array and of the one behind its last."""
+    start = array.ctypes.data
+    if not array.size:
+        return start, start
+    reach = sum((n - 1) * stride for n, stride in zip(array.shape, array.strides, strict=True))
+    return start, start + reach + array.itemsize

@@ -1,0 +1,94 @@
+"""The threads that share the kernels' work on a CPU: one team for the whole process, of kernels/team.h."""
+
+import ctypes
+import os
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from hiresx import kernels
+from hiresx.device.compiler import build
+from hiresx.errors import HiresxError
+
+FLAGS = ("-O2", "-std=c++17", "-pthread", "-fPIC", "-shared", "-Wl,-Bsymbolic")
+
+# Nanoseconds that a thread without work looks for more before it sleeps: longer than what lies between two parts of a
+# time step, and far shorter than the milliseconds for which an operating system gives a core to another program.
+SPIN = 20_000
+# The same by what OMP_WAIT_POLICY asks for.
+POLICIES = {"active": 1_000_000_000, "passive": 0}
+
+
+class Call(ctypes.Structure):
+    """`Call` of kernels/team.h."""
+
+    _fields_ = (
+        ("function", ctypes.c_void_p),
+        ("words", ctypes.c_void_p),
+        ("first", ctypes.c_longlong),
+        ("parts", ctypes.c_longlong),
+        ("weight", ctypes.c_longlong),
+    )
+
+
+class Level(ctypes.Structure):
+    """`Level` of kernels/team.h."""
+
+    _fields_ = (
+        ("calls", ctypes.c_void_p),
+        ("count", ctypes.c_longlong),
+        ("parts", ctypes.c_longlong),
+        ("weight", ctypes.c_longlong),
+    )
+
+
+class Shape(ctypes.Structure):
+    """`Shape` of kernels/team.h, `hx_shape` of a kernel's library."""
+
+    _fields_ = (("parts", ctypes.c_longlong), ("weight", ctypes.c_longlong))
+
+
+class Counts(NamedTuple):
+    """How often since the process began work was shared among threads, and sleeping ones were woken for it."""
+
+    runs: int
+    wakes: int
+
+
+def load_library(path: Path) -> ctypes.CDLL:
+    """The compiled library at `path`. Raises HiresxError."""
+    try:
+        return ctypes.CDLL(str(path))
+    except OSError as error:
+        raise HiresxError(f"the compiled kernels cannot be loaded: {error}", f"rm {path}") from None
+
+
+@lru_cache(maxsize=1)
+def library() -> ctypes.CDLL:
+    """The team, compiled when it is first wanted. Raises HiresxError."""
+    found = load_library(build(kernels.flatten('#include "team.h"\n'), FLAGS, "team"))
+    found.hx_run.restype = found.hx_launch.restype = found.hx_counts.restype = None
+    found.hx_launch.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_longlong]
+    found.hx_run.argtypes = [ctypes.c_void_p, ctypes.c_longlong, ctypes.c_int, ctypes.c_longlong]
+    return found
+
+
+def counts() -> Counts:
+    """What the team did so far."""
+    found = (ctypes.c_longlong * 2)()
+    library().hx_counts(found)
+    return Counts(*found)
+
+
+def asked_threads(environment: Mapping[str, str] = os.environ) -> int | None:
+    """What OMP_NUM_THREADS says of the outermost level; None where it says nothing."""
+    first = environment.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    return int(first) if first.isdigit() and int(first) > 0 else None
+
+
+def patience(threads: int, environment: Mapping[str, str] = os.environ) -> int:
+    """Nanoseconds that one of `threads` threads looks for work before it sleeps: what OMP_WAIT_POLICY says; else
+    `SPIN`, or none where there are more threads than CPUs that this process may use."""
+    asked = environment.get("OMP_WAIT_POLICY", "").strip().lower()
+    return POLICIES.get(asked, 0 if threads > len(os.sched_getaffinity(0)) else SPIN)
