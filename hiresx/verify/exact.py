@@ -4,11 +4,13 @@ Everything here is a ratio or a profile, so it holds in any consistent scales; `
 and sound speeds are c = sqrt(gamma p / rho).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from math import acos, atan, cos, exp, pi, radians, sin, sqrt, tan
 
 import numpy as np
+from numpy.polynomial.legendre import leggauss
 
 from hiresx.errors import HiresxError
 
@@ -228,6 +230,41 @@ def crocco_busemann(u, *, T_wall: float | None, T_edge: float, u_edge: float, ga
     if T_wall is None:
         T_wall = T_adiabatic
     return T_wall + (T_adiabatic - T_wall) * u / u_edge - recovery * 0.5 * (gamma - 1) * u**2
+
+
+def couette(
+    y, wall_speed: float, T_lower: float | None, T_upper: float, gamma: float, prandtl: float, viscosity: Callable
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """u and T, each of the shape of y, of steady Couette flow between walls at y = 0, at rest, and y = 1; and the mean
+    of 1/T over 0 <= y <= 1, which gives the pressure from the mass.
+
+    Velocities over the sound speed at T = 1. T_lower None: the lower wall is adiabatic. viscosity(T): mu over that at
+    T = 1, of arrays. The shear mu u' is uniform, so T is a parabola in u whatever the viscosity, and y the integral of
+    mu du. Source: Schlichting & Gersten, Boundary-Layer Theory, 9th ed. (2017); c_p = 1/(gamma - 1) in these scales.
+    """
+    heating = prandtl * (gamma - 1)
+    if T_lower is None:
+        at_rest, slope = T_upper + 0.5 * heating * wall_speed**2, 0.0
+    else:
+        at_rest, slope = T_lower, (T_upper - T_lower) / wall_speed + 0.5 * heating * wall_speed
+
+    def temperature(u):
+        return at_rest + slope * u - 0.5 * heating * u * u
+
+    # Gauss-Legendre: the integrands are analytic
+    nodes, weights = leggauss(40)
+    nodes, weights = 0.5 * (nodes + 1), 0.5 * weights
+
+    def integral(f, u):
+        return u * (f(temperature(u[..., None] * nodes)) @ weights)
+
+    y = np.asarray(y, dtype=float)
+    whole = integral(viscosity, np.array(wall_speed))
+    u = wall_speed * y
+    for _ in range(30):
+        u = u - (integral(viscosity, u) - y * whole) / viscosity(temperature(u))
+    mean = integral(lambda T: viscosity(T) / T, np.array(wall_speed)) / whole
+    return u, temperature(u), float(mean)
 
 
 @dataclass(frozen=True)
