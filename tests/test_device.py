@@ -68,8 +68,8 @@ VECTOR_KERNEL(twice, int i, int j, int k, int sj, int sk, const real *a, real *b
     store(b + p, real(2) * load<T>(a + p));
 }
 KERNEL(set, int i, int j, int k, int sj, int sk, real *a) { a[i + j * sj + k * sk] = 1; }
-#ifdef HX_LIMITER
-KERNEL(limited_only, int i, int j, int k, real *a) { a[i] = 1; }
+#ifndef HX_LIMITER
+KERNEL(unlimited_only, int i, int j, int k, real *a) { a[i] = 1; }
 #endif
 #ifdef HX_CPU
 CPU_KERNEL(total, const real *a, long long n, real *sum) {
@@ -103,7 +103,7 @@ def root(tmp_path_factory):
     for name in FOLDERS:
         (folder / name).mkdir()
         (folder / name / f"{getattr(Configuration(), name)}.h").write_text("")
-    (folder / "positivity/limiter.h").write_text("")
+    (folder / "positivity/fallback.h").write_text("")
     (folder / "deep").mkdir()
     (folder / "deep/update.h").write_text(UPDATE)
     (folder / "deep/constant.h").write_text("#define CONSTANT real(1)\n")
@@ -156,7 +156,7 @@ def test_flatten_names_the_place_of_a_missing_header(root):
 
 def test_signatures(root):
     found = kernels.signatures(kernels.flatten('#include "solver.h"\n', root))
-    assert set(found) == {"update", "every_type", "twice", "set", "limited_only", "total", "squares"}
+    assert set(found) == {"update", "every_type", "twice", "set", "unlimited_only", "total", "squares"}
     assert found["update"].arguments == (
         ("int", "o"),
         ("int", "sj"),
@@ -360,10 +360,10 @@ def test_unknown_kernel(native):
 
 
 def test_kernel_behind_an_if(native):
-    assert "limited_only" not in native.compile(Configuration()).signatures
-    program = native.compile(Configuration(positivity="limiter"))
+    assert "unlimited_only" not in native.compile(Configuration()).signatures
+    program = native.compile(Configuration(positivity="fallback"))
     a = native.zeros(3)
-    program.launch("limited_only", (3, 1, 1), a)
+    program.launch("unlimited_only", (3, 1, 1), a)
     assert np.array_equal(a, np.ones(3))
 
 

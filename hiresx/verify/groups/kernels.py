@@ -39,10 +39,10 @@ SETS: dict[str, tuple[str, ...]] = {
         'scheme.positivity="none"',
     ),
     "Roe, original": ('scheme.flux="roe"', 'scheme.interpolation="original"'),
-    "smoothed Steger-Warming, Z, limiter": (
+    "smoothed Steger-Warming, Z, fallback": (
         "scheme.flux_smoothing=0.05",
         'scheme.weights="z"',
-        'scheme.positivity="limiter"',
+        'scheme.positivity="fallback"',
     ),
 }
 
