@@ -422,6 +422,27 @@ def test_a_container_gives_back_what_it_got(tmp_path):
         assert back.dtype == array.dtype and np.array_equal(back, array, equal_nan=array.dtype.kind == "f")
 
 
+@pytest.mark.parametrize("place", [0, 4000, 7999])
+def test_what_changes_after_it_was_opened_is_noticed_when_it_is_read(tmp_path, place):
+    """Each way to read looks at the checksum itself: by arrays, by planes and all at once."""
+    path, a = tmp_path / "c", np.arange(1000.0).reshape(10, 10, 10)
+    container.write(path, {}, [("a", a), ("b", a + 1)])
+    found = container.Container(path)
+    ways = (lambda: found.array("a"), lambda: [None for _ in found.planes("a")], found.verify)
+    for way in ways:
+        way()
+    content = bytearray(path.read_bytes())
+    content[len(container.MAGIC) + place] ^= 1
+    path.write_bytes(content)
+    for way in ways:
+        with pytest.raises(Damaged, match="array a was changed"):
+            way()
+    assert np.array_equal(found.array("b"), a + 1)
+    for share in (0, 1):
+        with pytest.raises(Damaged) if share == 0 else contextlib.nullcontext():
+            found.verify(share, 2)
+
+
 def test_a_container_refuses_what_it_could_not_give_back(tmp_path):
     with pytest.raises(TypeError, match="one name"):
         container.write(tmp_path / "c", {}, [("a", np.zeros(2)), ("a", np.zeros(3))])

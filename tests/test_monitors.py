@@ -581,7 +581,15 @@ def test_the_file_of_the_averages(tmp_path):
         group = file["box"]
         np.testing.assert_array_equal(group["u"][...], average.fields(0)["reynolds"]["u"])
         np.testing.assert_array_equal(group["favre/u_v"][...], average.fields(0)["favre"]["u_v"])
-        assert group["reynolds/u_v"].units == "(c_ref) (c_ref)"
+        scales = {"rho": "rho_ref", "p": "rho_ref c_ref^2", "T": "T_ref"} | dict.fromkeys("uvw", "c_ref")
+        assert (file["time"].units, file["averaged_over"].units, group["x"].units) == ("L / c_ref", "L / c_ref", "L")
+        for part in (group, group["reynolds"], group["favre"]):
+            for name, variable in part.variables.items():
+                first, _, second = name.partition("_")
+                if name not in ("x", "y", "z"):
+                    expected = f"({scales[first]}) ({scales[second]})" if second else scales[first]
+                    assert variable.units == expected, name
+        assert len(group["reynolds"].variables) == 15 and len(group["favre"].variables) == 15
     assert derived.VARIABLES.keys() > set(group_names(tmp_path / "averages.nc"))
 
 

@@ -19,7 +19,7 @@ from hiresx.case import load
 from hiresx.decomposition import Decomposition, Part, decompose, split
 from hiresx.decomposition.balance import Balance
 from hiresx.decomposition.contacts import Neighbourhood, boxes
-from hiresx.decomposition.cost import EXCHANGE, IMBALANCE, capacity, costs, excess, work
+from hiresx.decomposition.cost import CONTACT, EXCHANGE, IMBALANCE, capacity, costs, excess, work
 from hiresx.decomposition.partition import best_partition, partition
 from hiresx.decomposition.sections import CLOSED, _exchanged, _inner
 from hiresx.decomposition.traffic import FLUXES, LAYERS, STAGES, STATE, traffic
@@ -198,6 +198,7 @@ def sizes_of(parts) -> list:
     ("grid", "ranks", "sizes"),
     [
         (box(64, 64, 64), 2, [(64, 64, 32)]),  # the lines along i stay long
+        (box(68, 64, 64), 2, [(68, 64, 32)]),  # although less would be exchanged if they were cut
         (box(64, 64, 64), 4, [(64, 32, 32)]),
         (box(64, 64, 64), 8, [(32, 32, 32)]),
         (box(64, 64, 64), 64, [(16, 16, 16)]),
@@ -213,6 +214,31 @@ def sizes_of(parts) -> list:
 )
 def test_shape_of_parts(grid, ranks, sizes):
     assert sizes_of(partition(grid, ranks)) == sizes
+
+
+def test_what_a_rank_pays():
+    """At its own speed for its nodes, its lines, its parts and what it has too much; for exchange at no speed."""
+    sizes = [(20, 9, 8), (30, 9, 8), (20, 7, 8), (30, 7, 8)]
+    grid = lattice([20, 30], [9, 7], [8])
+    held = boxes(grid.parts)
+    assert sorted(block.size for block in grid.blocks) == sorted(sizes)
+    rank, speed = np.array([0, 1, 1, 2]), np.array([0.5, 1.0, 1.5])
+    found = costs(held, Neighbourhood(grid).contacts(held), rank, speed)
+    ideal = grid.points / 3
+    for r in range(3):
+        own = [grid.blocks[n].size for n in np.flatnonzero(rank == r)]
+        paid = sum(map(work, own)) + excess(sum(map(prod, own)), ideal * speed[r])
+        sent = [c for c in grid.connections if rank[c.block] == r != rank[c.donor]]
+        exchange = sum(prod(hi - lo for lo, hi in c.range) + CONTACT for c in sent)
+        assert found[r] == pytest.approx(paid / speed[r] + EXCHANGE * exchange, rel=1e-12)
+
+
+def test_short_lines_cost_more():
+    """Most along i, where a vector runs along the line; a direction with one node has no lines."""
+    along = [work(size) for size in ((64, 8, 8), (8, 64, 8), (8, 8, 64))]
+    assert along[0] < along[1] == along[2]
+    assert work((64, 64, 64)) < 8 * work((32, 32, 32)) and work((64, 64, 1)) < work((32, 128, 1))
+    assert work((64, 1, 1)) - work((63, 1, 1)) == 1
 
 
 def cheapest(size, sides, ranks, ideal) -> float:
