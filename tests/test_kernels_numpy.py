@@ -146,7 +146,6 @@ def interpolated(kind: str, scheme: str, space: str, q: np.ndarray, m: np.ndarra
         ("js", "modified", "component"), ("z", "modified", "component"), ("linear", "modified", "component"),
         ("js", "original", "component"), ("z", "original", "characteristic"), ("js", "modified", "characteristic"),
     ],
-    ids="-".join,
 )  # fmt: skip
 def test_interpolation(kind, scheme, space, amplitude):
     """Rough data of several sizes: epsilon outweighs the smoothness of the small, and is nothing beside the large."""
