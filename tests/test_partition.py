@@ -422,6 +422,7 @@ def test_check_prints_the_plan(capsys):
     rows = plan["per_rank"]
     assert [row["rank"] for row in rows] == [0, 1, 2, 3] and sum(row["points"] for row in rows) == 40 * 30 * 20
     assert plan["method"] == "grid" and plan["imbalance"] <= IMBALANCE + 0.01
+    assert plan["imbalance"] == max(row["points"] for row in rows) / (10 * 30 * 20) - 1
     matrix = np.array(plan["bytes"])
     assert matrix.sum() == plan["bytes_per_step"] and matrix.sum(axis=1).tolist() == [r["bytes_per_step"] for r in rows]
     assert rows[0]["neighbours"] == np.flatnonzero(matrix[0]).tolist()
