@@ -1,12 +1,12 @@
 """Small faults, put into the sources one at a time: does the test that is meant for it turn red?
 
-    python tests/deliberate_faults.py                    every fault of the list; exits 1 when fewer than 95 % are caught
+    python tests/deliberate_faults.py                    all; exits 1 when fewer than 95 % are caught
     python tests/deliberate_faults.py --only NAME ...    these (parts of names will do)
     python tests/deliberate_faults.py --list             what there is
 
-The list is deliberate_faults.toml beside this file: for each fault a name, the `file`, the `old` text, which stands in it
-once, the `new` one, and the `tests` that must turn red. Each worker has a copy of the checkout in a scratch folder; the
-checkout itself is not touched. First the tests are run as they are: one that is red, or skipped, without a fault proves
+The list is deliberate_faults.toml beside this file: for each fault a name, the `file`, the `old` text, which stands in
+it once, the `new` one, and the `tests` that must turn red. Each worker has a copy of the checkout in a scratch folder;
+the checkout itself is not touched. First the tests are run as they are: one that is red, or skipped, without a fault proves
 nothing. A fault that does not compile or cannot be imported is not caught by that.
 """
 
@@ -34,7 +34,7 @@ LONGEST = 300
 CAUGHT = "caught"
 # What a fault's own failure to be a program looks like; a plausible fault is one that compiles.
 BROKEN = re.compile(
-    r"does not compile the|SyntaxError|IndentationError|ImportError while|ModuleNotFoundError|NameError:|UnboundLocalError"
+    r"does not compile the|SyntaxError|IndentationError|ImportError while|ModuleNotFoundError|NameError:|UnboundLocal"
 )
 # A test's line as pytest -v prints it.
 STATUS = re.compile(r"^(\S+?::.+?) (PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)\b", re.MULTILINE)
@@ -139,9 +139,11 @@ def outcome(fault: Fault, place: Path) -> tuple[str, str]:
         return "does not end", said
     if status == 0:
         return "survived", said
-    if status != 1:
-        return "its tests cannot be run", said
-    return ("does not compile" if BROKEN.search(said) else CAUGHT), said
+    if status < 0:
+        return CAUGHT, said  # a fault that writes where it must not may end all of Python
+    if status != 1 or BROKEN.search(said):
+        return "does not run", said
+    return CAUGHT, said
 
 
 def run(faults: list[Fault], jobs: int, show: bool = False) -> int:

@@ -1,4 +1,4 @@
-"""Single kernels on a block of random nodes: stretched, turned, with three components of velocity and areas that are not 1.
+"""Single kernels on a block of random nodes: stretched, turned, three components of velocity, areas that are not 1.
 
 `program` compiles only the headers that are asked for, so that a kernel can be looked at in a second.
 """

@@ -551,7 +551,13 @@ def test_a_run_refuses_a_forged_checkpoint_or_goes_on(finished, data):
 
 @pytest.mark.parametrize(
     ("place", "new"),
-    [("written", "long ago"), ("solver.time", 0.0), ("solver.steps", 40), ("solver.step_factor", 0.25), ("solver.dt", 9.0)],
+    [
+        ("written", "long ago"),
+        ("solver.time", 0.0),
+        ("solver.steps", 40),
+        ("solver.step_factor", 0.25),
+        ("solver.dt", 9.0),
+    ],
 )
 def test_a_run_goes_on_from_another_time_with_the_flow_that_is_there(finished, place, new):
     content, index, path = forgery(finished)

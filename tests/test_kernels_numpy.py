@@ -5,8 +5,28 @@ their agreement would not show."""
 import numpy as np
 import pytest
 from kernels_alone import (
-    GAMMA, HALO, ORIGIN, PLACE, POINTS, PRANDTL, SHAPE, SIZE, STRIDES, conservative, derivative, geometry, gradient,
-    inside, inside_but, primitive, program, random, states, sutherland, temperature, turn,
+    GAMMA,
+    HALO,
+    ORIGIN,
+    PLACE,
+    POINTS,
+    PRANDTL,
+    SHAPE,
+    SIZE,
+    STRIDES,
+    conservative,
+    derivative,
+    geometry,
+    gradient,
+    inside,
+    inside_but,
+    primitive,
+    program,
+    random,
+    states,
+    sutherland,
+    temperature,
+    turn,
 )  # fmt: skip
 
 NI, NJ, NK = SIZE
@@ -86,8 +106,8 @@ def value_right(kind: str, stencil: np.ndarray) -> np.ndarray:
 
 
 def eigenvectors(state: np.ndarray, m: np.ndarray) -> np.ndarray:
-    """Right eigenvectors (n, 5, 5) of the flux of conservative states (5, n) through areas (3, n), as columns: acoustic,
-    entropy, two shears along the tangents n x e and its normal, acoustic."""
+    """Right eigenvectors (n, 5, 5) of the flux of conservative states (5, n) through areas (3, n), as columns:
+    acoustic, entropy, two shears along the tangents n x e and its normal, acoustic."""
     rho, (u, v, w) = state[0], state[1:4] / state[0]
     p = (GAMMA - 1) * (state[4] - 0.5 * rho * (u * u + v * v + w * w))
     a, enthalpy, kinetic = np.sqrt(GAMMA * p / rho), (state[4] + p) / rho, 0.5 * (u * u + v * v + w * w)
@@ -123,7 +143,10 @@ def interpolated(kind: str, scheme: str, space: str, q: np.ndarray, m: np.ndarra
     def both(h, basis, centre_minus, centre_plus):
         """Left-biased from h-2..h+2 and right-biased from h+3..h-1."""
         inverse = np.linalg.inv(basis)
-        for found, nodes, centre in ((minus, range(h - 2, h + 3), centre_minus), (plus, range(h + 3, h - 2, -1), centre_plus)):
+        for found, nodes, centre in (
+            (minus, range(h - 2, h + 3), centre_minus),
+            (plus, range(h + 3, h - 2, -1), centre_plus),
+        ):
             if centre is not None:
                 fields = np.stack([inverse @ (q[:, node] - q[:, centre]) for node in nodes])
                 found[:, h] = q[:, centre] + basis @ value_right(kind, fields)
@@ -233,7 +256,7 @@ def averages(a, b):
 
 
 def roe(a, b, m):
-    rho, velocity, enthalpy, sound = averages(a, b)
+    rho, velocity, _, sound = averages(a, b)
     # a conservative state with Roe's velocity and enthalpy: its eigenvectors are those of the matrix of Roe
     p = rho * sound**2 / GAMMA
     state = conservative(np.stack([rho, *velocity, p]))
@@ -407,7 +430,11 @@ def face(d: int, upper: bool) -> tuple[tuple[int, int, int], tuple[int, ...], li
         return (..., *place)
 
     extent = (SIZE[tangents[0]], SIZE[tangents[1]], 1)
-    return extent, (o, *(STRIDES[e] for e in tangents), inward * STRIDES[d], POINTS), {l: layer(l) for l in range(-3, 4)}
+    return (
+        extent,
+        (o, *(STRIDES[e] for e in tangents), inward * STRIDES[d], POINTS),
+        {l: layer(l) for l in range(-3, 4)},
+    )
 
 
 FACES = pytest.mark.parametrize(("d", "upper"), [(0, False), (1, True), (2, False)], ids=["imin", "jmax", "kmin"])

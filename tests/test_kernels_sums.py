@@ -4,8 +4,23 @@ averages. Both backends could share a mistake, which their agreement would not s
 import numpy as np
 import pytest
 from kernels_alone import (
-    GAMMA, ORIGIN, PLACE, POINTS, PRANDTL, SHAPE, SIZE, STRIDES, geometry, gradient, inside, primitive, program, random,
-    states, sutherland, temperature,
+    GAMMA,
+    ORIGIN,
+    PLACE,
+    POINTS,
+    PRANDTL,
+    SHAPE,
+    SIZE,
+    STRIDES,
+    geometry,
+    gradient,
+    inside,
+    primitive,
+    program,
+    random,
+    states,
+    sutherland,
+    temperature,
 )  # fmt: skip
 from kernels_alone import conservative as conserved
 
@@ -164,14 +179,16 @@ def test_averages(backend, kind):
             f"average_{kind}", SIZE, *PLACE, POINTS, conserved(s), NI, NJ, NI * NJ * NK, share, found
         )  # fmt: skip
     values = [dict(zip(MEANS["reynolds"], inside(np.stack([*s, temperature(s)])), strict=True)) for s in samples]
-    share = np.array([w * (v["rho"] if kind == "favre" else np.ones((NK, NJ, NI))) for w, v in zip(weights, values)])
+    values = {name: np.stack([v[name] for v in values]) for name in values[0]}  # (samples, nk, nj, ni)
+    weights = weights[:, None, None, None]
+    share = weights * (values["rho"] if kind == "favre" else np.ones(values["rho"].shape))
     share /= share.sum(axis=0)
-    mean = {name: sum(c * v[name] for c, v in zip(share, values)) for name in values[0]}
+    mean = {name: np.sum(share * v, axis=0) for name, v in values.items()}
     wanted = [mean[name] for name in MEANS[kind]]
     if kind == "favre":
-        wanted[0] = sum(c * v["rho"] for c, v in zip(weights / weights.sum(), values))
+        wanted[0] = np.sum(weights / weights.sum() * values["rho"], axis=0)
     for a, b in map(str.split, MOMENTS[kind]):
-        wanted.append(sum(c * (v[a] - mean[a]) * (v[b] - mean[b]) for c, v in zip(share, values)))
+        wanted.append(np.sum(share * (values[a] - mean[a]) * (values[b] - mean[b]), axis=0))
     close(found, np.array(wanted), 1e-13)
 
 

@@ -1,5 +1,5 @@
-"""Who does which nodes, and where in a message they lie: worked out in this process for all ranks, so that a mistake shows
-without MPI, in a moment and every time."""
+"""Who does which nodes, and where in a message they lie: worked out in this process for all ranks, so that a mistake
+shows without MPI, in a moment and every time."""
 
 from itertools import product
 

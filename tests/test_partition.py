@@ -26,6 +26,7 @@ from hiresx.decomposition.traffic import FLUXES, LAYERS, STAGES, STATE, traffic
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Connection, build
 from hiresx.grid.blocks import FACES, MINIMUM_NODES, face_range, whole_box
+from hiresx.plan import rank_plan
 from hiresx.time import rk3
 from hiresx.verify.rearranged import random_parts, rearranged
 
@@ -133,7 +134,17 @@ def test_blocks_turned_any_way(ranks):
         found = Neighbourhood(turned).contacts(boxes(parts))
         seen = np.zeros_like(nodes)
         np.add.at(seen, (found.to, found.source), found.nodes)
-        assert (seen == nodes).all()
+        assert (seen == nodes).all() and (found.nodes > 0).all()
+
+
+def test_boxes_that_meet_along_an_edge_do_not_touch():
+    """Four quarters of a box: each touches two others, over as many nodes as the cut has."""
+    quarters = [Part(0, (i, j, (0, 9))) for i in ((0, 20), (20, 40)) for j in ((0, 10), (10, 24))]
+    found = Neighbourhood(box(40, 24, 9)).contacts(boxes(quarters))
+    pairs = dict(zip(zip(found.to.tolist(), found.source.tolist(), strict=True), found.nodes.tolist(), strict=True))
+    across_i, across_j = {(0, 2): 10 * 9, (1, 3): 14 * 9}, {(0, 1): 20 * 9, (2, 3): 20 * 9}
+    one_way = across_i | across_j
+    assert pairs == one_way | {(b, a): nodes for (a, b), nodes in one_way.items()}
 
 
 def test_one_rank_has_the_blocks_whole():
@@ -433,6 +444,15 @@ def test_check_prints_the_plan(capsys):
     assert "3 ranks" in out and "by bisection" in out and "MB/step, from row to column" in out
     assert cli.execute(["check", "sod", "--ranks", "99"]) == 2 and "99 ranks are too many" in capsys.readouterr().err
     assert cli.execute(["check", "sod", "--weights", "1,fast"]) == 2 and "--weights" in capsys.readouterr().err
+
+
+def test_the_imbalance_is_that_of_the_rank_with_most():
+    case = load("taylor-green", overrides=["grid.n=[23,17,16]"])
+    whole = decompose(case, build(case.grid, case.directory))
+    plan = rank_plan(case, whole, 3, [1.0, 2.0, 1.5])
+    due = [whole.points * weight / 4.5 for weight in (1.0, 2.0, 1.5)]
+    ratios = [row["points"] / share for row, share in zip(plan["per_rank"], due, strict=True)]
+    assert plan["imbalance"] == pytest.approx(max(ratios) - 1) and max(ratios) > min(ratios)
 
 
 def test_alone_the_plan_is_that_of_the_case(capsys):
