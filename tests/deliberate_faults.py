@@ -6,8 +6,8 @@
 
 The list is deliberate_faults.toml beside this file: for each fault a name, the `file`, the `old` text, which stands in
 it once, the `new` one, and the `tests` that must turn red. Each worker has a copy of the checkout in a scratch folder;
-the checkout itself is not touched. First the tests are run as they are: one that is red, or skipped, without a fault proves
-nothing. A fault that does not compile or cannot be imported is not caught by that.
+the checkout itself is not touched. First the tests are run as they are: one that is red or skipped without a fault
+proves nothing. A fault that does not compile or cannot be imported is not caught by that.
 """
 
 import argparse
