@@ -108,7 +108,14 @@ def test_bundled_cases_load_with_every_preset_and_survive_a_round_trip(name, tmp
     )
 )
 def test_toml_round_trip(value):
-    assert tomllib.loads(dumps({"title": "a", "table": {"key": [value]}}))["table"]["key"] == [value]
+    (back,) = tomllib.loads(dumps({"title": "a", "table": {"key": [value]}}))["table"]["key"]
+    assert back == value and type(back) is type(value)  # 1.0 is no 1
+
+
+def test_whole_floats_stay_floats():
+    for value in (0.0, 1.0, -3.0, 1e22):
+        (back,) = tomllib.loads(dumps({"key": [value]}))["key"]
+        assert back == value and type(back) is float
 
 
 def test_merging_replaces_lists_alternatives_and_foreign_keys():
@@ -141,6 +148,8 @@ def test_presets_and_overrides(folder):
     )
     assert case.grid.n == (9, 9, 1) and case.scheme.weights == "z" and case.boundary[0].faces == ("imin", "imax")
     assert case.time.dt is None and case.time.cfl == 1
+    preset = load(path, "fine")
+    assert preset.grid.n == (16, 16, 1) and preset.time.dt == 0.01 and load(path).grid.n != (16, 16, 1)
     assert 'did you mean "fine"' in refusal(load, path, "fin")
 
 
@@ -227,6 +236,8 @@ def test_overrides_that_cannot_be_read(folder):
     path = folder()
     assert "not of the form key=value" in refusal(load, path, None, ["time.end"])
     assert "the list has no entry 3" in refusal(load, path, None, ["boundary.3.type=periodic"])
+    beyond = len(BASE["boundary"])
+    assert f"the list has no entry {beyond}" in refusal(load, path, None, [f"boundary.{beyond}.type=periodic"])
 
 
 def test_names_that_are_nowhere(tmp_path, monkeypatch):

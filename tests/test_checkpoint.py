@@ -483,6 +483,27 @@ def test_a_container_gives_back_what_it_got(tmp_path):
         assert back.dtype == array.dtype and np.array_equal(back, array, equal_nan=array.dtype.kind == "f")
 
 
+@pytest.mark.parametrize("place", [0, 4000, 7999])
+def test_what_changes_after_it_was_opened_is_noticed_when_it_is_read(tmp_path, place):
+    """Each way to read looks at the checksum itself: by arrays, by planes and all at once."""
+    path, a = tmp_path / "c", np.arange(1000.0).reshape(10, 10, 10)
+    container.write(path, {}, [("a", a), ("b", a + 1)])
+    found = container.Container(path)
+    ways = (lambda: found.array("a"), lambda: [None for _ in found.planes("a")], found.verify)
+    for way in ways:
+        way()
+    content = bytearray(path.read_bytes())
+    content[len(container.MAGIC) + place] ^= 1
+    path.write_bytes(content)
+    for way in ways:
+        with pytest.raises(Damaged, match="array a was changed"):
+            way()
+    assert np.array_equal(found.array("b"), a + 1)
+    for share in (0, 1):
+        with pytest.raises(Damaged) if share == 0 else contextlib.nullcontext():
+            found.verify(share, 2)
+
+
 def test_a_container_refuses_what_it_could_not_give_back(tmp_path):
     with pytest.raises(TypeError, match="one name"):
         container.write(tmp_path / "c", {}, [("a", np.zeros(2)), ("a", np.zeros(3))])
@@ -550,19 +571,73 @@ def test_a_forged_index_is_refused_or_understood(finished, data):
             assert found.container.array(name).nbytes <= len(content)
 
 
+def forgery(finished: Path) -> tuple[bytes, dict, Path]:
+    """The newest checkpoint, its index, and where a forged one goes."""
+    content = checkpoint.listed(finished)[0].read_bytes()
+    index = json.loads(content[-48 - int.from_bytes(content[-16:-8], "little") : -48])
+    return content, index, finished.parent / "forged.hxc"
+
+
+def goes_on_from(path: Path, values: dict, finished: Path) -> bool:
+    """Whether a run takes a step from the forged checkpoint `path`, which holds `values`: the one that is right."""
+    simulation = Simulation(vortex(), backend="cpu", restart=path)
+    simulation.run(steps=1, progress=False)
+    told = values["solver"]
+    step, time = int(told["steps"]), float(told["time"])
+    went_on = time < simulation.case.time.end
+    assert simulation.step_count == step + went_on and 0 <= time <= simulation.time < np.inf
+    # the flow itself was not forged
+    right = Simulation(vortex(), backend="cpu", restart=checkpoint.listed(finished)[0]).solver
+    if went_on:
+        assert simulation.time == time + simulation.solver.dt
+        right.step_factor = float(told["step_factor"])
+        right.step(simulation.case.time.end - time)
+    found = simulation.solver.primitives(0)
+    for name, values in right.primitives(0).items():
+        assert found[name].tobytes() == values.tobytes(), name
+    return went_on
+
+
 @settings(max_examples=EXAMPLES // 10, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_a_run_refuses_a_forged_checkpoint_or_goes_on(finished, data):
-    path = checkpoint.listed(finished)[0]
-    content = path.read_bytes()
-    index = json.loads(content[-48 - int.from_bytes(content[-16:-8], "little") : -48])
+    content, index, path = forgery(finished)
     values = [place for place in places(index["values"]) if place[:1] != ("grid",)]
     place = data.draw(st.sampled_from(values))
-    forgery = finished.parent / "forged.hxc"
-    forged_values = changed_at(index["values"], place, data.draw(JSON))
-    forgery.write_bytes(forged(content, index | {"values": forged_values}))
+    values = changed_at(index["values"], place, data.draw(JSON))
+    path.write_bytes(forged(content, index | {"values": values}))
     with contextlib.suppress(HiresxError):
-        Simulation(vortex(), backend="cpu", restart=forgery).run(steps=1, progress=False)
+        goes_on_from(path, values, finished)
+
+
+@pytest.mark.parametrize(
+    ("place", "new"),
+    [
+        ("written", "long ago"),
+        ("solver.time", 0.0),
+        ("solver.steps", 40),
+        ("solver.step_factor", 0.25),
+        ("solver.dt", 9.0),
+    ],
+)
+def test_a_run_goes_on_from_another_time_with_the_flow_that_is_there(finished, place, new):
+    content, index, path = forgery(finished)
+    values = changed_at(index["values"], tuple(place.split(".")), new)
+    path.write_bytes(forged(content, index | {"values": values}))
+    assert goes_on_from(path, values, finished)
+
+
+@pytest.mark.parametrize(
+    ("place", "new"),
+    [("solver.time", -1.0), ("solver.time", float("nan")), ("solver.steps", -1), ("solver.steps", "many"),
+     ("solver.step_factor", 0.0), ("solver.step_factor", 2.0), ("solver", None), ("format", 3)],
+)  # fmt: skip
+def test_a_run_refuses_what_no_run_can_have_written(finished, place, new):
+    content, index, path = forgery(finished)
+    values = changed_at(index["values"], tuple(place.split(".")), new)
+    path.write_bytes(forged(content, index | {"values": values}))
+    with pytest.raises(HiresxError):
+        Simulation(vortex(), backend="cpu", restart=path)
 
 
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))

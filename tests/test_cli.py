@@ -5,7 +5,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 import types
 
 import pytest
@@ -84,19 +83,18 @@ def simulation(monkeypatch, status="finished", error=None, before=None):
 # --- start
 
 
-def test_help_is_quick_and_imports_nothing_heavy():
+def test_help_imports_nothing_heavy():
+    """What makes it quick; how long it takes is the machine's."""
     command = [sys.executable, "-c", "from hiresx.cli import main; main(['--help'])"]
-    environment = os.environ | {"COLUMNS": "200"}
-    times = []
-    for _ in range(5):
-        start = time.perf_counter()
-        done = subprocess.run(command, capture_output=True, text=True, env=environment)
-        times.append(time.perf_counter() - start)
-        assert done.returncode == 0 and all(verb in done.stdout for verb in VERBS)
-    assert min(times) < 0.3, times  # the least: what else the machine does is not the command's
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"COLUMNS": "200"})
+    assert done.returncode == 0 and all(verb in done.stdout for verb in VERBS)
     listing = "import sys; from hiresx.cli import execute; execute(['--help']); print(*sys.modules, file=sys.stderr)"
     loaded = subprocess.run([sys.executable, "-c", listing], capture_output=True, text=True).stderr.split()
-    assert not {"numpy", "pydantic", "netCDF4", "matplotlib", "cupy"} & set(loaded)
+    heavy = {"numpy", "scipy", "pydantic", "netCDF4", "h5py", "matplotlib", "cupy", "cffi", "mpi4py", "pymetis", "vtk"}
+    assert not heavy & set(loaded)
+    # of the project itself only what the command line is made of
+    own = {name.split(".")[1] for name in loaded if name.startswith("hiresx.")}
+    assert "cli" in own and not own & {"case", "grid", "decomposition", "device", "output", "solver", "simulation"}, own
 
 
 def test_import_is_light_and_names_resolve_on_use():

@@ -617,6 +617,7 @@ def test_choice_without_shared_memory():
         ("ipc", GPU, FAR_GPU, 'on two hosts\n.*"staged over mpi"'),
         ("ipc", GPU | {"closed": {1: "no peer access"}}, GPU, "no peer access"),
         ("auto", CPU, CPU | {"reals": 4}, "rank 0 computes with 8 bytes per number, rank 1 with 4"),
+        ("auto", CPU | {"reals": 4}, CPU, "rank 0 computes with 4 bytes per number, rank 1 with 8"),
         ("auto", CPU, CPU | {"asked": "mpi"}, 'rank 0 is to use the transport "auto", rank 1 "mpi"'),
         ("auto", CPU, CPU | {"receives": {0: (0, 5)}}, "rank 0 has 4 halo nodes for rank 1, which expects 5"),
     ],

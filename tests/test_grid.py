@@ -115,6 +115,8 @@ def test_lines_keep_their_promises():
     assert slope == pytest.approx(1e-3, rel=1e-5)
     np.testing.assert_allclose(from_wall(10, 1.0, 0.1, ""), np.linspace(0, 1, 11))
     assert len(marched(lambda x: 0.1, 1.0)) == 11
+    growing = marched(lambda x: 0.1 + 0.2 * x, 5.0)  # dx/dn = a + b x
+    np.testing.assert_allclose(growing, 0.5 * np.expm1(0.2 * np.arange(len(growing))), rtol=1e-6)
     with pytest.raises(HiresxError, match=r"larger than the uniform spacing 0\.1"):
         from_wall(10, 1.0, 0.11, "first_spacing")
 
@@ -228,6 +230,15 @@ def test_quality_in_one_dimension():
     assert record["volume_min"]["value"] == pytest.approx(1 / 8) and "skewness" not in record
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_stretching_counts_both_ways(turned):
+    """Spacings that grow along i, or shrink."""
+    x = 1.3 ** np.arange(9.0)
+    x = -x[::-1] if turned else x
+    (record,) = quality(Grid((Block("line", *(c.reshape(1, 1, 9) for c in (x, 0 * x, 0 * x))),)))
+    assert record["stretching"]["value"] == pytest.approx(1.3)
+
+
 def test_quality_follows_connections():
     """Behind the exit plane of the jet the spacing goes on smoothly: uniform there, no kink of a reflection."""
     grid = build(jet(stretching=(1.1, 1.1)))
@@ -280,6 +291,18 @@ def test_periodic_refusals():
     far = Block("far", block.x + (block.x == 0) * (block.y > 1.5) * 10.0, block.y, block.z)
     with pytest.raises(HiresxError, match=r"\(i, j, k\) = \(0, 7, 0\)"):
         periodic_connections(Grid((far,), period=({"i": (12 / 11, 0.0, 0.0)},)), 0, "i")
+    for steps in (0.1, 9.0):  # the seam is a tenth of a step, or nine
+        with pytest.raises(HiresxError, match=r"do not match"):
+            periodic_connections(Grid((block,), period=({"i": (1 + steps / 11, 0.0, 0.0)},)), 0, "i")
+
+
+def test_blocks_a_hair_apart_are_not_joined():
+    """By a gap that is nothing beside the blocks, but not beside their finest spacing."""
+    near, far = (build(box((9, 8, 1))).blocks[0] for _ in range(2))
+    fine = near.x**8 + 1e-7 * near.x  # drawn to x = 0
+    for gap, joined in ((0.0, 2), (5e-7, 0)):
+        blocks = [Block("right", fine + gap, near.y, near.z), Block("left", -fine[..., ::-1], far.y, far.z)]
+        assert len(matched_connections(blocks)) == joined
 
 
 # --- Plot3D
@@ -339,6 +362,9 @@ def test_plot3d_fortran_text(tmp_path):
     assert block.x.shape == (1, 7, 7)
     np.testing.assert_allclose(block.x[0, 3], np.arange(7) / 10)
     np.testing.assert_allclose(block.y[0, :, 2], np.arange(7) / 2)
+    (tmp_path / "many.x").write_text(f"1\n2*7\n{x}\n{y}\n")  # one block, and repeat counts among the sizes
+    (same,) = read_plot3d(tmp_path / "many.x")
+    assert np.array_equal(same.x, block.x) and np.array_equal(same.y, block.y)
 
 
 def record(data: bytes) -> bytes:

@@ -18,7 +18,7 @@ from hiresx.device import backend as device
 from hiresx.grid import Block, Grid, build
 from hiresx.grid.matching import matched_connections
 from hiresx.grid.motions import motion, rotation_about
-from hiresx.output import derived, history, monitors
+from hiresx.output import derived, history, monitors, surface
 from hiresx.output.differences import Metrics
 from hiresx.output.history import Column, History
 from hiresx.output.locate import Locator
@@ -186,6 +186,11 @@ def test_a_history_of_another_monitor_is_set_aside_and_one_that_lacks_samples_re
     first.add(7, 0.1, {"p": 1.0})
     with pytest.raises(HiresxError, match="holds 1 sample, the checkpoint was written after 2"):
         History("a", "probe", [Column("p", "pressure", "1")], folder=tmp_path).start(2, restarted=True)
+    whole = first.path.read_bytes()
+    first.path.write_bytes(whole[:4] + bytes(4) + whole[8:])  # the sample is there, the header knows of none
+    with pytest.raises(HiresxError, match="holds 0 samples, the checkpoint was written after 1"):
+        History("a", "probe", [Column("p", "pressure", "1")], folder=tmp_path).start(1, restarted=True)
+    first.path.write_bytes(whole)
     other = History("a", "probe", [Column("T", "temperature", "1")], folder=tmp_path)
     other.start(1, restarted=True)
     assert other.samples == 0
@@ -585,6 +590,32 @@ def test_friction_and_heat_of_couette_flow():
         assert wall["force_y"] == pytest.approx(-sign * width * b.state("p")[0, 0, 0], rel=1e-12)
 
 
+def test_the_work_of_a_wall_does_not_depend_on_its_direction():
+    """Couette flow along z, or along both: the energy that goes through the walls is that of the flow along x."""
+    case = load("couette", overrides=["conservation.every=1"])
+    simulation, found = watched(case)
+    b = simulation.blocks[0]
+    rho, u, _, _, p = case.evaluate("exact", b.x, b.y, b.z, 0.0)
+    energy = []
+    for share_u, share_w in ((1.0, 0.0), (0.0, 1.0), (0.6, 0.8)):
+        simulation.solver.set_state(0, rho, share_u * u, 0.0 * u, share_w * u, p)
+        values = found["conservation"].measure(simulation.solver)
+        energy.append([value for name, value in values.items() if name.startswith("energy_flux")])
+    assert max(map(abs, energy[0])) > 1e-3
+    np.testing.assert_allclose(energy[1:], [energy[0]] * 2, rtol=1e-12)
+
+
+def test_slopes_at_a_face_are_exact_for_polynomials():
+    """Inwards up to the fourth degree, along the face up to the sixth."""
+    for power in range(7):
+        slope = float(power == 1)
+        if power < 5:
+            assert surface._INWARD @ np.arange(5.0) ** power == pytest.approx(slope, abs=1e-12)
+        assert surface._CENTRAL @ np.arange(-3.0, 4.0) ** power == pytest.approx(slope, abs=1e-10)
+        for node, factors in enumerate(surface._ONE_SIDED):
+            assert factors @ (np.arange(7.0) - node) ** power == pytest.approx(slope, abs=1e-9)
+
+
 def test_the_force_on_the_cylinder_converges():
     forces = []
     for n in (1, 2, 4):
@@ -685,7 +716,15 @@ def test_the_file_of_the_averages(tmp_path):
         group = file["box"]
         np.testing.assert_array_equal(group["u"][...], average.fields(0)["reynolds"]["u"])
         np.testing.assert_array_equal(group["favre/u_v"][...], average.fields(0)["favre"]["u_v"])
-        assert group["reynolds/u_v"].units == "(c_ref) (c_ref)"
+        scales = {"rho": "rho_ref", "p": "rho_ref c_ref^2", "T": "T_ref"} | dict.fromkeys("uvw", "c_ref")
+        assert (file["time"].units, file["averaged_over"].units, group["x"].units) == ("L / c_ref", "L / c_ref", "L")
+        for part in (group, group["reynolds"], group["favre"]):
+            for name, variable in part.variables.items():
+                first, _, second = name.partition("_")
+                if name not in ("x", "y", "z"):
+                    expected = f"({scales[first]}) ({scales[second]})" if second else scales[first]
+                    assert variable.units == expected, name
+        assert len(group["reynolds"].variables) == 15 and len(group["favre"].variables) == 15
     assert derived.VARIABLES.keys() > set(group_names(tmp_path / "averages.nc"))
 
 

@@ -19,13 +19,14 @@ from hiresx.case import load
 from hiresx.decomposition import Decomposition, Part, decompose, split
 from hiresx.decomposition.balance import Balance
 from hiresx.decomposition.contacts import Neighbourhood, boxes
-from hiresx.decomposition.cost import EXCHANGE, IMBALANCE, capacity, costs, excess, work
+from hiresx.decomposition.cost import CONTACT, EXCHANGE, IMBALANCE, capacity, costs, excess, work
 from hiresx.decomposition.partition import best_partition, partition
 from hiresx.decomposition.sections import CLOSED, _exchanged, _inner
 from hiresx.decomposition.traffic import FLUXES, LAYERS, STAGES, STATE, traffic
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Connection, build
 from hiresx.grid.blocks import FACES, MINIMUM_NODES, face_range, whole_box
+from hiresx.plan import rank_plan
 from hiresx.time import rk3
 from hiresx.verify.rearranged import random_parts, rearranged
 
@@ -133,7 +134,17 @@ def test_blocks_turned_any_way(ranks):
         found = Neighbourhood(turned).contacts(boxes(parts))
         seen = np.zeros_like(nodes)
         np.add.at(seen, (found.to, found.source), found.nodes)
-        assert (seen == nodes).all()
+        assert (seen == nodes).all() and (found.nodes > 0).all()
+
+
+def test_boxes_that_meet_along_an_edge_do_not_touch():
+    """Four quarters of a box: each touches two others, over as many nodes as the cut has."""
+    quarters = [Part(0, (i, j, (0, 9))) for i in ((0, 20), (20, 40)) for j in ((0, 10), (10, 24))]
+    found = Neighbourhood(box(40, 24, 9)).contacts(boxes(quarters))
+    pairs = dict(zip(zip(found.to.tolist(), found.source.tolist(), strict=True), found.nodes.tolist(), strict=True))
+    across_i, across_j = {(0, 2): 10 * 9, (1, 3): 14 * 9}, {(0, 1): 20 * 9, (2, 3): 20 * 9}
+    one_way = across_i | across_j
+    assert pairs == one_way | {(b, a): nodes for (a, b), nodes in one_way.items()}
 
 
 def test_one_rank_has_the_blocks_whole():
@@ -198,6 +209,7 @@ def sizes_of(parts) -> list:
     ("grid", "ranks", "sizes"),
     [
         (box(64, 64, 64), 2, [(64, 64, 32)]),  # the lines along i stay long
+        (box(68, 64, 64), 2, [(68, 64, 32)]),  # although less would be exchanged if they were cut
         (box(64, 64, 64), 4, [(64, 32, 32)]),
         (box(64, 64, 64), 8, [(32, 32, 32)]),
         (box(64, 64, 64), 64, [(16, 16, 16)]),
@@ -213,6 +225,31 @@ def sizes_of(parts) -> list:
 )
 def test_shape_of_parts(grid, ranks, sizes):
     assert sizes_of(partition(grid, ranks)) == sizes
+
+
+def test_what_a_rank_pays():
+    """At its own speed for its nodes, its lines, its parts and what it has too much; for exchange at no speed."""
+    sizes = [(20, 9, 8), (30, 9, 8), (20, 7, 8), (30, 7, 8)]
+    grid = lattice([20, 30], [9, 7], [8])
+    held = boxes(grid.parts)
+    assert sorted(block.size for block in grid.blocks) == sorted(sizes)
+    rank, speed = np.array([0, 1, 1, 2]), np.array([0.5, 1.0, 1.5])
+    found = costs(held, Neighbourhood(grid).contacts(held), rank, speed)
+    ideal = grid.points / 3
+    for r in range(3):
+        own = [grid.blocks[n].size for n in np.flatnonzero(rank == r)]
+        paid = sum(map(work, own)) + excess(sum(map(prod, own)), ideal * speed[r])
+        sent = [c for c in grid.connections if rank[c.block] == r != rank[c.donor]]
+        exchange = sum(prod(hi - lo for lo, hi in c.range) + CONTACT for c in sent)
+        assert found[r] == pytest.approx(paid / speed[r] + EXCHANGE * exchange, rel=1e-12)
+
+
+def test_short_lines_cost_more():
+    """Most along i, where a vector runs along the line; a direction with one node has no lines."""
+    along = [work(size) for size in ((64, 8, 8), (8, 64, 8), (8, 8, 64))]
+    assert along[0] < along[1] == along[2]
+    assert work((64, 64, 64)) < 8 * work((32, 32, 32)) and work((64, 64, 1)) < work((32, 128, 1))
+    assert work((64, 1, 1)) - work((63, 1, 1)) == 1
 
 
 def cheapest(size, sides, ranks, ideal) -> float:
@@ -396,6 +433,7 @@ def test_check_prints_the_plan(capsys):
     rows = plan["per_rank"]
     assert [row["rank"] for row in rows] == [0, 1, 2, 3] and sum(row["points"] for row in rows) == 40 * 30 * 20
     assert plan["method"] == "grid" and plan["imbalance"] <= IMBALANCE + 0.01
+    assert plan["imbalance"] == max(row["points"] for row in rows) / (10 * 30 * 20) - 1
     matrix = np.array(plan["bytes"])
     assert matrix.sum() == plan["bytes_per_step"] and matrix.sum(axis=1).tolist() == [r["bytes_per_step"] for r in rows]
     assert rows[0]["neighbours"] == np.flatnonzero(matrix[0]).tolist()
@@ -406,6 +444,15 @@ def test_check_prints_the_plan(capsys):
     assert "3 ranks" in out and "by bisection" in out and "MB/step, from row to column" in out
     assert cli.execute(["check", "sod", "--ranks", "99"]) == 2 and "99 ranks are too many" in capsys.readouterr().err
     assert cli.execute(["check", "sod", "--weights", "1,fast"]) == 2 and "--weights" in capsys.readouterr().err
+
+
+def test_the_imbalance_is_that_of_the_rank_with_most():
+    case = load("taylor-green", overrides=["grid.n=[23,17,16]"])
+    whole = decompose(case, build(case.grid, case.directory))
+    plan = rank_plan(case, whole, 3, [1.0, 2.0, 1.5])
+    due = [whole.points * weight / 4.5 for weight in (1.0, 2.0, 1.5)]
+    ratios = [row["points"] / share for row, share in zip(plan["per_rank"], due, strict=True)]
+    assert plan["imbalance"] == pytest.approx(max(ratios) - 1) and max(ratios) > min(ratios)
 
 
 def test_alone_the_plan_is_that_of_the_case(capsys):

@@ -20,7 +20,7 @@ from hiresx.placement import Seat, cores, facts, gpus, place, wishes
 from hiresx.placement.facts import Facts
 from hiresx.placement.record import Placement
 from hiresx.team import alone
-from hiresx.topology import sysfs
+from hiresx.topology import memory, sysfs
 from hiresx.topology.machine import GPU, NIC, Machine, NumaNode
 from hiresx.topology.parse_smi import parse_smi
 
@@ -394,6 +394,23 @@ print(said or (mode.value, mask[0] == 1 << node), memory.prefer(1000) != "")
         pytest.skip("the kernel shows no NUMA node")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "(1, True) True" or "cannot be preferred" in done.stdout
+
+
+@pytest.mark.parametrize("node", [0, 1, 63, 64, 130])
+def test_the_bit_of_the_node_is_set(monkeypatch, node):
+    """Whatever nodes this machine has: what the kernel would be told."""
+    told = []
+
+    class Kernel:
+        def syscall(self, number, mode, words, bits):
+            assert bits.value == 8 * ctypes.sizeof(words) + 1
+            told.append([64 * n + bit for n, word in enumerate(words) for bit in range(64) if word >> bit & 1])
+            return 0
+
+    monkeypatch.setattr(memory.ctypes, "CDLL", lambda *_, **__: Kernel())
+    if memory.prefer(node) == "" and not told:
+        pytest.skip("no number of that system call for this processor")
+    assert told == [[node]]
 
 
 # ---- several ranks, on this machine

@@ -1,4 +1,4 @@
-"""Norms and spectral radii of a block: what NumPy finds, and a NaN anywhere is seen."""
+"""Norms and spectral radii of a block: what NumPy finds, and a NaN anywhere is seen, the last node's too."""
 
 import numpy as np
 import pytest
@@ -6,8 +6,10 @@ import pytest
 from hiresx.bench import rhs
 from hiresx.device import backend
 from hiresx.solver import Solver
+from hiresx.time.reduction import THREADS
 
-N = 12
+# More columns than the device's last pass has threads, and no multiple of them.
+N = 34
 
 
 @pytest.fixture(scope="module", params=["cpu", "emulated"])
@@ -28,7 +30,27 @@ def test_norms(solver):
     assert density == flow["rho"].min() and pressure == pytest.approx(flow["p"].min(), rel=1e-14)
 
 
-@pytest.mark.parametrize("node", [(0, 0, 0), (5, 6, 7), (N - 1, N - 1, N - 1), (0, N - 1, 3)])
+def test_there_are_more_columns_than_threads():
+    assert N * N > THREADS and N * N % THREADS
+
+
+@pytest.mark.parametrize("node", [(0, 0, 0), (5, 6, 7), (N - 1, N - 1, N - 1), (2, N - 1, N - 1)])
+def test_the_least_and_the_largest_may_be_anywhere(solver, node):
+    (state,), (reduction,) = solver.states, solver._reductions
+    good = solver.backend.to_host(state.q)
+    radii = reduction.radii(1.0)
+    spot = good.copy()
+    state.interior(spot)[(0, *node)] *= 0.1  # light: fast sound, quick diffusion
+    state.interior(spot)[(4, *node)] *= 0.9
+    solver.backend.copy(state.q, solver.backend.to_device(spot))
+    flow, found = solver.primitives(0), solver.norms()[1:]
+    assert found == pytest.approx((flow["rho"].min(), flow["p"].min()), rel=1e-14)
+    assert flow["rho"].argmin() == flow["p"].argmin() == np.ravel_multi_index(node, flow["p"].shape)
+    assert all(now > 1.5 * before for now, before in zip(reduction.radii(1.0), radii, strict=True))
+    solver.backend.copy(state.q, solver.backend.to_device(good))
+
+
+@pytest.mark.parametrize("node", [(0, 0, 0), (5, 6, 7), (N - 1, N - 1, N - 1), (0, N - 1, 3), (4, N - 1, N - 1)])
 def test_a_nan_is_seen(solver, node):
     (state,), (reduction,) = solver.states, solver._reductions
     assert np.isfinite(reduction.radii(1.0)).all()

@@ -150,6 +150,17 @@ def test_the_plan_states_the_memory_that_is_then_taken(name, backend):
     assert planned["points"] == held.points
 
 
+@pytest.mark.parametrize("kinds", ["", ", favre=false", ", reynolds=false"], ids=["both", "reynolds", "favre"])
+def test_the_plan_counts_the_averages(kinds):
+    """Which are in double precision whatever the run's is."""
+    sets = ["grid.n=[16,8,8]", 'scheme.precision="fp32"']
+    case = load("taylor-green", overrides=sets)
+    averaged = load("taylor-green", overrides=[*sets, f"average={{every=1{kinds}}}"])
+    simulation = Simulation(averaged, backend="emulated")
+    (held,) = (attachment.bytes for attachment in simulation.attachments if attachment.name == "averages")
+    assert plan(averaged, "emulated")["memory_bytes"] - plan(case, "emulated")["memory_bytes"] == held > 0
+
+
 @pytest.mark.parametrize("name", ["sod", "isentropic-vortex", "planar-jet", "cylinder-bow-shock", "couette"])
 def test_the_planned_step_is_near_the_first_one(name):
     case = load(name, preset="quick" if name == "planar-jet" else None)

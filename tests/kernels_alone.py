@@ -1,0 +1,109 @@
+"""Single kernels on a block of random nodes: stretched, turned, three components of velocity, areas that are not 1.
+
+`program` compiles only the headers that are asked for, so that a kernel can be looked at in a second.
+"""
+
+import tempfile
+from functools import cache
+from pathlib import Path
+from shutil import copytree, ignore_patterns
+
+import numpy as np
+
+from hiresx import kernels
+from hiresx.device import Configuration
+from hiresx.device.cpu import Backend as CpuBackend
+from hiresx.device.emulated import Backend as EmulatedBackend
+
+BACKENDS = {"cpu": CpuBackend, "emulated": EmulatedBackend}
+GAMMA, PRANDTL, SUTHERLAND = 1.3, 0.6, 0.45
+SIZE, HALO = (11, 7, 8), 3
+SHAPE = tuple(n + 2 * HALO for n in reversed(SIZE))
+STRIDES = (1, SHAPE[2], SHAPE[1] * SHAPE[2])
+POINTS = SHAPE[0] * STRIDES[2]
+ORIGIN = HALO * sum(STRIDES)
+# (o, sj, sk) as most kernels take them
+PLACE = (ORIGIN, *STRIDES[1:])
+
+
+@cache
+def program(backend: str, headers: tuple[str, ...], **choices):
+    """The kernels that `headers` declare, for the backend's name and these choices of a Configuration."""
+    given = {"gamma": GAMMA, "prandtl": PRANDTL, "sutherland_temperature": SUTHERLAND, "positivity": "none"}
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder) / "kernels"
+        copytree(kernels.ROOT, root, ignore=ignore_patterns("__pycache__"))
+        (root / "solver.h").write_text("".join(f'#include "{header}"\n' for header in headers))
+        return BACKENDS[backend](root).compile(Configuration(**(given | choices)))
+
+
+def inside(array: np.ndarray) -> np.ndarray:
+    """The nodes of the block without ghosts, [..., k, j, i]."""
+    return array[..., HALO:-HALO, HALO:-HALO, HALO:-HALO]
+
+
+def random(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def primitive(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    """rho, u, v, w, p (5, ...) with three components of velocity, up to about Mach 2."""
+    rho, p = rng.uniform(0.5, 2.0, (2, *shape))
+    return np.stack([rho, *rng.uniform(-1.0, 1.0, (3, *shape)), p])
+
+
+def conservative(s: np.ndarray) -> np.ndarray:
+    rho, u, v, w, p = s
+    return np.stack([rho, rho * u, rho * v, rho * w, p / (GAMMA - 1) + 0.5 * rho * (u * u + v * v + w * w)])
+
+
+def states(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """A primitive and the same conservative state of every padded node."""
+    s = primitive(random(seed), *SHAPE)
+    return s, conservative(s)
+
+
+def turn(seed: int = 0) -> np.ndarray:
+    """A rotation in space."""
+    found = np.linalg.qr(random(seed).normal(size=(3, 3)))[0]
+    return found * np.sign(np.linalg.det(found))
+
+
+def geometry(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Areas (9, ...) of about 0.3, 2 and 5 in turned directions, a little askew, and the Jacobian."""
+    rng = random(seed + 100)
+    directions = turn(seed) + rng.uniform(-0.2, 0.2, (*SHAPE, 3, 3))
+    areas = np.array([0.3, 2.0, 5.0])[:, None] * directions
+    return np.ascontiguousarray(np.moveaxis(areas.reshape(*SHAPE, 9), -1, 0)), rng.uniform(0.2, 4.0, SHAPE)
+
+
+def temperature(s: np.ndarray) -> np.ndarray:
+    return GAMMA * s[4] / s[0]
+
+
+def sutherland(t: np.ndarray) -> np.ndarray:
+    return t**1.5 * (1 + SUTHERLAND) / (t + SUTHERLAND)
+
+
+def derivative(f: np.ndarray, axis: int) -> np.ndarray:
+    """6th-order central difference along `axis`, which loses three nodes at each end."""
+    n = f.shape[axis] - 6
+
+    def at(offset: int) -> np.ndarray:
+        return np.take(f, np.arange(3 + offset, 3 + offset + n), axis)
+
+    return (at(3) - 9 * at(2) + 45 * at(1) - 45 * at(-1) + 9 * at(-2) - at(-3)) / 60
+
+
+def gradient(f: np.ndarray, m: np.ndarray, jacobian: np.ndarray) -> np.ndarray:
+    """df/dx, df/dy, df/dz (3, ...) of the nodes without ghosts."""
+    own = [inside_but(derivative(f, 2 - d), 2 - d) for d in range(3)]
+    area = inside(m).reshape(3, 3, *SIZE[::-1])
+    return np.einsum("d...,dc...->c...", own, area) * inside(jacobian)
+
+
+def inside_but(array: np.ndarray, axis: int) -> np.ndarray:
+    """Without the ghosts of the other directions than `axis` (of k, j, i)."""
+    cuts = [slice(HALO, -HALO)] * 3
+    cuts[axis] = slice(None)
+    return array[(..., *cuts)]

@@ -1,0 +1,220 @@
+"""Kernels that look at a whole block, one at a time, against NumPy: reductions, norms, time-step radii, monitors' sums,
+averages. Both backends could share a mistake, which their agreement would not show."""
+
+import numpy as np
+import pytest
+from kernels_alone import (
+    GAMMA,
+    ORIGIN,
+    PLACE,
+    POINTS,
+    PRANDTL,
+    SHAPE,
+    SIZE,
+    STRIDES,
+    geometry,
+    gradient,
+    inside,
+    primitive,
+    program,
+    random,
+    states,
+    sutherland,
+    temperature,
+)  # fmt: skip
+from kernels_alone import conservative as conserved
+
+from hiresx.rhs.sponge import moments
+
+NI, NJ, NK = SIZE
+RE = 0.01  # 1 / Re_c
+
+
+@pytest.fixture(params=["cpu", "emulated"])
+def backend(request):
+    return request.param
+
+
+def close(found, wanted, tolerance=1e-12):
+    """Relative to the largest value of each quantity (first index)."""
+    scale = np.abs(wanted).reshape(len(wanted), -1).max(axis=1).reshape(-1, *[1] * (np.ndim(wanted) - 1))
+    np.testing.assert_allclose(found / scale, wanted / scale, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("how", [0, 1, 2], ids=["sum", "largest", "least"])
+@pytest.mark.parametrize("count", [1, 1023, 1024, 1025, 2047, 2048, 2049, 5000])
+def test_reduce(backend, count, how):
+    """Every entry counts, also those beyond one round of all threads: each is made the one that is asked for."""
+    threads, quantities = min(1024, count), 3
+    kernels = program(backend, ("reduce.h",))
+    values = random(count).uniform(-1.0, 1.0, (quantities, count))
+    values[1, -1], values[2, 0] = (-9.0, 9.0) if how == 2 else (9.0, -9.0)
+    result = np.zeros((quantities, threads))
+    kernels.launch("reduce", (threads, quantities, 1), count, threads, how, values, result)
+    numpy = (np.sum, np.max, np.min)[how]
+    wanted = np.array([[numpy(row[t::threads]) for t in range(threads)] for row in values])
+    np.testing.assert_allclose(result, wanted, rtol=1e-14, atol=1e-14)
+    for place in (0, count // 2, count - 1):  # and a NaN is not lost
+        values[1, place] = np.nan
+        kernels.launch("reduce", (threads, quantities, 1), count, threads, how, values, result)
+        assert np.isnan(result[1, place % threads]) and np.isnan(result[1]).sum() == 1
+        values[1, place] = 0.0
+
+
+def test_column_norms(backend):
+    (s, q), (_, jacobian) = states(), geometry()
+    r = random(1).normal(size=(5, *SHAPE))
+    partial = np.zeros((7, NJ, NI))
+    program(backend, ("reduce.h",)).launch(
+        "column_norms", (NI, NJ, 1), *PLACE, NI * NJ, NK, POINTS, q, r, jacobian, NI, partial
+    )
+    close(partial[:5], np.sum(inside(r * jacobian) ** 2, axis=1))
+    close(partial[5:], [inside(s[0]).min(axis=0), inside(s[4]).min(axis=0)])
+
+
+def radii(s, m, jacobian, directions):
+    """Inviscid J sum (|U_d| + a |m_d|), viscous J^2 sum |m_d|^2 max(4/3, gamma/Pr) mu/(Re_c rho)."""
+    sound, inviscid, squares = np.sqrt(GAMMA * s[4] / s[0]), 0.0, 0.0
+    for d in directions:
+        area = m[3 * d : 3 * d + 3]
+        size = np.linalg.norm(area, axis=0)
+        inviscid = inviscid + abs(np.sum(area * s[1:4], axis=0)) + sound * size
+        squares = squares + size**2
+    diffusion = max(4 / 3, GAMMA / PRANDTL) * sutherland(temperature(s)) * RE / s[0]
+    return jacobian * inviscid, jacobian**2 * squares * diffusion
+
+
+@pytest.mark.parametrize("directions", [(0, 1, 2), (0, 2), (1,)], ids=str)
+def test_radii_and_local_steps(backend, directions):
+    (s, q), (m, jacobian) = states(), geometry()
+    kernels = program(backend, ("timestep.h",), viscosity="sutherland")
+    active = sum(1 << d for d in directions)
+    wanted = np.array([inside(found) for found in radii(s, m, jacobian, directions)])
+    partial, dt = np.zeros((2, NJ, NI)), np.zeros(SHAPE)
+    kernels.launch(
+        "column_radii", (NI, NJ, 1), *PLACE, NI * NJ, NK, POINTS, q, m, jacobian, active, RE, NI, partial
+    )  # fmt: skip
+    close(partial, wanted.max(axis=1))
+    for cfl, viscous_cfl in ((0.5, 1e9), (1e9, 0.4), (0.5, np.median(0.5 * wanted[1] / wanted[0]))):
+        kernels.launch("local_step", SIZE, *PLACE, POINTS, q, m, jacobian, active, RE, cfl, viscous_cfl, dt)
+        np.testing.assert_allclose(inside(dt), np.minimum(cfl / wanted[0], viscous_cfl / wanted[1]), rtol=1e-13)
+
+
+def test_the_least_viscous_factor_is_four_thirds():
+    """Where heat diffuses more slowly than momentum: gamma/Pr below 4/3."""
+    (s, q), (m, jacobian) = states(), geometry()
+    kernels = program("emulated", ("timestep.h",), viscosity="constant", prandtl=5.0)
+    partial = np.zeros((2, NJ, NI))
+    kernels.launch("column_radii", (NI, NJ, 1), *PLACE, NI * NJ, NK, POINTS, q, m, jacobian, 7, RE, NI, partial)
+    wanted = inside(jacobian**2 * np.sum(m * m, axis=0) * 4 / 3 * RE / s[0]).max(axis=0)
+    np.testing.assert_allclose(partial[1], wanted, rtol=1e-13)
+
+
+@pytest.mark.parametrize("both", [0, 1])
+def test_column_totals(backend, both):
+    _, q = states()
+    weight, other = random(2).uniform(0.5, 2.0, (2, *SHAPE))
+    partial = np.zeros((10, NK, NI))
+    program(backend, ("metrics.h", "statistics.h")).launch(
+        "column_totals", (NI, 1, NK), *PLACE, NJ, NI * NK, NI, POINTS, q, weight, other, both, partial
+    )
+    sums = [inside(q * w).sum(axis=2) for w in (weight, other)]
+    close(partial[:5], sums[0])
+    if both:
+        close(partial[5:], sums[1])
+
+
+def test_column_extrema(backend):
+    s, q = states()
+    partial = np.zeros((7, 4, NK, NI))
+    program(backend, ("metrics.h", "statistics.h")).launch(
+        "column_extrema", (NI, 1, NK), *PLACE, NJ, NI * NK, NI, POINTS, q, partial
+    )
+    t = temperature(s)
+    values = inside(np.stack([*s, t, np.sqrt(np.sum(s[1:4] ** 2, axis=0) / t)]))
+    wanted = [values.min(axis=2), values.argmin(axis=2), values.max(axis=2), values.argmax(axis=2)]
+    np.testing.assert_allclose(partial, np.stack(wanted, axis=1), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("viscosity", ["none", "sutherland"])
+def test_column_energy(backend, viscosity):
+    (s, q), (m, jacobian) = states(), geometry()
+    weight, w = random(3).uniform(0.5, 2.0, SHAPE), np.stack([*s[1:4], temperature(s)])
+    partial = np.zeros((6, NK, NI))
+    program(backend, ("metrics.h", "statistics.h"), viscosity=viscosity).launch(
+        "column_energy", (NI, 1, NK), *PLACE, *STRIDES, NJ, NI * NK, NI, POINTS, q, w, m, jacobian, weight, RE,
+        partial,
+    )  # fmt: skip
+    g = np.stack([gradient(c, m, jacobian) for c in s[1:4]])
+    curl = np.stack([g[2, 1] - g[1, 2], g[0, 2] - g[2, 0], g[1, 0] - g[0, 1]])
+    turning, dilatation = np.sum(curl**2, axis=0), g[0, 0] + g[1, 1] + g[2, 2]
+    rho, p = inside(s[0]), inside(s[4])
+    mu = 0.0 * rho if viscosity == "none" else sutherland(inside(temperature(s))) * RE
+    stress = g + np.swapaxes(g, 0, 1) - 2 / 3 * dilatation * np.eye(3)[:, :, None, None, None]
+    wanted = [
+        0.5 * rho * inside(np.sum(s[1:4] ** 2, axis=0)), 0.5 * rho * turning, mu * np.sum(stress * g, axis=(0, 1)),
+        mu * turning, mu * 4 / 3 * dilatation**2, p * dilatation,
+    ]  # fmt: skip
+    wanted = np.sum(inside(weight) * np.stack(wanted), axis=2)
+    for n in range(6):
+        np.testing.assert_allclose(partial[n], wanted[n], rtol=0, atol=1e-12 * (abs(wanted[n]).max() + 1e-300))
+
+
+MEANS = {"reynolds": ("rho", "u", "v", "w", "p", "T"), "favre": ("rho", "u", "v", "w", "T")}
+MOMENTS = {
+    "reynolds": ("rho rho", "u u", "v v", "w w", "p p", "T T", "u v", "u w", "v w"),
+    "favre": ("u u", "v v", "w w", "u v", "u w", "v w", "u T", "v T", "w T"),
+}
+
+
+@pytest.mark.parametrize("kind", MEANS)
+def test_averages(backend, kind):
+    """Four samples of different weight, all components of velocity at work: every moment is its own."""
+    kernels = program(backend, ("metrics.h", "statistics.h"))
+    samples, weights = [primitive(random(n), *SHAPE) for n in range(4)], np.array([0.3, 1.0, 0.1, 0.7])
+    found = np.zeros((len(MEANS[kind]) + len(MOMENTS[kind]), NK, NJ, NI))
+    for n, s in enumerate(samples):
+        share = weights[n] / weights[: n + 1].sum()
+        kernels.launch(
+            f"average_{kind}", SIZE, *PLACE, POINTS, conserved(s), NI, NJ, NI * NJ * NK, share, found
+        )  # fmt: skip
+    values = [dict(zip(MEANS["reynolds"], inside(np.stack([*s, temperature(s)])), strict=True)) for s in samples]
+    values = {name: np.stack([v[name] for v in values]) for name in values[0]}  # (samples, nk, nj, ni)
+    weights = weights[:, None, None, None]
+    share = weights * (values["rho"] if kind == "favre" else np.ones(values["rho"].shape))
+    share /= share.sum(axis=0)
+    mean = {name: np.sum(share * v, axis=0) for name, v in values.items()}
+    wanted = [mean[name] for name in MEANS[kind]]
+    if kind == "favre":
+        wanted[0] = np.sum(weights / weights.sum() * values["rho"], axis=0)
+    for a, b in map(str.split, MOMENTS[kind]):
+        wanted.append(np.sum(share * (values[a] - mean[a]) * (values[b] - mean[b]), axis=0))
+    close(found, np.array(wanted), 1e-13)
+
+
+def test_moments_of_parts_add_up_to_those_of_the_whole():
+    values = random(4).normal(size=(5, 6, 7, 8))
+    whole = moments(values)
+    flat = values.reshape(5, -1)
+    np.testing.assert_allclose(whole, [6 * 7 * 8, *flat.sum(axis=1), *(flat**2).sum(axis=1)], rtol=1e-12)
+    np.testing.assert_allclose(moments(values[:, :2]) + moments(values[:, 2:]), whole, rtol=1e-12)
+
+
+def test_the_sponge_draws_to_its_reference(backend):
+    """r -= sigma (q - reference)/J, over a part of the block."""
+    (_, q), (_, jacobian) = states(), geometry()
+    kernels = program(backend, ("sponge.h",))
+    ni, nj, nk, first = 5, 4, 6, (2, 1, 2)
+    box = tuple(slice(3 + lo, 3 + lo + n) for lo, n in zip(first[::-1], (nk, nj, ni), strict=True))
+    o = ORIGIN + sum(lo * stride for lo, stride in zip(first, STRIDES, strict=True))
+    sigma = random(5).uniform(0.0, 2.0, (nk, nj, ni))
+    for stride, reference in enumerate((np.arange(1.0, 6.0), random(6).normal(size=(5, nk, nj, ni)))):
+        r = random(7).normal(size=(5, *SHAPE))
+        wanted = r.copy()
+        goal = reference if stride else reference[:, None, None, None]
+        wanted[(slice(None), *box)] -= sigma * (q[(slice(None), *box)] - goal) / jacobian[box]
+        kernels.launch(
+            "sponge", (ni, nj, nk), o, *STRIDES[1:], ni, nj, ni * nj * nk, POINTS, q, jacobian, sigma, reference,
+            stride, r,
+        )  # fmt: skip
+        np.testing.assert_allclose(r, wanted, rtol=1e-13, atol=1e-13)

@@ -1,0 +1,60 @@
+"""What walls make of the nodes on them, on a stretched and sheared block, with three components of velocity."""
+
+import numpy as np
+import pytest
+from test_similarity import STATE, flow, nodes
+
+from hiresx import Case, Simulation
+from hiresx.grid import Block, Grid
+
+WALL, HOT = (0.1, -0.2, 0.3), 1.3
+CONDITIONS = [
+    {"faces": ["jmin"], "type": "no-slip-wall", "velocity": list(WALL), "temperature": HOT},
+    {"faces": ["kmin"], "type": "slip-wall"},
+    {"faces": ["imin", "imax", "jmax", "kmax"], "type": "far-field", "state": STATE},
+]
+
+
+@pytest.fixture
+def simulation():
+    case = Case.from_dict({
+        "grid": {"generator": "box", "n": [7, 7, 7], "lower": [0, 0, 0], "upper": [1, 1, 1]},  # replaced
+        "gas": {"reynolds": 50.0, "viscosity": {"law": "sutherland"}},
+        "initial": {"state": STATE},
+        "time": {"steps": 1},
+        "boundary": CONDITIONS,
+    })  # fmt: skip
+    x = nodes()
+    return Simulation(
+        case, backend="emulated", grid=Grid((Block("block", *x),)), initial=lambda *x: tuple(flow(np.stack(x)))
+    )
+
+
+def test_a_wall_that_sticks(simulation):
+    """Its velocity and temperature, the density that was there."""
+    found = {name: simulation.blocks[0].state(name) for name in ("rho", "u", "v", "w", "p", "T")}
+    for name, value in zip("uvw", WALL, strict=True):
+        np.testing.assert_allclose(found[name][:, 0], value, rtol=1e-13)
+    np.testing.assert_allclose(found["T"][:, 0], HOT, rtol=1e-12)
+    rho = flow(nodes())[0]
+    np.testing.assert_allclose(found["rho"][1:], rho[1:], rtol=1e-14)
+    np.testing.assert_array_equal(found["rho"][0, 0], rho[0, 0])
+    assert abs(found["u"][:, 1] - WALL[0]).min() > 1e-3  # and nowhere else
+
+
+def test_a_wall_that_slips(simulation):
+    """No velocity through it; that along it, density and pressure are those that were there."""
+    s, (state,) = flow(nodes())[:, 0, 1:], simulation.solver.states
+    area = state.interior(simulation.backend.to_host(state.areas[2]))[:, 0, 1:]
+    n = area / np.linalg.norm(area, axis=0)
+    block = simulation.blocks[0]
+    found = np.stack([block.state(name)[0, 1:] for name in ("rho", "u", "v", "w", "p")])
+    np.testing.assert_allclose(found[1:4], s[1:4] - np.sum(n * s[1:4], axis=0) * n, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(found[[0, 4]], s[[0, 4]], rtol=1e-13)
+
+
+def test_the_edge_of_two_walls_belongs_to_the_one_that_sticks(simulation):
+    block = simulation.blocks[0]
+    for name, value in zip("uvw", WALL, strict=True):
+        np.testing.assert_allclose(block.state(name)[0, 0], value, rtol=1e-13)
+    np.testing.assert_allclose(block.state("T")[0, 0], HOT, rtol=1e-12)
