@@ -210,8 +210,8 @@ def test_both_plans_and_the_emulated_threads_agree_between_walls():
 
 def couette_errors(flux, nodes, adiabatic):
     """Largest errors of u and T, relative to the wall's speed and the upper wall's temperature, with Sutherland's law.
-    From the exact profiles, so that what decays is of the size of these errors: at the end 5 % of it (with the adiabatic
-    wall 13 %) is left."""
+    From the exact profiles, so that what decays is of the size of these errors: at the end 5 % of it (with the
+    adiabatic wall 13 %) is left."""
     speed, lower, upper, re = 1.5, None if adiabatic else 1.0, 1.2, 20.0
     wall = {"type": "no-slip-wall", "faces": ["jmin"]} | ({} if adiabatic else {"temperature": lower})
     top = {"type": "no-slip-wall", "faces": ["jmax"], "temperature": upper, "velocity": [speed, 0.0, 0.0]}
