@@ -4,12 +4,14 @@ A shear wave decays at the rate nu k^2; the sixth-order derivative applied twice
 points per wave, 5.1e-5 with 16 and 8.1e-7 with 32. A sound wave decays at k^2/2 (4/3 nu + (gamma-1) nu/Pr), to leading
 order in nu k. The steps are small, because with those of the cases RK3's own error is 6 % of these errors and 0.7 % of
 the sound wave's rate. Couette flow with heating: velocity and temperature against the exact solution, relative to the
-wall's speed and to the lower wall's temperature; the pressure is uniform.
+wall's speed and to the lower wall's temperature; the pressure is uniform. With Sutherland's law neither profile is a
+polynomial, and a flux that spreads shear (Steger-Warming) must not be felt more than thrice as much as one that does
+not (HLLC): `order` is log2 of the ratio of the errors on 17 and 33 nodes.
 """
 
 import numpy as np
 
-from hiresx.verify.check import Check, Finished, Run, at_most, between
+from hiresx.verify.check import Check, Finished, Run, at_least, at_most, between
 
 LONG = False
 
@@ -67,12 +69,26 @@ def couette_profiles(run: Finished) -> dict[str, np.ndarray]:
     return {name: values[0, :, 0] for name, values in lines.items()}
 
 
+def order(measure):
+    return lambda coarse, fine: np.log2(measure(coarse) / measure(fine))
+
+
+def ratio(measure):
+    return lambda run, reference: measure(run) / measure(reference)
+
+
+def _sutherland(n: int, flux: str) -> Run:
+    return Run("couette", "sutherland", (f"grid.n=[8,{n},1]", "time.cfl=1.0", f'scheme.flux="{flux}"'))
+
+
 def _shear(n: int) -> tuple[Run]:
     return (Run("shear-wave", None, (f"grid.n=[{n},1,1]", "time.viscous_cfl=0.1")),)
 
 
 SOUND = (Run("shear-wave", "acoustic", ("grid.n=[64,1,1]", "time.cfl=0.1")),)
 COUETTE = (Run("couette"),)
+ORDER = (_sutherland(17, "steger_warming"), _sutherland(33, "steger_warming"))
+AGAINST_HLLC = (_sutherland(17, "steger_warming"), _sutherland(17, "hllc"))
 
 CHECKS = [
     Check("shear wave, 8 points: error of the rate", between(-3.0e-3, -2.9e-3), rate_error("v"), _shear(8)),
@@ -82,4 +98,8 @@ CHECKS = [
     Check("Couette: velocity", at_most(1e-7), couette_velocity, COUETTE, couette_profiles),
     Check("Couette: temperature", at_most(1e-7), couette_temperature, COUETTE),
     Check("Couette: pressure, largest less smallest", at_most(1e-5), couette_pressure, COUETTE),
+    Check("Couette, Sutherland: order of the velocity", at_least(3), order(couette_velocity), ORDER),
+    Check("Couette, Sutherland: order of the temperature", at_least(3), order(couette_temperature), ORDER),
+    Check("Couette, Sutherland: velocity's error over HLLC's", at_most(3), ratio(couette_velocity), AGAINST_HLLC),
+    Check("Couette, Sutherland: temperature's error over HLLC's", at_most(3), ratio(couette_temperature), AGAINST_HLLC),
 ]
