@@ -133,9 +133,9 @@ KERNEL(outflow_rates, int i, int j, int k, int n1, const int *nodes, const int *
                              / (sound * sound - relative * relative);
         const real p_n = -s.rho * (relative * stretch + bend);
         const real pattern_p = -carried * p_n - dot(t, slope), pattern_u = -carried * stretch - dot(t, normal_slope);
-        // 60 degrees and more are taken for 60
+        // more than 66 degrees are taken for 66: a crest has no direction
         const real along = absolute(dot(slope, n[f]));
-        const real cosine = along > real(0.5) * steepness ? along / steepness : steepness > real(0) ? real(0.5) : real(1);
+        const real cosine = along > real(0.4) * steepness ? along / steepness : steepness > real(0) ? real(0.4) : real(1);
         angle[f] = (real(1) + mach * cosine) / (mach + cosine);
         const real pull = patch[1] * (sound - normal) * (patch[0] - s.p);
         const real smooth = pull - (pressure_rate - pattern_p)
