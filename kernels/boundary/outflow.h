@@ -23,26 +23,35 @@ HD real outward_normal(const real *m, long long p, long long sv, int face, real 
     return area;
 }
 
-// Gradients of u, v, w, p in x, y, z. (di, dj, dk): strides, 0 for a direction with one node.
-HD void flow_gradients(const real *q, const real *m, const real *jacobian, long long p, long long sv, int di, int dj,
+// Gradients of u, v, w, p in x, y, z. (di, dj, dk): strides, 0 for a direction with one node. Returns the share of
+// the relation above: less than 1 where density or pressure jumps within reach, for there gradients along the face say
+// nothing; the rest is for an entering field without a slope.
+HD real flow_gradients(const real *q, const real *m, const real *jacobian, long long p, long long sv, int di, int dj,
                        int dk, real gradient[4][3]) {
     const int stride[3] = {di, dj, dk};
+    real sensor = real(0);
     for (int v = 0; v < 4; ++v)
         for (int c = 0; c < 3; ++c) gradient[v][c] = real(0);
     for (int d = 0; d < 3; ++d) {
         if (stride[d] == 0) continue;
-        real value[7][4];
+        real value[7][4], density[7];
         for (int l = 0; l < 7; ++l) {
             real state[5];
             for (int v = 0; v < 5; ++v) state[v] = q[v * sv + p + (long long)(l - 3) * stride[d]];
             const Primitive<real> s = primitive(state);
             value[l][0] = s.u, value[l][1] = s.v, value[l][2] = s.w, value[l][3] = s.p;
+            density[l] = s.rho;
+        }
+        for (int l = 1; l < 6; ++l) {
+            sensor = larger(sensor, jump_sensor(value[l - 1][3], value[l][3], value[l + 1][3]));
+            sensor = larger(sensor, jump_sensor(density[l - 1], density[l], density[l + 1]));
         }
         for (int v = 0; v < 4; ++v) {
             const real along = jacobian[p] * derivative<real>([&](int l) { return value[l + 3][v]; });
             for (int c = 0; c < 3; ++c) gradient[v][c] += along * m[(3 * d + c) * sv + p];
         }
     }
+    return correction_scale(sensor);
 }
 
 HD real dot(const real *a, const real *b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
@@ -66,8 +75,8 @@ KERNEL(outflow_sums, int i, int j, int k, int threads, int width, const int *nod
         const long long p = nodes[at];
         real n[3], gradient[4][3];
         const real area = outward_normal(m, p, sv, face, n);
-        flow_gradients(q, m, jacobian, p, sv, di, dj, dk, gradient);
-        const real divergence = transverse_divergence(gradient, n);
+        const real share = flow_gradients(q, m, jacobian, p, sv, di, dj, dk, gradient);
+        const real divergence = share * transverse_divergence(gradient, n);
         const real weight[2] = {area * divergence * divergence, area};
         for (int w = 0; w < 2; ++w) {
             for (int c = 0; c < 3; ++c) sum[4 * w + c] += weight[w] * q[(c + 1) * sv + p] / q[p];
@@ -88,7 +97,7 @@ KERNEL(outflow_rates, int i, int j, int k, int n1, const int *nodes, const int *
     const real velocity[3] = {s.u, s.v, s.w};
     const real kinetic = real(0.5) * dot(velocity, velocity);
     const real sound = square_root(gas_gamma * s.p / s.rho);
-    flow_gradients(q, m, jacobian, p, sv, di, dj, dk, gradient);
+    const real share = flow_gradients(q, m, jacobian, p, sv, di, dj, dk, gradient);
     const real *slope = gradient[3];
     const real steepness = square_root(dot(slope, slope));
     real momentum_rate[3];
@@ -124,12 +133,16 @@ KERNEL(outflow_rates, int i, int j, int k, int n1, const int *nodes, const int *
                              / (sound * sound - relative * relative);
         const real p_n = -s.rho * (relative * stretch + bend);
         const real pattern_p = -carried * p_n - dot(t, slope), pattern_u = -carried * stretch - dot(t, normal_slope);
-        // 60 degrees and more are taken for 60
+        // more than 66 degrees are taken for 66: a crest has no direction
         const real along = absolute(dot(slope, n[f]));
-        const real cosine = along > real(0.5) * steepness ? along / steepness : steepness > real(0) ? real(0.5) : real(1);
+        const real cosine = along > real(0.4) * steepness ? along / steepness : steepness > real(0) ? real(0.4) : real(1);
         angle[f] = (real(1) + mach * cosine) / (mach + cosine);
-        delta[f] = patch[1] * (sound - normal) * (patch[0] - s.p) - (pressure_rate - pattern_p)
-                   + angle[f] * sound * (dot(momentum_rate, n[f]) - s.rho * pattern_u);
+        const real pull = patch[1] * (sound - normal) * (patch[0] - s.p);
+        const real smooth = pull - (pressure_rate - pattern_p)
+                            + angle[f] * sound * (dot(momentum_rate, n[f]) - s.rho * pattern_u);
+        const real plain = pull - (sound - normal) * (dot(slope, n[f]) - s.rho * sound * dot(normal_slope, n[f]));
+        angle[f] = real(1) + share * (angle[f] - real(1));
+        delta[f] = plain + share * (smooth - plain);
     }
     for (int f = 0; f < 3; ++f)
         for (int e = 0; e < 3; ++e) {
