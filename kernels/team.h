@@ -33,9 +33,9 @@ struct Level {
 namespace {
 // Waking a thread, and handing a level from one to the other, cost some microseconds: the time of so many cheap points.
 constexpr integer WORTH_WAKING = 4096, WORTH_SHARING = 1024, WORTH_TAKING = 256;
-// Nanoseconds of shared work after which it is judged, and how many times as long as that the caller then works alone if
-// sharing did not pay: twice as long each time, up to the last number.
-constexpr integer WINDOW = 10000000, SHORTEST_REST = 2, LONGEST_REST = 64;
+// Nanoseconds of shared work after which it is judged, and for how long the caller then works alone if sharing did not
+// pay: twice as long each time, so that trying again costs little, up to the last number.
+constexpr integer WINDOW = 10000000, SHORTEST_REST = 20000000, LONGEST_REST = 640000000;
 constexpr int CALLER = 1, WORKER = 2;  // bits of those that sleep
 constexpr int MOST = 4096;             // threads
 
@@ -88,7 +88,7 @@ struct Team {
     int started = 0;
     std::atomic<integer> runs{0}, wakes{0};
     // Of the shared work since the last judgement: how long it took, for how long of that the caller waited, what all of it
-    // weighed and what of that the caller did. Until when it works alone, and how many times as long the next time.
+    // weighed and what of that the caller did. Until when it works alone, and for how long the next time.
     integer lasted = 0, waited = 0, weighed = 0, done = 0, alone_until = 0, rest = SHORTEST_REST;
 
     unsigned *generation() { return reinterpret_cast<unsigned *>(&tickets) + (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__); }
@@ -182,7 +182,7 @@ struct Team {
     void judge(integer now) {
         if (lasted < WINDOW) return;
         if (double(lasted - waited) * double(weighed) < double(lasted) * double(done)) {
-            alone_until = now + rest * lasted;
+            alone_until = now + rest;
             rest = rest < LONGEST_REST ? 2 * rest : rest;
         } else {
             rest = SHORTEST_REST;

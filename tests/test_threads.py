@@ -87,6 +87,9 @@ def test_levels_in_any_order_do_as_the_list_does(seed):
 
 # ---- the team: levels of Python functions in place of kernels
 
+# The longest for which a team rests that earlier tests kept waiting.
+REST = 0.7
+
 FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_longlong, ctypes.c_longlong)
 
 
@@ -136,6 +139,7 @@ def test_every_part_once_and_level_after_level(threads, patience):
 
 
 def test_others_take_part():
+    time.sleep(REST)
     meeting, names = threading.Barrier(3, timeout=20), set()
 
     def part(first, last):
@@ -184,11 +188,12 @@ def test_who_holds_the_others_up_is_left_out():
     def part(first, last):
         time.sleep(0.0001 if threading.get_ident() == me else 0.03)
 
+    time.sleep(REST)
     work = Work([(part, 8, 5000)])
     before = team.counts().runs
     for _ in range(100):
         work.run(2)
-    assert team.counts().runs - before < 50
+    assert 0 < team.counts().runs - before < 50
 
 
 def test_who_helps_is_kept():
@@ -197,7 +202,7 @@ def test_who_helps_is_kept():
 
     work = Work([(part, 64, 5000)])
     before = team.counts().runs
-    time.sleep(2)  # beyond the rest after the test before
+    time.sleep(REST)
     for _ in range(30):
         work.run(2)
     assert team.counts().runs - before > 20
@@ -273,11 +278,12 @@ def test_threads_meet_once_for_a_task_of_all_blocks():
     device.threads = 2
     solver = Solver(FLOWS["jet"](), device)
     solver.initialize()
+    time.sleep(REST)
     before = team.counts().runs
     solver.step()
     met = team.counts().runs - before
     assert len(timed.launches) > 250
-    assert met <= len(solver.tasks) * len(STAGES) + 1 <= 28
+    assert 0 < met <= len(solver.tasks) * len(STAGES) + 1 <= 28
 
 
 @pytest.mark.parametrize("threads", [2, 4, 8])
