@@ -182,7 +182,7 @@ def test_cuts_do_not_change_an_outflow():
             solver.step()
         p = np.empty((33, 41))
         for block, state in enumerate(solver.states):
-            k, j, i = state.part.slices
+            _, j, i = state.part.slices
             p[j, i] = solver.primitives(block)["p"][0]
         found.append(p)
     assert abs(found[0][:, -1] - P).max() > 1e-6
@@ -227,7 +227,7 @@ def test_a_shock_leaves_along_and_across_the_faces(kind, mach):
     simulation = Simulation(spec, "cpu", initial=shock)
     simulation.run(progress=False)
     p = simulation.blocks[0].state("p") / pressure
-    assert 0.75 < p.min() and p.max() < 1.1
+    assert p.min() > 0.75 and p.max() < 1.1
 
 
 def test_a_mixing_layer_leaves_and_gas_may_come_back():

@@ -16,7 +16,7 @@ from hiresx.grid.blocks import direction, side
 # Per patch: pressure far away, relaxation, velocities of what leaves (outflow_given in kernels/boundary/outflow.h).
 GIVEN = 8
 # Sums that a device leaves to the host, per patch.
-THREADS = 64
+THREADS = 4096
 # Poinsot & Lele's sigma where a case gives no relaxation.
 SIGMA = 0.05
 
