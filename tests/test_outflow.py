@@ -164,7 +164,7 @@ def test_a_round_pulse_leaves_a_box_of_outflows():
         return 1 + wave, 0.0, 0.0, 0.0, P + wave
 
     simulation = Simulation(spec, "cpu", initial=pulse)
-    assert largest(simulation, 8.0, 12.0, disturbance) < 5e-3 * 1e-2
+    assert largest(simulation, 10.0, 14.0, disturbance) < 5e-3 * 1e-2
     p = simulation.blocks[0].state("p")
     for mirrored in (p[::-1], p[:, ::-1], p[:, :, ::-1], p.transpose(1, 0, 2), p.transpose(2, 1, 0)):
         assert abs(p - mirrored).max() < 1e-13
@@ -182,7 +182,7 @@ def test_cuts_do_not_change_an_outflow():
             solver.step()
         p = np.empty((33, 41))
         for block, state in enumerate(solver.states):
-            k, j, i = state.part.slices
+            _, j, i = state.part.slices
             p[j, i] = solver.primitives(block)["p"][0]
         found.append(p)
     assert abs(found[0][:, -1] - P).max() > 1e-6
@@ -227,7 +227,7 @@ def test_a_shock_leaves_along_and_across_the_faces(kind, mach):
     simulation = Simulation(spec, "cpu", initial=shock)
     simulation.run(progress=False)
     p = simulation.blocks[0].state("p") / pressure
-    assert 0.75 < p.min() and p.max() < 1.1
+    assert p.min() > 0.75 and p.max() < 1.1
 
 
 def test_a_mixing_layer_leaves_and_gas_may_come_back():
