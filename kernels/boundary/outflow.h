@@ -141,10 +141,12 @@ KERNEL(outflow_rates, int i, int j, int k, int n1, const int *nodes, const int *
         const real smooth = pull - (pressure_rate - pattern_p)
                             + angle[f] * sound * (dot(momentum_rate, n[f]) - s.rho * pattern_u);
         const real plain = pull - (sound - normal) * (dot(slope, n[f]) - s.rho * sound * dot(normal_slope, n[f]));
-        // Through a face where gas comes in (a mean Mach number of 0.01 and more) nothing is carried out.
-        const real out = share * larger(real(0), smaller(real(1), real(1) + real(100) * outward / sound));
-        angle[f] = real(1) + out * (angle[f] - real(1));
-        delta[f] = plain + out * (smooth - plain);
+        angle[f] = real(1) + share * (angle[f] - real(1));
+        delta[f] = plain + share * (smooth - plain);
+        if (blows_in(normal, sound)) {  // the ghosts hold the entering field: only the pull is added
+            angle[f] = real(1);
+            delta[f] = pull;
+        }
     }
     for (int f = 0; f < 3; ++f)
         for (int e = 0; e < 3; ++e) {
