@@ -1,8 +1,9 @@
 // Non-reflecting characteristic boundary: seen from the node on the face, the fields that leave the block continue
 // cubically in the ghosts, those that enter it take the target's value (Thompson 1987). The node itself obeys the
 // equations.
-// Not less than linearly: the flux splittings of Steger-Warming and van Leer do not keep the fields apart where the two states at a half
-// point differ, and a kink of a leaving field at the face sends 8 % and 16 % of it back, however fine the grid.
+// Not less than linearly: the flux splittings of Steger-Warming and van Leer do not keep the fields apart where the two
+// states at a half point differ, and a kink of a leaving field at the face sends 8 % and 16 % of it back, however fine
+// the grid.
 // target[variable][j][i] of the patch: a whole conservative state.
 KERNEL(characteristic, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, int n1, int n2,
        real direction, const real *target, const real *m, real *q) {

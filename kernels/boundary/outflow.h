@@ -143,6 +143,10 @@ KERNEL(outflow_rates, int i, int j, int k, int n1, const int *nodes, const int *
         const real plain = pull - (sound - normal) * (dot(slope, n[f]) - s.rho * sound * dot(normal_slope, n[f]));
         angle[f] = real(1) + share * (angle[f] - real(1));
         delta[f] = plain + share * (smooth - plain);
+        if (blows_in(normal, sound)) {  // the ghosts hold the entering field: only the pull is added
+            angle[f] = real(1);
+            delta[f] = pull;
+        }
     }
     for (int f = 0; f < 3; ++f)
         for (int e = 0; e < 3; ++e) {
