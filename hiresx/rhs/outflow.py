@@ -11,7 +11,7 @@ import numpy as np
 from hiresx.decomposition import Decomposition
 from hiresx.device.state import BlockState
 from hiresx.grid import Grid
-from hiresx.grid.blocks import direction, side
+from hiresx.grid.blocks import direction, intersection, side
 
 # Per patch: pressure far away, relaxation, velocities of what leaves (outflow_given in kernels/boundary/outflow.h).
 GIVEN = 8
@@ -41,6 +41,7 @@ class Outflow:
         if not places:
             return
         number = {place: n for n, place in enumerate(places)}
+        self._whole_face = _joined(whole, places)
         relaxation = default_relaxation(grid)
         self._given = np.zeros((len(places), GIVEN))
         for n, place in enumerate(places):
@@ -79,7 +80,9 @@ class Outflow:
         if self._sums:
             partial = self._backend.to_host(self._partial).astype(float).sum(axis=2)
             np.add.at(total, self._numbers, partial)
-        for means, sums in zip((slice(2, 5), slice(5, 8)), np.split(self._team.sum(total), 2, axis=1), strict=True):
+        faces = np.zeros_like(total)
+        np.add.at(faces, self._whole_face, self._team.sum(total))
+        for means, sums in zip((slice(2, 5), slice(5, 8)), np.split(faces[self._whole_face], 2, axis=1), strict=True):
             weight = sums[:, 3:]
             np.divide(sums[:, :3], weight, out=self._given[:, means], where=weight > 0)
         self._backend.copy(self._device, self._backend.to_device(self._given.astype(self._dtype)))
@@ -87,6 +90,29 @@ class Outflow:
     def __call__(self) -> None:
         for call in self._rates:
             self._launch(*call)
+
+
+def _joined(whole: Decomposition, places: Sequence[int]) -> list[int]:
+    """Per outflow patch the number of the first one of its face: where a face goes on from block to block, through a
+    connection that it crosses, it is one, so that nothing depends on how a grid is cut into blocks."""
+    first = list(range(len(places)))
+    patches = [whole.patches[place] for place in places]
+    for c in whole.connections:
+        d = direction(c.face)
+        for a, own in enumerate(patches):
+            rim = intersection(own.range, c.range) if own.block == c.block and direction(own.face) != d else None
+            if rim is None:
+                continue
+            corners = np.array([[lo, hi - 1] for lo, hi in rim])
+            corners[d] += side(c.face)  # the first ghosts
+            there = c.donors(corners)
+            for b, other in enumerate(patches):
+                if other.block == c.donor and all(
+                    min(ends) >= lo and max(ends) < hi for ends, (lo, hi) in zip(there, other.range, strict=True)
+                ):
+                    low, high = sorted((first[a], first[b]))
+                    first = [low if n == high else n for n in first]
+    return first
 
 
 def _code(patch) -> int:
