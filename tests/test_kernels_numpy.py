@@ -330,7 +330,7 @@ def test_numerical_flux_with_its_correction(flux):
     m[:] = m[:, :1] * (1 + 0.1 * rng.normal(size=(3, n)))
     minus, plus, one = a[1].copy(), b[1].copy(), np.ones((5, n))
     program("emulated", ("half_point.h", "inviscid.h"), flux=flux).launch(
-        "numerical_flux", (n - 5, 1, 1), 2, 0, 0, 1, n, plus, m, one, one, 0, 3, f, one, minus, plus
+        "numerical_flux", (n - 5, 1, 1), 2, 0, 0, 1, n, plus, m, f, one, minus, plus
     )
     half = metric_at_half(m)
     kept = slice(2, n - 3)
@@ -360,7 +360,7 @@ def test_smoothed_steger_warming():
         wanted = wanted + np.einsum("nij,nj->in", basis, speeds * np.linalg.solve(basis, state.T[..., None])[..., 0])
     minus, zero, one = q.copy(), np.zeros((5, n)), np.ones((5, n))
     program("emulated", ("half_point.h", "inviscid.h"), flux_smoothing=smoothing).launch(
-        "numerical_flux", (n, 1, 1), 0, 0, 0, 0, n, q2, m, one, one, 0, 3, zero, one, minus, q2
+        "numerical_flux", (n, 1, 1), 0, 0, 0, 0, n, q2, m, zero, one, minus, q2
     )
     np.testing.assert_allclose(minus, wanted, rtol=0, atol=1e-12 * abs(wanted).max())
 
@@ -519,12 +519,36 @@ def test_slip_wall(backend, d, upper):
 
 
 @FACES
-def test_prescribed_and_repeated_ghosts(backend, d, upper):
-    (_, q), (extent, place, layers) = states(), face(d, upper)
-    kernels = program(backend, ("boundary/extrapolate.h", "boundary/prescribe.h"))
-    kernels.launch("extrapolate", extent, *place, q)
+@pytest.mark.parametrize("rated", [0, 1])
+def test_ghosts_of_an_outflow(backend, d, upper, rated):
+    """The cubic through four nodes goes on in the fields that leave; those that enter repeat the node, but for the
+    acoustic one whose rate is set."""
+    (_, q), (m, _), (extent, place, layers) = states(), geometry(), face(d, upper)
+    area, inward = np.ascontiguousarray(m[3 * d : 3 * d + 3]), -1 if upper else 1
+    kernels = program(backend, ("half_point.h", "continuation.h", "boundary/extrapolate.h"))
+    kernels.launch("extrapolate", extent, *place, inward, rated, area, q)
+    nodes = np.stack([q[(slice(None), *layers[l])].reshape(5, -1) for l in range(4)])
+    n = inward * area[(slice(None), *layers[0])].reshape(3, -1)
+    rho, un = nodes[0, 0], np.sum(n * nodes[0, 1:4], axis=0) / nodes[0, 0] / np.linalg.norm(n, axis=0)
+    p = (GAMMA - 1) * (nodes[0, 4] - 0.5 * np.sum(nodes[0, 1:4] ** 2, axis=0) / rho)
+    sound = np.sqrt(GAMMA * p / rho)
+    enters = np.stack([un > sound, un > 0, un > 0, un > 0, (un > -sound) & (not rated)], axis=1)
+    assert all(0 < np.sum(of_field) < len(un) or rated for of_field in enters.T[1:])
+    basis = eigenvectors(nodes[0], n)
     for l in (1, 2, 3):
-        np.testing.assert_array_equal(q[(slice(None), *layers[-l])], q[(slice(None), *layers[0])])
+        cubic = sum(
+            nodes[a] * np.prod([(-l - b) / (a - b) for b in range(4) if b != a]) for a in range(4)
+        )  # Lagrange's
+        fields = np.linalg.solve(basis, (cubic - nodes[0]).T[..., None])[..., 0]
+        wanted = nodes[0] + np.einsum("nij,nj->in", basis, np.where(enters, 0.0, fields))
+        ghost = q[(slice(None), *layers[-l])].reshape(5, -1)
+        np.testing.assert_allclose(ghost, wanted, rtol=0, atol=1e-11 * abs(wanted).max())
+
+
+@FACES
+def test_prescribed_ghosts(backend, d, upper):
+    (_, q), (extent, place, layers) = states(), face(d, upper)
+    kernels = program(backend, ("boundary/prescribe.h",))
     given = random(15).normal(size=(5, 4, extent[1], extent[0]))
     kernels.launch("prescribe", extent, *place, *extent[:2], given, q)
     for l in range(4):
