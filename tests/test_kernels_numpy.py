@@ -213,6 +213,22 @@ def test_interpolation_along_every_direction():
     np.testing.assert_allclose(found[2], found[0], rtol=1e-14)
 
 
+@pytest.mark.parametrize("positivity", ["fallback", "limiter"])
+@pytest.mark.parametrize(("peak", "kept"), [(9.0, True), (12.0, False)])
+def test_states_beyond_a_factor_of_five_fall_back_to_the_node(positivity, peak, kept):
+    """Beside a peak of density in gas at rest the polynomial gives 1 + 60/128 (peak - 1)."""
+    s = np.ones((5, LINE))
+    s[0, 12], s[1:4] = peak, 0.0
+    m = np.ones((3, LINE))
+    minus, plus = np.zeros((2, 5, LINE))
+    choices = {"weights": "linear", "space": "component", "positivity": positivity}
+    kernels = program("emulated", ("half_point.h", "inviscid.h"), **choices)
+    kernels.launch("interpolate", (LINE - 6, 1, 1), 3, 0, 0, 1, LINE, conservative(s), m, minus, plus)
+    wanted = 1 + 60 / 128 * (peak - 1) if kept else 1.0
+    # the limiter marks by the sign
+    np.testing.assert_allclose([abs(minus[0, 11]), abs(plus[0, 12])], wanted, rtol=1e-13)
+
+
 # ---- fluxes
 
 
