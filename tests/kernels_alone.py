@@ -29,11 +29,18 @@ PLACE = (ORIGIN, *STRIDES[1:])
 @cache
 def program(backend: str, headers: tuple[str, ...], **choices):
     """The kernels that `headers` declare, for the backend's name and these choices of a Configuration."""
-    given = {"gamma": GAMMA, "prandtl": PRANDTL, "sutherland_temperature": SUTHERLAND, "positivity": "none"}
+    given = {"gamma": GAMMA, "prandtl": PRANDTL, "positivity": "none"}
+    if choices.get("viscosity") == "sutherland":
+        given["viscosity_parameters"] = (("sutherland_temperature", SUTHERLAND),)
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "kernels"
         copytree(kernels.ROOT, root, ignore=ignore_patterns("__pycache__"))
-        (root / "solver.h").write_text("".join(f'#include "{header}"\n' for header in headers))
+        # Boundary conditions come behind solver.h by themselves.
+        conditions = {root / header for header in headers if header.startswith("boundary/")}
+        for header in set((root / "boundary").iterdir()) - conditions:
+            header.unlink()
+        others = [header for header in headers if root / header not in conditions]
+        (root / "solver.h").write_text("".join(f'#include "{header}"\n' for header in others))
         return BACKENDS[backend](root).compile(Configuration(**(given | choices)))
 
 

@@ -213,6 +213,22 @@ def test_interpolation_along_every_direction():
     np.testing.assert_allclose(found[2], found[0], rtol=1e-14)
 
 
+@pytest.mark.parametrize("positivity", ["fallback", "limiter"])
+@pytest.mark.parametrize(("peak", "kept"), [(9.0, True), (12.0, False)])
+def test_states_beyond_a_factor_of_five_fall_back_to_the_node(positivity, peak, kept):
+    """Beside a peak of density in gas at rest the polynomial gives 1 + 60/128 (peak - 1)."""
+    s = np.ones((5, LINE))
+    s[0, 12], s[1:4] = peak, 0.0
+    m = np.ones((3, LINE))
+    minus, plus = np.zeros((2, 5, LINE))
+    choices = {"weights": "linear", "space": "component", "positivity": positivity}
+    kernels = program("emulated", ("half_point.h", "inviscid.h"), **choices)
+    kernels.launch("interpolate", (LINE - 6, 1, 1), 3, 0, 0, 1, LINE, conservative(s), m, minus, plus)
+    wanted = 1 + 60 / 128 * (peak - 1) if kept else 1.0
+    # the limiter marks by the sign
+    np.testing.assert_allclose([abs(minus[0, 11]), abs(plus[0, 12])], wanted, rtol=1e-13)
+
+
 # ---- fluxes
 
 
@@ -330,7 +346,7 @@ def test_numerical_flux_with_its_correction(flux):
     m[:] = m[:, :1] * (1 + 0.1 * rng.normal(size=(3, n)))
     minus, plus, one = a[1].copy(), b[1].copy(), np.ones((5, n))
     program("emulated", ("half_point.h", "inviscid.h"), flux=flux).launch(
-        "numerical_flux", (n - 5, 1, 1), 2, 0, 0, 1, n, plus, m, one, one, 0, 3, f, one, minus, plus
+        "numerical_flux", (n - 5, 1, 1), 2, 0, 0, 1, n, plus, m, f, one, minus, plus
     )
     half = metric_at_half(m)
     kept = slice(2, n - 3)
@@ -360,7 +376,7 @@ def test_smoothed_steger_warming():
         wanted = wanted + np.einsum("nij,nj->in", basis, speeds * np.linalg.solve(basis, state.T[..., None])[..., 0])
     minus, zero, one = q.copy(), np.zeros((5, n)), np.ones((5, n))
     program("emulated", ("half_point.h", "inviscid.h"), flux_smoothing=smoothing).launch(
-        "numerical_flux", (n, 1, 1), 0, 0, 0, 0, n, q2, m, one, one, 0, 3, zero, one, minus, q2
+        "numerical_flux", (n, 1, 1), 0, 0, 0, 0, n, q2, m, zero, one, minus, q2
     )
     np.testing.assert_allclose(minus, wanted, rtol=0, atol=1e-12 * abs(wanted).max())
 
@@ -519,12 +535,36 @@ def test_slip_wall(backend, d, upper):
 
 
 @FACES
-def test_prescribed_and_repeated_ghosts(backend, d, upper):
-    (_, q), (extent, place, layers) = states(), face(d, upper)
-    kernels = program(backend, ("boundary/extrapolate.h", "boundary/prescribe.h"))
-    kernels.launch("extrapolate", extent, *place, q)
+@pytest.mark.parametrize("rated", [0, 1])
+def test_ghosts_of_an_outflow(backend, d, upper, rated):
+    """The cubic through four nodes goes on in the fields that leave; those that enter repeat the node, but for the
+    acoustic one whose rate is set."""
+    (_, q), (m, _), (extent, place, layers) = states(), geometry(), face(d, upper)
+    area, inward = np.ascontiguousarray(m[3 * d : 3 * d + 3]), -1 if upper else 1
+    kernels = program(backend, ("half_point.h", "continuation.h", "boundary/extrapolate.h"))
+    kernels.launch("extrapolate", extent, *place, inward, rated, area, q)
+    nodes = np.stack([q[(slice(None), *layers[l])].reshape(5, -1) for l in range(4)])
+    n = inward * area[(slice(None), *layers[0])].reshape(3, -1)
+    rho, un = nodes[0, 0], np.sum(n * nodes[0, 1:4], axis=0) / nodes[0, 0] / np.linalg.norm(n, axis=0)
+    p = (GAMMA - 1) * (nodes[0, 4] - 0.5 * np.sum(nodes[0, 1:4] ** 2, axis=0) / rho)
+    sound = np.sqrt(GAMMA * p / rho)
+    enters = np.stack([un > sound, un > 0, un > 0, un > 0, (un > -sound) & (not rated)], axis=1)
+    assert all(0 < np.sum(of_field) < len(un) or rated for of_field in enters.T[1:])
+    basis = eigenvectors(nodes[0], n)
     for l in (1, 2, 3):
-        np.testing.assert_array_equal(q[(slice(None), *layers[-l])], q[(slice(None), *layers[0])])
+        cubic = sum(
+            nodes[a] * np.prod([(-l - b) / (a - b) for b in range(4) if b != a]) for a in range(4)
+        )  # Lagrange's
+        fields = np.linalg.solve(basis, (cubic - nodes[0]).T[..., None])[..., 0]
+        wanted = nodes[0] + np.einsum("nij,nj->in", basis, np.where(enters, 0.0, fields))
+        ghost = q[(slice(None), *layers[-l])].reshape(5, -1)
+        np.testing.assert_allclose(ghost, wanted, rtol=0, atol=1e-11 * abs(wanted).max())
+
+
+@FACES
+def test_prescribed_ghosts(backend, d, upper):
+    (_, q), (extent, place, layers) = states(), face(d, upper)
+    kernels = program(backend, ("boundary/prescribe.h",))
     given = random(15).normal(size=(5, 4, extent[1], extent[0]))
     kernels.launch("prescribe", extent, *place, *extent[:2], given, q)
     for l in range(4):

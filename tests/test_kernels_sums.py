@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from kernels_alone import (
     GAMMA,
+    HALO,
     ORIGIN,
     PLACE,
     POINTS,
@@ -126,14 +127,22 @@ def test_column_totals(backend, both):
 
 def test_column_extrema(backend):
     s, q = states()
-    partial = np.zeros((7, 4, NK, NI))
-    program(backend, ("metrics.h", "statistics.h")).launch(
-        "column_extrema", (NI, 1, NK), *PLACE, NJ, NI * NK, NI, POINTS, q, partial
-    )
+    q[:, :, HALO + 1] = q[:, :, HALO + NJ - 1]  # values that come twice: the first place counts
+    s[:, :, HALO + 1] = s[:, :, HALO + NJ - 1]
+    kernels, where = program(backend, ("metrics.h", "statistics.h")), ((NI, 1, NK), *PLACE, NJ, NI * NK, NI, POINTS, q)
+    partial, places = np.zeros((2, 7, 2, NK, NI))
+    kernels.launch("column_extrema", *where, partial)
     t = temperature(s)
     values = inside(np.stack([*s, t, np.sqrt(np.sum(s[1:4] ** 2, axis=0) / t)]))
-    wanted = [values.min(axis=2), values.argmin(axis=2), values.max(axis=2), values.argmax(axis=2)]
-    np.testing.assert_allclose(partial, np.stack(wanted, axis=1), rtol=1e-12, atol=1e-14)
+    wanted = np.stack([values.min(axis=2), values.max(axis=2)], axis=1)
+    np.testing.assert_allclose(partial, wanted, rtol=1e-12, atol=1e-14)
+    # Bounds that some columns reach once, some several times and some nowhere.
+    bounds = np.stack([np.median(wanted[:, n], axis=(1, 2)) for n in (0, 1)], axis=1)
+    kernels.launch("column_places", *where, bounds, places)
+    for n, beyond in enumerate((values <= bounds[:, 0, None, None, None], values >= bounds[:, 1, None, None, None])):
+        first = np.where(beyond.any(axis=2), beyond.argmax(axis=2), NJ)
+        assert set(first.flat) == {*range(NJ - 1), NJ}  # in the last node, nowhere for the first time
+        np.testing.assert_array_equal(places[:, n], first)
 
 
 @pytest.mark.parametrize("viscosity", ["none", "sutherland"])

@@ -151,6 +151,14 @@ def test_adapters_and_what_is_behind_nvlink():
         parse_smi(text.replace("mlx5_0\tPIX", "mlx5_0\tPHB"))
 
 
+@pytest.mark.parametrize("cpus", [["0-3", "0-3", "4-7", "4-7"], None])
+def test_numa_nodes_that_are_not_given(cpus):
+    """By the CPUs, whatever the levels say; without them by the levels, across host bridges of a node."""
+    halves = [(0, 1), (2, 3)]
+    levels = level_matrix(4, *([("NODE", [range(4)])] if cpus else [("NODE", halves)]))
+    assert groups(parse_smi(smi(levels, cpus)))["NUMA"] == tuple(halves)
+
+
 def test_peer_access_in_the_same_report():
     levels = level_matrix(2, ("PHB", [(0, 1)]))
     report = (

@@ -53,7 +53,7 @@ def behind(face, n, values, where="cpu", precision="fp64"):
     velocity[d], velocity[tangent] = -side(face) * normal, along
     solver.set_state(0, rho, *velocity, p)
     (condition,) = (c for c in solver.conditions if c.patch.face == face)
-    condition.node(0.0)
+    condition.node()
     condition.ghost()
     q = solver.backend.to_host(state.q).astype(float)
     middle = [n[e] // 2 + state.halo[e] for e in range(3)]
