@@ -33,8 +33,10 @@ struct Level {
 namespace {
 // Waking a thread, and handing a level from one to the other, cost some microseconds: the time of so many cheap points.
 constexpr integer WORTH_WAKING = 4096, WORTH_SHARING = 1024, WORTH_TAKING = 256;
-// Nanoseconds of shared work after which it is judged, and for how long the caller then works alone if sharing did not
-// pay: twice as long each time, so that trying again costs little, up to the last number.
+// Nanoseconds of shared work after which it is judged, what it must have gained, and for how long the caller works alone
+// if it did not: twice as long each time, so that trying again costs little, up to the last number; after a gain half as
+// long.
+constexpr double WORTHWHILE = 1.1;
 constexpr integer WINDOW = 10000000, SHORTEST_REST = 20000000, LONGEST_REST = 640000000;
 constexpr int CALLER = 1, WORKER = 2;  // bits of those that sleep
 constexpr int MOST = 4096;             // threads
@@ -178,14 +180,14 @@ struct Team {
 
     static void *begin(void *number);
 
-    // Whether the caller would have been done sooner alone, at its own pace.
+    // Whether the caller alone, at its own pace, would have been done sooner or hardly later.
     void judge(integer now) {
         if (lasted < WINDOW) return;
-        if (double(lasted - waited) * double(weighed) < double(lasted) * double(done)) {
+        if (double(lasted - waited) * double(weighed) < WORTHWHILE * double(lasted) * double(done)) {
             alone_until = now + rest;
             rest = rest < LONGEST_REST ? 2 * rest : rest;
         } else {
-            rest = SHORTEST_REST;
+            rest = rest > SHORTEST_REST ? rest / 2 : rest;
         }
         lasted = waited = weighed = done = 0;
     }
