@@ -283,7 +283,7 @@ def test_threads_meet_once_for_a_task_of_all_blocks():
     solver.step()
     met = team.counts().runs - before
     assert len(timed.launches) > 250
-    assert 0 < met <= len(solver.tasks) * len(STAGES) + 1 <= 28
+    assert 0 < met <= len(solver.tasks) * len(STAGES) + 1 < len(timed.launches) / 5
 
 
 @pytest.mark.parametrize("threads", [2, 4, 8])

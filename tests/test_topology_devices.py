@@ -167,7 +167,7 @@ def test_cffi_without_its_parser_is_cffi_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "pycparser", None)
     for name in [name for name in sys.modules if name == "cffi" or name.startswith("cffi.")]:
         monkeypatch.delitem(sys.modules, name)
-    with pytest.raises(HiresxError, match="cffi, which is installed but broken .*pycparser"):
+    with pytest.raises(HiresxError, match=r"cffi, which is installed but broken .*pycparser"):
         hwloc_library._library.__wrapped__(("libhwloc.so.15",))
 
 

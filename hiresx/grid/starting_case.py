@@ -5,6 +5,7 @@ from typing import Any
 
 from hiresx.case import toml
 from hiresx.errors import HiresxError
+from hiresx.shell import word
 
 HEAD = """\
 # A case for the grid {file}.
@@ -22,7 +23,7 @@ def case_text(path: Path, found: dict[str, Any], connectivity: Path | None = Non
     Raises HiresxError for a file of which no grid can be made.
     """
     if "refused" in found:
-        raise HiresxError(found["refused"], f"hiresx info {path} says what the file holds")
+        raise HiresxError(found["refused"], f"hiresx info {word(path)} says what the file holds")
     lines = [HEAD.format(file=path.name, title=_quoted(f"Flow on the grid {path.name}"))]
     lines += ["[grid]", f"file = {_quoted(str(path.resolve()))}"]
     if connectivity is not None:

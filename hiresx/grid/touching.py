@@ -57,7 +57,12 @@ def _faces(contact: Touching) -> frozenset:
 def touching(grid: Grid) -> list[Touching]:
     """All faces, or parts of them, that no connection holds and that lie on or in another block."""
     with np.errstate(all="ignore"):
-        surfaces = [_Surface(grid, b, face) for b, block in enumerate(grid.blocks) for face in block.faces]
+        surfaces = [
+            _Surface(grid, b, face)
+            for b, block in enumerate(grid.blocks)
+            for face in block.faces
+            if len(block.active) > 1  # the ends of a line cannot lie along each other
+        ]
         found = []
         for own in surfaces:
             if not own.free.any():

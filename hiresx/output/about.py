@@ -264,7 +264,7 @@ def _is_grid(path: Path, head: bytes) -> bool:
         try:
             with h5py.File(path, "r", locking=False) as file:
                 return " hdf5version" in file or " version" in file or "CGNSLibraryVersion" in file
-        except OSError:
+        except (OSError, RuntimeError, KeyError, ValueError, TypeError):  # whatever it says of a damaged file
             return path.suffix.lower() == ".cgns"
     if is_cgns(head):
         return True

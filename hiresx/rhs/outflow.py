@@ -35,7 +35,6 @@ class Outflow:
 
     def __init__(self, backend, program, team, grid: Grid, whole: Decomposition, cut: Decomposition, states):
         self._backend, self._team = backend, team
-        self._launch = program.launch
         places = [n for n, patch in enumerate(whole.patches) if patch.condition.kernel == "outflow"]
         self.any = bool(places)
         if not places:
@@ -49,7 +48,7 @@ class Outflow:
             self._given[n, :2] = spec.pressure, relaxation if spec.relaxation is None else spec.relaxation
         self._dtype = states[0].q.dtype if states else np.dtype(float)
         self._device = backend.to_device(self._given.astype(self._dtype))
-        self._rates, sums = [], []
+        rates, sums = [], []
         for state in states:
             patches = [p for p in cut.patches if p.block == state.index and p.place in number]
             if not patches:
@@ -57,7 +56,7 @@ class Outflow:
             strides = [stride if n > 1 else 0 for stride, n in zip(state.strides, state.size, strict=True)]
             fields = (state.variable_stride, *strides, state.q, state.metrics, state.jacobian)
             nodes, faces = _faces_of_nodes(state, [(number[p.place], p) for p in patches])
-            self._rates.append(
+            rates.append(
                 (
                     "outflow_rates", (len(nodes), 1, 1), len(nodes), backend.to_device(nodes),
                     backend.to_device(faces), self._device, *fields, state.r,
@@ -68,16 +67,18 @@ class Outflow:
                 sums.append((number[p.place], backend.to_device(own), len(own), _code(p), fields))
         self._partial = backend.zeros((max(len(sums), 1), 8, THREADS), str(self._dtype))
         self._numbers = [n for n, *_ in sums]
-        self._sums = [
-            ("outflow_sums", (THREADS, 1, 1), THREADS, width, nodes, face, *fields, self._partial[at])
-            for at, (_, nodes, width, face, fields) in enumerate(sums)
-        ]
+        self._rates = program.prepare(rates)
+        self._sums = program.prepare(
+            [
+                ("outflow_sums", (THREADS, 1, 1), THREADS, width, nodes, face, *fields, self._partial[at])
+                for at, (_, nodes, width, face, fields) in enumerate(sums)
+            ]
+        )
 
     def convection(self) -> None:
-        for call in self._sums:
-            self._launch(*call)
+        self._sums()
         total = np.zeros((len(self._given), 8))
-        if self._sums:
+        if self._numbers:
             partial = self._backend.to_host(self._partial).astype(float).sum(axis=2)
             np.add.at(total, self._numbers, partial)
         faces = np.zeros_like(total)
@@ -88,8 +89,7 @@ class Outflow:
         self._backend.copy(self._device, self._backend.to_device(self._given.astype(self._dtype)))
 
     def __call__(self) -> None:
-        for call in self._rates:
-            self._launch(*call)
+        self._rates()
 
 
 def _joined(whole: Decomposition, places: Sequence[int]) -> list[int]:
