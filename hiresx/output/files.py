@@ -33,6 +33,8 @@ _FAULTS = {
 # How long what one host has made may take to be seen on the others: network file systems remember for up to half a
 # minute that a name was not there.
 _ARRIVAL_S = 40.0
+# The directory of such a thing is older than that: when it is not there for so long, it is gone.
+_GONE_S = 3.0
 
 
 def fault(path: str | Path, error: OSError, action: str = "write") -> HiresxError:
@@ -62,7 +64,11 @@ def once(team: Team | None, function: Callable[[], Thing]) -> Thing:
 def arrived(path: str | Path) -> None:
     """Wait until `path`, which another process has made, is seen here. Raises HiresxError if that does not happen."""
     end = wall.monotonic() + _ARRIVAL_S
+    missing = 0.0
     while not os.path.exists(path):
+        missing = 0.0 if Path(path).parent.is_dir() else missing or wall.monotonic()
+        if missing and wall.monotonic() > missing + _GONE_S:
+            raise fault(path, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)))
         if wall.monotonic() > end:
             raise HiresxError(
                 f"{os.uname().nodename} does not see {path}, which another host has made",
