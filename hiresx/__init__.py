@@ -1,6 +1,13 @@
 """High-order compressible Navier-Stokes on curvilinear structured grids, on CPUs and GPUs from one kernel source."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # for those who read the sources; at run time see below
+    from hiresx.case import Case as Case
+    from hiresx.case import load as load
+    from hiresx.errors import HiresxError as HiresxError
+    from hiresx.simulation import Simulation as Simulation
 
 __version__ = "0.1.0"
 
@@ -20,7 +27,7 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib

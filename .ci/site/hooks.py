@@ -1,0 +1,91 @@
+"""What the site holds beside docs/*.md: the pages of pages/, what the project says of itself on its top level and in
+.github/, and a gallery whose pictures are computed when the site is built. Links that lead out of docs/ on a code host
+lead to these pages here, and equations become MathML, which browsers draw without a script."""
+
+import os
+import posixpath
+import re
+import sys
+from pathlib import Path
+
+import latex2mathml.converter
+from mkdocs.structure.files import File
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent.parent
+sys.path.insert(0, str(HERE))
+
+import gallery  # noqa: E402
+from citation import citation_page  # noqa: E402
+
+# Files of the project, from its top, and the pages that they become.
+ELSEWHERE = {
+    "README.md": "project.md",
+    "CHANGELOG.md": "changelog.md",
+    "LICENSE": "licence.md",
+    "CITATION.cff": "citation.md",
+    ".github/CONTRIBUTING.md": "contributing.md",
+    ".github/CODE_OF_CONDUCT.md": "conduct.md",
+}
+_LINK = re.compile(r"(?P<before>\]\()(?P<target>[^)#\s]+)(?P<anchor>#[^)\s]*)?\)")
+_BLOCK = re.compile(r"^```math\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_INLINE = re.compile(r"\$`([^`\n]+)`\$")
+_CODE = re.compile(r"^```(?!math).*?^```$|``[^\n]*?``|(?<!\$)`[^`\n]*`(?!\$)", re.MULTILINE | re.DOTALL)
+
+
+def on_files(files, config):
+    for path in sorted((HERE / "pages").glob("*.md")):
+        files.append(File.generated(config, path.name, content=path.read_text()))
+    for name, page in ELSEWHERE.items():
+        files.append(File.generated(config, page, content=_page_of(name)))
+    files.append(File.generated(config, "site.css", content=(HERE / "site.css").read_text()))
+    computed = os.environ.get("HIRESX_GALLERY", "yes") != "no"
+    text, pictures = gallery.page(computed)
+    files.append(File.generated(config, "gallery.md", content=text))
+    for name, data in pictures.items():
+        files.append(File.generated(config, name, content=data))
+    return files
+
+
+def on_page_markdown(markdown, page, **_):
+    kept = []
+
+    def keep(match):
+        kept.append(match[0])
+        return f"\0{len(kept) - 1}\0"
+
+    text = _CODE.sub(keep, markdown)
+    text = _BLOCK.sub(lambda m: f'<div class="equation">{mathml(m[1], "block")}</div>', text)
+    text = _INLINE.sub(lambda m: mathml(m[1], "inline"), text)
+    text = _LINK.sub(_here, text) if page.file.src_uri not in ELSEWHERE.values() else text
+    return re.sub(r"\0(\d+)\0", lambda m: kept[int(m[1])], text)
+
+
+def mathml(latex: str, display: str) -> str:
+    """One line of MathML."""
+    return latex2mathml.converter.convert(latex.strip(), display=display).replace("\n", " ")
+
+
+def _here(match) -> str:
+    """A link of a page in docs/ to a file beside that folder."""
+    target = posixpath.normpath(posixpath.join("docs", match["target"]))
+    return f"{match['before']}{ELSEWHERE.get(target, match['target'])}{match['anchor'] or ''})"
+
+
+def _page_of(name: str) -> str:
+    """The page of a file that lies outside docs/, with its links as seen from there."""
+    text = (ROOT / name).read_text()
+    if name == "LICENSE":
+        return f"# Licence\n\n```text\n{text}```\n"
+    if name == "CITATION.cff":
+        return citation_page(text)
+    folder = posixpath.dirname(name)
+
+    def moved(match) -> str:
+        if re.match(r"\w+:", match["target"]):
+            return match[0]
+        target = posixpath.normpath(posixpath.join(folder, match["target"]))
+        found = ELSEWHERE.get(target) or posixpath.relpath(target, "docs")
+        return f"{match['before']}{found}{match['anchor'] or ''})"
+
+    return _LINK.sub(moved, text)
