@@ -19,10 +19,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from hiresx.errors import HiresxError
 from hiresx.topology import levels
-from hiresx.topology.groups import pcie_groups
+from hiresx.topology.groups import Partition, pcie_groups
 from hiresx.topology.machine import Machine
 
 GIGA = 1e9
@@ -41,7 +42,7 @@ class Traffic:
         return len(self.bytes)
 
 
-def traffic(matrix, off_host=None) -> Traffic:
+def traffic(matrix: ArrayLike, off_host: ArrayLike | None = None) -> Traffic:
     """Checked traffic. Raises HiresxError for a matrix that is not square, or bytes that are no number from 0 up."""
     try:
         values = np.array(matrix, dtype=float)
@@ -168,7 +169,7 @@ class Model:
         seen = [value for level in levels.PCIE for value in self._measured(level, gpu)]
         if machine.measured is not None:
             both = (machine.measured.to_device, machine.measured.to_host)
-            seen += [values[gpu] for values in both if values and values[gpu] is not None]
+            seen += [speed for values in both if values and (speed := values[gpu]) is not None]
         own = machine.gpus[gpu].pcie
         if seen:
             return max(seen)
@@ -290,7 +291,7 @@ class Model:
         slowest = min(self.links[link].bandwidth for link in route)
         return 1 / slowest + sum(1 / self.links[link].bandwidth for link in route if self.links[link].shared)
 
-    def cost(self, demand: Traffic, placement) -> float:
+    def cost(self, demand: Traffic, placement: ArrayLike) -> float:
         """The total weighted cost in seconds of ranks on the GPUs `placement`."""
         place = np.asarray(placement)
         pairs = np.ix_(place, place)
@@ -300,7 +301,7 @@ class Model:
         total += (demand.off_host * self.nic_per_byte[place]).sum()
         return float(total + (self.nic_latency[place] * (demand.off_host > 0)).sum())
 
-    def estimate(self, demand: Traffic, placement) -> Estimate:
+    def estimate(self, demand: Traffic, placement: ArrayLike) -> Estimate:
         place = np.asarray(placement)
         count = len(self.machine.gpus)
         times = Exchange(self, demand).times(place[None])
@@ -355,7 +356,9 @@ class Times(NamedTuple):
 
     @property
     def seconds(self) -> np.ndarray:
-        return np.maximum(self.moving, self.pairs.max(axis=1, initial=0.0)) + self.waits.max(axis=1, initial=0.0)
+        held = np.maximum(self.moving, self.pairs.max(axis=1, initial=0.0))
+        seconds: np.ndarray = held + self.waits.max(axis=1, initial=0.0)
+        return seconds
 
 
 class Exchange:
@@ -380,7 +383,7 @@ class Exchange:
         """Operations for one placement, nearly."""
         pairs = len(self.model.machine.gpus) ** 2
         links = min(len(self.amounts), pairs) + len(self._off_host)
-        return 2 * pairs + 2 * len(self.amounts) + 4 * links * self.model.ways.shape[1]
+        return 2 * pairs + 2 * len(self.amounts) + 4 * links * int(self.model.ways.shape[1])
 
     def times(self, places: np.ndarray) -> Times:
         """`places` (s, ranks): the GPU of each rank."""
@@ -426,7 +429,7 @@ def _added(bins: np.ndarray, amounts: np.ndarray, rows: int, columns: int) -> np
     return np.bincount(bins.ravel(), weights=amounts.ravel(), minlength=rows * columns).reshape(rows, columns)
 
 
-def _membership(partition, count: int) -> list[int]:
+def _membership(partition: Partition, count: int) -> list[int]:
     member = [0] * count
     for n, part in enumerate(partition):
         for g in part:

@@ -30,7 +30,7 @@ def parse_mask(text: str) -> frozenset[int] | None:
     # hwloc marks a set without an end "0xf...f": it means "all", and says nothing of this machine.
     if len(words) > MOST // 32 or any("..." in word for word in words):
         return None
-    found = set()
+    found: set[int] = set()
     for place, word in enumerate(reversed(words)):
         digits = word.strip().removeprefix("0x")
         if len(digits) > 8:

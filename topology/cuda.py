@@ -2,6 +2,7 @@
 
 import ctypes
 from ctypes import byref, c_char_p, c_float, c_int, c_size_t, c_uint, c_ulonglong, c_void_p
+from typing import Any
 
 from hiresx.errors import HiresxError
 
@@ -12,7 +13,7 @@ PORTABLE = 1  # CU_MEMHOSTREGISTER_PORTABLE: for all contexts
 class Cuda:
     """The driver. Nothing is created on a GPU until `context` is called for it."""
 
-    def __init__(self, library=None):
+    def __init__(self, library: ctypes.CDLL | None = None):
         try:
             self._c = ctypes.CDLL("libcuda.so.1") if library is None else library
         except OSError:
@@ -20,7 +21,7 @@ class Cuda:
         self._call("cuInit", c_uint(0))
         self._contexts: dict[int, c_void_p] = {}
 
-    def _call(self, name: str, *arguments) -> None:
+    def _call(self, name: str, *arguments: Any) -> None:
         status = getattr(self._c, name)(*arguments)
         if status:
             text = c_char_p()
@@ -84,7 +85,9 @@ class Cuda:
         status = self._c.cuCtxEnablePeerAccess(self._contexts[other], c_uint(0))
         return status in (0, PEER_ALREADY)
 
-    def copy_time(self, kind: str, to, source, size: int, repeats: int, device: int, other: int = -1) -> float:
+    def copy_time(
+        self, kind: str, to: int, source: int, size: int, repeats: int, device: int, other: int = -1
+    ) -> float:
         """Seconds of one of `repeats` copies in a row on a stream of `device`, by events.
 
         `kind`: "peer" (from `device` to `other`), "to_device" or "to_host".
@@ -109,7 +112,7 @@ class Cuda:
             self._call("cuStreamDestroy_v2", stream)
         return milliseconds.value / 1000 / repeats
 
-    def _copy(self, kind: str, to, source, size: int, stream, device: int, other: int) -> None:
+    def _copy(self, kind: str, to: int, source: int, size: int, stream: c_void_p, device: int, other: int) -> None:
         if kind == "peer":
             self._call(
                 "cuMemcpyPeerAsync",

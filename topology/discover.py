@@ -6,7 +6,7 @@ from hiresx.errors import HiresxError
 from hiresx.topology import hwloc_library, nvml, sysfs
 from hiresx.topology.cpus import format_list
 from hiresx.topology.levels import RANK, SELF, closest
-from hiresx.topology.machine import GPU, NIC, Machine
+from hiresx.topology.machine import GPU, NIC, Machine, Matrix
 from hiresx.topology.parse_hwloc_xml import NO_PCI
 from hiresx.topology.problems import surroundings
 
@@ -69,14 +69,14 @@ def merged(tree: Machine, devices: Machine) -> Machine:
     """NVML's GPUs on the tree that hwloc or /sys found. Contradictions go to `problems`; NVML's levels count."""
     problems = [*tree.problems, *devices.problems]
     by_bus = {_short(gpu.bus_id): gpu for gpu in tree.gpus}
-    gpus = []
+    merged_gpus = []
     for gpu in devices.gpus:
         twin = by_bus.pop(_short(gpu.bus_id), None)
         if twin is None:
             problems.append(
                 f"GPU {gpu.index} ({gpu.bus_id}) is known to NVML, but not in the PCI tree of {tree.source}"
             )
-            gpus.append(gpu)
+            merged_gpus.append(gpu)
             continue
         known = frozenset().union(*(node.cpus for node in tree.numa)) if tree.numa else None
         if gpu.cpus and twin.cpus and known and gpu.cpus & known != twin.cpus & known:
@@ -84,7 +84,7 @@ def merged(tree: Machine, devices: Machine) -> Machine:
                 f"GPU {gpu.index}: nearest CPUs are {format_list(gpu.cpus)} by NVML, {format_list(twin.cpus)} by "
                 f"{tree.source}"
             )
-        gpus.append(
+        merged_gpus.append(
             replace(
                 gpu,
                 model=gpu.model or twin.model,
@@ -98,7 +98,7 @@ def merged(tree: Machine, devices: Machine) -> Machine:
     hidden = [gpu.bus_id for gpu in by_bus.values() if gpu.bus_id and "1002" not in gpu.model]
     if hidden:
         problems.append(f"GPUs in the PCI tree that NVML does not show: {', '.join(hidden)} (a container hides them?)")
-    gpus = tuple(gpus)
+    gpus = tuple(merged_gpus)
     pcie = _pcie(gpus, devices, tree, problems)
     levels = tuple(
         tuple(
@@ -126,16 +126,16 @@ def _short(bus: str) -> str:
     return domain[-4:] + colon + rest
 
 
-def _pcie(gpus: tuple[GPU, ...], devices: Machine, tree: Machine, problems: list[str]):
+def _pcie(gpus: tuple[GPU, ...], devices: Machine, tree: Machine, problems: list[str]) -> Matrix:
     """PCIe levels by NVML, by the tree where NVML does not say; differences are reported."""
     place = {_short(gpu.bus_id): gpu.index for gpu in tree.gpus}
     at = [place.get(_short(gpu.bus_id)) for gpu in gpus]
     rows = []
     for a in range(len(gpus)):
-        row = []
+        row, here = [], at[a]
         for b in range(len(gpus)):
             said = devices.pcie[a][b]
-            seen = tree.pcie[at[a]][at[b]] if at[a] is not None and at[b] is not None else ""
+            seen = "" if here is None or (there := at[b]) is None else tree.pcie[here][there]
             if said and seen and said != seen and a < b:
                 problems.append(f"GPU {a} to GPU {b} is {said} by NVML, {seen} by {tree.source}")
             row.append(SELF if a == b else said or seen)

@@ -1,5 +1,6 @@
 """Which GPUs are close to each other: NUMA node, PHB, PXB, PIX as in the paper (section 4.3.2), NVLink above all."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hiresx.topology.levels import RANK, nvlinks
@@ -69,11 +70,11 @@ def nvlink_groups(machine: Machine) -> Partition:
     return tuple(sorted(found))
 
 
-def _all_linked(part, link) -> bool:
+def _all_linked(part: Sequence[int], link: list[list[int]]) -> bool:
     return all(link[a][b] for n, a in enumerate(part) for b in part[:n])
 
 
-def _grown(island, link) -> list[tuple[int, ...]]:
+def _grown(island: Sequence[int], link: list[list[int]]) -> list[tuple[int, ...]]:
     left, found = list(island), []
     while left:
         start = max(
@@ -82,7 +83,8 @@ def _grown(island, link) -> list[tuple[int, ...]]:
         )
         part = [-start[1], -start[2]] if start[0] else [left[0]]
         while more := [g for g in left if g not in part and all(link[g][b] for b in part)]:
-            part.append(max(more, key=lambda g, part=part: (sum(link[g][b] for b in part), -g)))
+            _, first = max((sum(link[g][b] for b in part), -g) for g in more)
+            part.append(-first)
         found.append(tuple(sorted(part)))
         left = [g for g in left if g not in part]
     return found
@@ -97,20 +99,21 @@ def tree(machine: Machine, usable: tuple[int, ...] | None = None) -> Group:
     by_level = groups(machine)
     linked = [part for part in by_level["NV"] if len(part) > 1]
     whole = {g: n for n, part in enumerate(linked) for g in part}
-    levels = []
+    levels: list[tuple[str, list[tuple[int, ...]]]] = []
     for level in NESTED:
         if level not in by_level:
             continue
         member = {g: n for n, part in enumerate(by_level[level]) for g in part}
-        whole_parts = joined(
-            len(machine.gpus),
-            lambda a, b, member=member: member[a] == member[b] or (a in whole and whole[a] == whole.get(b)),
-        )
+
+        def together(a: int, b: int, member: dict[int, int] = member) -> bool:
+            return member[a] == member[b] or (a in whole and whole[a] == whole.get(b))
+
+        whole_parts = joined(len(machine.gpus), together)
         levels.append((level, [tuple(g for g in part if g in usable) for part in whole_parts]))
     return _nest("machine", usable, levels)
 
 
-def _nest(name: str, members: tuple[int, ...], levels) -> Group:
+def _nest(name: str, members: tuple[int, ...], levels: list[tuple[str, list[tuple[int, ...]]]]) -> Group:
     for n, (level, parts) in enumerate(levels):
         inside = [part for part in parts if part and set(part) <= set(members)]
         # NUMA by affinity and NODE by level may cross; then the parts are cut at what is already separate.
@@ -124,7 +127,7 @@ def _nest(name: str, members: tuple[int, ...], levels) -> Group:
     return Group(name if len(members) > 1 or name == "machine" else "GPU", members)
 
 
-def joined(count: int, together) -> Partition:
+def joined(count: int, together: Callable[[int, int], bool]) -> Partition:
     """The groups that pairs which belong together make."""
     root = list(range(count))
 

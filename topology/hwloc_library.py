@@ -7,11 +7,12 @@ changed with 3.0, is never relied on; calls that its header defines inline are d
 import ctypes
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any, TypeAlias
 
 from hiresx import optional
 from hiresx.errors import HiresxError
@@ -57,17 +58,22 @@ SUBSTITUTES = ("HWLOC_XMLFILE", "HWLOC_SYNTHETIC", "HWLOC_FSROOT", "HWLOC_CPUID_
 NAMES = ("libhwloc.so.15", "libhwloc.so")
 
 
+# What cffi makes of the declarations has no types of its own.
+FFI: TypeAlias = Any
+Bitmap: TypeAlias = Any
+
+
 class Library:
     """One loaded libhwloc. `version`: of its interface, e.g. "2.8.0"; `path`: the file that was loaded."""
 
-    def __init__(self, ffi, handle, path: str):
+    def __init__(self, ffi: FFI, handle: Any, path: str):
         self.ffi, self.c = ffi, handle
         self.path = _file_of(int(ffi.cast("uintptr_t", ffi.addressof(handle, "hwloc_topology_init")))) or path
         number = handle.hwloc_get_api_version()
         self.version = f"{number >> 16}.{number >> 8 & 255}.{number & 255}"
 
     @contextmanager
-    def bitmap(self, members=()) -> Iterator:
+    def bitmap(self, members: Iterable[int] = ()) -> Iterator[Bitmap]:
         """A bitmap of CPUs or NUMA nodes, freed at the end."""
         bitmap = self.c.hwloc_bitmap_alloc()
         try:
@@ -77,7 +83,7 @@ class Library:
         finally:
             self.c.hwloc_bitmap_free(bitmap)
 
-    def members(self, bitmap) -> frozenset[int]:
+    def members(self, bitmap: Bitmap) -> frozenset[int]:
         size = self.c.hwloc_bitmap_list_snprintf(self.ffi.NULL, 0, bitmap)
         text = self.ffi.new("char[]", size + 1)
         self.c.hwloc_bitmap_list_snprintf(text, size + 1, bitmap)
@@ -102,7 +108,7 @@ def _file_of(address: int) -> str:
     try:
         found = _Symbol()
         if ctypes.CDLL(None).dladdr(ctypes.c_void_p(address), ctypes.byref(found)) and found.file:
-            return os.path.realpath(found.file.decode(errors="replace"))
+            return os.path.realpath(bytes(found.file).decode(errors="replace"))
     except (OSError, AttributeError):
         pass
     return ""
@@ -138,7 +144,7 @@ class Topology:
         if self.library.c.hwloc_topology_export_xmlbuffer(self.handle, text, size, 0):
             raise HiresxError(f"hwloc {self.library.version} cannot export: {self.library.fault()}")
         try:
-            return ffi.buffer(text[0], size[0])[:].rstrip(b"\0").decode(errors="replace")
+            return bytes(ffi.buffer(text[0], size[0])[:]).rstrip(b"\0").decode(errors="replace")
         finally:
             self.library.c.hwloc_free_xmlbuffer(self.handle, text[0])
 
@@ -150,7 +156,7 @@ class Topology:
     def __enter__(self) -> "Topology":
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

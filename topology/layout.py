@@ -55,7 +55,7 @@ def layout(machine: Machine) -> Branch:
     return Branch("machine", tuple(range(count)), everything, tuple(nodes))
 
 
-def _below(members: list[int], finer: tuple[str, ...], rank, count: int) -> tuple[Branch, ...]:
+def _below(members: list[int], finer: tuple[str, ...], rank: list[list[int]], count: int) -> tuple[Branch, ...]:
     """What the members hang on, each part by the finest level that holds all of it."""
 
     def parts(some: list[int], level: str) -> list[list[int]]:
@@ -72,7 +72,9 @@ def _below(members: list[int], finer: tuple[str, ...], rank, count: int) -> tupl
     return tuple(children)
 
 
-def _branch(level: str, members: list[int], finer: tuple[str, ...], rank, count: int, numa=None) -> Branch:
+def _branch(
+    level: str, members: list[int], finer: tuple[str, ...], rank: list[list[int]], count: int, numa: int | None = None
+) -> Branch:
     gpus = tuple(member for member in members if member < count)
     nics = tuple(member - count for member in members if member >= count)
     return Branch(level, gpus, nics, _below(members, finer, rank, count), numa)

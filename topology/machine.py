@@ -3,9 +3,10 @@
 import json
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from hiresx.errors import HiresxError
 from hiresx.topology import levels
@@ -20,6 +21,9 @@ LARGEST_FILE = 64 * 2**20
 
 Matrix = tuple[tuple[str, ...], ...]
 Cpus = frozenset[int]
+_Entry = TypeVar("_Entry")
+# An object of JSON.
+_Object = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -190,7 +194,7 @@ class _Fault(Exception):
     pass
 
 
-def _machine(document: dict) -> Machine:
+def _machine(document: _Object) -> Machine:
     # What `hiresx topo --json` adds is derived from the rest.
     known = {item.name for item in fields(Machine) if item.compare} | {
         "format",
@@ -222,7 +226,11 @@ def _machine(document: dict) -> Machine:
     return Machine(
         source=_text(document, "source"),
         gpus=gpus,
-        **matrices,
+        levels=matrices["levels"],
+        pcie=matrices["pcie"],
+        peer=matrices["peer"],
+        nic_levels=matrices["nic_levels"],
+        nic_pairs=matrices["nic_pairs"],
         nics=nics,
         packages=tuple(
             Package(_whole(item, "index", f"packages[{m}]"), _text(item, "model"), _cpus(item, "cpus") or frozenset())
@@ -256,15 +264,21 @@ def _machine(document: dict) -> Machine:
     )
 
 
-def _gpu(item: dict, n: int) -> GPU:
+def _gpu(item: _Object, n: int) -> GPU:
     where = f"gpus[{n}]"
     _unknown(item, {entry.name for entry in fields(GPU)}, where)
     if _whole(item, "index", where) != n:
         raise _Fault(f"{where}.index is not {n}")
     return GPU(
         index=n,
-        **{key: _text(item, key) for key in ("bus_id", "model", "uuid")},
-        **{key: _optional(item, key, int) for key in ("memory", "memory_used", "utilisation", "numa", "links")},
+        bus_id=_text(item, "bus_id"),
+        model=_text(item, "model"),
+        uuid=_text(item, "uuid"),
+        memory=_optional(item, "memory", int),
+        memory_used=_optional(item, "memory_used", int),
+        utilisation=_optional(item, "utilisation", int),
+        numa=_optional(item, "numa", int),
+        links=_optional(item, "links", int),
         mig=_optional(item, "mig", bool),
         nodes=_cpus(item, "nodes"),
         cpus=_cpus(item, "cpus"),
@@ -273,7 +287,7 @@ def _gpu(item: dict, n: int) -> GPU:
     )
 
 
-def _nic(item: dict, n: int) -> NIC:
+def _nic(item: _Object, n: int) -> NIC:
     where = f"nics[{n}]"
     _unknown(item, {entry.name for entry in fields(NIC)}, where)
     return NIC(
@@ -313,20 +327,22 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else "?" for c in text)
 
 
-def _unknown(item: dict, known: set[str], where: str) -> None:
+def _unknown(item: _Object, known: set[str], where: str) -> None:
     for key in item:
         if key not in known:
             raise _Fault(f'unknown key "{f"{where}." if where else ""}{printable(key[:40])}"')
 
 
-def _list(item: dict, key: str, most: int, kind: type = dict) -> list:
+def _list(item: _Object, key: str, most: int, kind: type = dict) -> list[Any]:
     value = item.get(key, [])
     if not isinstance(value, list) or len(value) > most or not all(isinstance(entry, kind) for entry in value):
         raise _Fault(f"{key} is no list of at most {most} entries of type {kind.__name__}")
     return [printable(entry) for entry in value] if kind is str else value
 
 
-def _matrix(item: dict, key: str, rows: int, columns: int, check, optional: bool = False) -> tuple:
+def _matrix(
+    item: _Object, key: str, rows: int, columns: int, check: Callable[[Any, str], _Entry], optional: bool = False
+) -> tuple[tuple[_Entry, ...], ...]:
     value = item.get(key, [])
     missing = rows and not value and not optional and key != "nic_levels"
     if not isinstance(value, list) or len(value) not in (0, rows) or missing:
@@ -338,7 +354,7 @@ def _matrix(item: dict, key: str, rows: int, columns: int, check, optional: bool
 
 
 def _level(value: Any, where: str) -> str:
-    if value != "" and (not isinstance(value, str) or levels.word(value) != value):
+    if not isinstance(value, str) or (value != "" and levels.word(value) != value):
         raise _Fault(f"{where} is no level")
     return value
 
@@ -349,21 +365,21 @@ def _short(value: Any, where: str) -> str:
     return printable(value)
 
 
-def _text(item: dict, key: str) -> str:
+def _text(item: _Object, key: str) -> str:
     value = item.get(key, "")
     if not isinstance(value, str) or len(value) > 4096:
         raise _Fault(f"{key} is no text")
     return printable(value)
 
 
-def _whole(item: dict, key: str, where: str) -> int:
+def _whole(item: _Object, key: str, where: str) -> int:
     value = item.get(key)
     if not isinstance(value, int) or isinstance(value, bool) or not -1 <= value < 2**31:
         raise _Fault(f"{where}.{key} is no index")
     return value
 
 
-def _optional(item: dict, key: str, kind: type) -> Any:
+def _optional(item: _Object, key: str, kind: type) -> Any:
     value = item.get(key)
     if value is None:
         return None
@@ -377,7 +393,7 @@ def _optional(item: dict, key: str, kind: type) -> Any:
     raise _Fault(f"{key} is no {kind.__name__} in range")
 
 
-def _cpus(item: dict, key: str) -> Cpus | None:
+def _cpus(item: _Object, key: str) -> Cpus | None:
     value = item.get(key)
     return None if value is None else _cpu_text(value, key)
 

@@ -44,14 +44,15 @@ def measure(machine: Machine, cuda: Cuda | None = None, say: Callable[[str], Non
                 )
                 for b in range(count):
                     if a != b:
-                        device[a][b], latency[a][b] = _pair(cuda, ordinals[a], ordinals[b], buffer)
-                        say(f"GPU {a} to GPU {b}: {device[a][b]:.1f} GB/s, {latency[a][b] * 1e6:.1f} us")
+                        speed, small = _pair(cuda, ordinals[a], ordinals[b], buffer)
+                        device[a][b], latency[a][b] = speed, small
+                        say(f"GPU {a} to GPU {b}: {speed:.1f} GB/s, {small * 1e6:.1f} us")
             finally:
                 cuda.free(ordinals[a], buffer)
     finally:
         cuda.close()
-    square = [tuple(tuple(row) for row in matrix) for matrix in (device, latency)]
-    return replace(machine, measured=Measured(*square, tuple(to_device), tuple(to_host)))
+    speeds, seconds = (tuple(tuple(row) for row in matrix) for matrix in (device, latency))
+    return replace(machine, measured=Measured(speeds, seconds, tuple(to_device), tuple(to_host)))
 
 
 def _host(cuda: Cuda, ordinal: int, buffer: int, node: int | None) -> tuple[float, float, bool]:

@@ -4,15 +4,18 @@ import ctypes
 import os
 import platform
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import prod
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from hiresx.errors import HiresxError
 from hiresx.topology import hwloc_library
+from hiresx.topology.cuda import Cuda
 from hiresx.topology.hwloc_library import MEMBIND_BIND, MEMBIND_BYNODESET, MEMBIND_MIGRATE, MEMBIND_STRICT
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -37,7 +40,7 @@ class Where:
 
 
 @cache
-def _topology():
+def _topology() -> hwloc_library.Topology:
     """One topology of this machine for the life of the process: memory is given back through it."""
     with hwloc_library.live_topology() as topology:
         kept, topology.handle = topology.handle, None
@@ -47,7 +50,7 @@ def _topology():
     return topology
 
 
-def allocate(shape, dtype="f8", node: int | None = None) -> tuple[np.ndarray, Where]:
+def allocate(shape: int | Sequence[int], dtype: DTypeLike = "f8", node: int | None = None) -> tuple[np.ndarray, Where]:
     """A zeroed array on a NUMA node through hwloc_alloc_membind, and where its pages really are.
 
     Without libhwloc, or when the kernel refuses, an array where the kernel puts it, with a warning.
@@ -114,7 +117,7 @@ def migrate(array: np.ndarray, node: int) -> Where:
     return where(array, node, by, warnings)
 
 
-def where(array: np.ndarray, asked: int | None = None, by: str = "", warnings=()) -> Where:
+def where(array: np.ndarray, asked: int | None = None, by: str = "", warnings: Iterable[str] = ()) -> Where:
     """The NUMA nodes of an array's pages, asked from the kernel; pages that were never touched are nowhere."""
     said = list(warnings)
     try:
@@ -167,7 +170,7 @@ class Pinned:
     `cuda`: a started `hiresx.topology.cuda.Cuda` with a context, None for a machine without: then nothing is done.
     """
 
-    def __init__(self, array: np.ndarray, cuda=None):
+    def __init__(self, array: np.ndarray, cuda: Cuda | None = None):
         self.array, self._cuda, self.pinned = array, cuda, False
         self.warning = ""
         if cuda is not None:
@@ -178,12 +181,12 @@ class Pinned:
                 self.warning = f"not pinned: {error.message}"
 
     def release(self) -> None:
-        if self.pinned:
+        if self.pinned and self._cuda is not None:
             self._cuda.unregister(self.array.ctypes.data)
             self.pinned = False
 
     def __enter__(self) -> np.ndarray:
         return self.array
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         self.release()

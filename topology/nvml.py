@@ -4,12 +4,14 @@ NVML makes no CUDA context, so it may be asked before any GPU is chosen. It coun
 """
 
 import platform
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any, TypeAlias
 
 from hiresx import optional
 from hiresx.errors import HiresxError
 from hiresx.topology import levels
-from hiresx.topology.machine import GPU, Machine, bus_id
+from hiresx.topology.machine import GPU, Machine, Matrix, bus_id
 
 # nvml.h: NVML_TOPOLOGY_* are the common ancestors, NVML_P2P_STATUS_* why there is no peer access.
 ANCESTORS = {0: "PSB", 10: "PIX", 20: "PXB", 30: "PHB", 40: "NODE", 50: "SYS"}
@@ -20,7 +22,12 @@ MOST_LINKS = 36
 CPU_WORDS = 128  # of 64 CPUs each: 8192, the most that Linux is built for
 
 
-def library():
+# The module pynvml and its handles of GPUs, which have no types.
+Nvml: TypeAlias = Any
+Handle: TypeAlias = Any
+
+
+def library() -> Nvml:
     """The started pynvml. Raises HiresxError saying what is missing."""
     pynvml = optional.needed("pynvml", "NVML is used through nvidia-ml-py", "pip install nvidia-ml-py")
     try:
@@ -30,7 +37,7 @@ def library():
     return pynvml
 
 
-def discover(nvml=None) -> Machine:
+def discover(nvml: Nvml = None) -> Machine:
     """This machine's NVIDIA GPUs. `nvml`: a module with pynvml's functions, started.
 
     A function that this driver or GPU does not support leaves its value unknown; it is no fault. Raises HiresxError
@@ -73,7 +80,7 @@ def discover(nvml=None) -> Machine:
     )
 
 
-def _ask(nvml, name: str, *arguments, default=None):
+def _ask(nvml: Nvml, name: str, *arguments: Any, default: Any = None) -> Any:
     """What a function says; `default` when it is unknown to this version, driver or GPU."""
     function = getattr(nvml, name, None)
     if function is None:
@@ -84,22 +91,22 @@ def _ask(nvml, name: str, *arguments, default=None):
         return default
 
 
-def _text(value) -> str:
+def _text(value: str | bytes | None) -> str:
     return value.decode(errors="replace") if isinstance(value, bytes) else value or ""
 
 
-def _square(count: int, word):
+def _square(count: int, word: Callable[[int, int], str]) -> Matrix:
     upper = {(a, b): word(a, b) for a in range(count) for b in range(a + 1, count)}
     return tuple(
         tuple(levels.SELF if a == b else upper[min(a, b), max(a, b)] for b in range(count)) for a in range(count)
     )
 
 
-def _ancestor(nvml, first, second) -> str:
+def _ancestor(nvml: Nvml, first: Handle, second: Handle) -> str:
     return ANCESTORS.get(_ask(nvml, "nvmlDeviceGetTopologyCommonAncestor", first, second), "")
 
 
-def _peer(nvml, first, second) -> str:
+def _peer(nvml: Nvml, first: Handle, second: Handle) -> str:
     """OK when both reading and writing are; else why not; "" when NVML does not say."""
     states = [_ask(nvml, "nvmlDeviceGetP2PStatus", first, second, way) for way in (P2P_READ, P2P_WRITE)]
     if None in states:
@@ -107,7 +114,7 @@ def _peer(nvml, first, second) -> str:
     return PEER.get(max(states), "U")
 
 
-def _gpu(nvml, index: int, handle) -> GPU:
+def _gpu(nvml: Nvml, index: int, handle: Handle) -> GPU:
     pci = _ask(nvml, "nvmlDeviceGetPciInfo", handle)
     memory = _ask(nvml, "nvmlDeviceGetMemoryInfo", handle)
     rates = _ask(nvml, "nvmlDeviceGetUtilizationRates", handle)
@@ -132,7 +139,9 @@ def _gpu(nvml, index: int, handle) -> GPU:
     )
 
 
-def _nvlinks(nvml, handles, gpus, problems: list[str]) -> tuple[list[list[int]], list[int]]:
+def _nvlinks(
+    nvml: Nvml, handles: list[Handle], gpus: tuple[GPU, ...], problems: list[str]
+) -> tuple[list[list[int]], list[int]]:
     """(NVLinks between GPUs: those that end at each other, and behind a switch as many as the one with fewer has; the
     active ones of each GPU)."""
     count = len(handles)

@@ -5,6 +5,7 @@ that stayed the same from version to version.
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 
 from hiresx.errors import HiresxError
@@ -145,7 +146,7 @@ def _cpus(node: Element) -> frozenset[int]:
 def _pci(node: Element) -> tuple[int, int, int]:
     """(class, vendor, device) of a PCI device."""
     match = _PCI_TYPE.search(node.get("pci_type"))
-    return tuple(int(part, 16) for part in match.groups()) if match else (0, 0, 0)
+    return (int(match[1], 16), int(match[2], 16), int(match[3], 16)) if match else (0, 0, 0)
 
 
 def _is_gpu(node: Element) -> bool:
@@ -177,7 +178,7 @@ def _adapters(objects: _Objects) -> list[Element]:
     ]
 
 
-def _others(objects: _Objects, taken: set[int], numa: tuple[NumaNode, ...]):
+def _others(objects: _Objects, taken: set[int], numa: tuple[NumaNode, ...]) -> Iterator[Device]:
     """PCI devices that are neither GPU nor adapter, nor a virtual function."""
     for node in objects.devices:
         kind, vendor, device = _pci(node)
@@ -257,8 +258,8 @@ def _os_devices(node: Element) -> list[Element]:
 
 def _gpu(index: int, node: Element, numa: tuple[NumaNode, ...]) -> GPU:
     infos = _infos(node)
-    for device in _os_devices(node):
-        infos |= {key: value for key, value in _infos(device).items() if value}
+    for child in _os_devices(node):
+        infos |= {key: value for key, value in _infos(child).items() if value}
     local = _local(node)
     kilobytes = _number(infos.get("CUDAGlobalMemorySize", "")) or _number(infos.get("OpenCLGlobalMemorySize", ""))
     _, vendor, device = _pci(node)
@@ -303,7 +304,9 @@ def level(first: GPU | NIC, second: GPU | NIC) -> str:
     return "NODE" if first.numa == second.numa else "SYS"
 
 
-def _nvlinks(top: Element, objects: _Objects, devices: list[Element], gpus) -> tuple[list[list[int]], list[str]]:
+def _nvlinks(
+    top: Element, objects: _Objects, devices: list[Element], gpus: tuple[GPU, ...]
+) -> tuple[list[list[int]], list[str]]:
     """Number of NVLinks between GPUs from the bandwidths (MB/s) that hwloc writes; ports of switches count together."""
     count = len(gpus)
     links = [[0] * count for _ in range(count)]

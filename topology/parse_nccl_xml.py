@@ -41,12 +41,15 @@ def parse_nccl_xml(text: str, name: str = "NCCL XML") -> Machine:
     adapters = [element for node in nodes for element in node.walk() if _is_adapter(element)]
     if not gpus and not adapters:
         raise HiresxError(f"{name}: no GPU and no network adapter in it", MEND)
-    order = [_number(_gpu_of(element).get("dev")) for element in gpus]
-    if None not in order and len(set(order)) == len(order):
-        gpus = [element for _, element in sorted(zip(order, gpus, strict=True), key=lambda pair: pair[0])]
+    order = {n: element for element in gpus if (n := _number(_gpu_of(element).get("dev"))) is not None}
+    if len(order) == len(gpus):
+        gpus = [order[n] for n in sorted(order)]
     else:
         gpus.sort(key=lambda element: bus_id(element.get("busid")))
-    nets = [(element, net) for element in adapters for net in list(element.walk("net")) or [None]]
+    nets: list[tuple[Element, Element | None]] = []
+    for element in adapters:
+        found = list(element.walk("net"))
+        nets += [(element, net) for net in found] or [(element, None)]
     if len(gpus) > MOST_GPUS or len(nets) > MOST_NICS:
         raise HiresxError(f"{name}: {len(gpus)} GPUs and {len(nets)} network adapters are no one machine", MEND)
     numa, packages = _cpus(nodes)
@@ -181,7 +184,7 @@ def _gpu(index: int, element: Element, near: dict[int, frozenset[int]]) -> GPU:
         bus_id=bus_id(element.get("busid")) if element.get("busid") else "",
         model=" ".join(part for part in ("GPU", *parts) if part),
         numa=numa,
-        cpus=near.get(numa) or None,
+        cpus=None if numa is None else near.get(numa) or None,
         pcie=_link(element),
         path=_path(element),
     )

@@ -5,18 +5,21 @@ in which order; rows say so otherwise. Every cell is used, or `problems` says wh
 """
 
 import re
+from typing import TypeAlias
 
 from hiresx.errors import HiresxError
-from hiresx.topology import infer, levels, smi_report, smi_rows
-from hiresx.topology.cpus import format_list, parse_list
-from hiresx.topology.machine import GPU, MOST_GPUS, MOST_NICS, NIC, Machine, NumaNode, Package, printable
-from hiresx.topology.smi_rows import CPU, MEMORY, NUMA, Header, Row
+from hiresx.topology import infer, levels, smi_affinities, smi_report, smi_rows
+from hiresx.topology.machine import GPU, MOST_GPUS, MOST_NICS, NIC, Machine, Matrix, NumaNode, Package, printable
+from hiresx.topology.smi_affinities import Nodes, Sets
+from hiresx.topology.smi_rows import MOST_TOLD, After, Header, Row
+
+# Rows of a `topo -p2p` by GPU; cells of the matrix by GPU.
+_Peers: TypeAlias = dict[int, list[list[str]]]
+_Cells: TypeAlias = dict[int, list[str]]
 
 MEND = "record it again with: nvidia-smi topo -m > machine.txt"
 # Longest row of a machine: 64 GPUs and 256 NICs, each with a word and some blanks.
 LONGEST_LINE = 16384
-# Of what was not used the first are named.
-MOST_TOLD = 6
 
 _LEGEND = re.compile(r"(NIC\d{1,4})\s*[:=]\s*([A-Za-z][\w.\-]{0,63})")
 
@@ -42,9 +45,9 @@ def parse_smi(text: str, name: str = "nvidia-smi topo -m") -> Machine:
     order = [f"GPU{n}" for n in range(count)] + [label for label, _ in adapters]
     words = _square(gpus, others, order, columns, cells, count, name, problems)
     _tree(words, count, name)
-    cpus, numa, nodes = _affinities(gpus, after, header if columns else None, count, problems)
+    cpus, numa, nodes = smi_affinities.read(gpus, after, header if columns else None, count, problems)
     around = smi_report.facts(text)
-    numa = _by_nodes(numa, nodes, around.nodes)
+    numa = smi_affinities.by_nodes(numa, nodes, around.nodes)
     matrix, pcie, nic_levels, nic_pairs = _levels(words, count, numa, cpus, name, problems)
     links = [levels.link_count([levels.nvlinks(entry) for entry in row], around.models.get(n, ""))
              for n, row in enumerate(matrix)]  # fmt: skip
@@ -62,8 +65,11 @@ def parse_smi(text: str, name: str = "nvidia-smi topo -m") -> Machine:
         )
         for n in range(count)
     )
-    known = {node: next((cpus[n] for n in range(count) if numa[n] == node and cpus[n]), frozenset())
-             for node in numa if node is not None} | around.nodes  # fmt: skip
+    known = {
+        node: next((own for n, own in enumerate(cpus) if numa[n] == node and own), frozenset[int]())
+        for node in numa
+        if node is not None
+    } | around.nodes
     whole = frozenset().union(*around.nodes.values())
     return Machine(
         source=f"recording of nvidia-smi topo -m: {name}",
@@ -81,9 +87,9 @@ def parse_smi(text: str, name: str = "nvidia-smi topo -m") -> Machine:
     )
 
 
-def _rows(text: str, name: str):
+def _rows(text: str, name: str) -> tuple[dict[int, Row], list[Row], Header | None, _Peers]:
     """(rows of GPUs by number, other rows, the header, rows of a `topo -p2p` in the same report)."""
-    peers: dict[int, list[list[str]]] = {}
+    peers: _Peers = {}
     gpus: dict[int, Row] = {}
     others: list[Row] = []
     header: Header | None = None
@@ -100,8 +106,7 @@ def _rows(text: str, name: str):
             peers.setdefault(int(match[1]), []).append(plain[1:])
             continue
         row = smi_rows.row(number, body)
-        match = smi_rows.GPU.fullmatch(row.label) if row else None
-        if match:
+        if row and (match := smi_rows.GPU.fullmatch(row.label)):
             n = int(match[1])
             if n >= MOST_GPUS:
                 raise HiresxError(f"{name}, line {number}: GPU{n}: no machine has that many", MEND)
@@ -118,7 +123,7 @@ def _rows(text: str, name: str):
     return gpus, others, header, peers
 
 
-def _refuse_others(text: str, name: str, gpus, peers) -> None:
+def _refuse_others(text: str, name: str, gpus: dict[int, Row], peers: _Peers) -> None:
     if gpus:
         return
     if peers:
@@ -138,7 +143,7 @@ def _refuse_p2p(name: str) -> None:
     )
 
 
-def _peers(rows: dict[int, list[list[str]]], count: int):
+def _peers(rows: _Peers, count: int) -> Matrix:
     """Peer access by the rows of `topo -p2p` (of reading and of writing): OK where all are, "" where none is whole."""
 
     def status(a: int, b: int) -> str:
@@ -176,7 +181,9 @@ def _columns(header: Header | None, gpus: dict[int, Row], problems: list[str]) -
     return header.devices
 
 
-def _cells(gpus: dict[int, Row], count: int, columns: list[str], name: str, problems: list[str]):
+def _cells(
+    gpus: dict[int, Row], count: int, columns: list[str], name: str, problems: list[str]
+) -> tuple[_Cells, After]:
     """({GPU: its cells}, {GPU: (words behind them, by tabs)}). A row that is short, or has its X elsewhere, is
     refused."""
     cells: dict[int, list[str]] = {}
@@ -203,12 +210,12 @@ def _cells(gpus: dict[int, Row], count: int, columns: list[str], name: str, prob
         cells[n], starts[n] = found, start
     widths = {n: len(entry) for n, entry in cells.items()}
     if min(widths.values()) < count:
-        short = min(widths, key=widths.get)
+        short = min(widths, key=widths.__getitem__)
         raise HiresxError(
             f"{name}, line {gpus[short].line}: GPU{short} has {widths[short]} levels for {count} GPUs: cut off?", MEND
         )
     if len(set(widths.values())) > 1:
-        short = min(widths, key=widths.get)
+        short = min(widths, key=widths.__getitem__)
         raise HiresxError(
             f"{name}, line {gpus[short].line}: GPU{short} has {widths[short]} levels, others {max(widths.values())}: "
             "cut off, or GPU rows are missing?",
@@ -235,7 +242,14 @@ def _cells(gpus: dict[int, Row], count: int, columns: list[str], name: str, prob
 
 
 def _adapters(
-    gpus, others: list[Row], columns, cells, count: int, text: str, name: str, problems
+    gpus: dict[int, Row],
+    others: list[Row],
+    columns: list[str],
+    cells: _Cells,
+    count: int,
+    text: str,
+    name: str,
+    problems: list[str],
 ) -> list[tuple[str, str]]:
     """(label, name to show) of the columns beyond the GPUs: as the header has them, else as the rows, else numbered."""
     width = len(cells[0])
@@ -268,7 +282,14 @@ def _adapters(
 
 
 def _square(
-    gpus, others, order: list[str], columns, cells, count: int, name: str, problems
+    gpus: dict[int, Row],
+    others: list[Row],
+    order: list[str],
+    columns: list[str],
+    cells: _Cells,
+    count: int,
+    name: str,
+    problems: list[str],
 ) -> dict[tuple[int, int], str]:
     """Level of each pair of GPUs and adapters that some row has; where two rows have it they say the same."""
     place = {label: n for n, label in enumerate(order)}
@@ -319,7 +340,7 @@ def _square(
     return found
 
 
-def _differ(order, lines, a: int, b: int, first: str, second: str, name: str) -> str:
+def _differ(order: list[str], lines: dict[int, int], a: int, b: int, first: str, second: str, name: str) -> str:
     """What two rows contradict each other in: the row of an adapter against that of a GPU, or two of a kind."""
     where = f"lines {lines[a]} and {lines[b]}"
     if order[b].startswith("GPU") != order[a].startswith("GPU"):
@@ -342,112 +363,21 @@ def _tree(words: dict[tuple[int, int], str], count: int, name: str) -> None:
                     )
 
 
-def _affinities(gpus: dict[int, Row], after, header: Header | None, count: int, problems: list[str]):
-    """(CPUs of each GPU or None, its NUMA node or None, nodes near it where there are several)."""
-    cpus: list[frozenset[int] | None] = []
-    numa: list[int | None] = []
-    nodes: list[frozenset[int] | None] = []
-    unread: list[str] = []
-    memories: list[int] = []  # NUMA nodes that are memory of a GPU; the system counts them behind those with CPUs
-    for n in range(count):
-        row, (words, tabbed) = gpus[n], after[n]
-        entry: dict[str, str] = {}
-        if header is None or header.before:
-            _assign(row.before, [], header.before if header else [CPU, NUMA, MEMORY], entry, unread, row.line, True)
-        _assign(words, tabbed, header.after if header else [CPU, NUMA, MEMORY], entry, unread, row.line, bool(header))
-        own, near, memory = (entry.get(kind, "") for kind in (CPU, NUMA, MEMORY))
-        cpus.append(_listed(own, unread, row.line, "CPUs"))
-        nodes.append(_listed(near, unread, row.line, "NUMA nodes"))
-        memories += _listed(memory, unread, row.line, "NUMA nodes") or ()
-    for n, listed in enumerate(nodes):
-        near = frozenset(node for node in listed or () if not memories or node < min(memories)) or listed
-        numa.append(min(near) if near and len(near) == 1 else None)
-        nodes[n] = listed if listed and len(listed) > 1 else None
-    problems += unread[:MOST_TOLD]
-    if len(unread) > MOST_TOLD:
-        problems.append(f"{len(unread) - MOST_TOLD} more lines have words that were not used")
-    missing = [n for n in range(count) if cpus[n] is None]
-    if missing and len(missing) < count:
-        problems.append(
-            f"no CPU affinity for GPU {format_list(missing)}: recorded inside a job that has no CPU near them?"
-        )
-    given = {n: len(own) for n, own in enumerate(cpus) if own}
-    clipped = [n for n, size in given.items() if size < max(given.values()) or size == 1]
-    if clipped:
-        n = clipped[0]
-        problems.append(
-            f"CPU affinity of GPU {format_list(clipped)} ({format_list(cpus[n])}) is clipped, it seems: "
-            + (f"others have {max(given.values())} CPUs" if given[n] < max(given.values()) else "one CPU only")
-            + "; recorded inside a job that has few of them?"
-        )
-    return cpus, numa, nodes
-
-
-def _assign(words, tabbed, kinds: list[str], entry: dict[str, str], unread: list[str], line: int, whole: bool) -> None:
-    """Put the words beside the matrix into its affinity columns; what is left over is said to be unread."""
-    words = list(words)
-    while len(words) > len(kinds) and (n := next((n for n, word in enumerate(words[:-1]) if _open(word)), -1)) >= 0:
-        words[n : n + 2] = [words[n] + words[n + 1]]  # "0, 3-9": a list with blanks in it
-    if kinds and 0 < len(words) < len(kinds) and tabbed:
-        # An empty column shows in the tabs; the last column has two before it.
-        last = [tabbed[-1]] if len(kinds) == 3 and len(tabbed) >= 3 else []
-        columns = [*tabbed[: len(kinds) - len(last)], *last]
-        if [cell for cell in columns if cell] == words:
-            entry.update((kind, cell) for kind, cell in zip(kinds, columns, strict=False) if cell)
-            return
-    elif kinds == [CPU, NUMA] and len(words) == 1 and not tabbed and not words[0].isdigit():
-        entry[CPU] = words[0]
-        return
-    for kind, word in zip(kinds, words, strict=False):
-        if not smi_rows.is_affinity(word):
-            break
-        entry[kind] = word
-    left = words[len(kinds) :] if whole else [word for word in words[len(kinds) :] if not levels.word(word)]
-    left = [word for word in words[: len(kinds)] if not smi_rows.is_affinity(word)] + left
-    if left:
-        shown = printable(" ".join(left))[:60]
-        unread.append(f"line {line}: not used: '{shown}'")
-
-
-def _open(word: str) -> bool:
-    return word.endswith(",") and word[:1].isdigit()
-
-
-def _listed(word: str, unread: list[str], line: int, what: str) -> frozenset[int] | None:
-    if not word or word.upper() in ("N/A", "NA", "-"):
-        return None
-    found = parse_list(word)
-    if found is None:
-        unread.append(f"line {line}: '{printable(word[:40])}' is no list of {what}: not used")
-    return found
-
-
-def _by_nodes(numa, nodes, known: dict[int, frozenset[int]]) -> list[int | None]:
-    """NUMA nodes; of several near one GPU the one that has CPUs, if that is known."""
-    found = list(numa)
-    for n, listed in enumerate(nodes):
-        if found[n] is None and listed:
-            with_cpus = [node for node in listed if known.get(node)]
-            found[n] = with_cpus[0] if len(with_cpus) == 1 else None
-    return found
-
-
-def _by_affinity(node_a, node_b, cpus_a, cpus_b) -> str:
-    if None not in (node_a, node_b):
-        return "NODE" if node_a == node_b else "SYS"
-    if cpus_a and cpus_b:
-        return "NODE" if cpus_a == cpus_b else "" if cpus_a & cpus_b else "SYS"
-    return ""
-
-
-def _levels(words: dict[tuple[int, int], str], count: int, numa, cpus, name: str, problems: list[str]):
+def _levels(
+    words: dict[tuple[int, int], str],
+    count: int,
+    numa: Nodes,
+    cpus: Sets,
+    name: str,
+    problems: list[str],
+) -> tuple[Matrix, Matrix, Matrix, Matrix]:
     """(GPU levels, the same by PCIe, GPU to adapter, adapter to adapter), with what the tree tells filled in."""
     size = 1 + max((a for a, _ in words), default=count - 1)
     size = max(size, count)
     said = [["X" if a == b else words.get((a, b), "") for b in range(size)] for a in range(size)]
 
     def guess(a: int, b: int) -> str:
-        return _by_affinity(numa[a], numa[b], cpus[a], cpus[b]) if max(a, b) < count else ""
+        return smi_affinities.level(numa[a], numa[b], cpus[a], cpus[b]) if max(a, b) < count else ""
 
     full, wrong = infer.complete(infer.ranks(said), guess)
     for a, b, near, far in wrong[:MOST_TOLD]:

@@ -1,6 +1,8 @@
 """A PNG of a machine: GPUs under their switches and NUMA nodes, the placement on it, loads as widths of the links."""
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hiresx import optional
 from hiresx.errors import HiresxError
@@ -10,12 +12,21 @@ from hiresx.topology.groups import groups
 from hiresx.topology.levels import nvlinks
 from hiresx.topology.machine import Machine
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 WIDEST, THINNEST = 9.0, 0.8
 HEIGHTS = {"GPU": 0.0, "PIX": 1.2, "PXB": 2.2, "NODE": 3.2}
 COLOURS = {"PCIe": "#4477aa", "shared": "#cc6677", "NVLink": "#228833"}
 
 
-def draw(machine: Machine, path: Path, placement=None, estimate: Estimate | None = None, title: str = "") -> None:
+def draw(
+    machine: Machine,
+    path: Path,
+    placement: Sequence[int] | None = None,
+    estimate: Estimate | None = None,
+    title: str = "",
+) -> None:
     """Write the picture. `placement`: GPU of each rank. Raises HiresxError without matplotlib, for a machine without
     GPUs, and when the file cannot be written."""
     for name in ("matplotlib.backends.backend_agg", "matplotlib.figure", "matplotlib.patches"):
@@ -83,7 +94,7 @@ def draw(machine: Machine, path: Path, placement=None, estimate: Estimate | None
         raise HiresxError(f"{path}: cannot be written: {error}", "name a file that ends in .png") from error
 
 
-def _layout(machine: Machine):
+def _layout(machine: Machine) -> tuple[list[float], list[list[tuple[str, tuple[int, ...]]]]]:
     """(x of each GPU, the chain of groups above each, inside out)."""
     partitions = groups(machine)
     member = {level: {g: part for part in partitions[level] for g in part} for level in ("PIX", "PXB", "NODE")}
@@ -99,7 +110,8 @@ def _layout(machine: Machine):
         x[gpu] = at
     parents = []
     for gpu in range(len(order)):
-        chain, inner = [], (gpu,)
+        chain: list[tuple[str, tuple[int, ...]]] = []
+        inner: tuple[int, ...] = (gpu,)
         for level in ("PIX", "PXB"):
             if len(member[level][gpu]) > len(inner):
                 inner = member[level][gpu]
@@ -114,7 +126,9 @@ def _node_label(machine: Machine, members: tuple[int, ...]) -> str:
     return f"NUMA {next(iter(nodes))}" if len(nodes) == 1 and None not in nodes else "CPU"
 
 
-def _nvlink(axes, machine: Machine, x, loads, width) -> None:
+def _nvlink(
+    axes: "Axes", machine: Machine, x: list[float], loads: dict[str, float], width: Callable[..., float]
+) -> None:
     """Arcs below the GPUs; where all have NVLink through a switch, one bar for all."""
     from matplotlib.patches import Arc
 

@@ -106,11 +106,14 @@ def free_gpus(
     return chosen, left_out
 
 
-def _near_our_cpus(machine: Machine, chosen: tuple[int, ...], left_out: dict[int, str], ranks: int):
+def _near_our_cpus(
+    machine: Machine, chosen: tuple[int, ...], left_out: dict[int, str], ranks: int
+) -> tuple[tuple[int, ...], dict[int, str]]:
     """Where the scheduler gave CPUs near some GPUs only, and those are enough, the ranks stay with them."""
     if not machine.live or machine.allowed is None:
         return chosen, left_out
-    near = tuple(gpu for gpu in chosen if not machine.gpus[gpu].cpus or machine.gpus[gpu].cpus & machine.allowed)
+    allowed = machine.allowed
+    near = tuple(gpu for gpu in chosen if not (cpus := machine.gpus[gpu].cpus) or cpus & allowed)
     if len(near) < ranks:
         return chosen, left_out
     far = {gpu: "none of its nearest CPUs is among those this process may use" for gpu in chosen if gpu not in near}

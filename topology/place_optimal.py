@@ -131,7 +131,8 @@ def _bound(model: Model, demand: Traffic, gpus: list[int], share: int) -> float:
 
 def _least(times: np.ndarray, apart: np.ndarray, axis: int) -> np.ndarray:
     """(links, GPUs): seconds per byte that a link is held at least by what leaves (axis 2) or reaches (1) a GPU."""
-    return np.where(apart[None], times, np.inf).min(axis=axis)
+    least: np.ndarray = np.where(apart[None], times, np.inf).min(axis=axis)
+    return least
 
 
 def _search(costing: _Costing, rooms: Rooms, limit: float) -> np.ndarray | None:
@@ -156,7 +157,8 @@ def _search(costing: _Costing, rooms: Rooms, limit: float) -> np.ndarray | None:
     found = np.empty_like(places)
     found[:, order] = places
     seconds = costing.of(found)
-    return found[seconds <= seconds.min(initial=np.inf) * (1 + SAME)]
+    shortest: np.ndarray = found[seconds <= seconds.min(initial=np.inf) * (1 + SAME)]
+    return shortest
 
 
 def _improved(costing: _Costing, rooms: Rooms, known: np.ndarray, most: int) -> np.ndarray:
@@ -184,7 +186,9 @@ def _improved(costing: _Costing, rooms: Rooms, known: np.ndarray, most: int) -> 
     return np.unique([place for _, place in found], axis=0)
 
 
-def _descended(costing: _Costing, rooms: Rooms, place: np.ndarray, draw, allowed: int) -> tuple[float, np.ndarray]:
+def _descended(
+    costing: _Costing, rooms: Rooms, place: np.ndarray, draw: np.random.Generator, allowed: int
+) -> tuple[float, np.ndarray]:
     """(its measure, the placement that swaps of two ranks, or moves of one to a room, lead to)."""
     ranks = len(place)
     slots = rooms.slots(np.asarray(place))

@@ -41,18 +41,20 @@ class _Problem:
 
     def cost(self, places: np.ndarray) -> np.ndarray:
         """Costs of placements (s, ranks), as indexes into the usable GPUs."""
-        total = self.alone[np.arange(places.shape[1]), places].sum(axis=1)
+        total: np.ndarray = self.alone[np.arange(places.shape[1]), places].sum(axis=1)
         pairs = places[:, :, None], places[:, None, :]
-        return total + (self.bytes * self.per_byte[pairs] + self.sends * self.latency[pairs]).sum(axis=(1, 2))
+        total = total + (self.bytes * self.per_byte[pairs] + self.sends * self.latency[pairs]).sum(axis=(1, 2))
+        return total
 
     def between(self, r: int, s: int) -> np.ndarray:
         """Cost (g, h) of the messages between rank r on GPU g and rank s on GPU h, both ways."""
-        return (
+        cost: np.ndarray = (
             self.bytes[r, s] * self.per_byte
             + self.bytes[s, r] * self.per_byte.T
             + self.sends[r, s] * self.latency
             + self.sends[s, r] * self.latency.T
         )
+        return cost
 
 
 def place_pair_sum(model: Model, demand: Traffic, gpus: list[int], starts: list[list[int]]) -> tuple[list[int], bool]:
@@ -64,7 +66,7 @@ def place_pair_sum(model: Model, demand: Traffic, gpus: list[int], starts: list[
     best = min(known, key=lambda place: (problem.cost(place[None])[0], tuple(place)))
     found = _search(problem, problem.cost(best[None])[0])
     proven = found is not None
-    candidates = known + (list(found) if proven else _starts(problem))
+    candidates = known + (_starts(problem) if found is None else list(found))
     costs = problem.cost(np.array(candidates))
     near = [place for place, cost in zip(candidates, costs, strict=True) if cost <= costs.min() * (1 + TINY)]
     ties = sorted({tuple(int(n) for n in place) for place in near})
@@ -73,7 +75,7 @@ def place_pair_sum(model: Model, demand: Traffic, gpus: list[int], starts: list[
     return [gpus[n] for n in chosen], proven
 
 
-def _seconds(problem: _Problem, place) -> float:
+def _seconds(problem: _Problem, place: tuple[int, ...]) -> float:
     return problem.model.estimate(problem.demand, [problem.gpus[n] for n in place]).seconds
 
 
@@ -121,7 +123,8 @@ def _search(problem: _Problem, bound: float) -> np.ndarray | None:
         places = np.concatenate([places[state], gpu[:, None].astype(np.int16)], axis=1)
     found = np.empty((len(places), ranks), dtype=int)
     found[:, order] = places
-    return found[cost <= cost.min(initial=np.inf) * (1 + TINY)]
+    cheapest: np.ndarray = found[cost <= cost.min(initial=np.inf) * (1 + TINY)]
+    return cheapest
 
 
 def _improved(problem: _Problem, place: np.ndarray) -> np.ndarray:
@@ -166,7 +169,8 @@ def _swap_change(amount: np.ndarray, price: np.ndarray) -> np.ndarray:
         # The sums above run over all others and over r and s themselves; those two are taken out again.
         ends = np.diag(p)
         total -= (0 - a.T) * (p.T - ends[:, None]) + a * (ends[None, :] - p)
-    return total + amount * (price.T - price) + amount.T * (price - price.T)
+    change: np.ndarray = total + amount * (price.T - price) + amount.T * (price - price.T)
+    return change
 
 
 def _starts(problem: _Problem) -> list[np.ndarray]:

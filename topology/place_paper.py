@@ -72,7 +72,8 @@ def _best_subset(inside: np.ndarray, low: int, high: int) -> np.ndarray:
     crossing = ((member @ inside) * (1 - member)).sum(axis=1)
     near = np.flatnonzero(crossing <= crossing.min() * (1 + 1e-12))
     order = member[near] @ 2.0 ** -np.arange(count)
-    return member[near[order.argmax()]] > 0
+    chosen: np.ndarray = member[near[order.argmax()]] > 0
+    return chosen
 
 
 def _improved(inside: np.ndarray, low: int, high: int) -> np.ndarray:

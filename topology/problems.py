@@ -1,6 +1,7 @@
 """What will make a run on a machine slow or wrong, as far as its description tells."""
 
 import os
+from collections.abc import Iterator
 
 from hiresx.topology.cpus import format_list
 from hiresx.topology.groups import pcie_groups
@@ -19,7 +20,7 @@ def problems(machine: Machine) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _nodes(machine: Machine):
+def _nodes(machine: Machine) -> Iterator[str]:
     memory = {node.index: node.memory for node in machine.numa}
     cpus = {node.index: node.cpus for node in machine.numa}
     for gpu in machine.gpus:
@@ -37,12 +38,12 @@ def _nodes(machine: Machine):
             )
 
 
-def _levels(machine: Machine):
+def _levels(machine: Machine) -> Iterator[str]:
     gpus = machine.gpus
     if len(gpus) > 1:
-        far = all(machine.levels[a][b] == "SYS" for a in range(len(gpus)) for b in range(a))
-        node = {gpu.numa for gpu in gpus}, {gpu.cpus for gpu in gpus}
-        if far and min(map(len, node)) == 1 and (None not in node[0] or None not in node[1]):
+        apart = all(machine.levels[a][b] == "SYS" for a in range(len(gpus)) for b in range(a))
+        numa, cpus = {gpu.numa for gpu in gpus}, {gpu.cpus for gpu in gpus}
+        if apart and 1 in (len(numa), len(cpus)) and (None not in numa or None not in cpus):
             yield "all GPUs are SYS from each other, yet on one NUMA node: a virtual machine that hides its topology?"
     for level in ("PHB", "NODE"):
         for part in pcie_groups(machine, level):
@@ -65,7 +66,7 @@ def _levels(machine: Machine):
                 )
 
 
-def _peers(machine: Machine):
+def _peers(machine: Machine) -> Iterator[str]:
     without: dict[str, list[str]] = {}
     for a in range(len(machine.peer)):
         for b in range(a):
@@ -77,7 +78,7 @@ def _peers(machine: Machine):
         yield f"no peer access ({reason}) between GPUs {some}: copies go through host memory"
 
 
-def _busy(machine: Machine):
+def _busy(machine: Machine) -> Iterator[str]:
     for gpu in machine.gpus:
         if gpu.mig:
             yield f"GPU {gpu.index}: MIG is on, its parts have no peer access"
@@ -87,7 +88,7 @@ def _busy(machine: Machine):
             yield f"GPU {gpu.index} is in use: {gpu.memory_used / gpu.memory:.0%} of its memory"
 
 
-def _links(machine: Machine):
+def _links(machine: Machine) -> Iterator[str]:
     """PCIe links that are slower than the GPUs': only a half or less is told, for what is recorded idle is slower."""
     slow: dict[str, list[int]] = {}
     for gpu in machine.gpus:
@@ -98,7 +99,7 @@ def _links(machine: Machine):
         yield f"PCIe links of GPU {format_list(gpus)} are {what}: fewer lanes, a slower slot, or idle when recorded"
 
 
-def _measured(machine: Machine):
+def _measured(machine: Machine) -> Iterator[str]:
     if machine.measured is None:
         return
     for a, gpu in enumerate(machine.gpus):

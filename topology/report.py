@@ -1,6 +1,7 @@
 """A machine and its plans as a person reads them: Rich renderables, printed by the command line."""
 
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from hiresx.topology.cpus import format_list
 from hiresx.topology.groups import groups
@@ -9,6 +10,12 @@ from hiresx.topology.levels import NVLINK, PCIE_SHARE, generation, nvlinks, pcie
 from hiresx.topology.machine import GPU, NIC, Machine, to_json
 from hiresx.topology.place import Plan
 from hiresx.topology.problems import problems
+
+if TYPE_CHECKING:  # Rich is imported when something is printed
+    from rich.console import RenderableType
+    from rich.table import Table
+    from rich.text import Text
+    from rich.tree import Tree
 
 STYLES = {"PSB": "cyan", "PIX": "cyan", "PXB": "blue", "PHB": "yellow", "NODE": "magenta", "SYS": "red", "X": "dim"}
 GIB = 2**30
@@ -37,14 +44,15 @@ def _tree_json(branch: Branch, machine: Machine) -> dict[str, Any]:
     return found
 
 
-def renderables(machine: Machine) -> list:
+def renderables(machine: Machine) -> list["RenderableType"]:
     """What to print, in order."""
     from rich.text import Text
 
     first = machine.host or machine.product or "a machine"
     title = Text(f"{first}: {_count(len(machine.gpus), 'GPU')}, {_count(len(machine.nics), 'network adapter')}", "bold")
     about = ", ".join(part for part in (machine.product if machine.host else "", machine.cpu.strip()) if part)
-    lines = [title, Text(f"source: {machine.source}" + ("" if machine.live else " (not this machine)"), "dim")]
+    here = "" if machine.live else " (not this machine)"
+    lines: list[RenderableType] = [title, Text(f"source: {machine.source}{here}", "dim")]
     if about:
         lines.append(Text(about, "dim"))
     lines += [Text(), picture_tree(machine)]
@@ -71,7 +79,7 @@ def _count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
-def _table(title: str, columns: list[str]):
+def _table(title: str, columns: list[str]) -> "Table":
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -82,14 +90,14 @@ def _table(title: str, columns: list[str]):
     return table
 
 
-def _row(table, *cells) -> None:
+def _row(table: "Table", *cells: "str | Text") -> None:
     """Cells as they are: a name in brackets is no markup."""
     from rich.text import Text
 
     table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in cells))
 
 
-def level_text(level: str):
+def level_text(level: str) -> "Text":
     from rich.text import Text
 
     return Text(level or "?", STYLES.get(level, "bold green" if nvlinks(level) else ""))
@@ -98,7 +106,7 @@ def level_text(level: str):
 SHARED = {"PHB": "host bridge", "PXB": "PCIe switches", "PIX": "PCIe switch", "PSB": "board"}
 
 
-def picture_tree(machine: Machine):
+def picture_tree(machine: Machine) -> "Tree":
     """Packages, NUMA nodes, switches, GPUs and adapters, in each other; by the levels where bridges are not known."""
     from rich.text import Text
     from rich.tree import Tree
@@ -109,13 +117,13 @@ def picture_tree(machine: Machine):
             top.add(Text(f"NVLink joins GPU {format_list(part)}", "bold green"))
     if machine.gpus and not any(gpu.path for gpu in machine.gpus):
         whole = layout(machine)
-        for node in whole.children:
-            members = [machine.gpus[g] for g in node.gpus]
+        for branch in whole.children:
+            members = [machine.gpus[g] for g in branch.gpus]
             cpus = members[0].cpus
-            name = "NUMA node" if node.numa is None else f"NUMA node {node.numa}"
+            name = "NUMA node" if branch.numa is None else f"NUMA node {branch.numa}"
             where = f"CPUs {format_list(cpus)}" if cpus and all(gpu.cpus == cpus for gpu in members) else "CPUs ?"
-            inside = top if len(whole.children) == 1 and node.numa is None and not cpus else top.add(f"{name}: {where}")
-            _grow(inside, node, machine)
+            alone = len(whole.children) == 1 and branch.numa is None and not cpus
+            _grow(top if alone else top.add(f"{name}: {where}"), branch, machine)
         for nic in whole.own()[1]:
             top.add(Text(f"NIC {machine.nics[nic].name}"))
         return top
@@ -130,9 +138,8 @@ def picture_tree(machine: Machine):
         memory = (
             "memory unknown" if node.memory is None else f"{node.memory / GIB:.0f} GiB" if node.memory else "no memory"
         )
-        cpus = format_list(node.cpus)
-        inside = branches.get(home, top)
-        nodes[node.index] = inside.add(f"NUMA node {node.index}: {memory}, CPUs {cpus or 'none'}")
+        inside = top if home is None else branches[home]
+        nodes[node.index] = inside.add(f"NUMA node {node.index}: {memory}, CPUs {format_list(node.cpus) or 'none'}")
     bridges: dict[tuple[str, ...], Any] = {}
     devices: list[GPU | NIC] = [*machine.gpus, *machine.nics]
     for device in devices:
@@ -150,7 +157,7 @@ def picture_tree(machine: Machine):
     return top
 
 
-def _grow(inside, branch: Branch, machine: Machine) -> None:
+def _grow(inside: "Tree", branch: Branch, machine: Machine) -> None:
     from rich.text import Text
 
     for child in branch.children:
@@ -162,7 +169,7 @@ def _grow(inside, branch: Branch, machine: Machine) -> None:
         inside.add(Text(f"NIC {machine.nics[nic].name}"))
 
 
-def _shown(path: tuple[str, ...], devices) -> tuple[str, ...]:
+def _shown(path: tuple[str, ...], devices: Sequence[GPU | NIC]) -> tuple[str, ...]:
     """Of the bridges above a device: the host bridge, and those below which ways part."""
     shown = []
     for n in range(len(path)):
@@ -174,7 +181,7 @@ def _shown(path: tuple[str, ...], devices) -> tuple[str, ...]:
     return tuple(shown)
 
 
-def gpu_table(machine: Machine):
+def gpu_table(machine: Machine) -> "Table":
     table = _table(
         "GPUs", ["GPU", "model", "PCI", "PCIe", "memory", "in use", "busy", "NUMA", "nearest CPUs", "NVLinks", "MIG"]
     )
@@ -202,7 +209,7 @@ def _links_text(gpu: GPU) -> str:
     return "-" if not gpu.links else f"{gpu.links} x {speed:g} GB/s" if speed else str(gpu.links)
 
 
-def matrix_table(machine: Machine):
+def matrix_table(machine: Machine) -> "Table":
     """Levels of all pairs; ! where there is no peer access."""
     from rich.text import Text
 
@@ -219,21 +226,21 @@ def matrix_table(machine: Machine):
     return table
 
 
-def nic_table(machine: Machine):
+def nic_table(machine: Machine) -> "Table":
     table = _table("GPU to network adapter", ["", *(nic.name for nic in machine.nics)])
     for gpu in machine.gpus:
         _row(table, f"GPU {gpu.index}", *(level_text(level) for level in machine.nic_levels[gpu.index]))
     return table
 
 
-def nic_pair_table(machine: Machine):
+def nic_pair_table(machine: Machine) -> "Table":
     table = _table("NIC to NIC", ["", *(nic.name for nic in machine.nics)])
     for nic, row in zip(machine.nics, machine.nic_pairs, strict=True):
         _row(table, nic.name, *map(level_text, row))
     return table
 
 
-def processor_table(machine: Machine):
+def processor_table(machine: Machine) -> "Table":
     """Cores, hardware threads and caches: how many, how large, who shares one."""
     table = _table("processor", ["what", "number", "size", "hardware threads each"])
     for package in machine.packages:
@@ -255,11 +262,11 @@ def processor_table(machine: Machine):
     return table
 
 
-def _sizes(sets) -> str:
+def _sizes(sets: Iterable[frozenset[int]]) -> str:
     return ", ".join(map(str, sorted({len(cpus) for cpus in sets}))) or "-"
 
 
-def device_table(machine: Machine):
+def device_table(machine: Machine) -> "Table":
     table = _table("other PCI devices", ["what", "PCI", "name", "NUMA"])
     for device in machine.devices:
         node = "-" if device.numa is None else str(device.numa)
@@ -274,10 +281,11 @@ def size_text(number: int) -> str:
     return f"{number} B"
 
 
-def measured_table(machine: Machine):
+def measured_table(machine: Machine) -> "Table":
     count = len(machine.gpus)
     table = _table("measured GB/s (row: sender)", ["", *(str(n) for n in range(count)), "from host", "to host"])
     shown = machine.measured
+    assert shown is not None  # or there is no such table
 
     def number(value: float | None) -> str:
         return "-" if value is None else f"{value:.1f}"
@@ -288,14 +296,14 @@ def measured_table(machine: Machine):
     return table
 
 
-def group_table(machine: Machine):
+def group_table(machine: Machine) -> "Table":
     table = _table("groups", ["level", "GPUs"])
     for level, parts in groups(machine).items():
         _row(table, level, "  ".join("{" + format_list(part) + "}" for part in parts))
     return table
 
 
-def plan_table(made: Plan):
+def plan_table(made: Plan) -> "Table":
     """Strategies side by side."""
     count = made.demand.ranks
     shown = f"GPU of ranks 0 to {count - 1}"

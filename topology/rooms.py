@@ -50,7 +50,8 @@ class Rooms:
         # Swapping a rank with a room on another GPU leaves a room where the rank was; no GPU has two of them.
         barred = empty[:, None] & has_room[slots][None, :] & ~empty[None, :]
         both = empty[:, None] & empty[None, :]
-        return below & (slots[:, None] != slots[None, :]) & ~barred & ~barred.T & ~both
+        swaps: np.ndarray = below & (slots[:, None] != slots[None, :]) & ~barred & ~barred.T & ~both
+        return swaps
 
     def evened(self, place: np.ndarray) -> np.ndarray:
         """The same with no GPU left under its share: the last ranks of full GPUs move."""

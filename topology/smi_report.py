@@ -94,7 +94,7 @@ def _table(lines: list[str], found: Facts) -> None:
         if number >= MOST_GPUS:
             continue
 
-        def most(what: str, entry=entry) -> int | None:
+        def most(what: str, entry: dict[str, str] = entry) -> int | None:
             values = (entry.get(f"pcie.link.{what}.{kind}", "") for kind in ("max", "current"))
             return next((int(value) for value in values if value.isascii() and value.isdigit()), None)
 

@@ -3,6 +3,7 @@ together, columns found by the X that each row has in its own."""
 
 import re
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from hiresx.topology import levels
 from hiresx.topology.cpus import parse_list
@@ -28,12 +29,17 @@ _HEADING = re.compile(
 _CELL = re.compile(r"[A-Z0-9?!/#\-][A-Z0-9?!/#,\-]*")
 MOST_BEFORE = 8  # affinities, or cells that nobody can read, left of the first level
 CPU, NUMA, MEMORY = "cpu", "numa", "memory"
+# Of what was not used the first are named.
+MOST_TOLD = 6
+# By GPU: the words behind the matrix, and the same by tabs.
+After: TypeAlias = dict[int, tuple[list[str], list[str]]]
 
 
 def clean(line: str) -> str:
     """A line without escapes, and without what stands before a row; cells of a table apart by tabs."""
     line = _ESCAPE.sub("", line)
-    return line[_PREFIX.match(line).end() :].translate(_MARKS)
+    prefix = _PREFIX.match(line)
+    return line[prefix.end() if prefix else 0 :].translate(_MARKS)
 
 
 def is_affinity(word: str) -> bool:

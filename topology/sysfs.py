@@ -3,7 +3,7 @@
 import os
 import platform
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from hiresx.topology import levels, pci
@@ -151,7 +151,7 @@ def _level(first: GPU | NIC, second: GPU | NIC) -> str:
     return "NODE" if first.numa == second.numa else "SYS"
 
 
-def _numa_nodes(root: Path):
+def _numa_nodes(root: Path) -> Iterator[NumaNode]:
     for path in sorted((root / "sys/devices/system/node").glob("node[0-9]*"), key=lambda path: int(path.name[4:])):
         match = re.search(r"MemTotal:\s*(\d+) kB", _read(path / "meminfo"))
         cpus = parse_list(_read(path / "cpulist")) or frozenset()

@@ -2,6 +2,7 @@
 what makes XML dangerous."""
 
 from collections.abc import Iterator
+from typing import NoReturn
 from xml.parsers import expat
 
 from hiresx.errors import HiresxError
@@ -52,6 +53,7 @@ def read(text: str, name: str, mend: str) -> Element:
         reader.parser.Parse(text.encode("utf-8", errors="replace"), True)
     except expat.ExpatError as error:
         raise HiresxError(f"{name}: not XML, or cut off: {error}", mend) from None
+    assert reader.root is not None  # expat refuses a text without one
     return reader.root
 
 
@@ -73,14 +75,14 @@ class _Reader:
         self.parser.UnparsedEntityDeclHandler = self.refuse
         self.parser.ExternalEntityRefHandler = self.refuse
 
-    def refuse(self, *_):
+    def refuse(self, *_: object) -> NoReturn:
         raise HiresxError(f"{self.name}: XML that declares entities is refused: no recording has any", self.mend)
 
-    def doctype(self, _name, _system, _public, internal):
+    def doctype(self, _name: str, _system: str | None, _public: str | None, internal: bool) -> None:
         if internal:
             self.refuse()
 
-    def start(self, tag: str, attributes: dict[str, str]):
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
         self.elements += 1
         self.depth += 1
         if self.elements > MOST_ELEMENTS or self.depth > DEEPEST:
@@ -94,9 +96,11 @@ class _Reader:
             self.current.children.append(element)
         self.current = element
 
-    def end(self, tag: str):
+    def end(self, tag: str) -> None:
         self.depth -= 1
-        self.current = self.current.parent
+        if self.current is not None:
+            self.current = self.current.parent
 
-    def data(self, text: str):
-        self.current.text += text
+    def data(self, text: str) -> None:
+        if self.current is not None:
+            self.current.text += text

@@ -26,7 +26,9 @@ ENTRIES = (
         "--variable rho",
     ),
     Entry("double-mach", "A Mach 10 shock is reflected twice", "double-mach --preset coarse", "--variable rho"),
-    Entry("blast", "A cylindrical blast, half a step from vacuum inside", "blast-2d", "--variable p"),
+    Entry(
+        "blast", "A cylindrical blast of a hundred thousand times the pressure around it", "blast-2d", "--variable p"
+    ),
     Entry(
         "bow-shock",
         "The bow shock of a cylinder at Mach 5",
@@ -41,7 +43,7 @@ ENTRIES = (
     ),
     Entry(
         "taylor-green",
-        "Vorticity of the Taylor-Green vortex as it breaks down, a cut at 32^3 nodes",
+        "Vorticity of the Taylor-Green vortex as it breaks down: a cut through 32^3 nodes",
         "taylor-green --preset quick --set time.end=60",
         "--variable vorticity",
     ),
@@ -49,7 +51,7 @@ ENTRIES = (
         "shu-osher",
         "A shock runs into density waves: the density along the tube",
         "shu-osher",
-        "--line y=0 --variable rho",
+        "--variable rho",
     ),
 )
 STORED = (

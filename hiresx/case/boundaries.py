@@ -3,7 +3,7 @@
 
 import operator
 from functools import reduce
-from typing import Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -27,7 +27,7 @@ class Place(Table):
     )
 
     @model_validator(mode="after")
-    def _along_the_face(self):
+    def _along_the_face(self) -> Self:
         for direction in self.range if isinstance(self.range, dict) else ():
             normal = [face for face in self.faces if face.startswith(direction)] if self.faces != "all" else ["all"]
             if normal:
@@ -127,4 +127,7 @@ class FarField(Condition):
     state: State = Field(description="state far away")
 
 
-Boundary = Annotated[reduce(operator.or_, Condition.__subclasses__()), Field(discriminator="type")]
+if TYPE_CHECKING:  # a union that is computed is no type to a reader of the sources
+    Boundary = Condition
+else:
+    Boundary = Annotated[reduce(operator.or_, Condition.__subclasses__()), Field(discriminator="type")]

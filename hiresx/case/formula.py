@@ -6,7 +6,7 @@ The text is a Python expression of the variable, named parameters, numbers, + - 
 
 import ast
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,7 @@ import numpy as np
 class _Function(NamedTuple):
     """`code`: what kernels/arithmetic.h calls it."""
 
-    values: Callable
+    values: Callable[..., np.ndarray]
     code: str
     arguments: int
 
@@ -46,7 +46,7 @@ class Formula:
     def values(self, at: np.ndarray, parameters: Mapping[str, float]) -> np.ndarray:
         """The function at every entry of `at`: float64 of its shape."""
         at = np.asarray(at, dtype=np.float64)
-        names = {name: function.values for name, function in FUNCTIONS.items()}
+        names: dict[str, Any] = {name: function.values for name, function in FUNCTIONS.items()}
         names |= {name: np.float64(parameters[name]) for name in self.parameters}
         found = eval(self._compiled, {"__builtins__": {}}, names | {self.variable: at})
         return np.array(np.broadcast_to(found, at.shape), dtype=np.float64)
@@ -59,7 +59,7 @@ class Formula:
         return "\n    ".join([*lines, f"return {self._value(self._tree.body)};"]) + "\n}\n"
 
     def _code(self, node: ast.expr) -> str:
-        if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+        if isinstance(node, ast.Constant) and isinstance(node.value, int | float) and type(node.value) is not bool:
             return f"real({float(node.value)!r})"
         if isinstance(node, ast.Name) and node.id in (self.variable, *self.parameters):
             return _named(node.id)
@@ -72,13 +72,14 @@ class Formula:
                 raise self._fault(node, f"an exponent with {self.variable} in it: write exp(exponent * log(base))")
             return f"power({self._value(node.left)}, {self._code(node.right)})"
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in FUNCTIONS:
-            return self._call(node, FUNCTIONS[node.func.id])
+            return self._call(node, node.func.id)
         raise self._fault(node, f"it may hold {', '.join((self.variable, *self.parameters, *FUNCTIONS))} and numbers")
 
-    def _call(self, node: ast.Call, function: _Function) -> str:
+    def _call(self, node: ast.Call, name: str) -> str:
+        function = FUNCTIONS[name]
         if node.keywords or len(node.args) != function.arguments:
-            raise self._fault(node, f"{node.func.id} takes {function.arguments}")
-        if node.func.id != "where":
+            raise self._fault(node, f"{name} takes {function.arguments}")
+        if name != "where":
             return f"{function.code}({', '.join(map(self._value, node.args))})"
         condition, *choices = node.args
         if not (

@@ -21,7 +21,7 @@ STATE = ("rho", "u", "v", "w", "p")
 
 
 @functools.lru_cache(maxsize=16)
-def _executed(path: Path, stamp: tuple[int, int]) -> dict[str, Callable]:
+def _executed(path: Path, stamp: tuple[int, int]) -> dict[str, Callable[..., Any]]:
     module = types.ModuleType("case")
     module.__file__ = str(path)
     try:
@@ -46,7 +46,7 @@ def _place(error: BaseException, path: Path) -> str:
     return f"{path}, line {lines[-1]}" if lines else str(path)
 
 
-def listed(directory: Path | None) -> dict[str, Callable]:
+def listed(directory: Path | None) -> dict[str, Callable[..., Any]]:
     """Name -> public function of the case.py in `directory`; empty when there is none.
 
     Raises HiresxError with file and line when it cannot be executed.
@@ -58,7 +58,7 @@ def listed(directory: Path | None) -> dict[str, Callable]:
     return _executed(path, (status.st_mtime_ns, status.st_size))
 
 
-def function(directory: Path | None, name: str) -> Callable:
+def function(directory: Path | None, name: str) -> Callable[..., Any]:
     """The function `name` of case.py in `directory`; HiresxError when there is no such file or function."""
     found = listed(directory)
     if name in found:
@@ -76,7 +76,7 @@ def function(directory: Path | None, name: str) -> Callable:
     raise HiresxError(f'{Path(directory) / FILE}: no function "{name}"', did_you_mean(name, list(found), "functions"))
 
 
-def keyword_only(call: Callable) -> dict[str, bool]:
+def keyword_only(call: Callable[..., Any]) -> dict[str, bool]:
     """Keyword-only argument -> whether it has a default."""
     return {
         argument.name: argument.default is not inspect.Parameter.empty
@@ -85,7 +85,7 @@ def keyword_only(call: Callable) -> dict[str, bool]:
     }
 
 
-def arguments(call: Callable, parameters: Mapping[str, Any], gas: Any) -> dict[str, Any]:
+def arguments(call: Callable[..., Any], parameters: Mapping[str, Any], gas: Any) -> dict[str, Any]:
     """Values for the keyword-only arguments of `call`, from [parameters] and from [gas] (gamma, prandtl, reynolds)."""
     values: dict[str, Any] = {}
     for name, has_default in keyword_only(call).items():
@@ -121,7 +121,7 @@ def check_parameters(directory: Path | None, parameters: Iterable[str], place: s
 
 
 @contextmanager
-def called(call: Callable, what: str) -> Iterator[None]:
+def called(call: Callable[..., Any], what: str) -> Iterator[None]:
     """Around a call of a user's function: whatever it raises, sys.exit included, becomes a HiresxError that names it
     (`what`) and its line. Signals and HiresxErrors pass."""
     try:
@@ -135,7 +135,7 @@ def called(call: Callable, what: str) -> Iterator[None]:
 
 
 def evaluate(
-    call: Callable, values: Mapping[str, Any], x: np.ndarray, y: np.ndarray, z: np.ndarray, t: float | None
+    call: Callable[..., Any], values: Mapping[str, Any], x: np.ndarray, y: np.ndarray, z: np.ndarray, t: float | None
 ) -> list[np.ndarray]:
     """rho, u, v, w, p of `call(x, y, z[, t], **values)` as five float64 arrays of x's shape; see Case.evaluate."""
     name = getattr(call, "__name__", "function")

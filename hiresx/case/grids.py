@@ -6,7 +6,7 @@ singleton: 2-D grids have nk = 1, 1-D grids nj = nk = 1.
 
 import operator
 from functools import reduce
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
@@ -37,7 +37,7 @@ class _Bounds(Table):
     )
 
     @model_validator(mode="after")
-    def _ordered(self):
+    def _ordered(self) -> Self:
         for axis, n, lower, upper in zip(AXES, self.n, self.lower, self.upper, strict=True):
             if n > 1 and not upper > lower:
                 raise fault(f"upper must lie above lower along {axis} (lower {lower:g}, upper {upper:g}, {n} nodes)")
@@ -105,7 +105,7 @@ class Cylinder(Table):
     span: Positive = Field(1.0, description="period along z, in L; meaningless when n_span = 1")
 
     @model_validator(mode="after")
-    def _ordered(self):
+    def _ordered(self) -> Self:
         if not self.angle[1] > self.angle[0]:
             raise fault("angle must rise from its first to its last value")
         return self
@@ -132,7 +132,7 @@ class CylinderO(Table):
     span: Positive = Field(1.0, description="period along z, in L; meaningless when n_span = 1")
 
     @model_validator(mode="after")
-    def _ordered(self):
+    def _ordered(self) -> Self:
         if not self.outer_radius > self.radius:
             raise fault(f"outer_radius must be larger than the radius {self.radius:g}")
         return self
@@ -296,7 +296,7 @@ class GridFile(Table):
     revolve: Revolution | None = Field(None, description="a plane grid turned about the x axis: {n, angle}")
 
     @model_validator(mode="after")
-    def _one_third_dimension(self):
+    def _one_third_dimension(self) -> Self:
         if self.extrude and self.revolve:
             raise fault("either extrude or revolve")
         if len(set(self.mirror)) < len(self.mirror):
@@ -318,7 +318,10 @@ def _kind(value: Any) -> str | None:
     return FILE if isinstance(value, GridFile) else getattr(value, "generator", None)
 
 
-GridTable = Annotated[
-    reduce(operator.or_, (Annotated[m, Tag(name)] for name, m in (*GENERATORS.items(), (FILE, GridFile)))),
-    Discriminator(_kind),
-]
+if TYPE_CHECKING:  # a union that is computed is no type to a reader of the sources
+    GridTable = Table
+else:
+    GridTable = Annotated[
+        reduce(operator.or_, (Annotated[m, Tag(name)] for name, m in (*GENERATORS.items(), (FILE, GridFile)))),
+        Discriminator(_kind),
+    ]

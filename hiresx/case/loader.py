@@ -110,7 +110,9 @@ def _check_presets(presets: Any, path: Path) -> None:
             raise HiresxError(f"{path}: presets.{name} must be a table", f"write [presets.{name}]")
 
 
-def _validated(data: Mapping[str, Any], path: Path, layers: tuple, preset: str | None, complete: bool = True) -> Case:
+def _validated(
+    data: Mapping[str, Any], path: Path, layers: tuple[Any, ...], preset: str | None, complete: bool = True
+) -> Case:
     origin = Origin(str(path), layers)
     case = Case.model_validate(data, context={"origin": origin})
     case._directory = path.parent
@@ -200,15 +202,17 @@ def _keys(key: Any, text: str) -> list[str]:
 
 def _nested(keys: Sequence[str], value: Any) -> dict[str, Any]:
     """{"a": {"b": value}} of ["a", "b"]."""
-    for key in reversed(keys):
-        value = {key: value}
-    return value
+    *outer, last = keys
+    nested = {last: value}
+    for key in reversed(outer):
+        nested = {key: nested}
+    return nested
 
 
 def _set(data: Mapping[str, Any], keys: Sequence[str], value: Any, override: str) -> dict[str, Any]:
     """A copy of `data` in which the entry at `keys` is `value`; digits reach into lists."""
     for depth in range(1, len(keys)):
-        holder = data
+        holder: Any = data
         for key in keys[:depth]:
             holder = holder.get(key) if isinstance(holder, Mapping) else None
         if isinstance(holder, list):
@@ -217,7 +221,7 @@ def _set(data: Mapping[str, Any], keys: Sequence[str], value: Any, override: str
     return merge(data, _nested(keys, value))
 
 
-def _set_in_list(items: list, keys: Sequence[str], value: Any, override: str) -> list:
+def _set_in_list(items: list[Any], keys: Sequence[str], value: Any, override: str) -> list[Any]:
     if not (keys[0].isdigit() and int(keys[0]) < len(items)):
         raise HiresxError(
             f"--set {override}: the list has no entry {keys[0]}", f"its entries are 0 to {len(items) - 1}"

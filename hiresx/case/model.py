@@ -29,7 +29,9 @@ Positive = Annotated[float, Field(gt=0)]
 Points = Annotated[int, Field(ge=1)]
 
 
-def _kernel_choice(folder: str):
+def kernel_choice(folder: str) -> AfterValidator:
+    """A text that must be the stem of a header of `kernels/<folder>/`: the folder's listing is the list of choices."""
+
     def check(value: str) -> str:
         from hiresx.kernels import choices
 
@@ -37,12 +39,7 @@ def _kernel_choice(folder: str):
             raise PydanticCustomError("choice", "one of {choices}", {"choices": choices(folder)})
         return value
 
-    return check
-
-
-def kernel_choice(folder: str) -> Any:
-    """A text that must be the stem of a header of `kernels/<folder>/`: the folder's listing is the list of choices."""
-    return Annotated[str, AfterValidator(_kernel_choice(folder))]
+    return AfterValidator(check)
 
 
 class State(Table):

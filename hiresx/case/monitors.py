@@ -4,7 +4,7 @@ Every table says when it samples; the histories are written to `<run>/history/<n
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
@@ -48,7 +48,7 @@ class Sampled(Table):
         return data
 
     @model_validator(mode="after")
-    def _one_clock(self):
+    def _one_clock(self) -> Self:
         if self.every is not None and self.every_time is not None:
             raise fault("takes either every or every_time, not both")
         return self
@@ -83,7 +83,7 @@ class Probe(Sampled):
     )
 
     @model_validator(mode="after")
-    def _one_kind(self):
+    def _one_kind(self) -> Self:
         single = any(c is not None for c in (self.x, self.y, self.z))
         if single + (self.points is not None) + (self.line is not None) != 1:
             raise fault("takes x, y, z, or points, or line, and one of them")
@@ -98,8 +98,9 @@ class Probe(Sampled):
             return list(self.points)
         if self.line is not None:
             first, last, n = self.line.start, self.line.end, self.line.n
-            return [tuple(a + (b - a) * m / (n - 1) for a, b in zip(first, last, strict=True)) for m in range(n)]
-        return [(self.x, self.y or 0.0, self.z or 0.0)]
+            x, y, z = ([a + (b - a) * m / (n - 1) for m in range(n)] for a, b in zip(first, last, strict=True))
+            return list(zip(x, y, z, strict=True))
+        return [(self.x or 0.0, self.y or 0.0, self.z or 0.0)]
 
 
 class Force(Sampled, Place):
@@ -157,7 +158,7 @@ class Average(Sampled):
     favre: bool = Field(True, description="mass-weighted means and second moments")
 
     @model_validator(mode="after")
-    def _something(self):
+    def _something(self) -> Self:
         if not (self.reynolds or self.favre):
             raise fault("averages need reynolds or favre")
         return self

@@ -1,6 +1,6 @@
 """The `[output]` table: fields and parts of them, when they are written, and how."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -21,7 +21,7 @@ class Clock(Table):
     every_steps: Points | None = Field(None, description="steps between outputs")
 
     @model_validator(mode="after")
-    def _one_clock(self):
+    def _one_clock(self) -> Self:
         if self.every_time is not None and self.every_steps is not None:
             raise fault("output takes every_time or every_steps, not both")
         return self
@@ -51,7 +51,7 @@ class Subset(Clock):
     precision: Precision | None = Field(None, description="absent: that of the output")
 
     @model_validator(mode="after")
-    def _one_part(self):
+    def _one_part(self) -> Self:
         if sum(part is not None for part in (self.range, self.plane, self.line)) != 1:
             raise fault("a subset takes range, plane or line, and one of them")
         if self.plane is not None and len(self.plane) != 1:
@@ -79,7 +79,7 @@ class Output(Clock):
     )
 
     @model_validator(mode="after")
-    def _distinct(self):
+    def _distinct(self) -> Self:
         names = ["fields", *(subset.name for subset in self.subset)]
         for name in names:
             if names.count(name) > 1:

@@ -8,10 +8,10 @@ import math
 import typing
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
-from pydantic import Field, PrivateAttr, ValidationError, model_validator
+from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, ValidationError, ValidationInfo, model_validator
 
 from hiresx.case import functions
 from hiresx.case.boundaries import Boundary
@@ -59,19 +59,23 @@ class Gas(Table):
 class Scheme(Table):
     """Space discretisation. The choices are the files of the folders of `kernels/` with the same names."""
 
-    interpolation: kernel_choice("interpolation") = Field(
+    interpolation: Annotated[str, kernel_choice("interpolation")] = Field(
         "modified", description="AFWENO5 with the characteristic space at the node (modified) or half-way (original)"
     )
-    weights: kernel_choice("weights") = Field("js", description="nonlinear weights; linear is for verification")
-    space: kernel_choice("space") = Field(
+    weights: Annotated[str, kernel_choice("weights")] = Field(
+        "js", description="nonlinear weights; linear is for verification"
+    )
+    space: Annotated[str, kernel_choice("space")] = Field(
         "characteristic", description="variables that are interpolated: characteristic or component-wise conservative"
     )
-    flux: kernel_choice("flux") = Field("steger_warming", description="numerical flux at the half points")
+    flux: Annotated[str, kernel_choice("flux")] = Field(
+        "steger_warming", description="numerical flux at the half points"
+    )
     flux_smoothing: float = Field(
         0.0, ge=0, description="rounds off the eigenvalues' kink, |lambda| -> sqrt(lambda^2 + (smoothing c)^2); 0: none"
     )
     epsilon: Positive = Field(1e-6, description="keeps the weights' denominators from vanishing")
-    positivity: kernel_choice("positivity") = Field(
+    positivity: Annotated[str, kernel_choice("positivity")] = Field(
         "limiter", description="what keeps density and pressure positive at strong shocks"
     )
     precision: Literal["fp64", "fp32"] = Field("fp64", description="arithmetic of the fields")
@@ -108,7 +112,7 @@ class Time(Table):
         return data
 
     @model_validator(mode="after")
-    def _complete(self):
+    def _complete(self) -> Self:
         if self.end is None and self.steps is None:
             raise fault("time needs end, steps or both")
         if self.dt is not None and self.cfl is not None:
@@ -155,7 +159,7 @@ class Sponge(Table):
     _one = model_validator(mode="after")(_one_of_state_and_function)
 
     @model_validator(mode="after")
-    def _thick(self):
+    def _thick(self) -> Self:
         if self.start == self.end:
             raise fault("start and end of a sponge must differ")
         return self
@@ -217,7 +221,7 @@ class Case(Table):
     _preset: str | None = PrivateAttr(None)
 
     @model_validator(mode="after")
-    def _own_histories(self):
+    def _own_histories(self) -> Self:
         named = [(f"monitors.{n}", name) for n, name in enumerate(self.monitors)]
         named += [(f"probe.{n}.name", probe.name) for n, probe in enumerate(self.probe)]
         named += [(f"force.{n}.name", force.name) for n, force in enumerate(self.force)]
@@ -238,7 +242,7 @@ class Case(Table):
         return self
 
     @model_validator(mode="after")
-    def _checkpoints_that_can_be(self):
+    def _checkpoints_that_can_be(self) -> Self:
         if self.time.retries and not self.checkpoint.keep:
             raise fault("time.retries needs checkpoints to go back to: checkpoint.keep must not be 0")
         if self.time.local and self.checkpoint.every_time is not None:
@@ -247,7 +251,7 @@ class Case(Table):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _explained(cls, data: Any, handler: Callable, info: Any) -> "Case":
+    def _explained(cls, data: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Self:
         try:
             return handler(data)
         except ValidationError as error:
@@ -282,14 +286,14 @@ class Case(Table):
         """The preset that was merged in."""
         return self._preset
 
-    def function(self, name: str) -> Callable:
+    def function(self, name: str) -> Callable[..., Any]:
         """The function `name` of case.py.
 
         Raises HiresxError when the case has no case.py, it cannot be executed or has no such function.
         """
         return functions.function(self._directory, name)
 
-    def arguments(self, function: Callable) -> dict[str, Any]:
+    def arguments(self, function: Callable[..., Any]) -> dict[str, Any]:
         """Values for the keyword-only arguments of `function`: the [parameters] and gamma, prandtl, reynolds of [gas].
 
         Raises HiresxError when one without a default is in neither.
@@ -297,7 +301,7 @@ class Case(Table):
         return functions.arguments(function, self.parameters, self.gas)
 
     def evaluate(
-        self, function: str | Callable, x: np.ndarray, y: np.ndarray, z: np.ndarray, t: float | None = None
+        self, function: str | Callable[..., Any], x: np.ndarray, y: np.ndarray, z: np.ndarray, t: float | None = None
     ) -> list[np.ndarray]:
         """rho, u, v, w, p of `function` (of case.py when it is a name) at the nodes x, y, z (any one shape) and time t.
 

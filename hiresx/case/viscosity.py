@@ -3,7 +3,7 @@ forces on walls, the estimate of the time step, the page of the case file."""
 
 import operator
 from functools import reduce
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -70,4 +70,7 @@ class SutherlandViscosity(ViscosityLaw):
 VISCOSITIES: dict[str, type[ViscosityLaw]] = {
     model.model_fields["law"].default: model for model in ViscosityLaw.__subclasses__()
 }
-Viscosity = Annotated[reduce(operator.or_, VISCOSITIES.values()), Field(discriminator="law")]
+if TYPE_CHECKING:  # a union that is computed is no type to a reader of the sources
+    Viscosity = ViscosityLaw
+else:
+    Viscosity = Annotated[reduce(operator.or_, VISCOSITIES.values()), Field(discriminator="law")]

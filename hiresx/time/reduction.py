@@ -1,8 +1,10 @@
 """Sums, maxima and minima over a block in an order that does not depend on threads."""
 
+from typing import Any
+
 import numpy as np
 
-from hiresx.device.interface import Call
+from hiresx.device.interface import Backend, Call, Program
 from hiresx.device.state import BlockState
 
 # Threads of the last device pass: few enough that the host finishes them at no cost.
@@ -23,7 +25,7 @@ class Reduction:
     """Column kernels of one block and what follows them. Scratch: the block's work array where it is large enough,
     since no reduction runs while a right-hand side is being built."""
 
-    def __init__(self, backend, program, state: BlockState):
+    def __init__(self, backend: Backend, program: Program, state: BlockState):
         self._backend, self._launch = backend, program.launch
         self._state = state
         ni, nj, _ = state.size
@@ -34,7 +36,11 @@ class Reduction:
         extra = scratch_reals(state.size, 0 if state.work is None else state.work.size)
         self.bytes = extra * state.q.dtype.itemsize
         needed = QUANTITIES * self._columns
-        self._partial = backend.zeros((extra,), real) if extra else state.work.reshape(-1)[:needed]
+        if extra:
+            self._partial = backend.zeros((extra,), real)
+        else:
+            assert state.work is not None  # or nothing would be extra
+            self._partial = state.work.reshape(-1)[:needed]
         self._result = backend.zeros((QUANTITIES, self._threads), real)
         self._active = sum(1 << d for d in state.active)
 
@@ -80,12 +86,13 @@ class Reduction:
         least = self._finish(2, 2, self._partial[5 * count : 7 * count]).min(axis=1)
         return sums, float(least[0]), float(least[1])
 
-    def _finish(self, quantities: int, how: int, partial) -> np.ndarray:
+    def _finish(self, quantities: int, how: int, partial: Any) -> np.ndarray:
         self._launch(*self._reduce(quantities, how, partial))
         return self._found(quantities)
 
-    def _reduce(self, quantities: int, how: int, partial) -> Call:
+    def _reduce(self, quantities: int, how: int, partial: Any) -> Call:
         return "reduce", (self._threads, quantities, 1), self._columns, self._threads, how, partial, self._result
 
     def _found(self, quantities: int) -> np.ndarray:
-        return self._backend.to_host(self._result).reshape(-1)[: quantities * self._threads].reshape(quantities, -1)
+        result = self._backend.to_host(self._result).reshape(-1)
+        return result[: quantities * self._threads].reshape(quantities, -1)

@@ -1,24 +1,32 @@
 """Seconds by part of the step, from the backend's own events."""
 
 from collections import defaultdict
+from types import TracebackType
+from typing import TypeAlias
+
+from hiresx.device.interface import Backend, Event
 
 # Event pairs kept before they are read: reading waits for the device, so it is not done every step.
 PENDING = 2000
 
 
+# What was timed, its beginning and its end.
+_Entry: TypeAlias = tuple[str, Event, Event]
+
+
 class Stopwatch:
     """`with stopwatch("inviscid"): ...` adds to `seconds["inviscid"]` once `collect` has read the events."""
 
-    def __init__(self, backend):
+    def __init__(self, backend: Backend):
         self._backend = backend
-        self._pending: list[tuple] = []
-        self._free: list = []
+        self._pending: list[_Entry] = []
+        self._free: list[Event] = []
         self._seconds: dict[str, float] = defaultdict(float)
 
     def __call__(self, name: str) -> "_Span":
         return _Span(self._pending, name, self._event(), self._event())
 
-    def _event(self):
+    def _event(self) -> Event:
         return self._free.pop() if self._free else self._backend.event()
 
     def collect(self, everything: bool = False) -> None:
@@ -46,13 +54,15 @@ class _Span:
 
     __slots__ = ("_entry", "_pending")
 
-    def __init__(self, pending: list[tuple], name: str, start, stop):
+    def __init__(self, pending: list[_Entry], name: str, start: Event, stop: Event):
         self._pending, self._entry = pending, (name, start, stop)
 
     def __enter__(self) -> None:
         self._entry[1].record()
 
-    def __exit__(self, kind, *rest) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
         if kind is None:
             self._entry[2].record()
             self._pending.append(self._entry)

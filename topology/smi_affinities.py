@@ -1,0 +1,121 @@
+"""The affinities beside the matrix of `nvidia-smi topo -m`: nearest CPUs and NUMA nodes of each GPU, and NUMA nodes
+that are memory of a GPU."""
+
+from typing import TypeAlias
+
+from hiresx.topology import levels, smi_rows
+from hiresx.topology.cpus import format_list, parse_list
+from hiresx.topology.machine import printable
+from hiresx.topology.smi_rows import CPU, MEMORY, MOST_TOLD, NUMA, After, Header, Row
+
+# By GPU: CPUs or NUMA nodes, one NUMA node; None where they are not known.
+Sets: TypeAlias = list[frozenset[int] | None]
+Nodes: TypeAlias = list[int | None]
+
+
+def read(
+    gpus: dict[int, Row], after: After, header: Header | None, count: int, problems: list[str]
+) -> tuple[Sets, Nodes, Sets]:
+    """(CPUs of each GPU or None, its NUMA node or None, nodes near it where there are several)."""
+    cpus: Sets = []
+    numa: Nodes = []
+    nodes: Sets = []
+    unread: list[str] = []
+    memories: list[int] = []  # NUMA nodes that are memory of a GPU; the system counts them behind those with CPUs
+    for n in range(count):
+        row, (words, tabbed) = gpus[n], after[n]
+        entry: dict[str, str] = {}
+        if header is None or header.before:
+            _assign(row.before, [], header.before if header else [CPU, NUMA, MEMORY], entry, unread, row.line, True)
+        _assign(words, tabbed, header.after if header else [CPU, NUMA, MEMORY], entry, unread, row.line, bool(header))
+        cpus.append(_listed(entry.get(CPU, ""), unread, row.line, "CPUs"))
+        nodes.append(_listed(entry.get(NUMA, ""), unread, row.line, "NUMA nodes"))
+        memories += _listed(entry.get(MEMORY, ""), unread, row.line, "NUMA nodes") or ()
+    for n, listed in enumerate(nodes):
+        near = frozenset(node for node in listed or () if not memories or node < min(memories)) or listed
+        numa.append(min(near) if near and len(near) == 1 else None)
+        nodes[n] = listed if listed and len(listed) > 1 else None
+    problems += unread[:MOST_TOLD]
+    if len(unread) > MOST_TOLD:
+        problems.append(f"{len(unread) - MOST_TOLD} more lines have words that were not used")
+    missing = [n for n in range(count) if cpus[n] is None]
+    if missing and len(missing) < count:
+        problems.append(
+            f"no CPU affinity for GPU {format_list(missing)}: recorded inside a job that has no CPU near them?"
+        )
+    given = {n: len(own) for n, own in enumerate(cpus) if own}
+    clipped = [n for n, size in given.items() if size < max(given.values()) or size == 1]
+    if clipped:
+        n = clipped[0]
+        problems.append(
+            f"CPU affinity of GPU {format_list(clipped)} ({format_list(cpus[n] or ())}) is clipped, it seems: "
+            + (f"others have {max(given.values())} CPUs" if given[n] < max(given.values()) else "one CPU only")
+            + "; recorded inside a job that has few of them?"
+        )
+    return cpus, numa, nodes
+
+
+def _assign(
+    words: list[str],
+    tabbed: list[str],
+    kinds: list[str],
+    entry: dict[str, str],
+    unread: list[str],
+    line: int,
+    whole: bool,
+) -> None:
+    """Put the words beside the matrix into its affinity columns; what is left over is said to be unread."""
+    words = list(words)
+    while len(words) > len(kinds) and (n := next((n for n, word in enumerate(words[:-1]) if _open(word)), -1)) >= 0:
+        words[n : n + 2] = [words[n] + words[n + 1]]  # "0, 3-9": a list with blanks in it
+    if kinds and 0 < len(words) < len(kinds) and tabbed:
+        # An empty column shows in the tabs; the last column has two before it.
+        last = [tabbed[-1]] if len(kinds) == 3 and len(tabbed) >= 3 else []
+        columns = [*tabbed[: len(kinds) - len(last)], *last]
+        if [cell for cell in columns if cell] == words:
+            entry.update((kind, cell) for kind, cell in zip(kinds, columns, strict=False) if cell)
+            return
+    elif kinds == [CPU, NUMA] and len(words) == 1 and not tabbed and not words[0].isdigit():
+        entry[CPU] = words[0]
+        return
+    for kind, word in zip(kinds, words, strict=False):
+        if not smi_rows.is_affinity(word):
+            break
+        entry[kind] = word
+    left = words[len(kinds) :] if whole else [word for word in words[len(kinds) :] if not levels.word(word)]
+    left = [word for word in words[: len(kinds)] if not smi_rows.is_affinity(word)] + left
+    if left:
+        shown = printable(" ".join(left))[:60]
+        unread.append(f"line {line}: not used: '{shown}'")
+
+
+def _open(word: str) -> bool:
+    return word.endswith(",") and word[:1].isdigit()
+
+
+def _listed(word: str, unread: list[str], line: int, what: str) -> frozenset[int] | None:
+    if not word or word.upper() in ("N/A", "NA", "-"):
+        return None
+    found = parse_list(word)
+    if found is None:
+        unread.append(f"line {line}: '{printable(word[:40])}' is no list of {what}: not used")
+    return found
+
+
+def by_nodes(numa: Nodes, nodes: Sets, known: dict[int, frozenset[int]]) -> Nodes:
+    """NUMA nodes; of several near one GPU the one that has CPUs, if that is known."""
+    found = list(numa)
+    for n, listed in enumerate(nodes):
+        if found[n] is None and listed:
+            with_cpus = [node for node in listed if known.get(node)]
+            found[n] = with_cpus[0] if len(with_cpus) == 1 else None
+    return found
+
+
+def level(node_a: int | None, node_b: int | None, cpus_a: frozenset[int] | None, cpus_b: frozenset[int] | None) -> str:
+    """The level of two GPUs by their NUMA nodes, else by their nearest CPUs; "" where these do not tell."""
+    if None not in (node_a, node_b):
+        return "NODE" if node_a == node_b else "SYS"
+    if cpus_a and cpus_b:
+        return "NODE" if cpus_a == cpus_b else "" if cpus_a & cpus_b else "SYS"
+    return ""
