@@ -28,9 +28,11 @@ ELSEWHERE = {
     ".github/CODE_OF_CONDUCT.md": "conduct.md",
 }
 _LINK = re.compile(r"(?P<before>\]\()(?P<target>[^)#\s]+)(?P<anchor>#[^)\s]*)?\)")
-_BLOCK = re.compile(r"^```math\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_INLINE = re.compile(r"\$`([^`\n]+)`\$")
-_CODE = re.compile(r"^```(?!math).*?^```$|``[^\n]*?``|(?<!\$)`[^`\n]*`(?!\$)", re.MULTILINE | re.DOTALL)
+# What is left as it stands: a block between fences (equations are such of the kind math), and code within a line.
+_KEPT = re.compile(
+    r"^```(?P<kind>\w*)[^\n]*\n(?P<text>.*?)^```$|(?P<inline>\$`[^`\n]+`\$)|``[^\n]*?``|`[^`\n]*`",
+    re.MULTILINE | re.DOTALL,
+)
 
 
 def on_files(files, config):
@@ -51,19 +53,27 @@ def on_page_markdown(markdown, page, **_):
     kept = []
 
     def keep(match):
-        kept.append(match[0])
+        text = match[0]
+        if match["kind"] == "math":
+            text = f'<div class="equation">{mathml(match["text"], "block")}</div>'
+        elif match["inline"]:
+            text = mathml(match["inline"][2:-2], "inline")
+        kept.append(text)
         return f"\0{len(kept) - 1}\0"
 
-    text = _CODE.sub(keep, markdown)
-    text = _BLOCK.sub(lambda m: f'<div class="equation">{mathml(m[1], "block")}</div>', text)
-    text = _INLINE.sub(lambda m: mathml(m[1], "inline"), text)
-    text = _LINK.sub(_here, text) if page.file.src_uri not in ELSEWHERE.values() else text
-    return re.sub(r"\0(\d+)\0", lambda m: kept[int(m[1])], text)
+    text = _KEPT.sub(keep, markdown)
+    if page.file.src_uri not in ELSEWHERE.values():
+        text = _LINK.sub(_here, text)
+    return re.sub(r"\0(\d+)\0", lambda match: kept[int(match[1])], text)
 
 
 def mathml(latex: str, display: str) -> str:
-    """One line of MathML."""
-    return latex2mathml.converter.convert(latex.strip(), display=display).replace("\n", " ")
+    """One line of MathML. Raises ValueError for what the converter leaves as it stands."""
+    found = latex2mathml.converter.convert(latex.strip(), display=display).replace("\n", " ")
+    left = re.search(r">[^<]*(\\[^<]*|&)<", found)
+    if left:
+        raise ValueError(f"{left[1]!r} is not understood in: {latex}")
+    return found
 
 
 def _here(match) -> str:
