@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from hiresx import __version__, blow_up
 from hiresx.bench import known_rate
@@ -19,7 +20,7 @@ from hiresx.case import Case, load
 from hiresx.decomposition import Decomposition, Part, domain
 from hiresx.decomposition.partition import partition
 from hiresx.errors import HiresxError
-from hiresx.grid import build
+from hiresx.grid import Grid, build
 from hiresx.logbook import Logbook
 from hiresx.output import checkpoint, derived, field_output, files, identity, pieces, record
 from hiresx.output import monitors as watch
@@ -63,7 +64,7 @@ class BlockView:
         flow = derived.Flow(self.x, self.y, self.z, state, self._solver.case.gas.gamma)
         return derived.evaluate([name], flow)[name]
 
-    def set_state(self, rho, u, v, w, p) -> None:
+    def set_state(self, rho: ArrayLike, u: ArrayLike, v: ArrayLike, w: ArrayLike, p: ArrayLike) -> None:
         """Replace the state by arrays (or numbers) broadcastable to (nk, nj, ni). Collective: a rank calls it as often
         as the others."""
         self._solver.set_state(self._index, rho, u, v, w, p)
@@ -74,9 +75,10 @@ class Simulation:
     """A case on a backend.
 
     `case`: a Case, or the name or file of one. `out`: the run directory (None: nothing is written). `initial`: replaces
-    the initial state, f(x, y, z, *, <parameters>) -> (rho, u, v, w, p). `profiles`: replaces functions of case.py that
-    boundary conditions and sponges name. `monitors`: functions called with the simulation every `monitor.every` steps;
-    the numbers they return by name are kept in `history` and in a file of their own. `grid` replaces the case's grid.
+    the initial state, `f(x, y, z, *, <parameters>) -> (rho, u, v, w, p)`. `profiles`: replaces functions of case.py
+    that boundary conditions and sponges name. `monitors`: functions called with the simulation every `monitor.every`
+    steps; the numbers they return by name are kept in `history` and in a file of their own. `grid` replaces the case's
+    grid.
 
     `restart`: a run directory (its newest whole checkpoint) or a checkpoint file to go on from. Without `case` the one
     kept in that directory is taken, without `out` the run goes on in it. What Python gave to the first run (`profiles`,
@@ -98,10 +100,10 @@ class Simulation:
         case: Case | str | Path | None = None,
         backend: str = "auto",
         out: str | Path | None = None,
-        initial: Callable | None = None,
-        profiles: Mapping[str, Callable] | None = None,
-        monitors: Sequence[Callable[["Simulation"], dict | None]] = (),
-        grid=None,
+        initial: Callable[..., Any] | None = None,
+        profiles: Mapping[str, Callable[..., Any]] | None = None,
+        monitors: Sequence[Callable[..., Mapping[str, float] | None]] = (),
+        grid: Grid | None = None,
         restart: str | Path | checkpoint.Found | None = None,
         team: Team | None = None,
         weights: Sequence[float] | None = None,

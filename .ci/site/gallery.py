@@ -45,7 +45,7 @@ ENTRIES = (
         "taylor-green",
         "Vorticity of the Taylor-Green vortex as it breaks down: a cut through 32^3 nodes",
         "taylor-green --preset quick --set time.end=60",
-        "--variable vorticity",
+        "--variable vorticity --plane x=0",
     ),
     Entry(
         "shu-osher",

@@ -21,6 +21,11 @@ class ViscosityLaw(Table):
     formula: ClassVar[str]
     _formula: ClassVar[Formula]
 
+    if TYPE_CHECKING:  # every law's own key
+
+        @property
+        def law(self) -> str: ...
+
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
         try:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 from hiresx.launch.notices import Known, Notices
 from hiresx.signals import URGENT, handled
@@ -63,8 +64,9 @@ def run(command: Sequence[str], under_mpi: bool = True) -> Ended:
 class _Job:
     """A running mpirun. `asked`: the signals that came, `notices`: what it said of its end."""
 
-    def __init__(self, process: subprocess.Popen, under_mpi: bool):
-        self.notices, self.asked = Known(), []
+    def __init__(self, process: subprocess.Popen[bytes], under_mpi: bool):
+        self.notices = Known()
+        self.asked: list[int] = []
         self._process, self._under_mpi = process, under_mpi
         self._known: dict[int, int] = {}
         self._last_words = float("inf")
@@ -72,7 +74,7 @@ class _Job:
     def ranks(self) -> dict[int, int]:
         return ranks_of(self._process.pid) if self._under_mpi else {0: self._process.pid}
 
-    def pass_on(self, number: int, frame) -> None:
+    def pass_on(self, number: int, frame: object) -> None:
         self.asked.append(number)
         ranks = self.ranks()
         urged = sum(found in URGENT for found in self.asked) if number in URGENT else 0
@@ -92,10 +94,9 @@ class _Job:
 
     def watch(self) -> None:
         """Show what the job writes, until it writes no more."""
-        streams = {
-            self._process.stdout: (Notices(self.notices), sys.stdout),
-            self._process.stderr: (Notices(self.notices), sys.stderr),
-        }
+        out, err = self._process.stdout, self._process.stderr
+        assert out is not None and err is not None  # pipes, both
+        streams = {out: (Notices(self.notices), sys.stdout), err: (Notices(self.notices), sys.stderr)}
         with selectors.DefaultSelector() as selector:
             for stream in streams:
                 os.set_blocking(stream.fileno(), False)
@@ -136,7 +137,7 @@ def _die_with_parent() -> None:
         ctypes.CDLL(None).prctl(1, signal.SIGTERM)
 
 
-def _show(target, data: bytes) -> None:
+def _show(target: TextIO, data: bytes) -> None:
     if data:
         with suppress(OSError):  # nobody reads any more, or the terminal is gone: no reason to end a run
             target.flush()

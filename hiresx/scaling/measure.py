@@ -94,7 +94,8 @@ def main(arguments: list[str] | None = None) -> int:
         if team.root:
             asked.result.write_text(json.dumps(found))
     except HiresxError as error:
-        return ended(error, 2, lambda prefix, error=error: print(f"error: {prefix}{error}", file=sys.stderr))
+        text = str(error)
+        return ended(error, 2, lambda prefix: print(f"error: {prefix}{text}", file=sys.stderr))
     return 0
 
 

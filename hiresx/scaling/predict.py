@@ -125,6 +125,7 @@ def _exchange(sent: np.ndarray, rates: Rates, strategy: str) -> tuple[np.ndarray
     """Seconds that each rank's halos need per step, and the link that is busiest."""
     ranks = len(sent)
     if rates.topology is None:
+        assert rates.copy_gb_per_s is not None  # one of the two is given
         both_ways = np.maximum(sent.sum(axis=0), sent.sum(axis=1))
         return both_ways / (1e9 * rates.copy_gb_per_s), None
     path = Path(rates.topology)

@@ -29,7 +29,7 @@ class Job:
 
 def jobs(ranks: Sequence[int], placements: Sequence[str]) -> list[Job]:
     """Every number of ranks with every placement; one rank needs no more than one."""
-    return [Job(n, name) for n in ranks for name in ((placements or [None]) if n > 1 else [None])]
+    return [Job(n, name) for n in ranks for name in (placements if n > 1 and placements else (None,))]
 
 
 def measured(
@@ -60,7 +60,17 @@ def measured(
             )
 
 
-def _done(folder, case, job, launcher, steps, repeats, backend, transport, limit) -> dict[str, Any]:
+def _done(
+    folder: Path,
+    case: Case,
+    job: Job,
+    launcher: mpi.Mpirun | None,
+    steps: int,
+    repeats: int,
+    backend: str,
+    transport: str,
+    limit: float,
+) -> dict[str, Any]:
     kept = keep_resolved(folder, case)
     result = folder / "result.json"
     arguments = [
@@ -78,4 +88,5 @@ def _done(folder, case, job, launcher, steps, repeats, backend, transport, limit
         told = [part for part in done.stderr.splitlines() if part.startswith(("error:", "Error", "RuntimeError"))]
         said = told[0].removeprefix("error: ") if told else "\n".join(done.stderr.splitlines()[-5:])
         raise HiresxError(f"the run on {job.ranks} ranks failed: {said}", f"try hiresx launch -n {job.ranks} with it")
-    return json.loads(result.read_text())
+    found: dict[str, Any] = json.loads(result.read_text())
+    return found

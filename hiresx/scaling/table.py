@@ -14,7 +14,9 @@ def rows(runs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     `overlap_gain`: how much longer a step is when halos are waited for at once. `imbalance`: most points of a rank
     over the mean. `sent_bytes`: to other ranks, all together.
     """
-    first = min(runs, key=lambda run: run["ranks"]) if runs else None
+    if not runs:
+        return []
+    first = min(runs, key=lambda run: run["ranks"])
     found = []
     for run in runs:
         step = median(run["step_s"])
