@@ -62,6 +62,7 @@ def on_page_markdown(markdown, page, **_):
         return f"\0{len(kept) - 1}\0"
 
     text = _KEPT.sub(keep, markdown)
+    text = text.replace("<details>", '<details markdown="1">')  # or what is in it stays as it is written
     if page.file.src_uri not in ELSEWHERE.values():
         text = _LINK.sub(_here, text)
     return re.sub(r"\0(\d+)\0", lambda match: kept[int(match[1])], text)
