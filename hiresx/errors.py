@@ -1,5 +1,7 @@
 """The one kind of error a user is meant to read."""
 
+from typing import Any
+
 
 class HiresxError(Exception):
     """Something the user can mend: `message` names the place and the fault, `mend` what to do about it.
@@ -17,7 +19,7 @@ class HiresxError(Exception):
         self.message = message
         self.mend = mend
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return _again, (type(self), self.args, self.__dict__)
 
     def __str__(self) -> str:
@@ -38,7 +40,7 @@ def text(error: BaseException) -> str:
         return ""
 
 
-def _again(kind: type, args: tuple, attributes: dict) -> Exception:
+def _again(kind: type[HiresxError], args: tuple[Any, ...], attributes: dict[str, Any]) -> HiresxError:
     """An error that came from another process."""
     error = kind.__new__(kind, *args)
     error.__dict__ |= attributes

@@ -8,6 +8,8 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from types import TracebackType
+from typing import Any
 
 # The second of these is of somebody who does not want to wait. The others come on their own, and often in pairs: a
 # terminal that closes sends SIGHUP, and so does its shell.
@@ -36,7 +38,7 @@ class Terminated(SystemExit):
 SIGNALLED = (KeyboardInterrupt, Terminated)
 
 
-def _act(number: int, frame) -> None:
+def _act(number: int, frame: object) -> None:
     global _come
     if _come and number not in URGENT:
         return
@@ -53,7 +55,7 @@ def handled(handler: Callable[[int, object], None], numbers: Sequence[int] = END
     Left alone are those that are ignored (SIGHUP under nohup, SIGINT in a shell's background job), those but SIGINT and
     SIGTERM for which the program has a handler of its own, and all of them in another thread than the main one.
     """
-    before: dict[int, object] = {}
+    before: dict[int, Any] = {}  # as `signal.signal` returns and takes them
     if threading.current_thread() is threading.main_thread():
         for number in numbers:
             present = signal.getsignal(number)
@@ -72,7 +74,7 @@ def handled(handler: Callable[[int, object], None], numbers: Sequence[int] = END
 class Requests:
     """Context manager in which the first signal is only noted, in `signal`; a second SIGINT or SIGTERM acts at once."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.signal: int | None = None
         self._urged = False
         self._handled = handled(self._note)
@@ -81,10 +83,12 @@ class Requests:
         self._handled.__enter__()
         return self
 
-    def __exit__(self, *exception) -> None:
-        self._handled.__exit__(*exception)
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self._handled.__exit__(kind, error, where)
 
-    def _note(self, number: int, frame) -> None:
+    def _note(self, number: int, frame: object) -> None:
         global _come
         if number in URGENT and self._urged:
             _act(number, frame)
@@ -97,7 +101,7 @@ class Requests:
         """Raise what was noted, here or on another rank: KeyboardInterrupt or Terminated."""
         if self.signal is None:
             return
-        error = KeyboardInterrupt() if self.signal == signal.SIGINT else Terminated(self.signal)
+        error: Any = KeyboardInterrupt() if self.signal == signal.SIGINT else Terminated(self.signal)
         error.everywhere = True
         raise error
 

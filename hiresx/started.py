@@ -5,6 +5,7 @@ import os
 import sys
 import warnings
 from collections.abc import Mapping
+from typing import Any
 
 from hiresx import optional
 from hiresx.errors import HiresxError
@@ -46,7 +47,7 @@ def launcher(environment: Mapping[str, str] = os.environ) -> str:
     return "Slurm" if "SLURM_STEP_NUM_TASKS" in environment else ""
 
 
-def mpi(environment: Mapping[str, str] = os.environ):
+def mpi(environment: Mapping[str, str] = os.environ) -> Any:
     """mpi4py's MPI, initialised, as many processes as the launcher says.
 
     Raises HiresxError when mpi4py is not there or finds no library, and when the library is another MPI than the
@@ -93,6 +94,6 @@ def _mixed(some: str, what: str, by: str) -> HiresxError:
     return error
 
 
-def _finalize(MPI) -> None:
+def _finalize(MPI: Any) -> None:
     if not MPI.Is_finalized():
         MPI.Finalize()
