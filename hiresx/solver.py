@@ -17,6 +17,7 @@ from hiresx.grid import Grid
 from hiresx.grid.blocks import Range, direction
 from hiresx.output.pieces import Later, Piece
 from hiresx.rhs import boundary, inviscid, viscous
+from hiresx.rhs.fused import Fused
 from hiresx.rhs.gas import conservative, primitive
 from hiresx.rhs.metrics import compute_metrics
 from hiresx.rhs.outflow import Outflow
@@ -48,7 +49,7 @@ def configuration(case: Case) -> Configuration:
 # A step that fails is taken again with these shares of it.
 STEP_SHARES = (1.0, 0.5, 0.25)
 
-PLANS = {"pencils": inviscid.Pencils, "decomposed": inviscid.Decomposed}
+PLANS = {"pencils": inviscid.Pencils, "decomposed": inviscid.Decomposed, "fused": Fused}
 
 
 def default_plan(backend_name: str) -> str:

@@ -21,6 +21,18 @@
 #define KERNEL(name, ...) template <class T = real> HD void name##_point(__VA_ARGS__)
 // The same, written with load<T> and store alone and contiguous in i, so that the CPU may visit packs of points.
 #define VECTOR_KERNEL(name, ...) template <class T = real> HD void name##_point(__VA_ARGS__)
+// The work of a warp, for GPUs alone: its lanes meet behind every LANES { ... }, which is all that may be different for
+// each of them, and share what is SHARED.
+#define ROW_KERNEL(name, ...) HD void name##_row(__VA_ARGS__)
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#define HX_ROWS
+#define SHARED __shared__
+#define LANES for (int lane = threadIdx.x, hx_once = 1; hx_once; hx_once = 0, __syncwarp())
+#elif defined(HX_EMULATED)
+#define HX_ROWS
+#define SHARED
+#define LANES for (int lane = 0; lane < 32; ++lane)
+#endif
 // A visitor written for the CPU alone (see kernels/__init__.py for those that threads share).
 #define CPU_KERNEL(name, ...) extern "C" void name(__VA_ARGS__)
 

@@ -45,6 +45,9 @@ BLOCK_THREADS = 256
 # 128 threads and 0.350 with 256; of the shapes tried, this one was the fastest over the four heavy kernels together.
 BLOCK = (32, 2, 2)
 
+# Threads of a block of a row kernel.
+WARP = 32
+
 
 def generate(
     configuration: Configuration, target: Target, root: Path = kernels.ROOT
@@ -60,6 +63,8 @@ def generate(
     wrapper = {"cpu": _cpu, "cuda": _cuda, "emulated": _emulated}[target]
     pieces, start, found = [] if target == "cuda" else [WORDS], 0, {}
     for signature, end in kernels.declarations(text):
+        if signature.kind == "ROW_KERNEL" and target == "cpu":
+            continue
         if signature.kind != "CPU_KERNEL":
             parameters = ", ".join(filter(None, ["int ni, int nj, int nk", signature.parameters]))
             names = "".join(f", {name}" for _, name in signature.arguments)
@@ -126,6 +131,11 @@ def _cpu_kernel(kernel: kernels.Signature) -> str:
 
 
 def _cuda(kernel: kernels.Signature, parameters: str, names: str) -> str:
+    if kernel.kind == "ROW_KERNEL":
+        return (
+            f'extern "C" __global__ void __launch_bounds__({WARP}) {kernel.name}({parameters}) {{ '
+            f"{kernel.name}_row(blockIdx.x, blockIdx.y, blockIdx.z{names}); }}"
+        )
     return (
         f'extern "C" __global__ void __launch_bounds__({BLOCK_THREADS}) {kernel.name}({parameters}) {{ '
         "const int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y * blockDim.y + threadIdx.y, "

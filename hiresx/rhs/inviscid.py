@@ -25,7 +25,7 @@ class Pencils:
     ):
         self.early: list[Call] = []
         self.late: list[Call] = []
-        for order, d in enumerate(_ordered(state, late)):
+        for order, d in enumerate(ordered(state, late)):
             others = sorted((state.strides[e], state.size[e]) for e in range(3) if e != d)
             (self.late if d in late else self.early).append(
                 (
@@ -51,7 +51,7 @@ class Decomposed:
         across = (s.strides[1], s.strides[2])
         self.early: list[Call] = []
         self.late: list[Call] = []
-        for order, d in enumerate(_ordered(state, late)):
+        for order, d in enumerate(ordered(state, late)):
             sd, area = s.strides[d], s.areas[d]
             calls = self.late if d in late else self.early
 
@@ -72,7 +72,7 @@ class Decomposed:
                 calls.append(("face_mass", *_face(s, face), minus, s.r))
 
 
-def _ordered(state: BlockState, late: Set[int]) -> list[int]:
+def ordered(state: BlockState, late: Set[int]) -> list[int]:
     """The directions of a block, late ones last."""
     return sorted(state.active, key=lambda d: (d in late, d))
 

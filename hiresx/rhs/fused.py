@@ -1,0 +1,55 @@
+"""The GPU's plan: the inviscid right-hand side of a direction in one kernel (kernels/fused.h)."""
+
+from collections.abc import Set
+
+from hiresx.device.interface import Call
+from hiresx.device.state import BlockState
+from hiresx.grid.blocks import direction, side
+from hiresx.rhs.inviscid import ordered
+
+# Threads that fill a large GPU: lines are cut into chunks until there are as many, as long as chunks keep some nodes,
+# for whatever a chunk begins with is computed twice.
+THREADS, LEAST = 65536, 16
+WARP = 32
+
+
+class Fused:
+    """One launch for each direction; no work memory."""
+
+    work_variables = 0
+
+    def __init__(
+        self, state: BlockState, interpolation: str, late: Set[int] = frozenset(), walls: Set[str] = frozenset()
+    ):
+        s, sv = state, state.variable_stride
+        self.early: list[Call] = []
+        self.late: list[Call] = []
+        for order, d in enumerate(ordered(state, late)):
+            n = s.size[d]
+            closed = sum(1 << (side(face) > 0) for face in walls if direction(face) == d)
+            fields = (sv, s.q, s.areas[d], s.r, int(order == 0), closed)
+            calls = self.late if d in late else self.early
+            if s.strides[d] == 1:
+                chunk = row_chunk(n, s.size[1] * s.size[2])
+                extent = (-(-n // chunk), s.size[1], s.size[2])
+                calls.append(("sweep_along", extent, s.origin, *s.strides[1:], n, chunk, *fields))
+            else:
+                other = 3 - d
+                chunk = line_chunk(n, s.size[0] * s.size[other])
+                extent = (s.size[0], s.size[other], -(-n // chunk))
+                calls.append(
+                    ("sweep_across", extent, s.origin, s.strides[other], s.strides[d], n, chunk, *fields)
+                )
+
+
+def line_chunk(n: int, lines: int) -> int:
+    """Nodes of a chunk of each of so many lines of n nodes, marched along by a thread."""
+    chunks = max(1, min(-(-THREADS // lines), n // LEAST))
+    return -(-n // chunks)
+
+
+def row_chunk(n: int, rows: int) -> int:
+    """Nodes of a chunk of each of so many rows of n nodes, gone along by a warp: with one on each side they fill its
+    steps."""
+    chunks = max(1, min(-(-THREADS // (8 * rows)), n // WARP))
+    return -(-n // chunks)
