@@ -20,7 +20,7 @@ ARGUMENT_TYPES = ("int", "long long", "real", "double", *POINTER_TYPES)
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"([^"]+)".*$')
 _ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once\b.*$")
-_DECLARATION = re.compile(r"^[ \t]*(KERNEL|VECTOR_KERNEL|ROW_KERNEL|CPU_KERNEL)[ \t]*\(([^()]*)\)", re.MULTILINE)
+_DECLARATION = re.compile(r"^[ \t]*(KERNEL|VECTOR_KERNEL|LINE_KERNEL|ROW_KERNEL|CPU_KERNEL)[ \t]*\(([^()]*)\)", re.MULTILINE)
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _BRACE = re.compile(r"[{}]")
 _ARGUMENT = re.compile(r"^(?P<type>.*[\s*])(?P<name>[A-Za-z_]\w*)$")
@@ -33,7 +33,7 @@ class Signature(NamedTuple):
     name: str
     arguments: tuple[tuple[str, str], ...]
     parameters: str
-    kind: Literal["KERNEL", "VECTOR_KERNEL", "ROW_KERNEL", "CPU_KERNEL"]
+    kind: Literal["KERNEL", "VECTOR_KERNEL", "LINE_KERNEL", "ROW_KERNEL", "CPU_KERNEL"]
     shared: bool = False
 
 

@@ -4,9 +4,6 @@
 // hand over through shared memory. Lines are cut into chunks, so that few of them fill a GPU too; the flux between two
 // chunks is computed twice, with the same outcome.
 
-// What a half point takes of the nodes of its stencil i-2..i+3: physical fluxes, and the jump sensors of i-1..i+2.
-constexpr int FUSED_STENCIL = 6;
-
 template <class T> HD void fused_node(const real *q, const real *m, long long p, long long sv, T *flux, T &pressure) {
     T state[5], area[3];
     for (int v = 0; v < 5; ++v) state[v] = load<T>(q + v * sv + p);
@@ -76,25 +73,31 @@ HD void fused_difference(real *r, long long p, long long sd, long long sv, int l
 
 // Lines along a direction other than i, each in chunks of `chunk` of its n nodes: (i, j) is the line, k the chunk. s2:
 // stride of j, sd of the line.
-KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int chunk, long long sv, const real *q,
-       const real *m, real *r, int first, int walls) {
+LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int chunk, long long sv, const real *q,
+            const real *m, real *r, int first, int walls) {
     const int begin = k * chunk, end = n - begin < chunk ? n : begin + chunk;
     long long p = o + i + (long long)j * s2 + (long long)(begin - 1) * sd;  // node h, half point h + 1/2
-    real f[FUSED_STENCIL][5], sensor[4], pressure[3], before[5], left[5], next[5], right[5], flux[5];
+    // the fluxes of node h + s stand at at[s + 2]: registers hold no more
+    OWN_MEMORY(f, 6 * 5);
+    int at[6] = {0, 5, 10, 15, 20, 25};
+    real sensor[4], pressure[3], before[5], left[5], next[5], right[5], flux[5];
     for (int s = 0; s < 5; ++s) {  // nodes h-2..h+2, half point h = begin - 1
         pressure[0] = pressure[1], pressure[1] = pressure[2];
-        fused_node(q, m, p + (long long)(s - 2) * sd, sv, f[s + 1], pressure[2]);
+        fused_node(q, m, p + (long long)(s - 2) * sd, sv, flux, pressure[2]);
+        for (int v = 0; v < 5; ++v) OWN(f, at[s + 1] + v) = flux[v];
         if (s > 1) sensor[s - 1] = jump_sensor(pressure[0], pressure[1], pressure[2]);
     }
 #ifdef HX_INTERPOLATES_NODES
     fused_states(q, m, p, (long long)sd, sv, left, right);
 #endif
     for (int h = begin - 1; h < end; ++h, p += sd) {
-        for (int s = 0; s < 5; ++s)
-            for (int v = 0; v < 5; ++v) f[s][v] = f[s + 1][v];
+        const int oldest = at[0];
+        for (int s = 0; s < 5; ++s) at[s] = at[s + 1];
+        at[5] = oldest;
         for (int s = 0; s < 3; ++s) sensor[s] = sensor[s + 1];
         pressure[0] = pressure[1], pressure[1] = pressure[2];
-        fused_node(q, m, p + 3ll * sd, sv, f[5], pressure[2]);
+        fused_node(q, m, p + 3ll * sd, sv, flux, pressure[2]);
+        for (int v = 0; v < 5; ++v) OWN(f, at[5] + v) = flux[v];
         sensor[3] = jump_sensor(pressure[0], pressure[1], pressure[2]);
 #ifdef HX_INTERPOLATES_NODES
         fused_states(q, m, p + sd, (long long)sd, sv, next, right);
@@ -102,7 +105,8 @@ KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int chun
         fused_states(q, m, p, (long long)sd, sv, left, right);
 #endif
         const real jump = larger(larger(sensor[0], sensor[1]), larger(sensor[2], sensor[3]));
-        fused_flux(q, m, p, (long long)sd, sv, left, right, [&](int s, int v) { return f[s + 2][v]; }, jump, flux);
+        fused_flux(q, m, p, (long long)sd, sv, left, right, [&](int s, int v) { return OWN(f, at[s + 2] + v); }, jump,
+                   flux);
         if (h >= begin) fused_difference(r, p, sd, sv, h, n, before, flux, first, walls);
         for (int v = 0; v < 5; ++v) before[v] = flux[v], left[v] = next[v];
     }
@@ -112,10 +116,10 @@ KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int chun
 // Rows along i, each in chunks of `chunk` nodes: i is the chunk, (j, k) the row.
 ROW_KERNEL(sweep_along, int i, int j, int k, int o, int sj, int sk, int n, int chunk, long long sv, const real *q,
            const real *m, real *r, int first, int walls) {
-    SHARED real minus[5][33], plus[5][32], f[5][37], pressure[37], fluxes[5][33];
+    SHARED real minus[5][33], plus[5][32], f[5][37], pressure[37], sensor[35], fluxes[5][33];
     const int begin = i * chunk, end = n - begin < chunk ? n : begin + chunk;
     const long long row = o + (long long)j * sj + (long long)k * sk;
-    // f and pressure at [s]: of node base - 3 + s; minus[0], fluxes[0]: what lane 31 left
+    // f and pressure at [s]: of node base - 3 + s, sensor at [s]: of base - 2 + s; minus[0], fluxes[0]: what lane 31 left
     LANES {
         if (lane < 5) {
             real flux[5];
@@ -137,17 +141,20 @@ ROW_KERNEL(sweep_along, int i, int j, int k, int o, int sj, int sk, int n, int c
                 for (int v = 0; v < 5; ++v) minus[v][lane + 1] = left[v], plus[v][lane] = right[v], f[v][lane + 5] = flux[v];
             }
         }
+        LANES {
+            for (int s = lane; s < 35; s += 32)
+                sensor[s] = jump_sensor(pressure[s], pressure[s + 1], pressure[s + 2]);
+        }
         LANES {  // the half point behind the node
             const int node = base + lane;
             if (node >= begin && node <= end) {
-                real left[5], right[5], flux[5], jump = real(0);
+                real left[5], right[5], flux[5];
 #ifdef HX_INTERPOLATES_NODES
                 for (int v = 0; v < 5; ++v) left[v] = minus[v][lane], right[v] = plus[v][lane];
 #else
                 for (int v = 0; v < 5; ++v) left[v] = minus[v][lane + 1], right[v] = plus[v][lane];
 #endif
-                for (int s = lane; s < lane + 4; ++s)
-                    jump = larger(jump, jump_sensor(pressure[s], pressure[s + 1], pressure[s + 2]));
+                const real jump = larger(larger(sensor[lane], sensor[lane + 1]), larger(sensor[lane + 2], sensor[lane + 3]));
                 fused_flux(q, m, row + node - 1, 1ll, sv, left, right, [&](int s, int v) { return f[v][lane + 2 + s]; },
                            jump, flux);
                 for (int v = 0; v < 5; ++v) fluxes[v][lane + 1] = flux[v];

@@ -15,7 +15,7 @@ from hiresx.device.arguments import check_array, is_pointer, item, scalar
 from hiresx.device.batch import one_by_one
 from hiresx.device.configuration import Configuration
 from hiresx.device.interface import Call
-from hiresx.device.wrappers import BLOCK, WARP, find, generate, launch_shape
+from hiresx.device.wrappers import BLOCK, find, generate, kernel_shape
 from hiresx.errors import HiresxError
 
 _NO_GPU = "use the cpu backend, or emulated to run the CUDA kernels on the CPU"
@@ -118,10 +118,7 @@ class Program:
         kernel, converters = prepared
         if len(arguments) != len(converters):
             raise TypeError(f"kernel {name} takes {len(converters)} arguments, got {len(arguments)}")
-        if self.signatures[name].kind == "ROW_KERNEL":
-            grid, block = (extent if min(extent) > 0 else (0, 0, 0)), (WARP, 1, 1)
-        else:
-            grid, block = launch_shape(*extent, self.block)
+        grid, block = kernel_shape(self.signatures[name].kind, extent, self.block)
         try:
             # CUDA reads an argument by the kernel's own type: a number must be exactly as wide.
             passed = [_int32(n) for n in extent]

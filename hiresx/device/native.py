@@ -17,7 +17,7 @@ from hiresx.device.batch import levels
 from hiresx.device.compiler import build
 from hiresx.device.configuration import Configuration
 from hiresx.device.interface import Call
-from hiresx.device.wrappers import find, generate, launch_shape
+from hiresx.device.wrappers import find, generate, kernel_shape
 from hiresx.errors import HiresxError
 
 # Bytes: a cache line, and the widest vector register there is.
@@ -217,7 +217,7 @@ def _words(
         "pack": struct.Struct("@" + "q" * len(leading) + "".join(letters)).pack,
         "convert": convert,
         "whole": _whole,
-        "launch_shape": launch_shape,
+        "kernel_shape": kernel_shape,
         "program": program,
         "PackError": struct.error,
     }
