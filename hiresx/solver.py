@@ -53,8 +53,8 @@ PLANS = {"pencils": inviscid.Pencils, "decomposed": inviscid.Decomposed, "fused"
 
 
 def default_plan(backend_name: str) -> str:
-    """Pencils on the CPU, the decomposed kernels on a GPU and where one is emulated."""
-    return "pencils" if backend_name == "cpu" else "decomposed"
+    """Pencils on the CPU, the fused kernels on a GPU and where one is emulated."""
+    return "pencils" if backend_name == "cpu" else "fused"
 
 
 def work_variables(plan: str, is_viscous: bool) -> int:
@@ -132,15 +132,22 @@ class Solver:
                 backend, self.program, self.team, self.grid, self.decomposition, self.cut, self.states
             )
         closed = {s.index: {c.patch.face for c in self.conditions if c.closed and c.state is s} for s in self.states}
-        self._inviscid = [
-            plan_class(s, case.scheme.interpolation, {direction(face) for face in remote}, closed[s.index])
-            for s, remote in zip(self.states, self.halo.remote, strict=True)
-        ]
         self._viscous = [
             viscous.Viscous(s, case.gas.reynolds, remote)
             for s, remote in zip(self.states, self.halo.remote, strict=True)
             if is_viscous
         ]
+        # With neighbours there is more to win by overlapping, and an outflow asks for the inviscid terms alone.
+        self._carried = (
+            plan_class.carries_viscous and is_viscous and not self.halo.neighbours and not self._outflow.any
+        )
+        self._inviscid = [
+            plan_class(
+                s, case.scheme.interpolation, {direction(face) for face in remote}, closed[s.index],
+                *([self._viscous[n].fluxes] if self._carried else []),
+            )
+            for n, (s, remote) in enumerate(zip(self.states, self.halo.remote, strict=True))
+        ]  # fmt: skip
         self._changing = [c for c in self.conditions if type(c).prepare is not boundary.Condition.prepare]
         self._nodes = self.program.prepare([call for c in self.conditions for call in c.calls("node")])
         self._reductions = [Reduction(backend, self.program, s) for s in self.states]
@@ -202,7 +209,10 @@ class Solver:
         early = self._meanwhile([block.early for block in self._inviscid])
         late = self.program.prepare([call for block in self._inviscid for call in block.late])
         rates = self.program.prepare([call for c in self.conditions for call in c.calls("rate")])
-        tasks = [("boundary", lambda stage: ghosts()), ("inviscid", lambda stage: early())]
+        tasks = [("boundary", lambda stage: ghosts())]
+        if self._carried:
+            tasks += self._viscous_tasks()
+        tasks.append(("inviscid", lambda stage: early()))
         others = bool(self.halo.neighbours)
         if others:
             tasks += [("exchange", lambda stage: self.halo.finish_state()), ("inviscid", lambda stage: late())]
@@ -210,16 +220,10 @@ class Solver:
         if self._outflow.any:
             tasks.append(("boundary", self._outflow_rates))
         # What all ranks do, whether or not they have parts with viscous terms, is the same: exchanges are collective.
-        if self.configuration.viscous:
-            fluxes = [block.fluxes for block in self._viscous]
-            made = self.program.prepare(self._viscous_fluxes())
+        if self.configuration.viscous and not self._carried:
             inner = self._meanwhile([block.inner_difference for block in self._viscous])
             outer = self.program.prepare([call for block in self._viscous for call in block.outer_difference])
-            tasks += [
-                ("viscous", lambda stage: made()),
-                ("exchange", lambda stage: self._send_fluxes(fluxes)),
-                ("viscous", lambda stage: inner()),
-            ]
+            tasks += [*self._viscous_tasks(), ("viscous", lambda stage: inner())]
             if others:
                 tasks += [("exchange", lambda stage: self.halo.finish_fluxes()), ("viscous", lambda stage: outer())]
         if self.sponges:
@@ -232,6 +236,12 @@ class Solver:
             ("boundary", lambda stage: self._boundary_nodes(self.time + STAGES[stage][2] * self.dt)),
             ("exchange", lambda stage: self._send_state()),
         ]
+
+    def _viscous_tasks(self) -> list[tuple[str, Callable[[int], None]]]:
+        """Viscous fluxes and their ghosts, those of other ranks on their way."""
+        fluxes = [block.fluxes for block in self._viscous]
+        made = self.program.prepare(self._viscous_fluxes())
+        return [("viscous", lambda stage: made()), ("exchange", lambda stage: self._send_fluxes(fluxes))]
 
     # ---- tasks
 

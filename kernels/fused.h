@@ -62,11 +62,19 @@ HD void fused_add(real *r, real change, int first) {
 #endif
 }
 
-// Node p of the nodes 0..n-1 along the line, number l: r from the fluxes at its two half points, and behind a wall what
-// face_mass leaves. walls: bit 0 at node 0, bit 1 at node n-1.
-HD void fused_difference(real *r, long long p, long long sd, long long sv, int l, int n, const real *before,
-                         const real *after, int first, int walls) {
-    for (int v = 0; v < 5; ++v) fused_add(r + v * sv + p, before[v] - after[v], first);
+// Node p of the nodes 0..n-1 along the line, number l: r from the fluxes at its two half points, with what
+// viscous_difference adds in this direction if `viscous`, and behind a wall what face_mass leaves. walls: bit 0 at node 0,
+// bit 1 at node n-1.
+HD void fused_difference(real *r, const real *viscous_flux, long long p, long long sd, long long sv, int l, int n,
+                         const real *before, const real *after, int first, int walls, int viscous) {
+    for (int v = 0; v < 5; ++v) {
+        real change = before[v] - after[v];
+        if (v > 0 && viscous) {
+            const real *f = viscous_flux + (v - 1) * sv + p;
+            change += derivative<real>([&](int s) { return load<real>(f + s * sd); });
+        }
+        fused_add(r + v * sv + p, change, first);
+    }
     if ((walls & 1) && l == 0) r[p - sd] = after[0] + before[0];
     if ((walls & 2) && l == n - 1) r[p + sd] = after[0] + before[0];
 }
@@ -74,7 +82,7 @@ HD void fused_difference(real *r, long long p, long long sd, long long sv, int l
 // Lines along a direction other than i, each in chunks of `chunk` of its n nodes: (i, j) is the line, k the chunk. s2:
 // stride of j, sd of the line.
 LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int chunk, long long sv, const real *q,
-            const real *m, real *r, int first, int walls) {
+            const real *m, const real *viscous_flux, real *r, int first, int walls, int viscous) {
     const int begin = k * chunk, end = n - begin < chunk ? n : begin + chunk;
     long long p = o + i + (long long)j * s2 + (long long)(begin - 1) * sd;  // node h, half point h + 1/2
     // the fluxes of node h + s stand at at[s + 2]: registers hold no more
@@ -107,7 +115,7 @@ LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int
         const real jump = larger(larger(sensor[0], sensor[1]), larger(sensor[2], sensor[3]));
         fused_flux(q, m, p, (long long)sd, sv, left, right, [&](int s, int v) { return OWN(f, at[s + 2] + v); }, jump,
                    flux);
-        if (h >= begin) fused_difference(r, p, sd, sv, h, n, before, flux, first, walls);
+        if (h >= begin) fused_difference(r, viscous_flux, p, sd, sv, h, n, before, flux, first, walls, viscous);
         for (int v = 0; v < 5; ++v) before[v] = flux[v], left[v] = next[v];
     }
 }
@@ -115,7 +123,7 @@ LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int
 #ifdef HX_ROWS
 // Rows along i, each in chunks of `chunk` nodes: i is the chunk, (j, k) the row.
 ROW_KERNEL(sweep_along, int i, int j, int k, int o, int sj, int sk, int n, int chunk, long long sv, const real *q,
-           const real *m, real *r, int first, int walls) {
+           const real *m, const real *viscous_flux, real *r, int first, int walls, int viscous) {
     SHARED real minus[5][33], plus[5][32], f[5][37], pressure[37], sensor[35], fluxes[5][33];
     const int begin = i * chunk, end = n - begin < chunk ? n : begin + chunk;
     const long long row = o + (long long)j * sj + (long long)k * sk;
@@ -165,7 +173,7 @@ ROW_KERNEL(sweep_along, int i, int j, int k, int o, int sj, int sk, int n, int c
             if (l >= begin && l < end) {
                 real before[5], after[5];
                 for (int v = 0; v < 5; ++v) before[v] = fluxes[v][lane], after[v] = fluxes[v][lane + 1];
-                fused_difference(r, row + l, 1, sv, l, n, before, after, first, walls);
+                fused_difference(r, viscous_flux, row + l, 1ll, sv, l, n, before, after, first, walls, viscous);
             }
         }
         LANES {

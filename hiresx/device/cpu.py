@@ -7,7 +7,7 @@ class Program(NativeProgram):
     """Kernels visited by loops, and CPU kernels, which visit for themselves."""
 
     @staticmethod
-    def visit(kind: str) -> tuple[str, tuple[str, ...]]:
+    def visit(name: str, kind: str) -> tuple[str, tuple[str, ...]]:
         return "ni, nj, nk = extent", ("ni", "nj", "nk")
 
     def run(self, name: str, *arguments) -> None:

@@ -118,7 +118,7 @@ class Program:
         kernel, converters = prepared
         if len(arguments) != len(converters):
             raise TypeError(f"kernel {name} takes {len(converters)} arguments, got {len(arguments)}")
-        grid, block = kernel_shape(self.signatures[name].kind, extent, self.block)
+        grid, block = kernel_shape(name, self.signatures[name].kind, extent, self.block)
         try:
             # CUDA reads an argument by the kernel's own type: a number must be exactly as wide.
             passed = [_int32(n) for n in extent]

@@ -10,9 +10,9 @@ class Program(NativeProgram):
     block = BLOCK
 
     @staticmethod
-    def visit(kind: str) -> tuple[str, tuple[str, ...]]:
+    def visit(name: str, kind: str) -> tuple[str, tuple[str, ...]]:
         # A row kernel goes through the lanes of its warp by itself.
-        shape = "extent, (1, 1, 1)" if kind == "ROW_KERNEL" else f"kernel_shape('{kind}', extent, program.block)"
+        shape = "extent, (1, 1, 1)" if kind == "ROW_KERNEL" else f"kernel_shape('{name}', '{kind}', extent, program.block)"
         return (
             f"ni, nj, nk = extent; (gx, gy, gz), (bx, by, bz) = {shape}",
             ("gx", "gy", "gz", "bx", "by", "bz", "ni", "nj", "nk"),

@@ -164,7 +164,7 @@ class _Kernel:
 
     def __init__(self, program: "NativeProgram", library: ctypes.CDLL, name: str):
         signature = find(program.signatures, name)
-        statement, leading = program.visit(signature.kind) if signature.kind != "CPU_KERNEL" else ("", ())
+        statement, leading = program.visit(name, signature.kind) if signature.kind != "CPU_KERNEL" else ("", ())
         self.function = ctypes.cast(library[f"{name}_launch"], ctypes.c_void_p).value
         self._cut = library[f"{name}_shape"]
         self.shape = ctypes.cast(self._cut, ctypes.c_void_p).value
@@ -230,8 +230,8 @@ class NativeProgram:
     name of theirs."""
 
     @staticmethod
-    def visit(kind: str) -> tuple[str, tuple[str, ...]]:
-        """Of a kernel of this kind, but a CPU kernel: a statement about `extent`, and the ints it makes, which go ahead
+    def visit(name: str, kind: str) -> tuple[str, tuple[str, ...]]:
+        """Of kernel `name` of this kind, but a CPU kernel: a statement about `extent`, and the ints it makes, which go ahead
         of the arguments."""
         raise NotImplementedError
 

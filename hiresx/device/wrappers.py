@@ -48,6 +48,9 @@ BLOCK_THREADS = 256
 # 128 threads and 0.350 with 256; of the shapes tried, this one was the fastest over the four heavy kernels together.
 BLOCK = (32, 2, 2)
 
+# Kernels that go better with others: along i, where a stencil's neighbours are, as many as can be.
+BLOCKS = {"viscous_flux": (64, 4, 1)}
+
 # Threads of a block of a row kernel.
 WARP = 32
 
@@ -167,11 +170,11 @@ def _emulated(kernel: kernels.Signature, parameters: str, names: str) -> str:
     return f"{_cuda(kernel, parameters, names)} {_launch(kernel, shape, ' '.join(statements))}"
 
 
-def kernel_shape(kind: str, extent: tuple[int, int, int], block: tuple[int, int, int]) -> Shape:
-    """(grid, block) of a CUDA launch of a kernel of this `kind`, `block` being that of point kernels."""
+def kernel_shape(name: str, kind: str, extent: tuple[int, int, int], block: tuple[int, int, int]) -> Shape:
+    """(grid, block) of a CUDA launch of kernel `name`, of this `kind`, `block` being that of most point kernels."""
     if kind == "ROW_KERNEL":
         return (tuple(extent) if min(extent) > 0 else (0, 0, 0)), (WARP, 1, 1)
-    return launch_shape(*extent, LINE_BLOCK if kind == "LINE_KERNEL" else block)
+    return launch_shape(*extent, LINE_BLOCK if kind == "LINE_KERNEL" else BLOCKS.get(name, block))
 
 
 @lru_cache(maxsize=4096)

@@ -1,6 +1,6 @@
 """The GPU's plan: the inviscid right-hand side of a direction in one kernel (kernels/fused.h)."""
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
 
 from hiresx.device.interface import Call
 from hiresx.device.state import BlockState
@@ -9,17 +9,24 @@ from hiresx.rhs.inviscid import ordered
 
 # Threads that fill a large GPU: lines are cut into chunks until there are as many, as long as chunks keep some nodes,
 # for whatever a chunk begins with is computed twice.
-THREADS, LEAST = 65536, 16
+THREADS, LEAST = 131072, 16
 WARP = 32
 
 
 class Fused:
-    """One launch for each direction; no work memory."""
+    """One launch for each direction; no work memory. Given `viscous_fluxes` (for each direction 4, with ghosts), their
+    differences too, which then no kernel of their own takes."""
 
     work_variables = 0
+    carries_viscous = True
 
     def __init__(
-        self, state: BlockState, interpolation: str, late: Set[int] = frozenset(), walls: Set[str] = frozenset()
+        self,
+        state: BlockState,
+        interpolation: str,
+        late: Set[int] = frozenset(),
+        walls: Set[str] = frozenset(),
+        viscous_fluxes: Sequence | None = None,
     ):
         s, sv = state, state.variable_stride
         self.early: list[Call] = []
@@ -27,7 +34,9 @@ class Fused:
         for order, d in enumerate(ordered(state, late)):
             n = s.size[d]
             closed = sum(1 << (side(face) > 0) for face in walls if direction(face) == d)
-            fields = (sv, s.q, s.areas[d], s.r, int(order == 0), closed)
+            carried = viscous_fluxes is not None
+            flux = viscous_fluxes[d] if carried else s.q
+            fields = (sv, s.q, s.areas[d], flux, s.r, int(order == 0), closed, int(carried))
             calls = self.late if d in late else self.early
             if s.strides[d] == 1:
                 chunk = row_chunk(n, s.size[1] * s.size[2])
@@ -51,5 +60,5 @@ def line_chunk(n: int, lines: int) -> int:
 def row_chunk(n: int, rows: int) -> int:
     """Nodes of a chunk of each of so many rows of n nodes, gone along by a warp: with one on each side they fill its
     steps."""
-    chunks = max(1, min(-(-THREADS // (8 * rows)), n // WARP))
+    chunks = max(1, min(-(-THREADS // (16 * rows)), n // WARP))
     return -(-n // chunks)

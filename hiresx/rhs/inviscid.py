@@ -19,6 +19,7 @@ class Pencils:
     """CPU plan: a bundle of grid lines in cache, one kernel per direction."""
 
     work_variables = 0
+    carries_viscous = False
 
     def __init__(
         self, state: BlockState, interpolation: str, late: Set[int] = frozenset(), walls: Set[str] = frozenset()
@@ -40,6 +41,7 @@ class Decomposed:
     """The paper's plan, a thread per point: interpolate, physical flux, numerical flux, difference."""
 
     work_variables = DECOMPOSED_VARIABLES
+    carries_viscous = False
 
     def __init__(
         self, state: BlockState, interpolation: str, late: Set[int] = frozenset(), walls: Set[str] = frozenset()
