@@ -22,7 +22,7 @@ from hiresx.rhs.gas import conservative, primitive
 from hiresx.rhs.metrics import compute_metrics
 from hiresx.rhs.outflow import Outflow
 from hiresx.rhs.sponge import SpongeLayer, moments
-from hiresx.time.reduction import Reduction
+from hiresx.time.reduction import FEW, Reduction
 from hiresx.time.rk3 import STAGES, updates
 from hiresx.time.stopwatch import Stopwatch
 
@@ -133,14 +133,12 @@ class Solver:
             )
         closed = {s.index: {c.patch.face for c in self.conditions if c.closed and c.state is s} for s in self.states}
         self._viscous = [
-            viscous.Viscous(s, case.gas.reynolds, remote)
+            viscous.Viscous(s, case.gas.reynolds, remote, plan_class.carries_viscous)
             for s, remote in zip(self.states, self.halo.remote, strict=True)
             if is_viscous
         ]
         # With neighbours there is more to win by overlapping, and an outflow asks for the inviscid terms alone.
-        self._carried = (
-            plan_class.carries_viscous and is_viscous and not self.halo.neighbours and not self._outflow.any
-        )
+        self._carried = plan_class.carries_viscous and is_viscous and not self.halo.neighbours and not self._outflow.any
         self._inviscid = [
             plan_class(
                 s, case.scheme.interpolation, {direction(face) for face in remote}, closed[s.index],
@@ -150,7 +148,10 @@ class Solver:
         ]  # fmt: skip
         self._changing = [c for c in self.conditions if type(c).prepare is not boundary.Condition.prepare]
         self._nodes = self.program.prepare([call for c in self.conditions for call in c.calls("node")])
-        self._reductions = [Reduction(backend, self.program, s) for s in self.states]
+        self._found_radii = backend.zeros((len(self.states), 2, FEW), real)
+        self._reductions = [
+            Reduction(backend, self.program, s, self._found_radii[n]) for n, s in enumerate(self.states)
+        ]
         self._launch_radii = self.program.prepare(
             [call for r in self._reductions for call in r.radii_calls(case.gas.reynolds)]
         )
@@ -331,9 +332,8 @@ class Solver:
     def _radii(self) -> np.ndarray:
         """Largest inviscid and viscous spectral radius of all blocks of all ranks. Collective."""
         self._launch_radii()
-        radii = np.array([r.found_radii() for r in self._reductions])
         # a NaN must not lose against a number
-        return self.team.max(radii.max(axis=0))
+        return self.team.max(self.backend.to_host(self._found_radii).astype(float).max(axis=(0, 2)))
 
     def _set_dt(self, dt: float) -> None:
         self.dt = dt

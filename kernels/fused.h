@@ -62,19 +62,19 @@ HD void fused_add(real *r, real change, int first) {
 #endif
 }
 
-// Node p of the nodes 0..n-1 along the line, number l: r from the fluxes at its two half points, with what
-// viscous_difference adds in this direction if `viscous`, and behind a wall what face_mass leaves. walls: bit 0 at node 0,
-// bit 1 at node n-1.
-HD void fused_difference(real *r, const real *viscous_flux, long long p, long long sd, long long sv, int l, int n,
-                         const real *before, const real *after, int first, int walls, int viscous) {
-    for (int v = 0; v < 5; ++v) {
-        real change = before[v] - after[v];
-        if (v > 0 && viscous) {
-            const real *f = viscous_flux + (v - 1) * sv + p;
-            change += derivative<real>([&](int s) { return load<real>(f + s * sd); });
-        }
-        fused_add(r + v * sv + p, change, first);
+// What viscous_difference adds at node p in this direction, onto the flux before it.
+HD void fused_viscous(const real *viscous_flux, long long p, long long sd, long long sv, real *before) {
+    for (int c = 0; c < 4; ++c) {
+        const real *f = viscous_flux + c * sv + p;
+        before[c + 1] += derivative<real>([&](int s) { return load<real>(f + s * sd); });
     }
+}
+
+// Node p of the nodes 0..n-1 along the line, number l: r from the fluxes at its two half points, and behind a wall what
+// face_mass leaves. walls: bit 0 at node 0, bit 1 at node n-1.
+HD void fused_difference(real *r, long long p, long long sd, long long sv, int l, int n, const real *before,
+                         const real *after, int first, int walls) {
+    for (int v = 0; v < 5; ++v) fused_add(r + v * sv + p, before[v] - after[v], first);
     if ((walls & 1) && l == 0) r[p - sd] = after[0] + before[0];
     if ((walls & 2) && l == n - 1) r[p + sd] = after[0] + before[0];
 }
@@ -99,6 +99,8 @@ LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int
     fused_states(q, m, p, (long long)sd, sv, left, right);
 #endif
     for (int h = begin - 1; h < end; ++h, p += sd) {
+        // now, so that what it loads comes while the rest is computed
+        if (viscous && h >= begin) fused_viscous(viscous_flux, p, (long long)sd, sv, before);
         const int oldest = at[0];
         for (int s = 0; s < 5; ++s) at[s] = at[s + 1];
         at[5] = oldest;
@@ -115,7 +117,7 @@ LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int
         const real jump = larger(larger(sensor[0], sensor[1]), larger(sensor[2], sensor[3]));
         fused_flux(q, m, p, (long long)sd, sv, left, right, [&](int s, int v) { return OWN(f, at[s + 2] + v); }, jump,
                    flux);
-        if (h >= begin) fused_difference(r, viscous_flux, p, sd, sv, h, n, before, flux, first, walls, viscous);
+        if (h >= begin) fused_difference(r, p, sd, sv, h, n, before, flux, first, walls);
         for (int v = 0; v < 5; ++v) before[v] = flux[v], left[v] = next[v];
     }
 }
@@ -173,7 +175,8 @@ ROW_KERNEL(sweep_along, int i, int j, int k, int o, int sj, int sk, int n, int c
             if (l >= begin && l < end) {
                 real before[5], after[5];
                 for (int v = 0; v < 5; ++v) before[v] = fluxes[v][lane], after[v] = fluxes[v][lane + 1];
-                fused_difference(r, viscous_flux, row + l, 1ll, sv, l, n, before, after, first, walls, viscous);
+                if (viscous) fused_viscous(viscous_flux, row + l, 1ll, sv, before);
+                fused_difference(r, row + l, 1ll, sv, l, n, before, after, first, walls);
             }
         }
         LANES {

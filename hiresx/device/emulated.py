@@ -12,7 +12,9 @@ class Program(NativeProgram):
     @staticmethod
     def visit(name: str, kind: str) -> tuple[str, tuple[str, ...]]:
         # A row kernel goes through the lanes of its warp by itself.
-        shape = "extent, (1, 1, 1)" if kind == "ROW_KERNEL" else f"kernel_shape('{name}', '{kind}', extent, program.block)"
+        shape = f"kernel_shape('{name}', '{kind}', extent, program.block)"
+        if kind == "ROW_KERNEL":
+            shape = "extent, (1, 1, 1)"
         return (
             f"ni, nj, nk = extent; (gx, gy, gz), (bx, by, bz) = {shape}",
             ("gx", "gy", "gz", "bx", "by", "bz", "ni", "nj", "nk"),

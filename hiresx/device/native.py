@@ -231,8 +231,8 @@ class NativeProgram:
 
     @staticmethod
     def visit(name: str, kind: str) -> tuple[str, tuple[str, ...]]:
-        """Of kernel `name` of this kind, but a CPU kernel: a statement about `extent`, and the ints it makes, which go ahead
-        of the arguments."""
+        """Of kernel `name` of this kind, but a CPU kernel: a statement about `extent`, and the ints it makes, which go
+        ahead of the arguments."""
         raise NotImplementedError
 
     def __init__(

@@ -5,12 +5,8 @@ from collections.abc import Sequence, Set
 from hiresx.device.interface import Call
 from hiresx.device.state import BlockState
 from hiresx.grid.blocks import direction, side
+from hiresx.rhs.chunks import line_chunk, row_chunk
 from hiresx.rhs.inviscid import ordered
-
-# Threads that fill a large GPU: lines are cut into chunks until there are as many, as long as chunks keep some nodes,
-# for whatever a chunk begins with is computed twice.
-THREADS, LEAST = 131072, 16
-WARP = 32
 
 
 class Fused:
@@ -46,19 +42,4 @@ class Fused:
                 other = 3 - d
                 chunk = line_chunk(n, s.size[0] * s.size[other])
                 extent = (s.size[0], s.size[other], -(-n // chunk))
-                calls.append(
-                    ("sweep_across", extent, s.origin, s.strides[other], s.strides[d], n, chunk, *fields)
-                )
-
-
-def line_chunk(n: int, lines: int) -> int:
-    """Nodes of a chunk of each of so many lines of n nodes, marched along by a thread."""
-    chunks = max(1, min(-(-THREADS // lines), n // LEAST))
-    return -(-n // chunks)
-
-
-def row_chunk(n: int, rows: int) -> int:
-    """Nodes of a chunk of each of so many rows of n nodes, gone along by a warp: with one on each side they fill its
-    steps."""
-    chunks = max(1, min(-(-THREADS // (16 * rows)), n // WARP))
-    return -(-n // chunks)
+                calls.append(("sweep_across", extent, s.origin, s.strides[other], s.strides[d], n, chunk, *fields))
