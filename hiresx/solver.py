@@ -132,17 +132,19 @@ class Solver:
                 backend, self.program, self.team, self.grid, self.decomposition, self.cut, self.states
             )
         closed = {s.index: {c.patch.face for c in self.conditions if c.closed and c.state is s} for s in self.states}
+        # With neighbours there is more to win by overlapping, and an outflow asks for the inviscid terms alone.
+        alone = is_viscous and not self.halo.neighbours and not self._outflow.any
+        carried = plan_class.carried(self.configuration.precision) if alone else frozenset()
+        self._viscous_first = bool(carried)
         self._viscous = [
-            viscous.Viscous(s, case.gas.reynolds, remote, plan_class.carries_viscous)
+            viscous.Viscous(s, case.gas.reynolds, remote, carried)
             for s, remote in zip(self.states, self.halo.remote, strict=True)
             if is_viscous
         ]
-        # With neighbours there is more to win by overlapping, and an outflow asks for the inviscid terms alone.
-        self._carried = plan_class.carries_viscous and is_viscous and not self.halo.neighbours and not self._outflow.any
         self._inviscid = [
             plan_class(
                 s, case.scheme.interpolation, {direction(face) for face in remote}, closed[s.index],
-                *([self._viscous[n].fluxes] if self._carried else []),
+                *([self._viscous[n].fluxes] if carried else []),
             )
             for n, (s, remote) in enumerate(zip(self.states, self.halo.remote, strict=True))
         ]  # fmt: skip
@@ -211,7 +213,7 @@ class Solver:
         late = self.program.prepare([call for block in self._inviscid for call in block.late])
         rates = self.program.prepare([call for c in self.conditions for call in c.calls("rate")])
         tasks = [("boundary", lambda stage: ghosts())]
-        if self._carried:
+        if self._viscous_first:
             tasks += self._viscous_tasks()
         tasks.append(("inviscid", lambda stage: early()))
         others = bool(self.halo.neighbours)
@@ -221,10 +223,10 @@ class Solver:
         if self._outflow.any:
             tasks.append(("boundary", self._outflow_rates))
         # What all ranks do, whether or not they have parts with viscous terms, is the same: exchanges are collective.
-        if self.configuration.viscous and not self._carried:
+        if self.configuration.viscous:
             inner = self._meanwhile([block.inner_difference for block in self._viscous])
             outer = self.program.prepare([call for block in self._viscous for call in block.outer_difference])
-            tasks += [*self._viscous_tasks(), ("viscous", lambda stage: inner())]
+            tasks += [*([] if self._viscous_first else self._viscous_tasks()), ("viscous", lambda stage: inner())]
             if others:
                 tasks += [("exchange", lambda stage: self.halo.finish_fluxes()), ("viscous", lambda stage: outer())]
         if self.sponges:

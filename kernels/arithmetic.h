@@ -28,7 +28,6 @@
 // OWN_MEMORY(name, count), `count` reals of its own on the chip, which are OWN(name, 0) and following.
 #define LINE_KERNEL(name, ...) template <class T = real> HD void name##_point(__VA_ARGS__)
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
-#define HX_ROWS
 #define SHARED __shared__
 #define OWN_MEMORY(name, count) \
     __shared__ real name[(count) * HX_LINE_THREADS]; \
@@ -36,11 +35,8 @@
 #define OWN(name, at) name[(at) * HX_LINE_THREADS + name##_own]
 #define LANES for (int lane = threadIdx.x, hx_once = 1; hx_once; hx_once = 0, __syncwarp())
 #elif defined(HX_EMULATED)
-#define HX_ROWS
 #define SHARED
 #define LANES for (int lane = 0; lane < 32; ++lane)
-#endif
-#ifndef OWN
 #define OWN_MEMORY(name, count) real name[count]
 #define OWN(name, at) name[at]
 #endif

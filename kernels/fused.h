@@ -3,7 +3,7 @@
 // points need; along i, which lies side by side in memory, a warp goes along a row, 32 nodes at a time, and its lanes
 // hand over through shared memory. Lines are cut into chunks, so that few of them fill a GPU too; the flux between two
 // chunks is computed twice, with the same outcome.
-
+#ifndef HX_CPU
 template <class T> HD void fused_node(const real *q, const real *m, long long p, long long sv, T *flux, T &pressure) {
     T state[5], area[3];
     for (int v = 0; v < 5; ++v) state[v] = load<T>(q + v * sv + p);
@@ -122,7 +122,6 @@ LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int
     }
 }
 
-#ifdef HX_ROWS
 // Rows along i, each in chunks of `chunk` nodes: i is the chunk, (j, k) the row.
 ROW_KERNEL(sweep_along, int i, int j, int k, int o, int sj, int sk, int n, int chunk, long long sv, const real *q,
            const real *m, const real *viscous_flux, real *r, int first, int walls, int viscous) {

@@ -35,21 +35,21 @@ KERNEL(viscous_extrapolate, int i, int j, int k, int o, int s1, int s2, int sn, 
 #ifdef HX_VISCOUS
 constexpr real viscous_heat = real(1.0 / (HX_PRANDTL * (HX_GAMMA - 1.0)));
 
-// Curvilinear viscous fluxes of node p: flux[4 d + c], direction d, c = momentum x, y, z and energy. di, dj: strides of the
-// derivatives, 0 for a direction with one node (its derivative is then 0); along_k(s, v): w_v at node p + s along k.
-template <class T, class At>
-HD void viscous_flux_at(long long p, int di, int dj, long long sv, const real *w, const real *m, const real *jacobian,
-                        real inverse_reynolds, real *flux, const At &along_k) {
+// Curvilinear viscous fluxes of interior nodes: flux[4 d + c], direction d, c = momentum x, y, z and energy.
+// di, dj, dk: strides of the derivatives, 0 for a direction with one node (its derivative is then 0).
+VECTOR_KERNEL(viscous_flux, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, long long sv,
+              const real *w, const real *m, const real *jacobian, real inverse_reynolds, real *flux) {
+    const long long p = o + i + (long long)j * sj + (long long)k * sk;
     T area[3][3], gradient[4][3], own[4];
     for (int d = 0; d < 3; ++d)
         for (int c = 0; c < 3; ++c) area[d][c] = load<T>(m + (3 * d + c) * sv + p);
     T scale = load<T>(jacobian + p);
     for (int v = 0; v < 4; ++v) {
         const real *field = w + v * sv + p;
-        own[v] = along_k(0, v);
+        own[v] = load<T>(field);
         T xi = derivative<T>([&](int s) { return load<T>(field + s * di); }) * scale;
         T eta = derivative<T>([&](int s) { return load<T>(field + (long long)s * dj); }) * scale;
-        T zeta = derivative<T>([&](int s) { return along_k(s, v); }) * scale;
+        T zeta = derivative<T>([&](int s) { return load<T>(field + (long long)s * dk); }) * scale;
         for (int c = 0; c < 3; ++c) gradient[v][c] = area[0][c] * xi + area[1][c] * eta + area[2][c] * zeta;
     }
     T mu = viscosity(own[3]) * inverse_reynolds;
@@ -72,41 +72,14 @@ HD void viscous_flux_at(long long p, int di, int dj, long long sv, const real *w
     }
 }
 
-// These fluxes of interior nodes.
-VECTOR_KERNEL(viscous_flux, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, long long sv,
-              const real *w, const real *m, const real *jacobian, real inverse_reynolds, real *flux) {
-    const long long p = o + i + (long long)j * sj + (long long)k * sk;
-    viscous_flux_at<T>(p, di, dj, sv, w, m, jacobian, inverse_reynolds, flux,
-                       [&](int s, int v) { return load<T>(w + v * sv + p + (long long)s * dk); });
-}
-
-// The same for GPUs: columns along k, each in chunks of `chunk` of its n nodes, k being the chunk. What a thread has
-// loaded for one node stays with it for the next six.
-LINE_KERNEL(viscous_flux_columns, int i, int j, int k, int o, int sj, int sk, int n, int chunk, int di, int dj, int dk,
-            long long sv, const real *w, const real *m, const real *jacobian, real inverse_reynolds, real *flux) {
-    const int begin = k * chunk, end = n - begin < chunk ? n : begin + chunk;
-    long long p = o + i + (long long)j * sj + (long long)begin * sk;
-    real column[7][4];  // nodes -3..3
-    for (int s = 0; s < 6; ++s)
-        for (int v = 0; v < 4; ++v) column[s + 1][v] = load<real>(w + v * sv + p + (long long)(s - 3) * dk);
-    for (int l = begin; l < end; ++l, p += sk) {
-        for (int v = 0; v < 4; ++v) {
-            for (int s = 0; s < 6; ++s) column[s][v] = column[s + 1][v];
-            column[6][v] = load<real>(w + v * sv + p + 3ll * dk);
-        }
-        viscous_flux_at<real>(p, di, dj, sv, w, m, jacobian, inverse_reynolds, flux,
-                              [&](int s, int v) { return column[s + 3][v]; });
-    }
-}
-
-// r += sum over directions of the derivative of the viscous flux, in momentum and energy
+// r += sum over the directions with a stride of the derivative of the viscous flux, in momentum and energy
 VECTOR_KERNEL(viscous_difference, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, long long sv,
               const real *flux, real *r) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     for (int c = 0; c < 4; ++c) {
         const real *f = flux + c * sv + p;
         T sum = load<T>(r + (c + 1) * sv + p);
-        sum = sum + derivative<T>([&](int s) { return load<T>(f + s * di); });
+        if (di != 0) sum = sum + derivative<T>([&](int s) { return load<T>(f + s * di); });
         if (dj != 0) sum = sum + derivative<T>([&](int s) { return load<T>(f + 4 * sv + (long long)s * dj); });
         if (dk != 0) sum = sum + derivative<T>([&](int s) { return load<T>(f + 8 * sv + (long long)s * dk); });
         store(r + (c + 1) * sv + p, sum);

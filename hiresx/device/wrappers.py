@@ -51,6 +51,9 @@ BLOCK = (32, 2, 2)
 # Kernels that go better with others: along i, where a stencil's neighbours are, as many as can be.
 BLOCKS = {"viscous_flux": (64, 4, 1)}
 
+# Kinds of kernels that a CPU has no use for.
+GPU_KINDS = ("LINE_KERNEL", "ROW_KERNEL")
+
 # Threads of a block of a row kernel.
 WARP = 32
 
@@ -74,7 +77,7 @@ def generate(
     wrapper = {"cpu": _cpu, "cuda": _cuda, "emulated": _emulated}[target]
     pieces, start, found = [] if target == "cuda" else [WORDS], 0, {}
     for signature, end in kernels.declarations(text):
-        if signature.kind == "ROW_KERNEL" and target == "cpu":
+        if signature.kind in GPU_KINDS and target == "cpu":
             continue
         if signature.kind != "CPU_KERNEL":
             parameters = ", ".join(filter(None, ["int ni, int nj, int nk", signature.parameters]))

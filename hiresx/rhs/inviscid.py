@@ -15,11 +15,24 @@ from hiresx.grid.blocks import direction, side
 DECOMPOSED_VARIABLES = 16
 
 
-class Pencils:
+class Plan:
+    """Launches of the inviscid terms of one block: `early` and `late` ones. `work_variables`: reals of work memory per
+    padded point."""
+
+    work_variables: int
+    early: list[Call]
+    late: list[Call]
+
+    @staticmethod
+    def carried(precision: str) -> Set[int]:
+        """The directions in which it could take the differences of viscous fluxes as well."""
+        return frozenset()
+
+
+class Pencils(Plan):
     """CPU plan: a bundle of grid lines in cache, one kernel per direction."""
 
     work_variables = 0
-    carries_viscous = False
 
     def __init__(
         self, state: BlockState, interpolation: str, late: Set[int] = frozenset(), walls: Set[str] = frozenset()
@@ -37,11 +50,10 @@ class Pencils:
             )  # fmt: skip
 
 
-class Decomposed:
+class Decomposed(Plan):
     """The paper's plan, a thread per point: interpolate, physical flux, numerical flux, difference."""
 
     work_variables = DECOMPOSED_VARIABLES
-    carries_viscous = False
 
     def __init__(
         self, state: BlockState, interpolation: str, late: Set[int] = frozenset(), walls: Set[str] = frozenset()

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Set
 from hiresx.device.interface import Call
 from hiresx.device.state import BlockState
 from hiresx.grid.blocks import FACES, Range
-from hiresx.rhs.chunks import line_chunk
 
 # primitives (u, v, w, T) and three directions of four fluxes
 VARIABLES = 16
@@ -18,11 +17,13 @@ class Viscous:
     `fluxes[d]` (4 each) are views of its work array.
 
     The ghosts of `w` are filled before the fluxes, those of `fluxes` before the differences; on the faces `remote`,
-    whose ghosts come from another rank, before the outer differences only. With `columns` threads march along k, for
-    GPUs.
+    whose ghosts come from another rank, before the outer differences only. The differences in the directions `carried`
+    are somebody else's.
     """
 
-    def __init__(self, state: BlockState, reynolds: float, remote: Set[str] = frozenset(), columns: bool = False):
+    def __init__(
+        self, state: BlockState, reynolds: float, remote: Set[str] = frozenset(), carried: Set[int] = frozenset()
+    ):
         s, sv = state, state.variable_stride
         self.w = s.work[:4]
         self.fluxes = tuple(s.work[4 + 4 * d : 8 + 4 * d] for d in range(3))
@@ -30,22 +31,23 @@ class Viscous:
         padded = tuple(reversed(s.shape))
         all_fluxes = s.work[4:16]
         self.primitives: list[Call] = [("viscous_primitives", padded, 0, s.strides[1], s.strides[2], sv, s.q, self.w)]
-        fields = (*derivative_strides, sv, self.w, s.metrics, s.jacobian, 1.0 / reynolds, all_fluxes)
-        if columns:
-            ni, nj, nk = s.size
-            chunk = line_chunk(nk, ni * nj)
-            self.flux: list[Call] = [("viscous_flux_columns", (ni, nj, -(-nk // chunk)), *s.place, nk, chunk, *fields)]
-        else:
-            self.flux = [("viscous_flux", s.size, *s.place, *fields)]
+        self.flux: list[Call] = [
+            (
+                "viscous_flux", s.size, *s.place, *derivative_strides, sv, self.w, s.metrics, s.jacobian,
+                1.0 / reynolds, all_fluxes,
+            )
+        ]  # fmt: skip
+
+        left = tuple(0 if d in carried else stride for d, stride in enumerate(derivative_strides))
 
         def difference(box: Range) -> Call:
             extent = tuple(hi - lo for lo, hi in box)
             o = s.origin + sum(lo * stride for (lo, _), stride in zip(box, s.strides, strict=True))
-            return ("viscous_difference", extent, o, *s.place[1:], *derivative_strides, sv, all_fluxes, s.r)
+            return ("viscous_difference", extent, o, *s.place[1:], *left, sv, all_fluxes, s.r)
 
         inner = inner_box(s.size, remote)
-        self.inner_difference = [difference(inner)]
-        self.outer_difference = [difference(box) for box in shells(s.size, inner)]
+        self.inner_difference = [difference(inner)] if any(left) else []
+        self.outer_difference = [difference(box) for box in shells(s.size, inner)] if any(left) else []
 
 
 def inner_box(size: tuple[int, int, int], remote: Set[str]) -> Range:
