@@ -86,6 +86,7 @@ LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int
     const int begin = k * chunk, end = n - begin < chunk ? n : begin + chunk;
     long long p = o + i + (long long)j * s2 + (long long)(begin - 1) * sd;  // node h, half point h + 1/2
     // the fluxes of node h + s stand at at[s + 2]: registers hold no more
+    (void)viscous_flux, (void)viscous;
     OWN_MEMORY(f, 6 * 5);
     int at[6] = {0, 5, 10, 15, 20, 25};
     real sensor[4], pressure[3], before[5], left[5], next[5], right[5], flux[5];
@@ -99,8 +100,9 @@ LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int
     fused_states(q, m, p, (long long)sd, sv, left, right);
 #endif
     for (int h = begin - 1; h < end; ++h, p += sd) {
-        // now, so that what it loads comes while the rest is computed
+#ifdef HX_FP32  // in FP64 the registers would not do (see hiresx/rhs/fused.py)
         if (viscous && h >= begin) fused_viscous(viscous_flux, p, (long long)sd, sv, before);
+#endif
         const int oldest = at[0];
         for (int s = 0; s < 5; ++s) at[s] = at[s + 1];
         at[5] = oldest;
