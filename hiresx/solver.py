@@ -17,11 +17,12 @@ from hiresx.grid import Grid
 from hiresx.grid.blocks import Range, direction
 from hiresx.output.pieces import Later, Piece
 from hiresx.rhs import boundary, inviscid, viscous
+from hiresx.rhs.fused import Fused
 from hiresx.rhs.gas import conservative, primitive
 from hiresx.rhs.metrics import compute_metrics
 from hiresx.rhs.outflow import Outflow
 from hiresx.rhs.sponge import SpongeLayer, moments
-from hiresx.time.reduction import Reduction
+from hiresx.time.reduction import FEW, Reduction
 from hiresx.time.rk3 import STAGES, updates
 from hiresx.time.stopwatch import Stopwatch
 
@@ -48,12 +49,12 @@ def configuration(case: Case) -> Configuration:
 # A step that fails is taken again with these shares of it.
 STEP_SHARES = (1.0, 0.5, 0.25)
 
-PLANS = {"pencils": inviscid.Pencils, "decomposed": inviscid.Decomposed}
+PLANS = {"pencils": inviscid.Pencils, "decomposed": inviscid.Decomposed, "fused": Fused}
 
 
 def default_plan(backend_name: str) -> str:
-    """Pencils on the CPU, the decomposed kernels on a GPU and where one is emulated."""
-    return "pencils" if backend_name == "cpu" else "decomposed"
+    """Pencils on the CPU, the fused kernels on a GPU and where one is emulated."""
+    return "pencils" if backend_name == "cpu" else "fused"
 
 
 def work_variables(plan: str, is_viscous: bool) -> int:
@@ -131,18 +132,28 @@ class Solver:
                 backend, self.program, self.team, self.grid, self.decomposition, self.cut, self.states
             )
         closed = {s.index: {c.patch.face for c in self.conditions if c.closed and c.state is s} for s in self.states}
-        self._inviscid = [
-            plan_class(s, case.scheme.interpolation, {direction(face) for face in remote}, closed[s.index])
-            for s, remote in zip(self.states, self.halo.remote, strict=True)
-        ]
+        # With neighbours there is more to win by overlapping, and an outflow asks for the inviscid terms alone.
+        alone = is_viscous and not self.halo.neighbours and not self._outflow.any
+        carried = plan_class.carried(self.configuration.precision) if alone else frozenset()
+        self._viscous_first = bool(carried)
         self._viscous = [
-            viscous.Viscous(s, case.gas.reynolds, remote)
+            viscous.Viscous(s, case.gas.reynolds, remote, carried)
             for s, remote in zip(self.states, self.halo.remote, strict=True)
             if is_viscous
         ]
+        self._inviscid = [
+            plan_class(
+                s, case.scheme.interpolation, {direction(face) for face in remote}, closed[s.index],
+                *([self._viscous[n].fluxes] if carried else []),
+            )
+            for n, (s, remote) in enumerate(zip(self.states, self.halo.remote, strict=True))
+        ]  # fmt: skip
         self._changing = [c for c in self.conditions if type(c).prepare is not boundary.Condition.prepare]
         self._nodes = self.program.prepare([call for c in self.conditions for call in c.calls("node")])
-        self._reductions = [Reduction(backend, self.program, s) for s in self.states]
+        self._found_radii = backend.zeros((len(self.states), 2, FEW), real)
+        self._reductions = [
+            Reduction(backend, self.program, s, self._found_radii[n]) for n, s in enumerate(self.states)
+        ]
         self._launch_radii = self.program.prepare(
             [call for r in self._reductions for call in r.radii_calls(case.gas.reynolds)]
         )
@@ -201,7 +212,10 @@ class Solver:
         early = self._meanwhile([block.early for block in self._inviscid])
         late = self.program.prepare([call for block in self._inviscid for call in block.late])
         rates = self.program.prepare([call for c in self.conditions for call in c.calls("rate")])
-        tasks = [("boundary", lambda stage: ghosts()), ("inviscid", lambda stage: early())]
+        tasks = [("boundary", lambda stage: ghosts())]
+        if self._viscous_first:
+            tasks += self._viscous_tasks()
+        tasks.append(("inviscid", lambda stage: early()))
         others = bool(self.halo.neighbours)
         if others:
             tasks += [("exchange", lambda stage: self.halo.finish_state()), ("inviscid", lambda stage: late())]
@@ -210,15 +224,9 @@ class Solver:
             tasks.append(("boundary", self._outflow_rates))
         # What all ranks do, whether or not they have parts with viscous terms, is the same: exchanges are collective.
         if self.configuration.viscous:
-            fluxes = [block.fluxes for block in self._viscous]
-            made = self.program.prepare(self._viscous_fluxes())
             inner = self._meanwhile([block.inner_difference for block in self._viscous])
             outer = self.program.prepare([call for block in self._viscous for call in block.outer_difference])
-            tasks += [
-                ("viscous", lambda stage: made()),
-                ("exchange", lambda stage: self._send_fluxes(fluxes)),
-                ("viscous", lambda stage: inner()),
-            ]
+            tasks += [*([] if self._viscous_first else self._viscous_tasks()), ("viscous", lambda stage: inner())]
             if others:
                 tasks += [("exchange", lambda stage: self.halo.finish_fluxes()), ("viscous", lambda stage: outer())]
         if self.sponges:
@@ -231,6 +239,12 @@ class Solver:
             ("boundary", lambda stage: self._boundary_nodes(self.time + STAGES[stage][2] * self.dt)),
             ("exchange", lambda stage: self._send_state()),
         ]
+
+    def _viscous_tasks(self) -> list[tuple[str, Callable[[int], None]]]:
+        """Viscous fluxes and their ghosts, those of other ranks on their way."""
+        fluxes = [block.fluxes for block in self._viscous]
+        made = self.program.prepare(self._viscous_fluxes())
+        return [("viscous", lambda stage: made()), ("exchange", lambda stage: self._send_fluxes(fluxes))]
 
     # ---- tasks
 
@@ -320,9 +334,8 @@ class Solver:
     def _radii(self) -> np.ndarray:
         """Largest inviscid and viscous spectral radius of all blocks of all ranks. Collective."""
         self._launch_radii()
-        radii = np.array([r.found_radii() for r in self._reductions])
         # a NaN must not lose against a number
-        return self.team.max(radii.max(axis=0))
+        return self.team.max(self.backend.to_host(self._found_radii).astype(float).max(axis=(0, 2)))
 
     def _set_dt(self, dt: float) -> None:
         self.dt = dt

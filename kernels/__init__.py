@@ -2,10 +2,12 @@
 text, and which kernels that text declares.
 
 A kernel is declared as `KERNEL(name, int i, int j, int k, <arguments>)` followed by the body of one point; as
-`VECTOR_KERNEL(...)`, the same, if its body may stand for a pack of neighbours along i; and as `CPU_KERNEL(name,
-<arguments>)` if it is a loop written by hand for the CPU. A CPU kernel whose arguments begin with `long long begin,
-long long end` does just these parts of its work, and threads share it; a function `hx_shape <name>_parts(<arguments>)`
-ahead of it says how many there are and what one weighs, in points of a cheap kernel.
+`VECTOR_KERNEL(...)`, the same, if its body may stand for a pack of neighbours along i; as `LINE_KERNEL(...)`, the same,
+if a point stands for a line that a thread of a GPU goes along; as `ROW_KERNEL(...)`, the same, if it stands for what a
+warp of a GPU does, and nothing else can; and as `CPU_KERNEL(name, <arguments>)` if it is a loop written by hand for the
+CPU. A CPU kernel whose arguments begin with `long long begin, long long end` does just these parts of its work, and
+threads share it; a function `hx_shape <name>_parts(<arguments>)` ahead of it says how many there are and what one
+weighs, in points of a cheap kernel.
 """
 
 import os
@@ -20,7 +22,7 @@ ARGUMENT_TYPES = ("int", "long long", "real", "double", *POINTER_TYPES)
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"([^"]+)".*$')
 _ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once\b.*$")
-_DECLARATION = re.compile(r"^[ \t]*(KERNEL|VECTOR_KERNEL|CPU_KERNEL)[ \t]*\(([^()]*)\)", re.MULTILINE)
+_DECLARATION = re.compile(r"^[ \t]*((?:VECTOR_|LINE_|ROW_|CPU_)?KERNEL)[ \t]*\(([^()]*)\)", re.MULTILINE)
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _BRACE = re.compile(r"[{}]")
 _ARGUMENT = re.compile(r"^(?P<type>.*[\s*])(?P<name>[A-Za-z_]\w*)$")
@@ -33,7 +35,7 @@ class Signature(NamedTuple):
     name: str
     arguments: tuple[tuple[str, str], ...]
     parameters: str
-    kind: Literal["KERNEL", "VECTOR_KERNEL", "CPU_KERNEL"]
+    kind: Literal["KERNEL", "VECTOR_KERNEL", "LINE_KERNEL", "ROW_KERNEL", "CPU_KERNEL"]
     shared: bool = False
 
 

@@ -21,6 +21,25 @@
 #define KERNEL(name, ...) template <class T = real> HD void name##_point(__VA_ARGS__)
 // The same, written with load<T> and store alone and contiguous in i, so that the CPU may visit packs of points.
 #define VECTOR_KERNEL(name, ...) template <class T = real> HD void name##_point(__VA_ARGS__)
+// The work of a warp, for GPUs alone: its lanes meet behind every LANES { ... }, which is all that may be different for
+// each of them, and share what is SHARED.
+#define ROW_KERNEL(name, ...) HD void name##_row(__VA_ARGS__)
+// A point kernel whose point is a line, or a part of one, for GPUs: many registers, and for what they do not hold
+// OWN_MEMORY(name, count), `count` reals of its own on the chip, which are OWN(name, 0) and following.
+#define LINE_KERNEL(name, ...) template <class T = real> HD void name##_point(__VA_ARGS__)
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#define SHARED __shared__
+#define OWN_MEMORY(name, count) \
+    __shared__ real name[(count) * HX_LINE_THREADS]; \
+    const int name##_own = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)
+#define OWN(name, at) name[(at) * HX_LINE_THREADS + name##_own]
+#define LANES for (int lane = threadIdx.x, hx_once = 1; hx_once; hx_once = 0, __syncwarp())
+#elif defined(HX_EMULATED)
+#define SHARED
+#define LANES for (int lane = 0; lane < 32; ++lane)
+#define OWN_MEMORY(name, count) real name[count]
+#define OWN(name, at) name[at]
+#endif
 // A visitor written for the CPU alone (see kernels/__init__.py for those that threads share).
 #define CPU_KERNEL(name, ...) extern "C" void name(__VA_ARGS__)
 
@@ -35,6 +54,44 @@ HD real square_root(real a) {
     return sqrtf(a);
 #else
     return sqrt(a);
+#endif
+}
+// 1/a, 1/sqrt(a) and sqrt(a) of an ordinary a > 0, to the last bit or two: NVIDIA's processors have no better way to a
+// quotient than a guess of 20 bits, and one cubic step makes it whole; what IEEE 754 asks beyond that costs twice as much.
+// Of 0 they may be NaN.
+HD real reciprocal(real a) {
+#if !defined(__CUDA_ARCH__)
+    return real(1) / a;
+#elif defined(HX_FP32)
+    real x;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(x) : "f"(a));
+    return x;
+#else
+    real x;
+    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(x) : "d"(a));
+    const real e = fma(-a, x, 1.0);
+    return fma(x, fma(e, e, e), x);
+#endif
+}
+HD real reciprocal_root(real a) {
+#if !defined(__CUDA_ARCH__)
+    return real(1) / square_root(a);
+#elif defined(HX_FP32)
+    real x;
+    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(x) : "f"(a));
+    return x;
+#else
+    real x;
+    asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(x) : "d"(a));
+    const real e = fma(-a * x, x, 1.0);
+    return fma(x, e * fma(e, 0.375, 0.5), x);
+#endif
+}
+HD real positive_root(real a) {
+#if defined(__CUDA_ARCH__)
+    return a * reciprocal_root(a);
+#else
+    return square_root(a);
 #endif
 }
 HD real power(real a, real b) {
@@ -78,6 +135,9 @@ namespace stdx = std::experimental;
 typedef stdx::native_simd<real> pack;
 typedef pack::mask_type pack_mask;
 HD pack square_root(pack a) { return stdx::sqrt(a); }
+HD pack reciprocal(pack a) { return real(1) / a; }
+HD pack reciprocal_root(pack a) { return real(1) / square_root(a); }
+HD pack positive_root(pack a) { return square_root(a); }
 HD pack power(pack a, real b) { return stdx::pow(a, pack(b)); }
 HD pack exponential(pack a) { return stdx::exp(a); }
 HD pack logarithm(pack a) { return stdx::log(a); }

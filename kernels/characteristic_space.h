@@ -11,18 +11,19 @@ template <class T> struct CharacteristicSpace {
         e.u = state.u, e.v = state.v, e.w = state.w;
         e.kinetic = real(0.5) * (e.u * e.u + e.v * e.v + e.w * e.w);
         // an inadmissible node cannot occur here: updates that make one stop the run
-        e.sound = square_root(gas_gamma * state.p / state.rho);
-        e.inverse_sound = real(1) / e.sound;
+        const T sound2 = gas_gamma * state.p * state.volume;
+        e.inverse_sound = reciprocal_root(sound2);
+        e.sound = sound2 * e.inverse_sound;
         e.inverse_sound2 = e.inverse_sound * e.inverse_sound;
         T xy = m[0] * m[0] + m[1] * m[1], zz = m[2] * m[2];
-        T length = real(1) / square_root(xy + zz);
+        T length = reciprocal_root(xy + zz);
         e.n[0] = m[0] * length, e.n[1] = m[1] * length, e.n[2] = m[2] * length;
         e.un = e.n[0] * e.u + e.n[1] * e.v + e.n[2] * e.w;
         // tangents n x e / |n x e| with e = z, or x where n lies close to z: odd under n -> -n, so that a line
         // traversed backwards gives the same fields
         auto steep = zz > real(3) * xy;
         T a = select(steep, e.n[1], e.n[0]), b = select(steep, e.n[2], e.n[1]), c = select(steep, e.n[0], e.n[2]);
-        T ab = a * a + b * b, r = real(1) / square_root(ab);
+        T ab = a * a + b * b, r = reciprocal_root(ab);
         T s0 = b * r, s1 = -a * r;                            // s = (b, -a, 0) in the order (a, b, c)
         T t0 = a * c * r, t1 = b * c * r, t2 = -ab * r;       // t = n x s
         T zero = T(real(0));

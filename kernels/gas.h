@@ -4,14 +4,14 @@ constexpr real gas_gamma = real(HX_GAMMA);
 constexpr real gas_gamma_1 = real(HX_GAMMA - 1.0);
 
 template <class T> struct Primitive {
-    T rho, u, v, w, p;
+    T rho, u, v, w, p, volume;  // volume: 1/rho
 };
 
 template <class T> HD Primitive<T> primitive(const T *q) {
-    T inverse = real(1) / q[0];
+    T inverse = reciprocal(q[0]);
     T u = q[1] * inverse, v = q[2] * inverse, w = q[3] * inverse;
     T p = gas_gamma_1 * (q[4] - real(0.5) * (q[1] * u + q[2] * v + q[3] * w));
-    return {q[0], u, v, w, p};
+    return {q[0], u, v, w, p, inverse};
 }
 
 // Inviscid flux through the area vector m = grad(xi)/J of a state, eq. (4).

@@ -4,6 +4,7 @@
 #include "metrics.h"
 #include "inviscid.h"
 #include "inviscid_pencil.h"
+#include "fused.h"
 #include "calibration.h"
 #include "viscous.h"
 #include "update.h"

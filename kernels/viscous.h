@@ -72,14 +72,14 @@ VECTOR_KERNEL(viscous_flux, int i, int j, int k, int o, int sj, int sk, int di, 
     }
 }
 
-// r += sum over directions of the derivative of the viscous flux, in momentum and energy
+// r += sum over the directions with a stride of the derivative of the viscous flux, in momentum and energy
 VECTOR_KERNEL(viscous_difference, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, long long sv,
               const real *flux, real *r) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     for (int c = 0; c < 4; ++c) {
         const real *f = flux + c * sv + p;
         T sum = load<T>(r + (c + 1) * sv + p);
-        sum = sum + derivative<T>([&](int s) { return load<T>(f + s * di); });
+        if (di != 0) sum = sum + derivative<T>([&](int s) { return load<T>(f + s * di); });
         if (dj != 0) sum = sum + derivative<T>([&](int s) { return load<T>(f + 4 * sv + (long long)s * dj); });
         if (dk != 0) sum = sum + derivative<T>([&](int s) { return load<T>(f + 8 * sv + (long long)s * dk); });
         store(r + (c + 1) * sv + p, sum);

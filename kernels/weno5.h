@@ -20,7 +20,7 @@ template <class T> HD void interpolate_both(T d1, T d2, T d3, T d4, T &left, T &
     T lA = d1 - real(5) * d2, lB = -(real(3) * d2 + d3), lC = real(3) * d4 - real(7) * d3;
     T a1 = real(10) * a[1], a0 = real(5) * a[0], a2 = real(5) * a[2];
     T sum_right = a[0] + a1 + a2, sum_left = a0 + a1 + a[2];
-    T inverse = real(0.125) / (sum_right * sum_left);
+    T inverse = real(0.125) * reciprocal(sum_right * sum_left);
     right = (a[0] * rA + a1 * rB + a2 * rC) * (sum_left * inverse);
     left = (a0 * lA + a1 * lB + a[2] * lC) * (sum_right * inverse);
 }

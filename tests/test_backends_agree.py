@@ -6,6 +6,7 @@ import pytest
 
 from hiresx.device import Configuration, backend
 from hiresx.device.cuda import fault
+from hiresx.device.wrappers import GPU_KINDS
 from hiresx.verify import kernel_data
 
 CONFIGURATION = Configuration(viscosity="constant", precision="fp32")
@@ -19,16 +20,18 @@ def programs():
 
 def test_all_have_the_same_kernels(programs):
     names = [
-        {name for name, found in program.signatures.items() if found.kind != "CPU_KERNEL"} for _, program in programs
+        {name for name, found in program.signatures.items() if found.kind not in ("CPU_KERNEL", *GPU_KINDS)}
+        for _, program in programs
     ]
     assert len(names[0]) > 20 and all(other == names[0] for other in names[1:])
 
 
 def test_single_precision_agrees_and_what_is_given_stays(programs):
     for name, signature in programs[1][1].signatures.items():
+        able = [(room, program) for room, program in programs if name in program.signatures]
         for values in kernel_data.variants(signature, CONFIGURATION.real):
             results = []
-            for room, program in programs:
+            for room, program in able:
                 passed = [room.to_device(v) if isinstance(v, np.ndarray) else v for v in values]
                 program.launch(name, kernel_data.extent(signature), *passed)
                 results.append(

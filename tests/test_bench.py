@@ -56,7 +56,7 @@ def test_run(cache):
 
 def test_run_without_threads(cache):
     result = bench.run("emulated", 8, repeats=1, precisions=["fp32"], start_up=False)
-    assert {row["plan"] for row in result["kernels"]} == {"decomposed"}
+    assert {row["plan"] for row in result["kernels"]} == {"fused", "decomposed"}
     assert {row["calibration_ns"] for row in result["rhs"] + result["kernels"]} == {None}
 
 

@@ -47,7 +47,7 @@ def test_every_part(quick, tmp_path, capsys):
     assert all(row["ns_per_point_rhs"] > 0 and row["point_steps_per_s"] > 0 for row in rows)
     for row in found["stage"]["rows"]:
         kernels = {(kernel["kernel"], kernel["direction"]) for kernel in row["kernels"]}
-        assert row["nodes"] == 10 and {("interpolate", d) for d in "ijk"} <= kernels
+        assert row["nodes"] == 10 and {("sweep_along", "i"), ("sweep_across", "j"), ("sweep_across", "k")} <= kernels
     assert {tuple(row["block"]) for row in found["blocks"]["rows"]} == set(script.BLOCKS)
     assert found["jet"]["rows"][0]["preset"] == "quick" and found["jet"]["rows"][0]["steps_per_s"] > 0
     assert [row["group"] for row in found["checks"]["checks"]] == ["accuracy"]

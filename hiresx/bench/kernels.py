@@ -31,7 +31,7 @@ class Launch(NamedTuple):
     @property
     def direction(self) -> str | None:
         """i, j or k of a kernel that works along one direction."""
-        sd = self.arguments.get("sd")
+        sd = self.arguments.get("sd", 1 if self.kernel == "sweep_along" else None)
         if sd is None:
             return None
         others = [self.arguments[name] for name in ("s1", "s2", "sj", "sk") if name in self.arguments]
@@ -41,6 +41,9 @@ class Launch(NamedTuple):
     def visited(self) -> int:
         """Points: those of the range, times the height of the columns of a kernel that goes through columns."""
         extent = self.extent or [self.arguments[name] for name in ("nd", "n1", "n2")]
+        if "chunk" in self.arguments:  # of lines: as many nodes as they have
+            lines = extent[1:] if self.kernel == "sweep_along" else extent[:2]
+            return math.prod(lines) * self.arguments["n"]
         return math.prod(extent) * self.arguments.get("height", 1)
 
     @property

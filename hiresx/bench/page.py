@@ -21,7 +21,7 @@ from hiresx.device.state import variables_per_point
 from hiresx.errors import HiresxError
 from hiresx.output import files
 from hiresx.shell import word
-from hiresx.solver import PLANS, work_variables
+from hiresx.solver import PLANS, default_plan, work_variables
 
 Result = dict[str, Any]
 
@@ -185,7 +185,7 @@ def _kernels(result: Result) -> str:
     text = (
         f"Each kernel of a viscous stage, the time step (once in three stages) and the norms, one thread, FP64.\n"
         f"{KERNEL_NOTE}\nAn array is copied at {result['copy_gb_per_s']:.0f} GB/s. The CPU runs the first plan, "
-        "`pencils`: a bundle of grid lines in cache; `decomposed` is\nthe paper's plan, the GPU's, on the same CPU."
+        "`pencils`: a bundle of grid lines in cache; `decomposed` is\nthe paper's plan for GPUs, on the same CPU."
     )
     parts = []
     for plan in dict.fromkeys(row["plan"] for row in result["kernels"]):
@@ -226,14 +226,13 @@ def _memory(benches: list[Result]) -> str:
                 row["bytes_per_point"]
                 for result in benches
                 for row in _one_thread(result)
-                if (row["precision"], row["viscous"]) == ("fp64", viscous)
-                and plan == ("pencils" if result["backend"] == "cpu" else "decomposed")
+                if (row["precision"], row["viscous"]) == ("fp64", viscous) and plan == default_plan(result["backend"])
             ]
             rows.append([f"`{plan}`", _terms(viscous), reals, 8 * reals, 4 * reals, measured[0] if measured else None])
     rows.append(["paper", "viscous", PAPER_REALS, 8 * PAPER_REALS, 4 * PAPER_REALS, None])
     text = (
         "Per point, ghost layers aside; allocated once. Local time steps need one real more. `pencils` is the CPU's\n"
-        "plan, `decomposed` the GPU's."
+        "plan, `fused` the GPU's, `decomposed` the paper's."
     )
     nodes = sorted({result["nodes"] for result in benches})
     if nodes:

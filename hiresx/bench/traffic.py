@@ -11,6 +11,8 @@ from typing import Any
 # Reals read and written per visited point, by array of the kernel's signature (smooth flow, one dt for all).
 _READ_WRITTEN = {
     "inviscid_sweep": (8, 5),  # q, m; r
+    "sweep_along": (8, 5),
+    "sweep_across": (8, 5),
     "interpolate": (8, 10),  # q, m; minus, plus
     "physical_flux": (8, 6),  # q, m; f, pressure
     "numerical_flux": (19, 5),  # m, minus, plus, f, pressure; minus
@@ -23,7 +25,9 @@ _READ_WRITTEN = {
     "column_norms": (11, 0),  # q, r, jacobian; values per column
 }
 # These add to r, and so read it, unless they are the first to write it.
-_ADDS = {"inviscid_sweep": 5, "flux_difference": 5}
+_ADDS = {"inviscid_sweep": 5, "sweep_along": 5, "sweep_across": 5, "flux_difference": 5}
+# The viscous fluxes that a fused sweep takes the differences of.
+_CARRIED = 4
 
 
 def reals(kernel: str, arguments: Mapping[str, Any]) -> float:
@@ -31,4 +35,5 @@ def reals(kernel: str, arguments: Mapping[str, Any]) -> float:
     matter of bandwidth: one that visits faces, or follows lists."""
     if kernel not in _READ_WRITTEN:
         return math.nan
-    return sum(_READ_WRITTEN[kernel]) + (0 if arguments.get("first", 1) else _ADDS.get(kernel, 0))
+    added = 0 if arguments.get("first", 1) else _ADDS.get(kernel, 0)
+    return sum(_READ_WRITTEN[kernel]) + added + (_CARRIED if arguments.get("viscous") else 0)

@@ -1,6 +1,7 @@
 """Which launches of a list may run side by side."""
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -20,17 +21,21 @@ def one_by_one(program, calls: Sequence[Call]) -> Callable[[], None]:
     return run
 
 
-def levels(signatures: Mapping[str, Signature], calls: Sequence[Call]) -> list[int]:
+def levels(
+    signatures: Mapping[str, Signature], calls: Sequence[Call], extent: Callable[[Any], tuple[int, int]] | None = None
+) -> list[int]:
     """For each call the level in which it can run: calls of one level do not depend on each other, and of two that do,
-    the later one has the higher level.
+    the later one has the higher level. `extent(array)`: address of the first byte of an array and of the one behind its
+    last, without it those of a numpy array.
 
     Two calls depend on each other if one writes what the other reads or writes. A kernel is taken to touch all of an
     array that it is given, and nothing beside it.
     """
+    extent = extent or _bytes
     touched: list[list[tuple[int, int, bool]]] = []
     for name, _, *arguments in calls:
         kinds = (kind for kind, _ in signatures[name].arguments)
-        touched.append([(*_bytes(a), is_written(k)) for k, a in zip(kinds, arguments, strict=True) if is_pointer(k)])
+        touched.append([(*extent(a), is_written(k)) for k, a in zip(kinds, arguments, strict=True) if is_pointer(k)])
     # Memory between two neighbours of `ends` is touched as a whole: its last level, and the last that wrote it.
     ends = np.unique([end for ranges in touched for low, high, _ in ranges for end in (low, high)])
     last, written = np.full(len(ends), -1), np.full(len(ends), -1)

@@ -48,8 +48,8 @@ def build(text: str, flags: tuple[str, ...], label: str) -> Path:
 
     def compile(private: Path) -> Path:
         source, library = private / "kernels.cpp", private / "kernels.so"
-        source.write_text(text, encoding="utf-8")
         announce(COMPILING)
+        source.write_text(text, encoding="utf-8")
         done = subprocess.run([*command, *flags, "-o", library, source], capture_output=True, text=True)
         source.replace(private.parent / f"{name}.cpp")
         if done.returncode:

@@ -6,7 +6,9 @@ from hiresx.device.native import NativeBackend, NativeProgram
 class Program(NativeProgram):
     """Kernels visited by loops, and CPU kernels, which visit for themselves."""
 
-    visit = ("ni, nj, nk = extent", ("ni", "nj", "nk"))
+    @staticmethod
+    def visit(name: str, kind: str) -> tuple[str, tuple[str, ...]]:
+        return "ni, nj, nk = extent", ("ni", "nj", "nk")
 
     def run(self, name: str, *arguments) -> None:
         """Calls the CPU kernel `name`. Raises as `launch`."""

@@ -12,10 +12,10 @@ import numpy as np
 from hiresx import kernels, optional
 from hiresx.device import nvrtc
 from hiresx.device.arguments import check_array, is_pointer, item, scalar
-from hiresx.device.batch import one_by_one
 from hiresx.device.configuration import Configuration
+from hiresx.device.graphs import Graph
 from hiresx.device.interface import Call
-from hiresx.device.wrappers import BLOCK, find, generate, launch_shape
+from hiresx.device.wrappers import BLOCK, find, generate, kernel_shape
 from hiresx.errors import HiresxError
 
 _NO_GPU = "use the cpu backend, or emulated to run the CUDA kernels on the CPU"
@@ -102,23 +102,27 @@ class Program:
 
     block = BLOCK
 
-    def __init__(self, module, array_type: type, signatures: dict[str, kernels.Signature], real: str):
+    def __init__(self, module, cupy, stream, signatures: dict[str, kernels.Signature], real: str):
         self.signatures = signatures
-        self._module = module
-        self._array = array_type
+        self._module, self._cupy, self._stream = module, cupy, stream
+        self._array = cupy.ndarray
         self._real = real
         self._prepared: dict[str, tuple[Callable, list[Callable]]] = {}
 
     def launch(self, name: str, extent: tuple[int, int, int], *arguments) -> None:
         """Visits the points (i, j, k) of extent = (ni, nj, nk) with kernel `name`; returns before it is done. Raises
         TypeError for arguments that do not fit its signature, KeyError for a kernel that is not there."""
+        self.launch_on(self._stream, name, extent, *arguments)
+
+    def launch_on(self, stream, name: str, extent: tuple[int, int, int], *arguments) -> None:
+        """The same on another stream of CuPy's."""
         prepared = self._prepared.get(name)
         if prepared is None:
             prepared = self._prepared[name] = self._prepare(name)
         kernel, converters = prepared
         if len(arguments) != len(converters):
             raise TypeError(f"kernel {name} takes {len(converters)} arguments, got {len(arguments)}")
-        grid, block = launch_shape(*extent, self.block)
+        grid, block = kernel_shape(name, self.signatures[name].kind, extent, self.block)
         try:
             # CUDA reads an argument by the kernel's own type: a number must be exactly as wide.
             passed = [_int32(n) for n in extent]
@@ -127,11 +131,11 @@ class Program:
             self._blame(name, converters, arguments)
             raise
         if grid[0]:  # CUDA refuses an empty grid
-            kernel(grid, block, tuple(passed))
+            kernel(grid, block, tuple(passed), stream=stream)
 
     def prepare(self, calls: Sequence[Call]) -> Callable[[], None]:
-        """The launches `calls` in order: the GPU has the next one before it ends the last."""
-        return one_by_one(self, calls)
+        """The launches `calls` as a CUDA graph."""
+        return Graph(self._cupy, self, calls, self._stream)
 
     def _prepare(self, name: str) -> tuple[Callable, list[Callable]]:
         converters = []
@@ -208,7 +212,7 @@ class Backend:
                 f"the NVIDIA driver does not load kernels of NVRTC {nvrtc.version()}: {error}",
                 "install a newer driver, or pip install 'hiresx[cuda12]' instead of hiresx[cuda13]",
             ) from error
-        return Program(module, self._cupy.ndarray, built, configuration.real)
+        return Program(module, self._cupy, self._stream, built, configuration.real)
 
     def empty(self, shape: Sequence[int] | int, dtype="float64"):
         """An uninitialised cupy array. Raises HiresxError if it does not fit in the GPU's memory."""

@@ -8,10 +8,17 @@ class Program(NativeProgram):
     """Kernels launched as CUDA would: over the same grid of the same blocks, of `block` threads (x, y, z)."""
 
     block = BLOCK
-    visit = (
-        "ni, nj, nk = extent; (gx, gy, gz), (bx, by, bz) = launch_shape(ni, nj, nk, program.block)",
-        ("gx", "gy", "gz", "bx", "by", "bz", "ni", "nj", "nk"),
-    )
+
+    @staticmethod
+    def visit(name: str, kind: str) -> tuple[str, tuple[str, ...]]:
+        # A row kernel goes through the lanes of its warp by itself.
+        shape = f"kernel_shape('{name}', '{kind}', extent, program.block)"
+        if kind == "ROW_KERNEL":
+            shape = "extent, (1, 1, 1)"
+        return (
+            f"ni, nj, nk = extent; (gx, gy, gz), (bx, by, bz) = {shape}",
+            ("gx", "gy", "gz", "bx", "by", "bz", "ni", "nj", "nk"),
+        )
 
 
 class Backend(NativeBackend):

@@ -17,7 +17,7 @@ from hiresx.device.batch import levels
 from hiresx.device.compiler import build
 from hiresx.device.configuration import Configuration
 from hiresx.device.interface import Call
-from hiresx.device.wrappers import find, generate, launch_shape
+from hiresx.device.wrappers import find, generate, kernel_shape
 from hiresx.errors import HiresxError
 
 # Bytes: a cache line, and the widest vector register there is.
@@ -164,7 +164,7 @@ class _Kernel:
 
     def __init__(self, program: "NativeProgram", library: ctypes.CDLL, name: str):
         signature = find(program.signatures, name)
-        statement, leading = program.visit if signature.kind != "CPU_KERNEL" else ("", ())
+        statement, leading = program.visit(name, signature.kind) if signature.kind != "CPU_KERNEL" else ("", ())
         self.function = ctypes.cast(library[f"{name}_launch"], ctypes.c_void_p).value
         self._cut = library[f"{name}_shape"]
         self.shape = ctypes.cast(self._cut, ctypes.c_void_p).value
@@ -217,7 +217,7 @@ def _words(
         "pack": struct.Struct("@" + "q" * len(leading) + "".join(letters)).pack,
         "convert": convert,
         "whole": _whole,
-        "launch_shape": launch_shape,
+        "kernel_shape": kernel_shape,
         "program": program,
         "PackError": struct.error,
     }
@@ -229,8 +229,11 @@ class NativeProgram:
     """Compiled kernels of one configuration. `signatures` holds what there is and what it takes, `real` is the numpy
     name of theirs."""
 
-    # Of a point kernel: a statement about `extent`, and the ints it makes, which go ahead of the arguments.
-    visit: tuple[str, tuple[str, ...]]
+    @staticmethod
+    def visit(name: str, kind: str) -> tuple[str, tuple[str, ...]]:
+        """Of kernel `name` of this kind, but a CPU kernel: a statement about `extent`, and the ints it makes, which go
+        ahead of the arguments."""
+        raise NotImplementedError
 
     def __init__(
         self, backend: NativeBackend, library: ctypes.CDLL, signatures: dict[str, kernels.Signature], real: str

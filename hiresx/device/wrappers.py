@@ -4,11 +4,14 @@ A wrapper stands right behind the kernel it calls, on its last line, so that it 
 compiler's message about it names the kernel's own place.
 """
 
+import math
 from functools import lru_cache
 from pathlib import Path
 
 from hiresx import kernels
 from hiresx.device.configuration import Configuration, Target, source
+
+Shape = tuple[tuple[int, int, int], tuple[int, int, int]]
 
 # The longest piece of a row along i that one thread takes at a time; and the shortest into which rows are cut where
 # there are fewer than `ROWS` of them. Pieces begin at whole packs and do not depend on the number of threads: nor do
@@ -45,6 +48,21 @@ BLOCK_THREADS = 256
 # 128 threads and 0.350 with 256; of the shapes tried, this one was the fastest over the four heavy kernels together.
 BLOCK = (32, 2, 2)
 
+# Kernels that go better with others: along i, where a stencil's neighbours are, as many as can be.
+BLOCKS = {"viscous_flux": (64, 4, 1)}
+
+# Kinds of kernels that a CPU has no use for.
+GPU_KINDS = ("LINE_KERNEL", "ROW_KERNEL")
+
+# Threads of a block of a row kernel.
+WARP = 32
+
+# Threads (x, y, z) of a block of a line kernel, and how many such blocks are to fit a multiprocessor: three leave 168
+# registers a thread, 14 % faster than two with 255 on an H200 (FP64), and do not spill there. For sm_100 they would by
+# hundreds of bytes; not measured.
+LINE_BLOCK = (32, 4, 1)
+LINE_BLOCKS = "(__CUDA_ARCH__ >= 1000 ? 2 : 3)"
+
 
 def generate(
     configuration: Configuration, target: Target, root: Path = kernels.ROOT
@@ -56,10 +74,13 @@ def generate(
     of the range, words being ni, nj, nk, <arguments>, or CUDA's blocks, words being the grid's blocks and a block's
     threads, each along x, y, z, ahead of that. `hx_shape name_shape(words)` says how many parts there are.
     """
-    text = kernels.flatten(source(configuration, target, root), root)
+    threads = f"#define HX_LINE_THREADS {math.prod(LINE_BLOCK)}\n"
+    text = kernels.flatten(threads + source(configuration, target, root), root)
     wrapper = {"cpu": _cpu, "cuda": _cuda, "emulated": _emulated}[target]
     pieces, start, found = [] if target == "cuda" else [WORDS], 0, {}
     for signature, end in kernels.declarations(text):
+        if signature.kind in GPU_KINDS and target == "cpu":
+            continue
         if signature.kind != "CPU_KERNEL":
             parameters = ", ".join(filter(None, ["int ni, int nj, int nk", signature.parameters]))
             names = "".join(f", {name}" for _, name in signature.arguments)
@@ -126,8 +147,14 @@ def _cpu_kernel(kernel: kernels.Signature) -> str:
 
 
 def _cuda(kernel: kernels.Signature, parameters: str, names: str) -> str:
+    if kernel.kind == "ROW_KERNEL":
+        return (
+            f'extern "C" __global__ void __launch_bounds__({WARP}) {kernel.name}({parameters}) {{ '
+            f"{kernel.name}_row(blockIdx.x, blockIdx.y, blockIdx.z{names}); }}"
+        )
+    bounds = f"HX_LINE_THREADS, {LINE_BLOCKS}" if kernel.kind == "LINE_KERNEL" else BLOCK_THREADS
     return (
-        f'extern "C" __global__ void __launch_bounds__({BLOCK_THREADS}) {kernel.name}({parameters}) {{ '
+        f'extern "C" __global__ void __launch_bounds__({bounds}) {kernel.name}({parameters}) {{ '
         "const int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y * blockDim.y + threadIdx.y, "
         "k = blockIdx.z * blockDim.z + threadIdx.z; "
         f"if (i < ni && j < nj && k < nk) {kernel.name}_point(i, j, k{names}); }}"
@@ -148,10 +175,15 @@ def _emulated(kernel: kernels.Signature, parameters: str, names: str) -> str:
     return f"{_cuda(kernel, parameters, names)} {_launch(kernel, shape, ' '.join(statements))}"
 
 
+def kernel_shape(name: str, kind: str, extent: tuple[int, int, int], block: tuple[int, int, int]) -> Shape:
+    """(grid, block) of a CUDA launch of kernel `name`, of this `kind`, `block` being that of most point kernels."""
+    if kind == "ROW_KERNEL":
+        return (tuple(extent) if min(extent) > 0 else (0, 0, 0)), (WARP, 1, 1)
+    return launch_shape(*extent, LINE_BLOCK if kind == "LINE_KERNEL" else BLOCKS.get(name, block))
+
+
 @lru_cache(maxsize=4096)
-def launch_shape(
-    ni: int, nj: int, nk: int, block: tuple[int, int, int] = BLOCK
-) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+def launch_shape(ni: int, nj: int, nk: int, block: tuple[int, int, int] = BLOCK) -> Shape:
     """(grid, block) of a CUDA launch over ni x nj x nk points: blocks of `block` threads, all powers of two, and where
     a direction is thinner its threads go to the others. An empty range has an empty grid."""
     ni, nj, nk = int(ni), int(nj), int(nk)

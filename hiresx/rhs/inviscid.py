@@ -15,7 +15,21 @@ from hiresx.grid.blocks import direction, side
 DECOMPOSED_VARIABLES = 16
 
 
-class Pencils:
+class Plan:
+    """Launches of the inviscid terms of one block: `early` and `late` ones. `work_variables`: reals of work memory per
+    padded point."""
+
+    work_variables: int
+    early: list[Call]
+    late: list[Call]
+
+    @staticmethod
+    def carried(precision: str) -> Set[int]:
+        """The directions in which it could take the differences of viscous fluxes as well."""
+        return frozenset()
+
+
+class Pencils(Plan):
     """CPU plan: a bundle of grid lines in cache, one kernel per direction."""
 
     work_variables = 0
@@ -25,7 +39,7 @@ class Pencils:
     ):
         self.early: list[Call] = []
         self.late: list[Call] = []
-        for order, d in enumerate(_ordered(state, late)):
+        for order, d in enumerate(ordered(state, late)):
             others = sorted((state.strides[e], state.size[e]) for e in range(3) if e != d)
             (self.late if d in late else self.early).append(
                 (
@@ -36,7 +50,7 @@ class Pencils:
             )  # fmt: skip
 
 
-class Decomposed:
+class Decomposed(Plan):
     """The paper's plan, a thread per point: interpolate, physical flux, numerical flux, difference."""
 
     work_variables = DECOMPOSED_VARIABLES
@@ -51,7 +65,7 @@ class Decomposed:
         across = (s.strides[1], s.strides[2])
         self.early: list[Call] = []
         self.late: list[Call] = []
-        for order, d in enumerate(_ordered(state, late)):
+        for order, d in enumerate(ordered(state, late)):
             sd, area = s.strides[d], s.areas[d]
             calls = self.late if d in late else self.early
 
@@ -72,7 +86,7 @@ class Decomposed:
                 calls.append(("face_mass", *_face(s, face), minus, s.r))
 
 
-def _ordered(state: BlockState, late: Set[int]) -> list[int]:
+def ordered(state: BlockState, late: Set[int]) -> list[int]:
     """The directions of a block, late ones last."""
     return sorted(state.active, key=lambda d: (d in late, d))
 

@@ -17,10 +17,13 @@ class Viscous:
     `fluxes[d]` (4 each) are views of its work array.
 
     The ghosts of `w` are filled before the fluxes, those of `fluxes` before the differences; on the faces `remote`,
-    whose ghosts come from another rank, before the outer differences only.
+    whose ghosts come from another rank, before the outer differences only. The differences in the directions `carried`
+    are somebody else's.
     """
 
-    def __init__(self, state: BlockState, reynolds: float, remote: Set[str] = frozenset()):
+    def __init__(
+        self, state: BlockState, reynolds: float, remote: Set[str] = frozenset(), carried: Set[int] = frozenset()
+    ):
         s, sv = state, state.variable_stride
         self.w = s.work[:4]
         self.fluxes = tuple(s.work[4 + 4 * d : 8 + 4 * d] for d in range(3))
@@ -35,14 +38,16 @@ class Viscous:
             )
         ]  # fmt: skip
 
+        left = tuple(0 if d in carried else stride for d, stride in enumerate(derivative_strides))
+
         def difference(box: Range) -> Call:
             extent = tuple(hi - lo for lo, hi in box)
             o = s.origin + sum(lo * stride for (lo, _), stride in zip(box, s.strides, strict=True))
-            return ("viscous_difference", extent, o, *s.place[1:], *derivative_strides, sv, all_fluxes, s.r)
+            return ("viscous_difference", extent, o, *s.place[1:], *left, sv, all_fluxes, s.r)
 
         inner = inner_box(s.size, remote)
-        self.inner_difference = [difference(inner)]
-        self.outer_difference = [difference(box) for box in shells(s.size, inner)]
+        self.inner_difference = [difference(inner)] if any(left) else []
+        self.outer_difference = [difference(box) for box in shells(s.size, inner)] if any(left) else []
 
 
 def inner_box(size: tuple[int, int, int], remote: Set[str]) -> Range:

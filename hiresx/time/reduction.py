@@ -11,6 +11,9 @@ from hiresx.device.state import BlockState
 THREADS = 1024
 
 
+# Threads of the pass that follows where all blocks' results go to the host at once.
+FEW = 32
+
 # Quantities of the largest reduction: five sums and two minima.
 QUANTITIES = 7
 
@@ -22,10 +25,11 @@ def scratch_reals(size: tuple[int, int, int], work_reals: int) -> int:
 
 
 class Reduction:
-    """Column kernels of one block and what follows them. Scratch: the block's work array where it is large enough,
+    """Column kernels of one block and what follows them. `radii`: an array (2, FEW), into which `radii_calls` bring the
+    largest spectral radii, of `FEW` threads each. Scratch: the block's work array where it is large enough,
     since no reduction runs while a right-hand side is being built."""
 
-    def __init__(self, backend: Backend, program: Program, state: BlockState):
+    def __init__(self, backend: Backend, program: Program, state: BlockState, radii: Any):
         self._backend, self._launch = backend, program.launch
         self._state = state
         ni, nj, _ = state.size
@@ -42,29 +46,20 @@ class Reduction:
             assert state.work is not None  # or nothing would be extra
             self._partial = state.work.reshape(-1)[:needed]
         self._result = backend.zeros((QUANTITIES, self._threads), real)
+        self._radii = radii
         self._active = sum(1 << d for d in state.active)
 
-    def radii(self, reynolds: float | None) -> tuple[float, float]:
-        """Largest inviscid and viscous spectral radius of the block (1/time)."""
-        for call in self.radii_calls(reynolds):
-            self._launch(*call)
-        return self.found_radii()
-
     def radii_calls(self, reynolds: float | None) -> list[Call]:
-        """What is launched for that."""
-        s = self._state
+        """What finds the largest inviscid and viscous spectral radius of the block (1/time)."""
+        s, few = self._state, min(FEW, self._threads)
         return [
             (
                 "column_radii", self._extent, *s.place, self._columns, s.size[2], s.variable_stride, s.q, s.metrics,
                 s.jacobian, self._active, 0.0 if reynolds is None else 1.0 / reynolds, s.size[0], self._partial,
             ),
             self._reduce(2, 1, self._partial),
+            ("reduce", (few, 2, 1), self._threads, few, 1, self._result, self._radii),
         ]  # fmt: skip
-
-    def found_radii(self) -> tuple[float, float]:
-        """What these launches found."""
-        inviscid, viscous = self._found(2).max(axis=1)
-        return float(inviscid), float(viscous)
 
     def local_steps(self, reynolds: float | None, cfl: float, viscous_cfl: float) -> None:
         """Fill the block's dt, one per point."""

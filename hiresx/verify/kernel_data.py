@@ -34,6 +34,11 @@ INTEGERS = {
     },
     "variables": 4,
 }
+# Of kernels that go along lines, in chunks: along k those across i.
+LINES = {
+    "sweep_along": {"n": SIZE[0], "chunk": 9},
+    "sweep_across": {"n": SIZE[2], "chunk": 3, "s2": STRIDES[1], "sd": STRIDES[2]},
+}
 NUMBERS = {"direction": 1.0, "sign": -1.0}
 EXTENTS = {
     **dict.fromkeys(("column_norms", "column_radii"), FACE),
@@ -41,6 +46,7 @@ EXTENTS = {
     **dict.fromkeys(("pack_halo", "unpack_halo", "rotate_vectors"), (SIZE[0], 1, 1)),
     **{"outflow_rates": (SIZE[0], 1, 1), "outflow_sums": (5, 1, 1)},
     **{"reduce": (5, 7, 1), "copy_halo": (SIZE[0], 5, 1)},
+    **{"sweep_along": (2, *SIZE[1:]), "sweep_across": (*SIZE[:2], 3)},
 }
 # Arguments that switch between ways of a kernel: all their values are tried.
 SWITCHES = {
@@ -50,6 +56,8 @@ SWITCHES = {
     "dt_stride": (0, 1),
     "reference_stride": (0, 1),
     "rated": (0, 1),
+    "viscous": (0, 1),
+    "walls": (0, 3),
     "temperature": (0.0, 0.9),
 }
 STATES = {"q", "q0", "minus", "plus", "state", "target", "reference"}
@@ -65,7 +73,7 @@ def variants(signature: Signature, real: str) -> Iterator[list]:
     """Arguments of a kernel, once for each combination of its switches. The same numbers at every call."""
     switches = [name for _, name in signature.arguments if name in SWITCHES]
     for values in product(*(SWITCHES[name] for name in switches)):
-        chosen = dict(zip(switches, values, strict=True))
+        chosen = LINES.get(signature.name, {}) | dict(zip(switches, values, strict=True))
         rng = np.random.default_rng(7)
         yield [
             chosen[name] if name in chosen else _argument(kind, name, rng, real) for kind, name in signature.arguments

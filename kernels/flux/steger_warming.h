@@ -6,7 +6,7 @@
 struct StegerWarming {
     template <int side, class T> HD static void flux(const T *q, const T *m, T area, T inverse_area, T *f) {
         Primitive<T> s = primitive(q);
-        T a2 = gas_gamma * s.p / s.rho, a = square_root(a2);
+        T a2 = gas_gamma * s.p * s.volume, a = positive_root(a2);
         T volume = m[0] * s.u + m[1] * s.v + m[2] * s.w;
         T speed = a * area;
         T lambda[3] = {volume, volume + speed, volume - speed}, l[3];

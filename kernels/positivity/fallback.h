@@ -18,11 +18,11 @@ template <class T> HD void keep_admissible(T *u, const T *q) {
 
 template <class T> HD T jump_sensor(T before, T at, T after) {
     T sum = before + after;
-    return absolute(sum - real(2) * at) / (sum + real(2) * at);
+    return absolute(sum - real(2) * at) * reciprocal(sum + real(2) * at);
 }
 
 template <class T> HD T correction_scale(T sensor) {
     T x = sensor * real(5);
     x = x * x;
-    return real(1) / (real(1) + x * x);
+    return reciprocal(real(1) + x * x);
 }

@@ -11,6 +11,7 @@ import numpy as np
 
 from hiresx.device import Configuration
 from hiresx.device import backend as find_backend
+from hiresx.device.wrappers import GPU_KINDS
 from hiresx.solver import Solver
 from hiresx.verify import kernel_data
 from hiresx.verify.check import Check, Run, Workbench, at_most
@@ -76,7 +77,7 @@ def point_by_point(bench: Workbench, configuration: Configuration) -> float:
     programs = [room.compile(configuration) for room in rooms]
     worst = 0.0
     for name, signature in programs[1].signatures.items():
-        if signature.kind == "CPU_KERNEL":
+        if signature.kind in ("CPU_KERNEL", *GPU_KINDS):
             continue
         for values in kernel_data.variants(signature, configuration.real):
             results = []
@@ -90,8 +91,9 @@ def point_by_point(bench: Workbench, configuration: Configuration) -> float:
 
 
 def _solvers(bench: Workbench, run: Run) -> list[Solver]:
-    """The CPU's pencils first, then the decomposed kernels on the CPU and on the partner."""
-    places = [("cpu", "pencils"), ("cpu", "decomposed"), (partner(bench.backend), "decomposed")]
+    """The CPU's pencils first, then its decomposed kernels, and what the partner has for GPUs."""
+    places = [("cpu", "pencils"), ("cpu", "decomposed")]
+    places += [(partner(bench.backend), plan) for plan in ("decomposed", "fused")]
     return [Solver(run.loaded, find_backend(name), plan=plan) for name, plan in places]
 
 

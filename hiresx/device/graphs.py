@@ -1,0 +1,72 @@
+"""Launches on a GPU as one CUDA graph: what does not depend on each other side by side, and no Python between them."""
+
+from collections.abc import Sequence
+
+from hiresx.device.batch import levels
+from hiresx.device.interface import Call
+
+# Streams that independent launches are spread over.
+BRANCHES = 4
+
+
+class Graph:
+    """The launches `calls` of `program`, made in order the first time, which loads the kernels, and recorded and made
+    as one from then on. They go on `stream`, behind what is there."""
+
+    def __init__(self, cupy, program, calls: Sequence[Call], stream):
+        self._cuda, self._program, self._stream = cupy.cuda, program, stream
+        self._calls = list(calls)  # their arrays are to stay
+        self._made = False
+        self._graph = None
+
+    def __call__(self) -> None:
+        if self._graph is not None:
+            self._graph.launch(self._stream)
+        elif self._made and len(self._calls) > 1:
+            self._graph = self._recorded()
+            self._graph.launch(self._stream)
+        else:
+            for call in self._calls:
+                self._program.launch(*call)
+            self._made = True
+
+    def _recorded(self):
+        level = levels(self._program.signatures, self._calls, _bytes)
+        grouped: list[list[Call]] = [[] for _ in range(max(level) + 1)]
+        for call, n in zip(self._calls, level, strict=True):
+            grouped[n].append(call)
+        sides = [self._cuda.Stream(non_blocking=True) for _ in range(BRANCHES - 1)]
+        # Relaxed: other threads may copy what was fetched meanwhile.
+        self._stream.begin_capture(self._cuda.runtime.streamCaptureModeRelaxed)
+        try:
+            for group in grouped:
+                self._record(group, sides)
+        finally:
+            graph = self._stream.end_capture()
+        return graph
+
+    def _record(self, group: list[Call], sides: list) -> None:
+        """Launches that do not depend on each other."""
+        used = sides[: len(group) - 1]
+        if used:
+            fork = self._moment(self._stream)
+            for side in used:
+                side.wait_event(fork)
+        branches = [self._stream, *used]
+        for n, call in enumerate(group):
+            self._program.launch_on(branches[n % len(branches)], *call)
+        for side in used:
+            self._stream.wait_event(self._moment(side))
+
+    def _moment(self, stream):
+        event = self._cuda.Event(disable_timing=True)
+        event.record(stream)
+        return event
+
+
+def _bytes(array) -> tuple[int, int]:
+    """Address of the first byte of an array on the GPU and of the one behind its last."""
+    start = array.data.ptr
+    if not array.size:
+        return start, start
+    return start, start + sum((n - 1) * s for n, s in zip(array.shape, array.strides, strict=True)) + array.itemsize

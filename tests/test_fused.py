@@ -1,0 +1,68 @@
+"""The GPU's plan against the paper's, on the same backend: the same arithmetic, so the same answer but for the order in
+which the viscous terms come in."""
+
+import numpy as np
+import pytest
+
+from hiresx.bench import rhs
+from hiresx.case import load
+from hiresx.device import backend
+from hiresx.rhs import chunks
+from hiresx.solver import Solver
+from hiresx.verify.groups.kernels import rough
+
+TURNED = {"i": "[24,1,1]", "ij": "[20,18,1]", "ijk": "[34,9,18]"}
+
+
+def rates(case, plan: str, strength: float = 3.0) -> list[np.ndarray]:
+    """r of every block and what a wall's condition finds behind it, from a flow with a jump."""
+    solver = Solver(case, backend("emulated"), plan=plan)
+    solver.initialize(rough(strength))
+    solver.choose_dt()
+    solver.right_hand_side()
+    assert len({name for name, _ in solver.tasks}) > 2
+    return [s.interior(solver.backend.to_host(s.r)) for s in solver.states]
+
+
+def agree(case, within: float, **more) -> None:
+    for one, other in zip(rates(case, "decomposed", **more), rates(case, "fused", **more), strict=True):
+        assert np.abs(one).max() > 0
+        assert np.abs(one - other).max() <= within * np.abs(one).max()
+
+
+@pytest.mark.parametrize("interpolation", ["modified", "original"])
+@pytest.mark.parametrize("nodes", TURNED.values(), ids=TURNED)
+def test_inviscid_terms_to_the_last_bit(nodes, interpolation):
+    agree(load("free-stream", overrides=[f"grid.n={nodes}", f'scheme.interpolation="{interpolation}"']), 0.0)
+
+
+@pytest.mark.parametrize("precision", ["fp64", "fp32"])
+def test_viscous_terms(precision):
+    agree(rhs.flow(18, True, precision), 1e-13 if precision == "fp64" else 2e-5, strength=1.5)
+
+
+def test_walls_and_lines_of_many_chunks(monkeypatch):
+    """A wall's condition reads what the sweep leaves behind the face, in the first and in the last chunk."""
+    case = load("couette", overrides=["grid.n=[9,41,1]"])
+    whole = rates(case, "fused")
+    monkeypatch.setattr(chunks, "LEAST", 4)
+    monkeypatch.setattr(chunks, "WARP", 4)
+    cut = rates(case, "fused")
+    assert chunks.line_chunk(41, 9) < 41 and chunks.row_chunk(9, 41) < 9
+    for one, other, paper in zip(whole, cut, rates(case, "decomposed"), strict=True):
+        assert np.array_equal(one, other)
+        assert np.abs(one - paper).max() <= 1e-13 * np.abs(one).max()
+
+
+def test_chunks_cover_a_line():
+    for n in (1, 7, 31, 32, 33, 200, 4096):
+        for lines in (1, 50, 10**6):
+            for chunk in (chunks.line_chunk(n, lines), chunks.row_chunk(n, lines)):
+                assert 0 < chunk <= n and (chunk == n or chunk >= chunks.LEAST // 2)
+
+
+def test_what_it_launches():
+    solver = Solver(rhs.flow(18, True, "fp64"), backend("emulated"))
+    assert solver.plan == "fused"
+    (block,) = solver._inviscid
+    assert [name for name, *_ in block.early] == ["sweep_along", "sweep_across", "sweep_across"] and not block.late
