@@ -66,11 +66,11 @@ class Solver:
     """A case on a device: the parts of it that this rank computes.
 
     `domain`: the grid, cut among the ranks; without it all of the case's grid, or of `grid`, in this process. `plan`:
-    "pencils" (CPU) or "decomposed" (any backend); None takes what suits the backend. `profiles` replaces functions of
-    case.py by name. `transport`: how halos go to other ranks (see `HaloExchange`). `overlap` false waits for them at
-    once, to measure what is won by computing meanwhile. Collective. Raises HiresxError for a grid that is not
-    right-handed everywhere, for boundary conditions that leave a node out, and for what the backend and the compiler
-    have to say.
+    "pencils" (CPU), "fused" (GPUs, and emulated) or "decomposed" (any backend); None takes what suits the backend.
+    `profiles` replaces functions of case.py by name. `transport`: how halos go to other ranks (see `HaloExchange`).
+    `overlap` false waits for them at once, to measure what is won by computing meanwhile. Collective. Raises
+    HiresxError for a grid that is not right-handed everywhere, for boundary conditions that leave a node out, and for
+    what the backend and the compiler have to say.
 
     `decomposition` are the whole blocks of the grid, `cut` the parts of all ranks, `states` the fields of this rank's.
     """
