@@ -76,8 +76,9 @@ def test_the_limiter_leaves_a_free_stream_alone(flux, grid, n):
         simulation = Simulation(case, "cpu", grid=built)
         simulation.run(progress=False)
         (found,) = (simulation.solver.primitives(0),)
+        # at Mach 6 too: of p = (gamma - 1)(e - rho |u|^2 / 2), where round-off of e counts 26 times, it is 1e-14
         worst = max(abs(found[name] - state[name]).max() for name in found)
-        assert worst <= 1e-12 * max(1.0, mach**2), (mach, worst)
+        assert worst <= 1e-13, (mach, worst)
 
 
 def test_the_limiter_leaves_a_density_wave_on_an_uneven_grid_alone():
