@@ -30,7 +30,7 @@ from hiresx.output.pieces import Later, Piece
 from hiresx.output.progress import Progress
 from hiresx.placement import place
 from hiresx.placement.wishes import by_rank
-from hiresx.plan import plan
+from hiresx.plan import plan, refuse_oversized
 from hiresx.signals import Requests
 from hiresx.solver import Solver
 from hiresx.team import Team, world
@@ -122,9 +122,12 @@ class Simulation:
         _check_same(self.team, self.resolved)
         self.restarted: list[str] = []
         self.prints, changed = None, {}
+        hosts = len(set(self.team.hosts))
         with self.team.together():
             # A run that cannot go on is refused for that before anything is asked of its grid and conditions.
             changed = self._compare_case(found)
+            if grid is None:
+                refuse_oversized(self.case, backend, hosts=hosts)
             if self.team.local.root:
                 grid = build(self.case.grid, self.case.directory) if grid is None else grid
             if self.team.root:
@@ -139,6 +142,9 @@ class Simulation:
         files.once(self.team, lambda: field_output.check_grid(self.case, ground.grid.blocks))
         self.placement = place(self.team, ground.cut, backend, strategy=placement)
         self.backend = self.placement.backend
+        with self.team.together():
+            own = sum(part.points for part in ground.cut.parts if part.rank == self.team.rank)
+            refuse_oversized(self.case, self.backend.name, own)
         self.solver = Solver(self.case, self.backend, profiles=dict(profiles or {}), domain=ground, transport=transport)
         self.blocks = [BlockView(self.solver, b) for b in range(len(self.solver.states))]
         self.monitors = tuple(monitors)
