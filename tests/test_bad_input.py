@@ -375,10 +375,9 @@ def test_every_generator_says_how_many_nodes_it_makes(name):
         assert 0.03 * made < case.grid.nodes < made
     else:
         assert case.grid.nodes == pytest.approx(made, rel=0.02)
-    with pytest.raises(HiresxError, match="nodes take .*[TP]B for the grid"):
-        build(
-            load(name, None, (f"grid.{LARGE[name]}", "grid.n_span=1000000" if "cyl" in name else "time.cfl=0.5")).grid
-        )
+    span = ["grid.n_span=1000000"] if name.startswith("cylinder") else []
+    with pytest.raises(HiresxError, match=r"nodes take .*[TP]B for the grid"):
+        build(load(name, None, (f"grid.{LARGE[name]}", *span)).grid)
 
 
 def test_a_plane_is_not_drawn_out_beyond_all_memory(place):
@@ -399,5 +398,5 @@ def test_fields_that_do_not_fit_are_refused_before_they_are_made(place, monkeypa
     case = load(place / "square.toml")
     assert build(case.grid).points == 256
     for backend in ("cpu", "auto"):
-        with pytest.raises(HiresxError, match="256 nodes take 18.4 kB for the grid and .* kB for its fields"):
+        with pytest.raises(HiresxError, match=r"256 nodes take 18\.4 kB for the grid and .* kB for its fields"):
             Simulation(case, backend)
