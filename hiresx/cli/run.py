@@ -140,7 +140,9 @@ class _Outcome:
         if self.begun:
             parts.append(f"what was computed is in {directory}")
             if checkpoint.listed(directory):
-                parts.append(f"to go on: hiresx run --restart {word(directory)}")
+                # as it was, a flow that blew up would do so again
+                again = getattr(self.fault, "again", "")
+                parts.append(f"to go on: hiresx run --restart {word(directory)}{f' --set {again}' if again else ''}")
         mend = "; ".join(part for part in parts if part)
         return terminal.fault(fault, code, fault.message, mend, json, directory=str(directory))
 
