@@ -21,7 +21,7 @@ from hiresx.decomposition.partition import partition
 from hiresx.errors import HiresxError
 from hiresx.grid import build
 from hiresx.logbook import Logbook
-from hiresx.output import checkpoint, derived, field_output, files, identity, pieces, record
+from hiresx.output import checkpoint, derived, field_output, files, identity, netcdf, pieces, record
 from hiresx.output import monitors as watch
 from hiresx.output.attachment import Attachment
 from hiresx.output.field_output import FieldOutput
@@ -118,6 +118,8 @@ class Simulation:
             self.case = load(case) if isinstance(case, str | Path) else case
             self.out = None if out is None and found is None else found.directory if out is None else Path(out)
             field_output.check(self.case)
+            if self.out is not None:
+                netcdf.library()
         self.resolved = self.case.model_dump(mode="json")
         _check_same(self.team, self.resolved)
         self.restarted: list[str] = []

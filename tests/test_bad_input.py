@@ -221,6 +221,23 @@ def test_no_matplotlib(place):
     assert "matplotlib" in said and "pip install 'hiresx[plot]'" in said
 
 
+@pytest.mark.parametrize("name", ["numpy", "netCDF4", "rich"])
+def test_a_library_that_is_there_and_broken(place, name):
+    """One error that names it and the command that mends it, whatever it raises; nothing is begun."""
+    folder = place / "broken" / name
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text('raise RuntimeError("built for another machine")\n')
+    paths = os.pathsep.join(filter(None, [str(folder.parent), os.environ.get("PYTHONPATH")]))
+    said = refused(place, "run", "square.toml", environment={"PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"})
+    told = f"need[^ ]* {name}, which is installed but broken \\(RuntimeError: built for another machine\\)"
+    assert re.search(told, said) and f"pip install --force-reinstall {name}" in said
+
+
+def test_a_library_that_is_not_there(place):
+    said = refused(place, "run", "square.toml", environment=without(place, "numpy"))
+    assert "needs numpy, which is" in said and "--force-reinstall numpy" in said
+
+
 # --- where nothing can be written
 
 

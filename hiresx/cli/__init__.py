@@ -61,6 +61,10 @@ def execute(arguments: list[str]) -> int:
         what = f"{named}: {error.strerror}" if named else str(error)
         return terminal.fault(error, 2, what[:500], "see that the path is right and reachable", as_json)
     except Exception as error:
+        from hiresx.cli import broken
+
+        if (told := broken.library(error)) is not None:
+            return terminal.fault(told, 2, told.message, told.mend, as_json)
         from typer import Abort
 
         if isinstance(error, Abort):  # an interrupt, to some versions of Typer

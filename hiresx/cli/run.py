@@ -74,6 +74,8 @@ def run(
 
     Started by mpirun, srun or hiresx launch, all ranks compute the one case together.
     """
+    import rich.console  # noqa: F401 - were it broken, that is told before a folder is made
+
     from hiresx.team import world
 
     with terminal.only_json(json), termination_raises():

@@ -21,7 +21,7 @@ import numpy as np
 
 from hiresx.errors import HiresxError
 from hiresx.output import files
-from hiresx.output.netcdf import LOCK
+from hiresx.output.netcdf import LOCK, library
 
 FOLDER = "history"
 # Tags and types of the format.
@@ -340,7 +340,7 @@ class Table:
 
 def read(path: str | Path) -> Table:
     """Read a history file; also one that a run is writing to. Raises HiresxError when it is none or is missing."""
-    import netCDF4
+    netCDF4 = library()
 
     path = Path(path)
     try:
