@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -345,6 +346,24 @@ def test_what_ends_one_rank_ends_all_with_its_line(tmp_path, monkeypatch, ranks,
     kept = record.read(tmp_path / "out")
     assert kept["status"] == "failed" and (status == 3 or kept["error"].startswith("rank 1 left before it was done"))
     assert "launch -n" in err or "hiresx run --restart out" in err
+
+
+@needs_mpi
+def test_a_monitor_that_fails_at_once_fails_alike_on_any_number_of_ranks(tmp_path):
+    """Message, status and what is left."""
+    (tmp_path / "ends").mkdir()
+    open_ends = [CASE["boundary"][1] | {"faces": ["imin", "imax"]}, CASE["boundary"][2]]
+    written(tmp_path / "ends", "text", monitors=["mass"], boundary=open_ends)
+    source = tmp_path / "ends" / "case.py"
+    source.write_text(source.read_text().replace("simulation.step_count > 20 and any", "True or any"))
+    told = []
+    for ranks in ("1", "2"):
+        status, err = launched(tmp_path, "-n", ranks, "ends")
+        kept = record.read(tmp_path / "out")
+        told.append((status, err[err.index("error: ") :], kept["status"], kept["error"], kept["steps"]))
+        shutil.rmtree(tmp_path / "out")
+    assert told[0] == told[1] and told[0][0] == 3 and told[0][2] == "failed"
+    assert 'monitor "mass" failed: SystemExit: enough' in told[0][1]
 
 
 SCRIPT = """import sys
