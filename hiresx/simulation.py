@@ -113,6 +113,10 @@ class Simulation:
         self.team = world() if team is None else team
         found = checkpoint.find(restart, self.team) if isinstance(restart, str | Path) else restart
         with self.team.together():
+            if out == "":
+                raise HiresxError(
+                    'out = "" names no run directory', "name one, or leave it away: nothing is then written"
+                )
             if case is None:
                 case = kept_case(found)
             self.case = load(case) if isinstance(case, str | Path) else case

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hiresx import Simulation
 from hiresx.case import load
 from hiresx.device.compiler import COMPILING
 from hiresx.errors import HiresxError
@@ -254,6 +255,14 @@ def test_output_folder_without_permission(place):
     assert "permission denied" in said
 
 
+@pytest.mark.parametrize("words", [["--out", ""], ["--out="]])
+def test_an_output_folder_without_a_name_is_not_this_one(place, words):
+    for verb in ("run", "launch"):
+        assert 'error: --out "" names nothing' in refused(place, verb, "square.toml", "--backend", "cpu", *words)
+    with pytest.raises(HiresxError, match="names no run directory"):
+        Simulation(place / "square.toml", "cpu", out="")
+
+
 def at_most(size: int):
     """What a process does first that may not write a file of more than `size` bytes, as on a full disk."""
     return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
@@ -408,7 +417,6 @@ def test_a_plane_is_not_drawn_out_beyond_all_memory(place):
 
 def test_fields_that_do_not_fit_are_refused_before_they_are_made(place, monkeypatch):
     """The grid would fit: on the CPU its fields would not."""
-    from hiresx import Simulation
     from hiresx.grid import size
 
     monkeypatch.setattr(size, "host_memory", lambda: 50_000)

@@ -33,6 +33,10 @@ def execute(arguments: list[str]) -> int:
         if shown != word:
             terminal.error(f'"{shown}" is not UTF-8', "rename it, or go to its folder and leave that out", as_json)
             return 2
+    for word, value in zip(arguments, [*arguments[1:], None], strict=True):
+        if word == "--out=" or (word == "--out" and value == ""):  # to a Path that would be this folder
+            terminal.error('--out "" names nothing', "name a folder or file, or leave --out away", as_json)
+            return 2
     arguments = _completed(arguments)
     try:
         from typer.main import get_command

@@ -27,7 +27,9 @@ Name = Annotated[
 Out = Annotated[
     Path | None, typer.Option("--out", metavar="DIR", help="Output folder; runs/<case>-<preset>-<n> if absent.")
 ]
-Steps = Annotated[int | None, typer.Option("--steps", metavar="N", min=1, help="Stop after N steps.")]
+Steps = Annotated[
+    int | None, typer.Option("--steps", metavar="N", min=1, help="Take at most N steps; with --restart N more.")
+]
 Restart = Annotated[
     str | None,
     typer.Option(

@@ -73,6 +73,12 @@ def mirrored(grid: Grid, axis: str) -> tuple[Grid, list[str]]:
     near = TOLERANCE * extent
     values = [getattr(block, axis) for block in grid.blocks]
     low, high = min(float(v.min()) for v in values), max(float(v.max()) for v in values)
+    if high - low <= near:
+        others = " or ".join(other for other in COORDINATES if other != axis)
+        raise HiresxError(
+            f'mirror = "{axis}": the grid lies in a plane of constant {axis}',
+            f'it can be mirrored along {others}: leave "{axis}" out',
+        )
     if low < -near and high > near:
         raise HiresxError(
             f'mirror = "{axis}": nodes lie on both sides of the plane {axis} = 0, from {low:.6g} to {high:.6g}',
