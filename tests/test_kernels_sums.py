@@ -140,8 +140,8 @@ def test_column_energy(backend, viscosity):
     weight, w = random(3).uniform(0.5, 2.0, alone.SHAPE), np.stack([*s[1:4], temperature(s)])
     partial = np.zeros((6, NK, NI))
     program(backend, ("metrics.h", "statistics.h"), viscosity=viscosity).launch(
-        "column_energy", (NI, 1, NK), *alone.PLACE, *alone.STRIDES, NJ, NI * NK, NI, alone.POINTS, q, w, m, jacobian, weight,
-        RE, partial,
+        "column_energy", (NI, 1, NK), *alone.PLACE, *alone.STRIDES, NJ, NI * NK, NI, alone.POINTS, q, w, m, jacobian,
+        weight, RE, partial,
     )  # fmt: skip
     g = np.stack([gradient(c, m, jacobian) for c in s[1:4]])
     curl = np.stack([g[2, 1] - g[1, 2], g[0, 2] - g[2, 0], g[1, 0] - g[0, 1]])
