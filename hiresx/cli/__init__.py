@@ -33,8 +33,8 @@ def execute(arguments: list[str]) -> int:
         if shown != word:
             terminal.error(f'"{shown}" is not UTF-8', "rename it, or go to its folder and leave that out", as_json)
             return 2
-    for word, value in zip(arguments, [*arguments[1:], None], strict=True):
-        if word == "--out=" or (word == "--out" and value == ""):  # to a Path that would be this folder
+    for n, word in enumerate(arguments):
+        if word == "--out=" or (word == "--out" and arguments[n + 1 : n + 2] == [""]):  # a Path would be this folder
             terminal.error('--out "" names nothing', "name a folder or file, or leave --out away", as_json)
             return 2
     arguments = _completed(arguments)
