@@ -16,7 +16,7 @@ _VARIABLES = ("rho", "u", "v", "w", "p")
 
 class BlowUp(HiresxError):
     """The flow blew up. `block` (whole) and `node` (i, j, k) say where, `rank` whose it is; None if the state itself is
-    still good."""
+    still good. `again`: the KEY=VALUE with which a restart may come further."""
 
     placed = True
 
@@ -27,16 +27,26 @@ class BlowUp(HiresxError):
         block: int | None = None,
         node: tuple[int, int, int] | None = None,
         rank: int | None = None,
+        again: str = "",
     ):
         super().__init__(message, mend)
-        self.block, self.node, self.rank = block, node, rank
+        self.block, self.node, self.rank, self.again = block, node, rank, again
 
 
 def _mend(solver: Solver) -> str:
-    """What the case can still do."""
-    scheme = solver.case.scheme
-    limiter = [] if scheme.positivity == "limiter" else ['set scheme.positivity = "limiter"']
-    return ", or ".join(["lower time.cfl" if solver.case.time.dt is None else "lower time.dt", *limiter])
+    """What the case can still do. A restart may change the step, and not what is computed."""
+    limiter = 'begin anew with scheme.positivity = "limiter"'
+    return ", or ".join([f"lower {_step(solver)}", *([limiter] * (solver.case.scheme.positivity != "limiter"))])
+
+
+def _step(solver: Solver) -> str:
+    return "time.cfl" if solver.case.time.dt is None else "time.dt"
+
+
+def _again(solver: Solver) -> str:
+    """Half the step."""
+    time = solver.case.time
+    return f"{_step(solver)}={0.5 * (time.cfl if time.dt is None else time.dt):g}"
 
 
 def check(solver: Solver) -> tuple[np.ndarray, float, float]:
@@ -59,7 +69,9 @@ def find(solver: Solver, otherwise: str) -> BlowUp:
 def nowhere(solver: Solver, what: str) -> BlowUp:
     """The error for a flow that blew up at no place that can be named."""
     return BlowUp(
-        f"the flow blew up: {what} at {_moment(solver)}; density and pressure are positive everywhere", _mend(solver)
+        f"the flow blew up: {what} at {_moment(solver)}; density and pressure are positive everywhere",
+        _mend(solver),
+        again=_again(solver),
     )
 
 
@@ -93,6 +105,7 @@ def _error(solver: Solver, first: tuple, moment: str | None = None) -> BlowUp:
         whole,
         (i, j, k),
         rank,
+        _again(solver),
     )
 
 

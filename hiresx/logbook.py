@@ -20,11 +20,13 @@ class Logbook:
         self._began, self._first_step = wall.perf_counter(), simulation.step_count
         self._ranks: list[dict[str, Any]] = []
         self._record: record.Record | None = None
+        self._begun = False
         simulation.solver.stopwatch.reset()
 
     def begin(self) -> list[str]:
         """The record is there from now on. Returns what there is to say of the ranks. Collective."""
         s = self.simulation
+        self._begun = True
         held = float(s.team.sum(float(s.solver.bytes)))
         seats = s.placement.document()["ranks"]
         self._ranks = [seat | own for seat, own in zip(seats, s.team.everyone(_own(s.solver)), strict=True)]
@@ -83,8 +85,9 @@ class Logbook:
         said = "; ".join([said, *map(text, others)])
         s = self.simulation
         with suppress(HiresxError):
-            if self._record is None and s.team.size == 1:
+            if not self._begun and (s.team.size == 1 or getattr(error, "everywhere", False)):
                 self.begin()
+                s.begun = True
             self.finish(status, said)
             if not s.team.root and s.out is not None and not getattr(error, "everywhere", False):
                 # Rank 0, which keeps the record, will not come to know.

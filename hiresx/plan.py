@@ -15,6 +15,7 @@ from hiresx.decomposition.traffic import traffic
 from hiresx.device.state import variables_per_point
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Grid, build
+from hiresx.grid.size import MAKING, refuse
 from hiresx.output.monitors.average import MEANS, MOMENTS
 from hiresx.rhs.sponge import layer_reals
 from hiresx.solver import default_plan, work_variables
@@ -25,6 +26,20 @@ from hiresx.time.rk3 import STAGES
 SAMPLES = 200_000
 # A number of steps that no run comes to: it is then not said how many there are.
 MOST_STEPS = 1e15
+# Bytes a node while the quality of a grid is found.
+CHECKING = 200
+
+
+def refuse_oversized(
+    case: Case, backend: str = "", nodes: int | None = None, hosts: int = 1, for_grid: float = MAKING
+) -> None:
+    """Raises HiresxError, before anything is made, where this machine's memory does not hold the grid of a case; nor,
+    where it is `backend` "cpu" or "emulated", its share of the fields on so many `hosts`. `nodes`: of a grid that is no
+    longer to be made; of one from a file nothing is known before."""
+    nodes = getattr(case.grid, "nodes", None) if nodes is None else nodes
+    if nodes is not None:
+        fields = _variables(case, backend) * _item(case) / hosts if backend in ("cpu", "emulated") else 0
+        refuse(nodes, for_grid, fields)
 
 
 def plan(case: Case, backend: str = "cpu", grid: Grid | None = None) -> dict[str, Any]:

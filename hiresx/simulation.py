@@ -22,7 +22,7 @@ from hiresx.decomposition.partition import partition
 from hiresx.errors import HiresxError
 from hiresx.grid import Grid, build
 from hiresx.logbook import Logbook
-from hiresx.output import checkpoint, derived, field_output, files, identity, pieces, record
+from hiresx.output import checkpoint, derived, field_output, files, identity, netcdf, pieces, record
 from hiresx.output import monitors as watch
 from hiresx.output.attachment import Attachment
 from hiresx.output.field_output import FieldOutput
@@ -31,7 +31,7 @@ from hiresx.output.pieces import Later, Piece
 from hiresx.output.progress import Progress
 from hiresx.placement import place
 from hiresx.placement.wishes import by_rank
-from hiresx.plan import plan
+from hiresx.plan import plan, refuse_oversized
 from hiresx.signals import Requests
 from hiresx.solver import Solver
 from hiresx.team import Team, world
@@ -115,18 +115,27 @@ class Simulation:
         self.team = world() if team is None else team
         found = checkpoint.find(restart, self.team) if isinstance(restart, str | Path) else restart
         with self.team.together():
+            if out == "":
+                raise HiresxError(
+                    'out = "" names no run directory', "name one, or leave it away: nothing is then written"
+                )
             if case is None:
                 case = kept_case(found)
             self.case = load(case) if isinstance(case, str | Path) else case
             self.out = None if out is None and found is None else found.directory if out is None else Path(out)
             field_output.check(self.case)
+            if self.out is not None:
+                netcdf.library()
         self.resolved = self.case.model_dump(mode="json")
         _check_same(self.team, self.resolved)
         self.restarted: list[str] = []
         self.prints, changed = None, {}
+        hosts = len(set(self.team.hosts))
         with self.team.together():
             # A run that cannot go on is refused for that before anything is asked of its grid and conditions.
             changed = self._compare_case(found)
+            if grid is None:
+                refuse_oversized(self.case, backend, hosts=hosts)
             if self.team.local.root:
                 grid = build(self.case.grid, self.case.directory) if grid is None else grid
             if self.team.root:
@@ -141,6 +150,9 @@ class Simulation:
         files.once(self.team, lambda: field_output.check_grid(self.case, ground.grid.blocks))
         self.placement = place(self.team, ground.cut, backend, strategy=placement)
         self.backend = self.placement.backend
+        with self.team.together():
+            own = sum(part.points for part in ground.cut.parts if part.rank == self.team.rank)
+            refuse_oversized(self.case, self.backend.name, own)
         self.solver = Solver(self.case, self.backend, profiles=dict(profiles or {}), domain=ground, transport=transport)
         self.blocks = [BlockView(self.solver, b) for b in range(len(self.solver.states))]
         self.monitors = tuple(monitors)

@@ -14,8 +14,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hiresx import Simulation
+from hiresx.case import load
 from hiresx.device.compiler import COMPILING
-from hiresx.grid import Block, Grid, write_plot3d
+from hiresx.errors import HiresxError
+from hiresx.grid import Block, Grid, build, write_plot3d
 
 COMMAND = [sys.executable, "-c", "from hiresx.cli import main; main()"]
 HEAD = """title = "square"
@@ -219,6 +222,23 @@ def test_no_matplotlib(place):
     assert "matplotlib" in said and "pip install 'hiresx[plot]'" in said
 
 
+@pytest.mark.parametrize("name", ["numpy", "netCDF4", "rich"])
+def test_a_library_that_is_there_and_broken(place, name):
+    """One error that names it and the command that mends it, whatever it raises; nothing is begun."""
+    folder = place / "broken" / name
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text('raise RuntimeError("built for another machine")\n')
+    paths = os.pathsep.join(filter(None, [str(folder.parent), os.environ.get("PYTHONPATH")]))
+    said = refused(place, "run", "square.toml", environment={"PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"})
+    told = f"need[^ ]* {name}, which is installed but broken \\(RuntimeError: built for another machine\\)"
+    assert re.search(told, said) and f"pip install --force-reinstall {name}" in said
+
+
+def test_a_library_that_is_not_there(place):
+    said = refused(place, "run", "square.toml", environment=without(place, "numpy"))
+    assert "needs numpy, which is" in said and "--force-reinstall numpy" in said
+
+
 # --- where nothing can be written
 
 
@@ -233,6 +253,14 @@ def test_output_folder_without_permission(place):
     (place / "locked").mkdir(mode=0o555)
     said = refused(place, "run", "square.toml", "--backend", "cpu", "--out", "locked/out")
     assert "permission denied" in said
+
+
+@pytest.mark.parametrize("words", [["--out", ""], ["--out="]])
+def test_an_output_folder_without_a_name_is_not_this_one(place, words):
+    for verb in ("run", "launch"):
+        assert 'error: --out "" names nothing' in refused(place, verb, "square.toml", "--backend", "cpu", *words)
+    with pytest.raises(HiresxError, match="names no run directory"):
+        Simulation(place / "square.toml", "cpu", out="")
 
 
 def at_most(size: int):
@@ -342,6 +370,58 @@ def test_interrupt_while_compiling(place):
     assert not list(cache.iterdir())
 
 
-def test_a_grid_beyond_all_memory(place):
-    text = refused(place, "check", "square.toml", "--set", "grid.n=[2000000,2000000,1]")
-    assert "grid" in text and "fewer nodes" in text
+@pytest.mark.parametrize(("verb", "n"), [("check", "[1000000000,320,1]"), ("run", "[1000000000000,1,1]")])
+def test_a_grid_beyond_all_memory(place, verb, n):
+    """Refused before anything is made of it: an address space of 4 GB is enough for that."""
+    limit = resource.RLIMIT_AS, (4 * 2**30,) * 2
+    text = refused(
+        place, verb, "square.toml", "--set", f"grid.n={n}", "--set", "time.steps=1",
+        preexec_fn=lambda: resource.setrlimit(*limit),
+    )  # fmt: skip
+    nodes = np.prod(json.loads(n), dtype=object)
+    assert f"grid: {nodes:,} nodes take" in text and "TB for the grid" in text and "fewer nodes" in text
+
+
+LARGE = {
+    "cylinder-bow-shock": "n_around=3000000",
+    "cylinder-o": "n_normal=30000000",
+    "naca0012": "n_wake=3000000000",
+    "bump": "cells=[1,1000000000,1]",
+    "flat-plate": "n=[1000000,1000000,1]",
+    "planar-jet": "points_per_height=2000000000",
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_every_generator_says_how_many_nodes_it_makes(name):
+    """As many as it then makes, of the jet no more; and too many are refused at once."""
+    case = load(name, "quick" if name == "planar-jet" else None)
+    made = sum(block.points for block in build(case.grid).blocks)
+    if name == "planar-jet":
+        assert 0.03 * made < case.grid.nodes < made
+    else:
+        assert case.grid.nodes == pytest.approx(made, rel=0.02)
+    span = ["grid.n_span=1000000"] if name.startswith("cylinder") else []
+    with pytest.raises(HiresxError, match=r"nodes take .*[TP]B for the grid"):
+        build(load(name, None, (f"grid.{LARGE[name]}", *span)).grid)
+
+
+def test_a_plane_is_not_drawn_out_beyond_all_memory(place):
+    x, y, z = np.meshgrid(np.linspace(0, 1, 9), np.linspace(1, 2, 9), 0.0, indexing="ij")
+    write_plot3d(place / "plane.xyz", Grid((Block("plane", *(c.transpose(2, 1, 0) for c in (x, y, z))),)))
+    for key in ("extrude={n=100000000000,length=1.0}", "revolve={n=100000000000,angle=30.0}"):
+        case = load(place / "square.toml", None, (f'grid={{file="plane.xyz",{key}}}',))
+        with pytest.raises(HiresxError, match="8,100,000,000,000 nodes take 583 TB"):
+            build(case.grid, place)
+
+
+def test_fields_that_do_not_fit_are_refused_before_they_are_made(place, monkeypatch):
+    """The grid would fit: on the CPU its fields would not."""
+    from hiresx.grid import size
+
+    monkeypatch.setattr(size, "host_memory", lambda: 50_000)
+    case = load(place / "square.toml")
+    assert build(case.grid).points == 256
+    for backend in ("cpu", "auto"):
+        with pytest.raises(HiresxError, match=r"256 nodes take 18\.4 kB for the grid and .* kB for its fields"):
+            Simulation(case, backend)

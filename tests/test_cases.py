@@ -9,6 +9,7 @@ import pytest
 
 from hiresx.case import bundled, load, presets
 from hiresx.decomposition import decompose
+from hiresx.errors import HiresxError
 from hiresx.grid import build, check_jacobian
 from hiresx.output.derived import VARIABLES
 
@@ -59,7 +60,8 @@ def test_functions_give_a_gas_state(name, preset):
         if case.initial.function:
             case.evaluate(case.initial.function, *nodes)
         if has_exact(case):
-            for t in (0.0, 0.5 * case.time.end, case.time.end):
+            end = case.time.end or 1.0
+            for t in (0.0, 0.5 * end, end):
                 case.evaluate("exact", *nodes, t)
         for sponge in case.sponge:
             if sponge.function and block.name in (sponge.blocks or [block.name]):
@@ -227,3 +229,26 @@ def test_functions_say_what_they_take():
             arguments = inspect.signature(case.function(match)).parameters.values()
             assert [a.name for a in arguments][:3] == ["x", "y", "z"]
             assert all(a.default is a.empty for a in arguments)
+
+
+@pytest.mark.parametrize("n", [80, 41, 64, 16, 7])
+def test_sedovs_energy_is_there_on_any_number_of_nodes(n):
+    """However the nodes lie to the square, none in it included, in two blocks as in one."""
+    case = load("sedov", None, (f"grid.n=[{n},{n + 1},1]",))
+    (block,) = build(case.grid, case.directory).blocks
+    p = case.evaluate(case.initial.function, block.x, block.y, block.z)[4]
+    cell = np.diff(block.x[0, 0]).mean() * np.diff(block.y[0, :, 0]).mean()
+    given, gamma = case.parameters, case.gas.gamma
+    cold = (gamma - 1) * given["energy"] / (4 * given["half_width"] ** 2) / given["ratio"]
+    energy = ((p - cold) * cell).sum() / (gamma - 1)
+    assert energy == pytest.approx(given["energy"] * (1 - 1 / given["ratio"]), rel=1e-9)
+    halves = [np.s_[:, :, : n // 2], np.s_[:, :, n // 2 :]]
+    cut = [case.evaluate(case.initial.function, *(c[half] for c in (block.x, block.y, block.z)))[4] for half in halves]
+    np.testing.assert_allclose(np.concatenate(cut, axis=2), p, rtol=1e-9)
+
+
+def test_sedovs_energy_is_not_shared_out_on_a_stretched_grid():
+    case = load("sedov", None, ('grid.stretch={x={cluster="centre",ratio=3.0}}',))
+    (block,) = build(case.grid, case.directory).blocks
+    with pytest.raises(HiresxError, match="one spacing"):
+        case.evaluate(case.initial.function, block.x, block.y, block.z)

@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,7 +23,7 @@ from hiresx.case.toml import dumps
 from hiresx.cli import execute
 from hiresx.errors import described, text
 from hiresx.launch import job
-from hiresx.output import checkpoint, record
+from hiresx.output import checkpoint, process, record
 from hiresx.signals import ENDING, Requests, Terminated, handled, termination_raises
 from hiresx.team import Team, _sendable
 
@@ -190,7 +191,37 @@ def test_a_run_that_its_function_ends_ends_with_a_status(tmp_path, capfd, monkey
     # What cannot be caught at all, who started the process sees.
     written(tmp_path / "left", "left")
     assert execute(["launch", "-n", "1", "left", "--backend", "cpu", "--out", "left-out"]) == 1
-    assert "error: the run ended with status 0 before it was done" in capfd.readouterr().err
+    assert "error: the run left before it was done: a function" in capfd.readouterr().err
+
+
+def test_a_record_tells_a_run_from_one_that_was_lost(tmp_path, capsys):
+    """The process of the first is gone without a word; that of the second is this one."""
+    written(tmp_path / "left", "left")
+    program = [sys.executable, "-m", "hiresx", "run", "left", "--backend", "cpu", "--out", "out"]
+    done = subprocess.run(program, cwd=tmp_path, capture_output=True, timeout=120)
+    assert done.returncode == 0
+    kept = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert kept["status"] == "running" and kept["error"] is None, "it had no time to say more"
+    assert execute(["info", str(tmp_path / "out"), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["status"] == "lost" and f"process {kept['process']['pid']} on" in told["error"]
+    assert told["to go on"] == f"hiresx run --restart {tmp_path / 'out'}"
+    (tmp_path / "out" / "run.json").write_text(json.dumps(kept | {"process": process.own()}))
+    assert record.read(tmp_path / "out")["status"] == "running"
+
+
+def test_which_processes_are_known_to_be_gone():
+    own = process.own()
+    assert all(own.values()) and not process.gone(own)
+    assert process.gone(own | {"since": own["since"] + 1}), "its number was given again"
+    assert process.gone(own | {"boot": "another"})
+    for other in ({"host": "another"}, {"space": "another", "since": 1}, {"host": "another", "boot": "another"}):
+        assert not process.gone(own | other), "nobody here can know"
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    theirs = own | {"pid": child.pid, "since": process._since(str(child.pid))}
+    assert theirs["since"] and not process.gone(theirs)
+    child.communicate(b"\n")
+    assert process.gone(theirs) and not process.gone(None) and not process.gone({"pid": 1})
 
 
 class Torn(Exception):
@@ -300,7 +331,7 @@ def launched(place: Path, *words: str) -> tuple[int, str]:
     ("ranks", "function", "way", "status", "told"),
     [
         (3, "profile", "exit", 3, 'rank 2: .*case.py, line .*function "profile" failed: SystemExit: 0'),
-        (2, "profile", "left", 1, "rank 1 ended with status 1, and with it the others"),
+        (2, "profile", "left", 1, r"rank 1 left before it was done: a function .* process \(os._exit\), and with it"),
         # The other rank is in the sum.
         (2, "mass", "exit", 3, 'rank 1: .*monitor "mass" failed: SystemExit: 0'),
     ],
@@ -313,8 +344,26 @@ def test_what_ends_one_rank_ends_all_with_its_line(tmp_path, monkeypatch, ranks,
     assert found == status and err.count("error: ") == 1 and "Traceback" not in err, (found, err)
     assert re.search(f"error: {told}", err), err
     kept = record.read(tmp_path / "out")
-    assert kept["status"] == {3: "failed", 1: "running"}[status]
+    assert kept["status"] == "failed" and (status == 3 or kept["error"].startswith("rank 1 left before it was done"))
     assert "launch -n" in err or "hiresx run --restart out" in err
+
+
+@needs_mpi
+def test_a_monitor_that_fails_at_once_fails_alike_on_any_number_of_ranks(tmp_path):
+    """Message, status and what is left."""
+    (tmp_path / "ends").mkdir()
+    open_ends = [CASE["boundary"][1] | {"faces": ["imin", "imax"]}, CASE["boundary"][2]]
+    written(tmp_path / "ends", "text", monitors=["mass"], boundary=open_ends)
+    source = tmp_path / "ends" / "case.py"
+    source.write_text(source.read_text().replace("simulation.step_count > 20 and any", "True or any"))
+    told = []
+    for ranks in ("1", "2"):
+        status, err = launched(tmp_path, "-n", ranks, "ends")
+        kept = record.read(tmp_path / "out")
+        told.append((status, err[err.index("error: ") :], kept["status"], kept["error"], kept["steps"]))
+        shutil.rmtree(tmp_path / "out")
+    assert told[0] == told[1] and told[0][0] == 3 and told[0][2] == "failed"
+    assert 'monitor "mass" failed: SystemExit: enough' in told[0][1]
 
 
 SCRIPT = """import sys

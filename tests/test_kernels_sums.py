@@ -1,33 +1,15 @@
 """Kernels that look at a whole block, one at a time, against NumPy: reductions, norms, time-step radii, monitors' sums,
 averages. Both backends could share a mistake, which their agreement would not show."""
 
+import kernels_alone as alone
 import numpy as np
 import pytest
-from kernels_alone import (
-    GAMMA,
-    HALO,
-    ORIGIN,
-    PLACE,
-    POINTS,
-    PRANDTL,
-    SHAPE,
-    SIZE,
-    STRIDES,
-    geometry,
-    gradient,
-    inside,
-    primitive,
-    program,
-    random,
-    states,
-    sutherland,
-    temperature,
-)  # fmt: skip
 from kernels_alone import conservative as conserved
+from kernels_alone import geometry, gradient, inside, primitive, program, random, states, sutherland, temperature
 
 from hiresx.rhs.sponge import moments
 
-NI, NJ, NK = SIZE
+NI, NJ, NK = alone.SIZE
 RE = 0.01  # 1 / Re_c
 
 
@@ -64,10 +46,10 @@ def test_reduce(backend, count, how):
 
 def test_column_norms(backend):
     (s, q), (_, jacobian) = states(), geometry()
-    r = random(1).normal(size=(5, *SHAPE))
+    r = random(1).normal(size=(5, *alone.SHAPE))
     partial = np.zeros((7, NJ, NI))
     program(backend, ("reduce.h",)).launch(
-        "column_norms", (NI, NJ, 1), *PLACE, NI * NJ, NK, POINTS, q, r, jacobian, NI, partial
+        "column_norms", (NI, NJ, 1), *alone.PLACE, NI * NJ, NK, alone.POINTS, q, r, jacobian, NI, partial
     )
     close(partial[:5], np.sum(inside(r * jacobian) ** 2, axis=1))
     close(partial[5:], [inside(s[0]).min(axis=0), inside(s[4]).min(axis=0)])
@@ -75,13 +57,13 @@ def test_column_norms(backend):
 
 def radii(s, m, jacobian, directions):
     """Inviscid J sum (|U_d| + a |m_d|), viscous J^2 sum |m_d|^2 max(4/3, gamma/Pr) mu/(Re_c rho)."""
-    sound, inviscid, squares = np.sqrt(GAMMA * s[4] / s[0]), 0.0, 0.0
+    sound, inviscid, squares = np.sqrt(alone.GAMMA * s[4] / s[0]), 0.0, 0.0
     for d in directions:
         area = m[3 * d : 3 * d + 3]
         size = np.linalg.norm(area, axis=0)
         inviscid = inviscid + abs(np.sum(area * s[1:4], axis=0)) + sound * size
         squares = squares + size**2
-    diffusion = max(4 / 3, GAMMA / PRANDTL) * sutherland(temperature(s)) * RE / s[0]
+    diffusion = max(4 / 3, alone.GAMMA / alone.PRANDTL) * sutherland(temperature(s)) * RE / s[0]
     return jacobian * inviscid, jacobian**2 * squares * diffusion
 
 
@@ -91,13 +73,15 @@ def test_radii_and_local_steps(backend, directions):
     kernels = program(backend, ("timestep.h",), viscosity="sutherland")
     active = sum(1 << d for d in directions)
     wanted = np.array([inside(found) for found in radii(s, m, jacobian, directions)])
-    partial, dt = np.zeros((2, NJ, NI)), np.zeros(SHAPE)
+    partial, dt = np.zeros((2, NJ, NI)), np.zeros(alone.SHAPE)
     kernels.launch(
-        "column_radii", (NI, NJ, 1), *PLACE, NI * NJ, NK, POINTS, q, m, jacobian, active, RE, NI, partial
+        "column_radii", (NI, NJ, 1), *alone.PLACE, NI * NJ, NK, alone.POINTS, q, m, jacobian, active, RE, NI, partial
     )  # fmt: skip
     close(partial, wanted.max(axis=1))
     for cfl, viscous_cfl in ((0.5, 1e9), (1e9, 0.4), (0.5, np.median(0.5 * wanted[1] / wanted[0]))):
-        kernels.launch("local_step", SIZE, *PLACE, POINTS, q, m, jacobian, active, RE, cfl, viscous_cfl, dt)
+        kernels.launch(
+            "local_step", alone.SIZE, *alone.PLACE, alone.POINTS, q, m, jacobian, active, RE, cfl, viscous_cfl, dt
+        )
         np.testing.assert_allclose(inside(dt), np.minimum(cfl / wanted[0], viscous_cfl / wanted[1]), rtol=1e-13)
 
 
@@ -106,7 +90,9 @@ def test_the_least_viscous_factor_is_four_thirds():
     (s, q), (m, jacobian) = states(), geometry()
     kernels = program("emulated", ("timestep.h",), viscosity="constant", prandtl=5.0)
     partial = np.zeros((2, NJ, NI))
-    kernels.launch("column_radii", (NI, NJ, 1), *PLACE, NI * NJ, NK, POINTS, q, m, jacobian, 7, RE, NI, partial)
+    kernels.launch(
+        "column_radii", (NI, NJ, 1), *alone.PLACE, NI * NJ, NK, alone.POINTS, q, m, jacobian, 7, RE, NI, partial
+    )
     wanted = inside(jacobian**2 * np.sum(m * m, axis=0) * 4 / 3 * RE / s[0]).max(axis=0)
     np.testing.assert_allclose(partial[1], wanted, rtol=1e-13)
 
@@ -114,10 +100,10 @@ def test_the_least_viscous_factor_is_four_thirds():
 @pytest.mark.parametrize("both", [0, 1])
 def test_column_totals(backend, both):
     _, q = states()
-    weight, other = random(2).uniform(0.5, 2.0, (2, *SHAPE))
+    weight, other = random(2).uniform(0.5, 2.0, (2, *alone.SHAPE))
     partial = np.zeros((10, NK, NI))
     program(backend, ("metrics.h", "statistics.h")).launch(
-        "column_totals", (NI, 1, NK), *PLACE, NJ, NI * NK, NI, POINTS, q, weight, other, both, partial
+        "column_totals", (NI, 1, NK), *alone.PLACE, NJ, NI * NK, NI, alone.POINTS, q, weight, other, both, partial
     )
     sums = [inside(q * w).sum(axis=2) for w in (weight, other)]
     close(partial[:5], sums[0])
@@ -127,9 +113,12 @@ def test_column_totals(backend, both):
 
 def test_column_extrema(backend):
     s, q = states()
-    q[:, :, HALO + 1] = q[:, :, HALO + NJ - 1]  # values that come twice: the first place counts
-    s[:, :, HALO + 1] = s[:, :, HALO + NJ - 1]
-    kernels, where = program(backend, ("metrics.h", "statistics.h")), ((NI, 1, NK), *PLACE, NJ, NI * NK, NI, POINTS, q)
+    q[:, :, alone.HALO + 1] = q[:, :, alone.HALO + NJ - 1]  # values that come twice: the first place counts
+    s[:, :, alone.HALO + 1] = s[:, :, alone.HALO + NJ - 1]
+    kernels, where = (
+        program(backend, ("metrics.h", "statistics.h")),
+        ((NI, 1, NK), *alone.PLACE, NJ, NI * NK, NI, alone.POINTS, q),
+    )
     partial, places = np.zeros((2, 7, 2, NK, NI))
     kernels.launch("column_extrema", *where, partial)
     t = temperature(s)
@@ -148,11 +137,11 @@ def test_column_extrema(backend):
 @pytest.mark.parametrize("viscosity", ["none", "sutherland"])
 def test_column_energy(backend, viscosity):
     (s, q), (m, jacobian) = states(), geometry()
-    weight, w = random(3).uniform(0.5, 2.0, SHAPE), np.stack([*s[1:4], temperature(s)])
+    weight, w = random(3).uniform(0.5, 2.0, alone.SHAPE), np.stack([*s[1:4], temperature(s)])
     partial = np.zeros((6, NK, NI))
     program(backend, ("metrics.h", "statistics.h"), viscosity=viscosity).launch(
-        "column_energy", (NI, 1, NK), *PLACE, *STRIDES, NJ, NI * NK, NI, POINTS, q, w, m, jacobian, weight, RE,
-        partial,
+        "column_energy", (NI, 1, NK), *alone.PLACE, *alone.STRIDES, NJ, NI * NK, NI, alone.POINTS, q, w, m, jacobian,
+        weight, RE, partial,
     )  # fmt: skip
     g = np.stack([gradient(c, m, jacobian) for c in s[1:4]])
     curl = np.stack([g[2, 1] - g[1, 2], g[0, 2] - g[2, 0], g[1, 0] - g[0, 1]])
@@ -180,12 +169,12 @@ MOMENTS = {
 def test_averages(backend, kind):
     """Four samples of different weight, all components of velocity at work: every moment is its own."""
     kernels = program(backend, ("metrics.h", "statistics.h"))
-    samples, weights = [primitive(random(n), *SHAPE) for n in range(4)], np.array([0.3, 1.0, 0.1, 0.7])
+    samples, weights = [primitive(random(n), *alone.SHAPE) for n in range(4)], np.array([0.3, 1.0, 0.1, 0.7])
     found = np.zeros((len(MEANS[kind]) + len(MOMENTS[kind]), NK, NJ, NI))
     for n, s in enumerate(samples):
         share = weights[n] / weights[: n + 1].sum()
         kernels.launch(
-            f"average_{kind}", SIZE, *PLACE, POINTS, conserved(s), NI, NJ, NI * NJ * NK, share, found
+            f"average_{kind}", alone.SIZE, *alone.PLACE, alone.POINTS, conserved(s), NI, NJ, NI * NJ * NK, share, found
         )  # fmt: skip
     values = [dict(zip(MEANS["reynolds"], inside(np.stack([*s, temperature(s)])), strict=True)) for s in samples]
     values = {name: np.stack([v[name] for v in values]) for name in values[0]}  # (samples, nk, nj, ni)
@@ -215,15 +204,15 @@ def test_the_sponge_draws_to_its_reference(backend):
     kernels = program(backend, ("sponge.h",))
     ni, nj, nk, first = 5, 4, 6, (2, 1, 2)
     box = tuple(slice(3 + lo, 3 + lo + n) for lo, n in zip(first[::-1], (nk, nj, ni), strict=True))
-    o = ORIGIN + sum(lo * stride for lo, stride in zip(first, STRIDES, strict=True))
+    o = alone.ORIGIN + sum(lo * stride for lo, stride in zip(first, alone.STRIDES, strict=True))
     sigma = random(5).uniform(0.0, 2.0, (nk, nj, ni))
     for stride, reference in enumerate((np.arange(1.0, 6.0), random(6).normal(size=(5, nk, nj, ni)))):
-        r = random(7).normal(size=(5, *SHAPE))
+        r = random(7).normal(size=(5, *alone.SHAPE))
         wanted = r.copy()
         goal = reference if stride else reference[:, None, None, None]
         wanted[(slice(None), *box)] -= sigma * (q[(slice(None), *box)] - goal) / jacobian[box]
         kernels.launch(
-            "sponge", (ni, nj, nk), o, *STRIDES[1:], ni, nj, ni * nj * nk, POINTS, q, jacobian, sigma, reference,
-            stride, r,
+            "sponge", (ni, nj, nk), o, *alone.STRIDES[1:], ni, nj, ni * nj * nk, alone.POINTS, q, jacobian, sigma,
+            reference, stride, r,
         )  # fmt: skip
         np.testing.assert_allclose(r, wanted, rtol=1e-13, atol=1e-13)

@@ -227,13 +227,14 @@ def test_what_was_set_aside_before_stays(tmp_path):
     [
         (2, lambda path: None, "1 sample behind the checkpoint dropped, to be taken anew"),
         (2, Path.unlink, "is gone, and with it 2 samples: a new history begins"),
-        (None, lambda path: None, "the checkpoint knows nothing of it: its 3 samples are kept in a.before-10.nc"),
+        (None, lambda path: None, "the checkpoint knows nothing of it: it is kept as a.before-10.nc, with 3 samples"),
         (3, lambda path: path.write_bytes(b""), "a.nc.damaged, a new one begins; 3 samples were in it"),
+        (1, lambda path: os.truncate(path, 60), "a.nc.damaged, a new one begins; 1 sample was in it"),
         (3, lambda path: os.truncate(path, 60), "a.nc.damaged, a new one begins; 3 samples were in it"),
-        (3, lambda path: sampled(path.parent, 1, 2, column="T"), "its 2 samples are kept in a.before-2.nc"),
+        (3, lambda path: sampled(path.parent, 1, 2, column="T"), "it is kept as a.before-2.nc, with 2 samples"),
         (3, lambda path: None, None),
     ],
-    ids=["longer", "gone", "unknown", "emptied", "cut", "other", "whole"],
+    ids=["longer", "gone", "unknown", "emptied", "cut to one", "cut", "other", "whole"],
 )
 def test_no_sample_gets_out_of_sight_without_a_word(tmp_path, kept, change, note):
     change(sampled(tmp_path, 0, 5, 10).path)

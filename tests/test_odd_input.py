@@ -162,6 +162,18 @@ def test_rates_that_are_damaged_are_not_known(content, place, monkeypatch):
     assert said("check", "case.toml")[0] == 0
 
 
+def test_a_cache_that_cannot_be_used_costs_a_check_its_estimate_and_a_run_all(place, monkeypatch):
+    cache = place / "cache"
+    cache.mkdir()
+    cache.chmod(0o777)
+    monkeypatch.setenv("HIRESX_CACHE", str(cache))
+    words = [f"the kernel cache {cache} is not used: it can be written to by everybody", f"chmod go-w {cache}"]
+    for verb, expected, kind in (("check", 0, "note: "), ("run", 2, "error: ")):
+        status, text = said(verb, "case.toml")
+        assert status == expected and text.count(kind + words[0]) == 1 and words[1] in text, text
+    assert not list(cache.iterdir())
+
+
 # --- bytes that are no text, in everything that is read
 
 

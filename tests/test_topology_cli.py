@@ -177,7 +177,20 @@ def test_what_needs_a_gpu_says_so(place, topo):
     if discover().gpus:
         pytest.skip("this machine has a GPU")
     assert "there is no GPU here to measure" in topo("measure")[2]
-    assert "no GPU to place ranks on" in topo("plan", "--bytes", "study.csv")[2]
+    assert "this machine has no GPU to place ranks on" in topo("plan", "--bytes", "study.csv")[2]
+    topo("--save", "here.json")
+    status, _, err = topo("plan", "--bytes", "study.csv", "--from", "here.json")
+    assert status == 2 and "the recording has no GPU to place ranks on" in err and "this machine" not in err
+
+
+def test_a_gpu_that_a_recording_lacks(place, topo):
+    status, _, err = topo("plan", "--bytes", "study.csv", "--from", "ten.txt", "--gpus", "0,10")
+    assert (
+        status == 2
+        and "there is no GPU 10" in err
+        and "the recording has 10: 0 to 9" in err
+        and "this machine" not in err
+    )
 
 
 def test_verify_without_mpi4py(place, topo, monkeypatch):

@@ -208,7 +208,7 @@ def test_both_plans_and_the_emulated_threads_agree_between_walls():
 # --- flows between walls
 
 
-def couette_errors(flux, nodes, adiabatic):
+def couette_errors(flux, nodes, adiabatic, weights="js"):
     """Largest errors of u and T, relative to the wall's speed and the upper wall's temperature, with Sutherland's law.
     From the exact profiles, so that what decays is of the size of these errors: at the end 5 % of it (with the
     adiabatic wall 13 %) is left."""
@@ -221,7 +221,7 @@ def couette_errors(flux, nodes, adiabatic):
         {
             "grid": grid,
             "gas": {"reynolds": re, "viscosity": SUTHERLAND},
-            "scheme": {"flux": flux},
+            "scheme": {"flux": flux, "weights": weights},
             "time": {"end": 12.0 if adiabatic else 6.0, "cfl": 1.0},
             "initial": {"state": {"rho": 1.0, "p": P}},
             "boundary": [sides, wall, top],
@@ -255,6 +255,15 @@ def test_every_flux_sees_couette_flow_as_hllc_does(sharp, flux, adiabatic):
     coarse, fine = (couette_errors(flux, n, adiabatic) for n in (9, 17)) if flux != "hllc" else sharp[adiabatic]
     assert (np.log2(coarse / fine) > 3).all(), (coarse, fine)
     assert (fine < 3 * sharp[adiabatic][1]).all(), (fine, sharp[adiabatic][1])
+
+
+@pytest.mark.parametrize("flux", ["steger_warming", "local_lax_friedrichs"])
+def test_on_nine_nodes_it_is_the_weights_that_differ_and_not_the_wall(sharp, flux):
+    """There the error of u with these fluxes is 3.6 and 5.1 times that of HLLC, which does not see that the two states
+    at a half point differ. With the weights of Borges et al. it is 1.4 and 2.2 times, with the ideal ones 1.3 with
+    Steger-Warming: the wall's ghosts are good enough, Jiang and Shu's weights are far from ideal on so few nodes."""
+    found = couette_errors(flux, 9, False, "z")
+    assert (found < 3 * sharp[False][0]).all(), (found, sharp[False][0])
 
 
 @pytest.mark.parametrize("temperature", [None, 1.0], ids=["adiabatic", "isothermal"])

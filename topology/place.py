@@ -84,7 +84,9 @@ def free_gpus(
     Raises HiresxError when none is left, or one is asked for that is not there.
     """
     if not machine.gpus:
-        raise HiresxError("this machine has no GPU to place ranks on", "plan from a recording with --from FILE")
+        if machine.live:
+            raise HiresxError("this machine has no GPU to place ranks on", "plan from a recording with --from FILE")
+        raise HiresxError("the recording has no GPU to place ranks on", "take the recording of a machine that has GPUs")
     if asked is not None:
         chosen = checked_gpus(machine, asked)
         return chosen, {gpu.index: "not asked for" for gpu in machine.gpus if gpu.index not in chosen}
@@ -125,7 +127,9 @@ def checked_gpus(machine: Machine, asked: Sequence[int]) -> tuple[int, ...]:
     for gpu in asked:
         if not 0 <= gpu < len(machine.gpus):
             raise HiresxError(
-                f"there is no GPU {gpu}", f"this machine has {len(machine.gpus)}: 0 to {len(machine.gpus) - 1}"
+                f"there is no GPU {gpu}",
+                f"{'this machine' if machine.live else 'the recording'} has {len(machine.gpus)}: 0 to "
+                f"{len(machine.gpus) - 1}",
             )
     if not asked:
         raise HiresxError("no GPU is named", "name some, e.g. 0,1")

@@ -6,6 +6,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from hiresx.announce import announce
+from hiresx.errors import HiresxError
 from hiresx.output.files import replacing
 
 
@@ -32,8 +34,13 @@ def keep(result: dict[str, Any]) -> None:
 
 def known_rate(backend: str, viscous: bool, precision: str) -> dict[str, Any] | None:
     """The last rate measured here by `hiresx bench` for a kind of case: ns_per_point_rhs, threads, from; None without
-    one."""
-    entry = _read(_file()).get(_key(backend, viscous, precision))
+    one. A cache that cannot be used is announced: no estimate is a fault of the case."""
+    try:
+        path = _file()
+    except HiresxError as error:
+        announce(f"{error.message}; {error.mend}")
+        return None
+    entry = _read(path).get(_key(backend, viscous, precision))
     rate = entry.get("ns_per_point_rhs") if isinstance(entry, dict) else None
     whole = isinstance(rate, int | float) and 0 < rate < math.inf and "from" in entry
     return entry if whole else None

@@ -6,6 +6,7 @@ singleton: 2-D grids have nk = 1, 1-D grids nj = nk = 1.
 
 import operator
 from functools import reduce
+from math import asinh, log, prod
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
@@ -43,6 +44,11 @@ class _Bounds(Table):
                 raise fault(f"upper must lie above lower along {axis} (lower {lower:g}, upper {upper:g}, {n} nodes)")
         return self
 
+    @property
+    def nodes(self) -> int:
+        """How many the grid has, known before it is made; so for every generator."""
+        return prod(self.n)
+
 
 class Box(_Bounds):
     """Rectangular box, uniform or stretched along each axis."""
@@ -79,6 +85,11 @@ class Plate(Table):
     leading_edge_spacing: Positive = Field(description="spacing along x at the leading edge, in L")
     width: Positive = Field(1.0, description="period along z, in L; meaningless when nk = 1")
 
+    @property
+    def nodes(self) -> int:
+        """All of them."""
+        return prod(self.n)
+
 
 class Cylinder(Table):
     """Body-fitted grid of the windward side of a circular cylinder with centre at the origin, for its bow shock.
@@ -110,6 +121,11 @@ class Cylinder(Table):
             raise fault("angle must rise from its first to its last value")
         return self
 
+    @property
+    def nodes(self) -> int:
+        """All of them."""
+        return self.n_around * self.n_normal * self.n_span
+
 
 class CylinderO(Table):
     """O-grid all around a circular cylinder with centre at the origin.
@@ -136,6 +152,11 @@ class CylinderO(Table):
         if not self.outer_radius > self.radius:
             raise fault(f"outer_radius must be larger than the radius {self.radius:g}")
         return self
+
+    @property
+    def nodes(self) -> int:
+        """All of them."""
+        return self.n_around * self.n_normal * self.n_span
 
 
 class AirfoilC(Table):
@@ -169,6 +190,11 @@ class AirfoilC(Table):
     n_span: Points = Field(1, description="nodes along the span")
     span: Positive = Field(1.0, description="period along z, in chords; meaningless when n_span = 1")
 
+    @property
+    def nodes(self) -> int:
+        """All of them."""
+        return (self.n_airfoil + 2 * self.n_wake) * self.n_normal * self.n_span
+
 
 class ChannelBump(Table):
     """H-grid of a channel with a bump on its lower wall, from x = 0 to 1; scale L is the chord of the bump.
@@ -194,6 +220,11 @@ class ChannelBump(Table):
     blocks: Literal[1, 3] = Field(1, description='1: the block "channel"; 3: "upstream", "bump" and "downstream"')
     nk: Points = Field(1, description="nodes along z, periodic when more than 1")
     width: Positive = Field(1.0, description="period along z, in chords; meaningless when nk = 1")
+
+    @property
+    def nodes(self) -> int:
+        """All of them."""
+        return (sum(self.cells) + 1) * self.n_normal * self.nk
 
 
 class PlanarJet(Table):
@@ -222,6 +253,13 @@ class PlanarJet(Table):
     sponge_stretching: Stretching = Field(description="largest ratio of neighbouring spacings in the sponge")
     nk: Points = Field(1, description="nodes along z, periodic when more than 1")
     width: Positive = Field(1.0, description="period along z, in h; meaningless when nk = 1")
+
+    @property
+    def nodes(self) -> int:
+        """Those behind the nozzle, within its height: the spacing is sqrt(exit_spacing^2 + (b x)^2)."""
+        b = log(self.stretching[0])
+        along = asinh(b * self.length / self.exit_spacing) / b
+        return int(along) * self.points_per_height * self.nk
 
 
 class Rotation(Table):

@@ -33,6 +33,10 @@ def execute(arguments: list[str]) -> int:
         if shown != word:
             terminal.error(f'"{shown}" is not UTF-8', "rename it, or go to its folder and leave that out", as_json)
             return 2
+    for n, word in enumerate(arguments):
+        if word == "--out=" or (word == "--out" and arguments[n + 1 : n + 2] == [""]):  # a Path would be this folder
+            terminal.error('--out "" names nothing', "name a folder or file, or leave --out away", as_json)
+            return 2
     arguments = _completed(arguments)
     try:
         from typer.main import get_command
@@ -61,6 +65,10 @@ def execute(arguments: list[str]) -> int:
         what = f"{named}: {error.strerror}" if named else str(error)
         return terminal.fault(error, 2, what[:500], "see that the path is right and reachable", as_json)
     except Exception as error:
+        from hiresx.cli import broken
+
+        if (told := broken.library(error)) is not None:
+            return terminal.fault(told, 2, told.message, told.mend, as_json)
         from typer import Abort
 
         if isinstance(error, Abort):  # an interrupt, to some versions of Typer

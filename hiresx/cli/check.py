@@ -32,8 +32,9 @@ def check(
         from hiresx import grid
         from hiresx.decomposition import decompose
         from hiresx.output import derived, field_output, monitors
-        from hiresx.plan import plan, rank_plan
+        from hiresx.plan import CHECKING, plan, rank_plan, refuse_oversized
 
+        refuse_oversized(case, for_grid=CHECKING)
         derived.check(case.output.variables, f"{name}: output.variables")
         field_output.check(case)
         built = grid.build(case.grid, case.directory)
@@ -101,11 +102,13 @@ def check(
 
 def _plan(planned: Mapping[str, Any], blocks: int) -> Iterator[tuple[str, str]]:
     """What a case will need, in words and units; the keys and plain numbers are those of --json."""
+    from hiresx.grid.size import in_bytes
+
     points, steps = planned["points"], planned["steps"]
     yield "points", f"{points:,} in {blocks} block{'s' * (blocks > 1)}"
     yield (
         "memory",
-        f"{size(planned['memory_bytes'])}: {planned['bytes_per_point']:,.0f} bytes per point "
+        f"{in_bytes(planned['memory_bytes'])}: {planned['bytes_per_point']:,.0f} bytes per point "
         f"({planned['reals_per_padded_point']} numbers at every node and ghost)",
     )
     yield "time step", f"{planned['dt']:.4g} L/c_ref, of the initial state"
@@ -116,14 +119,6 @@ def _plan(planned: Mapping[str, Any], blocks: int) -> Iterator[tuple[str, str]]:
         return
     yield "speed", f"{rate:.4g} ns per point and right-hand side ({planned['rate_from']})"
     yield "run time", "not known" if planned["seconds"] is None else f"about {span(planned['seconds'])}"
-
-
-def size(count: float) -> str:
-    """Bytes in the unit that suits."""
-    units = ["bytes", "kB", "MB", "GB", "TB", "PB"]
-    while float(f"{count:.3g}") >= 1000 and len(units) > 1:
-        count, units = count / 1000, units[1:]
-    return f"{count:.3g} {units[0]}"
 
 
 def span(seconds: float) -> str:

@@ -1,5 +1,6 @@
 """`hiresx launch`: a run on many ranks, here or by a batch script."""
 
+import contextlib
 import shlex
 import time
 from pathlib import Path
@@ -171,19 +172,22 @@ def _ran(line: list[str], words: _Words, count: int, as_json: bool) -> int:
     from hiresx.cli.run import record
     from hiresx.launch import job
     from hiresx.launch.notices import name
+    from hiresx.output.record import fail
 
     began = time.time()
     ended = job.run(line, under_mpi=count > 1)
     if ended.status in _TOLD:
         return ended.status
     directory = _directory(words, began)
-    if ended.status == 0 and (directory is None or record(directory).get("status") != "running"):
+    begun = directory is not None and record(directory).get("status") in ("running", "lost")
+    if ended.status == 0 and not begun:
         return 0
     who = "the run" if ended.rank is None else f"rank {ended.rank}"
     how = f"ended with status {ended.status}" if ended.signal is None else f"was ended by {name(ended.signal)}"
-    if ended.status == 0:
-        # A process that a library or a function of the case ended, with a status that says nothing of it.
-        how = "ended with status 0 before it was done"
+    if ended.status == 0 or ended.left:
+        # with a status that says nothing of it; mpirun then makes one up
+        how = "left before it was done: a function of the case, or a library, ended its process (os._exit)"
+    told = f"{who} {how}" + (", and with it the others" if count > 1 else "")
     mend = ""
     if directory is not None:
         from hiresx.output import checkpoint
@@ -194,7 +198,10 @@ def _ran(line: list[str], words: _Words, count: int, as_json: bool) -> int:
             mend += f"; to go on: hiresx launch -n {count} --restart {shell.word(directory)}"
             mend += f" --backend {shell.word(backend)}" if backend != "auto" else ""
     more = {} if directory is None else {"directory": str(directory)}
-    terminal.error(f"{who} {how}" + (", and with it the others" if count > 1 else ""), mend, as_json, **more)
+    if begun:
+        with contextlib.suppress(HiresxError):
+            fail(directory, "failed", told)
+    terminal.error(told, mend, as_json, **more)
     return ended.status or 1
 
 

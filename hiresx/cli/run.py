@@ -27,7 +27,9 @@ Name = Annotated[
 Out = Annotated[
     Path | None, typer.Option("--out", metavar="DIR", help="Output folder; runs/<case>-<preset>-<n> if absent.")
 ]
-Steps = Annotated[int | None, typer.Option("--steps", metavar="N", min=1, help="Stop after N steps.")]
+Steps = Annotated[
+    int | None, typer.Option("--steps", metavar="N", min=1, help="Take at most N steps; with --restart N more.")
+]
 Restart = Annotated[
     str | None,
     typer.Option(
@@ -74,6 +76,8 @@ def run(
 
     Started by mpirun, srun or hiresx launch, all ranks compute the one case together.
     """
+    import rich.console  # noqa: F401 - were it broken, that is told before a folder is made
+
     from hiresx.team import world
 
     with terminal.only_json(json), termination_raises():
@@ -140,7 +144,9 @@ class _Outcome:
         if self.begun:
             parts.append(f"what was computed is in {directory}")
             if checkpoint.listed(directory):
-                parts.append(f"to go on: hiresx run --restart {word(directory)}")
+                # as it was, a flow that blew up would do so again
+                again = getattr(self.fault, "again", "")
+                parts.append(f"to go on: hiresx run --restart {word(directory)}{f' --set {again}' if again else ''}")
         mend = "; ".join(part for part in parts if part)
         return terminal.fault(fault, code, fault.message, mend, json, directory=str(directory))
 

@@ -10,8 +10,11 @@ from hiresx.signals import unheard
 
 def fault(cause: BaseException, status: int, message: str, mend: str, as_json: bool, **more: Any) -> int:
     """Prints what ends this process, as `error` does; once, where all ranks have met the same. Returns `status`."""
-    from hiresx.team import ended
-
+    try:
+        from hiresx.team import ended
+    except Exception:  # it needs NumPy, which may be what is broken
+        error(message, mend, as_json, **more)
+        return status
     return ended(cause, status, lambda prefix: error(prefix + message, mend, as_json, **more))
 
 
@@ -21,9 +24,12 @@ def error(message: str, mend: str, as_json: bool, **more: Any) -> None:
         if as_json:
             print_json({"error": message, "mend": mend, **more})
             return
-        from rich.console import Console
-        from rich.text import Text
-
+        try:
+            from rich.console import Console
+            from rich.text import Text
+        except Exception:  # rich itself may be what is broken
+            print(f"error: {message}" + (f"\n  {mend}" if mend else ""), file=sys.stderr)
+            return
         console = Console(stderr=True, soft_wrap=True, highlight=False)
         console.print(Text.assemble(("error: ", "bold red"), message))
         if mend:

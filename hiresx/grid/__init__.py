@@ -13,6 +13,7 @@ from hiresx.grid.motions import Motion
 from hiresx.grid.plot3d import read_plot3d, write_plot3d
 from hiresx.grid.proof import prove
 from hiresx.grid.quality import check_jacobian, quality
+from hiresx.grid.size import refuse
 
 __all__ = [
     "Block",
@@ -37,11 +38,12 @@ def build(spec, directory: Path | None = None) -> Grid:
     """Grid of a case's [grid] table: from its generator, or read from its Plot3D or CGNS file.
 
     `spec`: one of the models of `hiresx.case.grids`. `directory`: where a relative file name starts.
-    Raises HiresxError for grids that cannot be made or read.
+    Raises HiresxError for grids that cannot be made or read, or are too large for this machine.
     """
     if getattr(spec, "file", None) is not None:
         return import_module("hiresx.grid.files").read(spec, directory)
     name = spec.generator.replace("-", "_")
+    refuse(spec.nodes)
     try:
         return import_module(f"hiresx.grid.generators.{name}").generate(spec)
     except (MemoryError, OverflowError, ValueError) as error:

@@ -14,7 +14,7 @@ from hiresx.errors import HiresxError
 from hiresx.grid.blocks import AXES, Block, Delivered
 from hiresx.grid.connections import TOLERANCE, Grid
 from hiresx.grid.motions import Motion, motion
-from hiresx.grid.quality import cell_volumes
+from hiresx.grid.quality import hands
 from hiresx.grid.reindexing import Reindexing, reindexed
 
 # Nodes in a direction that is there only because the program that wrote the file knows three dimensions.
@@ -73,7 +73,7 @@ def flattened(grid: Grid) -> tuple[Grid, list[str]]:
 
 def right_handed(grid: Grid) -> tuple[Grid, list[str]]:
     """(the grid with every left-handed block reversed in i, what was done in words). A block of both senses stays."""
-    left = [bool(_left_handed(block)) for block in grid.blocks]
+    left = [hands(block) == "left" for block in grid.blocks]
     if not any(left):
         return grid, []
     by = [Reindexing(reverse=(wrong, False, False)) for wrong in left]
@@ -173,12 +173,3 @@ def _normal(blocks: Sequence[Block]) -> str:
             "turn it into x-y before (the grid file), or give a 3-D grid",
         )
     return flat[0]
-
-
-def _left_handed(block: Block) -> bool:
-    """Whether no cell of a block has a positive volume, and some a negative one."""
-    if len(block.active) == 1:
-        return bool((np.diff(block.x, axis=2) < 0).all())
-    volume = cell_volumes(block)
-    size = np.abs(volume).max()
-    return bool(size > 0 and (volume <= 1e-12 * size).all())

@@ -7,7 +7,7 @@ import numpy as np
 
 from hiresx.errors import HiresxError
 
-EXPORT = "export the grid again as Plot3D, ASCII, unformatted or binary, without blanking"
+EXPORT = "export the grid again as Plot3D: ASCII, unformatted or binary, nodes only, no IBLANK values behind them"
 
 
 def shaped(values: np.ndarray, size: list[int]) -> list[np.ndarray]:
@@ -30,7 +30,7 @@ def check_blanking(path: Path, n: int, size: list[int], blanking: np.ndarray) ->
         raise HiresxError(
             f"{path}: block {n} of {told(size)} nodes has {blanked.size} blanked nodes, first (i, j, k) = "
             f"({i}, {j}, {k})",
-            "HiResX computes at every node: export the grid without holes, or cut the blocks there",
+            "HiResX computes at every node: cut the blocks there, or export all nodes without IBLANK",
         )
 
 

@@ -103,6 +103,16 @@ def cell_volumes(block: Block) -> np.ndarray:
     return _volume(edges)
 
 
+def hands(block: Block) -> str:
+    """ "right", "left" or "mixed", by the cells' volumes; of a surface in space "", since it has no sense."""
+    if len(block.active) == 2 and float(np.ptp(block.z)) > 0:
+        return ""
+    volume = cell_volumes(block)
+    near = 1e-12 * np.abs(volume).max()
+    right, left = bool((volume > near).any()), bool((volume < -near).any())
+    return "mixed" if right and left else "left" if left else "right"
+
+
 def _note(found: dict, name: str, block: Block, first: int, values: np.ndarray, smallest: bool = False) -> None:
     """Keep the extreme of `values` (nk', nj, ni), whose first k index is `first`, if it beats what was found before."""
     k, j, i = (int(m) for m in np.unravel_index((np.argmin if smallest else np.argmax)(values), values.shape))

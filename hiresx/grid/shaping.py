@@ -14,6 +14,7 @@ from hiresx.grid.connections import IDENTITY, TOLERANCE, Connection, Grid
 from hiresx.grid.motions import motion, rotation_about
 from hiresx.grid.orientation import layout_of
 from hiresx.grid.reindexing import Reindexing, reindexed
+from hiresx.grid.size import refuse
 
 COORDINATES = ("x", "y", "z")
 
@@ -72,6 +73,12 @@ def mirrored(grid: Grid, axis: str) -> tuple[Grid, list[str]]:
     near = TOLERANCE * extent
     values = [getattr(block, axis) for block in grid.blocks]
     low, high = min(float(v.min()) for v in values), max(float(v.max()) for v in values)
+    if high - low <= near:
+        others = " or ".join(other for other in COORDINATES if other != axis)
+        raise HiresxError(
+            f'mirror = "{axis}": the grid lies in a plane of constant {axis}',
+            f'it can be mirrored along {others}: leave "{axis}" out',
+        )
     if low < -near and high > near:
         raise HiresxError(
             f'mirror = "{axis}": nodes lie on both sides of the plane {axis} = 0, from {low:.6g} to {high:.6g}',
@@ -184,6 +191,7 @@ def _flipped_period(period, flip: np.ndarray):
 def extruded(grid: Grid, n: int, length: float) -> tuple[Grid, list[str]]:
     """(a plane grid drawn out along z over `length` in `n` nodes, which may be periodic: the last node comes one step
     before `length`; what was done in words)."""
+    refuse(grid.points * n)
     heights = length * np.arange(n) / n
 
     def nodes(x, y, z):
@@ -203,6 +211,7 @@ def revolved(grid: Grid, n: int, angle: float) -> tuple[Grid, list[str]]:
                 f"revolve: block '{block.name}' has y = {block.y[k, j, i]:.6g} at node (i, j, k) = ({i}, {j}, {k})",
                 "the axis itself cannot be a grid line: begin at y > 0",
             )
+    refuse(grid.points * n)
     turns = np.radians(angle) * np.arange(n) / n
     cosine, sine = np.cos(turns)[:, None, None], np.sin(turns)[:, None, None]
     period = motion(rotation_about((1.0, 0.0, 0.0), angle))

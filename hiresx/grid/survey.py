@@ -10,7 +10,7 @@ from hiresx.errors import HiresxError
 from hiresx.grid.blocks import AXES, Block, Range, direction, face_range, layer, rectangles, side, slices
 from hiresx.grid.connections import Grid
 from hiresx.grid.files import delivered, form, taken
-from hiresx.grid.quality import cell_volumes
+from hiresx.grid.quality import hands
 
 # Lines shorter than this share of the block's extent have collapsed to a point.
 COLLAPSED = 1e-9
@@ -133,17 +133,6 @@ def _block(block: Block) -> dict[str, Any]:
         "spacing": [float(extreme([extreme(s) for s in positive] or [0.0])) for extreme in (np.min, np.max)],
         "ratio": ratio,
     }
-
-
-def hands(block: Block) -> str:
-    """ "right", "left" or "mixed", by the cells' volumes; of a surface in space "", since it has no sense."""
-    directions = [d for d in range(3) if block.size[d] > 1]
-    if len(directions) == 2 and max(float(np.ptp(block.z)), 0.0) > 0:
-        return ""
-    volume = cell_volumes(block)
-    near = 1e-12 * np.abs(volume).max()
-    right, left = bool((volume > near).any()), bool((volume < -near).any())
-    return "mixed" if right and left else "left" if left else "right"
 
 
 def _collapsed(block: Block) -> list[str]:

@@ -28,11 +28,13 @@ _RANK = re.compile("|".join(f"(?:^|\0)(?:{name})=([0-9]+)" for name in RANKS))
 
 @dataclass(frozen=True)
 class Ended:
-    """`status`: exit status of the job. `rank`: that was ended first, if MPI says; `signal`: by which signal."""
+    """`status`: exit status of the job. `rank`: that was ended first, if MPI says; `signal`: by which signal; `left`:
+    by none, but by itself with status 0."""
 
     status: int
     rank: int | None = None
     signal: int | None = None
+    left: bool = False
 
 
 def run(command: Sequence[str], under_mpi: bool = True) -> Ended:
@@ -58,7 +60,7 @@ def run(command: Sequence[str], under_mpi: bool = True) -> Ended:
     status = status if number is None else 128 + number
     if job.asked and status not in (0, 2, 3):
         return Ended(128 + job.asked[0])  # however the launcher tells it: this is how it was ended
-    return Ended(status, job.first(), number)
+    return Ended(status, job.first(), number, job.notices.left)
 
 
 class _Job:

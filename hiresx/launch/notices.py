@@ -23,11 +23,13 @@ _SIGNAL = re.compile(rb"signal (\d+) \(|\(signal (\d+)\)")
 
 @dataclass
 class Known:
-    """`rank`, `pid`: of the process that ended first, `signal`: what ended it, as far as mpirun says; None if not."""
+    """`rank`, `pid`: of the process that ended first, `signal`: what ended it, as far as mpirun says; None if not.
+    `left`: it ended with status 0, and without a word to MPI."""
 
     rank: int | None = None
     pid: int | None = None
     signal: int | None = None
+    left: bool = False
 
 
 class Notices:
@@ -67,6 +69,7 @@ class Notices:
         if not any(text in plain for text in _KNOWN):
             return frame
         known = self.known
+        known.left |= b"exiting improperly" in plain
         if (found := _NUMBERED.search(plain)) and known.rank is None and known.pid is None:
             rank, pid, named, told = found.groups()
             known.rank = int(rank or named) if rank or named else None

@@ -11,7 +11,8 @@ import numpy as np
 from hiresx.errors import HiresxError
 from hiresx.output import checkpoint, fields, files, history, record, vtk
 from hiresx.output.container import MAGIC
-from hiresx.output.netcdf import LOCK
+from hiresx.output.netcdf import LOCK, library
+from hiresx.shell import word
 
 _HDF5, _CLASSIC = b"\x89HDF\r\n\x1a\n", b"CDF"
 
@@ -64,8 +65,10 @@ def _run(path: Path) -> dict[str, Any]:
     case = entries.get("case") or {}
     subsets = [subset["name"] for subset in case.get("output", {}).get("subset", ())]
     found: dict[str, Any] = {"kind": "run", "title": case.get("title", "")}
-    apart = ("case", "history", "stages", "ranks", "restarts")
+    apart = ("case", "history", "stages", "ranks", "restarts", "process")
     found |= {key: value for key, value in entries.items() if key not in apart}
+    if found.get("status") == "lost":
+        found["to go on"] = f"hiresx run --restart {word(path)}"
     if len(entries.get("ranks") or ()) > 1:
         found["ranks"] = [_rank(rank, entries.get("wall_s")) for rank in entries["ranks"]]
     found["restarts"] = len(entries.get("restarts") or ())
@@ -138,7 +141,7 @@ def _series(path: Path, name: str) -> Iterator[dict[str, Any]]:
 
 
 def _netcdf(path: Path) -> dict[str, Any]:
-    import netCDF4
+    netCDF4 = library()
 
     try:
         with LOCK, netCDF4.Dataset(path) as file:

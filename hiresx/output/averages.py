@@ -16,7 +16,7 @@ from hiresx.output import files
 from hiresx.output.derived import VARIABLES
 from hiresx.output.joint import JointFile
 from hiresx.output.layout import Key, Layout
-from hiresx.output.netcdf import LOCK
+from hiresx.output.netcdf import LOCK, library
 from hiresx.output.places import Box
 from hiresx.output.writer import Work
 from hiresx.team import Team
@@ -87,7 +87,7 @@ class Averages:
 
     def create(self, values: Mapping[Key, float], portions: Sequence[Portion]) -> None:
         """Write the file by the library, from the `portions` of all ranks."""
-        import netCDF4
+        netCDF4 = library()
 
         with (
             self._told(),

@@ -18,7 +18,7 @@ from hiresx.errors import HiresxError
 from hiresx.output import derived, files
 from hiresx.output.joint import JointFile
 from hiresx.output.layout import Layout
-from hiresx.output.netcdf import LOCK
+from hiresx.output.netcdf import LOCK, library
 from hiresx.output.places import Portion
 
 _SUFFIX = ".nc"
@@ -142,7 +142,7 @@ class Series:
 
     def _create(self, path: Path, blocks: Sequence[FieldBlock], time: float, step: int) -> None:
         """Write the file by the library."""
-        import netCDF4
+        netCDF4 = library()
 
         with LOCK:
             file = netCDF4.Dataset(path, "w", format="NETCDF4")
@@ -297,7 +297,7 @@ def moment(path: str | Path) -> float:
 @contextmanager
 def opened(path: str | Path) -> Iterator[tuple[Any, list]]:
     """The netCDF file and its groups in the order of the blocks; its faults are named by path."""
-    import netCDF4
+    netCDF4 = library()
 
     path = Path(path)
     try:

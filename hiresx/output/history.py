@@ -21,7 +21,7 @@ import numpy as np
 
 from hiresx.errors import HiresxError
 from hiresx.output import files
-from hiresx.output.netcdf import LOCK
+from hiresx.output.netcdf import LOCK, library
 
 FOLDER = "history"
 # Tags and types of the format.
@@ -213,7 +213,8 @@ class History:
             table = read(self.path)
         except HiresxError:
             aside = _free(self.path, f"{self.path.name}.damaged", "")
-            lost = f"; {_samples(kept)} were in it when the checkpoint was written" if kept else ""
+            were = "was" if kept == 1 else "were"
+            lost = f"; {_samples(kept)} {were} in it when the checkpoint was written" if kept else ""
             self.notes.append(f"{self.path} is not a whole history: it is kept as {aside.name}, a new one begins{lost}")
         else:
             # named after its last sample, so that it still sorts
@@ -221,7 +222,7 @@ class History:
             aside = _free(self.path, f"{self.name}.before-{last}", ".nc")
             why = "the checkpoint knows nothing of it" if kept is None else "it has other columns or places"
             self.notes.append(
-                f"{self.path} is not continued, {why}: its {_samples(table.samples)} are kept in {aside.name}"
+                f"{self.path} is not continued, {why}: it is kept as {aside.name}, with {_samples(table.samples)}"
             )
         self.path.rename(aside)
 
@@ -340,7 +341,7 @@ class Table:
 
 def read(path: str | Path) -> Table:
     """Read a history file; also one that a run is writing to. Raises HiresxError when it is none or is missing."""
-    import netCDF4
+    netCDF4 = library()
 
     path = Path(path)
     try:

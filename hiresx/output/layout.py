@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.output.netcdf import LOCK
+from hiresx.output.netcdf import LOCK, library
 from hiresx.output.places import Box, Place, put
 
 # Bytes that are read at a time.
@@ -43,7 +43,7 @@ class Layout:
 
         Raises OSError and RuntimeError as the library does.
         """
-        import netCDF4
+        netCDF4 = library()
 
         chance, marks = random.Random(0), []
         with LOCK:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from hiresx.errors import HiresxError
-from hiresx.output import files
+from hiresx.output import files, process
 from hiresx.output.machine import hardware, versions
 
 _KEYS = (
@@ -39,8 +39,8 @@ class Record:
     point_steps_per_s, bytes_per_point, stages (seconds by part of the step), versions, hardware, grid_hash (SHA-256 of
     the coordinates), ranks (of each: where it computes, its parts, neighbours, transports and bytes per exchange, and
     at the end its stages and the seconds it waited for others), restarts (from where, and how the run had ended
-    before), retries (after blow-ups), started and ended (UTC), error. Seconds and rates are those of the last process.
-    What is not known yet is null.
+    before), retries (after blow-ups), started and ended (UTC), error, process (the one that keeps the record, see
+    `hiresx.output.process`). Seconds and rates are those of the last process. What is not known yet is null.
 
     `entries` are any of these; status is "running". Raises HiresxError that names the path when it cannot be written.
     """
@@ -50,7 +50,7 @@ class Record:
         self._clock = clock
         self.entries: dict[str, Any] = dict.fromkeys(_KEYS)
         self.entries |= {"steps": 0, "time": 0.0, "stages": {}, "versions": versions(), "hardware": hardware()}
-        self.entries |= {"started": now(), "ended": None, "error": None}
+        self.entries |= {"started": now(), "ended": None, "error": None, "process": process.own()}
         self.entries |= entries | {"status": "running"}
         self.write()
 
@@ -74,7 +74,8 @@ class Record:
 
 
 def read(directory: str | Path) -> dict[str, Any]:
-    """The record in `directory`. Raises HiresxError when there is none or it cannot be understood."""
+    """The record in `directory`; of a run that says "running" and whose process is gone the status is "lost". Raises
+    HiresxError when there is none or it cannot be understood."""
     path = Path(directory) / "run.json"
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
@@ -84,6 +85,9 @@ def read(directory: str | Path) -> dict[str, Any]:
         raise HiresxError(f"{path} is not a run record: {error}", "give the directory of a run") from None
     if not isinstance(found, dict):
         raise HiresxError(f"{path} is not a run record: it holds no table", "give the directory of a run")
+    keeper = found.get("process")
+    if found.get("status") == "running" and isinstance(keeper, dict) and process.gone(keeper):
+        found |= {"status": "lost", "error": f"process {keeper['pid']} on {keeper['host']} ended without a word"}
     return found
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from hiresx import optional
 from hiresx.output import files
-from hiresx.output.netcdf import LOCK
+from hiresx.output.netcdf import LOCK, library
 
 # name -> (what it is, unit)
 COLUMNS = {
@@ -43,7 +43,7 @@ def write_json(path: Path, document: dict[str, Any]) -> None:
 
 def write_netcdf(path: Path, document: dict[str, Any]) -> None:
     """One dimension `run`; `ranks`, `placement` and the COLUMNS of every row. Raises HiresxError as above."""
-    import netCDF4
+    netCDF4 = library()
 
     rows = document["rows"]
     try:

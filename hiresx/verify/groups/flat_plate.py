@@ -3,7 +3,7 @@
 Mach 0.5, adiabatic wall, viscosity proportional to the temperature, for which Blasius's solution holds in Dorodnitsyn's
 coordinate: Cf sqrt(Re_x) = 0.6641 and displacement thickness 1.7208 x / sqrt(Re_x), the largest deviations over
 0.2 <= x <= 1. The displacement is that of the velocity, the integral of rho (1 - u/U) / rho_edge, with the state at the
-layer's edge, where the outer flow is 0.3 % faster than far away. 26 points lie in the layer at x = 0.5.
+layer's edge, where the outer flow is 0.2 % faster than far away. 33 points lie in the layer at x = 0.5.
 """
 
 import numpy as np

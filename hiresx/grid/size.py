@@ -1,0 +1,44 @@
+"""How large a grid will be, and whether this machine can hold it: asked before anything is made of it."""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from hiresx.errors import HiresxError
+
+# Bytes a node while a grid is made and handed on: x, y, z, the same with ghosts, and one copy on the way.
+MAKING = 72
+# Where the control groups of this process say how much memory it may have: version 2, version 1.
+_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+def host_memory() -> int:
+    """Bytes of memory that this machine, or the container that this process runs in, has."""
+    found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    for path in _LIMITS:
+        with suppress(OSError, ValueError):
+            found.append(int(Path(path).read_text()))
+    return min(found)
+
+
+def refuse(nodes: int, for_grid: float = MAKING, for_fields: float = 0.0) -> None:
+    """Raises HiresxError, naming the memory that is needed, where this machine's does not hold `nodes` nodes of so many
+    bytes each."""
+    needed, there = nodes * (for_grid + for_fields), host_memory()
+    if needed <= there:
+        return
+    parts = f"{in_bytes(nodes * for_grid)} for the grid"
+    if for_fields:
+        parts += f" and {in_bytes(nodes * for_fields)} for its fields"
+    raise HiresxError(
+        f"grid: {nodes:,} nodes take {parts}, this machine has {in_bytes(there)} of memory",
+        "ask for fewer nodes, or take a machine that holds them",
+    )
+
+
+def in_bytes(count: float) -> str:
+    """Bytes in the unit that suits: 18.1 MB."""
+    units = ["bytes", "kB", "MB", "GB", "TB", "PB", "EB"]
+    while float(f"{count:.3g}") >= 1000 and len(units) > 1:
+        count, units = count / 1000, units[1:]
+    return f"{count:.3g} {units[0]}"

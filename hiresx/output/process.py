@@ -1,0 +1,45 @@
+"""Which process it is, so that another one can tell whether it still runs."""
+
+import os
+import platform
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+
+def own() -> dict[str, Any]:
+    """This process: host, its boot, the space in which process ids are counted, id, and when it began (clock ticks
+    since boot): ids are given again. What the system does not say is None."""
+    return {"host": platform.node(), "boot": _boot(), "space": _space(), "pid": os.getpid(), "since": _since("self")}
+
+
+def gone(process: Mapping[str, Any] | None) -> bool:
+    """Whether a process that `own` describes is known to have ended. False where that cannot be seen from here: on
+    another host, in another container."""
+    if not process or process.get("host") != platform.node() or not process.get("boot") or not process.get("since"):
+        return False
+    if process["boot"] != _boot():
+        return True
+    return process.get("space") == _space() and _since(str(process.get("pid"))) != process["since"]
+
+
+def _boot() -> str | None:
+    with suppress(OSError):
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return None
+
+
+def _space() -> str | None:
+    with suppress(OSError):
+        return os.readlink("/proc/self/ns/pid")
+    return None
+
+
+def _since(pid: str) -> int | None:
+    """When a process began; None if there is none, or only what its parent has not yet asked about (a zombie)."""
+    with suppress(OSError, ValueError, IndexError):
+        # The name of the program, in brackets, may hold anything.
+        state, *rest = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+        return None if state in "ZX" else int(rest[18])
+    return None
