@@ -119,7 +119,7 @@ def _fault(whole, patch: Patch, index: np.ndarray, points: np.ndarray, n: int, w
     return HiresxError(
         f"block '{whole.blocks[patch.block].name}', face {patch.face}, patched: node ({', '.join(AXES)}) = ({node}) at "
         f"{place} {what}",
-        "give `patched` only the nodes that lie on another block (`range`), close gaps and overlaps, and let the blocks "
+        "give `patched` only the nodes that lie on another block (`range`), close gaps and overlaps, and let blocks "
         f"be as thick as {LAYERS} steps of their neighbour",
     )
 

@@ -28,7 +28,7 @@ CHUNK = 2048
 
 
 def continued(nodes: np.ndarray, degree: int) -> np.ndarray:
-    """Grid lines beyond a face: positions (LAYERS, ...) at the first, second, third ghost from positions (n, ...) at the
+    """Grid lines beyond a face: positions (LAYERS, ...) of first, second, third ghost from positions (n, ...) on the
     face and inwards, by polynomials of `degree` < n through the first degree + 1 of them."""
     t = -np.arange(1.0, LAYERS + 1)
     weights = lagrange(t, degree + 1)[0]
@@ -36,8 +36,8 @@ def continued(nodes: np.ndarray, degree: int) -> np.ndarray:
 
 
 def degree_of(nodes: np.ndarray) -> int:
-    """The highest degree, at most 4, by which all grid lines (n >= 5, 3, ...) go on forwards and without steps that grow
-    or shrink too fast; 1 where none does."""
+    """The highest degree, at most 4, by which all grid lines (n >= 5, 3, ...) go on forwards, with steps that neither
+    grow nor shrink too fast; 1 where none does."""
     last = nodes[0] - nodes[1]
     length = np.linalg.norm(last, axis=0)
     for degree in (4, 3, 2):
@@ -105,7 +105,7 @@ class BlockMap:
         self.high = np.array([n + LAYERS if w else n for n, w in zip(block.size, wrapped, strict=True)])
 
     def base(self, xi: np.ndarray) -> np.ndarray:
-        """First nodes (n, 3) of the interpolations at xi (n, 3): centred, or as near to it as the block's end allows."""
+        """First nodes (n, 3) of the interpolations at xi (n, 3): centred, as near as the block's end allows."""
         base = np.floor(xi).astype(int) - WIDTH // 2 + 1
         base = np.clip(base, self.low, np.maximum(self.high - WIDTH, self.low))
         return np.where(np.array(self.block.size) > 1, base, 0)
