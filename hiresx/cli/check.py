@@ -195,8 +195,8 @@ def _connection(blocks: Any, proof: Any) -> dict[str, Any]:
 
 
 def _interface(decomposition: Any, found: Any) -> dict[str, Any]:
-    """A patched face: the blocks it goes on in, by how many cells of theirs its nodes lie off their faces and its ghosts
-    beyond their last nodes, at most."""
+    """A patched face: the blocks it goes on in, and by how many cells of theirs its nodes lie off their faces, and its
+    ghosts beyond their last nodes, at most."""
     patch, blocks = decomposition.patches[found.place], decomposition.blocks
     return {
         "block": blocks[patch.block].name,
