@@ -9,7 +9,7 @@ import numpy as np
 from hiresx.decomposition.halo import flat_index
 from hiresx.decomposition.patches import Decomposition, Patch
 from hiresx.errors import HiresxError
-from hiresx.grid.blocks import AXES, Range, direction, face_range, side, slices
+from hiresx.grid.blocks import Range, direction, face_range, side, slices
 from hiresx.grid.motions import told
 from hiresx.grid.patched import BEYOND, CHUNK, LAYERS, PATCHED, WIDTH, BlockMap, wraps
 
@@ -87,38 +87,37 @@ def _located(whole, extended: Sequence[Coordinates], maps: Sequence[BlockMap], p
                 beyond[np.abs(at - index[:, 0].T).max(axis=1) < 1] = np.inf
             better = beyond < best[layer] - 1e-9
             best[layer][better], donor[layer][better], xi[layer][better] = beyond[better], b, at[better]
-    _check(whole, patch, index, points, best)
+    _check(whole, patch, index[:, 0], best)
     sizes = np.array([m.block.size for m in maps])[donor[0]]
     ends = np.minimum(np.abs(xi[0]), np.abs(sizes - 1 - xi[0]))
     depth = np.where(sizes > 1, ends, np.inf).min(axis=1)
     off = np.maximum(depth, best[0])
     if (off > OFF).any():
-        raise _fault(
-            whole, patch, index[:, 0], points[0], int(np.argmax(off > OFF)),
-            f"lies inside block '{whole.blocks[donor[0][np.argmax(off > OFF)]].name}', not on a face of it",
-        )  # fmt: skip
+        n = int(np.argmax(off > OFF))
+        what = f"lies inside block '{whole.blocks[donor[0][n]].name}', not on a face of it"
+        raise _fault(whole, patch, index[:, 0, n], what)
     return Located(
         place, index[:, 1:].reshape(3, -1), donor[1:].ravel(), xi[1:].reshape(-1, 3), float(off.max()),
         float(best[1:].max()),
     )  # fmt: skip
 
 
-def _check(whole: Decomposition, patch: Patch, index: np.ndarray, points: np.ndarray, best: np.ndarray) -> None:
+def _check(whole: Decomposition, patch: Patch, face: np.ndarray, best: np.ndarray) -> None:
     for layer in range(LAYERS + 1):
         bad = best[layer] > BEYOND
         if bad.any():
             what = (
                 "lies on no other block" if layer == 0 else f"has no other block behind it, {layer} of its steps away"
             )
-            raise _fault(whole, patch, index[:, 0], points[0], int(np.argmax(bad)), what)
+            raise _fault(whole, patch, face[:, np.argmax(bad)], what)
 
 
-def _fault(whole, patch: Patch, index: np.ndarray, points: np.ndarray, n: int, what: str) -> HiresxError:
-    node = ", ".join(str(int(m)) for m in index[:, n])
-    place = told(tuple(float(c) for c in points[n]))
+def _fault(whole: Decomposition, patch: Patch, node: np.ndarray, what: str) -> HiresxError:
+    i, j, k = (int(m) for m in node)
+    block = whole.blocks[patch.block]
     return HiresxError(
-        f"block '{whole.blocks[patch.block].name}', face {patch.face}, patched: node ({', '.join(AXES)}) = ({node}) at "
-        f"{place} {what}",
+        f"block '{block.name}', face {patch.face}, patched: node (i, j, k) = ({i}, {j}, {k}), (x, y, z) = "
+        f"{told(block.node(i, j, k))}, {what}",
         "give `patched` only the nodes that lie on another block (`range`), close gaps and overlaps, and let blocks "
         f"be as thick as {LAYERS} steps of their neighbour",
     )
