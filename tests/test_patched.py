@@ -1,6 +1,7 @@
 """Patched faces: blocks that meet without sharing nodes, joined by interpolation."""
 
 import math
+from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 
@@ -13,10 +14,11 @@ from hiresx.case import Case
 from hiresx.decomposition import Part, decompose, domain, extended_coordinates, patched
 from hiresx.device import backend
 from hiresx.grid import Block, Grid, build, matched_connections, read_grid, write_connectivity, write_plot3d
-from hiresx.grid.blocks import whole_box
+from hiresx.grid.blocks import Delivered, whole_box
 from hiresx.grid.patched import BlockMap, continued, degree_of, lagrange
 from hiresx.grid.starting_case import case_text
 from hiresx.grid.survey import survey
+from hiresx.output import history
 from hiresx.solver import Solver
 from hiresx.team import alone
 
@@ -394,10 +396,11 @@ def test_restart_is_bit_identical(tmp_path):
 # ---- files
 
 
-def saved(folder, blocks, connectivity):
-    write_plot3d(folder / "grid.xyz", Grid(blocks))
-    (folder / "join.toml").write_text(connectivity)
-    return folder / "grid.xyz", folder / "join.toml"
+def saved(folder, blocks, connectivity, name="join.toml"):
+    named = [replace(block, name=f"b{n}") for n, block in enumerate(blocks)]
+    write_plot3d(folder / "grid.xyz", Grid(named))
+    (folder / name).write_text(connectivity)
+    return folder / "grid.xyz", folder / name
 
 
 JOIN = """
@@ -448,3 +451,70 @@ def test_faces_that_meet_are_offered(tmp_path):
     with pytest.raises(HiresxError) as error:
         decompose(closed, build(closed.grid, tmp_path))
     assert '[[boundary]] with type = "patched"' in error.value.mend
+
+
+def test_abutting_zones_of_a_cgns_file(tmp_path):
+    cgns_files = pytest.importorskip("cgns_files", reason="no h5py", exc_type=ImportError)
+    blocks = beside((12, 12), (12, 18), (-1.0, 0.0, 1.0))
+    with cgns_files.begin(tmp_path / "grid.cgns") as file:
+        base = cgns_files.base(file, 2, 2)
+        for block, donor, i in ((blocks[0], "b1", 13), (blocks[1], "b0", 1)):
+            zone = cgns_files.zone(base, block, block.name, 2, 2)
+            held = cgns_files.holder(zone, "ZoneGridConnectivity", "ZoneGridConnectivity_t")
+            made = cgns_files.node(held, "other", "GridConnectivity_t", donor)
+            cgns_files.node(made, "GridConnectivityType", "GridConnectivityType_t", "Abutting")
+            cgns_files.index_range(made, "PointRange", (i, 1), (i, block.size[1]))
+    grid = read_grid(tmp_path / "grid.cgns")
+    assert [list(block.regions) for block in grid.blocks] == [["patched"], ["patched"]]
+    plain = case([{"faces": "all", "type": "slip-wall"}], {"steps": 1}).model_dump()
+    whole = decompose(Case.from_dict({**plain, "boundary": plain["boundary"][2:]}), grid)
+    assert [(p.block, p.face) for p in whole.patches if p.condition.type == "patched"] == [(0, "imax"), (1, "imin")]
+
+
+CFL3D = """
+     NGRID
+    IDIM    JDIM    KDIM
+      13      13      02
+      13      19      02
+I0:   GRID   SEGMENT    BCTYPE      JSTA      JEND      KSTA      KEND     NDATA
+         1         1      2008         0         0         0         0         0
+         2         1      {side}         0         0         0         0         0
+IDIM: GRID   SEGMENT    BCTYPE      JSTA      JEND      KSTA      KEND     NDATA
+         1         1      0000         0         0         0         0         0
+         2         1      2002         0         0         0         0         0
+   1-1 BLOCKING DATA:
+      NBLI
+         0
+ NUMBER   GRID     :    ISTA   JSTA   KSTA   IEND   JEND   KEND  ISVA1  ISVA2
+ NUMBER   GRID     :    ISTA   JSTA   KSTA   IEND   JEND   KEND  ISVA1  ISVA2
+  PATCH SURFACE DATA:
+    NINTER
+        {count}
+"""
+
+
+def test_the_input_of_cfl3d_says_what_is_patched(tmp_path):
+    """Segments of type 0 that no blocking data join, where the file has patched surfaces."""
+    blocks = beside((12, 12), (12, 18), (-1.0, 0.0, 1.0))
+    nodes = [[np.repeat(c, 2, axis=0) for c in (b.x, b.y)] for b in blocks]
+    thick = [Delivered("b", x, y, np.arange(2.0)[:, None, None] + 0 * x) for x, y in nodes]
+    for side, count, wanted in (("0000", -1, ["patched"]), ("0000", 0, []), ("2004", -1, ["viscous-wall"])):
+        grid = read_grid(*saved(tmp_path, thick, CFL3D.format(side=side, count=count), "cfl3d.inp"))
+        assert [name for name, parts in grid.blocks[1].regions.items() if parts[0][0] == "imin"] == wanted
+        assert ("patched" in grid.blocks[0].regions) == (count != 0)
+
+
+def test_what_an_interface_fails_to_keep_is_measured(tmp_path):
+    """`[conservation]` has what leaves both sides together: in a smooth flow next to nothing."""
+    blocks = beside((12, 12), (12, 18), (-1.0, 0.0, 1.0), offset=True)
+    grid = replace(read_grid(*saved(tmp_path, blocks, JOIN)), period=({"j": (0.0, 1.0, 0.0)},) * 2)
+
+    def jet(x, y, z):
+        return 1 + 0 * x, 0.3 + 0.1 * np.sin(2 * math.pi * (y - 0.3 * x)), 0 * x, 0 * x, P0 + 0 * x
+
+    plain = case([PERIODIC], {"steps": 20, "cfl": 0.5}, conservation={"every": 20}).model_dump()
+    spec = Case.from_dict({**plain, "boundary": plain["boundary"][2:]})
+    simulation = Simulation(spec, backend="cpu", grid=grid, initial=jet, out=tmp_path / "out")
+    simulation.run()
+    table = history.read(history.histories(tmp_path / "out")["conservation"])
+    assert 1e-12 < abs(table.data["mass_flux_patched"][-1]) < 2e-4 * 0.3
