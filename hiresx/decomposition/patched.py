@@ -9,12 +9,14 @@ import numpy as np
 from hiresx.decomposition.halo import flat_index
 from hiresx.decomposition.patches import Decomposition, Patch
 from hiresx.errors import HiresxError
-from hiresx.grid.blocks import Range, direction, face_range, side, slices
+from hiresx.grid.blocks import Range, direction, face_range, side
 from hiresx.grid.motions import told
 from hiresx.grid.patched import BEYOND, CHUNK, LAYERS, PATCHED, WIDTH, BlockMap, wraps
 
 # Cells of the donor by which a node of a patched face may lie off the donor's face.
 OFF = 0.5
+# Every so many nodes of a face are looked at for the one that is nearest: Newton's method does the rest.
+SEEDS = 3
 Coordinates = Sequence[np.ndarray]
 
 
@@ -124,15 +126,15 @@ def _fault(whole: Decomposition, patch: Patch, node: np.ndarray, what: str) -> H
 
 
 def _nearest_on_faces(other: BlockMap, points: np.ndarray, skip: str | None) -> np.ndarray:
-    """Places (n, 3) of the nodes on faces of a block that are nearest to points (n, dimensions)."""
+    """Places (n, 3) of nodes on faces of a block that are near to points (n, dimensions)."""
     block, index, nodes = other.block, [], []
     for face in block.faces:
         if face == skip:
             continue
-        range_ = face_range(face, block.size)
-        index.append(np.stack(np.meshgrid(*(np.arange(*r) for r in range_), indexing="ij")).transpose(0, 3, 2, 1))
-        index[-1] = index[-1].reshape(3, -1)
-        nodes.append(np.stack([c[slices(range_)].ravel() for c in (block.x, block.y, block.z)[: other.dimensions]]))
+        lines = [np.arange(lo, hi, SEEDS) for lo, hi in face_range(face, block.size)]
+        i, j, k = chosen = np.stack(np.meshgrid(*lines, indexing="ij")).reshape(3, -1)
+        index.append(chosen)
+        nodes.append(np.stack([c[k, j, i] for c in (block.x, block.y, block.z)[: other.dimensions]]))
     where, places = np.concatenate(index, axis=1), np.concatenate(nodes, axis=1)
     centre = places.mean(axis=1, keepdims=True)
     places = places - centre

@@ -127,16 +127,24 @@ class BlockMap:
             index.append(base[:, d, None] + reach + (LAYERS if n > 1 else 0))
         i, j, k = index
         near = self._nodes[:, k[:, :, None, None], j[:, None, :, None], i[:, None, None, :]]
-        widths = [m.shape[1] for m in index]
+        # the sums over k, j and i in turn, once with the values and once with the slopes of each
+        (a, b, c), (da, db, dc) = ([f[:, d, : m.shape[1]] for d, m in enumerate(index)] for f in (value, slope))
 
-        def contracted(factors: list[np.ndarray]) -> np.ndarray:
-            a, b, c = (f[:, :w] for f, w in zip(factors, widths, strict=True))
-            return np.einsum("xnkji,ni,nj,nk->nx", near, a, b, c, optimize=True)
+        def summed(array: np.ndarray, weights: np.ndarray) -> np.ndarray:
+            """Over the first axis behind those of the coordinate and the point."""
+            shape = array.shape
+            flat = array.reshape(*shape[:2], shape[2], -1)
+            return np.matmul(weights[None, :, None], flat).reshape(*shape[:2], *shape[3:])
 
-        plain = [value[:, d] for d in range(3)]
-        position = contracted(plain)
-        slopes = [contracted([*plain[:d], slope[:, d], *plain[d + 1 :]]) for d in range(self.dimensions)]
-        return position, np.stack(slopes, axis=2)
+        planes, of_planes = summed(near, c), summed(near, dc) if self.dimensions > 2 else None
+        lines = summed(planes, b)
+        position = summed(lines, a)
+        slopes = [summed(lines, da)]
+        if self.dimensions > 1:
+            slopes.append(summed(summed(planes, db), a))
+        if self.dimensions > 2:
+            slopes.append(summed(summed(of_planes, b), a))
+        return position.T, np.stack(slopes).transpose(2, 1, 0)
 
     def locate(self, points: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(xi (n, 3), whether it was found) of points (n, dimensions), by Newton's method from `start` (n, 3)."""
@@ -148,16 +156,21 @@ class BlockMap:
 
     def _locate(self, points: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         m, xi = self.dimensions, start.astype(float)
-        last = np.array(self.block.size) - 1
+        last = np.array(self.block.size)[:m] - 1
         rest = np.full(len(points), np.inf)
-        for _ in range(60):
-            position, slopes = self.at(xi)
+        left = np.arange(len(points))
+        for turn in range(40):
+            position, slopes = self.at(xi[left])
             flat = ~(np.abs(np.linalg.det(slopes)) > 0)
             slopes[flat] = np.eye(m)
-            step = np.linalg.solve(slopes, (points - position)[..., None])[..., 0]
-            rest = np.abs(step).max(axis=1)
-            xi[:, :m] = np.clip(xi[:, :m] + np.clip(step, -2, 2), -1.5, last[:m] + 1.5)
-            if not (rest > 1e-12 * (1 + np.abs(xi).max(axis=1))).any():
+            step = np.linalg.solve(slopes, (points[left] - position)[..., None])[..., 0]
+            moved = xi[left, :m] + np.clip(step, -2, 2)
+            xi[left, :m] = np.clip(moved, -1.5, last + 1.5)
+            rest[left] = np.abs(step).max(axis=1)
+            # those that go on, but for those that keep outside
+            outside = ((moved < -1.5) | (moved > last + 1.5)).any(axis=1) & (turn > 4)
+            left = left[(rest[left] > 1e-12 * (1 + np.abs(xi[left]).max(axis=1))) & ~outside]
+            if not left.size:
                 break
         return xi, rest < 1e-7
 

@@ -11,24 +11,23 @@ HD real patched_share(real apart) {
 // Shares of the state: buffer[to[i]][0..4] of the sixth-order value, [5..9] of the linear one.
 KERNEL(patched_state, int i, int j, int k, int n, int wi, int wj, int wk, int sj, int sk, long long sv, const int *from,
        const int *to, const real *weights, const real *q, real *buffer) {
-    real high[5], low[5];
+    real high[5], low[5], along[6], coarse[6];
     for (int v = 0; v < 5; ++v) high[v] = low[v] = real(0);
     const real *w = weights + i;
+    for (int a = 0; a < wi; ++a) along[a] = w[(long long)a * n], coarse[a] = w[(long long)(18 + a) * n];
     for (int c = 0; c < wk; ++c)
         for (int b = 0; b < wj; ++b) {
-            real line[5], coarse[5];
-            for (int v = 0; v < 5; ++v) line[v] = coarse[v] = real(0);
-            const real *p = q + from[i] + (long long)b * sj + (long long)c * sk;
-            for (int a = 0; a < wi; ++a) {
-                const real fine_weight = w[(long long)a * n], coarse_weight = w[(long long)(18 + a) * n];
-                for (int v = 0; v < 5; ++v) {
-                    const real value = p[v * sv + a];
-                    line[v] += fine_weight * value, coarse[v] += coarse_weight * value;
-                }
-            }
             const real across = w[(long long)(6 + b) * n] * w[(long long)(12 + c) * n];
             const real over = w[(long long)(24 + b) * n] * w[(long long)(30 + c) * n];
-            for (int v = 0; v < 5; ++v) high[v] += across * line[v], low[v] += over * coarse[v];
+            const real *p = q + from[i] + (long long)b * sj + (long long)c * sk;
+            for (int v = 0; v < 5; ++v) {
+                real sum = real(0);
+                for (int a = 0; a < wi; ++a) sum += along[a] * p[v * sv + a];
+                high[v] += across * sum;
+            }
+            if (over == real(0)) continue;
+            for (int v = 0; v < 5; ++v)
+                for (int a = 0; a < wi; ++a) low[v] += over * coarse[a] * p[v * sv + a];
         }
     real *out = buffer + (long long)to[i] * 10;
     for (int v = 0; v < 5; ++v) out[v] = high[v], out[5 + v] = low[v];
