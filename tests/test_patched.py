@@ -252,7 +252,7 @@ def test_friction_passes():
         grid = Grid(blocks, period=({"j": (0.0, 1.0, 0.0)},) * 2)
         time = {"end": 0.5, "dt": 0.5 / max(cells) ** 2}
         walls = {"faces": "all", "type": "no-slip-wall"}
-        spec = case([PERIODIC, walls], time, gas={"reynolds": 20.0}, scheme={"weights": "linear"})
+        spec = case([PERIODIC, walls], time, gas={"reynolds": 20.0})
         simulation = Simulation(spec, backend="cpu", grid=grid, initial=wave(0))
         simulation.run()
         found.append(errors(simulation, "v", lambda x, y, z: wave(0.5)(x, y, z)[2])[1] / 1e-3)
