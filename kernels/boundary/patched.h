@@ -11,10 +11,10 @@ HD real patched_share(real apart) {
 // Shares of the state: buffer[to[i]][0..4] of the sixth-order value, [5..9] of the linear one.
 KERNEL(patched_state, int i, int j, int k, int n, int wi, int wj, int wk, int sj, int sk, long long sv, const int *from,
        const int *to, const real *weights, const real *q, real *buffer) {
-    real high[5], low[5], along[6], coarse[6];
+    real high[5], low[5], along[6];
     for (int v = 0; v < 5; ++v) high[v] = low[v] = real(0);
     const real *w = weights + i;
-    for (int a = 0; a < wi; ++a) along[a] = w[(long long)a * n], coarse[a] = w[(long long)(18 + a) * n];
+    for (int a = 0; a < wi; ++a) along[a] = w[(long long)a * n];
     for (int c = 0; c < wk; ++c)
         for (int b = 0; b < wj; ++b) {
             const real across = w[(long long)(6 + b) * n] * w[(long long)(12 + c) * n];
@@ -26,8 +26,10 @@ KERNEL(patched_state, int i, int j, int k, int n, int wi, int wj, int wk, int sj
                 high[v] += across * sum;
             }
             if (over == real(0)) continue;
-            for (int v = 0; v < 5; ++v)
-                for (int a = 0; a < wi; ++a) low[v] += over * coarse[a] * p[v * sv + a];
+            for (int a = 0; a < wi; ++a) {
+                const real weight = over * w[(long long)(18 + a) * n];
+                for (int v = 0; v < 5; ++v) low[v] += weight * p[v * sv + a];
+            }
         }
     real *out = buffer + (long long)to[i] * 10;
     for (int v = 0; v < 5; ++v) out[v] = high[v], out[5 + v] = low[v];
