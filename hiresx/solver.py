@@ -13,6 +13,7 @@ from hiresx.device.configuration import Configuration
 from hiresx.device.interface import Call
 from hiresx.device.state import BlockState
 from hiresx.exchange.halo import HaloExchange
+from hiresx.exchange.patched import PatchedExchange
 from hiresx.grid import Grid
 from hiresx.grid.blocks import Range, direction
 from hiresx.output.pieces import Later, Piece
@@ -113,6 +114,7 @@ class Solver:
 
         self.halo = HaloExchange(backend, self.program, self.team, self.cut, self.states, transport)
         self.halo.values([state.jacobian for state in self.states])
+        self.patched = PatchedExchange(backend, self.program, self.team, domain, self.states)
         # Where a state is in `states`, by its index among the parts of all ranks.
         self._place = {state.index: n for n, state in enumerate(self.states)}
         with self.team.together():
@@ -243,10 +245,16 @@ class Solver:
     def _viscous_tasks(self) -> list[tuple[str, Callable[[int], None]]]:
         """Viscous fluxes and their ghosts, those of other ranks on their way."""
         fluxes = [block.fluxes for block in self._viscous]
+        self._viscous_work = [state.work[4:16] for state in self.states]
         made = self.program.prepare(self._viscous_fluxes())
         return [("viscous", lambda stage: made()), ("exchange", lambda stage: self._send_fluxes(fluxes))]
 
     # ---- tasks
+
+    def _start_state(self) -> None:
+        """Ghosts of patched faces, and connected halos on their way."""
+        self.halo.start_state()
+        self.patched.state()
 
     def _meanwhile(self, parts: Sequence[Sequence[Call]]) -> Callable[[], None]:
         """Launches of all parts, made while halos are on their way: what has come is taken in between."""
@@ -282,12 +290,13 @@ class Solver:
             yield from c.calls("viscous_flux", self._viscous[self._place[c.patch.block]].fluxes)
 
     def _send_state(self) -> None:
-        self.halo.start_state()
+        self._start_state()
         if not self.overlap:
             self.halo.finish_state()
 
     def _send_fluxes(self, fluxes: list[tuple]) -> None:
         self.halo.start_fluxes(fluxes)
+        self.patched.fluxes(fluxes, self._viscous_work)
         if not self.overlap:
             self.halo.finish_fluxes()
 
@@ -304,7 +313,7 @@ class Solver:
         """The halo exchange and everything of a stage up to the update: fills `r` of every block (1/J times dq/dt)."""
         self.settle()
         with self.stopwatch("exchange"):
-            self.halo.start_state()
+            self._start_state()
         for name, task in self.tasks:
             if name == "update":
                 return
@@ -460,7 +469,7 @@ class Solver:
         self._known_radii = None
         with self.team.together():
             self._boundary_nodes(self.time)
-        self.halo.start_state()
+        self._start_state()
         self.settle()
 
     def settle(self) -> None:
@@ -499,7 +508,7 @@ class Solver:
             # Faces had their conditions already: once more might round once more. Ghosts and targets are what was
             # wanted.
             self._take(found)
-        self.halo.start_state()
+        self._start_state()
         self.settle()
 
     def _take(self, found: Sequence[np.ndarray]) -> None:

@@ -48,6 +48,13 @@ class Periodic(Condition):
     type: Literal["periodic"] = "periodic"
 
 
+class Patched(Condition):
+    """The face lies on faces of other blocks whose nodes are others: the flow goes on there by interpolation."""
+
+    kernel = "patched"
+    type: Literal["patched"] = "patched"
+
+
 class SlipWall(Condition):
     """Impermeable wall without friction."""
 

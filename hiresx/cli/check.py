@@ -30,7 +30,7 @@ def check(
     with terminal.only_json(json):
         case = load(name, preset, set_ or ())
         from hiresx import grid
-        from hiresx.decomposition import decompose
+        from hiresx.decomposition import decompose, extended_coordinates, patched
         from hiresx.output import derived, field_output, monitors
         from hiresx.plan import CHECKING, plan, rank_plan, refuse_oversized
 
@@ -44,6 +44,7 @@ def check(
         field_output.check_grid(case, built.blocks)
         decomposition = decompose(case, built)
         proofs = grid.prove(built.blocks, decomposition.connections)
+        interfaces = patched.located(decomposition, extended_coordinates(decomposition))
         monitors.check(case, decomposition)
         planned = plan(case, grid=built)
         speeds = options.numbers(weights, "--weights", "1,1,4")
@@ -63,6 +64,7 @@ def check(
             for patch in decomposition.patches
         ],
         "connections": [_connection(built.blocks, proof) for proof in proofs],
+        "patched": [_interface(decomposition, found) for found in interfaces],
         "plan": planned,
     }
     if shared is not None:
@@ -94,6 +96,13 @@ def check(
         columns = ["of", "nodes i, j, k", "goes on in", "nodes i, j, k", "transform", "layout", "largest gap", "motion"]
         nodes = sum(c["nodes"] for c in report["connections"])
         terminal.table(f"Connections: all {nodes} nodes match", columns, rows)
+    if report["patched"]:
+        rows = [
+            (f"{p['block']} {p['face']}", _range(p["range"]), ", ".join(p["donors"]), p["off"], p["beyond"])
+            for p in report["patched"]
+        ]
+        columns = ["of", "nodes i, j, k", "goes on in", "largest gap", "ghosts beyond nodes"]
+        terminal.table("Patched faces: lengths in cells of the donor", columns, rows)
     terminal.table("Plan", ["", ""], _plan(planned, len(report["grid"])))
     if shared is not None:
         _show_ranks(shared)
@@ -177,6 +186,21 @@ def _connection(blocks: Any, proof: Any) -> dict[str, Any]:
         "motion": str(c.motion),
         "nodes": proof.nodes,
         "gap": proof.gap if proof.layout == "shared" else None,
+    }
+
+
+def _interface(decomposition: Any, found: Any) -> dict[str, Any]:
+    """A patched face: the blocks it goes on in, and by how many cells of theirs its nodes lie off their faces, and its
+    ghosts beyond their last nodes, at most."""
+    patch, blocks = decomposition.patches[found.place], decomposition.blocks
+    return {
+        "block": blocks[patch.block].name,
+        "face": patch.face,
+        "range": patch.range,
+        "donors": [blocks[b].name for b in sorted(set(found.donor.tolist()))],
+        "ghosts": len(found.donor),
+        "off": float(f"{found.off:.2g}"),
+        "beyond": float(f"{found.beyond:.2g}"),
     }
 
 

@@ -9,9 +9,10 @@ from itertools import product
 import numpy as np
 
 from hiresx.decomposition.patches import Decomposition
-from hiresx.grid.blocks import FACES, Block
+from hiresx.grid.blocks import FACES, Block, Range, direction, side
 from hiresx.grid.connections import Connection
 from hiresx.grid.orientation import layout_of
+from hiresx.grid.patched import PATCHED, continued, degree_of
 
 
 def extended_coordinates(
@@ -21,7 +22,8 @@ def extended_coordinates(
     float64 arrays (nk + 2 halo, nj + 2 halo, ni + 2 halo), in reference lengths.
 
     Behind a connection a ghost node lies where its donor node lies (moved as the connection says), behind a physical
-    boundary at the point reflection x_{-m} = 2 x_0 - x_m, and singleton directions are extruded by unit steps along
+    boundary at the point reflection x_{-m} = 2 x_0 - x_m, behind a patched face where a polynomial through the nodes
+    before it goes on to (`hiresx.grid.patched`), and singleton directions are extruded by unit steps along
     their axis (j along y, k along z). Edges and corners take the way through a connection where there is one: what a
     neighbour sees behind its own boundaries is what this block sees there, so a cut block has the ghosts of the whole
     one. Where several connections lead there to different places (the edge where 3 or 5 blocks meet, the end of a
@@ -41,26 +43,48 @@ def extended_coordinates(
     connections: list[list[tuple[Connection, bool]]] = [[] for _ in blocks]
     for c in decomposition.connections:
         connections[c.block].append((c, layout_of(c, blocks) == "offset"))
+    lines: list[list[tuple[str, Range, int]]] = [[] for _ in blocks]
+    for patch in decomposition.patches:
+        if patch.condition.type == PATCHED:
+            lines[patch.block].append((patch.face, patch.range, _degree(blocks[patch.block], patch.face, patch.range)))
     # Faces before edges before corners: each takes its values from places with one direction less outside.
     for outside in (1, 2, 3):
         for b, block in enumerate(blocks):
             for place in product((0, -1, 1), repeat=3):
                 if sum(map(abs, place)) == outside and all(depth[b][d] for d in range(3) if place[d]):
-                    _fill(nodes, depth, block, b, place, connections[b])
+                    _fill(nodes, depth, block, b, place, connections[b], lines[b])
     return [_extrude(extended, block, halo) for extended, block in zip(nodes, blocks, strict=True)]
 
 
+def _degree(block: Block, face: str, range_: Range) -> int:
+    """The degree by which the grid lines of a part of a face go on."""
+    d, inwards = direction(face), -side(face)
+    rows = []
+    for step in range(5):
+        box = [slice(lo, hi) for lo, hi in range_]
+        box[d] = slice(range_[d][0] + inwards * step, range_[d][0] + inwards * step + 1)
+        rows.append(np.stack([c[box[2], box[1], box[0]] for c in (block.x, block.y, block.z)]))
+    return degree_of(np.stack(rows))
+
+
 def _fill(
-    nodes, depth, block: Block, b: int, place: tuple[int, int, int], connections: list[tuple[Connection, bool]]
+    nodes,
+    depth,
+    block: Block,
+    b: int,
+    place: tuple[int, int, int],
+    connections: list[tuple[Connection, bool]],
+    lines: list[tuple[str, Range, int]],
 ) -> None:
     """Fill the ghost nodes of one face, edge or corner; `place`: per direction -1 below, 0 inside, 1 above.
-    `connections` of the block, each with whether no node is doubled there."""
+    `connections` of the block, each with whether no node is doubled there; `lines`: the parts of its faces behind which
+    grid lines go on, each with the degree of the polynomial."""
     own = nodes[b]
-    lines = [
+    axes = [
         np.arange(-depth[b][d], 0) if s < 0 else np.arange(n, n + depth[b][d]) if s > 0 else np.arange(n)
         for d, (s, n) in enumerate(zip(place, block.size, strict=True))
     ]
-    index = np.stack(np.meshgrid(*lines, indexing="ij"))
+    index = np.stack(np.meshgrid(*axes, indexing="ij"))
     normals = [d for d in range(3) if place[d]]
 
     # Point reflection at the first outer direction; the others are still outside, or inside, in the two nodes used.
@@ -73,16 +97,35 @@ def _fill(
 
     nearest = np.stack([np.clip(index[e], 0, block.size[e] - 1) for e in range(3)])
     faces = {FACES[2 * d + (place[d] > 0)]: d for d in normals}
+    for face, range_, degree in lines:
+        if face not in faces:
+            continue
+        d = faces[face]
+        edge, inwards = (0, 1) if place[d] < 0 else (block.size[d] - 1, -1)
+        # from the first ghost on, as `continued` gives them
+        rows = [np.take(index, [0], axis=d + 1).copy() for _ in range(degree + 1)]
+        for step, row in enumerate(rows):
+            row[d] = edge + inwards * step
+        ghosts = continued(np.stack([_at(own, row, depth[b]) for row in rows]), degree)
+        ghosts = np.concatenate(list(ghosts[::-1] if place[d] < 0 else ghosts), axis=d + 1)
+        behind = _within(nearest, range_, d)
+        value[:, behind] = ghosts[:, behind]
     leading = [(is_cut, -faces[c.face], c) for c, is_cut in connections if c.face in faces]
     for _, minus_d, connection in sorted(leading, key=lambda entry: entry[:2]):  # what counts most writes last
-        behind = np.ones(index.shape[1:], dtype=bool)
-        for e in range(3):
-            if e != -minus_d:
-                behind &= (nearest[e] >= connection.range[e][0]) & (nearest[e] < connection.range[e][1])
+        behind = _within(nearest, connection.range, -minus_d)
         donor = connection.donors(index[:, behind])
         value[:, behind] = connection.motion(_at(nodes[connection.donor], donor, depth[connection.donor]))
     i, j, k = (m + h for m, h in zip(index, depth[b], strict=True))
     own[:, k, j, i] = value
+
+
+def _within(nearest: np.ndarray, range_: Range, normal: int) -> np.ndarray:
+    """Which of the nodes (3, ...) lie in a range of a face, its own direction left out."""
+    inside = np.ones(nearest.shape[1:], dtype=bool)
+    for e in range(3):
+        if e != normal:
+            inside &= (nearest[e] >= range_[e][0]) & (nearest[e] < range_[e][1])
+    return inside
 
 
 def _at(extended: np.ndarray, index: np.ndarray, depth: np.ndarray) -> np.ndarray:

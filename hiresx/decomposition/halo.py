@@ -74,8 +74,8 @@ def halo_lists(decomposition: Decomposition, halo: int = 3, mine: Collection[int
                 block=connection.block,
                 connection=n,
                 face=connection.face,
-                destination=_flat(ghosts, block, halo),
-                source=_flat(connection.donors(ghosts), donor, halo),
+                destination=flat_index(ghosts, block, halo),
+                source=flat_index(connection.donors(ghosts), donor, halo),
                 direction=direction(connection.face),
                 donor_direction=connection.donor_direction,
                 sign=connection.sign,
@@ -85,7 +85,7 @@ def halo_lists(decomposition: Decomposition, halo: int = 3, mine: Collection[int
     return sorted(lists, key=lambda entry: (entry.donor, entry.block, entry.connection))
 
 
-def _flat(index: np.ndarray, block: Block, halo: int) -> np.ndarray:
+def flat_index(index: np.ndarray, block: Block, halo: int = 3) -> np.ndarray:
     """Flat indexes into the padded array of index triples (3, n)."""
     (hi, hj, hk), (_, nj, ni) = padding(block, halo), padded_shape(block, halo)
     return (((index[2] + hk) * nj + index[1] + hj) * ni + index[0] + hi).astype(np.int32)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.case.boundaries import Patched
 from hiresx.decomposition.parts import Part
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Connection, Grid
@@ -22,6 +23,7 @@ from hiresx.grid.blocks import (
     whole_box,
 )
 from hiresx.grid.connections import periodic_connections
+from hiresx.grid.patched import PATCHED
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,8 @@ def decompose(case, grid: Grid) -> Decomposition:
                 for part in [range_] if rank == 0 else left[b, face]:
                     cover.take(b, face, part, who)
                     placed.append((b, face, part, condition))
+        if rank == 0:
+            placed += _patched(grid, cover, placed)
     cover.check_complete()
     _check_touching(grid, placed, conditions)
 
@@ -99,9 +103,24 @@ def decompose(case, grid: Grid) -> Decomposition:
     return Decomposition(grid.blocks, tuple(connections), tuple(patches), parts)
 
 
+def _patched(grid: Grid, cover: "_Cover", placed: Sequence[tuple]) -> Iterable[tuple]:
+    """The patched connections of the grid, on what nothing else holds of them, unless the case names them itself."""
+    if any(condition.range == PATCHED for *_, condition in placed):
+        return
+    condition = Patched(faces="all", range=PATCHED)
+    for b, block in enumerate(grid.blocks):
+        for face, range_ in block.regions.get(PATCHED, ()):
+            for free in cover.left(b, face):
+                part = intersection(free, range_)
+                if part is not None:
+                    cover.take(b, face, part, f"a {PATCHED} connection")
+                    yield b, face, part, condition
+
+
 def _check_touching(grid: Grid, placed: Sequence[tuple], conditions: Sequence[tuple]) -> None:
     """Refuses a condition that takes in a face which lies on another block without having been told so by name."""
     who = {id(condition): name for name, condition in conditions}
+    patched = f'[[boundary]] with type = "{PATCHED}"'
     for contact in grid.touching:
         normal = direction(contact.face)
         active = grid.blocks[contact.block].active
@@ -115,7 +134,8 @@ def _check_touching(grid: Grid, placed: Sequence[tuple], conditions: Sequence[tu
             raise HiresxError(
                 f"{who[id(condition)]} takes a face that meets another block: {contact.told(grid.blocks)}",
                 f'if that is a boundary, say so: a [[boundary]] with block = "{name}" and faces = ["{face}"]; if the '
-                "flow is to pass there, the nodes of both blocks must coincide, or a connectivity file must join them",
+                "flow is to pass there, the nodes of both blocks must coincide, or a connectivity file must join them, "
+                f"or each of them has a {patched} on these nodes",
             )
 
 

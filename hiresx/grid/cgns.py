@@ -21,6 +21,7 @@ from hiresx.grid.claims import Claim, settled
 from hiresx.grid.connections import Connection, Grid
 from hiresx.grid.motions import Motion, motion, rotation_about
 from hiresx.grid.orientation import IntMatrix, faces_of, joined, matrix_of
+from hiresx.grid.patched import PATCHED
 from hiresx.grid.proof import misfit
 
 # A rotation by an angle that a whole number of times makes a full turn is meant to do so to round-off: angles are often
@@ -145,8 +146,18 @@ def _patches(base: Node, zones: Sequence[_Zone]) -> tuple[list[Claim], list[str]
             rank = next((n for n, first in enumerate(FIRST) if kind.startswith(first)), len(FIRST))
             claim = Claim(b, *_patch(zone, patch), f"boundary patch {patch.name} of zone {zone.node.name}")
             found.append((rank, claim, name or patch.name))
+        for general in zone.node.children("ZoneGridConnectivity_t"):
+            for node in filter(_abuts, general.children("GridConnectivity_t")):
+                claim = Claim(b, *_patch(zone, node), f"connection {node.name} of zone {zone.node.name}")
+                found.append((len(FIRST) + 1, claim, PATCHED))
     found.sort(key=lambda entry: entry[0])
     return [claim for _, claim, _ in found], [name for _, _, name in found]
+
+
+def _abuts(general: Node) -> bool:
+    """Whether a connection is of faces that lie on each other without sharing nodes."""
+    kind = general.child("GridConnectivityType")
+    return kind is not None and kind.text() == "Abutting"
 
 
 def _patch(zone: _Zone, patch: Node) -> tuple[str, Range]:
@@ -203,10 +214,13 @@ def _connections(
     """(connection, who it is in words) of a zone."""
     for holder in zone.node.children("ZoneGridConnectivity_t"):
         for general in holder.children("GridConnectivity_t"):
+            if _abuts(general):
+                continue
             kind = general.child("GridConnectivityType")
             told = "overset" if kind is None else kind.text()
             raise general.fault(
-                f"is a connection of the kind {told}", "HiResX joins zones by GridConnectivity1to1, node to node"
+                f"is a connection of the kind {told}",
+                "HiResX joins zones node to node (GridConnectivity1to1) or by interpolation (Abutting)",
             )
         for node in holder.children("GridConnectivity1to1_t"):
             donor = node.text().removeprefix(f"{base.name}/")

@@ -31,6 +31,7 @@ from hiresx.grid.orientation import (
     possible,
     transform_of,
 )
+from hiresx.grid.patched import PATCHED
 from hiresx.grid.proof import misfit
 from hiresx.grid.writing import written
 
@@ -56,8 +57,10 @@ class ConnectionTable(Table):
         description="[a, b, c]: i of the block runs along direction |a| of the donor (1: i, 2: j, 3: k), backwards "
         "when negative; j along |b|, k along |c|, as in CGNS; absent: the orientation in which the nodes match",
     )
-    layout: Literal["shared", "offset"] = Field(
-        "shared", description="whether both sides hold the nodes of the face, or the donor's begin one step after them"
+    layout: Literal["shared", "offset", "patched"] = Field(
+        "shared",
+        description="whether both sides hold the nodes of the face, or the donor's begin one step after them, or each "
+        "side has nodes of its own there (a patched interface: the flow goes on by interpolation)",
     )
     translation: Vector | None = Field(
         None, description="brings the donor's nodes to the block, after the rotation if there is one: [x, y, z], in L"
@@ -116,6 +119,12 @@ def read_connectivity(path: Path, blocks: Sequence[Block]) -> Grid:
     connections, claims = [], []
     for n, table in enumerate(spec.connection):
         where = f"{path}: connection.{n}"
+        if table.layout == PATCHED:
+            regions += _patched(where, table, blocks, index)
+    for n, table in enumerate(spec.connection):
+        where = f"{path}: connection.{n}"
+        if table.layout == PATCHED:
+            continue
         found = _connection(where, table, blocks, index)
         back = opposite(found, blocks)
         for c in (found,) if not table.mutual or _key(back) == _key(found) else (found, back):
@@ -178,10 +187,34 @@ def _regions(path: Path, tables: Sequence[RegionTable], blocks: list[Block], ind
         where = f"{path}: region.{n}"
         b = _block(f"{where}.block", table.block, index)
         range_ = _nodes(f"{where}.range", blocks[b], table.face, table.range)
-        known = blocks[b].regions
-        parts = (*known.get(table.name, ()), (table.face, range_))
-        blocks[b] = replace(blocks[b], regions={**known, table.name: parts})
+        _add_region(blocks, b, table.name, table.face, range_)
         claims.append(Claim(b, table.face, range_, f"region.{n} ('{table.name}')"))
+    return claims
+
+
+def _add_region(blocks: list[Block], b: int, name: str, face: str, range_: Range) -> None:
+    known = blocks[b].regions
+    blocks[b] = replace(blocks[b], regions={**known, name: (*known.get(name, ()), (face, range_))})
+
+
+def _patched(where: str, table: ConnectionTable, blocks: list[Block], index: Mapping[str, int]) -> list[Claim]:
+    """The sides of a patched connection as claims; they become regions, of which `decompose` knows what they mean."""
+    given = [key for key in ("transform", "translation", "rotation") if getattr(table, key) is not None]
+    if given:
+        raise HiresxError(
+            f'{where}: {given[0]} with layout = "{PATCHED}"',
+            "leave it out: where each side goes on is found from the nodes, and the two sides lie in one place",
+        )
+    claims = []
+    sides = [
+        ("block", table.block, table.face, table.range),
+        ("donor", table.donor, table.donor_face, table.donor_range),
+    ]
+    for key, name, face, nodes in sides[: 1 + table.mutual]:
+        b = _block(f"{where}.{key}", name, index)
+        range_ = _nodes(f"{where}.{'range' if key == 'block' else 'donor_range'}", blocks[b], face, nodes)
+        _add_region(blocks, b, PATCHED, face, range_)
+        claims.append(Claim(b, face, range_, where))
     return claims
 
 

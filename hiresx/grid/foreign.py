@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import AXES, FACES, Block, direction
+from hiresx.grid.patched import PATCHED
 
 TOGETHER = "take files that belong together"
 Ends = dict[int, tuple[int, int]]
@@ -218,14 +219,16 @@ def _cfl3d(path: Path, blocks: Sequence[Block]) -> dict[str, Any]:
     lines = Lines(path)
     regions: list[dict[str, Any]] = []
     connections: list[dict[str, Any]] = []
-    sized = False
+    open_: list[Patch] = []
+    sides: list[list[tuple[Patch, tuple[int, int]]]] = [[], []]
+    sized = is_patched = False
     while lines.left:
         words = lines.next("a section").split()
         if [w.upper() for w in words[:3]] == ["IDIM", "JDIM", "KDIM"]:
             _check_sizes(lines, [lines.integers(3, "IDIM JDIM KDIM") for _ in blocks], blocks)
             sized = True
         elif words[0].endswith(":") and words[0][:-1].upper() in CFL3D_SECTIONS:
-            regions += _cfl3d_segments(lines, CFL3D_SECTIONS[words[0][:-1].upper()], blocks)
+            regions += _cfl3d_segments(lines, CFL3D_SECTIONS[words[0][:-1].upper()], blocks, open_)
         elif words[0].upper() == "NBLI":
             (count,) = lines.integers(1, "NBLI")
             sides = []
@@ -234,13 +237,25 @@ def _cfl3d(path: Path, blocks: Sequence[Block]) -> dict[str, Any]:
                 sides.append([_cfl3d_side(lines, blocks) for _ in range(count)])
             connections += [_connection(own, donor, dict(zip(a, b, strict=True)), blocks)
                             for (own, a), (donor, b) in zip(*sides, strict=True)]  # fmt: skip
+        elif words[0].upper() == "NINTER":
+            is_patched = lines.integers(1, "NINTER") != [0]
+    if is_patched:
+        joined = [patch for side in sides for patch, _ in side]
+        regions += [_region(PATCHED, patch, blocks) for patch in open_ if not any(_meet(patch, j) for j in joined)]
     if not sized:
         lines.fault("no table IDIM JDIM KDIM: this is no input of CFL3D")
     return {"connection": connections, "region": regions}
 
 
-def _cfl3d_segments(lines: Lines, face: str, blocks: Sequence[Block]) -> list[dict[str, Any]]:
-    """The boundary segments of a face; type 0 is what other blocks hold."""
+def _meet(a: Patch, b: Patch) -> bool:
+    """Whether two patches share more than a line of nodes."""
+    return (a.block, a.face) == (b.block, b.face) and all(
+        min(max(a.ends[d]), max(b.ends[d])) > max(min(a.ends[d]), min(b.ends[d])) for d in a.ends
+    )
+
+
+def _cfl3d_segments(lines: Lines, face: str, blocks: Sequence[Block], open_: list[Patch]) -> list[dict[str, Any]]:
+    """The boundary segments of a face; those of type 0, which are what other blocks hold, are added to `open_`."""
     along = [d for d in range(3) if d != direction(face)]
     found = []
     while lines.peek().split() and lines.peek().split()[0].lstrip("-").isdigit():
@@ -253,8 +268,10 @@ def _cfl3d_segments(lines: Lines, face: str, blocks: Sequence[Block]) -> list[di
         if count:  # a line of names, and one of values or with the name of a file
             lines.next("the names of the data of a segment")
             lines.next("the data of a segment")
-        if kind:
-            patch = _checked(lines, Patch(block - 1, face, whole), blocks)
+        patch = _checked(lines, Patch(block - 1, face, whole), blocks)
+        if not kind:
+            open_.append(patch)
+        else:
             found.append(_region(CFL3D_TYPES.get(kind, f"bctype-{kind}"), patch, blocks))
     return found
 

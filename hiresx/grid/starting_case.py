@@ -1,10 +1,12 @@
 """The case file from which a grid of one's own starts."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from hiresx.case import toml
 from hiresx.errors import HiresxError
+from hiresx.grid.patched import PATCHED
 from hiresx.shell import word
 
 HEAD = """\
@@ -34,14 +36,18 @@ def case_text(path: Path, found: dict[str, Any], connectivity: Path | None = Non
         homes = [f"{row['block']} {row['face']}" for row in found["regions"] if row["region"] == name]
         lines += [f"# {', '.join(homes[:6])}{' ...' if len(homes) > 6 else ''}"]
         lines += ["[[boundary]]", 'faces = "all"', f"range = {_quoted(name)}", 'type = "far-field"', STATE, ""]
-    for row in found.get("meets", ()):
+    for row in _apart(found.get("meets", ())):
+        inside = row["face of it"] == "inside"
+        what = (
+            "nothing flows through this" if inside else 'the flow goes on by interpolation; a wall would be "slip-wall"'
+        )
         lines += [
-            f"# MEETS {row['other']}, face {row['face of it']}, without being joined to it: nothing flows through this",
+            f"# MEETS {row['other']}, face {row['face of it']}, without being joined to it: {what}",
             "[[boundary]]",
             f"block = {_quoted(row['block'])}",
             f'faces = ["{row["face"]}"]',
             *_range(row),
-            'type = "slip-wall"',
+            f'type = "{"slip-wall" if inside else PATCHED}"',
             "",
         ]
     met = {(row["block"], row["face"]) for row in found.get("meets", ())}
@@ -51,6 +57,21 @@ def case_text(path: Path, found: dict[str, Any], connectivity: Path | None = Non
     if found.get("left"):
         lines += ["[[boundary]]", 'faces = "all"', 'type = "far-field"', STATE, ""]
     return "\n".join(lines)
+
+
+def _apart(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows, those of one face that share nodes as one: a node has one condition."""
+    left = list(rows)
+    for n, row in enumerate(left):
+        for m in range(n):
+            other = left[m]
+            if other is None or (other["block"], other["face"]) != (row["block"], row["face"]):
+                continue
+            pairs = [[[int(e) for e in p.split(":")] for p in r["nodes"].split()] for r in (left[n], other)]
+            if all(a[0] < b[1] and b[0] < a[1] for a, b in zip(*pairs, strict=True)):
+                nodes = " ".join(f"{min(a[0], b[0])}:{max(a[1], b[1])}" for a, b in zip(*pairs, strict=True))
+                left[n], left[m] = {**other, "nodes": nodes}, None
+    return [row for row in left if row is not None]
 
 
 def _quoted(text: str) -> str:

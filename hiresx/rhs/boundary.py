@@ -117,6 +117,18 @@ class Reflect(Condition):
         self._launch("viscous_reflect", self._box, *self._face, self.state.areas[d], fluxes[d])
 
 
+class Patched(Condition):
+    """All ghosts come from other blocks (`hiresx.exchange.patched`)."""
+
+    kernel = "patched"
+
+    def viscous_primitives(self, w) -> None:
+        pass
+
+    def viscous_flux(self, fluxes) -> None:
+        pass
+
+
 class NoSlip(Condition):
     kernel = "no_slip"
     rank = 2

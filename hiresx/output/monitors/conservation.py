@@ -26,10 +26,14 @@ class Conservation(Monitor):
 
     def __init__(self, spec: Spec, solver, out: Path | None):
         decomposition = solver.decomposition
-        names = _names(solver.case.boundary)
+        boundaries = list(solver.case.boundary)
+        # Patched connections of the grid need no table of the case.
+        for patch in decomposition.patches:
+            boundaries += [patch.condition] if all(c is not patch.condition for c in boundaries) else []
+        names = _names(boundaries)
         here, faces, groups = {state.part.whole for state in solver.states}, [], set()
         for patch in decomposition.patches:
-            group = next(n for n, c in enumerate(solver.case.boundary) if c is patch.condition)
+            group = next(n for n, c in enumerate(boundaries) if c is patch.condition)
             groups.add(group)
             if patch.block in here:
                 weights = face_weights(decomposition, patch.block, patch.face)

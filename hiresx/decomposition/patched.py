@@ -1,0 +1,246 @@
+"""Patched faces: where in other blocks their ghosts lie, and which nodes of which part they are interpolated from."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from hiresx.decomposition.halo import flat_index
+from hiresx.decomposition.patches import Decomposition, Patch
+from hiresx.errors import HiresxError
+from hiresx.grid.blocks import Range, direction, face_range, side
+from hiresx.grid.motions import told
+from hiresx.grid.patched import BEYOND, CHUNK, LAYERS, PATCHED, WIDTH, BlockMap, wraps
+
+# Cells of the donor by which a node of a patched face may lie off the donor's face.
+OFF = 0.5
+# Every so many nodes of a face are looked at for the one that is nearest: Newton's method does the rest.
+SEEDS = 3
+Coordinates = Sequence[np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class Located:
+    """The ghosts of a patched face: `place`, the patch of the whole blocks; `index` (3, n), their nodes in the whole
+    block, layer by layer; `donor` (n,), whole blocks, and `xi` (n, 3), places in their index space. `off`: cells of the
+    donor by which a node of the face lies off the donor's face at most; `beyond`: cells by which ghosts lie beyond the
+    donor's last nodes at most."""
+
+    place: int
+    index: np.ndarray
+    donor: np.ndarray
+    xi: np.ndarray
+    off: float
+    beyond: float
+
+
+def located(whole: Decomposition, extended: Sequence[Coordinates]) -> list[Located]:
+    """Where the ghosts of all patched faces lie; `extended`: see `extended_coordinates`.
+
+    Raises HiresxError naming the first node that has no other block behind it.
+    """
+    places = [n for n, patch in enumerate(whole.patches) if patch.condition.type == PATCHED]
+    if not places:
+        return []
+    maps = [BlockMap(block, extended[b], wraps(block, b, whole.connections)) for b, block in enumerate(whole.blocks)]
+    return [_located(whole, extended, maps, place) for place in places]
+
+
+def ghosts(patch: Patch, size: tuple[int, int, int]) -> np.ndarray:
+    """Index triples (3, LAYERS, nodes) of a patch's ghosts, layer by layer, i fastest."""
+    return _layers(patch, range(1, LAYERS + 1))
+
+
+def _layers(patch: Patch, layers: Sequence[int]) -> np.ndarray:
+    d = direction(patch.face)
+    axes = [np.arange(*r) for r in patch.range]
+    face = np.stack(np.meshgrid(*axes, indexing="ij")).transpose(0, 3, 2, 1).reshape(3, -1)
+    index = np.repeat(face[:, None], len(layers), axis=1)
+    index[d] += side(patch.face) * np.array(layers)[:, None]
+    return index
+
+
+def _located(whole, extended: Sequence[Coordinates], maps: Sequence[BlockMap], place: int) -> Located:
+    patch = whole.patches[place]
+    block = whole.blocks[patch.block]
+    index = _layers(patch, range(LAYERS + 1))
+    dimensions = len(block.active)
+    i, j, k = (index[d] + LAYERS for d in range(3))
+    points = np.stack([c[k, j, i] for c in extended[patch.block][:dimensions]], axis=-1)
+    count = points.shape[1]
+    best = np.full((LAYERS + 1, count), np.inf)
+    donor = np.full((LAYERS + 1, count), -1)
+    xi = np.zeros((LAYERS + 1, count, 3))
+    low, high = points.min(axis=(0, 1)), points.max(axis=(0, 1))
+    for b, other in enumerate(maps):
+        if other.dimensions != dimensions:
+            continue
+        nodes = np.stack([c.ravel() for c in (other.block.x, other.block.y, other.block.z)[:dimensions]], axis=1)
+        room = 0.1 * (high - low).max() + np.abs(points[1] - points[0]).max()
+        if (nodes.min(axis=0) > high + room).any() or (nodes.max(axis=0) < low - room).any():
+            continue
+        at = _nearest_on_faces(other, points[1], skip=patch.face if b == patch.block else None)
+        at = first = other.locate(points[1], at)[0]
+        for layer in range(LAYERS + 1):  # each from where the one before it was found
+            at, found = other.locate(points[layer], first if layer == 1 else at)
+            beyond = np.where(found, other.beyond(at), np.inf)
+            if layer == 0 and b == patch.block:  # not where it is by its own index
+                beyond[np.abs(at - index[:, 0].T).max(axis=1) < 1] = np.inf
+            better = beyond < best[layer] - 1e-9
+            best[layer][better], donor[layer][better], xi[layer][better] = beyond[better], b, at[better]
+    _check(whole, patch, index[:, 0], best)
+    sizes = np.array([m.block.size for m in maps])[donor[0]]
+    ends = np.minimum(np.abs(xi[0]), np.abs(sizes - 1 - xi[0]))
+    depth = np.where(sizes > 1, ends, np.inf).min(axis=1)
+    off = np.maximum(depth, best[0])
+    if (off > OFF).any():
+        n = int(np.argmax(off > OFF))
+        what = f"lies inside block '{whole.blocks[donor[0][n]].name}', not on a face of it"
+        raise _fault(whole, patch, index[:, 0, n], what)
+    return Located(
+        place, index[:, 1:].reshape(3, -1), donor[1:].ravel(), xi[1:].reshape(-1, 3), float(off.max()),
+        float(best[1:].max()),
+    )  # fmt: skip
+
+
+def _check(whole: Decomposition, patch: Patch, face: np.ndarray, best: np.ndarray) -> None:
+    for layer in range(LAYERS + 1):
+        bad = best[layer] > BEYOND
+        if bad.any():
+            what = (
+                "lies on no other block" if layer == 0 else f"has no other block behind it, {layer} of its steps away"
+            )
+            raise _fault(whole, patch, face[:, np.argmax(bad)], what)
+
+
+def _fault(whole: Decomposition, patch: Patch, node: np.ndarray, what: str) -> HiresxError:
+    i, j, k = (int(m) for m in node)
+    block = whole.blocks[patch.block]
+    return HiresxError(
+        f"block '{block.name}', face {patch.face}, patched: node (i, j, k) = ({i}, {j}, {k}), (x, y, z) = "
+        f"{told(block.node(i, j, k))}, {what}",
+        "give `patched` only the nodes that lie on another block (`range`), close gaps and overlaps, and let blocks "
+        f"be as thick as {LAYERS} steps of their neighbour",
+    )
+
+
+def _nearest_on_faces(other: BlockMap, points: np.ndarray, skip: str | None) -> np.ndarray:
+    """Places (n, 3) of nodes on faces of a block that are near to points (n, dimensions)."""
+    block, index, nodes = other.block, [], []
+    for face in block.faces:
+        if face == skip:
+            continue
+        lines = [np.arange(lo, hi, SEEDS) for lo, hi in face_range(face, block.size)]
+        i, j, k = chosen = np.stack(np.meshgrid(*lines, indexing="ij")).reshape(3, -1)
+        index.append(chosen)
+        nodes.append(np.stack([c[k, j, i] for c in (block.x, block.y, block.z)[: other.dimensions]]))
+    where, places = np.concatenate(index, axis=1), np.concatenate(nodes, axis=1)
+    centre = places.mean(axis=1, keepdims=True)
+    places = places - centre
+    squares = np.sum(places**2, axis=0)
+    found = np.empty((len(points), 3))
+    for n in range(0, len(points), CHUNK):
+        near = np.argmin(squares - 2 * (points[n : n + CHUNK] - centre[:, 0]) @ places, axis=1)
+        found[n : n + CHUNK] = where[:, near].T
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """What one part gives to ghosts: shares of interpolations, whose sum over all parts is the ghost's value.
+
+    `part`: the part that holds the nodes. `ghost` (n,): which ghosts. `start` (n,): flat index of the first node in the
+    part's padded array, `widths`: nodes in each direction. `weights` (2, 3, WIDTH, n): along i, j and k, of the
+    interpolation and of the linear one, which is convex.
+    """
+
+    part: int
+    ghost: np.ndarray
+    start: np.ndarray
+    widths: tuple[int, int, int]
+    weights: np.ndarray
+
+
+def rows(
+    whole: Decomposition, cut: Decomposition, maps: Sequence[BlockMap], donor: np.ndarray, xi: np.ndarray
+) -> Iterator[Rows]:
+    """The shares of all parts of `cut`, in their order, in the ghosts at `xi` (n, 3) of the whole blocks `donor`."""
+    prepared = {}
+    for b in np.unique(donor):
+        at = np.flatnonzero(donor == b)
+        base = maps[b].base(xi[at])
+        prepared[int(b)] = at, base, np.stack([maps[b].weights(xi[at], base)[0], _linear(maps[b], xi[at], base)])
+    for p, part in enumerate(cut.parts):
+        if part.whole not in prepared:
+            continue
+        at, base, weights = prepared[part.whole]
+        wrapped, size = maps[part.whole].wrapped, whole.blocks[part.whole].size
+        for turn in product(*((0, -1, 1) if w else (0,) for w in wrapped)):
+            step = np.array([t * w.step if w else 0 for t, w in zip(turn, wrapped, strict=True)])
+            made = _share(base, weights, turn, step, size, part.box)
+            if made is not None:
+                chosen, start, widths, own = made
+                flat = flat_index(start.T, cut.blocks[p])
+                yield Rows(p, at[chosen], flat, widths, own)
+
+
+def _linear(m: BlockMap, xi: np.ndarray, base: np.ndarray) -> np.ndarray:
+    """Weights (n, 3, WIDTH) of linear interpolation between the two nodes beside xi; none is negative."""
+    t = np.clip(xi - base, 0, WIDTH - 1)
+    return np.maximum(0, 1 - np.abs(t[..., None] - np.arange(WIDTH)))
+
+
+def _share(base, weights, turn, step, size, box: Range):
+    """Of the boxes of nodes that begin at `base` (n, 3), moved by `-step` where they lie beyond the block's ends as
+    `turn` says, what lies in `box`: (which, first nodes within the box (m, 3), widths, weights), None for nothing."""
+    keep = np.ones(len(base), dtype=bool)
+    starts, parts, widths = np.zeros_like(base), [], []
+    for d, (lo, hi) in enumerate(box):
+        width = WIDTH if size[d] > 1 else 1
+        node = base[:, d, None] + np.arange(WIDTH)
+        inside = {0: (node >= 0) & (node < size[d]), -1: node < 0, 1: node >= size[d]}[turn[d]]
+        image = node - step[d]
+        inside &= (image >= lo) & (image < hi)
+        inside &= np.arange(WIDTH) < width
+        keep &= inside.any(axis=1)
+        starts[:, d] = np.clip(base[:, d] - step[d] - lo, 0, hi - lo - width)
+        # the place in the window that begins at `starts`
+        shift = base[:, d] - step[d] - lo - starts[:, d]
+        source = np.arange(WIDTH) - shift[:, None]
+        valid = (source >= 0) & (source < WIDTH)
+        source = np.clip(source, 0, WIDTH - 1)
+        valid &= np.take_along_axis(inside, source, axis=1)
+        moved = np.take_along_axis(weights[:, :, d], np.broadcast_to(source, weights[:, :, d].shape), axis=2)
+        parts.append(np.where(valid, moved, 0.0))
+        widths.append(width)
+    chosen = np.flatnonzero(keep)
+    if not chosen.size:
+        return None
+    own = np.stack(parts, axis=1)[:, :, chosen].transpose(0, 1, 3, 2)
+    return chosen, starts[chosen], tuple(widths), np.ascontiguousarray(own)
+
+
+def targets(
+    whole: Decomposition, cut: Decomposition, found: Sequence[Located]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Per ghost of `found`, one after the other: the part of `cut` behind whose face it lies, its flat index in the
+    padded array of that part, and the direction (0, 1, 2) of the face."""
+    part, flat, along = [], [], []
+    for entry in found:
+        patch = whole.patches[entry.place]
+        of, at = np.full(entry.index.shape[1], -1), np.zeros(entry.index.shape[1], dtype=np.int32)
+        face = entry.index.copy()
+        d = direction(patch.face)
+        face[d] = patch.range[d][0]
+        for p, piece in enumerate(cut.parts):
+            if piece.whole != patch.block:
+                continue
+            box = np.array(piece.box)
+            mine = ((face >= box[:, :1]) & (face < box[:, 1:])).all(axis=0)
+            of[mine] = p
+            at[mine] = flat_index(entry.index[:, mine] - box[:, :1], cut.blocks[p])
+        part.append(of)
+        flat.append(at)
+        along.append(np.full(len(of), d))
+    return np.concatenate(part), np.concatenate(flat), np.concatenate(along)

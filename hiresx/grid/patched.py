@@ -1,0 +1,182 @@
+"""Patched faces: faces of blocks that lie on each other without sharing nodes. What is known of them from nodes alone:
+how grid lines go on beyond such a face, and where in another block a point lies.
+
+A block is taken for the smooth map that its nodes give: tensor products of polynomials through six nodes in each
+direction, of sixth order in the spacing.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hiresx.grid.blocks import Block
+from hiresx.grid.connections import IDENTITY, Connection
+
+# Name of the type of boundary condition, and of the regions that connectivity files make of patched connections.
+PATCHED = "patched"
+# Nodes of an interpolation in each direction.
+WIDTH = 6
+# Layers of nodes that there are beyond a face at which a block continues in itself.
+LAYERS = 3
+# Cells by which a point may lie beyond the last node of a block to be interpolated from it still.
+BEYOND = 0.25
+# Steps of a continued grid line lie between a third and three times the last one before the face.
+STEEPEST = 3.0
+# Points worked on at a time.
+CHUNK = 2048
+
+
+def continued(nodes: np.ndarray, degree: int) -> np.ndarray:
+    """Grid lines beyond a face: positions (LAYERS, ...) of first, second, third ghost from positions (n, ...) on the
+    face and inwards, by polynomials of `degree` < n through the first degree + 1 of them."""
+    t = -np.arange(1.0, LAYERS + 1)
+    weights = lagrange(t, degree + 1)[0]
+    return np.tensordot(weights, nodes[: degree + 1], axes=1)
+
+
+def degree_of(nodes: np.ndarray) -> int:
+    """The highest degree, at most 4, by which all grid lines (n >= 5, 3, ...) go on forwards, with steps that neither
+    grow nor shrink too fast; 1 where none does."""
+    last = nodes[0] - nodes[1]
+    length = np.linalg.norm(last, axis=0)
+    for degree in (4, 3, 2):
+        steps = np.diff(continued(nodes, degree), axis=0, prepend=nodes[:1])
+        size = np.linalg.norm(steps, axis=1)
+        along = np.sum(steps * last, axis=1)
+        if (
+            (along > 0.7 * size * length).all()
+            and (size < STEEPEST * length).all()
+            and (STEEPEST * size > length).all()
+        ):
+            return degree
+    return 1
+
+
+def lagrange(t: np.ndarray, width: int = WIDTH) -> tuple[np.ndarray, np.ndarray]:
+    """Values and derivatives (..., width) at `t` of the polynomials that are 1 at one of the nodes 0, 1, ... and 0 at
+    the others."""
+    t = np.asarray(t, dtype=float)[..., None]
+    nodes = np.arange(width)
+    value, slope = np.ones((*t.shape[:-1], width)), np.zeros((*t.shape[:-1], width))
+    for other in range(width):
+        factor = np.where(nodes == other, 1.0, (t - other) / np.where(nodes == other, 1, nodes - other))
+        inner = np.where(nodes == other, 0.0, 1 / np.where(nodes == other, 1, nodes - other))
+        slope = slope * factor + value * inner
+        value = value * factor
+    return value, slope
+
+
+@dataclass(frozen=True)
+class Wrap:
+    """A direction in which a block continues in itself: beyond its upper (lower) end comes the node `step` before
+    (after)."""
+
+    step: int
+
+
+def wraps(block: Block, b: int, connections: Sequence[Connection]) -> list[Wrap | None]:
+    """Per direction of block `b` how it continues in itself, over whole faces and without being turned."""
+    found: list[Wrap | None] = [None] * 3
+    for d in block.active:
+        whole = [(0, n) for n in block.size]
+        steps = []
+        for end in (0, block.size[d] - 1):
+            whole[d] = (end, end + 1)
+            for c in connections:
+                if (c.block, c.donor, c.range) == (b, b, tuple(whole)) and c.matrix == IDENTITY and c.rotation is None:
+                    steps.append(abs(c.offset[d]))
+        if len(steps) == 2 and steps[0] == steps[1]:
+            found[d] = Wrap(steps[0])
+    return found
+
+
+class BlockMap:
+    """The map from index space (xi, eta, zeta) to (x, y, z) of a block. `extended`: its coordinates with ghosts
+    (nk + 6, nj + 6, ni + 6), used where it continues in itself (`wrapped`, see `wraps`)."""
+
+    def __init__(self, block: Block, extended: Sequence[np.ndarray], wrapped: Sequence[Wrap | None]):
+        self.block, self.wrapped = block, tuple(wrapped)
+        self.dimensions = len(block.active)
+        box = tuple(slice(LAYERS, LAYERS + 1) if n == 1 else slice(None) for n in reversed(block.size))
+        self._nodes = np.stack([c[box] for c in extended[: self.dimensions]])
+        # first and last + 1 of the nodes that may be used
+        self.low = np.array([-LAYERS if w else 0 for w in wrapped])
+        self.high = np.array([n + LAYERS if w else n for n, w in zip(block.size, wrapped, strict=True)])
+
+    def base(self, xi: np.ndarray) -> np.ndarray:
+        """First nodes (n, 3) of the interpolations at xi (n, 3): centred, as near as the block's end allows."""
+        base = np.floor(xi).astype(int) - WIDTH // 2 + 1
+        base = np.clip(base, self.low, np.maximum(self.high - WIDTH, self.low))
+        return np.where(np.array(self.block.size) > 1, base, 0)
+
+    def weights(self, xi: np.ndarray, base: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Values and derivatives (n, 3, WIDTH) of the nodes' weights; (1, 0, ...) in a direction of one node."""
+        value, slope = lagrange(xi - base)
+        for d in range(self.dimensions, 3):
+            value[:, d], slope[:, d] = np.eye(WIDTH)[0], 0.0
+        return value, slope
+
+    def at(self, xi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Positions (n, dimensions) at xi (n, 3) and their derivatives (n, dimensions, dimensions)."""
+        base = self.base(xi)
+        value, slope = self.weights(xi, base)
+        index = []
+        for d, n in enumerate(self.block.size):
+            reach = np.arange(WIDTH if n > 1 else 1)
+            index.append(base[:, d, None] + reach + (LAYERS if n > 1 else 0))
+        i, j, k = index
+        near = self._nodes[:, k[:, :, None, None], j[:, None, :, None], i[:, None, None, :]]
+        # the sums over k, j and i in turn, once with the values and once with the slopes of each
+        (a, b, c), (da, db, dc) = ([f[:, d, : m.shape[1]] for d, m in enumerate(index)] for f in (value, slope))
+
+        def summed(array: np.ndarray, weights: np.ndarray) -> np.ndarray:
+            """Over the first axis behind those of the coordinate and the point."""
+            shape = array.shape
+            flat = array.reshape(*shape[:2], shape[2], -1)
+            return np.matmul(weights[None, :, None], flat).reshape(*shape[:2], *shape[3:])
+
+        planes, of_planes = summed(near, c), summed(near, dc) if self.dimensions > 2 else None
+        lines = summed(planes, b)
+        position = summed(lines, a)
+        slopes = [summed(lines, da)]
+        if self.dimensions > 1:
+            slopes.append(summed(summed(planes, db), a))
+        if self.dimensions > 2:
+            slopes.append(summed(summed(of_planes, b), a))
+        return position.T, np.stack(slopes).transpose(2, 1, 0)
+
+    def locate(self, points: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(xi (n, 3), whether it was found) of points (n, dimensions), by Newton's method from `start` (n, 3)."""
+        parts = range(0, len(points), CHUNK)
+        found = [self._locate(points[n : n + CHUNK], start[n : n + CHUNK]) for n in parts]
+        if not found:
+            return start, np.zeros(0, dtype=bool)
+        return tuple(np.concatenate(columns) for columns in zip(*found, strict=True))
+
+    def _locate(self, points: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        m, xi = self.dimensions, start.astype(float)
+        last = np.array(self.block.size)[:m] - 1
+        rest = np.full(len(points), np.inf)
+        left = np.arange(len(points))
+        for turn in range(40):
+            position, slopes = self.at(xi[left])
+            flat = ~(np.abs(np.linalg.det(slopes)) > 0)
+            slopes[flat] = np.eye(m)
+            step = np.linalg.solve(slopes, (points[left] - position)[..., None])[..., 0]
+            moved = xi[left, :m] + np.clip(step, -2, 2)
+            xi[left, :m] = np.clip(moved, -1.5, last + 1.5)
+            rest[left] = np.abs(step).max(axis=1)
+            # those that go on, but for those that keep outside
+            outside = ((moved < -1.5) | (moved > last + 1.5)).any(axis=1) & (turn > 4)
+            left = left[(rest[left] > 1e-12 * (1 + np.abs(xi[left]).max(axis=1))) & ~outside]
+            if not left.size:
+                break
+        return xi, rest < 1e-7
+
+    def beyond(self, xi: np.ndarray) -> np.ndarray:
+        """Cells (n,) by which points lie beyond what can be interpolated; 0 inside."""
+        last = np.array(self.block.size) - 1
+        low = np.array([-1.0 if w else 0.0 for w in self.wrapped])
+        high = np.array([n + (1.0 if w else 0.0) for n, w in zip(last, self.wrapped, strict=True)])
+        return np.maximum(np.maximum(low - xi, xi - high), 0).max(axis=1)

@@ -1,0 +1,104 @@
+// Patched faces: ghosts are interpolated from the nodes of other blocks. A part gives, for every ghost that lies among
+// its nodes, its share of the sums (patched_state, patched_flux); whoever has the ghost adds up the shares of all parts
+// (patched_ghosts, patched_fluxes). weights[(2, 3, 6)][n]: of the interpolation and of the linear one, along i, j, k.
+
+// Of the sixth-order value over the linear one, from how far they are apart: 1 in smooth flow, 0 where it jumps.
+HD real patched_share(real apart) {
+    const real s = apart * real(1.0 / 0.1), s2 = s * s;
+    return real(1) / (real(1) + s2 * s2);
+}
+
+// Shares of the state: buffer[to[i]][0..4] of the sixth-order value, [5..9] of the linear one.
+KERNEL(patched_state, int i, int j, int k, int n, int wi, int wj, int wk, int sj, int sk, long long sv, const int *from,
+       const int *to, const real *weights, const real *q, real *buffer) {
+    real high[5], low[5], along[6];
+    for (int v = 0; v < 5; ++v) high[v] = low[v] = real(0);
+    const real *w = weights + i;
+    for (int a = 0; a < wi; ++a) along[a] = w[(long long)a * n];
+    for (int c = 0; c < wk; ++c)
+        for (int b = 0; b < wj; ++b) {
+            const real across = w[(long long)(6 + b) * n] * w[(long long)(12 + c) * n];
+            const real over = w[(long long)(24 + b) * n] * w[(long long)(30 + c) * n];
+            const real *p = q + from[i] + (long long)b * sj + (long long)c * sk;
+            for (int v = 0; v < 5; ++v) {
+                real sum = real(0);
+                for (int a = 0; a < wi; ++a) sum += along[a] * p[v * sv + a];
+                high[v] += across * sum;
+            }
+            if (over == real(0)) continue;
+            for (int a = 0; a < wi; ++a) {
+                const real weight = over * w[(long long)(18 + a) * n];
+                for (int v = 0; v < 5; ++v) low[v] += weight * p[v * sv + a];
+            }
+        }
+    real *out = buffer + (long long)to[i] * 10;
+    for (int v = 0; v < 5; ++v) out[v] = high[v], out[5 + v] = low[v];
+}
+
+// Ghosts to[i] from the shares rows[begin[i]] ... of a buffer.
+KERNEL(patched_ghosts, int i, int j, int k, const int *to, const int *begin, const int *rows, const real *buffer,
+       long long sv, real *q) {
+    real high[5], low[5];
+    for (int v = 0; v < 5; ++v) high[v] = low[v] = real(0);
+    for (int r = begin[i]; r < begin[i + 1]; ++r) {
+        const real *part = buffer + (long long)rows[r] * 10;
+        for (int v = 0; v < 5; ++v) high[v] += part[v], low[v] += part[5 + v];
+    }
+    const Primitive<real> fine = primitive(high), coarse = primitive(low);
+    const real apart = larger(absolute(fine.rho - coarse.rho) / coarse.rho, absolute(fine.p - coarse.p) / coarse.p);
+    const bool admissible = fine.rho > real(0.1) * coarse.rho && fine.p > real(0.1) * coarse.p;
+    const real share = admissible ? patched_share(apart) : real(0);
+    for (int v = 0; v < 5; ++v) q[v * sv + to[i]] = low[v] + share * (high[v] - low[v]);
+}
+
+// Shares of the viscous fluxes through planes of constant x, y and z, which the fluxes through the three directions of
+// the grid give: buffer[to[i]][3 v + c], v = momentum and energy. m: 9 metrics, zero for a direction of one node, which
+// nothing passes; flux: 12 of viscous_flux.
+KERNEL(patched_flux, int i, int j, int k, int n, int wi, int wj, int wk, int sj, int sk, long long sv, const int *from,
+       const int *to, const real *weights, const real *m, const real *flux, real *buffer) {
+    real sum[12];
+    for (int v = 0; v < 12; ++v) sum[v] = real(0);
+    const real *w = weights + i;
+    for (int c = 0; c < wk; ++c)
+        for (int b = 0; b < wj; ++b)
+            for (int a = 0; a < wi; ++a) {
+                const long long p = from[i] + a + (long long)b * sj + (long long)c * sk;
+                const real weight = w[(long long)a * n] * w[(long long)(6 + b) * n] * w[(long long)(12 + c) * n];
+                if (weight == real(0)) continue;
+                real area[3][3];
+                for (int d = 0; d < 3; ++d)
+                    for (int x = 0; x < 3; ++x) area[d][x] = m[(3 * d + x) * sv + p];
+                if (wj == 1) area[1][1] = real(1);
+                if (wk == 1) area[2][2] = real(1);
+                real column[3][3];
+                for (int d = 0; d < 3; ++d) {
+                    const real *e = area[(d + 1) % 3], *f = area[(d + 2) % 3];
+                    for (int x = 0; x < 3; ++x) {
+                        const int y = (x + 1) % 3, z = (x + 2) % 3;
+                        column[d][x] = e[y] * f[z] - e[z] * f[y];
+                    }
+                }
+                real determinant = real(0);
+                for (int x = 0; x < 3; ++x) determinant += area[0][x] * column[0][x];
+                const real scale = weight / determinant;
+                for (int d = 0; d < 3; ++d)
+                    for (int v = 0; v < 4; ++v) {
+                        const real through = scale * flux[(4 * d + v) * sv + p];
+                        for (int x = 0; x < 3; ++x) sum[3 * v + x] += through * column[d][x];
+                    }
+            }
+    for (int v = 0; v < 12; ++v) buffer[(long long)to[i] * 12 + v] = sum[v];
+}
+
+// Viscous fluxes (4) through the face's direction at the ghosts, whose area vectors are `area`.
+KERNEL(patched_fluxes, int i, int j, int k, const int *to, const int *begin, const int *rows, const real *buffer,
+       long long sv, const real *area, real *flux) {
+    real sum[4];
+    for (int v = 0; v < 4; ++v) sum[v] = real(0);
+    for (int r = begin[i]; r < begin[i + 1]; ++r) {
+        const real *part = buffer + (long long)rows[r] * 12;
+        for (int v = 0; v < 4; ++v)
+            for (int x = 0; x < 3; ++x) sum[v] += part[3 * v + x] * area[x * sv + to[i]];
+    }
+    for (int v = 0; v < 4; ++v) flux[v * sv + to[i]] = sum[v];
+}
