@@ -130,6 +130,7 @@ class Solver:
             self._outflow = Outflow(
                 backend, self.program, self.team, self.grid, self.decomposition, self.cut, self.states
             )
+        self._outflow.meet()
         closed = {s.index: {c.patch.face for c in self.conditions if c.closed and c.state is s} for s in self.states}
         self._inviscid = [
             plan_class(s, case.scheme.interpolation, {direction(face) for face in remote}, closed[s.index])

@@ -23,7 +23,7 @@ INTEGERS = {
     **dict.fromkeys(("sk", "ck", "dk", "sn"), STRIDES[2]),
     **dict.fromkeys(("sv", "source_sv", "target_sv"), SHAPE[0] * STRIDES[2]),
     **dict.fromkeys(("n1", "width"), SIZE[0]),
-    "face": 5,
+    "rows": 3,
     **dict.fromkeys(("n2", "height"), SIZE[1]),
     **{
         "columns": SIZE[0] * max(SIZE[1:]),
@@ -39,7 +39,7 @@ EXTENTS = {
     **dict.fromkeys(("column_norms", "column_radii"), FACE),
     **dict.fromkeys(("column_totals", "column_extrema", "column_places", "column_energy"), (SIZE[0], 1, SIZE[2])),
     **dict.fromkeys(("pack_halo", "unpack_halo", "rotate_vectors"), (SIZE[0], 1, 1)),
-    **{"outflow_rates": (SIZE[0], 1, 1), "outflow_sums": (5, 1, 1)},
+    **{"outflow_rates": (SIZE[0], 1, 1), "outflow_sums": (5, 2, 1), "outflow_means": (10, 3, 1)},
     **{"reduce": (5, 7, 1), "copy_halo": (SIZE[0], 5, 1)},
 }
 # Arguments that switch between ways of a kernel: all their values are tried.
@@ -52,6 +52,8 @@ SWITCHES = {
     "rated": (0, 1),
     "temperature": (0.0, 0.9),
 }
+# Lists of an outflow: two patches of 17 nodes together, on two sides; three patches of two faces.
+LISTS = {"ends": (0, 9, SIZE[0]), "sides": (5, 0), "face_of_row": (0, 1, 1), "face_of_patch": (0, 1, 1)}
 STATES = {"q", "q0", "minus", "plus", "state", "target", "reference"}
 
 
@@ -79,6 +81,8 @@ def _argument(kind: str, name: str, rng: np.random.Generator, real: str):
         return NUMBERS.get(name, 0.3)
     if name == "faces":  # of 17 nodes: up to three faces of patch 0 each
         return np.where(rng.random((3, SIZE[0])) < 0.7, [[0], [3], [4]], -1).astype(np.int32)
+    if name in LISTS:
+        return np.array(LISTS[name], np.int32)
     if "int" in kind:
         return (ORIGIN + rng.permutation(SIZE[0] * SIZE[1])).astype(np.int32)
     k, j, i = np.indices(SHAPE)
