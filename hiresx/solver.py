@@ -133,6 +133,7 @@ class Solver:
             self._outflow = Outflow(
                 backend, self.program, self.team, self.grid, self.decomposition, self.cut, self.states
             )
+        self._outflow.meet()
         closed = {s.index: {c.patch.face for c in self.conditions if c.closed and c.state is s} for s in self.states}
         # With neighbours there is more to win by overlapping, and an outflow asks for the inviscid terms alone.
         alone = is_viscous and not self.halo.neighbours and not self._outflow.any

@@ -4,7 +4,7 @@ It comes after the inviscid terms, when all ghosts are there: unlike a ghost it 
 node where several such faces meet obeys all of them at once, so no order of faces matters.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -13,10 +13,10 @@ from hiresx.device.state import BlockState
 from hiresx.grid import Grid
 from hiresx.grid.blocks import direction, intersection, side
 
-# Per patch: pressure far away, relaxation, velocities of what leaves (outflow_given in kernels/boundary/outflow.h).
-GIVEN = 8
-# Sums that a device leaves to the host, per patch.
-THREADS = 4096
+# Per patch: what the case gives, then means over its face; sums for these (kernels/boundary/outflow.h).
+GIVEN, MEANS, SUMS = 3, 10, 13
+# Sums that a device takes side by side, per patch, and what is left of them for the means.
+THREADS, LANES = 4096, 64
 # Poinsot & Lele's sigma where a case gives no relaxation.
 SIGMA = 0.05
 
@@ -29,64 +29,88 @@ def default_relaxation(grid: Grid) -> float:
     return SIGMA / float((high - low).max())
 
 
+def radius(grid: Grid) -> float:
+    """Greatest distance of a node from the mean place of all nodes."""
+    blocks = [np.stack([block.x, block.y, block.z]).reshape(3, -1) for block in grid.blocks]
+    centre = sum(b.sum(axis=1) for b in blocks) / sum(b.shape[1] for b in blocks)
+    return max(float(np.linalg.norm(b - centre[:, None], axis=0).max()) for b in blocks)
+
+
 class Outflow:
     """All outflow patches of this rank. Calling it corrects `r` of their nodes; `convection()` before that finds the
-    velocity at which things leave, and is collective. `any`: whether a rank has such patches."""
+    means over their faces. It stays on the device unless a face lies on several ranks, which `meet()` finds out: both
+    are collective. `any`: whether a rank has such patches."""
 
     def __init__(self, backend, program, team, grid: Grid, whole: Decomposition, cut: Decomposition, states):
         self._backend, self._team = backend, team
         places = [n for n, patch in enumerate(whole.patches) if patch.condition.kernel == "outflow"]
-        self.any = bool(places)
+        self.any, self._shared = bool(places), False
         if not places:
             return
         number = {place: n for n, place in enumerate(places)}
-        self._whole_face = _joined(whole, places)
-        relaxation = default_relaxation(grid)
-        self._given = np.zeros((len(places), GIVEN))
+        self._faces = np.array(_joined(whole, places), np.int32)
+        default, firmness = default_relaxation(grid), 1 / radius(grid)
+        given = np.zeros((len(places), GIVEN + MEANS), states[0].q.dtype if states else float)
         for n, place in enumerate(places):
             spec = whole.patches[place].condition
-            self._given[n, :2] = spec.pressure, relaxation if spec.relaxation is None else spec.relaxation
-        self._dtype = states[0].q.dtype if states else np.dtype(float)
-        self._device = backend.to_device(self._given.astype(self._dtype))
-        rates, sums = [], []
-        for state in states:
-            patches = [p for p in cut.patches if p.block == state.index and p.place in number]
-            if not patches:
-                continue
+            relaxation = default if spec.relaxation is None else spec.relaxation
+            given[n, :GIVEN] = spec.pressure, relaxation, firmness
+        self._given = backend.to_device(given)
+        owned = [(state, [p for p in cut.patches if p.block == state.index and p.place in number]) for state in states]
+        owned = [(state, patches) for state, patches in owned if patches]
+        # The face of every row of sums: of patches, block by block.
+        self._rows = self._faces[[number[p.place] for _, patches in owned for p in patches]]
+        real, rows = str(given.dtype), len(self._rows)
+        partial = backend.zeros((max(rows, 1), SUMS, THREADS), real)
+        self._totals = backend.zeros((max(rows, 1), SUMS, LANES), real)
+        rates, sums, row = [], [], 0
+        for state, patches in owned:
             strides = [stride if n > 1 else 0 for stride, n in zip(state.strides, state.size, strict=True)]
             fields = (state.variable_stride, *strides, state.q, state.metrics, state.jacobian)
             nodes, faces = _faces_of_nodes(state, [(number[p.place], p) for p in patches])
             rates.append(
                 (
                     "outflow_rates", (len(nodes), 1, 1), len(nodes), backend.to_device(nodes),
-                    backend.to_device(faces), self._device, *fields, state.r,
+                    backend.to_device(faces), self._given, *fields, state.r,
                 )
             )  # fmt: skip
-            for p in patches:
-                own = _nodes(state, p)
-                sums.append((number[p.place], backend.to_device(own), len(own), _code(p), fields))
-        self._partial = backend.zeros((max(len(sums), 1), 8, THREADS), str(self._dtype))
-        self._numbers = [n for n, *_ in sums]
+            own = [_nodes(state, p) for p in patches]
+            lists = (np.cumsum([0, *map(len, own)]), [_code(p) for p in patches], np.concatenate(own))
+            lists = (backend.to_device(np.asarray(values, np.int32)) for values in lists)
+            to = partial[row : row + len(patches)]
+            sums.append(("outflow_sums", (THREADS, len(patches), 1), THREADS, *lists, *fields, to))
+            row += len(patches)
         self._rates = program.prepare(rates)
-        self._sums = program.prepare(
-            [
-                ("outflow_sums", (THREADS, 1, 1), THREADS, width, nodes, face, *fields, self._partial[at])
-                for at, (_, nodes, width, face, fields) in enumerate(sums)
-            ]
-        )
+        if rows:
+            sums.append(("reduce", (LANES, rows * SUMS, 1), THREADS, LANES, 0, partial, self._totals))
+        self._sums = program.prepare(sums)
+        self._means = self._mean(program, self._totals, self._rows, LANES)
+        # What a face has on other ranks is added on the host.
+        self._of_faces = backend.zeros((len(places), SUMS, 1), real)
+        self._shared_means = self._mean(program, self._of_faces, np.arange(len(places)), 1)
+
+    def _mean(self, program, sums, faces: np.ndarray, lanes: int) -> Callable[[], None]:
+        """The launch that takes the means from `sums` (rows, SUMS, lanes), rows of the given faces."""
+        of_rows, of_patches = (self._backend.to_device(np.asarray(f, np.int32)) for f in (faces, self._faces))
+        extent = (MEANS, len(self._faces), 1)
+        return program.prepare([("outflow_means", extent, len(faces), lanes, of_rows, of_patches, sums, self._given)])
+
+    def meet(self) -> None:
+        if self.any and self._team.size > 1:
+            mine = np.isin(np.arange(len(self._faces)), self._rows).astype(int)
+            self._shared = bool(self._team.sum(mine).max() > 1)
 
     def convection(self) -> None:
         self._sums()
-        total = np.zeros((len(self._given), 8))
-        if self._numbers:
-            partial = self._backend.to_host(self._partial).astype(float).sum(axis=2)
-            np.add.at(total, self._numbers, partial)
-        faces = np.zeros_like(total)
-        np.add.at(faces, self._whole_face, self._team.sum(total))
-        for means, sums in zip((slice(2, 5), slice(5, 8)), np.split(faces[self._whole_face], 2, axis=1), strict=True):
-            weight = sums[:, 3:]
-            np.divide(sums[:, :3], weight, out=self._given[:, means], where=weight > 0)
-        self._backend.copy(self._device, self._backend.to_device(self._given.astype(self._dtype)))
+        if not self._shared:
+            self._means()
+            return
+        total = np.zeros((len(self._faces), SUMS))
+        if len(self._rows):
+            np.add.at(total, self._rows, self._backend.to_host(self._totals).astype(float).sum(axis=2))
+        total = self._team.sum(total)[..., None].astype(self._of_faces.dtype)
+        self._backend.copy(self._of_faces, self._backend.to_device(total))
+        self._shared_means()
 
     def __call__(self) -> None:
         self._rates()

@@ -24,7 +24,7 @@ INTEGERS = {
     **dict.fromkeys(("sv", "source_sv", "target_sv"), SHAPE[0] * STRIDES[2]),
     **dict.fromkeys(("n", "n1", "width"), SIZE[0]),
     **dict.fromkeys(("wi", "wj"), 6),
-    "face": 5,
+    "rows": 3,
     **dict.fromkeys(("n2", "height"), SIZE[1]),
     **{
         "columns": SIZE[0] * max(SIZE[1:]),
@@ -45,7 +45,7 @@ EXTENTS = {
     **dict.fromkeys(("column_norms", "column_radii"), FACE),
     **dict.fromkeys(("column_totals", "column_extrema", "column_places", "column_energy"), (SIZE[0], 1, SIZE[2])),
     **dict.fromkeys(("pack_halo", "unpack_halo", "rotate_vectors"), (SIZE[0], 1, 1)),
-    **{"outflow_rates": (SIZE[0], 1, 1), "outflow_sums": (5, 1, 1)},
+    **{"outflow_rates": (SIZE[0], 1, 1), "outflow_sums": (5, 2, 1), "outflow_means": (10, 3, 1)},
     **dict.fromkeys(("patched_state", "patched_ghosts", "patched_flux", "patched_fluxes"), (SIZE[0], 1, 1)),
     **{"reduce": (5, 7, 1), "copy_halo": (SIZE[0], 5, 1)},
     **{"sweep_along": (2, *SIZE[1:]), "sweep_across": (*SIZE[:2], 3)},
@@ -63,6 +63,8 @@ SWITCHES = {
     "wk": (1, 6),
     "temperature": (0.0, 0.9),
 }
+# Lists of an outflow: two patches of 17 nodes together, on two sides; three patches of two faces.
+LISTS = {"ends": (0, 9, SIZE[0]), "sides": (5, 0), "face_of_row": (0, 1, 1), "face_of_patch": (0, 1, 1)}
 STATES = {"q", "q0", "minus", "plus", "state", "target", "reference"}
 
 
@@ -92,6 +94,8 @@ def _argument(kind: str, name: str, rng: np.random.Generator, real: str):
         return np.where(rng.random((3, SIZE[0])) < 0.7, [[0], [3], [4]], -1).astype(np.int32)
     if name == "begin":  # two rows for each of 17 ghosts
         return np.arange(0, 2 * SIZE[0] + 1, 2, dtype=np.int32)
+    if name in LISTS:
+        return np.array(LISTS[name], np.int32)
     if "int" in kind:
         return (ORIGIN + rng.permutation(SIZE[0] * SIZE[1])).astype(np.int32)
     k, j, i = np.indices(SHAPE)

@@ -1,9 +1,5 @@
 // Outflow: the ghosts continue the flow (continuation.h).
 
-// Whether gas comes in through an outflow faster than Mach 0.1 (eddies alone seldom do), from the outward velocity. Such
-// a node is left to the upwind scheme: what enters has no slope, and nothing can be carried out.
-HD bool blows_in(real outward, real sound) { return outward < real(-0.1) * sound; }
-
 // Of fields that enter after all, the ghosts repeat the node; but of the entering acoustic field where its rate at the
 // node is set (`rated`: subsonic outflow), for then the ghosts need only follow it.
 KERNEL(extrapolate, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, real direction, int rated,
@@ -15,7 +11,7 @@ KERNEL(extrapolate, int i, int j, int k, int o, int s1, int s2, int sn, long lon
     for (int d = 0; d < 3; ++d) inward[d] = direction * m[d * sv + p];
     CharacteristicSpace<real> space = CharacteristicSpace<real>::at(state, inward);
     const bool enters[5] = {space.un > space.sound, space.un > real(0), space.un > real(0), space.un > real(0),
-                            (!rated || blows_in(-space.un, space.sound)) && space.un > -space.sound};
+                            !rated && space.un > -space.sound};
     for (int l = 0; l < 3; ++l) {
         space.project(increment[l], field);
         for (int v = 0; v < 5; ++v) field[v] = enters[v] ? real(0) : field[v];

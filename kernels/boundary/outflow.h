@@ -10,9 +10,21 @@
 //   taken from the pressure gradient.
 // Together:  p_t - P - g rho c (u_n,t - Q) = -relaxation (c - u_n) (p - pressure far away).
 
-// What a patch gives: pressure far away, relaxation, and two velocities: V is normal as the first, tangential as the
-// second (see outflow_sums).
-constexpr int outflow_given = 8;
+//
+// This relation integrates over time to the state far away only for one and the same g. What is left over, pressure that
+// differs along the face and shear that comes in with the gas, is drawn to the face's means (`firmness`). Without it both
+// grow: in the corners of a box of outflows, at rest and in a stream.
+
+// What a patch gives: pressure far away, relaxation, firmness (rate per length), then the means over its face: V as the
+// normal velocity takes it and V along the face (see outflow_sums), pressure, velocity of what comes in.
+// Shares of the firmness: small enough that 5 % of sound at 45 degrees come back at most, large enough that nothing grows.
+constexpr double hold_shear = 1.4, hold_pressure = 0.35;
+constexpr int outflow_given = 13, outflow_sums_count = 13;
+
+// 0 where gas comes in at a Mach number up to `threshold`, 1 from 0.04 more on; from the outward velocity.
+HD real inflow_share(real outward, real sound, real threshold) {
+    return smaller(real(1), larger(real(0), real(-25) * (outward / sound + threshold)));
+}
 
 // Outward unit normal and area of face 2 d + (0: first, 1: last node).
 HD real outward_normal(const real *m, long long p, long long sv, int face, real *n) {
@@ -63,27 +75,58 @@ HD real transverse_divergence(const real gradient[4][3], const real *n) {
     return sum;
 }
 
-// Means of the velocity on a patch: weighted by the squares of the transverse divergence, so that where something
-// leaves counts, and by area alone: the tangential velocity of a vortex on the face is odd about its core along the
-// normal, and only the latter mean dilutes it. nodes: `width` nodes of the patch on `face`; partial[0..3][thread]: sums
-// of w u, w v, w w and w, partial[4..7] of the other.
-KERNEL(outflow_sums, int i, int j, int k, int threads, int width, const int *nodes, int face, long long sv, int di,
-       int dj, int dk, const real *q, const real *m, const real *jacobian, real *partial) {
-    real sum[8];
-    for (int c = 0; c < 8; ++c) sum[c] = real(0);
-    for (int at = i; at < width; at += threads) {
+// Sums on the patches of a block: of the velocity weighted by the squares of the transverse divergence, so that where
+// something leaves counts, and by area alone: the tangential velocity of a vortex on the face is odd about its core along
+// the normal, and only the latter mean dilutes it; of the pressure; of the velocity where gas comes in. Patch j: nodes
+// ends[j]..ends[j+1] - 1 on face sides[j]; partial[j][0..12][thread]: sums of w u, w v, w w, w, the same of the second
+// weight, its pressure, the four of the third.
+KERNEL(outflow_sums, int i, int j, int k, int threads, const int *ends, const int *sides, const int *nodes,
+       long long sv, int di, int dj, int dk, const real *q, const real *m, const real *jacobian, real *partial) {
+    real sum[outflow_sums_count];
+    for (int c = 0; c < outflow_sums_count; ++c) sum[c] = real(0);
+    for (int at = ends[j] + i; at < ends[j + 1]; at += threads) {
         const long long p = nodes[at];
-        real n[3], gradient[4][3];
-        const real area = outward_normal(m, p, sv, face, n);
+        real n[3], gradient[4][3], state[5];
+        for (int v = 0; v < 5; ++v) state[v] = q[v * sv + p];
+        const Primitive<real> s = primitive(state);
+        const real velocity[3] = {s.u, s.v, s.w};
+        const real area = outward_normal(m, p, sv, sides[j], n);
         const real share = flow_gradients(q, m, jacobian, p, sv, di, dj, dk, gradient);
         const real divergence = share * transverse_divergence(gradient, n);
-        const real weight[2] = {area * divergence * divergence, area};
-        for (int w = 0; w < 2; ++w) {
-            for (int c = 0; c < 3; ++c) sum[4 * w + c] += weight[w] * q[(c + 1) * sv + p] / q[p];
-            sum[4 * w + 3] += weight[w];
+        const real sound = square_root(gas_gamma * s.p / s.rho);
+        const real weight[3] = {area * divergence * divergence, area, area * inflow_share(dot(velocity, n), sound, real(0))};
+        for (int w = 0; w < 3; ++w) {
+            const int first = 4 * w + (w > 1);
+            for (int c = 0; c < 3; ++c) sum[first + c] += weight[w] * velocity[c];
+            sum[first + 3] += weight[w];
         }
+        sum[8] += area * s.p;
     }
-    for (int c = 0; c < 8; ++c) partial[c * threads + i] = sum[c];
+    for (int c = 0; c < outflow_sums_count; ++c) partial[((long long)j * outflow_sums_count + c) * threads + i] = sum[c];
+}
+
+// The means of patch j, i of outflow_given - 3, from the sums[row][13][thread] of all patches of its face. Where nothing
+// leaves (the first weight is zero) the plain mean stands for the first.
+KERNEL(outflow_means, int i, int j, int k, int rows, int threads, const int *face_of_row, const int *face_of_patch,
+       const real *sums, real *given) {
+    constexpr int weight[10] = {3, 3, 3, 7, 7, 7, 7, 12, 12, 12}, value[10] = {0, 1, 2, 4, 5, 6, 8, 9, 10, 11};
+    real mean = real(0);
+    for (int fall_back = 0; fall_back < 2; ++fall_back) {
+        const int shift = fall_back ? 4 : 0;
+        real sum = real(0), all = real(0);
+        for (int row = 0; row < rows; ++row) {
+            if (face_of_row[row] != face_of_patch[j]) continue;
+            const real *of_value = sums + ((long long)row * outflow_sums_count + value[i] + shift) * threads;
+            const real *of_weight = sums + ((long long)row * outflow_sums_count + weight[i] + shift) * threads;
+            for (int l = 0; l < threads; ++l) sum += of_value[l], all += of_weight[l];
+        }
+        if (all > real(0)) {
+            mean = sum / all;
+            break;
+        }
+        if (i > 2) break;
+    }
+    given[j * outflow_given + 3 + i] = mean;
 }
 
 // r at the nodes on the faces. faces[0..2][node]: 8 x patch + face for every outflow face the node lies on, else -1;
@@ -104,25 +147,43 @@ KERNEL(outflow_rates, int i, int j, int k, int n1, const int *nodes, const int *
     for (int c = 0; c < 3; ++c) momentum_rate[c] = rate[c + 1] - velocity[c] * rate[0];
     const real pressure_rate = gas_gamma_1 * (kinetic * rate[0] - dot(velocity, rate + 1) + rate[4]);
 
-    // One entering wave `delta` per face; each changes p_t, which all faces share: a system of up to three equations.
-    real n[3][3], system[3][3], delta[3];
-    for (int f = 0; f < 3; ++f)
+    // Where gas comes in nothing is carried out, and the shear it brings along is drawn to the mean one. That is where the
+    // mean flow or the gas itself enters faster than Mach 0.1, which eddies alone seldom do; below, both ways work.
+    real n[3][3], entered = real(0);
+    for (int f = 0; f < 3; ++f) {
         for (int c = 0; c < 3; ++c) n[f][c] = real(0);
-    real angle[3];
+        const int code = faces[f * n1 + i];
+        if (code < 0) continue;
+        outward_normal(m, p, sv, code % 8, n[f]);
+        const real *patch = given + (code / 8) * outflow_given, normal = dot(velocity, n[f]);
+        const real in = inflow_share(smaller(normal, dot(patch + 6, n[f])), sound, real(0.1));
+        entered = larger(entered, in);
+        const real local = smaller(in, inflow_share(normal, sound, real(0)));
+        const real push = real(hold_shear) * local * patch[2] * sound * s.rho, mean = dot(patch + 10, n[f]);
+        for (int c = 0; c < 3; ++c) {
+            const real along = patch[10 + c] - mean * n[f][c] - (velocity[c] - normal * n[f][c]);
+            momentum_rate[c] += push * along;
+            r[(c + 1) * sv + p] += push * along / jacobian[p];
+            r[4 * sv + p] += push * along * velocity[c] / jacobian[p];
+        }
+    }
+    const real out = real(1) - entered;
+
+    // One entering wave `delta` per face; each changes p_t, which all faces share: a system of up to three equations.
+    real angle[3], system[3][3], delta[3];
     for (int f = 0; f < 3; ++f) {
         const int code = faces[f * n1 + i];
         delta[f] = real(0), angle[f] = real(-1);
         if (code < 0) continue;
-        outward_normal(m, p, sv, code % 8, n[f]);
         const real *patch = given + (code / 8) * outflow_given;
         const real normal = dot(velocity, n[f]);
         if (normal >= sound) continue;  // nothing enters
-        const real carried = smaller(larger(dot(patch + 2, n[f]), real(0)), sound), mach = carried / sound;
+        const real carried = smaller(larger(dot(patch + 3, n[f]), real(0)), sound), mach = carried / sound;
         // tangential: t of the pattern, v of the gas relative to it
-        const real outward = dot(patch + 5, n[f]);
+        const real outward = dot(patch + 6, n[f]);
         real t[3], v[3], normal_slope[3];
         for (int c = 0; c < 3; ++c) {
-            t[c] = patch[5 + c] - outward * n[f][c];
+            t[c] = patch[6 + c] - outward * n[f][c];
             v[c] = velocity[c] - normal * n[f][c] - t[c];
             normal_slope[c] = n[f][0] * gradient[0][c] + n[f][1] * gradient[1][c] + n[f][2] * gradient[2][c];
         }
@@ -132,21 +193,19 @@ KERNEL(outflow_rates, int i, int j, int k, int n1, const int *nodes, const int *
         const real stretch = (real(-1) * (dot(v, slope) / s.rho + sound * sound * divergence) + relative * bend)
                              / (sound * sound - relative * relative);
         const real p_n = -s.rho * (relative * stretch + bend);
-        const real pattern_p = -carried * p_n - dot(t, slope), pattern_u = -carried * stretch - dot(t, normal_slope);
+        const real pattern_p = out * (-carried * p_n - dot(t, slope));
+        const real pattern_u = out * (-carried * stretch - dot(t, normal_slope));
         // more than 66 degrees are taken for 66: a crest has no direction
         const real along = absolute(dot(slope, n[f]));
         const real cosine = along > real(0.4) * steepness ? along / steepness : steepness > real(0) ? real(0.4) : real(1);
-        angle[f] = (real(1) + mach * cosine) / (mach + cosine);
-        const real pull = patch[1] * (sound - normal) * (patch[0] - s.p);
+        angle[f] = real(1) + out * ((real(1) + mach * cosine) / (mach + cosine) - real(1));
+        const real uneven = real(hold_pressure) * out * patch[2] * (patch[9] - s.p);
+        const real pull = (sound - normal) * (patch[1] * (patch[0] - s.p) + uneven);
         const real smooth = pull - (pressure_rate - pattern_p)
                             + angle[f] * sound * (dot(momentum_rate, n[f]) - s.rho * pattern_u);
         const real plain = pull - (sound - normal) * (dot(slope, n[f]) - s.rho * sound * dot(normal_slope, n[f]));
         angle[f] = real(1) + share * (angle[f] - real(1));
         delta[f] = plain + share * (smooth - plain);
-        if (blows_in(normal, sound)) {  // the ghosts hold the entering field: only the pull is added
-            angle[f] = real(1);
-            delta[f] = pull;
-        }
     }
     for (int f = 0; f < 3; ++f)
         for (int e = 0; e < 3; ++e) {
