@@ -22,6 +22,7 @@ from hiresx.grid.connections import Connection, Grid
 from hiresx.grid.motions import Motion, motion, rotation_about
 from hiresx.grid.orientation import IntMatrix, faces_of, joined, matrix_of
 from hiresx.grid.proof import misfit
+from hiresx.grid.stored import Nodes, part_of
 
 # A rotation by an angle that a whole number of times makes a full turn is meant to do so to round-off: angles are often
 # stored in single precision.
@@ -101,7 +102,7 @@ def _zone(node: Node, cells: int, physical: int) -> _Zone:
             others = ", ".join(other.name for other in coordinates.children("DataArray_t"))
             raise coordinates.fault(f"has no Coordinate{axis}, but {others or 'nothing'}", "store x, y and z")
         nodes.append(_inner(coordinates, array, size))
-    nodes += [np.zeros_like(nodes[0])] * (3 - len(nodes))
+    nodes += [np.broadcast_to(np.zeros(()), nodes[0].shape)] * (3 - len(nodes))
     try:
         return _Zone(node, Delivered(_plain_name(node.name), *nodes), cells)
     except HiresxError as error:
@@ -113,7 +114,7 @@ def _plain_name(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.@+-]+", "_", name)
 
 
-def _inner(coordinates: Node, array: Node, size: np.ndarray) -> np.ndarray:
+def _inner(coordinates: Node, array: Node, size: np.ndarray) -> Nodes:
     """Coordinates (nk, nj, ni) without rind planes."""
     rind = np.zeros(2 * len(size), dtype=int)
     planes = next(iter(coordinates.children("Rind_t")), None)
@@ -122,9 +123,12 @@ def _inner(coordinates: Node, array: Node, size: np.ndarray) -> np.ndarray:
         if (rind < 0).any():
             raise planes.fault("counts planes below 0")
     below, above = rind[::2], rind[1::2]
-    values = array.numbers(tuple(int(n) for n in (size + below + above)[::-1]), real=True)
-    inside = tuple(slice(int(b), int(b + n)) for b, n in zip(below[::-1], size[::-1], strict=True))
-    return values[inside].reshape([1] * (3 - len(size)) + [int(n) for n in size[::-1]])
+    flat = [0] * (3 - len(size))
+    shape = [n + 1 for n in flat] + [int(n) for n in (size + below + above)[::-1]]
+    first = flat + [int(b) for b in below[::-1]]
+    count = [n + 1 for n in flat] + [int(n) for n in size[::-1]]
+    inside = tuple(slice(b, b + n) for b, n in zip(first, count, strict=True))
+    return part_of(array.nodes(tuple(shape)), inside)
 
 
 # --- boundary patches

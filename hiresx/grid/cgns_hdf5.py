@@ -15,6 +15,7 @@ import numpy as np
 from hiresx import optional
 from hiresx.errors import HiresxError
 from hiresx.grid.cgns_tree import MEND, Node, plain
+from hiresx.grid.stored import Hdf5
 from hiresx.shell import word
 
 
@@ -35,6 +36,10 @@ class Hdf5Node(Node):
 
     def _array(self) -> np.ndarray:
         return np.asarray(self.group[" data"][()])
+
+    def _source(self, shape: tuple[int, int, int]) -> Hdf5:
+        data = self.group[" data"]
+        return Hdf5(Path(data.file.filename), data.name, shape)
 
     def _all(self) -> Iterator[Node]:
         import h5py

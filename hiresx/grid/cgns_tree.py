@@ -12,6 +12,7 @@ import numpy as np
 
 from hiresx.errors import HiresxError
 from hiresx.grid import adf
+from hiresx.grid.stored import Nodes, Source, Stored, is_large
 
 HDF5 = b"\x89HDF\r\n\x1a\n"
 MEND = "write the file again: structured zones, 1-to-1 connections"
@@ -41,6 +42,9 @@ class Node:
     def _array(self) -> np.ndarray:
         raise NotImplementedError
 
+    def _source(self, shape: tuple[int, int, int]) -> Source:
+        raise NotImplementedError
+
     def fault(self, what: str, mend: str = MEND) -> HiresxError:
         """The error that says `what` of this node."""
         return HiresxError(f"{self.path}: {self.place or '/'}: {what}", mend)
@@ -68,6 +72,13 @@ class Node:
         if found != shape:
             raise self.fault(f"holds {kind} of shape {found} instead of {shape}")
         return self._cast(real)
+
+    def nodes(self, shape: tuple[int, int, int]) -> Nodes:
+        """Its real numbers, which must be so many, as the coordinates of a block; those of a large file stay there."""
+        found, kind = self._of_kind("iuf")
+        if (1,) * (3 - len(found)) + found != shape:
+            raise self.fault(f"holds {kind} of shape {found} instead of {shape}")
+        return Stored.of(self._source(shape)) if is_large(self.path) else self._cast(True).reshape(shape)
 
     def vector(self, most: int) -> np.ndarray:
         """Its `most` finite real numbers, or less."""

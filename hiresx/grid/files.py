@@ -4,6 +4,8 @@ import logging
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from hiresx.case.faults import shown
 from hiresx.case.grids import GridFile
 from hiresx.errors import HiresxError
@@ -81,6 +83,8 @@ def _taken(grid: Grid, spec: GridFile, joined: bool) -> tuple[Grid, list[str]]:
         if wanted == "auto":
             grid, said = task(grid)
             words += said
+    grid, said = _in_memory(grid, spec)
+    words += said
     grid = checked(grid)
     by = motion_of(spec.rotate, spec.translate) if spec.rotate else Motion(None, tuple(spec.translate))
     if spec.scale != 1 or not by.still:
@@ -91,6 +95,25 @@ def _taken(grid: Grid, spec: GridFile, joined: bool) -> tuple[Grid, list[str]]:
     grid, said = shaped(grid, spec)
     grid = checked(grid)
     return replace(grid, touching=tuple(touching(grid))), words + said
+
+
+def _in_memory(grid: Grid, spec: GridFile) -> tuple[Grid, list[str]]:
+    """(a grid whose nodes are read where something asks for all of them at once, which is said)."""
+    if not any(block.stored for block in grid.blocks):
+        return grid, []
+    keys = [key for key in ("rotate", "translate", "coarsen", "mirror", "extrude", "revolve") if _given(spec, key)]
+    if not keys and all(len(block.active) == 3 for block in grid.blocks):
+        return grid, []
+    why = f"for grid.{keys[0]}" if keys else "for a grid that is not three-dimensional"
+    blocks = [
+        type(b)(b.name, *(np.asarray(c, dtype=np.float64) for c in (b.x, b.y, b.z)), b.regions) for b in grid.blocks
+    ]
+    return replace(grid, blocks=tuple(blocks)), [f"read whole by the first rank of every host {why}"]
+
+
+def _given(spec: GridFile, key: str) -> bool:
+    value = getattr(spec, key)
+    return any(value) if key == "translate" else bool(value)
 
 
 def form(path: Path) -> str:

@@ -14,7 +14,7 @@ from hiresx.errors import HiresxError
 from hiresx.grid.blocks import AXES, Block, Delivered
 from hiresx.grid.connections import TOLERANCE, Grid
 from hiresx.grid.motions import Motion, motion
-from hiresx.grid.quality import cell_volumes
+from hiresx.grid.quality import volume_extremes
 from hiresx.grid.reindexing import Reindexing, reindexed
 
 # Nodes in a direction that is there only because the program that wrote the file knows three dimensions.
@@ -98,7 +98,10 @@ def moved(grid: Grid, by: Motion, scale: float = 1.0) -> Grid:
 
     blocks = []
     for block in grid.blocks:
-        nodes = by(scale * np.stack([block.x, block.y, block.z]))
+        if by.still and block.stored:
+            nodes = [c * scale for c in (block.x, block.y, block.z)]
+        else:
+            nodes = by(scale * np.stack([block.x, block.y, block.z]))
         blocks.append(type(block)(block.name, *nodes, block.regions))
     connections = []
     for c in grid.connections:
@@ -179,6 +182,6 @@ def _left_handed(block: Block) -> bool:
     """Whether no cell of a block has a positive volume, and some a negative one."""
     if len(block.active) == 1:
         return bool((np.diff(block.x, axis=2) < 0).all())
-    volume = cell_volumes(block)
-    size = np.abs(volume).max()
-    return bool(size > 0 and (volume <= 1e-12 * size).all())
+    low, high = volume_extremes(block)
+    size = max(abs(low), abs(high))
+    return bool(size > 0 and high <= 1e-12 * size)

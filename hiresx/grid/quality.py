@@ -7,6 +7,7 @@ import numpy as np
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import AXES, FACES, Block, direction
 from hiresx.grid.connections import Grid
+from hiresx.grid.stored import slabs
 
 # 6th-order central first derivative (Ye et al., Adv. Aerodyn. 4:7, 2022, section 2).
 CENTRAL = np.array([-1 / 60, 3 / 20, -3 / 4, 0.0, 3 / 4, -3 / 20, 1 / 60])
@@ -75,10 +76,10 @@ def why_not_positive(block: Block, node: tuple[int, int, int]) -> tuple[str, str
             f"the block is flat, all its nodes have one {' and one '.join(flat)}",
             "a grid of two dimensions lies in the plane x-y, with one node, or two equal planes, in one direction",
         )
-    volumes = cell_volumes(block)
-    near = FLAT * np.abs(volumes).max()
-    if not (volumes > near).any():
-        some = "" if (volumes < -near).all() else ", some of its cells without volume"
+    low, high = volume_extremes(block)
+    near = FLAT * max(abs(low), abs(high))
+    if not high > near:
+        some = "" if high < -near else ", some of its cells without volume"
         return f"the whole block is left-handed{some}", "reverse one of its index directions, or leave out `reverse`"
     k, j, i = (slice(max(n - REACH, 0), n + REACH + 1) for n in reversed(node))
     for d in block.active:
@@ -91,16 +92,21 @@ def why_not_positive(block: Block, node: tuple[int, int, int]) -> tuple[str, str
     return "grid lines fold over each other there", "untangle the grid there"
 
 
-def cell_volumes(block: Block) -> np.ndarray:
-    """Volumes (areas, lengths) that the edges at the lower corner of each cell span."""
-    corner = tuple(slice(0, max(n - 1, 1)) for n in block.x.shape)
-    edges = [np.zeros((3, *(max(n - 1, 1) for n in block.x.shape))) for _ in range(3)]
-    for d in range(3):
-        if d in block.active:
-            edges[d] = np.stack([np.diff(c, axis=2 - d) for c in (block.x, block.y, block.z)])[(slice(None), *corner)]
-        else:
-            edges[d][d] = 1.0
-    return _volume(edges)
+def volume_extremes(block: Block) -> tuple[float, float]:
+    """The least and the largest of the volumes (areas, lengths) that the edges at the lower corner of each cell
+    span."""
+    found = []
+    for nodes in slabs(block.x, block.y, block.z, overlap=int(block.size[2] > 1)):
+        cells = tuple(max(n - 1, 1) for n in nodes[0].shape)
+        edges = [np.zeros((3, *cells)) for _ in range(3)]
+        for d in range(3):
+            if d in block.active:
+                edges[d] = np.stack([np.diff(c, axis=2 - d)[tuple(map(slice, cells))] for c in nodes])
+            else:
+                edges[d][d] = 1.0
+        volume = _volume(edges)
+        found += [float(volume.min()), float(volume.max())]
+    return float(np.min(found)), float(np.max(found))
 
 
 def _note(found: dict, name: str, block: Block, first: int, values: np.ndarray, smallest: bool = False) -> None:

@@ -10,7 +10,8 @@ from hiresx.errors import HiresxError
 from hiresx.grid.blocks import AXES, Block, Range, direction, face_range, layer, rectangles, side, slices
 from hiresx.grid.connections import Grid
 from hiresx.grid.files import delivered, form, taken
-from hiresx.grid.quality import cell_volumes
+from hiresx.grid.quality import volume_extremes
+from hiresx.grid.stored import slabs
 
 # Lines shorter than this share of the block's extent have collapsed to a point.
 COLLAPSED = 1e-9
@@ -117,12 +118,13 @@ def _block(block: Block) -> dict[str, Any]:
     steps, ratio = [], 1.0
     for d in range(3):
         if block.size[d] > 2:
-            step = np.sqrt(sum(np.diff(c, axis=2 - d) ** 2 for c in (block.x, block.y, block.z)))
-            steps.append(step)
-            ahead, behind = (np.take(step, range(n, step.shape[2 - d] - 1 + n), axis=2 - d) for n in (1, 0))
-            low, high = np.minimum(ahead, behind), np.maximum(ahead, behind)
-            ratio = max(ratio, float(np.max(high[low > 0] / low[low > 0], initial=1.0)))
-    positive = [s[s > 0] for s in steps if (s > 0).any()]
+            for nodes in slabs(block.x, block.y, block.z, overlap=2):
+                step = np.sqrt(sum(np.diff(c, axis=2 - d) ** 2 for c in nodes))
+                if (step > 0).any():
+                    steps += [float(step[step > 0].min()), float(step.max())]
+                ahead, behind = (np.take(step, range(n, step.shape[2 - d] - 1 + n), axis=2 - d) for n in (1, 0))
+                low, high = np.minimum(ahead, behind), np.maximum(ahead, behind)
+                ratio = max(ratio, float(np.max(high[low > 0] / low[low > 0], initial=1.0)))
     return {
         "name": block.name,
         **dict(zip(("ni", "nj", "nk"), block.size, strict=True)),
@@ -130,7 +132,7 @@ def _block(block: Block) -> dict[str, Any]:
         "thin": "".join(AXES[d] for d in range(3) if block.size[d] <= 2),
         "hands": hands(block),
         "collapsed": ", ".join(_collapsed(block)),
-        "spacing": [float(extreme([extreme(s) for s in positive] or [0.0])) for extreme in (np.min, np.max)],
+        "spacing": [min(steps, default=0.0), max(steps, default=0.0)],
         "ratio": ratio,
     }
 
@@ -140,9 +142,9 @@ def hands(block: Block) -> str:
     directions = [d for d in range(3) if block.size[d] > 1]
     if len(directions) == 2 and max(float(np.ptp(block.z)), 0.0) > 0:
         return ""
-    volume = cell_volumes(block)
-    near = 1e-12 * np.abs(volume).max()
-    right, left = bool((volume > near).any()), bool((volume < -near).any())
+    low, high = volume_extremes(block)
+    near = 1e-12 * max(abs(low), abs(high))
+    right, left = high > near, low < -near
     return "mixed" if right and left else "left" if left else "right"
 
 
