@@ -82,9 +82,9 @@ def rectangles(free: np.ndarray) -> list[tuple[tuple[int, int], tuple[int, int]]
 class Block:
     """One structured block of nodes.
 
-    `x`, `y`, `z`: float64 (nk, nj, ni), in reference lengths; of a large file `Stored`, which stays there. A singleton direction makes the block 2-D (nk = 1, in the
-    x-y plane) or 1-D (nj = nk = 1, along x). `regions` names parts of faces for the boundary conditions of a case:
-    name -> ((face, node range), ...).
+    `x`, `y`, `z`: float64 (nk, nj, ni), in reference lengths; of a large file `Stored`, which stays there. A singleton
+    direction makes the block 2-D (nk = 1, in the x-y plane) or 1-D (nj = nk = 1, along x). `regions` names parts of
+    faces for the boundary conditions of a case: name -> ((face, node range), ...).
 
     Raises HiresxError for arrays of different shape, for non-finite coordinates and for a non-singleton direction of
     less than 7 nodes.
@@ -143,6 +143,12 @@ class Block:
     def stored(self) -> bool:
         """Whether its coordinates are left in their file."""
         return any(isinstance(c, Stored) for c in (self.x, self.y, self.z))
+
+    def forget(self) -> None:
+        """Give back the memory of nodes that were read from a file and can be read again."""
+        for c in (self.x, self.y, self.z):
+            if isinstance(c, Stored):
+                c.forget()
 
     @property
     def active(self) -> tuple[int, ...]:

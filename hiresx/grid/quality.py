@@ -40,8 +40,11 @@ def quality(grid: Grid) -> list[dict]:
                 angle, aspect = _angle_and_aspect([tangents[d] for d in block.active])
                 _note(found, "skewness", block, k, angle)
                 _note(found, "aspect_ratio", block, k, aspect)
-        for d in block.active:
-            _note(found, "stretching", block, 0, _stretching(block, d))
+        first = 0
+        for nodes in slabs(block.x, block.y, block.z, overlap=min(2, block.size[2] - 1)):
+            for d in block.active:
+                _note(found, "stretching", block, first, _stretching(nodes, d))
+            first += nodes[0].shape[0] - 2
         records.append({"block": block.name, "size": list(block.size), **found})
     return records
 
@@ -190,13 +193,13 @@ def _angle_and_aspect(lines: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     return angle, np.where(np.isnan(aspect), np.inf, aspect)
 
 
-def _stretching(block: Block, d: int) -> np.ndarray:
+def _stretching(nodes: list[np.ndarray], d: int) -> np.ndarray:
     """Ratio, 1 or more, of the two spacings along direction `d` beside each node, (nk, nj, ni); 1 at the ends."""
     axis = 2 - d
-    step = np.sqrt(sum(np.diff(c, axis=axis) ** 2 for c in (block.x, block.y, block.z)))
-    n = block.size[d]
+    step = np.sqrt(sum(np.diff(c, axis=axis) ** 2 for c in nodes))
+    n = nodes[0].shape[axis]
     left, right = np.take(step, range(n - 2), axis=axis), np.take(step, range(1, n - 1), axis=axis)
-    ratio = np.ones(block.x.shape)
+    ratio = np.ones(nodes[0].shape)
     inner = tuple(slice(1, -1) if a == axis else slice(None) for a in range(3))
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio[inner] = np.fmax(np.maximum(left / right, right / left), 1.0)

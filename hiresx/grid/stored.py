@@ -184,6 +184,10 @@ class Stored:
         self.__dict__["_rims"] = [np.concatenate(rim) for rim in rims]
         return float(np.min(found)), float(np.max(found))
 
+    def forget(self) -> None:
+        """Give the memory of the rims back."""
+        self.__dict__.pop("_rims", None)
+
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in self.__dict__.items() if key != "_rims"}
 

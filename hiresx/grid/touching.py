@@ -238,22 +238,26 @@ def _inside(grid: Grid, own: _Surface) -> Iterator[Touching]:
 
 def _is_inside(block: Block, points: np.ndarray) -> np.ndarray:
     """Which of the points (n, 3) lie well inside a block: beyond the cells at its faces."""
-    nodes = np.stack([block.x, block.y, block.z], axis=-1)
     stride = max(1, round((block.points / COARSE) ** (1 / len(block.active))))
-    coarse = nodes[::stride, ::stride, ::stride]
+    planes = range(0, block.size[2], stride)
+    coarse = np.stack([_nodes(block, (k, slice(None, None, stride), slice(None, None, stride))) for k in planes])
     flat = coarse.reshape(-1, 3)
     squares = np.sum(flat**2, axis=1)
     inside = np.zeros(len(points), dtype=bool)
     for n, point in enumerate(points):
         at = np.unravel_index(int(np.argmin(squares - 2 * (flat @ point))), coarse.shape[:3])
         box = tuple(slice(max(stride * (i - 1), 0), stride * (i + 1) + 1) for i in at)
-        part = nodes[box]
+        part = _nodes(block, box)
         at = np.unravel_index(int(np.argmin(np.sum((part - point) ** 2, axis=-1))), part.shape[:3])
-        inside[n] = _covers(block, nodes, [b.start + i for b, i in zip(box, at, strict=True)], point)
+        inside[n] = _covers(block, [b.start + i for b, i in zip(box, at, strict=True)], point)
     return inside
 
 
-def _covers(block: Block, nodes: np.ndarray, index: list[int], point: np.ndarray) -> bool:
+def _nodes(block: Block, index: tuple) -> np.ndarray:
+    return np.stack([c[index] for c in (block.x, block.y, block.z)], axis=-1)
+
+
+def _covers(block: Block, index: list[int], point: np.ndarray) -> bool:
     """Whether a point lies in the cells around node `index` [k, j, i], and these are no cells at a face."""
     edges = np.eye(3)
     for d in block.active:
@@ -263,9 +267,9 @@ def _covers(block: Block, nodes: np.ndarray, index: list[int], point: np.ndarray
         ahead, behind = list(index), list(index)
         ahead[axis] += 1
         behind[axis] -= 1
-        edges[d] = (nodes[tuple(ahead)] - nodes[tuple(behind)]) / 2
+        edges[d] = (_nodes(block, tuple(ahead)) - _nodes(block, tuple(behind))) / 2
     try:
-        shift = np.linalg.solve(edges.T, point - nodes[tuple(index)])
+        shift = np.linalg.solve(edges.T, point - _nodes(block, tuple(index)))
     except np.linalg.LinAlgError:
         return False
     return bool((np.abs(shift[list(block.active)]) < 1).all())
