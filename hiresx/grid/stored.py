@@ -222,11 +222,8 @@ class Stored:
 def _within(n: Any, size: int) -> tuple[int, int, Any]:
     """(first, last + 1, the same index counted from the first) of an index into a direction of `size` nodes."""
     if isinstance(n, slice):
-        low, high, step = n.indices(size)
-        if step != 1:
-            chosen = np.arange(low, high, step)
-            return _within(chosen, size)
-        return low, max(low, high), slice(None)
+        chosen = range(*n.indices(size))
+        return (min(chosen), max(chosen) + 1, slice(None, None, chosen.step)) if chosen else (0, 0, slice(None))
     chosen = np.asarray(n)
     if not chosen.size:
         return 0, 0, chosen
