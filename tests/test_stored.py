@@ -15,7 +15,7 @@ from test_grid_files import FAR
 
 from hiresx.case.grids import GridFile
 from hiresx.case.schema import Case
-from hiresx.decomposition import domain, extended_coordinates
+from hiresx.decomposition import Part, domain, extended_coordinates
 from hiresx.decomposition.partition import partition
 from hiresx.decomposition.shell import filled
 from hiresx.grid import build, quality, stored
@@ -129,24 +129,40 @@ def case(path) -> Case:
 
 
 def shared_out(team, path):
-    """(peak of what this rank held, in bytes; its coordinates with ghosts by part)."""
-    stored.LARGE, stored.SLAB = 0, 20_000
-    tracemalloc.start()
+    """Coordinates with ghosts of this rank's parts, and the nodes that it computes on."""
+    stored.LARGE, stored.SLAB = 0, 4000
     found = domain(case(path), team, None, lambda whole: partition(whole, team.size))
-    peak = tracemalloc.get_traced_memory()[1]
-    return peak, [(found.cut.parts[n], found.coordinates(found.cut.parts[n])) for n in found.mine]
+    parts = [(found.cut.parts[n], found.coordinates(found.cut.parts[n]), found.cut.blocks[n].x) for n in found.mine]
+    assert all(isinstance(x, np.ndarray) for _, _, x in parts)
+    assert all(block.stored for n, block in enumerate(found.cut.blocks) if n not in found.mine)
+    return parts
 
 
-def test_no_rank_holds_the_whole_file(tmp_path):
-    """The first rank of a host makes the ghosts of all blocks, which are shared, and the connections."""
-    n = 100
+def test_every_rank_reads_its_own(tmp_path):
+    path = delivered(tmp_path, "stream", "f8", ">")
+    whole = domain(case(path))
+    for parts in run_ranks(2, shared_out, path):
+        for part, coordinates, x in parts:
+            np.testing.assert_array_equal(x, whole.grid.blocks[part.whole].x[part.slices])
+            for mine, wanted in zip(coordinates, whole.coordinates(part), strict=True):
+                np.testing.assert_array_equal(mine, wanted)
+
+
+def test_a_part_takes_less_memory_than_the_whole(tmp_path, monkeypatch):
+    """What the first rank of a host, which makes ghosts and connections, ever holds."""
+    monkeypatch.setattr(stored, "LARGE", 0)
+    monkeypatch.setattr(stored, "SLAB", 20_000)
+    n = 128
     k, j, i = np.meshgrid(*[np.arange(n) / n] * 3, indexing="ij")
     bump = 0.05 * np.sin(6 * i) * np.sin(6 * j) * np.sin(6 * k)
     nodes = np.stack([i + bump, j - bump, k + bump])
     write(tmp_path / "g.x", [nodes], "stream")
-    whole = domain(case(tmp_path / "g.x"))
-    for rank, (peak, parts) in enumerate(run_ranks(3, shared_out, tmp_path / "g.x")):
-        assert peak < (0.5 if rank else 1) * nodes.nbytes
-        for part, coordinates in parts:
-            for mine, wanted in zip(coordinates, whole.coordinates(part), strict=True):
-                np.testing.assert_array_equal(mine, wanted)
+    tracemalloc.start()
+    try:
+        made = domain(case(tmp_path / "g.x"), parts=lambda whole: [Part(0, ((0, n), (0, n), (32 * m, 32 * m + 32)), m)
+                                                                  for m in range(4)])  # fmt: skip
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < nodes.nbytes
+    np.testing.assert_array_equal(made.cut.blocks[0].z, nodes[2, :32])
