@@ -61,6 +61,7 @@ class File:
         # What parts file and path in a link: a blank in the oldest files.
         self.separator = b" " if start[26:28] == b"01" else b">"
         self.root = self.pointer(134)
+        self.form = f"ADF, version {'B' if self._binary else 'A'}, {'big' if form == 'B' else 'little'}-endian"
 
     def __enter__(self) -> "File":
         return self

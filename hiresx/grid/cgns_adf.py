@@ -23,6 +23,10 @@ class AdfNode(Node):
         super().__init__(file.path, place, self._header.label)
         self._file, self._others = file, others
 
+    @property
+    def form(self) -> str:
+        return self._file.form
+
     def _described(self) -> tuple[tuple[int, ...], np.dtype] | None:
         header = self._header
         if header.kind in adf.EMPTY or not header.pieces:

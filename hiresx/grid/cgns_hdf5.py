@@ -26,6 +26,10 @@ class Hdf5Node(Node):
         super().__init__(path, place, plain(group.attrs.get("label", b"")))
         self.group = group
 
+    @property
+    def form(self) -> str:
+        return "HDF5"
+
     def _described(self) -> tuple[tuple[int, ...], np.dtype] | None:
         import h5py
 

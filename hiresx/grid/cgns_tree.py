@@ -33,6 +33,17 @@ class Node:
         self.path, self.place, self.label = path, place, label
         self.name = place.rsplit("/", 1)[-1]
 
+    @property
+    def form(self) -> str:
+        """The form of its file, in words."""
+        raise NotImplementedError
+
+    @property
+    def kind(self) -> str:
+        """The type of its data as NumPy calls it, "" without."""
+        found = self._described()
+        return "" if found is None else found[1].name
+
     def _all(self) -> "Iterator[Node]":
         raise NotImplementedError
 
@@ -96,6 +107,14 @@ class Node:
         if np.prod(shape) * kind.itemsize > SHORT or (kind.kind != "S" and kind.itemsize != 1):
             raise self.fault("holds no text")
         return plain(self._array())
+
+    def rows(self, width: int) -> list[str]:
+        """Its characters in rows of `width`."""
+        shape, kind = self._of_kind("iuS")
+        if np.prod(shape) * kind.itemsize > SHORT or (kind.kind != "S" and kind.itemsize != 1):
+            raise self.fault("holds no text")
+        data = self._array().tobytes()
+        return [plain(data[at : at + width]) for at in range(0, len(data), width)]
 
     def _of_kind(self, kinds: str) -> tuple[tuple[int, ...], np.dtype]:
         found = self._described()

@@ -16,6 +16,7 @@ from hiresx.grid.matching import matched_connections
 from hiresx.grid.motions import Motion
 from hiresx.grid.plane import checked, flattened, moved, right_handed
 from hiresx.grid.plot3d import delivered_blocks
+from hiresx.grid.plot3d_binary import laid_out
 from hiresx.grid.proof import prove
 from hiresx.grid.shaping import shaped
 from hiresx.grid.touching import touching, trusted
@@ -53,15 +54,17 @@ def read_grid(path: Path, connectivity: Path | None = None) -> Grid:
 
 def taken(spec: GridFile, path: Path, connectivity: Path | None) -> tuple[Grid, list[str]]:
     """(the grid of a file as `spec` wants it taken and shaped, what was done to it in words)."""
-    grid, joined = delivered(path, connectivity)
+    grid, joined, read = delivered(path, connectivity)
     try:
-        return _taken(grid, spec, joined)
+        grid, words = _taken(grid, spec, joined)
+        return grid, read + words
     except HiresxError as error:
         raise HiresxError(f"{path}: {error.message}", error.mend) from None
 
 
-def delivered(path: Path, connectivity: Path | None) -> tuple[Grid, bool]:
-    """(the grid as the file holds it, whether something says how its blocks are connected). Raises HiresxError naming
+def delivered(path: Path, connectivity: Path | None) -> tuple[Grid, bool, list[str]]:
+    """(the grid as the file holds it, whether something says how its blocks are connected, what was done to its lengths
+    in words). Raises HiresxError naming
     the place of what is wrong."""
     if form(path) == "CGNS":
         from hiresx.grid.cgns import read_cgns
@@ -70,11 +73,12 @@ def delivered(path: Path, connectivity: Path | None) -> tuple[Grid, bool]:
             raise HiresxError(
                 f"{path}: a CGNS file says itself how its blocks are connected", "leave grid.connectivity out"
             )
-        return read_cgns(path), True
+        grid, words = read_cgns(path)
+        return grid, True, words
     blocks = delivered_blocks(path)
     if connectivity is None:
-        return Grid(tuple(blocks)), False
-    return read_connectivity(connectivity, blocks), True
+        return Grid(tuple(blocks)), False, []
+    return read_connectivity(connectivity, blocks), True, []
 
 
 def _taken(grid: Grid, spec: GridFile, joined: bool) -> tuple[Grid, list[str]]:
@@ -114,6 +118,18 @@ def _in_memory(grid: Grid, spec: GridFile) -> tuple[Grid, list[str]]:
 def _given(spec: GridFile, key: str) -> bool:
     value = getattr(spec, key)
     return any(value) if key == "translate" else bool(value)
+
+
+def described(path: Path) -> str:
+    """The container of a file, its byte order and precision, in words. Raises HiresxError as reading it does."""
+    if form(path) == "CGNS":
+        from hiresx.grid.cgns import described_cgns
+
+        return described_cgns(path)
+    with path.open("rb") as file:
+        if b"\0" not in file.read(64):
+            return "text"
+        return laid_out(path, file, file.seek(0, 2)).told
 
 
 def form(path: Path) -> str:

@@ -1,5 +1,6 @@
 """The case file from which a grid of one's own starts."""
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +35,9 @@ def case_text(path: Path, found: dict[str, Any], connectivity: Path | None = Non
         homes = [f"{row['block']} {row['face']}" for row in found["regions"] if row["region"] == name]
         lines += [f"# {', '.join(homes[:6])}{' ...' if len(homes) > 6 else ''}"]
         lines += ["[[boundary]]", 'faces = "all"', f"range = {_quoted(name)}", 'type = "far-field"', STATE, ""]
-    for row in found.get("meets", ()):
+    for row, others in _by_face(found.get("meets", ())):
         lines += [
-            f"# MEETS {row['other']}, face {row['face of it']}, without being joined to it: nothing flows through this",
+            f"# MEETS {others}, without being joined to it: nothing flows through this",
             "[[boundary]]",
             f"block = {_quoted(row['block'])}",
             f'faces = ["{row["face"]}"]',
@@ -51,6 +52,18 @@ def case_text(path: Path, found: dict[str, Any], connectivity: Path | None = Non
     if found.get("left"):
         lines += ["[[boundary]]", 'faces = "all"', 'type = "far-field"', STATE, ""]
     return "\n".join(lines)
+
+
+def _by_face(meets: Sequence[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], str]]:
+    """(one row per face that meets others, its nodes those around all of them; what it meets in words)."""
+    faces: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in meets:
+        faces.setdefault((row["block"], row["face"]), []).append(row)
+    for rows in faces.values():
+        ranges = [[tuple(map(int, part.split(":"))) for part in row["nodes"].split()] for row in rows]
+        around = [(min(lo for lo, _ in ends), max(hi for _, hi in ends)) for ends in zip(*ranges, strict=True)]
+        others = dict.fromkeys(f"{row['other']}, face {row['face of it']}" for row in rows)
+        yield {**rows[0], "nodes": " ".join(f"{lo}:{hi}" for lo, hi in around)}, "; ".join(others)
 
 
 def _quoted(text: str) -> str:

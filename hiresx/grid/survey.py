@@ -9,7 +9,7 @@ from hiresx.case.grids import GridFile
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import AXES, Block, Range, direction, face_range, layer, rectangles, side, slices
 from hiresx.grid.connections import Grid
-from hiresx.grid.files import delivered, form, taken
+from hiresx.grid.files import delivered, described, form, taken
 from hiresx.grid.quality import volume_extremes
 from hiresx.grid.stored import slabs
 
@@ -20,14 +20,16 @@ COLLAPSED = 1e-9
 def survey(path: Path, connectivity: Path | None = None) -> dict[str, Any]:
     """What `hiresx info` tells of a grid file; all values are fit for JSON.
 
-    "blocks": name, nodes as delivered, the directions in which they are "thin" (1 or 2 nodes), "hands" ("right", "left"
-    or "mixed"), "collapsed" faces and lines, smallest and largest "spacing" along grid lines and their largest "ratio"
-    beside each other; "done": what is made of it by itself, in words; "points", "connections", "regions" and the parts
-    of faces that are "left" over of the grid that results, with their place and outward normal; "meets": faces that lie
-    on other blocks without being joined. Where no grid results, "refused" says why."""
-    grid, _ = delivered(path, connectivity)
+    "form": container, byte order and precision; "blocks": name, nodes as delivered, the directions in which they are
+    "thin" (1 or 2 nodes), "hands" ("right", "left" or "mixed"), "collapsed" faces and lines, smallest and largest
+    "spacing" along grid lines and their largest "ratio" beside each other; "done": what is made of it by itself, in
+    words; "points", "connections", "regions" and the parts of faces that are "left" over of the grid that results, with
+    their place and outward normal; "meets": faces that lie on other blocks without being joined. Where no grid results,
+    "refused" says why."""
+    grid, _, _ = delivered(path, connectivity)
     found: dict[str, Any] = {
         "kind": f"grid ({form(path)})",
+        "form": described(path),
         "points": grid.points,
         "blocks": [_block(block) for block in grid.blocks],
     }
