@@ -16,6 +16,8 @@ REACH = 3
 SLAB = 1_000_000
 # Lengths and volumes below this share of the largest are none.
 FLAT = 1e-12
+# Cosine of the angle by which a line that turns back misses its way.
+TURNED = 0.98
 
 
 def quality(grid: Grid) -> list[dict]:
@@ -92,7 +94,22 @@ def why_not_positive(block: Block, node: tuple[int, int, int]) -> tuple[str, str
                 f"a grid line along {AXES[d]} has collapsed there, neighbouring nodes coincide",
                 "HiResX has no singular lines: leave the collapsed nodes out, or end the block before them",
             )
+        if _turns_back(block, node, d):
+            return (
+                f"the grid line along {AXES[d]} turns back on itself there, the block is wrapped around a sharp edge",
+                "cut the block there, or begin it off the edge",
+            )
     return "grid lines fold over each other there", "untangle the grid there"
+
+
+def _turns_back(block: Block, node: tuple[int, int, int], d: int) -> bool:
+    """Whether a grid line goes back where it came from at a node within a block."""
+    if not 0 < node[d] < block.size[d] - 1:
+        return False
+    behind, ahead = (tuple(n + s * (e == d) for e, n in enumerate(node)) for s in (-1, 1))
+    here = block.node(*node)
+    a, b = here - block.node(*behind), block.node(*ahead) - here
+    return bool(a @ b < -TURNED * np.linalg.norm(a) * np.linalg.norm(b))
 
 
 def volume_extremes(block: Block) -> tuple[float, float]:

@@ -31,8 +31,9 @@ def survey(path: Path, connectivity: Path | None = None) -> dict[str, Any]:
         "kind": f"grid ({form(path)})",
         "form": described(path),
         "points": grid.points,
-        "blocks": [_block(block) for block in grid.blocks],
     }
+    with np.errstate(all="ignore"):  # a file may hold any finite number
+        found["blocks"] = [_block(block) for block in grid.blocks]
     try:
         grid, words = taken(GridFile(file=str(path)), path, connectivity)
     except HiresxError as error:

@@ -58,7 +58,7 @@ def measured(folder: Path) -> list[dict[str, Any]]:
                 path = _file(folder / entry["repository"], entry["path"], Path(scratch))
                 other = entry.get("connectivity")
                 joins = None if other is None else _file(folder / entry["repository"], other, Path(scratch))
-                record |= _one(path, joins, entry.get("flow", False))
+                record |= _one(path, joins, entry.get("flow"))
             except (HiresxError, OSError) as error:
                 record["refused"] = str(getattr(error, "message", error)).replace(scratch, "").lstrip("/")
             print(f"{record['path']}: {record.get('refused') or record.get('deviation')}", flush=True)
@@ -81,7 +81,7 @@ def _file(repository: Path, place: str, scratch: Path) -> Path:
     return made
 
 
-def _one(path: Path, joins: Path | None, flow: bool) -> dict[str, Any]:
+def _one(path: Path, joins: Path | None, flow: list[str] | None) -> dict[str, Any]:
     started = time.perf_counter()
     told = survey(path, joins)
     blocks = told["blocks"]
@@ -100,25 +100,31 @@ def _one(path: Path, joins: Path | None, flow: bool) -> dict[str, Any]:
     record |= {"joins": told["connections"], "meets": len(told.get("meets", ()))}
     case = Case.from_dict(tomllib.loads(case_text(path, told, joins)))
     grid = build(case.grid)
-    record["author"], record["agree"] = _agreement(path, joins, grid)
+    record |= _agreement(path, joins, grid)
     decompose(case, grid)
     try:
         check_jacobian(grid)
     except HiresxError as error:
         return record | {"refused": error.message}
     record["deviation"] = _uniform(case, grid)
-    if flow:
-        record["flow"] = _flow(case, grid)
+    if flow is not None:
+        record["flow"] = _flow(case, grid, flow)
     return record
 
 
-def _agreement(path: Path, joins: Path | None, grid) -> tuple[int | None, bool | None]:
-    """(joins that the author lists, or None without a list; whether nodes that coincide give the same ghosts)."""
+def _agreement(path: Path, joins: Path | None, grid) -> dict[str, Any]:
+    """Where the author lists joins: whether nodes that coincide give the same ghosts at every node inside them
+    ("agree"), and how many nodes of faces coincide that the author does not join ("beyond")."""
     if joins is None and form(path) != "CGNS":
-        return None, None
+        return {}
     theirs = _ghosts([c for c in grid.connections if c.motion.still], grid, rim=False)
-    ours = _ghosts(matched_connections(grid.blocks), grid, rim=True)
-    return len(grid.connections), all(ours.get(place) == donor for place, donor in theirs.items())
+    held = _ghosts(grid.connections, grid, rim=True)
+    found = matched_connections(grid.blocks)
+    ours = _ghosts(found, grid, rim=True)
+    return {
+        "agree": all(ours.get(place) == donor for place, donor in theirs.items()),
+        "beyond": len(_ghosts(found, grid, rim=False).keys() - held.keys()),
+    }
 
 
 def _ghosts(connections, grid, rim: bool) -> dict[tuple, tuple]:
@@ -157,14 +163,14 @@ def _uniform(case: Case, grid) -> float:
     return worst
 
 
-def _flow(case: Case, grid) -> dict[str, Any]:
-    """100 steps of a viscous flow at Mach 0.3 with the walls that the author names."""
+def _flow(case: Case, grid, solid: list[str]) -> dict[str, Any]:
+    """100 steps of a viscous flow at Mach 0.3 with the walls that the author names, or the regions `solid`."""
     dump, walls = case.model_dump(mode="json", exclude_none=True), []
     stream = {**STREAM, "v": 0.0}
     for condition in dump["boundary"]:
         place = {key: condition[key] for key in ("faces", "block", "range") if key in condition}
         name = place.get("range") if isinstance(place.get("range"), str) else ""
-        if WALL.search(name):
+        if name in solid or WALL.search(name):
             walls.append({**place, "type": "no-slip-wall"})
         elif MIRROR.search(name):
             walls.append({**place, "type": "slip-wall"})
