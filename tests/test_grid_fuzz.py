@@ -137,6 +137,7 @@ def most_memory() -> int:
     return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize("large", [False, True], ids=["in memory", "in the file"])
 @pytest.mark.parametrize("name", CONTAINERS)
 def test_damaged_containers(tmp_path, monkeypatch, name, large):
@@ -153,6 +154,7 @@ def test_damaged_containers(tmp_path, monkeypatch, name, large):
     assert most_memory() - before < 200e6  # what libraries take is counted, too
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize("name", CONNECTIVITY)
 def test_damaged_connectivity(tmp_path, name):
     write_plot3d(tmp_path / "g.x", Grid(tuple(SOLID.blocks)))

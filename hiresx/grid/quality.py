@@ -116,16 +116,17 @@ def volume_extremes(block: Block) -> tuple[float, float]:
     """The least and the largest of the volumes (areas, lengths) that the edges at the lower corner of each cell
     span."""
     found = []
-    for nodes in slabs(block.x, block.y, block.z, overlap=int(block.size[2] > 1)):
-        cells = tuple(max(n - 1, 1) for n in nodes[0].shape)
-        edges = [np.zeros((3, *cells)) for _ in range(3)]
-        for d in range(3):
-            if d in block.active:
-                edges[d] = np.stack([np.diff(c, axis=2 - d)[tuple(map(slice, cells))] for c in nodes])
-            else:
-                edges[d][d] = 1.0
-        volume = _volume(edges)
-        found += [float(volume.min()), float(volume.max())]
+    with np.errstate(over="ignore", invalid="ignore"):  # a file may hold any finite number
+        for nodes in slabs(block.x, block.y, block.z, overlap=int(block.size[2] > 1)):
+            cells = tuple(max(n - 1, 1) for n in nodes[0].shape)
+            edges = [np.zeros((3, *cells)) for _ in range(3)]
+            for d in range(3):
+                if d in block.active:
+                    edges[d] = np.stack([np.diff(c, axis=2 - d)[tuple(map(slice, cells))] for c in nodes])
+                else:
+                    edges[d][d] = 1.0
+            volume = _volume(edges)
+            found += [float(volume.min()), float(volume.max())]
     return float(np.min(found)), float(np.max(found))
 
 

@@ -26,14 +26,18 @@ def survey(path: Path, connectivity: Path | None = None) -> dict[str, Any]:
     words; "points", "connections", "regions" and the parts of faces that are "left" over of the grid that results, with
     their place and outward normal; "meets": faces that lie on other blocks without being joined. Where no grid results,
     "refused" says why."""
+    with np.errstate(all="ignore"):  # a file may hold any finite number
+        return _survey(path, connectivity)
+
+
+def _survey(path: Path, connectivity: Path | None) -> dict[str, Any]:
     grid, _, _ = delivered(path, connectivity)
     found: dict[str, Any] = {
         "kind": f"grid ({form(path)})",
         "form": described(path),
         "points": grid.points,
+        "blocks": [_block(block) for block in grid.blocks],
     }
-    with np.errstate(all="ignore"):  # a file may hold any finite number
-        found["blocks"] = [_block(block) for block in grid.blocks]
     try:
         grid, words = taken(GridFile(file=str(path)), path, connectivity)
     except HiresxError as error:
