@@ -25,6 +25,10 @@ from hiresx.output.identity import fingerprint
 STATE = {"rho": 1.0, "p": 0.7142857142857143}
 
 
+def whole(*_):
+    raise AssertionError("a coordinate was read whole")
+
+
 @pytest.fixture
 def all_large(monkeypatch):
     monkeypatch.setattr(stored, "LARGE", 0)
@@ -105,7 +109,7 @@ def test_an_index_takes_what_it_takes_of_an_array(tmp_path, all_large, reverse):
         with pytest.raises(IndexError):
             nodes[9]
         if not known:
-            assert (nodes.min(), nodes.max(), np.ptp(nodes)) == (values.min(), values.max(), np.ptp(values))
+            assert (nodes.min(), nodes.max()) == (values.min(), values.max())
             assert "_rims" in vars(nodes)
 
 
@@ -157,6 +161,7 @@ def test_a_part_takes_less_memory_than_the_whole(tmp_path, monkeypatch):
     bump = 0.05 * np.sin(6 * i) * np.sin(6 * j) * np.sin(6 * k)
     nodes = np.stack([i + bump, j - bump, k + bump])
     write(tmp_path / "g.x", [nodes], "stream")
+    monkeypatch.setattr(Stored, "__array__", whole)
     tracemalloc.start()
     try:
         made = domain(case(tmp_path / "g.x"), parts=lambda whole: [Part(0, ((0, n), (0, n), (32 * m, 32 * m + 32)), m)

@@ -144,6 +144,11 @@ class Block:
         """Whether its coordinates are left in their file."""
         return any(isinstance(c, Stored) for c in (self.x, self.y, self.z))
 
+    @property
+    def extents(self) -> tuple[float, float, float]:
+        """Of its nodes along x, y and z."""
+        return tuple(float(c.max() - c.min()) for c in (self.x, self.y, self.z))
+
     def forget(self) -> None:
         """Give back the memory of nodes that were read from a file and can be read again."""
         for c in (self.x, self.y, self.z):

@@ -61,7 +61,7 @@ def _face_nodes(blocks, faces) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _distance(blocks) -> float:
-    extent = max(float(np.ptp(c)) for block in blocks for c in (block.x, block.y, block.z))
+    extent = max(max(block.extents) for block in blocks)
     smallest = np.inf
     for block in blocks:
         for nodes in slabs(block.x, block.y, block.z, overlap=1):

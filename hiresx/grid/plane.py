@@ -130,7 +130,7 @@ def _blocks(count: int) -> str:
 
 
 def _extent(blocks: Sequence[Block]) -> float:
-    return max(float(np.ptp(c)) for block in blocks for c in (block.x, block.y, block.z))
+    return max(max(block.extents) for block in blocks)
 
 
 def _check_equal(block: Block, d: int) -> None:

@@ -73,7 +73,7 @@ def check_jacobian(grid: Grid) -> None:
 def why_not_positive(block: Block, node: tuple[int, int, int]) -> tuple[str, str]:
     """(what is wrong, the mend) with a block whose Jacobian is not positive at `node`: flat, left-handed, collapsed or
     folded."""
-    extents = [float(np.ptp(c)) for c in (block.x, block.y, block.z)]
+    extents = block.extents
     needed = len(block.active)
     flat = [axis for axis, extent in zip("xyz", extents, strict=True) if extent <= FLAT * max(extents)]
     if 3 - len(flat) < needed or any(axis in flat for axis in "xyz"[:needed]):

@@ -197,9 +197,6 @@ class Stored:
     def max(self, axis=None, out=None) -> float:
         return self._extremes[1]
 
-    def ptp(self, axis=None, out=None) -> float:
-        return self._extremes[1] - self._extremes[0]
-
     def _there(self, box: Any) -> Box:
         """A box of its own indexes as one of the source's."""
         found = []

@@ -147,7 +147,7 @@ def _block(block: Block) -> dict[str, Any]:
 def hands(block: Block) -> str:
     """ "right", "left" or "mixed", by the cells' volumes; of a surface in space "", since it has no sense."""
     directions = [d for d in range(3) if block.size[d] > 1]
-    if len(directions) == 2 and max(float(np.ptp(block.z)), 0.0) > 0:
+    if len(directions) == 2 and block.extents[2] > 0:
         return ""
     low, high = volume_extremes(block)
     near = 1e-12 * max(abs(low), abs(high))
@@ -157,7 +157,7 @@ def hands(block: Block) -> str:
 
 def _collapsed(block: Block) -> list[str]:
     """Faces whose lines in one direction are points, in words."""
-    extent = max(float(np.ptp(c)) for c in (block.x, block.y, block.z))
+    extent = max(block.extents)
     found = []
     for face in (f for f in block.faces if block.size[direction(f)] > 2):
         part = np.stack([c[slices(face_range(face, block.size))] for c in (block.x, block.y, block.z)])
