@@ -58,6 +58,15 @@ def zone(parent, block, name: str, dimensions: int, physical: int = 3, real="f8"
     return made
 
 
+def units(parent, length: str | None = None, kind: str | None = None):
+    """DimensionalUnits_t with a unit of length, and DataClass_t, below a node."""
+    if length is not None:
+        names = "".join(name.ljust(32) for name in ("Kilogram", length, "Second", "Kelvin", "Radian"))
+        node(parent, "DimensionalUnits", "DimensionalUnits_t", characters(names).reshape(5, 32))
+    if kind is not None:
+        node(parent, "DataClass", "DataClass_t", kind)
+
+
 def holder(parent, name: str, label: str):
     return parent[name] if name in parent else node(parent, name, label)
 

@@ -1,5 +1,7 @@
 """Connectivity files of other programs, written here from what connects the parts of a block that was cut."""
 
+import tomllib
+
 import numpy as np
 import pytest
 from multiblock import Arrangement
@@ -9,8 +11,12 @@ from test_grid_files import FAR, same_nodes
 from hiresx.case import toml
 from hiresx.case.boundaries import NoSlipWall
 from hiresx.case.grids import GridFile
+from hiresx.case.schema import Case
+from hiresx.decomposition import decompose
 from hiresx.errors import HiresxError
-from hiresx.grid import Grid, build, write_plot3d
+from hiresx.grid import Block, Grid, build, write_plot3d
+from hiresx.grid.starting_case import case_text
+from hiresx.grid.survey import survey
 
 AXES = "ijk"
 NMF_FACE = {"kmin": 1, "kmax": 2, "imin": 3, "imax": 4, "jmin": 5, "jmax": 6}
@@ -169,3 +175,32 @@ def test_files_that_do_not_belong_together(tmp_path):
         (tmp_path / form).write_text(write(arrangement))
         with pytest.raises(HiresxError, match=r"blocks here and 2 in the grid|there is no block"):
             build(GridFile(file="g.x", connectivity=form), tmp_path)
+
+
+def test_patches_share_a_line_and_the_wall_keeps_it(tmp_path):
+    """As in most NMF files; `hiresx new --from` then starts without a node held twice."""
+    block = shaken((21, 9, 1)).blocks[0]
+    write_plot3d(tmp_path / "g.x", Grid((block,)))
+    patches = ["'farfield' 1 5 1 1 1 8", "'viscous_solid' 1 5 1 1 8 21", "'farfield' 1 6 1 1 1 21"]
+    patches += ["'inflow' 1 3 1 9 1 1", "'outflow' 1 4 1 9 1 1"]
+    (tmp_path / "g.nmf").write_text("1\n1 21 9 1\n" + "\n".join(patches) + "\n")
+    grid = build(GridFile(file="g.x", connectivity="g.nmf"), tmp_path)
+    regions = grid.blocks[0].regions
+    assert regions["viscous_solid"] == (("jmin", ((7, 21), (0, 1), (0, 1))),)
+    assert regions["farfield"][0] == ("jmin", ((0, 7), (0, 1), (0, 1)))
+    text = case_text(tmp_path / "g.x", survey(tmp_path / "g.x", tmp_path / "g.nmf"), tmp_path / "g.nmf")
+    case = Case.from_dict(tomllib.loads(text))
+    decompose(case, build(case.grid))
+
+
+def test_a_face_that_meets_two_blocks_is_named_once(tmp_path):
+    lines = [np.linspace(0, 1, 17), np.linspace(0, 0.5, 12), np.linspace(0.5, 1, 13)]
+    blocks = []
+    for n, y in enumerate(lines):
+        nodes = np.meshgrid([0.0], y, np.linspace(0, 1, 9) + (n > 0), indexing="ij")
+        blocks.append(Block(f"b{n}", nodes[2], nodes[1], nodes[0]))
+    write_plot3d(tmp_path / "g.x", Grid(tuple(blocks)))
+    text = case_text(tmp_path / "g.x", survey(tmp_path / "g.x"))
+    assert "MEETS block-2, face imin; block-3, face imin" in text
+    case = Case.from_dict(tomllib.loads(text))
+    decompose(case, build(case.grid))

@@ -531,6 +531,10 @@ def test_wake_cut_is_matched():
         (lambda x, y, z: (x, y, np.where(y < 0.01, 0.5, z)), "a grid line along k has collapsed there"),
         (lambda x, y, z: (x[:, :, [0, 1, 2, 5, 4, 3, 6, 7, 8]], y, z), "grid lines fold over each other"),
         (lambda x, y, z: (x, y, 0 * z + 3.0), "the block is flat, all its nodes have one z"),
+        (
+            lambda x, y, z: (x, np.abs(y - 0.5) - z, (y - 0.5) * z),  # around the end of a thin plate
+            "the grid line along j turns back on itself there",
+        ),
     ],
 )
 def test_why_a_jacobian_is_not_positive(change, words):

@@ -1,12 +1,16 @@
 """Blocks that meet without being joined: never closed off in silence."""
 
+import re
+
 import numpy as np
 import pytest
 from test_decomposition import decomposed
 
 from hiresx import load
+from hiresx.case import toml
 from hiresx.case.boundaries import Periodic, SlipWall
 from hiresx.case.grids import GridFile
+from hiresx.cli import execute
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Grid, build, matched_connections, write_plot3d
 from hiresx.grid.touching import touching
@@ -117,6 +121,57 @@ def test_two_faces_on_one(tmp_path):
     assert len(grid.connections) == 2
     with pytest.raises(HiresxError, match="block 'block-3'"):
         decomposed(grid, ALL)
+
+
+def traps():
+    """name -> (blocks, further keys of [grid], boundary tables before the last, words)."""
+    y, z, h = lines(0, 1, 17), lines(0, 1, 9), 1 / 12
+    left = sheet(lines(0, 1, 13), y)
+    chance = np.concatenate([y[:8:2], y[8:10], lines(y[9], 1, 9)[1:]])
+    periodic = [{"faces": ["imin", "imax"], "type": "periodic"}]
+    on = "face imax of block 'block-1'.* lies on face imin of block '{}'.*not joined to it"
+    return {
+        "patched, two nodes coincide": ([left, sheet(lines(1, 2, 9), chance)], {}, [], on.format("block-2")),
+        "gap of half a spacing": ([left, sheet(1 + h / 2 + lines(0, 1, 13), y)], {}, [], on.format("block-2")),
+        "overlap": ([left, sheet(1 - 2.6 * h + lines(0, 1, 13), y)], {}, [], "lies inside block 'block-2'"),
+        "one edge only": (
+            [sheet(lines(0, 1, 9), lines(0, 1, 11), z), sheet(lines(1, 2, 9), lines(0, 1, 14), z)],
+            {}, [], on.format("block-2"),
+        ),
+        "periodic by mistake": (
+            [sheet(lines(0, 1, 9), y), sheet(lines(1, 2, 9), lines(0, 1, 23))],
+            {"period": {"i": [1.0, 0.0, 0.0]}}, periodic, r"boundary\.0 \(periodic\) takes a face that meets another",
+        ),
+        "two faces on one": (
+            [left, sheet(lines(1, 2, 9), y), sheet(lines(1, 3, 9), lines(0, 1, 9))], {}, [], "block 'block-3'"
+        ),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("verb", ["check", "run"])
+@pytest.mark.parametrize("name", traps())
+def test_no_trap_is_closed_off_in_silence(tmp_path, capsys, name, verb):
+    """By the commands: they stop with both blocks, the place and the mend; said by name, the walls are walls."""
+    blocks, keys, boundary, words = traps()[name]
+    write_plot3d(tmp_path / "g.x", Grid(tuple(Block(str(n), *nodes) for n, nodes in enumerate(blocks))))
+    state = {"rho": 1.0, "u": 0.1, "p": 0.7142857142857143}
+    case = {
+        "grid": {"file": "g.x", **keys},
+        "time": {"steps": 1},
+        "initial": {"state": state},
+        "boundary": [*boundary, {"faces": "all", "type": "slip-wall"}],
+    }
+    (tmp_path / "case.toml").write_text(toml.dumps(case))
+    assert execute([verb, str(tmp_path), *(["--out", str(tmp_path / "out")] if verb == "run" else [])]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert re.search(words, said) and "meets another block" in said and "(x, y, z) =" in said
+    assert "if that is a boundary, say so" in said and "Traceback" not in said
+    if verb == "check":
+        met = {(t.block, t.face) for t in build(GridFile(file=str(tmp_path / "g.x"))).touching}
+        named = [{"block": f"block-{b + 1}", "faces": [face], "type": "slip-wall"} for b, face in sorted(met)]
+        case["boundary"] = [*named, {"faces": "all", "type": "slip-wall"}]
+        (tmp_path / "case.toml").write_text(toml.dumps(case))
+        assert execute(["check", str(tmp_path)]) == 0
 
 
 @pytest.mark.parametrize("name, preset", [("planar-jet", "quick"), ("naca0012", None), ("cylinder-o", None)])

@@ -9,6 +9,7 @@ from itertools import product
 import numpy as np
 
 from hiresx.decomposition.patches import Decomposition
+from hiresx.decomposition.shell import Shell
 from hiresx.grid.blocks import FACES, Block, Range, direction, side
 from hiresx.grid.connections import Connection
 from hiresx.grid.orientation import layout_of
@@ -17,7 +18,7 @@ from hiresx.grid.patched import PATCHED, continued, degree_of
 
 def extended_coordinates(
     decomposition: Decomposition, halo: int = 3
-) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+) -> list[tuple[np.ndarray, np.ndarray, np.ndarray] | Shell]:
     """Coordinates x, y, z of every block with `halo` ghost layers in all three directions, singleton ones included:
     float64 arrays (nk + 2 halo, nj + 2 halo, ni + 2 halo), in reference lengths.
 
@@ -28,12 +29,16 @@ def extended_coordinates(
     neighbour sees behind its own boundaries is what this block sees there, so a cut block has the ghosts of the whole
     one. Where several connections lead there to different places (the edge where 3 or 5 blocks meet, the end of a
     C-grid's cut), one without doubled nodes counts, for it was a cut through one block; then the first of i, j, k.
+    A block that is left in its file has a `Shell` instead.
     """
     blocks = decomposition.blocks
     # Singleton directions have no ghosts until the extrusion at the end.
     depth = [np.array([halo if n > 1 else 0 for n in block.size]) for block in blocks]
     nodes = []
     for block, h in zip(blocks, depth, strict=True):
+        if block.stored:
+            nodes.append(Shell(block, halo))
+            continue
         extended = np.full((3, *(n + 2 * m for n, m in zip(block.size[::-1], h[::-1], strict=True))), np.nan)
         inside = tuple(slice(m, m + n) for n, m in zip(block.size[::-1], h[::-1], strict=True))
         for c, coordinate in enumerate((block.x, block.y, block.z)):
@@ -53,7 +58,10 @@ def extended_coordinates(
             for place in product((0, -1, 1), repeat=3):
                 if sum(map(abs, place)) == outside and all(depth[b][d] for d in range(3) if place[d]):
                     _fill(nodes, depth, block, b, place, connections[b], lines[b])
-    return [_extrude(extended, block, halo) for extended, block in zip(nodes, blocks, strict=True)]
+    return [
+        extended if isinstance(extended, Shell) else _extrude(extended, block, halo)
+        for extended, block in zip(nodes, blocks, strict=True)
+    ]
 
 
 def _degree(block: Block, face: str, range_: Range) -> int:

@@ -1,13 +1,14 @@
 """All of a case's geometry as every rank sees it: one copy of the coordinates on each host."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from hiresx.decomposition.coordinates import extended_coordinates
 from hiresx.decomposition.parts import Part
 from hiresx.decomposition.patches import Decomposition, decompose
+from hiresx.decomposition.shell import Shell, filled
 from hiresx.decomposition.split import split
 from hiresx.grid import Block, Grid, build
 from hiresx.team import Team, alone
@@ -19,13 +20,15 @@ Coordinates = tuple[np.ndarray, np.ndarray, np.ndarray]
 @dataclass(frozen=True, eq=False)
 class Domain:
     """`grid`, its `whole` blocks with what surrounds them, `cut`: the same for the parts of all ranks, and `extended`:
-    coordinates of the whole blocks with 3 ghost layers (see `extended_coordinates`)."""
+    coordinates of the whole blocks with 3 ghost layers (see `extended_coordinates`); of blocks that are left in their
+    file only what is beside their faces, and `own`: what this rank has read of those."""
 
     team: Team
     grid: Grid
     whole: Decomposition
     cut: Decomposition
-    extended: list[Coordinates]
+    extended: list[Coordinates | Shell]
+    own: dict[Part, Coordinates] = field(default_factory=dict)
 
     @property
     def mine(self) -> list[int]:
@@ -34,8 +37,11 @@ class Domain:
 
     def coordinates(self, part: Part) -> Coordinates:
         """x, y, z of a part with 3 ghost layers on all sides, (nk + 6, nj + 6, ni + 6): those of its whole block."""
-        box = tuple(slice(s.start, s.stop + 2 * HALO) for s in part.slices)
-        return tuple(np.ascontiguousarray(c[box]) for c in self.extended[part.whole])
+        if part in self.own:
+            return self.own[part]
+        if isinstance(self.extended[part.whole], Shell):
+            return filled(self.whole.blocks[part.whole], self.extended[part.whole], HALO, _box(part))
+        return tuple(np.ascontiguousarray(c[_box(part)]) for c in self.extended[part.whole])
 
 
 def domain(
@@ -64,19 +70,53 @@ def domain(
     made = team.share(made)
     with team.together():
         cut = whole if made is None else split(whole, made)
-    return Domain(team, grid, whole, cut, extended)
+    with team.together():
+        own = _read(team, whole, cut, extended)
+        if own:
+            # What is computed on are views of what was read, the nodes without their ghosts.
+            blocks = (_inner(b, own[p]) if p in own else b for b, p in zip(cut.blocks, cut.parts, strict=True))
+            cut = replace(cut, blocks=tuple(blocks))
+    return Domain(team, grid, whole, cut, extended, own)
 
 
 def _one_copy(team: Team, grid: Grid | None, extended: list[Coordinates] | None) -> tuple[Grid, list[Coordinates]]:
-    """The grid that the first rank of this host gives, on memory that all its ranks see."""
+    """The grid that the first rank of this host gives, on memory that all its ranks see, or in its file."""
     leads = team.local.root
-    shape = [(b.name, b.size, b.regions) for b in grid.blocks] if leads else None
+    shape = [(b.name, b.size, b.regions, b if b.stored else None) for b in grid.blocks] if leads else None
     rest = (grid.connections, grid.period, grid.touching) if leads else None
     shape, rest = team.local.share((shape, rest) if leads else None)
-    views = team.shared([c for block in extended for c in block] if leads else None)
+    views = team.shared([c for block in extended for c in _arrays(block)] if leads else None)
     extended = [tuple(views[3 * b : 3 * b + 3]) for b in range(len(shape))]
     blocks = []
-    for (name, size, regions), coordinates in zip(shape, extended, strict=True):
+    for b, (name, size, regions, left) in enumerate(shape):
+        if left is not None:
+            blocks.append(left)
+            extended[b] = Shell.over(left, HALO, extended[b])
+            continue
         inside = tuple(slice(HALO, HALO + n) for n in reversed(size))
-        blocks.append(Block(name, *(c[inside] for c in coordinates), regions))
+        blocks.append(Block(name, *(c[inside] for c in extended[b]), regions))
     return Grid(tuple(blocks), *rest), extended
+
+
+def _arrays(extended: Coordinates | Shell) -> Sequence[np.ndarray]:
+    return extended.layers if isinstance(extended, Shell) else extended
+
+
+def _read(team: Team, whole: Decomposition, cut: Decomposition, extended) -> dict[Part, Coordinates]:
+    """The coordinates with ghosts of this rank's parts of blocks that are left in their file."""
+    for block in whole.blocks:
+        block.forget()
+    return {
+        part: filled(whole.blocks[part.whole], extended[part.whole], HALO, _box(part))
+        for part in cut.parts
+        if part.rank == team.rank and whole.blocks[part.whole].stored
+    }
+
+
+def _box(part: Part) -> tuple[slice, slice, slice]:
+    return tuple(slice(s.start, s.stop + 2 * HALO) for s in part.slices)
+
+
+def _inner(block: Block, extended: Coordinates) -> Block:
+    inside = tuple(slice(HALO, HALO + n) for n in reversed(block.size))
+    return Block(block.name, *(c[inside] for c in extended), block.regions)

@@ -7,6 +7,7 @@ from hiresx.decomposition.patches import Decomposition, Patch
 from hiresx.grid import Block
 from hiresx.grid.blocks import intersection
 from hiresx.grid.cutting import check_cover, cut_connections, cuts, within
+from hiresx.grid.stored import part_of
 
 
 def split(decomposition: Decomposition, parts: Sequence[Part]) -> Decomposition:
@@ -40,7 +41,7 @@ def _numbered(parts: Sequence[Part]) -> Iterator[tuple[int, Part]]:
 def _block(block: Block, part: Part, number: int, count: int) -> Block:
     if count == 1:
         return block
-    nodes = (c[part.slices] for c in (block.x, block.y, block.z))
+    nodes = (part_of(c, part.slices) for c in (block.x, block.y, block.z))
     return Block(f"{block.name}.{number}", *nodes)
 
 

@@ -61,6 +61,7 @@ class File:
         # What parts file and path in a link: a blank in the oldest files.
         self.separator = b" " if start[26:28] == b"01" else b">"
         self.root = self.pointer(134)
+        self.form = f"ADF, version {'B' if self._binary else 'A'}, {'big' if form == 'B' else 'little'}-endian"
 
     def __enter__(self) -> "File":
         return self
@@ -72,9 +73,12 @@ class File:
         return HiresxError(f"{self.path}, byte {at}: {what}", mend)
 
     def take(self, at: int, count: int, what: str) -> bytes:
+        self._reach(at, count, what)
+        return self._map[at : at + count]
+
+    def _reach(self, at: int, count: int, what: str) -> None:
         if at < 0 or at + count > len(self._map):
             raise self.fault(at, f"{what} of {count} bytes reaches beyond the end of the file at {len(self._map)}")
-        return self._map[at : at + count]
 
     def pointer(self, at: int) -> int:
         """The byte that the pointer at byte `at` leads to."""
@@ -133,8 +137,13 @@ class File:
 
     def data(self, header: _Header) -> bytes:
         """The bytes of a node's data; none where it has none."""
+        parts = self.stretches(header)
+        return b"".join(self._map[at : at + length] for at, length in parts)
+
+    def stretches(self, header: _Header) -> list[tuple[int, int]]:
+        """(byte, bytes) of the stretches of the file that hold a node's data."""
         if not header.pieces or header.kind in EMPTY[:1]:
-            return b""
+            return []
         size = np.dtype(TYPES[header.kind]).itemsize if header.kind in TYPES else 1
         wanted = size
         for n in header.dimensions:
@@ -142,7 +151,7 @@ class File:
         if wanted > len(self._map):
             raise self.fault(header.data, f"{wanted} bytes of data in a file of {len(self._map)}")
         if header.pieces == 1:
-            return self._piece(header.data, wanted)
+            return [self._piece(header.data, wanted)]
         self._tagged(header.data, b"DCtb", "a table of pieces of data")
         at, parts, left = header.data + TAG + POINTER, [], wanted
         for n in range(header.pieces):
@@ -154,11 +163,12 @@ class File:
             left -= length
         if left:
             raise self.fault(header.data, f"{wanted - left} bytes of data where there must be {wanted}")
-        return b"".join(parts)
+        return parts
 
-    def _piece(self, at: int, length: int) -> bytes:
+    def _piece(self, at: int, length: int) -> tuple[int, int]:
         self._tagged(at, b"DaTa", "data")
-        return self.take(at + TAG + POINTER, length, "data")
+        self._reach(at + TAG + POINTER, length, "data")
+        return at + TAG + POINTER, length
 
 
 def _text(data: bytes) -> str:

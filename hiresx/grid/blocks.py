@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from hiresx.errors import HiresxError
+from hiresx.grid.stored import Stored
 
 AXES = ("i", "j", "k")
 FACES = ("imin", "imax", "jmin", "jmax", "kmin", "kmax")
@@ -81,9 +82,9 @@ def rectangles(free: np.ndarray) -> list[tuple[tuple[int, int], tuple[int, int]]
 class Block:
     """One structured block of nodes.
 
-    `x`, `y`, `z`: float64 (nk, nj, ni), in reference lengths. A singleton direction makes the block 2-D (nk = 1, in the
-    x-y plane) or 1-D (nj = nk = 1, along x). `regions` names parts of faces for the boundary conditions of a case:
-    name -> ((face, node range), ...).
+    `x`, `y`, `z`: float64 (nk, nj, ni), in reference lengths; of a large file `Stored`, which stays there. A singleton
+    direction makes the block 2-D (nk = 1, in the x-y plane) or 1-D (nj = nk = 1, along x). `regions` names parts of
+    faces for the boundary conditions of a case: name -> ((face, node range), ...).
 
     Raises HiresxError for arrays of different shape, for non-finite coordinates and for a non-singleton direction of
     less than 7 nodes.
@@ -97,14 +98,16 @@ class Block:
 
     def __post_init__(self):
         for name in "xyz":
-            array = np.asarray(getattr(self, name), dtype=np.float64)
+            array = getattr(self, name)
+            if not isinstance(array, Stored):
+                array = np.asarray(array, dtype=np.float64)
             if array.ndim != 3 or array.shape != np.shape(self.x):
                 raise HiresxError(
                     f"block '{self.name}': {name} has shape {array.shape}, x has {np.shape(self.x)}",
                     "give x, y and z as three arrays of one shape (nk, nj, ni)",
                 )
-            if not np.isfinite(array).all():
-                k, j, i = (int(n) for n in np.argwhere(~np.isfinite(array))[0])
+            if not _is_finite(array):
+                k, j, i = (int(n) for n in np.argwhere(~np.isfinite(np.asarray(array)))[0])
                 raise HiresxError(
                     f"block '{self.name}': {name} is not finite at node (i, j, k) = ({i}, {j}, {k})",
                     "correct the grid",
@@ -137,6 +140,22 @@ class Block:
         return self.x.size
 
     @property
+    def stored(self) -> bool:
+        """Whether its coordinates are left in their file."""
+        return any(isinstance(c, Stored) for c in (self.x, self.y, self.z))
+
+    @property
+    def extents(self) -> tuple[float, float, float]:
+        """Of its nodes along x, y and z."""
+        return tuple(float(c.max() - c.min()) for c in (self.x, self.y, self.z))
+
+    def forget(self) -> None:
+        """Give back the memory of nodes that were read from a file and can be read again."""
+        for c in (self.x, self.y, self.z):
+            if isinstance(c, Stored):
+                c.forget()
+
+    @property
     def active(self) -> tuple[int, ...]:
         """Directions (0, 1, 2) with more than one node."""
         return tuple(d for d in range(3) if self.size[d] > 1)
@@ -149,6 +168,12 @@ class Block:
     def node(self, i: int, j: int, k: int) -> np.ndarray:
         """Coordinates (x, y, z) of one node."""
         return np.array([self.x[k, j, i], self.y[k, j, i], self.z[k, j, i]])
+
+
+def _is_finite(array: np.ndarray | Stored) -> bool:
+    if isinstance(array, Stored):
+        return bool(np.isfinite([array.min(), array.max()]).all())  # a nan is the least of whatever it is among
+    return bool(np.isfinite(array).all())
 
 
 class Delivered(Block):

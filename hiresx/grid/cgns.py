@@ -17,12 +17,14 @@ from hiresx.case.faults import did_you_mean
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Block, Delivered, Range, direction
 from hiresx.grid.cgns_tree import MEND, Node, opened
+from hiresx.grid.cgns_units import Units, conversion
 from hiresx.grid.claims import Claim, settled
 from hiresx.grid.connections import Connection, Grid
 from hiresx.grid.motions import Motion, motion, rotation_about
 from hiresx.grid.orientation import IntMatrix, faces_of, joined, matrix_of
 from hiresx.grid.patched import PATCHED
 from hiresx.grid.proof import misfit
+from hiresx.grid.stored import Nodes, part_of
 
 # A rotation by an angle that a whole number of times makes a full turn is meant to do so to round-off: angles are often
 # stored in single precision.
@@ -31,8 +33,9 @@ OF_A_TURN = 1e-5
 FIRST = ("BCWallViscous", "BCWall", "BCDegenerate", "BCSymmetry")
 
 
-def read_cgns(path: Path) -> Grid:
-    """The structured zones of the one base of a file as blocks of their names, float64, connected as the file says.
+def read_cgns(path: Path) -> tuple[Grid, list[str]]:
+    """(the grid of a file, what was done to its lengths in words): the structured zones of its one base as blocks of
+    their names, float64, in metres where it names its units, connected as the file says.
 
     Patches of boundary conditions become regions with the name of their family, or their own. Where patches share a
     line of nodes, walls keep it from the others, these from connections. The sense of a periodic motion is that of
@@ -44,14 +47,35 @@ def read_cgns(path: Path) -> Grid:
         return _grid(path, root)
 
 
+def described_cgns(path: Path) -> str:
+    """The form of a file and the precision of its coordinates, in words."""
+    with opened(path) as root:
+        kinds = {
+            array.kind
+            for base in root.children("CGNSBase_t")
+            for zone in base.children("Zone_t")
+            for holder in zone.children("GridCoordinates_t")
+            for array in holder.children("DataArray_t")
+        }
+        names = [{"float32": "single", "float64": "double"}.get(kind, kind) for kind in sorted(kinds)]
+        return ", ".join([root.form, *([f"{' and '.join(names)} precision"] if names else [])])
+
+
+NO_UNITS = Units()
+
+
 @dataclass(frozen=True)
 class _Zone:
+    """`words`: what was done to its coordinates."""
+
     node: Node
     block: Block
     dimensions: int
+    units: Units = NO_UNITS
+    words: tuple[str, ...] = ()
 
 
-def _grid(path: Path, root: Node) -> Grid:
+def _grid(path: Path, root: Node) -> tuple[Grid, list[str]]:
     bases = root.children("CGNSBase_t")
     if len(bases) != 1:
         found = f"bases {', '.join(base.name for base in bases)}" if bases else "no base"
@@ -60,7 +84,8 @@ def _grid(path: Path, root: Node) -> Grid:
     cells, physical = base.numbers((2,))
     if not (1 <= cells <= 3 and cells <= physical <= 3):
         raise base.fault(f"has cells of {cells} dimensions in {physical}")
-    zones = [_zone(node, int(cells), int(physical)) for node in base.children("Zone_t")]
+    units = Units().below(base)
+    zones = [_zone(node, int(cells), int(physical), units) for node in base.children("Zone_t")]
     if not zones:
         raise base.fault("has no zone")
     names = {zone.node.name: b for b, zone in enumerate(zones)}
@@ -79,13 +104,14 @@ def _grid(path: Path, root: Node) -> Grid:
         parts = (*known.get(name, ()), *((claim.face, range_) for range_ in ranges))
         blocks[claim.block] = replace(blocks[claim.block], regions={**known, name: parts})
     kept = zip((c for c, _ in connections), free[len(homes) :], strict=True)
-    return Grid(tuple(blocks), tuple(replace(c, range=range_) for c, ranges in kept for range_ in ranges))
+    words = list(dict.fromkeys(word for zone in zones for word in zone.words))
+    return Grid(tuple(blocks), tuple(replace(c, range=range_) for c, ranges in kept for range_ in ranges)), words
 
 
 # --- zones
 
 
-def _zone(node: Node, cells: int, physical: int) -> _Zone:
+def _zone(node: Node, cells: int, physical: int, units: Units) -> _Zone:
     kind = node.child("ZoneType")
     if kind is not None and kind.text() != "Structured":
         raise node.fault(f"is {kind.text().lower()}: HiResX computes on structured zones")
@@ -95,18 +121,29 @@ def _zone(node: Node, cells: int, physical: int) -> _Zone:
     coordinates = next(iter(node.children("GridCoordinates_t")), None)
     if coordinates is None:
         raise node.fault("has no GridCoordinates")
-    nodes = []
+    units = units.below(node)
+    nodes, words = [], []
     for axis in "XYZ"[:physical]:
         array = coordinates.child(f"Coordinate{axis}")
         if array is None:
             others = ", ".join(other.name for other in coordinates.children("DataArray_t"))
             raise coordinates.fault(f"has no Coordinate{axis}, but {others or 'nothing'}", "store x, y and z")
-        nodes.append(_inner(coordinates, array, size))
-    nodes += [np.zeros_like(nodes[0])] * (3 - len(nodes))
+        own = units.below(coordinates).below(array)
+        factor, offset = conversion(array, own)
+        words.append(own.told)
+        nodes.append(_in_metres(_inner(coordinates, array, size), factor, offset))
+    nodes += [np.broadcast_to(np.zeros(()), nodes[0].shape)] * (3 - len(nodes))
     try:
-        return _Zone(node, Delivered(_plain_name(node.name), *nodes), cells)
+        block = Delivered(_plain_name(node.name), *nodes)
+        return _Zone(node, block, cells, units, tuple(word for word in words if word))
     except HiresxError as error:
         raise HiresxError(f"{node.path}: {error.message}", error.mend) from None
+
+
+def _in_metres(values: Nodes, factor: float, offset: float) -> Nodes:
+    if offset:
+        return np.asarray(values) * factor + offset
+    return values if factor == 1 else values * factor
 
 
 def _plain_name(name: str) -> str:
@@ -114,7 +151,7 @@ def _plain_name(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.@+-]+", "_", name)
 
 
-def _inner(coordinates: Node, array: Node, size: np.ndarray) -> np.ndarray:
+def _inner(coordinates: Node, array: Node, size: np.ndarray) -> Nodes:
     """Coordinates (nk, nj, ni) without rind planes."""
     rind = np.zeros(2 * len(size), dtype=int)
     planes = next(iter(coordinates.children("Rind_t")), None)
@@ -123,9 +160,12 @@ def _inner(coordinates: Node, array: Node, size: np.ndarray) -> np.ndarray:
         if (rind < 0).any():
             raise planes.fault("counts planes below 0")
     below, above = rind[::2], rind[1::2]
-    values = array.numbers(tuple(int(n) for n in (size + below + above)[::-1]), real=True)
-    inside = tuple(slice(int(b), int(b + n)) for b, n in zip(below[::-1], size[::-1], strict=True))
-    return values[inside].reshape([1] * (3 - len(size)) + [int(n) for n in size[::-1]])
+    flat = [0] * (3 - len(size))
+    shape = [n + 1 for n in flat] + [int(n) for n in (size + below + above)[::-1]]
+    first = flat + [int(b) for b in below[::-1]]
+    count = [n + 1 for n in flat] + [int(n) for n in size[::-1]]
+    inside = tuple(slice(b, b + n) for b, n in zip(first, count, strict=True))
+    return part_of(array.nodes(tuple(shape)), inside)
 
 
 # --- boundary patches
@@ -250,7 +290,7 @@ def _connection(node: Node, zone: _Zone, b: int, p: int, blocks: Sequence[Block]
     where = f"{node.path}: {node.place}"
     trials = [
         joined(where, (b, face, range_), (p, donor_face, donor_range), matrix, "shared", moved)
-        for moved in _motions(node)
+        for moved in _motions(node, zone.units)
     ]
     # nothing is said here of a connection that fits no way: the proof tells what the first one lacks
     return min(trials, key=lambda c: _misfit(blocks, c))
@@ -276,7 +316,7 @@ def _matrix(node: Node, dimensions: int, face: str, donor_face: str) -> IntMatri
         raise (given or node).fault(f"Transform: {error}", "each direction of the donor once, with a sign") from None
 
 
-def _motions(node: Node) -> list[Motion]:
+def _motions(node: Node, units: Units) -> list[Motion]:
     """What may bring the donor's nodes to the zone, the most likely first."""
     holders = [p for q in node.children("GridConnectivityProperty_t") for p in q.children("Periodic_t")]
     if not holders:
@@ -291,6 +331,9 @@ def _motions(node: Node) -> list[Motion]:
             # one angle alone is that in the plane
             first = 2 if name == "RotationAngle" and len(values) == 1 else 0
             given[name][first : first + len(values)] = values
+    metres = units.below(periodic).metres
+    for name in ("RotationCenter", "Translation"):
+        given[name] *= metres
     angles = given["RotationAngle"]
     found = []
     for degrees in (np.degrees(angles), angles) if angles.any() else (angles,):

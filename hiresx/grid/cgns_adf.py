@@ -9,6 +9,7 @@ import numpy as np
 from hiresx.errors import HiresxError
 from hiresx.grid import adf
 from hiresx.grid.cgns_tree import Node
+from hiresx.grid.stored import Bytes
 
 # Links that lead to links.
 LONGEST_CHAIN = 100
@@ -22,6 +23,10 @@ class AdfNode(Node):
         super().__init__(file.path, place, self._header.label)
         self._file, self._others = file, others
 
+    @property
+    def form(self) -> str:
+        return self._file.form
+
     def _described(self) -> tuple[tuple[int, ...], np.dtype] | None:
         header = self._header
         if header.kind in adf.EMPTY or not header.pieces:
@@ -33,6 +38,11 @@ class AdfNode(Node):
     def _array(self) -> np.ndarray:
         shape, kind = self._described()
         return np.frombuffer(self._file.data(self._header), kind.newbyteorder(self._file.order)).reshape(shape)
+
+    def _source(self, shape: tuple[int, int, int]) -> Bytes:
+        _, kind = self._described()
+        parts = tuple(self._file.stretches(self._header))
+        return Bytes(self._file.path, kind.newbyteorder(self._file.order).str, shape, parts)
 
     def _all(self) -> Iterator[Node]:
         for name, at in self._file.children(self._header):

@@ -15,6 +15,7 @@ import numpy as np
 from hiresx import optional
 from hiresx.errors import HiresxError
 from hiresx.grid.cgns_tree import MEND, Node, plain
+from hiresx.grid.stored import Hdf5
 from hiresx.shell import word
 
 
@@ -24,6 +25,10 @@ class Hdf5Node(Node):
     def __init__(self, path: Path, group: Any, place: str = ""):
         super().__init__(path, place, plain(group.attrs.get("label", b"")))
         self.group = group
+
+    @property
+    def form(self) -> str:
+        return "HDF5"
 
     def _described(self) -> tuple[tuple[int, ...], np.dtype] | None:
         import h5py
@@ -35,6 +40,10 @@ class Hdf5Node(Node):
 
     def _array(self) -> np.ndarray:
         return np.asarray(self.group[" data"][()])
+
+    def _source(self, shape: tuple[int, int, int]) -> Hdf5:
+        data = self.group[" data"]
+        return Hdf5(Path(data.file.filename), data.name, shape)
 
     def _all(self) -> Iterator[Node]:
         import h5py

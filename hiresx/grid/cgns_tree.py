@@ -12,6 +12,7 @@ import numpy as np
 
 from hiresx.errors import HiresxError
 from hiresx.grid import adf
+from hiresx.grid.stored import Nodes, Source, Stored, is_large
 
 HDF5 = b"\x89HDF\r\n\x1a\n"
 MEND = "write the file again: structured zones, 1-to-1 connections"
@@ -32,6 +33,17 @@ class Node:
         self.path, self.place, self.label = path, place, label
         self.name = place.rsplit("/", 1)[-1]
 
+    @property
+    def form(self) -> str:
+        """The form of its file, in words."""
+        raise NotImplementedError
+
+    @property
+    def kind(self) -> str:
+        """The type of its data as NumPy calls it, "" without."""
+        found = self._described()
+        return "" if found is None else found[1].name
+
     def _all(self) -> "Iterator[Node]":
         raise NotImplementedError
 
@@ -39,6 +51,9 @@ class Node:
         raise NotImplementedError
 
     def _array(self) -> np.ndarray:
+        raise NotImplementedError
+
+    def _source(self, shape: tuple[int, int, int]) -> Source:
         raise NotImplementedError
 
     def fault(self, what: str, mend: str = MEND) -> HiresxError:
@@ -69,6 +84,13 @@ class Node:
             raise self.fault(f"holds {kind} of shape {found} instead of {shape}")
         return self._cast(real)
 
+    def nodes(self, shape: tuple[int, int, int]) -> Nodes:
+        """Its real numbers, which must be so many, as the coordinates of a block; those of a large file stay there."""
+        found, kind = self._of_kind("iuf")
+        if (1,) * (3 - len(found)) + found != shape:
+            raise self.fault(f"holds {kind} of shape {found} instead of {shape}")
+        return Stored.of(self._source(shape)) if is_large(self.path) else self._cast(True).reshape(shape)
+
     def vector(self, most: int) -> np.ndarray:
         """Its `most` finite real numbers, or less."""
         shape, _ = self._of_kind("iuf")
@@ -85,6 +107,14 @@ class Node:
         if np.prod(shape) * kind.itemsize > SHORT or (kind.kind != "S" and kind.itemsize != 1):
             raise self.fault("holds no text")
         return plain(self._array())
+
+    def rows(self, width: int) -> list[str]:
+        """Its characters in rows of `width`."""
+        shape, kind = self._of_kind("iuS")
+        if np.prod(shape) * kind.itemsize > SHORT or (kind.kind != "S" and kind.itemsize != 1):
+            raise self.fault("holds no text")
+        data = self._array().tobytes()
+        return [plain(data[at : at + width]) for at in range(0, len(data), width)]
 
     def _of_kind(self, kinds: str) -> tuple[tuple[int, ...], np.dtype]:
         found = self._described()

@@ -108,14 +108,15 @@ def read_connectivity(path: Path, blocks: Sequence[Block]) -> Grid:
     Where patches share a line of nodes, a region keeps it from a connection, and a connection from those after it.
     Nothing is proved of the nodes here: see `hiresx.grid.proof`. Raises HiresxError naming the file and the entry.
     """
-    data = foreign.tables(path, blocks) or toml.read(path)
+    other = foreign.tables(path, blocks)
+    data = toml.read(path) if other is None else other
     try:
         spec = Connectivity.model_validate(data)
     except ValidationError as error:
         raise explain(error, Connectivity, Origin(str(path))) from None
     blocks = _named(path, spec.blocks, blocks)
     index = {block.name: b for b, block in enumerate(blocks)}
-    regions = _regions(path, spec.region, blocks, index)
+    regions = _regions(path, spec.region, blocks, index, settle=other is not None)
     connections, claims = [], []
     for n, table in enumerate(spec.connection):
         where = f"{path}: connection.{n}"
@@ -180,15 +181,28 @@ def _nodes(where: str, block: Block, face: str, nodes: Nodes) -> Range:
     return tuple(result)
 
 
-def _regions(path: Path, tables: Sequence[RegionTable], blocks: list[Block], index: Mapping[str, int]) -> list[Claim]:
-    """The regions as claims; they are added to `blocks`."""
-    claims = []
+def _regions(
+    path: Path, tables: Sequence[RegionTable], blocks: list[Block], index: Mapping[str, int], settle: bool
+) -> list[Claim]:
+    """The regions as claims; they are added to `blocks`. `settle`: where they share nodes, as neighbours in files of
+    other programs share a line, one keeps them: a wall, else the first."""
+    claims, names = [], []
     for n, table in enumerate(tables):
         where = f"{path}: region.{n}"
         b = _block(f"{where}.block", table.block, index)
         range_ = _nodes(f"{where}.range", blocks[b], table.face, table.range)
-        _add_region(blocks, b, table.name, table.face, range_)
         claims.append(Claim(b, table.face, range_, f"region.{n} ('{table.name}')"))
+        names.append(table.name)
+    ranges = [[claim.range] for claim in claims]
+    if settle:
+        order = sorted(range(len(claims)), key=lambda n: not foreign.is_wall(names[n]))
+        for n, free in zip(order, settled(blocks, [claims[n] for n in order], strict=False), strict=True):
+            ranges[n] = free
+    for claim, name, own in zip(claims, names, ranges, strict=True):
+        known = blocks[claim.block].regions
+        parts = (*known.get(name, ()), *((claim.face, range_) for range_ in own))
+        if parts:
+            blocks[claim.block] = replace(blocks[claim.block], regions={**known, name: parts})
     return claims
 
 

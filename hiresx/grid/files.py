@@ -4,6 +4,8 @@ import logging
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from hiresx.case.faults import shown
 from hiresx.case.grids import GridFile
 from hiresx.errors import HiresxError
@@ -14,6 +16,7 @@ from hiresx.grid.matching import matched_connections
 from hiresx.grid.motions import Motion
 from hiresx.grid.plane import checked, flattened, moved, right_handed
 from hiresx.grid.plot3d import delivered_blocks
+from hiresx.grid.plot3d_binary import laid_out
 from hiresx.grid.proof import prove
 from hiresx.grid.shaping import shaped
 from hiresx.grid.touching import touching, trusted
@@ -51,15 +54,17 @@ def read_grid(path: Path, connectivity: Path | None = None) -> Grid:
 
 def taken(spec: GridFile, path: Path, connectivity: Path | None) -> tuple[Grid, list[str]]:
     """(the grid of a file as `spec` wants it taken and shaped, what was done to it in words)."""
-    grid, joined = delivered(path, connectivity)
+    grid, joined, read = delivered(path, connectivity)
     try:
-        return _taken(grid, spec, joined)
+        grid, words = _taken(grid, spec, joined)
+        return grid, read + words
     except HiresxError as error:
         raise HiresxError(f"{path}: {error.message}", error.mend) from None
 
 
-def delivered(path: Path, connectivity: Path | None) -> tuple[Grid, bool]:
-    """(the grid as the file holds it, whether something says how its blocks are connected). Raises HiresxError naming
+def delivered(path: Path, connectivity: Path | None) -> tuple[Grid, bool, list[str]]:
+    """(the grid as the file holds it, whether something says how its blocks are connected, what was done to its lengths
+    in words). Raises HiresxError naming
     the place of what is wrong."""
     if form(path) == "CGNS":
         from hiresx.grid.cgns import read_cgns
@@ -68,11 +73,12 @@ def delivered(path: Path, connectivity: Path | None) -> tuple[Grid, bool]:
             raise HiresxError(
                 f"{path}: a CGNS file says itself how its blocks are connected", "leave grid.connectivity out"
             )
-        return read_cgns(path), True
+        grid, words = read_cgns(path)
+        return grid, True, words
     blocks = delivered_blocks(path)
     if connectivity is None:
-        return Grid(tuple(blocks)), False
-    return read_connectivity(connectivity, blocks), True
+        return Grid(tuple(blocks)), False, []
+    return read_connectivity(connectivity, blocks), True, []
 
 
 def _taken(grid: Grid, spec: GridFile, joined: bool) -> tuple[Grid, list[str]]:
@@ -81,6 +87,8 @@ def _taken(grid: Grid, spec: GridFile, joined: bool) -> tuple[Grid, list[str]]:
         if wanted == "auto":
             grid, said = task(grid)
             words += said
+    grid, said = _in_memory(grid, spec)
+    words += said
     grid = checked(grid)
     by = motion_of(spec.rotate, spec.translate) if spec.rotate else Motion(None, tuple(spec.translate))
     if spec.scale != 1 or not by.still:
@@ -91,6 +99,37 @@ def _taken(grid: Grid, spec: GridFile, joined: bool) -> tuple[Grid, list[str]]:
     grid, said = shaped(grid, spec)
     grid = checked(grid)
     return replace(grid, touching=tuple(touching(grid))), words + said
+
+
+def _in_memory(grid: Grid, spec: GridFile) -> tuple[Grid, list[str]]:
+    """(a grid whose nodes are read where something asks for all of them at once, which is said)."""
+    if not any(block.stored for block in grid.blocks):
+        return grid, []
+    keys = [key for key in ("rotate", "translate", "coarsen", "mirror", "extrude", "revolve") if _given(spec, key)]
+    if not keys and all(len(block.active) == 3 for block in grid.blocks):
+        return grid, []
+    why = f"for grid.{keys[0]}" if keys else "for a grid that is not three-dimensional"
+    blocks = [
+        type(b)(b.name, *(np.asarray(c, dtype=np.float64) for c in (b.x, b.y, b.z)), b.regions) for b in grid.blocks
+    ]
+    return replace(grid, blocks=tuple(blocks)), [f"read whole by the first rank of every host {why}"]
+
+
+def _given(spec: GridFile, key: str) -> bool:
+    value = getattr(spec, key)
+    return any(value) if key == "translate" else bool(value)
+
+
+def described(path: Path) -> str:
+    """The container of a file, its byte order and precision, in words. Raises HiresxError as reading it does."""
+    if form(path) == "CGNS":
+        from hiresx.grid.cgns import described_cgns
+
+        return described_cgns(path)
+    with path.open("rb") as file:
+        if b"\0" not in file.read(64):
+            return "text"
+        return laid_out(path, file, file.seek(0, 2)).told
 
 
 def form(path: Path) -> str:

@@ -90,6 +90,8 @@ def form(path: Path) -> Callable[[Path, Sequence[Block]], dict[str, Any]] | None
         return _nmf
     if numbers[:2] == [1, 1] and numbers[2] in (2, 3):
         return _gridgen
+    if numbers[:1] == [1] and len(plain) > 1 and len(plain[1].split()) >= GRIDPRO_WORDS:
+        return _gridpro
     return None
 
 
@@ -98,6 +100,11 @@ def tables(path: Path, blocks: Sequence[Block]) -> dict[str, Any] | None:
     HiresxError naming the line."""
     reader = form(path)
     return None if reader is None else reader(path, blocks)
+
+
+def is_wall(name: str) -> bool:
+    """Whether the type of a condition, by the name that a file or this module gives it, is a solid wall."""
+    return any(word in name.lower() for word in ("wall", "solid"))
 
 
 # --- what the forms share
@@ -287,6 +294,20 @@ def _cfl3d_side(lines: Lines, blocks: Sequence[Block]) -> tuple[Patch, tuple[int
         lines.fault("the interface lies on no face of a block")
     face = FACES[2 * d + (first[d] > 1)]
     return _checked(lines, Patch(block - 1, face, {e: (first[e], last[e]) for e in along}), blocks), along
+
+
+# --- GridPro
+
+# A line of a block: its number, then type, property, neighbour and orientation of each of its six faces.
+GRIDPRO_WORDS = 26
+
+
+def _gridpro(path: Path, blocks: Sequence[Block]) -> NoReturn:
+    raise HiresxError(
+        f"{path}: a connectivity file of GridPro: how it codes the orientation of two faces is not published, and is "
+        "not guessed",
+        "leave grid.connectivity out, nodes that coincide are joined; or export the grid as CGNS, which says it",
+    )
 
 
 # --- Gridgen

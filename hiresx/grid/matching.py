@@ -8,6 +8,7 @@ import numpy as np
 from hiresx.grid.blocks import Block, direction, face_range, rectangles, side
 from hiresx.grid.claims import Claim, settled
 from hiresx.grid.connections import TOLERANCE, Connection
+from hiresx.grid.stored import slabs
 
 
 def matched_connections(blocks: list[Block] | tuple[Block, ...]) -> list[Connection]:
@@ -60,12 +61,13 @@ def _face_nodes(blocks, faces) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _distance(blocks) -> float:
-    extent = max(float(np.ptp(c)) for block in blocks for c in (block.x, block.y, block.z))
+    extent = max(max(block.extents) for block in blocks)
     smallest = np.inf
     for block in blocks:
-        for d in block.active:
-            step = np.sqrt(sum(np.diff(c, axis=2 - d) ** 2 for c in (block.x, block.y, block.z)))
-            smallest = min(smallest, float(step.min()))
+        for nodes in slabs(block.x, block.y, block.z, overlap=1):
+            for d in block.active:
+                step = np.sqrt(sum(np.diff(c, axis=2 - d) ** 2 for c in nodes))
+                smallest = min(smallest, float(step.min(initial=np.inf)))
     return min(TOLERANCE * extent, 1e-3 * smallest)
 
 

@@ -98,7 +98,10 @@ def moved(grid: Grid, by: Motion, scale: float = 1.0) -> Grid:
 
     blocks = []
     for block in grid.blocks:
-        nodes = by(scale * np.stack([block.x, block.y, block.z]))
+        if by.still and block.stored:
+            nodes = [c * scale for c in (block.x, block.y, block.z)]
+        else:
+            nodes = by(scale * np.stack([block.x, block.y, block.z]))
         blocks.append(type(block)(block.name, *nodes, block.regions))
     connections = []
     for c in grid.connections:
@@ -127,7 +130,7 @@ def _blocks(count: int) -> str:
 
 
 def _extent(blocks: Sequence[Block]) -> float:
-    return max(float(np.ptp(c)) for block in blocks for c in (block.x, block.y, block.z))
+    return max(max(block.extents) for block in blocks)
 
 
 def _check_equal(block: Block, d: int) -> None:

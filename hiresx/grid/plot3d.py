@@ -47,7 +47,7 @@ def delivered_blocks(path: str | os.PathLike) -> list[Delivered]:
     except OSError as error:
         raise HiresxError(f"{path}: cannot be read: {error.strerror or error}", "check grid.file") from error
     return [
-        Delivered(f"block-{n}", *nodes, *[np.zeros_like(nodes[0])] * (3 - len(nodes)))
+        Delivered(f"block-{n}", *nodes, *[np.broadcast_to(np.zeros(()), nodes[0].shape)] * (3 - len(nodes)))
         for n, nodes in enumerate(arrays, 1)
     ]
 

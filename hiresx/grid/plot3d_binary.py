@@ -8,6 +8,7 @@ with nothing between them; it is one when the file is exactly as long as its siz
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import BinaryIO
@@ -15,24 +16,72 @@ from typing import BinaryIO
 import numpy as np
 
 from hiresx.errors import HiresxError
+from hiresx.grid import stored
 from hiresx.grid.plot3d_layout import EXPORT, check_blanking, check_size, points, shaped, told
+from hiresx.grid.stored import Bytes, Nodes, Stored
 
 # More blocks than a grid has.
 MOST_BLOCKS = 1_000_000
 
 
-def read_binary(path: Path, file: BinaryIO, size: int) -> list[list[np.ndarray]]:
-    """The coordinates of the blocks, each (nk, nj, ni). `size`: bytes of the file."""
+@dataclass(frozen=True)
+class Layout:
+    """Where a file has what. `order` "<" or ">", `real` "f4" or "f8", `blanked`: bytes of blanking per node, `blocks`:
+    per block its size and the stretches (byte, bytes) of the file that hold its numbers."""
+
+    form: str
+    order: str
+    real: str
+    blanked: int
+    blocks: list[tuple[list[int], list[tuple[int, int]]]]
+
+    @property
+    def told(self) -> str:
+        """In words."""
+        return (
+            f"{self.form}, {'big' if self.order == '>' else 'little'}-endian, "
+            f"{'double' if self.real == 'f8' else 'single'} precision{', blanking' if self.blanked else ''}"
+        )
+
+
+def read_binary(path: Path, file: BinaryIO, size: int) -> list[list[Nodes]]:
+    """The coordinates of the blocks, each (nk, nj, ni); those of a large file stay there. `size`: bytes of the file."""
+    layout = laid_out(path, file, size)
+    keep = points([block for block, _ in layout.blocks]) >= stored.LARGE
+    arrays = []
+    for n, (block, parts) in enumerate(layout.blocks, 1):
+        kind = np.dtype(layout.order + layout.real)
+        if keep:
+            arrays.append(_kept(path, n, block, parts, layout, kind))
+        else:
+            arrays.append(_block(path, n, block, memoryview(_bytes(file, parts)), layout.order, layout.real,
+                                 layout.blanked))  # fmt: skip
+    return arrays
+
+
+def _kept(path: Path, n: int, block: list[int], parts, layout: Layout, kind: np.dtype) -> list[Nodes]:
+    """Coordinates that are left in the file; its blanking is read."""
+    shape, bytes_ = tuple([*block, 1][:3][::-1]), math.prod(block) * kind.itemsize
+    if layout.blanked:
+        blanking = Stored.of(Bytes(path, layout.order + "i4", shape, tuple(parts), len(block) * bytes_))
+        for slab in blanking.slabs():
+            if not (slab > 0).all():
+                check_blanking(path, n, block, np.asarray(blanking).ravel())
+    return [Stored.of(Bytes(path, kind.str, shape, tuple(parts), c * bytes_)) for c in range(len(block))]
+
+
+def laid_out(path: Path, file: BinaryIO, size: int) -> Layout:
+    """Where a binary file has its nodes."""
     order = _record_order(file, size)
     if order is None:
-        return _read_stream(path, file, size)
+        return _stream_layout(path, file, size)
     try:
-        return _read_records(path, file, size, order)
+        return _record_layout(path, file, size, order)
     except HiresxError:
         # A stream whose first integers look like a marker.
         if not _streams(file, size):
             raise
-    return _read_stream(path, file, size)
+    return _stream_layout(path, file, size)
 
 
 def begins_like(path: Path) -> bool:
@@ -56,7 +105,7 @@ def _record_order(file: BinaryIO, size: int) -> str | None:
     return None
 
 
-def _read_records(path: Path, file: BinaryIO, size: int, order: str) -> list[list[np.ndarray]]:
+def _record_layout(path: Path, file: BinaryIO, size: int, order: str) -> Layout:
     records = _records(path, file, size, order)
 
     def integers(parts: list[tuple[int, int]]) -> list[int]:
@@ -78,7 +127,7 @@ def _read_records(path: Path, file: BinaryIO, size: int, order: str) -> list[lis
     else:
         sizes = [integers(parts)]
         dimensions = len(sizes[0])
-    arrays = []
+    held, layouts = [], set()
     for n, block in enumerate(sizes, 1):
         check_size(path, f"byte {where}", n, block)
         nodes = math.prod(block)
@@ -99,11 +148,13 @@ def _read_records(path: Path, file: BinaryIO, size: int, order: str) -> list[lis
                 "nor double precision",
                 EXPORT,
             )
-        data = memoryview(_bytes(file, parts))
-        arrays.append(_block(path, n, block, data, order, *layout))
+        layouts.add(layout)
+        if len(layouts) > 1:
+            raise HiresxError(f"{path}, byte {at}: block {n} is of another precision than block 1", EXPORT)
+        held.append((block, parts))
     for at, _, _ in records:
         raise HiresxError(f"{path}, byte {at}: {size - at} bytes follow the last block", EXPORT)
-    return arrays
+    return Layout("Fortran records", order, *layouts.pop(), held)
 
 
 def _block(path: Path, n: int, size: list[int], data, order: str, real: str, blanked: int) -> list[np.ndarray]:
@@ -202,19 +253,19 @@ def _stream_sizes(file: BinaryIO, size: int, order: str, many: bool, dimensions:
     return numbers.tolist(), 4 * many + len(data)
 
 
-def _read_stream(path: Path, file: BinaryIO, size: int) -> list[list[np.ndarray]]:
+def _stream_layout(path: Path, file: BinaryIO, size: int) -> Layout:
     found = _streams(file, size)
     if not found:
         raise _no_stream(path, file, size)
     if len(found) > 1:  # of several readings the one whose numbers are those of a grid
         found.sort(key=lambda reading: -_likeness(file, reading))
-    order, sizes, begin, real, blanked = found[0]
-    file.seek(begin)
-    arrays = []
-    for n, block in enumerate(sizes, 1):
-        data = memoryview(file.read(math.prod(block) * (len(block) * int(real[1]) + blanked)))
-        arrays.append(_block(path, n, block, data, order, real, blanked))
-    return arrays
+    order, sizes, at, real, blanked = found[0]
+    held = []
+    for block in sizes:
+        length = math.prod(block) * (len(block) * int(real[1]) + blanked)
+        held.append((block, [(at, length)]))
+        at += length
+    return Layout("C stream", order, real, blanked, held)
 
 
 def _likeness(file: BinaryIO, reading: tuple[str, list[list[int]], int, str, int]) -> float:

@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,8 @@ from hiresx.grid.plot3d_layout import EXPORT, check_blanking, points, shaped, to
 
 # Characters; a repeat count and a quadruple-precision number take fewer.
 LONGEST_NUMBER = 64
+# Characters read at a time.
+PIECE = 200_000
 
 
 def read_ascii(path: Path, text: bytes) -> list[list[np.ndarray]]:
@@ -46,44 +49,67 @@ def read_ascii(path: Path, text: bytes) -> list[list[np.ndarray]]:
     return arrays
 
 
+_BETWEEN = re.compile(rb"[\s,]")
 _REPEATED = re.compile(rb"([0-9]+)\*([^*]+)")
 
 
 def _numbers(path: Path, text: bytes) -> tuple[np.ndarray, np.ndarray | None, int]:
     """Numbers of a text, their repeat counts (Fortran's 3*0.5; None when there are none) and their total count."""
-    plain = text.replace(b",", b" ").replace(b"D", b"E").replace(b"d", b"e")
-    tokens = plain.split()
-    # The array of tokens below is as wide as the longest one.
-    if max(map(len, tokens), default=0) > LONGEST_NUMBER:
-        n = next(n for n, token in enumerate(tokens) if len(token) > LONGEST_NUMBER)
-        _refuse_token(path, plain, n, tokens[n])
-    counts = None
-    if b"*" in plain:
-        counts = np.ones(len(tokens), dtype=np.int64)
-        for n, token in enumerate(tokens):
-            if b"*" in token:
-                match = _REPEATED.fullmatch(token)
-                # Ten digits would be more nodes than one record holds; cumulative counts must not overflow.
-                if not match or len(match[1]) > 9:
-                    _refuse_token(path, plain, n, token)
-                counts[n], tokens[n] = int(match[1]), match[2]
+    values, counts, begun, repeated = [np.zeros(0)], [np.zeros(0, dtype=np.int64)], 0, b"*" in text
+    for piece in _pieces(text):
+        tokens = piece.replace(b",", b" ").replace(b"D", b"E").replace(b"d", b"e").split()
+        # The array of tokens below is as wide as the longest one.
+        if max(map(len, tokens), default=0) > LONGEST_NUMBER:
+            n = next(n for n, token in enumerate(tokens) if len(token) > LONGEST_NUMBER)
+            _refuse_token(path, text, begun + n, tokens[n])
+        if repeated:
+            counts.append(_unrepeated(path, text, begun, tokens))
+        if tokens:
+            values.append(_floats(path, text, begun, tokens))
+        begun += len(tokens)
+    total = begun if not repeated else sum(int(n) for part in counts for n in part)
+    return np.concatenate(values), np.concatenate(counts) if repeated else None, total
+
+
+def _pieces(text: bytes) -> Iterator[bytes]:
+    """The text cut between numbers: as lists of words it takes several times its length."""
+    start = 0
+    while start < len(text):
+        cut = _BETWEEN.search(text, start + PIECE)
+        end = cut.start() if cut else len(text)
+        yield text[start:end]
+        start = end
+
+
+def _unrepeated(path: Path, text: bytes, begun: int, tokens: list[bytes]) -> np.ndarray:
+    """Repeat counts of some tokens, which are left without them."""
+    counts = np.ones(len(tokens), dtype=np.int64)
+    for n, token in enumerate(tokens):
+        if b"*" in token:
+            match = _REPEATED.fullmatch(token)
+            # Ten digits would be more nodes than one record holds; cumulative counts must not overflow.
+            if not match or len(match[1]) > 9:
+                _refuse_token(path, text, begun + n, token)
+            counts[n], tokens[n] = int(match[1]), match[2]
+    return counts
+
+
+def _floats(path: Path, text: bytes, begun: int, tokens: list[bytes]) -> np.ndarray:
     try:
-        values = np.array(tokens, dtype="S").astype(np.float64) if tokens else np.zeros(0)
+        return np.array(tokens, dtype="S").astype(np.float64)
     except ValueError:
-        values = None
-    if values is None:
         for n, token in enumerate(tokens):
             try:
                 np.array(token, dtype="S").astype(np.float64)
             except ValueError:
-                _refuse_token(path, plain, n, token)
-    return values, counts, len(tokens) if counts is None else sum(map(int, counts))
+                _refuse_token(path, text, begun + n, token)
+        raise
 
 
 def _refuse_token(path: Path, text: bytes, n: int, token: bytes) -> None:
     """Raise for the n-th token, naming its line."""
     for line, content in enumerate(text.split(b"\n"), 1):
-        n -= len(content.split())
+        n -= len(content.replace(b",", b" ").split())
         if n < 0:
             raise HiresxError(
                 f"{path}, line {line}: '{token[:40].decode(errors='backslashreplace')}' is not a number", EXPORT

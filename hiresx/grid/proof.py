@@ -129,7 +129,7 @@ def _keeps_plane(block: Block, motion: Motion) -> bool:
     """Whether a motion leaves singleton directions where they are (k along z, j along y)."""
     if motion.rotation is not None and any(abs(motion.rotation[d][d] - 1) > 1e-9 for d in _singleton(block)):
         return False
-    extent = max(float(np.ptp(v)) for v in (block.x, block.y, block.z))
+    extent = max(block.extents)
     return all(abs(motion.translation[d]) <= TOLERANCE * extent for d in _singleton(block))
 
 
@@ -163,7 +163,7 @@ def _gaps(blocks: Sequence[Block], c: Connection) -> tuple[np.ndarray, np.ndarra
     block, index = blocks[c.block], _face_nodes(c)
     own = _nodes(block, index)
     gap = np.linalg.norm(c.motion(_nodes(blocks[c.donor], c.donors(index))) - own, axis=0)
-    extent = max(float(np.ptp(v)) for v in (block.x, block.y, block.z))
+    extent = max(block.extents)
     allowed = np.full(gap.shape, TOLERANCE * extent)
     for e in range(3):
         if own.shape[e + 1] > 1:

@@ -7,6 +7,7 @@ import numpy as np
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import AXES, FACES, Block, direction
 from hiresx.grid.connections import Grid
+from hiresx.grid.stored import slabs
 
 # 6th-order central first derivative (Ye et al., Adv. Aerodyn. 4:7, 2022, section 2).
 CENTRAL = np.array([-1 / 60, 3 / 20, -3 / 4, 0.0, 3 / 4, -3 / 20, 1 / 60])
@@ -15,6 +16,8 @@ REACH = 3
 SLAB = 1_000_000
 # Lengths and volumes below this share of the largest are none.
 FLAT = 1e-12
+# Cosine of the angle by which a line that turns back misses its way.
+TURNED = 0.98
 
 
 def quality(grid: Grid) -> list[dict]:
@@ -39,8 +42,11 @@ def quality(grid: Grid) -> list[dict]:
                 angle, aspect = _angle_and_aspect([tangents[d] for d in block.active])
                 _note(found, "skewness", block, k, angle)
                 _note(found, "aspect_ratio", block, k, aspect)
-        for d in block.active:
-            _note(found, "stretching", block, 0, _stretching(block, d))
+        first = 0
+        for nodes in slabs(block.x, block.y, block.z, overlap=min(2, block.size[2] - 1)):
+            for d in block.active:
+                _note(found, "stretching", block, first, _stretching(nodes, d))
+            first += nodes[0].shape[0] - 2
         records.append({"block": block.name, "size": list(block.size), **found})
     return records
 
@@ -67,7 +73,7 @@ def check_jacobian(grid: Grid) -> None:
 def why_not_positive(block: Block, node: tuple[int, int, int]) -> tuple[str, str]:
     """(what is wrong, the mend) with a block whose Jacobian is not positive at `node`: flat, left-handed, collapsed or
     folded."""
-    extents = [float(np.ptp(c)) for c in (block.x, block.y, block.z)]
+    extents = block.extents
     needed = len(block.active)
     flat = [axis for axis, extent in zip("xyz", extents, strict=True) if extent <= FLAT * max(extents)]
     if 3 - len(flat) < needed or any(axis in flat for axis in "xyz"[:needed]):
@@ -75,10 +81,10 @@ def why_not_positive(block: Block, node: tuple[int, int, int]) -> tuple[str, str
             f"the block is flat, all its nodes have one {' and one '.join(flat)}",
             "a grid of two dimensions lies in the plane x-y, with one node, or two equal planes, in one direction",
         )
-    volumes = cell_volumes(block)
-    near = FLAT * np.abs(volumes).max()
-    if not (volumes > near).any():
-        some = "" if (volumes < -near).all() else ", some of its cells without volume"
+    low, high = volume_extremes(block)
+    near = FLAT * max(abs(low), abs(high))
+    if not high > near:
+        some = "" if high < -near else ", some of its cells without volume"
         return f"the whole block is left-handed{some}", "reverse one of its index directions, or leave out `reverse`"
     k, j, i = (slice(max(n - REACH, 0), n + REACH + 1) for n in reversed(node))
     for d in block.active:
@@ -88,28 +94,49 @@ def why_not_positive(block: Block, node: tuple[int, int, int]) -> tuple[str, str
                 f"a grid line along {AXES[d]} has collapsed there, neighbouring nodes coincide",
                 "HiResX has no singular lines: leave the collapsed nodes out, or end the block before them",
             )
+        if _turns_back(block, node, d):
+            return (
+                f"the grid line along {AXES[d]} turns back on itself there, the block is wrapped around a sharp edge",
+                "cut the block there, or begin it off the edge",
+            )
     return "grid lines fold over each other there", "untangle the grid there"
 
 
-def cell_volumes(block: Block) -> np.ndarray:
-    """Volumes (areas, lengths) that the edges at the lower corner of each cell span."""
-    corner = tuple(slice(0, max(n - 1, 1)) for n in block.x.shape)
-    edges = [np.zeros((3, *(max(n - 1, 1) for n in block.x.shape))) for _ in range(3)]
-    for d in range(3):
-        if d in block.active:
-            edges[d] = np.stack([np.diff(c, axis=2 - d) for c in (block.x, block.y, block.z)])[(slice(None), *corner)]
-        else:
-            edges[d][d] = 1.0
-    return _volume(edges)
+def _turns_back(block: Block, node: tuple[int, int, int], d: int) -> bool:
+    """Whether a grid line goes back where it came from at a node within a block."""
+    if not 0 < node[d] < block.size[d] - 1:
+        return False
+    behind, ahead = (tuple(n + s * (e == d) for e, n in enumerate(node)) for s in (-1, 1))
+    here = block.node(*node)
+    a, b = here - block.node(*behind), block.node(*ahead) - here
+    return bool(a @ b < -TURNED * np.linalg.norm(a) * np.linalg.norm(b))
+
+
+def volume_extremes(block: Block) -> tuple[float, float]:
+    """The least and the largest of the volumes (areas, lengths) that the edges at the lower corner of each cell
+    span."""
+    found = []
+    with np.errstate(over="ignore", invalid="ignore"):  # a file may hold any finite number
+        for nodes in slabs(block.x, block.y, block.z, overlap=int(block.size[2] > 1)):
+            cells = tuple(max(n - 1, 1) for n in nodes[0].shape)
+            edges = [np.zeros((3, *cells)) for _ in range(3)]
+            for d in range(3):
+                if d in block.active:
+                    edges[d] = np.stack([np.diff(c, axis=2 - d)[tuple(map(slice, cells))] for c in nodes])
+                else:
+                    edges[d][d] = 1.0
+            volume = _volume(edges)
+            found += [float(volume.min()), float(volume.max())]
+    return float(np.min(found)), float(np.max(found))
 
 
 def hands(block: Block) -> str:
     """ "right", "left" or "mixed", by the cells' volumes; of a surface in space "", since it has no sense."""
-    if len(block.active) == 2 and float(np.ptp(block.z)) > 0:
+    if len(block.active) == 2 and block.extents[2] > 0:
         return ""
-    volume = cell_volumes(block)
-    near = 1e-12 * np.abs(volume).max()
-    right, left = bool((volume > near).any()), bool((volume < -near).any())
+    low, high = volume_extremes(block)
+    near = 1e-12 * max(abs(low), abs(high))
+    right, left = high > near, low < -near
     return "mixed" if right and left else "left" if left else "right"
 
 
@@ -194,13 +221,13 @@ def _angle_and_aspect(lines: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     return angle, np.where(np.isnan(aspect), np.inf, aspect)
 
 
-def _stretching(block: Block, d: int) -> np.ndarray:
+def _stretching(nodes: list[np.ndarray], d: int) -> np.ndarray:
     """Ratio, 1 or more, of the two spacings along direction `d` beside each node, (nk, nj, ni); 1 at the ends."""
     axis = 2 - d
-    step = np.sqrt(sum(np.diff(c, axis=axis) ** 2 for c in (block.x, block.y, block.z)))
-    n = block.size[d]
+    step = np.sqrt(sum(np.diff(c, axis=axis) ** 2 for c in nodes))
+    n = nodes[0].shape[axis]
     left, right = np.take(step, range(n - 2), axis=axis), np.take(step, range(1, n - 1), axis=axis)
-    ratio = np.ones(block.x.shape)
+    ratio = np.ones(nodes[0].shape)
     inner = tuple(slice(1, -1) if a == axis else slice(None) for a in range(3))
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio[inner] = np.fmax(np.maximum(left / right, right / left), 1.0)

@@ -8,6 +8,7 @@ import numpy as np
 from hiresx.grid.blocks import AXES, FACES, Block, Delivered, Range, direction, side
 from hiresx.grid.connections import Connection, Grid
 from hiresx.grid.motions import Motion
+from hiresx.grid.stored import Nodes, Stored
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,10 @@ class Reindexing:
             c[old] = size[old] - 1 if self.reverse[d] else 0
         return m, c
 
-    def array(self, values: np.ndarray) -> np.ndarray:
+    def array(self, values: Nodes) -> Nodes:
         """Values [k, j, i] of a block under the new indexes."""
+        if isinstance(values, Stored) and (self.order, self.step, self.thin) == ((0, 1, 2), (1, 1, 1), ()):
+            return values.reversed(self.reverse[::-1])
         cut = [slice(0, 1) if old in self.thin else slice(None) for old in (2, 1, 0)]
         turned = values[tuple(cut)].transpose([2 - self.order[d] for d in (2, 1, 0)])
         steps = [slice(None, None, -1 if self.order[d] not in self.thin and self.reverse[d] else 1) for d in (2, 1, 0)]

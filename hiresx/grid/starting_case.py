@@ -36,13 +36,13 @@ def case_text(path: Path, found: dict[str, Any], connectivity: Path | None = Non
         homes = [f"{row['block']} {row['face']}" for row in found["regions"] if row["region"] == name]
         lines += [f"# {', '.join(homes[:6])}{' ...' if len(homes) > 6 else ''}"]
         lines += ["[[boundary]]", 'faces = "all"', f"range = {_quoted(name)}", 'type = "far-field"', STATE, ""]
-    for row in _apart(found.get("meets", ())):
+    for row, others in _apart(found.get("meets", ())):
         inside = row["face of it"] == "inside"
         what = (
             "nothing flows through this" if inside else 'the flow goes on by interpolation; a wall would be "slip-wall"'
         )
         lines += [
-            f"# MEETS {row['other']}, face {row['face of it']}, without being joined to it: {what}",
+            f"# MEETS {others}, without being joined to it: {what}",
             "[[boundary]]",
             f"block = {_quoted(row['block'])}",
             f'faces = ["{row["face"]}"]',
@@ -59,19 +59,25 @@ def case_text(path: Path, found: dict[str, Any], connectivity: Path | None = Non
     return "\n".join(lines)
 
 
-def _apart(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows, those of one face that share nodes as one: a node has one condition."""
-    left = list(rows)
-    for n, row in enumerate(left):
-        for m in range(n):
-            other = left[m]
-            if other is None or (other["block"], other["face"]) != (row["block"], row["face"]):
-                continue
-            pairs = [[[int(e) for e in p.split(":")] for p in r["nodes"].split()] for r in (left[n], other)]
-            if all(a[0] < b[1] and b[0] < a[1] for a, b in zip(*pairs, strict=True)):
-                nodes = " ".join(f"{min(a[0], b[0])}:{max(a[1], b[1])}" for a, b in zip(*pairs, strict=True))
-                left[n], left[m] = {**other, "nodes": nodes}, None
-    return [row for row in left if row is not None]
+def _apart(meets: Sequence[dict[str, Any]]) -> list[tuple[dict[str, Any], str]]:
+    """(row, what it meets in words); the rows of one face that share nodes as one: a node has one condition."""
+    left: list[tuple[dict[str, Any], str]] = []
+    for row in meets:
+        words = f"{row['other']}, face {row['face of it']}"
+        for found, others in list(left):
+            own, its = _ends(row), _ends(found)
+            together = all(a[0] < b[1] and b[0] < a[1] for a, b in zip(own, its, strict=True))
+            if together and (found["block"], found["face"]) == (row["block"], row["face"]):
+                left.remove((found, others))
+                nodes = " ".join(f"{min(a[0], b[0])}:{max(a[1], b[1])}" for a, b in zip(own, its, strict=True))
+                row, words = {**found, "nodes": nodes}, f"{others}; {words}"
+        left.append((row, words))
+    return left
+
+
+def _ends(row: dict[str, Any]) -> list[tuple[int, int]]:
+    first, second, third = (tuple(map(int, part.split(":"))) for part in row["nodes"].split())
+    return [first, second, third]
 
 
 def _quoted(text: str) -> str:

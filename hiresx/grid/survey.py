@@ -9,8 +9,9 @@ from hiresx.case.grids import GridFile
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import AXES, Block, Range, direction, face_range, layer, rectangles, side, slices
 from hiresx.grid.connections import Grid
-from hiresx.grid.files import delivered, form, taken
+from hiresx.grid.files import delivered, described, form, taken
 from hiresx.grid.quality import hands
+from hiresx.grid.stored import slabs
 
 # Lines shorter than this share of the block's extent have collapsed to a point.
 COLLAPSED = 1e-9
@@ -19,14 +20,21 @@ COLLAPSED = 1e-9
 def survey(path: Path, connectivity: Path | None = None) -> dict[str, Any]:
     """What `hiresx info` tells of a grid file; all values are fit for JSON.
 
-    "blocks": name, nodes as delivered, the directions in which they are "thin" (1 or 2 nodes), "hands" ("right", "left"
-    or "mixed"), "collapsed" faces and lines, smallest and largest "spacing" along grid lines and their largest "ratio"
-    beside each other; "done": what is made of it by itself, in words; "points", "connections", "regions" and the parts
-    of faces that are "left" over of the grid that results, with their place and outward normal; "meets": faces that lie
-    on other blocks without being joined. Where no grid results, "refused" says why."""
-    grid, _ = delivered(path, connectivity)
+    "form": container, byte order and precision; "blocks": name, nodes as delivered, the directions in which they are
+    "thin" (1 or 2 nodes), "hands" ("right", "left" or "mixed"), "collapsed" faces and lines, smallest and largest
+    "spacing" along grid lines and their largest "ratio" beside each other; "done": what is made of it by itself, in
+    words; "points", "connections", "regions" and the parts of faces that are "left" over of the grid that results, with
+    their place and outward normal; "meets": faces that lie on other blocks without being joined. Where no grid results,
+    "refused" says why."""
+    with np.errstate(all="ignore"):  # a file may hold any finite number
+        return _survey(path, connectivity)
+
+
+def _survey(path: Path, connectivity: Path | None) -> dict[str, Any]:
+    grid, _, _ = delivered(path, connectivity)
     found: dict[str, Any] = {
         "kind": f"grid ({form(path)})",
+        "form": described(path),
         "points": grid.points,
         "blocks": [_block(block) for block in grid.blocks],
     }
@@ -117,12 +125,13 @@ def _block(block: Block) -> dict[str, Any]:
     steps, ratio = [], 1.0
     for d in range(3):
         if block.size[d] > 2:
-            step = np.sqrt(sum(np.diff(c, axis=2 - d) ** 2 for c in (block.x, block.y, block.z)))
-            steps.append(step)
-            ahead, behind = (np.take(step, range(n, step.shape[2 - d] - 1 + n), axis=2 - d) for n in (1, 0))
-            low, high = np.minimum(ahead, behind), np.maximum(ahead, behind)
-            ratio = max(ratio, float(np.max(high[low > 0] / low[low > 0], initial=1.0)))
-    positive = [s[s > 0] for s in steps if (s > 0).any()]
+            for nodes in slabs(block.x, block.y, block.z, overlap=2):
+                step = np.sqrt(sum(np.diff(c, axis=2 - d) ** 2 for c in nodes))
+                if (step > 0).any():
+                    steps += [float(step[step > 0].min()), float(step.max())]
+                ahead, behind = (np.take(step, range(n, step.shape[2 - d] - 1 + n), axis=2 - d) for n in (1, 0))
+                low, high = np.minimum(ahead, behind), np.maximum(ahead, behind)
+                ratio = max(ratio, float(np.max(high[low > 0] / low[low > 0], initial=1.0)))
     return {
         "name": block.name,
         **dict(zip(("ni", "nj", "nk"), block.size, strict=True)),
@@ -130,14 +139,14 @@ def _block(block: Block) -> dict[str, Any]:
         "thin": "".join(AXES[d] for d in range(3) if block.size[d] <= 2),
         "hands": hands(block),
         "collapsed": ", ".join(_collapsed(block)),
-        "spacing": [float(extreme([extreme(s) for s in positive] or [0.0])) for extreme in (np.min, np.max)],
+        "spacing": [min(steps, default=0.0), max(steps, default=0.0)],
         "ratio": ratio,
     }
 
 
 def _collapsed(block: Block) -> list[str]:
     """Faces whose lines in one direction are points, in words."""
-    extent = max(float(np.ptp(c)) for c in (block.x, block.y, block.z))
+    extent = max(block.extents)
     found = []
     for face in (f for f in block.faces if block.size[direction(f)] > 2):
         part = np.stack([c[slices(face_range(face, block.size))] for c in (block.x, block.y, block.z)])

@@ -6,6 +6,7 @@ be connected; and what is not connected is a boundary. To take it for a wall in 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
@@ -63,14 +64,14 @@ def touching(grid: Grid) -> list[Touching]:
             for face in block.faces
             if len(block.active) > 1  # the ends of a line cannot lie along each other
         ]
-        found = []
+        found, coarse = [], {}
         for own in surfaces:
             if not own.free.any():
                 continue
             for other in surfaces:
                 if own is not other and own.near(other):
                     found += _between(own, other)
-            found += _inside(grid, own)
+            found += _inside(grid, own, coarse)
     return found
 
 
@@ -104,6 +105,10 @@ class _Surface:
         # A cell without extent is part of a collapsed line.
         self.free = ~_all_corners(held) & np.any(self.lie != 0, axis=-1)
         self.low, self.high = nodes.reshape(-1, 3).min(axis=0), nodes.reshape(-1, 3).max(axis=0)
+
+    @cached_property
+    def facets(self) -> list[tuple[np.ndarray, ...]]:
+        return _facets(self)
 
     @property
     def reach(self) -> float:
@@ -155,7 +160,7 @@ def _bend(nodes: np.ndarray, axis: int) -> np.ndarray:
 
 def _between(own: _Surface, other: _Surface) -> list[Touching]:
     mask = np.zeros(own.free.shape, dtype=bool)
-    tiles = _facets(other)
+    tiles = other.facets
     lows, highs, widest = (np.stack([t[m] for t in tiles]) for m in (0, 1, 2))
     for tile in own.tiles(own.free):
         chosen = np.argwhere(own.free[tile]) + np.array([tile[0].start, tile[1].start])
@@ -216,8 +221,8 @@ def _on(points: np.ndarray, facets: np.ndarray, allowed: np.ndarray) -> np.ndarr
     return (within & (np.linalg.norm(rest, axis=-1) <= allowed)).any(axis=1)
 
 
-def _inside(grid: Grid, own: _Surface) -> Iterator[Touching]:
-    """Other blocks within which a face lies."""
+def _inside(grid: Grid, own: _Surface, coarse: dict[int, np.ndarray]) -> Iterator[Touching]:
+    """Other blocks within which a face lies. `coarse`: some nodes of the blocks that were looked at before."""
     cells = np.argwhere(own.free)
     chosen = cells[np.unique(np.linspace(0, len(cells) - 1, min(SAMPLES, len(cells))).astype(int))]
     points = own.centres[tuple(chosen.T)]
@@ -229,31 +234,45 @@ def _inside(grid: Grid, own: _Surface) -> Iterator[Touching]:
         near = ((points > low) & (points < high))[:, axes].all(axis=1)
         if not near.any():
             continue
-        hits = chosen[near][_is_inside(block, points[near])]
+        if b not in coarse:
+            coarse[b] = _coarse(block)
+        hits = chosen[near][_is_inside(block, coarse[b], points[near])]
         if len(hits) > len(points) // 50:
             mask = np.zeros(own.free.shape, dtype=bool)
             mask[tuple(hits.T)] = True
             yield _report(own, b, None, mask)
 
 
-def _is_inside(block: Block, points: np.ndarray) -> np.ndarray:
+def _stride(block: Block) -> int:
+    return max(1, round((block.points / COARSE) ** (1 / len(block.active))))
+
+
+def _coarse(block: Block) -> np.ndarray:
+    """Every so manieth node of a block, (nk', nj', ni', 3)."""
+    every = slice(None, None, _stride(block))
+    return np.stack([_nodes(block, (k, every, every)) for k in range(0, block.size[2], _stride(block))])
+
+
+def _is_inside(block: Block, coarse: np.ndarray, points: np.ndarray) -> np.ndarray:
     """Which of the points (n, 3) lie well inside a block: beyond the cells at its faces."""
-    nodes = np.stack([block.x, block.y, block.z], axis=-1)
-    stride = max(1, round((block.points / COARSE) ** (1 / len(block.active))))
-    coarse = nodes[::stride, ::stride, ::stride]
+    stride = _stride(block)
     flat = coarse.reshape(-1, 3)
     squares = np.sum(flat**2, axis=1)
     inside = np.zeros(len(points), dtype=bool)
     for n, point in enumerate(points):
         at = np.unravel_index(int(np.argmin(squares - 2 * (flat @ point))), coarse.shape[:3])
         box = tuple(slice(max(stride * (i - 1), 0), stride * (i + 1) + 1) for i in at)
-        part = nodes[box]
+        part = _nodes(block, box)
         at = np.unravel_index(int(np.argmin(np.sum((part - point) ** 2, axis=-1))), part.shape[:3])
-        inside[n] = _covers(block, nodes, [b.start + i for b, i in zip(box, at, strict=True)], point)
+        inside[n] = _covers(block, [b.start + i for b, i in zip(box, at, strict=True)], point)
     return inside
 
 
-def _covers(block: Block, nodes: np.ndarray, index: list[int], point: np.ndarray) -> bool:
+def _nodes(block: Block, index: tuple) -> np.ndarray:
+    return np.stack([c[index] for c in (block.x, block.y, block.z)], axis=-1)
+
+
+def _covers(block: Block, index: list[int], point: np.ndarray) -> bool:
     """Whether a point lies in the cells around node `index` [k, j, i], and these are no cells at a face."""
     edges = np.eye(3)
     for d in block.active:
@@ -263,9 +282,9 @@ def _covers(block: Block, nodes: np.ndarray, index: list[int], point: np.ndarray
         ahead, behind = list(index), list(index)
         ahead[axis] += 1
         behind[axis] -= 1
-        edges[d] = (nodes[tuple(ahead)] - nodes[tuple(behind)]) / 2
+        edges[d] = (_nodes(block, tuple(ahead)) - _nodes(block, tuple(behind))) / 2
     try:
-        shift = np.linalg.solve(edges.T, point - nodes[tuple(index)])
+        shift = np.linalg.solve(edges.T, point - _nodes(block, tuple(index)))
     except np.linalg.LinAlgError:
         return False
     return bool((np.abs(shift[list(block.active)]) < 1).all())

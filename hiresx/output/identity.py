@@ -10,6 +10,7 @@ import numpy as np
 from hiresx.errors import HiresxError
 from hiresx.grid import Grid
 from hiresx.grid.blocks import AXES
+from hiresx.grid.stored import slabs
 
 # What a run computes: it must be as it was. All else may differ: how long, with what step, what is watched and written;
 # the initial flow is past; what a grid file holds is compared, not what it is called.
@@ -76,9 +77,17 @@ def fingerprint(grid: Grid) -> list[dict[str, Any]]:
     for b, block in enumerate(grid.blocks):
         digest, planes = hashlib.sha256(), {}
         for axis in "xyz":
-            c = np.ascontiguousarray(getattr(block, axis), dtype="<f8")
-            digest.update(c.data)
-            planes[axis] = {d: c.mean(axis=_others(2 - n)).tolist() for n, d in enumerate(AXES)}
+            sums: list[list[np.ndarray]] = [[], [], []]
+            for (slab,) in slabs(getattr(block, axis)):
+                c = np.ascontiguousarray(slab, dtype="<f8")
+                digest.update(c.data)
+                for n, found_so_far in enumerate(sums):
+                    found_so_far.append(c.sum(axis=_others(2 - n)))
+            sums[:2] = ([sum(parts)] for parts in sums[:2])
+            planes[axis] = {
+                d: (np.concatenate(parts) * n / block.points).tolist()
+                for d, parts, n in zip(AXES, sums, block.size, strict=True)
+            }
         # nodes only: a motion may differ in its last bit
         joined = sorted((c.face, c.range, c.donor, c.matrix, c.offset) for c in grid.connections if c.block == b)
         found.append(

@@ -14,6 +14,7 @@ import numpy as np
 
 from hiresx.decomposition import Decomposition
 from hiresx.grid.blocks import FACES
+from hiresx.grid.stored import slabs
 
 # Nodes of a stencil per direction: polynomials of degree 5.
 WIDTH = 6
@@ -96,12 +97,13 @@ class Locator:
         """Block, node (i, j, k) and distance of the node closest to `point`."""
         best = None
         for b, block in enumerate(self._blocks):
-            square = sum(
-                (getattr(block, axis) - value) ** 2 for axis, value in self._asked(b, np.asarray(point, dtype=float))
-            )
-            at = np.unravel_index(int(np.argmin(square)), square.shape)
-            if best is None or square[at] < best[2]:
-                best = b, tuple(int(n) for n in reversed(at)), float(square[at])
+            asked, first = self._asked(b, np.asarray(point, dtype=float)), 0
+            for nodes in slabs(*(getattr(block, axis) for axis, _ in asked)):
+                square = sum((c - value) ** 2 for c, (_, value) in zip(nodes, asked, strict=True))
+                k, j, i = (int(n) for n in np.unravel_index(int(np.argmin(square)), square.shape))
+                if best is None or square[k, j, i] < best[2]:
+                    best = b, (i, j, first + k), float(square[k, j, i])
+                first += len(square)
         return best[0], best[1], float(np.sqrt(best[2]))
 
     def _asked(self, b: int, point: np.ndarray) -> list[tuple[str, float]]:

@@ -1,0 +1,100 @@
+"""The ghosts of a block whose nodes are left in their file, and the nodes beside its faces, of which ghosts are made.
+
+Coordinates with ghosts, as `extended_coordinates` fills them, but for the inside of the block.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from hiresx.grid.blocks import Block
+from hiresx.grid.stored import part_of, slabs
+
+# Nodes of a block beside its face that ghosts are made of: the face's and three behind.
+INSIDE = 4
+
+
+class Shell:
+    """Coordinates (3, nk + 2 halo, nj + 2 halo, ni + 2 halo) of a block of three dimensions, indexed by arrays of
+    places: [:, k, j, i]. Of a place farther than `INSIDE` nodes from all faces nothing is known (not a number).
+
+    `layers`: per axis the coordinates with only the layers beside its two faces left."""
+
+    def __init__(self, block: Block, halo: int):
+        self._sized(block, halo)
+        self.layers: list[np.ndarray] = []
+        for axis, n in enumerate(block.size[::-1]):
+            self.layers.append(np.full((3, *self._compressed(axis)), np.nan))
+            for first, last in ((0, min(INSIDE, n)), (max(n - INSIDE, 0), n)):
+                box = tuple(slice(first, last) if a == axis else slice(None) for a in range(3))
+                inside = [slice(halo, halo + m) for m in block.size[::-1]]
+                begin = int(self._place(axis, np.array(halo + first)))
+                inside[axis] = slice(begin, begin + last - first)
+                for c, coordinate in enumerate((block.x, block.y, block.z)):
+                    self.layers[axis][(c, *inside)] = coordinate[box]
+
+    @classmethod
+    def over(cls, block: Block, halo: int, layers: Sequence[np.ndarray]) -> "Shell":
+        """A shell that is filled already."""
+        made = cls.__new__(cls)
+        made._sized(block, halo)
+        made.layers = list(layers)
+        return made
+
+    def _sized(self, block: Block, halo: int) -> None:
+        self.shape = tuple(n + 2 * halo for n in block.size[::-1])
+        self.kept = halo + INSIDE
+
+    def _compressed(self, axis: int) -> tuple[int, ...]:
+        return tuple(min(n, 2 * self.kept) if a == axis else n for a, n in enumerate(self.shape))
+
+    def _place(self, axis: int, at: np.ndarray) -> np.ndarray:
+        """Where in `layers[axis]` the indexes `at` along that axis are."""
+        return np.where(at < self.kept, at, at - self.shape[axis] + self.layers[axis].shape[axis + 1])
+
+    def _known(self, index: tuple[np.ndarray, ...]) -> Iterator[tuple[np.ndarray, np.ndarray, tuple]]:
+        """(layers, which of the places they know, where these are in them) per axis."""
+        index = np.broadcast_arrays(*index)
+        for axis, (at, n) in enumerate(zip(index, self.shape, strict=True)):
+            known = (at < self.kept) | (at >= n - self.kept)
+            if known.any():
+                there = [m[known] for m in index]
+                there[axis] = self._place(axis, there[axis])
+                yield self.layers[axis], known, (slice(None), *there)
+
+    def __getitem__(self, index: tuple[Any, ...]) -> np.ndarray:
+        places = index[1:]
+        values = np.full((3, *np.broadcast_shapes(*(np.shape(p) for p in places))), np.nan)
+        for layers, known, there in self._known(places):
+            values[:, known] = layers[there]
+        return values
+
+    def __setitem__(self, index: tuple[Any, ...], values: np.ndarray) -> None:
+        for layers, known, there in self._known(index[1:]):
+            layers[there] = values[:, known]
+
+
+def filled(block: Block, shell: Shell, halo: int, box: tuple[slice, slice, slice]) -> tuple[np.ndarray, ...]:
+    """Coordinates x, y, z of the places `box` [k, j, i] of a block with ghosts: nodes from the file, ghosts from its
+    shell."""
+    ranges = [(s.start, s.stop) for s in box]
+    result = np.empty((3, *(hi - lo for lo, hi in ranges)))
+    pieces = []
+    for (lo, hi), n in zip(ranges, block.x.shape, strict=True):
+        cuts = [(lo, min(hi, halo)), (max(lo, halo), min(hi, halo + n)), (max(lo, halo + n), hi)]
+        pieces.append([(way, a, b) for way, (a, b) in zip((-1, 0, 1), cuts, strict=True) if a < b])
+    for place in product(*pieces):
+        there = tuple(slice(a - lo, b - lo) for (_, a, b), (lo, _) in zip(place, ranges, strict=True))
+        if any(way for way, _, _ in place):
+            index = np.meshgrid(*(np.arange(a, b) for _, a, b in place), indexing="ij", sparse=True)
+            result[(slice(None), *there)] = shell[(slice(None), *index)]
+        else:
+            inside = tuple(slice(a - halo, b - halo) for _, a, b in place)
+            for c, coordinate in enumerate((block.x, block.y, block.z)):
+                first = there[0].start
+                for (slab,) in slabs(part_of(coordinate, inside)):
+                    result[(c, slice(first, first + len(slab)), *there[1:])] = slab
+                    first += len(slab)
+    return tuple(result)

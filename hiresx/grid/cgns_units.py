@@ -1,0 +1,71 @@
+"""Units of the lengths in a CGNS file (SIDS, chapter 4: data class, dimensional units, exponents, conversion).
+
+Each may be given for the base and again for anything below it; what is nearest counts. Lengths with units become
+metres; lengths without, or said to have no dimension, stay as they are.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hiresx.grid.cgns_tree import Node
+
+METRES = {"Meter": 1.0, "Centimeter": 0.01, "Millimeter": 0.001, "Foot": 0.3048, "Inch": 0.0254}
+# Said of lengths that units are not applied to.
+PURE = ("NormalizedByUnknownDimensional", "NondimensionalParameter", "DimensionlessConstant")
+# Place of the length among the units and exponents: mass, length, time, temperature, angle.
+LENGTH = 1
+WIDTH = 32
+
+
+@dataclass(frozen=True)
+class Units:
+    """What holds for the lengths below a node: the name of their unit, "" if none is given, and their data class."""
+
+    unit: str = ""
+    kind: str = ""
+
+    def below(self, node: Node) -> "Units":
+        """What holds below a child of the node that this holds for. Raises HiresxError naming a unit that CGNS does not
+        know."""
+        found = self
+        for child in node.children("DataClass_t"):
+            found = replace(found, kind=child.text())
+        for child in node.children("DimensionalUnits_t"):
+            names = child.rows(WIDTH)
+            if len(names) <= LENGTH:
+                raise child.fault(f"names {len(names)} units, 5 are wanted")
+            if names[LENGTH] not in (*METRES, "Null", "UserDefined", ""):
+                raise child.fault(f'"{names[LENGTH]}" is no unit of length', f"the standard knows {', '.join(METRES)}")
+            found = replace(found, unit=names[LENGTH])
+        return found
+
+    @property
+    def metres(self) -> float:
+        """Metres per unit of what is stored, 1 where nothing says so."""
+        return 1.0 if self.kind in PURE else METRES.get(self.unit, 1.0)
+
+    @property
+    def told(self) -> str:
+        """What is done to lengths, in words; "" if nothing."""
+        if self.metres != 1.0:
+            return f"coordinates in the unit {self.unit} scaled by {self.metres:g} to metres"
+        if self.unit == "UserDefined" and self.kind not in PURE:
+            return "coordinates in a unit that the file does not name, left as they are"
+        return ""
+
+
+def conversion(array: Node, units: Units) -> tuple[float, float]:
+    """(factor, offset) that turn the numbers of a coordinate into metres. Raises HiresxError for what is no length."""
+    for child in array.children("DimensionalExponents_t"):
+        exponents = child.vector(8)
+        if len(exponents) < 5 or exponents[LENGTH] != 1 or np.any(np.delete(exponents, LENGTH)):
+            raise child.fault(f"{exponents.tolist()} is no length", "a coordinate has the exponents 0, 1, 0, 0, 0")
+    factor, offset = 1.0, 0.0
+    if units.kind == "NormalizedByDimensional":
+        for child in array.children("DataConversion_t"):
+            given = child.vector(2)
+            if len(given) != 2 or given[0] == 0:
+                raise child.fault("is not a scale and an offset")
+            factor, offset = map(float, given)
+    return factor * units.metres, offset * units.metres

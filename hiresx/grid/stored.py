@@ -1,0 +1,255 @@
+"""Coordinates that stay in their file: read box by box as they are asked for, so that no process holds them all.
+
+A `Stored` stands where an array (nk, nj, ni) of float64 stands. What is taken of it by an index is an array; what
+NumPy makes of it as a whole reads it whole.
+"""
+
+import math
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from hiresx.errors import HiresxError
+
+# Nodes of a file from which on they are left there: what is smaller is read faster than it is asked for.
+LARGE = 4_000_000
+# Nodes worked on at a time.
+SLAB = 500_000
+
+# Layers beside the faces that are kept in memory once the nodes have been looked through.
+RIM = 4
+RIMS = (np.s_[:, :RIM], np.s_[:, -RIM:], np.s_[:, :, :RIM], np.s_[:, :, -RIM:])
+
+Box = tuple[tuple[int, int], tuple[int, int], tuple[int, int]]
+
+
+def is_large(path: Path) -> bool:
+    """Whether a file may hold so many nodes, in single precision, that they are left there."""
+    return path.stat().st_size >= 12 * LARGE
+
+
+class Source(Protocol):
+    """One coordinate of a block in a file; `shape` (nk, nj, ni)."""
+
+    shape: tuple[int, int, int]
+
+    def read(self, box: Box) -> np.ndarray:
+        """The numbers of half-open ranges (k, j, i), as they are stored."""
+
+
+@dataclass(frozen=True)
+class Bytes:
+    """Numbers of one type, i fastest, in a file: `parts`, (byte, bytes) of the stretches of the file that make up one
+    row of bytes, in which they begin at byte `start`."""
+
+    path: Path
+    kind: str
+    shape: tuple[int, int, int]
+    parts: tuple[tuple[int, int], ...]
+    start: int = 0
+
+    def read(self, box: Box) -> np.ndarray:
+        kind = np.dtype(self.kind)
+        (k0, k1), (j0, j1), (i0, i1) = box
+        _, nj, ni = self.shape
+        rows, whole_planes = (j1 - j0) * ni, (j0, j1) == (0, nj)
+        result = np.empty((k1 - k0, j1 - j0, i1 - i0), kind)
+        # Planes that follow each other are read together, but not more than a slab at once.
+        step = max(SLAB // max(rows, 1), 1) if whole_planes else 1
+        with self.path.open("rb", buffering=0) as file:
+            for k in range(k0, k1, step):
+                last = min(k + step, k1)
+                data = self._bytes(file.fileno(), ((k * nj) + j0) * ni * kind.itemsize,
+                                   (last - k) * rows * kind.itemsize)  # fmt: skip
+                planes = np.frombuffer(data, kind).reshape(last - k, j1 - j0, ni)
+                result[k - k0 : last - k0] = planes[:, :, i0:i1]
+        return result
+
+    def _bytes(self, file: int, first: int, count: int) -> bytearray:
+        data, filled = bytearray(count), 0
+        view, begin = memoryview(data), self.start + first
+        for at, length in self.parts:
+            if begin >= length:
+                begin -= length
+                continue
+            while filled < count and begin < length:
+                got = os.preadv(file, [view[filled : filled + min(length - begin, count - filled)]], at + begin)
+                if not got:
+                    raise HiresxError(f"{self.path}: the file has become shorter while it was read", "leave it be")
+                filled, begin = filled + got, begin + got
+            begin = 0
+            if filled == count:
+                break
+        return data
+
+
+@dataclass(frozen=True)
+class Hdf5:
+    """A dataset of an HDF5 file."""
+
+    path: Path
+    name: str
+    shape: tuple[int, int, int]
+
+    def read(self, box: Box) -> np.ndarray:
+        import h5py
+
+        try:
+            with h5py.File(self.path, "r", locking=False) as file:
+                data = file[self.name]
+                return np.asarray(data[tuple(slice(*ends) for ends in box)[3 - data.ndim :]]).reshape(
+                    [hi - lo for lo, hi in box]
+                )
+        except (OSError, RuntimeError, KeyError, ValueError) as error:
+            words = " ".join(str(error).split())[:200]
+            raise HiresxError(f"{self.path}: {self.name} cannot be read: {words}", "write the file again") from error
+
+
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """A box of what a source holds, `window` (half-open, as it lies there), times `factor`, from last to first in the
+    directions `reverse` (k, j, i)."""
+
+    source: Source
+    window: Box
+    factor: float = 1.0
+    reverse: tuple[bool, bool, bool] = (False, False, False)
+
+    dtype = np.dtype(np.float64)
+    ndim = 3
+
+    @classmethod
+    def of(cls, source: Source) -> "Stored":
+        return cls(source, tuple((0, n) for n in source.shape))
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        return tuple(hi - lo for lo, hi in self.window)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    def part(self, slices: tuple[slice, slice, slice]) -> "Stored":
+        """A box of it, still in the file."""
+        return replace(self, window=self._there([s.indices(n)[:2] for s, n in zip(slices, self.shape, strict=True)]))
+
+    def reversed(self, axes: tuple[bool, bool, bool]) -> "Stored":
+        return replace(self, reverse=tuple(a != b for a, b in zip(self.reverse, axes, strict=True)))
+
+    def __mul__(self, factor: float) -> "Stored":
+        return replace(self, factor=self.factor * factor)
+
+    def slabs(self, overlap: int = 0) -> Iterator[np.ndarray]:
+        """Its nodes in slabs of k, each with the `overlap` first planes of the next."""
+        step = max(SLAB // max(math.prod(self.shape[1:]), 1), 1)
+        for k in range(0, max(self.shape[0] - overlap, 1), step):
+            yield self[k : k + step + overlap]
+
+    def __getitem__(self, index: Any) -> np.ndarray:
+        given = list(index if isinstance(index, tuple) else (index,))
+        if Ellipsis in [n for n in given if not isinstance(n, np.ndarray)]:
+            at = given.index(Ellipsis)
+            given[at : at + 1] = [slice(None)] * (4 - len(given))
+        given += [slice(None)] * (3 - len(given))
+        box, inner = [], []
+        for n, size in zip(given, self.shape, strict=True):
+            low, high, local = _within(n, size)
+            box.append((low, high))
+            inner.append(local)
+        return self._read(box)[tuple(inner)]
+
+    def take(self, indices: Any, axis: int, out=None, mode: str = "raise") -> np.ndarray:
+        indices = list(indices) if isinstance(indices, range) else indices
+        index: list[Any] = [slice(None)] * 3
+        index[axis] = indices if np.ndim(indices) == 0 else np.asarray(indices)
+        return self[tuple(index)]
+
+    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+        return self[:].astype(dtype or self.dtype, copy=False)
+
+    @cached_property
+    def _extremes(self) -> tuple[float, float]:
+        """Of the same pass through the file are the rims of its planes, which are looked at again and again."""
+        found, rims = [], [[], [], [], []]
+        for slab in self.slabs():
+            found.append((float(slab.min()), float(slab.max())))
+            for rim, place in zip(rims, RIMS, strict=True):
+                rim.append(slab[place].copy())
+        self.__dict__["_rims"] = [np.concatenate(rim) for rim in rims]
+        return float(np.min(found)), float(np.max(found))
+
+    def forget(self) -> None:
+        """Give the memory of the rims back."""
+        self.__dict__.pop("_rims", None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in self.__dict__.items() if key != "_rims"}
+
+    def min(self, axis=None, out=None) -> float:
+        return self._extremes[0]
+
+    def max(self, axis=None, out=None) -> float:
+        return self._extremes[1]
+
+    def _there(self, box: Any) -> Box:
+        """A box of its own indexes as one of the source's."""
+        found = []
+        for (lo, hi), (first, last), turned in zip(box, self.window, self.reverse, strict=True):
+            found.append((last - hi, last - lo) if turned else (first + lo, first + hi))
+        return tuple(found)
+
+    def _read(self, box: Any) -> np.ndarray:
+        for rim, (axis, last) in zip(self.__dict__.get("_rims", ()), ((1, 0), (1, 1), (2, 0), (2, 1)), strict=False):
+            away = last * (self.shape[axis] - rim.shape[axis])
+            if away <= box[axis][0] and box[axis][1] <= away + rim.shape[axis]:
+                there = [(lo - away * (e == axis), hi - away * (e == axis)) for e, (lo, hi) in enumerate(box)]
+                return rim[tuple(slice(*ends) for ends in there)].copy()
+        with np.errstate(invalid="ignore"):  # a block refuses a nan, naming its node; the cast need not warn
+            values = self.source.read(self._there(box)).astype(np.float64)
+        values = values[tuple(slice(None, None, -1 if turned else 1) for turned in self.reverse)]
+        return np.ascontiguousarray(values if self.factor == 1 else self.factor * values)
+
+
+def _within(n: Any, size: int) -> tuple[int, int, Any]:
+    """(first, last + 1, the same index counted from the first) of an index into a direction of `size` nodes."""
+    if isinstance(n, slice):
+        chosen = range(*n.indices(size))
+        return (min(chosen), max(chosen) + 1, slice(None, None, chosen.step)) if chosen else (0, 0, slice(None))
+    chosen = np.asarray(n)
+    if not chosen.size:
+        return 0, 0, chosen
+    chosen = np.where(chosen < 0, chosen + size, chosen)
+    if chosen.min() < 0 or chosen.max() >= size:
+        raise IndexError(f"index {n} is out of bounds for {size} nodes")
+    low = int(chosen.min())
+    return low, int(chosen.max()) + 1, chosen - low if chosen.ndim else int(chosen) - low
+
+
+Nodes = np.ndarray | Stored
+
+
+def part_of(values: Nodes, slices: tuple[slice, slice, slice]) -> Nodes:
+    """A box of coordinates: a view, or left in the file."""
+    return values.part(slices) if isinstance(values, Stored) else values[slices]
+
+
+def slabs(*coordinates: Nodes, overlap: int = 0) -> Iterator[list[np.ndarray]]:
+    """Coordinates of one shape side by side in slabs of k, each with the `overlap` first planes of the next. Arrays
+    come whole."""
+    if not any(isinstance(c, Stored) for c in coordinates):
+        yield list(coordinates)
+        return
+    stored = (c if isinstance(c, Stored) else _held(c, overlap) for c in coordinates)
+    yield from map(list, zip(*(c.slabs(overlap) if isinstance(c, Stored) else c for c in stored), strict=True))
+
+
+def _held(values: np.ndarray, overlap: int) -> Iterator[np.ndarray]:
+    step = max(SLAB // max(math.prod(values.shape[1:]), 1), 1)
+    for k in range(0, max(values.shape[0] - overlap, 1), step):
+        yield values[k : k + step + overlap]
