@@ -7,11 +7,11 @@ def initial(x, y, z, *, energy, half_width, ratio, gamma):
     """A node has the share of the energy with which its cell lies in the square: all of it is there on any uniform
     grid around the square."""
     p = (gamma - 1) * energy / (4 * half_width**2)
-    share = covered(x, half_width) * covered(y.swapaxes(1, 2), half_width).swapaxes(1, 2)
+    share = _covered(x, half_width) * _covered(y.swapaxes(1, 2), half_width).swapaxes(1, 2)
     return 1.0, 0.0, 0.0, 0.0, p / ratio + p * (1 - 1 / ratio) * share
 
 
-def covered(x, half_width):
+def _covered(x, half_width):
     """The part of every node's cell, along the last index of x, that lies within `half_width` of 0."""
     spacings = np.diff(x)
     if not spacings.size:
