@@ -119,7 +119,7 @@ def _work(case: Case, backend: str) -> int:
 
 
 def _variables(case: Case, backend: str) -> int:
-    return variables_per_point(_work(case, backend), case.time.local)
+    return variables_per_point(_work(case, backend), case.time.local, case.axisymmetric)
 
 
 def _item(case: Case) -> int:

@@ -17,6 +17,7 @@ from hiresx.grid import Grid
 from hiresx.grid.blocks import Range, direction
 from hiresx.output.pieces import Later, Piece
 from hiresx.rhs import boundary, inviscid, viscous
+from hiresx.rhs.axisymmetric import Axisymmetric
 from hiresx.rhs.gas import conservative, primitive
 from hiresx.rhs.metrics import compute_metrics
 from hiresx.rhs.outflow import Outflow
@@ -140,6 +141,12 @@ class Solver:
             for s, remote in zip(self.states, self.halo.remote, strict=True)
             if is_viscous
         ]
+        axes = [c for c in self.conditions if isinstance(c, boundary.Axis)]
+        self._axisymmetric = [
+            Axisymmetric(backend, s, [c for c in axes if c.state is s], case.gas.reynolds)
+            for s in self.states
+            if case.axisymmetric
+        ]
         self._changing = [c for c in self.conditions if type(c).prepare is not boundary.Condition.prepare]
         self._nodes = self.program.prepare([call for c in self.conditions for call in c.calls("node")])
         self._reductions = [Reduction(backend, self.program, s) for s in self.states]
@@ -205,6 +212,9 @@ class Solver:
         others = bool(self.halo.neighbours)
         if others:
             tasks += [("exchange", lambda stage: self.halo.finish_state()), ("inviscid", lambda stage: late())]
+        if self._axisymmetric:
+            sources = self.program.prepare([call for a in self._axisymmetric for call in a.source])
+            tasks.append(("axisymmetric", lambda stage: sources()))
         tasks.append(("boundary", lambda stage: rates()))
         if self._outflow.any:
             tasks.append(("boundary", self._outflow_rates))
@@ -221,6 +231,9 @@ class Solver:
             ]
             if others:
                 tasks += [("exchange", lambda stage: self.halo.finish_fluxes()), ("viscous", lambda stage: outer())]
+            if self._axisymmetric:
+                friction = self.program.prepare([call for a in self._axisymmetric for call in a.friction])
+                tasks.append(("axisymmetric", lambda stage: friction()))
         if self.sponges:
             sponges = self.program.prepare([layer.call for layer in self.sponges])
             tasks.append(("sponge", lambda stage: sponges()))
@@ -264,6 +277,8 @@ class Solver:
             yield from c.calls("viscous_primitives", self._viscous[self._place[c.patch.block]].w)
         for block in self._viscous:
             yield from block.flux
+        for part in self._axisymmetric:
+            yield from part.stress
         for c in self.conditions:
             yield from c.calls("viscous_flux", self._viscous[self._place[c.patch.block]].fluxes)
 

@@ -13,3 +13,4 @@
 #include "exchange.h"
 #include "sponge.h"
 #include "continuation.h"
+#include "axisymmetric.h"

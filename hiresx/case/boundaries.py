@@ -62,6 +62,13 @@ class Symmetry(Condition):
     type: Literal["symmetry"] = "symmetry"
 
 
+class Axis(Condition):
+    """The line y = 0 of axisymmetric flow."""
+
+    kernel = "axis"
+    type: Literal["axis"] = "axis"
+
+
 class NoSlipWall(Condition):
     """Wall to which the gas sticks, adiabatic or of given temperature."""
 

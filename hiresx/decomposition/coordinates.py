@@ -8,8 +8,8 @@ from itertools import product
 
 import numpy as np
 
-from hiresx.decomposition.patches import Decomposition
-from hiresx.grid.blocks import FACES, Block
+from hiresx.decomposition.patches import Decomposition, Patch
+from hiresx.grid.blocks import FACES, Block, Range, direction
 from hiresx.grid.connections import Connection
 from hiresx.grid.orientation import layout_of
 
@@ -20,8 +20,9 @@ def extended_coordinates(
     """Coordinates x, y, z of every block with `halo` ghost layers in all three directions, singleton ones included:
     float64 arrays (nk + 2 halo, nj + 2 halo, ni + 2 halo), in reference lengths.
 
-    Behind a connection a ghost node lies where its donor node lies (moved as the connection says), behind a physical
-    boundary at the point reflection x_{-m} = 2 x_0 - x_m, and singleton directions are extruded by unit steps along
+    Behind a connection a ghost node lies where its donor node lies (moved as the connection says), behind the axis of
+    axisymmetric flow at the mirror image (x, -y, z) of the node before it, behind any other physical boundary at the
+    point reflection x_{-m} = 2 x_0 - x_m, and singleton directions are extruded by unit steps along
     their axis (j along y, k along z). Edges and corners take the way through a connection where there is one: what a
     neighbour sees behind its own boundaries is what this block sees there, so a cut block has the ghosts of the whole
     one. Where several connections lead there to different places (the edge where 3 or 5 blocks meet, the end of a
@@ -41,20 +42,30 @@ def extended_coordinates(
     connections: list[list[tuple[Connection, bool]]] = [[] for _ in blocks]
     for c in decomposition.connections:
         connections[c.block].append((c, layout_of(c, blocks) == "offset"))
+    axes: list[list[Patch]] = [[] for _ in blocks]
+    for patch in decomposition.patches:
+        if patch.condition.type == "axis":
+            axes[patch.block].append(patch)
     # Faces before edges before corners: each takes its values from places with one direction less outside.
     for outside in (1, 2, 3):
         for b, block in enumerate(blocks):
             for place in product((0, -1, 1), repeat=3):
                 if sum(map(abs, place)) == outside and all(depth[b][d] for d in range(3) if place[d]):
-                    _fill(nodes, depth, block, b, place, connections[b])
+                    _fill(nodes, depth, block, b, place, connections[b], axes[b])
     return [_extrude(extended, block, halo) for extended, block in zip(nodes, blocks, strict=True)]
 
 
 def _fill(
-    nodes, depth, block: Block, b: int, place: tuple[int, int, int], connections: list[tuple[Connection, bool]]
+    nodes,
+    depth,
+    block: Block,
+    b: int,
+    place: tuple[int, int, int],
+    connections: list[tuple[Connection, bool]],
+    axes: list[Patch],
 ) -> None:
     """Fill the ghost nodes of one face, edge or corner; `place`: per direction -1 below, 0 inside, 1 above.
-    `connections` of the block, each with whether no node is doubled there."""
+    `connections` of the block, each with whether no node is doubled there; `axes`: its patches on the axis."""
     own = nodes[b]
     lines = [
         np.arange(-depth[b][d], 0) if s < 0 else np.arange(n, n + depth[b][d]) if s > 0 else np.arange(n)
@@ -72,17 +83,27 @@ def _fill(
     value = 2 * _at(own, boundary, depth[b]) - _at(own, mirror, depth[b])
 
     nearest = np.stack([np.clip(index[e], 0, block.size[e] - 1) for e in range(3)])
+    for patch in axes:
+        if direction(patch.face) == d and patch.range[d][0] == edge:
+            behind = _within(nearest, patch.range, d)
+            value[:, behind] = _at(own, mirror[:, behind], depth[b]) * np.array([[1.0], [-1.0], [1.0]])
     faces = {FACES[2 * d + (place[d] > 0)]: d for d in normals}
     leading = [(is_cut, -faces[c.face], c) for c, is_cut in connections if c.face in faces]
     for _, minus_d, connection in sorted(leading, key=lambda entry: entry[:2]):  # what counts most writes last
-        behind = np.ones(index.shape[1:], dtype=bool)
-        for e in range(3):
-            if e != -minus_d:
-                behind &= (nearest[e] >= connection.range[e][0]) & (nearest[e] < connection.range[e][1])
+        behind = _within(nearest, connection.range, -minus_d)
         donor = connection.donors(index[:, behind])
         value[:, behind] = connection.motion(_at(nodes[connection.donor], donor, depth[connection.donor]))
     i, j, k = (m + h for m, h in zip(index, depth[b], strict=True))
     own[:, k, j, i] = value
+
+
+def _within(nearest: np.ndarray, range_: Range, normal: int) -> np.ndarray:
+    """Where the index triples `nearest` (3, ...) lie in a range, its direction `normal` apart."""
+    inside = np.ones(nearest.shape[1:], dtype=bool)
+    for e in range(3):
+        if e != normal:
+            inside &= (nearest[e] >= range_[e][0]) & (nearest[e] < range_[e][1])
+    return inside
 
 
 def _at(extended: np.ndarray, index: np.ndarray, depth: np.ndarray) -> np.ndarray:

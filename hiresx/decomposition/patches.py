@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.decomposition.axis import check_axis
 from hiresx.decomposition.parts import Part
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Connection, Grid
@@ -94,6 +95,8 @@ def decompose(case, grid: Grid) -> Decomposition:
     for b, face, range_, condition in placed:
         if condition.type != "periodic":
             patches.append(Patch(b, face, range_, condition, len(patches)))
+    if case.axisymmetric:
+        check_axis(grid.blocks, patches)
     connections += _periodic(grid, [(b, face, range_) for b, face, range_, c in placed if c.type == "periodic"])
     parts = tuple(Part(b, whole_box(block.size)) for b, block in enumerate(grid.blocks))
     return Decomposition(grid.blocks, tuple(connections), tuple(patches), parts)

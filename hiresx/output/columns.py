@@ -38,7 +38,18 @@ def volumes(solver, n: int) -> np.ndarray:
     (nk, nj, ni)."""
     state = solver.states[n]
     jacobian = state.interior(solver.backend.to_host(state.jacobian)).astype(np.float64)
-    return block_weights(solver.decomposition, state.part.whole, state.part.box) / jacobian
+    weights = block_weights(solver.decomposition, state.part.whole, state.part.box) / jacobian
+    return weights * around(solver.case, state.block.y)
+
+
+def around(case, y: np.ndarray) -> np.ndarray | float:
+    """What nodes at the radii `y` count more often than on a plane grid: the circumference in axisymmetric flow."""
+    return 2 * np.pi * y if case.axisymmetric else 1.0
+
+
+def dimension(solver) -> int:
+    """Of what is integrated over: 1, 2 or 3."""
+    return max(3 if solver.case.axisymmetric else len(block.active) for block in solver.decomposition.blocks)
 
 
 def padded(solver, state: BlockState, values: np.ndarray):

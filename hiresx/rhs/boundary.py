@@ -117,6 +117,34 @@ class Reflect(Condition):
         self._launch("viscous_reflect", self._box, *self._face, self.state.areas[d], fluxes[d])
 
 
+class Axis(Condition):
+    """Of axisymmetric flow; what its source term is there, `hiresx.rhs.axisymmetric` says."""
+
+    kernel = "axis"
+    rank = 1
+
+    def node(self) -> None:
+        self._launch("axis_node", self._box, *self._face, self.state.q)
+
+    def ghost(self) -> None:
+        self._launch("axis_ghost", self._box, *self._face, self.state.q)
+
+    def viscous_primitives(self, w) -> None:
+        pass  # made from the mirrored ghosts of q already
+
+    def viscous_flux(self, fluxes) -> None:
+        self._launch("axis_flux", self._box, *self._face, fluxes[self._direction])
+
+    def limit(self, inverse) -> None:
+        s = self.state
+        area = s.areas[self._direction]
+        self._launch("axisymmetric_limit", self._box, *self._face, self._inward, area, s.jacobian, inverse, s.q, s.r)
+
+    def friction_limit(self, fluxes, inverse) -> None:
+        s = self.state
+        self._launch("axisymmetric_friction_limit", self._box, *self._face, fluxes, s.metrics, s.jacobian, inverse, s.r)
+
+
 class NoSlip(Condition):
     kernel = "no_slip"
     rank = 2

@@ -47,13 +47,21 @@ class Reduction:
     def radii_calls(self, reynolds: float | None) -> list[Call]:
         """What is launched for that."""
         s = self._state
-        return [
+        inverse_reynolds = 0.0 if reynolds is None else 1.0 / reynolds
+        calls: list[Call] = [
             (
                 "column_radii", self._extent, *s.place, self._columns, s.size[2], s.variable_stride, s.q, s.metrics,
-                s.jacobian, self._active, 0.0 if reynolds is None else 1.0 / reynolds, s.size[0], self._partial,
-            ),
-            self._reduce(2, 1, self._partial),
+                s.jacobian, self._active, inverse_reynolds, s.size[0], self._partial,
+            )
         ]  # fmt: skip
+        if s.inverse_radius is not None:
+            calls.append(
+                (
+                    "axisymmetric_radii", self._extent, *s.place, self._columns, s.variable_stride, s.q,
+                    s.inverse_radius, inverse_reynolds, s.size[0], self._partial,
+                )
+            )  # fmt: skip
+        return [*calls, self._reduce(2, 1, self._partial)]
 
     def found_radii(self) -> tuple[float, float]:
         """What these launches found."""
@@ -63,10 +71,16 @@ class Reduction:
     def local_steps(self, reynolds: float | None, cfl: float, viscous_cfl: float) -> None:
         """Fill the block's dt, one per point."""
         s = self._state
+        inverse_reynolds = 0.0 if reynolds is None else 1.0 / reynolds
         self._launch(
             "local_step", s.size, *s.place, s.variable_stride, s.q, s.metrics, s.jacobian, self._active,
-            0.0 if reynolds is None else 1.0 / reynolds, cfl, viscous_cfl, s.dt,
+            inverse_reynolds, cfl, viscous_cfl, s.dt,
         )  # fmt: skip
+        if s.inverse_radius is not None:
+            self._launch(
+                "axisymmetric_step", s.size, *s.place, s.variable_stride, s.q, s.inverse_radius, inverse_reynolds,
+                cfl, viscous_cfl, s.dt,
+            )  # fmt: skip
 
     def norms(self) -> tuple[np.ndarray, float, float]:
         """Sums of (J r)^2 over the block (5), least density, least pressure; NaN in the sums if there is any."""
