@@ -4,6 +4,7 @@ All lengths are in units of the reference length L. Node counts are `[ni, nj, nk
 singleton: 2-D grids have nk = 1, 1-D grids nj = nk = 1.
 """
 
+import math
 import operator
 from functools import reduce
 from typing import Annotated, Any, Literal
@@ -194,6 +195,34 @@ class ChannelBump(Table):
     blocks: Literal[1, 3] = Field(1, description='1: the block "channel"; 3: "upstream", "bump" and "downstream"')
     nk: Points = Field(1, description="nodes along z, periodic when more than 1")
     width: Positive = Field(1.0, description="period along z, in chords; meaningless when nk = 1")
+
+
+class Cone(Table):
+    """Pointed cone about the x axis with its tip at the origin, and the axis ahead of it, for axisymmetric flow.
+
+    i runs along axis and cone, j from there to a straight outer boundary.
+    Regions for the boundary conditions: "axis", "cone", "inlet", "outlet", "outer".
+    """
+
+    generator: Literal["cone"] = "cone"
+    half_angle: Positive = Field(lt=60, description="angle between the axis and the cone, in degrees")
+    length: Positive = Field(1.0, description="length of the cone along x, in L")
+    upstream: Positive = Field(description="length of the domain ahead of the tip, in L")
+    height: Positive = Field(description="distance of the outer boundary from the axis at the inlet, in L")
+    end_height: Positive = Field(description="distance of the outer boundary from the axis at the outlet, in L")
+    cells: Annotated[tuple[Points, Points], Listed] = Field(description="cells ahead of the tip and on the cone")
+    n_normal: Stencil = Field(description="nodes from the axis to the outer boundary")
+    first_spacing: Positive | None = Field(
+        None, description="distance of the first node from the axis at the inlet, in L; absent: uniform"
+    )
+
+    @model_validator(mode="after")
+    def _outside(self):
+        if self.end_height <= self.length * math.tan(math.radians(self.half_angle)):
+            raise fault("end_height must lie above the end of the cone")
+        if sum(self.cells) < 6:
+            raise fault("cells: 6 or more in all")
+        return self
 
 
 class PlanarJet(Table):

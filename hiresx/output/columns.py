@@ -39,10 +39,10 @@ def volumes(solver, n: int) -> np.ndarray:
     state = solver.states[n]
     jacobian = state.interior(solver.backend.to_host(state.jacobian)).astype(np.float64)
     weights = block_weights(solver.decomposition, state.part.whole, state.part.box) / jacobian
-    return weights * around(solver.case, state.block.y)
+    return weights * circumference(solver.case, state.block.y)
 
 
-def around(case, y: np.ndarray) -> np.ndarray | float:
+def circumference(case, y: np.ndarray) -> np.ndarray | float:
     """What nodes at the radii `y` count more often than on a plane grid: the circumference in axisymmetric flow."""
     return 2 * np.pi * y if case.axisymmetric else 1.0
 
