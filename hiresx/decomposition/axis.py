@@ -13,8 +13,8 @@ ON_AXIS = 1e-12
 
 
 def check_axis(blocks: Sequence[Block], patches: Sequence) -> None:
-    """Raises HiresxError, naming the node, for a block that is not of two dimensions, a node below the axis y = 0, one on
-    it without the condition `axis`, and one with this condition that is not on it. `patches`: those of the whole
+    """Raises HiresxError, naming the node, for a block that is not of two dimensions, a node below the axis y = 0, one
+    on it without the condition `axis`, and one with this condition that is not on it. `patches`: those of the whole
     blocks."""
     extent = max(float(np.ptp(c)) for block in blocks for c in (block.x, block.y))
     for b, block in enumerate(blocks):
@@ -36,7 +36,11 @@ def check_axis(blocks: Sequence[Block], patches: Sequence) -> None:
                 'lies on the axis y = 0 without the condition "axis"',
                 'give the face with y = 0 a [[boundary]] with type = "axis"',
             ),
-            (held & ~on, 'has the condition "axis" but does not lie on y = 0', "move the node, or the condition's range"),
+            (
+                held & ~on,
+                'has the condition "axis" but does not lie on y = 0',
+                "move the node, or the condition's range",
+            ),
         ):
             if wrong.any():
                 k, j, i = (int(n) for n in np.argwhere(wrong)[0])

@@ -16,8 +16,8 @@ def generate(spec) -> Grid:
     """Grid of a `cone` table (`hiresx.case.grids.Cone`), lengths in reference lengths.
 
     The tip is the origin, the axis y = 0. Along x the spacing is uniform on the cone and grows ahead of it; j runs from
-    axis and cone to the straight line y = `height` (at the inlet) to y = `end_height` (at the outlet). With the distance
-    from the axis the wall's kink at the tip is smoothed over that distance, as in `channel-bump`.
+    axis and cone to the straight line from y = `height` at the inlet to y = `end_height` at the outlet. With the
+    distance from the axis the wall's kink at the tip is smoothed over that distance, as in `channel-bump`.
     """
     before, on = spec.cells
     spacing = spec.length / on
