@@ -147,6 +147,7 @@ class Solver:
             for s in self.states
             if case.axisymmetric
         ]
+        self._limit_steps = self.program.prepare([call for a in self._axisymmetric for call in a.steps])
         self._changing = [c for c in self.conditions if type(c).prepare is not boundary.Condition.prepare]
         self._nodes = self.program.prepare([call for c in self.conditions for call in c.calls("node")])
         self._reductions = [Reduction(backend, self.program, s) for s in self.states]
@@ -320,6 +321,7 @@ class Solver:
             if time.local:
                 for reduction in self._reductions:
                     reduction.local_steps(self.case.gas.reynolds, factor * time.cfl, factor * time.viscous_cfl)
+                self._limit_steps()
                 self.dt = 0.0
                 return self.dt
             if time.dt is not None:

@@ -79,6 +79,13 @@ KERNEL(axisymmetric_step, int i, int j, int k, int o, int sj, int sk, long long 
     dt[p] = dt[p] / (real(1) + dt[p] * added);
 }
 
+// On the axis v and w say nothing of S: no step longer than the next node's.
+KERNEL(axisymmetric_step_limit, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, real *dt) {
+    const long long p = o + (long long)i * s1 + (long long)j * s2;
+    dt[p] = smaller(dt[p], dt[p + sn]);
+    (void)sv;
+}
+
 #ifdef HX_VISCOUS
 // The curvilinear fluxes of viscous.h are those of plane flow. To them: the dilatation's share v/y in the normal stresses,
 // and the swirl's share -w/y in its shear; on the axis dv/dy and dw/dy. (di, dj): strides of the two directions.

@@ -326,3 +326,26 @@ def test_refusals(tables, words):
     state = {"rho": 1.0, "p": P}
     with pytest.raises(HiresxError, match=words):
         finished({"time": {"steps": 1}, "initial": {"state": state}} | tables)
+
+
+@pytest.mark.parametrize("where", ["cpu", "emulated"])
+def test_bow_shock_of_a_sphere(where):
+    """Stand-off at Mach 4 by the correlation of Ambrosio & Wortman (Billig, 1967), stagnation pressure by Rayleigh's
+    pitot formula, from an impulsive start."""
+    state = {"rho": 1.0, "u": 4.0, "p": P}
+    grid = {"generator": "cylinder", "n_around": 17, "n_normal": 25, "angle": [0, 75], "standoff_axis": 0.3}
+    boundary = [
+        {"faces": ["imin"], "type": "axis"},
+        {"faces": ["jmin"], "type": "slip-wall"},
+        {"faces": ["jmax"], "type": "supersonic-inflow", "state": state},
+        {"faces": ["imax"], "type": "supersonic-outflow"},
+    ]
+    run = {"grid": grid | {"standoff_side": 1.1}, "time": {"steps": 1200, "cfl": 0.5, "local": True}}
+    block = finished(run | {"initial": {"state": state}, "boundary": boundary}, where=where).blocks[0]
+    rho, distance = block.state("rho")[0, :, 0], -block.x[0, :, 0] - 1
+    middle = 0.5 * (1 + 2.4 * 16 / (0.4 * 16 + 2))
+    last = np.flatnonzero(rho > middle)[-1]
+    share = (rho[last] - middle) / (rho[last] - rho[last + 1])
+    standoff = distance[last] + share * (distance[last + 1] - distance[last])
+    assert standoff == pytest.approx(0.143 * np.exp(3.24 / 16), rel=0.02)
+    assert block.state("p")[0, 0, 0] / P == pytest.approx(21.068, rel=0.01)

@@ -12,8 +12,9 @@ from hiresx.rhs.boundary import Axis
 
 class Axisymmetric:
     """The launches `source` (after the inviscid terms), `stress` (between the viscous fluxes of the nodes and those of
-    the ghosts) and `friction` (after the viscous terms) of one block; the last two of viscous flow. Sets
-    `state.inverse_radius`: 1/y, and on the axis minus that of the next node. `axes`: the block's conditions there.
+    the ghosts) and `friction` (after the viscous terms) of one block, the last two of viscous flow; `steps` after those
+    that points take for themselves. Sets `state.inverse_radius`: 1/y, and on the axis minus that of the next node.
+    `axes`: the block's conditions there.
     """
 
     def __init__(self, backend, state: BlockState, axes: Sequence[Axis], reynolds: float | None):
@@ -27,10 +28,12 @@ class Axisymmetric:
         s.interior(padded)[...] = 1 / y
         inverse = s.inverse_radius = backend.to_device(padded)
         self.source: list[Call] = [("axisymmetric_source", s.size, *s.place, sv, s.q, s.jacobian, inverse, s.r)]
+        self.steps: list[Call] = []
         self.stress: list[Call] = []
         self.friction: list[Call] = []
         for axis in axes:
             self.source += axis.calls("limit", inverse)
+            self.steps += axis.calls("step_limit")
         if reynolds is None:
             return
         w, fluxes = s.work[:4], s.work[4:16]

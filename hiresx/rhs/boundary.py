@@ -140,6 +140,9 @@ class Axis(Condition):
         area = s.areas[self._direction]
         self._launch("axisymmetric_limit", self._box, *self._face, self._inward, area, s.jacobian, inverse, s.q, s.r)
 
+    def step_limit(self) -> None:
+        self._launch("axisymmetric_step_limit", self._box, *self._face, self.state.dt)
+
     def friction_limit(self, fluxes, inverse) -> None:
         s = self.state
         self._launch("axisymmetric_friction_limit", self._box, *self._face, fluxes, s.metrics, s.jacobian, inverse, s.r)
