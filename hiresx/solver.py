@@ -21,6 +21,7 @@ from hiresx.rhs.axisymmetric import Axisymmetric
 from hiresx.rhs.gas import conservative, primitive
 from hiresx.rhs.metrics import compute_metrics
 from hiresx.rhs.outflow import Outflow
+from hiresx.rhs.pole import Poles
 from hiresx.rhs.sponge import SpongeLayer, moments
 from hiresx.time.reduction import Reduction
 from hiresx.time.rk3 import STAGES, updates
@@ -109,7 +110,7 @@ class Solver:
             ]
             extended = {s.index: domain.coordinates(s.part) for s in self.states}
             for state in self.states:
-                compute_metrics(backend, self.program, state, extended[state.index])
+                compute_metrics(backend, self.program, state, extended[state.index], self.cut.patches)
 
         self.halo = HaloExchange(backend, self.program, self.team, self.cut, self.states, transport)
         self.halo.values([state.jacobian for state in self.states])
@@ -131,6 +132,7 @@ class Solver:
             self._outflow = Outflow(
                 backend, self.program, self.team, self.grid, self.decomposition, self.cut, self.states
             )
+        self._poles = Poles(backend, self.program, self.team, self.decomposition, self.cut, self.states, case.gas.gamma)
         closed = {s.index: {c.patch.face for c in self.conditions if c.closed and c.state is s} for s in self.states}
         self._inviscid = [
             plan_class(s, case.scheme.interpolation, {direction(face) for face in remote}, closed[s.index])
@@ -238,6 +240,9 @@ class Solver:
         if self.sponges:
             sponges = self.program.prepare([layer.call for layer in self.sponges])
             tasks.append(("sponge", lambda stage: sponges()))
+        if self._poles.any:
+            rest = self.program.prepare(self._poles.rest)
+            tasks.append(("boundary", lambda stage: rest()))
         advance = [self.program.prepare(calls) for calls in zip(*map(updates, self.states), strict=True)]
         return [
             *tasks,
@@ -265,6 +270,8 @@ class Solver:
         for c in self._changing:
             c.prepare(time)
         self._nodes()
+        if self._poles.any:
+            self._poles()
 
     def _outflow_rates(self, stage: int) -> None:
         if stage == 0:

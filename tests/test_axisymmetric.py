@@ -242,7 +242,14 @@ def test_spherical_blast():
 
 
 def _viscous_cone(steps=20, **time):
-    sets = ["gas.reynolds=1000.0", "grid.cells=[6,26]", "grid.n_normal=25", "force=[]", "time.local=false"]
+    sets = [
+        "gas.reynolds=1000.0",
+        "scheme.flux=steger_warming",
+        "grid.cells=[6,26]",
+        "grid.n_normal=25",
+        "force=[]",
+        "time.local=false",
+    ]
     sets += ["time.cfl=0.5", f"time.steps={steps}", *(f"time.{key}={value}" for key, value in time.items())]
     return load("cone", preset="quick", overrides=sets)
 

@@ -225,6 +225,30 @@ class Cone(Table):
         return self
 
 
+class Sphere(Table):
+    """Body-fitted O-grid in three dimensions around a sphere with centre at the origin, or around its windward side.
+
+    i runs along meridians from the upstream pole on the negative x axis, j from the wall to the outer boundary, k around
+    the x axis. The poles want the condition `pole`.
+    Regions for the boundary conditions: "wall", "outer", "upstream-pole", and "downstream-pole" or, of a part of a
+    sphere, "outlet".
+    """
+
+    generator: Literal["sphere"] = "sphere"
+    radius: Positive = Field(1.0, description="radius, in L")
+    angle: float = Field(180.0, gt=0, le=180, description="angle at the centre from pole to last ring, in degrees")
+    n_meridian: Stencil = Field(description="nodes along a meridian")
+    n_normal: Stencil = Field(description="nodes from the wall to the outer boundary")
+    n_around: Annotated[int, Field(ge=8, multiple_of=2)] = Field(description="nodes around the x axis, an even number")
+    standoff_axis: Positive = Field(description="distance from the wall to the outer boundary on the axis, in L")
+    standoff_side: Positive = Field(description="distance from the wall to the outer boundary at 90 degrees, in L")
+    first_spacing: Positive | None = Field(
+        None,
+        description="distance of the first node from the wall on the axis, elsewhere in proportion to the stand-off, "
+        "in L; absent: uniform",
+    )
+
+
 class PlanarJet(Table):
     """Multi-block grid of a planar jet that leaves a nozzle; scale L is the height h of the nozzle.
 

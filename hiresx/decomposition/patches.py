@@ -8,6 +8,7 @@ import numpy as np
 
 from hiresx.decomposition.axis import check_axis
 from hiresx.decomposition.parts import Part
+from hiresx.decomposition.poles import over_the_pole
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Connection, Grid
 from hiresx.grid.blocks import (
@@ -97,7 +98,11 @@ def decompose(case, grid: Grid) -> Decomposition:
             patches.append(Patch(b, face, range_, condition, len(patches)))
     if case.axisymmetric:
         check_axis(grid.blocks, patches)
-    connections += _periodic(grid, [(b, face, range_) for b, face, range_, c in placed if c.type == "periodic"])
+    closed = _periodic(grid, [(b, face, range_) for b, face, range_, c in placed if c.type == "periodic"])
+    connections += closed
+    for who, patch in ((f"boundary.{case.boundary.index(p.condition)} (pole)", p) for p in patches):
+        if patch.condition.type == "pole":
+            connections += over_the_pole(who, grid.blocks, connections, patch)
     parts = tuple(Part(b, whole_box(block.size)) for b, block in enumerate(grid.blocks))
     return Decomposition(grid.blocks, tuple(connections), tuple(patches), parts)
 

@@ -148,6 +148,18 @@ class Axis(Condition):
         self._launch("axisymmetric_friction_limit", self._box, *self._face, fluxes, s.metrics, s.jacobian, inverse, s.r)
 
 
+class Pole(Condition):
+    """What happens there, `hiresx.rhs.pole` does, once all faces have theirs, and the exchange with the nodes across."""
+
+    kernel = "pole"
+
+    def viscous_primitives(self, w) -> None:
+        pass
+
+    def viscous_flux(self, fluxes) -> None:
+        pass
+
+
 class NoSlip(Condition):
     kernel = "no_slip"
     rank = 2
