@@ -164,6 +164,7 @@ def _block_step(case: Case, block: Block) -> float:
     for d in block.active:
         ex, ey, ez = (e[sample] for e in _edges(block, d))
         squares = ex * ex + ey * ey + ez * ez
+        squares = np.where(squares > 0, squares, np.inf)  # rings around a pole
         inverse.append(1 / np.sqrt(squares))
         radius += np.abs(u * ex + v * ey + w * ez) / squares + sound * inverse[-1]
     dt = case.time.cfl / np.max(radius)

@@ -240,6 +240,12 @@ def places(blocks: Sequence[Block], who: str, place) -> Iterable[tuple[int, str,
         )
 
 
+def poles(case, grid: Grid) -> list[tuple[int, Range]]:
+    """(block, nodes) of the faces that the case calls poles."""
+    conditions = [c for c in case.boundary if c.type == "pole"]
+    return [(b, range_) for c in conditions for b, _, range_ in places(grid.blocks, "pole", c)]
+
+
 def _indexed(who: str, condition, block: Block, face: str) -> Range:
     """The range of a condition in node indexes, negative ones counted from the end."""
     d = direction(face)

@@ -9,8 +9,8 @@ from hiresx.grid.singular import PAGE, across, check_opposite, ring
 
 
 def over_the_pole(who: str, blocks: Sequence[Block], connections: Sequence[Connection], patch) -> list[Connection]:
-    """The connections behind the pole `patch` of the whole blocks. Raises HiresxError beginning with `who` where the face
-    is no pole, or one that is not supported."""
+    """The connections behind the pole `patch` of the whole blocks. Raises HiresxError beginning with `who` where the
+    face is no pole, or one that is not supported."""
     block = blocks[patch.block]
     found = ring(who, blocks, connections, patch.block, patch.face)
     if patch.range != face_range(patch.face, block.size):

@@ -62,8 +62,8 @@ def ring(where: str, blocks: Sequence[Block], connections: Sequence[Connection],
             return Ring(d, nodes, nodes == block.size[d] - 1)
     raise HiresxError(
         f"{where}: block '{block.name}' does not close on itself around the pole on {face}, along {AXES[d]}",
-        f"join {FACES[2 * d]} and {FACES[2 * d + 1]}; a half model is made whole by grid.mirror, blocks that share a pole "
-        f"must be one; {PAGE}",
+        f"join {FACES[2 * d]} and {FACES[2 * d + 1]}; a half model is made whole by grid.mirror, blocks that share a "
+        f"pole must be one; {PAGE}",
     )
 
 
@@ -95,7 +95,7 @@ def check_opposite(where: str, block: Block, face: str, found: Ring) -> None:
     cosine = ((away - mean) * (other - mean)).sum(-1)
     if not (cosine < 0).all():
         raise HiresxError(
-            f"{where}: half a ring on from a node beside the pole on {face} of block '{block.name}' the nodes do not lie "
-            "on the other side of it",
+            f"{where}: half a ring on from a node beside the pole on {face} of block '{block.name}' the nodes do not "
+            "lie on the other side of it",
             f"spread the nodes evenly around the pole; {PAGE}",
         )

@@ -3,6 +3,7 @@
 import numpy as np
 
 from hiresx.device.state import BlockState
+from hiresx.grid.blocks import slices
 from hiresx.output.quadrature import block_weights
 
 
@@ -39,7 +40,16 @@ def volumes(solver, n: int) -> np.ndarray:
     state = solver.states[n]
     jacobian = state.interior(solver.backend.to_host(state.jacobian)).astype(np.float64)
     weights = block_weights(solver.decomposition, state.part.whole, state.part.box) / jacobian
-    return weights * circumference(solver.case, state.block.y)
+    return weights * circumference(solver.case, state.block.y) * off_poles(solver, state)
+
+
+def off_poles(solver, state: BlockState) -> np.ndarray:
+    """0 at the nodes of poles, which have neither area nor volume, 1 elsewhere: (nk, nj, ni)."""
+    counted = np.ones(state.block.x.shape)
+    for patch in solver.cut.patches:
+        if patch.block == state.index and patch.condition.kernel == "pole":
+            counted[slices(patch.range)] = 0.0
+    return counted
 
 
 def circumference(case, y: np.ndarray) -> np.ndarray | float:

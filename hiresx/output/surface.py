@@ -7,7 +7,7 @@ import numpy as np
 from hiresx.decomposition import Decomposition
 from hiresx.grid.blocks import FACES, Range, direction, face_range, intersection, side
 from hiresx.output import quadrature
-from hiresx.output.columns import circumference
+from hiresx.output.columns import circumference, off_poles
 from hiresx.output.gather import Take
 
 # One-sided derivative at the face from it and the four nodes behind, fourth order.
@@ -178,7 +178,8 @@ class _Piece:
 
         outward = side(nodes.face)
         radius = block.y[k + state.first[2], j + state.first[1], i + state.first[0]]
-        self.area = outward * at(state.areas[d]) * weights[tuple(chosen.T)] * circumference(solver.case, radius)
+        shares = weights[tuple(chosen.T)] * circumference(solver.case, radius) * off_poles(solver, state)[k, j, i]
+        self.area = outward * at(state.areas[d]) * shares
         # 1/y of axisymmetric flow; on the axis, where no area is, nothing
         curved = np.where(radius > 0, radius, np.inf) if solver.case.axisymmetric else np.full(self.n, np.inf)
         self.curvature = 1 / curved

@@ -149,7 +149,8 @@ class Axis(Condition):
 
 
 class Pole(Condition):
-    """What happens there, `hiresx.rhs.pole` does, once all faces have theirs, and the exchange with the nodes across."""
+    """What happens there is done by `hiresx.rhs.pole`, once all faces have theirs, and by the exchange with the nodes
+    across."""
 
     kernel = "pole"
 

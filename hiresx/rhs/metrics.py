@@ -14,8 +14,8 @@ def compute_metrics(backend, program, state: BlockState, coordinates: tuple[np.n
     """Fill `state.metrics` (with ghosts in each area's own direction) and `state.jacobian` (eqs 7 and 8).
 
     `coordinates`: x, y, z with 3 ghost layers in every direction, (nk + 6, nj + 6, ni + 6). Ghosts of the Jacobian
-    repeat the face's node. On the poles among `patches` they are those of the next nodes. Raises HiresxError naming the worst node if a cell volume
-    is not positive.
+    repeat the face's node. On the poles among `patches` they are those of the next nodes. Raises HiresxError naming the
+    worst node if a cell volume is not positive.
     """
     x, y, z = (backend.to_device(c) for c in coordinates)
     _, nj, ni = coordinates[0].shape

@@ -13,9 +13,9 @@ TRACE = {"float64": 1e-13, "float32": 1e-7}
 
 
 def mend_metrics(backend, state: BlockState, patches: Sequence) -> None:
-    """On the poles among `patches` put the Jacobian and the areas across the line's other directions that the next nodes
-    have, and for the collapsed face a trace of theirs. Only the nodes of the poles themselves, which obey no equation,
-    and the direction of their characteristic fields are concerned."""
+    """On the poles among `patches` put the Jacobian and the areas of the two other directions that the next nodes have,
+    and for the collapsed face a trace of theirs. Only the nodes of the poles themselves, which obey no equation, and
+    the direction of their characteristic fields are concerned."""
     patches = [p for p in patches if p.block == state.index and p.condition.kernel == "pole"]
     if not patches:
         return
@@ -42,8 +42,8 @@ def at_and_next(patch) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
 
 
 class Poles:
-    """The state on all poles: calling it puts a mean of the three rings around into every node, (15 m1 - 6 m2 + m3)/10 of
-    their means, of 6th order since a smooth flow's ring means are even in the distance; where they jump, the first
+    """The state on all poles: calling it puts a mean of the three rings around into every node, (15 m1 - 6 m2 + m3)/10
+    of their means, of 6th order since a smooth flow's ring means are even in the distance; where they jump, the first
     ring's. Collective, as a ring may be cut. `rest` are launches that take the nodes out of the equations. `any`:
     whether a rank has poles."""
 

@@ -15,8 +15,8 @@ def generate(spec) -> Grid:
     """Grid of a `sphere` table (`hiresx.case.grids.Sphere`), lengths in reference lengths.
 
     i runs along meridians with the angle t from the upstream pole on the negative x axis to `angle`; j along rays from
-    the wall to an outer surface of revolution, the ellipse through the two stand-offs; k around the x axis, connected to
-    its own beginning, n_around different nodes. In this order the Jacobian is positive.
+    the wall to an outer surface of revolution, the ellipse through the two stand-offs; k around the x axis, connected
+    to its own beginning, n_around different nodes. In this order the Jacobian is positive.
     """
     t = np.radians(np.linspace(0.0, spec.angle, spec.n_meridian))
     a, b = spec.radius + spec.standoff_axis, spec.radius + spec.standoff_side
