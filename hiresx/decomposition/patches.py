@@ -96,7 +96,7 @@ def decompose(case, grid: Grid) -> Decomposition:
     for b, face, range_, condition in placed:
         if condition.type != "periodic":
             patches.append(Patch(b, face, range_, condition, len(patches)))
-    if case.axisymmetric:
+    if getattr(case, "axisymmetric", False):
         check_axis(grid.blocks, patches)
     closed = _periodic(grid, [(b, face, range_) for b, face, range_, c in placed if c.type == "periodic"])
     connections += closed
