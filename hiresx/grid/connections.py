@@ -215,14 +215,16 @@ def periodic_connections(grid: Grid, block: int, axis: str, range_: Range | None
 def broken_seam(before: np.ndarray, last: np.ndarray, first: np.ndarray, after: np.ndarray) -> np.ndarray:
     """Where, in the offset layout, the step over the seam does not look like the steps on its two sides: four planes of
     nodes (3, ...) in the order in which a grid line passes them, the seam between `last` and `first`. The step must go
-    on in the direction of both of its neighbours, its length between 1/4 and 4 times theirs; nodes that
-    coincide, as on a pole, are passed over."""
+    on in the direction of both of its neighbours, its length between 1/4 and 4 times theirs; lines
+    that are points, as on a pole, are passed over."""
     seam = first - last
     length = np.linalg.norm(seam, axis=0)
     bad = np.zeros(length.shape, dtype=bool)
+    longest = length
     for neighbour in (last - before, after - first):
         other = np.linalg.norm(neighbour, axis=0)
         along = np.sum(seam * neighbour, axis=0)
         bad |= ~(along > 0) | (length > 4 * other) | (length < other / 4)
+        longest = np.maximum(longest, other)
     # around a pole there is no step at all
-    return bad & (length > TOLERANCE**2 * length.max())
+    return bad & (longest > TOLERANCE**2 * longest.max())
