@@ -9,7 +9,7 @@ from hiresx.case import Case, load
 from hiresx.decomposition import decompose, domain
 from hiresx.decomposition.partition import partition
 from hiresx.device import backend
-from hiresx.grid import Block, Connection, Grid, build, check_jacobian
+from hiresx.grid import Block, Connection, Grid, build, check_jacobian, matched_connections
 from hiresx.grid.blocks import face_range
 from hiresx.grid.singular import collapsed
 from hiresx.output import monitors, pieces
@@ -229,3 +229,11 @@ def test_refusals(grid, poles, words):
     with pytest.raises(HiresxError, match=words) as error:
         decompose(case, grid())
     assert "docs/grids.md" in error.value.mend
+
+
+@pytest.mark.parametrize("around", [16, 80])
+def test_the_seam_of_a_delivered_grid_is_found(around):
+    """The doubled nodes around a pole are joined, the collapsed faces to nothing, however many nodes lie at one place."""
+    found = {(c.face, c.range, c.matrix, c.offset) for c in matched_connections(_doubled(around).blocks)}
+    wanted = {(c.face, c.range, c.matrix, c.offset) for c in _doubled(around).connections}
+    assert found == wanted

@@ -62,8 +62,8 @@ def ring(where: str, blocks: Sequence[Block], connections: Sequence[Connection],
             return Ring(d, nodes, nodes == block.size[d] - 1)
     raise HiresxError(
         f"{where}: block '{block.name}' does not close on itself around the pole on {face}, along {AXES[d]}",
-        f"join {FACES[2 * d]} and {FACES[2 * d + 1]}; a half model is made whole by grid.mirror, blocks that share a "
-        f"pole must be one; {PAGE}",
+        f"join {FACES[2 * d]} and {FACES[2 * d + 1]}; half models, and rings of several blocks, are not computed: put "
+        f"the whole ring into one block; {PAGE}",
     )
 
 
