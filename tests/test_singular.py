@@ -233,7 +233,7 @@ def test_refusals(grid, poles, words):
 
 @pytest.mark.parametrize("around", [16, 80])
 def test_the_seam_of_a_delivered_grid_is_found(around):
-    """The doubled nodes around a pole are joined, the collapsed faces to nothing, however many nodes lie at one place."""
+    """Doubled nodes around a pole are joined, the collapsed faces to nothing, however many nodes lie at one place."""
     found = {(c.face, c.range, c.matrix, c.offset) for c in matched_connections(_doubled(around).blocks)}
     wanted = {(c.face, c.range, c.matrix, c.offset) for c in _doubled(around).connections}
     assert found == wanted
