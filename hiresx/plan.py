@@ -134,7 +134,7 @@ def _work(case: Case, backend: str) -> int:
 
 
 def _variables(case: Case, backend: str) -> int:
-    return variables_per_point(_work(case, backend), case.time.local)
+    return variables_per_point(_work(case, backend), case.time.local, case.axisymmetric)
 
 
 def _item(case: Case) -> int:
@@ -179,6 +179,7 @@ def _block_step(case: Case, block: Block) -> float:
     for d in block.active:
         ex, ey, ez = (e[sample] for e in _edges(block, d))
         squares = ex * ex + ey * ey + ez * ez
+        squares = np.where(squares > 0, squares, np.inf)  # rings around a pole
         inverse.append(1 / np.sqrt(squares))
         radius += np.abs(u * ex + v * ey + w * ez) / squares + sound * inverse[-1]
     dt = case.time.cfl / np.max(radius)

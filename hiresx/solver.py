@@ -18,10 +18,12 @@ from hiresx.grid import Grid
 from hiresx.grid.blocks import Range, direction
 from hiresx.output.pieces import Later, Piece
 from hiresx.rhs import boundary, inviscid, viscous
+from hiresx.rhs.axisymmetric import Axisymmetric
 from hiresx.rhs.fused import Fused
 from hiresx.rhs.gas import conservative, primitive
 from hiresx.rhs.metrics import compute_metrics
 from hiresx.rhs.outflow import Outflow
+from hiresx.rhs.pole import Poles
 from hiresx.rhs.sponge import SpongeLayer, moments
 from hiresx.time.reduction import FEW, Reduction
 from hiresx.time.rk3 import STAGES, updates
@@ -110,7 +112,7 @@ class Solver:
             ]
             extended = {s.index: domain.coordinates(s.part) for s in self.states}
             for state in self.states:
-                compute_metrics(backend, self.program, state, extended[state.index])
+                compute_metrics(backend, self.program, state, extended[state.index], self.cut.patches)
 
         self.halo = HaloExchange(backend, self.program, self.team, self.cut, self.states, transport)
         self.halo.values([state.jacobian for state in self.states])
@@ -134,9 +136,10 @@ class Solver:
                 backend, self.program, self.team, self.grid, self.decomposition, self.cut, self.states
             )
         self._outflow.meet()
+        self._poles = Poles(backend, self.program, self.team, self.decomposition, self.cut, self.states, case.gas.gamma)
         closed = {s.index: {c.patch.face for c in self.conditions if c.closed and c.state is s} for s in self.states}
-        # With neighbours there is more to win by overlapping, and an outflow asks for the inviscid terms alone.
-        alone = is_viscous and not self.halo.neighbours and not self._outflow.any
+        # With neighbours there is more to win by overlapping; an outflow and an axis ask for the inviscid terms alone.
+        alone = is_viscous and not (self.halo.neighbours or self._outflow.any or case.axisymmetric)
         carried = plan_class.carried(self.configuration.precision) if alone else frozenset()
         self._viscous_first = bool(carried)
         self._viscous = [
@@ -151,6 +154,13 @@ class Solver:
             )
             for n, (s, remote) in enumerate(zip(self.states, self.halo.remote, strict=True))
         ]  # fmt: skip
+        axes = [c for c in self.conditions if isinstance(c, boundary.Axis)]
+        self._axisymmetric = [
+            Axisymmetric(backend, s, [c for c in axes if c.state is s], case.gas.reynolds)
+            for s in self.states
+            if case.axisymmetric
+        ]
+        self._limit_steps = self.program.prepare([call for a in self._axisymmetric for call in a.steps])
         self._changing = [c for c in self.conditions if type(c).prepare is not boundary.Condition.prepare]
         self._nodes = self.program.prepare([call for c in self.conditions for call in c.calls("node")])
         self._found_radii = backend.zeros((len(self.states), 2, FEW), real)
@@ -222,6 +232,9 @@ class Solver:
         others = bool(self.halo.neighbours)
         if others:
             tasks += [("exchange", lambda stage: self.halo.finish_state()), ("inviscid", lambda stage: late())]
+        if self._axisymmetric:
+            sources = self.program.prepare([call for a in self._axisymmetric for call in a.source])
+            tasks.append(("axisymmetric", lambda stage: sources()))
         tasks.append(("boundary", lambda stage: rates()))
         if self._outflow.any:
             tasks.append(("boundary", self._outflow_rates))
@@ -232,9 +245,15 @@ class Solver:
             tasks += [*([] if self._viscous_first else self._viscous_tasks()), ("viscous", lambda stage: inner())]
             if others:
                 tasks += [("exchange", lambda stage: self.halo.finish_fluxes()), ("viscous", lambda stage: outer())]
+            if self._axisymmetric:
+                friction = self.program.prepare([call for a in self._axisymmetric for call in a.friction])
+                tasks.append(("axisymmetric", lambda stage: friction()))
         if self.sponges:
             sponges = self.program.prepare([layer.call for layer in self.sponges])
             tasks.append(("sponge", lambda stage: sponges()))
+        if self._poles.any:
+            rest = self.program.prepare(self._poles.rest)
+            tasks.append(("boundary", lambda stage: rest()))
         advance = [self.program.prepare(calls) for calls in zip(*map(updates, self.states), strict=True)]
         return [
             *tasks,
@@ -274,6 +293,8 @@ class Solver:
         for c in self._changing:
             c.prepare(time)
         self._nodes()
+        if self._poles.any:
+            self._poles()
 
     def _outflow_rates(self, stage: int) -> None:
         if stage == 0:
@@ -287,6 +308,8 @@ class Solver:
             yield from c.calls("viscous_primitives", self._viscous[self._place[c.patch.block]].w)
         for block in self._viscous:
             yield from block.flux
+        for part in self._axisymmetric:
+            yield from part.stress
         for c in self.conditions:
             yield from c.calls("viscous_flux", self._viscous[self._place[c.patch.block]].fluxes)
 
@@ -329,6 +352,7 @@ class Solver:
             if time.local:
                 for reduction in self._reductions:
                     reduction.local_steps(self.case.gas.reynolds, factor * time.cfl, factor * time.viscous_cfl)
+                self._limit_steps()
                 self.dt = 0.0
                 return self.dt
             if time.dt is not None:

@@ -14,3 +14,4 @@
 #include "exchange.h"
 #include "sponge.h"
 #include "continuation.h"
+#include "axisymmetric.h"

@@ -1,3 +1,11 @@
+#ifdef HX_VISCOUS
+// max(4/3, gamma/Pr) mu/(Re_c rho)
+template <class T> HD T viscous_rate(const Primitive<T> &s, real inverse_reynolds) {
+    constexpr real diffusion = real(HX_GAMMA / HX_PRANDTL > 4.0 / 3 ? HX_GAMMA / HX_PRANDTL : 4.0 / 3);
+    return diffusion * viscosity(gas_gamma * s.p / s.rho) * inverse_reynolds / s.rho;
+}
+#endif
+
 // Spectral radii for the time step: inviscid J sum_d (|U_d| + a |m_d|), viscous
 // J^2 sum_d |m_d|^2 max(4/3, gamma/Pr) mu/(Re_c rho). A direction with one node does not count: active is a bit mask.
 template <class T>
@@ -6,8 +14,7 @@ HD void spectral_radii(const real *q, const real *m, const real *jacobian, long 
     T state[5];
     for (int v = 0; v < 5; ++v) state[v] = load<T>(q + v * sv + p);
     Primitive<T> s = primitive(state);
-    const T t = gas_gamma * s.p / s.rho;
-    const T a = square_root(t), volume = load<T>(jacobian + p);
+    const T a = square_root(gas_gamma * s.p / s.rho), volume = load<T>(jacobian + p);
     T sum = T(real(0)), squares = T(real(0));
     for (int d = 0; d < 3; ++d) {
         if (!(active >> d & 1)) continue;
@@ -19,8 +26,7 @@ HD void spectral_radii(const real *q, const real *m, const real *jacobian, long 
     }
     *inviscid = sum * volume;
 #ifdef HX_VISCOUS
-    constexpr real diffusion = real(HX_GAMMA / HX_PRANDTL > 4.0 / 3 ? HX_GAMMA / HX_PRANDTL : 4.0 / 3);
-    *viscous = squares * volume * volume * diffusion * viscosity(t) * inverse_reynolds / s.rho;
+    *viscous = squares * volume * volume * viscous_rate(s, inverse_reynolds);
 #else
     (void)squares, (void)inverse_reynolds;
     *viscous = T(real(0));

@@ -69,6 +69,21 @@ class Symmetry(Condition):
     type: Literal["symmetry"] = "symmetry"
 
 
+class Axis(Condition):
+    """The line y = 0 of axisymmetric flow."""
+
+    kernel = "axis"
+    type: Literal["axis"] = "axis"
+
+
+class Pole(Condition):
+    """A face of a three-dimensional block that has collapsed to a line, ring by ring: the flow goes on across it. The
+    block must close on itself around the line with an even number of nodes."""
+
+    kernel = "pole"
+    type: Literal["pole"] = "pole"
+
+
 class NoSlipWall(Condition):
     """Wall to which the gas sticks, adiabatic or of given temperature."""
 

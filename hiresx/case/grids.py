@@ -4,6 +4,7 @@ All lengths are in units of the reference length L. Node counts are `[ni, nj, nk
 singleton: 2-D grids have nk = 1, 1-D grids nj = nk = 1.
 """
 
+import math
 import operator
 from functools import reduce
 from math import asinh, log, prod
@@ -225,6 +226,58 @@ class ChannelBump(Table):
     def nodes(self) -> int:
         """All of them."""
         return (sum(self.cells) + 1) * self.n_normal * self.nk
+
+
+class Cone(Table):
+    """Pointed cone about the x axis with its tip at the origin, and the axis ahead of it, for axisymmetric flow.
+
+    i runs along axis and cone, j from there to a straight outer boundary.
+    Regions for the boundary conditions: "axis", "cone", "inlet", "outlet", "outer".
+    """
+
+    generator: Literal["cone"] = "cone"
+    half_angle: Positive = Field(lt=60, description="angle between the axis and the cone, in degrees")
+    length: Positive = Field(1.0, description="length of the cone along x, in L")
+    upstream: Positive = Field(description="length of the domain ahead of the tip, in L")
+    height: Positive = Field(description="distance of the outer boundary from the axis at the inlet, in L")
+    end_height: Positive = Field(description="distance of the outer boundary from the axis at the outlet, in L")
+    cells: Annotated[tuple[Points, Points], Listed] = Field(description="cells ahead of the tip and on the cone")
+    n_normal: Stencil = Field(description="nodes from the axis to the outer boundary")
+    first_spacing: Positive | None = Field(
+        None, description="distance of the first node from the axis at the inlet, in L; absent: uniform"
+    )
+
+    @model_validator(mode="after")
+    def _outside(self):
+        if self.end_height <= self.length * math.tan(math.radians(self.half_angle)):
+            raise fault("end_height must lie above the end of the cone")
+        if sum(self.cells) < 6:
+            raise fault("cells: 6 or more in all")
+        return self
+
+
+class Sphere(Table):
+    """Body-fitted O-grid in three dimensions around a sphere with centre at the origin, or around its windward side.
+
+    i runs along meridians from the upstream pole on the negative x axis, j from the wall to the outer boundary, k
+    around the x axis. The poles want the condition `pole`.
+    Regions for the boundary conditions: "wall", "outer", "upstream-pole", and "downstream-pole" or, of a part of a
+    sphere, "outlet".
+    """
+
+    generator: Literal["sphere"] = "sphere"
+    radius: Positive = Field(1.0, description="radius, in L")
+    angle: float = Field(180.0, gt=0, le=180, description="angle at the centre from pole to last ring, in degrees")
+    n_meridian: Stencil = Field(description="nodes along a meridian")
+    n_normal: Stencil = Field(description="nodes from the wall to the outer boundary")
+    n_around: Annotated[int, Field(ge=8, multiple_of=2)] = Field(description="nodes around the x axis, an even number")
+    standoff_axis: Positive = Field(description="distance from the wall to the outer boundary on the axis, in L")
+    standoff_side: Positive = Field(description="distance from the wall to the outer boundary at 90 degrees, in L")
+    first_spacing: Positive | None = Field(
+        None,
+        description="distance of the first node from the wall on the axis, elsewhere in proportion to the stand-off, "
+        "in L; absent: uniform",
+    )
 
 
 class PlanarJet(Table):

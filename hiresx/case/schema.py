@@ -196,6 +196,11 @@ class Case(Table):
     )
     gas: Gas = Field(Gas(), description="the gas")
     grid: GridTable = Field(description="the grid: a generator or a file")
+    axisymmetric: bool = Field(
+        False,
+        description="the plane x-y is turned about the x axis: y is the radius, w the swirl; forces, fluxes and "
+        'integrals are those of the whole body of revolution; nodes on y = 0 need the condition "axis"',
+    )
     scheme: Scheme = Field(Scheme(), description="space discretisation")
     time: Time = Field(description="time integration")
     initial: Initial = Field(Initial(function="initial"), description="initial flow")
@@ -239,6 +244,15 @@ class Case(Table):
                 raise fault(f"{place}.every_time: with time.local there is no common time; give every, in steps")
         if self.time.local and self.average is not None and self.average.start > 0:
             raise fault("average.start: with time.local there is no common time; leave it out")
+        return self
+
+    @model_validator(mode="after")
+    def _plane_or_axisymmetric(self) -> Self:
+        for n, condition in enumerate(self.boundary):
+            if condition.type == "axis" and not self.axisymmetric:
+                raise fault(f'boundary.{n} has type = "axis", which is for axisymmetric = true alone')
+        if self.axisymmetric and self.kinetic_energy is not None:
+            raise fault("kinetic_energy: its rates are those of plane flow; leave it out with axisymmetric = true")
         return self
 
     @model_validator(mode="after")

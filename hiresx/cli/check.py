@@ -31,6 +31,7 @@ def check(
         case = load(name, preset, set_ or ())
         from hiresx import grid
         from hiresx.decomposition import decompose, extended_coordinates, patched
+        from hiresx.decomposition.patches import poles
         from hiresx.output import derived, field_output, monitors
         from hiresx.plan import CHECKING, plan, rank_plan, refuse_oversized
 
@@ -40,7 +41,7 @@ def check(
         built = grid.build(case.grid, case.directory)
         grid.prove(built.blocks, built.connections)
         quality = grid.quality(built)
-        grid.check_jacobian(built)
+        grid.check_jacobian(built, poles(case, built))
         field_output.check_grid(case, built.blocks)
         decomposition = decompose(case, built)
         proofs = grid.prove(built.blocks, decomposition.connections)

@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 
-from hiresx.decomposition.patches import Decomposition
+from hiresx.decomposition.patches import Decomposition, Patch
 from hiresx.decomposition.shell import Shell
 from hiresx.grid.blocks import FACES, Block, Range, direction, side
 from hiresx.grid.connections import Connection
@@ -22,9 +22,10 @@ def extended_coordinates(
     """Coordinates x, y, z of every block with `halo` ghost layers in all three directions, singleton ones included:
     float64 arrays (nk + 2 halo, nj + 2 halo, ni + 2 halo), in reference lengths.
 
-    Behind a connection a ghost node lies where its donor node lies (moved as the connection says), behind a physical
-    boundary at the point reflection x_{-m} = 2 x_0 - x_m, behind a patched face where a polynomial through the nodes
-    before it goes on to (`hiresx.grid.patched`), and singleton directions are extruded by unit steps along
+    Behind a connection a ghost node lies where its donor node lies (moved as the connection says), behind the axis of
+    axisymmetric flow at the mirror image (x, -y, z) of the node before it, behind a patched face where a polynomial
+    through the nodes before it goes on to (`hiresx.grid.patched`), behind any other physical boundary at the point
+    reflection x_{-m} = 2 x_0 - x_m, and singleton directions are extruded by unit steps along
     their axis (j along y, k along z). Edges and corners take the way through a connection where there is one: what a
     neighbour sees behind its own boundaries is what this block sees there, so a cut block has the ghosts of the whole
     one. Where several connections lead there to different places (the edge where 3 or 5 blocks meet, the end of a
@@ -49,15 +50,18 @@ def extended_coordinates(
     for c in decomposition.connections:
         connections[c.block].append((c, layout_of(c, blocks) == "offset"))
     lines: list[list[tuple[str, Range, int]]] = [[] for _ in blocks]
+    mirrors: list[list[Patch]] = [[] for _ in blocks]
     for patch in decomposition.patches:
         if patch.condition.type == PATCHED:
             lines[patch.block].append((patch.face, patch.range, _degree(blocks[patch.block], patch.face, patch.range)))
+        elif patch.condition.type == "axis":
+            mirrors[patch.block].append(patch)
     # Faces before edges before corners: each takes its values from places with one direction less outside.
     for outside in (1, 2, 3):
         for b, block in enumerate(blocks):
             for place in product((0, -1, 1), repeat=3):
                 if sum(map(abs, place)) == outside and all(depth[b][d] for d in range(3) if place[d]):
-                    _fill(nodes, depth, block, b, place, connections[b], lines[b])
+                    _fill(nodes, depth, block, b, place, connections[b], lines[b], mirrors[b])
     return [
         extended if isinstance(extended, Shell) else _extrude(extended, block, halo)
         for extended, block in zip(nodes, blocks, strict=True)
@@ -83,10 +87,11 @@ def _fill(
     place: tuple[int, int, int],
     connections: list[tuple[Connection, bool]],
     lines: list[tuple[str, Range, int]],
+    mirrors: list[Patch],
 ) -> None:
     """Fill the ghost nodes of one face, edge or corner; `place`: per direction -1 below, 0 inside, 1 above.
     `connections` of the block, each with whether no node is doubled there; `lines`: the parts of its faces behind which
-    grid lines go on, each with the degree of the polynomial."""
+    grid lines go on, each with the degree of the polynomial; `mirrors`: its patches on the axis."""
     own = nodes[b]
     axes = [
         np.arange(-depth[b][d], 0) if s < 0 else np.arange(n, n + depth[b][d]) if s > 0 else np.arange(n)
@@ -104,6 +109,10 @@ def _fill(
     value = 2 * _at(own, boundary, depth[b]) - _at(own, mirror, depth[b])
 
     nearest = np.stack([np.clip(index[e], 0, block.size[e] - 1) for e in range(3)])
+    for patch in mirrors:
+        if direction(patch.face) == d and patch.range[d][0] == edge:
+            behind = _within(nearest, patch.range, d)
+            value[:, behind] = _at(own, mirror[:, behind], depth[b]) * np.array([[1.0], [-1.0], [1.0]])
     faces = {FACES[2 * d + (place[d] > 0)]: d for d in normals}
     for face, range_, degree in lines:
         if face not in faces:

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from hiresx.case.boundaries import Patched
+from hiresx.decomposition.axis import check_axis
 from hiresx.decomposition.parts import Part
+from hiresx.decomposition.poles import over_the_pole
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Connection, Grid
 from hiresx.grid.blocks import (
@@ -98,7 +100,13 @@ def decompose(case, grid: Grid) -> Decomposition:
     for b, face, range_, condition in placed:
         if condition.type != "periodic":
             patches.append(Patch(b, face, range_, condition, len(patches)))
-    connections += _periodic(grid, [(b, face, range_) for b, face, range_, c in placed if c.type == "periodic"])
+    if getattr(case, "axisymmetric", False):
+        check_axis(grid.blocks, patches)
+    closed = _periodic(grid, [(b, face, range_) for b, face, range_, c in placed if c.type == "periodic"])
+    connections += closed
+    for who, patch in ((f"boundary.{case.boundary.index(p.condition)} (pole)", p) for p in patches):
+        if patch.condition.type == "pole":
+            connections += over_the_pole(who, grid.blocks, connections, patch)
     parts = tuple(Part(b, whole_box(block.size)) for b, block in enumerate(grid.blocks))
     return Decomposition(grid.blocks, tuple(connections), tuple(patches), parts)
 
@@ -250,6 +258,12 @@ def places(blocks: Sequence[Block], who: str, place) -> Iterable[tuple[int, str,
             f"{who}: region '{region}' is not on the block and faces named",
             f'it is on {", ".join(homes)}; `faces = "all"` takes all of it',
         )
+
+
+def poles(case, grid: Grid) -> list[tuple[int, Range]]:
+    """(block, nodes) of the faces that the case calls poles."""
+    conditions = [c for c in case.boundary if c.type == "pole"]
+    return [(b, range_) for c in conditions for b, _, range_ in places(grid.blocks, "pole", c)]
 
 
 def _indexed(who: str, condition, block: Block, face: str) -> Range:

@@ -6,9 +6,9 @@ from hiresx.decomposition.halo import padded_shape, padding
 PERMANENT_VARIABLES = 5 + 5 + 5 + 9 + 1
 
 
-def variables_per_point(work_variables: int, local_step: bool) -> int:
+def variables_per_point(work_variables: int, local_step: bool, axisymmetric: bool = False) -> int:
     """Reals a block holds per padded point."""
-    return PERMANENT_VARIABLES + work_variables + int(local_step)
+    return PERMANENT_VARIABLES + work_variables + int(local_step) + int(axisymmetric)
 
 
 class BlockState:
@@ -47,13 +47,17 @@ class BlockState:
         self.dt_stride = 1 if local_step else 0
         self.dt = backend.zeros(shape if local_step else (1,), real)
         self.work = backend.zeros((work_variables, *shape), real) if work_variables else None
+        # 1/y of axisymmetric flow (hiresx.rhs.axisymmetric)
+        self.inverse_radius = None
         # Views are made once: a backend remembers the address of an array object.
         self.areas = tuple(self.metrics[3 * d : 3 * d + 3] for d in range(3))
 
     @property
     def bytes(self) -> int:
         """Bytes of the arrays above."""
-        arrays = (self.q, self.q0, self.r, self.metrics, self.jacobian, self.dt, self.work)
+        arrays = (
+            self.q, self.q0, self.r, self.metrics, self.jacobian, self.dt, self.work, self.inverse_radius,
+        )  # fmt: skip
         return sum(array.nbytes for array in arrays if array is not None)
 
     @property

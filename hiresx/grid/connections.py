@@ -58,6 +58,11 @@ class Connection:
         return self.matrix[self.donor_direction][direction(self.face)] * round(np.linalg.det(self.matrix))
 
     @property
+    def over_a_pole(self) -> bool:
+        """Whether it leads across a pole, to nodes of the same block seen in a mirror (`hiresx.grid.singular`)."""
+        return self.donor == self.block and np.linalg.det(self.matrix) < 0
+
+    @property
     def donor_face(self) -> str:
         """Face of the donor that the ghosts' nodes lie behind."""
         e = self.donor_direction
@@ -210,12 +215,16 @@ def periodic_connections(grid: Grid, block: int, axis: str, range_: Range | None
 def broken_seam(before: np.ndarray, last: np.ndarray, first: np.ndarray, after: np.ndarray) -> np.ndarray:
     """Where, in the offset layout, the step over the seam does not look like the steps on its two sides: four planes of
     nodes (3, ...) in the order in which a grid line passes them, the seam between `last` and `first`. The step must go
-    on in the direction of both of its neighbours, its length between 1/4 and 4 times theirs."""
+    on in the direction of both of its neighbours, its length between 1/4 and 4 times theirs; lines
+    that are points, as on a pole, are passed over."""
     seam = first - last
     length = np.linalg.norm(seam, axis=0)
     bad = np.zeros(length.shape, dtype=bool)
+    longest = length
     for neighbour in (last - before, after - first):
         other = np.linalg.norm(neighbour, axis=0)
         along = np.sum(seam * neighbour, axis=0)
         bad |= ~(along > 0) | (length > 4 * other) | (length < other / 4)
-    return bad
+        longest = np.maximum(longest, other)
+    # around a pole there is no step at all
+    return bad & (longest > TOLERANCE**2 * longest.max())

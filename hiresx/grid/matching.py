@@ -8,17 +8,22 @@ import numpy as np
 from hiresx.grid.blocks import Block, direction, face_range, rectangles, side
 from hiresx.grid.claims import Claim, settled
 from hiresx.grid.connections import TOLERANCE, Connection
+from hiresx.grid.singular import COLLAPSED, collapsed
 from hiresx.grid.stored import slabs
+
+# No node of a usable grid lies on more faces, but for those of a pole, of which rings lie at one place.
+AT_ONE_PLACE = 64
 
 
 def matched_connections(blocks: list[Block] | tuple[Block, ...]) -> list[Connection]:
     """Connections between faces (or parts of faces) that hold the same nodes one to one.
 
     Nodes coincide when they are closer than 1e-6 of the blocks' extent and than a thousandth of the smallest spacing.
-    A contact along an edge or at a corner only is none. Where two contacts share a line of nodes of a face, the first
-    keeps it.
+    A contact along an edge or at a corner only is none, nor is one of a face that has collapsed to a line. Where two
+    contacts share a line of nodes of a face, the first keeps it.
     """
-    faces = [(b, face) for b, block in enumerate(blocks) for face in block.faces]
+    with np.errstate(over="ignore", invalid="ignore"):
+        faces = [(b, f) for b, block in enumerate(blocks) for f in block.faces if collapsed(block, f) is None]
     if not faces:
         return []
     with np.errstate(over="ignore", invalid="ignore"):  # a file may hold any finite number
@@ -30,7 +35,8 @@ def _matched(blocks, faces) -> list[Connection]:
     distance = _distance(blocks)
     if distance == 0:  # neighbours coincide: nothing to match on a grid that has no Jacobian
         return []
-    own, other = _coinciding(nodes, distance)
+    most = max(max(block.size) for block in blocks) if len(faces) < sum(len(block.faces) for block in blocks) else 0
+    own, other = _coinciding(nodes, distance, AT_ONE_PLACE + 2 * most)
     same_node = np.all(index[:, own] == index[:, other], axis=0)
     block_of = np.array([b for b, _ in faces])
     real = ~(same_node & (block_of[owner[own]] == block_of[owner[other]]))
@@ -67,18 +73,21 @@ def _distance(blocks) -> float:
         for nodes in slabs(block.x, block.y, block.z, overlap=1):
             for d in block.active:
                 step = np.sqrt(sum(np.diff(c, axis=2 - d) ** 2 for c in nodes))
-                smallest = min(smallest, float(step.min(initial=np.inf)))
+                # nodes of a collapsed line are no neighbours
+                smallest = min(smallest, float(np.min(step, where=step > COLLAPSED * extent, initial=np.inf)))
+    if not np.isfinite(smallest):
+        return 0.0
     return min(TOLERANCE * extent, 1e-3 * smallest)
 
 
-def _coinciding(nodes: np.ndarray, distance: float) -> tuple[np.ndarray, np.ndarray]:
-    """All ordered pairs of different nodes closer than `distance`: neighbours in the order of a skew projection."""
+def _coinciding(nodes: np.ndarray, distance: float, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """All ordered pairs of different nodes closer than `distance`: neighbours in the order of a skew projection. No
+    more than `most` nodes lie at one place."""
     # Directions of no grid: sqrt(2), sqrt(3), sqrt(5), so that few different nodes have close projections.
     projection = nodes @ (np.sqrt([2.0, 3.0, 5.0]) / np.sqrt(10.0))
     order = np.argsort(projection, kind="stable")
     sorted_, own, other = projection[order], [], []
-    # No node of a usable grid lies on more than 64 faces.
-    for shift in range(1, min(len(nodes), 64)):
+    for shift in range(1, min(len(nodes), most)):
         near = np.flatnonzero(sorted_[shift:] - sorted_[:-shift] <= distance)
         if not near.size:
             break

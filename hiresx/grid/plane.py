@@ -150,7 +150,8 @@ def _check_equal(block: Block, d: int) -> None:
             raise HiresxError(
                 f"block '{block.name}': an axisymmetric grid: its two planes in direction {AXES[d]} are turned by "
                 f"{turn:.4g} degrees about {'xyz'[a]}",
-                "HiResX computes plane and three-dimensional flow: turn the plane once around, [grid] revolve",
+                "give one of its planes, in x-y, y the radius: axisymmetric = true computes with it, [grid] revolve "
+                "turns it around",
             )
     at = np.argmax(np.abs(shift - np.median(shift, axis=1, keepdims=True)).max(axis=0))
     place = planes[0].reshape(3, -1)[:, at]

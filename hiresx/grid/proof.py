@@ -76,7 +76,7 @@ def _proved(blocks: Sequence[Block], c: Connection) -> Proof:
         gap, bad = None, _broken(blocks, c)
     if bad.any():
         raise _mismatch(blocks, c, where, layout, bad)
-    if round(np.linalg.det(c.matrix)) < 0:
+    if round(np.linalg.det(c.matrix)) < 0 and not c.over_a_pole:
         left = next((b for b in (c.block, c.donor) if not _right_handed(blocks[b])), c.donor)
         raise HiresxError(
             f"{where}: a right-handed block meets a left-handed one",

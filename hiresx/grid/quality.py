@@ -1,12 +1,13 @@
 """What the solver will feel of a grid: cell volumes, skewness, stretching, aspect ratio."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import numpy as np
 
 from hiresx.errors import HiresxError
-from hiresx.grid.blocks import AXES, FACES, Block, direction
+from hiresx.grid.blocks import AXES, FACES, Block, Range, direction
 from hiresx.grid.connections import Grid
+from hiresx.grid.singular import PAGE, collapsed
 from hiresx.grid.stored import slabs
 
 # 6th-order central first derivative (Ye et al., Adv. Aerodyn. 4:7, 2022, section 2).
@@ -51,12 +52,16 @@ def quality(grid: Grid) -> list[dict]:
     return records
 
 
-def check_jacobian(grid: Grid) -> None:
-    """Raises HiresxError naming the node with the smallest 1/J when that is not positive."""
+def check_jacobian(grid: Grid, poles: Collection[tuple[int, Range]] = ()) -> None:
+    """Raises HiresxError naming the node with the smallest 1/J when that is not positive. `poles`: (block, nodes) that
+    have no volume and need none."""
     for b, block in enumerate(grid.blocks):
         found, bad = {}, 0
         for k, tangents in _slabs(grid, b):
             volume = _volume(tangents)
+            for _, range_ in (pole for pole in poles if pole[0] == b):
+                (i0, i1), (j0, j1), (k0, k1) = range_
+                volume[max(k0 - k, 0) : max(k1 - k, 0), j0:j1, i0:i1] = np.inf
             _note(found, "worst", block, k, volume, smallest=True)
             bad += int(np.sum(~(volume > 0)))
         if bad:
@@ -90,9 +95,13 @@ def why_not_positive(block: Block, node: tuple[int, int, int]) -> tuple[str, str
     for d in block.active:
         step = np.sqrt(sum(np.diff(c[k, j, i], axis=2 - d) ** 2 for c in (block.x, block.y, block.z)))
         if step.size and step.min() <= FLAT * max(extents):
+            lines = [face for face in block.faces if collapsed(block, face) is not None]
             return (
                 f"a grid line along {AXES[d]} has collapsed there, neighbouring nodes coincide",
-                "HiResX has no singular lines: leave the collapsed nodes out, or end the block before them",
+                f"{lines[0]} has collapsed to a line: if the flow goes on across it, give it a [[boundary]] with type "
+                f'= "pole"; {PAGE}'
+                if lines
+                else f"this is no pole: leave the collapsed nodes out, or end the block before them; {PAGE}",
             )
         if _turns_back(block, node, d):
             return (

@@ -3,6 +3,7 @@
 import numpy as np
 
 from hiresx.device.state import BlockState
+from hiresx.grid.blocks import slices
 from hiresx.output.quadrature import block_weights
 
 
@@ -38,7 +39,27 @@ def volumes(solver, n: int) -> np.ndarray:
     (nk, nj, ni)."""
     state = solver.states[n]
     jacobian = state.interior(solver.backend.to_host(state.jacobian)).astype(np.float64)
-    return block_weights(solver.decomposition, state.part.whole, state.part.box) / jacobian
+    weights = block_weights(solver.decomposition, state.part.whole, state.part.box) / jacobian
+    return weights * circumference(solver.case, state.block.y) * off_poles(solver, state)
+
+
+def off_poles(solver, state: BlockState) -> np.ndarray:
+    """0 at the nodes of poles, which have neither area nor volume, 1 elsewhere: (nk, nj, ni)."""
+    counted = np.ones(state.block.x.shape)
+    for patch in solver.cut.patches:
+        if patch.block == state.index and patch.condition.kernel == "pole":
+            counted[slices(patch.range)] = 0.0
+    return counted
+
+
+def circumference(case, y: np.ndarray) -> np.ndarray | float:
+    """What nodes at the radii `y` count more often than on a plane grid: the circumference in axisymmetric flow."""
+    return 2 * np.pi * y if case.axisymmetric else 1.0
+
+
+def dimension(solver) -> int:
+    """Of what is integrated over: 1, 2 or 3."""
+    return max(3 if solver.case.axisymmetric else len(block.active) for block in solver.decomposition.blocks)
 
 
 def padded(solver, state: BlockState, values: np.ndarray):

@@ -162,10 +162,13 @@ def _sheets(piece: Piece, axis: str, value: float) -> list[Samples]:
     sheets = []
     for count in range(1, int(order[-1].max(initial=0)) + 1):
         here = meets & (order == count)
+        known = here.any(axis=0)
+        if count > 1 and not (known[:-1, :-1] & known[1:, :-1] & known[:-1, 1:] & known[1:, 1:]).any():
+            continue  # no cell: the nodes of a pole, all of which lie in a plane through it
         n = np.argmax(here, axis=0)[None]
         after = np.minimum(n + 1, s.shape[0] - 1)
         t = _fraction(np.take_along_axis(s, n, 0)[0], np.take_along_axis(s, after, 0)[0])
-        t = np.where(here.any(axis=0), t, np.nan)
+        t = np.where(known, t, np.nan)
         ends = [np.take_along_axis(nodes, end, 0)[0] for end in (n, after)]
         sheets.append(Samples(np.stack(ends), np.stack([1 - t, t])))
     return sheets

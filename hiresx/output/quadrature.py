@@ -38,7 +38,7 @@ def ends(decomposition: Decomposition, b: int, face: str) -> np.ndarray:
     across = [e for e in (2, 1, 0) if e != direction(face)]
     kinds = np.full([block.size[e] for e in across], PHYSICAL)
     for c in decomposition.connections:
-        if c.block == b and c.face == face:
+        if c.block == b and c.face == face and not c.over_a_pole:
             part = tuple(slice(*c.range[e]) for e in across)
             kinds[part] = SHARED if _coincide(decomposition, c) else BESIDE
     return kinds

@@ -7,6 +7,7 @@ import numpy as np
 from hiresx.decomposition import Decomposition
 from hiresx.grid.blocks import FACES, Range, direction, face_range, intersection, side
 from hiresx.output import quadrature
+from hiresx.output.columns import circumference, off_poles
 from hiresx.output.gather import Take
 
 # One-sided derivative at the face from it and the four nodes behind, fourth order.
@@ -71,6 +72,7 @@ class Surface:
         group = np.concatenate([np.full(piece.n, piece.group) for piece in pieces])
         self._present, self._first = np.unique(group, return_index=True)
         self._area = np.concatenate([piece.area for piece in pieces], axis=1)
+        self._curvature = np.concatenate([piece.curvature for piece in pieces])
         self._mirror = np.concatenate([np.full(piece.n, piece.mirror) for piece in pieces])
         # node, the four behind it, then seven along each tangent, by rows
         places = np.concatenate([piece.places for piece in pieces], axis=1)
@@ -90,7 +92,8 @@ class Surface:
         return found
 
     def areas(self) -> np.ndarray:
-        """Area of this rank's nodes of each group, in L^2 (per unit length in two dimensions, per unit area in one)."""
+        """Area of this rank's nodes of each group, in L^2 (per unit length in plane flow, per unit area in one
+        dimension)."""
         area = self._area if self.n else np.empty((3, 0))
         return self.sums(np.linalg.norm(area, axis=0)[None])[:, 0]
 
@@ -131,7 +134,7 @@ class Surface:
         gradient = sum(slope * d[:, None] for slope, d in zip(self._slopes, along, strict=True))
         mu = gas.viscosity.viscosity(temperature[0]) / gas.reynolds
         stress = gradient[:3] + gradient[:3].swapaxes(0, 1)
-        dilatation = gradient[0, 0] + gradient[1, 1] + gradient[2, 2]
+        dilatation = gradient[0, 0] + gradient[1, 1] + gradient[2, 2] + values[0, 1] * self._curvature
         friction = -mu * (np.einsum("abn,bn->an", stress, self._area) - 2 / 3 * dilatation * self._area)
         heat = -mu / (gas.prandtl * (gas.gamma - 1)) * (gradient[3] * self._area).sum(axis=0)
         if self._mirror.any():  # neither shear nor heat goes through a plane of symmetry
@@ -174,7 +177,12 @@ class _Piece:
             return solver.backend.to_host(state.interior(array)[around]).astype(np.float64)[here]
 
         outward = side(nodes.face)
-        self.area = outward * at(state.areas[d]) * weights[tuple(chosen.T)]
+        radius = block.y[k + state.first[2], j + state.first[1], i + state.first[0]]
+        shares = weights[tuple(chosen.T)] * circumference(solver.case, radius) * off_poles(solver, state)[k, j, i]
+        self.area = outward * at(state.areas[d]) * shares
+        # 1/y of axisymmetric flow; on the axis, where no area is, nothing
+        curved = np.where(radius > 0, radius, np.inf) if solver.case.axisymmetric else np.full(self.n, np.inf)
+        self.curvature = 1 / curved
         places = [first]
         if viscous:
             metrics = at(state.metrics) * at(state.jacobian[None])

@@ -129,6 +129,50 @@ class Patched(Condition):
         pass
 
 
+class Axis(Condition):
+    """Of axisymmetric flow; what its source term is there, `hiresx.rhs.axisymmetric` says."""
+
+    kernel = "axis"
+    rank = 1
+
+    def node(self) -> None:
+        self._launch("axis_node", self._box, *self._face, self.state.q)
+
+    def ghost(self) -> None:
+        self._launch("axis_ghost", self._box, *self._face, self.state.q)
+
+    def viscous_primitives(self, w) -> None:
+        pass  # made from the mirrored ghosts of q already
+
+    def viscous_flux(self, fluxes) -> None:
+        self._launch("axis_flux", self._box, *self._face, fluxes[self._direction])
+
+    def limit(self, inverse) -> None:
+        s = self.state
+        area = s.areas[self._direction]
+        self._launch("axisymmetric_limit", self._box, *self._face, self._inward, area, s.jacobian, inverse, s.q, s.r)
+
+    def step_limit(self) -> None:
+        self._launch("axisymmetric_step_limit", self._box, *self._face, self.state.dt)
+
+    def friction_limit(self, fluxes, inverse) -> None:
+        s = self.state
+        self._launch("axisymmetric_friction_limit", self._box, *self._face, fluxes, s.metrics, s.jacobian, inverse, s.r)
+
+
+class Pole(Condition):
+    """What happens there is done by `hiresx.rhs.pole`, once all faces have theirs, and by the exchange with the nodes
+    across."""
+
+    kernel = "pole"
+
+    def viscous_primitives(self, w) -> None:
+        pass
+
+    def viscous_flux(self, fluxes) -> None:
+        pass
+
+
 class NoSlip(Condition):
     kernel = "no_slip"
     rank = 2

@@ -5,16 +5,17 @@ import numpy as np
 from hiresx.device.state import BlockState
 from hiresx.errors import HiresxError
 from hiresx.grid.quality import why_not_positive
+from hiresx.rhs.pole import mend_metrics
 
 HALO = 3
 
 
-def compute_metrics(backend, program, state: BlockState, coordinates: tuple[np.ndarray, ...]) -> None:
+def compute_metrics(backend, program, state: BlockState, coordinates: tuple[np.ndarray, ...], patches=()) -> None:
     """Fill `state.metrics` (with ghosts in each area's own direction) and `state.jacobian` (eqs 7 and 8).
 
     `coordinates`: x, y, z with 3 ghost layers in every direction, (nk + 6, nj + 6, ni + 6). Ghosts of the Jacobian
-    repeat the face's node. Raises HiresxError naming the worst node if a cell volume
-    is not positive.
+    repeat the face's node. On the poles among `patches` they are those of the next nodes. Raises HiresxError naming the
+    worst node if a cell volume is not positive.
     """
     x, y, z = (backend.to_device(c) for c in coordinates)
     _, nj, ni = coordinates[0].shape
@@ -29,6 +30,7 @@ def compute_metrics(backend, program, state: BlockState, coordinates: tuple[np.n
             state.areas[d],
         )  # fmt: skip
     program.launch("jacobian", state.size, start, strides[1], strides[2], x, y, z, *state.place, state.jacobian)
+    mend_metrics(backend, state, patches)
     _check(backend, state)
     jacobian = backend.to_host(state.interior(state.jacobian))
     widths = [(h, h) for h in reversed(state.halo)]

@@ -52,22 +52,37 @@ class Reduction:
     def radii_calls(self, reynolds: float | None) -> list[Call]:
         """What finds the largest inviscid and viscous spectral radius of the block (1/time)."""
         s, few = self._state, min(FEW, self._threads)
-        return [
+        inverse_reynolds = 0.0 if reynolds is None else 1.0 / reynolds
+        calls: list[Call] = [
             (
                 "column_radii", self._extent, *s.place, self._columns, s.size[2], s.variable_stride, s.q, s.metrics,
-                s.jacobian, self._active, 0.0 if reynolds is None else 1.0 / reynolds, s.size[0], self._partial,
-            ),
-            self._reduce(2, 1, self._partial),
-            ("reduce", (few, 2, 1), self._threads, few, 1, self._result, self._radii),
+                s.jacobian, self._active, inverse_reynolds, s.size[0], self._partial,
+            )
         ]  # fmt: skip
+        if s.inverse_radius is not None:
+            calls.append(
+                (
+                    "axisymmetric_radii", self._extent, *s.place, self._columns, s.variable_stride, s.q,
+                    s.inverse_radius, inverse_reynolds, s.size[0], self._partial,
+                )
+            )  # fmt: skip
+        calls.append(self._reduce(2, 1, self._partial))
+        calls.append(("reduce", (few, 2, 1), self._threads, few, 1, self._result, self._radii))
+        return calls
 
     def local_steps(self, reynolds: float | None, cfl: float, viscous_cfl: float) -> None:
         """Fill the block's dt, one per point."""
         s = self._state
+        inverse_reynolds = 0.0 if reynolds is None else 1.0 / reynolds
         self._launch(
             "local_step", s.size, *s.place, s.variable_stride, s.q, s.metrics, s.jacobian, self._active,
-            0.0 if reynolds is None else 1.0 / reynolds, cfl, viscous_cfl, s.dt,
+            inverse_reynolds, cfl, viscous_cfl, s.dt,
         )  # fmt: skip
+        if s.inverse_radius is not None:
+            self._launch(
+                "axisymmetric_step", s.size, *s.place, s.variable_stride, s.q, s.inverse_radius, inverse_reynolds,
+                cfl, viscous_cfl, s.dt,
+            )  # fmt: skip
 
     def norms(self) -> tuple[np.ndarray, float, float]:
         """Sums of (J r)^2 over the block (5), least density, least pressure; NaN in the sums if there is any."""

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from hiresx.case.monitors import Conservation as Spec
-from hiresx.output.columns import Columns, padded, volumes
+from hiresx.output.columns import Columns, dimension, padded, volumes
 from hiresx.output.history import Column
 from hiresx.output.quadrature import face_weights
 from hiresx.output.sampling import Monitor
@@ -44,8 +44,8 @@ class Conservation(Monitor):
         self._groups = sorted(groups)
         self._names = [names[group] for group in self._groups]
 
-        dimension = max(len(block.active) for block in decomposition.blocks)
-        volume, area = ("L", "L^2", "L^3")[dimension - 1], ("", " L", " L^2")[dimension - 1]
+        scale = dimension(solver) - 1
+        volume, area = ("L", "L^2", "L^3")[scale], ("", " L", " L^2")[scale]
         columns = [
             Column(name, f"integral of {name}", f"{scale} {volume}")
             for name, scale in zip(CONSERVED, _SCALES, strict=True)

@@ -7,6 +7,7 @@ import numpy as np
 from hiresx.case.monitors import Force as Spec
 from hiresx.decomposition import Decomposition, places
 from hiresx.errors import HiresxError
+from hiresx.output.columns import dimension
 from hiresx.output.history import Column
 from hiresx.output.quadrature import face_weights
 from hiresx.output.sampling import Monitor
@@ -29,8 +30,7 @@ class Force(Monitor):
     """Columns: force_x, y, z by pressure and friction together, pressure_x, y, z, friction_x, y, z, heat and area."""
 
     def __init__(self, key: str, spec: Spec, solver, out: Path | None):
-        dimension = max(len(block.active) for block in solver.decomposition.blocks)
-        area = ("", " L", " L^2")[dimension - 1]
+        area = ("", " L", " L^2")[dimension(solver) - 1]
         columns = [
             *(Column(f"force_{c}", f"force on the walls along {c}", f"rho_ref c_ref^2{area}") for c in "xyz"),
             *(Column(f"pressure_{c}", f"force of pressure along {c}", f"rho_ref c_ref^2{area}") for c in "xyz"),

@@ -1,0 +1,38 @@
+"""Grid of a pointed cone and the axis ahead of it, for axisymmetric flow (of a wedge, for plane flow): the block
+"cone".
+
+Regions: "axis" and "cone" (jmin; the tip's node is the axis'), "inlet" (imin), "outlet" (imax), "outer" (jmax).
+"""
+
+import numpy as np
+
+from hiresx.grid.blocks import Block, face_range
+from hiresx.grid.connections import Grid
+from hiresx.grid.diffusion import diffused
+from hiresx.grid.spacing import from_centre, from_wall
+
+
+def generate(spec) -> Grid:
+    """Grid of a `cone` table (`hiresx.case.grids.Cone`), lengths in reference lengths.
+
+    The tip is the origin, the axis y = 0. Along x the spacing is uniform on the cone and grows ahead of it; j runs from
+    axis and cone to the straight line from y = `height` at the inlet to y = `end_height` at the outlet. With the
+    distance from the axis the wall's kink at the tip is smoothed over that distance, as in `channel-bump`.
+    """
+    before, on = spec.cells
+    spacing = spec.length / on
+    upstream = from_centre(before, spec.upstream, spacing, "the spacing on the cone")
+    x = np.concatenate([-upstream[:0:-1], np.arange(on + 1) * spacing])
+    wall = np.where(x > 0, x * np.tan(np.radians(spec.half_angle)), 0.0)
+    outer = spec.height + (spec.end_height - spec.height) * (x - x[0]) / (x[-1] - x[0])
+    cells = spec.n_normal - 1
+    first = 1 / cells if spec.first_spacing is None else spec.first_spacing / spec.height
+    share = from_wall(cells, 1.0, first, "first_spacing / height")[:, None]
+    y = share * outer + (1 - share) * diffused(x, wall, share * outer)
+    shape = (1, *y.shape)
+    size = shape[::-1]
+    faces = {"inlet": "imin", "outlet": "imax", "outer": "jmax"}
+    regions = {name: ((face, face_range(face, size)),) for name, face in faces.items()}
+    regions["axis"] = (("jmin", ((0, before + 1), (0, 1), (0, 1))),)
+    regions["cone"] = (("jmin", ((before + 1, size[0]), (0, 1), (0, 1))),)
+    return Grid((Block("cone", np.broadcast_to(x, shape), y[None], np.zeros(shape), regions),))

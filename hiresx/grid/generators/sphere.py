@@ -1,0 +1,44 @@
+"""O-grid around a sphere, or around its windward side: one block named "sphere".
+
+Regions: "wall" (jmin), "outer" (jmax), "upstream-pole" (imin), and at imax "downstream-pole" of a whole sphere, else
+"outlet".
+"""
+
+import numpy as np
+
+from hiresx.grid.blocks import Block, face_range
+from hiresx.grid.connections import Connection, Grid
+from hiresx.grid.spacing import from_wall
+
+
+def generate(spec) -> Grid:
+    """Grid of a `sphere` table (`hiresx.case.grids.Sphere`), lengths in reference lengths.
+
+    i runs along meridians with the angle t from the upstream pole on the negative x axis to `angle`; j along rays from
+    the wall to an outer surface of revolution, the ellipse through the two stand-offs; k around the x axis, connected
+    to its own beginning, n_around different nodes. In this order the Jacobian is positive.
+    """
+    t = np.radians(np.linspace(0.0, spec.angle, spec.n_meridian))
+    a, b = spec.radius + spec.standoff_axis, spec.radius + spec.standoff_side
+    outer = a * b / np.hypot(b * np.cos(t), a * np.sin(t))
+    cells = spec.n_normal - 1
+    first = spec.standoff_axis / cells if spec.first_spacing is None else spec.first_spacing
+    share = from_wall(cells, spec.standoff_axis, first, "first_spacing") / spec.standoff_axis
+    r = spec.radius + share[:, None] * (outer - spec.radius)
+    sine = np.sin(t)
+    sine[0] = 0.0
+    if spec.angle == 180:
+        sine[-1] = 0.0
+    around = np.arange(spec.n_around) * (2 * np.pi / spec.n_around)
+    y = r * sine * np.cos(around)[:, None, None]
+    z = r * sine * np.sin(around)[:, None, None]
+    x = np.broadcast_to(-r * np.cos(t), y.shape)
+    size = y.shape[::-1]
+    end = "downstream-pole" if spec.angle == 180 else "outlet"
+    faces = {"wall": "jmin", "outer": "jmax", "upstream-pole": "imin", end: "imax"}
+    regions = {name: ((face, face_range(face, size)),) for name, face in faces.items()}
+    seam = [
+        Connection(0, face, face_range(face, size), 0, offset=(0, 0, step * spec.n_around))
+        for face, step in (("kmin", 1), ("kmax", -1))
+    ]
+    return Grid((Block("sphere", x, y, z, regions),), tuple(seam))

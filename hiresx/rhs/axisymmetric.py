@@ -1,0 +1,48 @@
+"""What the equations of axisymmetric flow have beside those of plane flow: the launches of one block."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from hiresx.device.interface import Call
+from hiresx.device.state import BlockState
+from hiresx.grid.blocks import direction, side, slices
+from hiresx.rhs.boundary import Axis
+
+
+class Axisymmetric:
+    """The launches `source` (after the inviscid terms), `stress` (between the viscous fluxes of the nodes and those of
+    the ghosts) and `friction` (after the viscous terms) of one block, the last two of viscous flow; `steps` after those
+    that points take for themselves. Sets `state.inverse_radius`: 1/y, and on the axis minus that of the next node.
+    `axes`: the block's conditions there.
+    """
+
+    def __init__(self, backend, state: BlockState, axes: Sequence[Axis], reynolds: float | None):
+        s, sv = state, state.variable_stride
+        y = np.abs(s.block.y)
+        for axis in axes:
+            patch = axis.patch
+            nodes = slices(patch.range)
+            y[nodes] = -np.abs(np.roll(s.block.y, side(patch.face), axis=2 - direction(patch.face))[nodes])
+        padded = np.zeros(s.shape, dtype=s.q.dtype)
+        s.interior(padded)[...] = 1 / y
+        inverse = s.inverse_radius = backend.to_device(padded)
+        self.source: list[Call] = [("axisymmetric_source", s.size, *s.place, sv, s.q, s.jacobian, inverse, s.r)]
+        self.steps: list[Call] = []
+        self.stress: list[Call] = []
+        self.friction: list[Call] = []
+        for axis in axes:
+            self.source += axis.calls("limit", inverse)
+            self.steps += axis.calls("step_limit")
+        if reynolds is None:
+            return
+        w, fluxes = s.work[:4], s.work[4:16]
+        self.stress.append(
+            (
+                "axisymmetric_stress", s.size, *s.place, *s.strides[:2], sv, w, s.metrics, s.jacobian, inverse,
+                1.0 / reynolds, fluxes,
+            )
+        )  # fmt: skip
+        self.friction.append(("axisymmetric_friction", s.size, *s.place, sv, fluxes, s.metrics, inverse, s.r))
+        for axis in axes:
+            self.friction += axis.calls("friction_limit", fluxes, inverse)

@@ -1,0 +1,147 @@
+// Axisymmetric flow about the x axis, y being the radius and w the swirl: what the equations have beside those of plane
+// flow, Q_t + F_x + G_y = S (docs/numerics.md). S has no derivatives, so shocks are those of the plane equations, and it
+// vanishes where v = w = 0, so that a uniform flow along the axis is kept.
+//     S = -(rho v, rho u v, rho (v^2 - w^2), 2 rho v w, (e + p) v)/y
+//         + (0, tau_xy, tau_yy - tau_zz, 2 tau_yz, u tau_xy + v tau_yy + w tau_yz - q_y)/y
+// inverse: 1/y of every node; of nodes on the axis minus that of the next one, to tell them. There S is its limit.
+
+// What S takes of a node within a unit of time, as a share: with it in the sum of spectral radii an Euler step keeps
+// density and pressure positive, as q - dt S does where dt (gamma |v|/2 + |w|)/y is at most 1/2.
+template <class T> HD T axisymmetric_rate(const Primitive<T> &s, T inverse) {
+    return (real(0.5) * gas_gamma * absolute(s.v) + absolute(s.w)) * absolute(inverse);
+}
+
+KERNEL(axisymmetric_source, int i, int j, int k, int o, int sj, int sk, long long sv, const real *q,
+       const real *jacobian, const real *inverse, real *r) {
+    const long long p = o + i + (long long)j * sj + (long long)k * sk;
+    real state[5];
+    for (int v = 0; v < 5; ++v) state[v] = q[v * sv + p];
+    const Primitive<real> s = primitive(state);
+    const real share = (inverse[p] > real(0) ? inverse[p] : real(0)) / jacobian[p], along = share * s.v;
+    r[p] -= along * state[0];
+    r[sv + p] -= along * state[1];
+    r[2 * sv + p] -= along * state[2] - share * state[3] * s.w;
+    r[3 * sv + p] -= real(2) * along * state[3];
+    r[4 * sv + p] -= along * (state[4] + s.p);
+}
+
+// On the axis v/y is dv/dy, by the central difference of an odd function; across a jump by the first node alone, as v/y is
+// there.
+KERNEL(axisymmetric_limit, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, real direction,
+       const real *m, const real *jacobian, const real *inverse, const real *q, real *r) {
+    const long long p = o + (long long)i * s1 + (long long)j * s2;
+    real v[4], pressure[4], state[5];
+    for (int l = 3; l >= 0; --l) {
+        for (int c = 0; c < 5; ++c) state[c] = q[c * sv + p + (long long)l * sn];
+        const Primitive<real> s = primitive(state);
+        v[l] = s.v, pressure[l] = s.p;
+    }
+    const real sensor = larger(jump_sensor(pressure[1], pressure[0], pressure[1]),
+                               larger(jump_sensor(pressure[0], pressure[1], pressure[2]),
+                                      jump_sensor(pressure[1], pressure[2], pressure[3])));
+    const real smooth = direction * m[sv + p]
+                        * (real(3.0 / 2) * v[1] - real(3.0 / 10) * v[2] + real(1.0 / 30) * v[3]);
+    const real rough = -inverse[p] * v[1] / jacobian[p], share = correction_scale(sensor);
+    const real rate = rough + share * (smooth - rough);
+    r[p] -= rate * state[0];
+    r[sv + p] -= rate * state[1];
+    r[4 * sv + p] -= rate * (state[4] + pressure[0]);
+}
+
+// What S adds to the spectral radii, behind column_radii: a plane grid has columns of one node.
+KERNEL(axisymmetric_radii, int i, int j, int k, int o, int sj, int sk, int columns, long long sv, const real *q,
+       const real *inverse, real inverse_reynolds, int width, real *partial) {
+    const long long p = o + i + (long long)j * sj + (long long)k * sk, at = (long long)j * width + i;
+    real state[5];
+    for (int v = 0; v < 5; ++v) state[v] = q[v * sv + p];
+    const Primitive<real> s = primitive(state);
+    partial[at] += axisymmetric_rate(s, inverse[p]);
+#ifdef HX_VISCOUS
+    partial[columns + at] += inverse[p] * inverse[p] * viscous_rate(s, inverse_reynolds);
+#else
+    (void)columns, (void)inverse_reynolds;
+#endif
+}
+
+// The same for the steps that points take for themselves, behind local_step.
+KERNEL(axisymmetric_step, int i, int j, int k, int o, int sj, int sk, long long sv, const real *q, const real *inverse,
+       real inverse_reynolds, real cfl, real viscous_cfl, real *dt) {
+    const long long p = o + i + (long long)j * sj + (long long)k * sk;
+    real state[5];
+    for (int v = 0; v < 5; ++v) state[v] = q[v * sv + p];
+    const Primitive<real> s = primitive(state);
+    real added = axisymmetric_rate(s, inverse[p]) / cfl;
+#ifdef HX_VISCOUS
+    added += inverse[p] * inverse[p] * viscous_rate(s, inverse_reynolds) / viscous_cfl;
+#else
+    (void)inverse_reynolds, (void)viscous_cfl;
+#endif
+    dt[p] = dt[p] / (real(1) + dt[p] * added);
+}
+
+// On the axis v and w say nothing of S: no step longer than the next node's.
+KERNEL(axisymmetric_step_limit, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, real *dt) {
+    const long long p = o + (long long)i * s1 + (long long)j * s2;
+    dt[p] = smaller(dt[p], dt[p + sn]);
+    (void)sv;
+}
+
+#ifdef HX_VISCOUS
+// The curvilinear fluxes of viscous.h are those of plane flow. To them: the dilatation's share v/y in the normal stresses,
+// and the swirl's share -w/y in its shear; on the axis dv/dy and dw/dy. (di, dj): strides of the two directions.
+KERNEL(axisymmetric_stress, int i, int j, int k, int o, int sj, int sk, int di, int dj, long long sv, const real *w,
+       const real *m, const real *jacobian, const real *inverse, real inverse_reynolds, real *flux) {
+    const long long p = o + i + (long long)j * sj + (long long)k * sk;
+    const real velocity[3] = {w[p], w[sv + p], w[2 * sv + p]};
+    const real mu = viscosity(w[3 * sv + p]) * inverse_reynolds;
+    real ratio[2];  // v/y, w/y
+    for (int c = 0; c < 2; ++c) {
+        const real *field = w + (c + 1) * sv + p;
+        ratio[c] = velocity[c + 1] * inverse[p];
+        if (inverse[p] > real(0)) continue;
+        ratio[c] = jacobian[p]
+                   * (m[sv + p] * derivative<real>([&](int s) { return field[s * di]; })
+                      + m[4 * sv + p] * derivative<real>([&](int s) { return field[(long long)s * dj]; }));
+    }
+    const real normal = real(2.0 / 3) * mu * ratio[0], shear = mu * ratio[1];
+    for (int d = 0; d < 2; ++d) {
+        const real x = m[3 * d * sv + p], y = m[(3 * d + 1) * sv + p];
+        real *f = flux + 4 * d * sv + p;
+        f[0] -= x * normal;
+        f[sv] -= y * normal;
+        f[2 * sv] -= y * shear;
+        f[3 * sv] -= (x * velocity[0] + y * velocity[1]) * normal + y * velocity[2] * shear;
+    }
+}
+
+// The viscous part of S over J, from the fluxes: tau_zz is -(tau_xx + tau_yy).
+HD void axisymmetric_friction_at(const real *flux, const real *m, long long p, long long sv, real inverse, real *s) {
+    const real ax = m[p], ay = m[sv + p], bx = m[3 * sv + p], by = m[4 * sv + p];
+    for (int c = 0; c < 4; ++c) s[c] = inverse * (ax * flux[(4 + c) * sv + p] - bx * flux[c * sv + p]);
+    s[1] = real(2) * s[1] + inverse * (by * flux[p] - ay * flux[4 * sv + p]);
+    s[2] = real(2) * s[2];
+}
+
+KERNEL(axisymmetric_friction, int i, int j, int k, int o, int sj, int sk, long long sv, const real *flux,
+       const real *m, const real *inverse, real *r) {
+    const long long p = o + i + (long long)j * sj + (long long)k * sk;
+    real s[4];
+    axisymmetric_friction_at(flux, m, p, sv, inverse[p] > real(0) ? inverse[p] : real(0), s);
+    for (int c = 0; c < 4; ++c) r[(c + 1) * sv + p] += s[c];
+}
+
+// On the axis: of momentum x and energy, which are even in y, by the next two nodes; the others are odd.
+KERNEL(axisymmetric_friction_limit, int i, int j, int k, int o, int s1, int s2, int sn, long long sv,
+       const real *flux, const real *m, const real *jacobian, const real *inverse, real *r) {
+    const long long p = o + (long long)i * s1 + (long long)j * s2;
+    real s[2][4], y[2];
+    for (int l = 0; l < 2; ++l) {
+        const long long at = p + (long long)(l + 1) * sn;
+        axisymmetric_friction_at(flux, m, at, sv, inverse[at], s[l]);
+        y[l] = real(1) / inverse[at];
+        for (int c = 0; c < 4; ++c) s[l][c] *= jacobian[at];
+    }
+    const real first = y[1] * y[1] / (y[1] * y[1] - y[0] * y[0]);
+    for (int c = 0; c < 4; c += 3) r[(c + 1) * sv + p] += (s[1][c] + first * (s[0][c] - s[1][c])) / jacobian[p];
+}
+#endif

@@ -1,0 +1,28 @@
+// Axis of axisymmetric flow, the line y = 0: behind it lies the mirror image, whose v and w (swirl) are turned round.
+// The coordinates behind it are mirrored too (hiresx/decomposition/coordinates.py), so the condition is exact.
+KERNEL(axis_node, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, real *q) {
+    const long long p = o + (long long)i * s1 + (long long)j * s2;
+    const real y = q[2 * sv + p], z = q[3 * sv + p];
+    q[4 * sv + p] -= real(0.5) * (y * y + z * z) / q[p];
+    q[2 * sv + p] = q[3 * sv + p] = real(0);
+    (void)sn;
+}
+
+KERNEL(axis_ghost, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, real *q) {
+    const long long p = o + (long long)i * s1 + (long long)j * s2;
+    for (int l = 1; l <= 3; ++l)
+        for (int v = 0; v < 5; ++v) {
+            const real value = q[v * sv + p + (long long)l * sn];
+            q[v * sv + p - (long long)l * sn] = v == 2 || v == 3 ? -value : value;
+        }
+}
+
+// Ghosts of the normal viscous flux: of momentum y and z even, of momentum x and energy odd.
+KERNEL(axis_flux, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, real *flux) {
+    const long long p = o + (long long)i * s1 + (long long)j * s2;
+    for (int l = 1; l <= 3; ++l)
+        for (int c = 0; c < 4; ++c) {
+            const real value = flux[c * sv + p + (long long)l * sn];
+            flux[c * sv + p - (long long)l * sn] = c == 1 || c == 2 ? value : -value;
+        }
+}

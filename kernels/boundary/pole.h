@@ -1,0 +1,34 @@
+// Pole: a face of a block whose nodes have collapsed to a line, all nodes of a ring around it lying at one place. Behind
+// it lie the nodes across it, which are the block's own (hiresx/decomposition/poles.py). Its nodes obey no equation:
+// they take a mean of the rings around them (hiresx/rhs/pole.py).
+// s1: along the line, s2: around it, sn: away from it; height: nodes around it.
+
+// Of the three rings next to the line their sums: sums[ring][variable][i]; the first and last node count `first_share`
+// and `last_share` times.
+KERNEL(pole_sums, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, int height, int width,
+       real first_share, real last_share, const real *q, real *sums) {
+    const long long p = o + (long long)i * s1;
+    for (int l = 0; l < 3; ++l)
+        for (int v = 0; v < 5; ++v) {
+            real sum = real(0);
+            for (int m = 0; m < height; ++m) {
+                const real share = m == 0 ? first_share : m == height - 1 ? last_share : real(1);
+                sum += share * q[v * sv + p + (long long)m * s2 + (long long)(l + 1) * sn];
+            }
+            sums[(long long)(5 * l + v) * width + i] = sum;
+        }
+    (void)j;
+}
+
+KERNEL(pole_node, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, int width, const real *target,
+       real *q) {
+    const long long p = o + (long long)i * s1 + (long long)j * s2;
+    for (int v = 0; v < 5; ++v) q[v * sv + p] = target[(long long)v * width + i];
+    (void)sn;
+}
+
+KERNEL(pole_rest, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, real *r) {
+    const long long p = o + (long long)i * s1 + (long long)j * s2;
+    for (int v = 0; v < 5; ++v) r[v * sv + p] = real(0);
+    (void)sn;
+}
