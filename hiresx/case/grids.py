@@ -248,12 +248,17 @@ class Cone(Table):
     )
 
     @model_validator(mode="after")
-    def _outside(self):
+    def _outside(self) -> Self:
         if self.end_height <= self.length * math.tan(math.radians(self.half_angle)):
             raise fault("end_height must lie above the end of the cone")
         if sum(self.cells) < 6:
             raise fault("cells: 6 or more in all")
         return self
+
+    @property
+    def nodes(self) -> int:
+        """All of them."""
+        return (sum(self.cells) + 1) * self.n_normal
 
 
 class Sphere(Table):
@@ -278,6 +283,11 @@ class Sphere(Table):
         description="distance of the first node from the wall on the axis, elsewhere in proportion to the stand-off, "
         "in L; absent: uniform",
     )
+
+    @property
+    def nodes(self) -> int:
+        """All of them."""
+        return self.n_meridian * self.n_normal * self.n_around
 
 
 class PlanarJet(Table):

@@ -249,7 +249,7 @@ class Case(Table):
     @model_validator(mode="after")
     def _plane_or_axisymmetric(self) -> Self:
         for n, condition in enumerate(self.boundary):
-            if condition.type == "axis" and not self.axisymmetric:
+            if condition.kernel == "axis" and not self.axisymmetric:
                 raise fault(f'boundary.{n} has type = "axis", which is for axisymmetric = true alone')
         if self.axisymmetric and self.kinetic_energy is not None:
             raise fault("kinetic_energy: its rates are those of plane flow; leave it out with axisymmetric = true")

@@ -48,7 +48,7 @@ class BlockState:
         self.dt = backend.zeros(shape if local_step else (1,), real)
         self.work = backend.zeros((work_variables, *shape), real) if work_variables else None
         # 1/y of axisymmetric flow (hiresx.rhs.axisymmetric)
-        self.inverse_radius = None
+        self.inverse_radius: Any = None
         # Views are made once: a backend remembers the address of an array object.
         self.areas = tuple(self.metrics[3 * d : 3 * d + 3] for d in range(3))
 
