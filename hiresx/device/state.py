@@ -1,5 +1,7 @@
 """The arrays of one block, or part of one, on a device, allocated once."""
 
+from typing import Any
+
 from hiresx.decomposition.halo import padded_shape, padding
 
 # q, q0, r, metrics, jacobian
