@@ -42,7 +42,7 @@ LINES = {
 }
 NUMBERS = {"direction": 1.0, "sign": -1.0}
 EXTENTS = {
-    **dict.fromkeys(("column_norms", "column_radii"), FACE),
+    **dict.fromkeys(("column_norms", "column_radii", "axisymmetric_radii"), (SIZE[0], SIZE[1], 1)),
     **dict.fromkeys(("column_totals", "column_extrema", "column_places", "column_energy"), (SIZE[0], 1, SIZE[2])),
     **dict.fromkeys(("pack_halo", "unpack_halo", "rotate_vectors"), (SIZE[0], 1, 1)),
     **{"outflow_rates": (SIZE[0], 1, 1), "outflow_sums": (5, 2, 1), "outflow_means": (10, 3, 1)},
