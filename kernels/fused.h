@@ -4,6 +4,17 @@
 // hand over through shared memory. Lines are cut into chunks, so that few of them fill a GPU too; the flux between two
 // chunks is computed twice, with the same outcome.
 #ifndef HX_CPU
+// The compiler spares registers enough for sm_90; for others it has to be helped. FP64 alone wants so many.
+#if !defined(HX_FP32) && defined(HX_INTERPOLATES_NODES) && (!defined(__CUDA_ARCH__) || __CUDA_ARCH__ != 900)
+#define HX_FEW_REGISTERS
+#endif
+// On sm_100 it loads too far ahead, and spills, unless it is told where to stop.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+#define HX_IN_ORDER asm volatile("" ::: "memory")
+#else
+#define HX_IN_ORDER
+#endif
+
 template <class T> HD void fused_node(const real *q, const real *m, long long p, long long sv, T *flux, T &pressure) {
     T state[5], area[3];
     for (int v = 0; v < 5; ++v) state[v] = load<T>(q + v * sv + p);
@@ -88,6 +99,9 @@ LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int
     // the fluxes of node h + s stand at at[s + 2]: registers hold no more
     (void)viscous_flux, (void)viscous;
     OWN_MEMORY(f, 6 * 5);
+#ifdef HX_FEW_REGISTERS
+    OWN_MEMORY(kept, 2 * 5);
+#endif
     int at[6] = {0, 5, 10, 15, 20, 25};
     real sensor[4], pressure[3], before[5], left[5], next[5], right[5], flux[5];
     for (int s = 0; s < 5; ++s) {  // nodes h-2..h+2, half point h = begin - 1
@@ -111,16 +125,30 @@ LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int
         fused_node(q, m, p + 3ll * sd, sv, flux, pressure[2]);
         for (int v = 0; v < 5; ++v) OWN(f, at[5] + v) = flux[v];
         sensor[3] = jump_sensor(pressure[0], pressure[1], pressure[2]);
+        HX_IN_ORDER;
 #ifdef HX_INTERPOLATES_NODES
         fused_states(q, m, p + sd, (long long)sd, sv, next, right);
 #else
         fused_states(q, m, p, (long long)sd, sv, left, right);
 #endif
+        HX_IN_ORDER;
         const real jump = larger(larger(sensor[0], sensor[1]), larger(sensor[2], sensor[3]));
+#ifdef HX_FEW_REGISTERS
+        if (h >= begin)
+            for (int v = 0; v < 5; ++v) left[v] = OWN(kept, v);
+#endif
         fused_flux(q, m, p, (long long)sd, sv, left, right, [&](int s, int v) { return OWN(f, at[s + 2] + v); }, jump,
                    flux);
+#ifdef HX_FEW_REGISTERS
+        if (h >= begin)
+            for (int v = 0; v < 5; ++v) before[v] = OWN(kept, 5 + v);
+#endif
         if (h >= begin) fused_difference(r, p, sd, sv, h, n, before, flux, first, walls);
+#ifdef HX_FEW_REGISTERS
+        for (int v = 0; v < 5; ++v) OWN(kept, v) = next[v], OWN(kept, 5 + v) = flux[v];
+#else
         for (int v = 0; v < 5; ++v) before[v] = flux[v], left[v] = next[v];
+#endif
     }
 }
 

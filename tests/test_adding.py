@@ -86,7 +86,7 @@ ADDED = {
     "viscosity law": {"hiresx/case/viscosity.py": ("VISCOSITIES: dict", LAW + "\n\n")},
     "boundary condition": {
         "hiresx/case/boundaries.py": (
-            "Boundary = ",
+            "if TYPE_CHECKING:",
             'class Repeated(Condition):\n    """The last node again."""\n\n    kernel = "repeat"\n'
             '    type: Literal["repeated"] = "repeated"\n\n\n',
         ),

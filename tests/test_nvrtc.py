@@ -180,7 +180,7 @@ class Module:
         self._library = library
 
     def get_function(self, name):
-        def kernel(grid, block, arguments):
+        def kernel(grid, block, arguments, stream=None):
             words = struct.pack("6q", *grid, *block)
             for value in arguments:
                 if isinstance(value, cupy.ndarray):
@@ -206,7 +206,7 @@ def program(request):
     configuration = Configuration(precision=request.param)
     emulated = EmulatedBackend().compile(configuration)
     module = Module(emulated._library)
-    return cuda.Program(module, cupy.ndarray, emulated.signatures, configuration.real), emulated, configuration.real
+    return cuda.Program(module, cupy, None, emulated.signatures, configuration.real), emulated, configuration.real
 
 
 SHAPE, STRIDE = (5, 9, 9, 40), 9 * 9 * 40

@@ -1,0 +1,115 @@
+"""Launches recorded as a CUDA graph: what depends on each other stays in order, what does not goes side by side. Streams
+that note what they are given play the GPU."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from hiresx.device.graphs import BRANCHES, Graph
+from hiresx.kernels import Signature
+
+SCALE = Signature("scale", (("const real *", "x"), ("real *", "y")), "const real *x, real *y", "KERNEL")
+
+
+class Event:
+    def __init__(self, disable_timing):
+        self.before = None
+
+    def record(self, stream):
+        self.before = set(stream.behind)
+
+
+class Stream:
+    """What it holds are numbers of launches; `behind`: all that must be done before what comes next."""
+
+    capturing = None
+
+    def __init__(self, non_blocking=False):
+        self.behind = set()
+
+    def begin_capture(self, mode):
+        Stream.capturing = []
+
+    def end_capture(self):
+        recorded, Stream.capturing = Stream.capturing, None
+        self.recorded = recorded
+        return SimpleNamespace(launch=lambda stream: [launch() for launch, _ in recorded])
+
+    def wait_event(self, event):
+        self.behind |= event.before
+
+
+class Array(np.ndarray):
+    """With the address where CuPy has it."""
+
+    data = property(lambda self: SimpleNamespace(ptr=self.ctypes.data))
+
+
+class Program:
+    def __init__(self):
+        self.signatures = {"scale": SCALE}
+        self.made = 0
+
+    def launch(self, name, extent, x, y):
+        self.made += 1
+        y[...] = 2 * x
+
+    def launch_on(self, stream, name, extent, x, y):
+        number = len(Stream.capturing)
+        Stream.capturing.append((lambda: self.launch(name, extent, x, y), set(stream.behind)))
+        stream.behind.add(number)
+
+
+@pytest.fixture
+def gpu():
+    runtime = SimpleNamespace(streamCaptureModeRelaxed=2)
+    return SimpleNamespace(cuda=SimpleNamespace(Stream=Stream, Event=Event, runtime=runtime))
+
+
+def arrays(count: int) -> list[Array]:
+    return [np.full(4, float(n + 1)).view(Array) for n in range(count)]
+
+
+def test_a_chain_stays_in_order_and_the_rest_is_side_by_side(gpu):
+    a = arrays(9)
+    chain = [("scale", (4, 1, 1), a[n], a[n + 1]) for n in range(3)]
+    others = [("scale", (4, 1, 1), a[4], a[n]) for n in range(5, 9)]
+    program, stream = Program(), Stream()
+    graph = Graph(gpu, program, [*chain, *others], stream)
+    graph()
+    assert program.made == 7 and (a[3] == 8).all() and (a[8] == 10).all()
+    a[0][...] = 3
+    graph()
+    assert (a[3] == 24).all() and program.made == 14
+    behind = [before for _, before in stream.recorded]
+    # level 0: the first of the chain and the four others, on all branches; then the chain's
+    assert sum(not before for before in behind[:5]) == BRANCHES
+    assert behind[5] >= {0} and behind[6] >= {0, 5}
+    graph()
+    assert program.made == 21
+
+
+def test_one_launch_is_no_graph(gpu):
+    program, (x, y) = Program(), arrays(2)
+    graph = Graph(gpu, program, [("scale", (4, 1, 1), x, y)], Stream())
+    for _ in range(3):
+        graph()
+    assert program.made == 3 and Stream.capturing is None
+
+
+def test_nothing_is_no_graph(gpu):
+    graph = Graph(gpu, Program(), [], Stream())
+    graph()
+    graph()
+
+
+def test_a_recording_that_fails_ends(gpu):
+    x, y, z = arrays(3)
+    program = Program()
+    graph = Graph(gpu, program, [("scale", (4, 1, 1), x, y), ("scale", (4, 1, 1), y, z)], Stream())
+    graph()
+    program.launch_on = lambda *call: 1 / 0
+    with pytest.raises(ZeroDivisionError):
+        graph()
+    assert Stream.capturing is None
