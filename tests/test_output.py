@@ -347,7 +347,7 @@ def test_record_from_start_to_end(tmp_path):
     entry = record.Record(tmp_path, clock=lambda: now[0], case=CASE, backend="cpu", points=1000, bytes_per_point=40)
     begun = record.read(tmp_path)
     stable = "status case backend points steps time wall_s ns_per_point_rhs point_steps_per_s bytes_per_point stages"
-    assert set(stable.split()) | {"versions", "hardware", "started", "ended", "error"} == set(begun)
+    assert set(stable.split()) | {"versions", "hardware", "started", "ended", "error", "process"} == set(begun)
     assert begun["status"] == "running"
     assert begun["case"] == CASE
     assert begun["ended"] is None

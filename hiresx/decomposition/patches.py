@@ -104,8 +104,9 @@ def decompose(case, grid: Grid) -> Decomposition:
         check_axis(grid.blocks, patches)
     closed = _periodic(grid, [(b, face, range_) for b, face, range_, c in placed if c.type == "periodic"])
     connections += closed
-    for who, patch in ((f"boundary.{case.boundary.index(p.condition)} (pole)", p) for p in patches):
+    for patch in patches:
         if patch.condition.type == "pole":
+            who = f"boundary.{case.boundary.index(patch.condition)} (pole)"
             connections += over_the_pole(who, grid.blocks, connections, patch)
     parts = tuple(Part(b, whole_box(block.size)) for b, block in enumerate(grid.blocks))
     return Decomposition(grid.blocks, tuple(connections), tuple(patches), parts)

@@ -28,7 +28,7 @@ def collapsed(block: Block, face: str) -> int | None:
     """The direction along which every line of nodes on `face` is a point; None if there is none, or more than one."""
     if len(block.active) < 3:
         return None
-    extent = max(float(np.ptp(c)) for c in (block.x, block.y, block.z))
+    extent = max(block.extents)
     part = np.stack([c[slices(face_range(face, block.size))] for c in (block.x, block.y, block.z)])
     found = []
     for d in block.active:

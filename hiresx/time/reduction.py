@@ -46,12 +46,12 @@ class Reduction:
             assert state.work is not None  # or nothing would be extra
             self._partial = state.work.reshape(-1)[:needed]
         self._result = backend.zeros((QUANTITIES, self._threads), real)
-        self._radii = radii
+        self._radii, self._few = radii, min(FEW, self._threads)
         self._active = sum(1 << d for d in state.active)
 
     def radii_calls(self, reynolds: float | None) -> list[Call]:
         """What finds the largest inviscid and viscous spectral radius of the block (1/time)."""
-        s, few = self._state, min(FEW, self._threads)
+        s, few = self._state, self._few
         inverse_reynolds = 0.0 if reynolds is None else 1.0 / reynolds
         calls: list[Call] = [
             (
@@ -69,6 +69,10 @@ class Reduction:
         calls.append(self._reduce(2, 1, self._partial))
         calls.append(("reduce", (few, 2, 1), self._threads, few, 1, self._result, self._radii))
         return calls
+
+    def found_radii(self, radii: np.ndarray) -> np.ndarray:
+        """What these launches found, (2,), from a copy of the array `radii` on the host."""
+        return radii.reshape(-1)[: 2 * self._few].reshape(2, self._few).astype(float).max(axis=1)
 
     def local_steps(self, reynolds: float | None, cfl: float, viscous_cfl: float) -> None:
         """Fill the block's dt, one per point."""

@@ -20,9 +20,9 @@
 // Shares of the firmness: small enough that 5 % of sound at 45 degrees come back at most, large enough that nothing grows.
 constexpr double hold_shear = 1.4, hold_pressure = 0.35;
 constexpr int outflow_given = 13, outflow_sums_count = 13;
-// Changes of the velocity from node to node, as a share of the speed of sound, below which it is round-off that varies
-// along the face: where nothing leaves all nodes count alike.
-constexpr double faintest = sizeof(real) == 4 ? 1e-4 : 1e-8;
+// Changes from node to node, of the velocity as a share of the speed of sound and of the pressure as one of gamma p, below
+// which it is round-off that varies: where nothing leaves all nodes count alike, and sound comes straight.
+constexpr double faintest = sizeof(real) == 4 ? 1e-4 : 1e-10;
 
 // 0 where gas comes in at a Mach number up to `threshold`, 1 from 0.04 more on; from the outward velocity.
 HD real inflow_share(real outward, real sound, real threshold) {
@@ -154,12 +154,12 @@ KERNEL(outflow_rates, int i, int j, int k, int n1, const int *nodes, const int *
 
     // Where gas comes in nothing is carried out, and the shear it brings along is drawn to the mean one. That is where the
     // mean flow or the gas itself enters faster than Mach 0.1, which eddies alone seldom do; below, both ways work.
-    real n[3][3], entered = real(0);
+    real n[3][3], entered = real(0), faint = real(0);
     for (int f = 0; f < 3; ++f) {
         for (int c = 0; c < 3; ++c) n[f][c] = real(0);
         const int code = faces[f * n1 + i];
         if (code < 0) continue;
-        outward_normal(m, p, sv, code % 8, n[f]);
+        faint = real(faintest) * gas_gamma * s.p * jacobian[p] * outward_normal(m, p, sv, code % 8, n[f]);
         const real *patch = given + (code / 8) * outflow_given, normal = dot(velocity, n[f]);
         const real in = inflow_share(smaller(normal, dot(patch + 6, n[f])), sound, real(0.1));
         entered = larger(entered, in);
@@ -202,7 +202,8 @@ KERNEL(outflow_rates, int i, int j, int k, int n1, const int *nodes, const int *
         const real pattern_u = out * (-carried * stretch - dot(t, normal_slope));
         // more than 66 degrees are taken for 66: a crest has no direction
         const real along = absolute(dot(slope, n[f]));
-        const real cosine = along > real(0.4) * steepness ? along / steepness : steepness > real(0) ? real(0.4) : real(1);
+        const real slanted = along > real(0.4) * steepness ? along / steepness : real(0.4);
+        const real cosine = real(1) + (slanted - real(1)) * (steepness * steepness / (steepness * steepness + faint * faint));
         angle[f] = real(1) + out * ((real(1) + mach * cosine) / (mach + cosine) - real(1));
         const real uneven = real(hold_pressure) * out * patch[2] * (patch[9] - s.p);
         const real pull = (sound - normal) * (patch[1] * (patch[0] - s.p) + uneven);
