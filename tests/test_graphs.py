@@ -1,5 +1,5 @@
-"""Launches recorded as a CUDA graph: what depends on each other stays in order, what does not goes side by side. Streams
-that note what they are given play the GPU."""
+"""Launches recorded as a CUDA graph: what depends on each other stays in order, what does not goes side by side.
+Streams that note what they are given play the GPU."""
 
 from types import SimpleNamespace
 
