@@ -72,7 +72,8 @@ class Reduction:
 
     def found_radii(self, radii: np.ndarray) -> np.ndarray:
         """What these launches found, (2,), from a copy of the array `radii` on the host."""
-        return radii.reshape(-1)[: 2 * self._few].reshape(2, self._few).astype(float).max(axis=1)
+        largest: np.ndarray = radii.reshape(-1)[: 2 * self._few].reshape(2, self._few).astype(float).max(axis=1)
+        return largest
 
     def local_steps(self, reynolds: float | None, cfl: float, viscous_cfl: float) -> None:
         """Fill the block's dt, one per point."""
