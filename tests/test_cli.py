@@ -305,3 +305,16 @@ def test_doctor_on_this_machine():
     assert all(finding.found for finding in found.values()), found
     assert doctor._answer(["g++"], "#error no\n") == 0
     assert doctor._python("import nothing_of_that_name")[1].startswith("ModuleNotFoundError")
+
+
+def test_who_reads_no_further_hears_no_more(tmp_path):
+    """`hiresx run --help | head -1`"""
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "hiresx", "run", "--help"], stdout=writing, stderr=subprocess.PIPE, cwd=tmp_path
+        )
+    finally:
+        os.close(writing)
+    assert (done.returncode, done.stderr) == (1, b"")

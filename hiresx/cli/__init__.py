@@ -56,6 +56,8 @@ def execute(arguments: list[str]) -> int:
     except SystemExit as error:
         if isinstance(error, Terminated):
             return terminal.fault(error, error.code, str(error), "", as_json)
+        if isinstance(error.__context__, BrokenPipeError):  # nobody reads any more, and so nobody wants to hear of it
+            return 1
         # In the middle of the work, it is no success whatever it says.
         status = error.code if isinstance(error.code, int) and 0 < error.code < 256 else 1
         return terminal.fault(error, status, f"ended by {described(error)}", "", as_json)
