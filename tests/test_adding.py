@@ -120,7 +120,8 @@ ADDED = {
         "hiresx/case/grids.py": (
             "GENERATORS: dict",
             'class Halved(Table):\n    """Half the unit cube."""\n\n    generator: Literal["halved"] = "halved"\n'
-            '    n: Counts = Field(description="nodes")\n\n\n',
+            '    n: Counts = Field(description="nodes")\n\n'
+            "    @property\n    def nodes(self) -> int:\n        return prod(self.n)\n\n\n",
         ),
     },
     "derived variable": {
