@@ -150,7 +150,7 @@ class Solver:
         self._inviscid = [
             plan_class(
                 s, case.scheme.interpolation, {direction(face) for face in remote}, closed[s.index],
-                *([self._viscous[n].fluxes] if carried else []),
+                *([{d: self._viscous[n].fluxes[d] for d in carried}] if carried else []),
             )
             for n, (s, remote) in enumerate(zip(self.states, self.halo.remote, strict=True))
         ]  # fmt: skip

@@ -7,14 +7,14 @@ from scipy import special
 from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 from scipy.optimize import brentq
+from wholes import advanced, off_on_ranks
 
 from hiresx import HiresxError, Simulation
 from hiresx.case import Case, load
 from hiresx.decomposition import decompose, domain
-from hiresx.decomposition.partition import partition
 from hiresx.device import backend
 from hiresx.grid import Block, Grid, build
-from hiresx.output import monitors, pieces
+from hiresx.output import monitors
 from hiresx.solver import Solver
 from hiresx.verify.rearranged import difference, random_parts, rearranged
 
@@ -254,36 +254,21 @@ def _viscous_cone(steps=20, **time):
     return load("cone", preset="quick", overrides=sets)
 
 
-def _advanced(solver, steps=20) -> list[np.ndarray]:
-    solver.initialize()
-    for _ in range(steps):
-        solver.step()
-    own = [(piece.name, piece.box, np.asarray(piece.array)) for piece in solver.pieces()]
-    found = [piece for theirs in solver.team.everyone(own) for piece in theirs]
-    read = pieces.held(pieces.Piece(*piece) for piece in found)
-    return [read(name, read.whole(name)) for name in (f"q.{n}" for n in range(len(solver.grid.blocks)))]
-
-
 @pytest.mark.parametrize("local", ["false", "true"])
 def test_nothing_depends_on_cuts(local):
     case = _viscous_cone(local=local)
-    whole, expected = decompose(case, build(case.grid, case.directory)), _advanced(Solver(case, backend("cpu")))
+    whole, expected = decompose(case, build(case.grid, case.directory)), advanced(Solver(case, backend("cpu")), 20)
     assert np.abs(expected[0][2]).max() > 0.1
     for seed in range(3):
         chance = np.random.default_rng(seed)
         new = rearranged(case, whole, 5, chance)
-        assert difference(new.wholes(_advanced(Solver(new.case, backend("cpu"), grid=new.grid))), expected) < 1e-12
+        assert difference(new.wholes(advanced(Solver(new.case, backend("cpu"), grid=new.grid), 20)), expected) < 1e-12
         cut = domain(case, parts=lambda of, chance=chance: random_parts(of, 4, chance))
-        assert difference(_advanced(Solver(case, backend("emulated"), domain=cut)), expected) < 1e-12
+        assert difference(advanced(Solver(case, backend("emulated"), domain=cut), 20), expected) < 1e-12
 
 
 def _on_ranks(team):
-    case = _viscous_cone()
-    ground = domain(case, team, parts=lambda cut: partition(cut, team.size))
-    solver = Solver(case, backend("cpu"), domain=ground)
-    found = difference(_advanced(solver), _advanced(Solver(case, backend("cpu"))))
-    solver.halo.close()
-    return found
+    return off_on_ranks(team, _viscous_cone(), 20)
 
 
 def test_nothing_depends_on_ranks():

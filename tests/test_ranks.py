@@ -11,13 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ranks import ENVIRONMENT, launcher, run_ranks
+from wholes import advanced, whole
 
 from hiresx import Simulation
 from hiresx.case import load
 from hiresx.decomposition import domain
 from hiresx.decomposition.partition import partition
 from hiresx.device import backend
-from hiresx.output import checkpoint, pieces
+from hiresx.output import checkpoint
 from hiresx.solver import Solver
 from hiresx.team import Team
 from hiresx.verify.rearranged import difference, random_parts, rearranged
@@ -37,21 +38,6 @@ CASES = {
 WAYS = (("window", 8, ("cpu",)), ("mpi", 4, ("cpu",)), ("auto", 3, ("cpu", "emulated")))
 
 
-def whole(solver: Solver) -> list[np.ndarray] | None:
-    """The conservative states of all blocks, on rank 0."""
-    own = [(piece.name, piece.box, np.asarray(piece.array)) for piece in solver.pieces()]
-    found = [piece for theirs in solver.team.everyone(own) for piece in theirs]
-    read = pieces.held(pieces.Piece(*piece) for piece in found)
-    return [read(name, read.whole(name)) for name in (f"q.{n}" for n in range(len(solver.grid.blocks)))]
-
-
-def advanced(solver: Solver, steps: int = STEPS) -> list[np.ndarray]:
-    solver.initialize()
-    for _ in range(steps):
-        solver.step()
-    return whole(solver)
-
-
 def every_cut(team: Team, seed: int) -> dict[str, float]:
     """Of every case and way, and of the partition that a run takes, the difference from one rank's answer."""
     found = {}
@@ -59,9 +45,9 @@ def every_cut(team: Team, seed: int) -> dict[str, float]:
     for name, choice in CASES.items():
         case = load(*choice)
         alone = Solver(case, backend("cpu"))
-        expected = advanced(alone)
+        expected = advanced(alone, STEPS)
         ground = domain(case, team, parts=lambda cut: partition(cut, team.size))
-        found[name] = difference(advanced(Solver(case, backend("cpu"), domain=ground)), expected)
+        found[name] = difference(advanced(Solver(case, backend("cpu"), domain=ground), STEPS), expected)
         for transport, blocks, backends in WAYS:
             new = rearranged(case, alone.decomposition, blocks, chance)
 
@@ -73,7 +59,7 @@ def every_cut(team: Team, seed: int) -> dict[str, float]:
             ground = domain(new.case, team, new.grid, parts)
             where = backend(backends[team.rank % len(backends)])
             solver = Solver(new.case, where, domain=ground, transport=transport)
-            found[f"{name}, {transport}"] = difference(new.wholes(advanced(solver)), expected)
+            found[f"{name}, {transport}"] = difference(new.wholes(advanced(solver, STEPS)), expected)
             solver.halo.close()
     return found
 

@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 from ranks import run_ranks
+from wholes import advanced, off_on_ranks
 
 from hiresx import HiresxError, Simulation
 from hiresx.case import Case, load
 from hiresx.decomposition import decompose, domain
-from hiresx.decomposition.partition import partition
 from hiresx.device import backend
 from hiresx.grid import Block, Connection, Grid, build, check_jacobian, matched_connections
 from hiresx.grid.blocks import face_range
 from hiresx.grid.singular import collapsed
-from hiresx.output import monitors, pieces
+from hiresx.output import monitors
 from hiresx.solver import Solver
 from hiresx.verify.rearranged import difference, random_parts
 
@@ -136,35 +136,20 @@ def _moving(local=False, steps=10) -> Case:
     return Case.from_dict(tables | {"boundary": [{"faces": ["imin", "imax"], "type": "pole"}, *walls]})
 
 
-def _advanced(solver, steps=10) -> list[np.ndarray]:
-    solver.initialize()
-    for _ in range(steps):
-        solver.step()
-    own = [(piece.name, piece.box, np.asarray(piece.array)) for piece in solver.pieces()]
-    found = [piece for theirs in solver.team.everyone(own) for piece in theirs]
-    read = pieces.held(pieces.Piece(*piece) for piece in found)
-    return [read(name, read.whole(name)) for name in (f"q.{n}" for n in range(len(solver.grid.blocks)))]
-
-
 @pytest.mark.parametrize("local", [False, True])
 def test_nothing_depends_on_cuts(local):
     case = _moving(local)
-    expected = _advanced(Solver(case, backend("cpu")))
+    expected = advanced(Solver(case, backend("cpu")), 10)
     assert np.ptp(expected[0][1]) > 0.1
     for seed in range(4):
         chance = np.random.default_rng(seed)
         cut = domain(case, parts=lambda of, chance=chance: random_parts(of, 4, chance))
         where = backend("cpu" if seed else "emulated")
-        assert difference(_advanced(Solver(case, where, domain=cut)), expected) < 1e-12
+        assert difference(advanced(Solver(case, where, domain=cut), 10), expected) < 1e-12
 
 
 def _on_ranks(team):
-    case = _moving()
-    ground = domain(case, team, parts=lambda cut: partition(cut, team.size))
-    solver = Solver(case, backend("cpu"), domain=ground)
-    found = difference(_advanced(solver), _advanced(Solver(case, backend("cpu"))))
-    solver.halo.close()
-    return found
+    return off_on_ranks(team, _moving(), 10)
 
 
 def test_nothing_depends_on_ranks():
@@ -202,8 +187,8 @@ def test_doubled_nodes_around_the_pole():
     block = finished(shell(state, time={"steps": 20, "cfl": 0.5}), grid=_doubled()).blocks[0]
     assert np.abs(block.state("v") - 0.2).max() < 1e-12
     moving = _moving()
-    single = _advanced(Solver(moving, backend("cpu")))[0]
-    double = _advanced(Solver(moving, backend("cpu"), grid=_doubled()))[0]
+    single = advanced(Solver(moving, backend("cpu")), 10)[0]
+    double = advanced(Solver(moving, backend("cpu"), grid=_doubled()), 10)[0]
     np.testing.assert_allclose(double[:, :-1], single, rtol=0, atol=1e-12)
 
 

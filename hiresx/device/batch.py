@@ -11,7 +11,7 @@ from hiresx.kernels import Signature
 
 
 def one_by_one(program, calls: Sequence[Call]) -> Callable[[], None]:
-    """What `Program.prepare` returns where a launch costs little or is not waited for: they are made in order."""
+    """The launches in order, each for itself, as where each is timed."""
     calls = list(calls)
 
     def run() -> None:

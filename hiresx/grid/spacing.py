@@ -43,6 +43,17 @@ def from_wall(cells: int, length: float, first: float, name: str) -> np.ndarray:
     return length * (n / cells if rate == 0 else np.sinh(rate * n) / np.sinh(rate * cells))
 
 
+def to_ellipse(spec, t: np.ndarray) -> np.ndarray:
+    """Distances (n_normal, len(t)) from the origin of the nodes on rays at the angles t from the upstream axis, between
+    the circle of `spec.radius` and the ellipse through its two stand-offs."""
+    a, b = spec.radius + spec.standoff_axis, spec.radius + spec.standoff_side
+    outer = a * b / np.hypot(b * np.cos(t), a * np.sin(t))
+    cells = spec.n_normal - 1
+    first = spec.standoff_axis / cells if spec.first_spacing is None else spec.first_spacing
+    share = from_wall(cells, spec.standoff_axis, first, "first_spacing") / spec.standoff_axis
+    return spec.radius + share[:, None] * (outer - spec.radius)
+
+
 def from_centre(cells: int, length: float, slope: float, name: str) -> np.ndarray:
     """As `from_wall`, with the spacing in the limit n -> 0 given: two such lines joined at 0 have one slope there and
     no curvature."""

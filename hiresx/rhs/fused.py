@@ -1,6 +1,7 @@
 """The GPU's plan: the inviscid right-hand side of a direction in one kernel (kernels/fused.h)."""
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Set
+from typing import Any
 
 from hiresx.device.interface import Call
 from hiresx.device.state import BlockState
@@ -10,8 +11,8 @@ from hiresx.rhs.inviscid import Plan, ordered
 
 
 class Fused(Plan):
-    """One launch for each direction; no work memory. Given `viscous_fluxes` (for each direction 4, with ghosts), also
-    their differences in those directions that `carried` names."""
+    """One launch for each direction; no work memory. Given `viscous_fluxes` (by direction 4, with ghosts), their
+    differences too."""
 
     work_variables = 0
 
@@ -27,17 +28,16 @@ class Fused(Plan):
         interpolation: str,
         late: Set[int] = frozenset(),
         walls: Set[str] = frozenset(),
-        viscous_fluxes: Sequence | None = None,
+        viscous_fluxes: Mapping[int, Any] | None = None,
     ):
         s, sv = state, state.variable_stride
         self.early: list[Call] = []
         self.late: list[Call] = []
-        carried = set() if viscous_fluxes is None else self.carried("fp32" if s.q.dtype == "float32" else "fp64")
+        carried = viscous_fluxes or {}
         for order, d in enumerate(ordered(state, late)):
             n = s.size[d]
             closed = sum(1 << (side(face) > 0) for face in walls if direction(face) == d)
-            flux = viscous_fluxes[d] if d in carried else s.q
-            fields = (sv, s.q, s.areas[d], flux, s.r, int(order == 0), closed, int(d in carried))
+            fields = (sv, s.q, s.areas[d], carried.get(d, s.q), s.r, int(order == 0), closed, int(d in carried))
             calls = self.late if d in late else self.early
             if s.strides[d] == 1:
                 chunk = row_chunk(n, s.size[1] * s.size[2])

@@ -4,7 +4,7 @@ It comes after the inviscid terms, when all ghosts are there: unlike a ghost it 
 node where several such faces meet obeys all of them at once, so no order of faces matters.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from hiresx.decomposition import Decomposition
 from hiresx.device.state import BlockState
 from hiresx.grid import Grid
 from hiresx.grid.blocks import direction, intersection, side
+from hiresx.grid.stored import slabs
 
 # Per patch: what the case gives, then means over its face; sums for these (kernels/boundary/outflow.h).
 GIVEN, MEANS, SUMS = 3, 10, 13
@@ -31,9 +32,15 @@ def default_relaxation(grid: Grid) -> float:
 
 def radius(grid: Grid) -> float:
     """Greatest distance of a node from the mean place of all nodes."""
-    blocks = [np.stack([block.x, block.y, block.z]).reshape(3, -1) for block in grid.blocks]
-    centre = sum(b.sum(axis=1) for b in blocks) / sum(b.shape[1] for b in blocks)
-    return max(float(np.linalg.norm(b - centre[:, None], axis=0).max()) for b in blocks)
+    centre = sum(nodes.sum(axis=1) for nodes in _nodes_of(grid)) / sum(nodes.shape[1] for nodes in _nodes_of(grid))
+    return max(float(np.linalg.norm(nodes - centre[:, None], axis=0).max()) for nodes in _nodes_of(grid))
+
+
+def _nodes_of(grid: Grid) -> Iterator[np.ndarray]:
+    """x, y, z of the nodes, (3, n), block by block, of one that is left in its file slab by slab."""
+    for block in grid.blocks:
+        for nodes in slabs(block.x, block.y, block.z):
+            yield np.stack(nodes).reshape(3, -1)
 
 
 class Outflow:

@@ -10,7 +10,6 @@ from hiresx.device.state import BlockState
 # Threads of the last device pass: few enough that the host finishes them at no cost.
 THREADS = 1024
 
-
 # Threads of the pass that follows where all blocks' results go to the host at once.
 FEW = 32
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from hiresx.grid.blocks import Block
 from hiresx.grid.connections import Grid
-from hiresx.grid.spacing import from_wall
+from hiresx.grid.spacing import to_ellipse
 
 
 def generate(spec) -> Grid:
@@ -15,12 +15,7 @@ def generate(spec) -> Grid:
     (jmax); k runs along +z, `span` the period (no node at the upper end). In this order the Jacobian is positive.
     """
     t = np.radians(np.linspace(*spec.angle, spec.n_around))
-    a, b = spec.radius + spec.standoff_axis, spec.radius + spec.standoff_side
-    outer = a * b / np.hypot(b * np.cos(t), a * np.sin(t))
-    cells = spec.n_normal - 1
-    first = spec.standoff_axis / cells if spec.first_spacing is None else spec.first_spacing
-    share = from_wall(cells, spec.standoff_axis, first, "first_spacing") / spec.standoff_axis
-    r = spec.radius + share[:, None] * (outer - spec.radius)
+    r = to_ellipse(spec, t)
     shape = (spec.n_span, *r.shape)
     x = np.broadcast_to(-r * np.cos(t), shape)
     y = np.broadcast_to(r * np.sin(t), shape)

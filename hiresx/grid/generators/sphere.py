@@ -8,7 +8,7 @@ import numpy as np
 
 from hiresx.grid.blocks import Block, face_range
 from hiresx.grid.connections import Connection, Grid
-from hiresx.grid.spacing import from_wall
+from hiresx.grid.spacing import to_ellipse
 
 
 def generate(spec) -> Grid:
@@ -19,12 +19,7 @@ def generate(spec) -> Grid:
     to its own beginning, n_around different nodes. In this order the Jacobian is positive.
     """
     t = np.radians(np.linspace(0.0, spec.angle, spec.n_meridian))
-    a, b = spec.radius + spec.standoff_axis, spec.radius + spec.standoff_side
-    outer = a * b / np.hypot(b * np.cos(t), a * np.sin(t))
-    cells = spec.n_normal - 1
-    first = spec.standoff_axis / cells if spec.first_spacing is None else spec.first_spacing
-    share = from_wall(cells, spec.standoff_axis, first, "first_spacing") / spec.standoff_axis
-    r = spec.radius + share[:, None] * (outer - spec.radius)
+    r = to_ellipse(spec, t)
     sine = np.sin(t)
     sine[0] = 0.0
     if spec.angle == 180:

@@ -1,0 +1,35 @@
+"""What a solver of any cut, on any number of ranks, has computed on the whole blocks."""
+
+import numpy as np
+
+from hiresx.decomposition import domain
+from hiresx.decomposition.partition import partition
+from hiresx.device import backend
+from hiresx.output import pieces
+from hiresx.solver import Solver
+from hiresx.verify.rearranged import difference
+
+
+def whole(solver: Solver) -> list[np.ndarray]:
+    """The conservative states of all blocks, on every rank. Collective."""
+    own = [(piece.name, piece.box, np.asarray(piece.array)) for piece in solver.pieces()]
+    found = [piece for theirs in solver.team.everyone(own) for piece in theirs]
+    read = pieces.held(pieces.Piece(*piece) for piece in found)
+    return [read(name, read.whole(name)) for name in (f"q.{n}" for n in range(len(solver.grid.blocks)))]
+
+
+def advanced(solver: Solver, steps: int) -> list[np.ndarray]:
+    """The same after so many steps from the initial state."""
+    solver.initialize()
+    for _ in range(steps):
+        solver.step()
+    return whole(solver)
+
+
+def off_on_ranks(team, case, steps: int) -> float:
+    """How far the ranks of `team` are off what one computes. Collective."""
+    ground = domain(case, team, parts=lambda cut: partition(cut, team.size))
+    solver = Solver(case, backend("cpu"), domain=ground)
+    found = difference(advanced(solver, steps), advanced(Solver(case, backend("cpu")), steps))
+    solver.halo.close()
+    return found
