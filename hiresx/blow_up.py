@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from hiresx.errors import HiresxError
-from hiresx.output import fields
+from hiresx.output.fields import field_file as fields
 from hiresx.solver import Solver
 
 FILE = "blow-up.nc"

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 from hiresx.errors import HiresxError, described, text
-from hiresx.output import identity, record
+from hiresx.output.saved import identity, record
 from hiresx.placement import Placement
 from hiresx.signals import SIGNALLED
 from hiresx.time.rk3 import STAGES

@@ -16,7 +16,7 @@ from hiresx.device.state import variables_per_point
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Grid, build
 from hiresx.grid.size import MAKING, refuse
-from hiresx.output.monitors.average import MEANS, MOMENTS
+from hiresx.output.watch.monitors.average import MEANS, MOMENTS
 from hiresx.rhs.sponge import layer_reals
 from hiresx.solver import default_plan, work_variables
 from hiresx.time.reduction import scratch_reals

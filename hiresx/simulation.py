@@ -22,13 +22,14 @@ from hiresx.decomposition.partition import partition
 from hiresx.errors import HiresxError
 from hiresx.grid import Grid, build
 from hiresx.logbook import Logbook
-from hiresx.output import checkpoint, derived, field_output, files, identity, netcdf, pieces, record
-from hiresx.output import monitors as watch
-from hiresx.output.attachment import Attachment
-from hiresx.output.field_output import FieldOutput
-from hiresx.output.monitors.own import Own
-from hiresx.output.pieces import Later, Piece
-from hiresx.output.progress import Progress
+from hiresx.output.fields import derived, field_output
+from hiresx.output.fields.field_output import FieldOutput
+from hiresx.output.saved import checkpoint, files, identity, netcdf, pieces, record
+from hiresx.output.saved.attachment import Attachment
+from hiresx.output.saved.pieces import Later, Piece
+from hiresx.output.show.progress import Progress
+from hiresx.output.watch import monitors as watch
+from hiresx.output.watch.monitors.own import Own
 from hiresx.placement import place
 from hiresx.placement.wishes import by_rank
 from hiresx.plan import plan, refuse_oversized
@@ -54,7 +55,7 @@ class BlockView:
         self.whole, self.first = state.name, state.first
 
     def state(self, name: str) -> np.ndarray:
-        """A copy of rho, u, v, w, p or a derived variable (hiresx.output.derived.VARIABLES), (nk, nj, ni).
+        """A copy of rho, u, v, w, p or a derived variable (hiresx.output.fields.derived.VARIABLES), (nk, nj, ni).
 
         Gradients are one-sided at the edges of a part. Raises HiresxError for an unknown name.
         """

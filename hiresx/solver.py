@@ -16,7 +16,7 @@ from hiresx.exchange.halo import HaloExchange
 from hiresx.exchange.patched import PatchedExchange
 from hiresx.grid import Grid
 from hiresx.grid.blocks import Range, direction
-from hiresx.output.pieces import Later, Piece
+from hiresx.output.saved.pieces import Later, Piece
 from hiresx.rhs import boundary, inviscid, viscous
 from hiresx.rhs.axisymmetric import Axisymmetric
 from hiresx.rhs.fused import Fused

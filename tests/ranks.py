@@ -22,8 +22,13 @@ from typing import Any
 
 # Marks the processes of a job, so that all of one that hangs can be found.
 JOB = "HIRESX_TEST_JOB"
-# More ranks than cores: one that waits in Open MPI is to leave its core to those that it waits for.
-ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OMPI_MCA_mpi_yield_when_idle": "1"}
+# More ranks than cores: one that waits in Open MPI is to leave its core to those that it waits for. A test file that
+# is run as a program finds what lies beside this one.
+ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",
+    "OMPI_MCA_mpi_yield_when_idle": "1",
+    "PYTHONPATH": os.pathsep.join(filter(None, [str(Path(__file__).parent), os.environ.get("PYTHONPATH")])),
+}
 
 
 class Failed(Exception):

@@ -1,12 +1,11 @@
 """Recordings written for the tests: `nvidia-smi topo -m` as people paste it, hwloc XML of its three layouts, and where
 other people's recordings are when this checkout lies beside them."""
 
-from pathlib import Path
-
 import pytest
+from paths import SHARED
 
-SHARED = Path(__file__).parent.parent.parent / "shared" / "topologies"
-needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason=f"no recordings of real machines in {SHARED}")
+RECORDINGS = SHARED / "topologies"
+needs_shared = pytest.mark.skipif(not RECORDINGS.is_dir(), reason=f"no recordings of real machines in {RECORDINGS}")
 
 
 def smi(levels, affinity=None, numa=None, nics=(), nic_levels=None, separator="\t", header=True) -> str:

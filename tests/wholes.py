@@ -5,7 +5,7 @@ import numpy as np
 from hiresx.decomposition import domain
 from hiresx.decomposition.partition import partition
 from hiresx.device import backend
-from hiresx.output import pieces
+from hiresx.output.saved import pieces
 from hiresx.solver import Solver
 from hiresx.verify.rearranged import difference
 

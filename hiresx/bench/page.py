@@ -19,7 +19,7 @@ from hiresx.bench import page_ranks
 from hiresx.bench.markdown import cell, counted, section, table
 from hiresx.device.state import variables_per_point
 from hiresx.errors import HiresxError
-from hiresx.output import files
+from hiresx.output.saved import files
 from hiresx.shell import word
 from hiresx.solver import PLANS, default_plan, work_variables
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from hiresx.announce import announce
 from hiresx.errors import HiresxError
-from hiresx.output.files import replacing
+from hiresx.output.saved.files import replacing
 
 
 def _file() -> Path:

@@ -32,7 +32,8 @@ def check(
         from hiresx import grid
         from hiresx.decomposition import decompose, extended_coordinates, patched
         from hiresx.decomposition.patches import poles
-        from hiresx.output import derived, field_output, monitors
+        from hiresx.output.fields import derived, field_output
+        from hiresx.output.watch import monitors
         from hiresx.plan import CHECKING, plan, rank_plan, refuse_oversized
 
         refuse_oversized(case, for_grid=CHECKING)

@@ -17,7 +17,7 @@ def diff(
 ) -> int:
     """Say what differs between two runs; exit status 1 when configuration, functions, grid or results do."""
     with terminal.only_json(json):
-        from hiresx.output.compare import compare
+        from hiresx.output.show.compare import compare
 
         found = compare(first, second)
     if json:

@@ -18,8 +18,8 @@ def history(
 ) -> int:
     """List the histories of a run, or show one: as a summary, as CSV or as JSON."""
     with terminal.only_json(json):
-        from hiresx.output import files
-        from hiresx.output import history as kept
+        from hiresx.output.saved import files
+        from hiresx.output.watch import history as kept
 
         path = _path(run, name)
         if path is None:
@@ -60,7 +60,7 @@ def _path(run: Path, name: str | None) -> Path | None:
     """The history file meant; None if all of a run are to be listed. Raises HiresxError when there is none."""
     from hiresx.case.faults import did_you_mean
     from hiresx.errors import HiresxError
-    from hiresx.output import history as kept
+    from hiresx.output.watch import history as kept
 
     if run.is_file():
         if name is not None:

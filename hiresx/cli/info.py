@@ -20,7 +20,7 @@ def info(
 ) -> int:
     """Say what is in a run or in a file that hiresx wrote or reads."""
     with terminal.only_json(json):
-        from hiresx.output.about import about
+        from hiresx.output.show.about import about
 
         found = about(path)
     if json:

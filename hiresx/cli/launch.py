@@ -172,7 +172,7 @@ def _ran(line: list[str], words: _Words, count: int, as_json: bool) -> int:
     from hiresx.cli.run import record
     from hiresx.launch import job
     from hiresx.launch.notices import name
-    from hiresx.output.record import fail
+    from hiresx.output.saved.record import fail
 
     began = time.time()
     ended = job.run(line, under_mpi=count > 1)
@@ -190,7 +190,7 @@ def _ran(line: list[str], words: _Words, count: int, as_json: bool) -> int:
     told = f"{who} {how}" + (", and with it the others" if count > 1 else "")
     mend = ""
     if directory is not None:
-        from hiresx.output import checkpoint
+        from hiresx.output.saved import checkpoint
 
         mend = f"what was computed is in {directory}"
         if checkpoint.listed(directory):
@@ -280,7 +280,7 @@ def _scripts(made, slurm: Path | None, pbs: Path | None, mpi: str, as_json: bool
     from hiresx.launch import mpi as launchers
     from hiresx.launch import pbs as pbs_script
     from hiresx.launch import slurm as slurm_script
-    from hiresx.output import files
+    from hiresx.output.saved import files
 
     written = []
     if slurm is not None:

@@ -93,20 +93,20 @@ def plot(
     with terminal.only_json(json):
         if quality:
             _refuse(of_fields | {"--history": history, "--spectrum": spectrum, "--from": start}, "not for a grid")
-            from hiresx.output.plot_quality import plot_quality
+            from hiresx.output.show.plot_quality import plot_quality
 
             pictures = plot_quality(directory, out=out)
         elif history is not None or spectrum is not None:
             _refuse(of_fields | {"--animate": animate or None, "--fps": fps}, "not for histories and spectra")
             if history is not None and spectrum is not None:
                 raise HiresxError("--history and --spectrum are two pictures", "ask for one after the other")
-            from hiresx.output.plot_history import plot_history, plot_spectrum
+            from hiresx.output.show.plot_history import plot_history, plot_spectrum
 
             draw, columns = (plot_history, history) if history is not None else (plot_spectrum, spectrum)
             pictures = draw(directory, columns, out=out, reference=reference, against=against, start=start)
         elif moving:
             _refuse({"--from": start, "--step": step, "--against": against}, "not for animations")
-            from hiresx.output.plot import animate_run
+            from hiresx.output.show.plot import animate_run
 
             pictures = animate_run(
                 directory,
@@ -121,7 +121,7 @@ def plot(
         else:
             _refuse({"--from": start}, "only for histories and spectra")
             _refuse({"--fps": fps}, "only for animations")
-            from hiresx.output.plot import plot_run
+            from hiresx.output.show.plot import plot_run
 
             pictures = plot_run(
                 directory,

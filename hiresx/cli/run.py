@@ -119,7 +119,7 @@ class _Outcome:
 
     def report(self, json: bool) -> int:
         """Prints it and gives the exit status."""
-        from hiresx.output import checkpoint
+        from hiresx.output.saved import checkpoint
 
         directory, fault, done, cause = self.directory, self.fault, self.done, self.fault
         status = done.get("status")
@@ -160,7 +160,7 @@ def _new(asked: _Asked) -> _Outcome:
         )
     with team.together():
         case = asked.load()
-    from hiresx.output import derived
+    from hiresx.output.fields import derived
     from hiresx.simulation import Simulation
 
     absent, directory = [], None
@@ -191,7 +191,7 @@ def _restarted(restart: str, asked: _Asked) -> _Outcome:
             "--preset needs the name of a case",
             "a restarted run has its preset in it already: leave --preset away, or name the case as well",
         )
-    from hiresx.output import checkpoint
+    from hiresx.output.saved import checkpoint
     from hiresx.simulation import Simulation, kept_case
 
     with team.together():
@@ -221,7 +221,7 @@ def latest(out: Path | None) -> Path:
 
     Raises HiresxError when there is none.
     """
-    from hiresx.output import checkpoint
+    from hiresx.output.saved import checkpoint
 
     if out is not None:
         return out
@@ -236,7 +236,7 @@ def output_directory(out: Path | None, case) -> Path:
 
     Raises HiresxError when it cannot be written, or `out` holds a run already.
     """
-    from hiresx.output import files
+    from hiresx.output.saved import files
 
     if out is not None:
         if os.path.lexists(out / "run.json"):
@@ -273,6 +273,6 @@ def discard(directory: Path, absent: Sequence[Path]) -> None:
 
 def record(directory: Path) -> dict:
     """What run.json in `directory` says; empty when there is none."""
-    from hiresx.output import record as records
+    from hiresx.output.saved import record as records
 
     return records.found(directory)

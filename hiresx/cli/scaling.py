@@ -47,7 +47,7 @@ def scaling(
     with terminal.only_json(json):
         from hiresx.bench.record import header
         from hiresx.case import load
-        from hiresx.output import files
+        from hiresx.output.saved import files
         from hiresx.scaling import predict as prediction
         from hiresx.scaling import run, store
         from hiresx.scaling.table import rows

@@ -1,1 +1,1 @@
-"""What a run shows and leaves behind: progress, fields, derived variables, the run record, pictures."""
+"""What a run leaves and shows: four rooms whose imports run one way, `saved` -> `fields` -> `watch` -> `show`."""

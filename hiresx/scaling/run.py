@@ -13,7 +13,7 @@ from hiresx.case import Case
 from hiresx.errors import HiresxError
 from hiresx.launch import counts, mpi
 from hiresx.launch.command import command
-from hiresx.output.record import keep_resolved
+from hiresx.output.saved.record import keep_resolved
 from hiresx.scaling.weak import grown
 
 PROGRAM = (sys.executable, "-m", "hiresx.scaling.measure")

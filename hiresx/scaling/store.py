@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from hiresx import optional
-from hiresx.output import files
-from hiresx.output.netcdf import LOCK, library
+from hiresx.output.saved import files
+from hiresx.output.saved.netcdf import LOCK, library
 
 # name -> (what it is, unit)
 COLUMNS = {

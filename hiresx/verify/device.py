@@ -39,7 +39,7 @@ from hiresx.case import load
 from hiresx.device import backend as find_backend
 from hiresx.errors import HiresxError
 from hiresx.grid import build
-from hiresx.output import files
+from hiresx.output.saved import files
 from hiresx.simulation import Simulation
 from hiresx.solver import Solver
 from hiresx.verify import runner

@@ -14,7 +14,8 @@ from typing import Any
 
 from hiresx.bench.markdown import counted
 from hiresx.errors import HiresxError
-from hiresx.output import files, page
+from hiresx.output.saved import files
+from hiresx.output.show import page
 from hiresx.shell import word
 from hiresx.verify import pictures, runner
 

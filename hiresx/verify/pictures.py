@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.case import load
-from hiresx.output import page
+from hiresx.output.show import page
 from hiresx.verify.exact import billig_standoff, blasius
 from hiresx.verify.reference import table
 

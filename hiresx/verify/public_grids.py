@@ -32,7 +32,7 @@ from hiresx.grid.blocks import direction
 from hiresx.grid.files import described, form
 from hiresx.grid.starting_case import case_text
 from hiresx.grid.survey import survey
-from hiresx.output import files
+from hiresx.output.saved import files
 from hiresx.simulation import Simulation
 
 STEPS = 100

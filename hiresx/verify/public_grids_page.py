@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from hiresx.errors import HiresxError
-from hiresx.output import files
+from hiresx.output.saved import files
 
 HEADING = """# Public grids
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from hiresx import kernels
 from hiresx.errors import HiresxError
-from hiresx.output import files, machine
+from hiresx.output.saved import files, machine
 from hiresx.verify import runner
 from hiresx.verify.check import Check, Finished, Run, Workbench, at_least
 from hiresx.verify.exact import rayleigh_pitot

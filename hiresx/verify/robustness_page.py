@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hiresx.errors import HiresxError
-from hiresx.output import files
+from hiresx.output.saved import files
 from hiresx.verify.robustness import FLOWS
 
 HEADING = """# Robustness

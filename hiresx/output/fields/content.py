@@ -1,0 +1,232 @@
+"""What the files of one output hold, which part of it each rank has, and the files of one moment."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hiresx.output.fields import derived, selection, vtk
+from hiresx.output.fields import field_file as fields
+from hiresx.output.fields.field_file import FieldBlock
+from hiresx.output.fields.portions import Boxes, Samples, Source
+from hiresx.output.saved import files
+from hiresx.output.saved.joint import JointFile
+from hiresx.output.saved.layout import Layout
+from hiresx.output.saved.places import Box, Portion
+from hiresx.output.saved.writer import Work
+from hiresx.team import Team
+
+_TYPES = {"fp64": np.dtype("f8"), "fp32": np.dtype("f4")}
+
+
+class Content:
+    """`variables` in `precision` of the blocks of a solver, or of the subset `spec` of them (None: all); `formats` of
+    the files, whose names begin with `name`. `case`: the resolved case as a dictionary.
+
+    Constructed by all ranks of the solver's team; raises as `selection.subset`.
+    """
+
+    def __init__(
+        self, name: str, spec: Any, variables: tuple[str, ...], precision: str, formats: Sequence[str],
+        case: Mapping[str, Any], solver: Any,
+    ):  # fmt: skip
+        self.name, self.variables, self.precision, self.formats = name, variables, precision, formats
+        self.dtype, self.case, self.team = _TYPES[precision], case, solver.team
+        self.part = "" if spec is None else selection.describe(spec)
+        blocks, parts, own = solver.decomposition.blocks, solver.cut.parts, [state.part for state in solver.states]
+        # Found by one for all: it goes through all coordinates.
+        self.pieces = files.once(
+            self.team, lambda: selection.whole(blocks) if spec is None else selection.subset(spec, blocks)
+        )
+        margin = not all(derived.VARIABLES[variable].local for variable in variables)
+        self.shares: list[Boxes | Samples] = [
+            Boxes(piece, blocks, own, margin)
+            if isinstance(piece, selection.Grid)
+            else Samples(piece, blocks, parts, own, self.team.rank, self.team.size, margin)
+            for piece in self.pieces
+        ]
+        # Whether ranks wait for each other's values.
+        self.waits = bool(self.team.max(any(share.waits for share in self.shares)))
+        # A number that the temporary files of all ranks have in common, and no others.
+        self.tag = self.team.share(os.getpid())
+        self._layout: Layout | None = None
+        self._series: fields.Series | None = None
+
+    def series(self, directory: Path, step: int) -> tuple[fields.Series, Layout | None]:
+        """How the netCDF files are laid out; tried beside the one of `step` the first time. Collective; raises as if
+        that were written."""
+        if self._series is None:
+            self._series = fields.Series(self.pieces, self.case, self.variables, self.precision, self.part)
+            path = fields.frame(directory, step, self.name)
+
+            def learn() -> Layout | None:
+                self._layout = self._series.learn(path)
+                return None if self._layout is None else self._layout.places
+
+            places = files.once(self.team, learn)
+            if not self.team.root:
+                self._layout = places
+        return self._series, self._layout
+
+    def moment(self, directory: Path, solver: Any, workers: int) -> "Files":
+        """The files of now. Begins to copy from the device what they need; `workers` threads compute from it.
+        Collective."""
+        if "netcdf" in self.formats:
+            self.series(directory, solver.steps)
+        with self.team.together():
+            fetched = [[_fetch(solver, source) for source in share.sources] for share in self.shares]
+        return Files(self, directory, fetched, solver.time, solver.steps, workers)
+
+
+class Files(Work):
+    """The files of one moment. `fetched`: per piece and source, what gives the conservative variables."""
+
+    def __init__(
+        self, content: Content, directory: Path, fetched: list[list[Callable[[], np.ndarray]]], time: float, step: int,
+        workers: int,
+    ):  # fmt: skip
+        self._content, self._directory, self._fetched = content, directory, fetched
+        self._time, self._step, self._workers = time, step, workers
+        # Per piece: values that others wait for, or that wait for others'; what rank 0 must write by the library.
+        self._left: list[np.ndarray | None] = []
+        self._kept: list[list[Portion]] = []
+
+    @cached_property
+    def _by_library(self) -> bool:
+        return "netcdf" in self._content.formats and self._content.series(self._directory, self._step)[1] is None
+
+    @cached_property
+    def _frames(self) -> list[fields.Frame | vtk.Frame]:
+        content, found = self._content, []
+        tag, root = content.tag, content.team.root
+        if "netcdf" in content.formats and not self._by_library:
+            path = fields.frame(self._directory, self._step, content.name)
+            layout = content.series(self._directory, self._step)[1]
+            found.append(fields.Frame(JointFile(path, layout, tag, root), content.pieces, self._time, self._step))
+        if "vtk" in content.formats:
+            about = content.pieces, self._time, self._step, content.variables, content.dtype
+            found.append(vtk.Frame(self._directory, *about, tag, root, content.name))
+        return found
+
+    def write(self) -> None:
+        content = self._content
+        if not content.team.root and not any(share.sources for share in content.shares):
+            self._left, self._kept = [None] * len(content.shares), [[] for _ in content.shares]
+            return
+        with ExitStack() as opened:
+            for frame in self._frames:
+                opened.enter_context(frame)
+            for n, share in enumerate(content.shares):
+                states = [arrived() for arrived in self._fetched[n]]
+                self._fetched[n] = []  # one piece's worth of memory, not of all
+                portions, left = share.portions(
+                    content.variables, states, content.case["gas"]["gamma"], content.dtype, self._workers
+                )
+                for frame in self._frames:
+                    frame.put(n, portions)
+                self._left.append(left)
+                if self._by_library:
+                    self._kept.append(portions)
+
+    def complete(self, team: Team) -> None:
+        if self._content.waits:
+            self._exchange(team)
+        if self._by_library:
+            self._gather(team)
+
+    def _exchange(self, team: Team) -> None:
+        """Points between nodes of several ranks."""
+        content = self._content
+        sampled = [(n, share) for n, share in enumerate(content.shares) if isinstance(share, Samples)]
+        of_pieces = [share.sent(self._left[n]) for n, share in sampled]
+        received = team.comm.alltoall([list(of_rank) for of_rank in zip(*of_pieces, strict=True)])
+        left, self._left = self._left, []
+        with team.together(), ExitStack() as opened:
+            late = {
+                n: share.late(content.variables, left[n], [of_rank[m] for of_rank in received], content.dtype)
+                for m, (n, share) in enumerate(sampled)
+            }
+            for frame in self._frames if any(late.values()) else ():
+                opened.enter_context(frame)
+            for n, portions in late.items():
+                for frame in self._frames if portions else ():
+                    frame.put(n, portions)
+                if self._by_library:
+                    self._kept[n] += portions
+
+    def _gather(self, team: Team) -> None:
+        """The netCDF file by the library, which only one process can use, from what all have."""
+        content, (kept, self._kept) = self._content, (self._kept, [])
+        of_ranks = [kept] if team.comm is None else team.comm.gather(kept)
+        with team.together():
+            if team.root:
+                blocks = [
+                    _together(piece, [portion for of_rank in of_ranks for portion in of_rank[n]], content.variables)
+                    for n, piece in enumerate(content.pieces)
+                ]
+                path = fields.frame(self._directory, self._step, content.name)
+                content.series(self._directory, self._step)[0].write(path, blocks, self._time, self._step)
+
+    def publish(self) -> None:
+        for frame in self._frames:
+            frame.publish()
+
+    def discard(self) -> None:
+        for frame in self._frames:
+            frame.discard()
+
+
+class Moment(Work):
+    """All that is written at one moment."""
+
+    def __init__(self, work: Sequence[Work]):
+        self._work = work
+
+    def write(self) -> None:
+        for one in self._work:
+            one.write()
+
+    def complete(self, team: Team) -> None:
+        for one in self._work:
+            one.complete(team)
+
+    def publish(self) -> None:
+        for one in self._work:
+            one.publish()
+
+    def discard(self) -> None:
+        for one in self._work:
+            one.discard()
+
+
+def _together(piece: selection.Piece, portions: Sequence[Portion], variables: Sequence[str]) -> FieldBlock:
+    """A block from all its portions."""
+    arrays = {name: np.empty(piece.shape, portions[0].values[name].dtype) for name in variables}
+    arrays |= {axis: np.empty(piece.shape) for axis in "xyz"}
+    for portion in portions:
+        for name, array in arrays.items():
+            values = getattr(portion, name) if name in ("x", "y", "z") else portion.values[name]
+            if portion.missing is not None:
+                values = np.where(portion.missing, np.nan, values)
+            if isinstance(portion.place, Box):
+                array[tuple(slice(*ends) for ends in portion.place.ends)] = values
+            else:
+                array.reshape(-1)[portion.place.index] = values
+    state = {name: arrays[name] for name in variables}
+    return FieldBlock(piece.name, arrays["x"], arrays["y"], arrays["z"], state, piece.gaps)
+
+
+def _fetch(solver: Any, source: Source) -> Callable[[], np.ndarray]:
+    """Begins to bring the conservative variables (5, bk, bj, bi) of a source to the host; the function gives them."""
+    state = solver.states[source.state]
+    where = zip(source.box, reversed(state.first), reversed(state.halo), strict=True)
+    index = (slice(None), *(slice(s.start - first + halo, s.stop - first + halo) for s, first, halo in where))
+    if all(n >= size for n, size in zip(source.x.shape, reversed(state.size), strict=True)):
+        # Ghosts and all: one piece of memory, so that a device need not gather it first.
+        whole = solver.backend.fetch(state.q)
+        return lambda: whole()[index]
+    return solver.backend.fetch(state.q[index])

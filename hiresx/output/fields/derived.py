@@ -1,0 +1,207 @@
+"""What can be written and plotted: one small function per variable, listed by its name.
+
+Scales: ambient density rho_ref, sound speed c_ref, temperature T_ref, length L; p = p* / (rho_ref c_ref^2),
+T = gamma p / rho, so that the ambient gas has rho = 1, p = 1/gamma, T = 1.
+"""
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from hiresx.errors import HiresxError
+from hiresx.output.fields.differences import Metrics
+
+PRIMITIVE = ("rho", "u", "v", "w", "p")
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A variable: its function of a `Flow`, what it is, its scale, its symbol (mathtext) and its colours in plots.
+
+    `local`: it follows from the state at a point alone; the others need gradients.
+    """
+
+    compute: Callable[["Flow"], np.ndarray]
+    long_name: str
+    scale: str
+    symbol: str
+    colours: str = "viridis"
+    local: bool = True
+
+
+class Flow:
+    """The flow on one block: x, y, z and the primitive variables (nk, nj, ni), gradients on demand and kept.
+
+    `metrics`: gives those of the grid if they are known already. Raises HiresxError when a variable is asked of a state
+    that lacks what it is computed from.
+    """
+
+    def __init__(
+        self,
+        x: np.ndarray,
+        y: np.ndarray,
+        z: np.ndarray,
+        state: Mapping[str, np.ndarray],
+        gamma: float,
+        metrics: Callable[[], Metrics] | None = None,
+    ):
+        self.x, self.y, self.z, self.gamma = x, y, z, gamma
+        self._state = state
+        self._known_metrics = metrics
+        self._gradients: dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """Primitive variable `name` in float64."""
+        if name not in self._state:
+            stored = ", ".join(self._state) or "nothing"
+            raise HiresxError(
+                f"{name} is needed but was not stored (stored: {stored})",
+                'write "rho", "u", "v", "w", "p" in output.variables: every other variable follows from them',
+            )
+        return np.asarray(self._state[name], dtype=np.float64)
+
+    @property
+    def flat(self) -> bool:
+        """At most two directions have more than one node."""
+        return sum(n > 1 for n in self.x.shape) < 3
+
+    @cached_property
+    def metrics(self) -> Metrics:
+        return Metrics(self.x, self.y, self.z) if self._known_metrics is None else self._known_metrics()
+
+    def gradient(self, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """x, y and z derivative of primitive variable `name`."""
+        if name not in self._gradients:
+            self._gradients[name] = self.metrics.gradient(self[name])
+        return self._gradients[name]
+
+    @property
+    def speed_squared(self) -> np.ndarray:
+        return self["u"] ** 2 + self["v"] ** 2 + self["w"] ** 2
+
+    @property
+    def temperature(self) -> np.ndarray:
+        return self.gamma * self["p"] / self["rho"]
+
+    @property
+    def vorticity(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        (_, u_y, u_z), (v_x, _, v_z), (w_x, w_y, _) = (self.gradient(name) for name in "uvw")
+        return w_y - v_z, u_z - w_x, v_x - u_y
+
+
+def _vorticity(flow: Flow) -> np.ndarray:
+    x, y, z = flow.vorticity
+    return z if flow.flat else np.sqrt(x * x + y * y + z * z)
+
+
+def _mach(flow: Flow) -> np.ndarray:
+    return np.sqrt(flow.speed_squared / flow.temperature)
+
+
+def _total_pressure(flow: Flow) -> np.ndarray:
+    gamma = flow.gamma
+    return flow["p"] * (1 + (gamma - 1) / 2 * _mach(flow) ** 2) ** (gamma / (gamma - 1))
+
+
+def _total_enthalpy(flow: Flow) -> np.ndarray:
+    return flow.temperature / (flow.gamma - 1) + flow.speed_squared / 2
+
+
+def _q_criterion(flow: Flow) -> np.ndarray:
+    # Q = (|Omega|^2 - |S|^2)/2 = -(du_i/dx_j)(du_j/dx_i)/2 (Hunt, Wray & Moin 1988), also where the flow is compressed.
+    g = [flow.gradient(name) for name in "uvw"]
+    return -0.5 * sum(g[i][j] * g[j][i] for i in range(3) for j in range(3))
+
+
+VARIABLES: dict[str, Variable] = {
+    "rho": Variable(lambda f: f["rho"], "density", "rho_ref", r"\rho/\rho_\mathrm{ref}"),
+    "u": Variable(lambda f: f["u"], "velocity along x", "c_ref", r"u/c_\mathrm{ref}"),
+    "v": Variable(lambda f: f["v"], "velocity along y", "c_ref", r"v/c_\mathrm{ref}"),
+    "w": Variable(lambda f: f["w"], "velocity along z", "c_ref", r"w/c_\mathrm{ref}"),
+    "p": Variable(lambda f: f["p"], "pressure", "rho_ref c_ref^2", r"p/(\rho_\mathrm{ref}\,c_\mathrm{ref}^2)"),
+    "T": Variable(lambda f: f.temperature, "temperature", "T_ref", r"T/T_\mathrm{ref}", "inferno"),
+    "speed": Variable(lambda f: np.sqrt(f.speed_squared), "speed", "c_ref", r"|\mathbf{u}|/c_\mathrm{ref}"),
+    "mach": Variable(_mach, "Mach number", "1", r"M"),
+    "sound_speed": Variable(lambda f: np.sqrt(f.temperature), "sound speed", "c_ref", r"c/c_\mathrm{ref}"),
+    "entropy": Variable(
+        lambda f: np.log(f.gamma * f["p"] / f["rho"] ** f.gamma),
+        "entropy above that of the ambient gas",
+        "c_v",
+        r"(s - s_\mathrm{ref})/c_v",
+    ),
+    "total_enthalpy": Variable(_total_enthalpy, "total enthalpy per mass", "c_ref^2", r"h_0/c_\mathrm{ref}^2"),
+    "total_pressure": Variable(
+        _total_pressure,
+        "pressure of the gas brought to rest at constant entropy",
+        "rho_ref c_ref^2",
+        r"p_0/(\rho_\mathrm{ref}\,c_\mathrm{ref}^2)",
+    ),
+    "vorticity": Variable(
+        _vorticity,
+        "vorticity: z component in two dimensions, magnitude in three",
+        "c_ref / L",
+        r"\omega\,L/c_\mathrm{ref}",
+        "inferno",
+        local=False,
+    ),
+    "vorticity_x": Variable(
+        lambda f: f.vorticity[0],
+        "x component of vorticity",
+        "c_ref / L",
+        r"\omega_x\,L/c_\mathrm{ref}",
+        local=False,
+    ),
+    "vorticity_y": Variable(
+        lambda f: f.vorticity[1],
+        "y component of vorticity",
+        "c_ref / L",
+        r"\omega_y\,L/c_\mathrm{ref}",
+        local=False,
+    ),
+    "vorticity_z": Variable(
+        lambda f: f.vorticity[2],
+        "z component of vorticity",
+        "c_ref / L",
+        r"\omega_z\,L/c_\mathrm{ref}",
+        local=False,
+    ),
+    "dilatation": Variable(
+        lambda f: sum(f.gradient(name)[d] for d, name in enumerate("uvw")),
+        "divergence of velocity",
+        "c_ref / L",
+        r"\nabla\cdot\mathbf{u}\,L/c_\mathrm{ref}",
+        local=False,
+    ),
+    "schlieren": Variable(
+        lambda f: np.sqrt(sum(d * d for d in f.gradient("rho"))),
+        "magnitude of the density gradient",
+        "rho_ref / L",
+        r"|\nabla\rho|\,L/\rho_\mathrm{ref}",
+        "gray_r",
+        local=False,
+    ),
+    "q_criterion": Variable(_q_criterion, "Q criterion", "c_ref^2 / L^2", r"Q\,L^2/c_\mathrm{ref}^2", local=False),
+}
+
+
+def check(names: Iterable[str], place: str = "output.variables") -> None:
+    """Raises HiresxError with "did you mean" for the first name that is not a variable; `place` says who asked."""
+    for name in names:
+        if name not in VARIABLES:
+            near = difflib.get_close_matches(name, VARIABLES, n=1)
+            hint = f'did you mean "{near[0]}"? ' if near else ""
+            raise HiresxError(f'{place}: there is no variable "{name}"', f"{hint}there are {', '.join(VARIABLES)}")
+
+
+def evaluate(names: Iterable[str], flow: Flow) -> dict[str, np.ndarray]:
+    """The variables `names` of `flow`, each (nk, nj, ni) float64. Not a number where a gas state is inadmissible.
+
+    Raises HiresxError for an unknown name or one whose primitive variables are missing.
+    """
+    names = list(names)
+    check(names, "variables")
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return {name: VARIABLES[name].compute(flow) for name in names}

@@ -1,0 +1,394 @@
+"""Fields, or parts of them, in netCDF-4: one group per block, coordinates, scales and the case inside; one file per
+time."""
+
+import errno
+import json
+import math
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hiresx.errors import HiresxError
+from hiresx.output.fields import derived
+from hiresx.output.saved import files
+from hiresx.output.saved.joint import JointFile
+from hiresx.output.saved.layout import Layout
+from hiresx.output.saved.netcdf import LOCK, library
+from hiresx.output.saved.places import Portion
+
+_SUFFIX = ".nc"
+_SCALES = (
+    "Non-dimensional: rho_ref and c_ref are the ambient density and sound speed, T_ref the ambient temperature, L the "
+    "length of the case; pressure is p / (rho_ref c_ref^2), T = gamma p / rho, time is t c_ref / L."
+)
+# Bytes written under the lock at a time: some hundredths of a second on a slow disk.
+_SLAB = 1 << 24
+
+
+@dataclass
+class FieldBlock:
+    """One block: node coordinates x, y, z and the variables of `state` by name, all (nk, nj, ni) host arrays.
+
+    `gaps`: in a line, the indexes of the points before which it leaves the grid.
+    """
+
+    name: str
+    x: np.ndarray
+    y: np.ndarray
+    z: np.ndarray
+    state: Mapping[str, np.ndarray]
+    gaps: tuple[int, ...] = ()
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(nk, nj, ni)."""
+        return self.x.shape
+
+
+@dataclass
+class Fields:
+    """What a field file holds: time in L / c_ref, step, the resolved case and the blocks.
+
+    `part`: "" for whole fields, else what part of them it is.
+    """
+
+    path: Path
+    time: float
+    step: int
+    case: dict[str, Any]
+    blocks: list[FieldBlock]
+    part: str = ""
+
+
+def write(
+    path: str | Path,
+    blocks: Sequence[FieldBlock],
+    time: float,
+    step: int,
+    case: Mapping[str, Any],
+    variables: Iterable[str] | None = None,
+    precision: str | None = None,
+    part: str = "",
+) -> Path:
+    """Write `variables` (default: output.variables of the case) of every block to the netCDF-4 file `path`.
+
+    `blocks`: anything with the attributes of `FieldBlock`; variables that are not in its `state` are computed from rho,
+    u, v, w, p, which then must be. Coordinates are stored in double precision, variables in `precision` (fp64, fp32;
+    default: that of rho). `case` is the resolved case; `part` says what of the fields this is, if not all. The file
+    appears complete or not at all. Safe to call from a thread, as long as the arrays do not change.
+    Not compressed: on 128^3 waves with 0.1 % of noise, zlib 1 with shuffle took 20 times as long to save a third.
+
+    Raises HiresxError that names the path when it cannot be written, for an unknown variable and for bad block names.
+    """
+    return Series(blocks, case, variables, precision, part).write(path, blocks, time, step)
+
+
+class Series:
+    """Field files of the same blocks, variables and case at many times. Arguments as those of `write`; of the `blocks`
+    only names, shapes and gaps count here. Raises HiresxError for an unknown variable and bad block names.
+    """
+
+    def __init__(
+        self,
+        blocks: Sequence[Any],
+        case: Mapping[str, Any],
+        variables: Iterable[str] | None = None,
+        precision: str | None = None,
+        part: str = "",
+    ):
+        self._names = list(case["output"]["variables"] if variables is None else variables)
+        derived.check(self._names)
+        check_names([block.name for block in blocks])
+        self._case, self._part = case, part
+        kinds = {"fp64": np.dtype("f8"), "fp32": np.dtype("f4")}
+        self._kind = blocks[0].state["rho"].dtype if precision is None else kinds[precision]
+        self._blocks = [(block.name, block.shape, block.gaps) for block in blocks]
+        self._size = sum(math.prod(b.shape) * (3 * 8 + len(self._names) * self._kind.itemsize) for b in blocks)
+
+    def write(self, path: str | Path, blocks: Sequence[FieldBlock], time: float, step: int) -> Path:
+        """Write the file of one time by the library. See the function `write`."""
+        path = Path(path)
+        with self._told(path), files.replacing(path) as temporary:
+            self._create(temporary, blocks, time, step)
+        return path
+
+    def learn(self, path: str | Path) -> Layout | None:
+        """Where everything lies in these files; None when that cannot be found out. Tried beside `path`. Raises
+        HiresxError as if that were written."""
+        path = Path(path)
+        with self._told(path), files.replacing(path, keep=False) as temporary:
+            return Layout.learn(temporary, self._define)
+
+    @contextmanager
+    def _told(self, path: Path) -> Iterator[None]:
+        """Faults named by path."""
+        try:
+            if shutil.disk_usage(path.parent).free < self._size:
+                raise OSError(errno.ENOSPC, "")
+            yield
+        except OSError as error:
+            raise files.fault(path, error) from None
+        except RuntimeError as error:
+            # The library reports neither a full disk nor a limit, only "HDF error".
+            raise HiresxError(
+                f"cannot write {path}: {error}",
+                f"most often the disk is full or a limit is reached; {_free(path)}; choose another with --out DIR",
+            ) from None
+
+    def _create(self, path: Path, blocks: Sequence[FieldBlock], time: float, step: int) -> None:
+        """Write the file by the library."""
+        netCDF4 = library()
+
+        with LOCK:
+            file = netCDF4.Dataset(path, "w", format="NETCDF4")
+        try:
+            with LOCK:
+                # First everything is defined, then written: the library brings the file in order at every change.
+                variables = self._define(file)
+            for key, value in self._values(blocks, time, step):
+                _put(variables[key], np.asarray(value))
+        except BaseException:
+            # What was begun is thrown away; that it cannot be closed either adds nothing.
+            with LOCK, suppress(RuntimeError, OSError):
+                file.close()
+            raise
+        with LOCK:
+            file.close()
+
+    def _define(self, file: Any) -> dict[tuple[str, str], Any]:
+        """Everything but values. Returns the variables by (block, name); those of the file have the block ""."""
+        from importlib.metadata import version
+
+        file.set_fill_off()
+        file.title = str(self._case.get("title", ""))
+        file.source = f"hiresx {version('hiresx')}"
+        file.scales = _SCALES
+        file.case = json.dumps(self._case, default=str)
+        if self._part:
+            file.part = self._part
+        found = {}
+        for name, kind, long_name, units in (
+            ("time", "f8", "time", "L / c_ref"),
+            ("step", "i8", "time steps taken", "1"),
+        ):
+            found["", name] = _variable(file, name, kind, (), long_name=long_name, units=units)
+        for index, (block, shape, gaps) in enumerate(self._blocks):
+            group = file.createGroup(block)
+            group.index = index
+            if gaps:
+                group.gaps = np.array(gaps, dtype=np.int64)
+            for dimension, size in zip("kji", shape, strict=True):
+                group.createDimension(dimension, size)
+            for axis in "xyz":
+                about = {"long_name": f"{axis} coordinate of the nodes", "units": "L"}
+                found[block, axis] = _variable(group, axis, "f8", "kji", **about)
+            for name in self._names:
+                about = {"long_name": derived.VARIABLES[name].long_name, "units": derived.VARIABLES[name].scale}
+                about["coordinates"] = "time x y z"
+                found[block, name] = _variable(group, name, self._kind, "kji", **about)
+        return found
+
+    def _values(self, blocks: Sequence[FieldBlock], time: float, step: int) -> Iterator[tuple[tuple[str, str], Any]]:
+        """What belongs to the keys of `_define`, in its order."""
+        yield ("", "time"), np.float64(time)
+        yield ("", "step"), np.int64(step)
+        for block in blocks:
+            for axis in "xyz":
+                yield (block.name, axis), getattr(block, axis)
+            flow = derived.Flow(block.x, block.y, block.z, block.state, self._case["gas"]["gamma"])
+            for name in self._names:
+                # One variable at a time, written before the next is computed: a block's worth of memory, not of all.
+                value = block.state[name] if name in block.state else derived.evaluate([name], flow)[name]
+                yield (block.name, name), value
+
+
+class Frame:
+    """The field file of one time, which the ranks of a team write together (see `JointFile`): `file`, laid out as the
+    `blocks` (anything with a name) of a `Series`. A context, for one thread at a time."""
+
+    def __init__(self, file: JointFile, blocks: Sequence[Any], time: float, step: int):
+        self._file, self._blocks, self._moment = file, [block.name for block in blocks], {"time": time, "step": step}
+
+    def __enter__(self) -> "Frame":
+        self._file.__enter__()
+        self._file.frame({("", name): value for name, value in self._moment.items()})
+        return self
+
+    def __exit__(self, *error) -> None:
+        self._file.__exit__(*error)
+
+    def put(self, n: int, portions: Sequence[Portion]) -> None:
+        """What this process has of block number `n`."""
+        for portion in portions:
+            for name, values in {"x": portion.x, "y": portion.y, "z": portion.z, **portion.values}.items():
+                if portion.missing is not None:
+                    values = np.where(portion.missing, np.nan, values)
+                self._file.put((self._blocks[n], name), portion.place, [values])
+
+    def publish(self) -> None:
+        """Once all ranks have left it: on rank 0."""
+        self._file.publish()
+
+    def discard(self) -> None:
+        """Instead of `publish`."""
+        self._file.discard()
+
+
+def _variable(group: Any, name: str, kind: Any, dimensions: Sequence[str], **attributes: str) -> Any:
+    variable = group.createVariable(name, kind, tuple(dimensions))
+    variable.set_auto_maskandscale(False)
+    variable.setncatts(attributes)
+    return variable
+
+
+def _put(variable: Any, value: np.ndarray) -> None:
+    if not value.ndim:
+        with LOCK:
+            variable[...] = value
+        return
+    rows = max(1, _SLAB // max(value[0].size * variable.dtype.itemsize, 1))
+    for first in range(0, value.shape[0], rows):
+        with LOCK:
+            variable[first : first + rows] = value[first : first + rows]
+
+
+def read(path: str | Path, variables: Iterable[str] | None = None) -> Fields:
+    """Read a field file. `variables`: the names wanted, those not stored are computed; default: what is stored.
+
+    Raises HiresxError when the file is missing, is not a field file, or cannot give a variable.
+    """
+    with opened(path) as (file, groups):
+        case = json.loads(file.case)
+        part = getattr(file, "part", "")
+        blocks = [_read_block(group, variables, case["gas"]["gamma"], part) for group in groups]
+        return Fields(Path(path), float(file["time"][...]), int(file["step"][...]), case, blocks, part)
+
+
+def describe(path: str | Path) -> dict[str, Any]:
+    """What a field file holds, without its arrays: time, step, case, variables (names), precision of them,
+    blocks (name -> (nk, nj, ni)), part ("" for whole fields).
+
+    Raises HiresxError when the file is missing or is not a field file.
+    """
+    with opened(path) as (file, groups):
+        names = [name for name in groups[0].variables if name not in ("x", "y", "z")]
+        return {
+            "time": float(file["time"][...]),
+            "step": int(file["step"][...]),
+            "case": json.loads(file.case),
+            "variables": names,
+            "precision": "fp32" if names and groups[0][names[0]].dtype == np.float32 else "fp64",
+            "blocks": {group.name: group["x"].shape for group in groups},
+            "part": getattr(file, "part", ""),
+        }
+
+
+def moment(path: str | Path) -> float:
+    """The time of a field file. Raises as `describe`."""
+    with opened(path) as (file, _):
+        return float(file["time"][...])
+
+
+@contextmanager
+def opened(path: str | Path) -> Iterator[tuple[Any, list]]:
+    """The netCDF file and its groups in the order of the blocks; its faults are named by path."""
+    netCDF4 = library()
+
+    path = Path(path)
+    try:
+        with LOCK, netCDF4.Dataset(path) as file:
+            file.set_auto_mask(False)
+            yield file, sorted(file.groups.values(), key=lambda group: group.index)
+    except HiresxError as error:
+        raise HiresxError(f"{path}: {error.message}", error.mend) from None
+    except FileNotFoundError as error:
+        raise files.fault(path, error, "read") from None
+    except (OSError, AttributeError, LookupError, ValueError, RuntimeError) as error:
+        raise HiresxError(f"{path} is not a whole field file ({error})", "give one that hiresx run wrote") from None
+
+
+def _read_block(group, wanted: Iterable[str] | None, gamma: float, part: str) -> FieldBlock:
+    x, y, z = (group[axis][...] for axis in "xyz")
+    stored = [name for name in group.variables if name not in ("x", "y", "z")]
+    wanted = stored if wanted is None else list(wanted)
+    derived.check(wanted, "variables")
+    state = {name: group[name][...] for name in wanted if name in stored}
+    missing = [name for name in wanted if name not in stored]
+    if missing:
+        gradients = [name for name in missing if not derived.VARIABLES[name].local]
+        if part and gradients:
+            raise HiresxError(
+                f"{gradients[0]} needs gradients, which do not follow from a part of the fields ({part})",
+                f'write "{gradients[0]}" in the variables of this output.subset',
+            )
+        primitive = {name: group[name][...] for name in derived.PRIMITIVE if name in stored}
+        state |= derived.evaluate(missing, derived.Flow(x, y, z, primitive, gamma))
+    gaps = tuple(int(n) for n in np.atleast_1d(getattr(group, "gaps", ())))
+    return FieldBlock(group.name, x, y, z, {name: state[name] for name in wanted}, gaps)
+
+
+def frame(directory: str | Path, step: int, name: str = "fields") -> Path:
+    """Where the fields of `step`, or the subset `name` of them, are kept in a run directory:
+    <name>_<step, six digits or more>.nc."""
+    return Path(directory) / f"{name}_{step:06d}{_SUFFIX}"
+
+
+def frames(directory: str | Path, name: str = "fields") -> dict[int, Path]:
+    """The field files of a run directory, or those of the subset `name`, by step in rising order."""
+    return numbered(directory, name, _SUFFIX)
+
+
+def numbered(directory: str | Path, name: str, suffix: str) -> dict[int, Path]:
+    """The files <name>_<step><suffix> of a directory by step, in rising order."""
+    pattern = re.compile(rf"{re.escape(name)}_(\d{{6,}}){re.escape(suffix)}")
+    found = ((pattern.fullmatch(path.name), path) for path in Path(directory).glob(f"{name}_*{suffix}"))
+    return dict(sorted((int(match[1]), path) for match, path in found if match))
+
+
+def last(directory: str | Path, name: str = "fields") -> Path:
+    """The latest field file of a run directory, or of its subset `name`. Raises HiresxError when there is none."""
+    found = frames(directory, name)
+    if not found and name != "fields":
+        there = sorted({path.stem[: path.stem.rindex("_")] for path in Path(directory).glob("*_??????*.nc")})
+        raise HiresxError(
+            f'there is no output "{name}" ({name}_*.nc) in {directory}', f"there are: {', '.join(there) or 'none'}"
+        )
+    if not found:
+        raise HiresxError(
+            f"there are no fields ({name}_*.nc) in {directory}",
+            "give the directory of a run, or make one: hiresx run NAME --out DIR",
+        )
+    return found[max(found)]
+
+
+def clear(directory: str | Path, name: str = "fields", after: int = -1) -> int:
+    """Remove the field files (or those of the subset `name`) of steps beyond `after` that an earlier run left in
+    `directory`; returns how many.
+
+    A new run there would otherwise be mixed up with the old one's later steps. Raises HiresxError if one cannot go.
+    """
+    found = [path for step, path in frames(directory, name).items() if step > after]
+    files.remove(found)
+    return len(found)
+
+
+def check_names(names: list[str]) -> None:
+    """Raises HiresxError for names of blocks that are not unique, or can name neither a netCDF group nor a file."""
+    for name in names:
+        if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]*", name):
+            raise HiresxError(
+                f'block name "{name}" cannot be the name of a netCDF group',
+                "use letters, digits and _ . @ + - in the names of blocks",
+            )
+        if names.count(name) > 1:
+            raise HiresxError(f'two blocks are called "{name}"', "give every block a name of its own")
+
+
+def _free(path: Path) -> str:
+    return f"{shutil.disk_usage(path.parent).free / 1e9:.1f} GB are free in {path.parent}"

@@ -1,0 +1,309 @@
+"""What one process computes of what is written: the points that its parts of the blocks hold.
+
+Derivatives at a node take three nodes to each side along grid lines, or seven at the face of a block. At a cut those
+are ghosts of the part, so that values are the same wherever the blocks are cut. A point between nodes of several
+processes belongs to the one that has its first node; the others send it the values at theirs (see `Samples`).
+"""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from hiresx.decomposition import Part
+from hiresx.output.fields import derived
+from hiresx.output.fields.differences import Metrics
+from hiresx.output.fields.selection import Grid, Sampled
+from hiresx.output.saved.places import Box, Points, Portion
+from hiresx.rhs.gas import primitive
+
+# [k, j, i]
+Slices = tuple[slice, slice, slice]
+
+# The 6th-order central difference reaches three nodes to each side; the one-sided ones at a face take seven nodes.
+_REACH, _EDGE = 3, 7
+# Variables are computed in slabs, so that what is on the way to them takes little memory: of so many layers of nodes
+# (those that gradients want beside them are then a fifth), and of so many nodes (or Python's own time would count).
+_LAYERS, _NODES = 32, 1 << 16
+# Metrics are kept from output to output while those of a source take no more bytes than this.
+_KEPT = 1 << 30
+
+
+@dataclass(eq=False)
+class Source:
+    """A box of nodes of a block that part number `state` of this process gives, its ghosts at cuts included, and how
+    the values wanted are taken from an array of it.
+
+    `box`: in the whole block. `x`, `y`, `z` (bk, bj, bi): coordinates in the box. `take`: from (bk, bj, bi) to any
+    shape.
+    """
+
+    state: int
+    box: Slices
+    x: np.ndarray
+    y: np.ndarray
+    z: np.ndarray
+    take: Callable[[np.ndarray], np.ndarray]
+    _metrics: dict[tuple[int, int], Metrics] = field(default_factory=dict, repr=False)
+
+    def evaluate(
+        self, names: Sequence[str], q: np.ndarray, gamma: float, dtype: np.dtype, workers: int
+    ) -> list[np.ndarray]:
+        """The variables `names`, as `dtype`, of the conservative variables q (5, bk, bj, bi), by `workers` threads."""
+        shape = self.x.shape
+        axis = next((d for d in range(3) if shape[d] > 1), 0)
+        found = [np.empty(shape, dtype) for _ in names]
+        local = all(derived.VARIABLES[name].local for name in names)
+        length = max(_LAYERS, -(-_NODES * shape[axis] // self.x.size))
+
+        def slab(first: int) -> None:
+            last = min(first + length, shape[axis])
+            low, high = (first, last) if local else _widened(first, last, shape[axis])
+            part, out, inside = (
+                (*(slice(None),) * axis, slice(*ends))
+                for ends in ((low, high), (first, last), (first - low, last - low))
+            )
+            # Ghosts beyond edges are numbers without a meaning, and used for none.
+            with np.errstate(all="ignore"):
+                state = primitive(gamma, q[(slice(None), *part)].astype(np.float64, copy=False))
+                x, y, z = self.x[part], self.y[part], self.z[part]
+                flow = derived.Flow(x, y, z, state, gamma, metrics=lambda: self._known_metrics(low, high, x, y, z))
+                for values, name in zip(found, names, strict=True):
+                    values[out] = derived.evaluate([name], flow)[name][inside]
+
+        starts = range(0, shape[axis], length)
+        if workers > 1 and len(starts) > 1:
+            with ThreadPoolExecutor(workers) as pool:
+                list(pool.map(slab, starts))
+        else:
+            for first in starts:
+                slab(first)
+        return [self.take(values) for values in found]
+
+    def _known_metrics(self, low: int, high: int, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> Metrics:
+        if (low, high) in self._metrics:
+            return self._metrics[low, high]
+        metrics = Metrics(x, y, z)
+        if 9 * self.x.nbytes <= _KEPT:
+            self._metrics[low, high] = metrics
+        return metrics
+
+
+class Boxes:
+    """This process's points of a `Grid`: for each of its parts that meets it, a box of them.
+
+    `own`: its parts; `margin`: whether variables need gradients.
+    """
+
+    waits = False
+
+    def __init__(self, piece: Grid, blocks: Sequence[Any], own: Sequence[Part], margin: bool):
+        self.sources: list[Source] = []
+        self._places: list[tuple[Box, tuple[np.ndarray, ...]]] = []
+        block = blocks[piece.block]
+        for n, part in enumerate(own):
+            if part.whole != piece.block:
+                continue
+            ends = [_met(nodes, box) for nodes, box in zip(piece.ranges, reversed(part.box), strict=True)]
+            if any(low >= high for low, high in ends):
+                continue
+            chosen = [range(*nodes)[low:high] for nodes, (low, high) in zip(piece.ranges, ends, strict=True)]
+            source = _source(n, block, [(nodes[0], nodes[-1] + 1) for nodes in chosen], margin)
+            index = tuple(
+                slice(nodes[0] - box.start, nodes[-1] + 1 - box.start, nodes.step)
+                for nodes, box in zip(chosen, source.box, strict=True)
+            )
+            source.take = _Index(index)
+            self.sources.append(source)
+            self._places.append(
+                (Box(piece.shape, tuple(ends)), tuple(source.take(c) for c in (source.x, source.y, source.z)))
+            )
+
+    def portions(
+        self, names: Sequence[str], states: Sequence[np.ndarray], gamma: float, dtype: np.dtype, workers: int
+    ) -> tuple[list[Portion], None]:
+        """With the variables `names` as `dtype`, of the conservative variables of each source; nothing is left over."""
+        found = [s.evaluate(names, q, gamma, dtype, workers) for s, q in zip(self.sources, states, strict=True)]
+        return [
+            Portion(place, *coordinates, dict(zip(names, values, strict=True)))
+            for (place, coordinates), values in zip(self._places, found, strict=True)
+        ], None
+
+
+class Samples:
+    """This process's points of a `Sampled`.
+
+    Values at the nodes of its parts are counted through; behind them come those that other processes send, in the order
+    of the ranks and within one of the points and their nodes, an order that both sides know. Constructed by all `ranks`
+    processes; `parts`: of all, `own`: of this one, whose number is `rank`; `margin`: whether variables need gradients.
+    """
+
+    def __init__(
+        self, piece: Sampled, blocks: Sequence[Any], parts: Sequence[Part], own: Sequence[Part], rank: int, ranks: int,
+        margin: bool,
+    ):  # fmt: skip
+        self.sources, slots = [], np.full(piece.nodes.shape, -1)
+        self._count = 0
+        for n, part in enumerate(own):
+            self._add_part(n, part, piece, blocks, slots, margin)
+        mine = slots[0] >= 0
+        theirs = ~mine & (slots >= 0).any(axis=0)
+        lacking = mine & (slots < 0).any(axis=0)
+        # Whether some points wait for what others send, or others wait for this process.
+        self.waits = bool(theirs.any() or lacking.any())
+        self._send = [np.empty(0, np.int64)] * ranks
+        if self.waits:
+            self._send = self._outgoing(piece, blocks, parts, slots, np.flatnonzero(theirs), ranks)
+            self._await(piece, blocks, parts, slots, np.flatnonzero(lacking), ranks)
+        self._ready, self._late = (
+            _Points(piece, blocks, slots, np.flatnonzero(chosen)) for chosen in (mine & ~lacking, lacking)
+        )
+
+    def _add_part(self, n: int, part: Part, piece: Sampled, blocks, slots: np.ndarray, margin: bool) -> None:
+        here = np.flatnonzero(piece.blocks == part.whole)
+        if not here.size:
+            return
+        block = blocks[part.whole]
+        inside = _inside(part, np.unravel_index(piece.nodes[:, here], block.x.shape))
+        if not inside.any():
+            return
+        wanted, place = np.unique(piece.nodes[:, here][inside], return_inverse=True)
+        rows, columns = np.nonzero(inside)
+        slots[rows, here[columns]] = self._count + place
+        self._count += wanted.size
+        at = np.unravel_index(wanted, block.x.shape)
+        source = _source(n, block, [(int(index.min()), int(index.max()) + 1) for index in at], margin)
+        local = [index - box.start for index, box in zip(at, source.box, strict=True)]
+        source.take = _Index(tuple(local))
+        self.sources.append(source)
+
+    @staticmethod
+    def _outgoing(piece, blocks, parts, slots: np.ndarray, points: np.ndarray, ranks: int) -> list[np.ndarray]:
+        """Per rank the places of the values that it wants."""
+        owner = _owners(piece.blocks[points], piece.nodes[0, points], blocks, parts)
+        given = slots[:, points]
+        return [given.T[(given >= 0).T & (owner == r)[:, None]] for r in range(ranks)]
+
+    def _await(self, piece, blocks, parts, slots: np.ndarray, points: np.ndarray, ranks: int) -> None:
+        """Gives places to the values that come."""
+        order, row = np.nonzero(slots[:, points].T < 0)
+        which = points[order]
+        owner = _owners(piece.blocks[which], piece.nodes[row, which], blocks, parts)
+        by_rank = np.argsort(owner, kind="stable")
+        slots[row[by_rank], which[by_rank]] = self._count + np.arange(by_rank.size)
+
+    def portions(
+        self, names: Sequence[str], states: Sequence[np.ndarray], gamma: float, dtype: np.dtype, workers: int
+    ) -> tuple[list[Portion], np.ndarray | None]:
+        """Those that nothing lacks, with the variables `names` as `dtype`, of the conservative variables of each
+        source; and the values at all nodes (variables, nodes), if more must be made of them."""
+        values = np.empty((len(names), self._count))
+        first = 0
+        for source, q in zip(self.sources, states, strict=True):
+            found = source.evaluate(names, q, gamma, np.dtype("f8"), workers)
+            values[:, first : first + found[0].size] = found
+            first += found[0].size
+        return self._ready.portions(names, values, dtype), values if self.waits else None
+
+    def sent(self, values: np.ndarray | None) -> list[np.ndarray]:
+        """What goes to each rank of the values that `portions` gave."""
+        return [values[:, places] if places.size else np.empty((0, 0)) for places in self._send]
+
+    def late(
+        self, names: Sequence[str], values: np.ndarray | None, received: Sequence[np.ndarray], dtype: np.dtype
+    ) -> list[Portion]:
+        """Those that lacked what has now been `received` from each rank."""
+        if not self._late.count:
+            return []
+        return self._late.portions(names, np.concatenate([values, *(r for r in received if r.size)], axis=1), dtype)
+
+
+class _Points:
+    """Some points of a `Sampled`: where their nodes lie in an array of values, and their coordinates."""
+
+    def __init__(self, piece: Sampled, blocks: Sequence[Any], slots: np.ndarray, points: np.ndarray):
+        self.count = points.size
+        self._place = Points(points)
+        self._slots, self._weights = slots[:, points], piece.weights[:, points]
+        self._missing = piece.missing[points] if piece.incomplete else None
+        self._coordinates = [np.empty(self.count) for _ in "xyz"]
+        nodes, of = piece.nodes[:, points], piece.blocks[points]
+        for n in np.unique(of):
+            here = of == n
+            for axis, found in zip("xyz", self._coordinates, strict=True):
+                found[here] = _mean(np.ravel(getattr(blocks[n], axis)), nodes[:, here], self._weights[:, here])
+
+    def portions(self, names: Sequence[str], values: np.ndarray, dtype: np.dtype) -> list[Portion]:
+        if not self.count:
+            return []
+        found = {
+            name: _mean(of_nodes, self._slots, self._weights).astype(dtype)
+            for name, of_nodes in zip(names, values, strict=True)
+        }
+        return [Portion(self._place, *self._coordinates, found, self._missing)]
+
+
+class _Index:
+    """Takes `index` of an array."""
+
+    def __init__(self, index: tuple):
+        self._index = index
+
+    def __call__(self, values: np.ndarray) -> np.ndarray:
+        return values[self._index]
+
+
+def _mean(values: np.ndarray, nodes: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    # One after the other, whatever the number of points: NumPy's own sum has an order that depends on it.
+    total = values[nodes[0]] * weights[0]
+    for node, weight in zip(nodes[1:], weights[1:], strict=True):
+        total += values[node] * weight
+    return total
+
+
+def _met(nodes: tuple[int, int, int], box: tuple[int, int]) -> tuple[int, int]:
+    """Which of the `nodes` (first, last + 1, stride) lie in the range `box`: the first, and the last + 1."""
+    first, _, stride = nodes
+    low, high = (min(max(-(-(end - first) // stride), 0), len(range(*nodes))) for end in box)
+    return low, high
+
+
+def _source(n: int, block: Any, ends: Sequence[tuple[int, int]], margin: bool) -> Source:
+    """The nodes `ends` of part number `n`, with those that derivatives take."""
+    box = tuple(
+        slice(*(_widened(first, last, size) if margin else (first, last)))
+        for (first, last), size in zip(ends, block.x.shape, strict=True)
+    )
+    return Source(n, box, block.x[box], block.y[box], block.z[box], take=lambda values: values)
+
+
+def _widened(first: int, last: int, size: int) -> tuple[int, int]:
+    """The nodes from which derivatives at the nodes first..last-1 follow as they would from all `size`."""
+    low, high = max(first - _REACH, 0), min(last + _REACH, size)
+    if low == 0:
+        high = max(high, min(_EDGE, size))
+    if high == size:
+        low = min(low, max(size - _EDGE, 0))
+    return low, high
+
+
+def _inside(part: Part, at: Sequence[np.ndarray]) -> np.ndarray:
+    """Which of the nodes `at` (indexes k, j, i) are in `part`."""
+    found = True
+    for index, (low, high) in zip(at, reversed(part.box), strict=True):
+        found = found & (index >= low) & (index < high)
+    return found
+
+
+def _owners(numbers: np.ndarray, nodes: np.ndarray, blocks: Sequence[Any], parts: Sequence[Part]) -> np.ndarray:
+    """The ranks that have `nodes` of the blocks `numbers`."""
+    found = np.full(nodes.shape, -1)
+    for number in np.unique(numbers):
+        here = np.flatnonzero(numbers == number)
+        at = np.unravel_index(nodes[here], blocks[number].x.shape)
+        for part in parts:
+            if part.whole == number:
+                found[here[_inside(part, at)]] = part.rank
+    return found

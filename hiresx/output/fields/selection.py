@@ -1,0 +1,173 @@
+"""What is written of a field: whole blocks, ranges of nodes, planes, lines.
+
+Found on the whole blocks, and held so that it can be sent: one process finds it for all.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hiresx.errors import HiresxError
+from hiresx.output.fields import cut
+
+# (first, last + 1, stride)
+Nodes = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The nodes `ranges` (along k, j, i) of block number `block`: a block of what is written, called `name`."""
+
+    name: str
+    block: int
+    ranges: tuple[Nodes, Nodes, Nodes]
+
+    gaps = ()
+    # Whether some points are missing: not a number in a file.
+    incomplete = False
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(nk, nj, ni) of the points."""
+        return tuple(len(range(*nodes)) for nodes in self.ranges)
+
+
+@dataclass(frozen=True, eq=False)
+class Sampled:
+    """Points between nodes: a block of what is written, called `name`, of `shape` (nk, nj, ni), nk nj ni = p.
+
+    `blocks` (p,): the number of the block in which a point lies; `nodes`, `weights` (m, p): the nodes of that block,
+    counted through, of which it is the weighted mean. Where `missing` (p,) there is no such point: those are given the
+    nodes of one that is there. `gaps`: see `cut.line_samples`.
+    """
+
+    name: str
+    shape: tuple[int, int, int]
+    blocks: np.ndarray
+    nodes: np.ndarray
+    weights: np.ndarray
+    missing: np.ndarray
+    gaps: tuple[int, ...] = ()
+
+    @property
+    def incomplete(self) -> bool:
+        return bool(self.missing.any())
+
+
+Piece = Grid | Sampled
+
+
+def whole(blocks: Sequence[Any]) -> list[Piece]:
+    """Every node of `blocks` (anything with name, x, y, z)."""
+    return [Grid(block.name, n, tuple((0, size, 1) for size in block.x.shape)) for n, block in enumerate(blocks)]
+
+
+def subset(spec: Any, blocks: Sequence[Any]) -> list[Piece]:
+    """The part of `blocks` that `spec` (hiresx.case.outputs.Subset) describes.
+
+    Raises HiresxError naming the subset for blocks that are not there, ranges beyond a block, and planes and lines that
+    do not meet the grid.
+    """
+    place = f'output.subset "{spec.name}"'
+    names = [block.name for block in blocks]
+    for name in spec.blocks or ():
+        if name not in names:
+            raise HiresxError(f'{place}: there is no block "{name}"', f"blocks: {', '.join(names)}")
+    chosen = [(n, block) for n, block in enumerate(blocks) if spec.blocks is None or block.name in spec.blocks]
+    if spec.range is not None:
+        return [Grid(block.name, n, _ranges(spec.range, block, place)) for n, block in chosen]
+    dimensions = max(sum(n > 1 for n in block.x.shape) for block in blocks)
+    grids = [{axis: getattr(block, axis) for axis in "xyz"} for _, block in chosen]
+    try:
+        if spec.plane is not None:
+            return _plane(spec.plane, chosen, grids, dimensions)
+        return [_line(spec.line, chosen, grids, dimensions)]
+    except HiresxError as error:
+        raise HiresxError(f"{place}: {error.message}", error.mend) from None
+
+
+def describe(spec: Any) -> str:
+    """What a subset is, in a few words."""
+    if spec.range is not None:
+        ranges = (f"{axis} = [{', '.join(map(str, nodes))}]" for axis, nodes in spec.range.items())
+        return f"nodes {', '.join(ranges) or 'of whole blocks'}"
+    kind, fixed = ("plane", spec.plane) if spec.plane is not None else ("line", spec.line)
+    return f"{kind} {', '.join(f'{axis} = {value:g}' for axis, value in fixed.items())}"
+
+
+def _ranges(spec: Mapping[str, tuple], block: Any, place: str) -> tuple[Nodes, Nodes, Nodes]:
+    """In the order of an array's axes."""
+    found = []
+    for axis, size in zip("kji", block.x.shape, strict=True):
+        first, last, stride = (*spec.get(axis, (0, "end")), 1)[:3]
+        last = size if last == "end" else last + size * (last < 0)
+        start = first + size * (first < 0)
+        if not 0 <= start < last <= size:
+            raise HiresxError(
+                f'{place}: range.{axis} = [{first}, {spec[axis][1]}] holds no nodes of block "{block.name}", which has '
+                f"{size} along {axis}",
+                f"give [first, last + 1] between 0 and {size}, or name the blocks it is meant for: blocks = [...]",
+            )
+        found.append((start, last, stride))
+    return tuple(found)
+
+
+def _plane(fixed: Mapping[str, float], chosen: list, grids: list, dimensions: int) -> list[Piece]:
+    if dimensions < 3:
+        raise HiresxError(
+            f"a plane needs a three-dimensional field, this one has {dimensions} dimension(s)",
+            'take "line" in two dimensions, or "range"',
+        )
+    ((axis, value),) = fixed.items()
+    pieces, sheets = [], {}
+    for n, samples in cut.plane_samples(grids, axis, value):
+        number, block = chosen[n]
+        sheets[n] = sheets.get(n, 0) + 1
+        # A block can meet a plane more than once.
+        name = block.name if sheets[n] == 1 else f"{block.name}@{sheets[n]}"
+        pieces.append(_sampled(name, (1, *samples.nodes.shape[1:]), [(number, samples)]))
+    return pieces
+
+
+def _line(fixed: Mapping[str, float], chosen: list, grids: list, dimensions: int) -> Piece:
+    wanted = dimensions - 1
+    if wanted < 1 or len(fixed) != wanted or (dimensions == 2 and "z" in fixed):
+        raise HiresxError(
+            f"line fixes {', '.join(fixed)}: that is no line in {dimensions} dimension(s)",
+            {1: 'take "range"', 2: "fix one of x and y"}.get(dimensions, "fix two of x, y and z"),
+        )
+    *planes, (axis, value) = fixed.items()
+    if planes:
+        first = cut.plane_samples(grids, *planes[0])
+    else:
+        first = [(n, _every_node(np.squeeze(grid["x"]).shape)) for n, grid in enumerate(grids)]
+    flat = [{a: sheet(grids[n][a]) for a in "xyz"} for n, sheet in first]
+    crossings, order, gaps = cut.line_samples(flat, axis, value)
+    parts = [(chosen[first[m][0]][0], crossing.of(first[m][1])) for m, crossing in crossings]
+    return _sampled("line", (1, 1, len(order)), parts, order, tuple(int(n) for n in gaps))
+
+
+def _every_node(shape: tuple[int, ...]) -> cut.Samples:
+    return cut.Samples(np.arange(np.prod(shape)).reshape(1, *shape), np.ones((1, *shape)))
+
+
+def _sampled(
+    name: str,
+    shape: tuple[int, int, int],
+    parts: Sequence[tuple[int, cut.Samples]],
+    order: np.ndarray | slice = slice(None),
+    gaps: tuple[int, ...] = (),
+) -> Sampled:
+    """The samples of `parts` (number of block, samples) put together, of which `order` selects those to keep."""
+    flat = [(n, samples.nodes, samples.weights) for n, samples in parts]
+    flat = [(n, nodes.reshape(len(nodes), -1), weights.reshape(len(nodes), -1)) for n, nodes, weights in flat]
+    blocks = np.concatenate([np.full(nodes.shape[1], n) for n, nodes, _ in flat])[order]
+    nodes, weights = (np.concatenate([part[m] for part in flat], axis=1)[:, order] for m in (1, 2))
+    missing = ~np.isfinite(weights).all(axis=0)
+    if missing.any():
+        there = int(np.argmin(missing))
+        blocks[missing] = blocks[there]
+        nodes[:, missing], weights[:, missing] = nodes[:, there, None], weights[:, there, None]
+    return Sampled(name, shape, blocks, nodes, weights, missing, gaps)

@@ -1,0 +1,319 @@
+"""Fields for ParaView and VisIt, in VTK's own XML files: nothing need be converted.
+
+One .vts file per block (a curvilinear grid; arrays as they are in memory, behind 64-bit sizes, so that no array is too
+large), one .vtm per time that puts the blocks together, one .pvd per run that puts the times together. VTK's HDF
+format would do with one file, but has structured grids only since its version 2.7, and VisIt does not read it.
+Format: VTK File Formats, https://docs.vtk.org/en/latest/vtk_file_formats/vtkxml_file_format.html.
+"""
+
+import math
+import os
+import re
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+from xml.sax.saxutils import quoteattr
+
+import numpy as np
+
+from hiresx.errors import HiresxError
+from hiresx.output.fields.field_file import check_names, numbered
+from hiresx.output.saved import files
+from hiresx.output.saved.joint import JointFile
+from hiresx.output.saved.layout import Layout
+from hiresx.output.saved.places import Box, Portion
+
+FOLDER = "vtk"
+_TYPES = {"f4": "Float32", "f8": "Float64", "u1": "UInt8"}
+_DTYPES = {kind: np.dtype(code) for code, kind in _TYPES.items()}
+_ORDER = {"little": "LittleEndian", "big": "BigEndian"}[sys.byteorder]
+_HEAD = f'<?xml version="1.0"?>\n<VTKFile type="{{kind}}" version="1.0" byte_order="{_ORDER}" header_type="UInt64">\n'
+_TAIL = b"\n</AppendedData>\n</VTKFile>\n"
+# Bytes within which the header of any of our files ends.
+_HEADER = 1 << 22
+_ENTRY = re.compile(r'<DataSet timestep="([^"]*)" file="([^"]*)"/>')
+_VECTOR = ("u", "v", "w")
+# vtkDataSetAttributes::HIDDENPOINT
+_HIDDEN = 2
+
+
+def frame(directory: str | Path, step: int, name: str = "fields") -> Path:
+    """The file that stands for the fields of `step` of a run: <run>/vtk/<name>_<step>.vtm."""
+    return Path(directory) / FOLDER / f"{name}_{step:06d}.vtm"
+
+
+def frames(directory: str | Path, name: str = "fields") -> dict[int, Path]:
+    """These files by step, in rising order."""
+    return numbered(Path(directory) / FOLDER, name, ".vtm")
+
+
+def series(directory: str | Path, name: str = "fields") -> Path:
+    """The file that stands for all times of a run: <run>/<name>.pvd."""
+    return Path(directory) / f"{name}.pvd"
+
+
+def write(directory: str | Path, blocks: Sequence[Any], time: float, step: int, names: Sequence[str], **about) -> Path:
+    """Write the variables `names` of every block (as `fields.FieldBlock`, whose `state` holds them) to the run's folder
+    `vtk`, and add the time to the series.
+
+    u, v and w become the vector `velocity` when all three are there. Points without a place (nan) are hidden. `about`:
+    `name` of the output, if not "fields". The file of the time appears when everything it names is whole. Raises
+    HiresxError that names the path when something cannot be written; then nothing is left of this time.
+    """
+    portions = [_portion(block, names) for block in blocks]
+    outlines = [Outline(b.name, b.shape, p.missing is not None) for b, p in zip(blocks, portions, strict=True)]
+    dtype = np.dtype("f4" if portions[0].values[names[0]].dtype == np.float32 else "f8")
+    moment = Frame(directory, outlines, time, step, names, dtype, os.getpid(), True, **about)
+    try:
+        with moment:
+            for n, portion in enumerate(portions):
+                moment.put(n, [portion])
+        moment.publish()
+    except BaseException:
+        # What makes the disk full is not left behind.
+        moment.discard()
+        raise
+    return moment.path
+
+
+def _portion(block: Any, names: Sequence[str]) -> Portion:
+    """All of a block. Hidden points get the numbers of the first that is there."""
+    hidden = ~(np.isfinite(block.x) & np.isfinite(block.y) & np.isfinite(block.z))
+
+    def seen(values: np.ndarray) -> np.ndarray:
+        return np.where(hidden, values[~hidden][0], values) if hidden.any() else values
+
+    values = {name: seen(block.state[name]) for name in names}
+    at = (seen(getattr(block, axis)) for axis in "xyz")
+    return Portion(Box.all(block.shape), *at, values, hidden if hidden.any() else None)
+
+
+@dataclass(frozen=True)
+class Outline:
+    """What must be known of a block before it is written: its name, its shape (nk, nj, ni), and whether some of its
+    points are missing and therefore hidden."""
+
+    name: str
+    shape: tuple[int, int, int]
+    incomplete: bool
+
+
+class Frame:
+    """The files of one time, which the ranks of a team write together (see `JointFile`, also for `tag` and `root`).
+
+    `blocks`: as `Outline`. `dtype`: of the variables `names`. `name`: of the output. A context, for one thread at a
+    time. OSErrors are raised as HiresxError that names the path.
+    """
+
+    def __init__(
+        self, directory: str | Path, blocks: Sequence[Any], time: float, step: int, names: Sequence[str],
+        dtype: np.dtype, tag: int, root: bool, name: str = "fields",
+    ):  # fmt: skip
+        check_names([block.name for block in blocks])
+        self.path = frame(directory, step, name)
+        self._directory, self._name, self._time, self._step = Path(directory), name, time, step
+        self._blocks, self._root = [block.name for block in blocks], root
+        self._vector = set(_VECTOR) <= set(names)
+        kind = _TYPES[np.dtype(dtype).str[1:]]
+        described = [_describe(block, names, kind, self._vector, time, step) for block in blocks]
+        self._files = [
+            JointFile(self.path.with_name(f"{self.path.stem}_{block.name}.vts"), layout, tag, root)
+            for block, layout in zip(blocks, described, strict=True)
+        ]
+        self._hidden = [block.incomplete for block in blocks]
+        self._published = 0
+
+    def __enter__(self) -> "Frame":
+        try:
+            self.path.parent.mkdir(exist_ok=True)
+        except OSError as error:
+            raise files.fault(self.path.parent, error) from None
+        return self
+
+    def __exit__(self, *_) -> None:
+        """One file after the other was opened and closed."""
+
+    def put(self, n: int, portions: Sequence[Portion]) -> None:
+        """What this process has of block number `n`; on rank 0 also if that is nothing."""
+        if not (portions or self._root):
+            return
+        with self._files[n] as file:
+            file.frame()
+            for portion in portions:
+                for name, parts in self._arrays(n, portion).items():
+                    file.put(name, portion.place, parts)
+
+    def _arrays(self, n: int, portion: Portion) -> dict[str, list[np.ndarray]]:
+        arrays = {name: [values] for name, values in portion.values.items()}
+        if self._vector:
+            arrays["velocity"] = [arrays.pop(name)[0] for name in _VECTOR]
+        arrays["Points"] = [portion.x, portion.y, portion.z]
+        if self._hidden[n]:
+            missing = np.zeros(portion.place.shape, bool) if portion.missing is None else portion.missing
+            arrays["vtkGhostType"] = [np.where(missing, _HIDDEN, 0)]
+        return arrays
+
+    def publish(self) -> None:
+        """Once all ranks have left it, on rank 0: the file of the time comes last."""
+        for file in self._files:
+            self._published += 1
+            file.publish(sync=False)
+        try:
+            files.sync(self.path.parent)
+            with files.replacing(self.path) as temporary:
+                temporary.write_text(_together(self._blocks, self.path.stem, self._time, self._step))
+            _append(self._directory, self.path, self._time, self._name)
+        except OSError as error:
+            raise files.fault(self.path, error) from None
+
+    def discard(self) -> None:
+        """Instead of `publish`, or when that failed: nothing is left of this time."""
+        gone = [file.path for file in self._files[: self._published]]
+        for path in [self.path, *gone] if gone else ():
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+        for file in self._files:
+            file.discard()
+
+
+def describe(path: str | Path) -> dict[str, Any]:
+    """What a .vts, .vtm or .pvd file of ours holds, from its header: kind, and files, times, extent, variables.
+
+    Raises HiresxError when it is missing, not whole or of another origin.
+    """
+    path = Path(path)
+    try:
+        with path.open("rb") as file:
+            text = file.read(_HEADER).partition(b"<AppendedData")[0].decode()
+        if not text.rstrip().endswith("</VTKFile>"):
+            text += "</VTKFile>"
+        root = ElementTree.fromstring(text)
+        found: dict[str, Any] = {"kind": f"VTK file ({root.get('type')})"}
+        times = [element.text for element in root.iter("DataArray") if element.get("Name") == "TimeValue"]
+        if times:
+            found["time"] = float(times[0])
+        grid = root.find("StructuredGrid")
+        if grid is not None:
+            ends = [int(n) for n in grid.get("WholeExtent").split()]
+            found["size"] = [ends[2 * d + 1] - ends[2 * d] + 1 for d in range(3)]
+            arrays = grid.iter("DataArray")
+            found["variables"] = [
+                {"name": a.get("Name"), "components": int(a.get("NumberOfComponents")), "type": a.get("type")}
+                for a in arrays
+                if a.get("offset") is not None and a.get("Name") != "Points"
+            ]
+        else:
+            found["files"] = [
+                {key: value for key, value in entry.attrib.items() if key != "index"} for entry in root.iter("DataSet")
+            ]
+    except OSError as error:
+        raise files.fault(path, error, "read") from None
+    except (ElementTree.ParseError, UnicodeDecodeError, AttributeError, IndexError, TypeError, ValueError) as error:
+        raise HiresxError(f"{path} is not a whole VTK file of hiresx ({error})", "take another one") from None
+    return found
+
+
+def clear(directory: str | Path, name: str = "fields", after: int = -1) -> None:
+    """Remove the files of the steps beyond `after`, also from the series. Raises HiresxError if one cannot go."""
+    gone = [path for step, path in frames(directory, name).items() if step > after]
+    for path in gone:
+        # The one that stands for the time goes first: it never names what is not there.
+        files.remove([path, *path.parent.glob(f"{path.stem}_*.vts")])
+    target = series(directory, name)
+    try:
+        kept = [(time, path) for time, path in _listed(target) if (target.parent / path).is_file()]
+        if kept:
+            _write_series(target, kept)
+        else:
+            target.unlink(missing_ok=True)
+    except OSError as error:
+        raise files.fault(target, error) from None
+
+
+def _append(directory: Path, path: Path, time: float, name: str) -> None:
+    target = series(directory, name)
+    here = path.relative_to(directory).as_posix()
+    others = [(t, p) for t, p in _listed(target) if p != here]
+    _write_series(target, [*others, (repr(float(time)), here)])
+
+
+def _listed(path: Path) -> list[tuple[str, str]]:
+    """(time, file) of a series; none when it is not there or cannot be read: it is written anew then."""
+    try:
+        return _ENTRY.findall(path.read_text())
+    except (OSError, UnicodeDecodeError):
+        return []
+
+
+def _write_series(path: Path, entries: Sequence[tuple[str, str]]) -> None:
+    entries = sorted(entries, key=lambda entry: (float(entry[0]), entry[1]))
+    lines = "".join(f'<DataSet timestep="{time}" file="{name}"/>\n' for time, name in entries)
+    with files.replacing(path) as temporary:
+        temporary.write_text(f"{_HEAD.format(kind='Collection')}<Collection>\n{lines}</Collection>\n</VTKFile>\n")
+
+
+def _together(blocks: Sequence[str], stem: str, time: float, step: int) -> str:
+    lines = "".join(
+        f'<DataSet index="{n}" name={quoteattr(block)} file={quoteattr(f"{stem}_{block}.vts")}/>\n'
+        for n, block in enumerate(blocks)
+    )
+    return (
+        f"{_HEAD.format(kind='vtkMultiBlockDataSet')}<vtkMultiBlockDataSet>\n{lines}</vtkMultiBlockDataSet>\n"
+        f"{_moment(time, step)}</VTKFile>\n"
+    )
+
+
+def _moment(time: float, step: int) -> str:
+    """Time and step as ParaView (TimeValue) and VisIt (TIME, CYCLE) look for them."""
+    values = [("TimeValue", "Float64", repr(float(time))), ("TIME", "Float64", repr(float(time)))]
+    values.append(("CYCLE", "Int32", str(step)))
+    arrays = "".join(
+        f'<DataArray type="{kind}" Name="{name}" NumberOfTuples="1" format="ascii">{value}</DataArray>\n'
+        for name, kind, value in values
+    )
+    return f"<FieldData>\n{arrays}</FieldData>\n"
+
+
+def _describe(block: Any, names: Sequence[str], kind: str, vector: bool, time: float, step: int) -> Layout:
+    """The file of a block: its header, and where its arrays will lie, each behind its size."""
+    shape, points = tuple(block.shape), math.prod(block.shape)
+    kinds: dict[str, tuple[int, str]] = {}
+    for name in names:
+        inside = vector and name in _VECTOR
+        kinds["velocity" if inside else name] = (3 if inside else 1), kind
+    if block.incomplete:
+        kinds["vtkGhostType"] = 1, "UInt8"
+    kinds["Points"] = 3, "Float64"
+    bytes_of = {name: points * components * _DTYPES[kind].itemsize for name, (components, kind) in kinds.items()}
+    place, described = 0, {}
+    for name, (components, kind) in kinds.items():
+        described[name] = (
+            f'<DataArray type="{kind}" Name="{name}" NumberOfComponents="{components}" '
+            f'format="appended" offset="{place}"/>\n'
+        )
+        place += 8 + bytes_of[name]
+    scalars = next((name for name, (components, kind) in kinds.items() if components == 1 and kind != "UInt8"), None)
+    active = f' Scalars="{scalars}"' if scalars else ""
+    active += ' Vectors="velocity"' if "velocity" in kinds else ""
+    extent = " ".join(f"0 {n - 1}" for n in reversed(shape))
+    at = described.pop("Points")
+    header = (
+        f'{_HEAD.format(kind="StructuredGrid")}<StructuredGrid WholeExtent="{extent}">\n{_moment(time, step)}'
+        f'<Piece Extent="{extent}">\n<PointData{active}>\n{"".join(described.values())}</PointData>\n'
+        f"<Points>\n{at}</Points>\n</Piece>\n</StructuredGrid>\n"
+        f'<AppendedData encoding="raw">\n_'
+    ).encode()
+    between, arrays, end = [], {}, 0
+    for name, (components, kind) in kinds.items():
+        content = header + np.uint64(bytes_of[name]).tobytes()
+        between.append((end, content))
+        end += len(content)
+        arrays[name] = end, _DTYPES[kind], shape + (components,) * (components > 1)
+        end += bytes_of[name]
+        header = b""
+    between.append((end, _TAIL))
+    return Layout(end + len(_TAIL), between, arrays)

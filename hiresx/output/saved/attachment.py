@@ -1,0 +1,39 @@
+"""What hangs on a run: field files, monitors, checkpoints all answer to the same few calls."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+
+class Attachment:
+    """Base of everything that is called after each step of a run. Every call may be left as it is here.
+
+    `name` is unique within a run; a checkpoint stores what `capture` returns under it. Between steps the solver's state
+    is complete, and an attachment must not change it.
+    """
+
+    name: str
+    # The next step must not pass this time.
+    next_time: float = math.inf
+
+    @property
+    def notes(self) -> list[str]:
+        """What it has to say; who has said it empties the list."""
+        return []
+
+    def begin(self, solver, restarted: bool) -> None:
+        """Before the first step of this process; after `restore` if the run continues from a checkpoint."""
+
+    def after_step(self, solver) -> None:
+        """After every step: does its work if it is due."""
+
+    def capture(self) -> dict[str, Any]:
+        """Numbers, texts and numpy arrays by name, enough to continue as if the run had not stopped. All ranks have
+        these alike; what each has for its own nodes is a list of pieces (hiresx.output.saved.pieces)."""
+        return {}
+
+    def restore(self, captured: Mapping[str, Any]) -> None:
+        """Take back what `capture` gave; for a list of pieces there is a function read(name, box) -> array."""
+
+    def finish(self, solver) -> None:
+        """At the end of the run, also after a failure or an interrupt, when the state may be bad."""

@@ -1,0 +1,336 @@
+"""Checkpoints: all that a run needs to go on bit for bit, written aside, synced, renamed; the last few are kept.
+
+They lie in `<run>/checkpoints/`, numbered in the order in which they were written; the step is in the name for people.
+
+A team writes one file together and reads it together, by any number of ranks: what is spread over the ranks is in it
+as pieces (hiresx.output.saved.pieces), the rest as rank 0 has it. What takes a team is called by all its ranks.
+"""
+
+import math
+import re
+import time as wall
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hiresx.errors import HiresxError
+from hiresx.output.saved import container, files, pieces
+from hiresx.output.saved.attachment import Attachment
+from hiresx.output.saved.container import Container, Damaged
+from hiresx.output.saved.pieces import Later, Piece
+from hiresx.shell import word
+from hiresx.team import Team, alone
+
+FOLDER = "checkpoints"
+# Of what a checkpoint holds and how it is laid out: another one is refused.
+FORMAT = 2
+# Without `every_wall`: seconds of a run that are lost at most when it is killed, and the largest share of its time that
+# writing checkpoints may take.
+LOST = 300.0
+SHARE = 0.01
+_PATTERN = re.compile(r"checkpoint_(\d+)_step_(\d+)\.hxc")
+_FORMATS = "install the version of hiresx that wrote it, or begin a new run"
+
+Arrays = Iterable[tuple[str, np.ndarray | Later]]
+Contents = tuple[Mapping[str, Any], Arrays]
+
+
+def listed(directory: str | Path) -> list[Path]:
+    """The checkpoints of the run in `directory`, the one written last first."""
+    folder = Path(directory) / FOLDER
+    found = [path for path in folder.glob("checkpoint_*.hxc") if _PATTERN.fullmatch(path.name)]
+    return sorted(found, key=_number, reverse=True)
+
+
+def _number(path: Path) -> int:
+    return int(_PATTERN.fullmatch(path.name)[1])
+
+
+@dataclass
+class Found:
+    """A whole checkpoint. `directory`: the run it lies in, None if it lies elsewhere. `passed`: later ones that are
+    not whole, with the reason."""
+
+    container: Container
+    directory: Path | None
+    passed: list[tuple[Path, str]] = field(default_factory=list)
+
+
+def find(path: str | Path, team: Team | None = None) -> Found:
+    """The checkpoint that `path` means: a file, or the newest whole one of a run directory. Rank 0 looks for it; each
+    rank opens it and reads a share of it.
+
+    Raises HiresxError when there is none, for a file that is not whole, and for another version of the format.
+    """
+    path = Path(path)
+    if files.once(team, path.is_file):
+        parent = path.absolute().parent
+        return Found(opened(path, team), path.parent.parent if parent.name == FOLDER else None)
+    directory, candidates = files.once(team, lambda: _candidates(path))
+    passed: list[tuple[Path, str]] = []
+    for candidate in candidates:
+        try:
+            return Found(opened(candidate, team), directory, passed)
+        except Damaged as error:
+            passed.append((candidate, error.message))
+    with (team or alone()).together():
+        raise HiresxError(
+            f"no checkpoint in {directory} is whole: {'; '.join(reason for _, reason in passed)}",
+            f"begin the run again: hiresx run {word(directory / 'case')} --out ANOTHER_DIR",
+        )
+
+
+def _candidates(path: Path) -> tuple[Path, list[Path]]:
+    """The run directory that `path` means, and its checkpoints, of which there is at least one."""
+    if not path.is_dir():
+        raise HiresxError(f"{path}: no such run and no such checkpoint", "give the folder of a run, or a file in it")
+    if path.absolute().name == FOLDER and not listed(path):
+        path = path.parent
+    found = listed(path)
+    if not found:
+        raise HiresxError(
+            f"there is no checkpoint in {path}",
+            f"a run writes its first one before its first step; begin anew: hiresx run {word(path / 'case')} "
+            "--out ANOTHER_DIR"
+            if (path / "case").is_dir()
+            else "give the folder that hiresx run made",
+        )
+    return path, found
+
+
+def opened(path: Path, team: Team | None = None) -> Container:
+    """The checkpoint `path`, every bit of it checked, a share of it by each rank. Raises Damaged, and HiresxError for
+    another format and where the ranks see different files."""
+    team = team or alone()
+    with team.together():
+        found = Container(path)
+        version = found.values.get("format")
+        if version != FORMAT:
+            raise HiresxError(
+                f"{path} is a checkpoint of format {version}, written by hiresx {found.values.get('hiresx')}; "
+                f"this one reads format {FORMAT}",
+                _FORMATS,
+            )
+    seen = team.everyone(found.sha256)
+    with team.together():
+        if len(set(seen)) > 1:
+            other = next(rank for rank, one in enumerate(seen) if one != seen[0])
+            raise HiresxError(
+                f"{path} is another file to rank {other} than to rank 0",
+                "keep runs on a file system that all hosts share",
+            )
+        found.verify(team.rank, team.size)
+    return found
+
+
+def describe(path: str | Path) -> dict[str, Any]:
+    """What a checkpoint holds, without its arrays: format, hiresx (version), backend, written (UTC), step, time, case,
+    blocks (name -> (ni, nj, nk)), attachments (names). Raises HiresxError as `opened`."""
+    values = opened(Path(path)).values
+    with understood(Path(path)):
+        return {
+            **{key: values[key] for key in ("format", "hiresx", "backend", "written", "case")},
+            "step": values["solver"]["steps"],
+            "time": values["solver"]["time"],
+            "blocks": {block["name"]: tuple(block["size"]) for block in values["grid"]},
+            "attachments": sorted(values["attachments"]),
+        }
+
+
+class Checkpoints(Attachment):
+    """Writes checkpoints into `directory` as `spec` ([checkpoint] of the case) asks; nothing if `spec.keep` is 0.
+
+    `contents` gives what goes in: values, of which those of rank 0 count, and this rank's named arrays. `alive` raises,
+    on all ranks, if the state is not worth keeping. `clock` gives seconds and never goes backwards; that of rank 0
+    decides, by what it answers to `struck`. The interval never changes a time step: the first step that reaches it is
+    the one.
+    """
+
+    name = "checkpoints"
+
+    def __init__(
+        self,
+        directory: Path,
+        spec,
+        contents: Callable[[], Contents],
+        alive: Callable[[], None],
+        clock: Callable[[], float] = wall.monotonic,
+        team: Team | None = None,
+    ):
+        self._directory, self._spec, self._contents, self._alive, self._clock = directory, spec, contents, alive, clock
+        self._team = team or alone()
+        self._step: int | None = None
+        self._period = 0
+        self._looked: float | None = None
+        self._pace = 0.0
+        # Seconds that writing the last two took.
+        self._took: list[float] = []
+
+    @property
+    def seconds(self) -> float:
+        """What writing one may take."""
+        return max(self._took, default=0.0)
+
+    def start(self, solver, source: Path | None, new: bool) -> None:
+        """Before the first step. `source`: the checkpoint whose state this is, None without one. The directory of a
+        `new` run loses the checkpoints that an earlier one left there."""
+        self._begun = self._written = self._clock()
+        self._period = self._periods(solver)
+        if new:
+            self._prune(0)
+        ours = source is not None and source.absolute().parent == self._folder.absolute()
+        self._step = solver.steps if ours else None
+        self.write(solver)
+
+    @property
+    def _folder(self) -> Path:
+        return self._directory / FOLDER
+
+    def _periods(self, solver) -> int:
+        return 0 if self._spec.every_time is None else math.floor(solver.time / self._spec.every_time * (1 + 1e-9))
+
+    def struck(self) -> bool:
+        """Whether by the clock of this rank the next step is to end with a checkpoint. To be asked before each step."""
+        now = self._clock()
+        if self._looked is not None:
+            self._pace = now - self._looked
+        self._looked = now
+        # After a step that takes as long as the last one.
+        then = now + self._pace
+        if self._spec.every_wall is not None:
+            return then - self._written >= self._spec.every_wall
+        # What was computed since the last one was begun is lost until the next one is written: a step later, it would
+        # be too late.
+        # One that a busy file system held up does not put the next one off.
+        affordable = min(self._took, default=0.0) / SHARE
+        return then + self._pace + self.seconds - self._begun > LOST and then - self._begun >= affordable
+
+    def after_step(self, solver, struck: bool = False) -> None:
+        """`struck`: what rank 0 answered before the step; the same on all ranks."""
+        if self._spec.keep and (struck or self._due(solver)):
+            self.write(solver)
+
+    def _due(self, solver) -> bool:
+        spec = self._spec
+        if spec.every_steps is not None and solver.steps % spec.every_steps == 0:
+            return True
+        return self._periods(solver) > self._period
+
+    def write(self, solver) -> None:
+        """Write one now, unless this step has one. Raises what `alive` raises, and HiresxError naming the path when it
+        cannot be written; the earlier ones stay then."""
+        if self._spec.keep == 0 or self._step == solver.steps:
+            return
+        began = self._clock()
+        self._alive()
+        values, given = self._contents()
+        with self._team.together():
+            arrays = list(given)
+        names = self._team.everyone([name for name, _ in arrays])
+        with self._team.together():
+            pieces.check_whole(name for theirs in names for name in theirs)
+        path = files.once(self._team, lambda: self._next(solver.steps))
+        container.write(path, {"format": FORMAT, **values}, arrays, self._team)
+        self._step, self._period, self._written = solver.steps, self._periods(solver), self._clock()
+        self._begun, self._looked = began, None
+        self._took = [*self._took[-1:], self._written - began]
+        self._prune(self._spec.keep)
+
+    def _next(self, step: int) -> Path:
+        if self._step is None and not self._folder.is_dir():
+            files.directory(self._folder)
+        number = max(map(_number, listed(self._directory)), default=0) + 1
+        return self._folder / f"checkpoint_{number:06d}_step_{step:06d}.hxc"
+
+    def last_good(self, tried: Sequence[str]) -> Container | None:
+        """The newest whole checkpoint whose name is not among `tried`; if there is no other, the oldest; None if there
+        is none at all."""
+        oldest = None
+        for path in files.once(self._team, lambda: listed(self._directory)):
+            with suppress(HiresxError):
+                oldest = opened(path, self._team)
+                if path.name not in tried:
+                    return oldest
+        return oldest
+
+    def _prune(self, keep: int) -> None:
+        files.once(self._team, lambda: files.remove(listed(self._directory)[keep:]))
+
+
+def set_aside(passed: Iterable[tuple[Path, str]]) -> None:
+    """Rename checkpoints that are not whole, so that they count no more among the last ones."""
+    for path, _ in passed:
+        with suppress(OSError):
+            path.rename(path.with_name(f"{path.name}.damaged"))
+
+
+def parted(
+    name: str, captured: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, np.ndarray], dict[str, list[Piece]]]:
+    """What `Attachment.capture` gave, parted into values, arrays and lists of pieces. Raises TypeError naming what
+    cannot be kept."""
+    values, arrays, spread = {}, {}, {}
+    for key, value in captured.items():
+        if isinstance(value, np.ndarray):
+            arrays[key] = value
+        elif value is None or isinstance(value, bool | int | float | str | np.generic):
+            values[key] = value
+        elif isinstance(value, list) and all(isinstance(item, Piece) for item in value):
+            spread[key] = value
+        else:
+            raise TypeError(f"attachment {name} wants to keep {key} = {value!r}, no number, text, array or pieces")
+    return values, arrays, spread
+
+
+def packed(captured: Mapping[str, Mapping[str, Any]], team: Team | None = None) -> Contents:
+    """What attachments captured, by their names, as values and arrays of a checkpoint: of those that every rank has
+    alike rank 0 gives the array, of pieces each its own. The list of a key's pieces may be empty on a rank, not absent.
+    """
+    root = team is None or team.root
+    values: dict[str, Any] = {}
+    arrays: list[tuple[str, np.ndarray | Later]] = []
+    for name, found in captured.items():
+        plain, whole, spread = parted(name, found)
+        values[name] = {"values": plain, "arrays": list(whole), "pieces": list(spread)}
+        arrays += [(_place(name, key), array) for key, array in whole.items() if root]
+        for key, theirs in spread.items():
+            arrays += pieces.labelled(f"{_place(name, key)}/", theirs)
+    return values, arrays
+
+
+def unpacked(found: Container) -> dict[str, dict[str, Any]]:
+    """By the names of the attachments what each captured: for pieces a function read(name, box) -> array. To be used
+    inside `understood`."""
+    return {
+        name: part["values"]
+        | {key: found.array(_place(name, key)) for key in part["arrays"]}
+        | {key: pieces.reader(found, f"{_place(name, key)}/") for key in part["pieces"]}
+        for name, part in found.values["attachments"].items()
+    }
+
+
+def remembered(captured: Mapping[str, Any]) -> dict[str, Any]:
+    """What an attachment captured, as it takes it back in the same process: pieces, copied now, as read(name, box)."""
+    *plain, spread = parted("", captured)
+    return plain[0] | plain[1] | {key: pieces.held(theirs) for key, theirs in spread.items()}
+
+
+def _place(name: str, key: str) -> str:
+    return f"attachments/{name}/{key}"
+
+
+@contextmanager
+def understood(path: Path) -> Iterator[None]:
+    """Around what looks into a checkpoint: what is not there, or not what it should be, becomes Damaged."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        damaged = Damaged(
+            f"{path} does not hold what a checkpoint must ({type(error).__name__}: {error})", "take another one"
+        )
+        damaged.everywhere = getattr(error, "everywhere", False)
+        raise damaged from error

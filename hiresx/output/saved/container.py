@@ -1,0 +1,306 @@
+"""A file of numbers, texts and arrays in which no bit can change unnoticed.
+
+Layout: 8 bytes magic; the arrays, one after the other; the index (JSON: values, and for every array its name, type,
+shape, place and SHA-256); the SHA-256 of magic and index; the index's length (8 bytes, little-endian); the magic again.
+The index comes last, so that arrays can be written as they are fetched from a device, one at a time, and by many
+processes at once.
+"""
+
+import hashlib
+import heapq
+import json
+import math
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from hiresx.errors import HiresxError
+from hiresx.output.saved import files
+from hiresx.team import Team, alone
+
+MAGIC = b"HIRESX\r\n"
+_HASH = hashlib.sha256().digest_size
+_TAIL = _HASH + 8 + len(MAGIC)
+# Kinds of NumPy types that are nothing but their bytes, and what NumPy calls such types.
+_KINDS = "biufcU"
+_DTYPE = rf"[<>|][{_KINDS}][0-9]{{1,9}}"
+# Bytes that are read or written at a time.
+_CHUNK = 1 << 24
+
+
+class Damaged(HiresxError):
+    """The file is not whole, or was never one of these."""
+
+    placed = True  # whichever rank found it
+
+
+def write(
+    path: str | Path, values: Mapping[str, Any], arrays: Iterable[tuple[str, Any]], team: Team | None = None
+) -> None:
+    """Write `values` (nested dictionaries with texts as keys; numbers, texts, truth values, None, lists) and `arrays`
+    (name, array) to `path`, which appears whole and synced to disk, or stays as it was.
+
+    An array is a NumPy array, or anything with `shape` and `dtype` that np.asarray makes one of: it is made when it is
+    its turn, and let go before the next. Raises HiresxError naming the path when it cannot be written, TypeError for a
+    value that cannot be kept and for an array that is not what it was said to be.
+
+    With a `team` all ranks call it, and all fail if one does. Each gives its own arrays; the `values` are those of rank
+    0. The ranks write byte ranges of one file that do not overlap, at the same time; rank 0 writes the index when all
+    have synced theirs. The file has its size from the beginning: a network file system that knows of no end within a
+    page writes no zeros over what another host puts there.
+    """
+    team, path = team or alone(), Path(path)
+    with team.together():
+        mine = list(arrays)
+        entries = [_entry(name, array) for name, array in mine]
+    given = team.everyone((str(path), entries))
+    with team.together():
+        laid, end = _laid(given)
+    with ExitStack() as undone:
+        with team.together(), _told(path):
+            temporary = undone.enter_context(files.replacing(path)) if team.root else None
+            if team.root:
+                os.truncate(temporary, end)
+        temporary = team.share(temporary)
+        with team.together(), _told(path):
+            hashes = _put(temporary, mine, laid[team.rank])
+        del mine
+        hashes = team.everyone(hashes)
+        with team.together(), _told(path):
+            if team.root:
+                index = _index(values, laid, hashes)
+                with _writable(temporary) as handle:
+                    _pwrite(handle, MAGIC, 0)
+                    _pwrite(handle, index, end)
+            undone.close()
+
+
+def _entry(name: str, array: Any) -> dict[str, Any]:
+    """Name, type and shape of an array; TypeError for one that cannot be kept."""
+    if array.dtype.kind not in _KINDS:
+        raise TypeError(f"{name}: an array of {array.dtype} cannot be kept")
+    return {"name": name, "dtype": array.dtype.str, "shape": list(array.shape)}
+
+
+def _laid(given: Sequence[tuple[str, list[dict[str, Any]]]]) -> tuple[list[list[dict[str, Any]]], int]:
+    """The entries of all ranks with the places of their arrays, and where the last one ends."""
+    if len({path for path, _ in given}) > 1:
+        raise ValueError(f"the ranks write to several files: {sorted({path for path, _ in given})}")
+    place, names, laid = len(MAGIC), Counter(), []
+    for _, entries in given:
+        laid.append([])
+        for entry in entries:
+            laid[-1].append(entry | {"place": place})
+            place += _bytes(entry["dtype"], entry["shape"])
+            names[entry["name"]] += 1
+    if len(names) < names.total():
+        raise TypeError(f"two arrays have one name: {sorted(name for name, count in names.items() if count > 1)}")
+    return laid, place
+
+
+def _bytes(dtype: str, shape: Iterable[int]) -> int:
+    return math.prod(shape, start=np.dtype(dtype).itemsize)
+
+
+def _put(path: Path, arrays: list[tuple[str, Any]], entries: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Write the arrays at their places and sync them; returns their SHA-256. Empties the list as it goes."""
+    hashes = []
+    with _writable(path) as handle:
+        for entry in entries:
+            array = np.asarray(arrays.pop(0)[1])
+            if array.dtype.str != entry["dtype"] or list(array.shape) != entry["shape"]:
+                raise TypeError(f"{entry['name']} is {array.dtype.str} {list(array.shape)}, not what was said: {entry}")
+            content = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data if array.nbytes else b""
+            hashes.append(_pwrite(handle, content, entry["place"]))
+            del array, content
+        os.fsync(handle)
+    return hashes
+
+
+def _pwrite(handle: int, content: Any, place: int) -> str:
+    """Write bytes at `place`; returns their SHA-256."""
+    digest, content = hashlib.sha256(), memoryview(content)
+    while content:
+        chunk = content[:_CHUNK]
+        digest.update(chunk)
+        content = content[len(chunk) :]
+        while chunk:
+            written = os.pwrite(handle, chunk, place)
+            chunk, place = chunk[written:], place + written
+    return digest.hexdigest()
+
+
+def _index(values: Mapping[str, Any], laid: Iterable[Sequence[Mapping]], hashes: Iterable[Sequence[str]]) -> bytes:
+    """What follows the arrays."""
+    entries = [
+        entry | {"sha256": sha256}
+        for each, theirs in zip(laid, hashes, strict=True)
+        for entry, sha256 in zip(each, theirs, strict=True)
+    ]
+    index = json.dumps({"values": values, "arrays": entries}, default=_number).encode()
+    return index + hashlib.sha256(MAGIC + index).digest() + len(index).to_bytes(8, "little") + MAGIC
+
+
+@contextmanager
+def _writable(path: Path) -> Iterator[int]:
+    files.arrived(path)
+    # Never to be read from: a file system that reads a page to change a part of it would write back what was there.
+    handle = os.open(path, os.O_WRONLY)
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise files.fault(path, error) from None
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, np.generic) and value.dtype.kind in "biuf":
+        return value.item()
+    raise TypeError(f"{value!r} is neither a number nor a text")
+
+
+class Container:
+    """A file that `write` made, opened: `values`, and `names` of the arrays.
+
+    Its index is checked on opening, an array when it is read, everything by `verify`. Nothing is allocated that the
+    file does not hold. Raises Damaged for a file that is not whole, HiresxError when it cannot be read.
+    """
+
+    def __init__(self, path: str | Path):
+        self.path = Path(path)
+        with self._opened() as file:
+            size = os.fstat(file.fileno()).st_size
+            if size < len(MAGIC) + _TAIL or file.read(len(MAGIC)) != MAGIC:
+                raise self.damaged("it does not begin like one")
+            file.seek(size - _TAIL)
+            tail = file.read(_TAIL)
+            length = int.from_bytes(tail[_HASH : _HASH + 8], "little")
+            first = size - _TAIL - length
+            if tail[_HASH + 8 :] != MAGIC or first < len(MAGIC):
+                raise self.damaged("it does not end like one: it was cut off, or changed there")
+            file.seek(first)
+            index = file.read(length)
+        # Of the index, which holds those of the arrays.
+        self.sha256 = tail[:_HASH].hex()
+        if hashlib.sha256(MAGIC + index).digest() != tail[:_HASH]:
+            raise self.damaged("its index was changed")
+        try:
+            content = json.loads(index)
+            self.values: dict[str, Any] = dict(content["values"])
+            self._entries = {entry["name"]: _Entry(**entry) for entry in content["arrays"]}
+            ends = [len(MAGIC)]
+            for entry in self._entries.values():
+                if entry.place != ends[-1]:
+                    raise ValueError(f"array {entry.name} does not follow the one before")
+                ends.append(entry.place + entry.bytes)
+            if ends[-1] != first:
+                raise ValueError("the arrays do not fill the file")
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError) as error:
+            raise self.damaged(f"its index makes no sense: {error}") from None
+
+    @property
+    def names(self) -> list[str]:
+        return list(self._entries)
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Shape of the array `name`; KeyError when there is none."""
+        return self._entries[name].shape
+
+    def dtype(self, name: str) -> np.dtype:
+        """Type of the array `name`; KeyError when there is none."""
+        return self._entries[name].type
+
+    def array(self, name: str) -> np.ndarray:
+        """The array `name`; KeyError when there is none, Damaged when it was changed."""
+        entry = self._entries[name]
+        array = np.empty(entry.shape, entry.type)
+        if array.nbytes:
+            with self._opened() as file:
+                file.seek(entry.place)
+                buffer = array.reshape(-1).view(np.uint8).data
+                if file.readinto(buffer) != entry.bytes or hashlib.sha256(buffer).hexdigest() != entry.sha256:
+                    raise self.damaged(f"array {name} was changed")
+        return array
+
+    def planes(self, name: str) -> Iterator[tuple[int, np.ndarray]]:
+        """The array `name` of two directions or more, none of them empty, viewed (n, nj, ni), a few of the n at a time:
+        (number of the first, planes), good until the next are asked for. KeyError when there is none; Damaged, after
+        the last, when it was changed."""
+        entry = self._entries[name]
+        plane = math.prod(entry.shape[-2:], start=entry.type.itemsize)
+        number = entry.bytes // plane
+        buffer = np.empty((min(number, max(_CHUNK // plane, 1)), *entry.shape[-2:]), entry.type)
+        digest = hashlib.sha256()
+        with self._opened() as file:
+            file.seek(entry.place)
+            for first in range(0, number, len(buffer)):
+                planes = buffer[: number - first]
+                content = planes.reshape(-1).view(np.uint8).data
+                if file.readinto(content) != planes.nbytes:
+                    break
+                digest.update(content)
+                yield first, planes
+        if digest.hexdigest() != entry.sha256:
+            raise self.damaged(f"array {name} was changed")
+
+    def verify(self, share: int = 0, of: int = 1) -> None:
+        """Read everything once, or one of `of` shares of the arrays; Damaged names the first that was changed."""
+        with self._opened() as file:
+            for entry in self._shares(of)[share]:
+                digest, left = hashlib.sha256(), entry.bytes
+                file.seek(entry.place)
+                while left and (chunk := file.read(min(left, _CHUNK))):
+                    digest.update(chunk)
+                    left -= len(chunk)
+                if digest.hexdigest() != entry.sha256:
+                    raise self.damaged(f"array {entry.name} was changed")
+
+    def _shares(self, number: int) -> list[list["_Entry"]]:
+        """The arrays in shares of much the same size: the largest first, each to who has least; in the file's order."""
+        shares, loads = [[] for _ in range(number)], [(0, n) for n in range(number)]
+        for entry in sorted(self._entries.values(), key=lambda entry: -entry.bytes):
+            load, n = heapq.heappop(loads)
+            shares[n].append(entry)
+            heapq.heappush(loads, (load + entry.bytes, n))
+        return [sorted(share, key=lambda entry: entry.place) for share in shares]
+
+    @contextmanager
+    def _opened(self) -> Iterator[BinaryIO]:
+        try:
+            with self.path.open("rb") as file:
+                yield file
+        except OSError as error:
+            raise files.fault(self.path, error, "read") from None
+
+    def damaged(self, reason: str) -> Damaged:
+        """The error that says so of this file."""
+        return Damaged(f"{self.path} is not a whole checkpoint: {reason}", "take another one")
+
+
+class _Entry:
+    """Where an array lies; TypeError or ValueError for an entry that no `write` made."""
+
+    def __init__(self, name: str, dtype: str, shape: list[int], place: int, sha256: str):
+        if not (isinstance(name, str) and isinstance(place, int) and re.fullmatch(_DTYPE, dtype)):
+            raise ValueError("an entry that is none of an array")
+        self.name, self.place, self.sha256 = name, place, sha256
+        self.type = np.dtype(dtype)
+        self.shape = tuple(shape)
+        if not all(isinstance(n, int) and n >= 0 for n in self.shape):
+            raise ValueError(f"array {name} has the shape {shape}")
+        self.bytes = math.prod(self.shape, start=self.type.itemsize)
+        if not self.bytes:
+            np.empty(self.shape, self.type)  # a ValueError where one of the other sizes is beyond reason

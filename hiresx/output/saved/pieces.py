@@ -1,0 +1,178 @@
+"""Arrays over the nodes of whole blocks, kept as the boxes that the ranks hold, and read again box by box.
+
+A box is half-open ranges of nodes (i, j, k) of a whole block. In a container the piece `box` of the array `name` is
+called "name[0:64,0:32,0:7]". However an array was cut, a reader gives any box of it.
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from hiresx.grid.blocks import Range, intersection, slices
+from hiresx.output.saved.container import Container
+
+# Nine digits: more than a direction of any block has, and no number that arithmetic could not hold.
+_LABEL = re.compile(r"(.*)\[{0},{0},{0}\]".replace("{0}", r"(\d{1,9}):(\d{1,9})"), re.DOTALL)
+
+
+class Later:
+    """An array that is made when it is asked for: `shape` and `dtype` are known before, np.asarray(it) calls `make`."""
+
+    def __init__(self, shape: Sequence[int], dtype: Any, make: Callable[[], np.ndarray]):
+        self.shape, self.dtype, self._make = tuple(shape), np.dtype(dtype), make
+
+    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+        return np.asarray(self._make(), dtype)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """The nodes `box` of the array `name`: `array` (..., nk, nj, ni). The pieces that all ranks have of a name make up
+    the array from node (0, 0, 0) on, no node twice. ValueError for an array of another size than the box."""
+
+    name: str
+    box: Range
+    array: np.ndarray | Later
+
+    def __post_init__(self):
+        if tuple(self.array.shape[-3:]) != sizes(self.box) or 0 in sizes(self.box):
+            raise ValueError(f"{label(self.name, self.box)}: an array of the shape {self.array.shape}")
+
+
+def sizes(box: Range) -> tuple[int, int, int]:
+    """Shape (nk, nj, ni) of a box."""
+    return tuple(last - first for first, last in reversed(box))
+
+
+def label(name: str, box: Range) -> str:
+    """What a piece is called in a container."""
+    return f"{name}[{','.join(f'{first}:{last}' for first, last in box)}]"
+
+
+def parsed(text: str) -> tuple[str, Range] | None:
+    """(name, box) of what `label` gave; None for what is no label of a piece."""
+    found = _LABEL.fullmatch(text)
+    if found is None:
+        return None
+    ends = [int(n) for n in found.groups()[1:]]
+    return found[1], ((ends[0], ends[1]), (ends[2], ends[3]), (ends[4], ends[5]))
+
+
+def labelled(prefix: str, pieces: Iterable[Piece]) -> Iterator[tuple[str, np.ndarray | Later]]:
+    """The pieces as `container.write` takes them, all names beginning with `prefix`."""
+    for piece in pieces:
+        yield prefix + label(piece.name, piece.box), piece.array
+
+
+def check_whole(labels: Iterable[str]) -> None:
+    """ValueError naming an array whose pieces, those of all ranks, do not fill it, or hold more nodes than it has."""
+    boxes: dict[str, list[Range]] = {}
+    for name, box in filter(None, map(parsed, labels)):
+        boxes.setdefault(name, []).append(box)
+    for name, found in boxes.items():
+        held = sum(math.prod(sizes(box)) for box in found)
+        if held != math.prod(_ends(found)):
+            raise ValueError(f"the {len(found)} pieces of {name} do not make up a whole: {label(name, found[0])}, ...")
+
+
+def _ends(boxes: Iterable[Range]) -> tuple[int, ...]:
+    return tuple(max(ends) for ends in zip(*([last for _, last in box] for box in boxes), strict=True))
+
+
+class Reader:
+    """read(name, box) -> array (..., nk, nj, ni), out of the pieces that meet the box; no others are looked at.
+
+    Raises what `fault` makes of a reason when there is no such array, and when a node of the box is in no piece or in
+    two. Holds the array it gives and a few planes of one piece.
+    """
+
+    def __init__(self, stored: Mapping[str, Sequence["_Stored"]], fault: Callable[[str], Exception]):
+        self._stored, self._fault = stored, fault
+        for name, pieces in stored.items():
+            kinds = {(piece.shape[:-3], piece.dtype) for piece in pieces}
+            if len(kinds) > 1 or any(piece.shape[-3:] != sizes(piece.box) or 0 in piece.shape for piece in pieces):
+                raise fault(f"the pieces of {name} do not fit together")
+
+    @property
+    def names(self) -> list[str]:
+        return list(self._stored)
+
+    def whole(self, name: str) -> Range:
+        """The box of the whole array."""
+        return tuple((0, last) for last in _ends(piece.box for piece in self._pieces(name)))
+
+    def __call__(self, name: str, box: Range) -> np.ndarray:
+        met = [(piece, common) for piece in self._pieces(name) if (common := intersection(piece.box, box)) is not None]
+        self._check(name, box, [common for _, common in met])
+        # Only now: the pieces hold all that is asked for, so the array is no larger than they are.
+        first = self._pieces(name)[0]
+        array = np.empty((*first.shape[:-3], *sizes(box)), first.dtype)
+        for piece, common in met:
+            piece.copy(common, array[(..., *slices(_seen(common, box)))])
+        return array
+
+    def _pieces(self, name: str) -> Sequence["_Stored"]:
+        if name not in self._stored:
+            raise self._fault(f"there is no array {name}")
+        return self._stored[name]
+
+    def _check(self, name: str, box: Range, parts: Sequence[Range]) -> None:
+        ends = np.array(parts, np.int64).reshape(-1, 3, 2)
+        for n, (low, high) in enumerate(zip(ends[:, :, 0], ends[:, :, 1], strict=True)):
+            twice = np.all((np.maximum(low, ends[:n, :, 0]) < np.minimum(high, ends[:n, :, 1])), axis=1)
+            if twice.any():
+                raise self._fault(f"two pieces of {name} hold nodes of {label('', parts[n])}")
+        if sum(math.prod(sizes(part)) for part in parts) != math.prod(sizes(box)):
+            raise self._fault(f"nodes of {label(name, box)} are in no piece")
+
+
+def _seen(box: Range, whole: Range) -> Range:
+    """`box` counted from the first node of `whole`."""
+    return tuple((first - start, last - start) for (first, last), (start, _) in zip(box, whole, strict=True))
+
+
+class _Stored:
+    """A piece that can be read: `planes` gives (number, planes (n, nj, ni)) of the array viewed as one row of planes
+    of constant k, a few at a time."""
+
+    def __init__(self, box: Range, shape: Sequence[int], dtype: np.dtype, planes: Callable[[], Iterator]):
+        self.box, self.shape, self.dtype, self._planes = box, tuple(shape), dtype, planes
+
+    def copy(self, box: Range, target: np.ndarray) -> None:
+        """Put the nodes `box` into `target`, shaped so."""
+        (low, high), (_, rows, columns) = _seen(box, self.box)[2], slices(_seen(box, self.box))
+        nk = self.shape[-3]
+        for first, planes in self._planes():
+            for level in range(first // nk, (first + len(planes) - 1) // nk + 1):
+                start, stop = max(low, first - level * nk), min(high, first + len(planes) - level * nk)
+                if start < stop:
+                    at = level * nk - first
+                    part = target[np.unravel_index(level, target.shape[:-3])]
+                    part[start - low : stop - low] = planes[at + start : at + stop, rows, columns]
+
+
+def reader(container: Container, prefix: str = "") -> Reader:
+    """Reads the pieces in `container` whose names begin with `prefix`, each checked when it is read. Raises Damaged
+    where pieces are missing, in each other's place, or changed."""
+    stored: dict[str, list[_Stored]] = {}
+    for key in container.names:
+        if key.startswith(prefix) and (found := parsed(key[len(prefix) :])) is not None:
+            name, box = found
+            piece = _Stored(box, container.shape(key), container.dtype(key), partial(container.planes, key))
+            stored.setdefault(name, []).append(piece)
+    return Reader(stored, container.damaged)
+
+
+def held(pieces: Iterable[Piece]) -> Reader:
+    """Reads pieces that lie in memory: each is made now. Raises LookupError where nodes are missing or there twice."""
+    stored: dict[str, list[_Stored]] = {}
+    for piece in pieces:
+        array = np.asarray(piece.array)
+        planes = partial(iter, [(0, array.reshape(-1, *array.shape[-2:]))])
+        stored.setdefault(piece.name, []).append(_Stored(piece.box, array.shape, array.dtype, planes))
+    return Reader(stored, LookupError)

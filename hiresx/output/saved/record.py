@@ -1,0 +1,169 @@
+"""run.json: what was run, on what, how far it came, how fast it was."""
+
+import json
+import math
+import time as wall
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from hiresx.errors import HiresxError
+from hiresx.output.saved import files, process
+from hiresx.output.saved.machine import hardware, versions
+
+_KEYS = (
+    "status",
+    "case",
+    "backend",
+    "points",
+    "steps",
+    "time",
+    "wall_s",
+    "ns_per_point_rhs",
+    "point_steps_per_s",
+    "bytes_per_point",
+    "stages",
+    "versions",
+    "hardware",
+)
+
+
+class Record:
+    """The record of a run, kept in `directory`/run.json from the start of the run to its end, whole at any time.
+
+    Keys: status (running; finished: what was asked is done; stopped: at the wall-clock limit; interrupted; failed),
+    case (resolved, every default written), backend, points, steps, time (L / c_ref), wall_s, ns_per_point_rhs,
+    point_steps_per_s, bytes_per_point, stages (seconds by part of the step), versions, hardware, grid_hash (SHA-256 of
+    the coordinates), ranks (of each: where it computes, its parts, neighbours, transports and bytes per exchange, and
+    at the end its stages and the seconds it waited for others), restarts (from where, and how the run had ended
+    before), retries (after blow-ups), started and ended (UTC), error, process (the one that keeps the record, see
+    `hiresx.output.saved.process`). Seconds and rates are those of the last process. What is not known yet is null.
+
+    `entries` are any of these; status is "running". Raises HiresxError that names the path when it cannot be written.
+    """
+
+    def __init__(self, directory: str | Path, clock: Callable[[], float] = wall.monotonic, **entries: Any):
+        self.path = Path(directory) / "run.json"
+        self._clock = clock
+        self.entries: dict[str, Any] = dict.fromkeys(_KEYS)
+        self.entries |= {"steps": 0, "time": 0.0, "stages": {}, "versions": versions(), "hardware": hardware()}
+        self.entries |= {"started": now(), "ended": None, "error": None, "process": process.own()}
+        self.entries |= entries | {"status": "running"}
+        self.write()
+
+    def update(self, every: float = 30.0, **entries: Any) -> None:
+        """Change `entries`; written if the last writing was `every` seconds ago or more."""
+        self.entries |= entries
+        if self._clock() - self._written >= every:
+            self.write()
+
+    def finish(
+        self, status: Literal["finished", "stopped", "interrupted", "failed"], error: str | None = None, **entries: Any
+    ) -> None:
+        """Write the last state of the record; `error` says in a line or two why it did not finish."""
+        self.entries |= entries | {"status": status, "error": error, "ended": now()}
+        self.write()
+
+    def write(self) -> None:
+        """Write run.json now."""
+        _replace(self.path, _text(self.entries))
+        self._written = self._clock()
+
+
+def read(directory: str | Path) -> dict[str, Any]:
+    """The record in `directory`; of a run that says "running" and whose process is gone the status is "lost". Raises
+    HiresxError when there is none or it cannot be understood."""
+    path = Path(directory) / "run.json"
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise files.fault(path, error, "read") from None
+    except (ValueError, RecursionError) as error:
+        raise HiresxError(f"{path} is not a run record: {error}", "give the directory of a run") from None
+    if not isinstance(found, dict):
+        raise HiresxError(f"{path} is not a run record: it holds no table", "give the directory of a run")
+    keeper = found.get("process")
+    if found.get("status") == "running" and isinstance(keeper, dict) and process.gone(keeper):
+        found |= {"status": "lost", "error": f"process {keeper['pid']} on {keeper['host']} ended without a word"}
+    return found
+
+
+def found(directory: str | Path | None) -> dict[str, Any]:
+    """The record in `directory`, empty where there is none that can be understood."""
+    try:
+        return {} if directory is None else read(directory)
+    except HiresxError:
+        return {}
+
+
+def fail(directory: str | Path, status: str, error: str) -> None:
+    """Have the record in `directory` say how its run ended, where who keeps it cannot; nothing where there is none.
+    Raises HiresxError when it cannot be written."""
+    entries = found(directory)
+    if entries:
+        _replace(Path(directory) / "run.json", _text(entries | {"status": status, "error": error, "ended": now()}))
+
+
+def keep_resolved(directory: str | Path, case) -> Path:
+    """`keep_case` of a Case as it is resolved, its grid files named by absolute paths. Returns the folder."""
+    from hiresx.case.toml import dumps
+
+    dump = case.model_dump(mode="json")
+    functions = None
+    if case.directory is not None:
+        for key in ("file", "connectivity"):
+            if dump["grid"].get(key) is not None:
+                dump["grid"][key] = str((case.directory / dump["grid"][key]).absolute())
+        functions = case.directory / "case.py"
+    return keep_case(directory, dumps(dump), functions if functions is not None and functions.is_file() else None)
+
+
+def keep_case(directory: str | Path, text: str, functions: Path | None) -> Path:
+    """Keep the case file `text` and `functions` (its case.py, None without one) as a case in `directory`/case.
+
+    The run can then be repeated, and plotted with its exact solution, wherever its directory goes. (A grid file is not
+    copied: it may be large.) Returns the folder. Raises HiresxError that names the path when it cannot be written.
+    """
+    folder = files.directory(Path(directory) / "case")
+    _replace(folder / "case.toml", text)
+    if functions is not None:
+        _replace(folder / "case.py", functions.read_text(encoding="utf-8"))
+    else:
+        (folder / "case.py").unlink(missing_ok=True)
+    return folder
+
+
+def _text(entries: dict[str, Any]) -> str:
+    return json.dumps(plain(entries), indent=2, allow_nan=False) + "\n"
+
+
+def _replace(path: Path, text: str) -> None:
+    try:
+        with files.replacing(path) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise files.fault(path, error) from None
+
+
+def now() -> str:
+    """The moment, in UTC, for people: nothing is decided by it."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def plain(value: Any, finite: bool = True) -> Any:
+    """`value` in JSON's own types. With `finite` the numbers that JSON lacks (nan, inf) become null; without, they stay
+    what Python's json makes of them."""
+    if isinstance(value, dict):
+        return {str(key): plain(entry, finite) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(entry, finite) for entry in value]
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist(), finite)
+    if isinstance(value, np.generic):
+        return plain(value.item(), finite)
+    if isinstance(value, float):
+        return value if math.isfinite(value) or not finite else None
+    return value if value is None or isinstance(value, str | int | bool) else str(value)

@@ -1,0 +1,307 @@
+"""What is in a file or a run directory that hiresx wrote or reads."""
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hiresx.errors import HiresxError
+from hiresx.output.fields import field_file as fields
+from hiresx.output.fields import vtk
+from hiresx.output.saved import checkpoint, files, record
+from hiresx.output.saved.container import MAGIC
+from hiresx.output.saved.netcdf import LOCK, library
+from hiresx.output.watch import history
+from hiresx.shell import word
+
+_HDF5, _CLASSIC = b"\x89HDF\r\n\x1a\n", b"CDF"
+
+
+def about(path: str | Path) -> dict[str, Any]:
+    """What `path` holds: its kind under "kind", what else depends on that. All values are fit for JSON.
+
+    A directory is a run. Files: fields and parts of them, averages, histories, checkpoints, run records, cases, grids
+    (Plot3D, CGNS), VTK files, other netCDF files. Raises HiresxError for what is missing, damaged or none of these.
+    """
+    path = Path(path)
+    if os.path.isdir(path):
+        return _understood(_run, path)
+    try:
+        with path.open("rb") as file:
+            head = file.read(4096)
+    except OSError as error:
+        raise files.fault(path, error, "read") from None
+    for kind, reader in _KINDS:
+        if kind(path, head):
+            return _understood(reader, path)
+    raise HiresxError(
+        f"{path}: hiresx knows no such file",
+        "it knows runs, fields, histories, checkpoints, cases (.toml), Plot3D and CGNS grids and VTK files "
+        "(.vtm, .vts, .pvd)",
+    )
+
+
+def _understood(reader: Callable[[Path], dict[str, Any]], path: Path) -> dict[str, Any]:
+    """What `reader` finds. What it stumbles over in a file of the right kind is damage of the file, whatever it is."""
+    try:
+        return reader(path)
+    except (ArithmeticError, AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueError) as error:
+        words = " ".join(str(error).split())[:200]
+        raise HiresxError(
+            f"{path} is damaged, or of another program ({type(error).__name__}: {words})", "take another one"
+        ) from None
+
+
+def _run(path: Path) -> dict[str, Any]:
+    if not (path / "run.json").is_file():
+        from hiresx.case.loader import FILE
+
+        if (path / FILE).is_file():
+            return _case(path / FILE)
+        raise HiresxError(
+            f"{path} holds neither a run nor a case", "give the folder of a run, or a file: hiresx info FILE"
+        )
+    entries = record.read(path)
+    case = entries.get("case") or {}
+    subsets = [subset["name"] for subset in case.get("output", {}).get("subset", ())]
+    found: dict[str, Any] = {"kind": "run", "title": case.get("title", "")}
+    apart = ("case", "history", "stages", "ranks", "restarts", "process")
+    found |= {key: value for key, value in entries.items() if key not in apart}
+    if found.get("status") == "lost":
+        found["to go on"] = f"hiresx run --restart {word(path)}"
+    if len(entries.get("ranks") or ()) > 1:
+        found["ranks"] = [_rank(rank, entries.get("wall_s")) for rank in entries["ranks"]]
+    found["restarts"] = len(entries.get("restarts") or ())
+    found["retries"] = len(entries.get("retries") or ())
+    found["holds"] = [entry for name in ("fields", *subsets) for entry in _series(path, name)]
+    if (path / "averages.nc").is_file():
+        found["holds"].append({"what": "averages", "files": "averages.nc", "count": 1})
+    for name, file in history.histories(path).items():
+        table = history.read(file)
+        step, time = table.data["step"], table.data["time"]
+        found["holds"].append(
+            {"what": f"history {name}", "files": f"history/{name}.nc", "count": len(step)}
+            | (
+                {"steps": [int(step[0]), int(step[-1])], "times": [float(time[0]), float(time[-1])]}
+                if len(step)
+                else {}
+            )
+            | {"variables": [column for column in table.data if column not in ("step", "time")]}
+        )
+    kept = checkpoint.listed(path)
+    if kept:
+        steps = sorted(int(re.search(r"step_(\d+)", file.name)[1]) for file in kept)
+        found["holds"].append(
+            {
+                "what": "checkpoints",
+                "files": f"{checkpoint.FOLDER}/",
+                "count": len(kept),
+                "steps": [steps[0], steps[-1]],
+            }
+        )
+    return found
+
+
+def _rank(rank: dict[str, Any], seconds: float | None) -> dict[str, Any]:
+    """A rank's line: where it was, what it had, with whom it exchanged how much, and how much of the time it waited."""
+    links = rank.get("neighbours") or ()
+    line = {key: rank.get(key) for key in ("rank", "host", "backend", "gpu", "cpus", "threads", "points")}
+    line["parts"] = len(rank.get("parts") or ())
+    line["halos by"] = ", ".join(sorted({link["transport"] for link in links}))
+    line["neighbours"] = len(links)
+    line["kB per exchange"] = round(sum(link["state_bytes"] + link["flux_bytes"] for link in links) / 1000)
+    if seconds and rank.get("waited_s") is not None:
+        line["waited"] = f"{rank['waited_s'] / seconds:.1%}"
+    return line
+
+
+def _series(path: Path, name: str) -> Iterator[dict[str, Any]]:
+    what = "fields" if name == "fields" else f"subset {name}"
+    frames = fields.frames(path, name)
+    if frames:
+        steps = list(frames)
+        ends = [fields.describe(frames[step]) for step in (steps[0], steps[-1])]
+        yield {
+            "what": what,
+            "files": f"{name}_*.nc",
+            "count": len(steps),
+            "steps": [steps[0], steps[-1]],
+            "times": [end["time"] for end in ends],
+            "variables": ends[-1]["variables"],
+        }
+    if vtk.frames(path, name):
+        steps = list(vtk.frames(path, name))
+        series = vtk.series(path, name).name
+        yield {
+            "what": f"{what} for ParaView and VisIt",
+            "files": series,
+            "count": len(steps),
+            "steps": [steps[0], steps[-1]],
+        }
+
+
+def _netcdf(path: Path) -> dict[str, Any]:
+    netCDF4 = library()
+
+    try:
+        with LOCK, netCDF4.Dataset(path) as file:
+            known = {"scales", "case"} <= set(file.ncattrs()) and "step" in file.variables
+            averages = "averaged_over" in file.variables
+            if not known and not averages:
+                return _any_netcdf(file)
+    except (OSError, RuntimeError) as error:
+        raise HiresxError(f"{path} is not whole ({error})", "take another one") from None
+    return _fields(path, averages)
+
+
+def _any_netcdf(file: Any) -> dict[str, Any]:
+    def variables(group: Any, prefix: str = "") -> Iterator[dict[str, Any]]:
+        for name, variable in group.variables.items():
+            units = getattr(variable, "units", "")
+            what = getattr(variable, "long_name", "")
+            yield {"name": prefix + name, "is": what, "units": units, "shape": list(variable.shape)}
+        for name, part in group.groups.items():
+            yield from variables(part, f"{prefix}{name}/")
+
+    attributes = {name: str(file.getncattr(name)) for name in file.ncattrs()}
+    return {"kind": "netCDF file of another origin", "attributes": attributes, "variables": list(variables(file))}
+
+
+def _fields(path: Path, averages: bool) -> dict[str, Any]:
+    with fields.opened(path) as (file, groups):
+        part = getattr(file, "part", "")
+        found: dict[str, Any] = {"kind": "averages" if averages else f"fields ({part})" if part else "fields"}
+        found |= {name: str(getattr(file, name, "")) for name in ("title", "source")}
+        found |= {"time": float(file["time"][...]), "step": int(file["step"][...])}
+        if averages:
+            over = file["averaged_over"]
+            found["averaged_over"] = f"{float(over[...]):g} {over.units}"
+        found["blocks"] = [_block(group) for group in groups]
+        found["variables"] = [
+            {"name": name, "is": variable.long_name, "units": variable.units, "type": str(variable.dtype)}
+            | _range(group[name] for group in groups)
+            for name, variable in groups[0].variables.items()
+            if name not in ("x", "y", "z")
+        ]
+    return found
+
+
+def _block(group: Any) -> dict[str, Any]:
+    size = dict(zip(("nk", "nj", "ni"), group["x"].shape, strict=True))
+    return {"name": group.name, **dict(reversed(size.items()))} | {
+        axis: list(_range([group[axis]]).values()) for axis in "xyz"
+    }
+
+
+def _range(variables: Any) -> dict[str, float | None]:
+    """Least and greatest value; None where nothing is a number."""
+    low, high = [], []
+    for variable in variables:
+        values = np.asarray(variable[...])
+        values = values[np.isfinite(values)]
+        if values.size:
+            low.append(float(values.min()))
+            high.append(float(values.max()))
+    return {"least": min(low, default=None), "greatest": max(high, default=None)}
+
+
+def _history(path: Path) -> dict[str, Any]:
+    try:
+        table = history.read(path)
+    except HiresxError:
+        return _netcdf(path)
+    step = table.data["step"]
+    found: dict[str, Any] = {"kind": f"history of {table.name} ({table.kind})", "samples": len(step)}
+    if len(step):
+        time = table.data["time"]
+        found |= {"steps": [int(step[0]), int(step[-1])], "times": [float(time[0]), float(time[-1])]}
+    if table.places is not None:
+        found["places"] = table.places.tolist()
+    found["variables"] = [
+        {"name": name, "is": column.long_name, "units": column.units, **_range([table.data[name]])}
+        for name, column in table.columns.items()
+    ]
+    return found
+
+
+def _checkpoint(path: Path) -> dict[str, Any]:
+    found = checkpoint.describe(path)
+    case = found.pop("case")
+    blocks = [
+        {"name": name, **dict(zip(("ni", "nj", "nk"), size, strict=True))} for name, size in found.pop("blocks").items()
+    ]
+    return {"kind": "checkpoint, whole", "title": case.get("title", ""), **found, "blocks": blocks}
+
+
+def _case(path: Path) -> dict[str, Any]:
+    import tomllib
+
+    from hiresx.case import load
+
+    case = load(path)
+    document = tomllib.loads(path.read_text(encoding="utf-8"))
+    return {
+        "kind": "case",
+        "title": case.title,
+        "description": case.description.strip(),
+        "presets": list(document.get("presets", {})),
+        "grid": case.grid.model_dump(mode="json"),
+        "time": case.time.model_dump(mode="json"),
+        "boundaries": [condition.type for condition in case.boundary],
+    }
+
+
+def _grid(path: Path) -> dict[str, Any]:
+    from hiresx.grid.survey import survey
+
+    return survey(path)
+
+
+def _is_grid(path: Path, head: bytes) -> bool:
+    """By content: CGNS in either form, binary integers at the start, or text that begins with whole numbers."""
+    from hiresx.grid.cgns_tree import is_cgns
+
+    if head.startswith(_HDF5):
+        import h5py
+
+        try:
+            with h5py.File(path, "r", locking=False) as file:
+                return " hdf5version" in file or " version" in file or "CGNSLibraryVersion" in file
+        except (OSError, RuntimeError, KeyError, ValueError, TypeError):  # whatever it says of a damaged file
+            return path.suffix.lower() == ".cgns"
+    if is_cgns(head):
+        return True
+    words = head[:200].replace(b",", b" ").split()
+    if b"\0" not in head[:64]:
+        return bool(words) and words[0].isdigit()
+    from hiresx.grid.plot3d_binary import begins_like
+
+    return begins_like(path)
+
+
+def _vtk(path: Path) -> dict[str, Any]:
+    return vtk.describe(path)
+
+
+def _record(path: Path) -> dict[str, Any]:
+    return _run(path.parent)
+
+
+def _suffix(*suffixes: str) -> Callable[[Path, bytes], bool]:
+    return lambda path, head: path.suffix.lower() in suffixes
+
+
+# By content where that tells, else by the name's end; the first that fits.
+_KINDS: tuple[tuple[Callable[[Path, bytes], bool], Callable[[Path], Mapping[str, Any]]], ...] = (
+    (lambda path, head: head.startswith(MAGIC) or path.suffix == ".hxc", _checkpoint),
+    (lambda path, head: head.startswith(_CLASSIC), _history),
+    (_is_grid, _grid),
+    (lambda path, head: head.startswith(_HDF5) or path.suffix == ".nc", _netcdf),
+    (lambda path, head: b"<VTKFile" in head, _vtk),
+    (lambda path, head: path.name == "run.json", _record),
+    (_suffix(".toml"), _case),
+    (_suffix(".cgns", ".xyz", ".x", ".p3d", ".grd", ".fmt", ".g"), _grid),
+)

@@ -1,0 +1,106 @@
+"""Pictures that move: GIF by Pillow, MP4 by ffmpeg where it is installed."""
+
+import itertools
+import shutil
+import subprocess
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hiresx.errors import HiresxError
+from hiresx.output.saved import files
+
+# A page is then 910 pixels wide: as much as a GIF of some hundred pictures bears.
+STYLE = {"figure.dpi": 130}
+SUFFIXES = (".gif", ".mp4")
+
+
+def check(target: Path, fps: float) -> None:
+    """Raises HiresxError when `target` cannot be written as an animation of `fps` pictures a second."""
+    suffix = target.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise HiresxError(f'{target}: animations cannot be written as "{target.suffix}"', "use .gif or .mp4")
+    if not 0 < fps <= 50:
+        raise HiresxError(f"{fps:g} pictures a second cannot be shown", "give --fps between 0 and 50")
+    if suffix == ".mp4" and shutil.which("ffmpeg") is None:
+        raise HiresxError(
+            "MP4 needs ffmpeg, which is not installed", "apt install ffmpeg, or write a GIF: --out FILE.gif"
+        )
+
+
+def save(figures: Iterable[Any], target: Path, fps: float) -> Path:
+    """Write `figures` (matplotlib's, all of one size; drawn one after the other) to `target`, .gif or .mp4.
+
+    Raises HiresxError when it cannot be written; then `target` stays as it was.
+    """
+    pictures = (_pixels(figure) for figure in figures)
+    first = next(pictures)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with files.replacing(target) as temporary:
+            write = _write_gif if target.suffix.lower() == ".gif" else _write_mp4
+            write(temporary, itertools.chain([first], _same_size(pictures, first.shape)), first.shape, fps)
+    except OSError as error:
+        raise files.fault(target, error) from None
+    return target
+
+
+def _pixels(figure: Any) -> np.ndarray:
+    """Red, green, blue (height, width, 3) of a drawn figure."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    return np.asarray(canvas.buffer_rgba())[..., :3].copy()
+
+
+def _same_size(pictures: Iterator[np.ndarray], shape: tuple[int, ...]) -> Iterator[np.ndarray]:
+    """A grid that moved or a part that shrank may change a figure's height: it is cut, or filled with white."""
+    for picture in pictures:
+        if picture.shape != shape:
+            fitted = np.full(shape, 255, dtype=np.uint8)
+            height, width = (min(a, b) for a, b in zip(shape[:2], picture.shape[:2], strict=True))
+            fitted[:height, :width] = picture[:height, :width]
+            picture = fitted
+        yield picture
+
+
+def _write_gif(path: Path, pictures: Iterator[np.ndarray], shape: tuple[int, ...], fps: float) -> None:
+    from PIL import Image
+
+    first = next(pictures)
+    # One palette for all, in which every colour of the first picture, its colour bars among them, counts the same.
+    # Without dithering what stands still stays the same from picture to picture, and takes no room.
+    colours = np.unique(first.reshape(-1, 3), axis=0)
+    found = Image.fromarray(colours[None]).quantize(254).getpalette()
+    palette = Image.new("P", (1, 1))
+    palette.putpalette([*found[: 3 * 254], 0, 0, 0, 255, 255, 255])  # black on white stays what it is
+    reduced = (
+        Image.fromarray(picture).quantize(palette=palette, dither=Image.Dither.NONE)
+        for picture in itertools.chain([first], pictures)
+    )
+    next(reduced).save(
+        path, format="GIF", save_all=True, append_images=reduced, duration=round(1000 / fps), loop=0, disposal=1
+    )
+
+
+def _write_mp4(path: Path, pictures: Iterator[np.ndarray], shape: tuple[int, ...], fps: float) -> None:
+    height, width = (n - n % 2 for n in shape[:2])  # H.264 with colours at half resolution has even sizes
+    command = ["ffmpeg", "-y", "-loglevel", "error", "-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}"]
+    command += ["-r", f"{fps:g}", "-i", "-", "-an", "-c:v", "libx264", "-pix_fmt", "yuv420p", "-crf", "18"]
+    command += ["-movflags", "+faststart", "-f", "mp4", str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        try:
+            for picture in pictures:
+                process.stdin.write(np.ascontiguousarray(picture[:height, :width]).data)
+            process.stdin.close()
+        except BrokenPipeError:
+            pass  # it says below why it stopped
+        fault = process.stderr.read().decode(errors="replace").strip()
+    if process.returncode:
+        raise HiresxError(
+            f"ffmpeg could not write the animation: {fault.splitlines()[-1] if fault else 'it does not say why'}",
+            "install one with libx264 (apt install ffmpeg), or write a GIF: --out FILE.gif",
+        )

@@ -1,0 +1,174 @@
+"""Two runs, field files or checkpoints side by side: what differs in their set-up, and how much in their results."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hiresx.errors import HiresxError
+from hiresx.output.fields import field_file as fields
+from hiresx.output.saved import checkpoint, files, identity, record
+from hiresx.output.saved.container import MAGIC, Container
+from hiresx.output.show import compare_checkpoints, measures
+
+# Times that agree to this share are the same.
+SAME_TIME = 1e-9
+# What two runs of one thing need not have in common.
+_SAID_ONLY = ("title", "description")
+
+
+def compare(first: str | Path, second: str | Path) -> dict[str, Any]:
+    """What differs between two runs, two field files, or two checkpoints. All values are fit for JSON.
+
+    `run`, `configuration`, `versions`, `hardware`: lists of {key, first, second} of what differs; `functions`: whether
+    case.py differs (None: at least one run has none kept); `grid`: whether it is the same to the last bit, and its
+    hashes; `timings`: of both. `results`: the fields of the latest time that both have (or the last of each), and for
+    every variable that both hold the greatest and the root mean square difference over all nodes, the share of the
+    latter in the range of the variable, and the node of the greatest; on different grids the extremes and means
+    instead. `same`: configuration, functions, grid and results are. Checkpoints are the same however many ranks wrote
+    them.
+
+    Raises HiresxError when one of them is none of these or damaged, has no fields, or only one is a checkpoint.
+    """
+    a, b = _Side(first), _Side(second)
+    configuration = [
+        entry
+        for entry in _listed(identity.differences(a.case, b.case))
+        # Nor an empty list where the other has entries, which are listed themselves.
+        if entry["key"] not in _SAID_ONLY and [entry["first"], entry["second"]] not in ([None, []], [[], None])
+    ]
+    functions = None
+    if a.functions is not None and b.functions is not None:
+        functions = a.functions != b.functions
+    results = _results(a, b)
+    found = {
+        "first": str(first),
+        "second": str(second),
+        "run": _differing(a.record, b.record, ("status", "backend", "points", "steps", "time")),
+        "configuration": configuration,
+        "functions": functions,
+        "grid": {"same": results["same_grid"], "hashes": [side.record.get("grid_hash") for side in (a, b)]},
+        "versions": _listed(identity.differences(a.record.get("versions") or {}, b.record.get("versions") or {})),
+        "hardware": _listed(identity.differences(a.record.get("hardware") or {}, b.record.get("hardware") or {})),
+        "timings": [
+            {"key": key, "first": a.record.get(key), "second": b.record.get(key)}
+            for key in ("wall_s", "ns_per_point_rhs", "point_steps_per_s", "bytes_per_point")
+            if a.record.get(key) is not None or b.record.get(key) is not None
+        ],
+        "results": results,
+    }
+    found["same"] = not configuration and not functions and results["same"]
+    return found
+
+
+class _Side:
+    """One of the two: its record, case, functions and field files by step; or the checkpoint that it is."""
+
+    def __init__(self, path: str | Path):
+        self.path = Path(path)
+        self.checkpoint: Container | None = None
+        if _is_checkpoint(self.path):
+            self.checkpoint = checkpoint.opened(self.path)
+            self.record = compare_checkpoints.record(self.checkpoint)
+            self.case, self.frames, self.functions = self.record["case"], {}, None
+            return
+        if self.path.is_file():
+            self.record: dict[str, Any] = {}
+            about = fields.describe(self.path)
+            self.case, self.frames = about["case"], {about["step"]: self.path}
+            self.functions = None
+            return
+        if not self.path.is_dir():
+            raise HiresxError(
+                f"{self.path} does not exist", "give the folder of a run, or one of its fields or checkpoints"
+            )
+        self.record, self.frames = record.read(self.path), fields.frames(self.path)
+        self.case = self.record.get("case") or {}
+        if not self.frames:
+            raise HiresxError(f"there are no fields (fields_*.nc) in {self.path}", "compare runs that wrote fields")
+        source = self.path / "case" / "case.py"
+        self.functions = source.read_bytes() if source.is_file() else b""
+
+    def times(self) -> dict[int, float]:
+        return {step: fields.moment(path) for step, path in self.frames.items()}
+
+
+def _is_checkpoint(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    try:
+        with path.open("rb") as file:
+            return path.suffix == ".hxc" or file.read(len(MAGIC)) == MAGIC
+    except OSError as error:
+        raise files.fault(path, error, "read") from None
+
+
+def _differing(a: Mapping[str, Any], b: Mapping[str, Any], keys: Sequence[str]) -> list[dict[str, Any]]:
+    return [{"key": key, "first": a.get(key), "second": b.get(key)} for key in keys if a.get(key) != b.get(key)]
+
+
+def _listed(differences: Sequence[tuple[str, Any, Any]]) -> list[dict[str, Any]]:
+    return [{"key": key, "first": old, "second": new} for key, old, new in differences]
+
+
+def _pair(a: _Side, b: _Side) -> tuple[int, int]:
+    """Steps of the latest fields of one time that is not the start; of the last fields when there are none."""
+    times, others = a.times(), b.times()
+    for step in sorted(set(times) - {0}, reverse=True):
+        near = min(others, key=lambda other: (abs(others[other] - times[step]), abs(other - step)))
+        # With local time steps the time stands still: then the step must be the same.
+        moved = times[step] != 0 or step == near
+        if moved and near and _one_time(times[step], others[near]):
+            return step, near
+    return max(times), max(others)
+
+
+def _one_time(a: float, b: float) -> bool:
+    return abs(a - b) <= SAME_TIME * max(abs(a), abs(b), SAME_TIME)
+
+
+def _results(a: _Side, b: _Side) -> dict[str, Any]:
+    if a.checkpoint is not None and b.checkpoint is not None:
+        return compare_checkpoints.results(a.checkpoint, b.checkpoint)
+    if a.checkpoint is not None or b.checkpoint is not None:
+        one, other = (a, b) if a.checkpoint is not None else (b, a)
+        raise HiresxError(
+            f"{one.path} is a checkpoint, {other.path} is none", "compare two checkpoints, or two runs or field files"
+        )
+    steps = _pair(a, b)
+    first, second = (fields.read(side.frames[step]) for side, step in zip((a, b), steps, strict=True))
+    found: dict[str, Any] = {"steps": list(steps), "times": [first.time, second.time]}
+    blocks, others = first.blocks, second.blocks
+    alike = [(block.name, block.x.shape) for block in blocks] == [(block.name, block.x.shape) for block in others]
+    apart = 0.0
+    if alike:
+        apart = max(
+            float(np.abs(getattr(m, axis) - getattr(n, axis)).max(initial=0.0))
+            for m, n in zip(blocks, others, strict=True)
+            for axis in "xyz"
+        )
+        found["greatest_distance_of_nodes"] = apart
+    found["same_grid"] = alike and apart == 0
+    names = [name for name in blocks[0].state if name in others[0].state]
+    compared = _difference if alike else _summary
+    found["variables"] = [{"name": name, **compared(name, blocks, others)} for name in names]
+    # A moment, or where the time stands still a step.
+    one_time = _one_time(first.time, second.time) and (first.time != 0 or steps[0] == steps[1])
+    found["one_time"] = one_time
+    found["same"] = bool(
+        found["same_grid"] and one_time and names and all(entry["greatest"] == 0 for entry in found["variables"])
+    )
+    return found
+
+
+def _difference(name: str, blocks: Sequence[fields.FieldBlock], others: Sequence[fields.FieldBlock]) -> dict[str, Any]:
+    pairs = zip(blocks, others, strict=True)
+    return measures.difference((block.name, block.state[name], other.state[name]) for block, other in pairs)
+
+
+def _summary(name: str, blocks: Sequence[fields.FieldBlock], others: Sequence[fields.FieldBlock]) -> dict[str, Any]:
+    return {
+        side: measures.summary([block.state[name] for block in part])
+        for side, part in (("first", blocks), ("second", others))
+    }

@@ -1,0 +1,85 @@
+"""Two checkpoints side by side: the state and what else is kept of every node, however each was cut into pieces."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from hiresx.output.saved import identity, pieces
+from hiresx.output.saved.checkpoint import understood
+from hiresx.output.saved.container import Container
+from hiresx.output.show import measures
+
+# The conservative variables of the state, in its order.
+STATE = ("rho", "rho_u", "rho_v", "rho_w", "e")
+
+
+def record(found: Container) -> dict[str, Any]:
+    """What a run's record would say of the moment of a checkpoint."""
+    values = found.values
+    with understood(found.path):
+        return {
+            "backend": values["backend"],
+            "steps": int(values["solver"]["steps"]),
+            "time": float(values["solver"]["time"]),
+            "versions": {"hiresx": values["hiresx"]},
+            "grid_hash": identity.grid_hash(values["grid"]),
+            "case": dict(values["case"]),
+        }
+
+
+def results(first: Container, second: Container) -> dict[str, Any]:
+    """As the results of `hiresx.output.show.compare.compare`; the variables are those of the state, and the arrays
+    over the nodes that attachments keep, by their names in the files and over all their components."""
+    a, b = record(first), record(second)
+    with understood(first.path):
+        blocks = _blocks(first)
+    with understood(second.path):
+        others = _blocks(second)
+    found: dict[str, Any] = {
+        "steps": [a["steps"], b["steps"]],
+        "times": [a["time"], b["time"]],
+        "same_grid": a["grid_hash"] == b["grid_hash"],
+        "same_sizes": blocks == others,
+        "one_time": a["time"] == b["time"] and a["steps"] == b["steps"],
+    }
+    with understood(first.path), understood(second.path):
+        variables = list(_state(first, second, blocks, others))
+        variables += _attached(first, second)
+    found["variables"] = variables
+    found["same"] = bool(
+        found["same_grid"] and found["one_time"] and all(entry.get("greatest") == 0 for entry in variables)
+    )
+    return found
+
+
+def _blocks(found: Container) -> list[tuple[str, tuple[int, ...]]]:
+    """Per block its name and size (ni, nj, nk)."""
+    return [(str(block["name"]), tuple(block["size"])) for block in found.values["grid"]]
+
+
+def _state(first: Container, second: Container, blocks: list, others: list) -> Iterator[dict[str, Any]]:
+    states = []
+    for container, sizes in ((first, blocks), (second, others)):
+        read = pieces.reader(container, "solver/")
+        states.append([read(f"q.{b}", tuple((0, n) for n in size)) for b, (_, size) in enumerate(sizes)])
+    for v, name in enumerate(STATE):
+        values = [[q[v] for q in state] for state in states]
+        if blocks == others:
+            pairs = zip((name for name, _ in blocks), *values, strict=True)
+            yield {"name": name, **measures.difference(pairs)}
+        else:
+            yield {"name": name, "first": measures.summary(values[0]), "second": measures.summary(values[1])}
+
+
+def _attached(first: Container, second: Container) -> Iterator[dict[str, Any]]:
+    """The arrays of attachments that both have in one size."""
+    reads = [pieces.reader(container, "attachments/") for container in (first, second)]
+    for name in reads[0].names:
+        if name not in reads[1].names or reads[0].whole(name) != reads[1].whole(name):
+            continue
+        a, b = (read(name, read.whole(name)) for read in reads)
+        if a.shape == b.shape:
+            planes = [array.reshape(-1, *array.shape[-2:]) for array in (a, b)]
+            found = measures.difference([("", *planes)])
+            if found["at"] is not None:
+                found["at"] |= {"k": found["at"]["k"] % a.shape[-3]}
+            yield {"name": name, **found}

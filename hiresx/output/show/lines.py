@@ -1,0 +1,171 @@
+"""Lines: a one-dimensional field, or a cut through one of more dimensions, beside exact and reference solutions."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hiresx.errors import HiresxError
+from hiresx.output.fields import cut, derived
+from hiresx.output.fields import field_file as fields
+from hiresx.output.show import page
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Values (n,) by name on a line, coordinates among them: in rising order of `along`. `gaps`: indexes before which
+    the line leaves the grid. `where`: words for the axis that say where the line is."""
+
+    values: cut.Piece
+    gaps: Sequence[int]
+    along: str
+    where: str
+
+
+def samples(data: fields.Fields, pieces: list[cut.Piece], dimensions: int, line: str | None) -> Samples:
+    """What is to be drawn of `pieces` of `data`: a one-dimensional field or part, or `line` through one of more
+    dimensions. Raises HiresxError for lines that are not there."""
+    if dimensions > 1:
+        return _along(pieces, dimensions, line, data.part)
+    if line is not None:
+        raise HiresxError("the field is one-dimensional: there is no line to choose", "leave the line out")
+    found = {key: np.concatenate([piece[key].ravel() for piece in pieces]) for key in pieces[0]}
+    if not data.part:
+        found = {key: values[np.argsort(found["x"], kind="stable")] for key, values in found.items()}
+        return Samples(found, [], "x", "")
+    along = max("xyz", key=lambda axis: float(np.ptp(found[axis])))
+    order = np.argsort(found[along], kind="stable")
+    gaps = data.blocks[0].gaps if len(data.blocks) == 1 else ()
+    return Samples({key: values[order] for key, values in found.items()}, gaps, along, "")
+
+
+def ends(name: str, values: np.ndarray) -> tuple[float, float]:
+    """Ends of an axis on which all `values` of a variable have room."""
+    values = values[np.isfinite(values)]
+    if not values.size:
+        raise HiresxError(f"{name} is not a number anywhere", "the run has broken down: plot an earlier step")
+    low, high = float(values.min()), float(values.max())
+    margin = 0.05 * (high - low) or 0.5e-3 * max(abs(high), 1.0)
+    return low - margin, high + margin
+
+
+def draw(
+    data: fields.Fields,
+    drawn: Samples,
+    names: list[str],
+    reference: str | Path | None,
+    compared: Sequence[tuple[str, Samples]] = (),
+    scales: Mapping[str, tuple[float, float]] | None = None,
+) -> Any:
+    """The figure with one panel for each variable of `names` over the line; see `plot.plot_run`. `compared`: the same
+    line in other runs, with their names. `scales`: ends of the axes, by variable."""
+    along, count = drawn.along, drawn.values[drawn.along].size
+    exact = _exact(data, drawn.values, along, names)
+    points = read_table(Path(reference), along) if reference else None
+    figure = page.figure(0.7 + 1.75 * len(names))
+    axes = figure.subplots(len(names), 1, sharex=True, squeeze=False)[:, 0]
+    for ax, name in zip(axes, names, strict=True):
+        if points is not None and name in points:
+            ax.plot(points[along], points[name], color="0.55", lw=1.6, label=Path(reference).stem, zorder=1)
+        if exact is not None and name in exact:
+            ax.plot(exact[along], exact[name], color="black", lw=0.8, label="exact", zorder=2)
+        for (label, other), colour in zip(compared, cycle(page.OTHERS), strict=False):
+            ax.plot(*_broken(other, name), color=colour, lw=1.0, label=label, zorder=2.5)
+        style = {"marker": "o", "ms": 2.6, "mfc": "none", "mew": 0.7, "lw": 0.5} if count <= 256 else {"lw": 1.0}
+        ax.plot(*_broken(drawn, name), color=page.BLUE, label=f"computed, {count} points", zorder=3, **style)
+        ax.set_ylabel(page.symbol(name))
+        ax.margins(x=0)
+        if scales is not None:
+            ax.set_ylim(*scales[name])
+        ax.grid(lw=0.3, color="0.85")
+        ax.set_axisbelow(True)
+    axes[-1].set_xlabel(f"${along}/L${drawn.where}")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    return figure
+
+
+def _broken(drawn: Samples, name: str) -> list[np.ndarray]:
+    """Coordinate and values with nan where the line leaves the grid."""
+    return [np.insert(drawn.values[key].astype(float), drawn.gaps, np.nan) for key in (drawn.along, name)]
+
+
+def _along(pieces: list[cut.Piece], dimensions: int, line: str, part: str) -> Samples:
+    fixed = cut.parse(line, "line")
+    flat = [{name: np.squeeze(values) for name, values in piece.items()} for piece in pieces]
+    axes = "xyz"
+    if dimensions == 2:
+        # A part of a field may lie in any plane, see colours.views.
+        across = "z"
+        if part:
+            across = min("zyx", key=lambda axis: float(np.subtract(*reversed(cut.extent(flat, axis)))))
+        axes = axes.replace(across, "")
+    if len(fixed) != dimensions - 1 or not set(fixed) < set(axes):
+        raise HiresxError(
+            f'line "{line}" does not name a line in {dimensions} dimensions',
+            f"fix one of {axes[0]} and {axes[1]}, as in {axes[1]}=0"
+            if dimensions == 2
+            else "fix two of x, y and z, as in y=0,z=0",
+        )
+    fixed = {axis: cut.middle(pieces, axis) if value is None else value for axis, value in fixed.items()}
+    *planes, (axis, value) = fixed.items()
+    for plane_axis, plane_value in planes:
+        flat = cut.plane(pieces, plane_axis, plane_value)
+    found, gaps = cut.line(flat, axis, value)
+    (along,) = set(axes) - set(fixed)
+    where = ", ".join(f"${name} = {value:.4g}\\,L$" for name, value in fixed.items())
+    return Samples(found, gaps, along, f"   at {where}")
+
+
+def _exact(data: fields.Fields, samples: cut.Piece, along: str, names: list[str]) -> dict[str, np.ndarray] | None:
+    """The case's exact solution on a fine line through the samples; None when its case.py has no function `exact`.
+
+    Variables that are gradients are left out: a line does not tell them.
+    """
+    from hiresx.case import Case
+    from hiresx.case.functions import listed
+
+    folder = data.path.parent / "case"
+    if "exact" not in listed(folder):
+        return None
+    case = Case.from_dict(data.case, folder)
+    # Fine enough that a discontinuity looks upright at the resolution of the picture.
+    at = np.linspace(samples[along][0], samples[along][-1], 2001)
+    points = {axis: at if axis == along else np.interp(at, samples[along], samples[axis]) for axis in "xyz"}
+    state = dict(zip(derived.PRIMITIVE, case.evaluate("exact", **points, t=data.time), strict=True))
+    flow = derived.Flow(**points, state=state, gamma=case.gas.gamma)
+    return {along: at, **derived.evaluate([name for name in names if derived.VARIABLES[name].local], flow)}
+
+
+def read_table(path: Path, along: str) -> dict[str, np.ndarray]:
+    """Columns of a CSV file by name. The header is its first line of names, `along` among them; it may be behind a #.
+
+    Raises HiresxError naming file and line for what is not understood.
+    """
+    try:
+        lines = [text.strip() for text in path.read_text().splitlines()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise HiresxError(f"cannot read the reference {path}: {error}", "give a CSV file") from None
+    header: list[str] = []
+    rows = []
+    for number, text in enumerate(lines, 1):
+        cells = [cell.strip() for cell in text.lstrip("#").split(",")]
+        if not text:
+            continue
+        if not rows and along in cells:
+            header = cells
+        elif not text.startswith("#"):
+            try:
+                rows.append([float(cell) for cell in cells])
+            except ValueError:
+                raise HiresxError(f"{path}, line {number}: not numbers separated by commas", "mend the file") from None
+            if len(rows[-1]) != len(header):
+                raise HiresxError(
+                    f"{path}, line {number}: {len(rows[-1])} numbers under {len(header)} names of columns",
+                    f"name the columns in the first line, as in {along},rho,u,p",
+                )
+    if not rows:
+        raise HiresxError(f"{path} has no numbers", f"give a CSV file with the columns {along},rho,u,p")
+    return dict(zip(header, np.array(rows).T, strict=True))

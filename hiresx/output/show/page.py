@@ -1,0 +1,72 @@
+"""The look that all pictures share, and the writing of them."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hiresx import optional
+from hiresx.errors import HiresxError
+from hiresx.output.fields import derived
+from hiresx.output.saved import files
+
+STYLE = {
+    "font.size": 9,
+    "axes.titlesize": 9,
+    "axes.labelsize": 9,
+    "axes.linewidth": 0.6,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "lines.linewidth": 1.1,
+    "legend.fontsize": 8,
+    "legend.frameon": False,
+    "mathtext.fontset": "dejavuserif",
+    "savefig.dpi": 200,
+    "svg.hashsalt": "hiresx",  # the same picture gives the same file
+}
+# What is drawn first, and what is drawn beside it.
+BLUE, OTHERS = "#0b61a4", ("#c8501e", "#3a8a3a", "#7a4fa3", "#8c6d1f")
+TIME = r"$t\,c_\mathrm{ref}/L$"
+WIDTH, HEIGHT = 7.0, 9.2  # inches: the text of a page
+
+
+def require_matplotlib() -> None:
+    """Raises HiresxError when it is not installed or does not work."""
+    for name in ("matplotlib", "matplotlib.figure", "matplotlib.backends.backend_agg", "PIL.Image"):
+        optional.needed(name, "plotting needs matplotlib", "pip install 'hiresx[plot]'")
+
+
+def style(more: Mapping[str, Any] | None = None) -> Any:
+    """A context in which figures have the look, with `more` settings of matplotlib."""
+    import matplotlib as mpl
+
+    return mpl.rc_context(STYLE | dict(more or {}))
+
+
+def figure(height: float, layout: str = "constrained") -> Any:
+    """A figure as wide as the page and `height` inches high; tied to no window system."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(WIDTH, height), layout=layout)
+
+
+def symbol(name: str) -> str:
+    """Symbol and scale of a variable, for an axis or a colour bar."""
+    return f"${derived.VARIABLES[name].symbol}$"
+
+
+def save(drawn: Any, target: Path) -> Path:
+    """Write the figure `drawn` to `target` (.png, .svg, .pdf, ...). Raises HiresxError when that is not possible."""
+    kind = target.suffix[1:].lower()
+    if kind not in drawn.canvas.get_supported_filetypes():
+        raise HiresxError(f'{target}: pictures cannot be written as "{target.suffix}"', "use .png, .svg or .pdf")
+    # Dates in the file would make two plots of the same fields differ.
+    metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with files.replacing(target) as temporary:
+            drawn.savefig(temporary, format=kind, metadata=metadata, bbox_inches="tight", pad_inches=0.05)
+    except OSError as error:
+        raise files.fault(target, error) from None
+    return target

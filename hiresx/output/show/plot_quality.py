@@ -1,0 +1,92 @@
+"""A picture of the place where a grid is worst."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hiresx.case.grids import GridFile
+from hiresx.grid import Grid, quality
+from hiresx.grid.blocks import Block
+from hiresx.grid.files import taken
+from hiresx.output.show import page
+
+# Nodes to each side of the place that are drawn.
+AROUND = 6
+# What makes a place the worst, first that holds: a volume that is not positive, then the largest of these, each
+# relative to a value that a good grid does not pass.
+LIMITS = {"skewness": 60.0, "stretching": 1.3}
+
+
+def plot_quality(path: str | Path, out: str | Path | None = None) -> list[Path]:
+    """Draw a grid file whole and around its worst place. `out`: a file (.png, .svg, .pdf); default: a PNG beside the
+    grid. Returns the files written. Raises HiresxError when matplotlib is missing or the file holds no grid."""
+    page.require_matplotlib()
+    path = Path(path)
+    grid, _ = taken(GridFile(file=str(path)), path, None)
+    block, what, extreme = worst(grid)
+    target = Path(out) if out is not None else path.with_name(f"{path.name}-quality.png")
+    with page.style():
+        return [page.save(_figure(grid, block, what, extreme), target)]
+
+
+def worst(grid: Grid) -> tuple[Block, str, dict[str, Any]]:
+    """(block, measure, {"value", "node", "position"}) of the worst place of a grid."""
+    found = quality(grid)
+    by_volume = min(found, key=lambda record: record["volume_min"]["value"])
+    if by_volume["volume_min"]["value"] <= 0:
+        return _block(grid, by_volume), "volume_min", by_volume["volume_min"]
+    candidates = [
+        (record[name]["value"] / limit, record, name)
+        for record in found
+        for name, limit in LIMITS.items()
+        if name in record
+    ]
+    _, record, name = max(candidates, key=lambda c: c[0])
+    return _block(grid, record), name, record[name]
+
+
+def _block(grid: Grid, record: dict[str, Any]) -> Block:
+    return next(block for block in grid.blocks if block.name == record["block"])
+
+
+def _figure(grid: Grid, block: Block, what: str, extreme: dict[str, Any]) -> Any:
+    from matplotlib.figure import Figure
+
+    i, j, k = extreme["node"]
+    a, b = _axes(block, k)
+    figure = Figure(figsize=(10, 4.5), layout="constrained")
+    whole, near = figure.subplots(1, 2)
+    for other in grid.blocks:
+        _lines(whole, other, min(k, other.size[2] - 1), a, b, every=None, colour="0.4")
+    _lines(near, block, k, a, b, every=(i, j), colour="C0")
+    x, y = extreme["position"]["xyz".index(a)], extreme["position"]["xyz".index(b)]
+    for axes in (whole, near):
+        axes.plot(x, y, "o", color="C3", markersize=8, fillstyle="none", markeredgewidth=2)
+        axes.set_xlabel(f"{a} / L")
+        axes.set_ylabel(f"{b} / L")
+    whole.set_aspect("equal", adjustable="datalim")
+    whole.set_title("outlines of the blocks")
+    label = "cell volume" if what == "volume_min" else what
+    near.set_title(f"{label} {extreme['value']:.4g} at ({i}, {j}, {k}) of '{block.name}'")
+    return figure
+
+
+def _axes(block: Block, k: int) -> tuple[str, str]:
+    """The two coordinates in which the plane k of a block is seen best."""
+    extents = {axis: float(np.ptp(getattr(block, axis)[k])) for axis in "xyz"}
+    kept = sorted(sorted(extents, key=lambda axis: -extents[axis])[:2])
+    return kept[0], kept[1]
+
+
+def _lines(axes: Any, block: Block, k: int, a: str, b: str, every: tuple[int, int] | None, colour: str) -> None:
+    """The rim of plane k, or all grid lines around a node."""
+    u, v = getattr(block, a)[k], getattr(block, b)[k]
+    if every is None:
+        for line in (np.s_[0], np.s_[-1], np.s_[:, 0], np.s_[:, -1]):
+            axes.plot(u[line], v[line], color=colour, linewidth=0.8)
+        return
+    rows, columns = (slice(max(m - AROUND, 0), m + AROUND + 1) for m in reversed(every))
+    u, v = u[rows, columns], v[rows, columns]
+    axes.plot(u, v, color=colour, linewidth=0.7)
+    axes.plot(u.T, v.T, color=colour, linewidth=0.7)

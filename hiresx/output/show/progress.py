@@ -1,0 +1,183 @@
+"""The progress of a run: a live bar on a terminal, plain lines at a sane rate elsewhere."""
+
+import math
+import time as wall
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from hiresx.output.show.estimate import Estimator
+from hiresx.signals import unheard
+
+_LIVE_EVERY = 0.2  # s: smooth to the eye, and below a thousandth of the run's time
+
+
+class Progress:
+    """Context manager around a run of `points` grid points that ends at time `end`, step `steps` or the first of both.
+
+    Call `update` after every step (a microsecond when nothing is shown). Printed to `console` (a Rich console; default:
+    standard error, so that standard output stays free for results), or not at all if `quiet`. `clock` gives seconds.
+    Plain lines come after the first step, then every 5 % of the run but not within a second, at least every 10 s (every
+    fiftieth of the time run so far, when that is longer), and at the end.
+    """
+
+    def __init__(
+        self,
+        points: int,
+        end: float | None = None,
+        steps: int | None = None,
+        title: str = "",
+        console: Any = None,
+        quiet: bool = False,
+        clock: Callable[[], float] = wall.perf_counter,
+    ):
+        if console is None or quiet:
+            from rich.console import Console
+
+            console = Console(stderr=True, quiet=quiet)
+        self.points, self.end, self.steps, self.title = points, end, steps, title
+        self.estimator = Estimator(end, steps)
+        self._console, self._clock = console, clock
+        self._live = None
+        self._shown = self._started = clock()
+        self._shown_fraction = 0.0
+        self._latest: tuple[int, float, float | None] | None = None
+        self._residual: float | None = None
+
+    def __enter__(self) -> "Progress":
+        self._shown = self._started = self._clock()
+        if self._console.is_terminal:
+            from rich.live import Live
+
+            # Refreshed by hand: a thread of its own would take turns with the solver's threads.
+            self._live = Live(self._bar(), console=self._console, auto_refresh=False)
+            with unheard(self._fall_silent):
+                self._live.start()
+        return self
+
+    def __exit__(self, *exception) -> None:
+        if self._live:
+            with unheard(self._fall_silent):
+                self._live.update(self._bar(), refresh=True)
+            with unheard(self._fall_silent):
+                self._live.stop()
+        elif self._latest:
+            self._print(last=True)
+
+    @property
+    def elapsed(self) -> float:
+        """Wall time since the run began, s."""
+        return self._clock() - self._started
+
+    @property
+    def point_steps_per_s(self) -> float | None:
+        """Grid points times time steps per second: the recent median, or the mean so far of a very short run.
+
+        None before the second step.
+        """
+        seconds = self.estimator.seconds_per_step or self.estimator.overall_seconds_per_step
+        return self.points / seconds if seconds else None
+
+    @property
+    def remaining(self) -> float | None:
+        """Wall time left, s; None before it can be estimated."""
+        return self.estimator.remaining()
+
+    def update(self, step: int, time: float, dt: float | None = None, residual: float | None = None) -> None:
+        """`step` steps are done and have reached `time`, the last one with `dt` (None: local time steps).
+
+        `residual`: norm of the rate of change; the last one given stays shown.
+        """
+        now = self._clock()
+        first = self._latest is None
+        self._latest = step, time, dt
+        if residual is not None:
+            self._residual = residual
+        self.estimator.update(now, step, time)
+        if self._live:
+            if first or now - self._shown >= _LIVE_EVERY:
+                self._shown = now
+                with unheard(self._fall_silent):
+                    self._live.update(self._bar(), refresh=True)
+        elif first or self._due(now):
+            self._shown = now
+            self._print()
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Around what is not stepping but comes again, such as writing fields: it is left out of the rate."""
+        began = self._clock()
+        try:
+            yield
+        finally:
+            self.estimator.aside(self._clock() - began)
+
+    def note(self, message: str) -> None:
+        """Print a line of text, above the bar if there is one."""
+        with unheard(self._fall_silent):
+            self._console.print(message, markup=False, highlight=False, soft_wrap=True)
+
+    def _fall_silent(self) -> None:
+        self._console.quiet = True
+
+    def _due(self, now: float) -> bool:
+        since = now - self._shown
+        fraction = self.estimator.fraction or 0.0
+        if since >= max(10.0, (now - self._started) / 50) or (since >= 1.0 and fraction - self._shown_fraction >= 0.05):
+            self._shown_fraction = fraction
+            return True
+        return False
+
+    def _numbers(self) -> list[str]:
+        step, time, dt = self._latest
+        numbers = [f"step {step}", f"t {time:.6g}"]
+        numbers.append("dt local" if dt is None else f"dt {dt:.3e}")
+        if self._residual is not None:
+            numbers.append(f"residual {self._residual:.3e}")
+        if self.point_steps_per_s:
+            numbers.append(f"{self.point_steps_per_s / 1e6:.3g} Mpoint-steps/s")
+        return numbers
+
+    def _print(self, last: bool = False) -> None:
+        fraction, left = self.estimator.fraction, self.remaining
+        line = self._numbers()
+        if fraction is not None:
+            # Rounded down: 100 % is said when it is done and not before.
+            line.append(f"{math.floor(100 * fraction + 1e-9)} %")
+        if last:
+            line.append(f"{duration(self.elapsed)} in all")
+        elif left is not None:
+            line.append(f"{duration(left)} left")
+        self.note("  ".join(line))
+
+    def _bar(self):
+        from rich.console import Group
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+        from rich.text import Text
+
+        fraction, left = self.estimator.fraction, self.remaining
+        row = Table.grid(padding=(0, 1), expand=True)
+        row.add_column(no_wrap=True, overflow="ellipsis")
+        row.add_column(ratio=1, min_width=10)
+        row.add_column(no_wrap=True, justify="right")
+        done = fraction is not None and fraction >= 1 - 1e-12
+        left_text = f"{duration(left)} left" if left is not None and not done else ""
+        percent = "" if fraction is None else f"{math.floor(100 * fraction + 1e-9)} %"
+        row.add_row(
+            Text(self.title, style="bold"),
+            ProgressBar(total=1.0, completed=fraction or 0.0, pulse=self._latest is None),
+            Text("   ".join(part for part in (percent, f"{duration(self.elapsed)} run", left_text) if part)),
+        )
+        return Group(row, Text("  ".join(self._numbers()) if self._latest else "starting", style="dim"))
+
+
+def duration(seconds: float) -> str:
+    """Seconds as m:ss, h:mm:ss, or days and hours."""
+    total = round(seconds)
+    minutes, s = divmod(total, 60)
+    hours, m = divmod(minutes, 60)
+    days, h = divmod(hours, 24)
+    if days:
+        return f"{days} d {h} h"
+    return f"{h}:{m:02d}:{s:02d}" if hours else f"{m}:{s:02d}"

@@ -1,0 +1,4 @@
+"""What watches a run: monitors, their histories, averages, integrals over blocks and faces, places in the grid.
+
+Uses `saved` and `fields`.
+"""

@@ -1,0 +1,191 @@
+"""averages.nc: a field file whose blocks have the means, which `hiresx plot` takes, and in each of them the groups
+"reynolds" and "favre" with everything."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hiresx.errors import HiresxError
+from hiresx.output.fields.derived import VARIABLES
+from hiresx.output.saved import files
+from hiresx.output.saved.joint import JointFile
+from hiresx.output.saved.layout import Key, Layout
+from hiresx.output.saved.netcdf import LOCK, library
+from hiresx.output.saved.places import Box
+from hiresx.output.saved.writer import Work
+from hiresx.team import Team
+
+# What is averaged, in the order of the kernels: the means first, then the second moments.
+MEANS = {"reynolds": ("rho", "u", "v", "w", "p", "T"), "favre": ("rho", "u", "v", "w", "T")}
+MOMENTS = {
+    "reynolds": ("rho_rho", "u_u", "v_v", "w_w", "p_p", "T_T", "u_v", "u_w", "v_w"),
+    "favre": ("u_u", "v_v", "w_w", "u_v", "u_w", "v_w", "u_T", "v_T", "w_T"),
+}
+# Of the whole file: (name, type, what it is).
+_NUMBERS = (
+    ("time", "f8", "time"),
+    ("step", "i8", "time steps taken"),
+    ("averaged_over", "f8", "what is in the averages"),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Portion:
+    """The nodes `box` of the whole block named `block`: coordinates and `found`, {"reynolds": {name: array}, "favre":
+    ...}, all of the shape of the box."""
+
+    block: str
+    box: Box
+    x: np.ndarray
+    y: np.ndarray
+    z: np.ndarray
+    found: Mapping[str, Mapping[str, np.ndarray]]
+
+
+class Averages:
+    """The file `path`, which the ranks of `team` write together, each time anew, with the averages `kinds` of the whole
+    `blocks`. `case`: the resolved case; averaging began at `start`, which is counted in `unit`."""
+
+    def __init__(self, path: Path, team: Team, blocks: Sequence[Any], kinds: Sequence[str], case, start, unit: str):
+        self.path, self.team, self._kinds = path, team, tuple(kinds)
+        self._blocks = [(block.name, block.x.shape) for block in blocks]
+        self._case, self._start, self._unit = case, start, unit
+        self._tag = team.share(os.getpid())
+        self._layout: Layout | None = None
+        self._learned = False
+
+    def moment(self, portions: Sequence[Portion], numbers: Mapping[str, float]) -> Work:
+        """What writes the file, of which this rank has `portions`; `numbers`: time, step, averaged_over. Collective;
+        raises HiresxError when nothing can be written."""
+        if not self._learned:
+            self._layout = files.once(self.team, self._learn)
+            self._learned = True
+        numbers = {("", name): value for name, value in numbers.items()}
+        if self._layout is None:
+            return _ByLibrary(self, list(portions), numbers)
+        file = JointFile(self.path, self._layout, self._tag, self.team.root)
+        return _Together(file, portions, numbers)
+
+    def _learn(self) -> Layout | None:
+        with self._told(), files.replacing(self.path, keep=False) as temporary:
+            return Layout.learn(temporary, self.define)
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except RuntimeError as error:
+            raise HiresxError(f"cannot write {self.path}: {error}", "most often the disk is full") from None
+        except OSError as error:
+            raise files.fault(self.path, error) from None
+
+    def create(self, values: Mapping[Key, float], portions: Sequence[Portion]) -> None:
+        """Write the file by the library, from the `portions` of all ranks."""
+        netCDF4 = library()
+
+        with (
+            self._told(),
+            files.replacing(self.path) as temporary,
+            LOCK,
+            netCDF4.Dataset(temporary, "w", format="NETCDF4") as file,
+        ):
+            variables = self.define(file)
+            for key, value in values.items():
+                variables[key][...] = value
+            for portion in portions:
+                for key, array in entries(portion):
+                    variables[key][tuple(slice(*ends) for ends in portion.box.ends)] = array
+
+    def define(self, file) -> dict[Key, Any]:
+        """Everything but values. Returns the variables by (block, name), those of the file having the block ""."""
+        from importlib.metadata import version
+
+        file.set_fill_off()
+        file.title = f"time averages: {self._case.get('title', '')}"
+        file.source, file.case = f"hiresx {version('hiresx')}", json.dumps(self._case)
+        file.average_start, made = self._start, {}
+        for (name, kind, long_name), units in zip(_NUMBERS, ("L / c_ref", "1", self._unit), strict=True):
+            made["", name] = _variable(file, name, long_name, units, kind, ())
+        for index, (block, shape) in enumerate(self._blocks):
+            group = file.createGroup(block)
+            group.index = index
+            for dimension, size in zip("kji", shape, strict=True):
+                group.createDimension(dimension, size)
+            for axis in "xyz":
+                made[block, axis] = _variable(group, axis, f"{axis} coordinate of the nodes", "L")
+            for name in MEANS["reynolds"]:
+                about = VARIABLES[name]
+                made[block, name] = _variable(group, name, f"mean {about.long_name} ({self._kinds[0]})", about.scale)
+            for kind in self._kinds:
+                part = group.createGroup(kind)
+                for name in (*MEANS[kind], *MOMENTS[kind], *(("p",) if kind == "favre" else ())):
+                    made[block, f"{kind}/{name}"] = _variable(part, name, *_about(name, kind))
+        return made
+
+
+def _about(name: str, kind: str) -> tuple[str, str]:
+    """What an average is, and its scale."""
+    factors = [VARIABLES[factor] for factor in name.split("_")]
+    if len(factors) == 1:
+        return f"mean {factors[0].long_name} ({kind})", factors[0].scale
+    what = f"covariance of {factors[0].long_name} and {factors[1].long_name}"
+    return f"{what} ({kind})", " ".join(f"({factor.scale})" for factor in factors)
+
+
+def _variable(holder, name: str, long_name: str, units: str, kind: str = "f8", dimensions=("k", "j", "i")):
+    made = holder.createVariable(name, kind, dimensions)
+    made.set_auto_maskandscale(False)
+    made.long_name, made.units = long_name, units
+    return made
+
+
+def entries(portion: Portion) -> Iterator[tuple[Key, np.ndarray]]:
+    """Values by the keys of `Averages.define`."""
+    for axis in "xyz":
+        yield (portion.block, axis), getattr(portion, axis)
+    first = next(iter(portion.found.values()))
+    for name in MEANS["reynolds"]:
+        yield (portion.block, name), first[name]
+    for kind, arrays in portion.found.items():
+        for name, array in arrays.items():
+            yield (portion.block, f"{kind}/{name}"), array
+
+
+class _Together(Work):
+    """Each rank writes its portions to their places."""
+
+    def __init__(self, file: JointFile, portions: Sequence[Portion], numbers: Mapping[Key, float]):
+        self._file, self._portions, self._numbers = file, portions, numbers
+
+    def write(self) -> None:
+        with self._file as file:
+            file.frame(self._numbers)
+            for portion in self._portions:
+                for key, array in entries(portion):
+                    file.put(key, portion.box, [array])
+        self._portions = ()
+
+    def publish(self) -> None:
+        self._file.publish()
+
+    def discard(self) -> None:
+        self._file.discard()
+
+
+class _ByLibrary(Work):
+    """Rank 0 writes what all have, where the library's files cannot be written in another way."""
+
+    def __init__(self, averages: Averages, portions: list[Portion], numbers: Mapping[Key, float]):
+        self._averages, self._portions, self._numbers = averages, portions, numbers
+
+    def complete(self, team: Team) -> None:
+        of_ranks = [self._portions] if team.comm is None else team.comm.gather(self._portions)
+        with team.together():
+            if team.root:
+                self._averages.create(self._numbers, [portion for found in of_ranks for portion in found])

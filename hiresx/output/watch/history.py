@@ -1,0 +1,423 @@
+"""Histories: what a monitor saw, sample by sample, in a netCDF file that grows and is whole at any moment.
+
+The file is netCDF's classic format with 64-bit offsets, which every netCDF reader takes: a header, the places of a
+probe, then one record per sample. It is written here and not by the netCDF library for two reasons. A sample is
+appended in microseconds, by a write of its record and then of the count in the header, so that a run that dies in
+between leaves the samples before. And the library must not be called by the time step while fields are written by a
+thread.
+Format: NetCDF Classic Format Specification, Unidata (CDF-2).
+"""
+
+import itertools
+import os
+import struct
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple, TextIO
+
+import numpy as np
+
+from hiresx.errors import HiresxError
+from hiresx.output.saved import files
+from hiresx.output.saved.netcdf import LOCK, library
+
+FOLDER = "history"
+# Tags and types of the format.
+_DIMENSION, _VARIABLE, _ATTRIBUTE = 10, 11, 12
+_CHAR, _INT, _DOUBLE = 2, 4, 6
+# Where the header holds the number of records.
+_COUNT = 4
+
+
+class Column(NamedTuple):
+    """A quantity of every sample: its name, what it is, its scale."""
+
+    name: str
+    long_name: str
+    units: str
+
+
+STEP = Column("step", "time steps taken", "1")
+TIME = Column("time", "time", "L / c_ref")
+
+
+class History:
+    """Samples of the monitor `name`: step, time and a value per column, or one per column and place.
+
+    `kind` says what made it. `places`: coordinates (n, 3). `folder`: where <name>.nc is kept; None keeps the samples in
+    memory. Nothing is written before `start`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        kind: str,
+        columns: Sequence[Column],
+        places: np.ndarray | None = None,
+        folder: Path | None = None,
+    ):
+        self.name, self.kind = name, kind
+        self.places = None if places is None else np.asarray(places, dtype=float).reshape(-1, 3)
+        self.path = None if folder is None else Path(folder) / f"{name}.nc"
+        self.samples = 0
+        # What is to be said of the file that was there.
+        self.notes: list[str] = []
+        self.define(columns)
+        self._rows: list[bytes] = []
+        self._file: int | None = None
+        self._header = b""
+
+    def define(self, columns: Sequence[Column]) -> None:
+        """Settle the columns, before `start`."""
+        self.columns = tuple(columns)
+        shape = () if self.places is None else (len(self.places),)
+        self._nothing = np.full(shape, np.nan)
+        self._record = np.dtype(
+            [("step", ">i4"), ("time", ">f8"), *((column.name, ">f8", shape) for column in self.columns)]
+        )
+
+    def start(self, kept: int | None = None, restarted: bool = False) -> int:
+        """Begin a new history, or go on after the first `kept` samples of the one that is there. What lies behind them
+        is dropped: it will be sampled again. Returns the number of samples.
+
+        In a `restarted` run a file with other columns or places (the monitor was changed), or one that the checkpoint
+        knows nothing of (`kept` is None), is set aside as <name>.before-<step>.nc, one that is no whole history as
+        <name>.nc.damaged; a new one begins then, and where the file is gone. `notes` say so. Raises HiresxError when it
+        lacks samples, and when it cannot be written.
+        """
+        self.close()
+        if self.path is None:
+            del self._rows[kept or 0 :]
+            self.samples = len(self._rows)
+            return self.samples
+        self._header = self._encoded()
+        try:
+            there = self.path.exists()
+            if kept is not None and there and self._resume(kept):
+                self.samples = kept
+                return kept
+            if restarted and there:
+                self._set_aside(kept)
+            elif restarted and kept:
+                self.notes.append(f"{self.path} is gone, and with it {_samples(kept)}: a new history begins")
+            self._create()
+        except OSError as error:
+            raise files.fault(self.path, error) from None
+        return self.samples
+
+    def add(self, step: int, time: float, values: Mapping[str, Any]) -> int:
+        """Append a sample; a column that `values` lacks is not a number. Returns the number of samples. Raises
+        HiresxError if it cannot be written."""
+        values = [values.get(column.name, self._nothing) for column in self.columns]
+        row = struct.pack(">id", step, time) + np.array(values, ">f8").tobytes()
+        if self._file is None:
+            self._rows.append(row)
+        else:
+            try:
+                self._put(row, len(self._header) + self.samples * self._record.itemsize)
+                self._put(struct.pack(">i", self.samples + 1), _COUNT)
+            except OSError as error:
+                raise files.fault(self.path, error) from None
+        self.samples += 1
+        return self.samples
+
+    def _put(self, content: bytes, place: int) -> None:
+        while content:
+            written = os.pwrite(self._file, content, place)
+            content, place = content[written:], place + written
+
+    def sync(self) -> None:
+        """Return when every sample is on the disk. Raises HiresxError when that fails or the file was removed."""
+        if self._file is None:
+            return
+        try:
+            os.fsync(self._file)
+            gone = os.fstat(self._file).st_nlink == 0
+        except OSError as error:
+            raise files.fault(self.path, error) from None
+        if gone:
+            raise HiresxError(f"{self.path} was removed while the run writes to it", "restart from a checkpoint")
+
+    def close(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def __del__(self):
+        with suppress(OSError):
+            self.close()
+
+    def memory(self) -> dict[str, np.ndarray]:
+        """The samples kept in memory, by column; nothing where they are in a file."""
+        return {} if self.path is not None else self._by_column()
+
+    def _by_column(self) -> dict[str, np.ndarray]:
+        rows = np.frombuffer(b"".join(self._rows), self._record)
+        return {name: _native(rows[name]) for name in rows.dtype.names}
+
+    def remember(self, memory: Mapping[str, np.ndarray]) -> None:
+        """Take back what `memory` gave, unless it is of other columns."""
+        if self.path is not None or memory.keys() != set(self._record.names):
+            return
+        rows = np.zeros(len(memory[STEP.name]), self._record)
+        for name, values in memory.items():
+            rows[name] = values
+        self._rows = [row.tobytes() for row in rows]
+
+    def table(self) -> "Table":
+        """All samples so far."""
+        if self.path is not None and self.path.exists():
+            return read(self.path)
+        columns = {column.name: column for column in (STEP, TIME, *self.columns)}
+        return Table(self.name, self.kind, self._by_column(), columns, self.places)
+
+    # ---- the file
+
+    def _create(self) -> None:
+        files.directory(self.path.parent)
+        with files.replacing(self.path) as temporary:
+            temporary.write_bytes(self._header)
+        self._file = os.open(self.path, os.O_RDWR)
+        self.samples = 0
+
+    def _resume(self, kept: int) -> bool:
+        """Go on in the file that is there; False if it is of another monitor."""
+        handle = os.open(self.path, os.O_RDWR)
+        try:
+            header = os.pread(handle, len(self._header), 0)
+            if _uncounted(header) != _uncounted(self._header):
+                return False
+            there = struct.unpack_from(">i", header, _COUNT)[0]
+            fit = (os.fstat(handle).st_size - len(self._header)) // self._record.itemsize
+            length = len(self._header) + kept * self._record.itemsize
+            if min(there, fit) < kept:
+                raise HiresxError(
+                    f"{self.path} holds {_samples(max(min(there, fit), 0))}, the checkpoint was written after {kept}",
+                    "put the file back that belongs to this run, or remove this one to begin a new history",
+                )
+            if (dropped := min(there, fit) - kept) > 0:
+                self.notes.append(f"{self.path}: {_samples(dropped)} behind the checkpoint dropped, to be taken anew")
+            os.pwrite(handle, struct.pack(">i", kept), _COUNT)
+            os.ftruncate(handle, length)
+        except BaseException:
+            os.close(handle)
+            raise
+        self._file = handle
+        return True
+
+    def _set_aside(self, kept: int | None) -> None:
+        """Rename the file that is there. `kept`: how many samples the checkpoint knows of."""
+        try:
+            table = read(self.path)
+        except HiresxError:
+            aside = _free(self.path, f"{self.path.name}.damaged", "")
+            were = "was" if kept == 1 else "were"
+            lost = f"; {_samples(kept)} {were} in it when the checkpoint was written" if kept else ""
+            self.notes.append(f"{self.path} is not a whole history: it is kept as {aside.name}, a new one begins{lost}")
+        else:
+            # named after its last sample, so that it still sorts
+            last = int(table.data[STEP.name][-1]) if table.samples else 0
+            aside = _free(self.path, f"{self.name}.before-{last}", ".nc")
+            why = "the checkpoint knows nothing of it" if kept is None else "it has other columns or places"
+            self.notes.append(
+                f"{self.path} is not continued, {why}: it is kept as {aside.name}, with {_samples(table.samples)}"
+            )
+        self.path.rename(aside)
+
+    def _encoded(self) -> bytes:
+        """The header, the record count 0, and the places."""
+        points = None if self.places is None else len(self.places)
+        dimensions = [("sample", 0)] + ([] if points is None else [("point", points)])
+        attributes = {"title": f"history of {self.name}", "source": "hiresx", "kind": self.kind, "name": self.name}
+        fixed = []
+        if self.places is not None:
+            fixed = [(Column(axis, f"{axis} coordinate", "L"), self.places[:, d]) for d, axis in enumerate("xyz")]
+        recorded = [
+            (column, self._record.fields[column.name][0].itemsize, _INT if column is STEP else _DOUBLE)
+            for column in (STEP, TIME, *self.columns)
+        ]
+        length = len(_header(dimensions, attributes, _variables(fixed, recorded, points, 0)))
+        header = _header(dimensions, attributes, _variables(fixed, recorded, points, length))
+        return header + b"".join(np.asarray(values, ">f8").tobytes() for _, values in fixed)
+
+
+def _variables(fixed, recorded, points: int | None, begin: int) -> list[bytes]:
+    """Entries of the header for all variables, the data of the first starting at `begin`."""
+    entries = []
+    for column, values in fixed:
+        entries.append(_variable(column, [1], _DOUBLE, values.nbytes, begin))
+        begin += values.nbytes
+    for column, size, kind in recorded:
+        along = [0] if points is None or column in (STEP, TIME) else [0, 1]
+        entries.append(_variable(column, along, kind, size, begin))
+        begin += size
+    return entries
+
+
+def _variable(column: Column, dimensions: list[int], kind: int, size: int, begin: int) -> bytes:
+    described = _attributes({"long_name": column.long_name, "units": column.units})
+    shape = struct.pack(f">{len(dimensions) + 1}i", len(dimensions), *dimensions)
+    return _text(column.name) + shape + described + struct.pack(">iiq", kind, size, begin)
+
+
+def _header(dimensions: list[tuple[str, int]], attributes: Mapping[str, str], variables: list[bytes]) -> bytes:
+    listed = b"".join(_text(name) + struct.pack(">i", size) for name, size in dimensions)
+    return (
+        b"CDF\x02" + struct.pack(">iii", 0, _DIMENSION, len(dimensions)) + listed + _attributes(attributes)
+        + struct.pack(">ii", _VARIABLE, len(variables)) + b"".join(variables)
+    )  # fmt: skip
+
+
+def _attributes(attributes: Mapping[str, str]) -> bytes:
+    entries = (_text(name) + struct.pack(">i", _CHAR) + _text(value) for name, value in attributes.items())
+    return struct.pack(">ii", _ATTRIBUTE, len(attributes)) + b"".join(entries)
+
+
+def _text(text: str) -> bytes:
+    encoded = text.encode()
+    return struct.pack(">i", len(encoded)) + encoded + bytes(-len(encoded) % 4)
+
+
+def _samples(number: int) -> str:
+    return f"{number} sample{'s' * (number != 1)}"
+
+
+def _free(path: Path, stem: str, ending: str) -> Path:
+    """A name beside `path` that nothing has yet: `stem`, or with a number; what was set aside before stays."""
+    names = (f"{stem}{f'-{n}' if n > 1 else ''}{ending}" for n in itertools.count(1))
+    return next(found for found in map(path.with_name, names) if not os.path.lexists(found))
+
+
+def _uncounted(header: bytes) -> bytes:
+    return header[:_COUNT] + header[_COUNT + 4 :]
+
+
+def _native(array: np.ndarray) -> np.ndarray:
+    return np.array(array, dtype=np.int64 if array.dtype.kind == "i" else np.float64)
+
+
+@dataclass
+class Table:
+    """A history that was read: `data` by column (n,), or (n, points) where there are places (points, 3); step and time
+    first. `columns` says what they are."""
+
+    name: str
+    kind: str
+    data: dict[str, np.ndarray]
+    columns: dict[str, Column]
+    places: np.ndarray | None = None
+
+    @property
+    def samples(self) -> int:
+        return len(self.data["step"])
+
+    @property
+    def quantities(self) -> list[str]:
+        """The columns besides step and time."""
+        return [name for name in self.data if name not in (STEP.name, TIME.name)]
+
+    def flat(self) -> dict[str, np.ndarray]:
+        """One array (n,) per name: a column of several places becomes name_0, name_1, ..., one of a single place stays
+        name."""
+        found = {}
+        for name, values in self.data.items():
+            if values.ndim == 1:
+                found[name] = values
+            elif values.shape[1] == 1:
+                found[name] = values[:, 0]
+            else:
+                found |= {f"{name}_{n}": values[:, n] for n in range(values.shape[1])}
+        return found
+
+    def write_csv(self, stream: TextIO) -> None:
+        """The table as comma-separated values, every digit kept."""
+        flat = self.flat()
+        stream.write(",".join(flat) + "\n")
+        for row in zip(*(values.tolist() for values in flat.values()), strict=True):
+            stream.write(",".join(map(repr, row)) + "\n")
+
+
+def read(path: str | Path) -> Table:
+    """Read a history file; also one that a run is writing to. Raises HiresxError when it is none or is missing."""
+    netCDF4 = library()
+
+    path = Path(path)
+    try:
+        with path.open("rb") as file:
+            _walk(file)
+            size = os.fstat(file.fileno()).st_size
+        with LOCK, netCDF4.Dataset(path) as file:
+            file.set_auto_mask(False)
+            columns, data = {}, {}
+            for name, variable in file.variables.items():
+                if variable.size * np.dtype(variable.dtype).itemsize > size:
+                    raise ValueError(f"{name} has more values than the file")  # the library would make room for them
+                columns[name] = Column(name, variable.long_name, variable.units)
+                data[name] = _native(variable[...])
+            places = np.stack([data.pop(axis) for axis in "xyz"], axis=1) if "point" in file.dimensions else None
+            _check(data, places)
+            return Table(
+                file.getncattr("name"), file.kind, data, {n: c for n, c in columns.items() if n in data}, places
+            )
+    except FileNotFoundError as error:
+        raise files.fault(path, error, "read") from None
+    except (OSError, AttributeError, LookupError, TypeError, ValueError, RuntimeError, MemoryError) as error:
+        raise HiresxError(f"{path} is not a history ({error})", "give one from the folder history of a run") from None
+
+
+def _walk(file: BinaryIO) -> None:
+    """Go through a header of the format; ValueError where it makes no sense. (The library would set aside gigabytes for
+    a number that was changed.) Other netCDF files pass."""
+    if file.read(3) != b"CDF":
+        return
+    if file.read(1) != b"\x02":
+        raise ValueError("it is of another netCDF format")
+    file.read(4)  # the number of records
+
+    def number() -> int:
+        found = int.from_bytes(file.read(4).rjust(4, b"\xff"), "big", signed=True)
+        if found < 0:
+            raise ValueError("its header was cut off or changed")
+        return found
+
+    def skip(count: int) -> None:
+        if len(file.read(min(count + -count % 4, 1 << 20))) < count:
+            raise ValueError("its header was cut off or changed")
+
+    def items(tag: int) -> range:
+        if number() not in (0, tag):
+            raise ValueError("its header was changed")
+        return range(number())
+
+    def attributes() -> None:
+        for _ in items(_ATTRIBUTE):
+            skip(number())
+            skip({_CHAR: 1, _INT: 4, _DOUBLE: 8}.get(number(), 1) * number())
+
+    for _ in items(_DIMENSION):
+        skip(number())
+        number()
+    attributes()
+    for _ in items(_VARIABLE):
+        skip(number())
+        skip(4 * number())
+        attributes()
+        skip(16)  # type, size, place
+
+
+def _check(data: Mapping[str, np.ndarray], places: np.ndarray | None) -> None:
+    """Raises ValueError for what no history holds, such as what is read of a file that was cut off."""
+    if STEP.name not in data or TIME.name not in data:
+        raise ValueError("it has no column step or time")
+    samples = len(data[STEP.name]) if data[STEP.name].ndim == 1 else -1
+    for name, values in data.items():
+        shape = (samples,) if places is None or name in (STEP.name, TIME.name) else (samples, len(places))
+        if values.shape != shape:
+            raise ValueError(f"{name} has the shape {values.shape}")
+
+
+def histories(run: str | Path) -> dict[str, Path]:
+    """The histories of a run directory by name, in alphabetical order."""
+    return {path.stem: path for path in sorted((Path(run) / FOLDER).glob("*.nc"))}

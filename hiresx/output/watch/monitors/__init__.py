@@ -1,0 +1,48 @@
+"""What watches a run: one file per kind. A file has `build(case, simulation)`, which returns its attachments, and may
+have `check(case, decomposition)`, which raises what is wrong with its tables before anything runs."""
+
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+from hiresx.output.saved import files
+from hiresx.output.saved.attachment import Attachment
+from hiresx.output.watch import history
+from hiresx.team import Team
+
+
+def build(case, simulation) -> list[Attachment]:
+    """All monitors of `case` for `simulation`, of which `solver`, `out` (the run directory or None), `history` and
+    `monitors` (functions of the user) are used.
+
+    Collective. Raises HiresxError on all ranks for a place outside the grid, for faces that have no wall, and the like.
+    """
+    found = [monitor for kind in _kinds() for monitor in kind.build(case, simulation)]
+    return found if simulation.out is None else [_Earlier(simulation.solver.team, simulation.out), *found]
+
+
+def check(case, decomposition) -> None:
+    """Raises HiresxError for the first fault of the monitors of `case` that can be seen before it runs."""
+    for kind in _kinds():
+        if hasattr(kind, "check"):
+            kind.check(case, decomposition)
+
+
+def _kinds() -> Iterator[ModuleType]:
+    for found in pkgutil.iter_modules(__path__):
+        yield importlib.import_module(f"{__name__}.{found.name}")
+
+
+class _Earlier(Attachment):
+    """Removes the histories that an earlier run left in a new run's directory: some might have no successor."""
+
+    name = "earlier histories"
+
+    def __init__(self, team: Team, out: Path):
+        self._team, self._out = team, out
+
+    def begin(self, solver, restarted: bool) -> None:
+        if not restarted:
+            files.once(self._team, lambda: files.remove(history.histories(self._out).values()))

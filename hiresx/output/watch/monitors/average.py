@@ -1,0 +1,177 @@
+"""`[average]`: time averages of the whole flow, on the device, and their file averages.nc."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hiresx.case.monitors import Average as Spec
+from hiresx.output.saved import files
+from hiresx.output.saved.attachment import Attachment
+from hiresx.output.saved.pieces import Later, Piece
+from hiresx.output.saved.places import Box
+from hiresx.output.saved.writer import JointWriter
+from hiresx.output.watch.averages import MEANS, MOMENTS, Averages, Portion
+from hiresx.output.watch.sampling import Clock
+
+FILE = "averages.nc"
+
+
+def build(case, simulation) -> list[Attachment]:
+    if case.average is None:
+        return []
+    return [Average(case.average, simulation.solver, simulation.out)]
+
+
+class Average(Attachment):
+    """Reynolds and Favre means and second moments of every block, each rank those of its parts.
+
+    A sample stands for the time since the sample before (with local time steps: for the steps), from `start` or the
+    beginning of the run on.
+    """
+
+    name = "averages"
+
+    def __init__(self, spec: Spec, solver, out: Path | None):
+        self._spec, self._solver, self._path = spec, solver, None if out is None else out / FILE
+        self._kinds = [kind for kind in MEANS if getattr(spec, kind)]
+        self._clock = Clock(spec.every, spec.every_time)
+        output = solver.case.output
+        self._writing = Clock(output.every_steps, output.every_time)
+        self._writer = JointWriter(solver.team, outstanding=1)
+        self._file: Averages | None = None
+        self._begun = False
+        self._since: float | None = None
+        self._weight = dict.fromkeys(self._kinds, 0.0)
+        self._sums = {
+            kind: [
+                solver.backend.zeros((len(MEANS[kind]) + len(MOMENTS[kind]), *state.block.x.shape), "float64")
+                for state in solver.states
+            ]
+            for kind in self._kinds
+        }
+
+    @property
+    def next_time(self) -> float:
+        """The next step must not pass this time."""
+        return self._clock.next_time
+
+    @property
+    def bytes(self) -> int:
+        """Device memory held for the averages."""
+        return sum(array.nbytes for arrays in self._sums.values() for array in arrays)
+
+    def _now(self, solver) -> float:
+        return float(solver.steps) if solver.case.time.local else solver.time
+
+    def begin(self, solver, restarted: bool) -> None:
+        if self._begun:
+            return
+        self._begun = True
+        if self._path is not None:
+            if not restarted:
+                files.once(solver.team, lambda: files.remove([self._path]))  # another run's
+            case, unit = solver.case.model_dump(mode="json"), "steps" if solver.case.time.local else "L / c_ref"
+            blocks = solver.decomposition.blocks
+            self._file = Averages(self._path, solver.team, blocks, self._kinds, case, self._spec.start, unit)
+        self._clock.begin(solver)
+        self._writing.begin(solver)
+        self._writing.last = solver.steps
+        if self._since is None:
+            self._since = self._now(solver)
+        self._sample(solver)
+
+    def after_step(self, solver) -> None:
+        self._writer.advance()
+        self._sample(solver)
+        if self._writing.due(solver):
+            self._write(solver)
+
+    def _sample(self, solver) -> None:
+        if not self._clock.due(solver):
+            return
+        now = self._now(solver)
+        weight = now - max(self._since, self._spec.start)
+        self._since = now
+        if weight <= 0:
+            return
+        for kind in self._kinds:
+            self._weight[kind] += weight
+            share = weight / self._weight[kind]
+            for state, mean in zip(solver.states, self._sums[kind], strict=True):
+                ni, nj, nk = state.size
+                solver.program.launch(
+                    f"average_{kind}", state.size, *state.place, state.variable_stride, state.q, ni, nj, ni * nj * nk,
+                    share, mean,
+                )  # fmt: skip
+
+    def fields(self, n: int) -> dict[str, dict[str, np.ndarray]]:
+        """Averages of part `n` of this rank: {"reynolds": {name: (nk, nj, ni)}, "favre": ...}, means and second
+        moments of the fluctuations such as u_v; "rho" and "p" of Favre are the unweighted means."""
+        found = {
+            kind: dict(zip((*MEANS[kind], *MOMENTS[kind]), self._solver.backend.to_host(arrays[n]), strict=True))
+            for kind, arrays in self._sums.items()
+        }
+        if favre := found.get("favre"):
+            favre["p"] = favre["rho"] * favre["T"] / self._solver.case.gas.gamma
+        return found
+
+    def capture(self) -> dict[str, Any]:
+        self._writer.drain()
+        found: dict[str, Any] = {
+            "since": -1.0 if self._since is None else self._since,
+            "last": -1 if self._clock.last is None else self._clock.last,
+            "start": self._spec.start,
+        }
+        for kind, weight in self._weight.items():
+            found[f"{kind}.weight"] = weight
+            if weight > 0:
+                found[kind] = [
+                    Piece(f"{kind}.{state.part.whole}", state.part.box, self._later(array))
+                    for state, array in zip(self._solver.states, self._sums[kind], strict=True)
+                ]
+        return found
+
+    def _later(self, array) -> Later:
+        return Later(array.shape, np.float64, lambda: self._solver.backend.to_host(array))
+
+    def restore(self, captured: Mapping[str, Any]) -> None:
+        """Averages of another start are not continued, nor those that were not kept then."""
+        self._begun = False
+        self._since = None if captured["since"] < 0 else float(captured["since"])
+        self._clock.last = None if captured["last"] < 0 else int(captured["last"])
+        for kind in self._kinds:
+            weight = captured.get(f"{kind}.weight", 0.0) if captured["start"] == self._spec.start else 0.0
+            self._weight[kind] = float(weight)
+            for state, array in zip(self._solver.states, self._sums[kind], strict=True):
+                value = np.zeros(array.shape)
+                if weight > 0:
+                    value = captured[kind](f"{kind}.{state.part.whole}", state.part.box)
+                self._solver.backend.copy(array, self._solver.backend.to_device(value))
+
+    def finish(self, solver) -> None:
+        """Writes the last averages, also those of a run that failed."""
+        self._begun = False
+        try:
+            if not self._writer.failed:
+                self._write(solver)
+        finally:
+            self._writer.drain()
+
+    def _finite(self) -> bool:
+        """On all ranks."""
+        mine = all(bool(np.isfinite(array).all()) for arrays in self._sums.values() for array in arrays)
+        return bool(self._solver.team.min(mine))
+
+    def _write(self, solver) -> None:
+        # Where a bad state has come into the averages, those written before stay.
+        if self._path is None or not any(self._weight.values()) or not self._finite():
+            return
+        portions = []
+        for n, state in enumerate(solver.states):
+            block, whole = state.block, solver.decomposition.blocks[state.part.whole]
+            box = Box(whole.x.shape, tuple(reversed(state.part.box)))
+            portions.append(Portion(whole.name, box, block.x, block.y, block.z, self.fields(n)))
+        numbers = {"time": solver.time, "step": solver.steps, "averaged_over": max(self._weight.values())}
+        self._writer.submit(self._file.moment(portions, numbers))

@@ -1,0 +1,111 @@
+"""`[conservation]`: volume integrals, what leaves through the boundaries, what the sponges add."""
+
+from pathlib import Path
+
+import numpy as np
+
+from hiresx.case.monitors import Conservation as Spec
+from hiresx.output.watch.columns import Columns, dimension, padded, volumes
+from hiresx.output.watch.history import Column
+from hiresx.output.watch.quadrature import face_weights
+from hiresx.output.watch.sampling import Monitor
+from hiresx.output.watch.surface import FaceNodes, Surface, mask
+
+CONSERVED = ("mass", "momentum_x", "momentum_y", "momentum_z", "energy")
+_SCALES = ("rho_ref", *("rho_ref c_ref",) * 3, "rho_ref c_ref^2")
+
+
+def build(case, simulation) -> list[Monitor]:
+    if case.conservation is None:
+        return []
+    return [Conservation(case.conservation, simulation.solver, simulation.out)]
+
+
+class Conservation(Monitor):
+    """Columns: every conserved quantity; <quantity>_flux_<boundary>, outward; with sponges <quantity>_source."""
+
+    def __init__(self, spec: Spec, solver, out: Path | None):
+        decomposition = solver.decomposition
+        boundaries = list(solver.case.boundary)
+        # Patched connections of the grid need no table of the case.
+        for patch in decomposition.patches:
+            boundaries += [patch.condition] if all(c is not patch.condition for c in boundaries) else []
+        names = _names(boundaries)
+        here, faces, groups = {state.part.whole for state in solver.states}, [], set()
+        for patch in decomposition.patches:
+            group = next(n for n, c in enumerate(boundaries) if c is patch.condition)
+            groups.add(group)
+            if patch.block in here:
+                weights = face_weights(decomposition, patch.block, patch.face)
+                weights *= mask(decomposition, patch.block, patch.face, patch.range)
+                faces.append(FaceNodes(patch.block, patch.face, weights, group, patch.condition.kernel == "reflect"))
+        self._surface = Surface(solver, faces, len(names))
+        # Those that end up periodic, or on a direction of one node, let nothing through.
+        self._groups = sorted(groups)
+        self._names = [names[group] for group in self._groups]
+
+        scale = dimension(solver) - 1
+        volume, area = ("L", "L^2", "L^3")[scale], ("", " L", " L^2")[scale]
+        columns = [
+            Column(name, f"integral of {name}", f"{scale} {volume}")
+            for name, scale in zip(CONSERVED, _SCALES, strict=True)
+        ]
+        for boundary in self._names:
+            columns += [
+                Column(f"{name}_flux_{boundary}", f"{name} leaving through {boundary}", f"{scale} c_ref{area}")
+                for name, scale in zip(CONSERVED, _SCALES, strict=True)
+            ]
+        self._has_sponges = bool(solver.team.max(len(solver.sponges)))
+        if self._has_sponges:
+            columns += [
+                Column(f"{name}_source", f"{name} added by the sponges", f"{scale} c_ref{area}")
+                for name, scale in zip(CONSERVED, _SCALES, strict=True)
+            ]
+        super().__init__(solver.team, "conservation", "conservation", columns, spec.every, spec.every_time, out)
+        self._columns = Columns(solver, 2 * len(CONSERVED))
+        self._volumes = []
+        self._sponges: dict[int, tuple] = {}
+        for n, state in enumerate(solver.states):
+            volume = volumes(solver, n)
+            self._volumes.append(padded(solver, state, volume))
+            self._add_sponges(solver, n, volume)
+
+    def _add_sponges(self, solver, n: int, volume: np.ndarray) -> None:
+        """Rate and goal of all sponges of a part as one: the source is the integral of goal - rate q."""
+        rate, goal = np.zeros(volume.shape), np.zeros(5)
+        for layer in solver.sponges:
+            if layer.state is solver.states[n]:
+                share = solver.backend.to_host(layer.sigma).astype(np.float64) * volume[layer.box]
+                rate[layer.box] += share
+                wanted = solver.backend.to_host(layer.goal).astype(np.float64)
+                goal += wanted * share.sum() if wanted.ndim == 1 else (wanted * share).sum(axis=(1, 2, 3))
+        if rate.any():
+            self._sponges[n] = padded(solver, solver.states[n], rate), goal
+
+    def measure(self, solver) -> dict[str, float]:
+        totals, source = np.zeros(5), np.zeros(5)
+        for n, volume in enumerate(self._volumes):
+            rate, goal = self._sponges.get(n, (volume, 0.0))
+            sums = self._columns.sums(n, "column_totals", volume, rate, int(n in self._sponges))
+            totals += sums[:5]
+            source += goal - sums[5:]
+        fluxes = self._surface.sums(self._surface.measure().fluxes)
+        totals, source, *fluxes = self._team.sum(np.stack([totals, source, *fluxes]))
+        values = dict(zip(CONSERVED, totals, strict=True))
+        for group, boundary in zip(self._groups, self._names, strict=True):
+            values |= {f"{name}_flux_{boundary}": f for name, f in zip(CONSERVED, fluxes[group], strict=True)}
+        if self._has_sponges:
+            values |= {f"{name}_source": s for name, s in zip(CONSERVED, source, strict=True)}
+        return values
+
+
+def _names(boundaries) -> list[str]:
+    """A name for each [[boundary]]: its block, its region or faces, and its number where that is not enough."""
+    plain = []
+    for table in boundaries:
+        faces = "all" if table.faces == "all" else "_".join(table.faces)
+        where = table.range if isinstance(table.range, str) else faces
+        plain.append("_".join(part for part in (table.block, where) if part is not None))
+    numbered = [f"{name}_{n}" for n, name in enumerate(plain)]
+    alone = [plain.count(name) == 1 and name not in numbered for name in plain]
+    return [name if single else other for name, other, single in zip(plain, numbered, alone, strict=True)]

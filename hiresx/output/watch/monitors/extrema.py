@@ -1,0 +1,98 @@
+"""`[extrema]`: least and largest values, and where they are."""
+
+import numpy as np
+
+from hiresx.case.faults import did_you_mean
+from hiresx.errors import HiresxError
+from hiresx.output.fields import derived
+from hiresx.output.watch.columns import Columns
+from hiresx.output.watch.history import Column
+from hiresx.output.watch.sampling import Monitor
+
+# In the order of the kernel.
+VARIABLES = ("rho", "u", "v", "w", "p", "T", "mach")
+_SHAPE = (len(VARIABLES), 2)
+# The largest value is the least of what has the opposite sign.
+_SIGNS = np.array([1.0, -1.0])
+# Values closer to the extreme one than this share of the variable's scale are as extreme: where they tie, as in a
+# uniform or a symmetric flow, round-off would choose among them, and that is another with every cut.
+_TIE = {"float64": 1e-12, "float32": 1e-5}
+# Scales besides the extreme values themselves: velocities that vanish are measured by the sound speed.
+_SCALES = np.array([[1.0 if name in ("u", "v", "w", "mach") else 0.0] for name in VARIABLES])
+PLACE = ("x", "y", "z", "block", "i", "j", "k")
+
+
+def build(case, simulation) -> list[Monitor]:
+    if case.extrema is None:
+        return []
+    solver = simulation.solver
+    with solver.team.together():
+        check(case, solver.decomposition)
+    return [Extrema(case.extrema, solver, simulation.out)]
+
+
+def check(case, decomposition) -> None:
+    """Raises HiresxError for a variable whose extremes are not looked for."""
+    for name in case.extrema.variables if case.extrema is not None else ():
+        if name not in VARIABLES:
+            raise HiresxError(
+                f'extrema.variables: "{name}" is none of them', did_you_mean(name, VARIABLES, "variables")
+            )
+
+
+class Extrema(Monitor):
+    def __init__(self, spec, solver, out):
+        self._variables = spec.variables
+        columns, self._names = [], {}
+        for name in spec.variables:
+            variable = derived.VARIABLES[name]
+            for end, word in (("min", "least"), ("max", "largest")):
+                columns.append(Column(f"{name}_{end}", f"{word} {variable.long_name}", variable.scale))
+                for part in PLACE:
+                    what = f"{part} of the {word} {variable.long_name}"
+                    columns.append(Column(f"{name}_{end}_{part}", what, "L" if part in "xyz" else "1"))
+                self._names[name, end] = [f"{name}_{end}", *(f"{name}_{end}_{part}" for part in PLACE)]
+        super().__init__(solver.team, "extrema", "extrema", columns, spec.every, spec.every_time, out)
+        self._columns = Columns(solver, 2 * len(VARIABLES))
+        self._backend, self._real = solver.backend, solver.configuration.real
+        self._sizes = [block.size for block in solver.decomposition.blocks]
+        self._first = np.cumsum([0, *(ni * nj * nk for ni, nj, nk in self._sizes)])
+
+    def measure(self, solver) -> dict[str, float]:
+        # least and largest of each variable, (variables, 2)
+        parts = range(len(solver.states))
+        columns = [self._columns(n, "column_extrema").reshape(*_SHAPE, -1) for n in parts]
+        best = self._team.min(np.min([(_SIGNS[:, None] * values).min(axis=2) for values in columns], axis=0))
+        scale = np.maximum(np.abs(best).max(axis=1, keepdims=True), _SCALES)
+        bounds = _SIGNS * (best + _TIE[self._real] * scale)
+        on_device = self._backend.to_device(bounds.ravel().astype(self._real))
+        numbers = self._team.min(np.min([self._of_part(solver, n, on_device) for n in parts], axis=0))
+        measured = {}
+        for end, row, nodes in zip(("min", "max"), (_SIGNS * best).T, numbers.T, strict=True):
+            for name in self._variables:
+                n = VARIABLES.index(name)
+                b, i, j, k = self._node(int(nodes[n]))
+                block = solver.decomposition.blocks[b]
+                place = (block.x[k, j, i], block.y[k, j, i], block.z[k, j, i], b, i, j, k)
+                measured |= zip(self._names[name, end], (row[n], *place), strict=True)
+        return measured
+
+    def _of_part(self, solver, n: int, bounds) -> np.ndarray:
+        """The least number among all nodes of those of part `n` that are beyond the `bounds`, (variables, 2)."""
+        part = solver.states[n].part
+        height = self._columns(n, "column_places", bounds)
+        ni, nj, _ = self._sizes[part.whole]
+        mk, mi = height.shape[1:]
+        own = (np.arange(mi), height.astype(np.int64), np.arange(mk)[:, None])
+        i, j, k = (first + m for first, m in zip(part.first, own, strict=True))
+        numbers = self._first[part.whole] + (k * nj + j) * ni + i
+        there = height < solver.states[n].size[1]
+        return np.where(there, numbers, np.iinfo(np.int64).max).min(axis=(1, 2)).reshape(_SHAPE)
+
+    def _node(self, number: int) -> tuple[int, int, int, int]:
+        """Block and i, j, k of a node by its number: blocks in their order, k, j, i within them."""
+        b = int(np.searchsorted(self._first, number, side="right")) - 1
+        ni, nj, _ = self._sizes[b]
+        row, i = divmod(number - int(self._first[b]), ni)
+        k, j = divmod(row, nj)
+        return b, i, j, k

@@ -1,0 +1,83 @@
+"""`[[force]]`: pressure, friction and heat on walls."""
+
+from pathlib import Path
+
+import numpy as np
+
+from hiresx.case.monitors import Force as Spec
+from hiresx.decomposition import Decomposition, places
+from hiresx.errors import HiresxError
+from hiresx.output.watch.columns import dimension
+from hiresx.output.watch.history import Column
+from hiresx.output.watch.quadrature import face_weights
+from hiresx.output.watch.sampling import Monitor
+from hiresx.output.watch.surface import FaceNodes, Surface, mask
+
+WALLS = ("no-slip-wall", "slip-wall")
+
+
+def build(case, simulation) -> list[Monitor]:
+    return [Force(f"force.{n}", spec, simulation.solver, simulation.out) for n, spec in enumerate(case.force)]
+
+
+def check(case, decomposition: Decomposition) -> None:
+    """Raises HiresxError for blocks, regions and ranges that are not there, and where no wall is named."""
+    for n, spec in enumerate(case.force):
+        _walls(f"force.{n}", spec, decomposition)
+
+
+class Force(Monitor):
+    """Columns: force_x, y, z by pressure and friction together, pressure_x, y, z, friction_x, y, z, heat and area."""
+
+    def __init__(self, key: str, spec: Spec, solver, out: Path | None):
+        area = ("", " L", " L^2")[dimension(solver) - 1]
+        columns = [
+            *(Column(f"force_{c}", f"force on the walls along {c}", f"rho_ref c_ref^2{area}") for c in "xyz"),
+            *(Column(f"pressure_{c}", f"force of pressure along {c}", f"rho_ref c_ref^2{area}") for c in "xyz"),
+            *(Column(f"friction_{c}", f"force of friction along {c}", f"rho_ref c_ref^2{area}") for c in "xyz"),
+            Column("heat", "heat into the walls per time", f"rho_ref c_ref^3{area}"),
+            Column("area", "area of the walls", area.strip() or "1"),
+        ]
+        super().__init__(solver.team, spec.name, "force", columns, spec.every, spec.every_time, out)
+        here, faces = {state.part.whole for state in solver.states}, []
+        with solver.team.together():
+            walls = _walls(key, spec, solver.decomposition)
+        for b, face, nodes, mirror in walls:
+            if b in here:
+                faces.append(FaceNodes(b, face, face_weights(solver.decomposition, b, face, nodes), 0, mirror))
+        self._surface = Surface(solver, faces, 1)
+        self._area = solver.team.sum(self._surface.areas())[0]
+        self._pressure = spec.pressure
+
+    def measure(self, solver) -> dict[str, float]:
+        flow = self._surface.measure()
+        pressure = (flow.p - self._pressure) * flow.push
+        rows = [pressure + flow.friction, pressure, flow.friction, flow.heat[None]]
+        values = self._team.sum(self._surface.sums(np.concatenate(rows)))
+        return dict(zip((column.name for column in self.history.columns), (*values[0], self._area), strict=True))
+
+
+def _walls(key: str, spec: Spec, decomposition: Decomposition) -> list[tuple[int, str, np.ndarray, bool]]:
+    """Block, face, mask of its nodes ([k, j, i] without the face's direction) and whether it is a slip wall, for all
+    walls that `spec` names."""
+    named = [
+        (b, face, mask(decomposition, b, face, range_))
+        for b, face, range_ in places(decomposition.blocks, f'{key} "{spec.name}"', spec)
+    ]
+    walls = []
+    for mirror in (False, True):
+        chosen: dict[tuple[int, str], np.ndarray] = {}
+        for patch in decomposition.patches:
+            if patch.condition.type != WALLS[mirror]:
+                continue
+            wall = mask(decomposition, patch.block, patch.face, patch.range)
+            for b, face, inside in named:
+                if (b, face) == (patch.block, patch.face):
+                    chosen[b, face] = chosen.get((b, face), False) | (wall & inside)
+        walls += [(b, face, nodes, mirror) for (b, face), nodes in chosen.items() if nodes.any()]
+    if not walls:
+        raise HiresxError(
+            f'{key} "{spec.name}": there is no wall ({" or ".join(WALLS)}) on the faces it names',
+            "name the faces, the block or the region of a wall",
+        )
+    return walls

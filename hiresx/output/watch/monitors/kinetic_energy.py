@@ -1,0 +1,93 @@
+"""`[kinetic_energy]`: mean kinetic energy and what changes it, as for the Taylor-Green vortex."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hiresx.case.monitors import KineticEnergy as Spec
+from hiresx.output.watch.columns import Columns, padded, volumes
+from hiresx.output.watch.history import Column
+from hiresx.output.watch.sampling import Monitor
+
+_RATE = "rho_ref c_ref^3 / L"
+COLUMNS = (
+    Column("kinetic_energy", "mean of rho |u|^2 / 2", "rho_ref c_ref^2"),
+    Column("rate", "change of kinetic_energy since the sample before, per time", _RATE),
+    Column("enstrophy", "mean of rho |vorticity|^2 / 2", "rho_ref c_ref^2 / L^2"),
+    Column("dissipation", "mean of tau_ij du_i/dx_j", _RATE),
+    Column("dissipation_solenoidal", "mean of mu |vorticity|^2 / Re_c", _RATE),
+    Column("dissipation_dilatational", "mean of 4/3 mu (div u)^2 / Re_c", _RATE),
+    Column("pressure_dilatation", "mean of p div u", _RATE),
+)
+# In the order of the kernel.
+_SUMS = tuple(column.name for column in COLUMNS if column.name != "rate")
+
+
+def build(case, simulation) -> list[Monitor]:
+    if case.kinetic_energy is None:
+        return []
+    return [KineticEnergy(case.kinetic_energy, simulation.solver, simulation.out)]
+
+
+class KineticEnergy(Monitor):
+    """Gradients are those of the solver's viscous terms, ghosts included: 6th-order central, closed by polynomials at
+    walls. `rate` belongs to the middle between two samples, and is not a number at the first."""
+
+    def __init__(self, spec: Spec, solver, out: Path | None):
+        super().__init__(solver.team, "kinetic_energy", "kinetic_energy", COLUMNS, spec.every, spec.every_time, out)
+        self._columns = Columns(solver, len(_SUMS))
+        self._volumes, total = [], 0.0
+        # by the index of the part, as conditions know it
+        self._velocities = {}
+        for n, state in enumerate(solver.states):
+            volume = volumes(solver, n)
+            total += volume.sum()
+            self._volumes.append(padded(solver, state, volume))
+            # Work arrays are free between steps; an inviscid run on the CPU has none.
+            room = state.work is not None and len(state.work) >= 4
+            w = state.work[:4] if room else solver.backend.zeros((4, *state.shape), str(state.q.dtype))
+            self._velocities[state.index] = w
+        self._total = float(solver.team.sum(total))
+        self._before: tuple[float, float] | None = None
+
+    def measure(self, solver) -> dict[str, float]:
+        self._fill(solver)
+        reynolds = solver.case.gas.reynolds
+        sums = np.zeros(len(_SUMS))
+        for n, state in enumerate(solver.states):
+            strides = tuple(stride if n > 1 else 0 for stride, n in zip(state.strides, state.size, strict=True))
+            sums += self._columns.sums(
+                n, "column_energy", self._velocities[state.index], state.metrics, state.jacobian, self._volumes[n],
+                0.0 if reynolds is None else 1.0 / reynolds, strides=strides,
+            )  # fmt: skip
+        values = dict(zip(_SUMS, (self._team.sum(sums) / self._total).tolist(), strict=True))
+        energy = values["kinetic_energy"]
+        if self._before is not None and solver.time > self._before[0]:
+            values["rate"] = (energy - self._before[1]) / (solver.time - self._before[0])
+        self._before = solver.time, energy
+        return values
+
+    def _fill(self, solver) -> None:
+        """Velocity and temperature with ghosts, as at the beginning of a stage."""
+        solver.settle()
+        for condition in solver.conditions:
+            condition.ghost()
+        for state in solver.states:
+            padded_extent, w = tuple(reversed(state.shape)), self._velocities[state.index]
+            solver.program.launch(
+                "viscous_primitives", padded_extent, 0, *state.strides[1:], state.variable_stride, state.q, w
+            )
+        for condition in solver.conditions:
+            condition.viscous_primitives(self._velocities[condition.state.index])
+
+    def capture(self) -> dict[str, Any]:
+        before = self._before or (-1.0, 0.0)
+        return super().capture() | {"time_before": before[0], "energy_before": before[1]}
+
+    def restore(self, captured: Mapping[str, Any]) -> None:
+        super().restore(captured)
+        self._before = captured["time_before"], captured["energy_before"]
+        if self._before[0] < 0:
+            self._before = None

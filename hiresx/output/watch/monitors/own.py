@@ -1,0 +1,128 @@
+"""Monitors of the user: functions of case.py that `monitors` names, and those given to Simulation."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from hiresx.case.functions import called
+from hiresx.case.monitors import RESIDUAL
+from hiresx.errors import HiresxError
+from hiresx.output.watch.history import STEP, TIME, Column
+from hiresx.output.watch.sampling import Monitor
+
+# Relative difference up to which a value is the same on two ranks.
+SAME = 1e-9
+# Seconds that a rank on which the function failed waits for the others, who may be in a sum over all.
+PATIENCE = 3.0
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_UNITS = "as the function has it"
+_WANTED = "a monitor returns numbers by name, {name: number}, with the same names at every call, or nothing"
+
+
+def build(case, simulation) -> list[Monitor]:
+    calls = [*(case.function(name) for name in case.monitors), *simulation.monitors]
+    names = [_name(call, n) for n, call in enumerate(calls)]
+    taken = [*names, RESIDUAL, *(table.name for table in (*case.probe, *case.force))]
+    taken += case.histories()
+    with simulation.solver.team.together():
+        for name in names:
+            if taken.count(name) > 1:
+                raise HiresxError(f'two monitors are called "{name}"', "give every monitor a name of its own")
+    return [Own(name, call, case, simulation) for name, call in zip(names, calls, strict=True)]
+
+
+def _name(call: Callable, n: int) -> str:
+    name = getattr(call, "__name__", type(call).__name__)
+    return name if _NAME.fullmatch(name) else f"monitor_{n}"  # a lambda
+
+
+class Own(Monitor):
+    """Calls `function(simulation, *, <parameters>)` on every rank; what it returns first settles the columns of its
+    history."""
+
+    def __init__(self, name: str, function: Callable, case, simulation):
+        super().__init__(simulation.solver.team, name, "function", (), case.monitor.every, out=simulation.out)
+        self._function, self._simulation = function, simulation
+        self._arguments = case.arguments(function)
+        self._found: tuple[int, dict[str, float]] | None = None
+        self._restarted = False
+
+    def values(self, solver) -> dict[str, float]:
+        """What the function returns for the present step; it is called once per step. Raises HiresxError when it fails,
+        returns something else, or not the same on all ranks."""
+        if self._found is None or self._found[0] != solver.steps:
+            with self._team.together(PATIENCE), called(self._function, f'monitor "{self.history.name}"'):
+                found = self._called()
+            by_rank = self._team.everyone(found)
+            if error := self._difference(by_rank):
+                error.everywhere = True
+                raise error
+            self._found = solver.steps, by_rank[0]
+        return self._found[1]
+
+    def _difference(self, by_rank: list[dict[str, float]]) -> HiresxError | None:
+        """The error for what other ranks found and rank 0 did not; None if all found the same."""
+        first, who = by_rank[0], f'monitor "{self.history.name}"'
+        for rank, found in enumerate(by_rank):
+            if found.keys() != first.keys():
+                here, there = (", ".join(names) or "nothing" for names in (first, found))
+                return HiresxError(
+                    f"{who} returned {here} on rank 0 and {there} on rank {rank}", "return the same names on all ranks"
+                )
+            for name, value in found.items():
+                if not np.isclose(value, first[name], rtol=SAME, atol=0, equal_nan=True):
+                    return HiresxError(
+                        f"{who} returned {name} = {first[name]:.9g} on rank 0 and {value:.9g} on rank {rank}: each has "
+                        "blocks of its own",
+                        "bring together what the ranks have: simulation.team.sum(...), max, min, or share",
+                    )
+        return None
+
+    def _called(self) -> dict[str, float]:
+        result = self._function(self._simulation, **self._arguments)
+        if result is None:
+            return {}
+        if not isinstance(result, Mapping):
+            raise HiresxError(f'monitor "{self.history.name}" returned {type(result).__name__}', _WANTED)
+        found = {}
+        for key, value in result.items():
+            if not (isinstance(key, str) and _NAME.fullmatch(key)) or key in (STEP.name, TIME.name):
+                raise HiresxError(
+                    f'monitor "{self.history.name}" returned a value called "{key}"',
+                    "use letters, digits and _, and neither step nor time",
+                )
+            try:
+                found[key] = float(value)
+            except (TypeError, ValueError):
+                raise HiresxError(f'monitor "{self.history.name}" returned {key} = {value!r:.60}', _WANTED) from None
+        columns = [column.name for column in self.history.columns]
+        for key in found if columns else ():
+            if key not in columns:
+                raise HiresxError(f'monitor "{self.history.name}" returned "{key}", which it did not at first', _WANTED)
+        return found
+
+    def _start(self, restarted: bool) -> None:
+        self._restarted = restarted
+        if self.history.columns:
+            super()._start(restarted)
+
+    def after_step(self, solver) -> None:
+        if not self._clock.due(solver):
+            return
+        values = self.values(solver)
+        if not values:
+            return
+        if not self.history.columns:
+            self.history.define([Column(name, name, _UNITS) for name in values])
+            super()._start(self._restarted)
+        self._add(solver, values)
+
+    def capture(self) -> dict[str, Any]:
+        return super().capture() | {"columns": ",".join(column.name for column in self.history.columns)}
+
+    def restore(self, captured: Mapping[str, Any]) -> None:
+        names = [name for name in captured["columns"].split(",") if name]
+        self.history.define([Column(name, name, _UNITS) for name in names])
+        super().restore(captured)

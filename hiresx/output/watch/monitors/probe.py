@@ -1,0 +1,88 @@
+"""`[[probe]]`: the flow at any x, y, z."""
+
+from pathlib import Path
+
+import numpy as np
+
+from hiresx.case.monitors import Probe as Spec
+from hiresx.decomposition import Decomposition
+from hiresx.errors import HiresxError
+from hiresx.output.fields import derived
+from hiresx.output.saved import files
+from hiresx.output.watch.gather import Gather
+from hiresx.output.watch.history import Column
+from hiresx.output.watch.locate import Location, Locator, turned
+from hiresx.output.watch.sampling import Monitor
+
+
+def build(case, simulation) -> list[Monitor]:
+    if not case.probe:
+        return []
+    solver = simulation.solver
+    # once: looking for them takes a copy of the coordinates
+    found = files.once(solver.team, lambda: _located(case, solver.decomposition))
+    return [Probe(spec, solver, locations, simulation.out) for spec, locations in zip(case.probe, found, strict=True)]
+
+
+def check(case, decomposition: Decomposition) -> None:
+    """Raises HiresxError for a place outside the grid and for a variable that needs more than the state there."""
+    _located(case, decomposition)
+
+
+class Probe(Monitor):
+    """The places of one table. `locations`: where they were found."""
+
+    def __init__(self, spec: Spec, solver, locations: list[Location], out: Path | None):
+        places = np.array(spec.places, dtype=float)
+        self.locations = locations
+        described = (derived.VARIABLES[name] for name in spec.variables)
+        columns = [Column(name, v.long_name, v.scale) for name, v in zip(spec.variables, described, strict=True)]
+        super().__init__(solver.team, spec.name, "probe", columns, spec.every, spec.every_time, out, places)
+        self._gamma = solver.case.gas.gamma
+        self._coordinates = places.T
+        self._gather = Gather(
+            solver,
+            np.concatenate([found.blocks for found in self.locations]),
+            np.concatenate([found.nodes for found in self.locations], axis=1),
+        )
+        self._weights = np.stack([found.weights for found in self.locations])
+        self._turns = np.concatenate([found.turns for found in self.locations], axis=2)
+
+    def measure(self, solver) -> dict[str, np.ndarray]:
+        state, shape = self._gather(), self._weights.shape
+        state |= zip("uvw", turned(self._turns, np.stack([state[name] for name in "uvw"])), strict=True)
+        state = {name: (values.reshape(shape) * self._weights).sum(axis=1) for name, values in state.items()}
+        return derived.evaluate(
+            [column.name for column in self.history.columns],
+            derived.Flow(*self._coordinates, state, self._gamma),
+        )
+
+
+def _located(case, decomposition: Decomposition) -> list[list[Location]]:
+    """The locations of all places of every table."""
+    if not case.probe:
+        return []
+    locator = Locator(decomposition)
+    return [_locations(f"probe.{n}", spec, locator, decomposition) for n, spec in enumerate(case.probe)]
+
+
+def _locations(key: str, spec: Spec, locator: Locator, decomposition: Decomposition) -> list[Location]:
+    derived.check(spec.variables, f"{key}.variables")
+    for name in spec.variables:
+        if not derived.VARIABLES[name].local:
+            raise HiresxError(
+                f'{key}.variables: "{name}" needs gradients, which a probe does not have',
+                f"there are {', '.join(name for name, variable in derived.VARIABLES.items() if variable.local)}",
+            )
+    found = [locator.find(place) for place in spec.places]
+    for place, location in zip(spec.places, found, strict=True):
+        if location is None:
+            b, (i, j, k), distance = locator.nearest(place)
+            block = decomposition.blocks[b]
+            near = ", ".join(f"{c:.6g}" for c in block.node(i, j, k))
+            raise HiresxError(
+                f'{key} "{spec.name}": the place ({", ".join(f"{c:.6g}" for c in place)}) lies outside the grid, '
+                f"{distance:.3g} from its nearest node, ({near}) in block '{block.name}'",
+                "move it inside",
+            )
+    return found

@@ -1,0 +1,35 @@
+"""Residual norms of every run, every `monitor.every` steps."""
+
+from hiresx.output.watch.history import Column
+from hiresx.output.watch.sampling import Monitor
+
+_RATE = "rho_ref c_ref / L"
+COLUMNS = (
+    Column("dt", "time step", "L / c_ref"),
+    Column("rho", "root mean square of d rho / dt", _RATE),
+    *(Column(f"rho_{c}", f"root mean square of d (rho {c}) / dt", "rho_ref c_ref^2 / L") for c in "uvw"),
+    Column("e", "root mean square of d e / dt", "rho_ref c_ref^3 / L"),
+    Column("least_rho", "least density", "rho_ref"),
+    Column("least_p", "least pressure", "rho_ref c_ref^2"),
+)
+
+
+def build(case, simulation) -> list[Monitor]:
+    return [Residual(case, simulation)]
+
+
+class Residual(Monitor):
+    """The rates of change are those of the last stage of the step."""
+
+    def __init__(self, case, simulation):
+        team, every = simulation.solver.team, case.monitor.every
+        super().__init__(team, "residual", "residual", COLUMNS, every, out=simulation.out)
+        self._simulation = simulation
+
+    def measure(self, solver) -> dict[str, float]:
+        history = self._simulation.history
+        if history and history[-1]["step"] == solver.steps:  # the run has looked at this step already
+            return {column.name: history[-1][column.name] for column in COLUMNS}
+        norms, least_density, least_pressure = solver.norms()
+        names = [column.name for column in COLUMNS]
+        return dict(zip(names, (solver.dt, *norms, least_density, least_pressure), strict=True))

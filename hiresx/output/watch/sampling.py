@@ -1,0 +1,141 @@
+"""A monitor: an attachment that samples by its own clock and keeps a history."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hiresx.output.saved import files
+from hiresx.output.saved.attachment import Attachment
+from hiresx.output.watch.history import FOLDER, Column, History
+from hiresx.team import Team
+
+# Times closer than this share of a step are the same time.
+SAME_TIME = 1e-9
+# Share of an interval by which a time may lie short of its multiple, after the round-off of many steps.
+ROUND_OFF = 1e-6
+_ROWS = "row."
+
+
+class Clock:
+    """Strikes every `every` steps or `every_time` time units, counted from step and time 0, whether the run was
+    restarted or not; without either, never. `last`: the step at which it struck last; `next_time`: the next step must
+    not pass this time."""
+
+    def __init__(self, every: int | None, every_time: float | None):
+        self.every, self.every_time = every, every_time
+        self.last: int | None = None
+        self.next_time = math.inf
+
+    def begin(self, solver) -> None:
+        """Set it to the time a run begins or goes on at, which may be one at which it has yet to strike."""
+        self._wind(solver)
+        if self.every_time is not None and solver.steps != self.last:
+            nearest = self.every_time * round(solver.time / self.every_time)
+            if abs(solver.time - nearest) <= _same(solver):
+                self.next_time = nearest
+
+    def due(self, solver) -> bool:
+        """Whether it strikes now; it does so once in a step."""
+        if solver.steps == self.last:
+            return False
+        if self.every is not None:
+            due = solver.steps % self.every == 0
+        else:
+            due = solver.time >= self.next_time - _same(solver)
+        if due:
+            self.last = solver.steps
+            self._wind(solver)
+        return due
+
+    def _wind(self, solver) -> None:
+        if self.every_time is not None:
+            self.next_time = (math.floor(solver.time / self.every_time + ROUND_OFF) + 1) * self.every_time
+
+
+def _same(solver) -> float:
+    """Difference below which two times are the same."""
+    return max(SAME_TIME * solver.dt, 4 * math.ulp(solver.time))
+
+
+class Monitor(Attachment):
+    """Samples by a `Clock` and keeps a history. A subclass gives `measure`; `out` is the run directory, None to keep
+    the history in memory.
+
+    Every rank of `team` measures the same values; in a directory rank 0 writes them, and what fails there fails on all.
+    """
+
+    def __init__(
+        self,
+        team: Team,
+        name: str,
+        kind: str,
+        columns: Sequence[Column],
+        every: int | None,
+        every_time: float | None = None,
+        out: Path | None = None,
+        places: np.ndarray | None = None,
+    ):
+        self.name = f"history.{name}"
+        self._team = team
+        self.history = History(name, kind, columns, places, None if out is None else out / FOLDER)
+        self._clock = Clock(every, every_time)
+        self._kept: int | None = None
+        self._begun = False
+
+    @property
+    def notes(self) -> list[str]:
+        return self.history.notes
+
+    @property
+    def next_time(self) -> float:
+        """The next step must not pass this time."""
+        return self._clock.next_time
+
+    def measure(self, solver) -> Mapping[str, Any]:
+        """Value, or array over the places, of every column; the same on all ranks. Collective."""
+        raise NotImplementedError
+
+    def begin(self, solver, restarted: bool) -> None:
+        if self._begun:
+            return
+        self._start(restarted)
+        self._begun = True
+        self._clock.begin(solver)
+        # The state a run starts from is a sample too, unless it was taken before the checkpoint was written.
+        self.after_step(solver)
+
+    def _start(self, restarted: bool) -> None:
+        self.history.samples = self._keeping(lambda: self.history.start(self._kept, restarted))
+
+    def after_step(self, solver) -> None:
+        if self._clock.due(solver):
+            self._add(solver, self.measure(solver))
+
+    def _add(self, solver, values: Mapping[str, Any]) -> None:
+        self.history.samples = self._keeping(lambda: self.history.add(solver.steps, solver.time, values))
+
+    def _keeping(self, work: Callable[[], Any]) -> Any:
+        """What `work` on the history gives: on rank 0 alone where it is in a file."""
+        return work() if self.history.path is None else files.once(self._team, work)
+
+    def capture(self) -> dict[str, Any]:
+        self._keeping(self.history.sync)
+        memory = {_ROWS + name: values for name, values in self.history.memory().items()}
+        last = self._clock.last
+        return {"samples": self.history.samples, "last": -1 if last is None else last, **memory}
+
+    def restore(self, captured: Mapping[str, Any]) -> None:
+        self._kept, self._begun = int(captured["samples"]), False
+        self._clock.last = None if captured["last"] < 0 else int(captured["last"])
+        rows = {name.removeprefix(_ROWS): rows for name, rows in captured.items() if name.startswith(_ROWS)}
+        self.history.remember(rows)
+
+    def finish(self, solver) -> None:
+        self._kept, self._begun = self.history.samples, False
+        try:
+            self._keeping(self.history.sync)
+        finally:
+            self.history.close()

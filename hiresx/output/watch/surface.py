@@ -1,0 +1,225 @@
+"""The flow at nodes on faces: fluxes of mass, momentum and energy, pressure, friction and heat."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hiresx.decomposition import Decomposition
+from hiresx.grid.blocks import FACES, Range, direction, face_range, intersection, side
+from hiresx.output.watch import quadrature
+from hiresx.output.watch.columns import circumference, off_poles
+from hiresx.output.watch.gather import Take
+
+# One-sided derivative at the face from it and the four nodes behind, fourth order.
+_INWARD = np.array([-25.0, 48.0, -36.0, 16.0, -3.0]) / 12
+# 6th-order derivative at node 3 of seven: central; and at nodes 0, 1, 2 (see hiresx.output.fields.differences).
+_CENTRAL = np.array([-1.0, 9.0, -45.0, 0.0, 45.0, -9.0, 1.0]) / 60
+_ONE_SIDED = (
+    np.array([-147.0, 360.0, -450.0, 400.0, -225.0, 72.0, -10.0]) / 60,
+    np.array([-10.0, -77.0, 150.0, -100.0, 50.0, -15.0, 2.0]) / 60,
+    np.array([2.0, -24.0, -35.0, 80.0, -30.0, 8.0, -1.0]) / 60,
+)
+
+
+@dataclass(frozen=True)
+class FaceNodes:
+    """Nodes on a face of a whole block that belong to `group`, with their quadrature weights: [k, j, i] without the
+    face's direction, 0 for a node that does not count. `mirror`: the face is a slip wall or plane of symmetry."""
+
+    block: int
+    face: str
+    weights: np.ndarray
+    group: int
+    mirror: bool = False
+
+
+@dataclass(frozen=True)
+class Flow:
+    """Per node (n,), through its share of the face and outwards. `fluxes` (5, n): of mass, momentum x, y, z, energy.
+    `push` (3, n): outward normal times share, which times the pressure is its force. `friction` (3, n): force on the
+    wall. `heat` (n,): into the wall."""
+
+    p: np.ndarray
+    fluxes: np.ndarray
+    push: np.ndarray
+    friction: np.ndarray
+    heat: np.ndarray
+
+
+class Surface:
+    """Those of the nodes `faces` that are this rank's; only these and what their gradients need are copied from the
+    device at a sample. At a cut gradients reach into ghosts, so each node has all it needs in its own part."""
+
+    def __init__(self, solver, faces: list[FaceNodes], groups: int):
+        self._solver = solver
+        self._case = solver.case
+        self._viscous = solver.configuration.viscous
+        blocks = solver.decomposition.blocks
+        pieces = [
+            _Piece(solver, n, nodes, box, self._viscous)
+            for n, state in enumerate(solver.states)
+            for nodes in faces
+            if nodes.block == state.part.whole
+            and (box := intersection(state.part.box, face_range(nodes.face, blocks[nodes.block].size)))
+        ]
+        pieces = [piece for piece in pieces if piece.n]
+        # nodes of one group side by side: their sums are then one pass
+        pieces.sort(key=lambda piece: piece.group)
+        self.groups = groups
+        self.n = sum(piece.n for piece in pieces)
+        if not self.n:
+            return
+        group = np.concatenate([np.full(piece.n, piece.group) for piece in pieces])
+        self._present, self._first = np.unique(group, return_index=True)
+        self._area = np.concatenate([piece.area for piece in pieces], axis=1)
+        self._curvature = np.concatenate([piece.curvature for piece in pieces])
+        self._mirror = np.concatenate([np.full(piece.n, piece.mirror) for piece in pieces])
+        # node, the four behind it, then seven along each tangent, by rows
+        places = np.concatenate([piece.places for piece in pieces], axis=1)
+        states = np.concatenate([np.full(piece.n, piece.state) for piece in pieces])
+        self._take = Take(solver, np.broadcast_to(states, places.shape).ravel(), places.ravel())
+        self._rows = len(places)
+        if self._viscous:
+            self._factors, self._slopes = (
+                np.concatenate([getattr(piece, name) for piece in pieces], axis=-1) for name in ("factors", "slopes")
+            )
+
+    def sums(self, values: np.ndarray) -> np.ndarray:
+        """Sums of `values` (m, n) over this rank's nodes of each group: (groups, m)."""
+        found = np.zeros((self.groups, len(values)))
+        if self.n:
+            found[self._present] = np.add.reduceat(values, self._first, axis=1).T
+        return found
+
+    def areas(self) -> np.ndarray:
+        """Area of this rank's nodes of each group, in L^2 (per unit length in plane flow, per unit area in one
+        dimension)."""
+        area = self._area if self.n else np.empty((3, 0))
+        return self.sums(np.linalg.norm(area, axis=0)[None])[:, 0]
+
+    def measure(self) -> Flow:
+        """The flow at this rank's nodes."""
+        if not self.n:
+            return Flow(*(np.empty(shape) for shape in ((0,), (5, 0), (3, 0), (3, 0), (0,))))
+        if self._viscous:
+            self._solver.settle()
+        gamma = self._case.gas.gamma
+        rows = {name: values.reshape(self._rows, self.n) for name, values in self._take().items()}
+        rho, u, v, w, p = (rows[name][0] for name in ("rho", "u", "v", "w", "p"))
+        area = self._area
+        volume = area[0] * u + area[1] * v + area[2] * w
+        energy = p / (gamma - 1) + 0.5 * rho * (u * u + v * v + w * w)
+        mass = rho * volume
+        fluxes = np.stack(
+            [mass, mass * u + p * area[0], mass * v + p * area[1], mass * w + p * area[2], (energy + p) * volume]
+        )
+        friction, heat = np.zeros((3, self.n)), np.zeros(self.n)
+        if self._viscous:
+            friction, heat = self._viscous_terms(rows)
+            fluxes[1:4] += friction
+            fluxes[4] += u * friction[0] + v * friction[1] + w * friction[2] + heat
+        return Flow(p, fluxes, area, friction, heat)
+
+    def _viscous_terms(self, rows: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """Friction -tau n (3, n) and heat q n (n,), times the share of the face."""
+        gas = self._case.gas
+        temperature = gas.gamma * rows["p"] / rows["rho"]
+        values = np.stack([rows["u"], rows["v"], rows["w"], temperature], axis=1)  # row by row
+        # inwards, then along each tangent
+        inward = len(_INWARD)
+        along = [(_INWARD @ values[:inward].reshape(inward, -1)).reshape(4, self.n)]
+        for n, factors in enumerate(self._factors):
+            first = inward + 7 * n
+            along.append((factors[:, None] * values[first : first + 7]).sum(axis=0))
+        gradient = sum(slope * d[:, None] for slope, d in zip(self._slopes, along, strict=True))
+        mu = gas.viscosity.viscosity(temperature[0]) / gas.reynolds
+        stress = gradient[:3] + gradient[:3].swapaxes(0, 1)
+        dilatation = gradient[0, 0] + gradient[1, 1] + gradient[2, 2] + values[0, 1] * self._curvature
+        friction = -mu * (np.einsum("abn,bn->an", stress, self._area) - 2 / 3 * dilatation * self._area)
+        heat = -mu / (gas.prandtl * (gas.gamma - 1)) * (gradient[3] * self._area).sum(axis=0)
+        if self._mirror.any():  # neither shear nor heat goes through a plane of symmetry
+            area = self._area[:, self._mirror]
+            normal = (friction[:, self._mirror] * area).sum(axis=0) / (area * area).sum(axis=0)
+            friction[:, self._mirror] = normal * area
+            heat[self._mirror] = 0.0
+        return friction, heat
+
+
+class _Piece:
+    """The nodes of `nodes` in the `box` of part `state`: `places` (rows, n) in the padded array, outward `area` (3, n),
+    and for gradients the `factors` (tangents, 7, n) of the derivatives along the face, and `slopes`
+    (1 + tangents, 3, n), by which the derivatives inwards and along the face count in those with respect to x, y, z."""
+
+    def __init__(self, solver, n: int, nodes: FaceNodes, box: Range, viscous: bool):
+        self.state, self.group, self.mirror = n, nodes.group, nodes.mirror
+        state, block = solver.states[n], solver.decomposition.blocks[nodes.block]
+        d = direction(nodes.face)
+        across = [e for e in (2, 1, 0) if e != d]
+        weights = nodes.weights[tuple(slice(*box[e]) for e in across)]
+        chosen = np.argwhere(weights != 0)
+        self.n = len(chosen)
+        if not self.n:
+            return
+        # in the whole block, then in the part
+        index = np.empty((3, self.n), dtype=np.int64)
+        index[d] = box[d][0]
+        for e, found in zip(across, chosen.T, strict=True):
+            index[e] = box[e][0] + found
+        own = index - np.reshape(state.first, (3, 1))
+        strides = state.strides
+        first = state.origin + np.array(strides) @ own
+        i, j, k = own
+        around = (slice(None), *(slice(int(m.min()), int(m.max()) + 1) for m in (k, j, i)))
+        here = (slice(None), *(m - m.min() for m in (k, j, i)))
+
+        def at(array) -> np.ndarray:
+            """Values (variables, n) of a device array at the nodes; only their box is copied."""
+            return solver.backend.to_host(state.interior(array)[around]).astype(np.float64)[here]
+
+        outward = side(nodes.face)
+        radius = block.y[k + state.first[2], j + state.first[1], i + state.first[0]]
+        shares = weights[tuple(chosen.T)] * circumference(solver.case, radius) * off_poles(solver, state)[k, j, i]
+        self.area = outward * at(state.areas[d]) * shares
+        # 1/y of axisymmetric flow; on the axis, where no area is, nothing
+        curved = np.where(radius > 0, radius, np.inf) if solver.case.axisymmetric else np.full(self.n, np.inf)
+        self.curvature = 1 / curved
+        places = [first]
+        if viscous:
+            metrics = at(state.metrics) * at(state.jacobian[None])
+            places += [first - outward * row * strides[d] for row in range(1, len(_INWARD))]
+            slopes, factors = [-outward * metrics[3 * d : 3 * d + 3]], []
+            for e in across:
+                if block.size[e] > 1:
+                    start, found = _stencils(solver.decomposition, nodes.block, index, e)
+                    places += [first + (start + row) * strides[e] for row in range(7)]
+                    slopes.append(metrics[3 * e : 3 * e + 3])
+                    factors.append(found)
+            self.slopes = np.stack(slopes)
+            self.factors = np.stack(factors) if factors else np.zeros((0, 7, self.n))
+        self.places = np.stack(places)
+
+
+def _stencils(decomposition: Decomposition, b: int, nodes: np.ndarray, e: int) -> tuple[np.ndarray, np.ndarray]:
+    """First node of the seven along direction `e`, relative to each of the nodes (n,), and their factors (7, n):
+    central where the grid goes on, else one-sided."""
+    n = decomposition.blocks[b].size[e]
+    index = nodes[e]
+    start, factors = np.full(len(index), -3), np.repeat(_CENTRAL[:, None], len(index), axis=1)
+    others = tuple(nodes[a] for a in (2, 1, 0) if a != e)
+    for face, distance in ((FACES[2 * e], index), (FACES[2 * e + 1], n - 1 - index)):
+        closed = quadrature.ends(decomposition, b, face)[others] == quadrature.PHYSICAL
+        for m in range(3):
+            here = closed & (distance == m)
+            if side(face) < 0:
+                start[here], factors[:, here] = -m, _ONE_SIDED[m][:, None]
+            else:
+                start[here], factors[:, here] = m - 6, -_ONE_SIDED[m][::-1, None]
+    return start, factors
+
+
+def mask(decomposition: Decomposition, b: int, face: str, range_: Range) -> np.ndarray:
+    """Which nodes of a face lie in `range_`: as [k, j, i] without the face's direction."""
+    across = [e for e in (2, 1, 0) if e != direction(face)]
+    inside = np.zeros([decomposition.blocks[b].size[e] for e in across], dtype=bool)
+    inside[tuple(slice(*range_[e]) for e in across)] = True
+    return inside

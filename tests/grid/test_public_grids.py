@@ -1,0 +1,62 @@
+"""The page of public grids is what its results say, and they are made by reading files as they come."""
+
+import io
+import json
+import tarfile
+from pathlib import Path
+
+import numpy as np
+from multiblock import Arrangement
+from paths import ROOT
+from plot3d_files import write
+from test_decomposition import shaken
+from test_foreign_connectivity import nmf
+
+from hiresx.verify import public_grids, public_grids_page
+
+
+def test_the_page_is_made_from_the_results(tmp_path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    shown = Path("docs/public-grids.md")
+    before = shown.read_text()
+    target = tmp_path / "page.md"
+    public_grids_page.write(Path("docs/results/public-grids.json"), target)
+    assert target.read_text().replace(str(target), str(shown)) == before
+
+
+def test_the_results_are_of_the_listed_files_and_hold_a_uniform_flow():
+    found = json.loads((ROOT / "docs/results/public-grids.json").read_text())["grids"]
+    assert [(g["repository"], g["path"]) for g in found] == [
+        (g["repository"], g["path"]) for g in public_grids.listed()
+    ]
+    computed = [g for g in found if "refused" not in g]
+    assert len(computed) >= 25
+    assert all(g["deviation"] < 1e-12 and g.get("agree", True) for g in computed)
+    assert {g["family"] for g in found if "flow" in g} and all(g["flow"]["least_p"] > 0 for g in found if "flow" in g)
+
+
+def test_files_are_read_as_they_come(tmp_path, monkeypatch):
+    """In an archive, with the author's joins and walls beside it; refusals are kept as such."""
+    folder = tmp_path / "some/one"
+    folder.mkdir(parents=True)
+    arrangement = Arrangement(shaken((16, 15, 15)).blocks[0], 2, 2, True)
+    write(tmp_path / "g.x", [np.stack([b.x, b.y, b.z]) for b in arrangement.blocks], "stream", "f4", ">")
+    with tarfile.open(folder / "case.tar.gz", "w:gz") as archive:
+        for name, data in (("g.x", (tmp_path / "g.x").read_bytes()), ("g.nmf", nmf(arrangement).encode())):
+            entry = tarfile.TarInfo(f"case/{name}")
+            entry.size = len(data)
+            archive.addfile(entry, io.BytesIO(data))
+    (folder / "bad.x").write_text("this is no grid\n")
+    entry = {"repository": "some/one", "family": "a cube"}
+    files = [
+        {**entry, "path": "case.tar.gz!case/g.x", "connectivity": "case.tar.gz!case/g.nmf", "flow": []},
+        {**entry, "path": "bad.x"},
+    ]
+    monkeypatch.setattr(public_grids, "listed", lambda: files)
+    monkeypatch.setattr(public_grids, "STEPS", 3)
+    good, bad = public_grids.measured(tmp_path)
+    assert good["form"] == "C stream, big-endian, single precision" and good["agree"] and good["beyond"] == 0
+    assert good["joins"] == 2 * len(arrangement.tables) and good["deviation"] < 1e-13
+    assert good["flow"]["walls"] == ["viscous_solid"] and 0 < good["flow"]["least_p"] < 1 < good["flow"]["largest_p"]
+    assert "not a number" in bad["refused"] and str(tmp_path) not in bad["refused"]
+    assert "deviation" not in bad

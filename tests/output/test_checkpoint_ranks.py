@@ -1,0 +1,520 @@
+"""Checkpoints that several ranks write and several read: the same nodes however they are cut; faults end all alike.
+
+HIRESX_KILLS: how often a rank is killed (4).
+"""
+
+import itertools
+import os
+import random
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from ranks import ENVIRONMENT, launcher, run_ranks
+
+from hiresx import HiresxError, load
+from hiresx.grid.blocks import slices
+from hiresx.output.saved import checkpoint, container, files, pieces
+from hiresx.output.saved.container import Damaged
+from hiresx.output.saved.pieces import Later, Piece
+from hiresx.team import Team, world
+
+KILLS = int(os.environ.get("HIRESX_KILLS", "4"))
+# Blocks (ni, nj, nk) of no handy size, one of them plane.
+SIZES = ((23, 14, 9), (31, 8, 1))
+
+
+def whole(size: tuple[int, int, int], step: int = 0) -> np.ndarray:
+    """A value of its own for each of five variables at each node, (5, nk, nj, ni)."""
+    ni, nj, nk = size
+    return np.arange(5.0 * ni * nj * nk).reshape(5, nk, nj, ni) * (1 + step) + 1 / 3
+
+
+def cut(size: tuple[int, int, int], parts: int, dice: random.Random) -> list:
+    """About `parts` boxes that make up a block, cut at random places."""
+    boxes = [tuple((0, n) for n in size)]
+    for _ in range(parts - 1):
+        box = boxes.pop(dice.randrange(len(boxes)))
+        d = dice.randrange(3)
+        first, last = box[d]
+        if last - first > 1:
+            at = dice.randrange(first + 1, last)
+            boxes += [(*box[:d], ends, *box[d + 1 :]) for ends in ((first, at), (at, last))]
+        else:
+            boxes.append(box)
+    return boxes
+
+
+def inside(size: tuple[int, int, int], dice: random.Random):
+    ends = [sorted(dice.sample(range(n + 1), 2)) for n in size]
+    return tuple((first, last) for first, last in ends)
+
+
+def held(ranks: int, rank: int, dice: random.Random, step: int = 0, name: str = "q") -> list[Piece]:
+    """What `rank` of `ranks` has of the blocks; all ranks throw the same dice."""
+    found = []
+    for b, size in enumerate(SIZES):
+        for box in cut(size, dice.randint(1, 3 * ranks), dice):
+            if dice.randrange(ranks) == rank:
+                array = whole(size, step)[(..., *slices(box))]
+                found.append(Piece(f"{name}.{b}", box, Later(array.shape, array.dtype, lambda array=array: array)))
+    return found
+
+
+# --- pieces, without a team
+
+
+def stored(path: Path, boxes: list, array: np.ndarray) -> container.Container:
+    made = [Piece("q", box, array[(..., *slices(box))]) for box in boxes]
+    container.write(path, {}, pieces.labelled("p/", made))
+    return container.Container(path)
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**9), parts=st.integers(1, 9), lead=st.sampled_from([(), (5,), (2, 3)]))
+def test_any_box_is_read_from_any_cut(tmp_path_factory, seed, parts, lead):
+    dice, size = random.Random(seed), (11, 7, 5)
+    array = np.random.default_rng(seed).random((*lead, *reversed(size)))
+    boxes = cut(size, parts, dice)
+    found = stored(tmp_path_factory.getbasetemp() / "cut.hxc", boxes, array)
+    kept = pieces.held(Piece("q", box, array[(..., *slices(box))]) for box in boxes)
+    for read in (pieces.reader(found, "p/"), kept):
+        assert read.whole("q") == tuple((0, n) for n in size)
+        for box in (read.whole("q"), inside(size, dice), inside(size, dice)):
+            assert np.array_equal(read("q", box), array[(..., *slices(box))])
+
+
+def test_large_arrays_are_read_a_few_planes_at_a_time(tmp_path, monkeypatch):
+    array = np.random.default_rng(1).random((3, 9, 8, 7))
+    found = stored(tmp_path / "c", [((0, 7), (0, 8), (0, 4)), ((0, 7), (0, 8), (4, 9))], array)
+    for chunk in (1, 500, 1000, 2500):
+        monkeypatch.setattr(container, "_CHUNK", chunk)
+        for box in (((0, 7), (0, 8), (0, 9)), ((2, 3), (1, 7), (3, 8))):
+            assert np.array_equal(pieces.reader(found, "p/")("q", box), array[(..., *slices(box))])
+
+
+def test_a_piece_is_held_neither_in_writing_nor_in_reading(tmp_path):
+    shape, size = (5, 64, 64, 64), (64, 64, 64)
+    nbytes = 8 * 5 * 64**3  # 10 MB
+    made = [
+        (pieces.label("q", ((64 * n, 64 * (n + 1)), (0, 64), (0, 64))), Later(shape, float, lambda: np.ones(shape)))
+        for n in range(8)
+    ]
+    tracemalloc.start()
+    try:
+        container.write(tmp_path / "c", {}, made)
+        assert tracemalloc.get_traced_memory()[1] < 1.5 * nbytes, "one array after the other"
+        container._CHUNK, chunk = 1 << 18, container._CHUNK
+        read = pieces.reader(container.Container(tmp_path / "c"))
+        tracemalloc.reset_peak()
+        part = read("q", ((60, 70), (0, 64), (0, 64)))
+        assert tracemalloc.get_traced_memory()[1] < part.nbytes + 2**20
+    finally:
+        container._CHUNK = chunk
+        tracemalloc.stop()
+    assert part.shape == (5, 64, 64, 10) and (part == 1).all() and read.whole("q")[1] == (0, size[1])
+
+
+def test_only_pieces_that_meet_the_box_are_read(tmp_path):
+    array = np.random.default_rng(1).random((2, 3, 4, 12))
+    found = stored(tmp_path / "c", [((0, 6), (0, 4), (0, 3)), ((6, 12), (0, 4), (0, 3))], array)
+    content = bytearray((tmp_path / "c").read_bytes())
+    content[len(container.MAGIC) + array.nbytes // 2 + 5] ^= 1  # in the second
+    (tmp_path / "c").write_bytes(content)
+    read = pieces.reader(found, "p/")
+    left = ((1, 6), (0, 4), (0, 2))
+    assert np.array_equal(read("q", left), array[(..., *slices(left))])
+    with pytest.raises(Damaged, match=r"array p/q\[6:12,0:4,0:3\] was changed"):
+        read("q", ((5, 7), (0, 1), (0, 1)))
+
+
+def test_pieces_that_do_not_fit_are_refused(tmp_path):
+    box, array = ((0, 3), (0, 2), (0, 1)), np.zeros((1, 2, 3))
+    with pytest.raises(ValueError, match=r"q\[0:3,0:2,0:1\]: an array of the shape"):
+        Piece("q", box, np.zeros((1, 3, 2)))
+    with pytest.raises(ValueError, match="do not make up a whole"):
+        pieces.check_whole(["q[0:3,0:2,0:1]", "q[2:5,0:2,0:1]"])
+    with pytest.raises(ValueError, match="do not make up a whole"):
+        pieces.check_whole(["a", "q[3:5,0:2,0:1]"])
+    pieces.check_whole(["a", "q[0:3,0:2,0:1]", "q[3:5,0:2,0:1]", "b[0:1,0:1,0:1]"])
+    container.write(
+        tmp_path / "c", {}, [("q[0:3,0:2,0:1]", array), ("q[2:5,0:2,0:1]", array), ("r[0:2,0:3,0:1]", array)]
+    )
+    found = container.Container(tmp_path / "c")
+    with pytest.raises(Damaged, match="the pieces of r do not fit"):
+        pieces.reader(found)
+    container.write(tmp_path / "c", {}, [("q[0:3,0:2,0:1]", array), ("q[2:5,0:2,0:1]", array)])
+    read = pieces.reader(container.Container(tmp_path / "c"))
+    assert not read("q", ((0, 2), (0, 2), (0, 1))).any()
+    with pytest.raises(Damaged, match=r"two pieces of q hold nodes of \[2:5,"):
+        read("q", ((0, 5), (0, 2), (0, 1)))
+    with pytest.raises(Damaged, match=r"nodes of q\[3:6,0:2,0:1\] are in no piece"):
+        read("q", ((3, 6), (0, 2), (0, 1)))
+    with pytest.raises(Damaged, match="there is no array p"):
+        read("p", box)
+    with pytest.raises(LookupError, match="no array"):
+        pieces.held([])("p", box)
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**9))
+def test_pieces_in_other_places_are_refused(tmp_path_factory, seed):
+    dice, size, path = random.Random(seed), (6, 5, 4), tmp_path_factory.getbasetemp() / "moved.hxc"
+    array = np.random.default_rng(seed).random((2, *reversed(size)))
+    boxes = cut(size, 4, dice)
+    made = dict(pieces.labelled("", [Piece("q", box, array[(..., *slices(box))]) for box in boxes]))
+    label = dice.choice(list(made))
+    numbers, change = [int(n) for n in re.findall(r"\d+", label)], dice.choice([1, 2, 10**6, 999_999_000])
+    d = dice.randrange(3)
+    ends = [(numbers[2 * e] + change * (e == d), numbers[2 * e + 1] + change * (e == d)) for e in range(3)]
+    assume(pieces.label("q", ends) not in made)
+    container.write(path, {}, [(key if key != label else pieces.label("q", ends), made[key]) for key in made])
+    with pytest.raises(Damaged):
+        pieces.reader(container.Container(path))("q", tuple((0, n) for n in size))
+    with pytest.raises(Damaged):  # nor is a large array made for it
+        read = pieces.reader(container.Container(path))
+        read("q", ((0, read.whole("q")[0][1]), *((0, 10**9),) * 2))
+
+
+def test_a_team_of_one_writes_the_same_file(tmp_path):
+    arrays = [("a", np.arange(5)), ("b", np.eye(3))]
+    container.write(tmp_path / "a", {"x": 1}, arrays)
+    container.write(tmp_path / "b", {"x": 1}, iter(arrays), Team())
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_shares_of_what_is_verified_are_even_and_miss_nothing(tmp_path):
+    sizes = [1, 7, 100, 3, 50, 50, 0, 99, 2]
+    container.write(tmp_path / "c", {}, [(str(n), np.zeros(size)) for n, size in enumerate(sizes)])
+    found = container.Container(tmp_path / "c")
+    for number in (1, 2, 3, 20):
+        shares = found._shares(number)
+        assert sorted(entry.name for share in shares for entry in share) == sorted(found.names)
+        assert max(sum(entry.bytes for entry in share) for share in shares) <= 8 * max(100, sum(sizes) / number + 50)
+
+
+# --- what the ranks run
+
+
+class Steps:
+    """What a checkpoint asks of a solver."""
+
+    time, steps = 0.0, 0
+
+
+def writer(folder: Path, team: Team, seed: int = 0, **options) -> tuple[checkpoint.Checkpoints, Steps]:
+    """Checkpoints of blocks whose values follow from the step, cut anew each time, and of an attachment."""
+    solver, spec = (
+        Steps(),
+        load("isentropic-vortex").checkpoint.model_copy(update={"keep": 4, **options.pop("spec", {})}),
+    )
+
+    def contents() -> checkpoint.Contents:
+        dice = random.Random(f"{seed} {solver.steps} {team.size}")
+        state = held(team.size, team.rank, dice, solver.steps)
+        mean = [Piece("0", p.box, np.asarray(p.array)[:2]) for p in held(team.size, team.rank, dice) if p.name == "q.0"]
+        captured = {"averages": {"weight": 0.5, "mean": mean, "plain": np.arange(3)}}
+        values, arrays = checkpoint.packed(captured, team)
+        kept = {"hiresx": "0", "solver": {"steps": solver.steps, "time": 0.0}, "attachments": values, "rank": team.rank}
+        return kept, [*pieces.labelled("solver/", state), *arrays]
+
+    return checkpoint.Checkpoints(folder, spec, contents, lambda: None, team=team, **options), solver
+
+
+def same(found: container.Container, dice: random.Random) -> None:
+    """Asserts that random boxes of a checkpoint hold what belongs there."""
+    step = found.values["solver"]["steps"]
+    assert found.values["rank"] == 0
+    read, averages = pieces.reader(found, "solver/"), checkpoint.unpacked(found)["averages"]
+    assert averages["weight"] == 0.5 and averages["plain"].tolist() == [0, 1, 2]
+    for b, size in enumerate(SIZES):
+        for box in (*cut(size, 3, dice), inside(size, dice)):
+            assert np.array_equal(read(f"q.{b}", box), whole(size, step)[(..., *slices(box))])
+            if b == 0:
+                assert np.array_equal(averages["mean"]("0", box), whole(size)[(slice(2), *slices(box))])
+
+
+def sub(team: Team, ranks: int) -> Team | None:
+    """The first `ranks` of the team, as one; None to the others."""
+    comm = team.comm.Split(0 if team.rank < ranks else 1, team.rank)
+    return Team(comm) if team.rank < ranks else None
+
+
+def said(team: Team, work) -> list[str]:
+    """What each rank gets told by the error of `work`, and the kind of error."""
+    try:
+        work()
+    except Exception as error:
+        told = f"{type(error).__name__} {error} {getattr(error, 'everywhere', None)}"
+    else:
+        told = ""
+    return team.everyone(told)
+
+
+def crossed(team: Team, folder: Path) -> None:
+    """1 to 4 ranks write, 1 to 4 read."""
+    for ranks, readers in itertools.product(range(1, 5), repeat=2):
+        out = folder / f"{ranks}"
+        if readers == 1 and (part := sub(team, ranks)):
+            checkpoints, solver = writer(out, part)
+            checkpoints.start(solver, None, True)
+            for solver.steps in (1, 2, 3, 4, 5):
+                checkpoints.write(solver)
+        team.barrier()
+        if part := sub(team, readers):
+            found = checkpoint.find(out, part)
+            assert found.container.values["solver"]["steps"] == 5 and not found.passed
+            same(found.container, random.Random(100 * ranks + 10 * readers + part.rank))
+        team.barrier()
+
+
+def failing(team: Team, folder: Path) -> dict:
+    """What goes wrong on one rank while a checkpoint is written."""
+    found = {}
+    checkpoints, solver = writer(folder, team)
+    checkpoints.start(solver, None, True)
+
+    def write(arrays, path: Path = folder / "c") -> list[str]:
+        return said(team, lambda: container.write(path, {}, arrays, team))
+
+    box = ((0, 2), (0, 2), (0, 2))
+    mine = [(f"{team.rank}", np.zeros(9))]
+    for rank in range(team.size):
+        solver.steps += 1
+        limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+        if team.rank == rank:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (4000, limit[1]))
+        found[f"limited {rank}"] = said(team, lambda: checkpoints.write(solver))
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    if (folder / "disk").exists():
+        found["full"] = write([(str(team.rank), np.zeros(50_000))], folder / "disk/c")
+    found["one name"] = write([("a" if team.rank in (0, 2) else f"{team.rank}", np.zeros(3))])
+    found["two files"] = write(mine, folder / ("c" if team.rank else "d"))
+    found["kind"] = write([("a", np.array([None]))] if team.rank == 1 else mine)
+    found["another shape"] = write(
+        [(str(team.rank), Later((3,), float, lambda: np.zeros(2 if team.rank == 1 else 3)))],
+    )
+
+    def bad():
+        if team.rank == 2:
+            raise HiresxError("it cannot be had", "ask another")
+        return np.zeros(3)
+
+    found["not made"] = write([(str(team.rank), Later((3,), float, bad))])
+    found["value"] = said(team, lambda: container.write(folder / "c", {"a": {1}}, mine, team))
+    found["no directory"] = write(mine, folder / "nowhere/c")
+
+    def overlap() -> checkpoint.Contents:
+        return {}, pieces.labelled("", [Piece("q", box, np.zeros((2, 2, 2)))] if team.rank < 2 else [])
+
+    checkpoints._contents = overlap
+    found["overlap"] = said(team, lambda: checkpoints.write(solver))
+    files._ARRIVAL_S = 0.2  # seconds
+    found["not shared"] = said(team, lambda: files.directory(folder / ("a" if team.rank == 0 else "b"), team))
+    with files.locked(folder, team):
+        found["locked"] = said(team, lambda: files.locked(folder, team).__enter__())
+    with files.locked(folder, team):
+        pass
+    # None of this has left anything, and what was there is whole.
+    same(checkpoint.find(folder, team).container, random.Random(team.rank))
+    found["left"] = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+    return found
+
+
+def damaged(team: Team, folder: Path) -> dict:
+    """Files with a bit changed anywhere, or cut off, are refused by all ranks alike, and passed over."""
+    checkpoints, solver = writer(folder, team)
+    checkpoints.start(solver, None, True)
+    solver.steps = 1
+    checkpoints.write(solver)
+    path = checkpoint.listed(folder)[0]
+    content, dice, told = path.read_bytes(), random.Random(5), []
+    sizes = [0, 8, len(content) // 2, len(content) - 1]
+    for n in range(24):
+        changed = bytearray(content)
+        changed[dice.randrange(len(content))] ^= 1 << dice.randrange(8)
+        if n < len(sizes):
+            changed = content[: sizes[n]]
+        team.barrier()
+        if team.root:
+            path.write_bytes(changed)
+        team.barrier()
+        told.append(said(team, lambda: checkpoint.find(path, team)))
+        found = checkpoint.find(folder, team)
+        assert found.container.values["solver"]["steps"] == 0 and found.passed[0][0] == path
+        assert checkpoints.last_good([]).values["solver"]["steps"] == 0
+    other = folder / "other.hxc"
+    team.barrier()
+    if team.root:
+        path.write_bytes(content)
+        container.write(other, container.Container(path).values | {"x": 1}, [])
+    team.barrier()
+    apart = said(team, lambda: checkpoint.opened(path if team.rank != 2 else other, team))
+    container.write(other, container.Container(path).values | {"format": 1}, [], team)
+    early = said(team, lambda: checkpoint.find(other, team))
+    nowhere = said(team, lambda: checkpoint.find(folder / "nowhere", team))
+    files.once(team, lambda: checkpoint.set_aside([(path, "")]))
+    assert [p.name[-6:] for p in checkpoint.listed(folder)] == ["00.hxc"], "set aside"
+    return {"told": told, "apart": apart, "early": early, "nowhere": nowhere}
+
+
+def clocks(team: Team, folder: Path) -> list[int]:
+    """The clock of rank 0 decides when a checkpoint is due."""
+    now = [0.0]
+    checkpoints, solver = writer(
+        folder, team, spec={"every_wall": 10.0, "keep": 9}, clock=lambda: now[0] if team.root else 1e6 * random.random()
+    )
+    checkpoints.start(solver, None, True)
+    for _ in range(25):
+        struck = team.share(checkpoints.struck())
+        now[0] += 1
+        solver.steps += 1
+        checkpoints.after_step(solver, struck)
+    return sorted(int(path.stem[-6:]) for path in checkpoint.listed(folder))
+
+
+def forever(team: Team, folder: Path) -> None:
+    """One checkpoint after the other. The rank named in the file `suicide` kills itself while it writes."""
+    files.directory(folder, team)
+    (folder / f"{team.rank}.pid").write_text(str(os.getpid()))
+    with files.locked(folder, team):
+        files.once(team, lambda: files.sweep(folder))
+        assert not list(folder.rglob(".*.part"))
+        checkpoints, solver = writer(folder, team)
+        victim = (folder / "suicide").read_text() if (folder / "suicide").exists() else ""
+        contents = checkpoints._contents
+
+        def dies(array: np.ndarray) -> np.ndarray:
+            if victim == str(team.rank) and solver.steps == 3:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return array
+
+        def fatal() -> checkpoint.Contents:
+            values, arrays = contents()
+            return values, [
+                (name, Later(a.shape, a.dtype, lambda a=a: dies(np.asarray(a))))
+                for name, a in [*arrays, (f"{team.rank}", np.zeros(1000))]
+            ]
+
+        checkpoints._contents = fatal
+        found = files.once(team, lambda: checkpoint.listed(folder))
+        if found:
+            same(checkpoint.find(folder, team).container, random.Random(1))
+        checkpoints.start(solver, None, not found)
+        for _ in range(10_000):
+            solver.steps += 1
+            checkpoints.write(solver)
+
+
+# --- the ranks
+
+
+def test_any_number_of_ranks_reads_what_any_number_wrote(tmp_path):
+    run_ranks(4, crossed, tmp_path)
+
+
+@pytest.fixture
+def disk(tmp_path):
+    """A file system of 64 kB where one can be mounted."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", folder]
+    mounted = os.geteuid() == 0 and shutil.which("mount") and not subprocess.run(mount, check=False).returncode
+    if not mounted:
+        folder.rmdir()
+    yield tmp_path
+    if mounted:
+        subprocess.run(["umount", "-l", folder], check=True)
+
+
+def test_what_fails_on_one_rank_fails_on_all(disk):
+    found = run_ranks(3, failing, disk)[0]
+    left = found.pop("left")
+    assert left == ["checkpoints/checkpoint_000001_step_000000.hxc"]
+    for what, told in found.items():
+        assert len(set(told)) == 1 and told[0], (what, told)
+    for rank in range(3):
+        assert "checkpoints/checkpoint_000002" in found[f"limited {rank}"][0]
+        assert "the file exceeds the largest size allowed here" in found[f"limited {rank}"][0]
+    assert "HiresxError rank 2: cannot write" in found["limited 2"][0]
+    if "full" in found:
+        assert "c: the disk is full" in found["full"][0]
+    assert "two arrays have one name: ['a']" in found["one name"][0]
+    assert "the ranks write to several files" in found["two files"][0]
+    assert "an array of object cannot be kept" in found["kind"][0]
+    assert all("1 is <f8 [2], not what was said" in told for told in found["another shape"])
+    assert found["not made"][0].startswith("HiresxError rank 2: it cannot be had\n  ask another")
+    assert "neither a number nor a text" in found["value"][0]
+    assert "its directory is gone" in found["no directory"][0]
+    assert "do not make up a whole" in found["overlap"][0]
+    assert "does not see" in found["not shared"][0] and "all hosts share" in found["not shared"][0]
+    assert found["locked"][0].startswith("HiresxError another process is running in")
+    assert all(told.endswith("True") for told in itertools.chain(*found.values())), "all know that all know"
+
+
+def test_damaged_files_are_refused_by_all_ranks(tmp_path):
+    found = run_ranks(3, damaged, tmp_path)[0]
+    for told in found["told"]:
+        assert len(set(told)) == 1 and told[0].startswith("Damaged ") and "is not a whole checkpoint" in told[0], told
+    assert len(set(found["apart"])) == 1 and "is another file to rank 2 than to rank 0" in found["apart"][0]
+    assert all("of format 1, written by hiresx 0; this one reads format 2" in told for told in found["early"])
+    assert all("no such run and no such checkpoint" in told for told in found["nowhere"])
+
+
+def test_the_clock_of_rank_0_decides(tmp_path):
+    assert run_ranks(2, clocks, tmp_path)[0] == [0, 10, 20]
+
+
+def test_a_rank_that_is_killed_while_it_writes(tmp_path):
+    if not launcher():
+        pytest.skip("no mpirun")
+    out, dice, left, reached = tmp_path / "run", random.Random(KILLS), 0, []
+    out.mkdir()
+    for n in range(KILLS):
+        pids = [out / f"{rank}.pid" for rank in range(3)]
+        for path in pids:
+            path.unlink(missing_ok=True)
+        (out / "suicide").write_text(str(n % 3) if n < 3 else "")
+        before = [path.name for path in checkpoint.listed(out)][:1]
+        process = subprocess.Popen(
+            [*launcher(), "-n", "3", sys.executable, __file__, str(out)],
+            env=os.environ | ENVIRONMENT,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            if n >= 3:
+                end = time.monotonic() + 60
+                while [path.name for path in checkpoint.listed(out)][:1] == before:
+                    assert process.poll() is None and time.monotonic() < end, process.communicate()
+                    time.sleep(0.005)
+                time.sleep(dice.uniform(0, 0.3))
+                os.kill(int(pids[n % 3].read_text()), signal.SIGKILL)
+            killed = time.monotonic()
+            stderr = process.communicate(timeout=60)[1]
+        finally:
+            process.kill()
+        assert process.returncode != 0 and "Traceback" not in stderr, stderr
+        assert n < 3 or time.monotonic() - killed < 30
+        left += bool(list(out.rglob(".*.part")))
+        found = checkpoint.find(out)
+        assert not found.passed, "a file in a checkpoint's place is whole"
+        same(found.container, dice)
+        reached.append(int(found.container.path.name[11:17]))
+    assert reached == sorted(set(reached)), "no checkpoint was lost"
+    assert left >= min(KILLS, 3), "some were half-written"
+
+
+if __name__ == "__main__":
+    forever(world(), Path(sys.argv[1]))

@@ -1,0 +1,312 @@
+"""`hiresx info` and `hiresx diff`: every kind of file we write or read, and two runs side by side."""
+
+import json
+
+import netCDF4
+import numpy as np
+import pytest
+
+from hiresx import HiresxError, Simulation, cli, load
+from hiresx.grid.blocks import slices
+from hiresx.output.fields import field_file as fields
+from hiresx.output.fields import vtk
+from hiresx.output.saved import checkpoint, container, pieces
+from hiresx.output.show.about import about
+from hiresx.output.show.compare import compare
+
+SETTINGS = (
+    "grid.n=[9, 8, 7]",
+    "time.steps=4",
+    "time.dt=0.05",
+    "output.every_steps=2",
+    'output.formats=["netcdf", "vtk"]',
+    'output.subset=[{name="mid", plane={z=0.3}, precision="fp32"}]',
+    'probe=[{name="centre", x=0.0, every=1}]',
+    "monitor.every=2",
+)
+
+
+def run(directory, *changes, case="taylor-green"):
+    Simulation(load(case, overrides=[*SETTINGS, *changes]), backend="cpu", out=directory).run(progress=False)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def one(tmp_path_factory):
+    return run(tmp_path_factory.mktemp("runs") / "one", "average={start=0.0, every=1}")
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory):
+    return run(tmp_path_factory.mktemp("runs") / "other", "average={start=0.0, every=1}", "scheme.weights=z")
+
+
+# info -----------------------------------------------------------------------------------------------------------------
+
+
+def test_a_run(one):
+    found = about(one)
+    assert (found["kind"], found["status"], found["steps"]) == ("run", "finished", 4)
+    holds = {entry["what"]: entry for entry in found["holds"]}
+    assert holds["fields"] == {
+        "what": "fields",
+        "files": "fields_*.nc",
+        "count": 3,
+        "steps": [0, 4],
+        "times": [0.0, pytest.approx(0.2)],
+        "variables": ["rho", "u", "v", "w", "p"],
+    }
+    assert holds["subset mid"]["count"] == holds["subset mid for ParaView and VisIt"]["count"] == 3
+    assert holds["fields for ParaView and VisIt"]["files"] == "fields.pvd"
+    assert holds["history centre"]["count"] == 5 and "p" in holds["history centre"]["variables"]
+    assert {"averages", "history residual", "checkpoints"} <= holds.keys()
+    assert about(one / "run.json") == found
+    json.dumps(found, allow_nan=False)
+
+
+def test_fields_and_parts_of_them(one):
+    found = about(fields.frame(one, 4))
+    data = fields.read(fields.frame(one, 4)).blocks[0]
+    assert (found["kind"], found["step"], found["time"]) == ("fields", 4, pytest.approx(0.2))
+    (block,) = found["blocks"]
+    assert (block["ni"], block["nj"], block["nk"]) == (9, 8, 7)
+    assert block["x"] == [data.x.min(), data.x.max()]
+    p = next(variable for variable in found["variables"] if variable["name"] == "p")
+    assert (p["is"], p["units"], p["type"]) == ("pressure", "rho_ref c_ref^2", "float64")
+    assert (p["least"], p["greatest"]) == (data.state["p"].min(), data.state["p"].max())
+    found = about(fields.frame(one, 2, "mid"))
+    assert found["kind"] == "fields (plane z = 0.3)" and found["variables"][0]["type"] == "float32"
+
+
+def test_the_other_files_of_a_run(one):
+    assert about(one / "averages.nc")["averaged_over"].endswith("L / c_ref")
+    found = about(one / "history" / "centre.nc")
+    assert found["kind"] == "history of centre (probe)" and found["samples"] == 5 and found["steps"] == [0, 4]
+    assert found["places"] == [[0.0, 0.0, 0.0]]
+    found = about(checkpoint.listed(one)[0])
+    assert (found["kind"], found["step"], found["blocks"][0]["ni"]) == ("checkpoint, whole", 4, 9)
+    found = about(one / "case" / "case.toml")
+    assert found["kind"] == "case" and found["time"]["steps"] == 4
+    assert about(one / "case") == found
+
+
+def test_files_for_paraview(one):
+    found = about(vtk.series(one))
+    assert [entry["file"] for entry in found["files"]] == [f"vtk/fields_{n:06d}.vtm" for n in (0, 2, 4)]
+    found = about(vtk.frame(one, 4))
+    assert found["files"] == [{"name": "box", "file": "fields_000004_box.vts"}] and found["time"] == pytest.approx(0.2)
+    found = about(one / "vtk" / "fields_000004_box.vts")
+    assert found["size"] == [9, 8, 7]
+    assert [(v["name"], v["components"]) for v in found["variables"]] == [("rho", 1), ("velocity", 3), ("p", 1)]
+
+
+def test_grids_and_files_of_another_origin(tmp_path):
+    from hiresx.grid import write_plot3d
+    from hiresx.grid.blocks import Block
+    from hiresx.grid.connections import Grid
+
+    x, y = np.meshgrid(np.linspace(0, 1, 8), np.linspace(0, 2, 9))
+    write_plot3d(tmp_path / "g.xyz", Grid((Block("a", x[None], y[None], np.zeros((1, 9, 8))),), (), ({},)))
+    found = about(tmp_path / "g.xyz")
+    assert found["kind"] == "grid (Plot3D)" and found["points"] == 72 and found["blocks"][0]["y"] == [0, 2]
+    with netCDF4.Dataset(tmp_path / "o.nc", "w") as file:
+        file.title = "theirs"
+        file.createDimension("n", 3)
+        file.createGroup("g").createVariable("v", "f8", ("n",)).units = "m"
+    found = about(tmp_path / "o.nc")
+    assert found["attributes"] == {"title": "theirs"}
+    assert found["variables"] == [{"name": "g/v", "is": "", "units": "m", "shape": [3]}]
+
+
+def test_what_cannot_be_told(tmp_path, one):
+    with pytest.raises(HiresxError, match="cannot read"):
+        about(tmp_path / "nowhere")
+    with pytest.raises(HiresxError, match="neither a run nor a case"):
+        about(tmp_path)
+    (tmp_path / "a.txt").write_text("text")
+    with pytest.raises(HiresxError, match="knows no such file"):
+        about(tmp_path / "a.txt")
+    whole = fields.frame(one, 4).read_bytes()
+    for content in (whole[: len(whole) // 2], whole[:9], b""):
+        (tmp_path / "cut.nc").write_bytes(content)
+        with pytest.raises(HiresxError, match=r"cut\.nc"):
+            about(tmp_path / "cut.nc")
+    damaged = bytearray(checkpoint.listed(one)[0].read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    (tmp_path / "c.hxc").write_bytes(damaged)
+    with pytest.raises(HiresxError, match="not a whole checkpoint"):
+        about(tmp_path / "c.hxc")
+    (tmp_path / "v.vtm").write_text('<?xml version="1.0"?><VTKFile type="x"><a></VTKFile>')
+    with pytest.raises(HiresxError, match="not a whole VTK file"):
+        about(tmp_path / "v.vtm")
+
+
+@pytest.mark.parametrize("name", ["", "fields_000004.nc", "history/centre.nc", "case", "fields.pvd"])
+def test_the_verb(one, name, capsys):
+    assert cli.execute(["info", str(one / name)]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith(f"{one / name}: ") and len(shown.splitlines()) > 5
+    assert cli.execute(["info", str(one / name), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["kind"]
+
+
+# diff -----------------------------------------------------------------------------------------------------------------
+
+
+def test_the_same_run_twice_differs_in_nothing(one, tmp_path):
+    found = compare(one, run(tmp_path / "again", "average={start=0.0, every=1}"))
+    assert found["same"] and found["results"]["same"] and found["grid"]["same"] and not found["configuration"]
+    assert found["functions"] is False
+    assert all(entry["greatest"] == 0 for entry in found["results"]["variables"])
+    assert len(set(found["grid"]["hashes"])) == 1
+
+
+def test_another_scheme_differs_in_configuration_and_results(one, other):
+    found = compare(one, other)
+    assert not found["same"] and found["grid"]["same"]
+    assert found["configuration"] == [{"key": "scheme.weights", "first": "js", "second": "z"}]
+    results = found["results"]
+    assert results["steps"] == [4, 4] and results["one_time"]
+    a, b = (fields.read(fields.frame(run, 4)).blocks[0].state["p"] for run in (one, other))
+    p = next(entry for entry in results["variables"] if entry["name"] == "p")
+    assert p["greatest"] == np.abs(a - b).max() > 0
+    assert p["rms"] == pytest.approx(np.sqrt(((a - b) ** 2).mean()))
+    assert p["rms_of_range"] == pytest.approx(p["rms"] / np.ptp(a))
+    at = p["at"]
+    assert at["block"] == "box" and abs(a - b)[at["k"], at["j"], at["i"]] == p["greatest"]
+    json.dumps(found, allow_nan=False)
+
+
+def test_the_latest_time_in_common_is_compared(one, tmp_path):
+    found = compare(one, run(tmp_path / "short", "time.steps=3", "output.every_steps=1"))["results"]
+    assert found["steps"] == [2, 2] and found["one_time"] and found["same"]
+    found = compare(one, run(tmp_path / "finer", "time.dt=0.1", "time.steps=2", "output.every_steps=1"))["results"]
+    assert found["steps"] == [4, 2] and found["one_time"] and not found["same"]
+    found = compare(one, run(tmp_path / "apart", "time.dt=0.03", "time.steps=3"))["results"]
+    assert found["steps"] == [4, 3] and not found["one_time"] and not found["same"]
+
+
+def test_other_grids(one, tmp_path):
+    found = compare(one, run(tmp_path / "moved", "grid.upper=[3.2, 3.15, 3.15]"))
+    assert not found["grid"]["same"] and len(set(found["grid"]["hashes"])) == 2
+    assert 0 < found["results"]["greatest_distance_of_nodes"] < 0.1
+    found = compare(one, run(tmp_path / "larger", "grid.n=[10, 8, 7]"))
+    assert not found["grid"]["same"] and "greatest_distance_of_nodes" not in found["results"]
+    p = next(entry for entry in found["results"]["variables"] if entry["name"] == "p")
+    assert p["first"]["least"] < p["first"]["mean"] < p["first"]["greatest"]
+
+
+def test_numbers_that_are_lost_differ(one, tmp_path):
+    data = fields.read(fields.frame(one, 4))
+    paths = []
+    for name, lost in (("a", 0), ("b", 0), ("c", 1)):
+        data.blocks[0].state["p"][0, 0, 2] = np.nan
+        if lost:
+            data.blocks[0].state["p"][1, 2, 3] = np.nan
+        paths.append(fields.write(tmp_path / f"{name}.nc", data.blocks, data.time, data.step, data.case))
+    assert compare(*paths[:2])["same"]
+    p = compare(paths[0], paths[2])["results"]["variables"][-1]
+    assert p["greatest"] == np.inf and p["at"] == {"block": "box", "i": 3, "j": 2, "k": 1}
+
+
+def test_functions_of_the_case_differ(one, tmp_path):
+    again = run(tmp_path / "again", "average={start=0.0, every=1}")
+    (again / "case" / "case.py").write_text("# other functions\n")
+    found = compare(one, again)
+    assert found["functions"] and not found["same"] and found["results"]["same"]
+
+
+# checkpoints
+
+
+def rewritten(path, other, change=lambda array: array, at=3, **values):
+    """The checkpoint once more, everything in pieces in two of them, the cut at i = `at`."""
+    found = container.Container(path)
+    read, made = pieces.reader(found), [(n, found.array(n)) for n in found.names if pieces.parsed(n) is None]
+    for name in read.names:
+        ends, *rest = read.whole(name)
+        for part in ((0, at), (at, ends[1])):
+            box = (part, *rest)
+            whole = (
+                change(read(name, read.whole(name)).copy()) if name == "solver/q.0" else read(name, read.whole(name))
+            )
+            made += pieces.labelled("", [pieces.Piece(name, box, whole[(..., *slices(box))])])
+    container.write(other, found.values | values, made)
+    return other
+
+
+def test_checkpoints_are_the_same_however_they_are_cut(one, tmp_path, capsys):
+    last = checkpoint.listed(one)[0]
+    cuts = [rewritten(last, tmp_path / f"{at}.hxc", at=at) for at in (3, 5)]
+    assert container.Container(cuts[0]).names != container.Container(cuts[1]).names
+    for pair in ((last, cuts[0]), cuts):
+        found = compare(*pair)
+        assert found["same"] and found["results"]["same_grid"] and not found["configuration"] and not found["run"]
+        variables = {entry["name"]: entry["greatest"] for entry in found["results"]["variables"]}
+        assert set(variables.values()) == {0} and {"rho", "rho_u", "rho_v", "rho_w", "e"} < set(variables)
+        assert any(name.startswith("averages/") for name in variables)
+    assert cli.execute(["diff", *map(str, cuts)]) == 0
+    assert "the same to the last bit (step 4 and 4" in capsys.readouterr().out
+    assert about(cuts[0])["blocks"] == about(last)["blocks"] and cli.execute(["info", str(cuts[0])]) == 0
+
+
+def test_checkpoints_that_differ(one, tmp_path, capsys):
+    last, first = checkpoint.listed(one)
+
+    def changed(array):
+        array[4, 1, 2, 6] += 0.5
+        return array
+
+    other = rewritten(last, tmp_path / "other.hxc", changed)
+    found = compare(last, other)
+    e = found["results"]["variables"][4]
+    assert not found["same"] and (e["name"], e["greatest"]) == ("e", pytest.approx(0.5))
+    assert e["at"] == {"block": "box", "i": 6, "j": 2, "k": 1}
+    assert all(entry["greatest"] == 0 for entry in found["results"]["variables"] if entry is not e)
+    found = compare(last, first)
+    assert not found["same"] and not found["results"]["one_time"] and found["results"]["steps"] == [4, 0]
+    assert {entry["key"] for entry in found["run"]} == {"steps", "time"}
+    grid = [dict(container.Container(last).values["grid"][0]) | {"sha256": "0" * 64}]
+    found = compare(last, rewritten(last, tmp_path / "grid.hxc", grid=grid))
+    assert not found["same"] and not found["grid"]["same"]
+    assert cli.execute(["diff", str(last), str(tmp_path / "grid.hxc")]) == 1
+    assert "grid: nodes differ" in capsys.readouterr().out
+    larger = run(tmp_path / "larger", "grid.n=[10, 8, 7]")
+    rho = compare(last, checkpoint.listed(larger)[0])["results"]["variables"][0]
+    assert rho["first"]["least"] < rho["first"]["mean"] < rho["first"]["greatest"]
+    assert cli.execute(["diff", str(last), str(checkpoint.listed(larger)[0])]) == 1
+
+
+def test_checkpoints_are_compared_with_checkpoints(one, tmp_path):
+    last = checkpoint.listed(one)[0]
+    for pair in ((last, one), (fields.frame(one, 4), last)):
+        with pytest.raises(HiresxError, match=r"is a checkpoint, .* is none"):
+            compare(*pair)
+    for values in ({"grid": [{"name": "box"}]}, {"grid": 1}, {"solver": {}}, {"case": 3}):
+        with pytest.raises(HiresxError, match="does not hold what a checkpoint must"):
+            compare(rewritten(last, tmp_path / "c.hxc", **values), last)
+    (tmp_path / "c.hxc").write_bytes(last.read_bytes()[:-1])
+    with pytest.raises(HiresxError, match="is not a whole checkpoint"):
+        compare(last, tmp_path / "c.hxc")
+
+
+def test_what_cannot_be_compared(one, tmp_path):
+    with pytest.raises(HiresxError, match="does not exist"):
+        compare(one, tmp_path / "nowhere")
+    with pytest.raises(HiresxError, match="cannot read"):
+        compare(one, tmp_path)
+    run(tmp_path / "vtk", 'output.formats=["vtk"]')
+    with pytest.raises(HiresxError, match="no fields"):
+        compare(one, tmp_path / "vtk")
+
+
+def test_the_verb_diff(one, other, capsys):
+    assert cli.execute(["diff", str(one), str(one)]) == 0
+    shown = capsys.readouterr().out
+    assert "configuration: no difference" in shown and "the same to the last bit" in shown
+    assert cli.execute(["diff", str(one), str(other)]) == 1
+    shown = capsys.readouterr().out
+    assert "scheme.weights" in shown and "difference of" in shown
+    assert cli.execute(["diff", str(one), str(other), "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["same"] is False
+    assert cli.execute(["diff", str(one), str(one / "nowhere")]) == 2

@@ -1,0 +1,528 @@
+"""Fields written in the background: the thread, the clocks, subsets, restarts, and what a full disk does."""
+
+import os
+import resource
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from hiresx import Case, HiresxError, load
+from hiresx.decomposition import Part
+from hiresx.device import backend
+from hiresx.grid.blocks import whole_box
+from hiresx.output.fields import cut, derived, portions, selection, vtk
+from hiresx.output.fields import field_file as fields
+from hiresx.output.fields.field_output import FieldOutput
+from hiresx.output.saved import layout, places
+from hiresx.output.saved.joint import JointFile
+from hiresx.output.saved.writer import Writer
+from hiresx.solver import Solver
+
+
+def periodic(*overrides, n=(12, 9, 8)) -> Case:
+    return load("taylor-green", overrides=[f"grid.n={list(n)}", "time.end=10.0", *overrides])
+
+
+class Run:
+    """The part of a run that concerns fields: steps, and an output that is told of them."""
+
+    def __init__(self, case, directory, name="cpu", state=None, captured=None):
+        self.case = case
+        self.solver = Solver(case, backend(name))
+        self.solver.initialize()
+        if state is not None:
+            self.solver.time, self.solver.steps, q = state
+            for block, array in zip(self.solver.states, q, strict=True):
+                self.solver.backend.copy(block.q, self.solver.backend.to_device(array))
+        self.output = FieldOutput(case, directory)
+        if captured is not None:
+            self.output.restore(captured)
+        self.output.begin(self.solver, captured is not None)
+
+    def steps(self, count):
+        for _ in range(count):
+            self.solver.step(min(self.output.next_time, self.case.time.end) - self.solver.time)
+            self.output.after_step(self.solver)
+        return self
+
+    @property
+    def state(self):
+        q = [self.solver.backend.to_host(block.q) for block in self.solver.states]
+        return self.solver.time, self.solver.steps, q
+
+    def finish(self):
+        self.output.finish(self.solver)
+        return self
+
+
+# The thread -----------------------------------------------------------------------------------------------------------
+
+
+def test_jobs_are_done_in_order_and_the_third_waits_for_the_first():
+    writer, gate, done = Writer(), threading.Event(), []
+    began = time.perf_counter()
+    writer.submit(lambda: (gate.wait(10), done.append(1)))
+    writer.submit(lambda: done.append(2))
+    assert time.perf_counter() - began < 5, "nobody waits for two"
+    assert not done and writer.waited < 1
+    threading.Timer(0.2, gate.set).start()
+    writer.submit(lambda: done.append(3))
+    assert done[0] == 1 and writer.waited > 0.1
+    writer.drain()
+    assert done == [1, 2, 3]
+    assert not any(thread.name == "output" and thread.is_alive() for thread in threading.enumerate()) or writer.busy
+
+
+def test_a_failure_is_raised_once_and_ends_the_writing():
+    writer, done = Writer(), []
+
+    def fail():
+        raise HiresxError("cannot write it")
+
+    writer.submit(fail)
+    writer.drain()
+    assert writer.failed
+    with pytest.raises(HiresxError, match="cannot write it"):
+        writer.check()
+    writer.check()
+    writer.submit(lambda: done.append(1))
+    writer.drain()
+    assert not done
+
+
+def test_what_waits_behind_a_failure_is_not_done():
+    writer, gate, done = Writer(), threading.Event(), []
+
+    def fail():
+        gate.wait(10)
+        raise OSError("gone")
+
+    writer.submit(fail)
+    writer.submit(lambda: done.append(1))
+    gate.set()
+    with pytest.raises(OSError, match="gone"):
+        writer.submit(lambda: done.append(2))
+    writer.drain()
+    assert not done
+
+
+# Clocks and content ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["cpu", "emulated"])
+def test_fields_come_at_the_start_by_the_clock_and_at_the_end(tmp_path, name):
+    run = Run(periodic("output.every_steps=3"), tmp_path, name).steps(7).finish()
+    assert list(fields.frames(tmp_path)) == [0, 3, 6, 7]
+    last = fields.read(fields.last(tmp_path))
+    assert (last.time, last.step) == (run.solver.time, 7)
+    for variable, values in run.solver.primitives(0).items():
+        np.testing.assert_array_equal(last.blocks[0].state[variable], values)
+    assert sorted(os.listdir(tmp_path)) == [f"fields_{n:06d}.nc" for n in (0, 3, 6, 7)]
+    assert run.output.summary["files"] == 4
+
+
+def test_times_are_met_exactly_and_each_output_has_its_own(tmp_path):
+    subset = '[{name="mid", plane={z=0.3}, every_time=0.07}]'
+    case = periodic("output.every_time=0.1", f"output.subset={subset}", "time.end=0.25")
+    run = Run(case, tmp_path)
+    while run.solver.time < 0.25 - 1e-12:
+        run.steps(1)
+    run.finish()
+    times = [fields.describe(path)["time"] for path in fields.frames(tmp_path).values()]
+    assert times == pytest.approx([0, 0.1, 0.2, 0.25], abs=1e-14)
+    times = [fields.describe(path)["time"] for path in fields.frames(tmp_path, "mid").values()]
+    assert times == pytest.approx([0, 0.07, 0.14, 0.21, 0.25], abs=1e-14)
+
+
+def test_looking_changes_nothing(tmp_path):
+    """With and without a directory the same steps lead to the same state, to the last bit."""
+    settings = ("output.every_time=0.1", 'output.variables=["vorticity", "q_criterion"]', 'output.formats=["vtk"]')
+    written = Run(periodic(*settings), tmp_path).steps(12).finish().state
+    silent = Run(periodic(*settings), None).steps(12).finish().state
+    assert written[:2] == silent[:2]
+    np.testing.assert_array_equal(written[2][0], silent[2][0])
+    assert len(vtk.frames(tmp_path)) > 2 and not fields.frames(tmp_path)
+
+
+def test_the_run_goes_on_while_two_outputs_are_written(tmp_path, monkeypatch):
+    gate = threading.Event()
+    put = fields.Frame.put
+    monkeypatch.setattr(fields.Frame, "put", lambda *a: (gate.wait(10), put(*a)))
+    run = Run(periodic("output.every_steps=5"), tmp_path).steps(9)
+    assert run.output.summary["waited_s"] < 1 and not fields.frames(tmp_path)
+    # What is written is the state of then, not of now.
+    expected = periodic_state(5)
+    gate.set()
+    run.finish()
+    np.testing.assert_array_equal(fields.read(fields.frame(tmp_path, 5)).blocks[0].state["p"], expected["p"])
+
+
+def periodic_state(steps):
+    return Run(periodic(), None).steps(steps).solver.primitives(0)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "asked", "expected"), [("fp64", "fp32", "f4"), ("fp32", None, "f4"), ("fp64", None, "f8")]
+)
+def test_precision(tmp_path, scheme, asked, expected):
+    overrides = [f"scheme.precision={scheme}", *([f"output.precision={asked}"] if asked else [])]
+    Run(periodic(*overrides), tmp_path).finish()
+    block = fields.read(fields.last(tmp_path)).blocks[0]
+    assert block.state["p"].dtype == expected and block.x.dtype == "f8"
+    assert fields.describe(fields.last(tmp_path))["precision"] == {"f4": "fp32", "f8": "fp64"}[expected]
+
+
+def test_a_new_run_clears_what_an_earlier_one_left(tmp_path):
+    settings = (
+        "output.every_steps=2",
+        'output.formats=["netcdf", "vtk"]',
+        'output.subset=[{name="part", range={i=[0, 3]}}]',
+    )
+    Run(periodic(*settings), tmp_path).steps(6).finish()
+    (tmp_path / "fields_mean.nc").touch()
+    Run(periodic(*settings), tmp_path).steps(1).finish()
+    for name in ("fields", "part"):
+        assert list(fields.frames(tmp_path, name)) == list(vtk.frames(tmp_path, name)) == [0, 1]
+    assert len(list((tmp_path / "vtk").iterdir())) == 8
+    assert (tmp_path / "fields.pvd").read_text().count("<DataSet") == 2
+    assert (tmp_path / "fields_mean.nc").exists()
+
+
+def test_no_last_fields_of_a_state_that_may_be_bad(tmp_path):
+    run = Run(periodic(), tmp_path).steps(2)
+    try:
+        raise HiresxError("blew up")
+    except HiresxError:
+        run.finish()
+    assert list(fields.frames(tmp_path)) == [0]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (['output.variables=["machh"]'], 'output.variables: there is no variable "machh"'),
+        (['output.subset=[{name="a", range={}, variables=["pp"]}]'], "output.subset.0.variables"),
+        (['output.variables=["p", "u", "p"]'], '"p" is there twice'),
+        (["time.local=true", "time.steps=5", "output.every_time=0.1"], "no common time"),
+    ],
+)
+def test_requests_that_no_grid_can_meet(overrides, message):
+    with pytest.raises(HiresxError, match=message):
+        FieldOutput(periodic(*overrides), None)
+
+
+# Subsets --------------------------------------------------------------------------------------------------------------
+
+NAMES = ["p", "mach", "schlieren", "q_criterion"]
+
+
+def full(run):
+    block = run.solver.decomposition.blocks[0]
+    flow = derived.Flow(block.x, block.y, block.z, run.solver.primitives(0), 1.4)
+    return {"x": block.x, "y": block.y, "z": block.z, **derived.evaluate(NAMES, flow)}
+
+
+def part(tmp_path, spec, n=(17, 13, 12)):
+    """(the block of subset `spec` that a run writes, all of its fields)."""
+    run = Run(periodic(f"output.subset=[{{name='part', {spec}, variables={NAMES}}}]", n=n), tmp_path).steps(2).finish()
+    data = fields.read(fields.last(tmp_path, "part"))
+    assert list(data.blocks[0].state) == NAMES
+    return data, full(run)
+
+
+@pytest.mark.parametrize(
+    ("spec", "index"),
+    [
+        ("range={}", np.s_[:, :, :]),
+        ("range={i=[0, 1]}", np.s_[:, :, 0:1]),
+        ("range={i=[-1, 'end'], k=[2, 9, 3]}", np.s_[2:9:3, :, -1:]),
+        ("range={i=[2, 5], j=[3, 4], k=[5, 'end']}", np.s_[5:, 3:4, 2:5]),
+        ("range={i=[8, 9], j=[4, -3, 2], k=[1, -1]}", np.s_[1:-1, 4:-3:2, 8:9]),
+    ],
+)
+def test_ranges_of_nodes_hold_what_the_whole_fields_hold(tmp_path, spec, index):
+    data, whole = part(tmp_path, spec)
+    for name in ("x", "y", "z"):
+        np.testing.assert_array_equal(getattr(data.blocks[0], name), whole[name][index])
+    for name in NAMES:
+        np.testing.assert_allclose(data.blocks[0].state[name], whole[name][index], rtol=0, atol=1e-13, err_msg=name)
+    assert data.part.startswith("nodes")
+
+
+@pytest.mark.parametrize("axis", ["x", "y", "z"])
+def test_planes_hold_what_cutting_the_whole_fields_gives(tmp_path, axis):
+    data, whole = part(tmp_path, f"plane={{{axis}=1.3}}")
+    (sheet,) = cut.plane([whole], axis, 1.3)
+    block = data.blocks[0]
+    assert data.part == f"plane {axis} = 1.3" and block.x.shape[0] == 1
+    for name, values in sheet.items():
+        found = block.state[name] if name in block.state else getattr(block, name)
+        np.testing.assert_allclose(found[0], values, rtol=0, atol=1e-13, err_msg=name)
+
+
+def test_lines_hold_what_cutting_the_whole_fields_gives(tmp_path):
+    data, whole = part(tmp_path, "line={x=0.7, z=2.0}")
+    samples, _ = cut.line(cut.plane([whole], "x", 0.7), "z", 2.0)
+    block = data.blocks[0]
+    assert block.name == "line" and block.x.shape == (1, 1, samples["y"].size)
+    for name, values in samples.items():
+        found = block.state[name] if name in block.state else getattr(block, name)
+        np.testing.assert_allclose(found[0, 0], values, rtol=0, atol=1e-13, err_msg=name)
+
+
+def share(run, names=NAMES):
+    """(what one process has of the only piece of the first subset, its only block)"""
+    (block,) = run.solver.decomposition.blocks
+    (piece,) = selection.subset(run.case.output.subset[0], [block])
+    parts = [Part(0, whole_box(block.size))]
+    margin = any(not derived.VARIABLES[name].local for name in names)
+    if isinstance(piece, selection.Grid):
+        return portions.Boxes(piece, [block], parts, margin)
+    return portions.Samples(piece, [block], parts, parts, 0, 1, margin)
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("spec", ["range={}", "range={k=[4, 11]}", "plane={x=1.3}"])
+def test_slabs_and_threads_change_nothing(monkeypatch, workers, spec):
+    run = Run(periodic(f"output.subset=[{{name='part', {spec}}}]", n=(12, 13, 40)), None).steps(1)
+    mine = share(run)
+    state = run.solver.states[0]
+    (source,) = mine.sources
+    q = state.interior(run.solver.backend.to_host(state.q))[(slice(None), *source.box)]
+    ((whole,), _) = mine.portions(NAMES, [q], 1.4, np.dtype("f8"), 1)
+    monkeypatch.setattr(portions, "_LAYERS", 3)
+    monkeypatch.setattr(portions, "_NODES", 1)
+    monkeypatch.setattr(portions, "_KEPT", 0)
+    source._metrics.clear()
+    ((parted,), _) = mine.portions(NAMES, [q], 1.4, np.dtype("f8"), workers)
+    assert not source._metrics
+    for name in NAMES:
+        np.testing.assert_allclose(parted.values[name], whole.values[name], rtol=0, atol=1e-13, err_msg=name)
+
+
+def test_a_thin_part_brings_a_thin_box_from_the_device():
+    run = Run(periodic('output.subset=[{name="a", plane={z=0.3}}]', n=(40, 41, 42)), None)
+    (source,) = share(run, ["p"]).sources
+    assert source.x.shape == (2, 41, 40)
+    (source,) = share(run, ["vorticity"]).sources
+    assert source.x.shape == (8, 41, 40), "gradients need three nodes more to each side"
+
+
+def test_a_line_through_the_blocks_of_a_jet(tmp_path):
+    overrides = ["output.subset=[{name='axis', line={y=0.0}}, {name='across', line={x=3.0}, blocks=['jet']}]"]
+    case = load("planar-jet", preset="quick", overrides=[*overrides, "grid.points_per_height=12"])
+    run = Run(case, tmp_path).finish()
+    blocks = [b for b in run.solver.decomposition.blocks]
+    axis = fields.read(fields.last(tmp_path, "axis")).blocks[0]
+    assert (np.diff(axis.x[0, 0]) > 0).all() and np.ptp(axis.y) == 0
+    assert axis.x.min() == min(b.x.min() for b in blocks if b.y.min() <= 0 <= b.y.max())
+    across = fields.read(fields.last(tmp_path, "across")).blocks[0]
+    jet = next(b for b in blocks if b.name == "jet")
+    assert (across.y.min(), across.y.max()) == pytest.approx((jet.y.min(), jet.y.max()))
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("range={i=[5, 99]}", r"range.i = \[5, 99\] holds no nodes of block .* which has 12 along i"),
+        ("range={j=[4, 4]}", "holds no nodes"),
+        ("range={}, blocks=['b']", 'there is no block "b"'),
+        ("plane={z=99.0}", "z = 99 does not meet the grid"),
+        ("line={z=0.0}", "no line in 3 dimension"),
+    ],
+)
+def test_parts_that_are_not_there(tmp_path, spec, message):
+    with pytest.raises(HiresxError, match=message) as caught:
+        Run(periodic(f"output.subset=[{{name='part', {spec}}}]"), tmp_path)
+    assert 'output.subset "part"' in caught.value.message and caught.value.mend
+
+
+def test_gradients_do_not_follow_from_a_part(tmp_path):
+    data, _ = part(tmp_path, "plane={z=1.3}")
+    fields.read(data.path, ["mach"])
+    with pytest.raises(HiresxError, match="dilatation needs gradients"):
+        fields.read(data.path, ["dilatation"])
+
+
+# Restarts -------------------------------------------------------------------------------------------------------------
+
+CLOCKS = ("output.every_steps=4", 'output.subset=[{name="mid", plane={z=0.3}, every_time=0.11}]')
+
+
+def listing(directory):
+    return {
+        path.name: (fields.describe(path)["time"], fields.read(path).blocks[0].state["p"].tobytes())
+        for path in sorted(directory.iterdir())
+        if path.suffix == ".nc"
+    }
+
+
+@pytest.mark.parametrize("stop", [0, 3, 4, 6])
+def test_a_run_that_is_continued_writes_what_one_without_a_stop_writes(tmp_path, stop):
+    """Also when it went on beyond the checkpoint before it died, and when the fields of that moment were lost."""
+    Run(periodic(*CLOCKS), tmp_path / "a").steps(10).finish()
+    first = Run(periodic(*CLOCKS), tmp_path / "b").steps(stop)
+    captured, state = first.output.capture(), first.state
+    first.steps(3)
+    first.output.capture()
+    if stop:
+        fields.frame(tmp_path / "b", stop).unlink(missing_ok=True)
+    Run(periodic(*CLOCKS), tmp_path / "b", state=state, captured=captured).steps(10 - stop).finish()
+    assert listing(tmp_path / "a") == listing(tmp_path / "b")
+
+
+def test_a_capture_is_flat_and_waits_for_what_is_being_written(tmp_path, monkeypatch):
+    put = fields.Frame.put
+    monkeypatch.setattr(fields.Frame, "put", lambda *a: (time.sleep(0.1), put(*a)))
+    run = Run(periodic(*CLOCKS), tmp_path).steps(4)
+    captured = run.output.capture()
+    assert list(fields.frames(tmp_path)) == [0, 4]
+    assert all(isinstance(value, int | float) for value in captured.values())
+    run.finish()
+
+
+def test_another_clock_after_a_restart_begins_anew(tmp_path):
+    run = Run(periodic("output.every_time=0.1"), tmp_path).steps(3)
+    captured, state = run.output.capture(), run.state
+    run.finish()
+    again = Run(periodic("output.every_time=0.25"), tmp_path, state=state, captured=captured)
+    assert again.output.next_time == 0.25 * (state[0] // 0.25 + 1)
+
+
+# A disk that fills ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("formats", ['["netcdf"]', '["vtk"]', '["netcdf", "vtk"]'])
+def test_a_full_disk_is_reported_once_and_leaves_what_was_there(tmp_path, formats):
+    """A limit on the size of files is what a test can have; the answer of the system is the same as on a full disk."""
+    run = Run(periodic("output.every_steps=2", f"output.formats={formats}"), tmp_path).steps(4)
+    run.output.capture()
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    old = resource.getrlimit(resource.RLIMIT_FSIZE)
+    raised = []
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, old[1]))
+        for _ in range(6):
+            try:
+                run.steps(1)
+                run.output.capture()
+            except HiresxError as error:
+                raised.append(error)
+        run.finish()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, old)
+    assert len(raised) == 1 and run.solver.steps == 10
+    assert "cannot write" in raised[0].message and str(tmp_path) in raised[0].message and raised[0].mend
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+    assert (list(fields.frames(tmp_path)) or list(vtk.frames(tmp_path))) == [0, 2, 4]
+
+
+def test_a_failure_in_the_last_output_is_raised_at_the_end(tmp_path):
+    run = Run(periodic(), tmp_path).steps(1)
+    run.output.capture()
+    (tmp_path / "fields_000000.nc").unlink()
+    tmp_path.rmdir()
+    with pytest.raises(HiresxError, match="cannot write"):
+        run.finish()
+    run.finish()
+
+
+# Files of one layout --------------------------------------------------------------------------------------------------
+
+
+def some_blocks(seed, *shapes, dtype=np.float64, gaps=()):
+    chance = np.random.default_rng(seed)
+    names = ("rho", "u", "v", "w", "p")
+    return [
+        fields.FieldBlock(
+            f"block-{n}",
+            *chance.random((3, *shape)),
+            {name: (1 + chance.random(shape)).astype(dtype) for name in names},
+            gaps,
+        )
+        for n, shape in enumerate(shapes)
+    ]
+
+
+ABOUT = {"title": "a test", "gas": {"gamma": 1.4}, "output": {"variables": ["rho", "u", "v", "w", "p", "mach"]}}
+
+
+@pytest.mark.parametrize(
+    ("shapes", "precision", "gaps"),
+    [
+        ([(7, 8, 9), (1, 20, 30)], "fp64", ()),
+        ([(1, 1, 300)], "fp32", (4, 17)),
+        ([(1, 1, 1), (1, 1, 2), (3, 1, 1)], "fp64", ()),
+        ([(1, 40, 50)] * 12, "fp32", ()),
+        ([(40, 50, 60)], "fp64", ()),
+    ],
+)
+def test_files_of_a_series_are_what_the_library_writes(tmp_path, shapes, precision, gaps, monkeypatch):
+    monkeypatch.setattr(layout, "_SLAB", 100_000)
+    monkeypatch.setattr(places, "_SLAB", 1000)
+    monkeypatch.setattr(fields, "_SLAB", 100_000)
+    first = some_blocks(0, *shapes, gaps=gaps)
+    known = fields.Series(first, ABOUT, None, precision, "a part").learn(tmp_path / "ours.nc")
+    assert known is not None and not os.listdir(tmp_path), "where the arrays lie"
+    for step in (1, 2, 3):
+        blocks = some_blocks(step, *shapes, gaps=gaps)
+        ours = by_layout(tmp_path / "ours.nc", known, blocks, step)
+        theirs = fields.write(tmp_path / "theirs.nc", blocks, 0.1 * step, step, ABOUT, None, precision, "a part")
+        assert ours.read_bytes() == theirs.read_bytes()
+        a, b = fields.read(ours), fields.read(theirs)
+        assert (
+            (a.time, a.step, a.part, a.case) == (b.time, b.step, b.part, b.case) == (0.1 * step, step, "a part", ABOUT)
+        )
+        for mine, other in zip(a.blocks, b.blocks, strict=True):
+            assert (mine.name, mine.gaps, list(mine.state)) == (other.name, other.gaps, list(other.state))
+            for name in ("x", "y", "z"):
+                np.testing.assert_array_equal(getattr(mine, name), getattr(other, name))
+            for name, values in mine.state.items():
+                np.testing.assert_array_equal(values, other.state[name])
+                assert values.dtype == other.state[name].dtype
+    assert sorted(os.listdir(tmp_path)) == ["ours.nc", "theirs.nc"]
+
+
+def by_layout(path, known, blocks, step):
+    """The file of one time, in its place."""
+    frame = fields.Frame(JointFile(path, known, 7, True), blocks, 0.1 * step, step)
+    with frame:
+        for n, block in enumerate(blocks):
+            state = block.state
+            flow = derived.Flow(block.x, block.y, block.z, state, 1.4)
+            values = {
+                name: state.get(name, derived.evaluate([name], flow)[name]) for name in ABOUT["output"]["variables"]
+            }
+            frame.put(n, [places.Portion(places.Box.all(block.shape), block.x, block.y, block.z, values)])
+    frame.publish()
+    return path
+
+
+@pytest.mark.parametrize("formats", [["netcdf"], ["netcdf", "vtk"]])
+def test_without_a_layout_the_library_writes(tmp_path, monkeypatch, formats):
+    monkeypatch.setattr(layout, "_find", lambda _, marks: {mark: [] for mark in marks})
+    subset = '[{name="mid", plane={z=0.3}}, {name="some", range={k=[2, 6, 2]}}]'
+    settings = (f"output.formats={formats}", f"output.subset={subset}")
+    run = Run(periodic(*settings), tmp_path / "a").steps(2).finish()
+    monkeypatch.undo()
+    Run(periodic(*settings), tmp_path / "b").steps(2).finish()
+    assert listing(tmp_path / "a") == listing(tmp_path / "b")
+    p = run.solver.primitives(0)["p"]
+    np.testing.assert_array_equal(fields.read(fields.last(tmp_path / "a", "some")).blocks[0].state["p"], p[2:6:2])
+
+
+def test_where_the_system_knows_no_holes(tmp_path, monkeypatch):
+    def unknown(*_):
+        raise OSError(22, "Invalid argument")
+
+    first = some_blocks(0, (7, 20, 9), (1, 1, 2))
+    series = fields.Series(first, ABOUT)
+    known = series.learn(tmp_path / "f.nc")
+    monkeypatch.setattr(layout.os, "lseek", unknown)
+    for slab in (10_000, 999):
+        monkeypatch.setattr(layout, "_SLAB", slab)
+        assert series.learn(tmp_path / "f.nc").arrays == known.arrays
+    block = fields.read(by_layout(tmp_path / "f.nc", known, first, 0)).blocks[0]
+    np.testing.assert_array_equal(block.state["p"], first[0].state["p"])

@@ -1,0 +1,231 @@
+"""README's "Where do I add...": what a row says is all that has to be done, done in a copy of the sources."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from paths import ROOT
+
+README = (ROOT / "README.md").read_text()
+ROOMS = ("hiresx", "kernels", "topology", "cases")
+
+CASE = """
+title = "Shear between two walls, the lower one at rest"
+[gas]
+reynolds = 1.0
+viscosity = { law = "exponential", rate = 0.3 }
+[grid]
+generator = "halved"
+n = [9, 17, 1]
+[scheme]
+flux = "central"
+weights = "even"
+[time]
+steps = 2
+[initial]
+function = "initial"
+[[boundary]]
+faces = ["imin", "imax"]
+type = "repeated"
+[[boundary]]
+faces = ["jmin"]
+type = "no-slip-wall"
+temperature = 2.0
+[[boundary]]
+faces = ["jmax"]
+type = "no-slip-wall"
+temperature = 2.0
+velocity = [0.1, 0.0, 0.0]
+[output]
+variables = ["rho", "twice_rho"]
+[[force]]
+name = "below"
+faces = ["jmin"]
+every = 1
+[mass]
+every = 1
+"""
+
+LAW = '''class ExponentialViscosity(ViscosityLaw):
+    """Of exponential growth."""
+
+    law: Literal["exponential"] = "exponential"
+    rate: float = Field(0.5, description="growth with temperature")
+    double: float = Field(1.0, description="a word of C++")
+    formula = "where(T < 0.01, minimum(T, 1), double * exp(rate * (T - 1)))"
+'''
+
+# Row of the table: what is put into which file, ahead of a line of it; "" makes the file.
+ADDED = {
+    "case": {
+        "cases/two-walls/case.toml": ("", CASE),
+        "cases/two-walls/case.py": ("", "def initial(x, y, z):\n    return 0.5, 0.2 * y, 0.0, 0.0, 1 / 1.4\n"),
+    },
+    "numerical flux": {
+        "kernels/flux/central.h": (
+            "",
+            "template <class T> HD void numerical_flux(const T *ql, const T *qr, const T *m, T *f) {\n"
+            "    T left[5], right[5];\n"
+            "    flux_of(ql, primitive(ql), m, left);\n"
+            "    flux_of(qr, primitive(qr), m, right);\n"
+            "    for (int v = 0; v < 5; ++v) f[v] = real(0.5) * (left[v] + right[v]);\n"
+            "}\n",
+        )
+    },
+    "weights, interpolation, positivity": {
+        "kernels/weights/even.h": (
+            "",
+            "template <class T> HD void nonlinear_weights(const T *, T *a) { a[0] = a[1] = a[2] = T(real(1)); }\n",
+        )
+    },
+    "viscosity law": {"hiresx/case/viscosity.py": ("VISCOSITIES: dict", LAW + "\n\n")},
+    "boundary condition": {
+        "hiresx/case/boundaries.py": (
+            "if TYPE_CHECKING:",
+            'class Repeated(Condition):\n    """The last node again."""\n\n    kernel = "repeat"\n'
+            '    type: Literal["repeated"] = "repeated"\n\n\n',
+        ),
+        "kernels/boundary/repeat.h": (
+            "",
+            "KERNEL(repeat, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, real *q) {\n"
+            "    for (int v = 0; v < 5; ++v)\n"
+            "        for (int l = 1; l <= 3; ++l) {\n"
+            "            const long long p = v * sv + o + (long long)i * s1 + (long long)j * s2;\n"
+            "            q[p - (long long)l * sn] = q[p];\n"
+            "        }\n"
+            "}\n",
+        ),
+        "hiresx/rhs/boundary.py": (
+            "class Prescribe(Condition)",
+            'class Repeat(Condition):\n    kernel = "repeat"\n\n    def ghost(self) -> None:\n'
+            '        self._launch("repeat", self._box, *self._face, self.state.q)\n\n\n',
+        ),
+    },
+    "grid generator": {
+        "hiresx/grid/generators/halved.py": (
+            "",
+            "import numpy as np\n"
+            "from hiresx.grid.blocks import Block\n"
+            "from hiresx.grid.connections import Grid\n\n\n"
+            "def generate(spec) -> Grid:\n"
+            "    lines = [np.arange(n) / max(n - 1, 1) / 2 for n in reversed(spec.n)]\n"
+            "    z, y, x = np.meshgrid(*lines, indexing='ij')\n"
+            "    return Grid((Block('halved', x, y, z),))\n",
+        ),
+        "hiresx/case/grids.py": (
+            "GENERATORS: dict",
+            'class Halved(Table):\n    """Half the unit cube."""\n\n    generator: Literal["halved"] = "halved"\n'
+            '    n: Counts = Field(description="nodes")\n\n'
+            "    @property\n    def nodes(self) -> int:\n        return prod(self.n)\n\n\n",
+        ),
+    },
+    "derived variable": {
+        "hiresx/output/fields/derived.py": (
+            '    "T": Variable(',
+            '    "twice_rho": Variable(lambda f: 2 * f["rho"], "twice the density", "rho_ref", "2r"),\n',
+        )
+    },
+    "monitor": {
+        "hiresx/output/watch/monitors/mass.py": (
+            "",
+            "from hiresx.output.watch.history import Column\n"
+            "from hiresx.output.watch.sampling import Monitor\n\n\n"
+            "def build(case, simulation):\n"
+            "    return [] if case.mass is None else [Mass(case.mass, simulation.solver, simulation.out)]\n\n\n"
+            "class Mass(Monitor):\n"
+            "    def __init__(self, spec, solver, out):\n"
+            "        columns = [Column('mean', 'mean density', 'rho_ref')]\n"
+            "        super().__init__(solver.team, 'mass', 'mass', columns, spec.every, spec.every_time, out)\n\n"
+            "    def measure(self, solver):\n"
+            "        rho = [solver.backend.to_host(state.interior(state.q))[0] for state in solver.states]\n"
+            "        total = solver.team.sum(sum(float(r.sum()) for r in rho))\n"
+            "        return {'mean': total / solver.decomposition.points}\n",
+        ),
+        "hiresx/case/monitors.py": ("class Average(Sampled)", 'class Mass(Sampled):\n    """Mean density."""\n\n\n'),
+        "hiresx/case/schema.py": (
+            "    average: Average | None",
+            '    mass: Mass | None = Field(None, description="mean density")\n',
+        ),
+    },
+}
+
+# In the copy: the case from both entrances, and what it must give with mu(T = 2) = exp(0.3).
+USED = """
+import json, sys
+import netCDF4
+import numpy as np
+from hiresx import Simulation, load
+from hiresx.case import reference
+from hiresx.cli import execute
+from hiresx.output.fields import field_file as fields
+from hiresx.output.watch import history
+from hiresx.plan import plan
+
+assert execute(["run", "two-walls", "--out", "out", "--backend", "cpu"]) == 0
+below, mass = history.read("out/history/below.nc").data, history.read("out/history/mass.nc").data
+case = load("two-walls")
+simulation = Simulation(case, backend="cpu")
+with netCDF4.Dataset(list(fields.frames("out").values())[-1]) as file:
+    group = file if "rho" in file.variables else next(iter(file.groups.values()))
+    twice = float(np.max(np.abs(group["twice_rho"][...] - 2 * group["rho"][...])))
+print(json.dumps({
+    "file": sys.modules["hiresx"].__file__,
+    "friction": float(below["friction_x"][0]),
+    "dt": simulation.solver.choose_dt(), "planned": plan(case)["dt"],
+    "mean": float(mass["mean"][0]), "samples": len(mass["mean"]), "twice": twice,
+    "page": [word in reference.page() for word in ("exp(rate * (T - 1))", '"repeated"', '"halved"', "`[mass]`")],
+}))
+"""
+
+
+def rows() -> dict[str, str]:
+    """The table, by what is added."""
+    table = README.split("## Where do I add...")[1].split("\n\n")[1]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
+    return {first: " ".join(rest) for first, *rest in cells}
+
+
+@pytest.mark.parametrize("what", ADDED)
+def test_the_table_names_every_file_that_is_touched(what):
+    row = rows()[what]
+    for file in ADDED[what]:
+        path = Path(file)
+        named = re.sub(r"<\w+>", "*", row)
+        there = any(path.match(word) for word in re.findall(r"`([^`]+)`", named) if "/" in word or "." in word)
+        # a folder stands for the files in it, a second name for one beside the first
+        assert there or f"`{path.name}`" in row or f"`{path.parts[0]}/`" in row, f"{file} is not in: {row}"
+
+
+def test_a_copy_with_one_more_of_everything_works(tmp_path):
+    for room in ROOMS:
+        shutil.copytree(ROOT / room, tmp_path / room, ignore=shutil.ignore_patterns("__pycache__"))
+    for files in ADDED.values():
+        for file, (before, text) in files.items():
+            path = tmp_path / file
+            path.parent.mkdir(exist_ok=True)
+            assert path.exists() == bool(before), file
+            content = path.read_text() if before else ""
+            assert content.count(before) == 1 or not before, f"{file}: {before}"
+            path.write_text(content.replace(before, text + before) if before else text)
+    # the one import that a key of Case needs
+    schema = tmp_path / "hiresx/case/schema.py"
+    schema.write_text(schema.read_text().replace("    KineticEnergy,\n", "    KineticEnergy,\n    Mass,\n"))
+    compiler = tmp_path / "unoptimised"  # sooner done: this is about whether it compiles and what it gives
+    compiler.write_text('#!/bin/bash\nexec g++ "${@/-O3/-O0}"\n')
+    compiler.chmod(0o755)
+    environment = os.environ | {"PYTHONPATH": str(tmp_path), "CXX": str(compiler)}
+    done = subprocess.run([sys.executable, "-c", USED], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert Path(found["file"]).is_relative_to(tmp_path)
+    # mu du/dy / Re over a length of 1/2
+    assert found["friction"] == pytest.approx(2.718281828459045**0.3 * 0.2 * 0.5, rel=1e-10)
+    assert found["planned"] == pytest.approx(found["dt"], rel=1e-6)
+    assert found["mean"] == pytest.approx(0.5, rel=1e-14) and found["samples"] == 3
+    assert found["twice"] == 0
+    assert found["page"] == [True] * 4

