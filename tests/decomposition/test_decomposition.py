@@ -5,46 +5,21 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from arrangements import FAR, decomposed, free_stream_residual, shaken
 
-from hiresx.case.boundaries import FarField, NoSlipWall, Periodic, SlipWall, SupersonicOutflow, Symmetry
-from hiresx.case.grids import Box, Cylinder, PlanarJet, Plate, Wavy
-from hiresx.case.model import State
-from hiresx.decomposition import decompose, extended_coordinates, halo_lists, padded_shape, padding
+from hiresx.case.boundaries import NoSlipWall, Periodic, SlipWall, SupersonicOutflow, Symmetry
+from hiresx.case.grids import Box, Cylinder, PlanarJet, Plate
+from hiresx.decomposition import extended_coordinates, halo_lists, padded_shape, padding
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Connection, Grid, build, matched_connections
 from hiresx.grid.blocks import FACES, direction, face_range, slices
-from hiresx.grid.quality import CENTRAL
 
 WALL = SlipWall(faces="all")
 SEAM = Periodic(faces="all")
-FAR = FarField(faces="all", state=State(rho=1.0, p=0.7))
-
-
-def decomposed(grid, *conditions):
-    return decompose(SimpleNamespace(boundary=conditions), grid)
 
 
 def box(n=(8, 9, 10), **keys) -> Grid:
     return build(Box(n=n, lower=(0.0, 0.0, 0.0), upper=tuple(1.0 * (m > 1) for m in n), **keys))
-
-
-def shaken(n, periodic=(), seed=3) -> Grid:
-    """A wavy box with a random displacement of a tenth of the spacing on top, periodic where it may be made so."""
-    amplitude = tuple(0.05 * (m > 1) for m in n)
-    spec = Wavy(n=n, lower=(0.0, 0.0, 0.0), upper=tuple(1.0 * (m > 1) for m in n), amplitude=amplitude,
-                periodic=periodic)  # fmt: skip
-    grid = build(spec)
-    random = np.random.default_rng(seed)
-    nodes = []
-    for d, c in enumerate((grid.blocks[0].x, grid.blocks[0].y, grid.blocks[0].z)):
-        noise = random.uniform(-0.1, 0.1, c.shape) / max(n) * (n[d] > 1)
-        for e in range(3):  # nodes held at both ends stay images of each other
-            if n[e] > 1 and "xyz"[e] not in periodic:
-                last = [slice(None)] * 3
-                last[2 - e] = slice(-1, None)
-                noise[tuple(last)] = np.take(noise, [0], axis=2 - e)
-        nodes.append(c + noise)
-    return Grid((Block("shaken", *nodes),), period=grid.period)
 
 
 def jet(**keys) -> Grid:
@@ -156,39 +131,6 @@ def test_connection_to_nodes_that_do_not_exist():
 
 
 # --- free-stream identity: the sum over the directions of d(metric)/d(direction) vanishes
-
-
-def derivative(a, d):
-    axis = 2 - d
-    n = a.shape[axis] - 6
-    return sum(c * np.take(a, range(m, m + n), axis) for m, c in enumerate(CENTRAL))
-
-
-def inner(a, *directions):
-    for d in directions:
-        a = np.take(a, range(3, a.shape[2 - d] - 3), 2 - d)
-    return a
-
-
-def metrics(nodes):
-    """(grad xi_d)/J, component c, symmetric-conservative (paper eq. (7)), with three ghost layers in direction d."""
-    result = np.empty((3, 3), dtype=object)
-    for d, c in product(range(3), repeat=2):
-        e, f = (d + 1) % 3, (d + 2) % 3
-        p, q = nodes[(c + 1) % 3], nodes[(c + 2) % 3]
-        result[d, c] = 0.5 * (
-            derivative(derivative(p, e) * inner(q, e), f)
-            - derivative(derivative(p, f) * inner(q, f), e)
-            + derivative(inner(p, f) * derivative(q, f), e)
-            - derivative(inner(p, e) * derivative(q, e), f)
-        )
-    return result
-
-
-def free_stream_residual(nodes):
-    m = metrics(nodes)
-    scale = max(np.abs(a).max() for a in m.flat)
-    return max(np.abs(sum(derivative(m[d, c], d) for d in range(3))).max() for c in range(3)) / scale
 
 
 @pytest.mark.parametrize("n", [(9, 10, 11), (16, 17, 1), (20, 1, 1)])

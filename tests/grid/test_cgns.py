@@ -7,9 +7,8 @@ import sys
 
 import numpy as np
 import pytest
+from arrangements import FAR, decomposed, ring, same_nodes, shaken
 from multiblock import Arrangement
-from test_decomposition import decomposed, shaken
-from test_grid_files import FAR, ring, same_nodes
 
 from hiresx.case.boundaries import NoSlipWall, SlipWall
 from hiresx.case.grids import Box, GridFile

@@ -5,7 +5,7 @@ import h5py
 import numpy as np
 import pytest
 from adf_files import from_hdf5
-from test_decomposition import shaken
+from arrangements import shaken
 
 from hiresx.case.grids import GridFile
 from hiresx.errors import HiresxError

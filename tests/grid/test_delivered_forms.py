@@ -7,12 +7,11 @@ from itertools import product
 import numpy as np
 import pytest
 from adf_files import from_hdf5
+from arrangements import FAR, decomposed, free_stream_residual, shaken
 from multiblock import Arrangement
 from plot3d_files import write
 from test_cgns import written
-from test_decomposition import decomposed, free_stream_residual, shaken
 from test_grid_delivered import PLANES, as_delivered
-from test_grid_files import FAR
 
 from hiresx.case.grids import GridFile
 from hiresx.decomposition import extended_coordinates

@@ -4,9 +4,8 @@ import tomllib
 
 import numpy as np
 import pytest
+from arrangements import FAR, decomposed, same_nodes, shaken
 from multiblock import Arrangement
-from test_decomposition import decomposed, shaken
-from test_grid_files import FAR, same_nodes
 
 from hiresx.case import toml
 from hiresx.case.boundaries import NoSlipWall

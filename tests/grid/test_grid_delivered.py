@@ -5,10 +5,9 @@ from itertools import product
 
 import numpy as np
 import pytest
+from arrangements import FAR, decomposed, free_stream_residual, shaken
 from multiblock import Arrangement
 from plot3d_files import write
-from test_decomposition import decomposed, free_stream_residual, shaken
-from test_grid_files import FAR
 
 from hiresx.case import toml
 from hiresx.case.boundaries import Periodic

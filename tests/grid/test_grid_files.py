@@ -12,14 +12,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from arrangements import FAR, decomposed, free_stream_residual, ring, same_nodes, saved, shaken
 from multiblock import Arrangement
 from paths import ROOT
-from test_decomposition import decomposed, free_stream_residual, shaken
 
 from hiresx.case import reference, toml
-from hiresx.case.boundaries import FarField, NoSlipWall, Periodic
+from hiresx.case.boundaries import NoSlipWall, Periodic
 from hiresx.case.grids import AirfoilC, Box, ChannelBump, CylinderO, GridFile, PlanarJet, Plate, Rotation
-from hiresx.case.model import State
 from hiresx.cli import execute
 from hiresx.decomposition import extended_coordinates
 from hiresx.errors import HiresxError
@@ -41,32 +40,6 @@ from hiresx.grid.motions import motion, rotation_about
 from hiresx.grid.orientation import matrix_of, opposite, transform_of
 
 EXAMPLES = int(os.environ.get("HIRESX_FUZZ_EXAMPLES", "150"))
-FAR = FarField(faces="all", state=State(rho=1.0, p=0.7))
-
-
-def saved(folder, blocks, tables=None, name="grid", **keys):
-    """The grid of a Plot3D file of `blocks` and a connectivity file of `tables`, if any."""
-    write_plot3d(folder / f"{name}.xyz", Grid(tuple(blocks)), precision=keys.pop("precision", "fp64"))
-    if tables is not None:
-        (folder / f"{name}.toml").write_text(toml.dumps(tables))
-        keys["connectivity"] = f"{name}.toml"
-    return build(GridFile(file=f"{name}.xyz", **keys), folder)
-
-
-def same_nodes(grid: Grid, arrangement: Arrangement, **tolerance) -> None:
-    """Every part, three ghost layers, edges and corners included, lies where the block that was cut has those nodes."""
-    whole = arrangement.whole
-    (wanted,) = extended_coordinates(decomposed(Grid((whole,)), FAR))
-    for n, nodes in enumerate(extended_coordinates(decomposed(grid, FAR))):
-        lines = [
-            np.arange(lo - 3, hi + 3) if e in whole.active else np.arange(1)
-            for e, (lo, hi) in enumerate(arrangement.held[n])
-        ]
-        index = np.stack(np.meshgrid(*lines, indexing="ij"))
-        (a, b, c), (i, j, k) = arrangement.index(n, index) + 3, index + 3
-        for got, all_ in zip(nodes, wanted, strict=True):
-            np.testing.assert_allclose(got[c, b, a], all_[k, j, i], rtol=0, **(tolerance or {"atol": 1e-14}))
-        assert free_stream_residual(nodes) < 1e-14
 
 
 # --- motions
@@ -146,14 +119,6 @@ def test_single_precision_nodes(tmp_path):
 
 
 # --- connections of a block with itself, partial faces, regions
-
-
-def ring(n_around: int, n_normal: int = 17, angle: float = 360.0, ends: bool = True, nk: int = 1, axis: str = "z"):
-    """x, y, z of a sector of an annulus, r from 1 to 2 along i, the angle along j, `ends`: nodes at both."""
-    t = np.radians(angle) * np.arange(n_around) / (n_around - 1 if ends else n_around)
-    z, t, r = np.meshgrid(0.1 * np.arange(nk), t, np.linspace(1, 2, n_normal), indexing="ij")
-    turned = {"z": (r * np.cos(t), r * np.sin(t), z), "x": (z, r * np.cos(t), r * np.sin(t))}
-    return turned[axis]
 
 
 @pytest.mark.parametrize("layout", ["shared", "offset"])

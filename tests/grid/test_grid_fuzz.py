@@ -11,10 +11,10 @@ import tracemalloc
 import numpy as np
 import pytest
 from adf_files import from_hdf5
+from arrangements import shaken
 from multiblock import Arrangement
 from plot3d_files import write
 from test_cgns import written
-from test_decomposition import shaken
 from test_foreign_connectivity import WRITERS
 from test_grid_delivered import as_delivered
 

@@ -6,10 +6,10 @@ import tarfile
 from pathlib import Path
 
 import numpy as np
+from arrangements import shaken
 from multiblock import Arrangement
 from paths import ROOT
 from plot3d_files import write
-from test_decomposition import shaken
 from test_foreign_connectivity import nmf
 
 from hiresx.verify import public_grids, public_grids_page

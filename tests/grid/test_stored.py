@@ -6,12 +6,11 @@ from itertools import product
 import numpy as np
 import pytest
 from adf_files import from_hdf5
+from arrangements import FAR, decomposed, shaken
 from multiblock import Arrangement
 from plot3d_files import write
 from ranks import run_ranks
 from test_cgns import written
-from test_decomposition import decomposed, shaken
-from test_grid_files import FAR
 
 from hiresx.case.grids import GridFile
 from hiresx.case.schema import Case

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from test_decomposition import decomposed
+from arrangements import decomposed
 
 from hiresx import load
 from hiresx.case import toml

@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
+from arrangements import ring, saved, shaken
 from multiblock import Arrangement
-from test_decomposition import shaken
-from test_grid_files import ring, saved
 
 from hiresx import Simulation
 from hiresx.case import Case
