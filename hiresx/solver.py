@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from hiresx.case import Case
 from hiresx.decomposition import Domain
 from hiresx.decomposition import domain as make_domain
+from hiresx.device.batch import Noting
 from hiresx.device.configuration import Configuration
 from hiresx.device.interface import Call
 from hiresx.device.state import BlockState
@@ -25,8 +27,9 @@ from hiresx.rhs.metrics import compute_metrics
 from hiresx.rhs.outflow import Outflow
 from hiresx.rhs.pole import Poles
 from hiresx.rhs.sponge import SpongeLayer, moments
+from hiresx.time.recorded import Recorded, State, noted
 from hiresx.time.reduction import FEW, Reduction
-from hiresx.time.rk3 import STAGES, updates
+from hiresx.time.rk3 import STAGES, updates, viscous_updates
 from hiresx.time.stopwatch import Stopwatch
 
 
@@ -111,6 +114,8 @@ class Solver:
                 for n in domain.mine
             ]
             extended = {s.index: domain.coordinates(s.part) for s in self.states}
+            for state in self.states[1:] if not case.time.local else ():
+                state.dt = self.states[0].dt  # one for all
             for state in self.states:
                 compute_metrics(backend, self.program, state, extended[state.index], self.cut.patches)
 
@@ -162,14 +167,14 @@ class Solver:
         ]
         self._limit_steps = self.program.prepare([call for a in self._axisymmetric for call in a.steps])
         self._changing = [c for c in self.conditions if type(c).prepare is not boundary.Condition.prepare]
-        self._nodes = self.program.prepare([call for c in self.conditions for call in c.calls("node")])
+        self._nodes = self.program.prepare(boundary.together(self.conditions, "node"))
         self._found_radii = backend.zeros((len(self.states), 2, FEW), real)
         self._reductions = [
             Reduction(backend, self.program, s, self._found_radii[n]) for n, s in enumerate(self.states)
         ]
-        self._launch_radii = self.program.prepare(
-            [call for r in self._reductions for call in r.radii_calls(case.gas.reynolds)]
-        )
+        self._radii_calls = [call for r in self._reductions for call in r.radii_calls(case.gas.reynolds)]
+        self._launch_radii = self.program.prepare(self._radii_calls)
+        self._recorded: Recorded | None = None
         self.stopwatch = Stopwatch(backend)
         self.dt = case.time.dt or 0.0
         self._set_dt_value = None
@@ -180,6 +185,8 @@ class Solver:
         # How often a step was taken again with a smaller dt.
         self.retaken = 0
         self.overlap = overlap
+        # What of the right-hand side the update does on its way.
+        self._left_to_update: list[tuple[str, Callable[[int], None]]] = []
         self.tasks = self._task_list()
 
     # ---- set-up
@@ -221,10 +228,11 @@ class Solver:
         filled when they are needed. While halos are on their way, what needs none of them is computed. The launches of
         a task, on all parts of this rank, are prepared once and made together.
         """
-        ghosts = self.program.prepare([call for c in self.conditions for call in c.calls("ghost")])
+        # Faces fill ghosts of their own, from what lies within.
+        ghosts = self.program.prepare([[call for c in self.conditions for call in c.calls("ghost")]])
         early = self._meanwhile([block.early for block in self._inviscid])
         late = self.program.prepare([call for block in self._inviscid for call in block.late])
-        rates = self.program.prepare([call for c in self.conditions for call in c.calls("rate")])
+        rates = self.program.prepare(boundary.together(self.conditions, "rate"))
         tasks = [("boundary", lambda stage: ghosts())]
         if self._viscous_first:
             tasks += self._viscous_tasks()
@@ -240,11 +248,12 @@ class Solver:
             tasks.append(("boundary", self._outflow_rates))
         # What all ranks do, whether or not they have parts with viscous terms, is the same: exchanges are collective.
         if self.configuration.viscous:
-            inner = self._meanwhile([block.inner_difference for block in self._viscous])
-            outer = self.program.prepare([call for block in self._viscous for call in block.outer_difference])
-            tasks += [*([] if self._viscous_first else self._viscous_tasks()), ("viscous", lambda stage: inner())]
-            if others:
-                tasks += [("exchange", lambda stage: self.halo.finish_fluxes()), ("viscous", lambda stage: outer())]
+            differences = self._difference_tasks()
+            tasks += [] if self._viscous_first else self._viscous_tasks()
+            if self._ends_in_update:
+                self._left_to_update = differences
+            else:
+                tasks += differences
             if self._axisymmetric:
                 friction = self.program.prepare([call for a in self._axisymmetric for call in a.friction])
                 tasks.append(("axisymmetric", lambda stage: friction()))
@@ -254,13 +263,49 @@ class Solver:
         if self._poles.any:
             rest = self.program.prepare(self._poles.rest)
             tasks.append(("boundary", lambda stage: rest()))
-        advance = [self.program.prepare(calls) for calls in zip(*map(updates, self.states), strict=True)]
         return [
             *tasks,
-            ("update", lambda stage: advance[stage]()),
+            *self._update_tasks(),
             ("boundary", lambda stage: self._boundary_nodes(self.time + STAGES[stage][2] * self.dt)),
             ("exchange", lambda stage: self._send_state()),
         ]
+
+    @property
+    def _ends_in_update(self) -> bool:
+        """Whether the update does the viscous differences as well: where nothing but sums would come between them."""
+        return self.plan == "fused" and self.configuration.viscous and not (self._axisymmetric or self._poles.any)
+
+    def _difference_tasks(self) -> list[tuple[str, Callable[[int], None]]]:
+        inner = self._meanwhile([block.inner_difference for block in self._viscous])
+        outer = self.program.prepare([call for block in self._viscous for call in block.outer_difference])
+        tasks: list[tuple[str, Callable[[int], None]]] = [("viscous", lambda stage: inner())]
+        if self.halo.neighbours:
+            tasks += [("exchange", lambda stage: self.halo.finish_fluxes()), ("viscous", lambda stage: outer())]
+        return tasks
+
+    def _update_tasks(self) -> list[tuple[str, Callable[[int], None]]]:
+        if not self._ends_in_update:
+            advance = [self.program.prepare(calls) for calls in zip(*map(updates, self.states), strict=True)]
+            return [("update", lambda stage: advance[stage]())]
+        blocks = list(zip(self.states, self._viscous, strict=True))
+        inner = [
+            self._meanwhile(parts)
+            for parts in zip(
+                *(
+                    viscous_updates(s, v.inner_difference) if v.inner_difference else [[u] for u in updates(s)]
+                    for s, v in blocks
+                ),
+                strict=True,
+            )
+        ]
+        outer = [
+            self.program.prepare([call for calls in parts for call in calls])
+            for parts in zip(*(viscous_updates(s, v.outer_difference) for s, v in blocks), strict=True)
+        ]
+        tasks: list[tuple[str, Callable[[int], None]]] = [("update", lambda stage: inner[stage]())]
+        if self.halo.neighbours:
+            tasks += [("exchange", lambda stage: self.halo.finish_fluxes()), ("update", lambda stage: outer[stage]())]
+        return tasks
 
     def _viscous_tasks(self) -> list[tuple[str, Callable[[int], None]]]:
         """Viscous fluxes and their ghosts, those of other ranks on their way."""
@@ -301,17 +346,16 @@ class Solver:
             self._outflow.convection()
         self._outflow()
 
-    def _viscous_fluxes(self) -> Iterator[Call]:
+    def _viscous_fluxes(self) -> Iterator[Call | list[Call]]:
         for block in self._viscous:
             yield from block.primitives
-        for c in self.conditions:
-            yield from c.calls("viscous_primitives", self._viscous[self._place[c.patch.block]].w)
+        of_patch = [(c, self._viscous[self._place[c.patch.block]]) for c in self.conditions]
+        yield [call for c, block in of_patch for call in c.calls("viscous_primitives", block.w)]
         for block in self._viscous:
             yield from block.flux
         for part in self._axisymmetric:
             yield from part.stress
-        for c in self.conditions:
-            yield from c.calls("viscous_flux", self._viscous[self._place[c.patch.block]].fluxes)
+        yield [call for c, block in of_patch for call in c.calls("viscous_flux", block.fluxes)]
 
     def _send_state(self) -> None:
         self._start_state()
@@ -338,9 +382,7 @@ class Solver:
         self.settle()
         with self.stopwatch("exchange"):
             self._start_state()
-        for name, task in self.tasks:
-            if name == "update":
-                return
+        for name, task in [*takewhile(lambda task: task[0] != "update", self.tasks), *self._left_to_update]:
             with self.stopwatch(name):
                 task(0)
 
@@ -389,11 +431,22 @@ class Solver:
         Raises FloatingPointError, the state left as it was, when the flow allows no step: the rates of change are not
         finite, or so large that time would stand still, or it survives no quarter of the step.
         """
+        if largest == np.inf and self._records:
+            self.advance(1)
+        else:
+            self._step(largest)
+        return self.dt
+
+    def _step(self, largest: float) -> None:
         self.choose_dt(largest)
         if not np.isfinite(self.dt) or (0 <= self.dt < largest and self.time + self.dt == self.time and not self.local):
             raise FloatingPointError(f"time step {self.dt:.4g}")
-        whole, self._began = self.dt, (self.time, self.steps)
-        for share in STEP_SHARES:
+        self._began = self.time, self.steps
+        self._attempt(self.dt, STEP_SHARES)
+
+    def _attempt(self, whole: float, shares: Sequence[float]) -> None:
+        """Take the step with the first of these shares of it that the flow survives."""
+        for share in shares:
             if not self.local:
                 self._set_dt(share * whole)
             for stage in range(len(STAGES)):
@@ -408,7 +461,46 @@ class Solver:
         self.time += self.dt
         self.steps += 1
         self.stopwatch.collect()
-        return self.dt
+
+    @property
+    def _records(self) -> bool:
+        """Whether whole steps can be launched with the host looking only now and then."""
+        alone = self.team.size == 1 and not self.local and not self._poles.any and isinstance(self.program, Noting)
+        return alone and "choose_step" in self.program.signatures and all(c.settled for c in self._changing)
+
+    def advance(self, count: int, until: float = np.inf) -> int:
+        """Up to `count` time steps, none past `until`; fewer near it. Where the device can do without the host these
+        are taken in one go, elsewhere it is one. Returns how many were taken. Raises as `step`."""
+        if not self._records:
+            self._step(max(until - self.time, 0.0))
+            return 1
+        if self._recorded is None:
+            calls = noted(self.program, self.tasks, len(STAGES))
+            few = [reduction.few for reduction in self._reductions]
+            self._recorded = Recorded(
+                self.backend, self.program, calls, self._radii_calls, self._found_radii, few, self.states[0].dt
+            )
+        time, factor = self.case.time, self.step_factor
+        fixed = None if time.dt is None else factor * time.dt
+        limits = (0.0, 0.0) if fixed else (factor * time.cfl, factor * time.viscous_cfl)
+        self._set_dt_value = None
+        with self.stopwatch("step"):
+            taken = self._recorded(count, self.time, until, fixed, *limits, self._known_radii is not None)
+        self.stopwatch.collect()
+        if taken.count:
+            self.time, self.dt, self._began = taken.time, taken.dt, (taken.began, self.steps + taken.count - 1)
+            self.steps += taken.count
+        self._known_radii = taken.radii if fixed is None else None
+        if taken.state == State.DEAD:
+            self._began = self.time, self.steps
+            self.rewind()
+            self.retaken += 1
+            self._attempt(taken.dt, STEP_SHARES[1:])
+            return taken.count + 1
+        if taken.count == 0:
+            self._step(max(until - self.time, 0.0))  # which says why there is none
+            return 1
+        return taken.count
 
     def _survived(self) -> bool:
         """Whether the flow allows another step: known at no cost where the next one is chosen by CFL number."""

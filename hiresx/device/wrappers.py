@@ -68,7 +68,8 @@ def generate(
 ) -> tuple[str, dict[str, kernels.Signature]]:
     """The complete text to compile for `target`, and the kernels it declares by name.
 
-    "cuda": `__global__ void name(ni, nj, nk, <arguments>)`, a thread per point. "cpu" and "emulated" have for every
+    "cuda": `__global__ void name(guard, ni, nj, nk, <arguments>)`, a thread per point, which does nothing where there
+    is a number at the address `guard` and it is negative. "cpu" and "emulated" have for every
     kernel `void name_launch(words, begin, end)`, which does the parts begin..end-1 of its work: of a point kernel rows
     of the range, words being ni, nj, nk, <arguments>, or CUDA's blocks, words being the grid's blocks and a block's
     threads, each along x, y, z, ahead of that. `hx_shape name_shape(words)` says how many parts there are.
@@ -146,14 +147,17 @@ def _cpu_kernel(kernel: kernels.Signature) -> str:
 
 
 def _cuda(kernel: kernels.Signature, parameters: str, names: str) -> str:
+    parameters = f"const real *hx_guard, {parameters}"
+    check = "if (hx_guard && *hx_guard < real(0)) return; "
     if kernel.kind == "ROW_KERNEL":
         return (
             f'extern "C" __global__ void __launch_bounds__({WARP}) {kernel.name}({parameters}) {{ '
-            f"{kernel.name}_row(blockIdx.x, blockIdx.y, blockIdx.z{names}); }}"
+            f"{check}{kernel.name}_row(blockIdx.x, blockIdx.y, blockIdx.z{names}); }}"
         )
     bounds = f"HX_LINE_THREADS, {LINE_BLOCKS}" if kernel.kind == "LINE_KERNEL" else BLOCK_THREADS
     return (
         f'extern "C" __global__ void __launch_bounds__({bounds}) {kernel.name}({parameters}) {{ '
+        f"{check}"
         "const int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y * blockDim.y + threadIdx.y, "
         "k = blockIdx.z * blockDim.z + threadIdx.z; "
         f"if (i < ni && j < nj && k < nk) {kernel.name}_point(i, j, k{names}); }}"
@@ -167,7 +171,7 @@ def _emulated(kernel: kernels.Signature, parameters: str, names: str) -> str:
     passed = _decoded(kernel, 9)
     statements.append(
         "hx_visit({int(w[0].i), int(w[1].i), int(w[2].i)}, {int(w[3].i), int(w[4].i), int(w[5].i)}, hx_begin, hx_stop, "
-        f"[=] {{ {kernel.name}(ni, nj, nk{passed}); }});"
+        f"[=] {{ {kernel.name}(nullptr, ni, nj, nk{passed}); }});"
     )
     blocks, threads = (" * ".join(f"hx_words[{n}].i" for n in some) for some in ((0, 1, 2), (3, 4, 5)))
     shape = f"{{{blocks}, {SINGLE} * {threads}}}"

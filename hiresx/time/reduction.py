@@ -25,7 +25,7 @@ def scratch_reals(size: tuple[int, int, int], work_reals: int) -> int:
 
 class Reduction:
     """Column kernels of one block and what follows them. `radii`: an array (2, FEW), into which `radii_calls` bring the
-    largest spectral radii, of `FEW` threads each. Scratch: the block's work array where it is large enough,
+    largest spectral radii, of `few` threads, `FEW` at most, each. Scratch: the block's work array where it is large enough,
     since no reduction runs while a right-hand side is being built."""
 
     def __init__(self, backend: Backend, program: Program, state: BlockState, radii: Any):
@@ -45,12 +45,12 @@ class Reduction:
             assert state.work is not None  # or nothing would be extra
             self._partial = state.work.reshape(-1)[:needed]
         self._result = backend.zeros((QUANTITIES, self._threads), real)
-        self._radii, self._few = radii, min(FEW, self._threads)
+        self._radii, self.few = radii, min(FEW, self._threads)
         self._active = sum(1 << d for d in state.active)
 
     def radii_calls(self, reynolds: float | None) -> list[Call]:
         """What finds the largest inviscid and viscous spectral radius of the block (1/time)."""
-        s, few = self._state, self._few
+        s, few = self._state, self.few
         inverse_reynolds = 0.0 if reynolds is None else 1.0 / reynolds
         calls: list[Call] = [
             (
@@ -71,7 +71,7 @@ class Reduction:
 
     def found_radii(self, radii: np.ndarray) -> np.ndarray:
         """What these launches found, (2,), from a copy of the array `radii` on the host."""
-        largest: np.ndarray = radii.reshape(-1)[: 2 * self._few].reshape(2, self._few).astype(float).max(axis=1)
+        largest: np.ndarray = radii.reshape(-1)[: 2 * self.few].reshape(2, self.few).astype(float).max(axis=1)
         return largest
 
     def local_steps(self, reynolds: float | None, cfl: float, viscous_cfl: float) -> None:

@@ -1,5 +1,7 @@
 """SSP-RK3, eq. (20)."""
 
+from collections.abc import Sequence
+
 from hiresx.device.interface import Call
 from hiresx.device.state import BlockState
 
@@ -15,5 +17,21 @@ def updates(state: BlockState) -> list[Call]:
             "update", s.size, *s.place, s.variable_stride, s.q0, s.q, s.r, s.jacobian, s.dt, s.dt_stride,
             a, b, int(stage == 0),
         )
+        for stage, (a, b, _) in enumerate(STAGES)
+    ]  # fmt: skip
+
+
+def viscous_updates(state: BlockState, differences: Sequence[Call]) -> list[list[Call]]:
+    """The launches that end each stage, on one block, and in the same breath do what the launches `differences` of
+    viscous_difference would; `r` is left without it but for that of the last stage."""
+    s, last = state, len(STAGES) - 1
+    return [
+        [
+            (
+                "viscous_update", extent, *fields, s.q0, s.q, r, s.jacobian, s.dt, s.dt_stride,
+                a, b, int(stage == 0), int(stage == last),
+            )
+            for _, extent, *fields, r in differences
+        ]
         for stage, (a, b, _) in enumerate(STAGES)
     ]  # fmt: skip
