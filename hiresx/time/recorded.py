@@ -58,11 +58,11 @@ class Recorded:
     """
 
     def __init__(
-        self, backend: Any, program: Any, calls: Sequence, radii: Sequence, found: Any, few: Sequence[int], dt: Any
+        self, backend: Any, program: Any, calls: Sequence, radii: Sequence, found: Any, few: np.ndarray, dt: Any
     ):
         self._backend, self._dt = backend, dt
         self._clock = backend.zeros((len(Clock),), "float64")
-        counts = backend.to_device(np.array(few, np.int32))
+        counts = backend.to_device(few)
 
         def choose(last: bool) -> tuple:
             return ("choose_step", (1, 1, 1), len(few), counts, found, int(last), self._clock, dt)
@@ -93,10 +93,8 @@ class Recorded:
         return Taken(self._backend.to_host(self._clock))
 
 
-def noted(program: Any, tasks: Sequence, stages: int) -> list | None:
-    """The launches of a step made of these tasks; None where the program cannot note them."""
-    if not isinstance(program, Noting):
-        return None
+def noted(program: Noting, tasks: Sequence, stages: int) -> list:
+    """The launches of a step made of these tasks."""
     with program.noting() as calls:
         for stage in range(stages):
             for _, task in tasks:
