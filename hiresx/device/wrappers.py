@@ -54,8 +54,9 @@ BLOCKS = {"viscous_flux": (64, 4, 1)}
 # Kinds of kernels that a CPU has no use for.
 GPU_KINDS = ("LINE_KERNEL", "ROW_KERNEL")
 
-# Threads of a block of a row kernel.
+# Threads of a block of a row kernel, and how many such blocks are to fit a multiprocessor.
 WARP = 32
+ROW_BLOCKS = "16"
 
 # Threads (x, y, z) of a block of a line kernel, and how many such blocks are to fit a multiprocessor: three leave 168
 # registers a thread, which is 14 % faster than two with 255 on an H200 (FP64). For sm_100 they would spill: not tried.
@@ -151,7 +152,7 @@ def _cuda(kernel: kernels.Signature, parameters: str, names: str) -> str:
     check = "if (hx_guard && *hx_guard < real(0)) return; "
     if kernel.kind == "ROW_KERNEL":
         return (
-            f'extern "C" __global__ void __launch_bounds__({WARP}) {kernel.name}({parameters}) {{ '
+            f'extern "C" __global__ void __launch_bounds__({WARP}, {ROW_BLOCKS}) {kernel.name}({parameters}) {{ '
             f"{check}{kernel.name}_row(blockIdx.x, blockIdx.y, blockIdx.z{names}); }}"
         )
     bounds = f"HX_LINE_THREADS, {LINE_BLOCKS}" if kernel.kind == "LINE_KERNEL" else BLOCK_THREADS

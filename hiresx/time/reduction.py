@@ -13,14 +13,24 @@ THREADS = 1024
 # Threads of the pass that follows where all blocks' results go to the host at once.
 FEW = 32
 
+# Radii are sought by this many threads where a block has the nodes for it, each of them going through so many at least.
+SEEKERS, FEWEST = 262144, 4
+
 # Quantities of the largest reduction: five sums and two minima.
 QUANTITIES = 7
 
 
 def scratch_reals(size: tuple[int, int, int], work_reals: int) -> int:
     """Reals a block of `size` needs for reductions besides its work array of `work_reals`."""
-    needed = QUANTITIES * size[0] * size[1]
+    needed = max(QUANTITIES, 2 * pieces(size)) * size[0] * size[1]
     return 0 if work_reals >= needed else needed
+
+
+def pieces(size: tuple[int, int, int]) -> int:
+    """Pieces into which a block's columns along k are cut to seek its largest radii."""
+    ni, nj, nk = size
+    height = max(FEWEST, -(-nk * ni * nj // SEEKERS))
+    return -(-nk // height)
 
 
 class Reduction:
@@ -38,7 +48,7 @@ class Reduction:
         self._threads = min(THREADS, self._columns)
         extra = scratch_reals(state.size, 0 if state.work is None else state.work.size)
         self.bytes = extra * state.q.dtype.itemsize
-        needed = QUANTITIES * self._columns
+        needed = max(QUANTITIES, 2 * pieces(state.size)) * self._columns
         if extra:
             self._partial = backend.zeros((extra,), real)
         else:
@@ -50,12 +60,14 @@ class Reduction:
 
     def radii_calls(self, reynolds: float | None) -> list[Call]:
         """What finds the largest inviscid and viscous spectral radius of the block (1/time)."""
-        s, few = self._state, self.few
+        s, few, count = self._state, self.few, pieces(self._state.size)
+        height = -(-s.size[2] // count)
         inverse_reynolds = 0.0 if reynolds is None else 1.0 / reynolds
         calls: list[Call] = [
             (
-                "column_radii", self._extent, *s.place, self._columns, s.size[2], s.variable_stride, s.q, s.metrics,
-                s.jacobian, self._active, inverse_reynolds, s.size[0], self._partial,
+                "column_radii", (*s.size[:2], count), *s.place, count * self._columns, s.size[1], s.size[2], height,
+                s.variable_stride, s.q, s.metrics, s.jacobian, self._active, inverse_reynolds, s.size[0],
+                self._partial,
             )
         ]  # fmt: skip
         if s.inverse_radius is not None:
@@ -65,7 +77,7 @@ class Reduction:
                     s.inverse_radius, inverse_reynolds, s.size[0], self._partial,
                 )
             )  # fmt: skip
-        calls.append(self._reduce(2, 1, self._partial))
+        calls.append(self._reduce(2, 1, self._partial, count * self._columns))
         calls.append(("reduce", (few, 2, 1), self._threads, few, 1, self._result, self._radii))
         return calls
 
@@ -101,11 +113,11 @@ class Reduction:
         return sums, float(least[0]), float(least[1])
 
     def _finish(self, quantities: int, how: int, partial: Any) -> np.ndarray:
-        self._launch(*self._reduce(quantities, how, partial))
+        self._launch(*self._reduce(quantities, how, partial, self._columns))
         return self._found(quantities)
 
-    def _reduce(self, quantities: int, how: int, partial: Any) -> Call:
-        return "reduce", (self._threads, quantities, 1), self._columns, self._threads, how, partial, self._result
+    def _reduce(self, quantities: int, how: int, partial: Any, count: int) -> Call:
+        return "reduce", (self._threads, quantities, 1), count, self._threads, how, partial, self._result
 
     def _found(self, quantities: int) -> np.ndarray:
         result = self._backend.to_host(self._result).reshape(-1)
