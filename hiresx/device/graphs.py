@@ -4,7 +4,7 @@ from hiresx.device.batch import Calls, flat, levels
 from hiresx.device.interface import Call
 
 # Streams that independent launches are spread over.
-BRANCHES = 4
+BRANCHES = 16
 
 
 class Graph:
