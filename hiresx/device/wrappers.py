@@ -54,7 +54,7 @@ BLOCKS = {"viscous_flux": (64, 4, 1)}
 # Kernels with stencils along j and k, and how many blocks along j make up a slab of theirs: blocks go through a slab plane
 # by plane, so that what a stencil along k reads again is still in the GPU's second cache, which seven whole planes of all
 # arrays would not fit.
-SLABS = dict.fromkeys(("viscous_flux", "viscous_difference", "viscous_update"), 8)
+SLABS = dict.fromkeys(("viscous_flux", "viscous_difference", "viscous_update"), 16)
 
 # Kinds of kernels that a CPU has no use for.
 GPU_KINDS = ("LINE_KERNEL", "ROW_KERNEL")
