@@ -4,13 +4,13 @@ from typing import Any
 
 from hiresx.decomposition.halo import padded_shape, padding
 
-# q, q0, r, metrics, jacobian
-PERMANENT_VARIABLES = 5 + 5 + 5 + 9 + 1
+# q, r, metrics, jacobian
+PERMANENT_VARIABLES = 5 + 5 + 9 + 1
 
 
-def variables_per_point(work_variables: int, local_step: bool, axisymmetric: bool = False) -> int:
+def variables_per_point(work_variables: int, registers: int, local_step: bool, axisymmetric: bool = False) -> int:
     """Reals a block holds per padded point."""
-    return PERMANENT_VARIABLES + work_variables + int(local_step) + int(axisymmetric)
+    return PERMANENT_VARIABLES + 5 * registers + work_variables + int(local_step) + int(axisymmetric)
 
 
 class BlockState:
@@ -19,13 +19,16 @@ class BlockState:
 
     `part` says which nodes of which whole block it holds, `first` (i, j, k) is the first of them, `name` that block's.
 
-    Permanent: `q` (5) conservative state, `q0` (5) state at the start of the step, `r` (5) right-hand side times 1/J,
-    `metrics` (9) area components grad(xi)/J, `jacobian` (1), `dt` (1 value, or 1 per point with local steps).
+    Permanent: `q` (5) conservative state, `registers` (5 each) what the time integrator keeps besides, `r` (5)
+    right-hand side times 1/J, `metrics` (9) area components grad(xi)/J, `jacobian` (1), `dt` (1 value, or 1 per point
+    with local steps).
     `work` (`work_variables`): interpolated states and fluxes of the decomposed inviscid kernels, then primitives and
     fluxes of the viscous ones; empty where neither is used.
     """
 
-    def __init__(self, backend, cut, index: int, name: str, real: str, work_variables: int, local_step: bool):
+    def __init__(
+        self, backend, cut, index: int, name: str, real: str, work_variables: int, local_step: bool, registers: int = 1
+    ):
         block = cut.blocks[index]
         self.block, self.index, self.name = block, index, name
         self.part = cut.parts[index]
@@ -42,7 +45,7 @@ class BlockState:
         self.q = backend.zeros((5, *shape), real)
         self.q[0] = 1
         self.q[4] = 1
-        self.q0 = backend.zeros((5, *shape), real)
+        self.registers = tuple(backend.zeros((5, *shape), real) for _ in range(registers))
         self.r = backend.zeros((5, *shape), real)
         self.metrics = backend.zeros((9, *shape), real)
         self.jacobian = backend.zeros(shape, real)
@@ -55,10 +58,15 @@ class BlockState:
         self.areas = tuple(self.metrics[3 * d : 3 * d + 3] for d in range(3))
 
     @property
+    def q0(self):
+        """The first of the registers: the state at the start of the step, where the integrator keeps that."""
+        return self.registers[0]
+
+    @property
     def bytes(self) -> int:
         """Bytes of the arrays above."""
         arrays = (
-            self.q, self.q0, self.r, self.metrics, self.jacobian, self.dt, self.work, self.inverse_radius,
+            self.q, *self.registers, self.r, self.metrics, self.jacobian, self.dt, self.work, self.inverse_radius,
         )  # fmt: skip
         return sum(array.nbytes for array in arrays if array is not None)
 

@@ -18,10 +18,11 @@ from hiresx.solver.choices import configuration
 class LocalBlocks:
     """Kernels, fields and metrics of the parts that `domain` gives this rank: `states`, one of each, in which the part
     `index` of all ranks is number `place[index]`. `extended`: their coordinates with ghosts, by index. `work`: reals of
-    work memory per padded point. Collective; raises HiresxError as `hiresx.solver.Solver`.
+    work memory per padded point; `registers`: of the time integrator. Collective; raises HiresxError as
+    `hiresx.solver.Solver`.
     """
 
-    def __init__(self, case: Case, backend, domain: Domain, work: int):
+    def __init__(self, case: Case, backend, domain: Domain, work: int, registers: int):
         self.backend, self.team, self.gamma = backend, domain.team, case.gas.gamma
         self.decomposition, self.cut = domain.whole, domain.cut
         self.configuration = configuration(case)
@@ -29,7 +30,7 @@ class LocalBlocks:
         real, names = self.configuration.real, [block.name for block in domain.grid.blocks]
         with self.team.together():
             self.states = [
-                BlockState(backend, self.cut, n, names[self.cut.parts[n].whole], real, work, case.time.local)
+                BlockState(backend, self.cut, n, names[self.cut.parts[n].whole], real, work, case.time.local, registers)
                 for n in domain.mine
             ]
             for state in self.states[1:] if not case.time.local else ():

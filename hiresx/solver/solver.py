@@ -17,14 +17,18 @@ from hiresx.solver.conditions import Conditions
 from hiresx.solver.ghosts import Ghosts
 from hiresx.solver.step_size import StepSize
 from hiresx.solver.terms import Task, Terms
-from hiresx.solver.updates import update_tasks
+from hiresx.solver.updates import takes_differences, update_tasks
 from hiresx.solver.whole_steps import WholeSteps
+from hiresx.time.integrators import integrator
 from hiresx.time.recorded import State
-from hiresx.time.rk3 import STAGES
 from hiresx.time.stopwatch import Stopwatch
 
 # A step that fails is taken again with these shares of it.
 STEP_SHARES = (1.0, 0.5, 0.25)
+
+
+class _LeftError(Exception):
+    """The step is left in its midst."""
 
 
 class Solver:
@@ -60,14 +64,16 @@ class Solver:
         self.step_factor = 1.0
         self.plan = plan or default_plan(backend.name)
         work = work_variables(self.plan, case.gas.reynolds is not None)
-        self._blocks = LocalBlocks(case, backend, domain, work)
+        self.integrator = integrator(case.time.integrator)
+        self._blocks = LocalBlocks(case, backend, domain, work, self.integrator.registers)
         self.configuration, self.program = self._blocks.configuration, self._blocks.program
         self.states = self._blocks.states
         self._ghosts = Ghosts(self._blocks, domain, transport, overlap)
         self.halo = self._ghosts.halo
         self._conditions = Conditions(case, self._blocks, self.grid, profiles or {})
         self.conditions, self.sponges = self._conditions.all, self._conditions.sponges
-        self.terms = Terms(case, self._blocks, self._ghosts, self._conditions, self.plan)
+        in_update = takes_differences(self.integrator, self.states)
+        self.terms = Terms(case, self._blocks, self._ghosts, self._conditions, self.plan, in_update)
         self.step_size = StepSize(case, self._blocks, [call for a in self.terms.axisymmetric for call in a.steps])
         self.stopwatch = Stopwatch(backend)
         self.dt = case.time.dt or 0.0
@@ -77,8 +83,8 @@ class Solver:
         self.retaken = 0
         self.tasks = self._task_list()
         self.whole_steps = WholeSteps(
-            case, self._blocks, self._conditions, self.step_size, self.tasks, len(STAGES)
-        )  # fmt: skip
+            case, self._blocks, self._conditions, self.step_size, self.tasks, self.integrator.step
+        )
 
     @property
     def overlap(self) -> bool:
@@ -96,10 +102,11 @@ class Solver:
         steps the state can be looked at without touching it; the ghosts of physical faces, which nobody else sees, are
         filled when they are needed.
         """
+        times = self.integrator.times
         return [
             *self.terms.tasks,
-            *update_tasks(self._blocks, self.terms, self._ghosts),
-            ("boundary", lambda stage: self._conditions.nodes(self.time + STAGES[stage][2] * self.dt)),
+            *update_tasks(self.integrator, self._blocks, self.terms, self._ghosts),
+            ("boundary", lambda stage: self._conditions.nodes(self.time + times[stage] * self.dt)),
             ("exchange", lambda stage: self._ghosts.send_state()),
         ]
 
@@ -140,10 +147,11 @@ class Solver:
         """One time step, no longer than `largest`. Returns dt (0 with local steps).
 
         A step by CFL number that the flow does not survive, as an impulsive start may when wave speeds grow within it,
-        is taken again with half of it, and a quarter.
+        is taken again with half of it, and a quarter, by integrators that keep the state with which a step begins.
 
         Raises FloatingPointError, the state left as it was, when the flow allows no step: the rates of change are not
-        finite, or so large that time would stand still, or it survives no quarter of the step.
+        finite, or so large that time would stand still, or it survives no quarter of the step. With an integrator that
+        keeps no start, the state is then the one that did not survive.
         """
         if largest == np.inf and self.whole_steps.possible:
             self.advance(1)
@@ -166,9 +174,8 @@ class Solver:
             self.time, self.dt = taken.time, taken.dt
             self.steps += taken.count
         if taken.state == State.DEAD:
-            self._began = self.time, self.steps
-            self.rewind()
-            self.retaken += 1
+            self._began, self.dt = (self.time, self.steps), taken.dt
+            self._failed()
             self._attempt(taken.dt, STEP_SHARES[1:])
             return taken.count + 1
         if not taken.count:
@@ -187,18 +194,23 @@ class Solver:
         for share in shares:
             if not self.local:
                 self._set_dt(share * whole)
-            for stage in range(len(STAGES)):
-                self.stage(stage)
+            self.integrator.step(self.stage)
             self.halo.flush()
             if self._survived():
                 break
-            self.rewind()
-            self.retaken += 1
+            self._failed()
         else:
             raise FloatingPointError(f"time step {self.dt:.4g}")
         self.time += self.dt
         self.steps += 1
         self.stopwatch.collect()
+
+    def _failed(self) -> None:
+        """Back to the start of the step."""
+        if not self.integrator.keeps_start:
+            raise FloatingPointError(f"time step {self.dt:.4g}")
+        self.rewind()
+        self.retaken += 1
 
     def _survived(self) -> bool:
         """Whether the flow allows another step: known at no cost where the next one is chosen by CFL number."""
@@ -215,11 +227,17 @@ class Solver:
         if not np.isfinite(self.dt):
             return False
         self.step_size.known_radii, self._began = None, (self.time, self.steps)
-        for stage in range(len(STAGES)):
+
+        def watched(stage: int) -> None:
             for name, task in self.tasks:
                 task(stage)
                 if not watch(stage, name):
-                    return False
+                    raise _LeftError
+
+        try:
+            self.integrator.step(watched)
+        except _LeftError:
+            return False
         self.halo.flush()
         self.time += self.dt
         self.steps += 1
@@ -228,7 +246,7 @@ class Solver:
     @property
     def can_rewind(self) -> bool:
         """Whether the state with which the last step began is still there, and was one. Collective."""
-        alive = self._began is not None and self._blocks.alive_before()
+        alive = self.integrator.keeps_start and self._began is not None and self._blocks.alive_before()
         return bool(self.team.min([float(alive)])[0])
 
     def rewind(self) -> None:

@@ -19,9 +19,12 @@ Task: TypeAlias = tuple[str, Callable[[int], None]]
 
 class Terms:
     """The `inviscid`, `viscous` and `axisymmetric` terms of every local block, visited by `plan`. `tasks` is what a
-    stage does of them; where it `ends_in_update`, `left` is what they leave to the update."""
+    stage does of them; where it `ends_in_update`, `left` is what they leave to the update, which can do it if
+    `in_update`."""
 
-    def __init__(self, case: Case, blocks: LocalBlocks, ghosts: Ghosts, conditions: Conditions, plan: str):
+    def __init__(
+        self, case: Case, blocks: LocalBlocks, ghosts: Ghosts, conditions: Conditions, plan: str, in_update: bool
+    ):
         self._blocks, self._ghosts, self._conditions = blocks, ghosts, conditions
         plan_class, states = PLANS[plan], blocks.states
         self._is_viscous = blocks.configuration.viscous
@@ -45,7 +48,8 @@ class Terms:
             Axisymmetric(blocks.backend, s, conditions.axes(s), case.gas.reynolds) for s in states if case.axisymmetric
         ]
         # What the update can do as well, as nothing but sums comes between: the differences of the viscous fluxes.
-        self.ends_in_update = self._is_viscous and plan == "fused" and not (case.axisymmetric or conditions.poles.any)
+        between = case.axisymmetric or conditions.poles.any
+        self.ends_in_update = in_update and self._is_viscous and plan == "fused" and not between
         self.left: list[Task] = []
         self.tasks = self._task_list()
 

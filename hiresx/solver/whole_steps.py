@@ -1,6 +1,6 @@
 """Steps that a device takes on its own: recorded whole, with the host looking now and then."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -10,11 +10,11 @@ from hiresx.solver.blocks import LocalBlocks
 from hiresx.solver.conditions import Conditions
 from hiresx.solver.step_size import StepSize
 from hiresx.solver.terms import Task
-from hiresx.time.recorded import Recorded, Taken, noted
+from hiresx.time.recorded import Recorded, Taken
 
 
 class WholeSteps:
-    """The `tasks` of all `stages` as recorded steps."""
+    """Recorded steps: `step(stage)`, each stage made of `tasks`."""
 
     def __init__(
         self,
@@ -23,10 +23,10 @@ class WholeSteps:
         conditions: Conditions,
         size: StepSize,
         tasks: Sequence[Task],
-        stages: int,
+        step: Callable[[Callable[[int], None]], None],
     ):
         self._case, self._blocks, self._conditions, self._size = case, blocks, conditions, size
-        self._tasks, self._stages = tasks, stages
+        self._tasks, self._step = tasks, step
         self._recorded: Recorded | None = None
 
     @property
@@ -51,5 +51,11 @@ class WholeSteps:
     def _made(self) -> Recorded:
         b, size = self._blocks, self._size
         few = np.array([reduction.few for reduction in size.reductions], np.int32)
-        calls = noted(b.program, self._tasks, self._stages)
+
+        def stage(n: int) -> None:
+            for _, task in self._tasks:
+                task(n)
+
+        with b.program.noting() as calls:
+            self._step(stage)
         return Recorded(b.backend, b.program, calls, size.calls, size.found, few, b.states[0].dt)

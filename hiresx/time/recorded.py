@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.device.batch import Noting
 from hiresx.time.reduction import FEW
 
 # Steps launched at most before the host looks.
@@ -52,7 +51,7 @@ class Taken:
 
 
 class Recorded:
-    """Steps of `calls`, the launches of a whole one (see `noted`), of one process whose blocks share `dt` (1).
+    """Steps of `calls`, the launches of a whole one, of one process whose blocks share `dt` (1).
 
     `radii`: launches that bring the spectral radii into `found` (blocks, 2, FEW), of each block its `few` threads'.
     """
@@ -91,12 +90,3 @@ class Recorded:
             step()
         self._close()
         return Taken(self._backend.to_host(self._clock))
-
-
-def noted(program: Noting, tasks: Sequence, stages: int) -> list:
-    """The launches of a step made of these tasks."""
-    with program.noting() as calls:
-        for stage in range(stages):
-            for _, task in tasks:
-                task(stage)
-    return calls

@@ -35,8 +35,8 @@ def pieces(size: tuple[int, int, int]) -> int:
 
 class Reduction:
     """Column kernels of one block and what follows them. `radii`: an array (2, FEW), into which `radii_calls` bring the
-    largest spectral radii, of `few` threads, `FEW` at most, each. Scratch: the block's work array where it is large enough,
-    since no reduction runs while a right-hand side is being built."""
+    largest spectral radii, of `few` threads, `FEW` at most, each. Scratch: the block's work array where it is large
+    enough, since no reduction runs while a right-hand side is being built."""
 
     def __init__(self, backend: Backend, program: Program, state: BlockState, radii: Any):
         self._backend, self._launch = backend, program.launch
