@@ -25,7 +25,7 @@ INTEGERS = {
     **dict.fromkeys(("n", "n1", "width"), SIZE[0]),
     **dict.fromkeys(("wi", "wj"), 6),
     "rows": 3,
-    **dict.fromkeys(("n2", "height"), SIZE[1]),
+    **dict.fromkeys(("n2", "height", "nodes"), SIZE[1]),
     **{
         "columns": SIZE[0] * max(SIZE[1:]),
         "count": SIZE[0] * SIZE[1] * SIZE[2],
@@ -59,6 +59,7 @@ SWITCHES = {
     "reference_stride": (0, 1),
     "rated": (0, 1),
     "viscous": (0, 1),
+    "keep": (0, 1),
     "walls": (0, 3),
     "wk": (1, 6),
     "temperature": (0.0, 0.9),
