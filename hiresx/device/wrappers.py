@@ -67,7 +67,7 @@ ROW_BLOCKS = "16"
 # registers a thread, which is 14 % faster than two with 255 on an H200 (FP64). For sm_100 they would spill: not tried.
 # In FP32 four are 7 % faster than three, and five spill.
 LINE_BLOCK = (32, 4, 1)
-LINE_BLOCKS = "(sizeof(real) == 4 ? 4 : __CUDA_ARCH__ >= 1000 ? 2 : 3)"
+LINE_BLOCKS = "(__CUDA_ARCH__ >= 1000 ? 2 : sizeof(real) == 4 ? 4 : 3)"
 
 
 def generate(
