@@ -153,9 +153,7 @@ class Solver:
         for share in STEP_SHARES:
             if not self.local:
                 self._set_dt(share * whole)
-            self.integrator.step(self.stage)
-            self.halo.flush()
-            if self._survived():
+            if self._taken():
                 break
             if not self.integrator.keeps_start:
                 raise FloatingPointError(f"time step {self.dt:.4g}")
@@ -167,6 +165,15 @@ class Solver:
         self.steps += 1
         self.stopwatch.collect()
         return self.dt
+
+    def _taken(self) -> bool:
+        """Whether the integrator could take the step, and the flow survived it. Collective."""
+        try:
+            self.integrator.step(self.stage)
+        except FloatingPointError:
+            return False
+        self.halo.flush()
+        return self._survived()
 
     def _survived(self) -> bool:
         """Whether the flow allows another step: known at no cost where the next one is chosen by CFL number."""

@@ -45,6 +45,7 @@ class Integrator(ABC):
         return lambda stage: launches[stage]()
 
     def step(self, stage: Callable[[int], None]) -> None:
-        """One step, in which `stage(n)` is a stage from its right-hand side to the nodes on faces."""
+        """One step, in which `stage(n)` is a stage from its right-hand side to the nodes on faces. Raises
+        FloatingPointError, on all ranks, where it finds no solution: a smaller step is then tried."""
         for n in range(self.stages):
             stage(n)
