@@ -33,6 +33,8 @@ class LocalBlocks:
                 BlockState(backend, self.cut, n, names[self.cut.parts[n].whole], real, work, case.time.local, registers)
                 for n in domain.mine
             ]
+            for state in self.states[1:] if not case.time.local else ():
+                state.dt = self.states[0].dt  # one for all
             self.extended = {s.index: domain.coordinates(s.part) for s in self.states}
             for state in self.states:
                 compute_metrics(backend, self.program, state, self.extended[state.index], self.cut.patches)

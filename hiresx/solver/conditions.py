@@ -41,7 +41,7 @@ class Conditions:
         self.outflow.meet()
         self.poles = Poles(backend, program, team, blocks.decomposition, blocks.cut, states, case.gas.gamma)
         self._changing = [c for c in self.all if type(c).prepare is not boundary.Condition.prepare]
-        self._nodes = program.prepare(self.calls("node"))
+        self._nodes = program.prepare(boundary.together(self.all, "node"))
 
     def _profile(self, name: str) -> Callable:
         function = self._profiles.get(name) or name
@@ -63,6 +63,11 @@ class Conditions:
     def calls(self, method: str) -> list[Call]:
         """What all conditions launch for `method`."""
         return [call for c in self.all for call in c.calls(method)]
+
+    @property
+    def steady(self) -> bool:
+        """Whether the host has nothing to do for them during a step."""
+        return not self.poles.any and not self.outflow.shared and all(c.settled for c in self._changing)
 
     def closed(self, state) -> set[str]:
         """Faces of a part whose conditions ask for the sums of mass fluxes behind them."""

@@ -149,6 +149,10 @@ class FieldOutput(Attachment):
             if not restarted or output.due(solver) or (output.next_time == math.inf):
                 output.count(solver.time)
 
+    def steps_left(self, solver: Any) -> int:
+        periods = [output.every_steps for output in self._outputs if output.every_steps is not None]
+        return min((every - solver.steps % every for every in periods), default=MANY)
+
     def after_step(self, solver: Any) -> None:
         """Begins the outputs that are due. Raises the failure of an earlier one."""
         self._writer.advance()
