@@ -1,5 +1,5 @@
 """The verification checks as tests, one test for each check: the quick groups on the cpu backend, some of them on the
-emulated threads of the CUDA form, Taylor-Green until its largest rate of decay. And the checking itself."""
+emulated threads of the CUDA form. And the checking itself."""
 
 import json
 import math
@@ -14,7 +14,6 @@ from hiresx.errors import HiresxError
 from hiresx.verify import check as checking
 from hiresx.verify import page, pictures, reference, runner
 from hiresx.verify.groups import kernels as kernel_group
-from hiresx.verify.groups import taylor_green
 
 QUICK = [(name, check) for name in verify.names(long=False) for check in runner.group(name).CHECKS]
 
@@ -67,16 +66,6 @@ def test_on_cpu(benches, name, check):
 @pytest.mark.parametrize(("name", "check"), EMULATED, ids=ids(EMULATED))
 def test_on_emulated_cuda(benches, name, check):
     passes(benches["emulated"], name, check)
-
-
-@pytest.mark.slow
-def test_taylor_green_until_its_peak():
-    run = taylor_green.run("js", "time.end=70.0")
-    finished = checking.Finished(run, "cpu")
-    by_name = {check.name: check for check in taylor_green.CHECKS}
-    for name in ("JS: largest -dE/dt", "JS: turnover times at which it is reached"):
-        value = by_name[name].measure(finished)
-        assert by_name[name].limit.holds(value), (name, value)
 
 
 def test_every_choice_of_kernels_is_compared():
