@@ -1,6 +1,5 @@
 """What tests of `hiresx launch` share."""
 
-import os
 import stat
 import sys
 from pathlib import Path
@@ -10,7 +9,6 @@ from ranks import launcher
 
 from hiresx.cli import execute
 
-ROOT = os.geteuid() == 0
 HIRESX = [sys.executable, "-m", "hiresx"]
 needs_mpi = pytest.mark.skipif(not launcher(), reason="no mpi4py with an mpirun of its MPI: pip install 'hiresx[mpi]'")
 

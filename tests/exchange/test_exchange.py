@@ -106,9 +106,12 @@ def test_orientations_between_ranks():
     assert run_ranks(2, turned_blocks, "mpi") == [[], []]
 
 
-def test_many_arrangements():
+@pytest.mark.parametrize(
+    ("ranks", "seeds"), [(5, range(10)), pytest.param(16, range(ARRANGEMENTS), marks=pytest.mark.slow)], ids=["5", "16"]
+)
+def test_many_arrangements(ranks, seeds):
     """Random ones on 4 to 16 ranks, more than there are cores, ranks late at random."""
-    assert run_ranks(16, many, range(ARRANGEMENTS), timeout=300) == [[]] * 16
+    assert run_ranks(ranks, many, seeds, timeout=300) == [[]] * ranks
 
 
 # --- the benchmark, and what runs all this

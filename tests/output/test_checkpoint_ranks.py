@@ -345,12 +345,10 @@ def test_a_rank_that_is_killed_while_it_writes(tmp_path):
                     time.sleep(0.005)
                 time.sleep(dice.uniform(0, 0.3))
                 os.kill(int(pids[n % 3].read_text()), signal.SIGKILL)
-            killed = time.monotonic()
             stderr = process.communicate(timeout=60)[1]
         finally:
             process.kill()
         assert process.returncode != 0 and "Traceback" not in stderr, stderr
-        assert n < 3 or time.monotonic() - killed < 30
         left += bool(list(out.rglob(".*.part")))
         found = checkpoint.find(out)
         assert not found.passed, "a file in a checkpoint's place is whole"

@@ -10,7 +10,8 @@ import time
 from pathlib import Path
 
 import pytest
-from launching import ROOT, hiresx, write_program
+from launching import hiresx, write_program
+from paths import ROOT
 
 from hiresx.launch import batch, mpi
 from hiresx.launch.mpi import MPICH, OPEN_MPI, Library
