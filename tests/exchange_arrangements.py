@@ -14,7 +14,7 @@ from hiresx.exchange.halo import HaloExchange
 from hiresx.grid import Block, Connection
 from hiresx.grid.blocks import FACES, direction, face_range, whole_box
 
-VISCOUS = Configuration(viscosity="sutherland")
+VISCOUS = Configuration(viscosity="constant")
 INVISCID = Configuration()
 ORIENTATIONS = [
     tuple(tuple(s if e == p else 0 for e in range(3)) for p, s in zip(order, signs, strict=True))
