@@ -201,6 +201,7 @@ def test_the_table_names_every_file_that_is_touched(what):
         assert there or f"`{path.name}`" in row or f"`{path.parts[0]}/`" in row, f"{file} is not in: {row}"
 
 
+@pytest.mark.slow
 def test_a_copy_with_one_more_of_everything_works(tmp_path):
     for room in ROOMS:
         shutil.copytree(ROOT / room, tmp_path / room, ignore=shutil.ignore_patterns("__pycache__"))
