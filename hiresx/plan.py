@@ -13,6 +13,8 @@ from hiresx.decomposition import Decomposition, padded_shape, split
 from hiresx.decomposition.partition import best_partition
 from hiresx.decomposition.traffic import traffic
 from hiresx.device.state import variables_per_point
+from hiresx.equations import equations
+from hiresx.equations.transport import largest_diffusivity
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Grid, build
 from hiresx.grid.size import MAKING, refuse
@@ -88,7 +90,7 @@ def rank_plan(
         raise HiresxError(f"{ranks} ranks for {decomposition.points} points", "ask for fewer")
     found = best_partition(decomposition, ranks, weights)
     cut = split(decomposition, found.parts)
-    matrix = traffic(cut, case.gas.reynolds is not None, _item(case))
+    matrix = traffic(cut, case.gas.reynolds is not None, _item(case), equations(case))
     share = np.ones(ranks) / ranks if weights is None else np.array(weights) / np.sum(weights)
     held: list[list[int]] = [[] for _ in range(ranks)]
     for n, part in enumerate(found.parts):
@@ -130,11 +132,12 @@ def memory_bytes(case: Case, blocks: Sequence[Block], backend: str = "cpu") -> i
 
 
 def _work(case: Case, backend: str) -> int:
-    return work_variables(default_plan(backend), case.gas.reynolds is not None)
+    system = equations(case)
+    return work_variables(default_plan(backend, system), case.gas.reynolds is not None, system)
 
 
 def _variables(case: Case, backend: str) -> int:
-    return variables_per_point(_work(case, backend), case.time.local, case.axisymmetric)
+    return variables_per_point(_work(case, backend), case.time.local, case.axisymmetric, equations(case))
 
 
 def _item(case: Case) -> int:
@@ -185,7 +188,9 @@ def _block_step(case: Case, block: Block) -> float:
     dt = case.time.cfl / np.max(radius)
     if case.gas.reynolds is not None:
         mu = case.gas.viscosity.viscosity(case.gas.gamma * p / rho)
-        diffusion = max(4 / 3, case.gas.gamma / case.gas.prandtl) * mu / (case.gas.reynolds * rho)
+        schmidt = [scalar.schmidt for scalar in case.scalar]
+        largest = largest_diffusivity(case.gas.gamma, case.gas.prandtl, schmidt)
+        diffusion = largest * mu / (case.gas.reynolds * rho)
         dt = min(dt, case.time.viscous_cfl / np.max(diffusion * sum(i * i for i in inverse)))
     return float(dt)
 

@@ -12,15 +12,16 @@ from hiresx.decomposition import domain as make_domain
 from hiresx.device.configuration import Configuration
 from hiresx.device.interface import Call
 from hiresx.device.state import BlockState
+from hiresx.equations import GAS, GAS_CONSERVED, Equations, equations
+from hiresx.equations.gas import Gas, conservative
 from hiresx.exchange.halo import HaloExchange
 from hiresx.exchange.patched import PatchedExchange
 from hiresx.grid import Grid
 from hiresx.grid.blocks import Range, direction
 from hiresx.output.saved.pieces import Later, Piece
-from hiresx.rhs import boundary, inviscid, viscous
+from hiresx.rhs import boundary, inviscid, scalars, viscous
 from hiresx.rhs.axisymmetric import Axisymmetric
 from hiresx.rhs.fused import Fused
-from hiresx.rhs.gas import conservative, primitive
 from hiresx.rhs.metrics import compute_metrics
 from hiresx.rhs.outflow import Outflow
 from hiresx.rhs.pole import Poles
@@ -46,6 +47,7 @@ def configuration(case: Case) -> Configuration:
         viscosity_parameters=() if gas.reynolds is None else gas.viscosity.parameters,
         gamma=gas.gamma,
         prandtl=gas.prandtl,
+        schmidt=tuple(scalar.schmidt for scalar in case.scalar),
     )
 
 
@@ -55,14 +57,17 @@ STEP_SHARES = (1.0, 0.5, 0.25)
 PLANS = {"pencils": inviscid.Pencils, "decomposed": inviscid.Decomposed, "fused": Fused}
 
 
-def default_plan(backend_name: str) -> str:
-    """Pencils on the CPU, the fused kernels on a GPU and where one is emulated."""
-    return "pencils" if backend_name == "cpu" else "fused"
+def default_plan(backend_name: str, equations: Equations = GAS) -> str:
+    """Pencils on the CPU; on a GPU and where one is emulated the fused kernels, or the decomposed ones, which carry
+    passive scalars."""
+    if backend_name == "cpu":
+        return "pencils"
+    return "fused" if not equations.scalars or PLANS["fused"].carries_scalars else "decomposed"
 
 
-def work_variables(plan: str, is_viscous: bool) -> int:
+def work_variables(plan: str, is_viscous: bool, equations: Equations = GAS) -> int:
     """Reals of work memory per padded point: the inviscid and the viscous terms use the same, one after the other."""
-    return max(PLANS[plan].work_variables, viscous.VARIABLES if is_viscous else 0)
+    return max(PLANS[plan].work(equations), equations.viscous_variables if is_viscous else 0)
 
 
 class Solver:
@@ -99,15 +104,18 @@ class Solver:
         self.time, self.steps = 0.0, 0
         # Times the case's dt or CFL numbers; lowered when a run goes back after a blow-up.
         self.step_factor = 1.0
-        self.plan = plan or default_plan(backend.name)
+        system = equations(case)
+        self._gas = Gas.of(case)
+        self.plan = plan or default_plan(backend.name, system)
         plan_class = PLANS[self.plan]
         is_viscous = self.configuration.viscous
-        work = work_variables(self.plan, is_viscous)
+        scalars.check(case, domain.cut.patches, plan_class.carries_scalars, self.plan)
+        work = work_variables(self.plan, is_viscous, system)
 
         real, names = self.configuration.real, [block.name for block in self.grid.blocks]
         with self.team.together():
             self.states = [
-                BlockState(backend, self.cut, n, names[self.cut.parts[n].whole], real, work, case.time.local)
+                BlockState(backend, self.cut, n, names[self.cut.parts[n].whole], real, work, case.time.local, system)
                 for n in domain.mine
             ]
             extended = {s.index: domain.coordinates(s.part) for s in self.states}
@@ -120,17 +128,22 @@ class Solver:
         # Where a state is in `states`, by its index among the parts of all ranks.
         self._place = {state.index: n for n, state in enumerate(self.states)}
         with self.team.together():
-            self.conditions = sorted(
-                (
-                    boundary.condition(
-                        backend, self.program, self.states[self._place[p.block]], p, case.gas.gamma, self._profile,
-                        extended[p.block],
-                    )
-                    for p in self.cut.patches
-                    if p.block in self._place
-                ),
-                key=lambda c: c.rank,
-            )  # fmt: skip
+            own = [(self.states[self._place[p.block]], p) for p in self.cut.patches if p.block in self._place]
+            gas = [
+                boundary.condition(
+                    backend, self.program, state, p, case.gas.gamma, self._profile, extended[p.block]
+                )
+                for state, p in own
+            ]  # fmt: skip
+            carried_along = [
+                condition
+                for state, p in own
+                for condition in scalars.conditions(
+                    backend, self.program, case, state, p, extended[p.block],
+                    lambda name: self._profiles.get(name) or name,
+                )
+            ]  # fmt: skip
+            self.conditions = sorted([*gas, *carried_along], key=lambda c: c.rank)
             self.sponges = self._sponge_layers()
             self._outflow = Outflow(
                 backend, self.program, self.team, self.grid, self.decomposition, self.cut, self.states
@@ -225,6 +238,10 @@ class Solver:
         early = self._meanwhile([block.early for block in self._inviscid])
         late = self.program.prepare([call for block in self._inviscid for call in block.late])
         rates = self.program.prepare([call for c in self.conditions for call in c.calls("rate")])
+        hold, follow = (
+            self.program.prepare([call for c in self.conditions for call in c.calls(method)])
+            for method in ("hold", "follow")
+        )
         tasks = [("boundary", lambda stage: ghosts())]
         if self._viscous_first:
             tasks += self._viscous_tasks()
@@ -237,7 +254,9 @@ class Solver:
             tasks.append(("axisymmetric", lambda stage: sources()))
         tasks.append(("boundary", lambda stage: rates()))
         if self._outflow.any:
+            tasks.append(("boundary", lambda stage: hold()))
             tasks.append(("boundary", self._outflow_rates))
+            tasks.append(("boundary", lambda stage: follow()))
         # What all ranks do, whether or not they have parts with viscous terms, is the same: exchanges are collective.
         if self.configuration.viscous:
             inner = self._meanwhile([block.inner_difference for block in self._viscous])
@@ -249,7 +268,8 @@ class Solver:
                 friction = self.program.prepare([call for a in self._axisymmetric for call in a.friction])
                 tasks.append(("axisymmetric", lambda stage: friction()))
         if self.sponges:
-            sponges = self.program.prepare([layer.call for layer in self.sponges])
+            calls = [call for layer in self.sponges for call in (layer.call, *scalars.sponge_calls(self.case, layer))]
+            sponges = self.program.prepare(calls)
             tasks.append(("sponge", lambda stage: sponges()))
         if self._poles.any:
             rest = self.program.prepare(self._poles.rest)
@@ -265,7 +285,7 @@ class Solver:
     def _viscous_tasks(self) -> list[tuple[str, Callable[[int], None]]]:
         """Viscous fluxes and their ghosts, those of other ranks on their way."""
         fluxes = [block.fluxes for block in self._viscous]
-        self._viscous_work = [state.work[4:16] for state in self.states]
+        self._viscous_work = [block.all_fluxes for block in self._viscous]
         made = self.program.prepare(self._viscous_fluxes())
         return [("viscous", lambda stage: made()), ("exchange", lambda stage: self._send_fluxes(fluxes))]
 
@@ -440,7 +460,7 @@ class Solver:
         """Whether the state with which the last step began is still there, and was one. Collective."""
         alive = self._began is not None
         for state in self.states if alive else ():
-            rho, *momentum, e = state.interior(self.backend.to_host(state.q0))
+            rho, *momentum, e = state.interior(self.backend.to_host(state.q0))[: len(GAS_CONSERVED)]
             with np.errstate(all="ignore"):
                 alive = alive and bool((rho > 0).all() and (e - sum(m * m for m in momentum) / (2 * rho) > 0).all())
         return bool(self.team.min([float(alive)])[0])
@@ -463,16 +483,19 @@ class Solver:
 
     # ---- the state
 
-    def set_state(self, block: int, rho, u, v, w, p) -> None:
-        """Set `states[block]` from primitive arrays broadcastable to its (nk, nj, ni). When all are set,
-        `complete_state` brings the rest up to them."""
+    def set_state(self, block: int, rho, u, v, w, p, scalars: Mapping[str, Any] | None = None) -> None:
+        """Set `states[block]` from primitive arrays broadcastable to its (nk, nj, ni). Passive `scalars` that are not
+        named keep their values. When all are set, `complete_state` brings the rest up to them."""
         self.settle()
         self._known_radii = self._began = None
         state = self.states[block]
         shape = state.block.x.shape
-        values = [np.broadcast_to(np.asarray(a, float), shape) for a in (rho, u, v, w, p)]
         q = self.backend.to_host(state.q)
-        state.interior(q)[...] = np.stack(conservative(self.case.gas.gamma, *values))
+        interior = state.interior(q)
+        kept = interior[state.equations.scalar_rows] / interior[0]
+        given = [(scalars or {}).get(name, old) for name, old in zip(state.equations.scalars, kept, strict=True)]
+        values = [np.broadcast_to(np.asarray(a, float), shape) for a in (rho, u, v, w, p, *given)]
+        interior[...] = np.stack(conservative(self.case.gas.gamma, *values))
         self.backend.copy(state.q, self.backend.to_device(q))
 
     def initialize(self, initial=None) -> None:
@@ -480,12 +503,17 @@ class Solver:
         spec = self.case.initial
         with self.team.together():
             for n, state in enumerate(self.states):
+                places = state.block.x, state.block.y, state.block.z
+                carried = {
+                    s.name: self.case.evaluate_scalar(s.name, s.initial, *places) if isinstance(s.initial, str)
+                    else s.initial
+                    for s in self.case.scalar
+                }  # fmt: skip
                 if initial is None and spec.state is not None:
                     s = spec.state
-                    self.set_state(n, s.rho, s.u, s.v, s.w, s.p)
+                    self.set_state(n, s.rho, s.u, s.v, s.w, s.p, carried)
                 else:
-                    block = state.block
-                    self.set_state(n, *self.case.evaluate(initial or spec.function, block.x, block.y, block.z))
+                    self.set_state(n, *self.case.evaluate(initial or spec.function, *places), carried)
         self.time, self.steps = 0.0, 0
         self.complete_state()
 
@@ -507,7 +535,7 @@ class Solver:
         return {"time": self.time, "steps": self.steps, "dt": float(self.dt), "step_factor": self.step_factor}
 
     def pieces(self) -> Iterator[Piece]:
-        """Of each part its conservative state (5, nk, nj, ni) as a piece of q.<whole block>, in the run's precision."""
+        """Of each part its conservative state (n, nk, nj, ni) as a piece of q.<whole block>, in the run's precision."""
         for state in self.states:
             shape = (len(state.q), *reversed(state.size))
             q = Later(shape, state.q.dtype, partial(self._held, state))
@@ -570,10 +598,10 @@ class Solver:
         return {name: _means(values) for name, values in sorted(total.items())}
 
     def primitives(self, block: int) -> dict[str, np.ndarray]:
-        """rho, u, v, w, p of `states[block]`, float64 (nk, nj, ni)."""
+        """rho, u, v, w, p and the passive scalars of `states[block]`, float64 (nk, nj, ni)."""
         state = self.states[block]
         q = state.interior(self.backend.to_host(state.q)).astype(np.float64)
-        return primitive(self.case.gas.gamma, q)
+        return self._gas.primitive(q)
 
     def norms(self) -> tuple[np.ndarray, float, float]:
         """Root mean square of dq/dt over all points (5), least density, least pressure. Collective."""

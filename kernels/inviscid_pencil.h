@@ -7,7 +7,7 @@
 #ifdef HX_CPU
 namespace pencil {
 constexpr int W = pack::size();
-constexpr int H = 3;
+constexpr int H = ghost_layers;
 constexpr int BUNDLES = 32;  // of a block, if it has the lines for so many
 
 struct Buffer {  // one per thread, grown when a longer line comes
@@ -126,24 +126,21 @@ HD void fluxes(const Line &line) {
     }
 }
 
-HD void differences(const Line &line, real *r, long long sv, int sd, int first) {  // r -= F_{i+1/2} - F_{i-1/2}
-    const int B = line.B;
-    for (int v = 0; v < 5; ++v, r += sv) {
-        const real *flux = line.minus + v * line.size + line.node(0);
-        real *target = r;
-        int count = B == 1 ? line.n : line.lanes, lines = B == 1 ? 1 : line.n;
-        for (int l = 0; l < lines; ++l, target += sd, flux += B)
-            if (first)
-                for (int e = 0; e < count; ++e) target[e] = flux[e - B] - flux[e];
-            else
-                for (int e = 0; e < count; ++e) target[e] += flux[e - B] - flux[e];
-    }
+// r -= F_{i+1/2} - F_{i-1/2} of one variable
+HD void difference(const Line &line, const real *fluxes, real *target, int sd, int first) {
+    const int B = line.B, count = B == 1 ? line.n : line.lanes, lines = B == 1 ? 1 : line.n;
+    const real *flux = fluxes + line.node(0);
+    for (int l = 0; l < lines; ++l, target += sd, flux += B)
+        if (first)
+            for (int e = 0; e < count; ++e) target[e] = flux[e - B] - flux[e];
+        else
+            for (int e = 0; e < count; ++e) target[e] += flux[e - B] - flux[e];
 }
 
-// what face_mass does, at both ends of the line; r: of the mass
-HD void end_masses(const Line &line, real *r, int sd) {
+// what face_mass does, at both ends of the line
+HD void end_sums(const Line &line, const real *fluxes, real *r, int sd) {
     const int B = line.B, count = B == 1 ? 1 : line.lanes;
-    const real *low = line.minus + line.node(0), *high = line.minus + line.node(line.n - 1);
+    const real *low = fluxes + line.node(0), *high = fluxes + line.node(line.n - 1);
     for (int e = 0; e < count; ++e) {
         r[e - sd] = low[e] + low[e - B];
         r[e + (long long)line.n * sd] = high[e] + high[e - B];
@@ -160,6 +157,7 @@ HD int bundle(int n, int available, int planes) {
     return W * (packs < 1 ? 1 : packs < needed ? packs : int(needed));
 }
 }  // namespace pencil
+#include "scalar_pencil.h"
 
 // What one bundle weighs: a point of it costs about as much as so many of a kernel that only moves data.
 constexpr long long SWEEP_WEIGHT = 16;
@@ -172,7 +170,7 @@ static hx_shape inviscid_sweep_parts(const real *q, const real *m, real *r, long
     return {(n1 + B - 1) / B * n2, SWEEP_WEIGHT * B * nd};
 }
 
-// r (5 variables) = or -= the inviscid flux differences along one direction of a block, times -1 (1/J scaling is left
+// r = or -= the inviscid flux differences along one direction of a block, times -1 (1/J scaling is left
 // to the update). q, m (3 area components of this direction), r: padded arrays, variable stride sv, o the index of node
 // (0, 0, 0). sd, nd: stride and nodes along the sweep; (s1, n1), (s2, n2): the other two directions, s1 <= s2. first: r
 // is set, not added to; walls: whether there is one at an end of the lines.
@@ -193,8 +191,11 @@ CPU_KERNEL(inviscid_sweep, long long begin, long long end, const real *q, const 
         nodes(line);
         interpolations(line);
         fluxes(line);
-        differences(line, r + at, sv, sd, first);
-        if (walls) end_masses(line, r + at, sd);
+        for (int v = 0; v < gas_variables; ++v)
+            difference(line, line.minus + v * line.size, r + v * sv + at, sd, first);
+        if (walls) end_sums(line, line.minus, r + at, sd);
+        for (int v = gas_variables; v < conserved_variables; ++v)
+            scalar(line, q + v * sv + at, r + v * sv + at, sd, first, walls);
     }
 }
 #endif

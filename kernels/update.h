@@ -4,7 +4,7 @@ VECTOR_KERNEL(update, int i, int j, int k, int o, int sj, int sk, long long sv, 
               const real *jacobian, const real *dt, int dt_stride, real a, real b, int first) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     T step = load_or_common<T>(dt, p, dt_stride) * load<T>(jacobian + p);
-    for (int v = 0; v < 5; ++v) {
+    for (int v = 0; v < conserved_variables; ++v) {
         T state = load<T>(q + v * sv + p), advanced = state + step * load<T>(r + v * sv + p);
         if (first) {
             store(q0 + v * sv + p, state);

@@ -32,12 +32,13 @@ def check(
         from hiresx import grid
         from hiresx.decomposition import decompose, extended_coordinates, patched
         from hiresx.decomposition.patches import poles
+        from hiresx.equations import equations
         from hiresx.output.fields import derived, field_output
         from hiresx.output.watch import monitors
         from hiresx.plan import CHECKING, plan, rank_plan, refuse_oversized
 
         refuse_oversized(case, for_grid=CHECKING)
-        derived.check(case.output.variables, f"{name}: output.variables")
+        derived.check(case.output.variables, f"{name}: output.variables", equations(case).scalars)
         field_output.check(case)
         built = grid.build(case.grid, case.directory)
         grid.prove(built.blocks, built.connections)

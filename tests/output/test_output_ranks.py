@@ -19,6 +19,7 @@ from ranks import ENVIRONMENT, launcher, run_ranks
 
 from hiresx import HiresxError, Simulation, load
 from hiresx.decomposition import Part
+from hiresx.equations.gas import conservative
 from hiresx.grid import Block
 from hiresx.grid.blocks import whole_box
 from hiresx.output.fields import field_file as fields
@@ -29,7 +30,6 @@ from hiresx.output.saved.joint import JointFile
 from hiresx.output.saved.layout import Layout
 from hiresx.output.saved.places import Box, Points, put
 from hiresx.output.saved.writer import JointWriter, Work
-from hiresx.rhs.gas import conservative
 from hiresx.team import Team, alone, world
 
 VARIABLES = ["rho", "u", "v", "w", "p", "mach", "entropy", "vorticity", "schlieren", "q_criterion", "dilatation"]

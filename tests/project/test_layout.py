@@ -14,6 +14,7 @@ FLOORS = (
     ("optional",),
     ("started",),
     ("team",),
+    ("equations",),
     ("case",),
     ("grid",),
     ("decomposition",),
