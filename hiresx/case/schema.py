@@ -358,6 +358,13 @@ class Case(Table):
         call = self.function(function) if isinstance(function, str) else function
         return functions.evaluate_scalar(name, call, self.arguments(call), x, y, z, t)
 
+    def initial_scalars(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> dict[str, float | np.ndarray]:
+        """The passive scalars at the beginning, by name. Raises as `evaluate_scalar`."""
+        return {
+            s.name: self.evaluate_scalar(s.name, s.initial, x, y, z) if isinstance(s.initial, str) else s.initial
+            for s in self.scalar
+        }
+
     def to_toml(self) -> str:
         """The resolved case as a case file; `load` of it gives the same tables."""
         from hiresx.case.toml import dumps

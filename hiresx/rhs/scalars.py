@@ -5,6 +5,7 @@ are made of the gas's own density there.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from hiresx.device.state import BlockState
 from hiresx.equations import GAS_GRADIENTS, GHOSTS, equations
 from hiresx.errors import HiresxError
 from hiresx.rhs.boundary import Condition
+from hiresx.rhs.plans import PLANS
 
 # s at places and a time: f(x, y, z, t), of the shape of x.
 Value = Callable[[np.ndarray, np.ndarray, np.ndarray, float], np.ndarray]
@@ -155,7 +157,7 @@ _KINDS = {
 }
 
 
-def check(case: Case, patches: Sequence[Patch], plan_carries: bool, plan: str) -> None:
+def check(case: Case, patches: Sequence[Patch], plan: str) -> None:
     """Raises HiresxError where the grid or the plan has what scalars do not know."""
     if not case.scalar:
         return
@@ -165,29 +167,29 @@ def check(case: Case, patches: Sequence[Patch], plan_carries: bool, plan: str) -
                 f'[[scalar]]: a passive scalar cannot cross the "{patch.condition.type}" face {patch.face}',
                 "patched interfaces, poles and the axis are for flows without scalars",
             )
-    if not plan_carries:
+    if not PLANS[plan].carries_scalars:
         raise HiresxError(
             f'[[scalar]]: the plan "{plan}" carries no passive scalars', 'take "pencils" (CPU) or "decomposed"'
         )
 
 
 def conditions(
-    backend, program, case: Case, state: BlockState, patch: Patch, extended, replaced: Callable[[str], str | Callable]
+    backend, program, case: Case, state: BlockState, patch: Patch, function: Callable[[str, str], Value], extended
 ) -> Iterator[ScalarCondition]:
-    """Those of all scalars on one patch. `replaced`: the function that stands for a name of case.py, or the name."""
+    """Those of all scalars on one patch. `function(name, given)`: what the case gives the scalar `name` by the function
+    `given` of case.py; `extended`: the block's coordinates with ghosts."""
     spec = patch.condition
     values = getattr(spec, "scalars", {})
     for number, name in enumerate(equations(case).scalars):
         value = values.get(name)
-        made = None if value is None else _value(case, name, value, replaced)
-        steady = getattr(spec, "steady", True) or not isinstance(value, str)
-        yield _KINDS[spec.kernel](backend, program, state, patch, number, made, steady, extended)
+        if value is not None:
+            value = function(name, value) if isinstance(value, str) else partial(_uniform, float(value))
+        steady = getattr(spec, "steady", True) or not isinstance(values.get(name), str)
+        yield _KINDS[spec.kernel](backend, program, state, patch, number, value, steady, extended)
 
 
-def _value(case: Case, name: str, value: float | str, replaced: Callable[[str], str | Callable]) -> Value:
-    if isinstance(value, str):
-        return lambda x, y, z, t: case.evaluate_scalar(name, replaced(value), x, y, z, t)
-    return lambda x, y, z, t: np.full(x.shape, float(value))
+def _uniform(value: float, x: np.ndarray, y: np.ndarray, z: np.ndarray, t: float) -> np.ndarray:
+    return np.full(x.shape, value)
 
 
 def sponge_calls(case: Case, layer) -> list[Call]:
