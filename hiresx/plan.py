@@ -70,6 +70,8 @@ def plan(case: Case, backend: str = "cpu", grid: Grid | None = None) -> dict[str
         "reals_per_padded_point": _variables(case, backend),
         "bytes_per_point": memory / points,
         "memory_bytes": memory,
+        "variables": list(equations(case).conserved),
+        "plans": {name: default_plan(name, equations(case)) for name in ("cpu", "cuda")},
         "dt": dt,
         "steps": steps,
         "ns_per_point_rhs": None if rate is None else rate["ns_per_point_rhs"],

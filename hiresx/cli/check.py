@@ -123,6 +123,10 @@ def _plan(planned: Mapping[str, Any], blocks: int) -> Iterator[tuple[str, str]]:
         f"{in_bytes(planned['memory_bytes'])}: {planned['bytes_per_point']:,.0f} bytes per point "
         f"({planned['reals_per_padded_point']} numbers at every node and ghost)",
     )
+    plans = planned["plans"]
+    fused = "" if plans["cuda"] == "fused" else " (the fused kernels carry no passive scalars)"
+    yield "variables", f"{len(planned['variables'])}: {', '.join(planned['variables'])}"
+    yield "kernels", f"{plans['cpu']} on a CPU, {plans['cuda']} on a GPU{fused}"
     yield "time step", f"{planned['dt']:.4g} L/c_ref, of the initial state"
     yield "steps", "as many as it takes" if steps is None else f"{steps:,}"
     rate = planned["ns_per_point_rhs"]
