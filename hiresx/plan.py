@@ -11,7 +11,7 @@ from hiresx.case import Case
 from hiresx.decomposition import Decomposition, padded_shape, split
 from hiresx.decomposition.partition import best_partition
 from hiresx.decomposition.traffic import traffic
-from hiresx.device.averages import MEANS, MOMENTS
+from hiresx.device.averages import MEANS, names
 from hiresx.device.rates import known_rate
 from hiresx.device.state import variables_per_point
 from hiresx.equations import equations
@@ -156,7 +156,7 @@ def _average_bytes(case: Case, points: int) -> int:
     if case.average is None:
         return 0
     kinds = [kind for kind in MEANS if getattr(case.average, kind)]
-    return 8 * points * sum(len(MEANS[kind]) + len(MOMENTS[kind]) for kind in kinds)
+    return 8 * points * sum(len(names(kind, equations(case).scalars)) for kind in kinds)
 
 
 def _steps(case: Case, dt: float) -> int | None:

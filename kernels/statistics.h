@@ -159,3 +159,23 @@ KERNEL(average_favre, int i, int j, int k, int o, int sj, int sk, long long sv, 
         *c += change[first[n]] * rest[second[n]] - mass * *c;
     }
 }
+
+#if HX_SCALARS
+// Behind either of these, whose means are in gas: of each scalar s; ss, us, vs, ws. weighted: with rho.
+KERNEL(average_scalars, int i, int j, int k, int o, int sj, int sk, long long sv, const real *q, int width, int height,
+       long long count, double share, int weighted, const double *gas, double *mean) {
+    const long long p = o + i + (long long)j * sj + (long long)k * sk;
+    const long long node = i + (long long)width * (j + (long long)height * k);
+    const double rho = q[p], part = weighted ? share * rho / gas[node] : share;
+    for (int n = 0; n < scalar_variables; ++n) {
+        double *at = mean + 5 * n * count + node;
+        const double s = q[(gas_variables + n) * sv + p] / rho, change = part * (s - at[0]);
+        at[0] += change;
+        at[count] += change * (s - at[0]) - part * at[count];
+        for (int c = 0; c < 3; ++c) {
+            double *with = at + (2 + c) * count;
+            *with += change * (q[(1 + c) * sv + p] / rho - gas[(1 + c) * count + node]) - part * *with;
+        }
+    }
+}
+#endif

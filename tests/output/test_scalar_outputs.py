@@ -79,6 +79,36 @@ def test_a_restart_goes_on_to_the_last_bit(folder):
         np.testing.assert_array_equal(again.blocks[0].state(name), whole.blocks[0].state(name))
 
 
+def test_averages(folder):
+    """Means and covariances, Reynolds and Favre, are those of the samples; steps are equal here."""
+    samples = {}
+
+    def look(simulation):
+        samples[simulation.step_count] = {n: simulation.blocks[0].state(n) for n in ("rho", "u", "w", *NAMES)}
+
+    spec = load(folder, overrides=["time.dt=0.004", "monitor.every=1"])
+    simulation = Simulation(spec, backend="cpu", out=folder / "out", monitors=[look])
+    simulation.run()
+    del samples[0]  # it stands for no time
+    assert len(samples) == 4
+    samples = list(samples.values())
+    (average,) = (a for a in simulation.attachments if a.name == "averages")
+    found = average.fields(0)
+    stack = {name: np.stack([sample[name] for sample in samples]) for name in samples[0]}
+    for kind, weight in (("reynolds", np.ones_like(stack["rho"])), ("favre", stack["rho"])):
+
+        def mean(values, weight=weight):
+            return (weight * values).sum(axis=0) / weight.sum(axis=0)
+
+        for name in NAMES:
+            np.testing.assert_allclose(found[kind][name], mean(stack[name]), rtol=0, atol=1e-13)
+            for other in (name, "u", "w"):
+                wanted = mean((stack[name] - mean(stack[name])) * (stack[other] - mean(stack[other])))
+                np.testing.assert_allclose(found[kind][f"{other}_{name}"], wanted, rtol=0, atol=1e-13)
+    written = fields.read(folder / "out" / "averages.nc", ["dye"]).blocks[0].state["dye"]
+    np.testing.assert_array_equal(written, found["reynolds"]["dye"])
+
+
 def test_a_checkpoint_of_other_scalars_is_refused(folder):
     Simulation(load(folder, overrides=["time.steps=1"]), backend="cpu", out=folder / "a").run()
     with pytest.raises(HiresxError, match=r"scalar\.1\.schmidt"):
