@@ -114,14 +114,14 @@ class Trace:
     after every update and every condition on the nodes of faces.
 
     The state the last step began with is still on the device. Where the step is chosen by CFL number a bad state is
-    seen at once, so that is enough. Where it is given, or is each point's own, nobody may look for many steps:
-    `remember` then keeps a copy of a state that was seen to be good.
+    seen at once, so that is enough. Where it is given, or is each point's own, nobody may look for many steps, and not
+    all time integrators keep that state: `remember` then keeps a copy of a state that was seen to be good.
     """
 
     def __init__(self, solver: Solver):
         self._solver = solver
         time, every = solver.case.time, solver.case.monitor.every
-        self._keeps = every > 1 and (time.local or time.dt is not None)
+        self._keeps = not solver.integrator.keeps_start or (every > 1 and (time.local or time.dt is not None))
         self._good: tuple[dict, dict] | None = None
 
     def remember(self) -> None:
@@ -144,7 +144,8 @@ class Trace:
             solver.restore(values, lambda name, box: kept[name, box])
         else:
             return error
-        return began(solver, last - solver.steps, error)
+        # A step that could not be taken back was not counted.
+        return began(solver, last - solver.steps + (not solver.integrator.keeps_start), error)
 
 
 def began(solver: Solver, steps: int, otherwise: BlowUp) -> BlowUp:

@@ -9,7 +9,6 @@ from hiresx.errors import HiresxError, described, text
 from hiresx.output.saved import identity, record
 from hiresx.placement import Placement
 from hiresx.signals import SIGNALLED
-from hiresx.time.rk3 import STAGES
 
 
 class Logbook:
@@ -36,14 +35,14 @@ class Logbook:
                     s.out, case=s.resolved, backend=s.backend.name, points=s.solver.points,
                     bytes_per_point=held / s.solver.points, **self._entries(),
                 )  # fmt: skip
-        return [] if s.team.size == 1 else _told(s.placement, self._ranks)
+        return [] if s.team.size == 1 else _told(s.placement, self._ranks, s.solver.integrator.stages)
 
     def _entries(self) -> dict[str, Any]:
         s = self.simulation
         steps, seconds = s.step_count - self._first_step, wall.perf_counter() - self._began
         stages = s.solver.stopwatch.seconds
         rhs = sum(value for name, value in stages.items() if name not in ("time step", "update"))
-        evaluations = steps * len(STAGES) * s.solver.points
+        evaluations = steps * s.solver.integrator.stages * s.solver.points
         return {
             "steps": s.step_count,
             "time": s.time,
@@ -105,15 +104,15 @@ def _own(solver) -> dict[str, Any]:
     }
 
 
-def _told(placement: Placement, ranks: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Where every rank computes what, and how its halos travel."""
+def _told(placement: Placement, ranks: Sequence[Mapping[str, Any]], stages: int) -> list[str]:
+    """Where every rank computes what, and how its halos travel in a step of so many stages."""
     links = [rank["neighbours"] for rank in ranks]
     return placement.lines(
         {
             "points": [f"{rank['points']:,}" for rank in ranks],
             "halos by": [", ".join(sorted({link["transport"] for link in mine})) or "-" for mine in links],
             "kB/step": [
-                f"{len(STAGES) * sum(link['state_bytes'] + link['flux_bytes'] for link in mine) / 1000:,.0f}"
+                f"{stages * sum(link['state_bytes'] + link['flux_bytes'] for link in mine) / 1000:,.0f}"
                 for mine in links
             ],
         }

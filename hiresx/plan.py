@@ -21,8 +21,8 @@ from hiresx.grid import Block, Grid, build
 from hiresx.grid.size import MAKING, refuse
 from hiresx.rhs.plans import default_plan, work_variables
 from hiresx.rhs.sponge import layer_reals
+from hiresx.time.integrators import integrator, remarks
 from hiresx.time.reduction import scratch_reals
-from hiresx.time.rk3 import STAGES
 
 # Nodes per block at which the initial state is looked at to estimate the step.
 SAMPLES = 200_000
@@ -63,8 +63,11 @@ def plan(case: Case, backend: str = "cpu", grid: Grid | None = None) -> dict[str
             "see that time.cfl, gas.reynolds and the lengths of the grid are meant so",
         )
     steps = _steps(case, dt)
+    scheme = integrator(case.time.integrator)
     rate = known_rate(backend, is_viscous, case.scheme.precision)
-    seconds = None if rate is None or steps is None else rate["ns_per_point_rhs"] * 1e-9 * points * steps * len(STAGES)
+    seconds = (
+        None if rate is None or steps is None else rate["ns_per_point_rhs"] * 1e-9 * points * steps * scheme.stages
+    )
     return {
         "points": points,
         "reals_per_padded_point": _variables(case, backend),
@@ -72,6 +75,15 @@ def plan(case: Case, backend: str = "cpu", grid: Grid | None = None) -> dict[str
         "memory_bytes": memory,
         "variables": list(equations(case).conserved),
         "plans": {name: default_plan(name, equations(case)) for name in ("cpu", "cuda")},
+        "integrator": {
+            "name": case.time.integrator,
+            "order": scheme.order,
+            "stages": scheme.stages,
+            "reals_per_padded_point": equations(case).variables * scheme.registers,
+            "cfl": scheme.cfl,
+            "viscous_cfl": scheme.viscous_cfl,
+        },
+        "notes": remarks(case),
         "dt": dt,
         "steps": steps,
         "ns_per_point_rhs": None if rate is None else rate["ns_per_point_rhs"],
@@ -92,7 +104,8 @@ def rank_plan(
         raise HiresxError(f"{ranks} ranks for {decomposition.points} points", "ask for fewer")
     found = best_partition(decomposition, ranks, weights)
     cut = split(decomposition, found.parts)
-    matrix = traffic(cut, case.gas.reynolds is not None, _item(case), equations(case))
+    per_stage = traffic(cut, case.gas.reynolds is not None, _item(case), equations(case))
+    matrix = integrator(case.time.integrator).stages * per_stage
     share = np.ones(ranks) / ranks if weights is None else np.array(weights) / np.sum(weights)
     held: list[list[int]] = [[] for _ in range(ranks)]
     for n, part in enumerate(found.parts):
@@ -139,7 +152,8 @@ def _work(case: Case, backend: str) -> int:
 
 
 def _variables(case: Case, backend: str) -> int:
-    return variables_per_point(_work(case, backend), case.time.local, case.axisymmetric, equations(case))
+    registers = integrator(case.time.integrator).registers
+    return variables_per_point(_work(case, backend), registers, case.time.local, case.axisymmetric, equations(case))
 
 
 def _item(case: Case) -> int:

@@ -18,7 +18,7 @@ template <class T, class At, class Mass> HD T scalar_flux_at(const At &s, const 
     const auto forward = mass > T(real(0));
     for (int a = 0; a < 4; ++a) d[a] = select(forward, value[a + 1] - value[a], value[4 - a] - value[5 - a]);
     const T half = select(forward, value[2], value[3]) + interpolate_one(d[0], d[1], d[2], d[3], ends);
-    for (int a = 1; a < 5; ++a) sensor = larger(sensor, scalar_sensor(value[a - 1], value[a], value[a + 1]));
+    for (int a = 1; a <= 4; ++a) sensor = larger(sensor, scalar_sensor(value[a - 1], value[a], value[a + 1]));
     const T correction = flux_correction<T>([&](int offset) { return f(offset) * (value[offset + 2] - half); });
     return mass * half + correction_scale(sensor) * correction;
 }

@@ -10,8 +10,8 @@ template <class T> HD T viscous_rate(const Primitive<T> &s, real inverse_reynold
 template <class T>
 HD void spectral_radii(const real *q, const real *m, const real *jacobian, long long p, long long sv, int active,
                        real inverse_reynolds, T *inviscid, T *viscous) {
-    T state[5];
-    for (int v = 0; v < 5; ++v) state[v] = load<T>(q + v * sv + p);
+    T state[gas_variables];
+    for (int v = 0; v < gas_variables; ++v) state[v] = load<T>(q + v * sv + p);
     Primitive<T> s = primitive(state);
     const T a = square_root(gas_gamma * s.p / s.rho), volume = load<T>(jacobian + p);
     T sum = T(real(0)), squares = T(real(0));

@@ -14,3 +14,17 @@ VECTOR_KERNEL(update, int i, int j, int k, int o, int sj, int sk, long long sv, 
         }
     }
 }
+
+// One stage of a scheme in Williamson's form (hiresx/time/low_storage.py): d = a d + dt J r, q = q + b d. The first stage
+// takes no d.
+VECTOR_KERNEL(accumulate, int i, int j, int k, int o, int sj, int sk, long long sv, real *d, real *q, const real *r,
+              const real *jacobian, const real *dt, int dt_stride, real a, real b, int first) {
+    const long long p = o + i + (long long)j * sj + (long long)k * sk;
+    const T step = load_or_common<T>(dt, p, dt_stride) * load<T>(jacobian + p);
+    for (int v = 0; v < conserved_variables; ++v) {
+        T change = step * load<T>(r + v * sv + p);
+        if (!first) change = a * load<T>(d + v * sv + p) + change;
+        store(d + v * sv + p, change);
+        store(q + v * sv + p, load<T>(q + v * sv + p) + b * change);
+    }
+}

@@ -6,8 +6,8 @@
 // (u, v, w, T) and the scalars of every padded node
 VECTOR_KERNEL(viscous_primitives, int i, int j, int k, int o, int sj, int sk, long long sv, const real *q, real *w) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
-    T state[5];
-    for (int v = 0; v < 5; ++v) state[v] = load<T>(q + v * sv + p);
+    T state[gas_variables];
+    for (int v = 0; v < gas_variables; ++v) state[v] = load<T>(q + v * sv + p);
     Primitive<T> s = primitive(state);
     store(w + p, s.u);
     store(w + sv + p, s.v);
@@ -37,8 +37,8 @@ KERNEL(viscous_extrapolate, int i, int j, int k, int o, int s1, int s2, int sn, 
 #ifdef HX_VISCOUS
 constexpr real viscous_heat = real(1.0 / (HX_PRANDTL * (HX_GAMMA - 1.0)));
 
-// Curvilinear viscous fluxes of interior nodes: flux[gradient_variables d + c], direction d, c = momentum x, y, z, energy
-// and the scalars.
+// Curvilinear viscous fluxes of interior nodes: flux[gradient_variables d + c], direction d, c = momentum x, y, z, energy and
+// the scalars.
 // di, dj, dk: strides of the derivatives, 0 for a direction with one node (its derivative is then 0).
 VECTOR_KERNEL(viscous_flux, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, long long sv,
               const real *w, const real *m, const real *jacobian, real inverse_reynolds, real *flux) {
@@ -83,11 +83,11 @@ VECTOR_KERNEL(viscous_difference, int i, int j, int k, int o, int sj, int sk, in
               const real *flux, real *r) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     for (int c = 0; c < gradient_variables; ++c) {
-        const real *f = flux + c * sv + p;
+        const real *f = flux + c * sv + p, *g = f + gradient_variables * sv, *h = g + gradient_variables * sv;
         T sum = load<T>(r + (c + 1) * sv + p);
         if (di != 0) sum = sum + derivative<T>([&](int s) { return load<T>(f + s * di); });
-        if (dj != 0) sum = sum + derivative<T>([&](int s) { return load<T>(f + gradient_variables * sv + (long long)s * dj); });
-        if (dk != 0) sum = sum + derivative<T>([&](int s) { return load<T>(f + 2 * gradient_variables * sv + (long long)s * dk); });
+        if (dj != 0) sum = sum + derivative<T>([&](int s) { return load<T>(g + (long long)s * dj); });
+        if (dk != 0) sum = sum + derivative<T>([&](int s) { return load<T>(h + (long long)s * dk); });
         store(r + (c + 1) * sv + p, sum);
     }
 }

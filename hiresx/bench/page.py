@@ -22,6 +22,7 @@ from hiresx.errors import HiresxError
 from hiresx.output.saved import files
 from hiresx.shell import word
 from hiresx.solver import PLANS, default_plan, work_variables
+from hiresx.time.integrators import integrator
 
 Result = dict[str, Any]
 
@@ -221,7 +222,9 @@ def _memory(benches: list[Result]) -> str:
     rows = []
     for plan in PLANS:
         for viscous in (False, True):
-            reals = variables_per_point(work_variables(plan, viscous), local_step=False)
+            reals = variables_per_point(
+                work_variables(plan, viscous), integrator("ssp_rk3").registers, local_step=False
+            )
             measured = [
                 row["bytes_per_point"]
                 for result in benches

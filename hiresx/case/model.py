@@ -1,5 +1,7 @@
 """What all tables of a case file have in common: no unknown key, no silent conversion, no change after reading."""
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
@@ -29,17 +31,32 @@ Positive = Annotated[float, Field(gt=0)]
 Points = Annotated[int, Field(ge=1)]
 
 
-def kernel_choice(folder: str) -> AfterValidator:
-    """A text that must be the stem of a header of `kernels/<folder>/`: the folder's listing is the list of choices."""
+def choice(listed: Callable[[], list[str]]) -> AfterValidator:
+    """A text that must be one of those that `listed` gives."""
 
     def check(value: str) -> str:
-        from hiresx.kernels import choices
-
-        if value not in choices(folder):
-            raise PydanticCustomError("choice", "one of {choices}", {"choices": choices(folder)})
+        if value not in listed():
+            raise PydanticCustomError("choice", "one of {choices}", {"choices": listed()})
         return value
 
     return AfterValidator(check)
+
+
+def kernel_choice(folder: str) -> AfterValidator:
+    """A text that must be the stem of a header of `kernels/<folder>/`: the folder's listing is the list of choices."""
+
+    def listed() -> list[str]:
+        from hiresx.kernels import choices
+
+        return choices(folder)
+
+    return choice(listed)
+
+
+def integrators() -> list[str]:
+    """The names of the time integrators: the listing of their folder, of which nothing is imported here."""
+    folder = Path(__file__).parents[1] / "time" / "integrators"
+    return sorted(path.stem for path in folder.glob("*.py") if path.stem != "__init__")
 
 
 class State(Table):

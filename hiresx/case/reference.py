@@ -6,7 +6,7 @@ What a key is, wants and defaults to is said once, in the models; a test holds t
 import inspect
 import types
 import typing
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union
 
@@ -19,7 +19,6 @@ from hiresx.case.model import State
 from hiresx.case.schema import Case
 from hiresx.case.toml import value_text
 from hiresx.case.viscosity import ViscosityLaw
-from hiresx.kernels import choices
 
 STATE = "[a state](#a-state)"
 
@@ -178,8 +177,8 @@ def _default(field: FieldInfo) -> str:
 def _type(kind: Any, metadata: Sequence[Any] = ()) -> str:
     """What a key wants, in words."""
     kind, metadata = _bare(kind, metadata)
-    if folder := _folder(metadata):
-        return " ".join(f"`{value_text(name)}`" for name in choices(folder))
+    if listed := _listed(metadata):
+        return " ".join(f"`{value_text(name)}`" for name in listed())
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (Union, types.UnionType):
         members = [_type(member, metadata) for member in arguments if member is not types.NoneType]
@@ -227,11 +226,11 @@ def _bare(kind: Any, metadata: Sequence[Any] = ()) -> tuple[Any, list[Any]]:
     return kind, found
 
 
-def _folder(metadata: Sequence[Any]) -> str | None:
-    """The folder of kernels/ whose listing a key is checked against."""
+def _listed(metadata: Sequence[Any]) -> Callable[[], list[str]] | None:
+    """What lists the choices that a key is checked against."""
     for extra in metadata:
         if isinstance(extra, AfterValidator):
-            return inspect.getclosurevars(extra.func).nonlocals.get("folder")
+            return inspect.getclosurevars(extra.func).nonlocals.get("listed")
     return None
 
 

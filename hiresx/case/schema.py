@@ -17,7 +17,7 @@ from hiresx.case import functions
 from hiresx.case.boundaries import Boundary
 from hiresx.case.faults import Origin, explain
 from hiresx.case.grids import GridTable
-from hiresx.case.model import Listed, Points, Positive, State, Table, fault, kernel_choice
+from hiresx.case.model import Listed, Points, Positive, State, Table, choice, fault, integrators, kernel_choice
 from hiresx.case.monitors import (
     RESIDUAL,
     Average,
@@ -84,8 +84,11 @@ class Scheme(Table):
 
 
 class Time(Table):
-    """Time integration by SSP-RK3: how long, and with what step."""
+    """Time integration: by what scheme, how long, and with what step."""
 
+    integrator: Annotated[str, choice(integrators)] = Field(
+        "ssp_rk3", description="Runge-Kutta scheme; the positivity limiter holds what it promises with ssp_rk3 alone"
+    )
     end: Positive | None = Field(None, description="time to stop at, in L / c_ref")
     steps: Points | None = Field(None, description="steps to stop after; of end and steps the first reached counts")
     dt: Positive | None = Field(None, description="constant time step, in L / c_ref")

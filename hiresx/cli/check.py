@@ -107,6 +107,8 @@ def check(
         columns = ["of", "nodes i, j, k", "goes on in", "largest gap", "ghosts beyond nodes"]
         terminal.table("Patched faces: lengths in cells of the donor", columns, rows)
     terminal.table("Plan", ["", ""], _plan(planned, len(report["grid"])))
+    for note in planned["notes"]:
+        terminal.say(f"note: {note}")
     if shared is not None:
         _show_ranks(shared)
     return 0
@@ -127,6 +129,13 @@ def _plan(planned: Mapping[str, Any], blocks: int) -> Iterator[tuple[str, str]]:
     fused = "" if plans["cuda"] == "fused" else " (the fused kernels carry no passive scalars)"
     yield "variables", f"{len(planned['variables'])}: {', '.join(planned['variables'])}"
     yield "kernels", f"{plans['cpu']} on a CPU, {plans['cuda']} on a GPU{fused}"
+    scheme = planned["integrator"]
+    yield (
+        "integrator",
+        f"{scheme['name']}: order {scheme['order']}, {scheme['stages']} right-hand sides a step, "
+        f"{scheme['reals_per_padded_point']} of those numbers; stable up to cfl {scheme['cfl']:g}, "
+        f"viscous_cfl {scheme['viscous_cfl']:g}",
+    )
     yield "time step", f"{planned['dt']:.4g} L/c_ref, of the initial state"
     yield "steps", "as many as it takes" if steps is None else f"{steps:,}"
     rate = planned["ns_per_point_rhs"]

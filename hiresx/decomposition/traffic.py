@@ -1,4 +1,4 @@
-"""How many bytes the ranks send each other in a time step."""
+"""How many bytes the ranks send each other in a stage of a time step."""
 
 from math import prod
 
@@ -7,19 +7,17 @@ import numpy as np
 from hiresx.decomposition.patches import Decomposition
 from hiresx.equations import GAS, GHOSTS, Equations
 
-STAGES = 3
-
 
 def traffic(cut: Decomposition, is_viscous: bool = True, item_bytes: int = 8, equations: Equations = GAS) -> np.ndarray:
-    """Bytes per step from rank (row) to rank (column), int64 (ranks, ranks): the ghost layers behind every connected
-    face node, of the state and, with viscous terms, of the normal fluxes (of the gas 5 and 4 variables), in each stage.
-    `cut`: see `split`.
+    """Bytes per stage from rank (row) to rank (column), int64 (ranks, ranks): the ghost layers behind every connected
+    face node, of the state and, with viscous terms, of the normal fluxes (of the gas 5 and 4 variables). `cut`: see
+    `split`.
 
     The diagonal is 0: parts of one rank are no neighbours in this sense.
     """
     rank = [part.rank for part in cut.parts]
     matrix = np.zeros((max(rank) + 1, max(rank) + 1), dtype=np.int64)
-    per_node = STAGES * GHOSTS * (equations.variables + len(equations.gradients) * is_viscous) * item_bytes
+    per_node = GHOSTS * (equations.variables + len(equations.gradients) * is_viscous) * item_bytes
     for c in cut.connections:
         matrix[rank[c.donor], rank[c.block]] += per_node * prod(hi - lo for lo, hi in c.range)
     np.fill_diagonal(matrix, 0)

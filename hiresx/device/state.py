@@ -7,15 +7,16 @@ from hiresx.equations import DIRECTIONS, GAS, METRICS, Equations
 
 
 def permanent_variables(equations: Equations = GAS) -> int:
-    """q, q0, r, metrics, jacobian."""
-    return 3 * equations.variables + METRICS + 1
+    """q, r, metrics, jacobian."""
+    return 2 * equations.variables + METRICS + 1
 
 
 def variables_per_point(
-    work_variables: int, local_step: bool, axisymmetric: bool = False, equations: Equations = GAS
+    work_variables: int, registers: int, local_step: bool, axisymmetric: bool = False, equations: Equations = GAS
 ) -> int:
     """Reals a block holds per padded point."""
-    return permanent_variables(equations) + work_variables + int(local_step) + int(axisymmetric)
+    kept = permanent_variables(equations) + equations.variables * registers
+    return kept + work_variables + int(local_step) + int(axisymmetric)
 
 
 class BlockState:
@@ -24,15 +25,15 @@ class BlockState:
 
     `part` says which nodes of which whole block it holds, `first` (i, j, k) is the first of them, `name` that block's.
 
-    Permanent, of each conserved variable of the `equations`: `q` state, `q0` state at the start of the step, `r`
-    right-hand side times 1/J; `metrics` (9) area components grad(xi)/J, `jacobian` (1), `dt` (1 value, or 1 per point
-    with local steps).
+    Permanent, of each conserved variable of the `equations`: `q` state, `registers` what the time integrator keeps
+    besides, `r` right-hand side times 1/J; `metrics` (9) area components grad(xi)/J, `jacobian` (1), `dt` (1 value, or
+    1 per point with local steps).
     `work` (`work_variables`): interpolated states and fluxes of the decomposed inviscid kernels, then primitives and
     fluxes of the viscous ones; empty where neither is used.
     """
 
     def __init__(
-        self, backend, cut, index: int, name: str, real: str, work_variables: int, local_step: bool,
+        self, backend, cut, index: int, name: str, real: str, work_variables: int, local_step: bool, registers: int = 1,
         equations: Equations = GAS,
     ):  # fmt: skip
         self.equations = equations
@@ -53,7 +54,7 @@ class BlockState:
         self.q = backend.zeros((len(conserved), *shape), real)
         self.q[conserved.index("rho")] = 1
         self.q[conserved.index("e")] = 1
-        self.q0 = backend.zeros((len(conserved), *shape), real)
+        self.registers = tuple(backend.zeros((len(conserved), *shape), real) for _ in range(registers))
         self.r = backend.zeros((len(conserved), *shape), real)
         self.metrics = backend.zeros((METRICS, *shape), real)
         self.jacobian = backend.zeros(shape, real)
@@ -69,10 +70,15 @@ class BlockState:
         self.scalars = tuple((self.q[row], self.r[row]) for row in rows)
 
     @property
+    def q0(self):
+        """The first of the registers: the state at the start of the step, where the integrator keeps that."""
+        return self.registers[0]
+
+    @property
     def bytes(self) -> int:
         """Bytes of the arrays above."""
         arrays = (
-            self.q, self.q0, self.r, self.metrics, self.jacobian, self.dt, self.work, self.inverse_radius,
+            self.q, *self.registers, self.r, self.metrics, self.jacobian, self.dt, self.work, self.inverse_radius,
         )  # fmt: skip
         return sum(array.nbytes for array in arrays if array is not None)
 

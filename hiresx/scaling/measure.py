@@ -17,7 +17,6 @@ from hiresx.case import load
 from hiresx.errors import HiresxError
 from hiresx.simulation import Simulation
 from hiresx.team import ended, world
-from hiresx.time.rk3 import STAGES
 
 # Steps before the clock: caches fill, and clocks of processors and GPUs come up.
 WARM_UP = 2
@@ -59,7 +58,7 @@ def measure(simulation: Simulation, steps: int, repeats: int) -> dict[str, Any]:
         "points": sum(state.block.points for state in solver.states),
         "neighbours": len(solver.halo.neighbours),
         "transports": sorted({neighbour.transport for neighbour in solver.halo.neighbours}),
-        "sent_bytes": len(STAGES) * sum(n.state_bytes + n.flux_bytes for n in solver.halo.neighbours),
+        "sent_bytes": solver.integrator.stages * sum(n.state_bytes + n.flux_bytes for n in solver.halo.neighbours),
     }
     seats = simulation.placement.document()["ranks"]
     return {

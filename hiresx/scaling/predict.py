@@ -21,15 +21,13 @@ from hiresx.case import Case
 from hiresx.decomposition import decompose, split
 from hiresx.decomposition.partition import partition
 from hiresx.decomposition.traffic import traffic
+from hiresx.equations import equations
 from hiresx.errors import HiresxError
 from hiresx.grid import build
-from hiresx.time.rk3 import STAGES
+from hiresx.time.integrators import integrator
 from hiresx.topology import cost
 from hiresx.topology import machine as machines
 from hiresx.topology import place as placing
-
-# Exchanges of a step: of the state and, in viscous flow, of the viscous fluxes, in every stage.
-EXCHANGES = 2 * len(STAGES)
 
 
 @dataclass(frozen=True)
@@ -102,10 +100,12 @@ def predict(case: Case, ranks: int, rates: Rates, strategy: str = "optimal") -> 
     for part in cut.parts:
         points[part.rank] += part.points
     viscous = case.gas.reynolds is not None
-    sent = np.array(traffic(cut, viscous, 4 if case.scheme.precision == "fp32" else 8), dtype=float)
+    stages = integrator(case.time.integrator).stages
+    item = 4 if case.scheme.precision == "fp32" else 8
+    sent = np.array(stages * traffic(cut, viscous, item, equations(case)), dtype=float)
     np.fill_diagonal(sent, 0.0)
     exchange, busiest = _exchange(sent, rates, strategy)
-    count = EXCHANGES if viscous else EXCHANGES // 2
+    count = stages * (2 if viscous else 1)  # of the state and, in viscous flow, of the viscous fluxes
     neighbours = ((sent + sent.T) > 0).sum(axis=1)
     exchange = exchange + 1e-6 * rates.exchange_us * count * neighbours
     work = 1e-9 * rates.ns_per_point_step * points * (rates.rank_slowdown if ranks > 1 else 1.0)

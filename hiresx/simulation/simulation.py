@@ -32,6 +32,7 @@ from hiresx.simulation.ends import Ends
 from hiresx.simulation.view import BlockView
 from hiresx.solver import Solver
 from hiresx.team import Team, world
+from hiresx.time.integrators import remarks
 
 
 class Simulation:
@@ -205,7 +206,7 @@ class Simulation:
             try:
                 with bar:
                     self._begin(bar)
-                    for line in log.begin():
+                    for line in [*log.begin(), *remarks(self.case)]:
                         bar.note(line)
                     self.begun = True
                     while not self._finished(last_step) and not self._ends.asked(requests):

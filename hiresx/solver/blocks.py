@@ -19,10 +19,11 @@ from hiresx.solver.choices import configuration
 class LocalBlocks:
     """Kernels, fields and metrics of the parts that `domain` gives this rank: `states`, one of each, in which the part
     `index` of all ranks is number `place[index]`. `extended`: their coordinates with ghosts, by index. `work`: reals of
-    work memory per padded point. Collective; raises HiresxError as `hiresx.solver.Solver`.
+    work memory per padded point; `registers`: of the time integrator. Collective; raises HiresxError as
+    `hiresx.solver.Solver`.
     """
 
-    def __init__(self, case: Case, backend, domain: Domain, work: int):
+    def __init__(self, case: Case, backend, domain: Domain, work: int, registers: int):
         self.backend, self.team, self.gas = backend, domain.team, Gas.of(case)
         self.decomposition, self.cut = domain.whole, domain.cut
         self.configuration = configuration(case)
@@ -31,7 +32,9 @@ class LocalBlocks:
         names = [block.name for block in domain.grid.blocks]
         with self.team.together():
             self.states = [
-                BlockState(backend, self.cut, n, names[self.cut.parts[n].whole], real, work, case.time.local, system)
+                BlockState(
+                    backend, self.cut, n, names[self.cut.parts[n].whole], real, work, case.time.local, registers, system
+                )
                 for n in domain.mine
             ]
             self.extended = {s.index: domain.coordinates(s.part) for s in self.states}

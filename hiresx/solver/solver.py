@@ -19,11 +19,15 @@ from hiresx.solver.conditions import Conditions
 from hiresx.solver.ghosts import Ghosts
 from hiresx.solver.step_size import StepSize
 from hiresx.solver.terms import Task, Terms
-from hiresx.time.rk3 import STAGES, updates
+from hiresx.time.integrators import integrator
 from hiresx.time.stopwatch import Stopwatch
 
 # A step that fails is taken again with these shares of it.
 STEP_SHARES = (1.0, 0.5, 0.25)
+
+
+class _LeftError(Exception):
+    """The step is left in its midst."""
 
 
 class Solver:
@@ -61,7 +65,8 @@ class Solver:
         self.plan = plan or default_plan(backend.name, system)
         scalars.check(case, self.decomposition.patches, self.plan)
         work = work_variables(self.plan, case.gas.reynolds is not None, system)
-        self._blocks = LocalBlocks(case, backend, domain, work)
+        self.integrator = integrator(case.time.integrator)
+        self._blocks = LocalBlocks(case, backend, domain, work, self.integrator.registers)
         self.configuration, self.program = self._blocks.configuration, self._blocks.program
         self.states = self._blocks.states
         self._ghosts = Ghosts(self._blocks, domain, transport, overlap)
@@ -94,11 +99,11 @@ class Solver:
         steps the state can be looked at without touching it; the ghosts of physical faces, which nobody else sees, are
         filled when they are needed.
         """
-        advance = [self.program.prepare(calls) for calls in zip(*map(updates, self.states), strict=True)]
+        update, times = self.integrator.prepare(self.program, self.states), self.integrator.times
         return [
             *self.terms.tasks,
-            ("update", lambda stage: advance[stage]()),
-            ("boundary", lambda stage: self._conditions.nodes(self.time + STAGES[stage][2] * self.dt)),
+            ("update", update),
+            ("boundary", lambda stage: self._conditions.nodes(self.time + times[stage] * self.dt)),
             ("exchange", lambda stage: self._ghosts.send_state()),
         ]
 
@@ -139,10 +144,11 @@ class Solver:
         """One time step, no longer than `largest`. Returns dt (0 with local steps).
 
         A step by CFL number that the flow does not survive, as an impulsive start may when wave speeds grow within it,
-        is taken again with half of it, and a quarter.
+        is taken again with half of it, and a quarter, by integrators that keep the state with which a step begins.
 
         Raises FloatingPointError, the state left as it was, when the flow allows no step: the rates of change are not
-        finite, or so large that time would stand still, or it survives no quarter of the step.
+        finite, or so large that time would stand still, or it survives no quarter of the step. With an integrator that
+        keeps no start, the state is then the one that did not survive.
         """
         self.choose_dt(largest)
         if not np.isfinite(self.dt) or (0 <= self.dt < largest and self.time + self.dt == self.time and not self.local):
@@ -151,11 +157,12 @@ class Solver:
         for share in STEP_SHARES:
             if not self.local:
                 self._set_dt(share * whole)
-            for stage in range(len(STAGES)):
-                self.stage(stage)
+            self.integrator.step(self.stage)
             self.halo.flush()
             if self._survived():
                 break
+            if not self.integrator.keeps_start:
+                raise FloatingPointError(f"time step {self.dt:.4g}")
             self.rewind()
             self.retaken += 1
         else:
@@ -180,11 +187,17 @@ class Solver:
         if not np.isfinite(self.dt):
             return False
         self.step_size.known_radii, self._began = None, (self.time, self.steps)
-        for stage in range(len(STAGES)):
+
+        def watched(stage: int) -> None:
             for name, task in self.tasks:
                 task(stage)
                 if not watch(stage, name):
-                    return False
+                    raise _LeftError
+
+        try:
+            self.integrator.step(watched)
+        except _LeftError:
+            return False
         self.halo.flush()
         self.time += self.dt
         self.steps += 1
@@ -193,7 +206,7 @@ class Solver:
     @property
     def can_rewind(self) -> bool:
         """Whether the state with which the last step began is still there, and was one. Collective."""
-        alive = self._began is not None and self._blocks.alive_before()
+        alive = self.integrator.keeps_start and self._began is not None and self._blocks.alive_before()
         return bool(self.team.min([float(alive)])[0])
 
     def rewind(self) -> None:

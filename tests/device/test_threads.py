@@ -22,7 +22,6 @@ from hiresx.device import backend, team
 from hiresx.device.batch import levels
 from hiresx.kernels import Signature
 from hiresx.solver import Solver
-from hiresx.time.rk3 import STAGES
 
 # ---- what depends on what
 
@@ -284,7 +283,7 @@ def test_threads_meet_once_for_a_task_of_all_blocks():
     solver.step()
     met = team.counts().runs - before
     assert len(timed.launches) > 250
-    assert 0 < met <= len(solver.tasks) * len(STAGES) + 1 < len(timed.launches) / 5
+    assert 0 < met <= len(solver.tasks) * solver.integrator.stages + 1 < len(timed.launches) / 5
 
 
 @pytest.mark.parametrize("threads", [2, 4, 8])

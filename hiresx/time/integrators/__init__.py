@@ -1,0 +1,32 @@
+"""Time integrators: every file here is one, its name the option `time.integrator`, its class `Scheme`.
+
+hiresx.time.integrator says what it has to be.
+"""
+
+import importlib
+
+from hiresx.case import Case
+from hiresx.time.integrator import Integrator
+
+
+def integrator(name: str) -> Integrator:
+    """The integrator called `name`."""
+    found: Integrator = importlib.import_module(f"{__name__}.{name}").Scheme()
+    return found
+
+
+def remarks(case: Case) -> list[str]:
+    """What one should know of a case's integrator before the run begins."""
+    name, scheme, time = case.time.integrator, integrator(case.time.integrator), case.time
+    found = []
+    if case.scheme.positivity == "limiter" and not scheme.convex:
+        found.append(
+            f'time.integrator = "{name}": density and pressure are not sure to stay positive, for its stages are no '
+            'convex combinations of Euler steps, which scheme.positivity = "limiter" asks for; with "ssp_rk3" and '
+            "time.cfl up to 0.5 they are"
+        )
+    limits = (("cfl", time.cfl, scheme.cfl), ("viscous_cfl", time.viscous_cfl, scheme.viscous_cfl))
+    for key, asked, limit in limits[: 1 if case.gas.reynolds is None else 2]:
+        if asked is not None and asked > limit and time.cfl is not None:
+            found.append(f'time.{key} = {asked:g} is above {limit:g}, up to which "{name}" is stable')
+    return found

@@ -1,0 +1,14 @@
+"""Williamson's low-storage scheme of three stages and third order."""
+
+from hiresx.time.low_storage import LowStorage, reached
+
+
+class Scheme(LowStorage):
+    """J. H. Williamson, Journal of Computational Physics 35 (1980) 48, case 7. Its amplification of a wave is that of
+    every scheme with three stages and third order, and so are its limits."""
+
+    order = 3
+    a = (0.0, -5 / 9, -153 / 128)
+    b = (1 / 3, 15 / 16, 8 / 15)
+    cfl, viscous_cfl = 1.375, 0.998
+    times = reached(a, b)

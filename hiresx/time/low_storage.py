@@ -1,0 +1,40 @@
+"""Runge-Kutta schemes that need one array besides the state and its right-hand side."""
+
+from collections.abc import Sequence
+
+from hiresx.device.interface import Call
+from hiresx.device.state import BlockState
+from hiresx.time.integrator import Integrator
+
+
+class LowStorage(Integrator):
+    """Williamson's form: d = A d + dt R(q), q = q + B d in every stage, A of the first being 0.
+
+    J. H. Williamson, Journal of Computational Physics 35 (1980) 48. Stages are no convex combinations of Euler steps,
+    and the state at the beginning of the step is not kept: `d` lies where others have it.
+    """
+
+    registers, keeps_start, convex = 1, False, False
+    a: Sequence[float]
+    b: Sequence[float]
+
+    def updates(self, state: BlockState) -> list[Call]:
+        s = state
+        return [
+            (
+                "accumulate", s.size, *s.place, s.variable_stride, s.registers[0], s.q, s.r, s.jacobian, s.dt,
+                s.dt_stride, a, b, int(stage == 0),
+            )
+            for stage, (a, b) in enumerate(zip(self.a, self.b, strict=True))
+        ]  # fmt: skip
+
+
+def reached(a: Sequence[float], b: Sequence[float]) -> tuple[float, ...]:
+    """Shares of the step that are reached with the stages of a scheme in Williamson's form: what it makes of dq/dt = 1.
+    The last one is 1, but for round-off, and is given as 1."""
+    time, d, found = 0.0, 0.0, list[float]()
+    for factor, share in zip(a, b, strict=True):
+        d = factor * d + 1.0
+        time += share * d
+        found.append(time)
+    return (*found[:-1], 1.0)
