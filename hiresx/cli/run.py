@@ -160,12 +160,13 @@ def _new(asked: _Asked) -> _Outcome:
         )
     with team.together():
         case = asked.load()
+    from hiresx.equations import equations
     from hiresx.output.fields import derived
     from hiresx.simulation import Simulation
 
     absent, directory = [], None
     with team.together():
-        derived.check(case.output.variables, f"{asked.name}: output.variables")
+        derived.check(case.output.variables, f"{asked.name}: output.variables", equations(case).scalars)
         if team.root:
             root = Path("runs") if out is None else out
             absent = [path for path in (root, *root.parents) if not os.path.exists(path)]

@@ -1,5 +1,7 @@
 """One block of a simulation as its user sees it."""
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -19,7 +21,8 @@ class BlockView:
         self.whole, self.first = state.name, state.first
 
     def state(self, name: str) -> np.ndarray:
-        """A copy of rho, u, v, w, p or a derived variable (hiresx.output.fields.derived.VARIABLES), (nk, nj, ni).
+        """A copy of rho, u, v, w, p, a passive scalar or a derived variable (hiresx.output.fields.derived.VARIABLES),
+        (nk, nj, ni).
 
         Gradients are one-sided at the edges of a part. Raises HiresxError for an unknown name.
         """
@@ -29,8 +32,11 @@ class BlockView:
         flow = derived.Flow(self.x, self.y, self.z, state, self._solver.case.gas.gamma)
         return derived.evaluate([name], flow)[name]
 
-    def set_state(self, rho: ArrayLike, u: ArrayLike, v: ArrayLike, w: ArrayLike, p: ArrayLike) -> None:
-        """Replace the state by arrays (or numbers) broadcastable to (nk, nj, ni). Collective: a rank calls it as often
-        as the others."""
-        self._solver.set_state(self._index, rho, u, v, w, p)
+    def set_state(
+        self, rho: ArrayLike, u: ArrayLike, v: ArrayLike, w: ArrayLike, p: ArrayLike,
+        scalars: Mapping[str, ArrayLike] | None = None,
+    ) -> None:  # fmt: skip
+        """Replace the state by arrays (or numbers) broadcastable to (nk, nj, ni); passive `scalars` that are not named
+        keep their values. Collective: a rank calls it as often as the others."""
+        self._solver.set_state(self._index, rho, u, v, w, p, scalars)
         self._solver.complete_state()

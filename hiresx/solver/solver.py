@@ -9,8 +9,10 @@ from hiresx.case import Case
 from hiresx.decomposition import Domain
 from hiresx.decomposition import domain as make_domain
 from hiresx.decomposition.arrays import Piece
+from hiresx.equations import equations
 from hiresx.grid import Grid
 from hiresx.grid.blocks import Range
+from hiresx.rhs import scalars
 from hiresx.rhs.plans import default_plan, work_variables
 from hiresx.solver.blocks import LocalBlocks
 from hiresx.solver.conditions import Conditions
@@ -62,8 +64,10 @@ class Solver:
         self.time, self.steps = 0.0, 0
         # Times the case's dt or CFL numbers; lowered when a run goes back after a blow-up.
         self.step_factor = 1.0
-        self.plan = plan or default_plan(backend.name)
-        work = work_variables(self.plan, case.gas.reynolds is not None)
+        system = equations(case)
+        self.plan = plan or default_plan(backend.name, system)
+        scalars.check(case, self.decomposition.patches, self.plan)
+        work = work_variables(self.plan, case.gas.reynolds is not None, system)
         self.integrator = integrator(case.time.integrator)
         self._blocks = LocalBlocks(case, backend, domain, work, self.integrator.registers)
         self.configuration, self.program = self._blocks.configuration, self._blocks.program
@@ -260,24 +264,25 @@ class Solver:
 
     # ---- the state
 
-    def set_state(self, block: int, rho, u, v, w, p) -> None:
-        """Set `states[block]` from primitive arrays broadcastable to its (nk, nj, ni). When all are set,
-        `complete_state` brings the rest up to them."""
+    def set_state(self, block: int, rho, u, v, w, p, scalars: Mapping[str, Any] | None = None) -> None:
+        """Set `states[block]` from primitive arrays broadcastable to its (nk, nj, ni); passive `scalars` that are not
+        named keep their values. When all are set, `complete_state` brings the rest up to them."""
         self.settle()
         self.step_size.known_radii = self._began = None
-        self._blocks.set_state(block, rho, u, v, w, p)
+        self._blocks.set_state(block, rho, u, v, w, p, scalars)
 
     def initialize(self, initial=None) -> None:
         """The case's initial state, or `initial`: a function f(x, y, z, *, <parameters>) -> (rho, u, v, w, p)."""
         spec = self.case.initial
         with self.team.together():
             for n, state in enumerate(self.states):
+                places = state.block.x, state.block.y, state.block.z
+                carried = self.case.initial_scalars(*places)
                 if initial is None and spec.state is not None:
                     s = spec.state
-                    self.set_state(n, s.rho, s.u, s.v, s.w, s.p)
+                    self.set_state(n, s.rho, s.u, s.v, s.w, s.p, carried)
                 else:
-                    block = state.block
-                    self.set_state(n, *self.case.evaluate(initial or spec.function, block.x, block.y, block.z))
+                    self.set_state(n, *self.case.evaluate(initial or spec.function, *places), carried)
         self.time, self.steps = 0.0, 0
         self.complete_state()
 
@@ -299,7 +304,7 @@ class Solver:
         return {"time": self.time, "steps": self.steps, "dt": float(self.dt), "step_factor": self.step_factor}
 
     def pieces(self) -> Iterator[Piece]:
-        """Of each part its conservative state (5, nk, nj, ni) as a piece of q.<whole block>, in the run's precision."""
+        """Of each part its conservative state (n, nk, nj, ni) as a piece of q.<whole block>, in the run's precision."""
         return self._blocks.pieces()
 
     def restore(self, values: Mapping[str, Any], read: Callable[[str, Range], np.ndarray]) -> None:
@@ -330,7 +335,7 @@ class Solver:
         return self._conditions.given()
 
     def primitives(self, block: int) -> dict[str, np.ndarray]:
-        """rho, u, v, w, p of `states[block]`, float64 (nk, nj, ni)."""
+        """rho, u, v, w, p and the passive scalars of `states[block]`, float64 (nk, nj, ni)."""
         return self._blocks.primitives(block)
 
     def norms(self) -> tuple[np.ndarray, float, float]:

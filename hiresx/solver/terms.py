@@ -93,7 +93,7 @@ class Terms:
                 friction = prepare([call for a in self.axisymmetric for call in a.friction])
                 tasks.append(("axisymmetric", lambda stage: friction()))
         if conditions.sponges:
-            sponges = prepare([layer.call for layer in conditions.sponges])
+            sponges = prepare(conditions.sponge_calls())
             tasks.append(("sponge", lambda stage: sponges()))
         if conditions.poles.any:
             rest = prepare(conditions.poles.rest)
@@ -111,7 +111,7 @@ class Terms:
     def _viscous_tasks(self) -> list[Task]:
         """Viscous fluxes and their ghosts, those of other ranks on their way."""
         fluxes = [block.fluxes for block in self.viscous]
-        work = [state.work[4:16] for state in self._blocks.states]
+        work = [block.all_fluxes for block in self.viscous]
         made = self._blocks.program.prepare(self._viscous_fluxes())
         return [
             ("viscous", lambda stage: made()),

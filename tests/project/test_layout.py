@@ -16,6 +16,7 @@ FLOORS = (
     ("optional",),
     ("started",),
     ("team",),
+    ("equations",),
     ("case",),
     ("grid",),
     ("decomposition",),

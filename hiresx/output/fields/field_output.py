@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hiresx.equations import equations
 from hiresx.errors import HiresxError
 from hiresx.output.fields import derived, selection, vtk
 from hiresx.output.fields import field_file as fields
@@ -31,7 +32,7 @@ def check(case: Any) -> None:
     outputs where there is no common time."""
     for table, place in _tables(case):
         names = table.variables or ()
-        derived.check(names, f"{place}.variables")
+        derived.check(names, f"{place}.variables", equations(case).scalars)
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise HiresxError(f'{place}.variables: "{twice}" is there twice', "name it once")

@@ -53,7 +53,7 @@ def figure(height: float, layout: str = "constrained") -> Any:
 
 def symbol(name: str) -> str:
     """Symbol and scale of a variable, for an axis or a colour bar."""
-    return f"${derived.VARIABLES[name].symbol}$"
+    return f"${derived.about(name).symbol}$"
 
 
 def save(drawn: Any, target: Path) -> Path:
