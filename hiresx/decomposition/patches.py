@@ -9,7 +9,7 @@ import numpy as np
 from hiresx.case.boundaries import Patched
 from hiresx.decomposition.axis import check_axis
 from hiresx.decomposition.parts import Part
-from hiresx.decomposition.poles import over_the_pole
+from hiresx.decomposition.poles import over_the_poles
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Connection, Grid
 from hiresx.grid.blocks import (
@@ -104,10 +104,7 @@ def decompose(case, grid: Grid) -> Decomposition:
         check_axis(grid.blocks, patches)
     closed = _periodic(grid, [(b, face, range_) for b, face, range_, c in placed if c.type == "periodic"])
     connections += closed
-    for patch in patches:
-        if patch.condition.type == "pole":
-            who = f"boundary.{case.boundary.index(patch.condition)} (pole)"
-            connections += over_the_pole(who, grid.blocks, connections, patch)
+    connections += over_the_poles(grid.blocks, connections, patches)
     parts = tuple(Part(b, whole_box(block.size)) for b, block in enumerate(grid.blocks))
     return Decomposition(grid.blocks, tuple(connections), tuple(patches), parts)
 
