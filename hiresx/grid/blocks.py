@@ -172,7 +172,7 @@ class Block:
 
 def _is_finite(array: np.ndarray | Stored) -> bool:
     if isinstance(array, Stored):
-        return bool(np.isfinite([array.min(), array.max()]).all())  # a nan is the least of whatever it is among
+        return array.is_finite
     return bool(np.isfinite(array).all())
 
 
