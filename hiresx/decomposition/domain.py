@@ -59,6 +59,7 @@ def domain(
         if team.local.root:
             grid = build(case.grid, case.directory) if grid is None else grid
             whole = decompose(case, grid)
+            grid = grid if whole.blocks is grid.blocks else replace(grid, blocks=whole.blocks)
             # the nodes beside the faces are needed no more
             extended = [
                 made.emptied(block, HALO) if isinstance(made, Shell) else made
