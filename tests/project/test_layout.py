@@ -32,6 +32,8 @@ FLOORS = (
     ("simulation",),
     ("scaling",),
     ("verify",),
+    ("results",),
+    ("post",),
     ("cli",),
     ("__main__",),
 )
