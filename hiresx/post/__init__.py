@@ -1,1 +1,8 @@
-"""Analysis of runs: one verb a file, the same in Python as in `hiresx post`."""
+"""Analysis of runs: one verb a file, the same in Python as in `hiresx post`.
+
+Uses `results`. Needs the extra `post`: pip install 'hiresx[post]'.
+"""
+
+from hiresx.post.spectrum import spectrum
+
+__all__ = ["spectrum"]
