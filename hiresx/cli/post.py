@@ -87,3 +87,78 @@ def spectrum(
         )
 
     return _give(run, out, json, make)
+
+
+@post.command("jet")
+def jet(
+    run: Folder,
+    start: From = None,
+    end: To = None,
+    lips: Annotated[
+        str | None, typer.Option("--lips", metavar="NAME", help="History with a place at each lip; found if absent.")
+    ] = None,
+    line: Annotated[
+        str | None,
+        typer.Option("--line", metavar="NAME[.COLUMN]", help="History along the shear layer; found if absent."),
+    ] = None,
+    segments: Annotated[
+        int | None, typer.Option("--segments", metavar="N", help="Of the spectra; by the expected tone if absent.")
+    ] = None,
+    pressure_ratio: Annotated[
+        float | None,
+        typer.Option("--pressure-ratio", metavar="PE/P", help="Exit over ambient pressure; the case's if absent."),
+    ] = None,
+    exit_mach: Annotated[
+        float | None, typer.Option("--exit-mach", metavar="M", help="Mach number of the exit; the case's if absent.")
+    ] = None,
+    total_temperature: Annotated[
+        float, typer.Option("--total-temperature", metavar="T", help="Of the jet, over the ambient temperature.")
+    ] = 1.0,
+    others: Annotated[
+        list[Path] | None, typer.Option("--with", metavar="RUN", help="Another run to draw beside; may be repeated.")
+    ] = None,
+    points: Annotated[
+        list[Path] | None,
+        typer.Option("--points", metavar="CSV", help="Measured points with the columns Mj and Ls or St; repeatable."),
+    ] = None,
+    out: Out = None,
+    json: options.Json = False,
+) -> int:
+    """A planar under-expanded jet: shock cells, core, screech and its mode, beside theory; writes a page, jet.html."""
+
+    def make() -> Any:
+        from hiresx.post.jet import jet as analyse
+
+        return analyse(
+            run, start, end, lips, line, segments, pressure_ratio, exit_mach, total_temperature,
+            others or (), points or (),
+        )  # fmt: skip
+
+    return _give(run, out, json, make)
+
+
+@post.command("correlate")
+def correlate(
+    run: Folder,
+    signals: Annotated[str, typer.Argument(metavar="NAME[.COLUMN]", help="A probe with a line, e.g. shear.v.")],
+    start: From = None,
+    end: To = None,
+    at: Annotated[
+        float | None,
+        typer.Option("--at", metavar="S", help="Distance of the reference place from the first; middle if absent."),
+    ] = None,
+    longest: Annotated[float | None, typer.Option("--lag", metavar="T", help="The largest lag.")] = None,
+    reach: Annotated[
+        float, typer.Option("--reach", metavar="S", help="How far convection velocities look downstream.")
+    ] = 1.5,
+    out: Out = None,
+    json: options.Json = False,
+) -> int:
+    """Two-point and space-time correlations along a probe, integral scales, convection velocity."""
+
+    def make() -> Any:
+        from hiresx.post.correlate import correlate as analyse
+
+        return analyse(run, signals, start, end, at, longest, reach)
+
+    return _give(run, out, json, make)

@@ -3,6 +3,8 @@
 Uses `results`. Needs the extra `post`: pip install 'hiresx[post]'.
 """
 
+from hiresx.post.correlate import correlate
+from hiresx.post.jet import jet
 from hiresx.post.spectrum import spectrum
 
-__all__ = ["spectrum"]
+__all__ = ["correlate", "jet", "spectrum"]
