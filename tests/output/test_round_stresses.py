@@ -1,4 +1,4 @@
-"""Axisymmetric flow: the stress that forces and fluxes through boundaries are made of, its parts v/y and w/y included."""
+"""Axisymmetric flow: the stress in forces and in fluxes through boundaries, its parts v/y and w/y included."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def linear(x, y):
 def stress(x, y, velocity, slopes):
     """tau (3, 3, ...) in cylindrical coordinates (x, r, theta), from velocity and d(u, v, w)/d(x, r)."""
     (ux, ur), (vx, vr), (wx, wr) = slopes
-    u, v, w = velocity
+    _, v, w = velocity
     div = ux + vr + v / y
     tau = [
         [2 * ux - 2 / 3 * div, ur + vx, wx + 0 * y],
