@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.bench import known_rate
 from hiresx.case import Case
 from hiresx.decomposition import Decomposition, padded_shape, split
 from hiresx.decomposition.partition import best_partition
 from hiresx.decomposition.traffic import traffic
+from hiresx.device.averages import MEANS, MOMENTS
+from hiresx.device.rates import known_rate
 from hiresx.device.state import variables_per_point
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Grid, build
 from hiresx.grid.size import MAKING, refuse
-from hiresx.output.watch.monitors.average import MEANS, MOMENTS
+from hiresx.rhs.plans import default_plan, work_variables
 from hiresx.rhs.sponge import layer_reals
-from hiresx.solver import default_plan, work_variables
 from hiresx.time.reduction import scratch_reals
 from hiresx.time.rk3 import STAGES
 

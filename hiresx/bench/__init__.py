@@ -6,7 +6,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from hiresx.bench.rates import known_rate
+from hiresx.device.rates import known_rate
 
 __all__ = ["known_rate", "run"]
 
@@ -29,10 +29,11 @@ def run(
     `hiresx.bench.record.header`. The rates are kept for `hiresx check`. Raises HiresxError for too few points, and as
     `hiresx.device.backend`.
     """
-    from hiresx.bench import kernels, rates, rhs
+    from hiresx.bench import kernels, rhs
     from hiresx.bench.record import header
     from hiresx.bench.start_up import start_up as measured_start_up
     from hiresx.device import backend as find_backend
+    from hiresx.device import rates
 
     device = find_backend(backend)
     counts = rhs.thread_counts(device, threads)

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from hiresx import HiresxError, Simulation, load
-from hiresx.bench import rates
 from hiresx.cli import execute
+from hiresx.device import rates
 from hiresx.output.show.estimate import Estimator
 
 LONG, HUGE = "x" * 300, "1" + 30 * "0"

@@ -38,7 +38,7 @@ def test_there_are_more_columns_than_threads():
 def test_the_least_and_the_largest_may_be_anywhere(solver, node):
     (state,) = solver.states
     good = solver.backend.to_host(state.q)
-    radii = solver._radii()
+    radii = solver.step_size.radii()
     spot = good.copy()
     state.interior(spot)[(0, *node)] *= 0.1  # light: fast sound, quick diffusion
     state.interior(spot)[(4, *node)] *= 0.9
@@ -46,19 +46,19 @@ def test_the_least_and_the_largest_may_be_anywhere(solver, node):
     flow, found = solver.primitives(0), solver.norms()[1:]
     assert found == pytest.approx((flow["rho"].min(), flow["p"].min()), rel=1e-14)
     assert flow["rho"].argmin() == flow["p"].argmin() == np.ravel_multi_index(node, flow["p"].shape)
-    assert all(now > 1.5 * before for now, before in zip(solver._radii(), radii, strict=True))
+    assert all(now > 1.5 * before for now, before in zip(solver.step_size.radii(), radii, strict=True))
     solver.backend.copy(state.q, solver.backend.to_device(good))
 
 
 @pytest.mark.parametrize("node", [(0, 0, 0), (5, 6, 7), (N - 1, N - 1, N - 1), (0, N - 1, 3), (4, N - 1, N - 1)])
 def test_a_nan_is_seen(solver, node):
-    (state,), (reduction,) = solver.states, solver._reductions
-    assert np.isfinite(solver._radii()).all()
+    (state,), (reduction,) = solver.states, solver.step_size.reductions
+    assert np.isfinite(solver.step_size.radii()).all()
     good = solver.backend.to_host(state.q)
     bad = good.copy()
     state.interior(bad)[(4, *node)] = np.nan
     solver.backend.copy(state.q, solver.backend.to_device(bad))
-    assert np.isnan(solver._radii()[0]) and np.isnan(reduction.norms()[2])
+    assert np.isnan(solver.step_size.radii()[0]) and np.isnan(reduction.norms()[2])
     with pytest.raises(FloatingPointError):
         solver.step()
     solver.backend.copy(state.q, solver.backend.to_device(good))

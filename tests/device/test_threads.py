@@ -21,7 +21,8 @@ from hiresx.case import load
 from hiresx.device import backend, team
 from hiresx.device.batch import levels
 from hiresx.kernels import Signature
-from hiresx.solver import STAGES, Solver
+from hiresx.solver import Solver
+from hiresx.time.rk3 import STAGES
 
 # ---- what depends on what
 
@@ -291,7 +292,7 @@ def test_the_largest_part_leaves_no_thread_idle(threads):
     """Whoever takes the last part keeps the others waiting for no longer than it takes."""
     device = backend("cpu")
     solver = Solver(load("planar-jet", "quick"), device)
-    calls = [call for block in solver._inviscid for call in block.early]
+    calls = [call for block in solver.terms.inviscid for call in block.early]
     for level in range(2):
         parts = [solver.program.kernel(name).cut(solver.program.kernel(name).words(*rest)) for name, *rest in calls]
         some = [p for p, n in zip(parts, levels(solver.program.signatures, calls), strict=True) if n == level]

@@ -23,10 +23,10 @@ from hypothesis import strategies as st
 from ranks import ENVIRONMENT, launcher, run_ranks
 
 from hiresx import HiresxError, load
+from hiresx.decomposition.arrays import Later, Piece
 from hiresx.grid.blocks import slices
 from hiresx.output.saved import checkpoint, container, files, pieces
 from hiresx.output.saved.container import Damaged
-from hiresx.output.saved.pieces import Later, Piece
 from hiresx.team import Team, world
 
 KILLS = int(os.environ.get("HIRESX_KILLS", "4"))

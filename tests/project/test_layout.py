@@ -2,6 +2,8 @@
 
 import ast
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -20,14 +22,14 @@ FLOORS = (
     ("device",),
     ("rhs",),
     ("time",),
+    ("plan",),
     ("exchange",),
+    ("solver",),
     ("placement",),
     ("launch",),
     ("output",),
-    ("solver",),
     ("blow_up",),
     ("bench",),
-    ("plan",),
     ("logbook",),
     ("simulation",),
     ("scaling",),
@@ -82,6 +84,15 @@ def test_imports_run_downwards(path, room):
 def test_every_room_has_a_floor():
     rooms = {name for _, name in _sources()} - {"__init__"}
     assert rooms <= LEVEL.keys() | BESIDE.keys()
+
+
+@pytest.mark.parametrize("room", ["solver", "plan"])
+def test_what_computes_knows_nothing_of_outputs(room):
+    """Nor does anything that it is made of, wherever it is imported."""
+    code = f"import sys, hiresx.{room}; print(*(name for name in sys.modules if name.startswith('hiresx.')))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    above = [name for name in loaded if LEVEL.get(name.split(".")[1], 0) > LEVEL[room]]
+    assert f"hiresx.{room}" in loaded and not above
 
 
 OUTPUT = ("saved", "fields", "watch", "show")

@@ -64,5 +64,5 @@ def test_chunks_cover_a_line():
 def test_what_it_launches():
     solver = Solver(rhs.flow(18, True, "fp64"), backend("emulated"))
     assert solver.plan == "fused"
-    (block,) = solver._inviscid
+    (block,) = solver.terms.inviscid
     assert [name for name, *_ in block.early] == ["sweep_along", "sweep_across", "sweep_across"] and not block.late

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from hiresx import bench, cli
-from hiresx.bench import kernels, rates, record, rhs, start_up, traffic
-from hiresx.device import backend
+from hiresx.bench import kernels, record, rhs, start_up, traffic
+from hiresx.device import backend, rates
 from hiresx.errors import HiresxError
 from hiresx.plan import plan
 from hiresx.solver import Solver

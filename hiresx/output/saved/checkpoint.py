@@ -3,7 +3,7 @@
 They lie in `<run>/checkpoints/`, numbered in the order in which they were written; the step is in the name for people.
 
 A team writes one file together and reads it together, by any number of ranks: what is spread over the ranks is in it
-as pieces (hiresx.output.saved.pieces), the rest as rank 0 has it. What takes a team is called by all its ranks.
+as pieces (hiresx.decomposition.arrays), the rest as rank 0 has it. What takes a team is called by all its ranks.
 """
 
 import math
@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.decomposition.arrays import Later, Piece
 from hiresx.errors import HiresxError
 from hiresx.output.saved import container, files, pieces
 from hiresx.output.saved.attachment import Attachment
 from hiresx.output.saved.container import Container, Damaged
-from hiresx.output.saved.pieces import Later, Piece
 from hiresx.shell import word
 from hiresx.team import Team, alone
 

@@ -1,57 +1,23 @@
-"""Arrays over the nodes of whole blocks, kept as the boxes that the ranks hold, and read again box by box.
+"""Arrays over the nodes of whole blocks, kept as the boxes that the ranks hold (hiresx.decomposition.arrays), and read
+again box by box.
 
-A box is half-open ranges of nodes (i, j, k) of a whole block. In a container the piece `box` of the array `name` is
-called "name[0:64,0:32,0:7]". However an array was cut, a reader gives any box of it.
+In a container the piece `box` of the array `name` is called "name[0:64,0:32,0:7]". However an array was cut, a reader
+gives any box of it.
 """
 
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
+from hiresx.decomposition.arrays import Later, Piece, label, sizes
 from hiresx.grid.blocks import Range, intersection, slices
 from hiresx.output.saved.container import Container
 
 # Nine digits: more than a direction of any block has, and no number that arithmetic could not hold.
 _LABEL = re.compile(r"(.*)\[{0},{0},{0}\]".replace("{0}", r"(\d{1,9}):(\d{1,9})"), re.DOTALL)
-
-
-class Later:
-    """An array that is made when it is asked for: `shape` and `dtype` are known before, np.asarray(it) calls `make`."""
-
-    def __init__(self, shape: Sequence[int], dtype: Any, make: Callable[[], np.ndarray]):
-        self.shape, self.dtype, self._make = tuple(shape), np.dtype(dtype), make
-
-    def __array__(self, dtype=None, copy=None) -> np.ndarray:
-        return np.asarray(self._make(), dtype)
-
-
-@dataclass(frozen=True)
-class Piece:
-    """The nodes `box` of the array `name`: `array` (..., nk, nj, ni). The pieces that all ranks have of a name make up
-    the array from node (0, 0, 0) on, no node twice. ValueError for an array of another size than the box."""
-
-    name: str
-    box: Range
-    array: np.ndarray | Later
-
-    def __post_init__(self):
-        if tuple(self.array.shape[-3:]) != sizes(self.box) or 0 in sizes(self.box):
-            raise ValueError(f"{label(self.name, self.box)}: an array of the shape {self.array.shape}")
-
-
-def sizes(box: Range) -> tuple[int, int, int]:
-    """Shape (nk, nj, ni) of a box."""
-    return tuple(last - first for first, last in reversed(box))
-
-
-def label(name: str, box: Range) -> str:
-    """What a piece is called in a container."""
-    return f"{name}[{','.join(f'{first}:{last}' for first, last in box)}]"
 
 
 def parsed(text: str) -> tuple[str, Range] | None:

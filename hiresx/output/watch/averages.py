@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.device.averages import MEANS, MOMENTS
 from hiresx.errors import HiresxError
 from hiresx.output.fields.derived import VARIABLES
 from hiresx.output.saved import files
@@ -21,12 +22,6 @@ from hiresx.output.saved.places import Box
 from hiresx.output.saved.writer import Work
 from hiresx.team import Team
 
-# What is averaged, in the order of the kernels: the means first, then the second moments.
-MEANS = {"reynolds": ("rho", "u", "v", "w", "p", "T"), "favre": ("rho", "u", "v", "w", "T")}
-MOMENTS = {
-    "reynolds": ("rho_rho", "u_u", "v_v", "w_w", "p_p", "T_T", "u_v", "u_w", "v_w"),
-    "favre": ("u_u", "v_v", "w_w", "u_v", "u_w", "v_w", "u_T", "v_T", "w_T"),
-}
 # Of the whole file: (name, type, what it is).
 _NUMBERS = (
     ("time", "f8", "time"),

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from hiresx.case.monitors import Average as Spec
+from hiresx.decomposition.arrays import Later, Piece
+from hiresx.device.averages import MEANS, MOMENTS
 from hiresx.output.saved import files
 from hiresx.output.saved.attachment import Attachment
-from hiresx.output.saved.pieces import Later, Piece
 from hiresx.output.saved.places import Box
 from hiresx.output.saved.writer import JointWriter
-from hiresx.output.watch.averages import MEANS, MOMENTS, Averages, Portion
+from hiresx.output.watch.averages import Averages, Portion
 from hiresx.output.watch.sampling import Clock
 
 FILE = "averages.nc"

@@ -2,18 +2,17 @@
 
 import json
 import math
+import os
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from hiresx.announce import announce
+from hiresx.device.cache import directory
 from hiresx.errors import HiresxError
-from hiresx.output.saved.files import replacing
 
 
 def _file() -> Path:
-    from hiresx.device.cache import directory
-
     return directory() / "rates.json"
 
 
@@ -28,8 +27,10 @@ def keep(result: dict[str, Any]) -> None:
             "from": "hiresx bench",
         }
     # A cache that cannot be written to costs estimates, not the measurement.
-    with suppress(OSError), replacing(path) as temporary:
+    temporary = path.with_name(f"{path.name}.{os.getpid()}")
+    with suppress(OSError):
         temporary.write_text(json.dumps(known, indent=2) + "\n")
+        temporary.replace(path)
 
 
 def known_rate(backend: str, viscous: bool, precision: str) -> dict[str, Any] | None:

@@ -1,7 +1,5 @@
 """A run from Python or from the command line: build, step, look at the fields, write what is left behind."""
 
-import hashlib
-import json
 import math
 import time as wall
 from collections.abc import Callable, Mapping, Sequence
@@ -10,11 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike
-
-from hiresx import __version__, blow_up
-from hiresx.bench import known_rate
+from hiresx import blow_up
 from hiresx.blow_up import BlowUp
 from hiresx.case import Case, load
 from hiresx.decomposition import Decomposition, Part, domain
@@ -22,54 +16,22 @@ from hiresx.decomposition.partition import partition
 from hiresx.errors import HiresxError
 from hiresx.grid import Grid, build
 from hiresx.logbook import Logbook
-from hiresx.output.fields import derived, field_output
+from hiresx.output.fields import field_output
 from hiresx.output.fields.field_output import FieldOutput
-from hiresx.output.saved import checkpoint, files, identity, netcdf, pieces, record
+from hiresx.output.saved import checkpoint, files, identity, netcdf, record
 from hiresx.output.saved.attachment import Attachment
-from hiresx.output.saved.pieces import Later, Piece
 from hiresx.output.show.progress import Progress
 from hiresx.output.watch import monitors as watch
 from hiresx.output.watch.monitors.own import Own
 from hiresx.placement import place
-from hiresx.placement.wishes import by_rank
-from hiresx.plan import plan, refuse_oversized
+from hiresx.plan import refuse_oversized
 from hiresx.signals import Requests
+from hiresx.simulation.agreement import check_same, measured
+from hiresx.simulation.continuation import Continuation, kept_case
+from hiresx.simulation.ends import Ends
+from hiresx.simulation.view import BlockView
 from hiresx.solver import Solver
 from hiresx.team import Team, world
-
-__all__ = ["BlockView", "Simulation", "plan"]
-
-# Times closer than this share of a step are the same time.
-SAME_TIME = 1e-9
-
-
-class BlockView:
-    """One block of a simulation, or this rank's part of one: node coordinates and the state as host arrays
-    (nk, nj, ni). `first`: index (i, j, k) of its first node in the whole block `whole` (its name)."""
-
-    def __init__(self, solver: Solver, index: int):
-        self._solver, self._index = solver, index
-        state = solver.states[index]
-        block = state.block
-        self.name, self.x, self.y, self.z = block.name, block.x, block.y, block.z
-        self.whole, self.first = state.name, state.first
-
-    def state(self, name: str) -> np.ndarray:
-        """A copy of rho, u, v, w, p or a derived variable (hiresx.output.fields.derived.VARIABLES), (nk, nj, ni).
-
-        Gradients are one-sided at the edges of a part. Raises HiresxError for an unknown name.
-        """
-        state = self._solver.primitives(self._index)
-        if name in state:
-            return state[name]
-        flow = derived.Flow(self.x, self.y, self.z, state, self._solver.case.gas.gamma)
-        return derived.evaluate([name], flow)[name]
-
-    def set_state(self, rho: ArrayLike, u: ArrayLike, v: ArrayLike, w: ArrayLike, p: ArrayLike) -> None:
-        """Replace the state by arrays (or numbers) broadcastable to (nk, nj, ni). Collective: a rank calls it as often
-        as the others."""
-        self._solver.set_state(self._index, rho, u, v, w, p)
-        self._solver.complete_state()
 
 
 class Simulation:
@@ -112,7 +74,7 @@ class Simulation:
         placement: str | None = None,
         parts: Callable[[Decomposition], Sequence[Part]] | None = None,
     ):
-        self._made = wall.monotonic()
+        made = wall.monotonic()
         self.team = world() if team is None else team
         found = checkpoint.find(restart, self.team) if isinstance(restart, str | Path) else restart
         with self.team.together():
@@ -128,13 +90,12 @@ class Simulation:
             if self.out is not None:
                 netcdf.library()
         self.resolved = self.case.model_dump(mode="json")
-        _check_same(self.team, self.resolved)
-        self.restarted: list[str] = []
-        self.prints, changed = None, {}
+        check_same(self.team, self.resolved)
+        self.prints = None
         hosts = len(set(self.team.hosts))
         with self.team.together():
             # A run that cannot go on is refused for that before anything is asked of its grid and conditions.
-            changed = self._compare_case(found)
+            self._continuation = Continuation(self.team, self.resolved, found)
             if grid is None:
                 refuse_oversized(self.case, backend, hosts=hosts)
             if self.team.local.root:
@@ -143,8 +104,8 @@ class Simulation:
                 self.prints = identity.fingerprint(grid)
         self.prints = self.team.share(self.prints)
         with self.team.together():
-            self._compare_grid(found)
-        weights = _measured(self.team, backend, self.case) if weights is None else weights
+            self._continuation.compare_grid(self.prints)
+        weights = measured(self.team, backend, self.case) if weights is None else weights
         if parts is None and self.team.size > 1:
             parts = partial(partition, ranks=self.team.size, weights=weights)
         ground = domain(self.case, self.team, grid, parts)
@@ -159,21 +120,15 @@ class Simulation:
         self.monitors = tuple(monitors)
         self._trace = blow_up.Trace(self.solver)
         self.history: list[dict[str, Any]] = []
-        self.restarts: list[dict[str, Any]] = []
-        self.retries: list[dict[str, Any]] = []
-        self._source: Path | None = None
-        self._passed: list[tuple[Path, str]] = []
-        self._captured: dict[str, dict[str, Any]] = {}
         if found is None:
             self.solver.initialize(initial)
         else:
-            self._restore(found.container)
-            self._passed = found.passed
-            self.restarts.append(self._restart_entry(found.container.path, changed))
+            self.history = self._continuation.begin(self.solver, self.out)
         self.attachments = self._build_attachments()
-        self.restarted += [
+        there = {attachment.name for attachment in self.attachments}
+        self._continuation.told += [
             f"{name} of the checkpoint is not continued: the case has none"
-            for name in sorted(self._captured.keys() - {attachment.name for attachment in self.attachments})
+            for name in sorted(self._continuation.captured.keys() - there)
         ]
         self._checkpoints = None
         if self.out is not None:
@@ -183,8 +138,23 @@ class Simulation:
         # Whether a run was begun: what was there before it is then changed.
         self.begun = False
         self._open: list[Attachment] = []
-        self._used = self._struck = False
-        self._longest_step = 0.0
+        self._used = False
+        self._ends = Ends(self.case, self.team, made, self._checkpoints)
+
+    @property
+    def restarted(self) -> list[str]:
+        """From which checkpoint the run goes on, and what was passed over; empty once it was said."""
+        return self._continuation.told
+
+    @property
+    def restarts(self) -> list[dict[str, Any]]:
+        """From where this run and those before it went on, as in run.json."""
+        return self._continuation.restarts
+
+    @property
+    def retries(self) -> list[dict[str, Any]]:
+        """The blow-ups after which it went back, as in run.json."""
+        return self._continuation.retries
 
     @property
     def time(self) -> float:
@@ -238,7 +208,7 @@ class Simulation:
                     for line in log.begin():
                         bar.note(line)
                     self.begun = True
-                    while not self._finished(last_step) and not self._asked_to_stop(requests):
+                    while not self._finished(last_step) and not self._ends.asked(requests):
                         try:
                             self._advance(bar, last_step, log)
                         except BlowUp as error:
@@ -248,7 +218,7 @@ class Simulation:
                     if not self._finished(last_step):
                         requests.act()
                     stopped = None if self._finished(last_step) else self._out_of_time_message()
-                    self._captured = {a.name: checkpoint.remembered(a.capture()) for a in self.attachments}
+                    self._continuation.captured = {a.name: checkpoint.remembered(a.capture()) for a in self.attachments}
                     for error in self._finish_attachments():
                         raise error
             except BaseException as error:
@@ -273,10 +243,10 @@ class Simulation:
                 attachment.after_step(self.solver)
             self._pass_notes(bar)
             if self._checkpoints is not None:
-                self._checkpoints.after_step(self.solver, self._struck)
+                self._checkpoints.after_step(self.solver, self._ends.struck)
         if self._due():
             log.progress()
-        self._longest_step = max(wall.monotonic() - began, 0.5 * self._longest_step)
+        self._ends.took(wall.monotonic() - began)
 
     def _pass_notes(self, bar: Progress) -> None:
         for attachment in self.attachments:
@@ -287,30 +257,7 @@ class Simulation:
         return self.step_count % self.case.monitor.every == 0
 
     def _finished(self, last_step: int | None) -> bool:
-        if last_step is not None and self.step_count >= last_step:
-            return True
-        end = self.case.time.end
-        if end is None or self.case.time.local:
-            return False
-        return self.time >= end - SAME_TIME * max(self.solver.dt, SAME_TIME)
-
-    def _asked_to_stop(self, requests: Requests) -> bool:
-        """Whether a signal reached any of the ranks, or the time is up. In the same exchange all learn whether the
-        clock of rank 0 asks for a checkpoint."""
-        struck = self.team.root and self._checkpoints is not None and self._checkpoints.struck()
-        found = [requests.signal or 0, self._out_of_time(), struck]
-        if self.team.size > 1:
-            found = self.team.max(np.array(found, dtype=float))
-            requests.signal = int(found[0]) or None
-        self._struck = bool(found[2])
-        return bool(found[0] or found[1])
-
-    def _out_of_time(self) -> bool:
-        limit = self.case.time.wall_limit
-        if limit is None or not self._longest_step:  # at least one step, so that restarts under the limit come forward
-            return False
-        last = self._longest_step + (self._checkpoints.seconds if self._checkpoints is not None else 0.0)
-        return wall.monotonic() - self._made + last > limit
+        return self._ends.finished(self.solver, last_step)
 
     def _out_of_time_message(self) -> str:
         return (
@@ -343,40 +290,41 @@ class Simulation:
 
     def _begin(self, bar: Progress) -> None:
         """Everything before the first step of this `run`."""
-        again, self._longest_step = self._used, 0.0
-        self._used = True
+        again, self._used = self._used, True
+        self._ends.begin()
         if self.out is not None:
             files.once(self.team, self._tidy)
         for line in self.restarted:
             bar.note(line)
-        restarted = again or self._source is not None
+        restarted = again or self._continuation.source is not None
         if again:
             self.attachments = self._build_attachments()
         self._attach(restarted)
         self._pass_notes(bar)
-        self.restarted, self._passed = [], []
+        self._continuation.told, self._continuation.passed = [], []
 
     def _tidy(self) -> None:
         files.sweep(self.out)
         record.keep_resolved(self.out, self.case)
-        checkpoint.set_aside(self._passed)
+        checkpoint.set_aside(self._continuation.passed)
 
     def _attach(self, restarted: bool) -> None:
-        place = self._source or Path("what was kept in memory")
+        past = self._continuation
+        place = past.source or Path("what was kept in memory")
         with self.team.together(), checkpoint.understood(place):
             for attachment in self.attachments:
-                if attachment.name in self._captured:
-                    attachment.restore(self._captured[attachment.name])
-        self._captured = {}  # of a file that may be pruned
-        if self._source is None and (not self.history or self.history[-1]["step"] != self.step_count):
+                if attachment.name in past.captured:
+                    attachment.restore(past.captured[attachment.name])
+        past.captured = {}  # of a file that may be pruned
+        if past.source is None and (not self.history or self.history[-1]["step"] != self.step_count):
             self._look()
         self._open = []
         for attachment in self.attachments:
             self._open.append(attachment)
             attachment.begin(self.solver, restarted)
         if self._checkpoints is not None:
-            self._checkpoints.start(self.solver, self._source, new=not restarted)
-        self._source = None
+            self._checkpoints.start(self.solver, past.source, new=not restarted)
+        past.source = None
 
     def _finish_attachments(self) -> list[Exception]:
         """Finish each one once, whatever becomes of the others. Returns what went wrong."""
@@ -395,80 +343,7 @@ class Simulation:
         history = self.history
         if history and history[-1]["step"] == self.step_count and not self._due():
             history = history[:-1]  # the last look of a run that stops here: one that goes on has none
-        attached, arrays = checkpoint.packed({a.name: a.capture() for a in self.attachments}, self.team)
-        values = {
-            "hiresx": __version__,
-            "backend": self.backend.name,
-            "written": record.now(),
-            "case": self.resolved,
-            "grid": self.prints,
-            "given": self.solver.given(),
-            "solver": self.solver.values(),
-            "run": {"history": record.plain(history, finite=False), "retries": self.retries},
-            "attachments": attached,
-        }
-        return values, [*pieces.labelled("solver/", map(self._alive, self.solver.pieces())), *arrays]
-
-    def _alive(self, piece: Piece) -> Piece:
-        """The same, which raises BlowUp when it is made of what is not finite."""
-
-        def make() -> np.ndarray:
-            array = np.asarray(piece.array)
-            if not np.isfinite(array).all():
-                raise blow_up.nowhere(self.solver, "a momentum is not finite")
-            return array
-
-        return Piece(piece.name, piece.box, Later(piece.array.shape, piece.array.dtype, make))
-
-    def _compare_case(self, found: checkpoint.Found | None) -> dict[str, list[Any]]:
-        """Refuse a checkpoint of another case; returns the keys that differ and may: [there, here]."""
-        if found is None:
-            return {}
-        place, values = str(found.container.path), found.container.values
-        with checkpoint.understood(found.container.path):
-            try:
-                # keys that this version has and that one had not take their defaults
-                old = Case.from_dict(values["case"]).model_dump(mode="json")
-            except HiresxError:
-                old = values["case"]
-            changed = identity.check_case(old, self.resolved, place)
-            steps, time = values["solver"]["steps"], values["solver"]["time"]
-            self.restarted.append(f"going on from {place}: step {steps}, time {time:.6g}")
-        self.restarted += [f"passed over: {reason}" for _, reason in found.passed]
-        self.restarted += [identity.told(difference) for difference in changed]
-        return {key: [old, new] for key, old, new in changed}
-
-    def _compare_grid(self, found: checkpoint.Found | None) -> None:
-        """Refuse a checkpoint of another grid."""
-        if found is None:
-            return
-        with checkpoint.understood(found.container.path):
-            same = identity.check_grid(found.container.values["grid"], self.prints, str(found.container.path))
-        if not same:
-            self.restarted.append("the grid agrees to round-off only: the run goes on, but not to the last bit")
-
-    def _restore(self, container: checkpoint.Container) -> None:
-        values = container.values
-        with checkpoint.understood(container.path):
-            self.solver.restore(values["solver"], pieces.reader(container, "solver/"))
-            real = self.solver.configuration.real
-            identity.check_given(values["given"], self.solver.given(), real, str(container.path))
-            self.history = [{"step": entry["step"], **entry} for entry in values["run"]["history"]]
-            self.retries = [{"checkpoint": entry["checkpoint"], **entry} for entry in values["run"]["retries"]]
-            self._captured = checkpoint.unpacked(container)
-        self._source = container.path
-
-    def _restart_entry(self, path: Path, changed: dict[str, list[Any]]) -> dict[str, Any]:
-        before = self.team.share(record.found(self.out) if self.team.root else None)
-        self.restarts += before.get("restarts") or []
-        return {
-            "checkpoint": str(path),
-            "step": self.step_count,
-            "time": self.time,
-            "at": record.now(),
-            "changed": changed,
-            "before": {key: before.get(key) for key in ("status", "error", "steps", "started", "ended", "wall_s")},
-        }
+        return self._continuation.contents(self.solver, self.prints, history, self.attachments)
 
     def _go_back(self, error: BlowUp, bar: Progress) -> None:
         """After a blow-up: on from the last good checkpoint with smaller steps, if the case allows; raises if not."""
@@ -483,8 +358,8 @@ class Simulation:
         factor = self.solver.step_factor * spec.retry_factor
         entry = {"error": error.message, "step": self.step_count, "time": self.time, "factor": factor}
         retries = [*self.retries, entry | {"checkpoint": container.path.name}]
-        self._restore(container)
-        self.retries, self.solver.step_factor = retries, factor
+        self.history = self._continuation.restore(container, self.solver)
+        self._continuation.retries, self.solver.step_factor = retries, factor
         self.attachments = self._build_attachments()
         self._attach(True)
         bar.note(
@@ -506,43 +381,3 @@ class Simulation:
             error.mend += f"; what is around it is in {path}"
         if found:
             error.mend += f"; the last good checkpoint is {found[0]}"
-
-
-def kept_case(found: checkpoint.Found | None, overrides: Sequence[str] = ()) -> Case:
-    """The case that the run of a checkpoint keeps in its directory, with `overrides` (see hiresx.case.load). Functions
-    that it names and lacks may come from Python. Raises HiresxError when there is none."""
-    if found is None:
-        raise HiresxError("Simulation needs a case, or a run to restart", "give the name of a case, or restart=DIR")
-    folder = None if found.directory is None else found.directory / "case"
-    if folder is None or not folder.is_dir():
-        raise HiresxError(
-            f"{found.container.path} lies in no run directory with the case beside it", "name the case as well"
-        )
-    return load(folder, overrides=overrides, complete=False)
-
-
-def _check_same(team: Team, dump: Mapping[str, Any]) -> None:
-    """Raises HiresxError where two ranks were given different cases."""
-    prints = team.everyone(hashlib.sha256(json.dumps(dump, sort_keys=True, default=str).encode()).hexdigest())
-    other = next((rank for rank, found in enumerate(prints) if found != prints[0]), None)
-    if other is None:
-        return
-    difference = identity.differences(team.share(dump), team.share(dump, other))[0]
-    error = HiresxError(
-        f"ranks 0 and {other} were given different cases: {difference[0]} is {difference[1]!r} for rank 0 and "
-        f"{difference[2]!r} for rank {other}",
-        "start all ranks with the same case, the same --set and the same files",
-    )
-    error.everywhere = True
-    raise error
-
-
-def _measured(team: Team, wish: str, case: Case) -> list[float] | None:
-    """How fast the ranks of unlike backends are, by what `hiresx bench` measured on their hosts; None if they are alike
-    or it was not run on one of them."""
-    names = by_rank(wish, team.hosts)
-    if len(set(names)) == 1:
-        return None
-    rate = known_rate(names[team.rank], case.gas.reynolds is not None, case.scheme.precision)
-    speeds = team.everyone(None if rate is None else 1 / rate["ns_per_point_rhs"])
-    return None if None in speeds else speeds

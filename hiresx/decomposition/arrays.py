@@ -1,0 +1,46 @@
+"""Arrays over the nodes of whole blocks, as the boxes of them that the ranks hold.
+
+A box is half-open ranges of nodes (i, j, k) of a whole block.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hiresx.grid.blocks import Range
+
+
+class Later:
+    """An array that is made when it is asked for: `shape` and `dtype` are known before, np.asarray(it) calls `make`."""
+
+    def __init__(self, shape: Sequence[int], dtype: Any, make: Callable[[], np.ndarray]):
+        self.shape, self.dtype, self._make = tuple(shape), np.dtype(dtype), make
+
+    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+        return np.asarray(self._make(), dtype)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """The nodes `box` of the array `name`: `array` (..., nk, nj, ni). The pieces that all ranks have of a name make up
+    the array from node (0, 0, 0) on, no node twice. ValueError for an array of another size than the box."""
+
+    name: str
+    box: Range
+    array: np.ndarray | Later
+
+    def __post_init__(self):
+        if tuple(self.array.shape[-3:]) != sizes(self.box) or 0 in sizes(self.box):
+            raise ValueError(f"{label(self.name, self.box)}: an array of the shape {self.array.shape}")
+
+
+def sizes(box: Range) -> tuple[int, int, int]:
+    """Shape (nk, nj, ni) of a box."""
+    return tuple(last - first for first, last in reversed(box))
+
+
+def label(name: str, box: Range) -> str:
+    """What a piece is called in a container."""
+    return f"{name}[{','.join(f'{first}:{last}' for first, last in box)}]"

@@ -1,0 +1,12 @@
+"""A run from Python or from the command line.
+
+`simulation`: build, step, what hangs on a run; `view`: a block of it; `continuation`: from which checkpoint it goes on,
+and what it leaves in the next; `ends`: when it stops; `agreement`: what its ranks have to agree upon.
+"""
+
+from hiresx.plan import plan
+from hiresx.simulation.continuation import kept_case
+from hiresx.simulation.simulation import Simulation
+from hiresx.simulation.view import BlockView
+
+__all__ = ["BlockView", "Simulation", "kept_case", "plan"]

@@ -1,0 +1,40 @@
+"""What the ranks of a run have to agree upon before they begin."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from hiresx.case import Case
+from hiresx.device.rates import known_rate
+from hiresx.errors import HiresxError
+from hiresx.output.saved import identity
+from hiresx.placement.wishes import by_rank
+from hiresx.team import Team
+
+
+def check_same(team: Team, dump: Mapping[str, Any]) -> None:
+    """Raises HiresxError where two ranks were given different cases."""
+    prints = team.everyone(hashlib.sha256(json.dumps(dump, sort_keys=True, default=str).encode()).hexdigest())
+    other = next((rank for rank, found in enumerate(prints) if found != prints[0]), None)
+    if other is None:
+        return
+    difference = identity.differences(team.share(dump), team.share(dump, other))[0]
+    error = HiresxError(
+        f"ranks 0 and {other} were given different cases: {difference[0]} is {difference[1]!r} for rank 0 and "
+        f"{difference[2]!r} for rank {other}",
+        "start all ranks with the same case, the same --set and the same files",
+    )
+    error.everywhere = True
+    raise error
+
+
+def measured(team: Team, wish: str, case: Case) -> list[float] | None:
+    """How fast the ranks of unlike backends are, by what `hiresx bench` measured on their hosts; None if they are alike
+    or it was not run on one of them."""
+    names = by_rank(wish, team.hosts)
+    if len(set(names)) == 1:
+        return None
+    rate = known_rate(names[team.rank], case.gas.reynolds is not None, case.scheme.precision)
+    speeds = team.everyone(None if rate is None else 1 / rate["ns_per_point_rhs"])
+    return None if None in speeds else speeds

@@ -1,0 +1,136 @@
+"""Where a run goes on from, and what it leaves for one that goes on."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hiresx import __version__, blow_up
+from hiresx.case import Case, load
+from hiresx.decomposition.arrays import Later, Piece
+from hiresx.errors import HiresxError
+from hiresx.output.saved import checkpoint, identity, pieces, record
+from hiresx.output.saved.attachment import Attachment
+from hiresx.solver import Solver
+from hiresx.team import Team
+
+
+class Continuation:
+    """How a run of the case `resolved` goes on from the checkpoint `found` (None: it begins). `told` says from where,
+    and what was passed over; `restarts` and `retries` are those of run.json, `captured` what attachments shall restore,
+    `source` the file of it and `passed` those that were not good. Raises HiresxError for a checkpoint of another case.
+    """
+
+    def __init__(self, team: Team, resolved: Mapping[str, Any], found: checkpoint.Found | None):
+        self._team, self._resolved, self._found = team, resolved, found
+        self.told: list[str] = []
+        self.restarts: list[dict[str, Any]] = []
+        self.retries: list[dict[str, Any]] = []
+        self.captured: dict[str, dict[str, Any]] = {}
+        self.source: Path | None = None
+        self.passed: list[tuple[Path, str]] = []
+        self._changed = {} if found is None else self._compare_case(found)
+
+    def _compare_case(self, found: checkpoint.Found) -> dict[str, list[Any]]:
+        """Refuse a checkpoint of another case; returns the keys that differ and may: [there, here]."""
+        place, values = str(found.container.path), found.container.values
+        with checkpoint.understood(found.container.path):
+            try:
+                # keys that this version has and that one had not take their defaults
+                old = Case.from_dict(values["case"]).model_dump(mode="json")
+            except HiresxError:
+                old = values["case"]
+            changed = identity.check_case(old, self._resolved, place)
+            steps, time = values["solver"]["steps"], values["solver"]["time"]
+            self.told.append(f"going on from {place}: step {steps}, time {time:.6g}")
+        self.told += [f"passed over: {reason}" for _, reason in found.passed]
+        self.told += [identity.told(difference) for difference in changed]
+        return {key: [old, new] for key, old, new in changed}
+
+    def compare_grid(self, prints: Any) -> None:
+        """Refuse a checkpoint of another grid than the one with these fingerprints."""
+        if self._found is None:
+            return
+        container = self._found.container
+        with checkpoint.understood(container.path):
+            same = identity.check_grid(container.values["grid"], prints, str(container.path))
+        if not same:
+            self.told.append("the grid agrees to round-off only: the run goes on, but not to the last bit")
+
+    def begin(self, solver: Solver, out: Path | None) -> list[dict[str, Any]]:
+        """`solver` as the checkpoint has it. Returns the history until then. Collective."""
+        assert self._found is not None
+        container = self._found.container
+        history = self.restore(container, solver)
+        self.passed = self._found.passed
+        before = self._team.share(record.found(out) if self._team.root else None)
+        self.restarts += before.get("restarts") or []
+        self.restarts.append(
+            {
+                "checkpoint": str(container.path),
+                "step": solver.steps,
+                "time": solver.time,
+                "at": record.now(),
+                "changed": self._changed,
+                "before": {key: before.get(key) for key in ("status", "error", "steps", "started", "ended", "wall_s")},
+            }
+        )
+        return history
+
+    def restore(self, container: checkpoint.Container, solver: Solver) -> list[dict[str, Any]]:
+        """`solver`, `retries` and `captured` as a checkpoint of this run has them. Returns the history until then.
+        Collective."""
+        values = container.values
+        with checkpoint.understood(container.path):
+            solver.restore(values["solver"], pieces.reader(container, "solver/"))
+            real = solver.configuration.real
+            identity.check_given(values["given"], solver.given(), real, str(container.path))
+            history = [{"step": entry["step"], **entry} for entry in values["run"]["history"]]
+            self.retries = [{"checkpoint": entry["checkpoint"], **entry} for entry in values["run"]["retries"]]
+            self.captured = checkpoint.unpacked(container)
+        self.source = container.path
+        return history
+
+    def contents(
+        self, solver: Solver, prints: Any, history: list[dict[str, Any]], attachments: Sequence[Attachment]
+    ) -> checkpoint.Contents:
+        """What a checkpoint of now holds. Collective."""
+        attached, arrays = checkpoint.packed({a.name: a.capture() for a in attachments}, self._team)
+        values = {
+            "hiresx": __version__,
+            "backend": solver.backend.name,
+            "written": record.now(),
+            "case": self._resolved,
+            "grid": prints,
+            "given": solver.given(),
+            "solver": solver.values(),
+            "run": {"history": record.plain(history, finite=False), "retries": self.retries},
+            "attachments": attached,
+        }
+        return values, [*pieces.labelled("solver/", (_alive(solver, piece) for piece in solver.pieces())), *arrays]
+
+
+def _alive(solver: Solver, piece: Piece) -> Piece:
+    """The same, which raises BlowUp when it is made of what is not finite."""
+
+    def make() -> np.ndarray:
+        array = np.asarray(piece.array)
+        if not np.isfinite(array).all():
+            raise blow_up.nowhere(solver, "a momentum is not finite")
+        return array
+
+    return Piece(piece.name, piece.box, Later(piece.array.shape, piece.array.dtype, make))
+
+
+def kept_case(found: checkpoint.Found | None, overrides: Sequence[str] = ()) -> Case:
+    """The case that the run of a checkpoint keeps in its directory, with `overrides` (see hiresx.case.load). Functions
+    that it names and lacks may come from Python. Raises HiresxError when there is none."""
+    if found is None:
+        raise HiresxError("Simulation needs a case, or a run to restart", "give the name of a case, or restart=DIR")
+    folder = None if found.directory is None else found.directory / "case"
+    if folder is None or not folder.is_dir():
+        raise HiresxError(
+            f"{found.container.path} lies in no run directory with the case beside it", "name the case as well"
+        )
+    return load(folder, overrides=overrides, complete=False)

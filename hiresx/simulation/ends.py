@@ -1,0 +1,56 @@
+"""When a run ends: its last step or time, a signal to one of the ranks, or the wall clock."""
+
+import time as wall
+
+import numpy as np
+
+from hiresx.case import Case
+from hiresx.output.saved.checkpoint import Checkpoints
+from hiresx.signals import Requests
+from hiresx.solver import Solver
+from hiresx.team import Team
+
+# Times closer than this share of a step are the same time.
+SAME_TIME = 1e-9
+
+
+class Ends:
+    """The ends of a run of `case`, whose making began `made` on the monotonic clock. `struck`: whether the clock of
+    rank 0 asks for a checkpoint, as all ranks learnt when they last asked whether to stop."""
+
+    def __init__(self, case: Case, team: Team, made: float, checkpoints: Checkpoints | None):
+        self._spec, self._team, self._made, self._checkpoints = case.time, team, made, checkpoints
+        self._longest_step = 0.0
+        self.struck = False
+
+    def begin(self) -> None:
+        self._longest_step = 0.0
+
+    def took(self, seconds: float) -> None:
+        """A step took so long, with all that hangs on it."""
+        self._longest_step = max(seconds, 0.5 * self._longest_step)
+
+    def finished(self, solver: Solver, last_step: int | None) -> bool:
+        if last_step is not None and solver.steps >= last_step:
+            return True
+        end = self._spec.end
+        if end is None or self._spec.local:
+            return False
+        return solver.time >= end - SAME_TIME * max(solver.dt, SAME_TIME)
+
+    def asked(self, requests: Requests) -> bool:
+        """Whether a signal reached any of the ranks, or the time is up. Collective."""
+        struck = self._team.root and self._checkpoints is not None and self._checkpoints.struck()
+        found = [requests.signal or 0, self._out_of_time(), struck]
+        if self._team.size > 1:
+            found = self._team.max(np.array(found, dtype=float))
+            requests.signal = int(found[0]) or None
+        self.struck = bool(found[2])
+        return bool(found[0] or found[1])
+
+    def _out_of_time(self) -> bool:
+        limit = self._spec.wall_limit
+        if limit is None or not self._longest_step:  # at least one step, so that restarts under the limit come forward
+            return False
+        last = self._longest_step + (self._checkpoints.seconds if self._checkpoints is not None else 0.0)
+        return wall.monotonic() - self._made + last > limit

@@ -1,0 +1,36 @@
+"""One block of a simulation as its user sees it."""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hiresx.output.fields import derived
+from hiresx.solver import Solver
+
+
+class BlockView:
+    """One block of a simulation, or this rank's part of one: node coordinates and the state as host arrays
+    (nk, nj, ni). `first`: index (i, j, k) of its first node in the whole block `whole` (its name)."""
+
+    def __init__(self, solver: Solver, index: int):
+        self._solver, self._index = solver, index
+        state = solver.states[index]
+        block = state.block
+        self.name, self.x, self.y, self.z = block.name, block.x, block.y, block.z
+        self.whole, self.first = state.name, state.first
+
+    def state(self, name: str) -> np.ndarray:
+        """A copy of rho, u, v, w, p or a derived variable (hiresx.output.fields.derived.VARIABLES), (nk, nj, ni).
+
+        Gradients are one-sided at the edges of a part. Raises HiresxError for an unknown name.
+        """
+        state = self._solver.primitives(self._index)
+        if name in state:
+            return state[name]
+        flow = derived.Flow(self.x, self.y, self.z, state, self._solver.case.gas.gamma)
+        return derived.evaluate([name], flow)[name]
+
+    def set_state(self, rho: ArrayLike, u: ArrayLike, v: ArrayLike, w: ArrayLike, p: ArrayLike) -> None:
+        """Replace the state by arrays (or numbers) broadcastable to (nk, nj, ni). Collective: a rank calls it as often
+        as the others."""
+        self._solver.set_state(self._index, rho, u, v, w, p)
+        self._solver.complete_state()

@@ -1,0 +1,96 @@
+"""The local blocks: the parts of the grid that this rank computes, with their fields on its device."""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from hiresx.case import Case
+from hiresx.decomposition import Domain
+from hiresx.decomposition.arrays import Later, Piece
+from hiresx.device.state import BlockState
+from hiresx.rhs.gas import conservative, primitive
+from hiresx.rhs.metrics import compute_metrics
+from hiresx.solver.choices import configuration
+
+
+class LocalBlocks:
+    """Kernels, fields and metrics of the parts that `domain` gives this rank: `states`, one of each, in which the part
+    `index` of all ranks is number `place[index]`. `extended`: their coordinates with ghosts, by index. `work`: reals of
+    work memory per padded point. Collective; raises HiresxError as `hiresx.solver.Solver`.
+    """
+
+    def __init__(self, case: Case, backend, domain: Domain, work: int):
+        self.backend, self.team, self.gamma = backend, domain.team, case.gas.gamma
+        self.decomposition, self.cut = domain.whole, domain.cut
+        self.configuration = configuration(case)
+        self.program = self._compiled()
+        real, names = self.configuration.real, [block.name for block in domain.grid.blocks]
+        with self.team.together():
+            self.states = [
+                BlockState(backend, self.cut, n, names[self.cut.parts[n].whole], real, work, case.time.local)
+                for n in domain.mine
+            ]
+            self.extended = {s.index: domain.coordinates(s.part) for s in self.states}
+            for state in self.states:
+                compute_metrics(backend, self.program, state, self.extended[state.index], self.cut.patches)
+        self.place = {state.index: n for n, state in enumerate(self.states)}
+
+    def _compiled(self):
+        """The kernels. One rank of each host compiles them, the others then find them in the cache."""
+        program = None
+        for turn in (True, False):
+            with self.team.together():
+                if self.team.local.root == turn:
+                    program = self.backend.compile(self.configuration)
+        return program
+
+    def set_state(self, n: int, rho, u, v, w, p) -> None:
+        """Set the nodes of `states[n]` from primitive arrays broadcastable to its (nk, nj, ni)."""
+        shape = self.states[n].block.x.shape
+        values = [np.broadcast_to(np.asarray(a, float), shape) for a in (rho, u, v, w, p)]
+        self._put(self.states[n], np.stack(conservative(self.gamma, *values)))
+
+    def primitives(self, n: int) -> dict[str, np.ndarray]:
+        """rho, u, v, w, p of `states[n]`, float64 (nk, nj, ni)."""
+        state = self.states[n]
+        q = state.interior(self.backend.to_host(state.q)).astype(np.float64)
+        return primitive(self.gamma, q)
+
+    def pieces(self) -> Iterator[Piece]:
+        """Of each part its conservative state (5, nk, nj, ni) as a piece of q.<whole block>, in the run's precision."""
+        for state in self.states:
+            shape = (len(state.q), *reversed(state.size))
+            q = Later(shape, state.q.dtype, partial(self._held, state))
+            yield Piece(f"q.{state.part.whole}", state.part.box, q)
+
+    def take(self, found: Sequence[np.ndarray]) -> None:
+        """The states that were in pieces. Raises ValueError for an array of another shape or type."""
+        for state, values in zip(self.states, found, strict=True):
+            shape = (len(state.q), *reversed(state.size))
+            if values.shape != shape or values.dtype != state.q.dtype:
+                raise ValueError(f"q is {values.dtype} {values.shape}, not {state.q.dtype} {shape}")
+            self._put(state, values)
+
+    def alive_before(self) -> bool:
+        """Whether the state with which the last step began was one."""
+        alive = True
+        for state in self.states:
+            rho, *momentum, e = state.interior(self.backend.to_host(state.q0))
+            with np.errstate(all="ignore"):
+                alive = alive and bool((rho > 0).all() and (e - sum(m * m for m in momentum) / (2 * rho) > 0).all())
+        return alive
+
+    def back(self) -> None:
+        """The nodes as they were when the last step began."""
+        for state in self.states:
+            self._put(state, state.interior(self.backend.to_host(state.q0)))
+
+    def _held(self, state: BlockState) -> np.ndarray:
+        return np.ascontiguousarray(state.interior(self.backend.to_host(state.q)))
+
+    def _put(self, state: BlockState, values: Any) -> None:
+        q = self.backend.to_host(state.q)
+        state.interior(q)[...] = values
+        self.backend.copy(state.q, self.backend.to_device(q))

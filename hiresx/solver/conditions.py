@@ -1,0 +1,115 @@
+"""The physical boundary conditions and the sponges of a case on the local blocks."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+import numpy as np
+
+from hiresx.case import Case
+from hiresx.device.interface import Call
+from hiresx.grid import Grid
+from hiresx.rhs import boundary
+from hiresx.rhs.outflow import Outflow
+from hiresx.rhs.pole import Poles
+from hiresx.rhs.sponge import SpongeLayer, moments
+from hiresx.solver.blocks import LocalBlocks
+
+
+class Conditions:
+    """`all`: the conditions of the patches, in the order in which they write shared nodes; with them the waves behind
+    outflows (`outflow`), the `poles` of the grid and the layers of the `sponges`. `profiles`: functions that replace
+    those of case.py, by name. Collective; raises HiresxError as `hiresx.solver.Solver`.
+    """
+
+    def __init__(self, case: Case, blocks: LocalBlocks, grid: Grid, profiles: Mapping[str, Callable]):
+        self._case, self._blocks, self._grid, self._profiles = case, blocks, grid, profiles
+        backend, program, team, states = blocks.backend, blocks.program, blocks.team, blocks.states
+        with team.together():
+            self.all = sorted(
+                (
+                    boundary.condition(
+                        backend, program, states[blocks.place[p.block]], p, case.gas.gamma, self._profile,
+                        blocks.extended[p.block],
+                    )
+                    for p in blocks.cut.patches
+                    if p.block in blocks.place
+                ),
+                key=lambda c: c.rank,
+            )  # fmt: skip
+            self.sponges = self._sponge_layers()
+            self.outflow = Outflow(backend, program, team, grid, blocks.decomposition, blocks.cut, states)
+        self.outflow.meet()
+        self.poles = Poles(backend, program, team, blocks.decomposition, blocks.cut, states, case.gas.gamma)
+        self._changing = [c for c in self.all if type(c).prepare is not boundary.Condition.prepare]
+        self._nodes = program.prepare(self.calls("node"))
+
+    def _profile(self, name: str) -> Callable:
+        function = self._profiles.get(name) or name
+        return lambda x, y, z, t: self._case.evaluate(function, x, y, z, t)
+
+    def _sponge_layers(self) -> list[SpongeLayer]:
+        layers = []
+        for number, spec in enumerate(self._case.sponge):
+            reference = None
+            if spec.function is not None:
+                reference = partial(self._case.evaluate, self._profiles.get(spec.function) or spec.function)
+            for state in self._blocks.states:
+                if spec.blocks is None or state.name in spec.blocks:
+                    layer = SpongeLayer(self._blocks.backend, state, spec, number, self._case.gas.gamma, reference)
+                    if not layer.empty:
+                        layers.append(layer)
+        return layers
+
+    def calls(self, method: str) -> list[Call]:
+        """What all conditions launch for `method`."""
+        return [call for c in self.all for call in c.calls(method)]
+
+    def closed(self, state) -> set[str]:
+        """Faces of a part whose conditions ask for the sums of mass fluxes behind them."""
+        return {c.patch.face for c in self.all if c.closed and c.state is state}
+
+    def axes(self, state) -> list[boundary.Axis]:
+        """The conditions on the axis of axisymmetric flow that a part has."""
+        return [c for c in self.all if isinstance(c, boundary.Axis) and c.state is state]
+
+    def nodes(self, time: float) -> None:
+        """Nodes on physical faces as they must be at `time`."""
+        for c in self._changing:
+            c.prepare(time)
+        self._nodes()
+        if self.poles.any:
+            self.poles()
+
+    def outflow_rates(self, stage: int) -> None:
+        """The waves that outflows let in."""
+        if stage == 0:
+            self.outflow.convection()
+        self.outflow()
+
+    def given(self) -> dict[str, list[float]]:
+        """What the functions of steady profiles and sponges ask for: by place, the mean and the root mean square of
+        every conservative variable. Collective."""
+        found: dict[str, np.ndarray] = {}
+        for layer in self.sponges:
+            if layer.moments is not None:
+                name = f"sponge.{layer.number} in block '{layer.block}'"
+                found[name] = found.get(name, 0) + layer.moments
+        for c in self.all:
+            if (target := c.target) is not None:
+                whole = self._blocks.decomposition.patches[c.patch.place]
+                name = (
+                    f"{whole.condition.type} on {whole.face} of block '{self._grid.blocks[whole.block].name}', nodes "
+                    f"{whole.range}"
+                )
+                found[name] = found.get(name, 0) + moments(self._blocks.backend.to_host(target))
+        total: dict[str, np.ndarray] = {}
+        for part in self._blocks.team.everyone(found):
+            for name, values in part.items():
+                total[name] = total.get(name, 0) + values
+        return {name: _means(values) for name, values in sorted(total.items())}
+
+
+def _means(moments: np.ndarray) -> list[float]:
+    """Means and root mean squares, by `hiresx.rhs.sponge.moments`."""
+    count, sums, squares = moments[0], *np.split(moments[1:], 2)
+    return [*(sums / count).tolist(), *np.sqrt(squares / count).tolist()]

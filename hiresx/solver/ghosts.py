@@ -1,0 +1,64 @@
+"""The ghosts of connected and patched faces: what is sent, what is waited for, and what is computed meanwhile."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from hiresx.decomposition import Domain
+from hiresx.device.interface import Call
+from hiresx.exchange.halo import HaloExchange
+from hiresx.exchange.patched import PatchedExchange
+from hiresx.solver.blocks import LocalBlocks
+
+
+class Ghosts:
+    """`halo`: the exchange of connected faces, `patched` that of patched ones. `overlap` false waits for halos at once,
+    to measure what is won by computing meanwhile. Collective."""
+
+    def __init__(self, blocks: LocalBlocks, domain: Domain, transport: str, overlap: bool):
+        self._program, self.overlap = blocks.program, overlap
+        self.halo = HaloExchange(blocks.backend, blocks.program, blocks.team, blocks.cut, blocks.states, transport)
+        self.halo.values([state.jacobian for state in blocks.states])
+        self.patched = PatchedExchange(blocks.backend, blocks.program, blocks.team, domain, blocks.states)
+
+    @property
+    def others(self) -> bool:
+        """Whether ghosts come from other ranks."""
+        return bool(self.halo.neighbours)
+
+    def start_state(self) -> None:
+        """Ghosts of patched faces, and connected halos on their way."""
+        self.halo.start_state()
+        self.patched.state()
+
+    def finish_state(self) -> None:
+        """Wait for the halos that are on their way."""
+        self.halo.finish_state()
+
+    def send_state(self) -> None:
+        """`start_state` as a task of a stage."""
+        self.start_state()
+        if not self.overlap:
+            self.halo.finish_state()
+
+    def send_fluxes(self, fluxes: list[tuple], work: Sequence[Any]) -> None:
+        """The viscous `fluxes` of all parts, which lie in `work`, on their way."""
+        self.halo.start_fluxes(fluxes)
+        self.patched.fluxes(fluxes, work)
+        if not self.overlap:
+            self.halo.finish_fluxes()
+
+    def finish_fluxes(self) -> None:
+        self.halo.finish_fluxes()
+
+    def meanwhile(self, parts: Sequence[Sequence[Call]]) -> Callable[[], None]:
+        """Launches of all parts, made while halos are on their way: what has come is taken in between."""
+        if not self.others:
+            return self._program.prepare([call for calls in parts for call in calls])
+        prepared = [self._program.prepare(calls) for calls in parts]
+
+        def make() -> None:
+            for launch in prepared:
+                launch()
+                self.halo.progress()
+
+        return make

@@ -1,0 +1,295 @@
+"""One time step of a case: its stages as lists of tasks, its size, and going back after a step that failed."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from hiresx.case import Case
+from hiresx.decomposition import Domain
+from hiresx.decomposition import domain as make_domain
+from hiresx.decomposition.arrays import Piece
+from hiresx.grid import Grid
+from hiresx.grid.blocks import Range
+from hiresx.rhs.plans import default_plan, work_variables
+from hiresx.solver.blocks import LocalBlocks
+from hiresx.solver.conditions import Conditions
+from hiresx.solver.ghosts import Ghosts
+from hiresx.solver.step_size import StepSize
+from hiresx.solver.terms import Task, Terms
+from hiresx.time.rk3 import STAGES, updates
+from hiresx.time.stopwatch import Stopwatch
+
+# A step that fails is taken again with these shares of it.
+STEP_SHARES = (1.0, 0.5, 0.25)
+
+
+class Solver:
+    """A case on a device: the parts of it that this rank computes.
+
+    `domain`: the grid, cut among the ranks; without it all of the case's grid, or of `grid`, in this process. `plan`:
+    "pencils" (CPU), "fused" (GPUs, and emulated) or "decomposed" (any backend); None takes what suits the backend.
+    `profiles` replaces functions of case.py by name. `transport`: how halos go to other ranks (see `HaloExchange`).
+    `overlap` false waits for them at once, to measure what is won by computing meanwhile. Collective. Raises
+    HiresxError for a grid that is not right-handed everywhere, for boundary conditions that leave a node out, and for
+    what the backend and the compiler have to say.
+
+    `decomposition` are the whole blocks of the grid, `cut` the parts of all ranks, `states` the fields of this rank's.
+    """
+
+    def __init__(
+        self,
+        case: Case,
+        backend,
+        grid: Grid | None = None,
+        plan: str | None = None,
+        profiles: dict[str, Callable] | None = None,
+        domain: Domain | None = None,
+        transport: str = "auto",
+        overlap: bool = True,
+    ):
+        self.case, self.backend = case, backend
+        domain = make_domain(case, grid=grid) if domain is None else domain
+        self.team, self.grid = domain.team, domain.grid
+        self.decomposition, self.cut = domain.whole, domain.cut
+        self.time, self.steps = 0.0, 0
+        # Times the case's dt or CFL numbers; lowered when a run goes back after a blow-up.
+        self.step_factor = 1.0
+        self.plan = plan or default_plan(backend.name)
+        work = work_variables(self.plan, case.gas.reynolds is not None)
+        self._blocks = LocalBlocks(case, backend, domain, work)
+        self.configuration, self.program = self._blocks.configuration, self._blocks.program
+        self.states = self._blocks.states
+        self._ghosts = Ghosts(self._blocks, domain, transport, overlap)
+        self.halo = self._ghosts.halo
+        self._conditions = Conditions(case, self._blocks, self.grid, profiles or {})
+        self.conditions, self.sponges = self._conditions.all, self._conditions.sponges
+        self.terms = Terms(case, self._blocks, self._ghosts, self._conditions, self.plan)
+        self.step_size = StepSize(case, self._blocks, [call for a in self.terms.axisymmetric for call in a.steps])
+        self.stopwatch = Stopwatch(backend)
+        self.dt = case.time.dt or 0.0
+        # Time and steps at which the step began whose first state is in q0.
+        self._began: tuple[float, int] | None = None
+        # How often a step was taken again with a smaller dt.
+        self.retaken = 0
+        self.tasks = self._task_list()
+
+    @property
+    def overlap(self) -> bool:
+        """Whether something is computed while halos are on their way."""
+        return self._ghosts.overlap
+
+    @overlap.setter
+    def overlap(self, value: bool) -> None:
+        self._ghosts.overlap = value
+
+    def _task_list(self) -> list[Task]:
+        """What one stage does, in order: (name, task(stage)).
+
+        A stage leaves nodes on faces as they must be and connected halos on their way (see `settle`), so that between
+        steps the state can be looked at without touching it; the ghosts of physical faces, which nobody else sees, are
+        filled when they are needed.
+        """
+        advance = [self.program.prepare(calls) for calls in zip(*map(updates, self.states), strict=True)]
+        return [
+            *self.terms.tasks,
+            ("update", lambda stage: advance[stage]()),
+            ("boundary", lambda stage: self._conditions.nodes(self.time + STAGES[stage][2] * self.dt)),
+            ("exchange", lambda stage: self._ghosts.send_state()),
+        ]
+
+    # ---- the step
+
+    def stage(self, stage: int) -> None:
+        """One Runge-Kutta stage: every task in order."""
+        self.step_size.known_radii = None
+        for name, task in self.tasks:
+            with self.stopwatch(name):
+                task(stage)
+
+    def right_hand_side(self) -> None:
+        """The halo exchange and everything of a stage up to the update: fills `r` of every block (1/J times dq/dt)."""
+        self.settle()
+        with self.stopwatch("exchange"):
+            self._ghosts.start_state()
+        for name, task in self.terms.tasks:
+            with self.stopwatch(name):
+                task(0)
+
+    def choose_dt(self, largest: float = np.inf) -> float:
+        """Set the step from the case (fixed, or CFL limits over all blocks of all ranks), no larger than `largest`;
+        with local steps every point gets its own and the returned value is 0."""
+        with self.stopwatch("time step"):
+            if self.local:
+                self.step_size.fill_local(self.step_factor)
+                self.dt = 0.0
+            else:
+                self._set_dt(float(min(self.step_size.wanted(self.step_factor), largest)))
+        return self.dt
+
+    def _set_dt(self, dt: float) -> None:
+        self.dt = dt
+        self.step_size.put(dt)
+
+    def step(self, largest: float = np.inf) -> float:
+        """One time step, no longer than `largest`. Returns dt (0 with local steps).
+
+        A step by CFL number that the flow does not survive, as an impulsive start may when wave speeds grow within it,
+        is taken again with half of it, and a quarter.
+
+        Raises FloatingPointError, the state left as it was, when the flow allows no step: the rates of change are not
+        finite, or so large that time would stand still, or it survives no quarter of the step.
+        """
+        self.choose_dt(largest)
+        if not np.isfinite(self.dt) or (0 <= self.dt < largest and self.time + self.dt == self.time and not self.local):
+            raise FloatingPointError(f"time step {self.dt:.4g}")
+        whole, self._began = self.dt, (self.time, self.steps)
+        for share in STEP_SHARES:
+            if not self.local:
+                self._set_dt(share * whole)
+            for stage in range(len(STAGES)):
+                self.stage(stage)
+            self.halo.flush()
+            if self._survived():
+                break
+            self.rewind()
+            self.retaken += 1
+        else:
+            raise FloatingPointError(f"time step {self.dt:.4g}")
+        self.time += self.dt
+        self.steps += 1
+        self.stopwatch.collect()
+        return self.dt
+
+    def _survived(self) -> bool:
+        """Whether the flow allows another step: known at no cost where the next one is chosen by CFL number."""
+        if self.local or self.case.time.dt is not None:
+            return True
+        with self.stopwatch("time step"):
+            self.step_size.known_radii = radii = self.step_size.radii()
+        return bool(np.isfinite(radii).all())
+
+    def watched_step(self, watch: Callable[[int, str], bool]) -> bool:
+        """One time step as the case wants it. `watch(stage, task)` is called as each task is done, and says whether to
+        go on; if not, the solver is left there, in the midst of the step. Returns whether the step was taken."""
+        self.choose_dt()
+        if not np.isfinite(self.dt):
+            return False
+        self.step_size.known_radii, self._began = None, (self.time, self.steps)
+        for stage in range(len(STAGES)):
+            for name, task in self.tasks:
+                task(stage)
+                if not watch(stage, name):
+                    return False
+        self.halo.flush()
+        self.time += self.dt
+        self.steps += 1
+        return True
+
+    @property
+    def can_rewind(self) -> bool:
+        """Whether the state with which the last step began is still there, and was one. Collective."""
+        alive = self._began is not None and self._blocks.alive_before()
+        return bool(self.team.min([float(alive)])[0])
+
+    def rewind(self) -> None:
+        """Go back to where the last step began. Collective."""
+        self.time, self.steps = self._began
+        self.settle()
+        with self.team.together():
+            self._blocks.back()
+        self.complete_state()
+
+    @property
+    def local(self) -> bool:
+        """Whether each point takes its own step."""
+        return self.case.time.local
+
+    # ---- the state
+
+    def set_state(self, block: int, rho, u, v, w, p) -> None:
+        """Set `states[block]` from primitive arrays broadcastable to its (nk, nj, ni). When all are set,
+        `complete_state` brings the rest up to them."""
+        self.settle()
+        self.step_size.known_radii = self._began = None
+        self._blocks.set_state(block, rho, u, v, w, p)
+
+    def initialize(self, initial=None) -> None:
+        """The case's initial state, or `initial`: a function f(x, y, z, *, <parameters>) -> (rho, u, v, w, p)."""
+        spec = self.case.initial
+        with self.team.together():
+            for n, state in enumerate(self.states):
+                if initial is None and spec.state is not None:
+                    s = spec.state
+                    self.set_state(n, s.rho, s.u, s.v, s.w, s.p)
+                else:
+                    block = state.block
+                    self.set_state(n, *self.case.evaluate(initial or spec.function, block.x, block.y, block.z))
+        self.time, self.steps = 0.0, 0
+        self.complete_state()
+
+    def complete_state(self) -> None:
+        """Impose the conditions on the nodes of physical faces and fill the connected halos. Collective."""
+        self.settle()
+        self.step_size.known_radii = None
+        with self.team.together():
+            self._conditions.nodes(self.time)
+        self._ghosts.start_state()
+        self.settle()
+
+    def settle(self) -> None:
+        """Wait for the halos that are on their way: what reads ghosts between steps calls this first."""
+        self._ghosts.finish_state()
+
+    def values(self) -> dict[str, Any]:
+        """With `arrays`, all that the next step depends on: time, steps, dt, step_factor."""
+        return {"time": self.time, "steps": self.steps, "dt": float(self.dt), "step_factor": self.step_factor}
+
+    def pieces(self) -> Iterator[Piece]:
+        """Of each part its conservative state (5, nk, nj, ni) as a piece of q.<whole block>, in the run's precision."""
+        return self._blocks.pieces()
+
+    def restore(self, values: Mapping[str, Any], read: Callable[[str, Range], np.ndarray]) -> None:
+        """Go on from what `values` and `pieces` gave, to the last bit on the same backend and cut. `read(name, box)`
+        gives the nodes `box` of an array that was written in pieces. Collective; raises ValueError for numbers that no
+        run can have had, and for an array of another shape or type."""
+        time, dt, factor = (float(values[key]) for key in ("time", "dt", "step_factor"))
+        steps = int(values["steps"])
+        if not (0 <= time < np.inf and 0 <= dt < np.inf and 0 < factor <= 1 and steps >= 0):
+            raise ValueError(f"time {time}, dt {dt}, step {steps}, {factor} times the step of the case")
+        self.settle()
+        with self.team.together():
+            self._conditions.nodes(0.0)  # a steady profile is that of the beginning
+            self.time, self.steps, self.dt, self.step_factor = time, steps, dt, factor
+            self.step_size.known_radii = self._began = None
+            found = [read(f"q.{state.part.whole}", state.part.box) for state in self.states]
+            self._blocks.take(found)
+            self._conditions.nodes(self.time)
+            # Faces had their conditions already: once more might round once more. Ghosts and targets are what was
+            # wanted.
+            self._blocks.take(found)
+        self._ghosts.start_state()
+        self.settle()
+
+    def given(self) -> dict[str, list[float]]:
+        """What the functions of steady profiles and sponges ask for: by place, the mean and the root mean square of
+        every conservative variable. Collective."""
+        return self._conditions.given()
+
+    def primitives(self, block: int) -> dict[str, np.ndarray]:
+        """rho, u, v, w, p of `states[block]`, float64 (nk, nj, ni)."""
+        return self._blocks.primitives(block)
+
+    def norms(self) -> tuple[np.ndarray, float, float]:
+        """Root mean square of dq/dt over all points (5), least density, least pressure. Collective."""
+        return self.step_size.norms()
+
+    @property
+    def points(self) -> int:
+        """Of all ranks."""
+        return self.decomposition.points
+
+    @property
+    def bytes(self) -> int:
+        """Device memory held for the fields of this rank."""
+        return sum(s.bytes for s in self.states) + self.step_size.bytes + sum(layer.bytes for layer in self.sponges)

@@ -1,0 +1,71 @@
+"""The time step of the local blocks: from the case or from spectral radii, and where kernels find it."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from hiresx.case import Case
+from hiresx.device.interface import Call
+from hiresx.solver.blocks import LocalBlocks
+from hiresx.time.reduction import FEW, Reduction
+
+
+class StepSize:
+    """`known_radii`: largest inviscid and viscous spectral radius of the state as it is, where they are known.
+    `reductions`: over every local block. `limits`: launches that follow where each point takes its own step."""
+
+    def __init__(self, case: Case, blocks: LocalBlocks, limits: Sequence[Call]):
+        self._case, self._blocks = case, blocks
+        backend, program = blocks.backend, blocks.program
+        self._limit_steps = program.prepare(limits)
+        self._found = backend.zeros((len(blocks.states), 2, FEW), blocks.configuration.real)
+        self.reductions = [Reduction(backend, program, s, self._found[n]) for n, s in enumerate(blocks.states)]
+        self._launch = program.prepare([call for r in self.reductions for call in r.radii_calls(case.gas.reynolds)])
+        self.known_radii: np.ndarray | None = None
+        self._on_device: float | None = None
+
+    def wanted(self, factor: float) -> float:
+        """`factor` times the step that the case asks for: fixed, or by its CFL numbers over all blocks of all ranks.
+        Collective."""
+        time = self._case.time
+        if time.dt is not None:
+            return factor * time.dt
+        inviscid_radius, viscous_radius = self.radii() if self.known_radii is None else self.known_radii
+        wanted = factor * time.cfl / inviscid_radius
+        if viscous_radius > 0:
+            wanted = min(wanted, factor * time.viscous_cfl / viscous_radius)
+        return wanted
+
+    def fill_local(self, factor: float) -> None:
+        """`factor` times its own step to every point."""
+        time = self._case.time
+        for reduction in self.reductions:
+            reduction.local_steps(self._case.gas.reynolds, factor * time.cfl, factor * time.viscous_cfl)
+        self._limit_steps()
+
+    def radii(self) -> np.ndarray:
+        """Largest inviscid and viscous spectral radius of all blocks of all ranks. Collective."""
+        self._launch()
+        # a NaN must not lose against a number
+        radii = zip(self.reductions, self._blocks.backend.to_host(self._found), strict=True)
+        return self._blocks.team.max(np.max([reduction.found_radii(found) for reduction, found in radii], axis=0))
+
+    def put(self, dt: float) -> None:
+        """Give kernels the one step `dt`."""
+        if dt == self._on_device:
+            return
+        value = self._blocks.backend.to_device(np.full(1, dt, self._blocks.configuration.real))
+        for state in self._blocks.states:
+            self._blocks.backend.copy(state.dt, value)
+        self._on_device = dt
+
+    def norms(self) -> tuple[np.ndarray, float, float]:
+        """Root mean square of dq/dt over all points (5), least density, least pressure. Collective."""
+        found = [r.norms() for r in self.reductions]
+        sums = self._blocks.team.sum(np.sum([f[0] for f in found], axis=0))
+        density, pressure = self._blocks.team.min(np.min([f[1:] for f in found], axis=0))
+        return np.sqrt(sums / self._blocks.decomposition.points), float(density), float(pressure)
+
+    @property
+    def bytes(self) -> int:
+        return sum(r.bytes for r in self.reductions)

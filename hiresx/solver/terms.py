@@ -1,0 +1,109 @@
+"""The right-hand side put together: the terms of all local blocks as an ordered list of named tasks."""
+
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+from hiresx.case import Case
+from hiresx.device.interface import Call
+from hiresx.grid.blocks import direction
+from hiresx.rhs import viscous
+from hiresx.rhs.axisymmetric import Axisymmetric
+from hiresx.rhs.plans import PLANS
+from hiresx.solver.blocks import LocalBlocks
+from hiresx.solver.conditions import Conditions
+from hiresx.solver.ghosts import Ghosts
+
+# (name, task(stage))
+Task: TypeAlias = tuple[str, Callable[[int], None]]
+
+
+class Terms:
+    """The `inviscid`, `viscous` and `axisymmetric` terms of every local block, visited by `plan`."""
+
+    def __init__(self, case: Case, blocks: LocalBlocks, ghosts: Ghosts, conditions: Conditions, plan: str):
+        self._blocks, self._ghosts, self._conditions = blocks, ghosts, conditions
+        plan_class, states = PLANS[plan], blocks.states
+        self._is_viscous = blocks.configuration.viscous
+        # With neighbours there is more to win by overlapping; an outflow and an axis ask for the inviscid terms alone.
+        alone = self._is_viscous and not (ghosts.others or conditions.outflow.any or case.axisymmetric)
+        carried = plan_class.carried(blocks.configuration.precision) if alone else frozenset()
+        self._viscous_first = bool(carried)
+        self.viscous = [
+            viscous.Viscous(s, case.gas.reynolds, remote, carried)
+            for s, remote in zip(states, ghosts.halo.remote, strict=True)
+            if self._is_viscous
+        ]
+        self.inviscid = [
+            plan_class(
+                s, case.scheme.interpolation, {direction(face) for face in remote}, conditions.closed(s),
+                *([{d: self.viscous[n].fluxes[d] for d in carried}] if carried else []),
+            )
+            for n, (s, remote) in enumerate(zip(states, ghosts.halo.remote, strict=True))
+        ]  # fmt: skip
+        self.axisymmetric = [
+            Axisymmetric(blocks.backend, s, conditions.axes(s), case.gas.reynolds) for s in states if case.axisymmetric
+        ]
+        self.tasks = self._task_list()
+
+    def _task_list(self) -> list[Task]:
+        """What fills `r` of every part (1/J times dq/dt), in order. Before it nodes on faces are as they must be and
+        connected halos on their way. While they are, what needs none of them is computed. The launches of a task, on
+        all parts of this rank, are prepared once and made together.
+        """
+        prepare, conditions, ghosts = self._blocks.program.prepare, self._conditions, self._ghosts
+        behind = prepare(conditions.calls("ghost"))
+        early = ghosts.meanwhile([block.early for block in self.inviscid])
+        late = prepare([call for block in self.inviscid for call in block.late])
+        rates = prepare(conditions.calls("rate"))
+        tasks: list[Task] = [("boundary", lambda stage: behind())]
+        if self._viscous_first:
+            tasks += self._viscous_tasks()
+        tasks.append(("inviscid", lambda stage: early()))
+        if ghosts.others:
+            tasks += [("exchange", lambda stage: ghosts.finish_state()), ("inviscid", lambda stage: late())]
+        if self.axisymmetric:
+            sources = prepare([call for a in self.axisymmetric for call in a.source])
+            tasks.append(("axisymmetric", lambda stage: sources()))
+        tasks.append(("boundary", lambda stage: rates()))
+        if conditions.outflow.any:
+            tasks.append(("boundary", conditions.outflow_rates))
+        # What all ranks do, whether or not they have parts with viscous terms, is the same: exchanges are collective.
+        if self._is_viscous:
+            inner = ghosts.meanwhile([block.inner_difference for block in self.viscous])
+            outer = prepare([call for block in self.viscous for call in block.outer_difference])
+            tasks += [*([] if self._viscous_first else self._viscous_tasks()), ("viscous", lambda stage: inner())]
+            if ghosts.others:
+                tasks += [("exchange", lambda stage: ghosts.finish_fluxes()), ("viscous", lambda stage: outer())]
+            if self.axisymmetric:
+                friction = prepare([call for a in self.axisymmetric for call in a.friction])
+                tasks.append(("axisymmetric", lambda stage: friction()))
+        if conditions.sponges:
+            sponges = prepare([layer.call for layer in conditions.sponges])
+            tasks.append(("sponge", lambda stage: sponges()))
+        if conditions.poles.any:
+            rest = prepare(conditions.poles.rest)
+            tasks.append(("boundary", lambda stage: rest()))
+        return tasks
+
+    def _viscous_tasks(self) -> list[Task]:
+        """Viscous fluxes and their ghosts, those of other ranks on their way."""
+        fluxes = [block.fluxes for block in self.viscous]
+        work = [state.work[4:16] for state in self._blocks.states]
+        made = self._blocks.program.prepare(self._viscous_fluxes())
+        return [
+            ("viscous", lambda stage: made()),
+            ("exchange", lambda stage: self._ghosts.send_fluxes(fluxes, work)),
+        ]
+
+    def _viscous_fluxes(self) -> Iterator[Call]:
+        conditions, place = self._conditions.all, self._blocks.place
+        for block in self.viscous:
+            yield from block.primitives
+        for c in conditions:
+            yield from c.calls("viscous_primitives", self.viscous[place[c.patch.block]].w)
+        for block in self.viscous:
+            yield from block.flux
+        for part in self.axisymmetric:
+            yield from part.stress
+        for c in conditions:
+            yield from c.calls("viscous_flux", self.viscous[place[c.patch.block]].fluxes)
