@@ -3,7 +3,7 @@
 
 import operator
 from functools import reduce
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -152,5 +152,10 @@ class FarField(Condition):
 
 if TYPE_CHECKING:  # a union that is computed is no type to a reader of the sources
     Boundary = Condition
-else:
-    Boundary = Annotated[reduce(operator.or_, Condition.__subclasses__()), Field(discriminator="type")]
+
+
+def __getattr__(name: str) -> Any:
+    """Boundary, the union of all conditions, wherever in this file they stand."""
+    if name == "Boundary":
+        return Annotated[reduce(operator.or_, Condition.__subclasses__()), Field(discriminator="type")]
+    raise AttributeError(f"module {__name__} has no attribute {name}")
