@@ -115,6 +115,8 @@ class FieldOutput(Attachment):
         self._writer = JointWriter(self._team)
         self._files = 0
         self._workers = 1
+        # Whether the run goes on soon after `finish`, which then writes nothing.
+        self.pausing = False
 
     @property
     def next_time(self) -> float:
@@ -187,9 +189,9 @@ class FieldOutput(Attachment):
                 output.next_time = float(captured[f"{output.name}.next_time"])
 
     def finish(self, solver: Any) -> None:
-        """Writes the last fields, unless an exception is being handled: then the state may be bad, or between two
-        steps. Returns when all is written; raises a failure that was not raised yet."""
-        if sys.exception() is None and not self._writer.failed:
+        """Writes the last fields, unless the run is only `pausing` or an exception is being handled: then the state may
+        be bad, or between two steps. Returns when all is written; raises a failure that was not raised yet."""
+        if sys.exception() is None and not self._writer.failed and not self.pausing:
             self._write(solver, [output for output in self._outputs if output.written != solver.steps])
         self._writer.drain()
 
