@@ -32,12 +32,13 @@ class WholeSteps:
 
     @property
     def possible(self) -> bool:
-        """Whether nothing of a step needs the host: no other rank, no profile that changes, no pole, no local steps; and
-        nothing is lost when one fails."""
+        """Whether nothing of a step needs the host: no other rank, no profile that changes, no pole, no local steps, no
+        iteration; and nothing is lost when one fails."""
         b, program = self._blocks, self._blocks.program
         device = isinstance(program, Noting) and "choose_step" in program.signatures
         steady = not self._case.time.local and self._conditions.steady
-        return device and b.team.size == 1 and steady and self._integrator.keeps_start
+        alone = b.team.size == 1 and not self._integrator.iterates
+        return device and alone and steady and self._integrator.keeps_start
 
     def __call__(self, count: int, time: float, until: float, factor: float) -> Taken:
         """`count` steps from `time` on, none past `until`, of `factor` times what the case wants."""

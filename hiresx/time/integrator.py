@@ -37,6 +37,11 @@ class Integrator(ABC):
         """Right-hand sides of a step."""
         return len(self.times)
 
+    @property
+    def iterates(self) -> bool:
+        """Whether a step is another thing than every stage once, so that it cannot be recorded."""
+        return type(self).step is not Integrator.step
+
     @abstractmethod
     def updates(self, state: BlockState) -> list[Call]:
         """The launch that ends each stage, on one block."""
