@@ -3,6 +3,7 @@
 #include "half_point.h"
 #include "metrics.h"
 #include "inviscid.h"
+#include "scalar.h"
 #include "inviscid_pencil.h"
 #include "fused.h"
 #include "calibration.h"
@@ -15,4 +16,5 @@
 #include "exchange.h"
 #include "sponge.h"
 #include "continuation.h"
+#include "scalar_boundary.h"
 #include "axisymmetric.h"

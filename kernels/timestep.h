@@ -1,18 +1,17 @@
 #ifdef HX_VISCOUS
-// max(4/3, gamma/Pr) mu/(Re_c rho)
+// max(4/3, gamma/Pr, 1/Sc) mu/(Re_c rho)
 template <class T> HD T viscous_rate(const Primitive<T> &s, real inverse_reynolds) {
-    constexpr real diffusion = real(HX_GAMMA / HX_PRANDTL > 4.0 / 3 ? HX_GAMMA / HX_PRANDTL : 4.0 / 3);
-    return diffusion * viscosity(gas_gamma * s.p / s.rho) * inverse_reynolds / s.rho;
+    return real(HX_LARGEST_DIFFUSIVITY) * viscosity(gas_gamma * s.p / s.rho) * inverse_reynolds / s.rho;
 }
 #endif
 
 // Spectral radii for the time step: inviscid J sum_d (|U_d| + a |m_d|), viscous
-// J^2 sum_d |m_d|^2 max(4/3, gamma/Pr) mu/(Re_c rho). A direction with one node does not count: active is a bit mask.
+// J^2 sum_d |m_d|^2 max(4/3, gamma/Pr, 1/Sc) mu/(Re_c rho). A direction with one node does not count: active is a bit mask.
 template <class T>
 HD void spectral_radii(const real *q, const real *m, const real *jacobian, long long p, long long sv, int active,
                        real inverse_reynolds, T *inviscid, T *viscous) {
-    T state[5];
-    for (int v = 0; v < 5; ++v) state[v] = load<T>(q + v * sv + p);
+    T state[gas_variables];
+    for (int v = 0; v < gas_variables; ++v) state[v] = load<T>(q + v * sv + p);
     Primitive<T> s = primitive(state);
     const T a = square_root(gas_gamma * s.p / s.rho), volume = load<T>(jacobian + p);
     T sum = T(real(0)), squares = T(real(0));

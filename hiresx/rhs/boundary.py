@@ -13,13 +13,14 @@ import numpy as np
 from hiresx.decomposition import Patch
 from hiresx.device.interface import Call
 from hiresx.device.state import BlockState
+from hiresx.equations.gas import conservative
 from hiresx.grid.blocks import direction, side
-from hiresx.rhs.gas import conservative
 
 
 class Condition:
     """One patch: `node()` sets the nodes on the face, `ghost()` the three layers behind it, `rate()` mends the inviscid
-    right-hand side on it, `viscous_primitives` and `viscous_flux` set the ghosts of the viscous terms. What a condition
+    right-hand side on it, `viscous_primitives` and `viscous_flux` set the ghosts of the viscous terms; `hold`
+    and `follow` stand before and behind what sets the rate of the density at outflows. What a condition
     does not need does nothing.
 
     These launch kernels, the same with the same arguments every time, and do nothing else: their launches are noted
@@ -68,6 +69,12 @@ class Condition:
         pass
 
     def rate(self) -> None:
+        pass
+
+    def hold(self) -> None:
+        pass
+
+    def follow(self) -> None:
         pass
 
     def calls(self, method: str, *arguments) -> list[Call]:

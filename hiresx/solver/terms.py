@@ -12,6 +12,7 @@ from hiresx.rhs.plans import PLANS
 from hiresx.solver.blocks import LocalBlocks
 from hiresx.solver.conditions import Conditions
 from hiresx.solver.ghosts import Ghosts
+from hiresx.time.integrator import Integrator
 
 # (name, task(stage))
 Task: TypeAlias = tuple[str, Callable[[int], None]]
@@ -19,11 +20,16 @@ Task: TypeAlias = tuple[str, Callable[[int], None]]
 
 class Terms:
     """The `inviscid`, `viscous` and `axisymmetric` terms of every local block, visited by `plan`. `tasks` is what a
-    stage does of them; where it `ends_in_update`, `left` is what they leave to the update, which can do it if
-    `in_update`."""
+    stage does of them; where it `ends_in_update`, `left` is what they leave to the update."""
 
     def __init__(
-        self, case: Case, blocks: LocalBlocks, ghosts: Ghosts, conditions: Conditions, plan: str, in_update: bool
+        self,
+        case: Case,
+        blocks: LocalBlocks,
+        ghosts: Ghosts,
+        conditions: Conditions,
+        plan: str,
+        integrator: Integrator,
     ):
         self._blocks, self._ghosts, self._conditions = blocks, ghosts, conditions
         plan_class, states = PLANS[plan], blocks.states
@@ -48,8 +54,8 @@ class Terms:
             Axisymmetric(blocks.backend, s, conditions.axes(s), case.gas.reynolds) for s in states if case.axisymmetric
         ]
         # What the update can do as well, as nothing but sums comes between: the differences of the viscous fluxes.
-        between = case.axisymmetric or conditions.poles.any
-        self.ends_in_update = in_update and self._is_viscous and plan == "fused" and not between
+        takes = plan == "fused" and integrator.viscous_updates is not None
+        self.ends_in_update = takes and self._is_viscous and not (case.axisymmetric or conditions.poles.any)
         self.left: list[Task] = []
         self.tasks = self._task_list()
 
@@ -87,7 +93,7 @@ class Terms:
                 friction = prepare([call for a in self.axisymmetric for call in a.friction])
                 tasks.append(("axisymmetric", lambda stage: friction()))
         if conditions.sponges:
-            sponges = prepare([layer.call for layer in conditions.sponges])
+            sponges = prepare(conditions.sponge_calls())
             tasks.append(("sponge", lambda stage: sponges()))
         if conditions.poles.any:
             rest = prepare(conditions.poles.rest)
@@ -105,7 +111,7 @@ class Terms:
     def _viscous_tasks(self) -> list[Task]:
         """Viscous fluxes and their ghosts, those of other ranks on their way."""
         fluxes = [block.fluxes for block in self.viscous]
-        work = [state.work[4:16] for state in self._blocks.states]
+        work = [block.all_fluxes for block in self.viscous]
         made = self._blocks.program.prepare(self._viscous_fluxes())
         return [
             ("viscous", lambda stage: made()),

@@ -1,6 +1,6 @@
 """Steps that a device takes on its own: recorded whole, with the host looking now and then."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -10,11 +10,12 @@ from hiresx.solver.blocks import LocalBlocks
 from hiresx.solver.conditions import Conditions
 from hiresx.solver.step_size import StepSize
 from hiresx.solver.terms import Task
-from hiresx.time.recorded import Recorded, Taken
+from hiresx.time.integrator import Integrator
+from hiresx.time.recorded import Recorded, Taken, noted
 
 
 class WholeSteps:
-    """Recorded steps: `step(stage)`, each stage made of `tasks`."""
+    """The `tasks` of all stages of `integrator` as recorded steps."""
 
     def __init__(
         self,
@@ -23,18 +24,21 @@ class WholeSteps:
         conditions: Conditions,
         size: StepSize,
         tasks: Sequence[Task],
-        step: Callable[[Callable[[int], None]], None],
+        integrator: Integrator,
     ):
         self._case, self._blocks, self._conditions, self._size = case, blocks, conditions, size
-        self._tasks, self._step = tasks, step
+        self._tasks, self._integrator = tasks, integrator
         self._recorded: Recorded | None = None
 
     @property
     def possible(self) -> bool:
-        """Whether nothing of a step needs the host: no other rank, no profile that changes, no pole, no local steps."""
+        """Whether nothing of a step needs the host: no other rank, no profile that changes, no pole, no local steps, no
+        iteration; and nothing is lost when one fails."""
         b, program = self._blocks, self._blocks.program
         device = isinstance(program, Noting) and "choose_step" in program.signatures
-        return device and b.team.size == 1 and not self._case.time.local and self._conditions.steady
+        steady = not self._case.time.local and self._conditions.steady
+        alone = b.team.size == 1 and not self._integrator.iterates
+        return device and alone and steady and self._integrator.keeps_start
 
     def __call__(self, count: int, time: float, until: float, factor: float) -> Taken:
         """`count` steps from `time` on, none past `until`, of `factor` times what the case wants."""
@@ -51,11 +55,5 @@ class WholeSteps:
     def _made(self) -> Recorded:
         b, size = self._blocks, self._size
         few = np.array([reduction.few for reduction in size.reductions], np.int32)
-
-        def stage(n: int) -> None:
-            for _, task in self._tasks:
-                task(n)
-
-        with b.program.noting() as calls:
-            self._step(stage)
+        calls = noted(b.program, self._tasks, self._integrator.stages)
         return Recorded(b.backend, b.program, calls, size.calls, size.found, few, b.states[0].dt)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.device.batch import Noting
 from hiresx.time.reduction import FEW
 
 # Steps launched at most before the host looks.
@@ -90,3 +91,12 @@ class Recorded:
             step()
         self._close()
         return Taken(self._backend.to_host(self._clock))
+
+
+def noted(program: Noting, tasks: Sequence, stages: int) -> list:
+    """The launches of a step made of these tasks."""
+    with program.noting() as calls:
+        for stage in range(stages):
+            for _, task in tasks:
+                task(stage)
+    return calls

@@ -61,6 +61,7 @@ SWITCHES = {
     "viscous": (0, 1),
     "keep": (0, 1),
     "walls": (0, 3),
+    "weighted": (0, 1),
     "wk": (1, 6),
     "temperature": (0.0, 0.9),
 }
