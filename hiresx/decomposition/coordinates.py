@@ -10,6 +10,7 @@ import numpy as np
 
 from hiresx.decomposition.patches import Decomposition, Patch
 from hiresx.decomposition.shell import Shell
+from hiresx.equations import GHOSTS
 from hiresx.grid.blocks import FACES, Block, Range, direction, side
 from hiresx.grid.connections import Connection
 from hiresx.grid.orientation import layout_of
@@ -17,7 +18,7 @@ from hiresx.grid.patched import PATCHED, continued, degree_of
 
 
 def extended_coordinates(
-    decomposition: Decomposition, halo: int = 3
+    decomposition: Decomposition, halo: int = GHOSTS
 ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray] | Shell]:
     """Coordinates x, y, z of every block with `halo` ghost layers in all three directions, singleton ones included:
     float64 arrays (nk + 2 halo, nj + 2 halo, ni + 2 halo), in reference lengths.

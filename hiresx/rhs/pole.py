@@ -5,11 +5,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from hiresx.device.state import BlockState
+from hiresx.equations import GAS_CONSERVED
 from hiresx.grid.blocks import direction, side, slices
 from hiresx.grid.singular import Ring, ring
 
 # What is left of the area vector of the collapsed face, of that of the next nodes: no flux, but a direction.
 TRACE = {"float64": 1e-13, "float32": 1e-7}
+
+# Conserved variables of the gas.
+_VARIABLES = len(GAS_CONSERVED)
 
 
 def mend_metrics(backend, state: BlockState, patches: Sequence) -> None:
@@ -81,7 +85,7 @@ class Poles:
                 strides = (state.strides[line], state.strides[around], -side(p.face) * state.strides[d])
                 face = (o, *strides, state.variable_stride)
                 real = str(state.q.dtype)
-                found_sums, target = (backend.zeros((rows, hi - lo), real) for rows in (15, 5))
+                found_sums, target = (backend.zeros((rows, hi - lo), real) for rows in (3 * _VARIABLES, _VARIABLES))
                 offset = first[p.place] + lo + box[line][0] - whole.patches[p.place].range[line][0]
                 self._pieces.append((slice(offset, offset + hi - lo), found_sums, target))
                 sums.append(("pole_sums", (hi - lo, 1, 1), *face, stop - start, hi - lo, *shares, state.q, found_sums))
@@ -95,7 +99,7 @@ class Poles:
         total = np.zeros((15, self._length))
         for line, sums, _ in self._pieces:
             total[:, line] += self._backend.to_host(sums)
-        mean = (self._team.sum(total) / self._counts).reshape(3, 5, -1)
+        mean = (self._team.sum(total) / self._counts).reshape(3, _VARIABLES, -1)
         state = self._limited(mean)
         for line, _, target in self._pieces:
             self._backend.copy(
