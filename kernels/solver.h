@@ -10,6 +10,7 @@
 #include "viscous.h"
 #include "update.h"
 #include "timestep.h"
+#include "clock.h"
 #include "reduce.h"
 #include "statistics.h"
 #include "exchange.h"

@@ -78,17 +78,22 @@ VECTOR_KERNEL(viscous_flux, int i, int j, int k, int o, int sj, int sk, int di, 
     }
 }
 
+// `sum`, and over the directions with a stride the derivatives of the viscous flux, whose component along i is at `f`.
+template <class T> HD T with_viscous_rates(T sum, const real *f, int di, int dj, int dk, long long sv) {
+    const real *g = f + gradient_variables * sv, *h = g + gradient_variables * sv;
+    if (di != 0) sum = sum + derivative<T>([&](int s) { return load<T>(f + s * di); });
+    if (dj != 0) sum = sum + derivative<T>([&](int s) { return load<T>(g + (long long)s * dj); });
+    if (dk != 0) sum = sum + derivative<T>([&](int s) { return load<T>(h + (long long)s * dk); });
+    return sum;
+}
+
 // r += sum over the directions with a stride of the derivative of the viscous flux, in all but the density
 VECTOR_KERNEL(viscous_difference, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, long long sv,
               const real *flux, real *r) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     for (int c = 0; c < gradient_variables; ++c) {
-        const real *f = flux + c * sv + p, *g = f + gradient_variables * sv, *h = g + gradient_variables * sv;
-        T sum = load<T>(r + (c + 1) * sv + p);
-        if (di != 0) sum = sum + derivative<T>([&](int s) { return load<T>(f + s * di); });
-        if (dj != 0) sum = sum + derivative<T>([&](int s) { return load<T>(g + (long long)s * dj); });
-        if (dk != 0) sum = sum + derivative<T>([&](int s) { return load<T>(h + (long long)s * dk); });
-        store(r + (c + 1) * sv + p, sum);
+        real *to = r + (c + 1) * sv + p;
+        store(to, with_viscous_rates(load<T>(to), flux + c * sv + p, di, dj, dk, sv));
     }
 }
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.case.faults import did_you_mean
+from hiresx.case.given import check_state
 from hiresx.equations import GAS_PRIMITIVE
 from hiresx.errors import HiresxError, described, text
 from hiresx.signals import SIGNALLED
@@ -171,17 +172,5 @@ def _evaluated(
             state = [np.array(np.broadcast_to(np.asarray(part, dtype=float), shape)) for part in parts]
         except (TypeError, ValueError) as error:
             raise HiresxError(f"{place} returned something else than {kind}: {text(error)}", wanted) from error
-    for quantity, values_there in zip(quantities, state, strict=True):
-        good = np.isfinite(values_there)
-        if quantity in ("rho", "p"):
-            good &= values_there > 0
-        if not good.all():
-            first = np.unravel_index(int(np.argmin(good)), good.shape)
-            point = ", ".join(f"{float(c[first]):.6g}" for c in places)
-            raise HiresxError(
-                f"{place} returned {quantity} = {values_there[first]:.6g} at (x, y, z) = ({point})",
-                "every value must be finite, and rho and p positive"
-                if quantities is STATE
-                else "every value must be finite",
-            )
+    check_state(f"{place} returned", dict(zip(quantities, state, strict=True)), places)
     return state

@@ -5,7 +5,8 @@ neighbours see final node values. Adding a condition: a model in hiresx/case/bou
 header in kernels/boundary/ and a class here that names it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import groupby
 
 import numpy as np
 
@@ -59,6 +60,11 @@ class Condition:
 
     def prepare(self, time: float) -> None:
         pass
+
+    @property
+    def settled(self) -> bool:
+        """Whether `prepare` has nothing more to do at any time."""
+        return True
 
     def node(self) -> None:
         pass
@@ -234,6 +240,10 @@ class Prescribe(Condition):
     def target(self):
         return self._target if self._steady else None
 
+    @property
+    def settled(self) -> bool:
+        return self._steady and self._time is not None
+
     def prepare(self, time: float) -> None:
         if self._time is None or (not self._steady and time != self._time):
             values = np.stack(conservative(self._gamma, *self._profile(*self._places, time)))
@@ -259,6 +269,17 @@ class Characteristic(Condition):
             "characteristic", self._box, *self._face, *self.extent, self._inward, self._target,
             s.areas[self._direction], s.q,
         )  # fmt: skip
+
+
+def together(conditions: Sequence[Condition], method: str) -> list[list[Call]]:
+    """What `method` of the conditions, sorted by rank, launches on nodes of faces: in lists of what touches no node in
+    common, as faces of one direction and rank do not."""
+    groups = groupby(sorted(conditions, key=_order), key=_order)
+    return [calls for _, group in groups if (calls := [call for c in group for call in c.calls(method)])]
+
+
+def _order(condition: Condition) -> tuple[int, int]:
+    return condition.rank, direction(condition.patch.face)
 
 
 def condition(

@@ -5,6 +5,9 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hiresx.case.functions import STATE
+from hiresx.case.given import check_state
+from hiresx.errors import HiresxError
 from hiresx.output.fields import derived
 from hiresx.solver import Solver
 
@@ -37,6 +40,20 @@ class BlockView:
         scalars: Mapping[str, ArrayLike] | None = None,
     ) -> None:  # fmt: skip
         """Replace the state by arrays (or numbers) broadcastable to (nk, nj, ni); passive `scalars` that are not named
-        keep their values. Collective: a rank calls it as often as the others."""
-        self._solver.set_state(self._index, rho, u, v, w, p, scalars)
+        keep their values. Collective: a rank calls it as often as the others. Raises HiresxError, the state left as it
+        was, for another shape and for the first node that cannot be: what is not finite, rho or p not positive."""
+        state: dict[str, np.ndarray] = {}
+        with self._solver.team.together():
+            named = {**dict(zip(STATE, (rho, u, v, w, p), strict=True)), **(scalars or {})}
+            for name, given in named.items():
+                try:
+                    state[name] = np.broadcast_to(np.asarray(given, dtype=float), self.x.shape)
+                except (TypeError, ValueError):
+                    raise HiresxError(
+                        f"set_state of block '{self.name}': {name} has the shape {np.shape(given)}",
+                        f"give numbers, or an array that broadcasts to {self.x.shape}",
+                    ) from None
+            check_state(f"set_state of block '{self.name}':", state, (self.x, self.y, self.z))
+        carried = {name: state.pop(name) for name in scalars or {}}
+        self._solver.set_state(self._index, *state.values(), carried)
         self._solver.complete_state()

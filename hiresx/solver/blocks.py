@@ -37,6 +37,8 @@ class LocalBlocks:
                 )
                 for n in domain.mine
             ]
+            for state in self.states[1:] if not case.time.local else ():
+                state.dt = self.states[0].dt  # one for all
             self.extended = {s.index: domain.coordinates(s.part) for s in self.states}
             for state in self.states:
                 compute_metrics(backend, self.program, state, self.extended[state.index], self.cut.patches)

@@ -45,7 +45,7 @@ class Conditions:
         self.outflow.meet()
         self.poles = Poles(backend, program, team, blocks.decomposition, blocks.cut, states, case.gas.gamma)
         self._changing = [c for c in self.all if type(c).prepare is not boundary.Condition.prepare]
-        self._nodes = program.prepare(self.calls("node"))
+        self._nodes = program.prepare(boundary.together(self.all, "node"))
         # what scalars do before and behind outflows set the rate of the density
         self._hold, self._follow = (program.prepare(self.calls(method)) for method in ("hold", "follow"))
 
@@ -77,6 +77,25 @@ class Conditions:
     def calls(self, method: str) -> list[Call]:
         """What all conditions launch for `method`."""
         return [call for c in self.all for call in c.calls(method)]
+
+    def ghost_calls(self) -> list[list[Call]]:
+        """In lists of what does not depend on each other: each condition fills its own ghosts, from what lies within;
+        those of scalars are made of the gas's."""
+        of_scalars = [isinstance(c, scalars.ScalarCondition) for c in self.all]
+        return [
+            [
+                call
+                for c, later in zip(self.all, of_scalars, strict=True)
+                if later is wanted
+                for call in c.calls("ghost")
+            ]
+            for wanted in (False, True)
+        ]
+
+    @property
+    def steady(self) -> bool:
+        """Whether the host has nothing to do for them during a step."""
+        return not self.poles.any and not self.outflow.shared and all(c.settled for c in self._changing)
 
     def closed(self, state) -> set[str]:
         """Faces of a part whose conditions ask for the sums of mass fluxes behind them."""

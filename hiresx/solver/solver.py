@@ -1,6 +1,6 @@
 """One time step of a case: its stages as lists of tasks, its size, and going back after a step that failed."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,10 @@ from hiresx.solver.conditions import Conditions
 from hiresx.solver.ghosts import Ghosts
 from hiresx.solver.step_size import StepSize
 from hiresx.solver.terms import Task, Terms
+from hiresx.solver.updates import update_tasks
+from hiresx.solver.whole_steps import WholeSteps
 from hiresx.time.integrators import integrator
+from hiresx.time.recorded import State
 from hiresx.time.stopwatch import Stopwatch
 
 # A step that fails is taken again with these shares of it.
@@ -73,7 +76,7 @@ class Solver:
         self.halo = self._ghosts.halo
         self._conditions = Conditions(case, self._blocks, self.grid, profiles or {})
         self.conditions, self.sponges = self._conditions.all, self._conditions.sponges
-        self.terms = Terms(case, self._blocks, self._ghosts, self._conditions, self.plan)
+        self.terms = Terms(case, self._blocks, self._ghosts, self._conditions, self.plan, self.integrator)
         self.step_size = StepSize(case, self._blocks, [call for a in self.terms.axisymmetric for call in a.steps])
         self.stopwatch = Stopwatch(backend)
         self.dt = case.time.dt or 0.0
@@ -82,6 +85,9 @@ class Solver:
         # How often a step was taken again with a smaller dt.
         self.retaken = 0
         self.tasks = self._task_list()
+        self.whole_steps = WholeSteps(
+            case, self._blocks, self._conditions, self.step_size, self.tasks, self.integrator
+        )  # fmt: skip
 
     @property
     def overlap(self) -> bool:
@@ -99,10 +105,10 @@ class Solver:
         steps the state can be looked at without touching it; the ghosts of physical faces, which nobody else sees, are
         filled when they are needed.
         """
-        update, times = self.integrator.prepare(self.program, self.states), self.integrator.times
+        times = self.integrator.times
         return [
             *self.terms.tasks,
-            ("update", update),
+            *update_tasks(self._blocks, self.terms, self._ghosts, self.integrator),
             ("boundary", lambda stage: self._conditions.nodes(self.time + times[stage] * self.dt)),
             ("exchange", lambda stage: self._ghosts.send_state()),
         ]
@@ -121,7 +127,7 @@ class Solver:
         self.settle()
         with self.stopwatch("exchange"):
             self._ghosts.start_state()
-        for name, task in self.terms.tasks:
+        for name, task in [*self.terms.tasks, *self.terms.left]:
             with self.stopwatch(name):
                 task(0)
 
@@ -150,16 +156,49 @@ class Solver:
         finite, or so large that time would stand still, or it survives no quarter of the step. With an integrator that
         keeps no start, the state is then the one that did not survive.
         """
+        if largest == np.inf and self.whole_steps.possible:
+            self.advance(1)
+        else:
+            self._step(largest)
+        return self.dt
+
+    def advance(self, count: int, until: float = np.inf) -> int:
+        """Up to `count` time steps, none past `until`: one, or where the device can do without the host as many as it
+        takes to come there or close. Returns how many were taken. Raises as `step`, which the steps before the one that
+        fails are not affected by."""
+        if not self.whole_steps.possible:
+            self._step(max(until - self.time, 0.0))
+            return 1
+        with self.stopwatch("step"):
+            taken = self.whole_steps(count, self.time, until, self.step_factor)
+        self.stopwatch.collect()
+        if taken.count:
+            self._began = taken.began, self.steps + taken.count - 1
+            self.time, self.dt = taken.time, taken.dt
+            self.steps += taken.count
+        if taken.state == State.DEAD:
+            self._began = self.time, self.steps
+            self.rewind()
+            self.retaken += 1
+            self._attempt(taken.dt, STEP_SHARES[1:])
+            return taken.count + 1
+        if not taken.count:
+            self._step(max(until - self.time, 0.0))  # which says why there is none
+        return max(taken.count, 1)
+
+    def _step(self, largest: float) -> None:
         self.choose_dt(largest)
         if not np.isfinite(self.dt) or (0 <= self.dt < largest and self.time + self.dt == self.time and not self.local):
             raise FloatingPointError(f"time step {self.dt:.4g}")
-        whole, self._began = self.dt, (self.time, self.steps)
-        for share in STEP_SHARES:
+        self._began = self.time, self.steps
+        self._attempt(self.dt, STEP_SHARES)
+
+    def _attempt(self, whole: float, shares: Sequence[float]) -> None:
+        """Take the step with the first of these shares of `whole` that the flow survives."""
+        for share in shares:
             if not self.local:
                 self._set_dt(share * whole)
-            self.integrator.step(self.stage)
-            self.halo.flush()
-            if self._survived():
+            if self._taken():
                 break
             if not self.integrator.keeps_start:
                 raise FloatingPointError(f"time step {self.dt:.4g}")
@@ -170,7 +209,15 @@ class Solver:
         self.time += self.dt
         self.steps += 1
         self.stopwatch.collect()
-        return self.dt
+
+    def _taken(self) -> bool:
+        """Whether the integrator could take the step, and the flow survived it. Collective."""
+        try:
+            self.integrator.step(self.stage)
+        except FloatingPointError:
+            return False
+        self.halo.flush()
+        return self._survived()
 
     def _survived(self) -> bool:
         """Whether the flow allows another step: known at no cost where the next one is chosen by CFL number."""

@@ -27,6 +27,7 @@ flux = "central"
 weights = "even"
 [time]
 steps = 2
+integrator = "heun_rk2"
 [initial]
 function = "initial"
 [[boundary]]
@@ -60,7 +61,8 @@ LAW = '''class ExponentialViscosity(ViscosityLaw):
     formula = "where(T < 0.01, minimum(T, 1), double * exp(rate * (T - 1)))"
 '''
 
-# Row of the table: what is put into which file, ahead of a line of it; "" makes the file.
+# Row of the table: what is put into which file, ahead of a line of it or at its END; "" makes the file.
+END = "its end"
 ADDED = {
     "case": {
         "cases/two-walls/case.toml": ("", CASE),
@@ -83,12 +85,12 @@ ADDED = {
             "template <class T> HD void nonlinear_weights(const T *, T *a) { a[0] = a[1] = a[2] = T(real(1)); }\n",
         )
     },
-    "viscosity law": {"hiresx/case/viscosity.py": ("VISCOSITIES: dict", LAW + "\n\n")},
+    "viscosity law": {"hiresx/case/viscosity.py": (END, "\n\n" + LAW)},
     "boundary condition": {
         "hiresx/case/boundaries.py": (
-            "if TYPE_CHECKING:",
-            'class Repeated(Condition):\n    """The last node again."""\n\n    kernel = "repeat"\n'
-            '    type: Literal["repeated"] = "repeated"\n\n\n',
+            END,
+            '\n\nclass Repeated(Condition):\n    """The last node again."""\n\n    kernel = "repeat"\n'
+            '    type: Literal["repeated"] = "repeated"\n',
         ),
         "kernels/boundary/repeat.h": (
             "",
@@ -106,6 +108,19 @@ ADDED = {
             '        self._launch("repeat", self._box, *self._face, self.state.q)\n\n\n',
         ),
     },
+    "time integrator": {
+        "hiresx/time/integrators/heun_rk2.py": (
+            "",
+            "from hiresx.time.integrator import Integrator\n\n\n"
+            "class Scheme(Integrator):\n"
+            "    order, registers, keeps_start, convex = 2, 1, True, True\n"
+            "    cfl, viscous_cfl = 0.8, 0.7\n"
+            "    times = (1.0, 1.0)\n\n"
+            "    def updates(self, s):\n"
+            "        fields = (s.size, *s.place, s.variable_stride, s.q0, s.q, s.r, s.jacobian, s.dt, s.dt_stride)\n"
+            "        return [('update', *fields, 0.0, 1.0, 1), ('update', *fields, 0.5, 0.5, 0)]\n",
+        )
+    },
     "grid generator": {
         "hiresx/grid/generators/halved.py": (
             "",
@@ -118,10 +133,10 @@ ADDED = {
             "    return Grid((Block('halved', x, y, z),))\n",
         ),
         "hiresx/case/grids.py": (
-            "GENERATORS: dict",
-            'class Halved(Table):\n    """Half the unit cube."""\n\n    generator: Literal["halved"] = "halved"\n'
+            END,
+            '\n\nclass Halved(Table):\n    """Half the unit cube."""\n\n    generator: Literal["halved"] = "halved"\n'
             '    n: Counts = Field(description="nodes")\n\n'
-            "    @property\n    def nodes(self) -> int:\n        return prod(self.n)\n\n\n",
+            "    @property\n    def nodes(self) -> int:\n        return prod(self.n)\n",
         ),
     },
     "derived variable": {
@@ -178,14 +193,17 @@ print(json.dumps({
     "friction": float(below["friction_x"][0]),
     "dt": simulation.solver.choose_dt(), "planned": plan(case)["dt"],
     "mean": float(mass["mean"][0]), "samples": len(mass["mean"]), "twice": twice,
-    "page": [word in reference.page() for word in ("exp(rate * (T - 1))", '"repeated"', '"halved"', "`[mass]`")],
+    "page": [word in reference.page() for word in (
+        "exp(rate * (T - 1))", '"repeated"', '"halved"', "`[mass]`", '"heun_rk2"'
+    )],
+    "integrator": plan(case)["integrator"], "stages": simulation.solver.integrator.stages,
 }))
 """
 
 
 def rows() -> dict[str, str]:
     """The table, by what is added."""
-    table = README.split("## Where do I add...")[1].split("\n\n")[1]
+    table = README.split("## Where do I add...")[1].split("\n\n")[2]
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
     return {first: " ".join(rest) for first, *rest in cells}
 
@@ -201,6 +219,7 @@ def test_the_table_names_every_file_that_is_touched(what):
         assert there or f"`{path.name}`" in row or f"`{path.parts[0]}/`" in row, f"{file} is not in: {row}"
 
 
+@pytest.mark.slow
 def test_a_copy_with_one_more_of_everything_works(tmp_path):
     for room in ROOMS:
         shutil.copytree(ROOT / room, tmp_path / room, ignore=shutil.ignore_patterns("__pycache__"))
@@ -210,8 +229,8 @@ def test_a_copy_with_one_more_of_everything_works(tmp_path):
             path.parent.mkdir(exist_ok=True)
             assert path.exists() == bool(before), file
             content = path.read_text() if before else ""
-            assert content.count(before) == 1 or not before, f"{file}: {before}"
-            path.write_text(content.replace(before, text + before) if before else text)
+            assert content.count(before) == 1 or before in ("", END), f"{file}: {before}"
+            path.write_text(content + text if before in ("", END) else content.replace(before, text + before))
     # the one import that a key of Case needs
     schema = tmp_path / "hiresx/case/schema.py"
     schema.write_text(schema.read_text().replace("    KineticEnergy,\n", "    KineticEnergy,\n    Mass,\n"))
@@ -228,4 +247,5 @@ def test_a_copy_with_one_more_of_everything_works(tmp_path):
     assert found["planned"] == pytest.approx(found["dt"], rel=1e-6)
     assert found["mean"] == pytest.approx(0.5, rel=1e-14) and found["samples"] == 3
     assert found["twice"] == 0
-    assert found["page"] == [True] * 4
+    assert found["page"] == [True] * 5
+    assert (found["integrator"]["order"], found["stages"]) == (2, 2)

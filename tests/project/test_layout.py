@@ -35,6 +35,8 @@ FLOORS = (
     ("simulation",),
     ("scaling",),
     ("verify",),
+    ("results",),
+    ("post",),
     ("cli",),
     ("__main__",),
 )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.output.saved import files
-from hiresx.output.saved.attachment import Attachment
+from hiresx.output.saved.attachment import MANY, Attachment
 from hiresx.output.watch.history import FOLDER, Column, History
 from hiresx.team import Team
 
@@ -49,6 +49,10 @@ class Clock:
             self.last = solver.steps
             self._wind(solver)
         return due
+
+    def steps_left(self, solver) -> int:
+        """Steps until it strikes, at most, as far as they are what it counts."""
+        return MANY if self.every is None else self.every - solver.steps % self.every
 
     def _wind(self, solver) -> None:
         if self.every_time is not None:
@@ -113,6 +117,9 @@ class Monitor(Attachment):
     def after_step(self, solver) -> None:
         if self._clock.due(solver):
             self._add(solver, self.measure(solver))
+
+    def steps_left(self, solver) -> int:
+        return self._clock.steps_left(solver)
 
     def _add(self, solver, values: Mapping[str, Any]) -> None:
         self.history.samples = self._keeping(lambda: self.history.add(solver.steps, solver.time, values))

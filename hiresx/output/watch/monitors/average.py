@@ -85,6 +85,10 @@ class Average(Attachment):
             self._since = self._now(solver)
         self._sample(solver)
 
+    def steps_left(self, solver) -> int:
+        # Times of writing are those at which fields are written, where steps end in any case.
+        return min(self._clock.steps_left(solver), self._writing.steps_left(solver))
+
     def after_step(self, solver) -> None:
         self._writer.advance()
         self._sample(solver)
