@@ -81,16 +81,10 @@ class Conditions:
     def ghost_calls(self) -> list[list[Call]]:
         """In lists of what does not depend on each other: each condition fills its own ghosts, from what lies within;
         those of scalars are made of the gas's."""
-        of_scalars = [isinstance(c, scalars.ScalarCondition) for c in self.all]
-        return [
-            [
-                call
-                for c, later in zip(self.all, of_scalars, strict=True)
-                if later is wanted
-                for call in c.calls("ghost")
-            ]
-            for wanted in (False, True)
-        ]
+        lists: list[list[Call]] = [[], []]
+        for c in self.all:
+            lists[isinstance(c, scalars.ScalarCondition)] += c.calls("ghost")
+        return [calls for calls in lists if calls]
 
     @property
     def steady(self) -> bool:
