@@ -44,8 +44,7 @@ class Program(Protocol):
         if in this order; those of a list among them do not depend on each other, whatever arrays they share. Where the
         first item of the array `guard`, which none of them writes, is negative by then, they do nothing. On a CPU,
         threads come together for all of them at once, and those that do not depend on each other run side by side: a
-        kernel may touch nothing of an array beside the view that it is given. Raises as
-        `launch`."""
+        kernel may touch nothing of an array beside the view that it is given. Raises as `launch`."""
 
 
 class Backend(Protocol):

@@ -6,6 +6,7 @@ import numpy as np
 
 from hiresx.device.interface import Backend, Call, Program
 from hiresx.device.state import BlockState
+from hiresx.equations import GAS_CONSERVED
 
 # Threads of the last device pass: few enough that the host finishes them at no cost.
 THREADS = 1024
@@ -16,8 +17,9 @@ FEW = 32
 # Radii are sought by this many threads where a block has the nodes for it, each of them going through so many at least.
 SEEKERS, FEWEST = 262144, 4
 
-# Quantities of the largest reduction: five sums and two minima.
-QUANTITIES = 7
+# Quantities of the largest reduction: a sum of every variable of the gas and two minima.
+_SUMS = len(GAS_CONSERVED)
+QUANTITIES = _SUMS + 2
 
 
 def scratch_reals(size: tuple[int, int, int], work_reals: int) -> int:
@@ -108,8 +110,8 @@ class Reduction:
             s.size[0], self._partial,
         )  # fmt: skip
         count = self._columns
-        sums = self._finish(5, 0, self._partial).sum(axis=1)
-        least = self._finish(2, 2, self._partial[5 * count : 7 * count]).min(axis=1)
+        sums = self._finish(_SUMS, 0, self._partial).sum(axis=1)
+        least = self._finish(2, 2, self._partial[_SUMS * count : QUANTITIES * count]).min(axis=1)
         return sums, float(least[0]), float(least[1])
 
     def _finish(self, quantities: int, how: int, partial: Any) -> np.ndarray:

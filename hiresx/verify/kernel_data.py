@@ -5,11 +5,12 @@ from itertools import product
 
 import numpy as np
 
+from hiresx.equations import GHOSTS
 from hiresx.kernels import Signature
 
 # A block of 17 x 7 x 7 nodes with three ghost layers on all sides, index order [k, j, i]. As many along j as along k:
 # some kernels take columns along j, others along k.
-SIZE, HALO = (17, 7, 7), 3
+SIZE, HALO = (17, 7, 7), GHOSTS
 SHAPE = tuple(n + 2 * HALO for n in reversed(SIZE))
 STRIDES = (1, SHAPE[2], SHAPE[1] * SHAPE[2])
 ORIGIN = HALO * sum(STRIDES)
