@@ -29,6 +29,11 @@ def check_axis(blocks: Sequence[Block], patches: Sequence) -> None:
             if patch.block == b and patch.condition.type == "axis":
                 held[slices(patch.range)] = True
         on = np.abs(block.y) <= ON_AXIS * extent
+        if held.any() and not (held & on).any():
+            raise HiresxError(
+                f"axisymmetric: block '{block.name}' has the condition \"axis\" where no node lies on y = 0",
+                "the axis is y = 0, x runs along it: turn a grid about another line with `rotate` of [grid]",
+            )
         for wrong, what, mend in (
             (~on & (block.y < 0), "lies below the axis y = 0", "y is the distance from the axis: give the upper half"),
             (
