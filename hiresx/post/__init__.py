@@ -3,8 +3,14 @@
 Uses `results`. Needs the extra `post`: pip install 'hiresx[post]'.
 """
 
+from hiresx.post.animate import animate
 from hiresx.post.correlate import correlate
 from hiresx.post.jet import jet
+from hiresx.post.profile import profile
+from hiresx.post.slice import slice
 from hiresx.post.spectrum import spectrum
+from hiresx.post.spod import spod
+from hiresx.post.view import Look
+from hiresx.post.xt import xt
 
-__all__ = ["correlate", "jet", "spectrum"]
+__all__ = ["Look", "animate", "correlate", "jet", "profile", "slice", "spectrum", "spod", "xt"]
