@@ -210,3 +210,34 @@ def test_a_film_has_all_frames_and_moves(run, tmp_path, ending):
     # F dt = 1/8: after eight frames the wave is where it was, after four it is reversed.
     same, reversed_ = (np.abs(pictures[n] - pictures[0])[height // 4 : -height // 4].mean() for n in (8, 4))
     assert reversed_ > 5 * same
+
+
+@pytest.fixture(scope="module")
+def space(tmp_path_factory):
+    """Three fields in space: u = x + 10 y + 100 z + t."""
+    folder = made_runs.run(tmp_path_factory.mktemp("space"))
+    z, y, x = np.meshgrid(np.linspace(0, 1, 7), np.linspace(-1, 1, 9), np.linspace(0, 2, 11), indexing="ij")
+    for n in range(3):
+        state = {"rho": np.ones_like(x), "u": x + 10 * y + 100 * z + n, "v": 0 * x, "w": 0 * x, "p": np.ones_like(x)}
+        field_file.write(field_file.frame(folder, n), [FieldBlock("box", x, y, z, state)], float(n), n, made_runs.CASE)
+    return folder
+
+
+@pytest.mark.parametrize(("plane", "cut"), [("z=0.25", "z"), ("y", "y"), (None, "z")])
+def test_planes_of_fields_in_space(space, tmp_path, plane, cut):
+    import hiresx
+    from hiresx.post import slice as sliced
+
+    found = sliced(space, "u", which=1, look=Look(plane=plane))
+    block = found.data["box"]
+    at = {"z=0.25": 0.25, "y": 0.0, None: 0.5}[plane]
+    assert np.abs(block[cut].values - at).max() < 1e-12
+    expected = block["x"].values + 10 * block["y"].values + 100 * block["z"].values + 1
+    assert np.abs(block["u"].values - expected).max() < 1e-12
+    assert len(found.write(tmp_path)) == 2
+    if plane is None:
+        assert animate(space, "u", tmp_path / "film.gif").is_file()
+        line = hiresx.open(space).fields(2).hiresx.line("y=0,z=0.5", "u")
+        assert np.abs(line["u"].values - line["x"].values - 52).max() < 1e-12
+        with pytest.raises(HiresxError, match="too few"):
+            spod(space, "u")
