@@ -78,7 +78,7 @@ class Axis(Condition):
 
 class Pole(Condition):
     """A face of a three-dimensional block that has collapsed to a line, ring by ring: the flow goes on across it. The
-    block must close on itself around the line with an even number of nodes."""
+    blocks must close around the line with an even number of nodes, or to half a ring between planes of symmetry."""
 
     kernel = "pole"
     type: Literal["pole"] = "pole"

@@ -10,10 +10,14 @@ import numpy as np
 
 from hiresx.decomposition.patches import Decomposition, Patch
 from hiresx.decomposition.shell import Shell
-from hiresx.grid.blocks import FACES, Block, Range, direction, side
-from hiresx.grid.connections import Connection
+from hiresx.grid.blocks import FACES, Block, Range, direction, side, slices
+from hiresx.grid.connections import TOLERANCE, Connection
+from hiresx.grid.motions import Motion
 from hiresx.grid.orientation import layout_of
 from hiresx.grid.patched import PATCHED, continued, degree_of
+
+# What lies behind the axis of axisymmetric flow.
+AXIS = Motion(((1.0, 0.0, 0.0), (0.0, -1.0, 0.0), (0.0, 0.0, 1.0)))
 
 
 def extended_coordinates(
@@ -23,7 +27,8 @@ def extended_coordinates(
     float64 arrays (nk + 2 halo, nj + 2 halo, ni + 2 halo), in reference lengths.
 
     Behind a connection a ghost node lies where its donor node lies (moved as the connection says), behind the axis of
-    axisymmetric flow at the mirror image (x, -y, z) of the node before it, behind a patched face where a polynomial
+    axisymmetric flow at the mirror image (x, -y, z) of the node before it, behind the plane of symmetry of half a ring
+    around a pole at its mirror image there, behind a patched face where a polynomial
     through the nodes before it goes on to (`hiresx.grid.patched`), behind any other physical boundary at the point
     reflection x_{-m} = 2 x_0 - x_m, and singleton directions are extruded by unit steps along
     their axis (j along y, k along z). Edges and corners take the way through a connection where there is one: what a
@@ -50,12 +55,16 @@ def extended_coordinates(
     for c in decomposition.connections:
         connections[c.block].append((c, layout_of(c, blocks) == "offset"))
     lines: list[list[tuple[str, Range, int]]] = [[] for _ in blocks]
-    mirrors: list[list[Patch]] = [[] for _ in blocks]
+    mirrors: list[list[tuple[Patch, Motion]]] = [[] for _ in blocks]
+    planes = {c.motion for c in decomposition.connections if c.over_a_pole and c.rotation is not None}
     for patch in decomposition.patches:
         if patch.condition.type == PATCHED:
             lines[patch.block].append((patch.face, patch.range, _degree(blocks[patch.block], patch.face, patch.range)))
         elif patch.condition.type == "axis":
-            mirrors[patch.block].append(patch)
+            mirrors[patch.block].append((patch, AXIS))
+        elif patch.condition.kernel == "reflect":
+            block = blocks[patch.block]
+            mirrors[patch.block] += [(patch, plane) for plane in planes if _stays(block, patch.range, plane)]
     # Faces before edges before corners: each takes its values from places with one direction less outside.
     for outside in (1, 2, 3):
         for b, block in enumerate(blocks):
@@ -79,6 +88,12 @@ def _degree(block: Block, face: str, range_: Range) -> int:
     return degree_of(np.stack(rows))
 
 
+def _stays(block: Block, range_: Range, plane: Motion) -> bool:
+    """Whether the nodes of a part of a face lie in the plane of a reflection."""
+    nodes = np.stack([c[slices(range_)] for c in (block.x, block.y, block.z)])
+    return bool(np.abs(plane(nodes) - nodes).max() <= 2 * TOLERANCE * max(block.extents))
+
+
 def _fill(
     nodes,
     depth,
@@ -87,11 +102,12 @@ def _fill(
     place: tuple[int, int, int],
     connections: list[tuple[Connection, bool]],
     lines: list[tuple[str, Range, int]],
-    mirrors: list[Patch],
+    mirrors: list[tuple[Patch, Motion]],
 ) -> None:
     """Fill the ghost nodes of one face, edge or corner; `place`: per direction -1 below, 0 inside, 1 above.
     `connections` of the block, each with whether no node is doubled there; `lines`: the parts of its faces behind which
-    grid lines go on, each with the degree of the polynomial; `mirrors`: its patches on the axis."""
+    grid lines go on, each with the degree of the polynomial; `mirrors`: its patches behind which the grid is seen in a
+    mirror."""
     own = nodes[b]
     axes = [
         np.arange(-depth[b][d], 0) if s < 0 else np.arange(n, n + depth[b][d]) if s > 0 else np.arange(n)
@@ -109,10 +125,10 @@ def _fill(
     value = 2 * _at(own, boundary, depth[b]) - _at(own, mirror, depth[b])
 
     nearest = np.stack([np.clip(index[e], 0, block.size[e] - 1) for e in range(3)])
-    for patch in mirrors:
+    for patch, plane in mirrors:
         if direction(patch.face) == d and patch.range[d][0] == edge:
             behind = _within(nearest, patch.range, d)
-            value[:, behind] = _at(own, mirror[:, behind], depth[b]) * np.array([[1.0], [-1.0], [1.0]])
+            value[:, behind] = plane(_at(own, mirror[:, behind], depth[b]))
     faces = {FACES[2 * d + (place[d] > 0)]: d for d in normals}
     for face, range_, degree in lines:
         if face not in faces:

@@ -11,6 +11,7 @@ from hiresx.decomposition.patches import Decomposition, decompose
 from hiresx.decomposition.shell import Shell, filled
 from hiresx.decomposition.split import split
 from hiresx.grid import Block, Grid, build
+from hiresx.grid.stored import give_back
 from hiresx.team import Team, alone
 
 HALO = 3
@@ -58,7 +59,16 @@ def domain(
         if team.local.root:
             grid = build(case.grid, case.directory) if grid is None else grid
             whole = decompose(case, grid)
-            extended = extended_coordinates(whole)
+            grid = grid if whole.blocks is grid.blocks else replace(grid, blocks=whole.blocks)
+            # the nodes beside the faces are needed no more
+            extended = [
+                made.emptied(block, HALO) if isinstance(made, Shell) else made
+                for block, made in zip(whole.blocks, extended_coordinates(whole), strict=True)
+            ]
+            for block in whole.blocks:
+                block.forget()
+            if any(block.stored for block in whole.blocks):
+                give_back()
     if team.local.size > 1:
         grid, extended = _one_copy(team, grid, extended)
     with team.together():
@@ -91,7 +101,7 @@ def _one_copy(team: Team, grid: Grid | None, extended: list[Coordinates] | None)
     for b, (name, size, regions, left) in enumerate(shape):
         if left is not None:
             blocks.append(left)
-            extended[b] = Shell.over(left, HALO, extended[b])
+            extended[b] = Shell.over(left, HALO, extended[b], inside=0)
             continue
         inside = tuple(slice(HALO, HALO + n) for n in reversed(size))
         blocks.append(Block(name, *(c[inside] for c in extended[b]), regions))
@@ -104,7 +114,7 @@ def _arrays(extended: Coordinates | Shell) -> Sequence[np.ndarray]:
 
 def _read(team: Team, whole: Decomposition, cut: Decomposition, extended) -> dict[Part, Coordinates]:
     """The coordinates with ghosts of this rank's parts of blocks that are left in their file."""
-    for block in whole.blocks:
+    for block in (*whole.blocks, *cut.blocks):
         block.forget()
     return {
         part: filled(whole.blocks[part.whole], extended[part.whole], HALO, _box(part))

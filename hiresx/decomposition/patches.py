@@ -1,5 +1,6 @@
 """Which condition holds at which node of which face: every face node exactly once."""
 
+import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,7 @@ import numpy as np
 from hiresx.case.boundaries import Patched
 from hiresx.decomposition.axis import check_axis
 from hiresx.decomposition.parts import Part
-from hiresx.decomposition.poles import over_the_pole
+from hiresx.decomposition.poles import over_the_poles
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Connection, Grid
 from hiresx.grid.blocks import (
@@ -20,12 +21,15 @@ from hiresx.grid.blocks import (
     face_range,
     intersection,
     layer,
+    read_whole,
     rectangles,
     slices,
     whole_box,
 )
 from hiresx.grid.connections import periodic_connections
 from hiresx.grid.patched import PATCHED
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -104,12 +108,14 @@ def decompose(case, grid: Grid) -> Decomposition:
         check_axis(grid.blocks, patches)
     closed = _periodic(grid, [(b, face, range_) for b, face, range_, c in placed if c.type == "periodic"])
     connections += closed
-    for patch in patches:
-        if patch.condition.type == "pole":
-            who = f"boundary.{case.boundary.index(patch.condition)} (pole)"
-            connections += over_the_pole(who, grid.blocks, connections, patch)
-    parts = tuple(Part(b, whole_box(block.size)) for b, block in enumerate(grid.blocks))
-    return Decomposition(grid.blocks, tuple(connections), tuple(patches), parts)
+    connections += over_the_poles(grid.blocks, connections, patches)
+    blocks = grid.blocks
+    if any(block.stored for block in blocks) and any(patch.condition.type == PATCHED for patch in patches):
+        # what lies behind a patched face may lie anywhere
+        log.info("the grid is read whole by the first rank of every host for its patched interfaces")
+        blocks = read_whole(blocks)
+    parts = tuple(Part(b, whole_box(block.size)) for b, block in enumerate(blocks))
+    return Decomposition(blocks, tuple(connections), tuple(patches), parts)
 
 
 def _patched(grid: Grid, cover: "_Cover", placed: Sequence[tuple]) -> Iterable[tuple]:

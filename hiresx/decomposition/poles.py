@@ -1,21 +1,49 @@
-"""What lies behind a pole: the block's own nodes, half a ring on."""
+"""What lies behind a pole: the nodes half a ring on, of the same block or of another one around it."""
 
 from collections.abc import Sequence
 
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Connection
 from hiresx.grid.blocks import face_range
-from hiresx.grid.singular import PAGE, across, check_opposite, ring
+from hiresx.grid.rings import Ring, across, check_opposite, ring
+from hiresx.grid.singular import PAGE
 
 
-def over_the_pole(who: str, blocks: Sequence[Block], connections: Sequence[Connection], patch) -> list[Connection]:
-    """The connections behind the pole `patch` of the whole blocks. Raises HiresxError beginning with `who` where the
-    face is no pole, or one that is not supported."""
-    block = blocks[patch.block]
-    found = ring(who, blocks, connections, patch.block, patch.face)
-    if patch.range != face_range(patch.face, block.size):
-        raise HiresxError(
-            f"{who}: a pole is a whole face, not nodes {patch.range} of {patch.face}", f"leave out range; {PAGE}"
-        )
-    check_opposite(who, block, patch.face, found)
-    return across(block, patch.block, patch.face, found)
+def pole_rings(blocks: Sequence[Block], connections: Sequence[Connection], patches: Sequence) -> list[Ring]:
+    """The rings around all poles among `patches` of the whole blocks, each pole once. Raises HiresxError where a face
+    is no pole, one that is not supported, or where a block of a ring is not said to be one."""
+    poles = [patch for patch in patches if patch.condition.kernel == "pole"]
+    planes = {
+        (patch.block, patch.face)
+        for patch in patches
+        if patch.condition.kernel == "reflect" and patch.range == face_range(patch.face, blocks[patch.block].size)
+    }
+    named = {(patch.block, patch.face) for patch in poles}
+    found: list[Ring] = []
+    known: set[tuple[int, str]] = set()
+    for patch in poles:
+        block = blocks[patch.block]
+        who = f"pole on {patch.face} of block '{block.name}'"
+        if patch.range != face_range(patch.face, block.size):
+            raise HiresxError(
+                f"{who}: a pole is a whole face, not nodes {patch.range} of {patch.face}", f"leave out range; {PAGE}"
+            )
+        if (patch.block, patch.face) in known:
+            continue
+        rings = ring(who, blocks, connections, patch.block, patch.face, planes)
+        for member in rings.members:
+            if (member.block, member.face) not in named:
+                raise HiresxError(
+                    f"{who}: its ring goes on in block '{blocks[member.block].name}', whose {member.face} is no pole",
+                    f"give {member.face} of block '{blocks[member.block].name}' the type \"pole\" as well; {PAGE}",
+                )
+            known.add((member.block, member.face))
+        check_opposite(who, blocks, rings, patch.block, patch.face)
+        found.append(rings)
+    return found
+
+
+def over_the_poles(blocks: Sequence[Block], connections: Sequence[Connection], patches: Sequence) -> list[Connection]:
+    """The connections behind all poles among `patches`."""
+    rings = pole_rings(blocks, connections, patches)
+    return [c for found in rings for member in found.members for c in across(blocks, found, member.block)]

@@ -18,12 +18,12 @@ INSIDE = 4
 
 class Shell:
     """Coordinates (3, nk + 2 halo, nj + 2 halo, ni + 2 halo) of a block of three dimensions, indexed by arrays of
-    places: [:, k, j, i]. Of a place farther than `INSIDE` nodes from all faces nothing is known (not a number).
+    places: [:, k, j, i]. Of a place farther than `inside` nodes from all faces nothing is known (not a number).
 
     `layers`: per axis the coordinates with only the layers beside its two faces left."""
 
     def __init__(self, block: Block, halo: int):
-        self._sized(block, halo)
+        self._sized(block, halo, INSIDE)
         self.layers: list[np.ndarray] = []
         for axis, n in enumerate(block.size[::-1]):
             self.layers.append(np.full((3, *self._compressed(axis)), np.nan))
@@ -36,16 +36,24 @@ class Shell:
                     self.layers[axis][(c, *inside)] = coordinate[box]
 
     @classmethod
-    def over(cls, block: Block, halo: int, layers: Sequence[np.ndarray]) -> "Shell":
+    def over(cls, block: Block, halo: int, layers: Sequence[np.ndarray], inside: int = INSIDE) -> "Shell":
         """A shell that is filled already."""
         made = cls.__new__(cls)
-        made._sized(block, halo)
+        made._sized(block, halo, inside)
         made.layers = list(layers)
         return made
 
-    def _sized(self, block: Block, halo: int) -> None:
+    def emptied(self, block: Block, halo: int) -> "Shell":
+        """What is left of it when all ghosts are made: only these."""
+        layers = [
+            np.ascontiguousarray(np.delete(held, range(halo, held.shape[axis + 1] - halo), axis=axis + 1))
+            for axis, held in enumerate(self.layers)
+        ]
+        return Shell.over(block, halo, layers, inside=0)
+
+    def _sized(self, block: Block, halo: int, inside: int) -> None:
         self.shape = tuple(n + 2 * halo for n in block.size[::-1])
-        self.kept = halo + INSIDE
+        self.kept = halo + inside
 
     def _compressed(self, axis: int) -> tuple[int, ...]:
         return tuple(min(n, 2 * self.kept) if a == axis else n for a, n in enumerate(self.shape))

@@ -3,6 +3,7 @@
 Arrays are indexed [k, j, i]; every list of three (sizes, ranges, index triples) is in the order i, j, k.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -172,8 +173,13 @@ class Block:
 
 def _is_finite(array: np.ndarray | Stored) -> bool:
     if isinstance(array, Stored):
-        return bool(np.isfinite([array.min(), array.max()]).all())  # a nan is the least of whatever it is among
+        return array.is_finite
     return bool(np.isfinite(array).all())
+
+
+def read_whole(blocks: Sequence[Block]) -> tuple[Block, ...]:
+    """Blocks that were left in their file, in memory."""
+    return tuple(type(b)(b.name, *(np.asarray(c, dtype=float) for c in (b.x, b.y, b.z)), b.regions) for b in blocks)
 
 
 class Delivered(Block):

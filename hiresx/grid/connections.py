@@ -25,7 +25,8 @@ class Connection:
     `range`: half-open node ranges (i, j, k) of the nodes of `block` on `face`. `matrix`: 3 x 3 signed permutation.
 
     Nothing is said of which nodes coincide: with end nodes held by both sides (shared) or by one only (offset) the
-    offsets differ by one.
+    offsets differ by one. `over_a_pole`: it leads across a pole, to nodes that are seen in a mirror
+    (`hiresx.grid.rings`).
     """
 
     block: int
@@ -36,6 +37,7 @@ class Connection:
     offset: tuple[int, int, int] = (0, 0, 0)
     translation: tuple[float, float, float] = (0.0, 0.0, 0.0)
     rotation: Matrix | None = None
+    over_a_pole: bool = False
 
     @property
     def motion(self) -> Motion:
@@ -55,12 +57,8 @@ class Connection:
         The area vectors (grad xi)/J are x_eta cross x_zeta, so a change of handedness counts as well as the direction
         in which the index runs.
         """
-        return self.matrix[self.donor_direction][direction(self.face)] * round(np.linalg.det(self.matrix))
-
-    @property
-    def over_a_pole(self) -> bool:
-        """Whether it leads across a pole, to nodes of the same block seen in a mirror (`hiresx.grid.singular`)."""
-        return self.donor == self.block and np.linalg.det(self.matrix) < 0
+        hands = 1 if self.rotation is None else round(np.linalg.det(self.rotation))
+        return self.matrix[self.donor_direction][direction(self.face)] * round(np.linalg.det(self.matrix)) * hands
 
     @property
     def donor_face(self) -> str:

@@ -4,11 +4,10 @@ import logging
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
 from hiresx.case.faults import shown
 from hiresx.case.grids import GridFile
 from hiresx.errors import HiresxError
+from hiresx.grid.blocks import read_whole
 from hiresx.grid.cgns_tree import is_cgns
 from hiresx.grid.connections import Grid
 from hiresx.grid.connectivity import motion_of, read_connectivity
@@ -109,10 +108,7 @@ def _in_memory(grid: Grid, spec: GridFile) -> tuple[Grid, list[str]]:
     if not keys and all(len(block.active) == 3 for block in grid.blocks):
         return grid, []
     why = f"for grid.{keys[0]}" if keys else "for a grid that is not three-dimensional"
-    blocks = [
-        type(b)(b.name, *(np.asarray(c, dtype=np.float64) for c in (b.x, b.y, b.z)), b.regions) for b in grid.blocks
-    ]
-    return replace(grid, blocks=tuple(blocks)), [f"read whole by the first rank of every host {why}"]
+    return replace(grid, blocks=read_whole(grid.blocks)), [f"read whole by the first rank of every host {why}"]
 
 
 def _given(spec: GridFile, key: str) -> bool:

@@ -4,9 +4,11 @@ A `Stored` stands where an array (nk, nj, ni) of float64 stands. What is taken o
 NumPy makes of it as a whole reads it whole.
 """
 
+import ctypes
 import math
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -31,6 +33,13 @@ Box = tuple[tuple[int, int], tuple[int, int], tuple[int, int]]
 def is_large(path: Path) -> bool:
     """Whether a file may hold so many nodes, in single precision, that they are left there."""
     return path.stat().st_size >= 12 * LARGE
+
+
+def give_back() -> None:
+    """Hand memory that is free back to the system, where its C library can (glibc): what searching faces takes in many
+    small pieces otherwise stays with the process, beside the nodes that it reads afterwards."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 class Source(Protocol):
@@ -137,7 +146,17 @@ class Stored:
 
     def part(self, slices: tuple[slice, slice, slice]) -> "Stored":
         """A box of it, still in the file."""
-        return replace(self, window=self._there([s.indices(n)[:2] for s, n in zip(slices, self.shape, strict=True)]))
+        made = replace(self, window=self._there([s.indices(n)[:2] for s, n in zip(slices, self.shape, strict=True)]))
+        if "_extremes" in self.__dict__ or self.__dict__.get("looked_through"):
+            made.__dict__["looked_through"] = self.is_finite
+        return made
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether all of it is numbers. What is a part of something that was looked through is not read for it."""
+        if self.__dict__.get("looked_through"):
+            return True
+        return bool(np.isfinite(self._extremes).all())  # a nan is the least of whatever it is among
 
     def reversed(self, axes: tuple[bool, bool, bool]) -> "Stored":
         return replace(self, reverse=tuple(a != b for a, b in zip(self.reverse, axes, strict=True)))

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from hiresx.decomposition.poles import pole_rings
 from hiresx.device.state import BlockState
 from hiresx.grid.blocks import direction, side, slices
-from hiresx.grid.singular import Ring, ring
+from hiresx.grid.rings import Member, Ring
 
 # What is left of the area vector of the collapsed face, of that of the next nodes: no flux, but a direction.
 TRACE = {"float64": 1e-13, "float32": 1e-7}
@@ -44,46 +45,53 @@ def at_and_next(patch) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
 class Poles:
     """The state on all poles: calling it puts a mean of the three rings around into every node, (15 m1 - 6 m2 + m3)/10
     of their means, of 6th order since a smooth flow's ring means are even in the distance; where they jump, the first
-    ring's. Collective, as a ring may be cut. `rest` are launches that take the nodes out of the equations. `any`:
-    whether a rank has poles."""
+    ring's. Collective, as a ring may be cut, and may go on in other blocks. `rest` are launches that take the nodes out
+    of the equations. `any`: whether a rank has poles."""
 
     def __init__(self, backend, program, team, whole, cut, states: Sequence[BlockState], gamma: float):
         self._backend, self._team, self._gamma = backend, team, gamma
-        places = [n for n, patch in enumerate(whole.patches) if patch.condition.kernel == "pole"]
-        self.any = bool(places)
+        self.any = any(patch.condition.kernel == "pole" for patch in whole.patches)
         self.rest: list = []
-        if not places:
+        if not self.any:
             return
-        rings: dict[int, Ring] = {}
-        first, self._length, counts = {}, 0, []
-        for n in places:
-            patch = whole.patches[n]
-            found = rings[n] = ring("pole", whole.blocks, whole.connections, patch.block, patch.face)
-            lo, hi = patch.range[_line(patch, found)]
-            first[n], self._length = self._length, self._length + hi - lo
-            counts += [found.nodes] * (hi - lo)
+        # Per pole where its line begins among all of them, and of each of its blocks the ring and its place in it.
+        rings = pole_rings(whole.blocks, whole.connections, whole.patches)
+        first, counts, self._length = [], [], 0
+        self._mirrors: list[tuple[slice, np.ndarray]] = []
+        for found in rings:
+            length = whole.blocks[found.members[0].block].size[_line(found, found.members[0])]
+            first.append(self._length)
+            counts += [found.nodes] * length
+            if found.mirror is not None:
+                self._mirrors.append((slice(self._length, self._length + length), np.array(found.mirror.rotation)))
+            self._length += length
         self._counts = np.array(counts, dtype=float)
+        of_face = {(m.block, m.face): (n, found, m) for n, found in enumerate(rings) for m in found.members}
         sums, nodes, self._pieces = [], [], []
         for state in states:
             for p in cut.patches:
-                if p.block != state.index or p.place not in rings:
+                if p.block != state.index or p.condition.kernel != "pole":
                     continue
-                found, box = rings[p.place], state.part.box
-                line, around = _line(p, found), found.direction
-                (lo, hi), (start, stop) = p.range[line], p.range[around]
-                whole_start, whole_stop = start + box[around][0], stop + box[around][0]
-                shares = (
-                    0.5 if found.doubled and whole_start == 0 else 1.0,
-                    0.5 if found.doubled and whole_stop == found.nodes + 1 else 1.0,
-                )
+                n, found, member = of_face[state.part.whole, p.face]
+                size, box = whole.blocks[member.block].size, state.part.box
                 d = direction(p.face)
+                line = _line(found, member)
+                around = 3 - d - line
+                (lo, hi), (start, stop) = p.range[line], p.range[around]
+                ends = found.shares(member)
+                ends = ends if member.matrix[around, found.around] > 0 else ends[::-1]
+                shares = (
+                    ends[0] if start + box[around][0] == 0 else 1.0,
+                    ends[1] if stop + box[around][0] == size[around] else 1.0,
+                )
                 o = state.origin + sum(r[0] * stride for r, stride in zip(p.range, state.strides, strict=True))
                 strides = (state.strides[line], state.strides[around], -side(p.face) * state.strides[d])
                 face = (o, *strides, state.variable_stride)
                 real = str(state.q.dtype)
                 found_sums, target = (backend.zeros((rows, hi - lo), real) for rows in (15, 5))
-                offset = first[p.place] + lo + box[line][0] - whole.patches[p.place].range[line][0]
-                self._pieces.append((slice(offset, offset + hi - lo), found_sums, target))
+                at = np.arange(lo, hi) + box[line][0]
+                places = first[n] + (at if member.matrix[line, found.along] > 0 else size[line] - 1 - at)
+                self._pieces.append((places, found_sums, target))
                 sums.append(("pole_sums", (hi - lo, 1, 1), *face, stop - start, hi - lo, *shares, state.q, found_sums))
                 extent = (hi - lo, stop - start, 1)
                 nodes.append(("pole_node", extent, *face, hi - lo, target, state.q))
@@ -96,6 +104,9 @@ class Poles:
         for line, sums, _ in self._pieces:
             total[:, line] += self._backend.to_host(sums)
         mean = (self._team.sum(total) / self._counts).reshape(3, 5, -1)
+        for line, mirror in self._mirrors:  # of a half model the mean with its image
+            momentum = mean[:, 1:4, line]
+            mean[:, 1:4, line] = (momentum + np.einsum("ab,rbn->ran", mirror, momentum)) / 2
         state = self._limited(mean)
         for line, _, target in self._pieces:
             self._backend.copy(
@@ -117,6 +128,6 @@ class Poles:
         return (self._gamma - 1) * (q[4] - (q[1] ** 2 + q[2] ** 2 + q[3] ** 2) / (2 * q[0]))
 
 
-def _line(patch, found: Ring) -> int:
-    """The direction of the nodes along a pole."""
-    return 3 - direction(patch.face) - found.direction
+def _line(found: Ring, member: Member) -> int:
+    """The direction of a block's own indexes along the line of its pole."""
+    return int(np.flatnonzero(member.matrix[:, found.along])[0])

@@ -1,5 +1,5 @@
 // Pole: a face of a block whose nodes have collapsed to a line, all nodes of a ring around it lying at one place. Behind
-// it lie the nodes across it, which are the block's own (hiresx/decomposition/poles.py). Its nodes obey no equation:
+// it lie the nodes across it (hiresx/grid/rings.py). Its nodes obey no equation:
 // they take a mean of the rings around them (hiresx/rhs/pole.py).
 // s1: along the line, s2: around it, sn: away from it; height: nodes around it.
 
