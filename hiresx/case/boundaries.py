@@ -3,7 +3,7 @@
 
 import operator
 from functools import reduce
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -137,7 +137,8 @@ class CharacteristicOutflow(Condition):
         None,
         ge=0,
         description="rate of the pull towards that pressure per reference length; 0: none; absent: 0.05 over the "
-        "largest extent of the grid, from which less than 1 % of a pulse comes back",
+        "largest extent of the grid, at which the pull sends back less than 1 % of the height of a pulse that is "
+        "shorter than 0.4 of this extent; of oblique waves up to 17 % come back whatever it is",
     )
 
 
@@ -151,5 +152,10 @@ class FarField(Condition):
 
 if TYPE_CHECKING:  # a union that is computed is no type to a reader of the sources
     Boundary = Condition
-else:
-    Boundary = Annotated[reduce(operator.or_, Condition.__subclasses__()), Field(discriminator="type")]
+
+
+def __getattr__(name: str) -> Any:
+    """Boundary, the union of all conditions, wherever in this file they stand."""
+    if name == "Boundary":
+        return Annotated[reduce(operator.or_, Condition.__subclasses__()), Field(discriminator="type")]
+    raise AttributeError(f"module {__name__} has no attribute {name}")

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.case.faults import did_you_mean
+from hiresx.case.given import check_state
 from hiresx.errors import HiresxError, described, text
 from hiresx.signals import SIGNALLED
 
@@ -152,15 +153,5 @@ def evaluate(
             state = [np.array(np.broadcast_to(np.asarray(part, dtype=float), x.shape)) for part in parts]
         except (TypeError, ValueError) as error:
             raise HiresxError(f"{place} returned something else than a state: {text(error)}", wanted) from error
-    for quantity, values_there in zip(STATE, state, strict=True):
-        good = np.isfinite(values_there)
-        if quantity in ("rho", "p"):
-            good &= values_there > 0
-        if not good.all():
-            first = np.unravel_index(int(np.argmin(good)), good.shape)
-            point = ", ".join(f"{float(c[first]):.6g}" for c in (x, y, z))
-            raise HiresxError(
-                f"{place} returned {quantity} = {values_there[first]:.6g} at (x, y, z) = ({point})",
-                "every value must be finite, and rho and p positive",
-            )
+    check_state(f"{place} returned", dict(zip(STATE, state, strict=True)), (x, y, z))
     return state

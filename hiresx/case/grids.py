@@ -405,13 +405,6 @@ class GridFile(Table):
         return self
 
 
-GENERATORS: dict[str, type[Table]] = {
-    model.model_fields["generator"].default: model
-    for model in list(globals().values())
-    if isinstance(model, type) and issubclass(model, Table) and "generator" in model.model_fields
-}
-
-
 def _kind(value: Any) -> str | None:
     if isinstance(value, dict):
         generator = value.get("generator")
@@ -419,10 +412,19 @@ def _kind(value: Any) -> str | None:
     return FILE if isinstance(value, GridFile) else getattr(value, "generator", None)
 
 
-if TYPE_CHECKING:  # a union that is computed is no type to a reader of the sources
-    GridTable = Table
-else:
-    GridTable = Annotated[
-        reduce(operator.or_, (Annotated[m, Tag(name)] for name, m in (*GENERATORS.items(), (FILE, GridFile)))),
-        Discriminator(_kind),
-    ]
+if TYPE_CHECKING:
+    GENERATORS: dict[str, type[Table]]
+    GridTable = Table  # a union that is computed is no type to a reader of the sources
+
+
+def __getattr__(name: str) -> Any:
+    """GENERATORS, by name, and GridTable, the union of their tables and of a file's, wherever in this file they
+    stand."""
+    tables = [m for m in list(globals().values()) if isinstance(m, type) and issubclass(m, Table)]
+    found = {m.model_fields["generator"].default: m for m in tables if "generator" in m.model_fields}
+    if name == "GENERATORS":
+        return found
+    if name == "GridTable":
+        tagged = (Annotated[m, Tag(tag)] for tag, m in (*found.items(), (FILE, GridFile)))
+        return Annotated[reduce(operator.or_, tagged), Discriminator(_kind)]
+    raise AttributeError(f"module {__name__} has no attribute {name}")

@@ -107,7 +107,9 @@ class Force(Sampled, Place):
     """Force of the gas on walls by pressure and friction, and heat into them.
 
     Integrated over every wall (no-slip or slip) among the nodes that faces, block and range say. In two dimensions per
-    unit length along z. Force in rho_ref c_ref^2 L^2, heat in rho_ref c_ref^3 L^2.
+    unit length along z. Force in rho_ref c_ref^2 L^2, heat in rho_ref c_ref^3 L^2. In axisymmetric flow force_y is the
+    sum of the radial components, force_z of those along the swirl, and torque the moment of these about the axis, in
+    rho_ref c_ref^2 L^3.
     """
 
     name: Name = Field(description="name of the history")
@@ -131,7 +133,8 @@ class Conservation(Sampled):
     """Volume integrals of mass, momentum and energy, what leaves through each [[boundary]], what the sponges add.
 
     The change of an integral is the source minus the fluxes, to truncation error. Where everything is periodic the
-    integrals are constant to round-off.
+    integrals are constant to round-off. In axisymmetric flow the first holds of mass, momentum_x and energy alone:
+    momentum_y is the sum of radial components, momentum_z of those along the swirl.
     """
 
 

@@ -202,7 +202,8 @@ class Case(Table):
     axisymmetric: bool = Field(
         False,
         description="the plane x-y is turned about the x axis: y is the radius, w the swirl; forces, fluxes and "
-        'integrals are those of the whole body of revolution; nodes on y = 0 need the condition "axis"',
+        "integrals are summed over the whole body of revolution, those called y being sums of radial components and "
+        'those called z of components along the swirl; nodes on y = 0 need the condition "axis"',
     )
     scheme: Scheme = Field(Scheme(), description="space discretisation")
     time: Time = Field(description="time integration")

@@ -72,10 +72,16 @@ class SutherlandViscosity(ViscosityLaw):
     formula = "T * sqrt(T) * (1 + sutherland_temperature) / (T + sutherland_temperature)"
 
 
-VISCOSITIES: dict[str, type[ViscosityLaw]] = {
-    model.model_fields["law"].default: model for model in ViscosityLaw.__subclasses__()
-}
-if TYPE_CHECKING:  # a union that is computed is no type to a reader of the sources
-    Viscosity = ViscosityLaw
-else:
-    Viscosity = Annotated[reduce(operator.or_, VISCOSITIES.values()), Field(discriminator="law")]
+if TYPE_CHECKING:
+    VISCOSITIES: dict[str, type[ViscosityLaw]]
+    Viscosity = ViscosityLaw  # a union that is computed is no type to a reader of the sources
+
+
+def __getattr__(name: str) -> Any:
+    """VISCOSITIES and Viscosity as of all laws, wherever in this file they stand."""
+    found = [model for model in ViscosityLaw.__subclasses__() if model.__module__ == __name__]
+    if name == "VISCOSITIES":
+        return {model.model_fields["law"].default: model for model in found}
+    if name == "Viscosity":
+        return Annotated[reduce(operator.or_, found), Field(discriminator="law")]
+    raise AttributeError(f"module {__name__} has no attribute {name}")

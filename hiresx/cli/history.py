@@ -1,5 +1,6 @@
 """`hiresx history`: what the monitors of a run saw."""
 
+import math
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -49,8 +50,12 @@ def history(
     elif csv:
         table.write_csv(sys.stdout)
     elif out is None:
-        rows = [(column, *_summary(values)) for column, values in table.flat().items()]
+        flat = table.flat()
+        rows = [(column, *_summary(values)) for column, values in flat.items()]
         terminal.table(f"{table.name}: {table.samples} samples", ["", "first", "last", "least", "largest"], rows)
+        for column, values in flat.items():
+            if bad := len(values) - len(_finite(values)):
+                terminal.say(f"{column}: {bad} of {len(values)} samples not finite, left out of least and largest")
     else:
         terminal.say(f"wrote {out}")
     return 0
@@ -77,9 +82,15 @@ def _path(run: Path, name: str | None) -> Path | None:
 
 
 def _summary(values) -> list[float]:
+    """First and last, least and largest of the finite ones."""
     if not len(values):
         return [float("nan")] * 4
-    return [float(values[0]), float(values[-1]), float(values.min()), float(values.max())]
+    finite = _finite(values) or [float("nan")]
+    return [float(values[0]), float(values[-1]), min(finite), max(finite)]
+
+
+def _finite(values) -> list[float]:
+    return [value for value in map(float, values) if math.isfinite(value)]
 
 
 def _some(names: list[str], most: int = 12) -> str:

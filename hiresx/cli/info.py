@@ -8,6 +8,9 @@ import typer
 
 from hiresx.cli import options, terminal
 
+# Of tables whose key alone says too little.
+TITLES = {"left": "Faces left over (normal: outward)", "meets": "Faces that meet others without being joined"}
+
 
 def info(
     path: Annotated[
@@ -41,7 +44,9 @@ def info(
         terminal.mapping("", plain)
     for key, rows in tables.items():
         columns = list(dict.fromkeys(column for row in rows for column in row))
-        terminal.table(key.capitalize(), columns, ([_cell(row.get(column)) for column in columns] for row in rows))
+        terminal.table(
+            TITLES.get(key, key.capitalize()), columns, ([_cell(row.get(column)) for column in columns] for row in rows)
+        )
     return 0
 
 

@@ -53,7 +53,8 @@ def case_text(path: Path, found: dict[str, Any], connectivity: Path | None = Non
     met = {(row["block"], row["face"]) for row in found.get("meets", ())}
     for row in found.get("left", ()):
         if (row["block"], row["face"]) not in met:
-            lines.append(f"# {row['block']} {row['face']}: around {row['centre']}, outward normal {row['normal']}")
+            way = f"outward normal {row['normal']}" if any(row["normal"]) else "closed"
+            lines.append(f"# {row['block']} {row['face']}: around {row['centre']}, {way}")
     if found.get("left"):
         lines += ["[[boundary]]", 'faces = "all"', 'type = "far-field"', STATE, ""]
     return "\n".join(lines)

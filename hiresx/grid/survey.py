@@ -15,6 +15,8 @@ from hiresx.grid.stored import slabs
 
 # Lines shorter than this share of the block's extent have collapsed to a point.
 COLLAPSED = 1e-9
+# A face whose area vectors add up to less than this share of its area closes around something: it faces every way.
+CLOSED = 1e-6
 
 
 def survey(path: Path, connectivity: Path | None = None) -> dict[str, Any]:
@@ -69,7 +71,7 @@ def _survey(path: Path, connectivity: Path | None) -> dict[str, Any]:
 
 def left_over(grid: Grid) -> list[dict[str, Any]]:
     """The parts of faces that no connection and no region holds: "block", "face", "nodes", "centre" and the mean
-    outward "normal", a unit vector."""
+    outward "normal", a unit vector; zero for a part that closes around something."""
     found = []
     for b, block in enumerate(grid.blocks):
         held = [(c.face, c.range) for c in grid.connections if c.block == b]
@@ -112,9 +114,30 @@ def _place(block: Block, face: str, range_: Range) -> tuple[list[float], list[fl
     nodes, behind = (
         np.stack([c[slices(r)] for c in (block.x, block.y, block.z)], axis=-1).reshape(-1, 3) for r in (range_, inner)
     )
-    normal = (nodes - behind).mean(axis=0)
-    size = float(np.linalg.norm(normal)) or 1.0
+    across = [hi - lo for lo, hi in reversed(range_) if hi - lo > 1]
+    areas = _areas(nodes.reshape(*across, 3), (nodes - behind).reshape(*across, 3))
+    normal, whole = areas.sum(axis=0), np.linalg.norm(areas, axis=1).sum()
+    size = float(np.linalg.norm(normal))
+    if size <= CLOSED * whole:
+        normal, size = np.zeros(3), 1.0
     return [_rounded(v) for v in nodes.mean(axis=0)], [_rounded(v / size, 3) for v in normal]
+
+
+def _areas(nodes: np.ndarray, outward: np.ndarray) -> np.ndarray:
+    """Outward area vectors (n, 3) of the cells of a face with the `nodes` (..., 3), a surface, a line or a point;
+    `outward`: from the nodes behind to those of the face, not at right angles to it."""
+    if nodes.ndim == 3:
+        areas = np.cross(nodes[1:, 1:] - nodes[:-1, :-1], nodes[1:, :-1] - nodes[:-1, 1:]).reshape(-1, 3) / 2
+        middle = (outward[1:, 1:] + outward[:-1, :-1] + outward[1:, :-1] + outward[:-1, 1:]).reshape(-1, 3)
+        return areas if (areas * middle).sum() > 0 else -areas
+    if nodes.ndim == 2:
+        along, middle = np.diff(nodes, axis=0), outward[1:] + outward[:-1]
+        length = np.linalg.norm(along, axis=1, keepdims=True)
+        unit = along / np.where(length > 0, length, 1.0)
+        across = middle - (middle * unit).sum(axis=1, keepdims=True) * unit
+        height = np.linalg.norm(across, axis=1, keepdims=True)
+        return length * across / np.where(height > 0, height, 1.0)
+    return outward.reshape(1, 3)
 
 
 def _rounded(value: float, digits: int = 6) -> float:

@@ -11,6 +11,7 @@ from typing import Any
 from hiresx import blow_up
 from hiresx.blow_up import BlowUp
 from hiresx.case import Case, load
+from hiresx.case.given import check_profiles
 from hiresx.decomposition import Decomposition, Part, domain
 from hiresx.decomposition.partition import partition
 from hiresx.errors import HiresxError
@@ -88,6 +89,7 @@ class Simulation:
             self.case = load(case) if isinstance(case, str | Path) else case
             self.out = None if out is None and found is None else found.directory if out is None else Path(out)
             field_output.check(self.case)
+            check_profiles(self.case, profiles or ())
             if self.out is not None:
                 netcdf.library()
         self.resolved = self.case.model_dump(mode="json")

@@ -3,6 +3,9 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hiresx.case.functions import STATE
+from hiresx.case.given import check_state
+from hiresx.errors import HiresxError
 from hiresx.output.fields import derived
 from hiresx.solver import Solver
 
@@ -31,6 +34,18 @@ class BlockView:
 
     def set_state(self, rho: ArrayLike, u: ArrayLike, v: ArrayLike, w: ArrayLike, p: ArrayLike) -> None:
         """Replace the state by arrays (or numbers) broadcastable to (nk, nj, ni). Collective: a rank calls it as often
-        as the others."""
-        self._solver.set_state(self._index, rho, u, v, w, p)
+        as the others. Raises HiresxError, the state left as it was, for another shape and for the first node that
+        cannot be: what is not finite, rho or p not positive."""
+        state: dict[str, np.ndarray] = {}
+        with self._solver.team.together():
+            for name, given in zip(STATE, (rho, u, v, w, p), strict=True):
+                try:
+                    state[name] = np.broadcast_to(np.asarray(given, dtype=float), self.x.shape)
+                except (TypeError, ValueError):
+                    raise HiresxError(
+                        f"set_state of block '{self.name}': {name} has the shape {np.shape(given)}",
+                        f"give numbers, or an array that broadcasts to {self.x.shape}",
+                    ) from None
+            check_state(f"set_state of block '{self.name}':", state, (self.x, self.y, self.z))
+        self._solver.set_state(self._index, *state.values())
         self._solver.complete_state()

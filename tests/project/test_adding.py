@@ -60,7 +60,8 @@ LAW = '''class ExponentialViscosity(ViscosityLaw):
     formula = "where(T < 0.01, minimum(T, 1), double * exp(rate * (T - 1)))"
 '''
 
-# Row of the table: what is put into which file, ahead of a line of it; "" makes the file.
+# Row of the table: what is put into which file, ahead of a line of it or at its END; "" makes the file.
+END = "its end"
 ADDED = {
     "case": {
         "cases/two-walls/case.toml": ("", CASE),
@@ -83,12 +84,12 @@ ADDED = {
             "template <class T> HD void nonlinear_weights(const T *, T *a) { a[0] = a[1] = a[2] = T(real(1)); }\n",
         )
     },
-    "viscosity law": {"hiresx/case/viscosity.py": ("VISCOSITIES: dict", LAW + "\n\n")},
+    "viscosity law": {"hiresx/case/viscosity.py": (END, "\n\n" + LAW)},
     "boundary condition": {
         "hiresx/case/boundaries.py": (
-            "if TYPE_CHECKING:",
-            'class Repeated(Condition):\n    """The last node again."""\n\n    kernel = "repeat"\n'
-            '    type: Literal["repeated"] = "repeated"\n\n\n',
+            END,
+            '\n\nclass Repeated(Condition):\n    """The last node again."""\n\n    kernel = "repeat"\n'
+            '    type: Literal["repeated"] = "repeated"\n',
         ),
         "kernels/boundary/repeat.h": (
             "",
@@ -118,10 +119,10 @@ ADDED = {
             "    return Grid((Block('halved', x, y, z),))\n",
         ),
         "hiresx/case/grids.py": (
-            "GENERATORS: dict",
-            'class Halved(Table):\n    """Half the unit cube."""\n\n    generator: Literal["halved"] = "halved"\n'
+            END,
+            '\n\nclass Halved(Table):\n    """Half the unit cube."""\n\n    generator: Literal["halved"] = "halved"\n'
             '    n: Counts = Field(description="nodes")\n\n'
-            "    @property\n    def nodes(self) -> int:\n        return prod(self.n)\n\n\n",
+            "    @property\n    def nodes(self) -> int:\n        return prod(self.n)\n",
         ),
     },
     "derived variable": {
@@ -185,7 +186,7 @@ print(json.dumps({
 
 def rows() -> dict[str, str]:
     """The table, by what is added."""
-    table = README.split("## Where do I add...")[1].split("\n\n")[1]
+    table = README.split("## Where do I add...")[1].split("\n\n")[2]
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
     return {first: " ".join(rest) for first, *rest in cells}
 
@@ -210,8 +211,8 @@ def test_a_copy_with_one_more_of_everything_works(tmp_path):
             path.parent.mkdir(exist_ok=True)
             assert path.exists() == bool(before), file
             content = path.read_text() if before else ""
-            assert content.count(before) == 1 or not before, f"{file}: {before}"
-            path.write_text(content.replace(before, text + before) if before else text)
+            assert content.count(before) == 1 or before in ("", END), f"{file}: {before}"
+            path.write_text(content + text if before in ("", END) else content.replace(before, text + before))
     # the one import that a key of Case needs
     schema = tmp_path / "hiresx/case/schema.py"
     schema.write_text(schema.read_text().replace("    KineticEnergy,\n", "    KineticEnergy,\n    Mass,\n"))

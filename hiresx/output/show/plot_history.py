@@ -21,6 +21,8 @@ PANELS, CURVES = 8, 10
 _CLOCK, _ASIDE = ("step", "time"), ("dt",)
 # Samples of the shortest spectrum, and segments of which one is averaged where the samples suffice.
 SHORTEST, SEGMENTS = 16, 4
+# Periods in a segment of a peak that can be told from a drift.
+PERIODS = 2
 
 
 def plot_history(
@@ -100,12 +102,9 @@ def plot_spectrum(
             if name in points:
                 ax.loglog(points["f"], points[name], color="0.55", lw=1.6, label=Path(reference).stem, zorder=1)
             ax.loglog(found.frequency[1:], found.density[1:], color=page.BLUE, label=ours.run, zorder=3)
-            ax.axvline(found.peak, color="0.6", lw=0.6, zorder=0)
-            ax.set_title(
-                f"highest at $f = {found.peak:.4g}\\,c_\\mathrm{{ref}}/L$ (resolution {found.frequency[1]:.2g}); "
-                f"{found.samples} samples, {found.segments} segment(s)",
-                loc="left",
-            )
+            if found.resolved:
+                ax.axvline(found.peak, color="0.6", lw=0.6, zorder=0)
+            ax.set_title(_said(found), loc="left")
             ax.set_ylabel(f"density of {ours.label(name)}")
             if len(ax.lines) > 2:
                 ax.legend(loc="best")
@@ -118,13 +117,19 @@ def plot_spectrum(
 @dataclass(frozen=True)
 class Spectrum:
     """One-sided power spectral density over frequency, both (n,), in c_ref/L; `peak`: the frequency of the highest
-    value but the first two; of how many samples and segments."""
+    value but that of frequency 0; of how many samples and segments."""
 
     frequency: np.ndarray
     density: np.ndarray
     peak: float
     samples: int
     segments: int
+
+    @property
+    def resolved(self) -> bool:
+        """Whether `peak` is one: a segment holds PERIODS of it or more. With fewer Hann's window spreads it as far as
+        frequency 0, and a drift looks the same."""
+        return bool(self.peak > (PERIODS - 0.5) * self.frequency[1])
 
 
 def spectrum(time: np.ndarray, values: np.ndarray) -> Spectrum:
@@ -158,8 +163,17 @@ def spectrum(time: np.ndarray, values: np.ndarray) -> Spectrum:
     if length % 2 == 0:
         density[-1] /= 2
     frequency = np.fft.rfftfreq(length, step)
-    # The window spreads what is left of the mean over the first two.
-    return Spectrum(frequency, density, float(frequency[2 + np.argmax(density[2:])]), time.size, len(starts))
+    return Spectrum(frequency, density, float(frequency[1 + np.argmax(density[1:])]), time.size, len(starts))
+
+
+def _said(found: Spectrum) -> str:
+    """What stands above a spectrum."""
+    place = f"highest at $f = {found.peak:.4g}\\,c_\\mathrm{{ref}}/L$"
+    if found.resolved:
+        place += f" (resolution {found.frequency[1]:.2g})"
+    else:
+        place += f", the lowest: no peak is resolved, a segment holds fewer than {PERIODS} periods"
+    return f"{place}; {found.samples} samples, {found.segments} segment(s)"
 
 
 def _cubic(x: np.ndarray, f: np.ndarray, at: np.ndarray) -> np.ndarray:

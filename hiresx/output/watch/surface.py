@@ -73,6 +73,7 @@ class Surface:
         self._present, self._first = np.unique(group, return_index=True)
         self._area = np.concatenate([piece.area for piece in pieces], axis=1)
         self._curvature = np.concatenate([piece.curvature for piece in pieces])
+        self._radius = np.concatenate([piece.radius for piece in pieces])
         self._mirror = np.concatenate([np.full(piece.n, piece.mirror) for piece in pieces])
         # node, the four behind it, then seven along each tangent, by rows
         places = np.concatenate([piece.places for piece in pieces], axis=1)
@@ -96,6 +97,11 @@ class Surface:
         dimension)."""
         area = self._area if self.n else np.empty((3, 0))
         return self.sums(np.linalg.norm(area, axis=0)[None])[:, 0]
+
+    def moments(self, forces: np.ndarray) -> np.ndarray:
+        """Moment about the x axis, (n,), of `forces` (3, n) at this rank's nodes of axisymmetric flow, whose z is the
+        direction of the swirl."""
+        return self._radius * forces[2] if self.n else np.empty(0)
 
     def measure(self) -> Flow:
         """The flow at this rank's nodes."""
@@ -134,6 +140,9 @@ class Surface:
         gradient = sum(slope * d[:, None] for slope, d in zip(self._slopes, along, strict=True))
         mu = gas.viscosity.viscosity(temperature[0]) / gas.reynolds
         stress = gradient[:3] + gradient[:3].swapaxes(0, 1)
+        swirl = values[0, 2] * self._curvature  # of a rigid rotation nothing is left
+        stress[1, 2] -= swirl
+        stress[2, 1] -= swirl
         dilatation = gradient[0, 0] + gradient[1, 1] + gradient[2, 2] + values[0, 1] * self._curvature
         friction = -mu * (np.einsum("abn,bn->an", stress, self._area) - 2 / 3 * dilatation * self._area)
         heat = -mu / (gas.prandtl * (gas.gamma - 1)) * (gradient[3] * self._area).sum(axis=0)
@@ -177,7 +186,7 @@ class _Piece:
             return solver.backend.to_host(state.interior(array)[around]).astype(np.float64)[here]
 
         outward = side(nodes.face)
-        radius = block.y[k + state.first[2], j + state.first[1], i + state.first[0]]
+        radius = self.radius = block.y[k + state.first[2], j + state.first[1], i + state.first[0]]
         shares = weights[tuple(chosen.T)] * circumference(solver.case, radius) * off_poles(solver, state)[k, j, i]
         self.area = outward * at(state.areas[d]) * shares
         # 1/y of axisymmetric flow; on the axis, where no area is, nothing

@@ -14,6 +14,9 @@ from hiresx.output.watch.sampling import Monitor
 from hiresx.output.watch.surface import FaceNodes, Surface, mask
 
 WALLS = ("no-slip-wall", "slip-wall")
+# Where the components of a force point, in plane flow and around an axis.
+PLANE = tuple(f" along {c}" for c in "xyz")
+ROUND = (" along x", ", sum of the radial components", ", sum of the components along the swirl")
 
 
 def build(case, simulation) -> list[Monitor]:
@@ -27,14 +30,20 @@ def check(case, decomposition: Decomposition) -> None:
 
 
 class Force(Monitor):
-    """Columns: force_x, y, z by pressure and friction together, pressure_x, y, z, friction_x, y, z, heat and area."""
+    """Columns: force_x, y, z by pressure and friction together, pressure_x, y, z, friction_x, y, z, heat and area.
+
+    Of axisymmetric flow y and z are sums of radial components and of those along the swirl, and there is the torque."""
 
     def __init__(self, key: str, spec: Spec, solver, out: Path | None):
         area = ("", " L", " L^2")[dimension(solver) - 1]
+        round_ = solver.case.axisymmetric
+        along = dict(zip("xyz", ROUND if round_ else PLANE, strict=True))
+        scale = f"rho_ref c_ref^2{area}"
         columns = [
-            *(Column(f"force_{c}", f"force on the walls along {c}", f"rho_ref c_ref^2{area}") for c in "xyz"),
-            *(Column(f"pressure_{c}", f"force of pressure along {c}", f"rho_ref c_ref^2{area}") for c in "xyz"),
-            *(Column(f"friction_{c}", f"force of friction along {c}", f"rho_ref c_ref^2{area}") for c in "xyz"),
+            *(Column(f"force_{c}", f"force on the walls{way}", scale) for c, way in along.items()),
+            *(Column(f"pressure_{c}", f"force of pressure{way}", scale) for c, way in along.items()),
+            *(Column(f"friction_{c}", f"force of friction{way}", scale) for c, way in along.items()),
+            *([Column("torque", "moment of friction about the x axis", "rho_ref c_ref^2 L^3")] if round_ else []),
             Column("heat", "heat into the walls per time", f"rho_ref c_ref^3{area}"),
             Column("area", "area of the walls", area.strip() or "1"),
         ]
@@ -52,7 +61,8 @@ class Force(Monitor):
     def measure(self, solver) -> dict[str, float]:
         flow = self._surface.measure()
         pressure = (flow.p - self._pressure) * flow.push
-        rows = [pressure + flow.friction, pressure, flow.friction, flow.heat[None]]
+        torque = [self._surface.moments(flow.friction)[None]] if solver.case.axisymmetric else []
+        rows = [pressure + flow.friction, pressure, flow.friction, *torque, flow.heat[None]]
         values = self._team.sum(self._surface.sums(np.concatenate(rows)))
         return dict(zip((column.name for column in self.history.columns), (*values[0], self._area), strict=True))
 

@@ -1,0 +1,67 @@
+"""What Python gives is refused where it cannot be meant: states that are none, profiles that nobody asks for."""
+
+import numpy as np
+import pytest
+
+from hiresx import HiresxError, Simulation
+from hiresx.case import Case
+
+P = 1 / 1.4
+BOX = {"generator": "box", "n": [9, 8, 1], "lower": [0, 0, 0], "upper": [0.8, 1, 0]}
+
+
+def case(*boundary, **tables) -> Case:
+    initial = {"initial": {"state": {"rho": 1.0, "u": 2.0, "p": P}}}
+    rest = {"faces": "all", "type": "slip-wall"}
+    return Case.from_dict({"grid": BOX, "time": {"steps": 1}, **initial, **tables, "boundary": [*boundary, rest]})
+
+
+def test_a_state_that_is_none_is_refused_by_place():
+    block = Simulation(case(), "cpu").blocks[0]
+    before = block.state("p")
+    rho = np.ones(block.x.shape)
+    rho[0, 2, 5] = np.nan
+    for given, words in (
+        ((1, 0, 0, 0, -1), r"block 'box': p = -1 at \(x, y, z\) = \(0, 0, 0\)"),
+        ((rho, 0, 0, 0, P), r"rho = nan at \(x, y, z\) = \(0.5, 0.285714, 0\)"),
+        ((1, np.inf, 0, 0, P), "u = inf"),
+        ((0, 0, 0, 0, P), "rho = 0"),
+        ((1, 0, np.zeros(3), 0, P), r"v has the shape \(3,\)"),
+        (("much", 0, 0, 0, P), "rho has the shape"),
+    ):
+        with pytest.raises(HiresxError, match=words) as error:
+            block.set_state(*given)
+        assert error.value.mend
+        np.testing.assert_array_equal(block.state("p"), before)
+    block.set_state(np.ones(9), 0, 0, np.zeros((8, 1)), P)
+
+
+def inflow(x, y, z, t):
+    return 1.0, 2.0, 0.0, 0.0, P
+
+
+ASKS = {"faces": ["imin"], "type": "profile-inflow", "function": "inflow"}
+SPONGE = {"axis": "x", "start": 0.5, "end": 0.8, "strength": 1.0, "function": "quiet"}
+
+
+def test_a_profile_that_nobody_asks_for_is_refused():
+    for boundary, profiles, words, mend in (
+        ([ASKS], {"inflow": inflow, "inflw": inflow}, 'asks for "inflw"', "inflow"),
+        ([], {"inflow": inflow}, 'asks for "inflow"', "no function is asked for"),
+    ):
+        with pytest.raises(HiresxError, match=words) as error:
+            Simulation(case(*boundary), "cpu", profiles=profiles)
+        assert mend in error.value.mend
+    with pytest.raises(HiresxError, match="initial state") as error:
+        Simulation(case(initial={"function": "pulse"}), "cpu", profiles={"pulse": inflow})
+    assert "initial=pulse" in error.value.mend
+    with pytest.raises(HiresxError, match="monitor") as error:
+        Simulation(case(monitors=["drag"]), "cpu", profiles={"drag": inflow})
+    assert "monitors=[drag]" in error.value.mend
+
+
+def test_profiles_of_conditions_and_sponges_are_taken():
+    def quiet(x, y, z):
+        return 1.0, 2.0, 0.0, 0.0, P
+
+    Simulation(case(ASKS, sponge=[SPONGE]), "cpu", profiles={"inflow": inflow, "quiet": quiet})
