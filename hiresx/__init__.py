@@ -7,6 +7,7 @@ if TYPE_CHECKING:  # for those who read the sources; at run time see below
     from hiresx.case import Case as Case
     from hiresx.case import load as load
     from hiresx.errors import HiresxError as HiresxError
+    from hiresx.results import open as open
     from hiresx.simulation import Simulation as Simulation
 
 __version__ = "0.1.0"
@@ -16,7 +17,7 @@ _beside = Path(__file__).parent.parent
 if (_beside / "kernels" / "solver.h").is_file():
     __path__.append(str(_beside))
 
-__all__ = ["Case", "HiresxError", "Simulation", "__version__", "load"]
+__all__ = ["Case", "HiresxError", "Simulation", "__version__", "load", "open"]
 
 # Resolved on first use, so that `import hiresx` and `hiresx --help` cost nothing.
 _HOMES = {
@@ -24,16 +25,21 @@ _HOMES = {
     "load": "hiresx.case",
     "Simulation": "hiresx.simulation",
     "HiresxError": "hiresx.errors",
+    "open": "hiresx.results",
 }
+# Rooms that need no import of their own: `hiresx.post.spectrum(...)`.
+_ROOMS = ("post",)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib
 
+    if name in _ROOMS:
+        return importlib.import_module(f"hiresx.{name}")
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    return sorted({*globals(), *_HOMES, *_ROOMS})

@@ -12,10 +12,11 @@ from hiresx.signals import SIGNALLED
 
 
 class Logbook:
-    """run.json of one `Simulation.run`. Without a directory only the record that is returned."""
+    """run.json of one `Simulation.run`, which ends after `last_step` at the latest (None: by time alone). Without a
+    directory only the record that is returned."""
 
-    def __init__(self, simulation):
-        self.simulation = simulation
+    def __init__(self, simulation, last_step: int | None = None):
+        self.simulation, self._last_step = simulation, last_step
         self._began, self._first_step = wall.perf_counter(), simulation.step_count
         self._ranks: list[dict[str, Any]] = []
         self._record: record.Record | None = None
@@ -46,6 +47,7 @@ class Logbook:
         return {
             "steps": s.step_count,
             "time": s.time,
+            "last_step": self._last_step,
             "wall_s": seconds,
             "ns_per_point_rhs": 1e9 * rhs / evaluations if steps > 0 else None,
             "point_steps_per_s": steps * s.solver.points / sum(stages.values()) if steps > 0 else None,

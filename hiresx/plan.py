@@ -11,9 +11,11 @@ from hiresx.case import Case
 from hiresx.decomposition import Decomposition, padded_shape, split
 from hiresx.decomposition.partition import best_partition
 from hiresx.decomposition.traffic import traffic
-from hiresx.device.averages import MEANS, MOMENTS
+from hiresx.device.averages import MEANS, names
 from hiresx.device.rates import known_rate
 from hiresx.device.state import variables_per_point
+from hiresx.equations import equations
+from hiresx.equations.transport import largest_diffusivity
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Grid, build
 from hiresx.grid.size import MAKING, refuse
@@ -71,11 +73,13 @@ def plan(case: Case, backend: str = "cpu", grid: Grid | None = None) -> dict[str
         "reals_per_padded_point": _variables(case, backend),
         "bytes_per_point": memory / points,
         "memory_bytes": memory,
+        "variables": list(equations(case).conserved),
+        "plans": {name: default_plan(name, equations(case)) for name in ("cpu", "cuda")},
         "integrator": {
             "name": case.time.integrator,
             "order": scheme.order,
             "stages": scheme.stages,
-            "reals_per_padded_point": 5 * scheme.registers,
+            "reals_per_padded_point": equations(case).variables * scheme.registers,
             "cfl": scheme.cfl,
             "viscous_cfl": scheme.viscous_cfl,
         },
@@ -100,7 +104,8 @@ def rank_plan(
         raise HiresxError(f"{ranks} ranks for {decomposition.points} points", "ask for fewer")
     found = best_partition(decomposition, ranks, weights)
     cut = split(decomposition, found.parts)
-    matrix = integrator(case.time.integrator).stages * traffic(cut, case.gas.reynolds is not None, _item(case))
+    per_stage = traffic(cut, case.gas.reynolds is not None, _item(case), equations(case))
+    matrix = integrator(case.time.integrator).stages * per_stage
     share = np.ones(ranks) / ranks if weights is None else np.array(weights) / np.sum(weights)
     held: list[list[int]] = [[] for _ in range(ranks)]
     for n, part in enumerate(found.parts):
@@ -142,12 +147,13 @@ def memory_bytes(case: Case, blocks: Sequence[Block], backend: str = "cpu") -> i
 
 
 def _work(case: Case, backend: str) -> int:
-    return work_variables(default_plan(backend), case.gas.reynolds is not None)
+    system = equations(case)
+    return work_variables(default_plan(backend, system), case.gas.reynolds is not None, system)
 
 
 def _variables(case: Case, backend: str) -> int:
     registers = integrator(case.time.integrator).registers
-    return variables_per_point(_work(case, backend), registers, case.time.local, case.axisymmetric)
+    return variables_per_point(_work(case, backend), registers, case.time.local, case.axisymmetric, equations(case))
 
 
 def _item(case: Case) -> int:
@@ -164,7 +170,7 @@ def _average_bytes(case: Case, points: int) -> int:
     if case.average is None:
         return 0
     kinds = [kind for kind in MEANS if getattr(case.average, kind)]
-    return 8 * points * sum(len(MEANS[kind]) + len(MOMENTS[kind]) for kind in kinds)
+    return 8 * points * sum(len(names(kind, equations(case).scalars)) for kind in kinds)
 
 
 def _steps(case: Case, dt: float) -> int | None:
@@ -198,7 +204,9 @@ def _block_step(case: Case, block: Block) -> float:
     dt = case.time.cfl / np.max(radius)
     if case.gas.reynolds is not None:
         mu = case.gas.viscosity.viscosity(case.gas.gamma * p / rho)
-        diffusion = max(4 / 3, case.gas.gamma / case.gas.prandtl) * mu / (case.gas.reynolds * rho)
+        schmidt = [scalar.schmidt for scalar in case.scalar]
+        largest = largest_diffusivity(case.gas.gamma, case.gas.prandtl, schmidt)
+        diffusion = largest * mu / (case.gas.reynolds * rho)
         dt = min(dt, case.time.viscous_cfl / np.max(diffusion * sum(i * i for i in inverse)))
     return float(dt)
 

@@ -22,8 +22,8 @@ HD real axisymmetric_frequency(const Primitive<real> &s, real inverse, const rea
 KERNEL(axisymmetric_source, int i, int j, int k, int o, int sj, int sk, long long sv, const real *q,
        const real *jacobian, const real *inverse, real *r) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
-    real state[5];
-    for (int v = 0; v < 5; ++v) state[v] = q[v * sv + p];
+    real state[gas_variables];
+    for (int v = 0; v < gas_variables; ++v) state[v] = q[v * sv + p];
     const Primitive<real> s = primitive(state);
     const real share = (inverse[p] > real(0) ? inverse[p] : real(0)) / jacobian[p], along = share * s.v;
     r[p] -= along * state[0];
@@ -38,9 +38,9 @@ KERNEL(axisymmetric_source, int i, int j, int k, int o, int sj, int sk, long lon
 KERNEL(axisymmetric_limit, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, real direction,
        const real *m, const real *jacobian, const real *inverse, const real *q, real *r) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
-    real v[4], pressure[4], state[5];
+    real v[4], pressure[4], state[gas_variables];
     for (int l = 3; l >= 0; --l) {
-        for (int c = 0; c < 5; ++c) state[c] = q[c * sv + p + (long long)l * sn];
+        for (int c = 0; c < gas_variables; ++c) state[c] = q[c * sv + p + (long long)l * sn];
         const Primitive<real> s = primitive(state);
         v[l] = s.v, pressure[l] = s.p;
     }
@@ -60,8 +60,8 @@ KERNEL(axisymmetric_limit, int i, int j, int k, int o, int s1, int s2, int sn, l
 KERNEL(axisymmetric_radii, int i, int j, int k, int o, int sj, int sk, int columns, long long sv, const real *q,
        const real *m, const real *jacobian, const real *inverse, real inverse_reynolds, int width, real *partial) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk, at = (long long)j * width + i;
-    real state[5];
-    for (int v = 0; v < 5; ++v) state[v] = q[v * sv + p];
+    real state[gas_variables];
+    for (int v = 0; v < gas_variables; ++v) state[v] = q[v * sv + p];
     const Primitive<real> s = primitive(state);
     partial[at] += axisymmetric_rate(s, inverse[p]);
     const real frequency = axisymmetric_frequency(s, inverse[p], m, jacobian, p, sv);
@@ -77,8 +77,8 @@ KERNEL(axisymmetric_radii, int i, int j, int k, int o, int sj, int sk, int colum
 KERNEL(axisymmetric_step, int i, int j, int k, int o, int sj, int sk, long long sv, const real *q, const real *m,
        const real *jacobian, const real *inverse, real inverse_reynolds, real cfl, real viscous_cfl, real *dt) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
-    real state[5];
-    for (int v = 0; v < 5; ++v) state[v] = q[v * sv + p];
+    real state[gas_variables];
+    for (int v = 0; v < gas_variables; ++v) state[v] = q[v * sv + p];
     const Primitive<real> s = primitive(state);
     real added = axisymmetric_rate(s, inverse[p]) / cfl;
 #ifdef HX_VISCOUS

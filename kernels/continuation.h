@@ -3,11 +3,13 @@
 // of the inviscid terms keeps there.
 
 // The increments of the three ghosts over the node on the face, increment[ghost][variable].
-HD void continue_cubically(const real *q, long long p, int sn, long long sv, real increment[3][5]) {
-    constexpr int weight[3][3] = {{-6, 4, -1}, {-20, 15, -4}, {-45, 36, -10}};  // of nodes 1, 2, 3 less node 0
-    real state[4][5], pressure[4];
+HD void continue_cubically(const real *q, long long p, int sn, long long sv,
+                           real increment[ghost_layers][gas_variables]) {
+    // of nodes 1, 2, 3 less node 0
+    constexpr int weight[ghost_layers][3] = {{-6, 4, -1}, {-20, 15, -4}, {-45, 36, -10}};
+    real state[4][gas_variables], pressure[4];
     for (int l = 0; l < 4; ++l) {
-        for (int v = 0; v < 5; ++v) state[l][v] = q[v * sv + p + (long long)l * sn];
+        for (int v = 0; v < gas_variables; ++v) state[l][v] = q[v * sv + p + (long long)l * sn];
         pressure[l] = primitive(state[l]).p;
     }
     real sensor = real(0);
@@ -16,8 +18,8 @@ HD void continue_cubically(const real *q, long long p, int sn, long long sv, rea
         sensor = larger(sensor, jump_sensor(state[l][0], state[l + 1][0], state[l + 2][0]));
     }
     const real share = correction_scale(sensor);
-    for (int l = 0; l < 3; ++l)
-        for (int v = 0; v < 5; ++v) {
+    for (int l = 0; l < ghost_layers; ++l)
+        for (int v = 0; v < gas_variables; ++v) {
             real sum = real(0);
             for (int a = 0; a < 3; ++a) sum += real(weight[l][a]) * (state[a + 1][v] - state[0][v]);
             increment[l][v] = share * sum;

@@ -22,6 +22,6 @@ template <class T, class At> HD void half_point_flux(const T *minus, const T *pl
                                                      T *flux) {
     numerical_flux(minus, plus, m, flux);
     T scale = correction_scale(sensor);
-    for (int v = 0; v < 5; ++v)
+    for (int v = 0; v < gas_variables; ++v)
         flux[v] = flux[v] + scale * flux_correction<T>([&](int offset) { return f(offset, v); });
 }

@@ -8,7 +8,7 @@
 VECTOR_KERNEL(interpolate, int i, int j, int k, int o, int sj, int sk, int sd, long long sv, const real *q,
               const real *m, real *minus, real *plus) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
-    T area[3], left[5], right[5];
+    T area[3], left[gas_variables], right[gas_variables];
 #ifdef HX_INTERPOLATES_NODES
     const long long behind = p - sd;
     for (int d = 0; d < 3; ++d) area[d] = load<T>(m + d * sv + p);
@@ -18,7 +18,7 @@ VECTOR_KERNEL(interpolate, int i, int j, int k, int o, int sj, int sk, int sd, l
         area[d] = interpolate_metric<T>([&](int s) { return load<T>(m + d * sv + p + (long long)s * sd); });
 #endif
     interpolate([&](int s, int v) { return load<T>(q + v * sv + p + (long long)s * sd); }, area, left, right);
-    for (int v = 0; v < 5; ++v) {
+    for (int v = 0; v < gas_variables; ++v) {
         store(minus + v * sv + p, left[v]);
         store(plus + v * sv + behind, right[v]);
     }
@@ -28,12 +28,12 @@ VECTOR_KERNEL(interpolate, int i, int j, int k, int o, int sj, int sk, int sd, l
 VECTOR_KERNEL(physical_flux, int i, int j, int k, int o, int sj, int sk, long long sv, const real *q,
               const real *m, real *f, real *pressure) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
-    T state[5], area[3], flux[5];
-    for (int v = 0; v < 5; ++v) state[v] = load<T>(q + v * sv + p);
+    T state[gas_variables], area[3], flux[gas_variables];
+    for (int v = 0; v < gas_variables; ++v) state[v] = load<T>(q + v * sv + p);
     for (int d = 0; d < 3; ++d) area[d] = load<T>(m + d * sv + p);
     Primitive<T> s = primitive(state);
     flux_of(state, s, area, flux);
-    for (int v = 0; v < 5; ++v) store(f + v * sv + p, flux[v]);
+    for (int v = 0; v < gas_variables; ++v) store(f + v * sv + p, flux[v]);
     store(pressure + p, s.p);
 }
 
@@ -42,9 +42,9 @@ VECTOR_KERNEL(numerical_flux, int i, int j, int k, int o, int sj, int sk, int sd
               const real *m, const real *f, const real *pressure, real *minus, const real *plus) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     auto along = [&](const real *a, int s) { return load<T>(a + p + (long long)s * sd); };
-    T area[3], left[5], right[5], flux[5], values[6];
+    T area[3], left[gas_variables], right[gas_variables], flux[gas_variables], values[6];
     for (int d = 0; d < 3; ++d) area[d] = interpolate_metric<T>([&](int s) { return along(m + d * sv, s); });
-    for (int v = 0; v < 5; ++v) left[v] = along(minus + v * sv, 0), right[v] = along(plus + v * sv, 0);
+    for (int v = 0; v < gas_variables; ++v) left[v] = along(minus + v * sv, 0), right[v] = along(plus + v * sv, 0);
 #ifdef HX_LIMITER
     const auto rough = read_marks(left, right);
 #endif
@@ -54,21 +54,21 @@ VECTOR_KERNEL(numerical_flux, int i, int j, int k, int o, int sj, int sk, int sd
     half_point_flux(left, right, area, [&](int s, int v) { return along(f + v * sv, s); }, sensor, flux);
 #ifdef HX_LIMITER
     if (anywhere(rough)) {
-        for (int v = 0; v < 5; ++v) left[v] = along(q + v * sv, 0), right[v] = along(q + v * sv, 1);
+        for (int v = 0; v < gas_variables; ++v) left[v] = along(q + v * sv, 0), right[v] = along(q + v * sv, 1);
         for (int d = 0; d < 3; ++d) area[d] = corrected_metric<T>([&](int s) { return along(m + d * sv, s); });
         limit_flux(left, right, area, rough, flux);
     }
 #else
     (void)q;
 #endif
-    for (int v = 0; v < 5; ++v) store(minus + v * sv + p, flux[v]);
+    for (int v = 0; v < gas_variables; ++v) store(minus + v * sv + p, flux[v]);
 }
 
 // nodes 0..n-1: r = or -= F_{i+1/2} - F_{i-1/2}; the factor J is left to the update
 VECTOR_KERNEL(flux_difference, int i, int j, int k, int o, int sj, int sk, int sd, long long sv, const real *flux,
               real *r, int first) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
-    for (int v = 0; v < 5; ++v) {
+    for (int v = 0; v < gas_variables; ++v) {
         T change = load<T>(flux + v * sv + p - sd) - load<T>(flux + v * sv + p);
         store(r + v * sv + p, first ? change : load<T>(r + v * sv + p) + change);
     }

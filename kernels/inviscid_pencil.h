@@ -7,7 +7,8 @@
 #ifdef HX_CPU
 namespace pencil {
 constexpr int W = pack::size();
-constexpr int H = 3;
+constexpr int H = ghost_layers;
+constexpr int BUFFERED = 4 * gas_variables + 4;  // variables of a line: q, m, f, sensor, minus, plus
 constexpr int BUNDLES = 32;  // of a block, if it has the lines for so many
 
 struct Buffer {  // one per thread, grown when a longer line comes
@@ -32,8 +33,9 @@ struct Line {
 
     Line(Buffer &buffer, int n, int B, int lanes) : n(n), B(B), lanes(lanes) {
         size = (size_t(n + 2 * H) * B + 2 * W + 15) / 16 * 16;
-        real *p = buffer.take(size * 24);
-        q = p, m = p + 5 * size, f = p + 8 * size, sensor = p + 13 * size, minus = p + 14 * size, plus = p + 19 * size;
+        constexpr int metrics = 3;
+        q = buffer.take(size * BUFFERED), m = q + gas_variables * size, f = m + metrics * size;
+        sensor = f + gas_variables * size, minus = sensor + size, plus = minus + gas_variables * size;
     }
     // copy one variable of the nodes -H..n+H-1; what a pack reads past the end repeats the last node
     void gather(const real *source, long long stride, real *target) const {
@@ -56,12 +58,12 @@ struct Line {
 
 HD void nodes(const Line &line) {  // physical flux and pressure of every node; pressure goes to line.plus for now
     for (size_t e = 0, end = size_t(line.n + 2 * H) * line.B; e < end; e += W) {
-        pack q[5], m[3], f[5];
-        for (int v = 0; v < 5; ++v) q[v] = load<pack>(line.q + v * line.size + e);
+        pack q[gas_variables], m[3], f[gas_variables];
+        for (int v = 0; v < gas_variables; ++v) q[v] = load<pack>(line.q + v * line.size + e);
         for (int d = 0; d < 3; ++d) m[d] = load<pack>(line.m + d * line.size + e);
         Primitive<pack> s = primitive(q);
         flux_of(q, s, m, f);
-        for (int v = 0; v < 5; ++v) store(line.f + v * line.size + e, f[v]);
+        for (int v = 0; v < gas_variables; ++v) store(line.f + v * line.size + e, f[v]);
         store(line.plus + e, s.p);
     }
     for (size_t e = line.node(-2), end = line.node(line.n + 2); e < end; e += W) {
@@ -75,17 +77,17 @@ HD void interpolations(const Line &line) {  // minus[h], plus[h]: the two states
 #ifdef HX_INTERPOLATES_NODES
     for (size_t e = line.node(-1), end = line.node(line.n + 1); e < end; e += W) {
         const size_t right = e, left = e - B;
-        pack m[3], minus[5], plus[5];
+        pack m[3], minus[gas_variables], plus[gas_variables];
         for (int d = 0; d < 3; ++d) m[d] = load<pack>(line.m + d * line.size + e);
 #else
     for (size_t e = line.node(-1), end = line.node(line.n); e < end; e += W) {
         const size_t right = e, left = e;
-        pack m[3], minus[5], plus[5];
+        pack m[3], minus[gas_variables], plus[gas_variables];
         for (int d = 0; d < 3; ++d)
             m[d] = interpolate_metric<pack>([&](int s) { return load<pack>(line.m + d * line.size + e + s * B); });
 #endif
         interpolate([&](int s, int v) { return load<pack>(line.q + v * line.size + e + s * B); }, m, minus, plus);
-        for (int v = 0; v < 5; ++v) {
+        for (int v = 0; v < gas_variables; ++v) {
             store(line.minus + v * line.size + right, minus[v]);
             store(line.plus + v * line.size + left, plus[v]);
         }
@@ -96,10 +98,10 @@ HD void interpolations(const Line &line) {  // minus[h], plus[h]: the two states
 HD void fluxes(const Line &line) {
     const int B = line.B;
     for (size_t e = line.node(-1), end = line.node(line.n); e < end; e += W) {
-        pack m[3], minus[5], plus[5], flux[5];
+        pack m[3], minus[gas_variables], plus[gas_variables], flux[gas_variables];
         for (int d = 0; d < 3; ++d)
             m[d] = interpolate_metric<pack>([&](int s) { return load<pack>(line.m + d * line.size + e + s * B); });
-        for (int v = 0; v < 5; ++v) {
+        for (int v = 0; v < gas_variables; ++v) {
             minus[v] = load<pack>(line.minus + v * line.size + e);
             plus[v] = load<pack>(line.plus + v * line.size + e);
         }
@@ -113,7 +115,7 @@ HD void fluxes(const Line &line) {
                         sensor, flux);
 #ifdef HX_LIMITER
         if (anywhere(rough)) {
-            for (int v = 0; v < 5; ++v) {
+            for (int v = 0; v < gas_variables; ++v) {
                 minus[v] = load<pack>(line.q + v * line.size + e);
                 plus[v] = load<pack>(line.q + v * line.size + e + B);
             }
@@ -122,28 +124,25 @@ HD void fluxes(const Line &line) {
             limit_flux(minus, plus, m, rough, flux);
         }
 #endif
-        for (int v = 0; v < 5; ++v) store(line.minus + v * line.size + e, flux[v]);
+        for (int v = 0; v < gas_variables; ++v) store(line.minus + v * line.size + e, flux[v]);
     }
 }
 
-HD void differences(const Line &line, real *r, long long sv, int sd, int first) {  // r -= F_{i+1/2} - F_{i-1/2}
-    const int B = line.B;
-    for (int v = 0; v < 5; ++v, r += sv) {
-        const real *flux = line.minus + v * line.size + line.node(0);
-        real *target = r;
-        int count = B == 1 ? line.n : line.lanes, lines = B == 1 ? 1 : line.n;
-        for (int l = 0; l < lines; ++l, target += sd, flux += B)
-            if (first)
-                for (int e = 0; e < count; ++e) target[e] = flux[e - B] - flux[e];
-            else
-                for (int e = 0; e < count; ++e) target[e] += flux[e - B] - flux[e];
-    }
+// r -= F_{i+1/2} - F_{i-1/2} of one variable
+HD void difference(const Line &line, const real *fluxes, real *target, int sd, int first) {
+    const int B = line.B, count = B == 1 ? line.n : line.lanes, lines = B == 1 ? 1 : line.n;
+    const real *flux = fluxes + line.node(0);
+    for (int l = 0; l < lines; ++l, target += sd, flux += B)
+        if (first)
+            for (int e = 0; e < count; ++e) target[e] = flux[e - B] - flux[e];
+        else
+            for (int e = 0; e < count; ++e) target[e] += flux[e - B] - flux[e];
 }
 
-// what face_mass does, at both ends of the line; r: of the mass
-HD void end_masses(const Line &line, real *r, int sd) {
+// what face_mass does, at both ends of the line
+HD void end_sums(const Line &line, const real *fluxes, real *r, int sd) {
     const int B = line.B, count = B == 1 ? 1 : line.lanes;
-    const real *low = line.minus + line.node(0), *high = line.minus + line.node(line.n - 1);
+    const real *low = fluxes + line.node(0), *high = fluxes + line.node(line.n - 1);
     for (int e = 0; e < count; ++e) {
         r[e - sd] = low[e] + low[e - B];
         r[e + (long long)line.n * sd] = high[e] + high[e - B];
@@ -153,13 +152,14 @@ HD void end_masses(const Line &line, real *r, int sd) {
 // Bundle width for lines of n nodes, `available` side by side in each of `planes` planes: as many packs as keep the
 // buffer within about half of a common 1 MiB L2, and leave some bundles to each of several threads.
 HD int bundle(int n, int available, int planes) {
-    int packs = int(512 * 1024 / (24 * sizeof(real) * W * size_t(n + 2 * H)));
+    int packs = int(512 * 1024 / (BUFFERED * sizeof(real) * W * size_t(n + 2 * H)));
     packs = packs > 4 ? 4 : packs;
     const long long needed = (available + W - 1) / W, few = needed * planes / BUNDLES;
     packs = packs > few ? int(few) : packs;
     return W * (packs < 1 ? 1 : packs < needed ? packs : int(needed));
 }
 }  // namespace pencil
+#include "scalar_pencil.h"
 
 // What one bundle weighs: a point of it costs about as much as so many of a kernel that only moves data.
 constexpr long long SWEEP_WEIGHT = 16;
@@ -172,7 +172,7 @@ static hx_shape inviscid_sweep_parts(const real *q, const real *m, real *r, long
     return {(n1 + B - 1) / B * n2, SWEEP_WEIGHT * B * nd};
 }
 
-// r (5 variables) = or -= the inviscid flux differences along one direction of a block, times -1 (1/J scaling is left
+// r = or -= the inviscid flux differences along one direction of a block, times -1 (1/J scaling is left
 // to the update). q, m (3 area components of this direction), r: padded arrays, variable stride sv, o the index of node
 // (0, 0, 0). sd, nd: stride and nodes along the sweep; (s1, n1), (s2, n2): the other two directions, s1 <= s2. first: r
 // is set, not added to; walls: whether there is one at an end of the lines.
@@ -188,13 +188,16 @@ CPU_KERNEL(inviscid_sweep, long long begin, long long end, const real *q, const 
         const int start = along ? b * s1 : b * B, lanes = along ? 1 : (n1 - b * B < B ? n1 - b * B : B);
         const long long at = o + (long long)k * s2 + start;
         Line line(buffer, nd, B, lanes);
-        for (int v = 0; v < 5; ++v) line.gather(q + v * sv + at, sd, line.q + v * line.size);
+        for (int v = 0; v < gas_variables; ++v) line.gather(q + v * sv + at, sd, line.q + v * line.size);
         for (int d = 0; d < 3; ++d) line.gather(m + d * sv + at, sd, line.m + d * line.size);
         nodes(line);
         interpolations(line);
         fluxes(line);
-        differences(line, r + at, sv, sd, first);
-        if (walls) end_masses(line, r + at, sd);
+        for (int v = 0; v < gas_variables; ++v)
+            difference(line, line.minus + v * line.size, r + v * sv + at, sd, first);
+        if (walls) end_sums(line, line.minus, r + at, sd);
+        for (int v = gas_variables; v < conserved_variables; ++v)
+            scalar(line, q + v * sv + at, r + v * sv + at, sd, first, walls);
     }
 }
 #endif

@@ -3,12 +3,13 @@
 // Per column: sums of (J r_v)^2 (residual, 5 values), then least density and least pressure.
 VECTOR_KERNEL(column_norms, int i, int j, int k, int o, int sj, int sk, int columns, int height, long long sv,
               const real *q, const real *r, const real *jacobian, int width, real *partial) {
-    T sum[5] = {T(real(0)), T(real(0)), T(real(0)), T(real(0)), T(real(0))};
+    T sum[gas_variables];
+    for (int v = 0; v < gas_variables; ++v) sum[v] = T(real(0));
     T least[2] = {T(real(1e30)), T(real(1e30))};
     for (int l = 0; l < height; ++l) {
         const long long p = o + i + (long long)j * sj + (long long)l * sk;
-        T state[5];
-        for (int v = 0; v < 5; ++v) {
+        T state[gas_variables];
+        for (int v = 0; v < gas_variables; ++v) {
             state[v] = load<T>(q + v * sv + p);
             const T rate = load<T>(r + v * sv + p) * load<T>(jacobian + p);
             sum[v] = sum[v] + rate * rate;
@@ -18,8 +19,8 @@ VECTOR_KERNEL(column_norms, int i, int j, int k, int o, int sj, int sk, int colu
         least[1] = select(either(pressure < least[1], pressure != pressure), pressure, least[1]);
     }
     const long long at = (long long)j * width + i;
-    for (int v = 0; v < 5; ++v) store(partial + (long long)v * columns + at, sum[v]);
-    for (int v = 0; v < 2; ++v) store(partial + (long long)(5 + v) * columns + at, least[v]);
+    for (int v = 0; v < gas_variables; ++v) store(partial + (long long)v * columns + at, sum[v]);
+    for (int v = 0; v < 2; ++v) store(partial + (long long)(gas_variables + v) * columns + at, least[v]);
 }
 
 // result[j][i] = sum (how = 0), largest (1) or least (2) of values[j][i], values[j][i + threads], ...; NaN if one is.

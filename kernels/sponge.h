@@ -5,7 +5,7 @@ KERNEL(sponge, int i, int j, int k, int o, int sj, int sk, int width, int height
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     const long long at = i + (long long)width * (j + (long long)height * k);
     const real rate = sigma[at] / jacobian[p];
-    for (int v = 0; v < 5; ++v) {
+    for (int v = 0; v < gas_variables; ++v) {
         const real goal = reference_stride ? reference[(long long)v * count + at] : reference[v];
         r[v * sv + p] -= rate * (q[v * sv + p] - goal);
     }

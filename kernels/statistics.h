@@ -4,25 +4,25 @@
 // sums of weight q, and if `both` those of other q: 5 quantities each
 VECTOR_KERNEL(column_totals, int i, int j, int k, int o, int sj, int sk, int height, int columns, int width,
               long long sv, const real *q, const real *weight, const real *other, int both, real *partial) {
-    T sum[10];
-    for (int v = 0; v < 10; ++v) sum[v] = T(real(0));
+    T sum[2 * gas_variables];
+    for (int v = 0; v < 2 * gas_variables; ++v) sum[v] = T(real(0));
     for (int l = 0; l < height; ++l) {
         const long long p = o + i + (long long)(j + l) * sj + (long long)k * sk;
         T share = load<T>(weight + p), second = both ? load<T>(other + p) : T(real(0));
-        for (int v = 0; v < 5; ++v) {
+        for (int v = 0; v < gas_variables; ++v) {
             T value = load<T>(q + v * sv + p);
             sum[v] = sum[v] + share * value;
-            if (both) sum[5 + v] = sum[5 + v] + second * value;
+            if (both) sum[gas_variables + v] = sum[gas_variables + v] + second * value;
         }
     }
     const long long at = (long long)k * width + i;
-    for (int v = 0; v < 10; ++v) store(partial + (long long)v * columns + at, sum[v]);
+    for (int v = 0; v < 2 * gas_variables; ++v) store(partial + (long long)v * columns + at, sum[v]);
 }
 
 // what extremes are looked for of: rho, u, v, w, p, T, Mach number
 template <class T> HD void watched(const real *q, long long p, long long sv, T *value) {
-    T state[5];
-    for (int v = 0; v < 5; ++v) state[v] = load<T>(q + v * sv + p);
+    T state[gas_variables];
+    for (int v = 0; v < gas_variables; ++v) state[v] = load<T>(q + v * sv + p);
     Primitive<T> s = primitive(state);
     T temperature = gas_gamma * s.p / s.rho;
     value[0] = s.rho, value[1] = s.u, value[2] = s.v, value[3] = s.w, value[4] = s.p, value[5] = temperature;
@@ -155,7 +155,28 @@ KERNEL(average_favre, int i, int j, int k, int o, int sj, int sk, long long sv, 
     }
     const int first[9] = {0, 1, 2, 0, 0, 1, 0, 1, 2}, second[9] = {0, 1, 2, 1, 2, 2, 3, 3, 3};
     for (int n = 0; n < 9; ++n) {
-        double *c = at + (5 + n) * count;
+        double *c = at + (gas_gradients + 1 + n) * count;
         *c += change[first[n]] * rest[second[n]] - mass * *c;
     }
 }
+
+#if HX_SCALARS
+// Behind either of these, whose means are in gas: of each scalar s; ss, us, vs, ws. weighted: with rho.
+KERNEL(average_scalars, int i, int j, int k, int o, int sj, int sk, long long sv, const real *q, int width, int height,
+       long long count, double share, int weighted, const double *gas, double *mean) {
+    const long long p = o + i + (long long)j * sj + (long long)k * sk;
+    const long long node = i + (long long)width * (j + (long long)height * k);
+    const double rho = q[p], part = weighted ? share * rho / gas[node] : share;
+    constexpr int averages = 5;
+    for (int n = 0; n < scalar_variables; ++n) {
+        double *at = mean + averages * n * count + node;
+        const double s = q[(gas_variables + n) * sv + p] / rho, change = part * (s - at[0]);
+        at[0] += change;
+        at[count] += change * (s - at[0]) - part * at[count];
+        for (int c = 0; c < 3; ++c) {
+            double *with = at + (2 + c) * count;
+            *with += change * (q[(1 + c) * sv + p] / rho - gas[(1 + c) * count + node]) - part * *with;
+        }
+    }
+}
+#endif

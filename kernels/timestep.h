@@ -1,18 +1,17 @@
 #ifdef HX_VISCOUS
-// max(4/3, gamma/Pr) mu/(Re_c rho)
+// max(4/3, gamma/Pr, 1/Sc) mu/(Re_c rho)
 template <class T> HD T viscous_rate(const Primitive<T> &s, real inverse_reynolds) {
-    constexpr real diffusion = real(HX_GAMMA / HX_PRANDTL > 4.0 / 3 ? HX_GAMMA / HX_PRANDTL : 4.0 / 3);
-    return diffusion * viscosity(gas_gamma * s.p / s.rho) * inverse_reynolds / s.rho;
+    return real(HX_LARGEST_DIFFUSIVITY) * viscosity(gas_gamma * s.p / s.rho) * inverse_reynolds / s.rho;
 }
 #endif
 
 // Spectral radii for the time step: inviscid J sum_d (|U_d| + a |m_d|), viscous
-// J^2 sum_d |m_d|^2 max(4/3, gamma/Pr) mu/(Re_c rho). A direction with one node does not count: active is a bit mask.
+// J^2 sum_d |m_d|^2 max(4/3, gamma/Pr, 1/Sc) mu/(Re_c rho). A direction with one node does not count: active is a bit mask.
 template <class T>
 HD void spectral_radii(const real *q, const real *m, const real *jacobian, long long p, long long sv, int active,
                        real inverse_reynolds, T *inviscid, T *viscous) {
-    T state[5];
-    for (int v = 0; v < 5; ++v) state[v] = load<T>(q + v * sv + p);
+    T state[gas_variables];
+    for (int v = 0; v < gas_variables; ++v) state[v] = load<T>(q + v * sv + p);
     Primitive<T> s = primitive(state);
     const T a = square_root(gas_gamma * s.p / s.rho), volume = load<T>(jacobian + p);
     T sum = T(real(0)), squares = T(real(0));
@@ -33,12 +32,14 @@ HD void spectral_radii(const real *q, const real *m, const real *jacobian, long 
 #endif
 }
 
-// largest radii of each column along k: partial[0 or 1][j][i]
-VECTOR_KERNEL(column_radii, int i, int j, int k, int o, int sj, int sk, int columns, int height, long long sv,
-              const real *q, const real *m, const real *jacobian, int active, real inverse_reynolds, int width,
-              real *partial) {
+// largest radii of each column along k, of `nodes` nodes and cut into pieces of `height`, piece k: partial[0 or 1][k][j][i],
+// `columns` in all
+VECTOR_KERNEL(column_radii, int i, int j, int k, int o, int sj, int sk, int columns, int rows, int nodes, int height,
+              long long sv, const real *q, const real *m, const real *jacobian, int active, real inverse_reynolds,
+              int width, real *partial) {
     T most[2] = {T(real(0)), T(real(0))};
-    for (int l = 0; l < height; ++l) {
+    const int begin = k * height, end = nodes - begin < height ? nodes : begin + height;
+    for (int l = begin; l < end; ++l) {
         const long long p = o + i + (long long)j * sj + (long long)l * sk;
         T radius[2];
         spectral_radii<T>(q, m, jacobian, p, sv, active, inverse_reynolds, radius, radius + 1);
@@ -46,7 +47,7 @@ VECTOR_KERNEL(column_radii, int i, int j, int k, int o, int sj, int sk, int colu
         for (int r = 0; r < 2; ++r)
             most[r] = select(either(radius[r] > most[r], radius[r] != radius[r]), radius[r], most[r]);
     }
-    for (int r = 0; r < 2; ++r) store(partial + (long long)r * columns + (long long)j * width + i, most[r]);
+    for (int r = 0; r < 2; ++r) store(partial + (long long)r * columns + ((long long)k * rows + j) * width + i, most[r]);
 }
 
 // local time step min(cfl/inviscid, viscous_cfl/viscous) of every point

@@ -4,7 +4,7 @@ VECTOR_KERNEL(update, int i, int j, int k, int o, int sj, int sk, long long sv, 
               const real *jacobian, const real *dt, int dt_stride, real a, real b, int first) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     T step = load_or_common<T>(dt, p, dt_stride) * load<T>(jacobian + p);
-    for (int v = 0; v < 5; ++v) {
+    for (int v = 0; v < conserved_variables; ++v) {
         T state = load<T>(q + v * sv + p), advanced = state + step * load<T>(r + v * sv + p);
         if (first) {
             store(q0 + v * sv + p, state);
@@ -21,10 +21,34 @@ VECTOR_KERNEL(accumulate, int i, int j, int k, int o, int sj, int sk, long long 
               const real *jacobian, const real *dt, int dt_stride, real a, real b, int first) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     const T step = load_or_common<T>(dt, p, dt_stride) * load<T>(jacobian + p);
-    for (int v = 0; v < 5; ++v) {
+    for (int v = 0; v < conserved_variables; ++v) {
         T change = step * load<T>(r + v * sv + p);
         if (!first) change = a * load<T>(d + v * sv + p) + change;
         store(d + v * sv + p, change);
         store(q + v * sv + p, load<T>(q + v * sv + p) + b * change);
     }
 }
+
+#ifdef HX_VISCOUS
+// As update, and what viscous_difference adds to r ahead of it, which r is left without unless it is to `keep` it: the
+// memory of both is gone through once.
+VECTOR_KERNEL(viscous_update, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, long long sv,
+              const real *flux, real *q0, real *q, real *r, const real *jacobian, const real *dt, int dt_stride, real a,
+              real b, int first, int keep) {
+    const long long p = o + i + (long long)j * sj + (long long)k * sk;
+    T rate[conserved_variables];
+    for (int v = 0; v < conserved_variables; ++v) rate[v] = load<T>(r + v * sv + p);
+    for (int c = 0; c < gradient_variables; ++c) rate[c + 1] = with_viscous_rates(rate[c + 1], flux + c * sv + p, di, dj, dk, sv);
+    const T step = load_or_common<T>(dt, p, dt_stride) * load<T>(jacobian + p);
+    for (int v = 0; v < conserved_variables; ++v) {
+        if (keep && v > 0) store(r + v * sv + p, rate[v]);
+        const T state = load<T>(q + v * sv + p), advanced = state + step * rate[v];
+        if (first) {
+            store(q0 + v * sv + p, state);
+            store(q + v * sv + p, advanced);
+        } else {
+            store(q + v * sv + p, a * load<T>(q0 + v * sv + p) + b * advanced);
+        }
+    }
+}
+#endif

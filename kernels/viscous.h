@@ -3,20 +3,22 @@
 //   viscous_primitives -> (ghosts) -> viscous_flux -> (ghosts) -> viscous_difference
 // Only the normal flux of a direction is needed in its ghosts, so no edge or corner is ever exchanged.
 
-// (u, v, w, T) of every padded node
+// (u, v, w, T) and the scalars of every padded node
 VECTOR_KERNEL(viscous_primitives, int i, int j, int k, int o, int sj, int sk, long long sv, const real *q, real *w) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
-    T state[5];
-    for (int v = 0; v < 5; ++v) state[v] = load<T>(q + v * sv + p);
+    T state[gas_variables];
+    for (int v = 0; v < gas_variables; ++v) state[v] = load<T>(q + v * sv + p);
     Primitive<T> s = primitive(state);
     store(w + p, s.u);
     store(w + sv + p, s.v);
     store(w + 2 * sv + p, s.w);
     store(w + 3 * sv + p, gas_gamma * s.p / s.rho);
+    for (int n = 0; n < scalar_variables; ++n)
+        store(w + (gas_gradients + n) * sv + p, load<T>(q + (gas_variables + n) * sv + p) / s.rho);
 }
 
 // Ghosts of a physical face by polynomial extrapolation of degree 1, 2 or 3 from its inner nodes, which turns the
-// central operator into a one-sided one there: for the primitives (variables = 4 of w) and the normal viscous flux.
+// central operator into a one-sided one there: for the primitives (those of w) and the normal viscous flux.
 KERNEL(viscous_extrapolate, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, int variables,
        int degree, real *w) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
@@ -35,16 +37,17 @@ KERNEL(viscous_extrapolate, int i, int j, int k, int o, int s1, int s2, int sn, 
 #ifdef HX_VISCOUS
 constexpr real viscous_heat = real(1.0 / (HX_PRANDTL * (HX_GAMMA - 1.0)));
 
-// Curvilinear viscous fluxes of interior nodes: flux[4 d + c], direction d, c = momentum x, y, z and energy.
+// Curvilinear viscous fluxes of interior nodes: flux[gradient_variables d + c], direction d, c = momentum x, y, z, energy and
+// the scalars.
 // di, dj, dk: strides of the derivatives, 0 for a direction with one node (its derivative is then 0).
 VECTOR_KERNEL(viscous_flux, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, long long sv,
               const real *w, const real *m, const real *jacobian, real inverse_reynolds, real *flux) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
-    T area[3][3], gradient[4][3], own[4];
+    T area[3][3], gradient[gradient_variables][3], own[gradient_variables];
     for (int d = 0; d < 3; ++d)
         for (int c = 0; c < 3; ++c) area[d][c] = load<T>(m + (3 * d + c) * sv + p);
     T scale = load<T>(jacobian + p);
-    for (int v = 0; v < 4; ++v) {
+    for (int v = 0; v < gradient_variables; ++v) {
         const real *field = w + v * sv + p;
         own[v] = load<T>(field);
         T xi = derivative<T>([&](int s) { return load<T>(field + s * di); }) * scale;
@@ -64,25 +67,33 @@ VECTOR_KERNEL(viscous_flux, int i, int j, int k, int o, int sj, int sk, int di, 
     T ez = own[0] * xz + own[1] * yz + own[2] * zz + heat * gradient[3][2];
     for (int d = 0; d < 3; ++d) {
         const T *a = area[d];
-        real *target = flux + 4 * d * sv + p;
+        real *target = flux + gradient_variables * d * sv + p;
         store(target, a[0] * xx + a[1] * xy + a[2] * xz);
         store(target + sv, a[0] * xy + a[1] * yy + a[2] * yz);
         store(target + 2 * sv, a[0] * xz + a[1] * yz + a[2] * zz);
         store(target + 3 * sv, a[0] * ex + a[1] * ey + a[2] * ez);
+        for (int v = gas_gradients; v < gradient_variables; ++v)
+            store(target + v * sv, mu * over_schmidt(v - gas_gradients)
+                                       * (a[0] * gradient[v][0] + a[1] * gradient[v][1] + a[2] * gradient[v][2]));
     }
 }
 
-// r += sum over the directions with a stride of the derivative of the viscous flux, in momentum and energy
+// `sum`, and over the directions with a stride the derivatives of the viscous flux, whose component along i is at `f`.
+template <class T> HD T with_viscous_rates(T sum, const real *f, int di, int dj, int dk, long long sv) {
+    const real *g = f + gradient_variables * sv, *h = g + gradient_variables * sv;
+    if (di != 0) sum = sum + derivative<T>([&](int s) { return load<T>(f + s * di); });
+    if (dj != 0) sum = sum + derivative<T>([&](int s) { return load<T>(g + (long long)s * dj); });
+    if (dk != 0) sum = sum + derivative<T>([&](int s) { return load<T>(h + (long long)s * dk); });
+    return sum;
+}
+
+// r += sum over the directions with a stride of the derivative of the viscous flux, in all but the density
 VECTOR_KERNEL(viscous_difference, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, long long sv,
               const real *flux, real *r) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
-    for (int c = 0; c < 4; ++c) {
-        const real *f = flux + c * sv + p;
-        T sum = load<T>(r + (c + 1) * sv + p);
-        if (di != 0) sum = sum + derivative<T>([&](int s) { return load<T>(f + s * di); });
-        if (dj != 0) sum = sum + derivative<T>([&](int s) { return load<T>(f + 4 * sv + (long long)s * dj); });
-        if (dk != 0) sum = sum + derivative<T>([&](int s) { return load<T>(f + 8 * sv + (long long)s * dk); });
-        store(r + (c + 1) * sv + p, sum);
+    for (int c = 0; c < gradient_variables; ++c) {
+        real *to = r + (c + 1) * sv + p;
+        store(to, with_viscous_rates(load<T>(to), flux + c * sv + p, di, dj, dk, sv));
     }
 }
 
@@ -91,7 +102,7 @@ KERNEL(viscous_reflect, int i, int j, int k, int o, int s1, int s2, int sn, long
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     real n[3] = {m[p], m[sv + p], m[2 * sv + p]};
     const real area2 = n[0] * n[0] + n[1] * n[1] + n[2] * n[2];
-    for (int l = 1; l <= 3; ++l) {
+    for (int l = 1; l <= ghost_layers; ++l) {
         const long long from = p + (long long)l * sn, to = p - (long long)l * sn;
         const real normal =
             real(2) * (n[0] * flux[from] + n[1] * flux[sv + from] + n[2] * flux[2 * sv + from]) / area2;

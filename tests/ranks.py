@@ -87,10 +87,14 @@ def _end(started: subprocess.Popen, job: str) -> None:
     started.terminate()
     with contextlib.suppress(subprocess.TimeoutExpired):
         started.wait(5)
-    mark = f"{JOB}={job}".encode()
+    kill_marked(f"{JOB}={job}")
+
+
+def kill_marked(variable: str) -> None:
+    """Kill all processes in whose environment `variable`, "NAME=value", stands, in whatever session they are."""
     for process in Path("/proc").glob("[0-9]*"):
         try:
-            if mark in (process / "environ").read_bytes().split(b"\0"):
+            if variable.encode() in (process / "environ").read_bytes().split(b"\0"):
                 os.kill(int(process.name), signal.SIGKILL)
         except OSError:
             continue  # it has ended, or is another user's

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from hiresx.case.model import Listed, Positive, State, Table, Vector, fault
+from hiresx.case.scalars import ScalarName, ScalarValue
 
 Face = Literal["imin", "imax", "jmin", "jmax", "kmin", "kmax"]
 Faces = Literal["all"] | Annotated[tuple[Face, ...], Listed, Field(min_length=1)]
@@ -39,6 +40,17 @@ class Condition(Place):
     """Where a boundary condition holds. Subclasses say which one."""
 
     kernel: ClassVar[str | None]
+
+
+class Scalars(Table):
+    """What passive scalars are where a condition holds."""
+
+    scalars: dict[ScalarName, ScalarValue] = Field(
+        {},
+        description="passive scalars by name: a number or a function of case.py, f(x, y, z, t, *, <parameters>) -> s; "
+        "required of every one where an inflow or far-field is given; of others what enters (absent: what is there), "
+        "and what a no-slip wall holds (absent: nothing passes it)",
+    )
 
 
 class Periodic(Condition):
@@ -84,7 +96,7 @@ class Pole(Condition):
     type: Literal["pole"] = "pole"
 
 
-class NoSlipWall(Condition):
+class NoSlipWall(Condition, Scalars):
     """Wall to which the gas sticks, adiabatic or of given temperature."""
 
     kernel = "no_slip"
@@ -95,7 +107,7 @@ class NoSlipWall(Condition):
     velocity: Vector = Field((0.0, 0.0, 0.0), description="velocity of the wall [u, v, w] / reference sound speed")
 
 
-class SupersonicInflow(Condition):
+class SupersonicInflow(Condition, Scalars):
     """Everything is given: the flow enters faster than sound."""
 
     kernel = "prescribe"
@@ -103,7 +115,7 @@ class SupersonicInflow(Condition):
     state: State = Field(description="state of the entering flow")
 
 
-class ProfileInflow(Condition):
+class ProfileInflow(Condition, Scalars):
     """Everything is given by a function of place and time in case.py."""
 
     kernel = "prescribe"
@@ -112,14 +124,14 @@ class ProfileInflow(Condition):
     steady: bool = Field(True, description="true: evaluated once, at the start; false: at every stage of every step")
 
 
-class SupersonicOutflow(Condition):
+class SupersonicOutflow(Condition, Scalars):
     """Nothing is given: the flow leaves faster than sound."""
 
     kernel = "extrapolate"
     type: Literal["supersonic-outflow"] = "supersonic-outflow"
 
 
-class CharacteristicInflow(Condition):
+class CharacteristicInflow(Condition, Scalars):
     """Subsonic non-reflecting inflow: incoming waves from the given state, outgoing ones from inside."""
 
     kernel = "characteristic"
@@ -127,7 +139,7 @@ class CharacteristicInflow(Condition):
     state: State = Field(description="state that enters")
 
 
-class CharacteristicOutflow(Condition):
+class CharacteristicOutflow(Condition, Scalars):
     """Subsonic non-reflecting outflow with a pressure it relaxes to."""
 
     kernel = "outflow"
@@ -142,7 +154,7 @@ class CharacteristicOutflow(Condition):
     )
 
 
-class FarField(Condition):
+class FarField(Condition, Scalars):
     """In- or outflow as the local flow says, with the given state far away."""
 
     kernel = "characteristic"

@@ -4,7 +4,7 @@ import functools
 import inspect
 import traceback
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,13 @@ import numpy as np
 
 from hiresx.case.faults import did_you_mean
 from hiresx.case.given import check_state
+from hiresx.equations import GAS_PRIMITIVE
 from hiresx.errors import HiresxError, described, text
 from hiresx.signals import SIGNALLED
 
 FILE = "case.py"
 GAS = ("gamma", "prandtl", "reynolds")
-STATE = ("rho", "u", "v", "w", "p")
+STATE = GAS_PRIMITIVE
 
 
 @functools.lru_cache(maxsize=16)
@@ -139,19 +140,37 @@ def evaluate(
     call: Callable[..., Any], values: Mapping[str, Any], x: np.ndarray, y: np.ndarray, z: np.ndarray, t: float | None
 ) -> list[np.ndarray]:
     """rho, u, v, w, p of `call(x, y, z[, t], **values)` as five float64 arrays of x's shape; see Case.evaluate."""
-    name = getattr(call, "__name__", "function")
-    code = getattr(call, "__code__", None)
-    place = f'{code.co_filename}: function "{name}"' if code else f'function "{name}"'
     wanted = "it must return (rho, u, v, w, p), each a number or an array that broadcasts to the shape of x"
-    with called(call, f'function "{name}"'):
+    return _evaluated(call, values, (x, y, z), t, STATE, "a state", wanted)
+
+
+def evaluate_scalar(
+    quantity: str, call: Callable[..., Any], values: Mapping[str, Any], x: np.ndarray, y: np.ndarray, z: np.ndarray,
+    t: float | None,
+) -> np.ndarray:  # fmt: skip
+    """The passive scalar `quantity` of `call(x, y, z[, t], **values)`; see Case.evaluate_scalar."""
+    wanted = f"it must return {quantity}, a number or an array that broadcasts to the shape of x"
+    return _evaluated(lambda *a, **k: (call(*a, **k),), values, (x, y, z), t, (quantity,), "a scalar", wanted, call)[0]
+
+
+def _evaluated(
+    call: Callable[..., Any], values: Mapping[str, Any], places: tuple[np.ndarray, ...], t: float | None,
+    quantities: Sequence[str], kind: str, wanted: str, user: Callable[..., Any] | None = None,
+) -> list[np.ndarray]:  # fmt: skip
+    """The `quantities` that `call` gives, which is `user` itself or made of it."""
+    user, shape = call if user is None else user, places[0].shape
+    name = getattr(user, "__name__", "function")
+    code = getattr(user, "__code__", None)
+    place = f'{code.co_filename}: function "{name}"' if code else f'function "{name}"'
+    with called(user, f'function "{name}"'):
         with np.errstate(all="ignore"):  # what comes of a division by zero is reported below, with its place
-            result = call(x, y, z, **values) if t is None else call(x, y, z, t, **values)
+            result = call(*places, **values) if t is None else call(*places, t, **values)
         try:
             parts = list(result)
-            if len(parts) != len(STATE):
+            if len(parts) != len(quantities):
                 raise ValueError(f"{len(parts)} values")
-            state = [np.array(np.broadcast_to(np.asarray(part, dtype=float), x.shape)) for part in parts]
+            state = [np.array(np.broadcast_to(np.asarray(part, dtype=float), shape)) for part in parts]
         except (TypeError, ValueError) as error:
-            raise HiresxError(f"{place} returned something else than a state: {text(error)}", wanted) from error
-    check_state(f"{place} returned", dict(zip(STATE, state, strict=True)), (x, y, z))
+            raise HiresxError(f"{place} returned something else than {kind}: {text(error)}", wanted) from error
+    check_state(f"{place} returned", dict(zip(quantities, state, strict=True)), places)
     return state

@@ -48,7 +48,5 @@ def check_state(who: str, state: Mapping[str, np.ndarray], places: tuple[np.ndar
         if not good.all():
             first = np.unravel_index(int(np.argmin(good)), good.shape)
             point = ", ".join(f"{float(c[first]):.6g}" for c in places)
-            raise HiresxError(
-                f"{who} {quantity} = {values[first]:.6g} at (x, y, z) = ({point})",
-                "every value must be finite, and rho and p positive",
-            )
+            mend = "every value must be finite" + (", and rho and p positive" if "rho" in state else "")
+            raise HiresxError(f"{who} {quantity} = {values[first]:.6g} at (x, y, z) = ({point})", mend)

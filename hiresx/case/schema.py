@@ -30,6 +30,8 @@ from hiresx.case.monitors import (
     Sampled,
 )
 from hiresx.case.outputs import Output
+from hiresx.case.scalars import Scalar, ScalarName
+from hiresx.case.scalars import faults as scalar_faults
 from hiresx.case.viscosity import ConstantViscosity, Viscosity
 
 
@@ -159,6 +161,9 @@ class Sponge(Table):
         None, description="function of case.py: f(x, y, z, *, <parameters>) -> (rho, u, v, w, p)"
     )
     blocks: Annotated[tuple[str, ...], Listed] | None = Field(None, description="names of blocks; absent: every block")
+    scalars: dict[ScalarName, float] = Field(
+        {}, description="passive scalars that are drawn to a value; others stay as they are"
+    )
     _one = model_validator(mode="after")(_one_of_state_and_function)
 
     @model_validator(mode="after")
@@ -210,6 +215,7 @@ class Case(Table):
     initial: Initial = Field(Initial(function="initial"), description="initial flow")
     boundary: Annotated[tuple[Boundary, ...], Listed] = Field((), description="boundary conditions")
     sponge: Annotated[tuple[Sponge, ...], Listed] = Field((), description="sponge layers")
+    scalar: Annotated[tuple[Scalar, ...], Listed] = Field((), description="passive scalars")
     output: Output = Field(Output(), description="fields to write")
     checkpoint: Checkpoint = Field(Checkpoint(), description="checkpoints to keep")
     monitor: Monitor = Field(Monitor(), description="records to keep")
@@ -257,6 +263,25 @@ class Case(Table):
                 raise fault(f'boundary.{n} has type = "axis", which is for axisymmetric = true alone')
         if self.axisymmetric and self.kinetic_energy is not None:
             raise fault("kinetic_energy: its rates are those of plane flow; leave it out with axisymmetric = true")
+        return self
+
+    @model_validator(mode="before")
+    @classmethod
+    def _scalars_written(cls, data: Any) -> Any:
+        # Where a case does not say what to write, its scalars are written too.
+        if not isinstance(data, Mapping) or not data.get("scalar"):
+            return data
+        output = data.get("output", {})
+        if not isinstance(output, Mapping) or "variables" in output:
+            return data
+        names = [scalar.get("name") for scalar in data["scalar"] if isinstance(scalar, Mapping)]
+        default = Output.model_fields["variables"].default
+        return {**data, "output": {**output, "variables": [*default, *(n for n in names if isinstance(n, str))]}}
+
+    @model_validator(mode="after")
+    def _scalars_that_can_be(self) -> Self:
+        for found in scalar_faults(self):
+            raise found
         return self
 
     @model_validator(mode="after")
@@ -328,6 +353,21 @@ class Case(Table):
         """
         call = self.function(function) if isinstance(function, str) else function
         return functions.evaluate(call, self.arguments(call), x, y, z, t)
+
+    def evaluate_scalar(
+        self, name: str, function: str | Callable[..., Any], x: np.ndarray, y: np.ndarray, z: np.ndarray,
+        t: float | None = None,
+    ) -> np.ndarray:  # fmt: skip
+        """What `function` gives for the passive scalar `name`, as `evaluate` does for a state: one such array."""
+        call = self.function(function) if isinstance(function, str) else function
+        return functions.evaluate_scalar(name, call, self.arguments(call), x, y, z, t)
+
+    def initial_scalars(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> dict[str, float | np.ndarray]:
+        """The passive scalars at the beginning, by name. Raises as `evaluate_scalar`."""
+        return {
+            s.name: self.evaluate_scalar(s.name, s.initial, x, y, z) if isinstance(s.initial, str) else s.initial
+            for s in self.scalar
+        }
 
     def to_toml(self) -> str:
         """The resolved case as a case file; `load` of it gives the same tables."""

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from hiresx.cli import bench, check, diff, doctor, history, info, launch, new, plot, run, scaling, topo, verify
+from hiresx.cli import bench, check, diff, doctor, history, info, launch, new, plot, post, run, scaling, topo, verify
 
 VERBS = {
     "run": run.run,
@@ -12,6 +12,7 @@ VERBS = {
     "check": check.check,
     "new": new.new,
     "plot": plot.plot,
+    "post": post.post,
     "history": history.history,
     "info": info.info,
     "diff": diff.diff,

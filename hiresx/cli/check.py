@@ -32,12 +32,13 @@ def check(
         from hiresx import grid
         from hiresx.decomposition import decompose, extended_coordinates, patched
         from hiresx.decomposition.patches import poles
+        from hiresx.equations import equations
         from hiresx.output.fields import derived, field_output
         from hiresx.output.watch import monitors
         from hiresx.plan import CHECKING, plan, rank_plan, refuse_oversized
 
         refuse_oversized(case, for_grid=CHECKING)
-        derived.check(case.output.variables, f"{name}: output.variables")
+        derived.check(case.output.variables, f"{name}: output.variables", equations(case).scalars)
         field_output.check(case)
         built = grid.build(case.grid, case.directory)
         grid.prove(built.blocks, built.connections)
@@ -124,6 +125,10 @@ def _plan(planned: Mapping[str, Any], blocks: int) -> Iterator[tuple[str, str]]:
         f"{in_bytes(planned['memory_bytes'])}: {planned['bytes_per_point']:,.0f} bytes per point "
         f"({planned['reals_per_padded_point']} numbers at every node and ghost)",
     )
+    plans = planned["plans"]
+    fused = "" if plans["cuda"] == "fused" else " (the fused kernels carry no passive scalars)"
+    yield "variables", f"{len(planned['variables'])}: {', '.join(planned['variables'])}"
+    yield "kernels", f"{plans['cpu']} on a CPU, {plans['cuda']} on a GPU{fused}"
     scheme = planned["integrator"]
     yield (
         "integrator",

@@ -112,10 +112,19 @@ class _Asked:
 
 class _Outcome:
     """How a run in `directory` ended: `fault` (None: it came back), whether it had `begun`, and its record `done`.
-    `root`: this rank tells of it."""
+    `root`: this rank tells of it. `already`: key and value of the end it had reached before, where nothing was done."""
 
-    def __init__(self, directory: Path, fault: BaseException | None, begun: bool, done: dict[str, Any], root: bool):
+    def __init__(
+        self,
+        directory: Path,
+        fault: BaseException | None,
+        begun: bool,
+        done: dict[str, Any],
+        root: bool,
+        already: tuple[str, float] | None = None,
+    ):
         self.directory, self.fault, self.begun, self.done, self.root = directory, fault, begun, done, root
+        self.already = already
 
     def report(self, json: bool) -> int:
         """Prints it and gives the exit status."""
@@ -126,9 +135,13 @@ class _Outcome:
         if status == "finished" and fault is None:
             if not self.root:
                 return 0
+            if self.already is not None:
+                key, value = self.already
+                terminal.note(f"{directory} is already at {key} = {value:g}: nothing was done")
+                terminal.note(f"to go on: hiresx run --restart {word(directory)} --set {key}=...")
             if json:
                 terminal.print_json({"directory": str(directory), **done})
-            else:
+            elif self.already is None:
                 terminal.say(f"wrote {directory}")
                 terminal.say(f"  see it with: hiresx plot {word(directory)}")
             return 0
@@ -160,12 +173,13 @@ def _new(asked: _Asked) -> _Outcome:
         )
     with team.together():
         case = asked.load()
+    from hiresx.equations import equations
     from hiresx.output.fields import derived
     from hiresx.simulation import Simulation
 
     absent, directory = [], None
     with team.together():
-        derived.check(case.output.variables, f"{asked.name}: output.variables")
+        derived.check(case.output.variables, f"{asked.name}: output.variables", equations(case).scalars)
         if team.root:
             root = Path("runs") if out is None else out
             absent = [path for path in (root, *root.parents) if not os.path.exists(path)]
@@ -206,6 +220,9 @@ def _restarted(restart: str, asked: _Asked) -> _Outcome:
             directory = output_directory(out, case)
         case = case or kept_case(found, asked.overrides)
     directory = team.share(directory)
+    done = team.share(record(directory) if team.root else None)
+    if done.get("status") == "finished" and (end := at_its_end(case, found, team)):
+        return _Outcome(directory, None, False, done, team.root, end)
     simulation = Simulation(case, out=directory, restart=found, **asked.how)
     fault = done = None
     try:
@@ -214,6 +231,24 @@ def _restarted(restart: str, asked: _Asked) -> _Outcome:
         fault = error
     done = record(directory) if simulation.begun and team.root else done or {}
     return _Outcome(directory, fault, simulation.begun, done, team.root)
+
+
+def at_its_end(case, found, team) -> tuple[str, float] | None:
+    """The key and value of the end of `case` that the checkpoint `found` has reached; None if it has reached none.
+    Raises HiresxError for a checkpoint of another case."""
+    from hiresx.output.saved import checkpoint
+    from hiresx.simulation.continuation import Continuation
+    from hiresx.simulation.ends import reached
+
+    with team.together():
+        Continuation(team, case.model_dump(mode="json"), found)
+        spec = case.time
+        with checkpoint.understood(found.container.path):
+            at = found.container.values["solver"]
+            time, steps, dt = float(at["time"]), int(at["steps"]), float(at["dt"])
+        if spec.steps is not None and steps >= spec.steps:
+            return "time.steps", spec.steps
+        return ("time.end", spec.end) if reached(spec, time, steps, dt, None) else None
 
 
 def latest(out: Path | None) -> Path:

@@ -5,21 +5,19 @@ from math import prod
 import numpy as np
 
 from hiresx.decomposition.patches import Decomposition
-
-LAYERS = 3
-STATE = 5
-FLUXES = 4
+from hiresx.equations import GAS, GHOSTS, Equations
 
 
-def traffic(cut: Decomposition, is_viscous: bool = True, item_bytes: int = 8) -> np.ndarray:
-    """Bytes per stage from rank (row) to rank (column), int64 (ranks, ranks): 3 layers behind every connected face
-    node, of 5 variables of the state and, with viscous terms, 4 normal fluxes. `cut`: see `split`.
+def traffic(cut: Decomposition, is_viscous: bool = True, item_bytes: int = 8, equations: Equations = GAS) -> np.ndarray:
+    """Bytes per stage from rank (row) to rank (column), int64 (ranks, ranks): the ghost layers behind every connected
+    face node, of the state and, with viscous terms, of the normal fluxes (of the gas 5 and 4 variables). `cut`: see
+    `split`.
 
     The diagonal is 0: parts of one rank are no neighbours in this sense.
     """
     rank = [part.rank for part in cut.parts]
     matrix = np.zeros((max(rank) + 1, max(rank) + 1), dtype=np.int64)
-    per_node = LAYERS * (STATE + FLUXES * is_viscous) * item_bytes
+    per_node = GHOSTS * (equations.variables + len(equations.gradients) * is_viscous) * item_bytes
     for c in cut.connections:
         matrix[rank[c.donor], rank[c.block]] += per_node * prod(hi - lo for lo, hi in c.range)
     np.fill_diagonal(matrix, 0)

@@ -1,6 +1,7 @@
-"""Which launches of a list may run side by side."""
+"""Which launches of a list may run side by side, and launches that are noted in place of made."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,33 @@ from hiresx.device.arguments import is_pointer, is_written
 from hiresx.device.interface import Call
 from hiresx.kernels import Signature
 
+# A launch, or some that do not depend on each other whatever arrays they share.
+Calls = Sequence[Call | list[Call]]
 
-def one_by_one(program, calls: Sequence[Call]) -> Callable[[], None]:
+
+class Noting:
+    """What a program that can note its launches has besides: `noted`, the list to which they go, or None."""
+
+    noted: list[Call | list[Call]] | None = None
+
+    @contextmanager
+    def noting(self) -> Iterator[list[Call | list[Call]]]:
+        """Launches, prepared ones too, are not made but put down in the list that is given."""
+        self.noted = found = []
+        try:
+            yield found
+        finally:
+            self.noted = None
+
+
+def flat(calls: Calls) -> list[Call]:
+    """The launches, those of lists too, in order."""
+    return [call for some in calls for call in (some if isinstance(some, list) else [some])]
+
+
+def one_by_one(program, calls: Calls) -> Callable[[], None]:
     """The launches in order, each for itself, as where each is timed."""
-    calls = list(calls)
+    calls = flat(calls)
 
     def run() -> None:
         for call in calls:
@@ -22,28 +46,32 @@ def one_by_one(program, calls: Sequence[Call]) -> Callable[[], None]:
 
 
 def levels(
-    signatures: Mapping[str, Signature], calls: Sequence[Call], extent: Callable[[Any], tuple[int, int]] | None = None
+    signatures: Mapping[str, Signature], calls: Calls, extent: Callable[[Any], tuple[int, int]] | None = None
 ) -> list[int]:
-    """For each call the level in which it can run: calls of one level do not depend on each other, and of two that do,
+    """For each call, those of lists too, the level in which it can run: calls of one level do not depend on each other, and of two that do,
     the later one has the higher level. `extent(array)`: address of the first byte of an array and of the one behind its
     last, without it those of a numpy array.
 
     Two calls depend on each other if one writes what the other reads or writes. A kernel is taken to touch all of an
-    array that it is given, and nothing beside it.
+    array that it is given, and nothing beside it; those of a list among `calls`, to share a level all the same.
     """
     extent = extent or _bytes
     touched: list[list[tuple[int, int, bool]]] = []
-    for name, _, *arguments in calls:
-        kinds = (kind for kind, _ in signatures[name].arguments)
-        touched.append([(*extent(a), is_written(k)) for k, a in zip(kinds, arguments, strict=True) if is_pointer(k)])
+    for some in calls:
+        ranges: set[tuple[int, int, bool]] = set()
+        for name, _, *arguments in some if isinstance(some, list) else [some]:
+            kinds = (kind for kind, _ in signatures[name].arguments)
+            ranges |= {(*extent(a), is_written(k)) for k, a in zip(kinds, arguments, strict=True) if is_pointer(k)}
+        touched.append(sorted(ranges))
     # Memory between two neighbours of `ends` is touched as a whole: its last level, and the last that wrote it.
     ends = np.unique([end for ranges in touched for low, high, _ in ranges for end in (low, high)])
     last, written = np.full(len(ends), -1), np.full(len(ends), -1)
-    found = []
-    for ranges in touched:
+    found: list[int] = []
+    for some, ranges in zip(calls, touched, strict=True):
         places = [(*np.searchsorted(ends, (low, high)), write) for low, high, write in ranges if low < high]
         before = [(last if write else written)[low:high].max() for low, high, write in places]
-        found.append(level := 1 + int(max(before, default=-1)))
+        level = 1 + int(max(before, default=-1))
+        found += [level] * (len(some) if isinstance(some, list) else 1)
         for low, high, write in places:
             np.maximum(last[low:high], level, out=last[low:high])
             if write:

@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Literal
 
 from hiresx import kernels
+from hiresx.equations import GAS_CONSERVED, GAS_GRADIENTS, GHOSTS
+from hiresx.equations.transport import largest_diffusivity
 from hiresx.errors import HiresxError
 
 Target = Literal["cpu", "cuda", "emulated"]
@@ -14,7 +16,8 @@ INVISCID = "none"
 @dataclass(frozen=True)
 class Configuration:
     """The compile-time choices. Every choice named like a folder of kernels/ is the stem of a header in it; `viscosity`
-    is a law of hiresx.case.viscosity, with those of its parameters that are not the defaults, or "none"."""
+    is a law of hiresx.case.viscosity, with those of its parameters that are not the defaults, or "none"; `schmidt` the
+    Schmidt number of every passive scalar."""
 
     interpolation: str = "modified"
     weights: str = "js"
@@ -28,6 +31,7 @@ class Configuration:
     viscosity_parameters: tuple[tuple[str, float], ...] = ()
     gamma: float = 1.4
     prandtl: float = 0.72
+    schmidt: tuple[float, ...] = ()
 
     @property
     def real(self) -> str:
@@ -56,8 +60,17 @@ def source(configuration: Configuration, target: Target, root: Path = kernels.RO
         "HX_PRANDTL": c.prandtl,
         "HX_EPSILON": c.epsilon,
         "HX_FLUX_SMOOTHING": c.flux_smoothing,
+        "HX_LARGEST_DIFFUSIVITY": largest_diffusivity(c.gamma, c.prandtl, c.schmidt),
     }
     lines = [f"#define {name} ({float(value)!r})" for name, value in defines.items()]
+    sizes = {
+        "HX_GAS_VARIABLES": len(GAS_CONSERVED),
+        "HX_GAS_GRADIENTS": len(GAS_GRADIENTS),
+        "HX_SCALARS": len(c.schmidt),
+        "HX_GHOSTS": GHOSTS,
+    }
+    lines += [f"#define {name} {value}" for name, value in sizes.items()]
+    lines += [f"#define HX_OVER_SCHMIDT {', '.join(f'real({1 / s!r})' for s in c.schmidt)}"] if c.schmidt else []
     flags = {
         "HX_EMULATED": target == "emulated",
         "HX_FP32": c.precision == "fp32",
@@ -65,7 +78,7 @@ def source(configuration: Configuration, target: Target, root: Path = kernels.RO
         "HX_LIMITER": c.positivity == "limiter",
     }
     lines += [f"#define {name}" for name, wanted in flags.items() if wanted]
-    first = [*(["shim.h"] if target == "emulated" else []), "arithmetic.h", "gas.h"]
+    first = [*(["shim.h"] if target == "emulated" else []), "arithmetic.h", "equations.h", "gas.h"]
     last = [_header(c, folder, root) for folder in FOLDERS]
     last += ["solver.h", *(f"boundary/{name}.h" for name in kernels.choices("boundary", root))]
     lines += [f'#include "{header}"' for header in first]

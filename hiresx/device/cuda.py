@@ -13,8 +13,8 @@ from hiresx import kernels, optional
 from hiresx.device import nvrtc
 from hiresx.device.arguments import check_array, is_pointer, item, scalar
 from hiresx.device.configuration import Configuration
+from hiresx.device.batch import Calls, Noting
 from hiresx.device.graphs import Graph
-from hiresx.device.interface import Call
 from hiresx.device.wrappers import BLOCK, find, generate, kernel_shape
 from hiresx.errors import HiresxError
 
@@ -96,7 +96,7 @@ class Event:
         return self._cupy.cuda.get_elapsed_time(start._event, self._event) / 1000.0  # CUDA counts in ms
 
 
-class Program:
+class Program(Noting):
     """Compiled kernels of one configuration. `signatures` holds what there is and what it takes, `block` how many
     threads (x, y, z) a block has where there is room (powers of two, at most 256 together)."""
 
@@ -112,10 +112,13 @@ class Program:
     def launch(self, name: str, extent: tuple[int, int, int], *arguments) -> None:
         """Visits the points (i, j, k) of extent = (ni, nj, nk) with kernel `name`; returns before it is done. Raises
         TypeError for arguments that do not fit its signature, KeyError for a kernel that is not there."""
-        self.launch_on(self._stream, name, extent, *arguments)
+        if self.noted is not None:
+            self.noted.append((name, extent, *arguments))
+        else:
+            self.launch_on(self._stream, None, name, extent, *arguments)
 
-    def launch_on(self, stream, name: str, extent: tuple[int, int, int], *arguments) -> None:
-        """The same on another stream of CuPy's."""
+    def launch_on(self, stream, guard, name: str, extent: tuple[int, int, int], *arguments) -> None:
+        """The same on another stream of CuPy's, with the array `guard` or None (see `prepare`)."""
         prepared = self._prepared.get(name)
         if prepared is None:
             prepared = self._prepared[name] = self._prepare(name)
@@ -125,7 +128,8 @@ class Program:
         grid, block = kernel_shape(name, self.signatures[name].kind, extent, self.block)
         try:
             # CUDA reads an argument by the kernel's own type: a number must be exactly as wide.
-            passed = [_int32(n) for n in extent]
+            passed = [_NOWHERE if guard is None else guard]
+            passed += [_int32(n) for n in extent]
             passed += [convert(value) for convert, value in zip(converters, arguments, strict=True)]
         except TypeError:
             self._blame(name, converters, arguments)
@@ -133,9 +137,9 @@ class Program:
         if grid[0]:  # CUDA refuses an empty grid
             kernel(grid, block, tuple(passed), stream=stream)
 
-    def prepare(self, calls: Sequence[Call]) -> Callable[[], None]:
+    def prepare(self, calls: Calls, guard=None) -> Callable[[], None]:
         """The launches `calls` as a CUDA graph."""
-        return Graph(self._cupy, self, calls, self._stream)
+        return Graph(self._cupy, self, calls, self._stream, guard)
 
     def _prepare(self, name: str) -> tuple[Callable, list[Callable]]:
         converters = []
@@ -174,6 +178,7 @@ def _exact_int(dtype: np.dtype) -> Callable:
 _EXACT = {name: _exact_int(np.dtype(name)) for name in ("int32", "int64")}
 _EXACT |= {name: _exact_float(np.dtype(name)) for name in ("float64", "float32")}
 _int32 = _EXACT["int32"]
+_NOWHERE = np.uint64(0)
 
 
 class Backend:

@@ -1,37 +1,38 @@
 """Launches on a GPU as one CUDA graph: what does not depend on each other side by side, and no Python between them."""
 
-from collections.abc import Sequence
-
-from hiresx.device.batch import levels
+from hiresx.device.batch import Calls, flat, levels
 from hiresx.device.interface import Call
 
 # Streams that independent launches are spread over.
-BRANCHES = 4
+BRANCHES = 16
 
 
 class Graph:
     """The launches `calls` of `program`, made in order the first time, which loads the kernels, and recorded and made
-    as one from then on. They go on `stream`, behind what is there."""
+    as one from then on. They go on `stream`, behind what is there. `guard`: as of `Program.prepare`."""
 
-    def __init__(self, cupy, program, calls: Sequence[Call], stream):
-        self._cuda, self._program, self._stream = cupy.cuda, program, stream
-        self._calls = list(calls)  # their arrays are to stay
+    def __init__(self, cupy, program, calls: Calls, stream, guard=None):
+        self._cuda, self._program, self._stream, self._guard = cupy.cuda, program, stream, guard
+        self._noted = list(calls)
+        self._calls = flat(self._noted)  # their arrays are to stay
         self._made = False
         self._graph = None
 
     def __call__(self) -> None:
-        if self._graph is not None:
+        if self._program.noted is not None:
+            self._program.noted += self._noted
+        elif self._graph is not None:
             self._graph.launch(self._stream)
         elif self._made and len(self._calls) > 1:
             self._graph = self._recorded()
             self._graph.launch(self._stream)
         else:
             for call in self._calls:
-                self._program.launch(*call)
+                self._program.launch_on(self._stream, self._guard, *call)
             self._made = True
 
     def _recorded(self):
-        level = levels(self._program.signatures, self._calls, _bytes)
+        level = levels(self._program.signatures, self._noted, _bytes)
         grouped: list[list[Call]] = [[] for _ in range(max(level) + 1)]
         for call, n in zip(self._calls, level, strict=True):
             grouped[n].append(call)
@@ -54,7 +55,7 @@ class Graph:
                 side.wait_event(fork)
         branches = [self._stream, *used]
         for n, call in enumerate(group):
-            self._program.launch_on(branches[n % len(branches)], *call)
+            self._program.launch_on(branches[n % len(branches)], self._guard, *call)
         for side in used:
             self._stream.wait_event(self._moment(side))
 

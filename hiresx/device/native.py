@@ -13,10 +13,9 @@ import numpy as np
 from hiresx import kernels
 from hiresx.device import team
 from hiresx.device.arguments import INT_RANGES, check_array, is_pointer, is_written, item, scalar
-from hiresx.device.batch import levels
+from hiresx.device.batch import Calls, Noting, flat, levels
 from hiresx.device.compiler import build
 from hiresx.device.configuration import Configuration
-from hiresx.device.interface import Call
 from hiresx.device.wrappers import find, generate, kernel_shape
 from hiresx.errors import HiresxError
 
@@ -225,7 +224,7 @@ def _words(
     return scope[signature.name]
 
 
-class NativeProgram:
+class NativeProgram(Noting):
     """Compiled kernels of one configuration. `signatures` holds what there is and what it takes, `real` is the numpy
     name of theirs."""
 
@@ -253,22 +252,33 @@ class NativeProgram:
         """Visits the points (i, j, k) of extent = (ni, nj, nk) with kernel `name`; None for a CPU kernel, which visits
         for itself. Raises TypeError for arguments that do not fit its signature, KeyError for a kernel that is not
         there."""
+        if self.noted is not None:
+            self.noted.append((name, extent, *arguments))
+            return
         kernel = self._kernels.get(name) or self.kernel(name)
         self._team.hx_launch(
             kernel.function, kernel.shape, kernel.words(extent, *arguments), *self._backend.sharing
         )  # fmt: skip
 
-    def prepare(self, calls: Sequence[Call]) -> Callable[[], None]:
+    def prepare(self, calls: Calls, guard: np.ndarray | None = None) -> Callable[[], None]:
         """See `Program.prepare` of hiresx.device.interface."""
-        return _Batch(self, calls, self._backend, self._team).run
+        return _Batch(self, calls, self._backend, self._team, guard).run
 
 
 class _Batch:
     """Launches as one: their arguments are looked at once, and threads come together once."""
 
-    def __init__(self, program: NativeProgram, calls: Sequence[Call], backend: NativeBackend, library: ctypes.CDLL):
+    def __init__(
+        self,
+        program: NativeProgram,
+        calls: Calls,
+        backend: NativeBackend,
+        library: ctypes.CDLL,
+        guard: np.ndarray | None,
+    ):
         self._backend, self._run = backend, library.hx_run
-        self._held = calls = list(calls)  # their arrays are to stay
+        self._program, self._noted, self._guard = program, list(calls), guard
+        calls = flat(self._noted)  # their arrays are to stay
         words = self._words = [program.kernel(name).words(extent, *arguments) for name, extent, *arguments in calls]
         made = []
         for (name, *_), packed in zip(calls, words, strict=True):
@@ -278,7 +288,7 @@ class _Batch:
             made.append((kernel.function, address, shape.parts, shape.weight))
         # Alone, a thread goes from block to block, which stay in its cache.
         self._alone = _table([made])
-        level = levels(program.signatures, calls)
+        level = levels(program.signatures, self._noted)
         grouped = [[] for _ in range(max(level, default=-1) + 1)]
         for call, n in zip(made, level, strict=True):
             grouped[n].append(call)
@@ -286,6 +296,11 @@ class _Batch:
         self._shared = _table([sorted(group, key=lambda call: -call[-1]) for group in grouped])
 
     def run(self) -> None:
+        if self._program.noted is not None:
+            self._program.noted += self._noted
+            return
+        if self._guard is not None and self._guard[0] < 0:
+            return
         threads, patience = self._backend.sharing
         table, count, _ = self._alone if threads == 1 else self._shared
         self._run(table, count, threads, patience)

@@ -162,12 +162,13 @@ def report(
 
 
 def each_choice(root: Path = kernels.ROOT) -> list[Configuration]:
-    """The default, inviscid and viscous, and viscous with every other choice that kernels/ holds and every other
-    viscosity law, one at a time."""
+    """The default, inviscid and viscous, and viscous with passive scalars, and with every other choice that kernels/
+    holds and every other viscosity law, one at a time."""
     from hiresx.case.viscosity import VISCOSITIES
 
     viscous = Configuration(viscosity="sutherland")
     found = [Configuration(), viscous, dataclasses.replace(viscous, precision="fp32")]
+    found.append(dataclasses.replace(viscous, schmidt=(0.7, 0.4)))
     for folder in FOLDERS:
         found += [dataclasses.replace(viscous, **{folder: name}) for name in kernels.choices(folder, root)]
     found += [dataclasses.replace(viscous, viscosity=law) for law in VISCOSITIES]

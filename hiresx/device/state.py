@@ -3,14 +3,20 @@
 from typing import Any
 
 from hiresx.decomposition.halo import padded_shape, padding
-
-# q, r, metrics, jacobian
-PERMANENT_VARIABLES = 5 + 5 + 9 + 1
+from hiresx.equations import DIRECTIONS, GAS, METRICS, Equations
 
 
-def variables_per_point(work_variables: int, registers: int, local_step: bool, axisymmetric: bool = False) -> int:
+def permanent_variables(equations: Equations = GAS) -> int:
+    """q, r, metrics, jacobian."""
+    return 2 * equations.variables + METRICS + 1
+
+
+def variables_per_point(
+    work_variables: int, registers: int, local_step: bool, axisymmetric: bool = False, equations: Equations = GAS
+) -> int:
     """Reals a block holds per padded point."""
-    return PERMANENT_VARIABLES + 5 * registers + work_variables + int(local_step) + int(axisymmetric)
+    kept = permanent_variables(equations) + equations.variables * registers
+    return kept + work_variables + int(local_step) + int(axisymmetric)
 
 
 class BlockState:
@@ -19,16 +25,18 @@ class BlockState:
 
     `part` says which nodes of which whole block it holds, `first` (i, j, k) is the first of them, `name` that block's.
 
-    Permanent: `q` (5) conservative state, `registers` (5 each) what the time integrator keeps besides, `r` (5)
-    right-hand side times 1/J, `metrics` (9) area components grad(xi)/J, `jacobian` (1), `dt` (1 value, or 1 per point
-    with local steps).
+    Permanent, of each conserved variable of the `equations`: `q` state, `registers` what the time integrator keeps
+    besides, `r` right-hand side times 1/J; `metrics` (9) area components grad(xi)/J, `jacobian` (1), `dt` (1 value, or
+    1 per point with local steps).
     `work` (`work_variables`): interpolated states and fluxes of the decomposed inviscid kernels, then primitives and
     fluxes of the viscous ones; empty where neither is used.
     """
 
     def __init__(
-        self, backend, cut, index: int, name: str, real: str, work_variables: int, local_step: bool, registers: int = 1
-    ):
+        self, backend, cut, index: int, name: str, real: str, work_variables: int, local_step: bool, registers: int = 1,
+        equations: Equations = GAS,
+    ):  # fmt: skip
+        self.equations = equations
         block = cut.blocks[index]
         self.block, self.index, self.name = block, index, name
         self.part = cut.parts[index]
@@ -42,12 +50,13 @@ class BlockState:
         self.strides = (1, shape[2], shape[1] * shape[2])
         self.origin = sum(h * s for h, s in zip(self.halo, self.strides, strict=True))
         # A ghost no kernel fills (edges and corners) is read by whole-array kernels: keep it an admissible state.
-        self.q = backend.zeros((5, *shape), real)
-        self.q[0] = 1
-        self.q[4] = 1
-        self.registers = tuple(backend.zeros((5, *shape), real) for _ in range(registers))
-        self.r = backend.zeros((5, *shape), real)
-        self.metrics = backend.zeros((9, *shape), real)
+        conserved = equations.conserved
+        self.q = backend.zeros((len(conserved), *shape), real)
+        self.q[conserved.index("rho")] = 1
+        self.q[conserved.index("e")] = 1
+        self.registers = tuple(backend.zeros((len(conserved), *shape), real) for _ in range(registers))
+        self.r = backend.zeros((len(conserved), *shape), real)
+        self.metrics = backend.zeros((METRICS, *shape), real)
         self.jacobian = backend.zeros(shape, real)
         self.dt_stride = 1 if local_step else 0
         self.dt = backend.zeros(shape if local_step else (1,), real)
@@ -55,7 +64,10 @@ class BlockState:
         # 1/y of axisymmetric flow (hiresx.rhs.axisymmetric)
         self.inverse_radius: Any = None
         # Views are made once: a backend remembers the address of an array object.
-        self.areas = tuple(self.metrics[3 * d : 3 * d + 3] for d in range(3))
+        self.areas = tuple(self.metrics[DIRECTIONS * d : DIRECTIONS * (d + 1)] for d in range(DIRECTIONS))
+        # rho s and its right-hand side, of each scalar
+        rows = range(*equations.scalar_rows.indices(equations.variables))
+        self.scalars = tuple((self.q[row], self.r[row]) for row in rows)
 
     @property
     def q0(self):

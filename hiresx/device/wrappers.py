@@ -51,16 +51,23 @@ BLOCK = (32, 2, 2)
 # Kernels that go better with others: along i, where a stencil's neighbours are, as many as can be.
 BLOCKS = {"viscous_flux": (64, 4, 1)}
 
+# Kernels with stencils along j and k, and how many blocks along j make up a slab of theirs: blocks go through a slab plane
+# by plane, so that what a stencil along k reads again is still in the GPU's second cache, which seven whole planes of all
+# arrays would not fit.
+SLABS = dict.fromkeys(("viscous_flux", "viscous_difference", "viscous_update"), 16)
+
 # Kinds of kernels that a CPU has no use for.
 GPU_KINDS = ("LINE_KERNEL", "ROW_KERNEL")
 
-# Threads of a block of a row kernel.
+# Threads of a block of a row kernel, and how many such blocks are to fit a multiprocessor.
 WARP = 32
+ROW_BLOCKS = "16"
 
 # Threads (x, y, z) of a block of a line kernel, and how many such blocks are to fit a multiprocessor: three leave 168
-# registers a thread, which is 14 % faster than two with 255 on an H200 (FP64). For sm_100 they would spill: not tried.
+# registers a thread, which is 14 % faster than two with 255 on an H200 (FP64). For sm_100 they would spill: not tried. In
+# FP32 four are 7 % faster than three, and five spill.
 LINE_BLOCK = (32, 4, 1)
-LINE_BLOCKS = "(__CUDA_ARCH__ >= 1000 ? 2 : 3)"
+LINE_BLOCKS = "(sizeof(real) == 4 ? 4 : __CUDA_ARCH__ >= 1000 ? 2 : 3)"
 
 
 def generate(
@@ -68,7 +75,8 @@ def generate(
 ) -> tuple[str, dict[str, kernels.Signature]]:
     """The complete text to compile for `target`, and the kernels it declares by name.
 
-    "cuda": `__global__ void name(ni, nj, nk, <arguments>)`, a thread per point. "cpu" and "emulated" have for every
+    "cuda": `__global__ void name(guard, ni, nj, nk, <arguments>)`, a thread per point, which does nothing where there
+    is a number at the address `guard` and it is negative. "cpu" and "emulated" have for every
     kernel `void name_launch(words, begin, end)`, which does the parts begin..end-1 of its work: of a point kernel rows
     of the range, words being ni, nj, nk, <arguments>, or CUDA's blocks, words being the grid's blocks and a block's
     threads, each along x, y, z, ahead of that. `hx_shape name_shape(words)` says how many parts there are.
@@ -146,16 +154,23 @@ def _cpu_kernel(kernel: kernels.Signature) -> str:
 
 
 def _cuda(kernel: kernels.Signature, parameters: str, names: str) -> str:
+    parameters = f"const real *hx_guard, {parameters}"
+    check = "if (hx_guard && *hx_guard < real(0)) return; "
     if kernel.kind == "ROW_KERNEL":
         return (
-            f'extern "C" __global__ void __launch_bounds__({WARP}) {kernel.name}({parameters}) {{ '
-            f"{kernel.name}_row(blockIdx.x, blockIdx.y, blockIdx.z{names}); }}"
+            f'extern "C" __global__ void __launch_bounds__({WARP}, {ROW_BLOCKS}) {kernel.name}({parameters}) {{ '
+            f"{check}{kernel.name}_row(blockIdx.x, blockIdx.y, blockIdx.z{names}); }}"
         )
+    block_j, block_k = "blockIdx.y", "blockIdx.z"
+    if slab := SLABS.get(kernel.name):
+        block_j, block_k = f"blockIdx.z * {slab} + blockIdx.y % {slab}", f"blockIdx.y / {slab}"
     bounds = f"HX_LINE_THREADS, {LINE_BLOCKS}" if kernel.kind == "LINE_KERNEL" else BLOCK_THREADS
     return (
         f'extern "C" __global__ void __launch_bounds__({bounds}) {kernel.name}({parameters}) {{ '
-        "const int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y * blockDim.y + threadIdx.y, "
-        "k = blockIdx.z * blockDim.z + threadIdx.z; "
+        f"{check}"
+        f"const int hx_j = {block_j}, hx_k = {block_k}; "
+        "const int i = blockIdx.x * blockDim.x + threadIdx.x, j = hx_j * blockDim.y + threadIdx.y, "
+        "k = hx_k * blockDim.z + threadIdx.z; "
         f"if (i < ni && j < nj && k < nk) {kernel.name}_point(i, j, k{names}); }}"
     )
 
@@ -167,7 +182,7 @@ def _emulated(kernel: kernels.Signature, parameters: str, names: str) -> str:
     passed = _decoded(kernel, 9)
     statements.append(
         "hx_visit({int(w[0].i), int(w[1].i), int(w[2].i)}, {int(w[3].i), int(w[4].i), int(w[5].i)}, hx_begin, hx_stop, "
-        f"[=] {{ {kernel.name}(ni, nj, nk{passed}); }});"
+        f"[=] {{ {kernel.name}(nullptr, ni, nj, nk{passed}); }});"
     )
     blocks, threads = (" * ".join(f"hx_words[{n}].i" for n in some) for some in ((0, 1, 2), (3, 4, 5)))
     shape = f"{{{blocks}, {SINGLE} * {threads}}}"
@@ -178,7 +193,10 @@ def kernel_shape(name: str, kind: str, extent: tuple[int, int, int], block: tupl
     """(grid, block) of a CUDA launch of kernel `name`, of this `kind`, `block` being that of most point kernels."""
     if kind == "ROW_KERNEL":
         return (tuple(extent) if min(extent) > 0 else (0, 0, 0)), (WARP, 1, 1)
-    return launch_shape(*extent, LINE_BLOCK if kind == "LINE_KERNEL" else BLOCKS.get(name, block))
+    grid, threads = launch_shape(*extent, LINE_BLOCK if kind == "LINE_KERNEL" else BLOCKS.get(name, block))
+    if slab := SLABS.get(name):
+        grid = grid[0], grid[2] * slab, -(-grid[1] // slab)
+    return grid, threads
 
 
 @lru_cache(maxsize=4096)

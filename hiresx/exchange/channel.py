@@ -79,7 +79,7 @@ class Channel:
         copy = self._copies.get(fields)
         if copy is None:
             copy = self._copies[fields] = self._program.prepare(
-                [*self._inner_copies(fields), *self._turns(fields, None)]
+                [[*self._inner_copies(fields)], *self._turns(fields, None)]  # from nodes to ghosts
             )
         copy()
 

@@ -11,9 +11,6 @@ from hiresx.exchange.choice import NAMES
 from hiresx.exchange.layout import Layout
 from hiresx.exchange.post import Mail, Post
 
-# Variables of the state, and of the viscous flux along one direction (momentum and energy).
-STATE, FLUX = 5, 4
-
 
 class Neighbour(NamedTuple):
     """A rank with which halos are exchanged: by which transport, and how many bytes one exchange sends to it."""
@@ -47,7 +44,10 @@ class HaloExchange:
         places = {state.index: n for n, state in enumerate(states)}
         layout = Layout(halo_lists(cut, mine=places), places, [part.rank for part in cut.parts])
         self.remote = layout.remote
-        self._widths = (STATE, FLUX) if "viscous_flux" in program.signatures else (STATE,)
+        self.equations = states[0].equations
+        # Variables of the state, and of the viscous flux along one direction (momentum, energy, scalars).
+        widths = self.equations.variables, len(self.equations.gradients)
+        self._widths = widths if "viscous_flux" in program.signatures else widths[:1]
         self._peers, self._bytes = layout.peers, states[0].q.itemsize
         self._post = None
         mail = [Mail((), ())] * len(self._widths)
@@ -60,7 +60,7 @@ class HaloExchange:
         ]
 
         # Views are made once: a backend remembers the address of an array object.
-        momentum = [state.q[1:4] for state in states]
+        momentum = [state.q[state.equations.momentum] for state in states]
         self._strides = [state.variable_stride for state in states]
         self._q = Fields(lambda part, _: states[part].q, self._strides, lambda part, _: momentum[part])
         self._flux_arrays: Sequence[Sequence[Any]] | None = None
@@ -80,7 +80,7 @@ class HaloExchange:
         self._channels[0].finish()
 
     def start_fluxes(self, fluxes: Sequence[Sequence[Any]]) -> None:
-        """Begin to exchange the viscous fluxes normal to the faces: `fluxes[part][direction]`, 4 variables each. The
+        """Begin to exchange the viscous fluxes normal to the faces: `fluxes[part][direction]`. The
         donor's may be those along another direction, or run the other way."""
 
         def array(part: int, direction: int):
@@ -111,7 +111,7 @@ class HaloExchange:
         for peer in self._peers:
             sent = (peer.out[1] - peer.out[0]) * self._bytes
             name = self._post.names[peer.rank]
-            found.append(Neighbour(peer.rank, name, sent * STATE, sent * FLUX * (len(self._widths) > 1)))
+            found.append(Neighbour(peer.rank, name, sent * self._widths[0], sent * sum(self._widths[1:])))
         return found
 
     @property

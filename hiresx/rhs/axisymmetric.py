@@ -6,6 +6,7 @@ import numpy as np
 
 from hiresx.device.interface import Call
 from hiresx.device.state import BlockState
+from hiresx.equations import DIRECTIONS
 from hiresx.grid.blocks import direction, side, slices
 from hiresx.rhs.boundary import Axis
 
@@ -36,7 +37,8 @@ class Axisymmetric:
             self.steps += axis.calls("step_limit")
         if reynolds is None:
             return
-        w, fluxes = s.work[:4], s.work[4:16]
+        count = len(s.equations.gradients)
+        w, fluxes = s.work[:count], s.work[count : count * (1 + DIRECTIONS)]
         self.stress.append(
             (
                 "axisymmetric_stress", s.size, *s.place, *s.strides[:2], sv, w, s.metrics, s.jacobian, inverse,

@@ -5,20 +5,22 @@ neighbours see final node values. Adding a condition: a model in hiresx/case/bou
 header in kernels/boundary/ and a class here that names it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import groupby
 
 import numpy as np
 
 from hiresx.decomposition import Patch
 from hiresx.device.interface import Call
 from hiresx.device.state import BlockState
+from hiresx.equations.gas import conservative
 from hiresx.grid.blocks import direction, side
-from hiresx.rhs.gas import conservative
 
 
 class Condition:
     """One patch: `node()` sets the nodes on the face, `ghost()` the three layers behind it, `rate()` mends the inviscid
-    right-hand side on it, `viscous_primitives` and `viscous_flux` set the ghosts of the viscous terms. What a condition
+    right-hand side on it, `viscous_primitives` and `viscous_flux` set the ghosts of the viscous terms; `hold`
+    and `follow` stand before and behind what sets the rate of the density at outflows. What a condition
     does not need does nothing.
 
     These launch kernels, the same with the same arguments every time, and do nothing else: their launches are noted
@@ -55,6 +57,11 @@ class Condition:
     def prepare(self, time: float) -> None:
         pass
 
+    @property
+    def settled(self) -> bool:
+        """Whether `prepare` has nothing more to do at any time."""
+        return True
+
     def node(self) -> None:
         pass
 
@@ -62,6 +69,12 @@ class Condition:
         pass
 
     def rate(self) -> None:
+        pass
+
+    def hold(self) -> None:
+        pass
+
+    def follow(self) -> None:
         pass
 
     def calls(self, method: str, *arguments) -> list[Call]:
@@ -222,6 +235,10 @@ class Prescribe(Condition):
     def target(self):
         return self._target if self._steady else None
 
+    @property
+    def settled(self) -> bool:
+        return self._steady and self._time is not None
+
     def prepare(self, time: float) -> None:
         if self._time is None or (not self._steady and time != self._time):
             values = np.stack(conservative(self._gamma, *self._profile(*self._places, time)))
@@ -247,6 +264,17 @@ class Characteristic(Condition):
             "characteristic", self._box, *self._face, *self.extent, self._inward, self._target,
             s.areas[self._direction], s.q,
         )  # fmt: skip
+
+
+def together(conditions: Sequence[Condition], method: str) -> list[list[Call]]:
+    """What `method` of the conditions, sorted by rank, launches on nodes of faces: in lists of what touches no node in
+    common, as faces of one direction and rank do not."""
+    groups = groupby(sorted(conditions, key=_order), key=_order)
+    return [calls for _, group in groups if (calls := [call for c in group for call in c.calls(method)])]
+
+
+def _order(condition: Condition) -> tuple[int, int]:
+    return condition.rank, direction(condition.patch.face)
 
 
 def condition(

@@ -9,19 +9,26 @@ from collections.abc import Set
 
 from hiresx.device.interface import Call
 from hiresx.device.state import BlockState
+from hiresx.equations import GAS, GAS_CONSERVED, Equations
 from hiresx.grid.blocks import direction, side
 
-# minus and plus states, physical flux, pressure
-DECOMPOSED_VARIABLES = 16
+# Conserved variables of the gas.
+_GAS = len(GAS_CONSERVED)
 
 
 class Plan:
     """Launches of the inviscid terms of one block: `early` and `late` ones. `work_variables`: reals of work memory per
-    padded point."""
+    padded point for the gas. `carries_scalars`: whether passive scalars may be among the equations."""
 
     work_variables: int
+    carries_scalars = False
     early: list[Call]
     late: list[Call]
+
+    @classmethod
+    def work(cls, equations: Equations = GAS) -> int:
+        """Reals of work memory per padded point."""
+        return cls.work_variables
 
     @staticmethod
     def carried(precision: str) -> Set[int]:
@@ -33,6 +40,7 @@ class Pencils(Plan):
     """CPU plan: a bundle of grid lines in cache, one kernel per direction."""
 
     work_variables = 0
+    carries_scalars = True
 
     def __init__(
         self, state: BlockState, interpolation: str, late: Set[int] = frozenset(), walls: Set[str] = frozenset()
@@ -53,13 +61,22 @@ class Pencils(Plan):
 class Decomposed(Plan):
     """The paper's plan, a thread per point: interpolate, physical flux, numerical flux, difference."""
 
-    work_variables = DECOMPOSED_VARIABLES
+    # minus states, physical flux, pressure, plus states
+    work_variables = 3 * _GAS + 1
+    carries_scalars = True
+
+    @classmethod
+    def work(cls, equations: Equations = GAS) -> int:
+        """Fluxes of the scalars stand where the plus states were."""
+        return cls.work_variables + max(0, len(equations.scalars) - _GAS)
 
     def __init__(
         self, state: BlockState, interpolation: str, late: Set[int] = frozenset(), walls: Set[str] = frozenset()
     ):
-        minus, plus, flux = (state.work[first : first + 5] for first in (0, 5, 10))
-        pressure = state.work[15]
+        minus, flux = state.work[:_GAS], state.work[_GAS : 2 * _GAS]
+        pressure, plus = state.work[2 * _GAS], state.work[2 * _GAS + 1 : 3 * _GAS + 1]
+        first_flux = 2 * _GAS + 1
+        scalar_fluxes = state.work[first_flux : first_flux + len(state.scalars)]
         interpolates_nodes = interpolation == "modified"
         s, sv = state, state.variable_stride
         across = (s.strides[1], s.strides[2])
@@ -84,6 +101,16 @@ class Decomposed(Plan):
             calls.append(("flux_difference", extent, o, *across, sd, sv, minus, s.r, int(order == 0)))
             for face in sorted(face for face in walls if direction(face) == d):
                 calls.append(("face_mass", *_face(s, face), minus, s.r))
+            if not s.scalars:
+                continue
+            extent, o = nodes(-1, 0)
+            calls.append(("scalar_flux", extent, o, *across, sd, sv, s.q, minus, flux, pressure, scalar_fluxes))
+            extent, o = nodes(0, 0)
+            rates = s.r[s.equations.scalar_rows]
+            calls.append(("scalar_difference", extent, o, *across, sd, sv, scalar_fluxes, rates, int(order == 0)))
+            for face in sorted(face for face in walls if direction(face) == d):
+                for (_, rate), scalar_flux in zip(s.scalars, scalar_fluxes, strict=True):
+                    calls.append(("face_mass", *_face(s, face), scalar_flux, rate))
 
 
 def ordered(state: BlockState, late: Set[int]) -> list[int]:

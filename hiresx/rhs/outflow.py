@@ -46,12 +46,12 @@ def _nodes_of(grid: Grid) -> Iterator[np.ndarray]:
 class Outflow:
     """All outflow patches of this rank. Calling it corrects `r` of their nodes; `convection()` before that finds the
     means over their faces. It stays on the device unless a face lies on several ranks, which `meet()` finds out: both
-    are collective. `any`: whether a rank has such patches."""
+    are collective. `any`: whether a rank has such patches; `shared`: whether a face lies on several."""
 
     def __init__(self, backend, program, team, grid: Grid, whole: Decomposition, cut: Decomposition, states):
         self._backend, self._team = backend, team
         places = [n for n, patch in enumerate(whole.patches) if patch.condition.kernel == "outflow"]
-        self.any, self._shared = bool(places), False
+        self.any, self.shared = bool(places), False
         if not places:
             return
         number = {place: n for n, place in enumerate(places)}
@@ -105,11 +105,11 @@ class Outflow:
     def meet(self) -> None:
         if self.any and self._team.size > 1:
             mine = np.isin(np.arange(len(self._faces)), self._rows).astype(int)
-            self._shared = bool(self._team.sum(mine).max() > 1)
+            self.shared = bool(self._team.sum(mine).max() > 1)
 
     def convection(self) -> None:
         self._sums()
-        if not self._shared:
+        if not self.shared:
             self._means()
             return
         total = np.zeros((len(self._faces), SUMS))

@@ -3,7 +3,7 @@
 import numpy as np
 
 from hiresx.device.state import BlockState
-from hiresx.rhs.gas import conservative
+from hiresx.equations.gas import conservative
 
 
 def share_and_box(spec, block) -> tuple[np.ndarray, tuple[slice, slice, slice] | None]:

@@ -4,17 +4,16 @@ from collections.abc import Iterator, Set
 
 from hiresx.device.interface import Call
 from hiresx.device.state import BlockState
+from hiresx.equations import DIRECTIONS, GHOSTS
 from hiresx.grid.blocks import FACES, Range
 
-# primitives (u, v, w, T) and three directions of four fluxes
-VARIABLES = 16
 # Nodes to each side that the central difference reaches.
-REACH = 3
+REACH = GHOSTS
 
 
 class Viscous:
-    """The launches `primitives`, `flux`, `inner_difference` and `outer_difference` of one block; `w` (4) and
-    `fluxes[d]` (4 each) are views of its work array.
+    """The launches `primitives`, `flux`, `inner_difference` and `outer_difference` of one block; `w`
+    (u, v, w, T and the scalars) and `fluxes[d]` (momentum, energy and the scalars) are views of its work array.
 
     The ghosts of `w` are filled before the fluxes, those of `fluxes` before the differences; on the faces `remote`,
     whose ghosts come from another rank, before the outer differences only. The differences in the directions `carried`
@@ -25,11 +24,13 @@ class Viscous:
         self, state: BlockState, reynolds: float, remote: Set[str] = frozenset(), carried: Set[int] = frozenset()
     ):
         s, sv = state, state.variable_stride
-        self.w = s.work[:4]
-        self.fluxes = tuple(s.work[4 + 4 * d : 8 + 4 * d] for d in range(3))
+        count = len(s.equations.gradients)
+        self.w = s.work[:count]
+        self.fluxes = tuple(s.work[count * (1 + d) : count * (2 + d)] for d in range(DIRECTIONS))
+        self.all_fluxes = s.work[count : count * (1 + DIRECTIONS)]
         derivative_strides = tuple(stride if n > 1 else 0 for stride, n in zip(s.strides, s.size, strict=True))
         padded = tuple(reversed(s.shape))
-        all_fluxes = s.work[4:16]
+        all_fluxes = self.all_fluxes
         self.primitives: list[Call] = [("viscous_primitives", padded, 0, s.strides[1], s.strides[2], sv, s.q, self.w)]
         self.flux: list[Call] = [
             (

@@ -5,6 +5,7 @@ import time as wall
 import numpy as np
 
 from hiresx.case import Case
+from hiresx.case.schema import Time
 from hiresx.output.saved.checkpoint import Checkpoints
 from hiresx.signals import Requests
 from hiresx.solver import Solver
@@ -31,12 +32,7 @@ class Ends:
         self._longest_step = max(seconds, 0.5 * self._longest_step)
 
     def finished(self, solver: Solver, last_step: int | None) -> bool:
-        if last_step is not None and solver.steps >= last_step:
-            return True
-        end = self._spec.end
-        if end is None or self._spec.local:
-            return False
-        return solver.time >= end - SAME_TIME * max(solver.dt, SAME_TIME)
+        return reached(self._spec, solver.time, solver.steps, solver.dt, last_step)
 
     def asked(self, requests: Requests) -> bool:
         """Whether a signal reached any of the ranks, or the time is up. Collective."""
@@ -54,3 +50,13 @@ class Ends:
             return False
         last = self._longest_step + (self._checkpoints.seconds if self._checkpoints is not None else 0.0)
         return wall.monotonic() - self._made + last > limit
+
+
+def reached(spec: Time, time: float, steps: int, dt: float, last_step: int | None) -> bool:
+    """Whether a run that came to `time` in `steps`, the last of them `dt`, is at the end of [time], `spec`, or at its
+    `last_step`."""
+    if last_step is not None and steps >= last_step:
+        return True
+    if spec.end is None or spec.local:
+        return False
+    return time >= spec.end - SAME_TIME * max(dt, SAME_TIME)

@@ -141,7 +141,8 @@ class Simulation:
         # Whether a run was begun: what was there before it is then changed.
         self.begun = False
         self._open: list[Attachment] = []
-        self._used = False
+        # Whether `run` was called before, and returned in the midst of things.
+        self._used = self._pausing = False
         self._ends = Ends(self.case, self.team, made, self._checkpoints)
 
     @property
@@ -185,9 +186,10 @@ class Simulation:
 
     # ---- the run
 
-    def run(self, steps: int | None = None, progress: bool = True) -> dict[str, Any]:
+    def run(self, steps: int | None = None, progress: bool = True, write_last: bool = True) -> dict[str, Any]:
         """Run to the end the case asks for, or for `steps` more steps if that comes first. Returns the run record; its
-        status is "finished", or "stopped" when `time.wall_limit` came first.
+        status is "finished", or "stopped" when `time.wall_limit` came first. Before it returns it writes fields and a
+        checkpoint; with `write_last` false, when it returns before the case's end, only what a clock asks for.
 
         The first Ctrl-C, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 or SIGXCPU ends the run after the step that is being taken,
         with a checkpoint, and goes on up as KeyboardInterrupt or hiresx.signals.Terminated (a SystemExit); the record
@@ -204,7 +206,7 @@ class Simulation:
             if self.out is not None:
                 held.enter_context(files.locked(files.directory(self.out, self.team), self.team))
             requests = held.enter_context(Requests())
-            log = Logbook(self)
+            log = Logbook(self, last_step)
             try:
                 with bar:
                     self._begin(bar)
@@ -216,10 +218,15 @@ class Simulation:
                             self._advance(bar, last_step, log)
                         except BlowUp as error:
                             self._go_back(self._trace.back(error), bar)
-                    if self._checkpoints is not None:
+                    # A script that calls `run` again and again may say that it will.
+                    self._pausing = not write_last and self._finished(last_step) and not self._finished(spec.steps)
+                    if self._checkpoints is not None and not self._pausing:
                         self._checkpoints.write(solver)
                     if not self._finished(last_step):
                         requests.act()
+                    for attachment in self.attachments:
+                        if isinstance(attachment, FieldOutput):
+                            attachment.pausing = self._pausing
                     stopped = None if self._finished(last_step) else self._out_of_time_message()
                     self._continuation.captured = {a.name: checkpoint.remembered(a.capture()) for a in self.attachments}
                     for error in self._finish_attachments():
@@ -325,8 +332,9 @@ class Simulation:
         for attachment in self.attachments:
             self._open.append(attachment)
             attachment.begin(self.solver, restarted)
-        if self._checkpoints is not None:
+        if self._checkpoints is not None and not self._pausing:
             self._checkpoints.start(self.solver, past.source, new=not restarted)
+        self._pausing = False
         past.source = None
 
     def _finish_attachments(self) -> list[Exception]:

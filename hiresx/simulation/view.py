@@ -1,5 +1,7 @@
 """One block of a simulation as its user sees it."""
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -22,7 +24,8 @@ class BlockView:
         self.whole, self.first = state.name, state.first
 
     def state(self, name: str) -> np.ndarray:
-        """A copy of rho, u, v, w, p or a derived variable (hiresx.output.fields.derived.VARIABLES), (nk, nj, ni).
+        """A copy of rho, u, v, w, p, a passive scalar or a derived variable (hiresx.output.fields.derived.VARIABLES),
+        (nk, nj, ni).
 
         Gradients are one-sided at the edges of a part. Raises HiresxError for an unknown name.
         """
@@ -32,13 +35,17 @@ class BlockView:
         flow = derived.Flow(self.x, self.y, self.z, state, self._solver.case.gas.gamma)
         return derived.evaluate([name], flow)[name]
 
-    def set_state(self, rho: ArrayLike, u: ArrayLike, v: ArrayLike, w: ArrayLike, p: ArrayLike) -> None:
-        """Replace the state by arrays (or numbers) broadcastable to (nk, nj, ni). Collective: a rank calls it as often
-        as the others. Raises HiresxError, the state left as it was, for another shape and for the first node that
-        cannot be: what is not finite, rho or p not positive."""
+    def set_state(
+        self, rho: ArrayLike, u: ArrayLike, v: ArrayLike, w: ArrayLike, p: ArrayLike,
+        scalars: Mapping[str, ArrayLike] | None = None,
+    ) -> None:  # fmt: skip
+        """Replace the state by arrays (or numbers) broadcastable to (nk, nj, ni); passive `scalars` that are not named
+        keep their values. Collective: a rank calls it as often as the others. Raises HiresxError, the state left as it
+        was, for another shape and for the first node that cannot be: what is not finite, rho or p not positive."""
         state: dict[str, np.ndarray] = {}
         with self._solver.team.together():
-            for name, given in zip(STATE, (rho, u, v, w, p), strict=True):
+            named = {**dict(zip(STATE, (rho, u, v, w, p), strict=True)), **(scalars or {})}
+            for name, given in named.items():
                 try:
                     state[name] = np.broadcast_to(np.asarray(given, dtype=float), self.x.shape)
                 except (TypeError, ValueError):
@@ -47,5 +54,6 @@ class BlockView:
                         f"give numbers, or an array that broadcasts to {self.x.shape}",
                     ) from None
             check_state(f"set_state of block '{self.name}':", state, (self.x, self.y, self.z))
-        self._solver.set_state(self._index, *state.values())
+        carried = {name: state.pop(name) for name in scalars or {}}
+        self._solver.set_state(self._index, *state.values(), carried)
         self._solver.complete_state()

@@ -1,6 +1,6 @@
 """The local blocks: the parts of the grid that this rank computes, with their fields on its device."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -10,7 +10,8 @@ from hiresx.case import Case
 from hiresx.decomposition import Domain
 from hiresx.decomposition.arrays import Later, Piece
 from hiresx.device.state import BlockState
-from hiresx.rhs.gas import conservative, primitive
+from hiresx.equations import GAS_CONSERVED, equations
+from hiresx.equations.gas import Gas, conservative
 from hiresx.rhs.metrics import compute_metrics
 from hiresx.solver.choices import configuration
 
@@ -23,16 +24,21 @@ class LocalBlocks:
     """
 
     def __init__(self, case: Case, backend, domain: Domain, work: int, registers: int):
-        self.backend, self.team, self.gamma = backend, domain.team, case.gas.gamma
+        self.backend, self.team, self.gas = backend, domain.team, Gas.of(case)
         self.decomposition, self.cut = domain.whole, domain.cut
         self.configuration = configuration(case)
         self.program = self._compiled()
-        real, names = self.configuration.real, [block.name for block in domain.grid.blocks]
+        system, real = equations(case), self.configuration.real
+        names = [block.name for block in domain.grid.blocks]
         with self.team.together():
             self.states = [
-                BlockState(backend, self.cut, n, names[self.cut.parts[n].whole], real, work, case.time.local, registers)
+                BlockState(
+                    backend, self.cut, n, names[self.cut.parts[n].whole], real, work, case.time.local, registers, system
+                )
                 for n in domain.mine
             ]
+            for state in self.states[1:] if not case.time.local else ():
+                state.dt = self.states[0].dt  # one for all
             self.extended = {s.index: domain.coordinates(s.part) for s in self.states}
             for state in self.states:
                 compute_metrics(backend, self.program, state, self.extended[state.index], self.cut.patches)
@@ -47,20 +53,23 @@ class LocalBlocks:
                     program = self.backend.compile(self.configuration)
         return program
 
-    def set_state(self, n: int, rho, u, v, w, p) -> None:
-        """Set the nodes of `states[n]` from primitive arrays broadcastable to its (nk, nj, ni)."""
-        shape = self.states[n].block.x.shape
-        values = [np.broadcast_to(np.asarray(a, float), shape) for a in (rho, u, v, w, p)]
-        self._put(self.states[n], np.stack(conservative(self.gamma, *values)))
+    def set_state(self, n: int, rho, u, v, w, p, scalars: Mapping[str, Any] | None = None) -> None:
+        """Set the nodes of `states[n]` from primitive arrays broadcastable to its (nk, nj, ni). Passive `scalars` that
+        are not named keep their values."""
+        shape, scalars = self.states[n].block.x.shape, scalars or {}
+        kept = self.primitives(n) if any(name not in scalars for name in self.gas.scalars) else {}
+        carried = [scalars.get(name, kept.get(name)) for name in self.gas.scalars]
+        values = [np.broadcast_to(np.asarray(a, float), shape) for a in (rho, u, v, w, p, *carried)]
+        self._put(self.states[n], np.stack(conservative(self.gas.gamma, *values)))
 
     def primitives(self, n: int) -> dict[str, np.ndarray]:
-        """rho, u, v, w, p of `states[n]`, float64 (nk, nj, ni)."""
+        """rho, u, v, w, p and the passive scalars of `states[n]`, float64 (nk, nj, ni)."""
         state = self.states[n]
         q = state.interior(self.backend.to_host(state.q)).astype(np.float64)
-        return primitive(self.gamma, q)
+        return self.gas.primitive(q)
 
     def pieces(self) -> Iterator[Piece]:
-        """Of each part its conservative state (5, nk, nj, ni) as a piece of q.<whole block>, in the run's precision."""
+        """Of each part its conservative state (n, nk, nj, ni) as a piece of q.<whole block>, in the run's precision."""
         for state in self.states:
             shape = (len(state.q), *reversed(state.size))
             q = Later(shape, state.q.dtype, partial(self._held, state))
@@ -78,7 +87,7 @@ class LocalBlocks:
         """Whether the state with which the last step began was one."""
         alive = True
         for state in self.states:
-            rho, *momentum, e = state.interior(self.backend.to_host(state.q0))
+            rho, *momentum, e = state.interior(self.backend.to_host(state.q0))[: len(GAS_CONSERVED)]
             with np.errstate(all="ignore"):
                 alive = alive and bool((rho > 0).all() and (e - sum(m * m for m in momentum) / (2 * rho) > 0).all())
         return alive

@@ -20,4 +20,5 @@ def configuration(case: Case) -> Configuration:
         viscosity_parameters=() if gas.reynolds is None else gas.viscosity.parameters,
         gamma=gas.gamma,
         prandtl=gas.prandtl,
+        schmidt=tuple(scalar.schmidt for scalar in case.scalar),
     )

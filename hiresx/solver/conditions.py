@@ -8,7 +8,7 @@ import numpy as np
 from hiresx.case import Case
 from hiresx.device.interface import Call
 from hiresx.grid import Grid
-from hiresx.rhs import boundary
+from hiresx.rhs import boundary, scalars
 from hiresx.rhs.outflow import Outflow
 from hiresx.rhs.pole import Poles
 from hiresx.rhs.sponge import SpongeLayer, moments
@@ -25,27 +25,36 @@ class Conditions:
         self._case, self._blocks, self._grid, self._profiles = case, blocks, grid, profiles
         backend, program, team, states = blocks.backend, blocks.program, blocks.team, blocks.states
         with team.together():
-            self.all = sorted(
-                (
-                    boundary.condition(
-                        backend, program, states[blocks.place[p.block]], p, case.gas.gamma, self._profile,
-                        blocks.extended[p.block],
-                    )
-                    for p in blocks.cut.patches
-                    if p.block in blocks.place
-                ),
-                key=lambda c: c.rank,
-            )  # fmt: skip
+            own = [(states[blocks.place[p.block]], p) for p in blocks.cut.patches if p.block in blocks.place]
+            of_gas = [
+                boundary.condition(
+                    backend, program, state, p, case.gas.gamma, self._profile, blocks.extended[p.block]
+                )
+                for state, p in own
+            ]  # fmt: skip
+            of_scalars = [
+                condition
+                for state, p in own
+                for condition in scalars.conditions(
+                    backend, program, case, state, p, self._scalar, blocks.extended[p.block]
+                )
+            ]  # fmt: skip
+            self.all = sorted([*of_gas, *of_scalars], key=lambda c: c.rank)
             self.sponges = self._sponge_layers()
             self.outflow = Outflow(backend, program, team, grid, blocks.decomposition, blocks.cut, states)
         self.outflow.meet()
         self.poles = Poles(backend, program, team, blocks.decomposition, blocks.cut, states, case.gas.gamma)
         self._changing = [c for c in self.all if type(c).prepare is not boundary.Condition.prepare]
-        self._nodes = program.prepare(self.calls("node"))
+        self._nodes = program.prepare(boundary.together(self.all, "node"))
+        # what scalars do before and behind outflows set the rate of the density
+        self._hold, self._follow = (program.prepare(self.calls(method)) for method in ("hold", "follow"))
 
     def _profile(self, name: str) -> Callable:
         function = self._profiles.get(name) or name
         return lambda x, y, z, t: self._case.evaluate(function, x, y, z, t)
+
+    def _scalar(self, name: str, function: str) -> scalars.Value:
+        return partial(self._case.evaluate_scalar, name, self._profiles.get(function) or function)
 
     def _sponge_layers(self) -> list[SpongeLayer]:
         layers = []
@@ -60,9 +69,19 @@ class Conditions:
                         layers.append(layer)
         return layers
 
+    def sponge_calls(self) -> list[Call]:
+        """What the sponges launch."""
+        calls = ((layer.call, *scalars.sponge_calls(self._case, layer)) for layer in self.sponges)
+        return [call for of_layer in calls for call in of_layer]
+
     def calls(self, method: str) -> list[Call]:
         """What all conditions launch for `method`."""
         return [call for c in self.all for call in c.calls(method)]
+
+    @property
+    def steady(self) -> bool:
+        """Whether the host has nothing to do for them during a step."""
+        return not self.poles.any and not self.outflow.shared and all(c.settled for c in self._changing)
 
     def closed(self, state) -> set[str]:
         """Faces of a part whose conditions ask for the sums of mass fluxes behind them."""
@@ -84,7 +103,9 @@ class Conditions:
         """The waves that outflows let in."""
         if stage == 0:
             self.outflow.convection()
+        self._hold()
         self.outflow()
+        self._follow()
 
     def given(self) -> dict[str, list[float]]:
         """What the functions of steady profiles and sponges ask for: by place, the mean and the root mean square of

@@ -1,6 +1,6 @@
 """One time step of a case: its stages as lists of tasks, its size, and going back after a step that failed."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,15 +9,20 @@ from hiresx.case import Case
 from hiresx.decomposition import Domain
 from hiresx.decomposition import domain as make_domain
 from hiresx.decomposition.arrays import Piece
+from hiresx.equations import equations
 from hiresx.grid import Grid
 from hiresx.grid.blocks import Range
+from hiresx.rhs import scalars
 from hiresx.rhs.plans import default_plan, work_variables
 from hiresx.solver.blocks import LocalBlocks
 from hiresx.solver.conditions import Conditions
 from hiresx.solver.ghosts import Ghosts
 from hiresx.solver.step_size import StepSize
 from hiresx.solver.terms import Task, Terms
+from hiresx.solver.updates import update_tasks
+from hiresx.solver.whole_steps import WholeSteps
 from hiresx.time.integrators import integrator
+from hiresx.time.recorded import State
 from hiresx.time.stopwatch import Stopwatch
 
 # A step that fails is taken again with these shares of it.
@@ -59,8 +64,10 @@ class Solver:
         self.time, self.steps = 0.0, 0
         # Times the case's dt or CFL numbers; lowered when a run goes back after a blow-up.
         self.step_factor = 1.0
-        self.plan = plan or default_plan(backend.name)
-        work = work_variables(self.plan, case.gas.reynolds is not None)
+        system = equations(case)
+        self.plan = plan or default_plan(backend.name, system)
+        scalars.check(case, self.decomposition.patches, self.plan)
+        work = work_variables(self.plan, case.gas.reynolds is not None, system)
         self.integrator = integrator(case.time.integrator)
         self._blocks = LocalBlocks(case, backend, domain, work, self.integrator.registers)
         self.configuration, self.program = self._blocks.configuration, self._blocks.program
@@ -69,7 +76,7 @@ class Solver:
         self.halo = self._ghosts.halo
         self._conditions = Conditions(case, self._blocks, self.grid, profiles or {})
         self.conditions, self.sponges = self._conditions.all, self._conditions.sponges
-        self.terms = Terms(case, self._blocks, self._ghosts, self._conditions, self.plan)
+        self.terms = Terms(case, self._blocks, self._ghosts, self._conditions, self.plan, self.integrator)
         self.step_size = StepSize(case, self._blocks, [call for a in self.terms.axisymmetric for call in a.steps])
         self.stopwatch = Stopwatch(backend)
         self.dt = case.time.dt or 0.0
@@ -78,6 +85,9 @@ class Solver:
         # How often a step was taken again with a smaller dt.
         self.retaken = 0
         self.tasks = self._task_list()
+        self.whole_steps = WholeSteps(
+            case, self._blocks, self._conditions, self.step_size, self.tasks, self.integrator
+        )  # fmt: skip
 
     @property
     def overlap(self) -> bool:
@@ -95,10 +105,10 @@ class Solver:
         steps the state can be looked at without touching it; the ghosts of physical faces, which nobody else sees, are
         filled when they are needed.
         """
-        update, times = self.integrator.prepare(self.program, self.states), self.integrator.times
+        times = self.integrator.times
         return [
             *self.terms.tasks,
-            ("update", update),
+            *update_tasks(self._blocks, self.terms, self._ghosts, self.integrator),
             ("boundary", lambda stage: self._conditions.nodes(self.time + times[stage] * self.dt)),
             ("exchange", lambda stage: self._ghosts.send_state()),
         ]
@@ -117,7 +127,7 @@ class Solver:
         self.settle()
         with self.stopwatch("exchange"):
             self._ghosts.start_state()
-        for name, task in self.terms.tasks:
+        for name, task in [*self.terms.tasks, *self.terms.left]:
             with self.stopwatch(name):
                 task(0)
 
@@ -146,16 +156,49 @@ class Solver:
         finite, or so large that time would stand still, or it survives no quarter of the step. With an integrator that
         keeps no start, the state is then the one that did not survive.
         """
+        if largest == np.inf and self.whole_steps.possible:
+            self.advance(1)
+        else:
+            self._step(largest)
+        return self.dt
+
+    def advance(self, count: int, until: float = np.inf) -> int:
+        """Up to `count` time steps, none past `until`: one, or where the device can do without the host as many as it
+        takes to come there or close. Returns how many were taken. Raises as `step`, which the steps before the one that
+        fails are not affected by."""
+        if not self.whole_steps.possible:
+            self._step(max(until - self.time, 0.0))
+            return 1
+        with self.stopwatch("step"):
+            taken = self.whole_steps(count, self.time, until, self.step_factor)
+        self.stopwatch.collect()
+        if taken.count:
+            self._began = taken.began, self.steps + taken.count - 1
+            self.time, self.dt = taken.time, taken.dt
+            self.steps += taken.count
+        if taken.state == State.DEAD:
+            self._began = self.time, self.steps
+            self.rewind()
+            self.retaken += 1
+            self._attempt(taken.dt, STEP_SHARES[1:])
+            return taken.count + 1
+        if not taken.count:
+            self._step(max(until - self.time, 0.0))  # which says why there is none
+        return max(taken.count, 1)
+
+    def _step(self, largest: float) -> None:
         self.choose_dt(largest)
         if not np.isfinite(self.dt) or (0 <= self.dt < largest and self.time + self.dt == self.time and not self.local):
             raise FloatingPointError(f"time step {self.dt:.4g}")
-        whole, self._began = self.dt, (self.time, self.steps)
-        for share in STEP_SHARES:
+        self._began = self.time, self.steps
+        self._attempt(self.dt, STEP_SHARES)
+
+    def _attempt(self, whole: float, shares: Sequence[float]) -> None:
+        """Take the step with the first of these shares of `whole` that the flow survives."""
+        for share in shares:
             if not self.local:
                 self._set_dt(share * whole)
-            self.integrator.step(self.stage)
-            self.halo.flush()
-            if self._survived():
+            if self._taken():
                 break
             if not self.integrator.keeps_start:
                 raise FloatingPointError(f"time step {self.dt:.4g}")
@@ -166,7 +209,15 @@ class Solver:
         self.time += self.dt
         self.steps += 1
         self.stopwatch.collect()
-        return self.dt
+
+    def _taken(self) -> bool:
+        """Whether the integrator could take the step, and the flow survived it. Collective."""
+        try:
+            self.integrator.step(self.stage)
+        except FloatingPointError:
+            return False
+        self.halo.flush()
+        return self._survived()
 
     def _survived(self) -> bool:
         """Whether the flow allows another step: known at no cost where the next one is chosen by CFL number."""
@@ -220,24 +271,25 @@ class Solver:
 
     # ---- the state
 
-    def set_state(self, block: int, rho, u, v, w, p) -> None:
-        """Set `states[block]` from primitive arrays broadcastable to its (nk, nj, ni). When all are set,
-        `complete_state` brings the rest up to them."""
+    def set_state(self, block: int, rho, u, v, w, p, scalars: Mapping[str, Any] | None = None) -> None:
+        """Set `states[block]` from primitive arrays broadcastable to its (nk, nj, ni); passive `scalars` that are not
+        named keep their values. When all are set, `complete_state` brings the rest up to them."""
         self.settle()
         self.step_size.known_radii = self._began = None
-        self._blocks.set_state(block, rho, u, v, w, p)
+        self._blocks.set_state(block, rho, u, v, w, p, scalars)
 
     def initialize(self, initial=None) -> None:
         """The case's initial state, or `initial`: a function f(x, y, z, *, <parameters>) -> (rho, u, v, w, p)."""
         spec = self.case.initial
         with self.team.together():
             for n, state in enumerate(self.states):
+                places = state.block.x, state.block.y, state.block.z
+                carried = self.case.initial_scalars(*places)
                 if initial is None and spec.state is not None:
                     s = spec.state
-                    self.set_state(n, s.rho, s.u, s.v, s.w, s.p)
+                    self.set_state(n, s.rho, s.u, s.v, s.w, s.p, carried)
                 else:
-                    block = state.block
-                    self.set_state(n, *self.case.evaluate(initial or spec.function, block.x, block.y, block.z))
+                    self.set_state(n, *self.case.evaluate(initial or spec.function, *places), carried)
         self.time, self.steps = 0.0, 0
         self.complete_state()
 
@@ -259,7 +311,7 @@ class Solver:
         return {"time": self.time, "steps": self.steps, "dt": float(self.dt), "step_factor": self.step_factor}
 
     def pieces(self) -> Iterator[Piece]:
-        """Of each part its conservative state (5, nk, nj, ni) as a piece of q.<whole block>, in the run's precision."""
+        """Of each part its conservative state (n, nk, nj, ni) as a piece of q.<whole block>, in the run's precision."""
         return self._blocks.pieces()
 
     def restore(self, values: Mapping[str, Any], read: Callable[[str, Range], np.ndarray]) -> None:
@@ -290,7 +342,7 @@ class Solver:
         return self._conditions.given()
 
     def primitives(self, block: int) -> dict[str, np.ndarray]:
-        """rho, u, v, w, p of `states[block]`, float64 (nk, nj, ni)."""
+        """rho, u, v, w, p and the passive scalars of `states[block]`, float64 (nk, nj, ni)."""
         return self._blocks.primitives(block)
 
     def norms(self) -> tuple[np.ndarray, float, float]:

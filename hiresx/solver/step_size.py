@@ -12,15 +12,16 @@ from hiresx.time.reduction import FEW, Reduction
 
 class StepSize:
     """`known_radii`: largest inviscid and viscous spectral radius of the state as it is, where they are known.
-    `reductions`: over every local block. `limits`: launches that follow where each point takes its own step."""
+    `reductions`: over every local block; what `calls` launch brings their radii into `found`. `limits`: launches that follow where each point takes its own step."""
 
     def __init__(self, case: Case, blocks: LocalBlocks, limits: Sequence[Call]):
         self._case, self._blocks = case, blocks
         backend, program = blocks.backend, blocks.program
         self._limit_steps = program.prepare(limits)
-        self._found = backend.zeros((len(blocks.states), 2, FEW), blocks.configuration.real)
-        self.reductions = [Reduction(backend, program, s, self._found[n]) for n, s in enumerate(blocks.states)]
-        self._launch = program.prepare([call for r in self.reductions for call in r.radii_calls(case.gas.reynolds)])
+        self.found = backend.zeros((len(blocks.states), 2, FEW), blocks.configuration.real)
+        self.reductions = [Reduction(backend, program, s, self.found[n]) for n, s in enumerate(blocks.states)]
+        self.calls = [call for r in self.reductions for call in r.radii_calls(case.gas.reynolds)]
+        self._launch = program.prepare(self.calls)
         self.known_radii: np.ndarray | None = None
         self._on_device: float | None = None
 
@@ -47,7 +48,7 @@ class StepSize:
         """Largest inviscid and viscous spectral radius of all blocks of all ranks. Collective."""
         self._launch()
         # a NaN must not lose against a number
-        radii = zip(self.reductions, self._blocks.backend.to_host(self._found), strict=True)
+        radii = zip(self.reductions, self._blocks.backend.to_host(self.found), strict=True)
         return self._blocks.team.max(np.max([reduction.found_radii(found) for reduction, found in radii], axis=0))
 
     def put(self, dt: float) -> None:
@@ -58,6 +59,10 @@ class StepSize:
         for state in self._blocks.states:
             self._blocks.backend.copy(state.dt, value)
         self._on_device = dt
+
+    def forget(self) -> None:
+        """Kernels have another step by now."""
+        self._on_device = None
 
     def norms(self) -> tuple[np.ndarray, float, float]:
         """Root mean square of dq/dt over all points (5), least density, least pressure. Collective."""

@@ -6,21 +6,31 @@ from typing import TypeAlias
 from hiresx.case import Case
 from hiresx.device.interface import Call
 from hiresx.grid.blocks import direction
-from hiresx.rhs import viscous
+from hiresx.rhs import boundary, viscous
 from hiresx.rhs.axisymmetric import Axisymmetric
 from hiresx.rhs.plans import PLANS
 from hiresx.solver.blocks import LocalBlocks
 from hiresx.solver.conditions import Conditions
 from hiresx.solver.ghosts import Ghosts
+from hiresx.time.integrator import Integrator
 
 # (name, task(stage))
 Task: TypeAlias = tuple[str, Callable[[int], None]]
 
 
 class Terms:
-    """The `inviscid`, `viscous` and `axisymmetric` terms of every local block, visited by `plan`."""
+    """The `inviscid`, `viscous` and `axisymmetric` terms of every local block, visited by `plan`. `tasks` is what a
+    stage does of them; where it `ends_in_update`, `left` is what they leave to the update."""
 
-    def __init__(self, case: Case, blocks: LocalBlocks, ghosts: Ghosts, conditions: Conditions, plan: str):
+    def __init__(
+        self,
+        case: Case,
+        blocks: LocalBlocks,
+        ghosts: Ghosts,
+        conditions: Conditions,
+        plan: str,
+        integrator: Integrator,
+    ):
         self._blocks, self._ghosts, self._conditions = blocks, ghosts, conditions
         plan_class, states = PLANS[plan], blocks.states
         self._is_viscous = blocks.configuration.viscous
@@ -43,6 +53,10 @@ class Terms:
         self.axisymmetric = [
             Axisymmetric(blocks.backend, s, conditions.axes(s), case.gas.reynolds) for s in states if case.axisymmetric
         ]
+        # What the update can do as well, as nothing but sums comes between: the differences of the viscous fluxes.
+        takes = plan == "fused" and integrator.viscous_updates is not None
+        self.ends_in_update = takes and self._is_viscous and not (case.axisymmetric or conditions.poles.any)
+        self.left: list[Task] = []
         self.tasks = self._task_list()
 
     def _task_list(self) -> list[Task]:
@@ -51,10 +65,10 @@ class Terms:
         all parts of this rank, are prepared once and made together.
         """
         prepare, conditions, ghosts = self._blocks.program.prepare, self._conditions, self._ghosts
-        behind = prepare(conditions.calls("ghost"))
+        behind = prepare([conditions.calls("ghost")])  # each its own, from what lies within
         early = ghosts.meanwhile([block.early for block in self.inviscid])
         late = prepare([call for block in self.inviscid for call in block.late])
-        rates = prepare(conditions.calls("rate"))
+        rates = prepare(boundary.together(conditions.all, "rate"))
         tasks: list[Task] = [("boundary", lambda stage: behind())]
         if self._viscous_first:
             tasks += self._viscous_tasks()
@@ -69,41 +83,48 @@ class Terms:
             tasks.append(("boundary", conditions.outflow_rates))
         # What all ranks do, whether or not they have parts with viscous terms, is the same: exchanges are collective.
         if self._is_viscous:
-            inner = ghosts.meanwhile([block.inner_difference for block in self.viscous])
-            outer = prepare([call for block in self.viscous for call in block.outer_difference])
-            tasks += [*([] if self._viscous_first else self._viscous_tasks()), ("viscous", lambda stage: inner())]
-            if ghosts.others:
-                tasks += [("exchange", lambda stage: ghosts.finish_fluxes()), ("viscous", lambda stage: outer())]
+            tasks += [] if self._viscous_first else self._viscous_tasks()
+            differences = self._difference_tasks()
+            if self.ends_in_update:
+                self.left = differences
+            else:
+                tasks += differences
             if self.axisymmetric:
                 friction = prepare([call for a in self.axisymmetric for call in a.friction])
                 tasks.append(("axisymmetric", lambda stage: friction()))
         if conditions.sponges:
-            sponges = prepare([layer.call for layer in conditions.sponges])
+            sponges = prepare(conditions.sponge_calls())
             tasks.append(("sponge", lambda stage: sponges()))
         if conditions.poles.any:
             rest = prepare(conditions.poles.rest)
             tasks.append(("boundary", lambda stage: rest()))
         return tasks
 
+    def _difference_tasks(self) -> list[Task]:
+        inner = self._ghosts.meanwhile([block.inner_difference for block in self.viscous])
+        outer = self._blocks.program.prepare([call for block in self.viscous for call in block.outer_difference])
+        tasks: list[Task] = [("viscous", lambda stage: inner())]
+        if self._ghosts.others:
+            tasks += [("exchange", lambda stage: self._ghosts.finish_fluxes()), ("viscous", lambda stage: outer())]
+        return tasks
+
     def _viscous_tasks(self) -> list[Task]:
         """Viscous fluxes and their ghosts, those of other ranks on their way."""
         fluxes = [block.fluxes for block in self.viscous]
-        work = [state.work[4:16] for state in self._blocks.states]
+        work = [block.all_fluxes for block in self.viscous]
         made = self._blocks.program.prepare(self._viscous_fluxes())
         return [
             ("viscous", lambda stage: made()),
             ("exchange", lambda stage: self._ghosts.send_fluxes(fluxes, work)),
         ]
 
-    def _viscous_fluxes(self) -> Iterator[Call]:
-        conditions, place = self._conditions.all, self._blocks.place
+    def _viscous_fluxes(self) -> Iterator[Call | list[Call]]:
+        of_patch = [(c, self.viscous[self._blocks.place[c.patch.block]]) for c in self._conditions.all]
         for block in self.viscous:
             yield from block.primitives
-        for c in conditions:
-            yield from c.calls("viscous_primitives", self.viscous[place[c.patch.block]].w)
+        yield [call for c, block in of_patch for call in c.calls("viscous_primitives", block.w)]
         for block in self.viscous:
             yield from block.flux
         for part in self.axisymmetric:
             yield from part.stress
-        for c in conditions:
-            yield from c.calls("viscous_flux", self.viscous[place[c.patch.block]].fluxes)
+        yield [call for c, block in of_patch for call in c.calls("viscous_flux", block.fluxes)]

@@ -28,11 +28,19 @@ class Integrator(ABC):
     cfl: float
     viscous_cfl: float
     times: Sequence[float]
+    # The launches that end each stage, on one block, and in the same breath do what the launches `differences` of
+    # viscous_difference would; `r` is left without it but for that of the last stage. None: by launches of their own.
+    viscous_updates: Callable[[BlockState, Sequence[Call]], list[list[Call]]] | None = None
 
     @property
     def stages(self) -> int:
         """Right-hand sides of a step."""
         return len(self.times)
+
+    @property
+    def iterates(self) -> bool:
+        """Whether a step is another thing than every stage once, so that it cannot be recorded."""
+        return type(self).step is not Integrator.step
 
     @abstractmethod
     def updates(self, state: BlockState) -> list[Call]:
@@ -45,6 +53,7 @@ class Integrator(ABC):
         return lambda stage: launches[stage]()
 
     def step(self, stage: Callable[[int], None]) -> None:
-        """One step, in which `stage(n)` is a stage from its right-hand side to the nodes on faces."""
+        """One step, in which `stage(n)` is a stage from its right-hand side to the nodes on faces. Raises
+        FloatingPointError, on all ranks, where it finds no solution: a smaller step is then tried."""
         for n in range(self.stages):
             stage(n)

@@ -13,19 +13,29 @@ THREADS = 1024
 # Threads of the pass that follows where all blocks' results go to the host at once.
 FEW = 32
 
+# Radii are sought by this many threads where a block has the nodes for it, each of them going through so many at least.
+SEEKERS, FEWEST = 262144, 4
+
 # Quantities of the largest reduction: five sums and two minima.
 QUANTITIES = 7
 
 
 def scratch_reals(size: tuple[int, int, int], work_reals: int) -> int:
     """Reals a block of `size` needs for reductions besides its work array of `work_reals`."""
-    needed = QUANTITIES * size[0] * size[1]
+    needed = max(QUANTITIES, 2 * pieces(size)) * size[0] * size[1]
     return 0 if work_reals >= needed else needed
+
+
+def pieces(size: tuple[int, int, int]) -> int:
+    """Pieces into which a block's columns along k are cut to seek its largest radii."""
+    ni, nj, nk = size
+    height = max(FEWEST, -(-nk * ni * nj // SEEKERS))
+    return -(-nk // height)
 
 
 class Reduction:
     """Column kernels of one block and what follows them. `radii`: an array (2, FEW), into which `radii_calls` bring the
-    largest spectral radii, of `FEW` threads each. Scratch: the block's work array where it is large enough,
+    largest spectral radii, of `few` threads, `FEW` at most, each. Scratch: the block's work array where it is large enough,
     since no reduction runs while a right-hand side is being built."""
 
     def __init__(self, backend: Backend, program: Program, state: BlockState, radii: Any):
@@ -38,24 +48,26 @@ class Reduction:
         self._threads = min(THREADS, self._columns)
         extra = scratch_reals(state.size, 0 if state.work is None else state.work.size)
         self.bytes = extra * state.q.dtype.itemsize
-        needed = QUANTITIES * self._columns
+        needed = max(QUANTITIES, 2 * pieces(state.size)) * self._columns
         if extra:
             self._partial = backend.zeros((extra,), real)
         else:
             assert state.work is not None  # or nothing would be extra
             self._partial = state.work.reshape(-1)[:needed]
         self._result = backend.zeros((QUANTITIES, self._threads), real)
-        self._radii, self._few = radii, min(FEW, self._threads)
+        self._radii, self.few = radii, min(FEW, self._threads)
         self._active = sum(1 << d for d in state.active)
 
     def radii_calls(self, reynolds: float | None) -> list[Call]:
         """What finds the largest inviscid and viscous spectral radius of the block (1/time)."""
-        s, few = self._state, self._few
+        s, few, count = self._state, self.few, pieces(self._state.size)
+        height = -(-s.size[2] // count)
         inverse_reynolds = 0.0 if reynolds is None else 1.0 / reynolds
         calls: list[Call] = [
             (
-                "column_radii", self._extent, *s.place, self._columns, s.size[2], s.variable_stride, s.q, s.metrics,
-                s.jacobian, self._active, inverse_reynolds, s.size[0], self._partial,
+                "column_radii", (*s.size[:2], count), *s.place, count * self._columns, s.size[1], s.size[2], height,
+                s.variable_stride, s.q, s.metrics, s.jacobian, self._active, inverse_reynolds, s.size[0],
+                self._partial,
             )
         ]  # fmt: skip
         if s.inverse_radius is not None:
@@ -65,13 +77,13 @@ class Reduction:
                     s.metrics, s.jacobian, s.inverse_radius, inverse_reynolds, s.size[0], self._partial,
                 )
             )  # fmt: skip
-        calls.append(self._reduce(2, 1, self._partial))
+        calls.append(self._reduce(2, 1, self._partial, count * self._columns))
         calls.append(("reduce", (few, 2, 1), self._threads, few, 1, self._result, self._radii))
         return calls
 
     def found_radii(self, radii: np.ndarray) -> np.ndarray:
         """What these launches found, (2,), from a copy of the array `radii` on the host."""
-        largest: np.ndarray = radii.reshape(-1)[: 2 * self._few].reshape(2, self._few).astype(float).max(axis=1)
+        largest: np.ndarray = radii.reshape(-1)[: 2 * self.few].reshape(2, self.few).astype(float).max(axis=1)
         return largest
 
     def local_steps(self, reynolds: float | None, cfl: float, viscous_cfl: float) -> None:
@@ -101,11 +113,11 @@ class Reduction:
         return sums, float(least[0]), float(least[1])
 
     def _finish(self, quantities: int, how: int, partial: Any) -> np.ndarray:
-        self._launch(*self._reduce(quantities, how, partial))
+        self._launch(*self._reduce(quantities, how, partial, self._columns))
         return self._found(quantities)
 
-    def _reduce(self, quantities: int, how: int, partial: Any) -> Call:
-        return "reduce", (self._threads, quantities, 1), self._columns, self._threads, how, partial, self._result
+    def _reduce(self, quantities: int, how: int, partial: Any, count: int) -> Call:
+        return "reduce", (self._threads, quantities, 1), count, self._threads, how, partial, self._result
 
     def _found(self, quantities: int) -> np.ndarray:
         result = self._backend.to_host(self._result).reshape(-1)

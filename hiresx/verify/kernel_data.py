@@ -60,6 +60,7 @@ SWITCHES = {
     "rated": (0, 1),
     "viscous": (0, 1),
     "walls": (0, 3),
+    "weighted": (0, 1),
     "wk": (1, 6),
     "temperature": (0.0, 0.9),
 }

@@ -10,8 +10,8 @@ KERNEL(axis_node, int i, int j, int k, int o, int s1, int s2, int sn, long long 
 
 KERNEL(axis_ghost, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, real *q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
-    for (int l = 1; l <= 3; ++l)
-        for (int v = 0; v < 5; ++v) {
+    for (int l = 1; l <= ghost_layers; ++l)
+        for (int v = 0; v < gas_variables; ++v) {
             const real value = q[v * sv + p + (long long)l * sn];
             q[v * sv + p - (long long)l * sn] = v == 2 || v == 3 ? -value : value;
         }
@@ -20,7 +20,7 @@ KERNEL(axis_ghost, int i, int j, int k, int o, int s1, int s2, int sn, long long
 // Ghosts of the normal viscous flux: of momentum y and z even, of momentum x and energy odd.
 KERNEL(axis_flux, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, real *flux) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
-    for (int l = 1; l <= 3; ++l)
+    for (int l = 1; l <= ghost_layers; ++l)
         for (int c = 0; c < 4; ++c) {
             const real value = flux[c * sv + p + (long long)l * sn];
             flux[c * sv + p - (long long)l * sn] = c == 1 || c == 2 ? value : -value;

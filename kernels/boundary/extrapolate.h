@@ -5,19 +5,20 @@
 KERNEL(extrapolate, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, real direction, int rated,
        const real *m, real *q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
-    real increment[3][5], state[5], inward[3], field[5], ghost[5];
+    real increment[ghost_layers][gas_variables], inward[3];
+    real state[gas_variables], field[gas_variables], ghost[gas_variables];
     continue_cubically(q, p, sn, sv, increment);
-    for (int v = 0; v < 5; ++v) state[v] = q[v * sv + p];
+    for (int v = 0; v < gas_variables; ++v) state[v] = q[v * sv + p];
     for (int d = 0; d < 3; ++d) inward[d] = direction * m[d * sv + p];
     CharacteristicSpace<real> space = CharacteristicSpace<real>::at(state, inward);
-    const bool enters[5] = {space.un > space.sound, space.un > real(0), space.un > real(0), space.un > real(0),
-                            !rated && space.un > -space.sound};
-    for (int l = 0; l < 3; ++l) {
+    const bool enters[gas_variables] = {space.un > space.sound, space.un > real(0), space.un > real(0),
+                                        space.un > real(0), !rated && space.un > -space.sound};
+    for (int l = 0; l < ghost_layers; ++l) {
         space.project(increment[l], field);
-        for (int v = 0; v < 5; ++v) field[v] = enters[v] ? real(0) : field[v];
+        for (int v = 0; v < gas_variables; ++v) field[v] = enters[v] ? real(0) : field[v];
         space.restore(field, ghost);
-        for (int v = 0; v < 5; ++v) ghost[v] = state[v] + ghost[v];
+        for (int v = 0; v < gas_variables; ++v) ghost[v] = state[v] + ghost[v];
         keep_admissible(ghost, state);
-        for (int v = 0; v < 5; ++v) q[v * sv + p - (long long)(l + 1) * sn] = ghost[v];
+        for (int v = 0; v < gas_variables; ++v) q[v * sv + p - (long long)(l + 1) * sn] = ghost[v];
     }
 }

@@ -7,8 +7,8 @@ KERNEL(no_slip_node, int i, int j, int k, int o, int s1, int s2, int sn, long lo
     if (!(temperature > real(0))) {
         real t[4];
         for (int l = 1; l <= 3; ++l) {
-            real state[5];
-            for (int c = 0; c < 5; ++c) state[c] = q[c * sv + p + (long long)l * sn];
+            real state[gas_variables];
+            for (int c = 0; c < gas_variables; ++c) state[c] = q[c * sv + p + (long long)l * sn];
             Primitive<real> s = primitive(state);
             t[l] = gas_gamma * s.p / s.rho;
         }
@@ -38,8 +38,8 @@ KERNEL(no_slip_ghost, int i, int j, int k, int o, int s1, int s2, int sn, long l
     const real wall[3] = {u, v, w};
     real flow[4][3], size[4], pressure[4], t[4];
     for (int l = 0; l <= 3; ++l) {
-        real state[5];
-        for (int c = 0; c < 5; ++c) state[c] = q[c * sv + p + (long long)l * sn];
+        real state[gas_variables];
+        for (int c = 0; c < gas_variables; ++c) state[c] = q[c * sv + p + (long long)l * sn];
         const Primitive<real> s = primitive(state);
         flow[l][0] = s.u - u, flow[l][1] = s.v - v, flow[l][2] = s.w - w;
         size[l] = square_root(flow[l][0] * flow[l][0] + flow[l][1] * flow[l][1] + flow[l][2] * flow[l][2]);

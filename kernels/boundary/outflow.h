@@ -51,8 +51,8 @@ HD real flow_gradients(const real *q, const real *m, const real *jacobian, long 
         if (stride[d] == 0) continue;
         real value[7][4], density[7];
         for (int l = 0; l < 7; ++l) {
-            real state[5];
-            for (int v = 0; v < 5; ++v) state[v] = q[v * sv + p + (long long)(l - 3) * stride[d]];
+            real state[gas_variables];
+            for (int v = 0; v < gas_variables; ++v) state[v] = q[v * sv + p + (long long)(l - 3) * stride[d]];
             const Primitive<real> s = primitive(state);
             value[l][0] = s.u, value[l][1] = s.v, value[l][2] = s.w, value[l][3] = s.p;
             density[l] = s.rho;
@@ -89,8 +89,8 @@ KERNEL(outflow_sums, int i, int j, int k, int threads, const int *ends, const in
     for (int c = 0; c < outflow_sums_count; ++c) sum[c] = real(0);
     for (int at = ends[j] + i; at < ends[j + 1]; at += threads) {
         const long long p = nodes[at];
-        real n[3], gradient[4][3], state[5];
-        for (int v = 0; v < 5; ++v) state[v] = q[v * sv + p];
+        real n[3], gradient[4][3], state[gas_variables];
+        for (int v = 0; v < gas_variables; ++v) state[v] = q[v * sv + p];
         const Primitive<real> s = primitive(state);
         const real velocity[3] = {s.u, s.v, s.w};
         const real area = outward_normal(m, p, sv, sides[j], n);
@@ -139,8 +139,8 @@ KERNEL(outflow_means, int i, int j, int k, int rows, int threads, const int *fac
 KERNEL(outflow_rates, int i, int j, int k, int n1, const int *nodes, const int *faces, const real *given, long long sv,
        int di, int dj, int dk, const real *q, const real *m, const real *jacobian, real *r) {
     const long long p = nodes[i];
-    real state[5], rate[5], gradient[4][3];
-    for (int v = 0; v < 5; ++v) state[v] = q[v * sv + p], rate[v] = jacobian[p] * r[v * sv + p];
+    real state[gas_variables], rate[gas_variables], gradient[4][3];
+    for (int v = 0; v < gas_variables; ++v) state[v] = q[v * sv + p], rate[v] = jacobian[p] * r[v * sv + p];
     const Primitive<real> s = primitive(state);
     const real velocity[3] = {s.u, s.v, s.w};
     const real kinetic = real(0.5) * dot(velocity, velocity);

@@ -9,13 +9,13 @@ KERNEL(pole_sums, int i, int j, int k, int o, int s1, int s2, int sn, long long 
        real first_share, real last_share, const real *q, real *sums) {
     const long long p = o + (long long)i * s1;
     for (int l = 0; l < 3; ++l)
-        for (int v = 0; v < 5; ++v) {
+        for (int v = 0; v < gas_variables; ++v) {
             real sum = real(0);
             for (int m = 0; m < height; ++m) {
                 const real share = m == 0 ? first_share : m == height - 1 ? last_share : real(1);
                 sum += share * q[v * sv + p + (long long)m * s2 + (long long)(l + 1) * sn];
             }
-            sums[(long long)(5 * l + v) * width + i] = sum;
+            sums[(long long)(gas_variables * l + v) * width + i] = sum;
         }
     (void)j;
 }
@@ -23,12 +23,12 @@ KERNEL(pole_sums, int i, int j, int k, int o, int s1, int s2, int sn, long long 
 KERNEL(pole_node, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, int width, const real *target,
        real *q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
-    for (int v = 0; v < 5; ++v) q[v * sv + p] = target[(long long)v * width + i];
+    for (int v = 0; v < gas_variables; ++v) q[v * sv + p] = target[(long long)v * width + i];
     (void)sn;
 }
 
 KERNEL(pole_rest, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, real *r) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
-    for (int v = 0; v < 5; ++v) r[v * sv + p] = real(0);
+    for (int v = 0; v < gas_variables; ++v) r[v * sv + p] = real(0);
     (void)sn;
 }

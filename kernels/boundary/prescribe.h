@@ -3,7 +3,7 @@
 KERNEL(prescribe, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, int n1, int n2, const real *state,
        real *q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2, layer = (long long)n1 * n2;
-    for (int v = 0; v < 5; ++v)
-        for (int l = 0; l < 4; ++l)
-            q[v * sv + p - (long long)l * sn] = state[(v * 4 + l) * layer + (long long)j * n1 + i];
+    for (int v = 0; v < gas_variables; ++v)
+        for (int l = 0; l <= ghost_layers; ++l)
+            q[v * sv + p - (long long)l * sn] = state[(v * (1 + ghost_layers) + l) * layer + (long long)j * n1 + i];
 }

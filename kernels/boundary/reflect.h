@@ -13,7 +13,7 @@ KERNEL(reflect_ghost, int i, int j, int k, int o, int s1, int s2, int sn, long l
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     const real n[3] = {m[p], m[sv + p], m[2 * sv + p]};
     const real area2 = n[0] * n[0] + n[1] * n[1] + n[2] * n[2];
-    for (int l = 1; l <= 3; ++l) {
+    for (int l = 1; l <= ghost_layers; ++l) {
         const long long from = p + (long long)l * sn, to = p - (long long)l * sn;
         const real twice = real(2) * (n[0] * q[sv + from] + n[1] * q[2 * sv + from] + n[2] * q[3 * sv + from]) / area2;
         q[to] = q[from];

@@ -27,13 +27,13 @@ template <class T> HD void numerical_flux(const T *ql, const T *qr, const T *m, 
     T wave_l = smaller(ul - al, un - a), wave_r = larger(ur + ar, un + a);
     T flow_l = l.rho * (wave_l - ul), flow_r = r.rho * (wave_r - ur);
     T contact = (r.p - l.p + flow_l * ul - flow_r * ur) / (flow_l - flow_r);
-    T fl[5], fr[5], sl[5], sr[5];
+    T fl[gas_variables], fr[gas_variables], sl[gas_variables], sr[gas_variables];
     flux_of(ql, l, n, fl);
     flux_of(qr, r, n, fr);
     star_flux(ql, l, n, ul, wave_l, contact, sl);
     star_flux(qr, r, n, ur, wave_r, contact, sr);
     T zero = T(real(0));
-    for (int k = 0; k < 5; ++k)
+    for (int k = 0; k < gas_variables; ++k)
         f[k] = area * select(wave_l >= zero, fl[k],
                              select(wave_r <= zero, fr[k], select(contact >= zero, sl[k], sr[k])));
 }

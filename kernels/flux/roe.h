@@ -21,7 +21,7 @@ template <class T> HD void numerical_flux(const T *ql, const T *qr, const T *m, 
     lp = select(lp < d, (lp * lp + d * d) * inverse, lp);
     minus = minus * lm, plus = plus * lp, entropy = entropy * l0;
     T shear = rho * l0;
-    T g[5], fl[5], fr[5];
+    T g[gas_variables], fl[gas_variables], fr[gas_variables];
     g[0] = minus + plus + entropy;
     g[1] = minus * (u - a * n[0]) + plus * (u + a * n[0]) + entropy * u + shear * (du - dun * n[0]);
     g[2] = minus * (v - a * n[1]) + plus * (v + a * n[1]) + entropy * v + shear * (dv - dun * n[1]);
@@ -30,5 +30,5 @@ template <class T> HD void numerical_flux(const T *ql, const T *qr, const T *m, 
            + shear * (u * du + v * dv + w * dw - un * dun);
     flux_of(ql, l, m, fl);
     flux_of(qr, r, m, fr);
-    for (int k = 0; k < 5; ++k) f[k] = real(0.5) * (fl[k] + fr[k] - area * g[k]);
+    for (int k = 0; k < gas_variables; ++k) f[k] = real(0.5) * (fl[k] + fr[k] - area * g[k]);
 }

@@ -11,18 +11,19 @@ struct VanLeer {
         T a = square_root(gas_gamma * s.p / s.rho);
         T un = (m[0] * s.u + m[1] * s.v + m[2] * s.w) * inverse_area;
         T mach = un / a;
-        T whole[5];
+        T whole[gas_variables];
         flux_of(q, s, m, whole);
         T square = (mach + real(side)) * (mach + real(side));
         T mass = real(0.25 * side) * s.rho * a * area * square;
         T push = (real(2 * side) * a - un) * real(1.0 / HX_GAMMA) * inverse_area;
         T wave = gas_gamma_1 * un + real(2 * side) * a;
-        T part[5] = {mass, mass * (s.u + push * m[0]), mass * (s.v + push * m[1]), mass * (s.w + push * m[2]),
-                     mass * (wave * wave * real(0.5 / (HX_GAMMA * HX_GAMMA - 1.0))
+        T part[gas_variables] = {mass, mass * (s.u + push * m[0]), mass * (s.v + push * m[1]),
+                                 mass * (s.w + push * m[2]),
+                                 mass * (wave * wave * real(0.5 / (HX_GAMMA * HX_GAMMA - 1.0))
                              + real(0.5) * (s.u * s.u + s.v * s.v + s.w * s.w - un * un))};
         auto all = real(side) * mach >= T(real(1));
         auto none = real(side) * mach <= T(real(-1));
-        for (int v = 0; v < 5; ++v) f[v] = select(all, whole[v], select(none, T(real(0)), part[v]));
+        for (int v = 0; v < gas_variables; ++v) f[v] = select(all, whole[v], select(none, T(real(0)), part[v]));
     }
 };
 

@@ -5,18 +5,20 @@
 
 #define HX_INTERPOLATES_NODES
 template <class T, class At> HD void interpolate(const At &at, const T *m, T *minus, T *plus) {
-    T q[5], d[4][5], c[4][5], left[5], right[5], ends[5];
-    for (int v = 0; v < 5; ++v) {
+    T q[gas_variables], d[4][gas_variables], c[4][gas_variables];
+    T left[gas_variables], right[gas_variables], ends[gas_variables];
+    for (int v = 0; v < gas_variables; ++v) {
         T a = at(-2, v), b = at(-1, v), e = at(1, v), g = at(2, v);
         q[v] = at(0, v);
         d[0][v] = b - a, d[1][v] = q[v] - b, d[2][v] = e - q[v], d[3][v] = g - e;
     }
     Space<T> space = Space<T>::at(q, m);
     for (int k = 0; k < 4; ++k) space.project(d[k], c[k]);
-    for (int v = 0; v < 5; ++v) interpolate_both(c[0][v], c[1][v], c[2][v], c[3][v], left[v], right[v], ends[v]);
+    for (int v = 0; v < gas_variables; ++v)
+        interpolate_both(c[0][v], c[1][v], c[2][v], c[3][v], left[v], right[v], ends[v]);
     space.restore(right, minus);
     space.restore(left, plus);
-    for (int v = 0; v < 5; ++v) minus[v] = q[v] + minus[v], plus[v] = q[v] + plus[v];
+    for (int v = 0; v < gas_variables; ++v) minus[v] = q[v] + minus[v], plus[v] = q[v] + plus[v];
     keep_admissible(minus, q);
     keep_admissible(plus, q);
 #ifdef HX_LIMITER

@@ -4,23 +4,26 @@
 #include "weno5.h"
 
 template <class T, class At> HD void interpolate(const At &at, const T *m, T *minus, T *plus) {
-    T average[5], d[5][5], c[5][5], left[5], right[5], q[5], p[5], ends[5], others[5];
-    for (int v = 0; v < 5; ++v) {
+    constexpr int differences = 5;  // of six nodes
+    T average[gas_variables], d[differences][gas_variables], c[differences][gas_variables];
+    T left[gas_variables], right[gas_variables], q[gas_variables], p[gas_variables];
+    T ends[gas_variables], others[gas_variables];
+    for (int v = 0; v < gas_variables; ++v) {
         T a = at(-2, v), b = at(-1, v), e = at(2, v), g = at(3, v);
         q[v] = at(0, v), p[v] = at(1, v);
         average[v] = real(0.5) * (q[v] + p[v]);
         d[0][v] = b - a, d[1][v] = q[v] - b, d[2][v] = p[v] - q[v], d[3][v] = e - p[v], d[4][v] = g - e;
     }
     Space<T> space = Space<T>::at(average, m);
-    for (int k = 0; k < 5; ++k) space.project(d[k], c[k]);
-    for (int v = 0; v < 5; ++v) {
+    for (int k = 0; k < differences; ++k) space.project(d[k], c[k]);
+    for (int v = 0; v < gas_variables; ++v) {
         right[v] = interpolate_one(c[0][v], c[1][v], c[2][v], c[3][v], ends[v]);
         left[v] = interpolate_one(-c[4][v], -c[3][v], -c[2][v], -c[1][v], others[v]);
         ends[v] = ends[v] + others[v];
     }
     space.restore(right, minus);
     space.restore(left, plus);
-    for (int v = 0; v < 5; ++v) minus[v] = q[v] + minus[v], plus[v] = p[v] + plus[v];
+    for (int v = 0; v < gas_variables; ++v) minus[v] = q[v] + minus[v], plus[v] = p[v] + plus[v];
     keep_admissible(minus, q);
     keep_admissible(plus, p);
 #ifdef HX_LIMITER

@@ -13,7 +13,7 @@ template <class T> HD void keep_admissible(T *u, const T *q) {
     auto density_holds = both(u[0] > share * q[0], q[0] > share * u[0]);
     auto pressure_holds = both(pressure > share * limit, limit > share * pressure);
     auto admissible = both(density_holds, pressure_holds);
-    for (int v = 0; v < 5; ++v) u[v] = select(admissible, u[v], q[v]);
+    for (int v = 0; v < gas_variables; ++v) u[v] = select(admissible, u[v], q[v]);
 }
 
 template <class T> HD T jump_sensor(T before, T at, T after) {

@@ -37,7 +37,7 @@ template <class T> HD T positive_share(const T *a, T *b, T pressure, T least_den
     constexpr real tiny = real(1e-30);
     T one = T(real(1));
     T theta = select(b[0] < least_density, (a[0] - least_density) / larger(a[0] - b[0], T(tiny)), one);
-    for (int v = 0; v < 5; ++v) b[v] = a[v] + theta * (b[v] - a[v]);
+    for (int v = 0; v < gas_variables; ++v) b[v] = a[v] + theta * (b[v] - a[v]);
     T found = primitive(b).p;
     // p is concave in q: the linear estimate is safe
     return theta * select(found < least_pressure, (pressure - least_pressure) / larger(pressure - found, T(tiny)), one);
@@ -45,7 +45,8 @@ template <class T> HD T positive_share(const T *a, T *b, T pressure, T least_den
 
 // m: corrected metrics. f, the flux of the scheme, is changed only where `asked`.
 template <class T, class Mask> HD void limit_flux(const T *ql, const T *qr, const T *m, Mask asked, T *f) {
-    T fl[5], fr[5], bar[5], left[5], right[5], low[5];
+    T fl[gas_variables], fr[gas_variables], bar[gas_variables], left[gas_variables], right[gas_variables];
+    T low[gas_variables];
     Primitive<T> l = primitive(ql), r = primitive(qr);
     flux_of(ql, l, m, fl);
     flux_of(qr, r, m, fr);
@@ -53,7 +54,7 @@ template <class T, class Mask> HD void limit_flux(const T *ql, const T *qr, cons
     T ul = m[0] * l.u + m[1] * l.v + m[2] * l.w, ur = m[0] * r.u + m[1] * r.v + m[2] * r.w;
     T al = square_root(gas_gamma * l.p / l.rho) * area, ar = square_root(gas_gamma * r.p / r.rho) * area;
     T speed = larger(absolute(ul) + al, absolute(ur) + ar), inverse = real(1) / speed;
-    for (int v = 0; v < 5; ++v) {
+    for (int v = 0; v < gas_variables; ++v) {
         bar[v] = real(0.5) * (ql[v] + qr[v] - (fr[v] - fl[v]) * inverse);
         low[v] = real(0.5) * (fl[v] + fr[v] - speed * (qr[v] - ql[v]));
         T change = (f[v] - low[v]) * inverse;
@@ -66,5 +67,5 @@ template <class T, class Mask> HD void limit_flux(const T *ql, const T *qr, cons
                       positive_share(bar, right, pressure, least_density, least_pressure));
     auto limited = both(asked, theta < T(real(1)));
     theta = larger(theta, T(real(0)));
-    for (int v = 0; v < 5; ++v) f[v] = select(limited, low[v] + theta * (f[v] - low[v]), f[v]);
+    for (int v = 0; v < gas_variables; ++v) f[v] = select(limited, low[v] + theta * (f[v] - low[v]), f[v]);
 }

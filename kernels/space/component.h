@@ -2,11 +2,11 @@
 template <class T> struct Space {
     HD static Space at(const T *, const T *) { return {}; }
     HD void project(const T *d, T *c) const {
-        for (int v = 0; v < 5; ++v) c[v] = d[v];
+        for (int v = 0; v < gas_variables; ++v) c[v] = d[v];
     }
     // not known here: larger than anything
     HD T density2(const T *) const { return T(real(1e30)); }
     HD void restore(const T *c, T *d) const {
-        for (int v = 0; v < 5; ++v) d[v] = c[v];
+        for (int v = 0; v < gas_variables; ++v) d[v] = c[v];
     }
 };

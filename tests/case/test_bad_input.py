@@ -1,5 +1,5 @@
-"""What a user gets wrong, through the command line as a whole process: one clear error that names place and mend, no
-traceback, a non-zero exit status, nothing left behind."""
+"""What a user gets wrong, through the command line: one clear error that names place and mend, no traceback, a non-zero
+exit status, nothing left behind."""
 
 import json
 import os
@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command_line import command
 
 from hiresx import Simulation
 from hiresx.case import load
@@ -49,16 +50,21 @@ def place(tmp_path):
     return tmp_path
 
 
-def hiresx(place: Path, *arguments, status: int, **options) -> str:
-    """What the command line writes to stderr when it is started in `place`; its exit status must be `status`."""
-    environment = os.environ | options.pop("environment", {})
-    done = subprocess.run(
-        [*COMMAND, *map(str, arguments)], cwd=place, capture_output=True, text=True, env=environment, timeout=120,
-        **options,
-    )  # fmt: skip
-    assert done.returncode == status, (done.returncode, done.stdout, done.stderr)
-    assert "Traceback" not in done.stdout + done.stderr
-    return done.stderr
+def hiresx(place: Path, *arguments, status: int, **process) -> str:
+    """What the command line writes to stderr when it is started in `place`; its exit status must be `status`. In a
+    process of its own where that needs an `environment` or a limit (`preexec_fn`)."""
+    if not process:
+        found, out, err = command(*arguments, cwd=place)
+    else:
+        environment = os.environ | process.pop("environment", {})
+        done = subprocess.run(
+            [*COMMAND, *map(str, arguments)], cwd=place, capture_output=True, text=True, env=environment, timeout=120,
+            **process,
+        )  # fmt: skip
+        found, out, err = done.returncode, done.stdout, done.stderr
+    assert found == status, (found, out, err)
+    assert "Traceback" not in out + err
+    return err
 
 
 def refused(place: Path, *arguments, status: int = 2, left: str | None = None, **options) -> str:

@@ -71,7 +71,15 @@ def test_defaults_are_written():
     assert dump["gas"]["viscosity"] == {"law": "constant"}
     assert dump["scheme"]["flux"] == "steger_warming"
     assert Case.from_dict(dump).model_dump() == dump
-    written = {"end": 1.0, "cfl": 0.5, "viscous_cfl": 0.5, "local": False, "retries": 0, "retry_factor": 0.5}
+    written = {
+        "integrator": "ssp_rk3",
+        "end": 1.0,
+        "cfl": 0.5,
+        "viscous_cfl": 0.5,
+        "local": False,
+        "retries": 0,
+        "retry_factor": 0.5,
+    }
     assert tomllib.loads(case.to_toml())["time"] == written
 
 

@@ -52,7 +52,13 @@ def reference(name: str):
     return case, decompose(case, build(case.grid, case.directory)), computed(case)
 
 
-@pytest.mark.parametrize("name", CASES)
+def parameters(names, quick):
+    return [pytest.param(name, marks=() if name in quick else pytest.mark.slow) for name in names]
+
+
+@pytest.mark.parametrize(
+    "name", parameters(CASES, ("free stream", "vortex on a wavy grid", "bow shock, local steps, limiter"))
+)
 @settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
 @given(blocks=st.sampled_from([2, 3, 4, 7, 8, 12]), seed=st.integers(0, 2**32 - 1))
 def test_any_cut_and_any_orientation(name, blocks, seed):
@@ -62,7 +68,9 @@ def test_any_cut_and_any_orientation(name, blocks, seed):
     assert difference(found, expected) <= SAME
 
 
-@pytest.mark.parametrize("name", ["vortex on a wavy grid", "Taylor-Green", "jet"])
+@pytest.mark.parametrize(
+    "name", parameters(("vortex on a wavy grid", "Taylor-Green", "jet"), ("vortex on a wavy grid", "Taylor-Green"))
+)
 @pytest.mark.parametrize("where", ["cpu", "emulated"])
 def test_parts_of_one_block(name, where):
     case, _, expected = reference(name)

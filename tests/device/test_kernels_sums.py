@@ -75,7 +75,7 @@ def test_radii_and_local_steps(backend, directions):
     wanted = np.array([inside(found) for found in radii(s, m, jacobian, directions)])
     partial, dt = np.zeros((2, NJ, NI)), np.zeros(alone.SHAPE)
     kernels.launch(
-        "column_radii", (NI, NJ, 1), *alone.PLACE, NI * NJ, NK, alone.POINTS, q, m, jacobian, active, RE, NI, partial
+        "column_radii", (NI, NJ, 1), *alone.PLACE, NI * NJ, NJ, NK, NK, alone.POINTS, q, m, jacobian, active, RE, NI, partial
     )  # fmt: skip
     close(partial, wanted.max(axis=1))
     for cfl, viscous_cfl in ((0.5, 1e9), (1e9, 0.4), (0.5, np.median(0.5 * wanted[1] / wanted[0]))):
@@ -91,7 +91,7 @@ def test_the_least_viscous_factor_is_four_thirds():
     kernels = program("emulated", ("timestep.h",), viscosity="constant", prandtl=5.0)
     partial = np.zeros((2, NJ, NI))
     kernels.launch(
-        "column_radii", (NI, NJ, 1), *alone.PLACE, NI * NJ, NK, alone.POINTS, q, m, jacobian, 7, RE, NI, partial
+        "column_radii", (NI, NJ, 1), *alone.PLACE, NI * NJ, NJ, NK, NK, alone.POINTS, q, m, jacobian, 7, RE, NI, partial
     )
     wanted = inside(jacobian**2 * np.sum(m * m, axis=0) * 4 / 3 * RE / s[0]).max(axis=0)
     np.testing.assert_allclose(partial[1], wanted, rtol=1e-13)

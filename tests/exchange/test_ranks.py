@@ -38,12 +38,12 @@ CASES = {
 WAYS = (("window", 8, ("cpu",)), ("mpi", 4, ("cpu",)), ("auto", 3, ("cpu", "emulated")))
 
 
-def every_cut(team: Team, seed: int) -> dict[str, float]:
-    """Of every case and way, and of the partition that a run takes, the difference from one rank's answer."""
+def every_cut(team: Team, names: list[str], seed: int) -> dict[str, float]:
+    """Of these cases and every way, and of the partition that a run takes, the difference from one rank's answer."""
     found = {}
     chance = np.random.default_rng(seed)
-    for name, choice in CASES.items():
-        case = load(*choice)
+    for name in names:
+        case = load(*CASES[name])
         alone = Solver(case, backend("cpu"))
         expected = advanced(alone, STEPS)
         ground = domain(case, team, parts=lambda cut: partition(cut, team.size))
@@ -64,9 +64,15 @@ def every_cut(team: Team, seed: int) -> dict[str, float]:
     return found
 
 
-@pytest.mark.parametrize("ranks", [2, 3, 4])
-def test_the_answer_does_not_depend_on_cut_ranks_transport_or_backend(ranks):
-    for found in run_ranks(ranks, every_cut, ranks, timeout=240):
+@pytest.mark.parametrize(
+    ("ranks", "names"),
+    [(3, ["vortex on a wavy grid", "airfoil, C-grid"])]
+    + [pytest.param(ranks, list(CASES), marks=pytest.mark.slow) for ranks in (2, 3, 4)],
+    ids=["3", "2-all", "3-all", "4-all"],
+)
+def test_the_answer_does_not_depend_on_cut_ranks_transport_or_backend(ranks, names):
+    for found in run_ranks(ranks, every_cut, names, ranks, timeout=240):
+        assert len(found) == 4 * len(names)
         assert {name: value for name, value in found.items() if not value <= SAME} == {}
 
 
@@ -94,11 +100,12 @@ def written_and_read(team: Team, folder: str) -> dict[str, float]:
     return found
 
 
-def test_a_run_of_any_number_of_ranks_goes_on_with_any_other(tmp_path):
+@pytest.mark.parametrize("most", [2, pytest.param(4, marks=pytest.mark.slow)])
+def test_a_run_of_any_number_of_ranks_goes_on_with_any_other(tmp_path, most):
     found = {}
-    for ranks in (1, 2, 3, 4, 3, 2, 1):
+    for ranks in (*range(1, most), *range(most, 0, -1)):
         found |= run_ranks(ranks, written_and_read, str(tmp_path), timeout=120)[0]
-    assert len({name.split(" from")[0] for name in found}) == 16
+    assert len({name.split(" from")[0] for name in found}) == most**2
     assert {name: value for name, value in found.items() if not value <= 1e-13} == {}
 
 
@@ -159,7 +166,7 @@ def processes(marker: str) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("moment", ["mid-step", "mid-checkpoint"])
+@pytest.mark.parametrize("moment", [pytest.param("mid-step", marks=pytest.mark.slow), "mid-checkpoint"])
 def test_a_killed_rank_ends_the_job_and_the_last_checkpoint_stays(tmp_path, moment):
     out = tmp_path / f"run-{moment}"
     every = "checkpoint.every_steps=" + ("50" if moment == "mid-step" else "1")
@@ -174,9 +181,8 @@ def test_a_killed_rank_ends_the_job_and_the_last_checkpoint_stays(tmp_path, mome
     waiting(process, begun)
     victim = max(processes(str(out)))
     os.kill(victim, signal.SIGKILL)
-    began = time.monotonic()
-    status, _, err = ended(process, 30)
-    assert time.monotonic() - began < 30 and status != 0 and err
+    status, _, err = ended(process)
+    assert status != 0 and err
     last = checkpoint.find(out).container.values["solver"]["steps"]
     status, _, err = ended(hiresx(2, "run", "--restart", str(out), "--steps", "2", cwd=tmp_path))
     assert status == 0, err
@@ -190,7 +196,7 @@ def test_sigterm_to_one_rank_ends_all_with_a_checkpoint(tmp_path):
     waiting(process, lambda: (out / "run.json").exists() and checkpoint.listed(out))
     time.sleep(0.5)
     os.kill(min(processes(str(out))), signal.SIGTERM)
-    status, _, err = ended(process, 30)
+    status, _, err = ended(process)
     assert status == 143, err
     assert json.loads((out / "run.json").read_text())["status"] == "interrupted"
     assert checkpoint.find(out).container.values["solver"]["steps"] > 0
@@ -269,10 +275,8 @@ def test_a_script_that_fails_on_one_rank_ends_all(tmp_path):
         "while True:\n"
         "    s.step()\n"
     )
-    began = time.monotonic()
     done = subprocess.run(
         [*command, "-n", "2", sys.executable, str(script)], capture_output=True, text=True, timeout=60,
         env={**os.environ, **ENVIRONMENT},
     )  # fmt: skip
     assert done.returncode != 0 and "only here" in done.stderr and "rank 1" in done.stderr
-    assert time.monotonic() - began < 60

@@ -1,4 +1,4 @@
-"""Fields written in the background: the thread, the clocks, subsets, restarts, and what a full disk does."""
+"""Fields written in the background: the thread, the clocks, restarts, and what a full disk does."""
 
 import os
 import resource
@@ -7,66 +7,24 @@ import time
 
 import numpy as np
 import pytest
+from written_runs import Run, periodic
 
-from hiresx import Case, HiresxError, load
-from hiresx.decomposition import Part
-from hiresx.device import backend
-from hiresx.grid.blocks import whole_box
-from hiresx.output.fields import cut, derived, portions, selection, vtk
+from hiresx import HiresxError
+from hiresx.output.fields import derived, vtk
 from hiresx.output.fields import field_file as fields
 from hiresx.output.fields.field_output import FieldOutput
 from hiresx.output.saved import layout, places
 from hiresx.output.saved.joint import JointFile
 from hiresx.output.saved.writer import Writer
-from hiresx.solver import Solver
-
-
-def periodic(*overrides, n=(12, 9, 8)) -> Case:
-    return load("taylor-green", overrides=[f"grid.n={list(n)}", "time.end=10.0", *overrides])
-
-
-class Run:
-    """The part of a run that concerns fields: steps, and an output that is told of them."""
-
-    def __init__(self, case, directory, name="cpu", state=None, captured=None):
-        self.case = case
-        self.solver = Solver(case, backend(name))
-        self.solver.initialize()
-        if state is not None:
-            self.solver.time, self.solver.steps, q = state
-            for block, array in zip(self.solver.states, q, strict=True):
-                self.solver.backend.copy(block.q, self.solver.backend.to_device(array))
-        self.output = FieldOutput(case, directory)
-        if captured is not None:
-            self.output.restore(captured)
-        self.output.begin(self.solver, captured is not None)
-
-    def steps(self, count):
-        for _ in range(count):
-            self.solver.step(min(self.output.next_time, self.case.time.end) - self.solver.time)
-            self.output.after_step(self.solver)
-        return self
-
-    @property
-    def state(self):
-        q = [self.solver.backend.to_host(block.q) for block in self.solver.states]
-        return self.solver.time, self.solver.steps, q
-
-    def finish(self):
-        self.output.finish(self.solver)
-        return self
-
 
 # The thread -----------------------------------------------------------------------------------------------------------
 
 
 def test_jobs_are_done_in_order_and_the_third_waits_for_the_first():
     writer, gate, done = Writer(), threading.Event(), []
-    began = time.perf_counter()
-    writer.submit(lambda: (gate.wait(10), done.append(1)))
+    writer.submit(lambda: (gate.wait(60), done.append(1)))
     writer.submit(lambda: done.append(2))
-    assert time.perf_counter() - began < 5, "nobody waits for two"
-    assert not done and writer.waited < 1
+    assert not done, "nobody waits for two"
     threading.Timer(0.2, gate.set).start()
     writer.submit(lambda: done.append(3))
     assert done[0] == 1 and writer.waited > 0.1
@@ -213,140 +171,8 @@ def test_requests_that_no_grid_can_meet(overrides, message):
         FieldOutput(periodic(*overrides), None)
 
 
-# Subsets --------------------------------------------------------------------------------------------------------------
-
-NAMES = ["p", "mach", "schlieren", "q_criterion"]
-
-
-def full(run):
-    block = run.solver.decomposition.blocks[0]
-    flow = derived.Flow(block.x, block.y, block.z, run.solver.primitives(0), 1.4)
-    return {"x": block.x, "y": block.y, "z": block.z, **derived.evaluate(NAMES, flow)}
-
-
-def part(tmp_path, spec, n=(17, 13, 12)):
-    """(the block of subset `spec` that a run writes, all of its fields)."""
-    run = Run(periodic(f"output.subset=[{{name='part', {spec}, variables={NAMES}}}]", n=n), tmp_path).steps(2).finish()
-    data = fields.read(fields.last(tmp_path, "part"))
-    assert list(data.blocks[0].state) == NAMES
-    return data, full(run)
-
-
-@pytest.mark.parametrize(
-    ("spec", "index"),
-    [
-        ("range={}", np.s_[:, :, :]),
-        ("range={i=[0, 1]}", np.s_[:, :, 0:1]),
-        ("range={i=[-1, 'end'], k=[2, 9, 3]}", np.s_[2:9:3, :, -1:]),
-        ("range={i=[2, 5], j=[3, 4], k=[5, 'end']}", np.s_[5:, 3:4, 2:5]),
-        ("range={i=[8, 9], j=[4, -3, 2], k=[1, -1]}", np.s_[1:-1, 4:-3:2, 8:9]),
-    ],
-)
-def test_ranges_of_nodes_hold_what_the_whole_fields_hold(tmp_path, spec, index):
-    data, whole = part(tmp_path, spec)
-    for name in ("x", "y", "z"):
-        np.testing.assert_array_equal(getattr(data.blocks[0], name), whole[name][index])
-    for name in NAMES:
-        np.testing.assert_allclose(data.blocks[0].state[name], whole[name][index], rtol=0, atol=1e-13, err_msg=name)
-    assert data.part.startswith("nodes")
-
-
-@pytest.mark.parametrize("axis", ["x", "y", "z"])
-def test_planes_hold_what_cutting_the_whole_fields_gives(tmp_path, axis):
-    data, whole = part(tmp_path, f"plane={{{axis}=1.3}}")
-    (sheet,) = cut.plane([whole], axis, 1.3)
-    block = data.blocks[0]
-    assert data.part == f"plane {axis} = 1.3" and block.x.shape[0] == 1
-    for name, values in sheet.items():
-        found = block.state[name] if name in block.state else getattr(block, name)
-        np.testing.assert_allclose(found[0], values, rtol=0, atol=1e-13, err_msg=name)
-
-
-def test_lines_hold_what_cutting_the_whole_fields_gives(tmp_path):
-    data, whole = part(tmp_path, "line={x=0.7, z=2.0}")
-    samples, _ = cut.line(cut.plane([whole], "x", 0.7), "z", 2.0)
-    block = data.blocks[0]
-    assert block.name == "line" and block.x.shape == (1, 1, samples["y"].size)
-    for name, values in samples.items():
-        found = block.state[name] if name in block.state else getattr(block, name)
-        np.testing.assert_allclose(found[0, 0], values, rtol=0, atol=1e-13, err_msg=name)
-
-
-def share(run, names=NAMES):
-    """(what one process has of the only piece of the first subset, its only block)"""
-    (block,) = run.solver.decomposition.blocks
-    (piece,) = selection.subset(run.case.output.subset[0], [block])
-    parts = [Part(0, whole_box(block.size))]
-    margin = any(not derived.VARIABLES[name].local for name in names)
-    if isinstance(piece, selection.Grid):
-        return portions.Boxes(piece, [block], parts, margin)
-    return portions.Samples(piece, [block], parts, parts, 0, 1, margin)
-
-
-@pytest.mark.parametrize("workers", [1, 3])
-@pytest.mark.parametrize("spec", ["range={}", "range={k=[4, 11]}", "plane={x=1.3}"])
-def test_slabs_and_threads_change_nothing(monkeypatch, workers, spec):
-    run = Run(periodic(f"output.subset=[{{name='part', {spec}}}]", n=(12, 13, 40)), None).steps(1)
-    mine = share(run)
-    state = run.solver.states[0]
-    (source,) = mine.sources
-    q = state.interior(run.solver.backend.to_host(state.q))[(slice(None), *source.box)]
-    ((whole,), _) = mine.portions(NAMES, [q], 1.4, np.dtype("f8"), 1)
-    monkeypatch.setattr(portions, "_LAYERS", 3)
-    monkeypatch.setattr(portions, "_NODES", 1)
-    monkeypatch.setattr(portions, "_KEPT", 0)
-    source._metrics.clear()
-    ((parted,), _) = mine.portions(NAMES, [q], 1.4, np.dtype("f8"), workers)
-    assert not source._metrics
-    for name in NAMES:
-        np.testing.assert_allclose(parted.values[name], whole.values[name], rtol=0, atol=1e-13, err_msg=name)
-
-
-def test_a_thin_part_brings_a_thin_box_from_the_device():
-    run = Run(periodic('output.subset=[{name="a", plane={z=0.3}}]', n=(40, 41, 42)), None)
-    (source,) = share(run, ["p"]).sources
-    assert source.x.shape == (2, 41, 40)
-    (source,) = share(run, ["vorticity"]).sources
-    assert source.x.shape == (8, 41, 40), "gradients need three nodes more to each side"
-
-
-def test_a_line_through_the_blocks_of_a_jet(tmp_path):
-    overrides = ["output.subset=[{name='axis', line={y=0.0}}, {name='across', line={x=3.0}, blocks=['jet']}]"]
-    case = load("planar-jet", preset="quick", overrides=[*overrides, "grid.points_per_height=12"])
-    run = Run(case, tmp_path).finish()
-    blocks = [b for b in run.solver.decomposition.blocks]
-    axis = fields.read(fields.last(tmp_path, "axis")).blocks[0]
-    assert (np.diff(axis.x[0, 0]) > 0).all() and np.ptp(axis.y) == 0
-    assert axis.x.min() == min(b.x.min() for b in blocks if b.y.min() <= 0 <= b.y.max())
-    across = fields.read(fields.last(tmp_path, "across")).blocks[0]
-    jet = next(b for b in blocks if b.name == "jet")
-    assert (across.y.min(), across.y.max()) == pytest.approx((jet.y.min(), jet.y.max()))
-
-
-@pytest.mark.parametrize(
-    ("spec", "message"),
-    [
-        ("range={i=[5, 99]}", r"range.i = \[5, 99\] holds no nodes of block .* which has 12 along i"),
-        ("range={j=[4, 4]}", "holds no nodes"),
-        ("range={}, blocks=['b']", 'there is no block "b"'),
-        ("plane={z=99.0}", "z = 99 does not meet the grid"),
-        ("line={z=0.0}", "no line in 3 dimension"),
-    ],
-)
-def test_parts_that_are_not_there(tmp_path, spec, message):
-    with pytest.raises(HiresxError, match=message) as caught:
-        Run(periodic(f"output.subset=[{{name='part', {spec}}}]"), tmp_path)
-    assert 'output.subset "part"' in caught.value.message and caught.value.mend
-
-
-def test_gradients_do_not_follow_from_a_part(tmp_path):
-    data, _ = part(tmp_path, "plane={z=1.3}")
-    fields.read(data.path, ["mach"])
-    with pytest.raises(HiresxError, match="dilatation needs gradients"):
-        fields.read(data.path, ["dilatation"])
-
-
 # Restarts -------------------------------------------------------------------------------------------------------------
+
 
 CLOCKS = ("output.every_steps=4", 'output.subset=[{name="mid", plane={z=0.3}, every_time=0.11}]')
 

@@ -27,6 +27,7 @@ flux = "central"
 weights = "even"
 [time]
 steps = 2
+integrator = "heun_rk2"
 [initial]
 function = "initial"
 [[boundary]]
@@ -107,6 +108,19 @@ ADDED = {
             '        self._launch("repeat", self._box, *self._face, self.state.q)\n\n\n',
         ),
     },
+    "time integrator": {
+        "hiresx/time/integrators/heun_rk2.py": (
+            "",
+            "from hiresx.time.integrator import Integrator\n\n\n"
+            "class Scheme(Integrator):\n"
+            "    order, registers, keeps_start, convex = 2, 1, True, True\n"
+            "    cfl, viscous_cfl = 0.8, 0.7\n"
+            "    times = (1.0, 1.0)\n\n"
+            "    def updates(self, s):\n"
+            "        fields = (s.size, *s.place, s.variable_stride, s.q0, s.q, s.r, s.jacobian, s.dt, s.dt_stride)\n"
+            "        return [('update', *fields, 0.0, 1.0, 1), ('update', *fields, 0.5, 0.5, 0)]\n",
+        )
+    },
     "grid generator": {
         "hiresx/grid/generators/halved.py": (
             "",
@@ -179,7 +193,10 @@ print(json.dumps({
     "friction": float(below["friction_x"][0]),
     "dt": simulation.solver.choose_dt(), "planned": plan(case)["dt"],
     "mean": float(mass["mean"][0]), "samples": len(mass["mean"]), "twice": twice,
-    "page": [word in reference.page() for word in ("exp(rate * (T - 1))", '"repeated"', '"halved"', "`[mass]`")],
+    "page": [word in reference.page() for word in (
+        "exp(rate * (T - 1))", '"repeated"', '"halved"', "`[mass]`", '"heun_rk2"'
+    )],
+    "integrator": plan(case)["integrator"], "stages": simulation.solver.integrator.stages,
 }))
 """
 
@@ -202,6 +219,7 @@ def test_the_table_names_every_file_that_is_touched(what):
         assert there or f"`{path.name}`" in row or f"`{path.parts[0]}/`" in row, f"{file} is not in: {row}"
 
 
+@pytest.mark.slow
 def test_a_copy_with_one_more_of_everything_works(tmp_path):
     for room in ROOMS:
         shutil.copytree(ROOT / room, tmp_path / room, ignore=shutil.ignore_patterns("__pycache__"))
@@ -229,4 +247,5 @@ def test_a_copy_with_one_more_of_everything_works(tmp_path):
     assert found["planned"] == pytest.approx(found["dt"], rel=1e-6)
     assert found["mean"] == pytest.approx(0.5, rel=1e-14) and found["samples"] == 3
     assert found["twice"] == 0
-    assert found["page"] == [True] * 4
+    assert found["page"] == [True] * 5
+    assert (found["integrator"]["order"], found["stages"]) == (2, 2)

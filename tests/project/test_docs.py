@@ -55,7 +55,10 @@ def blocks(name: str) -> list[Block]:
     ]
 
 
-@pytest.mark.parametrize("name", PAGES)
+LONG = ("getting-started", "how-do-i", "parallel")
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow if name in LONG else ()) for name in PAGES])
 def test_what_a_page_says_can_be_done(name, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     names: dict = {"__name__": "page"}
@@ -89,6 +92,7 @@ def run(command: str) -> int:
     return execute(words[1:])
 
 
+@pytest.mark.slow
 def test_the_flux_of_the_recipe_works(tmp_path):
     """In a copy of the sources, to which it is added as the page says."""
     for folder in ("hiresx", "kernels", "topology", "cases"):

@@ -16,6 +16,7 @@ FLOORS = (
     ("optional",),
     ("started",),
     ("team",),
+    ("equations",),
     ("case",),
     ("grid",),
     ("decomposition",),
@@ -34,6 +35,8 @@ FLOORS = (
     ("simulation",),
     ("scaling",),
     ("verify",),
+    ("results",),
+    ("post",),
     ("cli",),
     ("__main__",),
 )

@@ -1,5 +1,5 @@
-"""Every kernel in single precision, and that none writes where it may only read: cpu, emulated CUDA form, and a GPU
-where there is one. In double precision the group "kernels" of `hiresx verify` compares them, as a test too."""
+"""Every kernel, of passive scalars too, in single precision, and that none writes where it may only read: cpu,
+emulated CUDA form, and a GPU where there is one. In double precision the group "kernels" of `hiresx verify` compares them, as a test too."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from hiresx.device.cuda import fault
 from hiresx.device.wrappers import GPU_KINDS
 from hiresx.verify import kernel_data
 
-CONFIGURATION = Configuration(viscosity="constant", precision="fp32")
+CONFIGURATION = Configuration(viscosity="constant", precision="fp32", schmidt=(0.7, 0.4))
 
 
 @pytest.fixture(scope="module")

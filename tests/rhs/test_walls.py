@@ -248,8 +248,14 @@ def sharp():
     return {adiabatic: [couette_errors("hllc", n, adiabatic) for n in (9, 17)] for adiabatic in (False, True)}
 
 
+# A set of kernels for each flux, of which the default stands for the others among the quick tests.
+FLUX_BY_FLUX = [
+    pytest.param(flux, marks=() if flux in ("steger_warming", "hllc") else pytest.mark.slow) for flux in FLUXES
+]
+
+
 @pytest.mark.parametrize("adiabatic", [False, True], ids=["isothermal", "adiabatic"])
-@pytest.mark.parametrize("flux", FLUXES)
+@pytest.mark.parametrize("flux", FLUX_BY_FLUX)
 def test_every_flux_sees_couette_flow_as_hllc_does(sharp, flux, adiabatic):
     """Errors of u and T of third order at least, and on 17 nodes within a factor 3 of HLLC's."""
     coarse, fine = (couette_errors(flux, n, adiabatic) for n in (9, 17)) if flux != "hllc" else sharp[adiabatic]
@@ -257,6 +263,7 @@ def test_every_flux_sees_couette_flow_as_hllc_does(sharp, flux, adiabatic):
     assert (fine < 3 * sharp[adiabatic][1]).all(), (fine, sharp[adiabatic][1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flux", ["steger_warming", "local_lax_friedrichs"])
 def test_on_nine_nodes_it_is_the_weights_that_differ_and_not_the_wall(sharp, flux):
     """There the error of u with these fluxes is 3.6 and 5.1 times that of HLLC, which does not see that the two states
@@ -267,7 +274,7 @@ def test_on_nine_nodes_it_is_the_weights_that_differ_and_not_the_wall(sharp, flu
 
 
 @pytest.mark.parametrize("temperature", [None, 1.0], ids=["adiabatic", "isothermal"])
-@pytest.mark.parametrize("flux", FLUXES)
+@pytest.mark.parametrize("flux", FLUX_BY_FLUX)
 def test_impulsive_starts_at_walls_survive(flux, temperature):
     """Along walls at Mach 5, where the layer begins within a cell, and against one at Mach 3."""
     case = load("couette", overrides=["grid.n=[7,31,1]"])

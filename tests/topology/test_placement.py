@@ -1,5 +1,5 @@
-"""Where ranks compute: GPUs by bytes and links, cores in shares, backends by name; on this machine read back from the
-kernel. GPUs are stood in for: a fake driver, and descriptions of machines that are elsewhere."""
+"""Where ranks compute: cores in shares, backends by name; on this machine read back from the kernel. GPUs are stood in
+for by descriptions of machines that are elsewhere."""
 
 import ctypes
 import json
@@ -7,22 +7,20 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
-from types import ModuleType
 
-import numpy as np
 import pytest
+from described_machines import described, pairs
 from ranks import run_ranks
-from topology_recordings import UNEVEN, level_matrix, smi
+from topology_recordings import level_matrix
 
 from hiresx.device import cuda
 from hiresx.errors import HiresxError
-from hiresx.placement import Seat, cores, facts, gpus, place, wishes
+from hiresx.placement import Seat, cores, place, wishes
 from hiresx.placement.facts import Facts
 from hiresx.placement.record import Placement
 from hiresx.team import alone
 from hiresx.topology import memory, sysfs
-from hiresx.topology.machine import GPU, NIC, Machine, NumaNode
-from hiresx.topology.parse_smi import parse_smi
+from hiresx.topology.machine import GPU, Machine, NumaNode
 
 CORES = len(os.sched_getaffinity(0))
 two_cores = pytest.mark.skipif(CORES < 2, reason="binding ranks apart takes two cores")
@@ -66,6 +64,7 @@ def test_backends_that_do_not_fit(text, hosts, message):
 
 
 # ---- cores
+
 
 # Two sockets of four cores with two threads each, numbered to and fro as some firmware does.
 EVEN_ODD = Machine(
@@ -159,199 +158,6 @@ def test_with_and_without_gpus():
     rest = [found[n] for n in (2, 3, 4)]
     assert [share.cores for share in rest] == [2, 2, 2]
     assert sum(len(found[n].cpus) for n in range(5)) == len(ALL)
-
-
-# ---- GPUs
-
-
-def described(levels, cpus=None, **more) -> Machine:
-    """A machine of these levels whose GPUs have PCI addresses."""
-    machine = parse_smi(smi(levels, cpus))
-    named = tuple(replace(gpu, bus_id=f"0000:{16 + gpu.index:02x}:00.0", model="H200") for gpu in machine.gpus)
-    return replace(machine, gpus=named, live=True, **more)
-
-
-# Two switches of two on the first socket, one of three on the second.
-SEVEN = described(UNEVEN, ["0-3"] * 4 + ["4-7"] * 3)
-
-
-def offered(machine, which=None, **more) -> Facts:
-    addresses = tuple(gpu.bus_id for gpu in machine.gpus if which is None or gpu.index in which)
-    return Facts(
-        "host", more.pop("cpus", frozenset(range(8))), gpus=addresses, names=("H200",) * len(addresses), **more
-    )
-
-
-def choose(machine, ranks, bytes_, known=None, off_host=None):
-    known = known or {rank: offered(machine) for rank in ranks}
-    off_host = np.zeros(len(bytes_)) if off_host is None else np.array(off_host, float)
-    return gpus.choose({fact.gpus: machine for fact in known.values()}, known, np.array(bytes_, float), off_host)
-
-
-def pairs(size, *joined) -> np.ndarray:
-    matrix = np.zeros((size, size))
-    for a, b, weight in joined:
-        matrix[a, b] = matrix[b, a] = weight
-    return matrix
-
-
-def test_ranks_that_exchange_much_are_close():
-    # 1-4 and 2-3 exchange most: each pair under one switch. Rank 0 is on another host.
-    found = choose(SEVEN, [1, 2, 3, 4], pairs(5, (1, 4, 8e6), (2, 3, 8e6), (1, 2, 1e6), (0, 1, 9e9)))
-    switch = {0: 0, 1: 0, 2: 1, 3: 1, 4: 2, 5: 2, 6: 2}
-    at = {rank: switch[chosen.gpu.index] for rank, chosen in found.items()}
-    assert at[1] == at[4] and at[2] == at[3] and len({chosen.gpu.index for chosen in found.values()}) == 4
-    assert "4 ranks on 7 GPUs" in found[1].why[0] and "shorter than round-robin" in found[1].why[0]
-
-
-def test_who_sends_to_other_hosts_is_near_an_adapter():
-    # The only adapter hangs on the second socket.
-    nic = NIC("mlx5_0", rdma=True, speed=50.0)
-    machine = replace(SEVEN, nics=(nic,), nic_levels=tuple(("PIX" if n > 3 else "SYS",) for n in range(7)))
-    found = choose(machine, [0], np.zeros((2, 2)), off_host=[1e9, 0])
-    assert found[0].gpu.index > 3
-    assert choose(machine, [0], np.zeros((2, 2)))[0].gpu.index == 0
-
-
-def test_more_ranks_than_gpus_share_evenly():
-    two = described(level_matrix(2, ("PIX", [(0, 1)])))
-    found = choose(two, range(5), pairs(5, (0, 1, 1), (1, 2, 1), (2, 3, 1), (3, 4, 1)))
-    used = [found[rank].gpu.index for rank in range(5)]
-    assert sorted(used.count(n) for n in (0, 1)) == [2, 3]
-    alone_with = [rank for rank in range(5) if rank != 0 and used[rank] == used[0]]
-    assert f"shared with rank{'s' * (len(alone_with) > 1)} {', '.join(map(str, alone_with))}" in found[0].why
-
-
-def test_busy_gpus_are_left_to_others():
-    used = tuple(replace(gpu, utilisation=90 if gpu.index in (0, 1) else 0) for gpu in SEVEN.gpus)
-    found = choose(replace(SEVEN, gpus=used), [0, 1], pairs(2, (0, 1, 1e6)))
-    assert {chosen.gpu.index for chosen in found.values()} == {2, 3}
-    assert "GPU 0 left out: busy: 90 % utilisation" in found[0].why
-    all_used = tuple(replace(gpu, utilisation=90) for gpu in SEVEN.gpus)
-    found = choose(replace(SEVEN, gpus=all_used), [0, 1], pairs(2, (0, 1, 1e6)))
-    assert len({chosen.gpu.index for chosen in found.values()}) == 2
-    assert "every GPU is in use by others" in found[0].why
-
-
-def test_what_has_just_ended_does_not_make_a_gpu_busy(monkeypatch):
-    from hiresx import placement
-
-    busy = replace(SEVEN, gpus=tuple(replace(gpu, utilisation=90) for gpu in SEVEN.gpus))
-    seen = [busy, SEVEN, SEVEN]
-    monkeypatch.setattr(placement, "discover", lambda: seen.pop(0))
-    monkeypatch.setattr(placement, "SAMPLE", 0.0)
-    assert placement._seen() is SEVEN and placement._seen() is SEVEN and not seen
-
-
-def test_a_gpu_that_the_scheduler_gave_is_taken():
-    known = {rank: offered(SEVEN, [6 - rank]) for rank in range(3)}
-    found = choose(SEVEN, range(3), pairs(3, (0, 1, 1e6)), known)
-    assert [found[rank].gpu.index for rank in range(3)] == [6, 5, 4]
-
-
-def test_ranks_that_are_bound_take_the_gpus_near_them():
-    def bound(*cpus):
-        return {rank: offered(SEVEN, cpus=frozenset([cpu])) for rank, cpu in enumerate(cpus)}
-
-    # They exchange much, and would be under one switch.
-    found = choose(SEVEN, range(2), pairs(2, (0, 1, 1e9)), bound(5, 0))
-    assert found[0].gpu.index > 3 and found[1].gpu.index <= 3
-    # All near the four of the first socket, which are not enough.
-    found = choose(SEVEN, range(5), pairs(5, (0, 1, 1e9)), bound(0, 1, 2, 3, 0))
-    assert len({chosen.gpu.index for chosen in found.values()}) == 5
-
-
-def test_gpus_that_only_cuda_knows():
-    """In a container without NVML and with /sys hidden."""
-    known = {rank: offered(SEVEN, [1, 4]) for rank in range(2)}
-    found = choose(Machine("sysfs", live=True), range(2), pairs(2, (0, 1, 1)), known)
-    assert {chosen.gpu.bus_id for chosen in found.values()} == {SEVEN.gpus[1].bus_id, SEVEN.gpus[4].bus_id}
-    assert found[0].gpu.model == "H200"
-
-
-def test_a_second_case_in_one_process_stays_where_the_first_was():
-    found = choose(SEVEN, [0], np.zeros((1, 1)), {0: offered(SEVEN, used=3)})
-    assert found[0].gpu.index == 3 and "before" in found[0].why[0]
-
-
-def test_idle_gpus():
-    used = tuple(replace(gpu, utilisation=90 if gpu.index == 2 else 0) for gpu in SEVEN.gpus)
-    assert gpus.idle(replace(SEVEN, gpus=used), offered(SEVEN, [1, 2, 5])) == (1, 5)
-
-
-# ---- the driver
-
-
-class FakeDriver:
-    """libcuda.so.1 with GPUs as CUDA counts them, fastest first: not in the order of their addresses."""
-
-    addresses = ("0000:3B:00.0", "0000:1A:00.0")
-    used = (False, True)
-
-    def __init__(self):
-        self.called = []
-
-    def __getattr__(self, name):
-        def function(*arguments):
-            self.called.append(name)
-            return 0
-
-        return function
-
-    def cuDeviceGetCount(self, count):
-        count._obj.value = len(self.addresses)
-        return 0
-
-    def cuDeviceGet(self, device, number):
-        device._obj.value = number.value
-        return 0
-
-    def cuDeviceGetName(self, name, size, device):
-        name.value = f"GPU number {device.value}".encode()
-        return 0
-
-    def cuDeviceGetPCIBusId(self, text, size, device):
-        text.value = self.addresses[device.value].encode()
-        return 0
-
-    def cuDevicePrimaryCtxGetState(self, device, flags, active):
-        active._obj.value = self.used[device.value]
-        return 0
-
-
-def test_what_cuda_offers(monkeypatch):
-    driver = FakeDriver()
-    monkeypatch.setattr(cuda, "_driver", lambda: driver)
-    monkeypatch.setattr(cuda.importlib.util, "find_spec", lambda name: True)
-    monkeypatch.setitem(sys.modules, "cupy", ModuleType("cupy"))
-    assert cuda.devices() == [
-        cuda.Device(0, "GPU number 0", "0000:3B:00.0", False),
-        cuda.Device(1, "GPU number 1", "0000:1A:00.0", True),
-    ]
-    assert not [name for name in driver.called if "Ctx" in name or "Mem" in name]
-    known = facts.gather(True, {"OMP_NUM_THREADS": "3,2"})
-    assert (known.gpus, known.used, known.threads) == (("0000:3b:00.0", "0000:1a:00.0"), 1, 3)
-    assert known.fault is None and facts.gather(False, {}).gpus == ()
-
-
-def test_a_gpu_without_a_cupy_that_works_is_not_taken(monkeypatch, tmp_path):
-    from hiresx.device import backend
-
-    (tmp_path / "cupy.py").write_text('raise OSError("libcublas.so.13 is not there")\n')
-    monkeypatch.delitem(sys.modules, "cupy", raising=False)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(cuda, "_driver", FakeDriver)
-    assert backend("auto").name == "cpu" and cuda.devices() == []
-    with pytest.raises(HiresxError, match=r"CuPy, which is installed but broken \(OSError: libcublas.so.13"):
-        backend("cuda")
-    assert "installed but broken" in facts.gather(True, {}).fault[0]
-
-
-def test_the_backend_takes_the_number(monkeypatch):
-    from hiresx.device import backend
-
-    monkeypatch.setattr(cuda, "Backend", lambda device: ("made", device))
-    assert backend("cuda", 3) == ("made", 3) and backend("cuda") == ("made", 0)
 
 
 # ---- a process alone

@@ -50,28 +50,28 @@ name = "caught"
 file = "hiresx/decomposition/traffic.py"
 old = "LAYERS = 3"
 new = "LAYERS = 2"
-tests = ["tests/decomposition/test_partition.py::test_bytes_of_a_step"]
+tests = ["tests/decomposition/test_partition.py::test_bytes_of_a_stage"]
 
 [[fault]]
 name = "harmless"
 file = "hiresx/decomposition/traffic.py"
 old = "LAYERS = 3"
 new = "LAYERS = 0x3"
-tests = ["tests/decomposition/test_partition.py::test_bytes_of_a_step"]
+tests = ["tests/decomposition/test_partition.py::test_bytes_of_a_stage"]
 
 [[fault]]
 name = "no program"
 file = "hiresx/decomposition/traffic.py"
 old = "matrix[rank[c.donor], rank[c.block]] +="
 new = "matrix[rank[c.donor], ranks[c.block]] +="
-tests = ["tests/decomposition/test_partition.py::test_bytes_of_a_step"]
+tests = ["tests/decomposition/test_partition.py::test_bytes_of_a_stage"]
 
 [[fault]]
 name = "nowhere"
 file = "hiresx/decomposition/traffic.py"
 old = "this stands nowhere"
 new = ""
-tests = ["tests/decomposition/test_partition.py::test_bytes_of_a_step"]
+tests = ["tests/decomposition/test_partition.py::test_bytes_of_a_stage"]
 """
 
 

@@ -1,5 +1,5 @@
 """The verification checks as tests, one test for each check: the quick groups on the cpu backend, some of them on the
-emulated threads of the CUDA form, Taylor-Green until its largest rate of decay. And the checking itself."""
+emulated threads of the CUDA form. And the checking itself."""
 
 import json
 import math
@@ -14,12 +14,11 @@ from hiresx.errors import HiresxError
 from hiresx.verify import check as checking
 from hiresx.verify import page, pictures, reference, runner
 from hiresx.verify.groups import kernels as kernel_group
-from hiresx.verify.groups import taylor_green
 
 QUICK = [(name, check) for name in verify.names(long=False) for check in runner.group(name).CHECKS]
 
 # On one core the emulated threads are ten times slower than the cpu backend: what is small and looks at every kind of
-# kernel. That all kernels agree between the backends is checked above, group "kernels".
+# kernel. That all kernels agree between the backends is checked by the group "kernels".
 ON_EMULATED = (
     "fluxes: ",
     "accuracy: interpolation",
@@ -31,18 +30,40 @@ ON_EMULATED = (
     "strong-shocks: 123",
     "viscous: shear wave, 16",
 )
-EMULATED = [(name, check) for name, check in QUICK if f"{name}: {check.name}".startswith(ON_EMULATED)]
+# Quick, as the kernels of few configurations do for all of them; each takes ten seconds to compile.
+OFTEN = (
+    "fluxes: steger_warming",
+    "accuracy: density wave",
+    "free-stream: steger_warming, modified, Mach 0.3",
+    "free-stream: viscous, Mach 2",
+    "shock-tubes: sod, 200 points, modified",
+    "strong-shocks: 123",
+    "viscous: shear wave, 16",
+)
+
+
+def parameters(chosen=("",), quick=()):
+    """Of the checks whose names begin so."""
+    titles = {f"{name}: {check.name}": (name, check) for name, check in QUICK}
+    return [
+        pytest.param(*titles[title], id=title, marks=() if title.startswith(quick) else pytest.mark.slow)
+        for title in titles
+        if title.startswith(chosen)
+    ]
+
 
 REFERENCE = SHARED / "reference"
 
 
 @pytest.fixture(scope="module")
-def benches():
-    """Workbenches by backend, with everything compiled on all cores at once; they keep the runs of one group."""
+def benches(request):
+    """Workbenches by backend, with what the tests to be run need compiled on all cores at once; they keep the runs of
+    one group."""
     made = {}
-    for backend, chosen in (("cpu", QUICK), ("emulated", EMULATED)):
+    for backend, test in (("cpu", test_on_cpu), ("emulated", test_on_emulated_cuda)):
+        items = [item for item in request.session.items if getattr(item, "function", None) is test]
         made[backend] = checking.Workbench(backend)
-        runner.compile_ahead(made[backend], (check for _, check in chosen))
+        runner.compile_ahead(made[backend], (item.callspec.params["check"] for item in items))
         made[backend].group = None
     return made
 
@@ -55,28 +76,14 @@ def passes(bench, name, check):
     assert result["pass"], runner.line(result)
 
 
-def ids(pairs):
-    return [f"{name}: {check.name}" for name, check in pairs]
-
-
-@pytest.mark.parametrize(("name", "check"), QUICK, ids=ids(QUICK))
+@pytest.mark.parametrize(("name", "check"), parameters(quick=OFTEN))
 def test_on_cpu(benches, name, check):
     passes(benches["cpu"], name, check)
 
 
-@pytest.mark.parametrize(("name", "check"), EMULATED, ids=ids(EMULATED))
+@pytest.mark.parametrize(("name", "check"), parameters(ON_EMULATED))
 def test_on_emulated_cuda(benches, name, check):
     passes(benches["emulated"], name, check)
-
-
-@pytest.mark.slow
-def test_taylor_green_until_its_peak():
-    run = taylor_green.run("js", "time.end=70.0")
-    finished = checking.Finished(run, "cpu")
-    by_name = {check.name: check for check in taylor_green.CHECKS}
-    for name in ("JS: largest -dE/dt", "JS: turnover times at which it is reached"):
-        value = by_name[name].measure(finished)
-        assert by_name[name].limit.holds(value), (name, value)
 
 
 def test_every_choice_of_kernels_is_compared():

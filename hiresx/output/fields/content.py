@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.equations.gas import Gas
 from hiresx.output.fields import derived, selection, vtk
 from hiresx.output.fields import field_file as fields
 from hiresx.output.fields.field_file import FieldBlock
@@ -36,13 +37,14 @@ class Content:
     ):  # fmt: skip
         self.name, self.variables, self.precision, self.formats = name, variables, precision, formats
         self.dtype, self.case, self.team = _TYPES[precision], case, solver.team
+        self.gas = Gas.of(solver.case)
         self.part = "" if spec is None else selection.describe(spec)
         blocks, parts, own = solver.decomposition.blocks, solver.cut.parts, [state.part for state in solver.states]
         # Found by one for all: it goes through all coordinates.
         self.pieces = files.once(
             self.team, lambda: selection.whole(blocks) if spec is None else selection.subset(spec, blocks)
         )
-        margin = not all(derived.VARIABLES[variable].local for variable in variables)
+        margin = not all(derived.about(variable).local for variable in variables)
         self.shares: list[Boxes | Samples] = [
             Boxes(piece, blocks, own, margin)
             if isinstance(piece, selection.Grid)
@@ -123,9 +125,7 @@ class Files(Work):
             for n, share in enumerate(content.shares):
                 states = [arrived() for arrived in self._fetched[n]]
                 self._fetched[n] = []  # one piece's worth of memory, not of all
-                portions, left = share.portions(
-                    content.variables, states, content.case["gas"]["gamma"], content.dtype, self._workers
-                )
+                portions, left = share.portions(content.variables, states, content.gas, content.dtype, self._workers)
                 for frame in self._frames:
                     frame.put(n, portions)
                 self._left.append(left)
@@ -221,7 +221,7 @@ def _together(piece: selection.Piece, portions: Sequence[Portion], variables: Se
 
 
 def _fetch(solver: Any, source: Source) -> Callable[[], np.ndarray]:
-    """Begins to bring the conservative variables (5, bk, bj, bi) of a source to the host; the function gives them."""
+    """Begins to bring the conservative variables (n, bk, bj, bi) of a source to the host; the function gives them."""
     state = solver.states[source.state]
     where = zip(source.box, reversed(state.first), reversed(state.halo), strict=True)
     index = (slice(None), *(slice(s.start - first + halo, s.stop - first + halo) for s, first, halo in where))

@@ -11,10 +11,11 @@ from functools import cached_property
 
 import numpy as np
 
+from hiresx.equations import GAS_PRIMITIVE
 from hiresx.errors import HiresxError
 from hiresx.output.fields.differences import Metrics
 
-PRIMITIVE = ("rho", "u", "v", "w", "p")
+PRIMITIVE = GAS_PRIMITIVE
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,11 @@ class Flow:
                 'write "rho", "u", "v", "w", "p" in output.variables: every other variable follows from them',
             )
         return np.asarray(self._state[name], dtype=np.float64)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the state that is there: those of the gas, and of passive scalars."""
+        return tuple(self._state)
 
     @property
     def flat(self) -> bool:
@@ -187,13 +193,28 @@ VARIABLES: dict[str, Variable] = {
 }
 
 
-def check(names: Iterable[str], place: str = "output.variables") -> None:
-    """Raises HiresxError with "did you mean" for the first name that is not a variable; `place` says who asked."""
+def about(name: str) -> Variable:
+    """What the variable `name` is. One that is none of the gas is a passive scalar of the case."""
+    if name in VARIABLES:
+        return VARIABLES[name]
+    return Variable(lambda f: f[name], f"passive scalar {name}", "1", rf"\mathrm{{{name}}}", "magma")
+
+
+def check(names: Iterable[str], place: str = "output.variables", scalars: Iterable[str] = ()) -> None:
+    """Raises HiresxError with "did you mean" for the first name that is not a variable, nor one of the case's passive
+    `scalars`; `place` says who asked. Raises it too for a scalar that is called like a variable."""
+    scalars = tuple(scalars)
+    for name in scalars:
+        if name in VARIABLES:
+            raise HiresxError(
+                f'scalar "{name}": that is the name of a variable ({VARIABLES[name].long_name})', "choose another"
+            )
+    known = [*VARIABLES, *scalars]
     for name in names:
-        if name not in VARIABLES:
-            near = difflib.get_close_matches(name, VARIABLES, n=1)
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
             hint = f'did you mean "{near[0]}"? ' if near else ""
-            raise HiresxError(f'{place}: there is no variable "{name}"', f"{hint}there are {', '.join(VARIABLES)}")
+            raise HiresxError(f'{place}: there is no variable "{name}"', f"{hint}there are {', '.join(known)}")
 
 
 def evaluate(names: Iterable[str], flow: Flow) -> dict[str, np.ndarray]:
@@ -202,6 +223,6 @@ def evaluate(names: Iterable[str], flow: Flow) -> dict[str, np.ndarray]:
     Raises HiresxError for an unknown name or one whose primitive variables are missing.
     """
     names = list(names)
-    check(names, "variables")
+    check(names, "variables", [name for name in flow.names if name not in VARIABLES])
     with np.errstate(invalid="ignore", divide="ignore"):
-        return {name: VARIABLES[name].compute(flow) for name in names}
+        return {name: about(name).compute(flow) for name in names}

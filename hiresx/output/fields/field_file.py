@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.equations import equations
 from hiresx.errors import HiresxError
 from hiresx.output.fields import derived
 from hiresx.output.saved import files
@@ -103,7 +104,7 @@ class Series:
         part: str = "",
     ):
         self._names = list(case["output"]["variables"] if variables is None else variables)
-        derived.check(self._names)
+        derived.check(self._names, scalars=equations(case).scalars)
         check_names([block.name for block in blocks])
         self._case, self._part = case, part
         kinds = {"fp64": np.dtype("f8"), "fp32": np.dtype("f4")}
@@ -189,7 +190,7 @@ class Series:
                 about = {"long_name": f"{axis} coordinate of the nodes", "units": "L"}
                 found[block, axis] = _variable(group, axis, "f8", "kji", **about)
             for name in self._names:
-                about = {"long_name": derived.VARIABLES[name].long_name, "units": derived.VARIABLES[name].scale}
+                about = {"long_name": derived.about(name).long_name, "units": derived.about(name).scale}
                 about["coordinates"] = "time x y z"
                 found[block, name] = _variable(group, name, self._kind, "kji", **about)
         return found
@@ -317,11 +318,11 @@ def _read_block(group, wanted: Iterable[str] | None, gamma: float, part: str) ->
     x, y, z = (group[axis][...] for axis in "xyz")
     stored = [name for name in group.variables if name not in ("x", "y", "z")]
     wanted = stored if wanted is None else list(wanted)
-    derived.check(wanted, "variables")
+    derived.check(wanted, "variables", [name for name in stored if name not in derived.VARIABLES])
     state = {name: group[name][...] for name in wanted if name in stored}
     missing = [name for name in wanted if name not in stored]
     if missing:
-        gradients = [name for name in missing if not derived.VARIABLES[name].local]
+        gradients = [name for name in missing if not derived.about(name).local]
         if part and gradients:
             raise HiresxError(
                 f"{gradients[0]} needs gradients, which do not follow from a part of the fields ({part})",

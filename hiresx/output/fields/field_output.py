@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hiresx.equations import equations
 from hiresx.errors import HiresxError
 from hiresx.output.fields import derived, selection, vtk
 from hiresx.output.fields import field_file as fields
@@ -31,7 +32,7 @@ def check(case: Any) -> None:
     outputs where there is no common time."""
     for table, place in _tables(case):
         names = table.variables or ()
-        derived.check(names, f"{place}.variables")
+        derived.check(names, f"{place}.variables", equations(case).scalars)
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise HiresxError(f'{place}.variables: "{twice}" is there twice', "name it once")
@@ -114,6 +115,8 @@ class FieldOutput(Attachment):
         self._writer = JointWriter(self._team)
         self._files = 0
         self._workers = 1
+        # Whether the run goes on soon after `finish`, which then writes nothing.
+        self.pausing = False
 
     @property
     def next_time(self) -> float:
@@ -149,6 +152,10 @@ class FieldOutput(Attachment):
             if not restarted or output.due(solver) or (output.next_time == math.inf):
                 output.count(solver.time)
 
+    def steps_left(self, solver: Any) -> int:
+        periods = [output.every_steps for output in self._outputs if output.every_steps is not None]
+        return min((every - solver.steps % every for every in periods), default=MANY)
+
     def after_step(self, solver: Any) -> None:
         """Begins the outputs that are due. Raises the failure of an earlier one."""
         self._writer.advance()
@@ -182,9 +189,9 @@ class FieldOutput(Attachment):
                 output.next_time = float(captured[f"{output.name}.next_time"])
 
     def finish(self, solver: Any) -> None:
-        """Writes the last fields, unless an exception is being handled: then the state may be bad, or between two
-        steps. Returns when all is written; raises a failure that was not raised yet."""
-        if sys.exception() is None and not self._writer.failed:
+        """Writes the last fields, unless the run is only `pausing` or an exception is being handled: then the state may
+        be bad, or between two steps. Returns when all is written; raises a failure that was not raised yet."""
+        if sys.exception() is None and not self._writer.failed and not self.pausing:
             self._write(solver, [output for output in self._outputs if output.written != solver.steps])
         self._writer.drain()
 

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from hiresx.decomposition import Part
+from hiresx.equations.gas import Gas
 from hiresx.output.fields import derived
 from hiresx.output.fields.differences import Metrics
 from hiresx.output.fields.selection import Grid, Sampled
 from hiresx.output.saved.places import Box, Points, Portion
-from hiresx.rhs.gas import primitive
 
 # [k, j, i]
 Slices = tuple[slice, slice, slice]
@@ -49,13 +49,14 @@ class Source:
     _metrics: dict[tuple[int, int], Metrics] = field(default_factory=dict, repr=False)
 
     def evaluate(
-        self, names: Sequence[str], q: np.ndarray, gamma: float, dtype: np.dtype, workers: int
+        self, names: Sequence[str], q: np.ndarray, gas: Gas, dtype: np.dtype, workers: int
     ) -> list[np.ndarray]:
-        """The variables `names`, as `dtype`, of the conservative variables q (5, bk, bj, bi), by `workers` threads."""
+        """The variables `names`, as `dtype`, of the conservative variables q (variables, bk, bj, bi), by `workers`
+        threads."""
         shape = self.x.shape
         axis = next((d for d in range(3) if shape[d] > 1), 0)
         found = [np.empty(shape, dtype) for _ in names]
-        local = all(derived.VARIABLES[name].local for name in names)
+        local = all(derived.about(name).local for name in names)
         length = max(_LAYERS, -(-_NODES * shape[axis] // self.x.size))
 
         def slab(first: int) -> None:
@@ -67,9 +68,9 @@ class Source:
             )
             # Ghosts beyond edges are numbers without a meaning, and used for none.
             with np.errstate(all="ignore"):
-                state = primitive(gamma, q[(slice(None), *part)].astype(np.float64, copy=False))
+                state = gas.primitive(q[(slice(None), *part)].astype(np.float64, copy=False))
                 x, y, z = self.x[part], self.y[part], self.z[part]
-                flow = derived.Flow(x, y, z, state, gamma, metrics=lambda: self._known_metrics(low, high, x, y, z))
+                flow = derived.Flow(x, y, z, state, gas.gamma, lambda: self._known_metrics(low, high, x, y, z))
                 for values, name in zip(found, names, strict=True):
                     values[out] = derived.evaluate([name], flow)[name][inside]
 
@@ -122,10 +123,10 @@ class Boxes:
             )
 
     def portions(
-        self, names: Sequence[str], states: Sequence[np.ndarray], gamma: float, dtype: np.dtype, workers: int
+        self, names: Sequence[str], states: Sequence[np.ndarray], gas: Gas, dtype: np.dtype, workers: int
     ) -> tuple[list[Portion], None]:
         """With the variables `names` as `dtype`, of the conservative variables of each source; nothing is left over."""
-        found = [s.evaluate(names, q, gamma, dtype, workers) for s, q in zip(self.sources, states, strict=True)]
+        found = [s.evaluate(names, q, gas, dtype, workers) for s, q in zip(self.sources, states, strict=True)]
         return [
             Portion(place, *coordinates, dict(zip(names, values, strict=True)))
             for (place, coordinates), values in zip(self._places, found, strict=True)
@@ -195,14 +196,14 @@ class Samples:
         slots[row[by_rank], which[by_rank]] = self._count + np.arange(by_rank.size)
 
     def portions(
-        self, names: Sequence[str], states: Sequence[np.ndarray], gamma: float, dtype: np.dtype, workers: int
+        self, names: Sequence[str], states: Sequence[np.ndarray], gas: Gas, dtype: np.dtype, workers: int
     ) -> tuple[list[Portion], np.ndarray | None]:
         """Those that nothing lacks, with the variables `names` as `dtype`, of the conservative variables of each
         source; and the values at all nodes (variables, nodes), if more must be made of them."""
         values = np.empty((len(names), self._count))
         first = 0
         for source, q in zip(self.sources, states, strict=True):
-            found = source.evaluate(names, q, gamma, np.dtype("f8"), workers)
+            found = source.evaluate(names, q, gas, np.dtype("f8"), workers)
             values[:, first : first + found[0].size] = found
             first += found[0].size
         return self._ready.portions(names, values, dtype), values if self.waits else None

@@ -25,7 +25,12 @@ class Attachment:
         """Before the first step of this process; after `restore` if the run continues from a checkpoint."""
 
     def after_step(self, solver) -> None:
-        """After every step: does its work if it is due."""
+        """After every step, or after as many as `steps_left` gave: does its work if it is due."""
+
+    def steps_left(self, solver) -> int:
+        """How many steps it can let pass, from the state as it is, before `after_step`: those after which it would have
+        no work, and one more. `next_time` stops them by itself."""
+        return 1
 
     def capture(self) -> dict[str, Any]:
         """Numbers, texts and numpy arrays by name, enough to continue as if the run had not stopped. All ranks have

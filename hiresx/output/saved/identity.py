@@ -14,7 +14,7 @@ from hiresx.grid.stored import slabs
 
 # What a run computes: it must be as it was. All else may differ: how long, with what step, what is watched and written;
 # the initial flow is past; what a grid file holds is compared, not what it is called.
-HELD = ("parameters", "gas", "grid", "scheme", "time.local", "axisymmetric", "boundary", "sponge")
+HELD = ("parameters", "gas", "grid", "scheme", "time.local", "axisymmetric", "boundary", "sponge", "scalar")
 _GRID_FILES = ("grid.file", "grid.connectivity")
 # Coordinates that agree to this share of the block's extent come from one generator on two machines, whose sines and
 # powers differ in the last bit; mean values over a plane of nodes are compared.
@@ -26,8 +26,9 @@ NAMED = 5
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
     """(dotted key, old value, new value) of every key that differs between two resolved cases; absent is None."""
     a, b = dict(_flat(old)), dict(_flat(new))
-    a.setdefault("axisymmetric", False)  # of a case from before there was the key
-    b.setdefault("axisymmetric", False)
+    for flat in (a, b):  # of a case from before there were the keys
+        flat.setdefault("axisymmetric", False)
+        flat.setdefault("scalar", [])
     return [(key, a.get(key), b.get(key)) for key in sorted(a.keys() | b.keys()) if a.get(key) != b.get(key)]
 
 

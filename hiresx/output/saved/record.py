@@ -35,12 +35,13 @@ class Record:
     """The record of a run, kept in `directory`/run.json from the start of the run to its end, whole at any time.
 
     Keys: status (running; finished: what was asked is done; stopped: at the wall-clock limit; interrupted; failed),
-    case (resolved, every default written), backend, points, steps, time (L / c_ref), wall_s, ns_per_point_rhs,
-    point_steps_per_s, bytes_per_point, stages (seconds by part of the step), versions, hardware, grid_hash (SHA-256 of
-    the coordinates), ranks (of each: where it computes, its parts, neighbours, transports and bytes per exchange, and
-    at the end its stages and the seconds it waited for others), restarts (from where, and how the run had ended
-    before), retries (after blow-ups), started and ended (UTC), error, process (the one that keeps the record, see
-    `hiresx.output.saved.process`). Seconds and rates are those of the last process. What is not known yet is null.
+    case (resolved, every default written), backend, points, steps, time (L / c_ref), last_step (or null), wall_s,
+    ns_per_point_rhs, point_steps_per_s, bytes_per_point, stages (seconds by part of the step), versions, hardware,
+    grid_hash (SHA-256 of the coordinates), ranks (of each: where it computes, its parts, neighbours, transports and
+    bytes per exchange, and at the end its stages and the seconds it waited for others), restarts (from where, and how
+    the run had ended before), retries (after blow-ups), started and ended (UTC), error, process (the one that keeps the
+    record, see `hiresx.output.saved.process`). Seconds and rates are those of the last process. What is not known yet
+    is null.
 
     `entries` are any of these; status is "running". Raises HiresxError that names the path when it cannot be written.
     """

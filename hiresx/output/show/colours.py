@@ -133,7 +133,7 @@ def shades(name: str, values: np.ndarray, difference: bool = False) -> tuple[Any
         raise HiresxError(f"{name} is not a number anywhere", "the run has broken down: plot an earlier step")
     # A thousandth at either end is left out, so that a corner or a start-up wave does not take all colours.
     low, high = (float(q) for q in np.quantile(values, (0.001, 0.999)))
-    colours = derived.VARIABLES[name].colours
+    colours = derived.about(name).colours
     if difference or (low < 0 < high and min(-low, high) > 0.1 * max(-low, high)):
         # White at zero, when both signs matter.
         high = max(-low, high)

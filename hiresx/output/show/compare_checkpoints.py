@@ -3,13 +3,11 @@
 from collections.abc import Iterator
 from typing import Any
 
+from hiresx.equations import equations
 from hiresx.output.saved import identity, pieces
 from hiresx.output.saved.checkpoint import understood
 from hiresx.output.saved.container import Container
 from hiresx.output.show import measures
-
-# The conservative variables of the state, in its order.
-STATE = ("rho", "rho_u", "rho_v", "rho_w", "e")
 
 
 def record(found: Container) -> dict[str, Any]:
@@ -61,7 +59,10 @@ def _state(first: Container, second: Container, blocks: list, others: list) -> I
     for container, sizes in ((first, blocks), (second, others)):
         read = pieces.reader(container, "solver/")
         states.append([read(f"q.{b}", tuple((0, n) for n in size)) for b, (_, size) in enumerate(sizes)])
-    for v, name in enumerate(STATE):
+    a, b = (equations(dict(container.values["case"])).conserved for container in (first, second))
+    for v, (name, other) in enumerate(zip(a, b, strict=False)):
+        if name != other:
+            continue
         values = [[q[v] for q in state] for state in states]
         if blocks == others:
             pairs = zip((name for name, _ in blocks), *values, strict=True)

@@ -136,7 +136,10 @@ def _exact(data: fields.Fields, samples: cut.Piece, along: str, names: list[str]
     points = {axis: at if axis == along else np.interp(at, samples[along], samples[axis]) for axis in "xyz"}
     state = dict(zip(derived.PRIMITIVE, case.evaluate("exact", **points, t=data.time), strict=True))
     flow = derived.Flow(**points, state=state, gamma=case.gas.gamma)
-    return {along: at, **derived.evaluate([name for name in names if derived.VARIABLES[name].local], flow)}
+    return {
+        along: at,
+        **derived.evaluate([name for name in names if name in derived.VARIABLES and derived.about(name).local], flow),
+    }
 
 
 def read_table(path: Path, along: str) -> dict[str, np.ndarray]:

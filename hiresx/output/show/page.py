@@ -52,8 +52,8 @@ def figure(height: float, layout: str = "constrained") -> Any:
 
 
 def symbol(name: str) -> str:
-    """Symbol and scale of a variable, for an axis or a colour bar."""
-    return f"${derived.VARIABLES[name].symbol}$"
+    """Symbol and scale of a variable, for an axis or a colour bar; the name of what is none, such as a moment."""
+    return f"${derived.VARIABLES[name].symbol}$" if name in derived.VARIABLES else name
 
 
 def save(drawn: Any, target: Path) -> Path:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.equations import equations
 from hiresx.errors import HiresxError
 from hiresx.output.fields import cut, derived
 from hiresx.output.fields import field_file as fields
@@ -89,7 +90,7 @@ class _Request:
         # A block of one point in a direction is flat there.
         self.dimensions = max(sum(n > 1 for n in shape) for shape in about["blocks"].values())
         self.names = [name.strip() for name in self.variable.split(",")] if self.variable else self._default(about)
-        derived.check(self.names, "variable")
+        derived.check(self.names, "variable", equations(about["case"]).scalars)
         self.as_lines = self.dimensions <= 1 or self.line is not None
         if self.as_lines and self.plane is not None:
             raise HiresxError("both a plane and a line were asked for", "a line in space alone: --line y=0,z=0")

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.device.averages import MEANS, MOMENTS
+from hiresx.device.averages import means, names
+from hiresx.equations import equations
 from hiresx.errors import HiresxError
-from hiresx.output.fields.derived import VARIABLES
+from hiresx.output.fields import derived
 from hiresx.output.saved import files
 from hiresx.output.saved.joint import JointFile
 from hiresx.output.saved.layout import Key, Layout
@@ -51,6 +52,7 @@ class Averages:
         self.path, self.team, self._kinds = path, team, tuple(kinds)
         self._blocks = [(block.name, block.x.shape) for block in blocks]
         self._case, self._start, self._unit = case, start, unit
+        self._scalars = equations(case).scalars
         self._tag = team.share(os.getpid())
         self._layout: Layout | None = None
         self._learned = False
@@ -114,19 +116,19 @@ class Averages:
                 group.createDimension(dimension, size)
             for axis in "xyz":
                 made[block, axis] = _variable(group, axis, f"{axis} coordinate of the nodes", "L")
-            for name in MEANS["reynolds"]:
-                about = VARIABLES[name]
+            for name in means("reynolds", self._scalars):
+                about = derived.about(name)
                 made[block, name] = _variable(group, name, f"mean {about.long_name} ({self._kinds[0]})", about.scale)
             for kind in self._kinds:
                 part = group.createGroup(kind)
-                for name in (*MEANS[kind], *MOMENTS[kind], *(("p",) if kind == "favre" else ())):
+                for name in (*names(kind, self._scalars), *(("p",) if kind == "favre" else ())):
                     made[block, f"{kind}/{name}"] = _variable(part, name, *_about(name, kind))
         return made
 
 
 def _about(name: str, kind: str) -> tuple[str, str]:
     """What an average is, and its scale."""
-    factors = [VARIABLES[factor] for factor in name.split("_")]
+    factors = [derived.about(factor) for factor in name.split("_")]
     if len(factors) == 1:
         return f"mean {factors[0].long_name} ({kind})", factors[0].scale
     what = f"covariance of {factors[0].long_name} and {factors[1].long_name}"
@@ -145,7 +147,7 @@ def entries(portion: Portion) -> Iterator[tuple[Key, np.ndarray]]:
     for axis in "xyz":
         yield (portion.block, axis), getattr(portion, axis)
     first = next(iter(portion.found.values()))
-    for name in MEANS["reynolds"]:
+    for name in (name for name in first if "_" not in name):
         yield (portion.block, name), first[name]
     for kind, arrays in portion.found.items():
         for name, array in arrays.items():

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from hiresx.rhs.gas import primitive
+from hiresx.equations import equations
+from hiresx.equations.gas import Gas
 
 
 class Take:
@@ -10,7 +11,8 @@ class Take:
     (n,) in the padded arrays of these. Only these nodes are copied from the device, every one once."""
 
     def __init__(self, solver, states: np.ndarray, places: np.ndarray):
-        self._backend, self._gamma = solver.backend, solver.case.gas.gamma
+        self._backend, self._gas = solver.backend, Gas.of(solver.case)
+        self._variables = equations(solver.case).variables
         self._parts = []
         self._order = np.empty(len(states), dtype=np.int64)
         start = 0
@@ -23,10 +25,10 @@ class Take:
             start += len(unique)
 
     def __call__(self) -> dict[str, np.ndarray]:
-        """rho, u, v, w, p of the nodes, float64 (n,), in the order in which they were given."""
+        """rho, u, v, w, p and scalars of the nodes, float64 (n,), in the order in which they were given."""
         parts = [self._backend.to_host(q.take(places, axis=1)) for q, places in self._parts]
-        q = np.concatenate(parts or [np.empty((5, 0))], axis=1).astype(np.float64, copy=False)
-        return {name: values[self._order] for name, values in primitive(self._gamma, q).items()}
+        q = np.concatenate(parts or [np.empty((self._variables, 0))], axis=1).astype(np.float64, copy=False)
+        return {name: values[self._order] for name, values in self._gas.primitive(q).items()}
 
 
 class Gather:
@@ -44,16 +46,17 @@ class Gather:
         self._take = Take(solver, states[mine], places[mine])
         # the nodes of rank 0, then those of rank 1, ...
         by_rank = self._team.everyone(mine)
-        self._counts = [5 * len(found) for found in by_rank]
+        self._variables = equations(solver.case).variables
+        self._counts = [self._variables * len(found) for found in by_rank]
         place = np.empty(len(first), dtype=np.int64)
         place[np.concatenate(by_rank)] = np.arange(len(first))
         self._order = place[inverse]
 
     def __call__(self) -> dict[str, np.ndarray]:
-        """rho, u, v, w, p of the nodes, float64 (n,), in the order in which they were given."""
+        """rho, u, v, w, p and scalars of the nodes, float64 (n,), in the order in which they were given."""
         state = self._take()
         if self._team.comm is not None:
-            rows = np.empty((sum(self._counts) // 5, 5))
+            rows = np.empty((sum(self._counts) // self._variables, self._variables))
             self._team.comm.Allgatherv(np.stack(list(state.values()), axis=1), [rows, self._counts])
             state = dict(zip(state, rows.T, strict=True))
         return {name: values[self._order] for name, values in state.items()}

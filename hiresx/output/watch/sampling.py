@@ -16,6 +16,8 @@ from hiresx.team import Team
 SAME_TIME = 1e-9
 # Share of an interval by which a time may lie short of its multiple, after the round-off of many steps.
 ROUND_OFF = 1e-6
+# More steps than are ever taken at a time.
+MANY = 1 << 30
 _ROWS = "row."
 
 
@@ -49,6 +51,10 @@ class Clock:
             self.last = solver.steps
             self._wind(solver)
         return due
+
+    def steps_left(self, solver) -> int:
+        """Steps until it strikes, at most, as far as they are what it counts."""
+        return MANY if self.every is None else self.every - solver.steps % self.every
 
     def _wind(self, solver) -> None:
         if self.every_time is not None:
@@ -113,6 +119,9 @@ class Monitor(Attachment):
     def after_step(self, solver) -> None:
         if self._clock.due(solver):
             self._add(solver, self.measure(solver))
+
+    def steps_left(self, solver) -> int:
+        return self._clock.steps_left(solver)
 
     def _add(self, solver, values: Mapping[str, Any]) -> None:
         self.history.samples = self._keeping(lambda: self.history.add(solver.steps, solver.time, values))

@@ -1,5 +1,7 @@
 """The strong-stability-preserving scheme of three stages and third order, eq. (20)."""
 
+from collections.abc import Sequence
+
 from hiresx.device.interface import Call
 from hiresx.device.state import BlockState
 from hiresx.time.integrator import Integrator
@@ -22,5 +24,18 @@ class Scheme(Integrator):
                 "update", s.size, *s.place, s.variable_stride, s.q0, s.q, s.r, s.jacobian, s.dt, s.dt_stride,
                 a, b, int(stage == 0),
             )
+            for stage, (a, b, _) in enumerate(STAGES)
+        ]  # fmt: skip
+
+    def viscous_updates(self, state: BlockState, differences: Sequence[Call]) -> list[list[Call]]:
+        s, last = state, len(STAGES) - 1
+        return [
+            [
+                (
+                    "viscous_update", extent, *fields, s.q0, s.q, r, s.jacobian, s.dt, s.dt_stride,
+                    a, b, int(stage == 0), int(stage == last),
+                )
+                for _, extent, *fields, r in differences
+            ]
             for stage, (a, b, _) in enumerate(STAGES)
         ]  # fmt: skip

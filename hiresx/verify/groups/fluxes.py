@@ -12,7 +12,7 @@ import numpy as np
 from hiresx import kernels
 from hiresx.device import Configuration
 from hiresx.device import backend as find_backend
-from hiresx.rhs.gas import conservative
+from hiresx.equations.gas import conservative
 from hiresx.verify.check import Check, Workbench, at_most
 
 LONG = False

@@ -8,7 +8,8 @@ import numpy as np
 
 from hiresx.case.monitors import Average as Spec
 from hiresx.decomposition.arrays import Later, Piece
-from hiresx.device.averages import MEANS, MOMENTS
+from hiresx.device.averages import MEANS, MOMENTS, names
+from hiresx.equations import equations
 from hiresx.output.saved import files
 from hiresx.output.saved.attachment import Attachment
 from hiresx.output.saved.places import Box
@@ -37,6 +38,7 @@ class Average(Attachment):
     def __init__(self, spec: Spec, solver, out: Path | None):
         self._spec, self._solver, self._path = spec, solver, None if out is None else out / FILE
         self._kinds = [kind for kind in MEANS if getattr(spec, kind)]
+        self._scalars = equations(solver.case).scalars
         self._clock = Clock(spec.every, spec.every_time)
         output = solver.case.output
         self._writing = Clock(output.every_steps, output.every_time)
@@ -47,7 +49,7 @@ class Average(Attachment):
         self._weight = dict.fromkeys(self._kinds, 0.0)
         self._sums = {
             kind: [
-                solver.backend.zeros((len(MEANS[kind]) + len(MOMENTS[kind]), *state.block.x.shape), "float64")
+                solver.backend.zeros((len(names(kind, self._scalars)), *state.block.x.shape), "float64")
                 for state in solver.states
             ]
             for kind in self._kinds
@@ -83,6 +85,10 @@ class Average(Attachment):
             self._since = self._now(solver)
         self._sample(solver)
 
+    def steps_left(self, solver) -> int:
+        # Times of writing are those at which fields are written, where steps end in any case.
+        return min(self._clock.steps_left(solver), self._writing.steps_left(solver))
+
     def after_step(self, solver) -> None:
         self._writer.advance()
         self._sample(solver)
@@ -106,12 +112,18 @@ class Average(Attachment):
                     f"average_{kind}", state.size, *state.place, state.variable_stride, state.q, ni, nj, ni * nj * nk,
                     share, mean,
                 )  # fmt: skip
+                if self._scalars:
+                    gas = len(MEANS[kind]) + len(MOMENTS[kind])
+                    solver.program.launch(
+                        "average_scalars", state.size, *state.place, state.variable_stride, state.q, ni, nj,
+                        ni * nj * nk, share, int(kind == "favre"), mean[:gas], mean[gas:],
+                    )  # fmt: skip
 
     def fields(self, n: int) -> dict[str, dict[str, np.ndarray]]:
         """Averages of part `n` of this rank: {"reynolds": {name: (nk, nj, ni)}, "favre": ...}, means and second
         moments of the fluctuations such as u_v; "rho" and "p" of Favre are the unweighted means."""
         found = {
-            kind: dict(zip((*MEANS[kind], *MOMENTS[kind]), self._solver.backend.to_host(arrays[n]), strict=True))
+            kind: dict(zip(names(kind, self._scalars), self._solver.backend.to_host(arrays[n]), strict=True))
             for kind, arrays in self._sums.items()
         }
         if favre := found.get("favre"):

@@ -1,11 +1,13 @@
 """`[[probe]]`: the flow at any x, y, z."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from hiresx.case.monitors import Probe as Spec
 from hiresx.decomposition import Decomposition
+from hiresx.equations import equations
 from hiresx.errors import HiresxError
 from hiresx.output.fields import derived
 from hiresx.output.saved import files
@@ -35,7 +37,7 @@ class Probe(Monitor):
     def __init__(self, spec: Spec, solver, locations: list[Location], out: Path | None):
         places = np.array(spec.places, dtype=float)
         self.locations = locations
-        described = (derived.VARIABLES[name] for name in spec.variables)
+        described = (derived.about(name) for name in spec.variables)
         columns = [Column(name, v.long_name, v.scale) for name, v in zip(spec.variables, described, strict=True)]
         super().__init__(solver.team, spec.name, "probe", columns, spec.every, spec.every_time, out, places)
         self._gamma = solver.case.gas.gamma
@@ -63,13 +65,18 @@ def _located(case, decomposition: Decomposition) -> list[list[Location]]:
     if not case.probe:
         return []
     locator = Locator(decomposition)
-    return [_locations(f"probe.{n}", spec, locator, decomposition) for n, spec in enumerate(case.probe)]
+    return [
+        _locations(f"probe.{n}", spec, locator, decomposition, equations(case).scalars)
+        for n, spec in enumerate(case.probe)
+    ]
 
 
-def _locations(key: str, spec: Spec, locator: Locator, decomposition: Decomposition) -> list[Location]:
-    derived.check(spec.variables, f"{key}.variables")
+def _locations(
+    key: str, spec: Spec, locator: Locator, decomposition: Decomposition, scalars: Sequence[str]
+) -> list[Location]:
+    derived.check(spec.variables, f"{key}.variables", scalars)
     for name in spec.variables:
-        if not derived.VARIABLES[name].local:
+        if not derived.about(name).local:
             raise HiresxError(
                 f'{key}.variables: "{name}" needs gradients, which a probe does not have',
                 f"there are {', '.join(name for name, variable in derived.VARIABLES.items() if variable.local)}",

@@ -1,0 +1,56 @@
+"""The `[[scalar]]` tables, and what other tables say of scalars."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+from pydantic import Field
+from pydantic_core import PydanticCustomError
+
+from hiresx.case.model import Positive, Table, fault
+from hiresx.equations import RESERVED
+
+ScalarName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9]{0,99}$")]
+# What a boundary or the beginning gives: a number, or a function of case.py.
+ScalarValue = float | str
+
+
+class Scalar(Table):
+    """A passive scalar: a share of the mass that the gas carries along and that spreads by mu/(Re_c Sc).
+
+    The gas does not feel it. It is a number of the order 1, such as a concentration from 0 to 1: the weights' epsilon
+    and what is done at jumps are made for that."""
+
+    name: ScalarName = Field(description="letters and digits: what it is called in tables, files and plots")
+    schmidt: Positive = Field(0.7, description="Schmidt number, nu / diffusivity; of no effect without gas.reynolds")
+    initial: ScalarValue = Field(
+        0.0, description="initial value, or a function of case.py: f(x, y, z, *, <parameters>) -> s"
+    )
+
+
+def faults(case: Any) -> Iterator[PydanticCustomError]:
+    """What is wrong with the scalars of a case."""
+    names = [scalar.name for scalar in case.scalar]
+    for n, name in enumerate(names):
+        if name in RESERVED:
+            yield fault(f'scalar.{n}.name = "{name}": that is a name of the gas or of the grid; choose another')
+        if names.index(name) != n:
+            yield fault(f'scalar.{n}.name = "{name}": another scalar has this name')
+    if names and case.axisymmetric:
+        yield fault("axisymmetric = true takes no [[scalar]]: its source terms carry none")
+    for place, table in (
+        *((f"boundary.{n}", condition) for n, condition in enumerate(case.boundary)),
+        *((f"sponge.{n}", sponge) for n, sponge in enumerate(case.sponge)),
+    ):
+        given = getattr(table, "scalars", {})
+        for name in given:
+            if name not in names:
+                known = f"there are {', '.join(names)}" if names else "the case has no [[scalar]]"
+                yield fault(f'{place}.scalars: there is no scalar "{name}"; {known}')
+        kernel = getattr(table, "kernel", None)
+        missing = [name for name in names if name not in given]
+        if kernel in ("prescribe", "characteristic") and missing:
+            yield fault(
+                f'{place} ({table.type}): say what enters of "{missing[0]}": scalars = {{ {missing[0]} = 0.0 }}'
+            )
+        if names and kernel in ("patched", "pole", "axis"):
+            yield fault(f'{place} has type = "{table.type}", which passive scalars cannot cross')

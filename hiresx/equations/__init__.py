@@ -1,0 +1,31 @@
+"""The system of equations: which variables there are, in what order and what they are called.
+
+Everything that has a size or an order by it (arrays, halos, checkpoints, memory estimates, names in files, constants of
+the kernels) takes it from here. May use nothing of the other rooms.
+"""
+
+from hiresx.equations.system import (
+    DIRECTIONS,
+    GAS,
+    GAS_CONSERVED,
+    GAS_GRADIENTS,
+    GAS_PRIMITIVE,
+    GHOSTS,
+    METRICS,
+    RESERVED,
+    Equations,
+    equations,
+)
+
+__all__ = [
+    "DIRECTIONS",
+    "GAS",
+    "GAS_CONSERVED",
+    "GAS_GRADIENTS",
+    "GAS_PRIMITIVE",
+    "GHOSTS",
+    "METRICS",
+    "RESERVED",
+    "Equations",
+    "equations",
+]

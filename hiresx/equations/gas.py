@@ -1,0 +1,47 @@
+"""Thermodynamics of the calorically perfect gas on the host, in the scales of the solver: T = gamma p / rho."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hiresx.equations.system import GAS_CONSERVED, equations
+
+
+def conservative(gamma: float, rho, u, v, w, p, *scalars) -> tuple[np.ndarray, ...]:
+    """(rho, rho u, rho v, rho w, e, rho s...), e = p/(gamma-1) + rho |u|^2/2, of arrays of any one shape."""
+    energy = p / (gamma - 1) + 0.5 * rho * (u * u + v * v + w * w)
+    return rho, rho * u, rho * v, rho * w, energy, *(rho * s for s in scalars)
+
+
+def primitive(gamma: float, q, scalars: Sequence[str] = ()) -> dict[str, np.ndarray]:
+    """rho, u, v, w, p and the `scalars` of a conservative state (5 + scalars, ...)."""
+    rho = q[0]
+    u, v, w = q[1] / rho, q[2] / rho, q[3] / rho
+    state = {"rho": rho, "u": u, "v": v, "w": w, "p": (gamma - 1) * (q[4] - 0.5 * rho * (u * u + v * v + w * w))}
+    return state | {name: q[n] / rho for n, name in enumerate(scalars, len(GAS_CONSERVED))}
+
+
+def temperature(gamma: float, rho, p):
+    return gamma * p / rho
+
+
+def sound_speed(gamma: float, rho, p):
+    return np.sqrt(gamma * p / rho)
+
+
+@dataclass(frozen=True)
+class Gas:
+    """The gas of a case, and the passive scalars in it."""
+
+    gamma: float
+    scalars: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, case: Any) -> "Gas":
+        return cls(case.gas.gamma, equations(case).scalars)
+
+    def primitive(self, q) -> dict[str, np.ndarray]:
+        """See the function `primitive`."""
+        return primitive(self.gamma, q, self.scalars)

@@ -1,0 +1,76 @@
+"""The compressible Navier-Stokes equations, and passive scalars beside them.
+
+A scalar s is a share of the mass (dimensionless). What is conserved is rho s, carried by the mass flux of the gas and
+spread by mu/(Re_c Sc) grad s; the gas does not feel it. Its variables stand behind those of the gas in every array.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+# Directions of space, and of the indexes of a block.
+DIRECTIONS = 3
+# Ghost layers: what the six-point stencils of AFWENO5 and of the 6th-order central differences reach beyond a face.
+GHOSTS = 3
+
+GAS_CONSERVED = ("rho", "rho_u", "rho_v", "rho_w", "e")
+GAS_PRIMITIVE = ("rho", "u", "v", "w", "p")
+# What viscous terms take gradients of, each driving the flux of the conserved variable behind the density.
+GAS_GRADIENTS = ("u", "v", "w", "T")
+# Components of grad(xi_d)/J.
+METRICS = DIRECTIONS * DIRECTIONS
+
+# Names that no scalar may have: those of the gas, and what field files call their coordinates.
+RESERVED = frozenset({*GAS_CONSERVED, *GAS_PRIMITIVE, *GAS_GRADIENTS, *"xyzijkt", "time", "step"})
+
+
+@dataclass(frozen=True)
+class Equations:
+    """The gas and the passive `scalars`, by name."""
+
+    scalars: tuple[str, ...] = ()
+
+    @property
+    def conserved(self) -> tuple[str, ...]:
+        """Of every node, in the order of `q`: density, momentum, energy, then rho s of each scalar."""
+        return (*GAS_CONSERVED, *(f"rho_{name}" for name in self.scalars))
+
+    @property
+    def primitive(self) -> tuple[str, ...]:
+        return (*GAS_PRIMITIVE, *self.scalars)
+
+    @property
+    def gradients(self) -> tuple[str, ...]:
+        """What viscous terms take gradients of, in the order of their fluxes, which are those of `conserved` without
+        the density."""
+        return (*GAS_GRADIENTS, *self.scalars)
+
+    @property
+    def variables(self) -> int:
+        """Conserved variables."""
+        return len(self.conserved)
+
+    @property
+    def momentum(self) -> slice:
+        """Where the vector among `conserved` lies; among `gradients` and their fluxes it comes first."""
+        return slice(1, 1 + DIRECTIONS)
+
+    @property
+    def scalar_rows(self) -> slice:
+        """Where the scalars lie among `conserved`."""
+        return slice(len(GAS_CONSERVED), self.variables)
+
+    @property
+    def viscous_variables(self) -> int:
+        """Reals a point of the viscous terms: `gradients`, and a flux of each in every direction."""
+        return len(self.gradients) * (1 + DIRECTIONS)
+
+
+# The gas alone.
+GAS = Equations()
+
+
+def equations(case: Any) -> Equations:
+    """The system of a case, or of a resolved case as a dictionary; one from before there were scalars has none."""
+    scalars = case.get("scalar", ()) if isinstance(case, Mapping) else case.scalar
+    return Equations(tuple(s["name"] if isinstance(s, Mapping) else s.name for s in scalars))

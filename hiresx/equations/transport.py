@@ -1,0 +1,11 @@
+"""What momentum, heat and scalars diffuse by, relative to mu/(Re_c rho).
+
+mu itself is the law of the case (`hiresx.case.viscosity`).
+"""
+
+from collections.abc import Sequence
+
+
+def largest_diffusivity(gamma: float, prandtl: float, schmidt: Sequence[float] = ()) -> float:
+    """The fastest of normal stress (4/3), heat (gamma/Pr) and the scalars (1/Sc): it limits the time step."""
+    return max(4.0 / 3, gamma / prandtl, *(1 / number for number in schmidt))

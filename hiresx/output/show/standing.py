@@ -1,0 +1,53 @@
+"""How far a run that is under way has come, by the newest sample of its histories: run.json is written only every 30
+seconds or so."""
+
+import time as wall
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from hiresx.output.watch import history
+
+# Seconds and share of a run from which on its mean rate says something.
+SECONDS, SHARE = 2.0, 1e-3
+
+
+def standing(directory: Path, entries: Mapping[str, Any], now: float | None = None) -> dict[str, Any]:
+    """Of the run with the record `entries` (see hiresx.output.saved.record) in `directory`: "steps" and "time" reached,
+    while it is running "percent" done and "left_s", the seconds left; nothing of one that has ended, nor what is not
+    known. `now`: seconds since 1970."""
+    if entries.get("status") not in ("running", "lost"):
+        return {}
+    steps, time, seen = entries.get("steps") or 0, entries.get("time") or 0.0, None
+    for file in history.histories(directory).values():
+        written = file.stat().st_mtime
+        table = history.read(file)
+        if table.samples and table.data["step"][-1] >= steps:
+            steps, time, seen = int(table.data["step"][-1]), float(table.data["time"][-1]), written
+    found: dict[str, Any] = {"steps": steps, "time": time}
+    if entries["status"] == "lost":
+        return found
+    done = _share(entries, steps, time)
+    if done is None:
+        return found
+    found["percent"] = round(100 * done, 1)
+    before = (entries.get("restarts") or [{"step": 0, "time": 0.0}])[-1]
+    gained = done - (_share(entries, before["step"], before["time"]) or 0.0)
+    if seen is not None:
+        took = seen - datetime.fromisoformat(entries["started"]).timestamp()
+        if took >= SECONDS and gained >= SHARE:
+            now = wall.time() if now is None else now
+            found["left_s"] = max(round(took * (1 - done) / gained - (now - seen)), 0)
+    return found
+
+
+def _share(entries: Mapping[str, Any], steps: int, time: float) -> float | None:
+    """How much of the run is done at `steps` and `time`, by whichever is nearer to its end; None without an end."""
+    spec = (entries.get("case") or {}).get("time") or {}
+    done = []
+    if entries.get("last_step"):
+        done.append(steps / entries["last_step"])
+    if spec.get("end") and not spec.get("local"):
+        done.append(time / spec["end"])
+    return min(max(done), 1.0) if done else None

@@ -1,0 +1,214 @@
+"""`hiresx post jet`: a planar under-expanded jet, from its Mach number to its screech, beside what theory says."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hiresx.errors import HiresxError
+from hiresx.output.show import lines
+from hiresx.post import jet_screech, jet_shape, jet_theory, lags
+from hiresx.post import signals as signal_reading
+from hiresx.post.result import Result, dataset, opened
+from hiresx.results import Run
+
+
+@dataclass(frozen=True, eq=False)
+class Jet:
+    """What was found of one run; parts that it does not tell are None, and `missing` says what they need."""
+
+    run: Run
+    state: jet_theory.Expanded
+    flow: jet_shape.Mean | None
+    cells: jet_shape.Cells | None
+    screech: jet_screech.Screech | None
+    summary: dict[str, Any]
+
+
+def jet(
+    run: Any,
+    start: float | None = None,
+    end: float | None = None,
+    lips: str | None = None,
+    line: str | None = None,
+    segments: int | None = None,
+    pressure_ratio: float | None = None,
+    exit_mach: float | None = None,
+    total_temperature: float = 1.0,
+    others: Sequence[Any] = (),
+    points: Sequence[str | Path] = (),
+) -> Result:
+    """Shock cells, core, spreading, screech and convection velocity of the planar jet in `run`, and what formulas say.
+
+    `start`, `end`: the times of the probes to use. `lips`: the history with a place on each side of the lip, `line`:
+    that along the shear layer (NAME or NAME.COLUMN); both are looked for if absent. `pressure_ratio`, `exit_mach`: in
+    place of the case's parameters; `total_temperature` over the ambient one. `others`: runs to draw beside; `points`:
+    CSV files with the columns Mj and Ls (Ls/h) or St (f h/Uj), drawn by their names.
+
+    Raises HiresxError for a jet that is not under-expanded, and a run that tells nothing of it.
+    """
+    how = {"start": start, "end": end, "segments": segments, "total_temperature": total_temperature}
+    ours = analysed(opened(run), lips=lips, line=line, pressure_ratio=pressure_ratio, exit_mach=exit_mach, **how)
+    beside = [analysed(opened(other), **how) for other in others]
+    measured = [(Path(path).stem, lines.read_table(Path(path), "Mj")) for path in points]
+    for (name, table), path in zip(measured, points, strict=True):
+        if not {"Ls", "St"} & table.keys():
+            raise HiresxError(f"{path} has neither a column Ls nor St", f"name the columns of {name}: Mj,Ls,St")
+    from hiresx.post import jet_page, jet_pictures
+
+    return Result(
+        "jet",
+        ours.summary,
+        _arrays(ours),
+        lambda: jet_pictures.against_theory(ours, beside, measured),
+        {".html": lambda path: jet_page.write(path, ours, beside, measured)},
+    )
+
+
+def analysed(
+    run: Run,
+    start: float | None = None,
+    end: float | None = None,
+    lips: str | None = None,
+    line: str | None = None,
+    segments: int | None = None,
+    pressure_ratio: float | None = None,
+    exit_mach: float | None = None,
+    total_temperature: float = 1.0,
+) -> Jet:
+    """The analysis of one run; see `jet`."""
+    state = _state(run, pressure_ratio, exit_mach, total_temperature)
+    missing: list[str] = []
+    flow = cells = heard = None
+    summary: dict[str, Any] = {
+        "run": str(run.path), "Mj": state.mach, "NPR": state.npr, "pressure_ratio": state.pressure_ratio,
+        "Uj": state.velocity, "hj": state.height,
+        "analysed_to_x": jet_shape.analysed_to(run), "missing": missing,
+    }  # fmt: skip
+    try:
+        flow = jet_shape.mean(run, start, end)
+    except HiresxError as error:
+        if lips is None and line is None and not run.histories:
+            raise
+        missing.append(f"shock cells: {error.message}; {error.mend}")
+    if flow is not None:
+        cells = jet_shape.cells(flow, 1 / run.gamma)
+        core = jet_shape.core_end(flow, state.velocity)
+        sheet = jet_theory.spacing(state)
+        summary |= {
+            "mean_flow": flow.source,
+            "cell_spacing": cells.mean, "cell_spacing_spread": cells.spread,
+            "cell_spacing_over_vortex_sheet": cells.mean / sheet if cells.mean else None,
+            "core_end": core, "spreading": jet_shape.spreading(flow, core),
+            "cells": [
+                {"cell": n + 1, "end": at, "length": length, "over_vortex_sheet": length / sheet, "pressure_rise": rise}
+                for n, (at, length, rise) in enumerate(zip(cells.ends, cells.lengths, cells.depths, strict=True))
+            ],
+        }  # fmt: skip
+    # Without formulas for a constant, the middle of both.
+    expected = float(np.mean([jet_theory.empirical(state, k) for k in jet_theory.EMPIRICAL.values()])) * state.velocity
+    try:
+        pair = jet_screech.lips(run, lips) if lips is None or "." not in lips else lips
+        heard = jet_screech.screech(run, expected, 1 / state.velocity, pair, start, end, segments)
+        summary["screech"] = heard.summary
+    except HiresxError as error:
+        if lips is not None:
+            raise
+        missing.append(f"screech: {error.message}; {error.mend}")
+    try:
+        summary["convection"] = _convection(run, line, start, end, state.velocity)
+    except HiresxError as error:
+        if line is not None:
+            raise
+        missing.append(f"convection velocity: {error.message}; {error.mend}")
+    summary["predictions"] = _predictions(state, cells, summary.get("convection"))
+    return Jet(run, state, flow, cells, heard, summary)
+
+
+def _state(run: Run, ratio: float | None, mach: float | None, temperature: float) -> jet_theory.Expanded:
+    parameters = run.case.get("parameters") or {}
+    ratio = parameters.get("pressure_ratio") if ratio is None else ratio
+    mach = parameters.get("exit_mach", 1.0) if mach is None else mach
+    if ratio is None:
+        raise HiresxError(
+            f"the case of {run.path} has no parameter pressure_ratio",
+            "give exit over ambient pressure: --pressure-ratio",
+        )
+    state = jet_theory.expanded(float(ratio), float(mach), run.gamma, temperature)
+    if not state.mach > 1:
+        raise HiresxError(
+            f"exit pressure {ratio:g} and exit Mach number {mach:g} make no supersonic jet", "see --pressure-ratio"
+        )
+    return state
+
+
+def _convection(run: Run, line: str | None, start: float | None, end: float | None, velocity: float) -> dict[str, Any]:
+    """The convection velocity along the shear layer, of v where it is there, else of p."""
+    name = line or _shear_line(run)
+    if "." not in name:
+        quantities = set(map(str, run.history(name).data_vars))
+        name = f"{name}.{'v' if 'v' in quantities else 'p'}"
+    taken = signal_reading.read(run, name, start, end)
+    if taken.places is None or len(taken.labels) < 8:
+        raise HiresxError(f'"{name}" has fewer than 8 places', "give a probe with a line along the shear layer")
+    distance = lags.distances(taken.places)
+    longest = min(float(distance[-1]) / 0.5, len(taken.values) * taken.dt / 4)
+    found = lags.convection(taken.values, taken.dt, distance, 1.5, longest)
+    known = found[np.isfinite(found)]
+    if not known.size:
+        raise HiresxError(f"{name} is correlated too little for a velocity", "sample more often, or run longer")
+    middle = float(np.median(known))
+    low, high = (float(q) for q in np.quantile(known, (0.25, 0.75)))
+    return {"signals": name, "velocity": middle, "over_Uj": middle / velocity, "quartiles": [low, high],
+            "quartiles_over_Uj": [low / velocity, high / velocity], "places": int(known.size)}  # fmt: skip
+
+
+def _shear_line(run: Run) -> str:
+    for name in run.histories:
+        history = run.history(name)
+        if "place" not in history.dims or not {"p", "v"} & set(history.data_vars) or history.sizes["place"] < 8:
+            continue
+        x, y = history["x"].values, history["y"].values
+        if np.ptp(x) > 2 and (np.abs(np.abs(y) - 0.55) < 0.3).all() and (np.diff(x) > 0).all():
+            return name
+    raise HiresxError(
+        f"{run.path} has no probe along the shear layer",
+        'add one: [[probe]] name = "shear", line = { start = [0.5, 0.55, 0.0], end = [8.0, 0.55, 0.0], n = 76 }',
+    )
+
+
+def _predictions(
+    state: jet_theory.Expanded, cells: jet_shape.Cells | None, carried: dict[str, Any] | None
+) -> list[dict[str, Any]]:
+    sheet = jet_theory.spacing(state)
+    found = [
+        {"formula": f"vortex sheet, uc = {k:g} Uj", "spacing": sheet, "strouhal": jet_theory.strouhal(state, k)}
+        for k in jet_theory.CONVECTION
+    ]
+    for name, k in jet_theory.EMPIRICAL.items():
+        found.append({"formula": f"{name}, K = {k:g}", "spacing": None, "strouhal": jet_theory.empirical(state, k)})
+    if cells is not None and cells.mean and carried:
+        st = jet_theory.strouhal(state, carried["over_Uj"], cells.mean)
+        found.append({"formula": "this run's spacing and uc", "spacing": cells.mean, "strouhal": st})
+    return found
+
+
+def _arrays(ours: Jet) -> Any:
+    held: dict[str, Any] = {}
+    coordinates: dict[str, Any] = {}
+    if ours.flow is not None:
+        held["p"] = ("x", ours.flow.p, "mean pressure on the axis", "rho_ref c_ref^2")
+        held["u"] = ("x", ours.flow.u, "mean velocity on the axis", "c_ref")
+        coordinates["x"] = ("x", ours.flow.x, "distance from the exit", "L")
+        if ours.flow.station.size:
+            held["half_width"] = ("station", ours.flow.half_width, "half-width of the mean jet", "L")
+            coordinates["station"] = ("station", ours.flow.station, "distance from the exit", "L")
+    if ours.screech is not None:
+        spectra = ours.screech.spectra
+        units = "(rho_ref c_ref^2)^2 L / c_ref"
+        for n, part in enumerate(("symmetric", "antisymmetric")):
+            held[part] = ("strouhal", spectra.density[n], f"density of the {part} pressure at the lips", units)
+        coordinates["strouhal"] = ("strouhal", spectra.frequency / ours.state.velocity, "f h / Uj", "1")
+    return dataset(held, coordinates, title=ours.run.title, Mj=ours.state.mach)

@@ -1,0 +1,118 @@
+"""Screech: what two places on both sides of the nozzle hear, symmetric and antisymmetric, its tones and its mode."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hiresx.errors import HiresxError
+from hiresx.post import signals as signal_reading
+from hiresx.post import welch
+from hiresx.results import Run
+
+# Periods of the expected tone that a segment holds at least, where the run is long enough.
+_PERIODS = 4
+# Power of one part over the other that makes a mode.
+_RULES = 2.0
+_HARMONICS, _OTHERS, _HIGHEST = 4, 4, 10
+# The fundamental is looked for at this many times the frequency that formulas give; what else sounds is another tone.
+_NEAR = (0.6, 1.6)
+
+
+@dataclass(frozen=True, eq=False)
+class Screech:
+    """`spectra` of half the sum and half the difference of the pressures at both lips; `summary`: the
+    tones and how they were found, in numbers."""
+
+    spectra: welch.Spectra
+    summary: dict[str, Any]
+
+
+def lips(run: Run, name: str | None = None) -> str:
+    """The signals "NAME.p_0,p_1" of two places that lie on both sides of the axis, nearest to the nozzle's lip; those
+    of the history `name` alone, if it is given. Raises HiresxError where there are none."""
+    best, signals = np.inf, ""
+    for history_name in run.histories if name is None else [name]:
+        history = run.history(history_name)
+        if "place" not in history.dims or "p" not in history.data_vars:
+            continue
+        x, y, z = (history[axis].values for axis in "xyz")
+        for m in range(x.size):
+            mirrored = np.flatnonzero((np.abs(x - x[m]) < 1e-6) & (np.abs(y + y[m]) < 1e-6) & (np.abs(z - z[m]) < 1e-6))
+            if y[m] < 0.45 or not mirrored.size:
+                continue
+            far = np.hypot(x[m], y[m] - 0.55)
+            if far < best and (far < 2.0 or name is not None):
+                best, signals = far, f"{history_name}.p_{m},p_{mirrored[0]}"
+    if not signals:
+        raise HiresxError(
+            f"{run.path} has no probe of p on both sides of the nozzle's lip",
+            'add one: [[probe]] name = "lips", points = [[-0.1, 0.8, 0.0], [-0.1, -0.8, 0.0]], variables = ["p"]',
+        )
+    return signals
+
+
+def screech(
+    run: Run,
+    expected: float,
+    height_over_velocity: float,
+    signals: str,
+    start: float | None = None,
+    end: float | None = None,
+    segments: int | None = None,
+) -> Screech:
+    """The screech in `signals` (see `lips`); `expected`: the frequency in c_ref / L that formulas give;
+    `height_over_velocity`: h / Uj, with which a frequency is a Strouhal number."""
+    taken = signal_reading.read(run, signals, start, end)
+    if len(taken.labels) != 2:
+        raise HiresxError(f'"{signals}" is {len(taken.labels)} signals', "name the two lips: NAME.p_0,p_1")
+    parts = np.stack([taken.values.sum(axis=1), taken.values[:, 0] - taken.values[:, 1]], axis=1) / 2
+    length = None
+    if segments is None:
+        samples = len(parts)
+        length = min(samples, max(int(_PERIODS / expected / taken.dt), int(samples / 4.5)))
+    found = welch.spectra(parts, taken.dt, segments or 4, length=length)
+    peaks = [(peak, n) for n in (0, 1) for peak in welch.peaks(found.only(n))]
+    near = [entry for entry in peaks if _NEAR[0] <= entry[0].frequency / expected <= _NEAR[1]]
+    periods = len(parts) * taken.dt * expected
+    summary: dict[str, Any] = {
+        "signals": signals, "from": float(taken.time[0]), "to": float(taken.time[-1]),
+        "segments": found.segments, "resolution": found.resolution, "threshold_db": found.threshold_db(),
+        "expected_frequency": expected, "expected_periods": periods,
+        "antisymmetric_part": float(parts[:, 1].var() / parts.var(axis=0).sum()),
+        "fundamental": None, "harmonics": [], "other_tones": [],
+    }  # fmt: skip
+    known = []
+    if near:
+        first, n = max(near, key=lambda entry: entry[0].amplitude)
+        summary["fundamental"] = _tone(first, n, found, height_over_velocity)
+        known.append(first.frequency)
+        for order in range(2, _HARMONICS + 1):
+            at = order * first.frequency
+            there = [e for e in peaks if abs(e[0].frequency - at) <= max(1.5 * found.resolution, 0.03 * at)]
+            if there:
+                peak, m = max(there, key=lambda entry: entry[0].amplitude)
+                summary["harmonics"].append({"order": order, **_tone(peak, m, found, height_over_velocity)})
+                known.append(peak.frequency)
+    for peak, n in sorted(peaks, key=lambda entry: -entry[0].amplitude):
+        if peak.frequency > _HIGHEST * expected or len(summary["other_tones"]) == _OTHERS:
+            continue
+        if all(abs(peak.frequency - f) > 2 * found.resolution for f in known):
+            summary["other_tones"].append(_tone(peak, n, found, height_over_velocity))
+            known.append(peak.frequency)
+    return Screech(found, summary)
+
+
+def _tone(peak: welch.Peak, part: int, found: welch.Spectra, scale: float) -> dict[str, Any]:
+    about = slice(max(peak.line - 1, 1), peak.line + 2)
+    symmetric, antisymmetric = found.density[:, about].sum(axis=1)
+    mode = "mixed"
+    if antisymmetric > _RULES * symmetric:
+        mode = "flapping"
+    elif symmetric > _RULES * antisymmetric:
+        mode = "symmetric"
+    return {
+        "frequency": peak.frequency, "strouhal": peak.frequency * scale, "half_power_width": peak.width,
+        "amplitude": peak.amplitude, "above_background_db": peak.above_background_db, "mode": mode,
+        "antisymmetric_part": float(antisymmetric / (symmetric + antisymmetric)),
+    }  # fmt: skip

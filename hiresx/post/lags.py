@@ -1,0 +1,82 @@
+"""Correlations in space and time along a line of places, and the velocity at which what they show is carried along."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+# Correlations below this say nothing of a velocity: they may be those of other waves.
+_ENOUGH = 0.3
+
+
+@dataclass(frozen=True, eq=False)
+class Correlation:
+    """Correlation coefficients (place, lag) of what places have at t + lag with what the place number `reference` has
+    at t; lags (lag,); distance (place,) along the line from its first place."""
+
+    coefficients: np.ndarray
+    lag: np.ndarray
+    distance: np.ndarray
+    reference: int
+
+
+def distances(places: np.ndarray) -> np.ndarray:
+    """Length along the line through `places` (place, 3) from the first, signed in the direction of the last."""
+    along = places[-1] - places[0]
+    return (places - places[0]) @ along / max(float(np.linalg.norm(along)), 1e-300)
+
+
+def space_time(values: np.ndarray, dt: float, distance: np.ndarray, reference: int, longest: float) -> Correlation:
+    """Correlations of `values` (time, place) with those of place `reference`, for lags up to `longest` either way.
+
+    Every lag's products are normalised by the root mean squares of the whole signals and by the number of samples that
+    overlap there (unbiased), so that a periodic signal keeps its 1.
+    """
+    part = values - values.mean(axis=0)
+    samples = len(part)
+    most = min(round(longest / dt), samples // 2)
+    size = 1 << int(np.ceil(np.log2(samples + most + 1)))
+    transformed = np.fft.rfft(part, size, axis=0)
+    products = np.fft.irfft(np.conj(transformed[:, reference : reference + 1]) * transformed, size, axis=0)
+    lags = np.arange(-most, most + 1)
+    rms = np.sqrt(np.mean(part**2, axis=0))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        scale = rms * rms[reference] * (samples - np.abs(lags))[:, None]
+        coefficients = products[lags] / scale
+    return Correlation(coefficients.T, lags * dt, distance, reference)
+
+
+def convection(values: np.ndarray, dt: float, distance: np.ndarray, reach: float, longest: float) -> np.ndarray:
+    """Convection velocity (place,) at each place, nan where too little is correlated.
+
+    For each place the lags of the greatest correlations with the places up to `reach` downstream, found one after the
+    other so that a periodic flow is not taken for the next wave, give the velocity by least squares through 0.
+    """
+    found = np.full(distance.size, np.nan)
+    for n in range(distance.size):
+        one = space_time(values, dt, distance, n, longest)
+        lag, ahead, delays = 0.0, [], []
+        for m in range(n + 1, distance.size):
+            if distance[m] - distance[n] > reach:
+                break
+            row = one.coefficients[m]
+            # What moves at .15 to 3 c_ref, from where the place before had its maximum.
+            step = distance[m] - distance[m - 1]
+            near = (one.lag >= lag + step / 3.0 - dt) & (one.lag <= lag + step / 0.15 + dt)
+            if not near.any():
+                break
+            best = int(np.flatnonzero(near)[np.argmax(row[near])])
+            if not row[best] > _ENOUGH:
+                break
+            lag = one.lag[best] + dt * _vertex(row, best)
+            ahead.append(distance[m] - distance[n])
+            delays.append(lag)
+        if len(ahead) >= 3 and np.dot(ahead, delays) > 0:
+            found[n] = np.dot(ahead, ahead) / np.dot(ahead, delays)
+    return found
+
+
+def _vertex(row: np.ndarray, n: int) -> float:
+    if not 0 < n < row.size - 1:
+        return 0.0
+    bend = row[n - 1] - 2 * row[n] + row[n + 1]
+    return float(np.clip(0.5 * (row[n - 1] - row[n + 1]) / bend, -0.5, 0.5)) if bend < 0 else 0.0

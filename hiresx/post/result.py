@@ -1,0 +1,131 @@
+"""What an analysis gives: numbers, arrays, a picture, and the files that keep them, whole or not at all."""
+
+import html
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hiresx.errors import HiresxError
+from hiresx.output.saved import files
+from hiresx.output.show import page
+from hiresx.results import Run, needs
+from hiresx.results import open as open_run
+
+
+@dataclass
+class Result:
+    """`summary`: what was found and how, as plain numbers and texts. `data`: the arrays, an xarray.Dataset with units.
+    `draw`: makes the figure. `name`: the stem of files. `more`: other files, by ending, as functions of their path."""
+
+    name: str
+    summary: dict[str, Any]
+    data: Any
+    draw: Callable[[], Any]
+    more: Mapping[str, Callable[[Path], None]] = field(default_factory=dict)
+
+    def plot(self) -> tuple[Any, Any]:
+        """Figure and Axes (one, or a list of them)."""
+        page.require_matplotlib()
+        with page.style():
+            figure = self.draw()
+        axes = [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
+        return figure, axes[0] if len(axes) == 1 else axes
+
+    def write(self, out: str | Path) -> list[Path]:
+        """Write <name>.nc, <name>.png, <name>.csv where the values lie over one dimension, and `more`, into the folder
+        `out`; or, if `out` is the name of a .nc, .csv, .png, .svg or .pdf file, that alone. Returns the files. Raises
+        HiresxError for one that cannot be written; it is then not there, or as it was before."""
+        out = Path(out)
+        if out.suffix and not out.is_dir():
+            return [self._one(out)]
+        files.directory(out)
+        endings = [".nc", *([".csv"] if self._tables() else []), ".png", *self.more]
+        return [self._one(out / f"{self.name}{ending}") for ending in endings]
+
+    def _one(self, path: Path) -> Path:
+        kind = path.suffix.lower()
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if kind in self.more:
+                with files.replacing(path) as temporary:
+                    self.more[kind](temporary)
+            elif kind == ".nc":
+                with files.replacing(path) as temporary:
+                    _flat(self.data).to_netcdf(temporary, engine="netcdf4", mode="w")
+            elif kind == ".csv":
+                tables = self._tables()
+                if not tables:
+                    raise HiresxError(
+                        f"{path}: these values lie over several dimensions", "write netCDF: --out FILE.nc"
+                    )
+                with files.replacing(path) as temporary:
+                    temporary.write_text(tables, encoding="utf-8")
+            elif kind in (".png", ".svg", ".pdf"):
+                page.save(self.plot()[0], path)
+            else:
+                others = ", ".join([".nc", ".csv", ".png", ".svg", ".pdf", *self.more])
+                raise HiresxError(f'{path}: results cannot be written as "{path.suffix}"', f"there are {others}")
+        except OSError as error:
+            raise files.fault(path, error) from None
+        return path
+
+    def _tables(self) -> str:
+        """The values over the dimension that most of them have, as CSV; "" where one of them has two."""
+        variables = self.data.variables
+        if any(v.ndim > 1 for v in variables.values()) or not self.data.sizes:
+            return ""
+        along = max(self.data.sizes, key=lambda name: sum(name in v.dims for v in variables.values()))
+        names = [name for name, v in variables.items() if v.dims == (along,)]
+        names.sort(key=lambda name: name != along)
+        rows = zip(*(variables[name].values.tolist() for name in names), strict=True)
+        return "\n".join([",".join(map(str, names)), *(",".join(map(_cell, row)) for row in rows)]) + "\n"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f'<tr><th style="text-align:left">{html.escape(key)}</th><td>{html.escape(_text(value))}</td></tr>'
+            for key, value in self.summary.items()
+            if not isinstance(value, list | dict)
+        )
+        return f"<table>{rows}</table>"
+
+
+def _flat(data: Any) -> Any:
+    """`data` with the attributes that netCDF can hold."""
+    made = data.copy()
+    made.attrs = {key: value for key, value in data.attrs.items() if isinstance(value, str | int | float)}
+    return made
+
+
+def _cell(value: Any) -> str:
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+def _text(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def opened(run: Any) -> Run:
+    """`run`, or that in the folder `run`."""
+    return run if isinstance(run, Run) else open_run(run)
+
+
+def stem(*words: Any) -> str:
+    """A name for files out of `words`; those that are empty are left out."""
+    return "_".join(re.sub(r"[^A-Za-z0-9.+-]+", "_", str(word)).strip("_") for word in words if word not in (None, ""))
+
+
+def dataset(variables: Mapping[str, Any], coordinates: Mapping[str, Any], **attributes: Any) -> Any:
+    """An xarray.Dataset of (dimensions, values, long name, units)."""
+    xarray = needs.xarray()
+
+    def made(entry: tuple) -> tuple:
+        dimensions, values, long_name, units = entry
+        return dimensions, values, {"long_name": long_name, "units": units}
+
+    return xarray.Dataset(
+        {name: made(entry) for name, entry in variables.items()},
+        {name: made(entry) for name, entry in coordinates.items()},
+        attributes,
+    )

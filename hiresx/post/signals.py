@@ -1,0 +1,90 @@
+"""Signals of a run for analysis: columns of histories at equal distances in time."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hiresx.case.faults import did_you_mean
+from hiresx.errors import HiresxError
+from hiresx.post.result import opened
+from hiresx.results import needs
+
+# Samples below which nothing can be said of a spectrum or a correlation.
+SHORTEST = 16
+
+
+@dataclass(frozen=True, eq=False)
+class Signals:
+    """Columns `values` (time, signal) of one history at the times start + n dt; `labels` (signal,), `places` (signal,
+    3) or None, `units` of the column. `resampled`: the samples lay at unequal distances and were interpolated."""
+
+    history: str
+    column: str
+    units: str
+    start: float
+    dt: float
+    values: np.ndarray
+    labels: tuple[str, ...]
+    places: np.ndarray | None
+    resampled: bool
+
+    @property
+    def time(self) -> np.ndarray:
+        """(time,)."""
+        return self.start + self.dt * np.arange(len(self.values))
+
+
+def read(run: Any, wanted: str, start: float | None = None, end: float | None = None) -> Signals:
+    """The signals `wanted` of a run: "NAME.COLUMN" at all places, "NAME.COLUMN_2" at that of this number, several with
+    commas: "NAME.COLUMN_0,COLUMN_4". `start`, `end`: the times to use.
+
+    Samples at unequal distances are brought to equal ones by cubic splines. Raises HiresxError for what is not there,
+    several columns at once, and too few samples.
+    """
+    run = opened(run)
+    name, _, listed = wanted.partition(".")
+    history = run.history(name)
+    if history.sizes.get("sample"):
+        raise HiresxError(f'the time of history "{name}" stands still: it has no spectrum', "use global time steps")
+    quantities = list(map(str, history.data_vars))
+    if not listed:
+        listed = "p" if "p" in quantities else quantities[0]
+    column, numbers = "", []
+    for part in (part.strip().removeprefix(f"{name}.") for part in listed.split(",")):
+        stem, _, number = part.rpartition("_")
+        of, where = (part, None) if part in quantities else (stem, number)
+        if of not in quantities or (where is not None and not where.isdigit()):
+            raise HiresxError(f'history "{name}" has no column "{part}"', did_you_mean(part, quantities, "columns"))
+        if column not in ("", of):
+            raise HiresxError(f'"{wanted}" asks for {column} and {of} at once', "ask for one column")
+        column = of
+        count = history[column].shape[1] if history[column].ndim > 1 else 1
+        if where is not None and int(where) >= count:
+            raise HiresxError(f'history "{name}" has {count} places', f"{column}_0 to {column}_{count - 1}")
+        numbers += range(count) if where is None else [int(where)]
+    chosen = history[column]
+    time = np.asarray(chosen["time"].values, dtype=float)
+    values = np.asarray(chosen.values, dtype=float).reshape(time.size, -1)[:, numbers]
+    within = np.ones(time.size, bool)
+    within &= time >= (-np.inf if start is None else start)
+    within &= time <= (np.inf if end is None else end)
+    within &= np.isfinite(values).all(axis=1)
+    if within.sum() < SHORTEST:
+        there = f"its samples are of t = {time[0]:g} to {time[-1]:g}" if time.size else "it has no samples"
+        raise HiresxError(f'{int(within.sum())} samples of history "{name}" are too few; {SHORTEST} are needed', there)
+    even, values, resampled = _evenly(time[within], values[within])
+    single = chosen.ndim == 1 or chosen.shape[1] == 1
+    labels = tuple(column if single else f"{column}_{n}" for n in numbers)
+    places = None
+    if "place" in chosen.dims:
+        places = np.stack([history[axis].values for axis in "xyz"], axis=1)[numbers]
+    units = chosen.attrs.get("units", "")
+    return Signals(name, column, units, even[0], even[1] - even[0], values, labels, places, resampled)
+
+
+def _evenly(time: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
+    even = np.linspace(time[0], time[-1], time.size)
+    if np.abs(time - even).max() <= 1e-6 * (even[1] - even[0]):
+        return even, values, False
+    return even, needs.scipy("interpolate").CubicSpline(time, values, axis=0)(even), True

@@ -1,0 +1,169 @@
+"""`hiresx post spectrum`: power spectra of probes and other histories, their peaks, and how pairs of them belong
+together."""
+
+from typing import Any
+
+import numpy as np
+
+from hiresx.errors import HiresxError
+from hiresx.output.show import page
+from hiresx.post import signals as signal_reading
+from hiresx.post import welch
+from hiresx.post.result import Result, dataset, opened, stem
+
+# Curves of one picture, and peaks that it names.
+_CURVES, _NAMED = 8, 4
+
+
+def spectrum(
+    run: Any,
+    signals: str,
+    start: float | None = None,
+    end: float | None = None,
+    segments: int = 8,
+    window: str = "hann",
+    overlap: float = 0.5,
+    ambient: float | None = None,
+    length: float = 1.0,
+    velocity: float = 1.0,
+    prominence: float | None = None,
+    cross: bool = False,
+) -> Result:
+    """Spectra of columns of a history of `run` (a folder or `hiresx.open` of it): see `signals.read` for the names.
+
+    `segments`, `window`, `overlap`: see `welch.spectra`. `ambient`: the ambient pressure in Pa, with which levels of
+    pressure are dB re 20 uPa; without it, and of other columns, dB re 1 in their scale. `length`, `velocity`: scales of
+    the Strouhal number f length / velocity, in L and c_ref. `prominence`: dB for a peak, see `welch.peaks`. `cross`:
+    coherence and phase of the first signal with each other. Density times its frequency is a mean square.
+
+    Raises HiresxError for what is not there or too short.
+    """
+    run = opened(run)
+    if length <= 0 or velocity <= 0:
+        raise HiresxError("the scales of the Strouhal number must be above 0", "see --length and --velocity")
+    taken = signal_reading.read(run, signals, start, end)
+    found = welch.spectra(taken.values, taken.dt, segments, window=window, overlap=overlap)
+    if cross and len(taken.labels) < 2:
+        raise HiresxError(f'"{signals}" is one signal: it has no cross-spectrum', "name two places: NAME.p_0,p_1")
+    if ambient is not None and (taken.column != "p" or ambient <= 0):
+        raise HiresxError("levels re 20 uPa are those of the pressure p, for an ambient above 0 Pa", "leave it out")
+    # p / (rho_ref c_ref^2) = p* / (gamma p_ambient).
+    reference = 1.0 if ambient is None else welch.REFERENCE_PRESSURE / (run.gamma * ambient)
+    unit = "dB re 20 uPa" if ambient is not None else f"dB re 1 {taken.units}".rstrip()
+    scale = length / velocity
+    listed = []
+    for n, label in enumerate(taken.labels):
+        for peak in welch.peaks(found.only(n), prominence):
+            listed.append(
+                {
+                    "signal": label, "frequency": peak.frequency, "strouhal": peak.frequency * scale,
+                    "half_power_width": peak.width, "amplitude": peak.amplitude,
+                    "level_db": 20 * np.log10(peak.amplitude / np.sqrt(2) / reference),
+                    "above_background_db": peak.above_background_db, "prominence_db": peak.prominence_db,
+                }
+            )  # fmt: skip
+    summary: dict[str, Any] = {
+        "run": str(run.path), "history": taken.history, "signals": list(taken.labels),
+        "from": float(taken.time[0]), "to": float(taken.time[-1]), "samples": len(taken.values), "dt": taken.dt,
+        "resampled": taken.resampled, "window": window, "overlap": overlap, "segments": found.segments,
+        "segment_samples": found.length, "independent_segments": found.independent, "resolution": found.resolution,
+        "highest_frequency": float(found.frequency[-1]), "parseval_error": float(found.parseval.max()),
+        "peak_threshold_db": found.threshold_db() if prominence is None else prominence, "level_unit": unit,
+        "strouhal_length": length, "strouhal_velocity": velocity,
+        "variance": found.variance.tolist(),
+        "overall_level_db": (10 * np.log10(np.maximum(found.variance, 1e-300)) - 20 * np.log10(reference)).tolist(),
+        "peaks": listed,
+    }  # fmt: skip
+    with np.errstate(divide="ignore"):
+        level = 10 * np.log10(found.density / scale) - 20 * np.log10(reference)
+    over, square = ("signal", "frequency"), f"({taken.units})^2"
+    held = {
+        "density": (over, found.density, f"power spectral density of {taken.column}", f"{square} L / c_ref"),
+        "level": (over, level, "density per Strouhal number", unit),
+        "background": (over, found.background, "running median of the density", f"{square} L / c_ref"),
+    }
+    if cross:
+        held["coherence"] = (over, found.coherence, f"coherence with {taken.labels[0]}", "1")
+        held["phase"] = (over, found.phase, f"phase by which it leads {taken.labels[0]}", "degree")
+        at = int(np.argmax(np.where(np.arange(found.frequency.size) >= 2, np.abs(found.cross[1]), 0)))
+        summary["cross"] = [
+            {"pair": [taken.labels[0], label], "frequency": float(found.frequency[at]),
+             "coherence": float(found.coherence[n, at]), "phase_deg": float(found.phase[n, at])}
+            for n, label in enumerate(taken.labels) if n
+        ]  # fmt: skip
+    data = dataset(
+        held,
+        {
+            "signal": ("signal", list(taken.labels), "signal", "1"),
+            "frequency": ("frequency", found.frequency, "frequency", "c_ref / L"),
+            "strouhal": ("frequency", found.frequency * scale, "Strouhal number", "1"),
+        },
+        title=run.title,
+        window=window,
+        segments=found.segments,
+    )
+    if len(taken.labels) == 1:
+        data = data.isel(signal=0)
+    return Result(stem("spectrum", signals), summary, data, lambda: _draw(data, summary, cross))
+
+
+def _draw(data: Any, summary: dict[str, Any], cross: bool) -> Any:
+    data = data if "signal" in data.dims else data.expand_dims("signal")
+    own = summary["strouhal_length"] != 1 or summary["strouhal_velocity"] != 1
+    over = data["strouhal"].values if own else data["frequency"].values
+    panels = ["level", *(["coherence", "phase"] if cross else [])]
+    figure = page.figure(3.4 + 1.6 * (len(panels) - 1))
+    axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False, height_ratios=[2.2, *[1] * (len(panels) - 1)])
+    colours = (page.BLUE, *page.OTHERS, "0.35", "#b0417a", "#4d8fb0")
+    count = data.sizes["signal"]
+    for panel, ax in zip(panels, axes[:, 0], strict=True):
+        shown = range(1 if panel != "level" else 0, min(count, _CURVES))
+        for n in shown:
+            label = str(data["signal"].values[n])
+            values = data[panel].values[n]
+            style = {"ls": "", "marker": ".", "ms": 2.5} if panel == "phase" else {}
+            ax.plot(over[1:], values[1:], color=colours[n % len(colours)], label=label, **style)
+        ax.grid(lw=0.3, color="0.85", which="both")
+        ax.set_axisbelow(True)
+    ax = axes[0, 0]
+    ax.set_xscale("log")
+    ax.set_xlim(over[1], over[-1])
+    scale = summary["strouhal_length"] / summary["strouhal_velocity"]
+    ax.set_ylabel(f"level [{summary['level_unit']}]\nper Strouhal number")
+    strongest: list[dict[str, Any]] = []
+    for peak in sorted(summary["peaks"], key=lambda peak: -peak["amplitude"]):
+        near = any(abs(peak["frequency"] - kept["frequency"]) < 2 * summary["resolution"] for kept in strongest)
+        if not near and len(strongest) < _NAMED:
+            strongest.append(peak)
+    bottom, top = ax.get_ylim()
+    for peak in strongest:
+        n = list(map(str, data["signal"].values)).index(peak["signal"])
+        at = peak["frequency"] * (scale if own else 1)
+        height = float(np.interp(peak["frequency"], data["frequency"].values, data["level"].values[n]))
+        ax.annotate(
+            f"{at:.4g}", (at, height), (0, 9), textcoords="offset points", ha="center", fontsize=8,
+            arrowprops={"arrowstyle": "-", "lw": 0.5, "color": "0.4"},
+        )  # fmt: skip
+    ax.set_ylim(bottom, top + 0.1 * (top - bottom))
+    if count > 1:
+        named = f"{_CURVES} of {count} signals" if count > _CURVES else None
+        ax.legend(loc="lower left", ncols=2, title=named)
+    if cross:
+        axes[1, 0].set_ylim(0, 1.05)
+        axes[1, 0].set_ylabel("coherence")
+        axes[2, 0].set_ylim(-190, 190)
+        axes[2, 0].set_yticks([-180, -90, 0, 90, 180])
+        axes[2, 0].set_ylabel("phase [deg]")
+    axes[-1, 0].set_xlabel(
+        f"$\\mathrm{{St}} = f\\,\\ell/U$,  $\\ell = {summary['strouhal_length']:.4g}\\,L$, "
+        f"$U = {summary['strouhal_velocity']:.4g}\\,c_\\mathrm{{ref}}$"
+        if own
+        else r"$f\,L/c_\mathrm{ref}$"
+    )
+    figure.suptitle(
+        f"{data.attrs.get('title', '')}\n{summary['history']}: {summary['segments']} segments of "
+        f"{summary['segment_samples']} samples, {summary['window']}, overlap {summary['overlap']:g}, "
+        f"resolution {summary['resolution']:.3g}$\\,c_\\mathrm{{ref}}/L$",
+        fontsize=9,
+    )
+    return figure

@@ -1,0 +1,227 @@
+"""Power and cross spectra by Welch's method, and the peaks that stand out of them.
+
+Welch, IEEE Trans. Audio Electroacoust. 15 (1967) 70; Bendat & Piersol, Random Data (2010), chapters 5 and 9.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hiresx.errors import HiresxError
+from hiresx.post.signals import SHORTEST
+from hiresx.results import needs
+
+# Segments on either side of the bandwidth that a window's main lobe takes: 3 hold more than .999 of Hann's power.
+_LOBE = 3
+# Chance that noise alone gives one peak in a whole spectrum.
+FALSE_ALARM = 0.01
+# Width of the running median that is the background: of the frequency itself, and no fewer lines than these.
+_BACKGROUND, _LINES = 0.6, 11
+REFERENCE_PRESSURE = 20e-6  # Pa, of sound pressure levels in air
+
+
+@dataclass(frozen=True)
+class Peak:
+    """A peak of a spectrum: its frequency and half-power width; `amplitude` of the sine of the same power; its height
+    over the background and over the higher of the valleys beside it (prominence), in dB; index of its line."""
+
+    frequency: float
+    width: float
+    amplitude: float
+    above_background_db: float
+    prominence_db: float
+    line: int
+
+
+@dataclass(frozen=True, eq=False)
+class Spectra:
+    """One-sided spectra (signal, frequency) of signals of equal length.
+
+    `density`: power spectral density, whose integral is the mean square of the windowed segments. `cross` (signal,
+    frequency): cross spectral density of the first signal with each. `background`: the running median of the density.
+    """
+
+    frequency: np.ndarray
+    density: np.ndarray
+    cross: np.ndarray
+    background: np.ndarray
+    variance: np.ndarray
+    parseval: np.ndarray
+    segments: int
+    length: int
+    window: str
+    overlap: float
+    dt: float
+
+    @property
+    def resolution(self) -> float:
+        """Distance of the lines."""
+        return float(self.frequency[1])
+
+    @property
+    def coherence(self) -> np.ndarray:
+        """|S_0n|^2 / (S_00 S_nn), (signal, frequency). Of one segment it is 1 whatever the signals are."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.abs(self.cross) ** 2 / (self.density[0] * self.density)
+
+    @property
+    def phase(self) -> np.ndarray:
+        """Degrees by which a signal leads the first, (signal, frequency)."""
+        return np.degrees(np.angle(self.cross))
+
+    def threshold_db(self) -> float:
+        """Height over the background that noise exceeds anywhere with the chance FALSE_ALARM: of chi-squared densities
+        with twice the number of independent segments as degrees of freedom, against their median."""
+        chi2 = needs.scipy("stats").chi2
+        freedom = 2 * self.independent
+        high = chi2.isf(FALSE_ALARM / self.frequency.size, freedom)
+        return float(10 * np.log10(high / chi2.median(freedom)))
+
+    @property
+    def independent(self) -> float:
+        """Segments that would average as well if they did not overlap (Welch 1967, eq. 12)."""
+        window = needs.scipy("signal").get_window(self.window, self.length)
+        step, total = self.length - int(self.overlap * self.length), 1.0
+        power = np.sum(window**2)
+        for m in range(1, self.segments):
+            if m * step >= self.length:
+                break
+            shared = np.sum(window[m * step :] * window[: self.length - m * step]) / power
+            total += 2 * (1 - m / self.segments) * shared**2
+        return self.segments / total
+
+    def only(self, n: int) -> "Spectra":
+        """The spectrum of signal number `n`."""
+        kept = slice(n, n + 1)
+        names = ("density", "cross", "background", "variance", "parseval")
+        return replace(self, **{name: getattr(self, name)[kept] for name in names})
+
+
+def spectra(
+    values: np.ndarray,
+    dt: float,
+    segments: int = 8,
+    length: int | None = None,
+    window: str = "hann",
+    overlap: float = 0.5,
+) -> Spectra:
+    """Spectra of `values` (time, signal) with the distance `dt` of samples: segments of `length` samples, or as long
+    that there are `segments` of them, which overlap by the part `overlap`; of each its mean is taken off.
+
+    Raises HiresxError for segments that are too short or longer than the signal, and unknown windows.
+    """
+    signal = needs.scipy("signal")
+    values = np.asarray(values, dtype=float).reshape(len(values), -1)
+    if not 0 <= overlap < 1:
+        raise HiresxError(f"an overlap of {overlap:g} cannot be", "give 0 or more, and less than 1")
+    if segments < 1:
+        raise HiresxError(f"{segments} segments cannot be", "give 1 or more")
+    if length is None:
+        length = int(len(values) / (1 + (segments - 1) * (1 - overlap)))
+    if not SHORTEST <= length <= len(values):
+        raise HiresxError(
+            f"segments of {length} of {len(values)} samples cannot be",
+            f"give fewer segments, or run longer: a segment has {SHORTEST} samples or more",
+        )
+    try:
+        shape = signal.get_window(window, length)
+    except ValueError:
+        raise HiresxError(f'there is no window "{window}"', "hann, hamming, blackman, flattop, boxcar, ...") from None
+    how = {"fs": 1 / dt, "window": shape, "nperseg": length, "noverlap": int(overlap * length), "detrend": "constant"}
+    frequency, density = signal.welch(values, axis=0, **how)
+    _, cross = signal.csd(values[:, :1], values, axis=0, **how)
+    starts = range(0, len(values) - length + 1, length - int(overlap * length))
+    windowed = np.zeros(values.shape[1])
+    for first in starts:
+        part = values[first : first + length]
+        windowed += np.sum((part - part.mean(axis=0)) ** 2 * shape[:, None] ** 2, axis=0)
+    windowed /= len(starts) * np.sum(shape**2)
+    power = density.sum(axis=0) * frequency[1]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        parseval = np.where(windowed > 0, np.abs(power / windowed - 1), 0.0)
+    background = np.stack([_background(frequency, column) for column in density.T])
+    return Spectra(
+        frequency, density.T, cross.T, background, values.var(axis=0), parseval,
+        len(starts), length, window, overlap, dt,
+    )  # fmt: skip
+
+
+def _background(frequency: np.ndarray, density: np.ndarray) -> np.ndarray:
+    """Running median over a band as wide as _BACKGROUND of its frequency, of what a power law leaves of the density.
+
+    A power law is taken out first, between the ends of the band, or its slope would shift the median at the ends.
+    """
+    found = np.empty_like(density)
+    size = density.size
+    with np.errstate(divide="ignore"):
+        level = np.log(np.maximum(density, np.finfo(float).tiny))
+        place = np.log(np.maximum(frequency, frequency[1] / 2))
+    for n in range(size):
+        half = max(int(_BACKGROUND / 2 * n), _LINES // 2)
+        first, last = max(1, n - half), min(size, n + half + 1)
+        x, y = place[first:last] - place[n], level[first:last]
+        slope = _slope(x, y)
+        found[n] = np.exp(np.median(y - slope * x))
+    return found
+
+
+def _slope(x: np.ndarray, y: np.ndarray) -> float:
+    """Slope between the medians of the lower and of the upper third: tones do not turn it."""
+    third = max(1, x.size // 3)
+    below, above = slice(0, third), slice(x.size - third, None)
+    run = np.median(x[above]) - np.median(x[below])
+    return float((np.median(y[above]) - np.median(y[below])) / run) if run > 0 else 0.0
+
+
+def peaks(found: Spectra, prominence: float | None = None, band: tuple[float, float] | None = None) -> list[Peak]:
+    """Peaks of the one spectrum in `found`, the most powerful first, within `band` of frequencies.
+
+    A peak is a highest line that stands `prominence` dB or more over the higher of its valleys and, without a
+    `prominence`, over the background by more than noise would (`threshold_db`) and over its valleys by half of that. So
+    the flank of coloured noise has none. Frequencies are those of the parabola through three lines in dB, widths those
+    at half of the power (never below the window's own), amplitudes those of the power of the lines of the main lobe
+    less the background.
+    """
+    signal = needs.scipy("signal")
+    density, frequency, background = found.density[0], found.frequency, found.background[0]
+    with np.errstate(divide="ignore"):
+        level = 10 * np.log10(np.maximum(density, np.finfo(float).tiny))
+        height = level - 10 * np.log10(np.maximum(background, np.finfo(float).tiny))
+    limit = found.threshold_db()
+    lines, about = signal.find_peaks(level, prominence=limit / 2 if prominence is None else prominence)
+    made = []
+    for line, over in zip(lines, about["prominences"], strict=True):
+        if line < 2 or (prominence is None and height[line] < limit):
+            continue  # the window spreads what is left of the mean over the first two
+        shift = _vertex(level[line - 1 : line + 2])
+        first, last = max(line - _LOBE, 1), line + _LOBE + 1
+        power = float(np.sum(np.maximum(density[first:last] - background[first:last], 0)) * found.resolution)
+        made.append(
+            Peak(
+                float(frequency[line] + shift * found.resolution), _half_width(frequency, density, line),
+                float(np.sqrt(2 * power)), float(height[line]), float(over), int(line),
+            )
+        )  # fmt: skip
+    low, high = band or (0.0, np.inf)
+    made = [peak for peak in made if low <= peak.frequency <= high]
+    return sorted(made, key=lambda peak: -peak.amplitude)
+
+
+def _vertex(level: np.ndarray) -> float:
+    """Where the parabola through three values is highest, from the middle one, in lines."""
+    a, b, c = level
+    bend = a - 2 * b + c
+    return float(np.clip(0.5 * (a - c) / bend, -0.5, 0.5)) if bend < 0 else 0.0
+
+
+def _half_width(frequency: np.ndarray, density: np.ndarray, line: int) -> float:
+    """Distance of the places beside a line at which the density falls to half of it."""
+    half, ends = density[line] / 2, []
+    for step in (-1, 1):
+        n = line
+        while 0 < n < density.size - 1 and density[n] > half:
+            n += step
+        inner, drop = n - step, density[n - step] - density[n]
+        part = (density[inner] - half) / drop if drop > 0 else 0.0
+        ends.append(frequency[inner] + step * min(max(part, 0.0), 1.0) * frequency[1])
+    return float(ends[1] - ends[0])

@@ -1,0 +1,148 @@
+"""`.hiresx` on the objects of a run: `tree.hiresx.plot("mach")`, `tree.hiresx.line("y=0")`, `history.hiresx.plot()`."""
+
+from typing import Any
+
+import numpy as np
+import xarray
+
+from hiresx.errors import HiresxError
+from hiresx.output.fields import cut
+from hiresx.output.fields.derived import VARIABLES
+from hiresx.output.show import colours, lines, page
+
+# Curves of one panel that can be told apart.
+_CURVES = 10
+
+
+@xarray.register_datatree_accessor("hiresx")
+class OfTree:
+    """Pictures and cuts of a tree of blocks (`Run.fields`, `Run.averages`, one time of `Run.series`)."""
+
+    def __init__(self, tree: Any):
+        self._tree = tree
+
+    @property
+    def blocks(self) -> dict[str, Any]:
+        """The datasets of the blocks by name."""
+        return {name: node.to_dataset() for name, node in self._tree.children.items()}
+
+    @property
+    def dimensions(self) -> int:
+        """Number of directions with more than one node."""
+        shapes = [tuple(block.sizes[n] for n in "kji") for block in self.blocks.values()]
+        return max(sum(n > 1 for n in shape) for shape in shapes)
+
+    def pieces(self, *names: str) -> list[cut.Piece]:
+        """Coordinates and the variables `names` of each block as arrays (nk, nj, ni), for `output.fields.cut`. Of a
+        series select a time first. Raises HiresxError for a variable that is not there."""
+        found = []
+        for block in self.blocks.values():
+            for name in names:
+                if name not in block:
+                    there = ", ".join(map(str, block.data_vars))
+                    raise HiresxError(f'there is no variable "{name}"', f"ask for it in variables=; there are {there}")
+            if "time" in block.dims:
+                raise HiresxError("this is a series of times", "select one: tree.isel(time=-1)")
+            found.append({name: np.asarray(block[name].values, dtype=float) for name in ("x", "y", "z", *names)})
+        return found
+
+    def line(self, where: str, *names: str) -> Any:
+        """The variables along a line, "y=0" (in space "y=0,z=0"): an xarray.Dataset over the coordinate that varies,
+        by linear interpolation along grid lines; nan before a gap. Raises HiresxError where there is no such line."""
+        pieces = self.pieces(*names)
+        drawn = lines._along(pieces, self.dimensions, where, self._tree.attrs.get("part", ""))
+        along = drawn.along
+        block = next(iter(self.blocks.values()))
+        text = {"long_name": f"{along} coordinate", "units": "L"}
+        held = {name: (along, drawn.values[name], dict(block[name].attrs)) for name in names}
+        others = {
+            axis: (along, drawn.values[axis], {"units": "L"})
+            for axis in "xyz"
+            if axis in drawn.values and axis != along
+        }
+        made = xarray.Dataset(held, {along: (along, drawn.values[along], text), **others}, {"where": where})
+        return made.assign_attrs(gaps=[int(n) for n in drawn.gaps])
+
+    def plot(self, *names: str, plane: str | None = None, line: str | None = None) -> tuple[Any, Any]:
+        """Figure and Axes: colours of the variables `names` (default: the first one) on the grid, in three dimensions
+        on `plane` ("z=0") or the three mid-planes; along `line` curves. Axes is one, or an array of them."""
+        page.require_matplotlib()
+        names = names or (str(next(iter(next(iter(self.blocks.values())).data_vars))),)
+        if line is not None or self.dimensions == 1:
+            return _curves(self.line(line, *names) if line else _one_dimension(self.pieces(*names)), names)
+        views = colours.views(self.pieces(*names), self.dimensions, plane, self._tree.attrs.get("part", ""))
+        with page.style():
+            figure = colours.draw(views, list(names))
+            time = float(np.asarray(self._tree.coords["time"])) if "time" in self._tree.coords else np.nan
+            over = self._tree.attrs.get("averaged_over")
+            when = f"averaged over {over:.4g}" if over is not None else f"$t = {time:.4g}\\,L/c_\\mathrm{{ref}}$"
+            figure.suptitle(f"{self._tree.attrs.get('title', '')}\n{when}", fontsize=10)
+        axes = [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
+        return figure, axes[0] if len(axes) == 1 else np.array(axes)
+
+
+@xarray.register_dataset_accessor("hiresx")
+class OfDataset:
+    """Pictures of a history, of variables along a line, or of one block."""
+
+    def __init__(self, held: Any):
+        self._held = held
+
+    def plot(self, *names: str) -> tuple[Any, Any]:
+        """Figure and Axes: curves of the variables `names` (default: all) over time or along the line; of a block what
+        its tree would draw."""
+        page.require_matplotlib()
+        if {"k", "j", "i"} & set(self._held.dims):
+            return xarray.DataTree.from_dict({"/block": self._held}).hiresx.plot(*names)
+        return _curves(self._held, names or tuple(map(str, self._held.data_vars)))
+
+
+@xarray.register_dataarray_accessor("hiresx")
+class OfArray:
+    """The picture of one variable."""
+
+    def __init__(self, values: Any):
+        self._values = values
+
+    def plot(self) -> tuple[Any, Any]:
+        """Figure and Axes, as those of the dataset that it belongs to."""
+        name = str(self._values.name or "values")
+        return self._values.to_dataset(name=name).hiresx.plot(name)
+
+
+def _curves(held: Any, names: tuple[str, ...]) -> tuple[Any, Any]:
+    for name in names:
+        if name not in held:
+            raise HiresxError(f'there is no variable "{name}"', f"there are {', '.join(map(str, held.data_vars))}")
+    with page.style():
+        figure = page.figure(0.7 + 1.75 * len(names))
+        axes = figure.subplots(len(names), 1, sharex=True, squeeze=False)[:, 0]
+        for ax, name in zip(axes, names, strict=True):
+            values = held[name]
+            along = str(values.dims[0])
+            over = held[along] if along in held.coords else values[along]
+            columns = values.values.reshape(values.shape[0], -1)
+            # Of many places some, evenly chosen; the legend says which.
+            chosen = np.unique(np.linspace(0, columns.shape[1] - 1, min(_CURVES, columns.shape[1])).astype(int))
+            for n in chosen:
+                ax.plot(over, columns[:, n], label=f"place {n}" if columns.shape[1] > 1 else None)
+            if columns.shape[1] > 1:
+                title = f"{len(chosen)} of {columns.shape[1]} places" if len(chosen) < columns.shape[1] else None
+                ax.legend(ncols=2, title=title, fontsize=7)
+            units = values.attrs.get("units", "")
+            known = name in VARIABLES or units in ("", "1")
+            ax.set_ylabel(page.symbol(name) if known else f"{name} [{units}]")
+            ax.margins(x=0)
+            ax.grid(lw=0.3, color="0.85")
+        axes[-1].set_xlabel(page.TIME if along == "time" else f"${along}/L$" if along in "xyz" else along)
+        if held.attrs.get("title"):
+            figure.suptitle(f"{held.attrs['title']}\n{held.attrs.get('name', '')}", fontsize=10)
+    return figure, axes[0] if len(axes) == 1 else axes
+
+
+def _one_dimension(pieces: list[cut.Piece]) -> Any:
+    joined = {name: np.concatenate([piece[name].ravel() for piece in pieces]) for name in pieces[0]}
+    along = max("xyz", key=lambda axis: float(np.ptp(joined[axis])))
+    order = np.argsort(joined[along], kind="stable")
+    held = {name: (along, values[order]) for name, values in joined.items() if name not in "xyz"}
+    return xarray.Dataset(held, {along: (along, joined[along][order])})

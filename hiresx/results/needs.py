@@ -1,0 +1,17 @@
+"""Libraries of the extra `post`: asked for where they are used, named with the command that installs them."""
+
+from types import ModuleType
+
+from hiresx import optional
+
+MEND = "pip install 'hiresx[post]'"
+
+
+def xarray() -> ModuleType:
+    """xarray. Raises HiresxError where it is missing or broken."""
+    return optional.needed("xarray", "results need xarray", MEND)
+
+
+def scipy(part: str) -> ModuleType:
+    """scipy.`part`. Raises HiresxError where SciPy is missing or broken."""
+    return optional.needed(f"scipy.{part}", "this analysis needs SciPy", MEND)

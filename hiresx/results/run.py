@@ -1,0 +1,190 @@
+"""A run that was opened to look at: its record, fields, series, histories and averages."""
+
+import html
+from collections.abc import Iterable
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hiresx.case.faults import did_you_mean
+from hiresx.errors import HiresxError
+from hiresx.output.fields import field_file
+from hiresx.output.saved import record as records
+from hiresx.output.watch import history as histories
+from hiresx.results import needs, trees
+
+AVERAGES = "averages.nc"
+
+
+def open(run: str | Path) -> "Run":
+    """The run in the folder `run`. Raises HiresxError when there is none, or xarray is missing."""
+    return Run(run)
+
+
+class Run:
+    """A run directory. Everything is read when it is asked for; a run that still goes on can be opened too.
+
+    Raises HiresxError for a folder that holds no run.
+    """
+
+    def __init__(self, path: str | Path):
+        needs.xarray()
+        from hiresx.results import accessor  # noqa: F401  (gives the objects their .hiresx)
+
+        self.path = Path(path)
+        if not self.path.is_dir():
+            raise HiresxError(f"{self.path} is not the folder of a run", "give the folder that hiresx run made")
+        if not (self.path / "run.json").is_file() and not field_file.frames(self.path):
+            raise HiresxError(f"{self.path} holds no run", "give a folder with run.json or fields_*.nc")
+
+    @cached_property
+    def record(self) -> dict[str, Any]:
+        """run.json, see the page Outputs; {} where there is none."""
+        return records.read(self.path) if (self.path / "run.json").is_file() else {}
+
+    @cached_property
+    def case(self) -> dict[str, Any]:
+        """The resolved case."""
+        found = self.record.get("case")
+        return found if found else field_file.describe(field_file.last(self.path))["case"]
+
+    @property
+    def title(self) -> str:
+        """That of the case, else the name of the folder."""
+        return self.case.get("title") or self.path.resolve().name
+
+    @property
+    def gamma(self) -> float:
+        """Ratio of specific heats."""
+        return float(self.case["gas"]["gamma"])
+
+    @property
+    def steps(self) -> list[int]:
+        """Steps of which whole fields are kept."""
+        return list(field_file.frames(self.path))
+
+    @property
+    def subsets(self) -> list[str]:
+        """Names of the outputs of parts of the fields."""
+        named = [entry.get("name", "") for entry in (self.case.get("output") or {}).get("subset") or ()]
+        return [name for name in named if field_file.frames(self.path, name)]
+
+    @property
+    def histories(self) -> list[str]:
+        """Names for `history`."""
+        return list(histories.histories(self.path))
+
+    def fields(self, which: int | float = -1, variables: Iterable[str] | None = None, subset: str = "fields") -> Any:
+        """Fields of one time: an xarray.DataTree with a node for each block, variables over k, j, i, read when used.
+
+        `which`: a step (0 or more), a number from the end (-1: the last), or a time (a float: the nearest kept).
+        `variables`: any that can be written or derived; default: those stored. `subset`: a part of the fields.
+        """
+        return trees.fields([self.file(which, subset)], _named(variables))
+
+    def series(
+        self,
+        variables: Iterable[str] | None = None,
+        start: float = -np.inf,
+        end: float = np.inf,
+        every: int = 1,
+        subset: str = "fields",
+    ) -> Any:
+        """Fields of all times from `start` to `end`, of each `every`-th one: as `fields` does, with the dimension time
+        first and coordinates once. A slab of it reads that slab of each file."""
+        if every < 1:
+            raise HiresxError(f"every = {every} selects nothing", "give 1 or more")
+        paths = list(field_file.frames(self.path, subset).values()) or [field_file.last(self.path, subset)]
+        times = {path: field_file.moment(path) for path in paths}
+        kept = [path for path in paths if start <= times[path] <= end][::every]
+        if not kept:
+            there = f"{min(times.values()):g} to {max(times.values()):g}"
+            raise HiresxError(f"{self.path} has no {subset} from {start:g} to {end:g}", f"there are times {there}")
+        return trees.fields(kept, _named(variables), series=True)
+
+    def history(self, name: str) -> Any:
+        """What the monitor `name` saw: an xarray.Dataset over time (sample, where the time stands still) and place,
+        with x, y, z of the places and the step."""
+        xarray = needs.xarray()
+        there = histories.histories(self.path)
+        if name not in there:
+            raise HiresxError(f'{self.path} has no history "{name}"', did_you_mean(name, list(there), "histories"))
+        table = histories.read(there[name])
+        time, step = table.data["time"], table.data["step"]
+        clock = "time" if time.size < 2 or bool((np.diff(time) > 0).all()) else "sample"
+        about = {key: {"long_name": c.long_name, "units": c.units} for key, c in table.columns.items()}
+        coordinates: dict[str, Any] = {"time": (clock, time, about["time"]), "step": (clock, step, about["step"])}
+        if table.places is not None:
+            for n, axis in enumerate("xyz"):
+                text = {"long_name": f"{axis} coordinate of the places", "units": "L"}
+                coordinates[axis] = ("place", table.places[:, n], text)
+        held = {
+            key: ((clock, "place")[: table.data[key].ndim], table.data[key], about[key]) for key in table.quantities
+        }
+        attributes = {"name": table.name, "kind": table.kind, "title": self.title}
+        return xarray.Dataset(held, coordinates, attributes)
+
+    @property
+    def averages(self) -> Any:
+        """Time averages, an xarray.DataTree with a node for each block: means, what follows from them, `rms_p` and its
+        like, the second moments (`u_v`), `tke`; below it `reynolds` and `favre`. Read when used."""
+        path = self.path / AVERAGES
+        if not path.is_file():
+            raise HiresxError(
+                f"{self.path} has no averages", "add [average] to the case (start = ..., every = ...) and run it again"
+            )
+        return trees.averages(path)
+
+    def file(self, which: int | float = -1, subset: str = "fields") -> Path:
+        """The field file that `fields` means by `which`. Raises HiresxError when there is none."""
+        field_file.last(self.path, subset)  # says what is missing
+        found = field_file.frames(self.path, subset)
+        steps = list(found)
+        if isinstance(which, int | np.integer):
+            step = int(which)
+            if step < 0 and -step <= len(steps):
+                return found[steps[step]]
+            if step in found:
+                return found[step]
+            raise HiresxError(f"{self.path} has no {subset} of step {step}", f"there are {_some(steps)}")
+        return min(found.values(), key=lambda path: abs(field_file.moment(path) - float(which)))
+
+    def plot(self, *variables: str, which: int | float = -1, subset: str = "fields", **how: Any) -> tuple[Any, Any]:
+        """A picture of fields: Figure and Axes. `how`: plane="z=0", line="y=0"."""
+        return self.fields(which, variables or None, subset).hiresx.plot(*variables, **how)
+
+    def _facts(self) -> list[tuple[str, str]]:
+        record = self.record
+        found = [("folder", str(self.path)), ("status", str(record.get("status", "no record")))]
+        if record:
+            found.append(("steps, time", f"{record.get('steps')}, {float(record.get('time') or 0.0):.6g} L / c_ref"))
+            found.append(("points, backend", f"{record.get('points')}, {record.get('backend')}"))
+        found.append(("fields of steps", _some(self.steps)))
+        found += [("subsets", ", ".join(self.subsets))] if self.subsets else []
+        found.append(("histories", ", ".join(self.histories) or "none"))
+        found.append(("averages", "yes" if (self.path / AVERAGES).is_file() else "none"))
+        return found
+
+    def __repr__(self) -> str:
+        width = max(len(name) for name, _ in self._facts())
+        return "\n".join([f"Run: {self.title}", *(f"  {name:<{width}}  {text}" for name, text in self._facts())])
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f'<tr><th style="text-align:left">{html.escape(name)}</th>'
+            f'<td style="text-align:left">{html.escape(text)}</td></tr>'
+            for name, text in self._facts()
+        )
+        return f"<div><strong>{html.escape(self.title)}</strong><table>{rows}</table></div>"
+
+
+def _named(variables: Iterable[str] | str | None) -> list[str] | None:
+    return [variables] if isinstance(variables, str) else None if variables is None else list(variables)
+
+
+def _some(steps: list[int]) -> str:
+    if len(steps) <= 8:
+        return ", ".join(map(str, steps)) or "none"
+    return f"{', '.join(map(str, steps[:3]))}, ... {steps[-1]} ({len(steps)} in all)"

@@ -1,0 +1,135 @@
+"""Values that stay in field files until they are used: an array over (time,) k, j, i for xarray's lazy indexing.
+
+Coordinates and stored variables are read by slabs. What follows from the state at a point is computed of the slab
+alone; what needs gradients is computed of the whole block, one time after the other.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hiresx.errors import HiresxError
+from hiresx.output.fields import derived, field_file
+from hiresx.output.saved.netcdf import LOCK
+
+AXES = ("x", "y", "z")
+
+
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """The variable `name` of the block named `block` in the field files `paths`, of each time one, which `gamma` and
+    the shape (nk, nj, ni) of the block belong to. `moving`: with a first dimension, time; else there is one path."""
+
+    paths: tuple[Path, ...]
+    block: str
+    name: str
+    nodes: tuple[int, int, int]
+    dtype: np.dtype
+    gamma: float
+    moving: bool = False
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (len(self.paths), *self.nodes) if self.moving else self.nodes
+
+    def read(self, key: tuple[Any, ...]) -> np.ndarray:
+        """The part of it that `key` selects: of each dimension a number, a slice or an array of indexes."""
+        if not self.moving:
+            return self._of(self.paths[0], key)
+        times = np.arange(len(self.paths))[key[0]]
+        if times.ndim == 0:
+            return self._of(self.paths[int(times)], key[1:])
+        found = None
+        for n, time in enumerate(times):
+            part = self._of(self.paths[int(time)], key[1:])
+            if found is None:
+                found = np.empty((len(times), *part.shape), self.dtype)
+            found[n] = part
+        return np.empty((0, *np.empty(self.nodes, bool)[key[1:]].shape), self.dtype) if found is None else found
+
+    def _of(self, path: Path, key: tuple[Any, ...]) -> np.ndarray:
+        with field_file.opened(path) as (_, groups):
+            group = next((group for group in groups if group.name == self.block), None)
+            if group is None:
+                raise HiresxError(f'there is no block "{self.block}"', "see whether the run was overwritten")
+            if self.name in group.variables:
+                return np.asarray(group[self.name][key])
+            whole = not derived.about(self.name).local
+            part = (slice(None),) * 3 if whole else tuple(slice(n, n + 1) if isinstance(n, int) else n for n in key)
+            flow = derived.Flow(
+                *(np.asarray(group[axis][part]) if whole else np.zeros(1) for axis in AXES),
+                {name: np.asarray(group[name][part]) for name in derived.PRIMITIVE if name in group.variables},
+                self.gamma,
+            )
+        values = derived.evaluate([self.name], flow)[self.name]
+        if whole:
+            return values[np.ix_(*map(np.atleast_1d, _indexes(key, self.nodes)))].reshape(_shape(key, self.nodes))
+        return values.reshape(_shape(key, self.nodes))
+
+
+def _indexes(key: Sequence[Any], nodes: Sequence[int]) -> list[np.ndarray]:
+    return [np.arange(n)[part] for part, n in zip(key, nodes, strict=True)]
+
+
+def _shape(key: Sequence[Any], nodes: Sequence[int]) -> tuple[int, ...]:
+    return tuple(part.size for part in _indexes(key, nodes) if part.ndim)
+
+
+@dataclass(frozen=True, eq=False)
+class Computed:
+    """An array (nk, nj, ni) that `function` makes of those that the `parts` select: a root mean square of a moment."""
+
+    function: Callable[..., np.ndarray]
+    parts: tuple["Stored | Moment", ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.parts[0].shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        return np.dtype("f8")
+
+    def read(self, key: tuple[Any, ...]) -> np.ndarray:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(self.function(*(part.read(key) for part in self.parts)), dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Moment:
+    """The variable `name` of the group `kind` ("reynolds", "favre") of a block in averages.nc."""
+
+    path: Path
+    block: str
+    kind: str
+    name: str
+    shape: tuple[int, int, int]
+    dtype: np.dtype
+
+    def read(self, key: tuple[Any, ...]) -> np.ndarray:
+        """The part of it that `key` selects."""
+        with field_file.opened(self.path) as (file, _):
+            return np.asarray(file[f"{self.block}/{self.kind}/{self.name}"][key])
+
+
+def lazy(source: Any) -> Any:
+    """`source` (shape, dtype, read) as xarray takes it: nothing is read before it is used, and then what is used."""
+    from xarray.backends import BackendArray
+    from xarray.core import indexing
+
+    class Array(BackendArray):
+        """See `lazy`."""
+
+        shape, dtype = source.shape, source.dtype
+
+        def __getitem__(self, key: Any) -> Any:
+            return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.OUTER, self._outer)
+
+        def _outer(self, key: tuple[Any, ...]) -> np.ndarray:
+            with LOCK:
+                return source.read(tuple(int(n) if isinstance(n, np.integer) else n for n in key))
+
+    return indexing.LazilyIndexedArray(Array())

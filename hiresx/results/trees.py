@@ -1,0 +1,145 @@
+"""Field files as xarray's trees: a dataset for each block, over (time,) k, j, i; nothing is read before it is used."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hiresx.errors import HiresxError
+from hiresx.output.fields import derived, field_file
+from hiresx.output.watch.averages import MOMENTS
+from hiresx.results import needs
+from hiresx.results.stored import AXES, Computed, Moment, Stored, lazy
+
+INDEXES = ("k", "j", "i")
+_NUMBERS = {
+    "time": {"long_name": "time", "units": "L / c_ref"},
+    "step": {"long_name": "time steps taken", "units": "1"},
+}
+
+
+def fields(paths: Sequence[Path], variables: Iterable[str] | None = None, series: bool = False) -> Any:
+    """The field files `paths` as a tree with a node for each block: `variables` (default: those stored) over k, j, i
+    and, of a `series`, time; coordinates x, y, z over k, j, i, from the first file.
+
+    Any variable of `hiresx.output.fields.derived` can be had of what is stored. Raises HiresxError for one that cannot,
+    and for files of different blocks.
+    """
+    xarray = needs.xarray()
+    about = [field_file.describe(path) for path in (paths if series else paths[:1])]
+    first = about[0]
+    for path, other in zip(paths, about, strict=False):
+        if other["blocks"] != first["blocks"]:
+            raise HiresxError(f"{path} has other blocks than {paths[0]}", "open them one by one")
+    names = list(first["variables"] if variables is None else variables)
+    _check(names, first, paths[0])
+    gamma, dimensions = first["case"]["gas"]["gamma"], (("time",) if series else ()) + INDEXES
+    moments = {key: (np.array([a[key] for a in about]) if series else about[0][key]) for key in ("time", "step")}
+    over = ("time",) if series else ()
+    clock = {key: xarray.Variable(over, moments[key], _NUMBERS[key]) for key in moments}
+    nodes = {}
+    for block, shape in first["blocks"].items():
+        held = {}
+        for name in names:
+            kind = np.dtype("f4" if first["precision"] == "fp32" and name in first["variables"] else "f8")
+            source = Stored(tuple(paths), block, name, shape, kind, gamma, series)
+            held[name] = xarray.Variable(dimensions, lazy(source), _about(name))
+        nodes[f"/{block}"] = xarray.Dataset(held, {**_places(paths[0], block, shape, gamma), **clock})
+    root = {"title": first["case"].get("title", ""), "part": first["part"], "gamma": gamma, "file": str(paths[0])}
+    return xarray.DataTree.from_dict({"/": xarray.Dataset(coords=clock, attrs=root), **nodes})
+
+
+def averages(path: Path) -> Any:
+    """averages.nc as a tree with a node for each block: the means, every variable that follows from them at a point
+    (mach: that of the means), `rms_<name>`, the second moments such as `u_v`, `tke` = (u_u + v_v + w_w) / 2; below it
+    the nodes `reynolds` and `favre` as they are stored. Raises HiresxError when it is missing or damaged."""
+    xarray = needs.xarray()
+    about = field_file.describe(path)
+    gamma = about["case"]["gas"]["gamma"]
+    with field_file.opened(path) as (file, groups):
+        over = float(file["averaged_over"][...])
+        attributes = {
+            (group.name, kind, name): {"long_name": variable.long_name, "units": variable.units}
+            for group in groups
+            for kind, part in group.groups.items()
+            for name, variable in part.variables.items()
+        }
+    clock = {key: xarray.Variable((), about[key], _NUMBERS[key]) for key in ("time", "step")}
+    nodes: dict[str, Any] = {}
+    double = np.dtype("f8")
+    for block, shape in about["blocks"].items():
+        places = {**_places(path, block, shape, gamma), **clock}
+        held = {}
+        for name in (name for name, entry in derived.VARIABLES.items() if entry.local):
+            text = _about(name)
+            text["long_name"] = f"{'mean ' if name in about['variables'] else 'of the means: '}{text['long_name']}"
+            held[name] = xarray.Variable(INDEXES, lazy(Stored((path,), block, name, shape, double, gamma)), text)
+        kinds = sorted({kind for at, kind, _ in attributes if at == block}, reverse=True)  # reynolds first
+        for kind in kinds:
+            part = {}
+            for name in (name for at, of, name in attributes if (at, of) == (block, kind)):
+                moment = Moment(path, block, kind, name, shape, double)
+                part[name] = xarray.Variable(INDEXES, lazy(moment), attributes[block, kind, name])
+            nodes[f"/{block}/{kind}"] = xarray.Dataset(part, places)
+        if kinds:
+            held |= _moments(path, block, kinds[0], shape, attributes)
+        nodes[f"/{block}"] = xarray.Dataset(held, places)
+    root = {"title": about["case"].get("title", ""), "part": "", "gamma": gamma, "file": str(path)}
+    root["averaged_over"] = over
+    return xarray.DataTree.from_dict({"/": xarray.Dataset(coords=clock, attrs=root), **nodes})
+
+
+def _moments(path: Path, block: str, kind: str, shape: tuple[int, int, int], attributes: Any) -> dict[str, Any]:
+    """Second moments, root mean squares and the turbulent kinetic energy of a block."""
+    xarray = needs.xarray()
+    double, found = np.dtype("f8"), {}
+    source = {name: Moment(path, block, kind, name, shape, double) for name in MOMENTS[kind]}
+    for name, moment in source.items():
+        found[name] = xarray.Variable(INDEXES, lazy(moment), attributes[block, kind, name])
+        one, _, other = name.partition("_")
+        if one == other:
+            entry = derived.about(one)
+            text = {"long_name": f"root mean square of the fluctuations of {entry.long_name} ({kind})"}
+            # Round-off may leave a variance of nothing below zero.
+            rms = Computed(lambda v: np.sqrt(np.maximum(v, 0.0)), (moment,))
+            found[f"rms_{one}"] = xarray.Variable(INDEXES, lazy(rms), text | {"units": entry.scale})
+    energy = Computed(lambda *v: 0.5 * sum(v), tuple(source[name] for name in ("u_u", "v_v", "w_w")))
+    text = {"long_name": f"kinetic energy of the fluctuations per mass ({kind})", "units": "c_ref^2"}
+    found["tke"] = xarray.Variable(INDEXES, lazy(energy), text)
+    return found
+
+
+def _places(path: Path, block: str, shape: tuple[int, int, int], gamma: float) -> dict[str, Any]:
+    xarray = needs.xarray()
+    return {
+        axis: xarray.Variable(
+            INDEXES,
+            lazy(Stored((path,), block, axis, shape, np.dtype("f8"), gamma)),
+            {"long_name": f"{axis} coordinate of the nodes", "units": "L"},
+        )
+        for axis in AXES
+    }
+
+
+def _about(name: str) -> dict[str, str]:
+    entry = derived.about(name)
+    return {"long_name": entry.long_name, "units": entry.scale, "symbol": entry.symbol}
+
+
+def _check(names: Sequence[str], about: dict[str, Any], path: Path) -> None:
+    """Raises HiresxError for a variable that these files cannot give."""
+    unknown = [name for name in names if name not in about["variables"]]
+    derived.check(unknown, "variables")
+    lacking = [name for name in derived.PRIMITIVE if name not in about["variables"]]
+    for name in unknown:
+        if about["part"] and not derived.about(name).local:
+            raise HiresxError(
+                f"{path}: {name} needs gradients, which do not follow from a part of the fields ({about['part']})",
+                f'write "{name}" in the variables of this output.subset',
+            )
+        if lacking:
+            raise HiresxError(
+                f"{path}: {name} follows from rho, u, v, w, p, of which {', '.join(lacking)} are not stored",
+                f"there are {', '.join(about['variables'])}",
+            )

@@ -1,0 +1,205 @@
+"""Passive scalars at physical faces, and in sponges: behind what the gas has there.
+
+Every condition of the gas has beside it one for each scalar, which comes after all of the gas (`rank`): ghosts of rho s
+are made of the gas's own density there.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+import numpy as np
+
+from hiresx.case import Case
+from hiresx.decomposition import Patch
+from hiresx.device.interface import Call
+from hiresx.device.state import BlockState
+from hiresx.equations import GAS_GRADIENTS, GHOSTS, equations
+from hiresx.errors import HiresxError
+from hiresx.rhs.boundary import Condition
+from hiresx.rhs.plans import PLANS
+
+# s at places and a time: f(x, y, z, t), of the shape of x.
+Value = Callable[[np.ndarray, np.ndarray, np.ndarray, float], np.ndarray]
+
+# Conditions of scalars write behind those of the gas.
+_BEHIND = 10
+# Kernels of conditions that know no scalars.
+UNKNOWING = ("patched", "axis", "pole")
+
+
+class ScalarCondition(Condition):
+    """Scalar number `number` on one patch; `value`: what the case gives it there, if anything, brought up to date
+    before every stage unless `steady`."""
+
+    # Layers at which the value is wanted: the face, and its ghosts where they are given too.
+    layers = 1
+
+    def __init__(
+        self,
+        backend,
+        program,
+        state: BlockState,
+        patch: Patch,
+        number: int,
+        value: Value | None,
+        steady: bool,
+        extended,
+    ):
+        super().__init__(backend, program, state, patch)
+        self.rank = _BEHIND + type(self).rank
+        self._scalar, self._rate = state.scalars[number]
+        self._row = len(GAS_GRADIENTS) + number
+        self._value, self._steady, self._time = value, steady, None
+        self._places = self._coordinates(extended, self.layers)
+        self._target = backend.zeros(self._places[0].shape, str(state.q.dtype))
+        # o, s1, s2, sn without sv
+        self._at = self._face[:-1]
+
+    def prepare(self, time: float) -> None:
+        if self._value is None or (self._time is not None and (self._steady or time == self._time)):
+            return
+        values = np.asarray(self._value(*self._places, time)).astype(self._target.dtype)
+        self._backend.copy(self._target, self._backend.to_device(np.ascontiguousarray(values)))
+        self._time = time
+
+    def viscous_primitives(self, w) -> None:
+        if len(w) > self._row:  # a monitor takes those of the gas alone
+            rows = w[self._row : self._row + 1]
+            self._launch("viscous_extrapolate", self._box, *self._face, 1, self.primitive_degree, rows)
+
+    def viscous_flux(self, fluxes) -> None:
+        rows = fluxes[self._direction][self._row : self._row + 1]
+        self._launch("viscous_extrapolate", self._box, *self._face, 1, self.flux_degree, rows)
+
+    def _close(self, fluxes) -> None:
+        self._launch("scalar_closed", self._box, *self._at, fluxes[self._direction][self._row])
+
+
+class Mirrored(ScalarCondition):
+    """Slip walls and planes of symmetry."""
+
+    def ghost(self) -> None:
+        self._launch("scalar_wall", self._box, *self._at, self.extent[0], 0, self._target, self.state.q, self._scalar)
+
+    def viscous_primitives(self, w) -> None:
+        pass  # made from the mirrored ghosts of q already
+
+    def viscous_flux(self, fluxes) -> None:
+        self._close(fluxes)
+
+
+class Wall(ScalarCondition):
+    """No-slip walls: nothing passes, or s is held."""
+
+    primitive_degree, flux_degree = 3, 2
+
+    def node(self) -> None:
+        if self._value is not None:
+            n1 = self.extent[0]
+            self._launch("scalar_held", self._box, *self._at[:3], n1, self._target, self.state.q, self._scalar)
+
+    def ghost(self) -> None:
+        held = int(self._value is not None)
+        self._launch(
+            "scalar_wall", self._box, *self._at, self.extent[0], held, self._target, self.state.q, self._scalar
+        )
+
+    def rate(self) -> None:
+        # As of the mass: what passes at the half point behind the face is what passes before it, turned round.
+        area, wall = self.state.areas[self._direction], self.patch.condition.velocity
+        self._launch("no_slip_mass", self._box, *self._face, self._inward, *wall, area, self._scalar, self._rate)
+
+    def viscous_flux(self, fluxes) -> None:
+        if self._value is None:
+            self._close(fluxes)
+        else:
+            super().viscous_flux(fluxes)
+
+
+class Given(ScalarCondition):
+    """Inflows at which everything is given."""
+
+    layers = 1 + GHOSTS
+
+    def node(self) -> None:
+        self._launch("scalar_given", self._box, *self._at, *self.extent, self._target, self.state.q, self._scalar)
+
+
+class Open(ScalarCondition):
+    """In- and outflows whose nodes obey the equations: what enters is given, or repeats the node."""
+
+    def ghost(self) -> None:
+        s, given = self.state, int(self._value is not None)
+        self._launch(
+            "scalar_open", self._box, *self._face, self.extent[0], self._inward, given, self._target,
+            s.areas[self._direction], s.q, self._scalar,
+        )  # fmt: skip
+
+    def hold(self) -> None:
+        self._following("scalar_hold")
+
+    def follow(self) -> None:
+        self._following("scalar_follow")
+
+    def _following(self, kernel: str) -> None:
+        if self.patch.condition.kernel == "outflow":
+            s = self.state
+            self._launch(kernel, self._box, *self._at, s.q, self._scalar, s.r[0], self._rate)
+
+
+_KINDS = {
+    "reflect": Mirrored,
+    "no_slip": Wall,
+    "prescribe": Given,
+    "characteristic": Open,
+    "extrapolate": Open,
+    "outflow": Open,
+}
+
+
+def check(case: Case, patches: Sequence[Patch], plan: str) -> None:
+    """Raises HiresxError where the grid or the plan has what scalars do not know."""
+    if not case.scalar:
+        return
+    for patch in patches:
+        if patch.condition.kernel in UNKNOWING:
+            raise HiresxError(
+                f'[[scalar]]: a passive scalar cannot cross the "{patch.condition.type}" face {patch.face}',
+                "patched interfaces, poles and the axis are for flows without scalars",
+            )
+    if not PLANS[plan].carries_scalars:
+        raise HiresxError(
+            f'[[scalar]]: the plan "{plan}" carries no passive scalars', 'take "pencils" (CPU) or "decomposed"'
+        )
+
+
+def conditions(
+    backend, program, case: Case, state: BlockState, patch: Patch, function: Callable[[str, str], Value], extended
+) -> Iterator[ScalarCondition]:
+    """Those of all scalars on one patch. `function(name, given)`: what the case gives the scalar `name` by the function
+    `given` of case.py; `extended`: the block's coordinates with ghosts."""
+    spec = patch.condition
+    values = getattr(spec, "scalars", {})
+    for number, name in enumerate(equations(case).scalars):
+        value = values.get(name)
+        if value is not None:
+            value = function(name, value) if isinstance(value, str) else partial(_uniform, float(value))
+        steady = getattr(spec, "steady", True) or not isinstance(values.get(name), str)
+        yield _KINDS[spec.kernel](backend, program, state, patch, number, value, steady, extended)
+
+
+def _uniform(value: float, x: np.ndarray, y: np.ndarray, z: np.ndarray, t: float) -> np.ndarray:
+    return np.full(x.shape, value)
+
+
+def sponge_calls(case: Case, layer) -> list[Call]:
+    """What a sponge layer does to the scalars."""
+    _, extent, o, sj, sk, width, height, _, _, q, jacobian, sigma, goal, stride, _ = layer.call
+    scalars = case.sponge[layer.number].scalars
+    return [
+        (
+            "scalar_sponge", extent, o, sj, sk, width, height, q, rho_s, jacobian, sigma, goal, stride,
+            int(name in scalars), scalars.get(name, 0.0), rate,
+        )
+        for name, (rho_s, rate) in zip(equations(case).scalars, layer.state.scalars, strict=True)
+    ]  # fmt: skip

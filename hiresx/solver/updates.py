@@ -1,0 +1,28 @@
+"""What ends a stage: the update of the state, which takes the viscous differences along where it can."""
+
+from hiresx.solver.blocks import LocalBlocks
+from hiresx.solver.ghosts import Ghosts
+from hiresx.solver.terms import Task, Terms
+from hiresx.time.integrator import Integrator
+
+
+def update_tasks(blocks: LocalBlocks, terms: Terms, ghosts: Ghosts, integrator: Integrator) -> list[Task]:
+    """The tasks that update the state of every local block, behind those of `terms`."""
+    prepare, states = blocks.program.prepare, blocks.states
+    if not terms.ends_in_update:
+        return [("update", integrator.prepare(blocks.program, states))]
+    assert integrator.viscous_updates is not None
+    updates, viscous_updates = integrator.updates, integrator.viscous_updates
+    of_blocks = list(zip(states, terms.viscous, strict=True))
+    # Where all differences are somebody else's already, the update is as ever.
+    inner_calls = [
+        viscous_updates(s, v.inner_difference) if v.inner_difference else [[update] for update in updates(s)]
+        for s, v in of_blocks
+    ]
+    inner = [ghosts.meanwhile(parts) for parts in zip(*inner_calls, strict=True)]
+    tasks: list[Task] = [("update", lambda stage: inner[stage]())]
+    if ghosts.others:
+        outer_calls = zip(*(viscous_updates(s, v.outer_difference) for s, v in of_blocks), strict=True)
+        outer = [prepare([call for calls in parts for call in calls]) for parts in outer_calls]
+        tasks += [("exchange", lambda stage: ghosts.finish_fluxes()), ("update", lambda stage: outer[stage]())]
+    return tasks

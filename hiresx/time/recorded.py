@@ -1,0 +1,102 @@
+"""Whole time steps as one list of launches, with the step chosen on the device, so that the host looks now and then."""
+
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+
+from hiresx.device.batch import Noting
+from hiresx.time.reduction import FEW
+
+# Steps launched at most before the host looks.
+STEPS = 32
+
+
+class Clock(IntEnum):
+    """What stands where in the device's clock (kernels/clock.h), in doubles."""
+
+    TIME = 0
+    UNTIL = 1
+    STATE = 2
+    DT = 3
+    STEPS = 4
+    CFL = 5
+    VISCOUS_CFL = 6
+    FIXED = 7
+    INVISCID = 8
+    VISCOUS = 9
+    UNDER_WAY = 10
+    BEGAN = 11
+    NEAR = 12
+
+
+class State(IntEnum):
+    """How it stands with the steps: all taken; the last one ended at `until` or close to it; the flow did not survive
+    the one after the last; it allows none."""
+
+    GOING = 0
+    ARRIVED = 1
+    DEAD = 2
+    STUCK = 3
+
+
+class Taken:
+    """What came of steps: `count` of them, the `time` they reached and where the last of them `began`, `dt` of the last
+    or, `DEAD`, of the one that failed, whose first state is in q0; `radii` of the state as it is."""
+
+    def __init__(self, clock: np.ndarray):
+        self.state, self.count = State(int(clock[Clock.STATE])), int(clock[Clock.STEPS])
+        self.time, self.began, self.dt = (float(clock[at]) for at in (Clock.TIME, Clock.BEGAN, Clock.DT))
+        self.radii = clock[[Clock.INVISCID, Clock.VISCOUS]].copy()
+
+
+class Recorded:
+    """Steps of `calls`, the launches of a whole one (see `noted`), of one process whose blocks share `dt` (1).
+
+    `radii`: launches that bring the spectral radii into `found` (blocks, 2, FEW), of each block its `few` threads'.
+    """
+
+    def __init__(
+        self, backend: Any, program: Any, calls: Sequence, radii: Sequence, found: Any, few: np.ndarray, dt: Any
+    ):
+        self._backend, self._dt = backend, dt
+        self._clock = backend.zeros((len(Clock),), "float64")
+        counts = backend.to_device(few)
+
+        def choose(last: bool) -> tuple:
+            return ("choose_step", (1, 1, 1), len(few), counts, found, int(last), self._clock, dt)
+
+        assert found.shape[1:] == (2, FEW)
+        self._choose, self._close = program.prepare([choose(False)]), program.prepare([choose(True)])
+        # The device leaves steps out that are not to be taken.
+        self._step = program.prepare([*calls, *radii], guard=dt)
+        self._fixed_step = program.prepare(calls, guard=dt)
+        self._radii = program.prepare(radii)
+
+    def __call__(
+        self, count: int, time: float, until: float, fixed: float | None, cfl: float, viscous_cfl: float, known: bool
+    ) -> Taken:
+        """`count` steps from `time` on, none past `until`: of `fixed` size, or by these limits. `known`: whether the
+        radii of the state are in `found`. Waits for the device once."""
+        clock = np.zeros(len(Clock))
+        clock[[Clock.TIME, Clock.BEGAN, Clock.UNTIL]] = time, time, until
+        clock[[Clock.CFL, Clock.VISCOUS_CFL, Clock.FIXED]] = cfl, viscous_cfl, fixed or 0.0
+        self._backend.copy(self._clock, self._backend.to_device(clock))
+        if fixed is None and not known:
+            self._radii()
+        step = self._step if fixed is None else self._fixed_step
+        for _ in range(count):
+            self._choose()
+            step()
+        self._close()
+        return Taken(self._backend.to_host(self._clock))
+
+
+def noted(program: Noting, tasks: Sequence, stages: int) -> list:
+    """The launches of a step made of these tasks."""
+    with program.noting() as calls:
+        for stage in range(stages):
+            for _, task in tasks:
+                task(stage)
+    return calls

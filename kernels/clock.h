@@ -1,0 +1,73 @@
+// The time step chosen on a GPU: one warp closes the step that is under way and begins the next one, so that many steps
+// can be launched before the host looks. It computes with the host's numbers in the host's order, to the last bit.
+#ifndef HX_CPU
+// What hiresx/time/recorded.py keeps in `clock`, in doubles.
+enum {
+    CLOCK_TIME, CLOCK_UNTIL, CLOCK_STATE, CLOCK_DT, CLOCK_STEPS, CLOCK_CFL, CLOCK_VISCOUS_CFL, CLOCK_FIXED,
+    CLOCK_INVISCID, CLOCK_VISCOUS, CLOCK_UNDER_WAY, CLOCK_BEGAN, CLOCK_NEAR
+};
+// Of CLOCK_STATE: going; arrived at `until`, or close to it; the flow does not survive the step that is under way; it
+// allows none.
+enum { CLOCK_GOING, CLOCK_ARRIVED, CLOCK_DEAD, CLOCK_STUCK };
+
+HD bool clock_finite(double a) { return a - a == 0.0; }
+
+// The radii of `blocks` blocks (see hiresx/time/reduction.py): 2 x few[b] of a block's 2 x 32 places. dt: the step for the
+// kernels, negative where none is taken. last: close the step under way and begin none.
+ROW_KERNEL(choose_step, int i, int j, int k, int blocks, const int *few, const real *radii, int last, double *clock,
+           real *dt) {
+    SHARED double most[2][32];
+    LANES {
+        real found[2] = {real(0), real(0)};
+        for (int b = 0; b < blocks; ++b)
+            for (int r = 0; r < 2 && lane < few[b]; ++r) {
+                const real radius = radii[64 * b + r * few[b] + lane];
+                if (radius > found[r] || radius != radius) found[r] = radius;  // a NaN wins, and stays
+            }
+        for (int r = 0; r < 2; ++r) most[r][lane] = double(found[r]);
+    }
+    LANES {
+        if (lane == 0) {
+            double found[2] = {0.0, 0.0};
+            for (int r = 0; r < 2; ++r)
+                for (int l = 0; l < 32; ++l)
+                    if (most[r][l] > found[r] || most[r][l] != most[r][l]) found[r] = most[r][l];
+            const bool fixed = clock[CLOCK_FIXED] > 0.0;
+            if (clock[CLOCK_UNDER_WAY] > 0.0) {
+                clock[CLOCK_UNDER_WAY] = 0.0;
+                if (fixed || (clock_finite(found[0]) && clock_finite(found[1]))) {
+                    clock[CLOCK_BEGAN] = clock[CLOCK_TIME];
+                    clock[CLOCK_TIME] += clock[CLOCK_DT];
+                    clock[CLOCK_STEPS] += 1.0;
+                    if (clock[CLOCK_NEAR] > 0.0) clock[CLOCK_STATE] = CLOCK_ARRIVED;
+                } else {
+                    clock[CLOCK_STATE] = CLOCK_DEAD;
+                }
+            }
+            clock[CLOCK_INVISCID] = found[0], clock[CLOCK_VISCOUS] = found[1];
+            double step = -1.0;
+            if (!last && clock[CLOCK_STATE] == CLOCK_GOING) {
+                double wanted = clock[CLOCK_FIXED];
+                if (!fixed) {
+                    wanted = clock[CLOCK_CFL] / found[0];
+                    if (found[1] > 0.0) {
+                        const double viscous = clock[CLOCK_VISCOUS_CFL] / found[1];
+                        if (viscous < wanted) wanted = viscous;
+                    }
+                }
+                const double time = clock[CLOCK_TIME], left = clock[CLOCK_UNTIL] - time;
+                const double largest = left > 0.0 ? left : 0.0;
+                const double chosen = largest < wanted ? largest : wanted;
+                if (!clock_finite(chosen) || (chosen < largest && time + chosen == time)) {
+                    clock[CLOCK_STATE] = CLOCK_STUCK;
+                } else {
+                    step = clock[CLOCK_DT] = chosen;
+                    clock[CLOCK_UNDER_WAY] = 1.0;
+                    clock[CLOCK_NEAR] = clock[CLOCK_UNTIL] - (time + chosen) <= 1e-6 * chosen ? 1.0 : 0.0;
+                }
+            }
+            if (!last) dt[0] = real(step);
+        }
+    }
+}
+#endif

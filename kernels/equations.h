@@ -1,0 +1,18 @@
+// The sizes of the system of equations, which hiresx/equations/system.py gives. At a node:
+//   conserved  rho, rho u, rho v, rho w, e (those of the gas), rho s of every passive scalar
+//   gradients  u, v, w, T, s: what viscous terms take derivatives of; their fluxes change conserved variable 1, 2, ...
+constexpr int gas_variables = HX_GAS_VARIABLES;
+constexpr int scalar_variables = HX_SCALARS;
+constexpr int conserved_variables = gas_variables + scalar_variables;
+constexpr int gas_gradients = HX_GAS_GRADIENTS;
+constexpr int gradient_variables = gas_gradients + scalar_variables;
+constexpr int ghost_layers = HX_GHOSTS;
+
+#if HX_SCALARS
+HD real over_schmidt(int n) {
+    constexpr real value[] = {HX_OVER_SCHMIDT};
+    return value[n];
+}
+#else
+HD real over_schmidt(int) { return real(0); }
+#endif

@@ -1,0 +1,65 @@
+// Passive scalars: (rho s)_t + div(rho u s) = div(mu/(Re_c Sc) grad s). The gas does not feel them.
+//
+// The flux of rho s is made of the gas's own mass flux F at the half point, correction and limiter included, so that
+// where s is uniform so it stays, to round-off, whatever the flow. With s_h, the AFWENO5 interpolation of s from the
+// side from which F comes, and f the mass fluxes at nodes,
+//     G = F s_h + C(f (s - s_h)),    C the correction of eqs (11) and (18),
+// which in smooth flow, where F = h + C(f), is the h s_h + C(f s) of eq. (19).
+
+// Jumps of s scale the correction down as those of the pressure do (positivity/fallback.h); s is of the order 1.
+template <class T> HD T scalar_sensor(T before, T at, T after) {
+    return real(0.25) * absolute(before - real(2) * at + after);
+}
+
+// s(offset), f(offset): scalar and mass flux at node i + offset, -2..3; mass: F; sensor: that of the gas.
+template <class T, class At, class Mass> HD T scalar_flux_at(const At &s, const Mass &f, T mass, T sensor) {
+    T value[6], d[4], ends;
+    for (int a = 0; a < 6; ++a) value[a] = s(a - 2);
+    const auto forward = mass > T(real(0));
+    for (int a = 0; a < 4; ++a) d[a] = select(forward, value[a + 1] - value[a], value[4 - a] - value[5 - a]);
+    const T half = select(forward, value[2], value[3]) + interpolate_one(d[0], d[1], d[2], d[3], ends);
+    for (int a = 1; a <= 4; ++a) sensor = larger(sensor, scalar_sensor(value[a - 1], value[a], value[a + 1]));
+    const T correction = flux_correction<T>([&](int offset) { return f(offset) * (value[offset + 2] - half); });
+    return mass * half + correction_scale(sensor) * correction;
+}
+
+// The form that takes a thread per point, behind numerical_flux of the same direction (inviscid.h).
+#if HX_SCALARS
+// half points -1..n-1: fluxes of all scalars. mass: F, f: mass flux of the nodes, pressure: of the nodes
+VECTOR_KERNEL(scalar_flux, int i, int j, int k, int o, int sj, int sk, int sd, long long sv, const real *q,
+              const real *mass, const real *f, const real *pressure, real *flux) {
+    const long long p = o + i + (long long)j * sj + (long long)k * sk;
+    auto along = [&](const real *a, int s) { return load<T>(a + p + (long long)s * sd); };
+    T sensor = T(real(0));
+    for (int s = -1; s < 3; ++s)
+        sensor = larger(sensor, jump_sensor(along(pressure, s - 1), along(pressure, s), along(pressure, s + 1)));
+    for (int n = 0; n < scalar_variables; ++n) {
+        const real *scalar = q + (gas_variables + n) * sv;
+        store(flux + n * sv + p,
+              scalar_flux_at<T>([&](int s) { return along(scalar, s) / along(q, s); },
+                                [&](int s) { return along(f, s); }, along(mass, 0), sensor));
+    }
+}
+
+// nodes 0..n-1: r = or -= G_{i+1/2} - G_{i-1/2}, r from the first scalar on
+VECTOR_KERNEL(scalar_difference, int i, int j, int k, int o, int sj, int sk, int sd, long long sv, const real *flux,
+              real *r, int first) {
+    const long long p = o + i + (long long)j * sj + (long long)k * sk;
+    for (int v = 0; v < scalar_variables; ++v) {
+        T change = load<T>(flux + v * sv + p - sd) - load<T>(flux + v * sv + p);
+        store(r + v * sv + p, first ? change : load<T>(r + v * sv + p) + change);
+    }
+}
+
+// A sponge adds or takes mass: with the scalar of its goal where it has one, else with that of the node.
+// scalar, r: of one scalar; the rest as in sponge.h.
+KERNEL(scalar_sponge, int i, int j, int k, int o, int sj, int sk, int width, int height, const real *q,
+       const real *scalar, const real *jacobian, const real *sigma, const real *reference, int reference_stride,
+       int drawn, real goal, real *r) {
+    const long long p = o + i + (long long)j * sj + (long long)k * sk;
+    const long long at = i + (long long)width * (j + (long long)height * k);
+    const real density = reference_stride ? reference[at] : reference[0];
+    const real excess = drawn ? scalar[p] - density * goal : scalar[p] / q[p] * (q[p] - density);
+    r[p] -= sigma[at] / jacobian[p] * excess;
+}
+#endif

@@ -1,0 +1,74 @@
+// Passive scalars at physical faces. o, s1, s2, sn, sv as in boundary/; q: the state, of which the gas has its ghosts
+// already; scalar: rho s of one scalar. target[layer][j][i]: s of the patch's n1 x n2 nodes, layer 0 on the face.
+#if HX_SCALARS
+// on the face and in its ghosts as given
+KERNEL(scalar_given, int i, int j, int k, int o, int s1, int s2, int sn, int n1, int n2, const real *target,
+       const real *q, real *scalar) {
+    const long long p = o + (long long)i * s1 + (long long)j * s2, layer = (long long)n1 * n2;
+    for (int l = 0; l <= ghost_layers; ++l) {
+        const long long to = p - (long long)l * sn;
+        scalar[to] = q[to] * target[l * layer + (long long)j * n1 + i];
+    }
+}
+
+// Behind walls and planes of symmetry: even, or odd about what a wall holds (`held`).
+KERNEL(scalar_wall, int i, int j, int k, int o, int s1, int s2, int sn, int n1, int held, const real *target,
+       const real *q, real *scalar) {
+    const long long p = o + (long long)i * s1 + (long long)j * s2;
+    const real wall = held ? target[(long long)j * n1 + i] : real(0);
+    for (int l = 1; l <= ghost_layers; ++l) {
+        const long long from = p + (long long)l * sn, to = p - (long long)l * sn;
+        const real inside = scalar[from] / q[from];
+        scalar[to] = q[to] * (held ? real(2) * wall - inside : inside);
+    }
+}
+
+// the node on a wall that holds s
+KERNEL(scalar_held, int i, int j, int k, int o, int s1, int s2, int n1, const real *target, const real *q,
+       real *scalar) {
+    const long long p = o + (long long)i * s1 + (long long)j * s2;
+    scalar[p] = q[p] * target[(long long)j * n1 + i];
+}
+
+// Ghosts of in- and outflows: what leaves goes on cubically, drawn back to the node where it jumps (continuation.h); what
+// enters is what is given, or else repeats the node. direction: see boundary/extrapolate.h
+KERNEL(scalar_open, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, int n1, real direction, int given,
+       const real *target, const real *m, const real *q, real *scalar) {
+    constexpr int weight[3][3] = {{-6, 4, -1}, {-20, 15, -4}, {-45, 36, -10}};
+    const long long p = o + (long long)i * s1 + (long long)j * s2;
+    real s[4], flow = real(0), sensor = real(0);
+    for (int l = 0; l < 4; ++l) s[l] = scalar[p + (long long)l * sn] / q[p + (long long)l * sn];
+    for (int d = 0; d < 3; ++d) flow += direction * m[d * sv + p] * q[(d + 1) * sv + p];
+    for (int l = 1; l < 3; ++l) sensor = larger(sensor, scalar_sensor(s[l - 1], s[l], s[l + 1]));
+    const real share = flow > real(0) ? real(0) : correction_scale(sensor);
+    const real base = flow > real(0) && given ? target[(long long)j * n1 + i] : s[0];
+    for (int l = 0; l < ghost_layers; ++l) {
+        real sum = real(0);
+        for (int a = 0; a < 3; ++a) sum += real(weight[l][a]) * (s[a + 1] - s[0]);
+        const long long to = p - (long long)(l + 1) * sn;
+        scalar[to] = q[to] * (base + share * sum);
+    }
+}
+
+// Where a condition sets the rate of the density itself, rho s follows with s as the flow carries it. hold: what the rate
+// of rho s has beside s rho_t, kept in r behind the face; follow: put to the new s rho_t. Twice does no harm.
+KERNEL(scalar_hold, int i, int j, int k, int o, int s1, int s2, int sn, const real *q, const real *scalar,
+       const real *r, real *rate) {
+    const long long p = o + (long long)i * s1 + (long long)j * s2;
+    rate[p - sn] = rate[p] - scalar[p] / q[p] * r[p];
+}
+
+KERNEL(scalar_follow, int i, int j, int k, int o, int s1, int s2, int sn, const real *q, const real *scalar,
+       const real *r, real *rate) {
+    const long long p = o + (long long)i * s1 + (long long)j * s2;
+    rate[p] = rate[p - sn] + scalar[p] / q[p] * r[p];
+}
+
+// Nothing diffuses through the face: the diffusive flux normal to it vanishes there and is odd, so that the central
+// differences add up to nothing.
+KERNEL(scalar_closed, int i, int j, int k, int o, int s1, int s2, int sn, real *flux) {
+    const long long p = o + (long long)i * s1 + (long long)j * s2;
+    flux[p] = real(0);
+    for (int l = 1; l <= ghost_layers; ++l) flux[p - (long long)l * sn] = -flux[p + (long long)l * sn];
+}
+#endif

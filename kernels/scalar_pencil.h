@@ -1,0 +1,21 @@
+// Passive scalars in the CPU's pencils, behind the fluxes of the gas: `minus` holds these, and `plus` is free.
+namespace pencil {
+// q, r: of one scalar
+HD void scalar(const Line &line, const real *q, real *r, int sd, int first, int walls) {
+    const int B = line.B;
+    real *s = line.plus, *flux = line.plus + line.size;
+    line.gather(q, sd, s);
+    for (size_t e = 0, end = size_t(line.n + 2 * H) * B; e < end; e += W)
+        store(s + e, load<pack>(s + e) / load<pack>(line.q + e));
+    for (size_t e = line.node(-1), end = line.node(line.n); e < end; e += W) {
+        const real *jump = line.sensor + e;
+        const pack sensor = larger(larger(load<pack>(jump - B), load<pack>(jump)),
+                                   larger(load<pack>(jump + B), load<pack>(jump + 2 * B)));
+        store(flux + e, scalar_flux_at<pack>([&](int o) { return load<pack>(s + e + o * B); },
+                                             [&](int o) { return load<pack>(line.f + e + o * B); },
+                                             load<pack>(line.minus + e), sensor));
+    }
+    difference(line, flux, r, sd, first);
+    if (walls) end_sums(line, flux, r, sd);
+}
+}  // namespace pencil

@@ -1,0 +1,37 @@
+"""Cases whose checkpoints are tested, and a finished run with some."""
+
+import numpy as np
+
+from hiresx import Case, Simulation, load
+from hiresx.output.saved import checkpoint
+
+CHANNEL = {
+    "grid": {"generator": "box", "n": [16, 9, 1], "lower": [0.0, 0.0, 0.0], "upper": [2.0, 1.0, 0.0]},
+    "time": {"steps": 6, "cfl": 0.5},
+    "monitor": {"every": 2},
+    "initial": {"state": {"rho": 1.0, "u": 1.5, "p": 1 / 1.4}},
+    "boundary": [
+        {"faces": ["imin"], "type": "profile-inflow", "function": "gust", "steady": False},
+        {"faces": ["imax"], "type": "supersonic-outflow"},
+        {"faces": ["jmin", "jmax"], "type": "slip-wall"},
+    ],
+}
+
+
+def gust(x, y, z, t):
+    return 1.0, 1.5 + 0.1 * np.sin(20 * t) * y, 0.0, 0.0, 1 / 1.4
+
+
+def vortex(**changes) -> Case:
+    overrides = ["grid.n=[16,16,1]", "monitor.every=3"]
+    return load("isentropic-vortex", overrides=overrides + [f"{k.replace('__', '.')}={v}" for k, v in changes.items()])
+
+
+def bits(simulation: Simulation) -> list[bytes]:
+    solver = simulation.solver
+    states = [np.asarray(piece.array).tobytes() for piece in solver.pieces()]
+    for averages in (a.capture() for a in simulation.attachments if a.name == "averages"):
+        values, arrays, spread = checkpoint.parted("averages", averages)
+        states += [repr(values).encode(), *(array.tobytes() for array in arrays.values())]
+        states += [np.asarray(piece.array).tobytes() for found in spread.values() for piece in found]
+    return [*states, repr((solver.time, solver.steps, solver.dt, simulation.history)).encode()]

@@ -1,0 +1,50 @@
+"""What several test files of the room are given."""
+
+import pytest
+from device_texts import ARITHMETIC, SOLVER, UPDATE
+
+from hiresx import kernels
+from hiresx.device import Configuration
+from hiresx.device.configuration import FOLDERS
+from hiresx.device.cpu import Backend as CpuBackend
+from hiresx.device.emulated import Backend as EmulatedBackend
+
+
+@pytest.fixture(scope="session")
+def root(tmp_path_factory):
+    """A kernels folder in which every choice of the default configuration is an empty header."""
+    folder = tmp_path_factory.mktemp("kernels")
+    for name in FOLDERS:
+        (folder / name).mkdir()
+        (folder / name / f"{getattr(Configuration(), name)}.h").write_text("")
+    (folder / "positivity/fallback.h").write_text("")
+    (folder / "deep").mkdir()
+    (folder / "deep/update.h").write_text(UPDATE)
+    (folder / "deep/constant.h").write_text("#define CONSTANT real(1)\n")
+    (folder / "arithmetic.h").write_text(ARITHMETIC)
+    (folder / "gas.h").write_text("")
+    (folder / "solver.h").write_text(SOLVER)
+    (folder / "shim.h").write_text((kernels.ROOT / "shim.h").read_text())
+    return folder
+
+
+@pytest.fixture(scope="session")
+def shared_cache(tmp_path_factory):
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def environment(monkeypatch, shared_cache):
+    """Compiled toys stay out of the user's cache."""
+    monkeypatch.setenv("HIRESX_CACHE", str(shared_cache))
+    monkeypatch.delenv("CXX", raising=False)
+
+
+@pytest.fixture(params=[CpuBackend, EmulatedBackend], ids=["cpu", "emulated"])
+def native(request, root):
+    return request.param(root)
+
+
+@pytest.fixture(params=["cpu", "emulated"])
+def backend(request):
+    return request.param

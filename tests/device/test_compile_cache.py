@@ -1,0 +1,280 @@
+"""The compiler and the cache of what it made: made once, for nobody else to write, made anew when damaged."""
+
+import ctypes
+import os
+import re
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from hiresx.device import Configuration
+from hiresx.device import compiler as host_compiler
+from hiresx.device.cpu import Backend as CpuBackend
+from hiresx.errors import HiresxError
+
+pytestmark = pytest.mark.usefixtures("environment")
+
+
+def test_second_compile_comes_from_the_cache(native, monkeypatch):
+    native.compile(Configuration())
+    real = subprocess.run
+
+    def run(command, **keywords):
+        assert command[-1] == "--version", "compiled again"
+        return real(command, **keywords)
+
+    monkeypatch.setattr(host_compiler.subprocess, "run", run)
+    native.compile(Configuration())
+
+
+def test_key_sees_text_flags_compiler_and_processor(tmp_path, monkeypatch):
+    monkeypatch.setenv("HIRESX_CACHE", str(tmp_path))
+    compiled = []
+
+    def run(command, **keywords):
+        if command[-1] != "--version":
+            (command[command.index("-o") + 1]).write_text("library")
+            compiled.append(command)
+        return subprocess.CompletedProcess(command, 0, stdout=version, stderr="")
+
+    monkeypatch.setattr(host_compiler.subprocess, "run", run)
+    version = "g++ 1"
+    paths = [host_compiler.build("text", ("-O1",), "label")]
+    paths.append(host_compiler.build("other", ("-O1",), "label"))
+    paths.append(host_compiler.build("text", ("-O2",), "label"))
+    version = "g++ 2"
+    paths.append(host_compiler.build("text", ("-O1",), "label"))
+    monkeypatch.setattr(host_compiler, "processor", lambda: "another")
+    paths.append(host_compiler.build("text", ("-O1",), "label"))
+    assert len(set(paths)) == 5 == len(compiled)
+    assert host_compiler.build("text", ("-O1",), "label") == paths[-1] and len(compiled) == 5
+
+
+def test_simultaneous_processes(tmp_path, root):
+    code = textwrap.dedent(f"""
+        from pathlib import Path
+        from hiresx.device import Configuration
+        from hiresx.device.emulated import Backend
+        program = Backend(Path({str(root)!r})).compile(Configuration())
+        print(len(program.signatures))
+    """)
+    environment = {**os.environ, "HIRESX_CACHE": str(tmp_path / "new/cache")}
+    running = [
+        subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE) for _ in range(3)
+    ]
+    assert [process.communicate()[0].strip() for process in running] == [b"4"] * 3
+    # The kernels, and the team of threads.
+    suffixes = sorted(path.suffix for path in (tmp_path / "new/cache").iterdir())
+    assert suffixes == [".cpp", ".cpp", ".sha256", ".sha256", ".so", ".so"]
+    assert all(folder.stat().st_mode & 0o777 == 0o700 for folder in (tmp_path / "new", tmp_path / "new/cache"))
+
+
+def test_no_compiler(native, monkeypatch):
+    monkeypatch.setenv("PATH", "/nonexistent")
+    with pytest.raises(HiresxError, match=r"no C\+\+ compiler: g\+\+ is not found") as caught:
+        native.compile(Configuration())
+    assert "apt install g++" in caught.value.mend
+
+
+def test_compiler_that_does_not_run(native, monkeypatch):
+    monkeypatch.setenv("CXX", "false")
+    with pytest.raises(HiresxError, match="false --version fails with status 1"):
+        native.compile(Configuration())
+
+
+def test_kernel_that_does_not_compile(tmp_path, root, monkeypatch):
+    broken = tmp_path / "kernels"
+    broken.mkdir()
+    for path in root.iterdir():
+        (broken / path.name).symlink_to(path)
+    (broken / "solver.h").unlink()
+    (broken / "solver.h").write_text("\nKERNEL(bad, int i, int j, int k, real *a) {\n    a[i] = undeclared;\n}\n")
+    with pytest.raises(HiresxError, match=r"kernels/solver.h:3:\d+: error: .*undeclared") as caught:
+        CpuBackend(broken).compile(Configuration())
+    log = re.search(r"\S+\.log", caught.value.mend)[0]
+    assert "undeclared" in Path(log).read_text()
+
+
+def test_cache_that_cannot_be_written(native, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("HIRESX_CACHE", str(tmp_path / "file/cache"))
+    with pytest.raises(HiresxError, match=r"kernel cache .*file/cache cannot be written: Not a directory") as caught:
+        native.compile(Configuration())
+    assert "HIRESX_CACHE" in caught.value.mend
+
+
+def test_cache_directory_default(monkeypatch, tmp_path):
+    from hiresx.device import cache
+
+    monkeypatch.delenv("HIRESX_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache.directory() == tmp_path / "hiresx" and cache.directory().is_dir()
+
+
+@pytest.fixture
+def kept(tmp_path, monkeypatch):
+    """keep(content): the path of a file in a cache of its own, and how often one was made."""
+    from hiresx.device import cache
+
+    monkeypatch.setenv("HIRESX_CACHE", str(tmp_path / "cache"))
+    made = []
+
+    def keep(content: bytes = b"library") -> tuple[Path, int]:
+        def make(private: Path) -> Path:
+            (private / "file").write_bytes(content)
+            made.append(content)
+            return private / "file"
+
+        return cache.made("one.so", make), len(made)
+
+    return keep
+
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to others")
+
+
+def test_what_is_kept_is_made_once_and_for_nobody_else_to_write(kept):
+    before = os.umask(0)
+    try:
+        path, count = kept()
+    finally:
+        os.umask(before)
+    assert (path.read_bytes(), count) == (b"library", 1) and kept() == (path, 1)
+    files = sorted(path.parent.iterdir())
+    assert [file.name for file in files] == ["one.so", "one.so.sha256"]
+    assert path.parent.stat().st_mode & 0o777 == 0o700 and not any(file.stat().st_mode & 0o022 for file in files)
+
+
+def _half(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:3])
+
+
+def _bit(path: Path) -> None:
+    path.write_bytes(b"Library")
+
+
+def _without_digest(path: Path) -> None:
+    path.with_name("one.so.sha256").unlink()
+
+
+def _digest_of_another(path: Path) -> None:
+    path.with_name("one.so.sha256").write_bytes(b"\xff" * 64)
+
+
+def _link(path: Path) -> None:
+    path.rename(path.with_name("elsewhere"))
+    path.symlink_to("elsewhere")
+
+
+def _group(path: Path) -> None:
+    path.chmod(0o775)
+
+
+def _everybody(path: Path) -> None:
+    path.with_name("one.so.sha256").chmod(0o666)
+
+
+def _pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+@pytest.mark.parametrize("change", [_half, _bit, _without_digest, _digest_of_another, _link, _group, _everybody, _pipe])
+def test_what_is_not_whole_or_could_be_another_s_is_made_anew(kept, change):
+    path, _ = kept()
+    if os.geteuid() == 0:
+        os.chown(path, -1, 12345)  # no group of the user's own
+    change(path)
+    assert kept() == (path, 2) and path.read_bytes() == b"library" and not path.is_symlink()
+    assert kept() == (path, 2)
+
+
+@needs_root
+def test_a_library_of_another_user_is_made_anew(kept):
+    path, _ = kept()
+    os.chown(path, 12345, 12345)
+    assert kept() == (path, 2) and path.stat().st_uid == 0
+
+
+@needs_root
+@pytest.mark.parametrize(
+    ("which", "owner", "mode", "why"),
+    [
+        ("cache", 12345, 0o755, "it belongs to user 12345"),
+        ("cache", 0, 0o777, "it can be written to by everybody"),
+        ("cache", 0, 0o1777, "it can be written to by everybody"),
+        ("cache", 0, 0o775, "it can be written to by the group 12345"),
+        ("", 0, 0o777, "in which it lies, can be written to by everybody"),
+        ("", 0, 0o775, "in which it lies, can be written to by the group 12345"),
+        ("", 12345, 0o755, "in which it lies, belongs to user 12345"),
+    ],
+)
+def test_a_folder_that_others_can_fill_or_exchange_is_refused(kept, tmp_path, which, owner, mode, why):
+    kept()
+    folder = tmp_path / which
+    os.chown(folder, owner, 12345)
+    folder.chmod(mode)
+    with pytest.raises(HiresxError) as caught:
+        kept()
+    assert (
+        f"the kernel cache {tmp_path / 'cache'} is not used: " in caught.value.message and why in caught.value.message
+    )
+    assert "HIRESX_CACHE" in caught.value.mend
+    mends = owner == 0 and not mode & 0o1000
+    assert (f"chmod go-w {folder}" in caught.value.mend) == mends
+    if mends:
+        folder.chmod(mode & ~0o022)
+        assert kept()[1] == 1
+
+
+@needs_root
+def test_folders_that_are_safe_are_taken(kept, tmp_path, monkeypatch):
+    """In a sticky folder; of root, for a user; for the group of the user alone; through a link; of nobody, where root
+    has no name."""
+    from hiresx.device import cache
+
+    tmp_path.chmod(0o1777)
+    path, _ = kept()
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    assert kept() == (path, 1)
+    path.parent.chmod(0o775)
+    assert kept() == (path, 1), "root's own group"
+    link = tmp_path / "link"
+    link.symlink_to("cache")
+    monkeypatch.setenv("HIRESX_CACHE", str(link))
+    assert kept() == (path, 1)
+    os.chown(tmp_path, cache._unmapped(), -1)
+    tmp_path.chmod(0o755)
+    assert kept() == (path, 1)
+
+
+def test_half_a_library_is_compiled_anew(tmp_path, monkeypatch):
+    """It ends the process with SIGBUS where it is loaded."""
+    monkeypatch.setenv("HIRESX_CACHE", str(tmp_path))
+    library = host_compiler.build('extern "C" int answer() { return 42; }', ("-shared", "-fPIC"), "half")
+    size = library.stat().st_size
+    os.truncate(library, size // 2)
+    again = host_compiler.build('extern "C" int answer() { return 42; }', ("-shared", "-fPIC"), "half")
+    assert again == library and library.stat().st_size == size and ctypes.CDLL(str(library)).answer() == 42
+
+
+def test_no_home_directory(monkeypatch):
+    from hiresx.device import cache
+
+    for name in ("HIRESX_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(Path, "home", lambda: (_ for _ in ()).throw(RuntimeError("no home")))
+    with pytest.raises(HiresxError, match="no home directory"):
+        cache.directory()
+
+
+def test_damaged_library(native, tmp_path, monkeypatch):
+    damaged = tmp_path / "damaged.so"
+    damaged.write_bytes(b"\x7fELF")
+    monkeypatch.setattr("hiresx.device.native.build", lambda *_: damaged)
+    with pytest.raises(HiresxError, match="cannot be loaded") as caught:
+        native.compile(Configuration())
+    assert str(damaged) in caught.value.mend

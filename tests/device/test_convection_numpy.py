@@ -1,0 +1,316 @@
+"""Interpolation and numerical fluxes, one kernel at a time, against NumPy written from the equations."""
+
+import numpy as np
+import pytest
+from kernels_alone import (
+    GAMMA,
+    PLACE,
+    POINTS,
+    SHAPE,
+    SIZE,
+    STRIDES,
+    conservative,
+    geometry,
+    inside,
+    primitive,
+    program,
+    random,
+    states,
+)  # fmt: skip
+from numpy_kernels import eigenvectors
+
+EPSILON = 1e-6
+LINE = 40  # points of a grid line that is looked at alone
+
+
+# ---- interpolation
+
+
+def value_right(kind: str, stencil: np.ndarray) -> np.ndarray:
+    """Interpolated value at i+1/2 from the five nodes i-2..i+2 (first index), eqs (13) to (17)."""
+    centre = stencil[2]
+    a = stencil - centre  # smoothness does not see a constant
+    left, middle, right = a[0:3], a[1:4], a[2:5]
+    values = (
+        3 / 8 * left[0] - 5 / 4 * left[1] + 15 / 8 * left[2],
+        -1 / 8 * middle[0] + 3 / 4 * middle[1] + 3 / 8 * middle[2],
+        3 / 8 * right[0] + 3 / 4 * right[1] - 1 / 8 * right[2],
+    )
+
+    def beta(s, *c):
+        x, y, z = s
+        return (c[0] * x * x + c[1] * x * y + c[2] * y * y + c[3] * x * z + c[4] * y * z + c[5] * z * z) / 3
+
+    betas = beta(left, 4, -19, 25, 11, -31, 10), beta(middle, 4, -13, 13, 5, -13, 4)
+    betas = *betas, beta(right, 10, -31, 25, 11, -19, 4)
+    ideal, tau = (1 / 16, 5 / 8, 5 / 16), abs(betas[0] - betas[2])
+    weights = {
+        "js": [d / (EPSILON + b) ** 2 for d, b in zip(ideal, betas, strict=True)],
+        "z": [d * (1 + (tau / (EPSILON + b)) ** 2) for d, b in zip(ideal, betas, strict=True)],
+        "linear": [d + 0 * tau for d in ideal],
+    }[kind]
+    return centre + sum(w * v for w, v in zip(weights, values, strict=True)) / sum(weights)
+
+
+def metric_at_half(m: np.ndarray) -> np.ndarray:
+    """At h + 1/2 for h = 2..n-4 of nodes 0..n-1 (last index)."""
+    n = m.shape[-1] - 5
+    return sum(c * m[..., s : s + n] for s, c in enumerate((3, -25, 150, 150, -25, 3))) / 256
+
+
+def interpolated(kind: str, scheme: str, space: str, q: np.ndarray, m: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The states (5, n) on both sides of the half points between the nodes 3..LINE-4 of a line."""
+    minus, plus = np.zeros((2, 5, LINE))
+    half = metric_at_half(m)
+
+    def both(h, basis, centre_minus, centre_plus):
+        """Left-biased from h-2..h+2 and right-biased from h+3..h-1."""
+        inverse = np.linalg.inv(basis)
+        for found, nodes, centre in (
+            (minus, range(h - 2, h + 3), centre_minus),
+            (plus, range(h + 3, h - 2, -1), centre_plus),
+        ):
+            if centre is not None:
+                fields = np.stack([inverse @ (q[:, node] - q[:, centre]) for node in nodes])
+                found[:, h] = q[:, centre] + basis @ value_right(kind, fields)
+
+    for h in range(3, LINE - 4):
+        if scheme == "original":
+            basis = eigenvectors(0.5 * (q[:, h : h + 1] + q[:, h + 1 : h + 2]), half[:, h - 2 : h - 1])[0]
+            both(h, basis if space == "characteristic" else np.eye(5), h, h + 1)
+        else:  # the space of the node that a value is biased to
+            for centre, sides in ((h, (h, None)), (h + 1, (None, h + 1))):
+                basis = eigenvectors(q[:, centre : centre + 1], m[:, centre : centre + 1])[0]
+                both(h, basis if space == "characteristic" else np.eye(5), *sides)
+    return minus[:, 3 : LINE - 4], plus[:, 3 : LINE - 4]
+
+
+@pytest.mark.parametrize("amplitude", [1e-4, 1e-3, 3e-2, 0.3])
+@pytest.mark.parametrize(
+    ("kind", "scheme", "space"),
+    [
+        ("js", "modified", "component"), ("z", "modified", "component"), ("linear", "modified", "component"),
+        ("js", "original", "component"), ("z", "original", "characteristic"), ("js", "modified", "characteristic"),
+    ],
+)  # fmt: skip
+def test_interpolation(kind, scheme, space, amplitude):
+    """Rough data of several sizes: epsilon outweighs the smoothness of the small, and is nothing beside the large."""
+    rng = random(2)
+    s = primitive(rng, 1) * np.ones((1, LINE)) * (1 + amplitude * rng.normal(size=(5, LINE)).clip(-2, 2))
+    q = conservative(s)
+    # two normals on either side of where the tangents change over
+    normal = np.array([0.5, -0.3, 0.6 if amplitude in (1e-4, 3e-2) else 2.0])
+    m = normal[:, None] * (1 + 0.1 * rng.normal(size=(3, LINE)))
+    minus, plus = np.zeros((2, 5, LINE))
+    kernels = program("emulated", ("half_point.h", "inviscid.h"), weights=kind, interpolation=scheme, space=space)
+    first, last = (3, LINE - 3) if scheme == "modified" else (3, LINE - 4)
+    kernels.launch("interpolate", (last - first, 1, 1), first, 0, 0, 1, LINE, q, m, minus, plus)
+    wanted = interpolated(kind, scheme, space, q, m)
+    for found, reference in zip((minus, plus), wanted, strict=True):
+        # the modified scheme's last node gives no left-biased value that has its partner
+        error = abs(found[:, 3 : LINE - 4] - reference).max(axis=1) / abs(q).max(axis=1)
+        assert error.max() < 1e-9 * amplitude, error
+
+
+def test_interpolation_along_every_direction():
+    """The same line along i, j and k gives the same; the strides of the block are all different."""
+    rng = random(3)
+    _, q = states()
+    m = np.ascontiguousarray(np.broadcast_to(np.array([0.5, -0.3, 0.2])[:, None, None, None], (3, *SHAPE)))
+    kernels = program("emulated", ("half_point.h", "inviscid.h"), weights="js", space="component")
+    node = rng.integers(3, 7, 3)  # i, j, k
+    values = rng.uniform(0.9, 1.1, (5, 6)) * np.array([1.0, 0.3, -0.2, 0.1, 3.0])[:, None]
+    found = []
+    for d in range(3):
+        here, place = q.copy(), [slice(n, n + 1) for n in node]
+        place[d] = slice(node[d] - 2, node[d] + 4)
+        here[(slice(None), *place[::-1])] = values.reshape(5, *[6 if e == d else 1 for e in (2, 1, 0)])
+        minus, plus = np.zeros((2, 5, *SHAPE))
+        o = sum(int(n) * stride for n, stride in zip(node, STRIDES, strict=True))
+        extent = [1 + (e == d) for e in range(3)]
+        kernels.launch("interpolate", tuple(extent), o, *STRIDES[1:], STRIDES[d], POINTS, here, m, minus, plus)
+        at = (slice(None), *(int(n) for n in node[::-1]))
+        found.append(np.stack([minus[at], plus[at]]))
+        assert np.all(found[-1] != 0)
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-14)
+    np.testing.assert_allclose(found[2], found[0], rtol=1e-14)
+
+
+@pytest.mark.parametrize("positivity", ["fallback", "limiter"])
+@pytest.mark.parametrize(("peak", "kept"), [(9.0, True), (12.0, False)])
+def test_states_beyond_a_factor_of_five_fall_back_to_the_node(positivity, peak, kept):
+    """Beside a peak of density in gas at rest the polynomial gives 1 + 60/128 (peak - 1)."""
+    s = np.ones((5, LINE))
+    s[0, 12], s[1:4] = peak, 0.0
+    m = np.ones((3, LINE))
+    minus, plus = np.zeros((2, 5, LINE))
+    choices = {"weights": "linear", "space": "component", "positivity": positivity}
+    kernels = program("emulated", ("half_point.h", "inviscid.h"), **choices)
+    kernels.launch("interpolate", (LINE - 6, 1, 1), 3, 0, 0, 1, LINE, conservative(s), m, minus, plus)
+    wanted = 1 + 60 / 128 * (peak - 1) if kept else 1.0
+    # the limiter marks by the sign
+    np.testing.assert_allclose([abs(minus[0, 11]), abs(plus[0, 12])], wanted, rtol=1e-13)
+
+
+# ---- fluxes
+
+
+def physical_flux(s: np.ndarray, q: np.ndarray, m: np.ndarray) -> np.ndarray:
+    volume = np.sum(m * s[1:4], axis=0)
+    return np.concatenate([[q[0] * volume], q[1:4] * volume + m * s[4], [(q[4] + s[4]) * volume]])
+
+
+def test_physical_flux(backend):
+    (s, q), (m, _) = states(), geometry()
+    f, pressure = np.zeros((5, *SHAPE)), np.zeros(SHAPE)
+    extent = tuple(reversed(SHAPE))
+    program(backend, ("half_point.h", "inviscid.h")).launch(
+        "physical_flux", extent, 0, *STRIDES[1:], POINTS, q, m[3:6], f, pressure
+    )
+    np.testing.assert_allclose(f, physical_flux(s, q, m[3:6]), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(pressure, s[4], rtol=1e-12)
+
+
+def split(q, s, m, side):
+    """Steger-Warming: R max(lambda, 0) L q, or min; the flux is homogeneous of degree one."""
+    area = np.linalg.norm(m, axis=0)
+    volume, sound = np.sum(m * s[1:4], axis=0), np.sqrt(GAMMA * s[4] / s[0]) * area
+    speeds = np.stack([volume - sound, volume, volume, volume, volume + sound], axis=1)
+    basis = eigenvectors(q, m)
+    fields = np.linalg.solve(basis, q.T[..., None])[..., 0]
+    return np.einsum("nij,nj->in", basis, np.where(side * speeds > 0, speeds, 0.0) * fields)
+
+
+def steger_warming(a, b, m):
+    return split(a[1], a[0], m, 1) + split(b[1], b[0], m, -1)
+
+
+def averages(a, b):
+    """Roe's: density, velocity (3, n), enthalpy, sound speed."""
+    weights = [np.sqrt(s[0]) for s, _ in (a, b)]
+    total = sum(weights)
+    mean = sum(w * np.stack([*s[1:4], (q[4] + s[4]) / s[0]]) for w, (s, q) in zip(weights, (a, b), strict=True)) / total
+    sound = np.sqrt((GAMMA - 1) * (mean[3] - 0.5 * np.sum(mean[:3] ** 2, axis=0)))
+    return weights[0] * weights[1], mean[:3], mean[3], sound
+
+
+def roe(a, b, m):
+    rho, velocity, _, sound = averages(a, b)
+    # a conservative state with Roe's velocity and enthalpy: its eigenvectors are those of the matrix of Roe
+    p = rho * sound**2 / GAMMA
+    state = conservative(np.stack([rho, *velocity, p]))
+    area = np.linalg.norm(m, axis=0)
+    un = np.sum(m * velocity, axis=0) / area
+    basis = eigenvectors(state, m)
+    strengths = np.linalg.solve(basis, (b[1] - a[1]).T[..., None])[..., 0]
+    limit = 0.1 * (abs(un) + sound)
+    speeds = [abs(un - sound), *[abs(un)] * 3, abs(un + sound)]
+    for n in (0, 4):  # Harten's
+        speeds[n] = np.where(speeds[n] < limit, (speeds[n] ** 2 + limit**2) / (2 * limit), speeds[n])
+    spread = np.einsum("nij,nj->in", basis, np.stack(speeds, axis=1) * strengths)
+    return 0.5 * (physical_flux(*a, m) + physical_flux(*b, m) - area * spread)
+
+
+def hllc(a, b, m):
+    area = np.linalg.norm(m, axis=0)
+    n = m / area
+    _, velocity, _, sound = averages(a, b)
+    un = np.sum(n * velocity, axis=0)
+    (l, ql), (r, qr) = a, b
+    ul, ur = (np.sum(n * s[1:4], axis=0) for s in (l, r))
+    slow = np.minimum(ul - np.sqrt(GAMMA * l[4] / l[0]), un - sound)
+    fast = np.maximum(ur + np.sqrt(GAMMA * r[4] / r[0]), un + sound)
+    middle = r[4] - l[4] + l[0] * ul * (slow - ul) - r[0] * ur * (fast - ur)
+    middle /= l[0] * (slow - ul) - r[0] * (fast - ur)
+
+    def star(s, q, u, wave):
+        push = middle + s[4] / (s[0] * (wave - u))
+        state = np.stack([np.ones_like(u), *(s[1:4] + (middle - u) * n), q[4] / s[0] + (middle - u) * push])
+        return physical_flux(s, q, n) + wave * (s[0] * (wave - u) / (wave - middle) * state - q)
+
+    regions = [slow >= 0, middle >= 0, fast >= 0]
+    choices = [physical_flux(l, ql, n), star(l, ql, ul, slow), star(r, qr, ur, fast), physical_flux(r, qr, n)]
+    return area * np.select(regions, choices[:3], choices[3])
+
+
+def van_leer(a, b, m):
+    area, found = np.linalg.norm(m, axis=0), 0.0
+    for (s, q), side in ((a, 1), (b, -1)):
+        un, sound = np.sum(m * s[1:4], axis=0) / area, np.sqrt(GAMMA * s[4] / s[0])
+        mach = un / sound
+        mass = side * s[0] * sound * area * (mach + side) ** 2 / 4
+        velocity = s[1:4] + m / area * (-un + 2 * side * sound) / GAMMA
+        energy = ((GAMMA - 1) * un + 2 * side * sound) ** 2 / (2 * (GAMMA**2 - 1))
+        energy += 0.5 * (np.sum(s[1:4] ** 2, axis=0) - un**2)
+        part = mass * np.stack([np.ones_like(un), *velocity, energy])
+        found = found + np.where(side * mach >= 1, physical_flux(s, q, m), np.where(side * mach <= -1, 0.0, part))
+    return found
+
+
+def local_lax_friedrichs(a, b, m):
+    speeds = [
+        abs(np.sum(m * s[1:4], axis=0)) + np.sqrt(GAMMA * s[4] / s[0]) * np.linalg.norm(m, axis=0) for s, _ in (a, b)
+    ]
+    return 0.5 * (physical_flux(*a, m) + physical_flux(*b, m) - np.maximum(*speeds) * (b[1] - a[1]))
+
+
+FLUXES = {
+    "steger_warming": steger_warming, "van_leer": van_leer, "local_lax_friedrichs": local_lax_friedrichs, "hllc": hllc,
+    "roe": roe,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("flux", FLUXES)
+def test_numerical_flux_with_its_correction(flux):
+    """On a line: the two-state flux through the interpolated areas plus -f_xx/24 + 7 f_xxxx/5760 of the node fluxes."""
+    rng, n = random(5), 400
+    a, b = ((s, conservative(s)) for s in (primitive(rng, n), primitive(rng, n)))
+    m, f = rng.normal(size=(3, n)) * [[0.2], [1.0], [4.0]], rng.normal(size=(5, n))
+    m[:] = m[:, :1] * (1 + 0.1 * rng.normal(size=(3, n)))
+    minus, plus, one = a[1].copy(), b[1].copy(), np.ones((5, n))
+    program("emulated", ("half_point.h", "inviscid.h"), flux=flux).launch(
+        "numerical_flux", (n - 5, 1, 1), 2, 0, 0, 1, n, plus, m, f, one, minus, plus
+    )
+    half = metric_at_half(m)
+    kept = slice(2, n - 3)
+    wanted = FLUXES[flux](*((s[:, kept], q[:, kept]) for s, q in (a, b)), half)
+    # second and fourth differences at the half point, each to the order that the sum has
+    second = sum(c * f[:, s : s + n - 5] for s, c in enumerate((-5, 39, -34, -34, 39, -5))) / 48
+    fourth = sum(c * f[:, s : s + n - 5] for s, c in enumerate((1, -3, 2, 2, -3, 1))) / 2
+    wanted = wanted - second / 24 + 7 * fourth / 5760
+    np.testing.assert_allclose(minus[:, kept], wanted, rtol=0, atol=1e-12 * abs(wanted).max())
+
+
+def test_smoothed_steger_warming():
+    """|lambda| becomes sqrt(lambda^2 + (s a |m|)^2), at rest as much as elsewhere."""
+    rng, n = random(6), 300
+    s, smoothing = primitive(rng, n), 0.2
+    s[1:4, ::2] *= 1e-3
+    q, m = conservative(s), rng.normal(size=(3, n))
+    other = primitive(rng, n)
+    q2 = conservative(other)
+    area = np.linalg.norm(m, axis=0)
+    wanted = 0.0
+    for state, flow, side in ((q, s, 1), (q2, other, -1)):
+        volume, sound = np.sum(m * flow[1:4], axis=0), np.sqrt(GAMMA * flow[4] / flow[0]) * area
+        speeds = np.stack([volume - sound, volume, volume, volume, volume + sound], axis=1)
+        speeds = 0.5 * (speeds + side * np.sqrt(speeds**2 + (smoothing * sound[:, None]) ** 2))
+        basis = eigenvectors(state, m)
+        wanted = wanted + np.einsum("nij,nj->in", basis, speeds * np.linalg.solve(basis, state.T[..., None])[..., 0])
+    minus, zero, one = q.copy(), np.zeros((5, n)), np.ones((5, n))
+    program("emulated", ("half_point.h", "inviscid.h"), flux_smoothing=smoothing).launch(
+        "numerical_flux", (n, 1, 1), 0, 0, 0, 0, n, q2, m, zero, one, minus, q2
+    )
+    np.testing.assert_allclose(minus, wanted, rtol=0, atol=1e-12 * abs(wanted).max())
+
+
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("d", [0, 1, 2])
+def test_flux_difference(backend, d, first):
+    flux, before = random(7).normal(size=(2, 5, *SHAPE))
+    r = before.copy()
+    program(backend, ("half_point.h", "inviscid.h")).launch(
+        "flux_difference", SIZE, *PLACE, STRIDES[d], POINTS, flux, r, first
+    )
+    change = np.roll(flux, 1, axis=3 - d) - flux
+    np.testing.assert_allclose(inside(r), inside(change + (0 if first else before)), rtol=1e-13, atol=1e-13)

@@ -1,0 +1,128 @@
+"""The text that is compiled: headers put together, signatures, choices, launch shapes."""
+
+import re
+
+import numpy as np
+import pytest
+
+from hiresx import kernels
+from hiresx.device import Configuration, source
+from hiresx.device.configuration import FOLDERS
+from hiresx.device.wrappers import BLOCK, BLOCK_THREADS, generate, launch_shape
+from hiresx.errors import HiresxError
+
+pytestmark = pytest.mark.usefixtures("environment")
+
+
+def test_choices_lists_headers(root):
+    assert kernels.choices("positivity", root) == ["fallback", "limiter"]
+    assert kernels.choices("nowhere", root) == []
+
+
+def test_flatten_includes_once_and_keeps_places(root):
+    text = kernels.flatten('first\n#include "solver.h"\nlast\n#include "arithmetic.h"\n', root)
+    assert text.count("typedef double real") == 1
+    assert '#include "' not in text and "#include <experimental/simd>" in text
+    assert "#pragma once" not in text
+    lines = text.splitlines()
+    assert lines[lines.index("last") - 1] == '#line 3 "generated"'
+    assert '#line 1 "kernels/deep/constant.h"' in lines
+
+
+def test_flatten_names_the_place_of_a_missing_header(root):
+    with pytest.raises(FileNotFoundError, match=r'generated:2: no kernel header "absent.h"'):
+        kernels.flatten('\n#include "absent.h"\n', root)
+
+
+def test_signatures(root):
+    found = kernels.signatures(kernels.flatten('#include "solver.h"\n', root))
+    assert set(found) == {"update", "every_type", "twice", "set", "unlimited_only", "total", "squares"}
+    assert found["update"].arguments == (
+        ("int", "o"),
+        ("int", "sj"),
+        ("int", "sk"),
+        ("const real *", "q0"),
+        ("real *", "q"),
+        ("real", "a"),
+    )
+    assert "const real *__restrict__ q0" in found["update"].parameters
+    assert [found[name].kind for name in ("update", "twice", "total")] == ["KERNEL", "VECTOR_KERNEL", "CPU_KERNEL"]
+    assert found["total"].arguments[1] == ("long long", "n")
+    assert found["squares"].shared and not found["total"].shared and found["squares"].arguments[1] == ("int", "n")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("KERNEL(a, int i, int j) {}", "must take int i, int j, int k first"),
+        ("KERNEL(a, int i, int j, int k, float x) {}", 'cannot take "float x"'),
+        ("KERNEL(a, int i, int j, int k, const real **x) {}", 'cannot take "const real \\*\\*x"'),
+        ("KERNEL(a, int i, int j, int k) {", "braces do not balance"),
+        ("KERNEL(a, int i, int j, int k) {}\nCPU_KERNEL(a, int n) {}", "declared twice"),
+    ],
+)
+def test_signatures_refuse(text, message):
+    with pytest.raises(ValueError, match=message):
+        kernels.signatures(text)
+
+
+def test_source_defines_what_is_chosen():
+    text = source(Configuration(precision="fp32", positivity="limiter", interpolation="original"), "cpu")
+    for line in ("HX_FP32", "HX_LIMITER", "HX_INTERPOLATION_ORIGINAL", "HX_GAMMA (1.4)", "HX_EPSILON (1e-06)"):
+        assert f"#define {line}\n" in text
+    order = re.findall(r'#include "(.*)"', text)
+    boundaries = [f"boundary/{name}.h" for name in kernels.choices("boundary")]
+    last = order.index("solver.h")
+    assert order[:2] == ["arithmetic.h", "gas.h"] and order[last + 1 :] == boundaries
+    assert "flux/steger_warming.h" in order
+    assert "HX_FP32" not in source(Configuration(), "cpu")
+    assert re.findall(r'#include "(.*)"', source(Configuration(), "emulated"))[0] == "shim.h"
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_unknown_choice_names_the_nearest(folder):
+    known = kernels.choices(folder)[0]
+    with pytest.raises(HiresxError, match=f'no {folder} .*"{known}x"') as caught:
+        source(Configuration(**{folder: known + "x"}), "cpu")
+    assert f'did you mean "{known}"' in caught.value.mend
+
+
+@pytest.mark.parametrize(
+    ("configuration", "expected"),
+    [
+        (Configuration(viscosity="sutherlan"), 'no viscosity is called "sutherlan"'),
+        (Configuration(viscosity="power", viscosity_parameters=(("exponnet", 1.0),)), '"exponnet"'),
+    ],
+)
+def test_an_unknown_viscosity_law_or_parameter_is_an_error(configuration, expected):
+    with pytest.raises(HiresxError, match=expected) as caught:
+        source(configuration, "cpu")
+    assert "did you mean" in caught.value.mend
+
+
+def test_cuda_and_emulated_text_differ_by_shim_and_launchers(root):
+    emulated, _ = generate(Configuration(), "emulated", root)
+    cuda, found = generate(Configuration(), "cuda", root)
+    without = re.sub(r' extern "C" hx_shape \w+_shape\(.*', "", emulated)
+    # behind the first real header the texts are the same, but for which header follows which line of the main text
+    mark = '#line 1 "kernels/arithmetic.h"'
+    strip = re.compile(r'#line \d+ "generated"')
+    assert strip.sub("", without.split(mark)[1]) == strip.sub("", cuda.split(mark)[1])
+    assert "total" not in found and "blockIdx" not in cuda.split(mark)[0]
+
+
+@pytest.mark.parametrize(
+    "extent", [(1, 1, 1), (5000, 1, 1), (3, 70, 70), (1, 3, 900), (64, 64, 64), (100, 1, 7), (2, 2, 2), (1, 1000, 1)]
+)
+def test_launch_shape_covers_the_range(extent):
+    for wanted in (BLOCK, (128, 1, 1), (16, 4, 4)):
+        grid, block = launch_shape(*extent, wanted)
+        assert np.prod(block) <= np.prod(wanted) <= BLOCK_THREADS and block[2] <= 64
+        for n, g, b in zip(extent, grid, block, strict=True):
+            assert (g - 1) * b < n <= g * b
+    assert launch_shape(300, 300, 300, wanted)[1] == wanted
+
+
+def test_launch_shape_of_nothing():
+    assert launch_shape(4, 0, 3)[0] == (0, 0, 0)
+    assert launch_shape(-1, -1, 3)[0] == (0, 0, 0)

@@ -1,0 +1,162 @@
+"""Which transport two ranks use, and what is told of it."""
+
+import time
+
+import numpy as np
+import pytest
+from exchange_arrangements import INVISCID, ORIENTATIONS, Place, arrangement, nodes, opposite, set_up, values
+from ranks import run_ranks
+
+from hiresx.errors import HiresxError
+from hiresx.exchange import window
+from hiresx.exchange.choice import Facts, choose
+from hiresx.team import alone
+
+
+def facts(host=0, gpu=None, **others) -> Facts:
+    rest = {
+        "asked": "auto",
+        "cuda_fault": "MPI takes none",
+        "reals": 8,
+        "sends": {},
+        "receives": {},
+        "points": 10,
+        "room": np.inf,
+    }
+    return Facts(host=host, gpu=gpu, **{**rest, **others})
+
+
+def pair(asked, first: dict, second: dict, room=True) -> str:
+    """What two neighbours choose."""
+    both = [
+        facts(**{"asked": asked, "sends": {1: (0, 4)}, "receives": {1: (0, 6)}} | first),
+        facts(**{"asked": asked, "sends": {0: (0, 6)}, "receives": {0: (0, 4)}} | second),
+    ]
+    return choose(both, {0: room, 1: True})[0, 1]
+
+
+CPU, GPU, OTHER_GPU, ABLE = {}, {"gpu": "a"}, {"gpu": "b"}, {"gpu": "a", "cuda_fault": None}
+FAR, FAR_GPU = {"host": 1}, {"host": 1, "gpu": "a"}
+
+
+@pytest.mark.parametrize(
+    "asked, first, second, chosen",
+    [
+        ("auto", CPU, CPU, "window"),
+        ("auto", CPU, FAR, "mpi"),
+        ("mpi", CPU, CPU, "mpi"),
+        ("auto", GPU, CPU, "staged over window"),
+        ("auto", GPU, FAR, "staged over mpi"),
+        ("mpi", GPU, CPU, "staged over mpi"),
+        ("auto", ABLE, ABLE, "cuda-aware"),
+        ("auto", ABLE, GPU, "ipc"),
+        ("auto", GPU, GPU, "ipc"),
+        ("auto", GPU, FAR_GPU, "staged over mpi"),
+        ("auto", GPU, GPU | {"closed": {0: "it is another MIG instance"}}, "staged over window"),
+        ("staged", ABLE, ABLE, "staged over window"),
+        ("nccl", GPU, OTHER_GPU, "nccl"),
+        ("nccl", GPU, FAR_GPU, "nccl"),
+    ],
+)
+def test_choice(asked, first, second, chosen):
+    assert pair(asked, first, second) == chosen
+
+
+def test_choice_without_shared_memory():
+    assert pair("auto", CPU, CPU, room=False) == "mpi"
+    assert pair("staged", GPU, CPU, room=False) == "staged over mpi"
+
+
+@pytest.mark.parametrize(
+    "asked, first, second, message",
+    [
+        ("window", CPU, FAR, 'transport "window" cannot be used: ranks 0 and 1 are on two hosts\n.*auto.*"mpi"'),
+        ("ipc", CPU, CPU, "no two neighbours compute on GPUs"),
+        ("staged", CPU, CPU, "no rank computes on a GPU"),
+        ("nccl", GPU, CPU, "no two neighbours compute on GPUs"),
+        ("nccl", GPU, GPU, "ranks 0 and 1 share a GPU"),
+        ("cuda-aware", GPU, ABLE, 'MPI takes none\n.*"ipc"'),
+        ("ipc", GPU, FAR_GPU, 'on two hosts\n.*"staged over mpi"'),
+        ("ipc", GPU | {"closed": {1: "no peer access"}}, GPU, "no peer access"),
+        ("auto", CPU, CPU | {"reals": 4}, "rank 0 computes with 8 bytes per number, rank 1 with 4"),
+        ("auto", CPU | {"reals": 4}, CPU, "rank 0 computes with 4 bytes per number, rank 1 with 8"),
+        ("auto", CPU, CPU | {"asked": "mpi"}, 'rank 0 is to use the transport "auto", rank 1 "mpi"'),
+        ("auto", CPU, CPU | {"receives": {0: (0, 5)}}, "rank 0 has 4 halo nodes for rank 1, which expects 5"),
+    ],
+)
+def test_no_choice(asked, first, second, message):
+    with pytest.raises(HiresxError, match=message):
+        pair(asked, first, second)
+
+
+def test_a_cpu_rank_among_gpus_has_no_nccl():
+    one = facts(gpu="a", asked="nccl", sends={1: (0, 1)}, receives={1: (0, 1)})
+    two = facts(gpu="b", asked="nccl", sends={0: (0, 1)}, receives={0: (0, 1)})
+    with pytest.raises(HiresxError, match="rank 2 computes on a CPU"):
+        choose([one, two, facts(asked="nccl")], {0: True})
+
+
+def test_unknown_transport():
+    with pytest.raises(HiresxError, match=r'no transport "windows"\n.*window'):
+        set_up(Place("cpu"), arrangement(0, 1), alone(), transport="windows")
+
+
+def told(team):
+    """What is said of an exchange, and what goes wrong between two ranks."""
+    place = Place("cpu")
+    cut = opposite("imax", ORIENTATIONS[0])
+    exchange, _, fluxes = set_up(place, cut, team)
+    (neighbour,) = exchange.neighbours
+    if team.root:
+        time.sleep(0.2)
+    exchange.values([fluxes[0][0]])
+    exchange.start_fluxes(fluxes)
+    exchange.start_state()
+    exchange.start_state()  # finishes the one before
+    exchange.close()
+    found = [neighbour, exchange.remote, exchange.counts, exchange.waited]
+    inviscid, _, _ = set_up(place, cut, team, INVISCID)
+    found.append(inviscid.neighbours[0].flux_bytes)
+    # Too little shared memory on this host
+    window.room = lambda: 1e6
+    small, _, _ = set_up(place, cut, team)
+    found.append(small.neighbours[0].transport)
+    errors = []
+    for asked in ("window", "ipc", "mpi" if team.root else "auto"):
+        try:
+            set_up(place, cut, team, transport=asked)
+        except HiresxError as error:
+            errors.append((error.message, error.everywhere))
+    return found, errors
+
+
+def test_what_is_told():
+    results = run_ranks(2, told)
+    points = 3 * 8 * 9
+    for rank, ((neighbour, remote, counts, waited, inviscid, small), errors) in enumerate(results):
+        assert neighbour == (1 - rank, "window", points * 5 * 8, points * 4 * 8)
+        assert counts == (3, 1) and inviscid == 0 and small == "mpi"
+        assert remote == [frozenset({"imax" if rank == 0 else remote_face(results)})]
+        assert rank == 0 or waited > 0.1
+        assert errors == results[0][1]
+    (window_error, _), (ipc_error, _), (asked_error, _) = errors
+    assert "too little shared memory" in window_error and "no two neighbours" in ipc_error
+    assert "rank 1" in asked_error and all(everywhere for _, everywhere in errors)
+
+
+def remote_face(results) -> str:
+    (face,) = results[1][0][1][0]
+    return face
+
+
+def test_one_value_per_node():
+    place = Place("cpu")
+    cut = arrangement(3, 1)
+    exchange, states, _ = set_up(place, cut, alone())
+    for state in states:
+        state.interior(state.jacobian)[...] = values(state.index, nodes(state.size), 0, 1)[0]
+    exchange.values([state.jacobian for state in states])
+    for c in cut.connections:
+        ghosts = c.ghosts(3, cut.blocks[c.block].size)
+        i, j, k = (m + h for m, h in zip(ghosts, states[c.block].halo, strict=True))
+        assert np.array_equal(states[c.block].jacobian[k, j, i], values(c.donor, c.donors(ghosts), 0, 1)[0])

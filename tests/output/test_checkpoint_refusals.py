@@ -1,0 +1,246 @@
+"""What no run goes on from: another case or grid, damaged files; and the container that notices."""
+
+import contextlib
+import random
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from checkpoint_cases import CHANNEL, bits, gust, vortex
+
+from hiresx import Case, HiresxError, Simulation, load
+from hiresx.grid import Block, Grid
+from hiresx.output.saved import checkpoint, container, identity
+from hiresx.output.saved.container import Damaged
+
+# --- what is refused
+
+
+@pytest.fixture
+def run(finished, tmp_path) -> Path:
+    """A copy of it."""
+    return Path(shutil.copytree(finished, tmp_path / "run"))
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("scheme.flux='roe'", 'scheme.flux is "roe", in the checkpoint "steger_warming"'),
+        ("gas.gamma=1.3", "gas.gamma is 1.3, in the checkpoint 1.4"),
+        ("scheme.precision='fp32'", "scheme.precision"),
+        ("parameters.strength=4.0", "parameters.strength is 4.0"),
+        ("grid.n=[16,17,1]", "grid.n is [16, 17, 1], in the checkpoint [16, 16, 1]"),
+        ("boundary=[]", "boundary"),
+    ],
+)
+def test_another_case_is_refused(run, override, said):
+    case = load("isentropic-vortex", overrides=["grid.n=[16,16,1]", override])
+    with pytest.raises(HiresxError, match=re.escape(said)) as error:
+        Simulation(case, backend="cpu", restart=run)
+    assert "of another case" in error.value.message and str(run) in error.value.message
+
+
+def test_how_long_and_what_is_written_may_change(run):
+    case = load(
+        "isentropic-vortex",
+        overrides=["grid.n=[16,16,1]", "time.end=0.5", "time.cfl=0.3", "output.every_steps=1", "monitor.every=1"],
+    )
+    simulation = Simulation(case, backend="cpu", restart=run)
+    assert any("time.end is 0.5, in the checkpoint 2.0" in line for line in simulation.restarted)
+    record = simulation.run(progress=False)
+    assert record["time"] == pytest.approx(0.5) and record["restarts"][0]["changed"]["time.cfl"] == [0.5, 0.3]
+    kept = load(run / "case")
+    assert kept.time.end == 0.5, "the case that is kept is that of the run as it goes on"
+
+
+def moved(grid: Grid, distance: float) -> Grid:
+    block = grid.blocks[0]
+    x = block.x.copy()
+    x[0, 5, 7] += distance
+    return Grid((Block(block.name, x, block.y, block.z),), grid.connections, grid.period)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda g: moved(g, 1e-6), r"in block 'box' the nodes . = \d+ have the mean x = "),
+        (
+            lambda g: Grid((Block("box", *(c[:, :9, :] for c in (g.blocks[0].x, g.blocks[0].y, g.blocks[0].z))),)),
+            "block 'box' has 16 x 9 x 1 nodes, in the checkpoint 16 x 16 x 1",
+        ),
+        (
+            lambda g: Grid((Block("mine", g.blocks[0].x, g.blocks[0].y, g.blocks[0].z),), (), g.period),
+            "the blocks are mine, in the checkpoint box",
+        ),
+    ],
+    ids=["a-node-moved", "another-size", "another-name"],
+)
+def test_another_grid_is_refused(run, change, said):
+    from hiresx.grid import build
+
+    case = vortex()
+    with pytest.raises(HiresxError, match=said) as error:
+        Simulation(case, backend="cpu", restart=run, grid=change(build(case.grid)))
+    assert "of another grid" in error.value.message
+
+
+def test_a_grid_that_is_the_same_to_round_off_goes_on(run):
+    from hiresx.grid import build
+
+    case = vortex()
+    simulation = Simulation(case, backend="cpu", restart=run, grid=moved(build(case.grid), 4e-16))
+    assert any("round-off" in line for line in simulation.restarted)
+    simulation.run(steps=1, progress=False)
+
+
+def test_other_functions_are_refused(tmp_path):
+    tables = CHANNEL | {"boundary": [CHANNEL["boundary"][0] | {"steady": True}, *CHANNEL["boundary"][1:]]}
+    case = Case.from_dict(tables)
+    Simulation(case, backend="cpu", out=tmp_path, profiles={"gust": gust}).run(steps=2, progress=False)
+
+    def stronger(x, y, z, t):
+        return 1.0, 1.6, 0.0, 0.0, 1 / 1.4
+
+    with pytest.raises(HiresxError, match="another function for the profile-inflow on imin of block 'box'"):
+        Simulation(backend="cpu", restart=tmp_path, profiles={"gust": stronger})
+    with pytest.raises(HiresxError, match='the case names its function "gust"'):
+        Simulation(backend="cpu", restart=tmp_path)
+    Simulation(backend="cpu", restart=tmp_path, profiles={"gust": gust}).run(steps=1, progress=False)
+
+
+def test_another_format_is_refused(run):
+    path = checkpoint.listed(run)[0]
+    found = container.Container(path)
+    arrays = [(name, found.array(name)) for name in found.names]
+    container.write(path, found.values | {"format": 7, "hiresx": "9.9"}, arrays)
+    with pytest.raises(HiresxError, match=r"of format 7, written by hiresx 9\.9; this one reads format 2"):
+        Simulation(backend="cpu", restart=run)
+
+
+def test_a_hundred_flipped_bits_are_refused(run):
+    path = checkpoint.listed(run)[0]
+    content = path.read_bytes()
+    random.seed(3)
+    places = [random.randrange(8 * len(content)) for _ in range(84)]
+    tail = range(8 * (len(content) - 48), 8 * len(content), 24)  # checksum, length and magic
+    for place in [*places, *tail]:
+        flipped = bytearray(content)
+        flipped[place // 8] ^= 1 << place % 8
+        path.write_bytes(flipped)
+        with pytest.raises(Damaged, match="is not a whole checkpoint"):
+            checkpoint.find(path)
+    assert checkpoint.find(run).container.values["solver"]["steps"] == 4, "the one before is taken"
+
+
+def test_a_truncated_one_is_refused(run):
+    path = checkpoint.listed(run)[0]
+    content = path.read_bytes()
+    for size in (0, 1, 8, 55, 56, len(content) // 3, len(content) // 2, len(content) - 9, len(content) - 1):
+        path.write_bytes(content[:size])
+        with pytest.raises(Damaged):
+            checkpoint.find(path)
+    path.write_bytes(content + b"\0")
+    with pytest.raises(Damaged):
+        checkpoint.find(path)
+
+
+def test_the_newest_whole_one_is_taken_and_the_others_named(run):
+    newest, second, _ = checkpoint.listed(run)
+    newest.write_bytes(newest.read_bytes()[:-100])
+    content = bytearray(second.read_bytes())
+    content[1000] ^= 1
+    second.write_bytes(content)
+    simulation = Simulation(backend="cpu", restart=run)
+    assert simulation.step_count == 2
+    said = [line for line in simulation.restarted if line.startswith("passed over")]
+    assert newest.name in said[0] and "cut off" in said[0] and second.name in said[1] and "array" in said[1]
+    simulation.run(progress=False)
+    assert {path.name for path in (run / "checkpoints").glob("*.damaged")} == {
+        f"{path.name}.damaged" for path in (newest, second)
+    }
+    assert bits(simulation) == bits(_run_whole())
+
+
+def _run_whole() -> Simulation:
+    simulation = Simulation(vortex(), backend="cpu")
+    simulation.run(progress=False)
+    return simulation
+
+
+def test_none_whole_is_said(run):
+    for path in checkpoint.listed(run):
+        path.write_bytes(b"")
+    with pytest.raises(HiresxError, match=r"no checkpoint in .* is whole"):
+        checkpoint.find(run)
+
+
+def test_what_no_run_can_have_written_is_refused(run):
+    path = checkpoint.listed(run)[0]
+    found = container.Container(path)
+    values = {key: value for key, value in found.values.items() if key != "solver"}
+    container.write(path, values, [])
+    with pytest.raises(Damaged, match="does not hold what a checkpoint must"):
+        Simulation(backend="cpu", restart=path)
+
+
+# --- the container
+
+
+def test_a_container_gives_back_what_it_got(tmp_path):
+    arrays = {
+        "a": np.arange(24.0).reshape(2, 3, 4)[:, ::-1],
+        "nothing": np.zeros((0, 3), np.int32),
+        "number": np.array(3 + 4j),
+        "texts": np.array(["a", "bcd"]),
+        "truth": np.array([True, False]),
+        "not a number": np.array([np.nan, np.inf]),
+    }
+    values = {"x": 0.1 + 0.2, "text": "ä\n", "big": 2**70, "infinite": np.inf, "none": None, "single": np.float32(0.1)}
+    container.write(tmp_path / "c", values, arrays.items())
+    found = container.Container(tmp_path / "c")
+    found.verify()
+    assert found.values == values | {"single": float(np.float32(0.1))} and found.names == list(arrays)
+    for name, array in arrays.items():
+        back = found.array(name)
+        assert back.dtype == array.dtype and np.array_equal(back, array, equal_nan=array.dtype.kind == "f")
+
+
+@pytest.mark.parametrize("place", [0, 4000, 7999])
+def test_what_changes_after_it_was_opened_is_noticed_when_it_is_read(tmp_path, place):
+    """Each way to read looks at the checksum itself: by arrays, by planes and all at once."""
+    path, a = tmp_path / "c", np.arange(1000.0).reshape(10, 10, 10)
+    container.write(path, {}, [("a", a), ("b", a + 1)])
+    found = container.Container(path)
+    ways = (lambda: found.array("a"), lambda: [None for _ in found.planes("a")], found.verify)
+    for way in ways:
+        way()
+    content = bytearray(path.read_bytes())
+    content[len(container.MAGIC) + place] ^= 1
+    path.write_bytes(content)
+    for way in ways:
+        with pytest.raises(Damaged, match="array a was changed"):
+            way()
+    assert np.array_equal(found.array("b"), a + 1)
+    for share in (0, 1):
+        with pytest.raises(Damaged) if share == 0 else contextlib.nullcontext():
+            found.verify(share, 2)
+
+
+def test_a_container_refuses_what_it_could_not_give_back(tmp_path):
+    with pytest.raises(TypeError, match="one name"):
+        container.write(tmp_path / "c", {}, [("a", np.zeros(2)), ("a", np.zeros(3))])
+    with pytest.raises(TypeError, match="object"):
+        container.write(tmp_path / "c", {}, [("a", np.array([None]))])
+    with pytest.raises(TypeError, match="neither"):
+        container.write(tmp_path / "c", {"a": {1, 2}}, [])
+    with pytest.raises(TypeError, match="attachment probe wants to keep where"):
+        checkpoint.parted("probe", {"where": [1, 2]})
+    assert not list(tmp_path.iterdir())
+
+
+def test_differences_of_cases():
+    old, new = vortex().model_dump(mode="json"), vortex(time__end=3.0, scheme__flux="'roe'").model_dump(mode="json")
+    assert identity.differences(old, new) == [("scheme.flux", "steger_warming", "roe"), ("time.end", 2.0, 3.0)]
+    assert identity.differences({"a": [{"b": 1}]}, {"a": [{"b": 1}, {"b": 2}]}) == [("a.1.b", None, 2)]

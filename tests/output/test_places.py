@@ -1,0 +1,57 @@
+"""Where values lie in files, without a team."""
+
+import itertools
+import random
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from rank_fields import KINDS, VARIABLES, contents, cut, grid, written
+
+from hiresx.output.fields import field_file as fields
+from hiresx.output.saved.places import Box, Points, put
+from hiresx.team import alone
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_places_hold_what_numpy_would_put_there(tmp_path, seed, monkeypatch):
+    dice = random.Random(seed)
+    monkeypatch.setattr("hiresx.output.saved.places._SLAB", dice.choice([1, 300, 1 << 24]))
+    shape = tuple(dice.randint(1, 9) for _ in range(3))
+    ends = tuple((0, n) if dice.random() < 0.4 else tuple(sorted(dice.sample(range(n + 1), 2))) for n in shape)
+    chosen = sorted(dice.sample(range(np.prod(shape)), dice.randint(0, int(np.prod(shape)))))
+    chance = np.random.default_rng(seed)
+    with (tmp_path / "a").open("wb+") as file:
+        for place in (Box(shape, ends), Points(np.array(chosen, np.int64))):
+            for count, dtype in ((1, "f8"), (3, "f4"), (1, "u1")):
+                kind = np.dtype(dtype)
+                parts = [chance.integers(0, 200, place.shape).astype(float) for _ in range(count)]
+                expected = np.zeros((*shape, count), kind)
+                values = np.stack(parts, axis=-1)
+                if isinstance(place, Box):
+                    expected[tuple(slice(*e) for e in ends)] = values
+                else:
+                    expected.reshape(-1, count)[chosen] = values
+                file.truncate(0)
+                file.truncate(11 + expected.nbytes)
+                put(file.fileno(), 11, kind, place, parts)
+                file.seek(11)
+                assert file.read() == expected.tobytes()
+
+
+def test_many_parts_of_one_process(tmp_path):
+    """Cuts within a rank: the same files."""
+    written(alone(), tmp_path / "a", "solid")
+    parts = cut(grid(KINDS["solid"][1]), 9, 1, random.Random(3))
+    assert len(parts) > 5
+    written(alone(), tmp_path / "b", "solid", parts)
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+
+
+def test_where_arrays_lie_in_a_file_of_many_blocks(tmp_path):
+    blocks = [SimpleNamespace(name=f"b{n}", shape=(3, 40, 30 + n % 7), gaps=()) for n in range(60)]
+    series = fields.Series(blocks, {"title": "", "output": {"variables": VARIABLES}}, precision="fp32")
+    found = series.learn(tmp_path / "f.nc")
+    assert len(found.arrays) == 2 + 60 * (3 + len(VARIABLES))
+    ends = sorted((offset, dtype.itemsize * int(np.prod(shape))) for offset, dtype, shape in found.arrays.values())
+    assert all(a + size <= b for (a, size), (b, _) in itertools.pairwise(ends))

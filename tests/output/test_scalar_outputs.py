@@ -1,0 +1,179 @@
+"""Passive scalars in what a run leaves behind: fields, histories, averages, checkpoints, plots and comparisons."""
+
+import numpy as np
+import pytest
+from scalar_cases import NAMES, OPEN, case, patches, shocks
+
+from hiresx import HiresxError, Simulation, load
+from hiresx.cli import execute
+from hiresx.output.fields import field_file as fields
+from hiresx.output.show import compare
+from hiresx.plan import memory_bytes, plan
+
+CASE_PY = """
+import numpy as np
+
+def dye(x, y, z):
+    return 0.5 + 0.4 * np.sin(6 * x + 1) * np.cos(5 * y + z)
+
+def stripes(x, y, z, t):
+    return 0.5 + 0.5 * np.sin(20 * y - t)
+
+def bad(x, y, z):
+    return x / 0
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A case on disk, with its functions."""
+    (tmp_path / "case.py").write_text(CASE_PY)
+    inflow = {**OPEN[0], "scalars": {"dye": "stripes", "ink": 0.25}}
+    spec = case(
+        (24, 20, 1), [inflow, *OPEN[1:]], 100.0, initial=("dye", 0.25), periodic=(),
+        time={"steps": 4, "cfl": 0.5}, output={"formats": ["netcdf", "vtk"]},
+        probe=[{"name": "middle", "x": 0.5, "y": 0.5, "variables": ["rho", "dye", "ink"], "every": 1}],
+        average={"every": 1},
+    )  # fmt: skip
+    (tmp_path / "case.toml").write_text(spec.to_toml())
+    return tmp_path
+
+
+def test_a_case_file_runs_and_shows_its_scalars(folder, capfd):
+    """Written by default; the functions of case.py give the start and what enters; plots and `diff` know the names."""
+    out = folder / "out"
+    simulation = Simulation(load(folder), backend="cpu", out=out)
+    x, y, z = (getattr(simulation.blocks[0], axis) for axis in "xyz")
+    wanted = 0.5 + 0.4 * np.sin(6 * x + 1) * np.cos(5 * y + z)
+    wanted[:, :, 0] = 0.5 + 0.5 * np.sin(20 * y[:, :, 0])
+    np.testing.assert_allclose(simulation.blocks[0].state("dye"), wanted, atol=1e-15)
+    simulation.run()
+    last = max(fields.frames(out).items())[1]
+    read = fields.read(last)
+    assert set(read.blocks[0].state) == {"rho", "u", "v", "w", "p", *NAMES}
+    np.testing.assert_array_equal(read.blocks[0].state["dye"], simulation.blocks[0].state("dye"))
+    assert "mach" in fields.read(last, ["mach", "ink"]).blocks[0].state
+    assert execute(["history", str(out), "middle", "--csv"]) == 0
+    assert "dye" in capfd.readouterr().out
+    assert execute(["plot", str(out), "--variable", "dye"]) == 0
+    assert execute(["info", str(last)]) == 0 and "dye" in capfd.readouterr().out
+    assert execute(["check", str(folder)]) == 0
+    said = capfd.readouterr().out
+    assert "dye" in said and "decomposed" in said
+    vtk = next(path for path in out.rglob("*") if path.suffix in (".vtkhdf", ".vtu", ".vts", ".vtm", ".vthb"))
+    assert vtk.stat().st_size > 0
+
+
+def test_a_restart_goes_on_to_the_last_bit(folder):
+    whole = Simulation(load(folder), backend="cpu", out=folder / "whole")
+    whole.run()
+    half = Simulation(load(folder, overrides=["time.steps=2"]), backend="cpu", out=folder / "half")
+    half.run()
+    again = Simulation(load(folder), backend="cpu", out=folder / "again", restart=folder / "half")
+    again.run()
+    found = compare.compare(folder / "whole", folder / "again")
+    results = found["results"]
+    assert {entry["name"] for entry in results["variables"]} >= {"rho", *NAMES}
+    assert results["same"]
+    for name in (*NAMES, "rho", "p"):
+        np.testing.assert_array_equal(again.blocks[0].state(name), whole.blocks[0].state(name))
+
+
+def test_averages(folder):
+    """Means and covariances, Reynolds and Favre, are those of the samples; steps are equal here."""
+    samples = {}
+
+    def look(simulation):
+        samples[simulation.step_count] = {n: simulation.blocks[0].state(n) for n in ("rho", "u", "w", *NAMES)}
+
+    spec = load(folder, overrides=["time.dt=0.004", "monitor.every=1"])
+    simulation = Simulation(spec, backend="cpu", out=folder / "out", monitors=[look])
+    simulation.run()
+    del samples[0]  # it stands for no time
+    assert len(samples) == 4
+    samples = list(samples.values())
+    (average,) = (a for a in simulation.attachments if a.name == "averages")
+    found = average.fields(0)
+    stack = {name: np.stack([sample[name] for sample in samples]) for name in samples[0]}
+    for kind, weight in (("reynolds", np.ones_like(stack["rho"])), ("favre", stack["rho"])):
+
+        def mean(values, weight=weight):
+            return (weight * values).sum(axis=0) / weight.sum(axis=0)
+
+        for name in NAMES:
+            np.testing.assert_allclose(found[kind][name], mean(stack[name]), rtol=0, atol=1e-13)
+            for other in (name, "u", "w"):
+                wanted = mean((stack[name] - mean(stack[name])) * (stack[other] - mean(stack[other])))
+                np.testing.assert_allclose(found[kind][f"{other}_{name}"], wanted, rtol=0, atol=1e-13)
+    written = fields.read(folder / "out" / "averages.nc", ["dye"]).blocks[0].state["dye"]
+    np.testing.assert_array_equal(written, found["reynolds"]["dye"])
+
+
+def test_a_checkpoint_of_other_scalars_is_refused(folder):
+    Simulation(load(folder, overrides=["time.steps=1"]), backend="cpu", out=folder / "a").run()
+    with pytest.raises(HiresxError, match=r"scalar\.1\.schmidt"):
+        Simulation(load(folder, overrides=["scalar.1.schmidt=0.5"]), backend="cpu", restart=folder / "a")
+
+
+def test_setting_the_gas_keeps_them():
+    simulation = Simulation(case((24, 24, 1)), backend="cpu")
+    block = simulation.blocks[0]
+    block.set_state(*shocks(block.x, block.y, block.z), scalars=patches(block.x, block.y, block.z))
+    before = block.state("ink")
+    block.set_state(1.0, 0.0, 0.0, 0.0, 0.7)
+    np.testing.assert_allclose(block.state("ink"), before, rtol=0, atol=1e-15)
+
+
+def test_what_is_planned_is_what_is_held():
+    for spec in (case((24, 20, 12)), case((24, 20, 12), reynolds=100.0)):
+        for where in ("cpu", "emulated"):
+            simulation = Simulation(spec, backend=where)
+            planned = memory_bytes(spec, simulation.solver.grid.blocks, where)
+            assert planned == simulation.solver.bytes - 8  # the time step
+    assert plan(case((24, 20, 1)))["plans"] == {"cpu": "pencils", "cuda": "decomposed"}
+
+
+def faulty(**tables):
+    return lambda: case(**tables)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (faulty(scalar=[{"name": "T"}]), "name of the gas"),
+        (faulty(scalar=[{"name": "dye"}, {"name": "dye"}]), "another scalar has this name"),
+        (faulty(scalar=[{"name": "a b"}]), r"scalar\.0\.name"),
+        (faulty(scalar=[{"name": "dye", "schmidt": 0.0}]), "schmidt"),
+        (faulty(scalar=[{"name": "dye", "inital": 0.0}]), 'did you mean "initial"'),
+        (faulty(axisymmetric=True), "axisymmetric"),
+        (faulty(boundary=[{"faces": "all", "type": "patched"}]), "cannot cross"),
+        (faulty(boundary=[{"faces": "all", "type": "pole"}]), "cannot cross"),
+        (faulty(boundary=[{**OPEN[0], "scalars": {"dye": 1.0}}]), 'what enters of "ink"'),
+        (faulty(boundary=[{**OPEN[1], "scalars": {"die": 1.0}}]), 'no scalar "die"'),
+        (faulty(boundary=[{"faces": "all", "type": "slip-wall", "scalars": {"dye": 1.0}}]), "scalars"),
+    ],
+)  # fmt: skip
+def test_a_case_that_cannot_be_is_refused(make, words):
+    with pytest.raises(HiresxError, match=words):
+        make()
+
+
+def test_what_a_function_gives_is_looked_at(folder):
+    for key, words in (("scalar.0.initial=bad", "dye"), ("scalar.0.initial=dy", "did you mean")):
+        with pytest.raises(HiresxError, match=words):
+            Simulation(load(folder, overrides=[key]), backend="cpu")
+
+
+def test_a_name_that_is_a_variable_is_refused(folder, capfd):
+    text = (folder / "case.toml").read_text().replace('"ink"', '"mach"').replace("ink =", "mach =")
+    (folder / "case.toml").write_text(text)
+    assert execute(["check", str(folder)]) != 0
+    assert "Mach number" in capfd.readouterr().err
+
+
+def test_the_fused_plan_says_that_it_cannot(folder):
+    from hiresx.device import backend
+    from hiresx.solver import Solver
+
+    with pytest.raises(HiresxError, match="carries no passive scalars"):
+        Solver(load(folder), backend("emulated"), plan="fused")

@@ -1,0 +1,194 @@
+"""The jet's verb: formulas, cells, screech and convection of flows in which they are known, and the page."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from paths import SHARED
+
+pytest.importorskip("xarray", reason="pip install 'hiresx[post]'")
+
+import made_runs
+
+from hiresx import HiresxError, Simulation, cli, load
+from hiresx.post import jet, jet_shape, jet_theory, lags
+
+CASE = made_runs.CASE | {"parameters": {"pressure_ratio": 2.09, "exit_mach": 1.0}}
+STATE = jet_theory.expanded(2.09)
+
+# Ls/h, St of uc = .55 and .70 Uj, St of K = 5.2 and 5.0, over Mj: Tam's formulas and Powell's, computed elsewhere.
+FORMULAS = """
+1.1 1.128 0.924 .386 .448 .396 .412
+1.3 1.464 1.771 .192 .221 .183 .190
+1.5 1.939 2.630 .124 .142 .116 .120
+1.8 3.035 4.307 .072 .082 .070 .073
+"""
+
+
+@pytest.mark.parametrize("row", [line.split() for line in FORMULAS.strip().splitlines()], ids=lambda row: row[0])
+def test_formulas_are_those_of_the_reference(row):
+    mach, ratio, spacing, slow, fast, powell, krothapalli = map(float, row)
+    state = jet_theory.of_mach(mach)
+    found = [state.pressure_ratio, jet_theory.spacing(state)]
+    found += [jet_theory.strouhal(state, 0.55), jet_theory.strouhal(state, 0.70)]
+    found += [jet_theory.empirical(state, 5.2), jet_theory.empirical(state, 5.0)]
+    assert found == pytest.approx([ratio, spacing, slow, fast, powell, krothapalli], abs=6e-4)
+
+
+@pytest.mark.skipif(not (SHARED / "reference").is_dir(), reason="the reference curves are not part of the project")
+def test_formulas_are_those_of_the_curves():
+    with (SHARED / "reference" / "jet_tam_curves.csv").open() as file:
+        for row in csv.DictReader(line for line in file if not line.startswith("#")):
+            state = jet_theory.of_mach(float(row["Mj"]))
+            found = (
+                state.npr,
+                state.velocity,
+                state.height,
+                jet_theory.spacing(state),
+                jet_theory.strouhal(state, 0.7),
+            )
+            names = ("NPR", "Uj_over_cinf", "hj_over_h", "Ls_planar", "St_k0.70")
+            assert found == pytest.approx([float(row[name]) for name in names], rel=2e-4)
+
+
+def test_the_state_of_the_bundled_jet():
+    """Exit of Mach 1 at 2.09 times the ambient pressure and the ambient total temperature."""
+    assert (STATE.npr, STATE.mach, STATE.velocity, STATE.height) == pytest.approx(
+        (3.95622, 1.55134, 1.274619, 1.21256), abs=2e-5
+    )
+    hot = jet_theory.expanded(2.09, total_temperature=1.2)
+    assert hot.velocity == pytest.approx(1.274619 * 1.2**0.5, rel=1e-6)
+
+
+def train(x, length=2.6, start=0.5):
+    """Pressure and velocity of shock cells that fade: the gas leaves the exit above the ambient pressure."""
+    wave = start * np.exp(-x / 6) * np.cos(2 * np.pi * x / length)
+    return 1 / 1.4 + wave, 1.27 - 0.5 * wave - 0.02 * np.maximum(x - 9, 0)
+
+
+def test_cells_are_found_between_the_nodes():
+    x = np.linspace(0.05, 12, 97)
+    p, u = train(x)
+    flow = jet_shape.Mean(x, p, u, np.empty(0), np.empty(0), 12.0, "made")
+    found = jet_shape.cells(flow, 1 / 1.4)
+    # A damped cosine has its maxima 2.6 apart, each a little before that of the cosine.
+    early = 2.6 / (2 * np.pi) * np.arctan(2.6 / (2 * np.pi * 6))
+    assert found.ends == pytest.approx([2.6 * n - early for n in (1, 2, 3, 4)], abs=2e-3)
+    assert found.lengths[1:] == pytest.approx([2.6] * 3, abs=2e-3)
+    assert found.expansions == pytest.approx(
+        [1.3 + 2.6 * n - early for n in range(5)][: len(found.expansions)], abs=3e-3
+    )
+    assert found.spread == pytest.approx(np.std(found.lengths, ddof=1))
+    core = jet_shape.Mean(x, p, 1.27 * (1.02 - 0.04 * np.maximum(x - 6, 0)), x, x, 12.0, "made")
+    assert jet_shape.core_end(core, 1.27) == pytest.approx(6 + 0.07 / 0.04, abs=1e-9)
+    assert jet_shape.core_end(flow, 1.0) is None
+    smooth = jet_shape.Mean(x, np.full_like(x, 1 / 1.4), u, x, x, 12.0, "made")
+    assert jet_shape.cells(smooth, 1 / 1.4).ends == []
+
+
+def test_half_width_and_spreading():
+    y = np.linspace(-5, 5, 401)
+    assert jet_shape._half_width(y, np.exp(-np.log(2) * (y / 0.8) ** 2)) == pytest.approx(0.8, abs=1e-3)
+    assert jet_shape._half_width(y, np.ones_like(y)) is None
+    x = np.linspace(1, 12, 23)
+    flow = jet_shape.Mean(x, x, x, x, 0.5 + 0.1 * (x - 2), 12.0, "made")
+    found = jet_shape.spreading(flow, 6.0)
+    assert found["rate"] == pytest.approx(0.1) and found["virtual_origin"] == pytest.approx(-3.0)
+    assert found["from"] >= 6.0
+
+
+@pytest.mark.parametrize("velocity", [0.5, 0.83, 1.2])
+def test_convection_velocity_of_a_frozen_pattern_with_sound_against_it(velocity):
+    random = np.random.default_rng(1)
+    x, dt = np.linspace(0, 6, 61), 0.05
+    t = dt * np.arange(1500)
+    wavenumbers = random.uniform(1.0, 8.0, 30)
+    phases = random.uniform(0, 2 * np.pi, 30)
+    pattern = sum(np.cos(k * (x - velocity * t[:, None]) + a) for k, a in zip(wavenumbers, phases, strict=True))
+    sound = 2.0 * np.cos(1.3 * (x + t[:, None]))
+    noise = 0.5 * random.standard_normal(pattern.shape)
+    found = lags.convection(pattern + sound + noise, dt, x, 1.5, 6.0)
+    assert np.nanmedian(found) == pytest.approx(velocity, rel=0.05)
+    one = lags.space_time(pattern, dt, x, 20, 6.0)
+    assert one.coefficients[20].max() == pytest.approx(1.0) and one.lag[np.argmax(one.coefficients[20])] == 0
+    assert one.coefficients.max() < 1.2
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A jet that is known: cells of 2.6, a flapping tone with its harmonic, a pattern carried at .8."""
+    folder = made_runs.run(tmp_path_factory.mktemp("jet"), CASE)
+    random = np.random.default_rng(2)
+    time = 0.05 * np.arange(6000)
+    f = 0.113 * STATE.velocity
+    flap, twice = 2e-3 * np.sin(2 * np.pi * f * time), 6e-4 * np.sin(4 * np.pi * f * time + 1)
+    noise = 2e-4 * random.standard_normal((time.size, 2))
+    lips = 1 / 1.4 + noise + np.stack([flap + twice, -flap + twice], axis=1)
+    made_runs.probe(folder, "lips", time, [[-0.1, 0.8, 0.0], [-0.1, -0.8, 0.0]], p=lips)
+    x = np.linspace(0.05, 11.95, 120)
+    p, u = train(x)
+    places = np.stack([x, 0 * x, 0 * x], axis=1)
+    made_runs.probe(folder, "axis", time[:50], places, p=np.tile(p, (50, 1)), u=np.tile(u, (50, 1)))
+    x = np.linspace(0.5, 6.5, 41)
+    k = random.uniform(1, 6, 20)
+    carried = sum(np.cos(n * (x - 0.8 * time[:1200, None]) + 10 * n) for n in k)
+    made_runs.probe(folder, "shear", time[:1200], np.stack([x, 0 * x + 0.55, 0 * x], axis=1), v=carried)
+    return folder
+
+
+def test_the_jet_is_found_as_it_was_made(made):
+    found = jet(made).summary
+    assert found["Mj"] == pytest.approx(1.55134, abs=1e-5)
+    assert found["cell_spacing"] == pytest.approx(2.6, rel=0.01)
+    heard = found["screech"]
+    tone = heard["fundamental"]
+    assert tone["strouhal"] == pytest.approx(0.113, rel=0.01) and tone["mode"] == "flapping"
+    assert tone["amplitude"] == pytest.approx(2e-3, rel=0.02) and heard["antisymmetric_part"] > 0.8
+    assert [line["order"] for line in heard["harmonics"]] == [2]
+    assert heard["harmonics"][0]["mode"] == "symmetric"
+    assert heard["harmonics"][0]["strouhal"] == pytest.approx(0.226, rel=0.01)
+    assert found["convection"]["velocity"] == pytest.approx(0.8, rel=0.03)
+    last = found["predictions"][-1]
+    expected = jet_theory.strouhal(STATE, found["convection"]["over_Uj"], found["cell_spacing"])
+    assert last["strouhal"] == pytest.approx(expected) and found["missing"] == []
+
+
+def test_other_parameters_and_faults(made, tmp_path):
+    assert jet(made, pressure_ratio=1.5).summary["Mj"] == pytest.approx(1.3177, abs=2e-3)
+    with pytest.raises(HiresxError, match="no supersonic jet"):
+        jet(made, pressure_ratio=0.5)
+    with pytest.raises(HiresxError, match="no parameter pressure_ratio") as caught:
+        jet(made_runs.run(tmp_path / "a"))
+    assert "--pressure-ratio" in caught.value.mend
+    with pytest.raises(HiresxError, match="neither averages nor a probe"):
+        jet(made_runs.run(tmp_path / "b", CASE))
+    (tmp_path / "p.csv").write_text("Mj,Q\n1.5,2\n")
+    with pytest.raises(HiresxError, match="neither a column Ls nor St"):
+        jet(made, points=[tmp_path / "p.csv"])
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """The bundled jet, coarse, small and short."""
+    folder = tmp_path_factory.mktemp("run")
+    overrides = ["time.steps=40", "grid.points_per_height=12", "grid.length=6", "average.every=2", "time.cfl=0.4"]
+    overrides += ["output.every_steps=10"]
+    case = load("planar-jet", preset="quick", overrides=overrides)
+    Simulation(case, backend="cpu", out=folder).run(progress=False)
+    return folder
+
+
+def test_one_command_writes_the_page(run, made, tmp_path, capsys):
+    points = tmp_path / "measured.csv"
+    points.write_text("Mj,Ls\n1.3,1.6\n1.5,2.4\n")
+    command = ["post", "jet", str(run), "--with", str(made), "--points", str(points), "--json"]
+    assert cli.execute(command) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [path.rpartition(".")[2] for path in found["files"]] == ["nc", "csv", "png", "html"]
+    assert found["mean_flow"] == "averages" and found["Mj"] == pytest.approx(1.55134, abs=1e-5)
+    # The run has no probes, and says what it needs.
+    assert len(found["missing"]) == 2 and "[[probe]]" in found["missing"][0]
+    page = (run / "post" / "jet.html").read_text()
+    assert page.count("data:image/png;base64,") == 3 and "http" not in page.replace("http-equiv", "")
+    assert "no probe along the shear layer" in page and page.endswith("</html>\n")

@@ -1,0 +1,184 @@
+"""`hiresx.open`: what a run left behind is what was written, read when used and no more than is used."""
+
+import sys
+
+import numpy as np
+import pytest
+
+pytest.importorskip("xarray", reason="pip install 'hiresx[post]'")
+
+import hiresx
+from hiresx import Case, HiresxError, Simulation
+from hiresx.output.fields import field_file
+from hiresx.output.fields.derived import VARIABLES
+from hiresx.output.fields.field_file import FieldBlock
+from hiresx.results import stored
+
+AMBIENT = {"rho": 1.0, "u": 0.2, "p": 1 / 1.4}
+CASE = {
+    "title": "Sound in a channel",
+    "grid": {"generator": "box", "n": [24, 12, 1], "lower": [0.0, 0.0, 0.0], "upper": [2.0, 1.0, 0.0]},
+    "time": {"steps": 8, "cfl": 0.5},
+    "initial": {"state": AMBIENT},
+    "boundary": [
+        {"faces": ["imin"], "type": "characteristic-inflow", "state": AMBIENT},
+        {"faces": ["imax"], "type": "characteristic-outflow", "pressure": 1 / 1.4},
+        {"faces": ["jmin", "jmax"], "type": "slip-wall"},
+    ],
+    "output": {"every_steps": 4, "subset": [{"name": "wall", "line": {"y": 0.25}, "every_steps": 4}]},
+    "probe": [{"name": "two", "points": [[0.5, 0.5, 0.0], [1.5, 0.5, 0.0]], "variables": ["p", "u"], "every": 1}],
+    "average": {"every": 1},
+}
+
+
+def pulse(x, y, z):
+    p = 1 / 1.4 + 0.05 * np.exp(-20 * ((x - 1) ** 2 + (y - 0.5) ** 2))
+    return (1.4 * p) ** (1 / 1.4), 0.2, 0.0, 0.0, p
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run")
+    Simulation(Case.from_dict(CASE), backend="cpu", out=folder, initial=pulse).run(progress=False)
+    return hiresx.open(folder)
+
+
+def two_blocks(folder, times=(0.0, 0.5, 2.0)):
+    """Fields of two blocks in space at `times`, with random state."""
+    random = np.random.default_rng(1)
+    case = {"title": "Made", "gas": {"gamma": 1.4}, "output": {"variables": ["rho", "u", "v", "w", "p"]}}
+    for n, time in enumerate(times):
+        blocks = []
+        for number, name in enumerate(("left", "right")):
+            k, j, i = 7, 8 + number, 9
+            axes = (np.linspace(0, 1, m) + (number if axis == 2 else 0) for axis, m in enumerate((k, j, i)))
+            z, y, x = np.meshgrid(*axes, indexing="ij")
+            state = {v: 1 + 0.1 * random.standard_normal((k, j, i)) for v in ("rho", "u", "v", "w", "p")}
+            blocks.append(FieldBlock(name, x, y, z, state))
+        field_file.write(field_file.frame(folder, 10 * n), blocks, time, 10 * n, case)
+    return hiresx.open(folder)
+
+
+@pytest.mark.parametrize("name", list(VARIABLES))
+def test_every_variable_is_what_the_file_gives(tmp_path, name):
+    run = two_blocks(tmp_path)
+    expected = field_file.read(run.file(), [name])
+    for block in expected.blocks:
+        found = run.fields(-1, [name])[block.name][name]
+        np.testing.assert_array_equal(found.values, block.state[name])
+        np.testing.assert_array_equal(found[2, 1:4, [0, 3]].values, block.state[name][2, 1:4][:, [0, 3]])
+        np.testing.assert_array_equal(found.x.values, block.x)
+        assert found.attrs["units"] == VARIABLES[name].scale and found.attrs["long_name"]
+
+
+def test_a_series_has_time_first_and_coordinates_once(tmp_path):
+    run = two_blocks(tmp_path)
+    tree = run.series(["p", "mach", "vorticity_x"])
+    right = tree["right"]
+    assert right["p"].dims == ("time", "k", "j", "i") and right["x"].dims == ("k", "j", "i")
+    assert list(right["time"].values) == [0.0, 0.5, 2.0] and list(right["step"].values) == [0, 10, 20]
+    for n, path in enumerate(field_file.frames(run.path).values()):
+        block = field_file.read(path, ["p", "mach", "vorticity_x"]).blocks[1]
+        for name in block.state:
+            np.testing.assert_array_equal(right[name].isel(time=n, k=3).values, block.state[name][3])
+    np.testing.assert_array_equal(right["p"].sel(time=0.5).values, right["p"].values[1])
+    assert run.series(start=0.1, end=1.0)["left"].sizes["time"] == 1
+    assert run.series(every=2)["left"]["time"].values.tolist() == [0.0, 2.0]
+
+
+def test_only_what_is_used_is_read(tmp_path, monkeypatch):
+    run = two_blocks(tmp_path)
+    read = []
+    before = stored.Stored._of
+    monkeypatch.setattr(stored.Stored, "_of", lambda self, path, key: read.append(path.name) or before(self, path, key))
+    tree = run.series(["p"])
+    assert read == [], "opening reads nothing"
+    assert tree["left"]["p"].isel(time=1, k=0).values.shape == (8, 9)
+    assert read == ["fields_000010.nc"]
+
+
+def test_fields_by_step_by_number_and_by_time(run):
+    steps = list(field_file.frames(run.path))
+    assert steps == run.steps == [0, 4, 8]
+    assert int(run.fields(4).coords["step"]) == 4 and int(run.fields(-2).coords["step"]) == 4
+    time = field_file.moment(run.file(4))
+    assert int(run.fields(1.01 * time).coords["step"]) == 4, "the nearest time"
+    with pytest.raises(HiresxError, match="no fields of step 5"):
+        run.fields(5)
+    with pytest.raises(HiresxError, match='no output "walls"'):
+        run.fields(subset="walls")
+    with pytest.raises(HiresxError, match='no variable "presure"') as caught:
+        run.fields(variables=["presure"])
+    assert "did you mean" in caught.value.mend
+    assert run.subsets == ["wall"]
+    with pytest.raises(HiresxError, match="needs gradients"):
+        run.fields(variables=["vorticity"], subset="wall")
+
+
+def test_histories_have_time_places_and_units(run):
+    found = run.history("two")
+    assert found["p"].dims == ("time", "place") and found.sizes == {"time": 9, "place": 2}
+    assert found["x"].values.tolist() == [0.5, 1.5] and found["p"].attrs["units"] == "rho_ref c_ref^2"
+    assert found["p"].sel(time=found.time[3]).values.tolist() == found["p"].values[3].tolist()
+    assert run.history("residual")["rho"].dims == ("time",)
+    with pytest.raises(HiresxError, match='no history "twoo"') as caught:
+        run.history("twoo")
+    assert "two" in caught.value.mend
+
+
+def test_averages_hold_rms_and_stresses(run):
+    block = run.averages["box"]
+    reynolds = block["reynolds"]
+    np.testing.assert_allclose(block["rms_p"].values, np.sqrt(np.maximum(reynolds["p_p"].values, 0)), rtol=1e-14)
+    total = 0.5 * sum(reynolds[name].values for name in ("u_u", "v_v", "w_w"))
+    np.testing.assert_allclose(block["tke"].values, total, rtol=1e-14, atol=1e-30)
+    np.testing.assert_array_equal(block["u_v"].values, reynolds["u_v"].values)
+    assert block["rms_p"].values.max() > 1e-3
+    speed = np.sqrt(sum(block[name].values ** 2 for name in "uvw"))
+    sound = np.sqrt(1.4 * block["p"].values / block["rho"].values)
+    np.testing.assert_allclose(block["mach"].values, speed / sound, rtol=1e-13)
+    assert "favre" in block.children and run.averages.attrs["averaged_over"] > 0
+
+
+def test_plots_return_figure_and_axes(run):
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    for figure, axes in (
+        run.plot("mach"),
+        run.averages.hiresx.plot("rms_p"),
+        run.fields().hiresx.plot("p", line="y=0.5"),
+        run.history("residual").hiresx.plot("dt"),
+        run.fields()["box"]["p"].hiresx.plot(),
+    ):
+        assert isinstance(figure, Figure) and isinstance(axes, Axes)
+    _, axes = run.history("two").hiresx.plot()
+    assert len(axes) == 2 and len(axes[0].lines) == 2
+    line = run.fields().hiresx.line("y=0.5", "p")
+    assert line["p"].dims == ("x",) and line.sizes["x"] == 24
+    with pytest.raises(HiresxError, match="series of times"):
+        run.series().hiresx.plot("p")
+
+
+def test_a_run_shows_itself(run):
+    page = run._repr_html_()
+    assert "Sound in a channel" in page and "two" in page and "0, 4, 8" in page
+    assert "status" in repr(run)
+
+
+def test_what_is_no_run_is_refused(tmp_path):
+    with pytest.raises(HiresxError, match="is not the folder of a run"):
+        hiresx.open(tmp_path / "nothing")
+    with pytest.raises(HiresxError, match="holds no run"):
+        hiresx.open(tmp_path)
+    with pytest.raises(HiresxError, match="has no averages") as caught:
+        _ = two_blocks(tmp_path).averages
+    assert "[average]" in caught.value.mend
+
+
+def test_a_missing_xarray_is_named_with_its_command(tmp_path, monkeypatch):
+    two_blocks(tmp_path)
+    monkeypatch.setitem(sys.modules, "xarray", None)
+    with pytest.raises(HiresxError, match="xarray") as caught:
+        hiresx.open(tmp_path)
+    assert caught.value.mend == "pip install 'hiresx[post]'"

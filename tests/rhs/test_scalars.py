@@ -1,0 +1,255 @@
+"""Passive scalars: carried with the mass flux of the gas, spread by mu/Sc, through every condition, cut and backend."""
+
+import numpy as np
+import pytest
+from arrangements import saved, shaken
+from multiblock import Arrangement
+from ranks import run_ranks
+from scalar_cases import (
+    CARRIED,
+    CONDITIONS,
+    NAMES,
+    OPEN,
+    SCHMIDT,
+    SPONGE,
+    STATE,
+    WALLS,
+    P,
+    at_rest,
+    case,
+    patches,
+    shocks,
+)
+
+from hiresx import Simulation
+from hiresx.device import backend
+from hiresx.grid import Grid
+from hiresx.solver import Solver
+
+
+def solver(spec, flow=shocks, scalars=patches, where="cpu", **keys):
+    made = Solver(spec, backend(where), **keys)
+    start(made, flow, scalars)
+    return made
+
+
+def start(made, flow, scalars=None):
+    for n, state in enumerate(made.states):
+        x, y, z = state.block.x, state.block.y, state.block.z
+        uniform = {s.name: s.initial for s in made.case.scalar}
+        made.set_state(n, *flow(x, y, z), uniform if scalars is None else scalars(x, y, z))
+    made.complete_state()
+
+
+def off(made, wanted):
+    """Largest deviation of the scalars from uniform ones."""
+    return max(
+        abs(made.primitives(n)[name] - value).max()
+        for n in range(len(made.states))
+        for name, value in zip(NAMES, wanted, strict=True)
+    )
+
+
+@pytest.mark.parametrize("where", ["cpu", "emulated"])
+@pytest.mark.parametrize("reynolds", [None, 100.0], ids=["inviscid", "viscous"])
+@pytest.mark.parametrize("kind", CONDITIONS)
+def test_uniform_scalars_stay_uniform(kind, reynolds, where):
+    """Whatever the flow does: shocks on a bent grid, all conditions, a sponge that takes mass."""
+    closed = ("x", "y") if kind == "periodic" else ()
+    made = solver(
+        case(boundary=CONDITIONS[kind], reynolds=reynolds, periodic=closed, **SPONGE), scalars=None, where=where
+    )
+    for _ in range(20):
+        made.step()
+    assert np.ptp(made.primitives(0)["rho"]) > 0.2
+    assert off(made, (0.7, 0.25)) <= 1e-13
+
+
+@pytest.mark.parametrize("where", ["cpu", "emulated"])
+def test_the_gas_does_not_feel_them(where):
+    """To the last bit, on one plan."""
+    spec = case(boundary=WALLS, reynolds=100.0, periodic=())
+    with_them = solver(spec, where=where, plan="decomposed")
+    without = Solver(spec.model_copy(update={"scalar": ()}), backend(where), plan="decomposed")
+    x, y, z = (getattr(without.states[0].block, axis) for axis in "xyz")
+    without.set_state(0, *shocks(x, y, z))
+    without.complete_state()
+    for _ in range(5):
+        assert with_them.step() == without.step()
+    for name, values in without.primitives(0).items():
+        # an optimiser may fuse other multiplications and additions where kernels are others
+        np.testing.assert_allclose(with_them.primitives(0)[name], values, rtol=0, atol=1e-14)
+
+
+def advected(n, where="cpu"):
+    """L1 error of a smooth profile that a uniform flow has carried half a wave length along x and y."""
+    spec = case((n, n, 1), boundary=None, time={"end": 1.0, "cfl": 0.4 * (16 / n) ** (2 / 3)},
+                grid={"generator": "wavy", "n": [n, n, 1], "lower": [0, 0, 0], "upper": [1, 1, 0],
+                      "amplitude": [0.02, 0.02, 0.0], "periodic": ["x", "y"]})  # fmt: skip
+
+    def wave(x, y, z, t=0.0):
+        return {name: 0.5 + 0.3 * np.sin(2 * np.pi * (x - t)) * np.cos(2 * np.pi * (y + t)) for name in NAMES}
+
+    made = solver(spec, lambda x, y, z: (1.0 + 0 * x, 1.0, -1.0, 0.0, P), wave, where)
+    while made.time < 0.25 - 1e-12:
+        made.step(0.25 - made.time)
+    block = made.states[0].block
+    return abs(made.primitives(0)["dye"] - wave(block.x, block.y, block.z, made.time)["dye"]).mean()
+
+
+def test_advection_is_of_fifth_order():
+    errors = [advected(n) for n in (48, 72)]
+    assert np.log(errors[0] / errors[1]) / np.log(1.5) > 4.75, errors
+
+
+def decayed(n, wall, where="cpu"):
+    """Largest error of cosines that have decayed in a gas at rest between walls that nothing passes, by scalar."""
+    wall = [{"faces": ["imin", "imax"], "type": wall}, {"faces": ["jmin", "jmax"], "type": "periodic"}]
+    spec = case((n, 8, 1), wall, 10.0, time={"steps": 100, "dt": 2e-4},
+                grid={"generator": "box", "n": [n, 8, 1], "lower": [0, 0, 0], "upper": [1, 1, 0],
+                      "periodic": ["y"]})  # fmt: skip
+
+    def cosine(x, y, z):
+        return dict.fromkeys(NAMES, np.cos(np.pi * x))
+
+    made = solver(spec, at_rest, cosine, where)
+    for _ in range(100):
+        made.step()
+    x = made.states[0].block.x
+    rates = {name: np.pi**2 / (10.0 * SCHMIDT[name]) for name in NAMES}
+    return {
+        name: abs(made.primitives(0)[name] - np.exp(-rate * made.time) * np.cos(np.pi * x)).max()
+        for name, rate in rates.items()
+    }
+
+
+@pytest.mark.parametrize("where", ["cpu", "emulated"])
+def test_diffusion_decays_as_it_must(where):
+    """exp(-k^2 t/(Re Sc)): between planes of symmetry of sixth order in space, what is left is that of time; at no-slip
+    walls of third order at least."""
+    assert max(decayed(17, "symmetry", where).values()) < 1e-7
+    coarse, fine = (decayed(n, "no-slip-wall", where) for n in (17, 33))
+    for name in NAMES:
+        assert np.log2(coarse[name] / fine[name]) > 2.8 and fine[name] < 2e-5, name
+
+
+def test_a_wall_that_holds_a_scalar_lets_it_in():
+    """The error function behind a wall at which s is 1."""
+    from math import erfc
+
+    held = {"dye": 1.0, "ink": 1.0}
+    wall = [
+        {"faces": ["imin"], "type": "no-slip-wall", "scalars": held}, {"faces": ["imax"], "type": "slip-wall"},
+        {"faces": ["jmin", "jmax"], "type": "periodic"},
+    ]  # fmt: skip
+    spec = case((65, 8, 1), wall, 10.0, time={"steps": 400, "dt": 2e-4},
+                grid={"generator": "box", "n": [65, 8, 1], "lower": [0, 0, 0], "upper": [1, 1, 0],
+                      "periodic": ["y"]})  # fmt: skip
+
+    def profile(x, t):
+        found = {}
+        for name in NAMES:
+            width = 2 * np.sqrt(t / (10.0 * SCHMIDT[name]))
+            found[name] = np.vectorize(lambda c, w=width: erfc(c / w))(x)
+        return found
+
+    made = solver(spec, at_rest, lambda x, y, z: profile(x, 0.02))
+    for _ in range(200):
+        made.step()
+    exact = profile(made.states[0].block.x, 0.02 + made.time)
+    for name in NAMES:
+        assert abs(made.primitives(0)[name] - exact[name]).max() < 1e-4, name
+
+
+def total(made, name):
+    """The sum of rho s/J, with half weights on faces that are not periodic."""
+    row = made.states[0].equations.conserved.index(f"rho_{name}")
+    state = made.states[0]
+    q = state.interior(made.backend.to_host(state.q))[row] / state.interior(made.backend.to_host(state.jacobian))
+    return q
+
+
+@pytest.mark.parametrize("where", ["cpu", "emulated"])
+def test_what_there_is_of_a_scalar_stays(where):
+    """In a periodic box, and between no-slip walls, to round-off; viscous, with shocks and jumps of the scalar."""
+    for boundary in (None, [{"faces": "all", "type": "no-slip-wall"}]):
+        made = solver(case(boundary=boundary, reynolds=200.0, periodic=() if boundary else ("x", "y")), where=where)
+        weights = np.ones(made.states[0].block.x.shape)
+        if boundary:
+            weights[:, [0, -1]] *= 0.5
+            weights[:, :, [0, -1]] *= 0.5
+        before = {name: (weights * total(made, name)).sum() for name in NAMES}
+        for _ in range(20):
+            made.step()
+        for name in NAMES:
+            assert (weights * total(made, name)).sum() == pytest.approx(before[name], rel=2e-14)
+
+
+def test_a_jump_of_a_scalar_overshoots_little():
+    """A square carried once through the box by a uniform flow: how far it leaves 0..1 (docs/numerics.md)."""
+    spec = case((48, 8, 1), grid={"generator": "box", "n": [48, 8, 1], "lower": [0, 0, 0], "upper": [1, 1, 0],
+                                  "periodic": ["x", "y"]})  # fmt: skip
+    made = solver(
+        spec, lambda x, y, z: (1.0 + 0 * x, 1.0, 0.0, 0.0, P),
+        lambda x, y, z: dict.fromkeys(NAMES, 1.0 * (abs(x - 0.5) < 0.25)),
+    )  # fmt: skip
+    worst = 0.0
+    while made.time < 1.0:
+        made.step()
+        dye = made.primitives(0)["dye"]
+        worst = max(worst, -dye.min(), dye.max() - 1)
+    assert worst < 5e-3
+    assert dye.max() > 0.99 and dye.min() < 0.01
+
+
+@pytest.mark.parametrize("kind", ["open", "walls"])
+def test_backends_and_plans_agree(kind):
+    spec = case((20, 18, 12), CONDITIONS[kind] + [{"faces": ["kmin", "kmax"], "type": "slip-wall"}], 100.0, periodic=())
+    found = [solver(spec, where="cpu"), solver(spec, where="cpu", plan="decomposed"), solver(spec, where="emulated")]
+    for _ in range(5):
+        for made in found:
+            made.step()
+    for name, values in found[0].primitives(0).items():
+        for other in found[1:]:
+            np.testing.assert_allclose(other.primitives(0)[name], values, rtol=0, atol=2e-13)
+
+
+def test_turned_blocks_carry_as_one(tmp_path):
+    """Eight blocks cut and turned at random, behind a far field, give what the uncut block does."""
+    whole = shaken((20, 21, 22), seed=2).blocks[0]
+    parts = Arrangement(whole, 8, 2, True)
+    tables = {"blocks": [block.name for block in parts.blocks], "connection": parts.tables}
+    grid = saved(tmp_path, parts.blocks, tables)
+    far = [{"faces": "all", "type": "far-field", "state": STATE, **CARRIED}]
+    spec = case((20, 21, 22), far, 200.0)
+    a, b = (solver(spec, grid=g) for g in (grid, Grid((whole,))))
+    for _ in range(10):
+        assert a.step() == pytest.approx(b.step(), rel=1e-12)
+    wanted = b.primitives(0)
+    for p, held in enumerate(parts.held):
+        nodes = np.stack(np.meshgrid(*(np.arange(*r) for r in held), indexing="ij"))
+        (i, j, k), (l, m, o) = nodes, parts.index(p, nodes)
+        for name in NAMES:
+            np.testing.assert_allclose(a.primitives(p)[name][o, m, l], wanted[name][k, j, i], rtol=0, atol=1e-12)
+
+
+def _on_ranks(team, where):
+    made = Simulation(case((24, 20, 1), OPEN, 100.0, periodic=()), backend=where, team=team)
+    start(made.solver, shocks, patches)
+    for _ in range(5):
+        made.solver.step()
+    return [(state.part.box, made.solver.primitives(n)) for n, state in enumerate(made.solver.states)]
+
+
+@pytest.mark.parametrize("where", ["cpu", "emulated"])
+def test_ranks_agree_with_one(where):
+    alone = solver(case((24, 20, 1), OPEN, 100.0, periodic=()), where=where)
+    for _ in range(5):
+        alone.step()
+    wanted = alone.primitives(0)
+    parts = [part for rank in run_ranks(2, _on_ranks, where) for part in rank]
+    assert len(parts) > 1
+    for box, found in parts:
+        i, j, k = (slice(*ends) for ends in box)
+        for name in (*NAMES, "rho"):
+            np.testing.assert_allclose(found[name], wanted[name][k, j, i], rtol=0, atol=1e-13)

@@ -1,0 +1,60 @@
+"""Taylor-Green until its largest rate of decay, on an eighth of its box: the flow is symmetric about the planes x, y
+and z = 0 and pi, and on nodes in these planes so is the scheme. What 64^3 points of the box give comes from 33^3."""
+
+import numpy as np
+import pytest
+
+from hiresx.device import backend
+from hiresx.solver import Solver
+from hiresx.verify.check import Finished, Run
+from hiresx.verify.groups import taylor_green
+
+WHOLE = ('scheme.weights="js"', taylor_green.CFL)
+
+
+def eighth(half: int) -> tuple[str, ...]:
+    """What makes of the box of (2 `half`)^3 points the part between its planes of symmetry."""
+    return (
+        f"grid.n={[half + 1] * 3}", "grid.lower=[0.0,0.0,0.0]", f"grid.upper={[np.pi] * 3}", "grid.periodic=[]",
+        'boundary=[{faces="all",type="symmetry"}]',
+    )  # fmt: skip
+
+
+def mean(values: np.ndarray) -> float:
+    """Over the whole box, of what is symmetric: a node in a plane of symmetry stands for itself, others for two."""
+    weights = [np.where(np.isin(np.arange(n), (0, n - 1)), 0.5, 1.0) / (n - 1) for n in values.shape]
+    return float(np.einsum("kji,k,j,i->", values, *weights))
+
+
+def energy(simulation) -> dict[str, float]:
+    """As the monitor of the checks, on the eighth."""
+    q = simulation.solver.primitives(0)
+    kinetic = 0.5 * q["rho"] * (q["u"] ** 2 + q["v"] ** 2 + q["w"] ** 2)
+    return {"energy": mean(kinetic) / simulation.case.parameters["mach"] ** 2}
+
+
+@pytest.mark.parametrize("where", ["cpu", "emulated"])
+def test_the_eighth_is_the_whole(where):
+    """At symmetry planes, their edges and corners; on 16^3 points differences of round-off have grown to 1e-15."""
+    solvers = [
+        Solver(Run("taylor-green", None, (*WHOLE, *sets)).loaded, backend(where))
+        for sets in (("grid.n=[16,16,16]",), eighth(8))
+    ]
+    for solver in solvers:
+        solver.initialize()
+        for _ in range(40):
+            solver.step()
+    assert solvers[1].time == pytest.approx(solvers[0].time, rel=1e-13)
+    whole, part = (solver.primitives(0) for solver in solvers)
+    for name in whole:
+        assert np.max(np.abs(part[name][:8, :8, :8] - whole[name][8:, 8:, 8:])) < 1e-13, name
+
+
+@pytest.mark.slow
+def test_taylor_green_until_its_peak():
+    run = Run("taylor-green", None, (*WHOLE, *eighth(32), "time.end=70.0", "monitor.every=20"), (energy,))
+    finished = Finished(run, "cpu")
+    by_name = {check.name: check for check in taylor_green.CHECKS}
+    for name in ("JS: largest -dE/dt", "JS: turnover times at which it is reached"):
+        value = by_name[name].measure(finished)
+        assert by_name[name].limit.holds(value), (name, value)
