@@ -25,7 +25,7 @@ def check_axis(blocks: Sequence[Block], patches: Sequence, connections: Sequence
         if c.rotation is not None or any(abs(t) > ON_AXIS * extent for t in c.translation[1:]):
             raise HiresxError(
                 f"axisymmetric: {c.face} of block '{blocks[c.block].name}' is joined to nodes at other radii",
-                "a grid that is turned about the x axis can be periodic along x only; end it at walls or open boundaries",
+                "axisymmetric flow can be periodic along x only: end the grid at walls or open boundaries",
             )
     for b, block in enumerate(blocks):
         if block.active != (0, 1):
@@ -40,6 +40,11 @@ def check_axis(blocks: Sequence[Block], patches: Sequence, connections: Sequence
                 held[slices(patch.range)] = True
         on = np.abs(block.y) <= ON_AXIS * extent
         near = ~on & (block.y < UNRESOLVED * _distance(block.y))
+        if held.any() and not (held & on).any():
+            raise HiresxError(
+                f"axisymmetric: block '{block.name}' has the condition \"axis\" where no node lies on y = 0",
+                "the axis is y = 0, x runs along it: turn a grid about another line with `rotate` of [grid]",
+            )
         for wrong, what, mend in (
             (~on & (block.y < 0), "lies below the axis y = 0", "y is the distance from the axis: give the upper half"),
             (

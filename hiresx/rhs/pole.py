@@ -26,8 +26,12 @@ def mend_metrics(backend, state: BlockState, patches: Sequence) -> None:
         d = direction(patch.face)
         here, next_ = at_and_next(patch)
         for e in range(3):
-            share = TRACE[str(metrics.dtype)] if e == d else 1.0
-            areas[(slice(3 * e, 3 * e + 3), *here)] = share * areas[(slice(3 * e, 3 * e + 3), *next_)]
+            own, other = areas[(slice(3 * e, 3 * e + 3), *here)], areas[(slice(3 * e, 3 * e + 3), *next_)]
+            if e == d:
+                # A ring that has not quite collapsed keeps what area it has: a uniform flow asks for it.
+                other = TRACE[str(metrics.dtype)] * other
+                other = np.where(np.square(own).sum(axis=0) > np.square(other).sum(axis=0), own, other)
+            own[...] = other
         volumes[here] = volumes[next_]
     backend.copy(state.metrics, backend.to_device(metrics))
     backend.copy(state.jacobian, backend.to_device(jacobian))
