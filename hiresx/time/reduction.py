@@ -76,7 +76,7 @@ class Reduction:
             calls.append(
                 (
                     "axisymmetric_radii", self._extent, *s.place, self._columns, s.variable_stride, s.q,
-                    s.inverse_radius, inverse_reynolds, s.size[0], self._partial,
+                    s.metrics, s.jacobian, s.inverse_radius, inverse_reynolds, s.size[0], self._partial,
                 )
             )  # fmt: skip
         calls.append(self._reduce(2, 1, self._partial, count * self._columns))
@@ -98,8 +98,8 @@ class Reduction:
         )  # fmt: skip
         if s.inverse_radius is not None:
             self._launch(
-                "axisymmetric_step", s.size, *s.place, s.variable_stride, s.q, s.inverse_radius, inverse_reynolds,
-                cfl, viscous_cfl, s.dt,
+                "axisymmetric_step", s.size, *s.place, s.variable_stride, s.q, s.metrics, s.jacobian, s.inverse_radius,
+                inverse_reynolds, cfl, viscous_cfl, s.dt,
             )  # fmt: skip
 
     def norms(self) -> tuple[np.ndarray, float, float]:

@@ -149,7 +149,9 @@ class Surface:
         heat = -mu / (gas.prandtl * (gas.gamma - 1)) * (gradient[3] * self._area).sum(axis=0)
         if self._mirror.any():  # neither shear nor heat goes through a plane of symmetry
             area = self._area[:, self._mirror]
-            normal = (friction[:, self._mirror] * area).sum(axis=0) / (area * area).sum(axis=0)
+            square = (area * area).sum(axis=0)
+            # a node on the axis has neither area nor friction
+            normal = (friction[:, self._mirror] * area).sum(axis=0) / np.where(square > 0, square, 1.0)
             friction[:, self._mirror] = normal * area
             heat[self._mirror] = 0.0
         return friction, heat
