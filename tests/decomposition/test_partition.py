@@ -23,7 +23,8 @@ from hiresx.decomposition.contacts import Neighbourhood, boxes
 from hiresx.decomposition.cost import CONTACT, EXCHANGE, IMBALANCE, capacity, costs, excess, work
 from hiresx.decomposition.partition import best_partition, partition
 from hiresx.decomposition.sections import CLOSED, _exchanged, _inner
-from hiresx.decomposition.traffic import FLUXES, LAYERS, STATE, traffic
+from hiresx.decomposition.traffic import traffic
+from hiresx.equations import GAS, GHOSTS
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Connection, build
 from hiresx.grid.blocks import FACES, MINIMUM_NODES, face_range, whole_box
@@ -109,7 +110,7 @@ def test_every_node_once_and_parts_thick_enough(grid, data):
     check_cover(grid, found.parts, ranks)
     cut = split(grid, found.parts)
     sent = traffic(cut, is_viscous=True)
-    assert sent.sum() == exchanged(grid, found.parts) * LAYERS * (STATE + FLUXES) * 8
+    assert sent.sum() == exchanged(grid, found.parts) * GHOSTS * (GAS.variables + len(GAS.gradients)) * 8
     assert (sent == sent.T).all()  # offset blocks: as many ghosts on either side
 
 
