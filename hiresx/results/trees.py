@@ -8,7 +8,7 @@ import numpy as np
 
 from hiresx.errors import HiresxError
 from hiresx.output.fields import derived, field_file
-from hiresx.output.watch.averages import MOMENTS
+from hiresx.device.averages import MOMENTS
 from hiresx.results import needs
 from hiresx.results.stored import AXES, Computed, Moment, Stored, lazy
 
