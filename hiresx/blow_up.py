@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
+from hiresx.equations import GAS_PRIMITIVE
 from hiresx.errors import HiresxError
 from hiresx.output.fields import field_file as fields
 from hiresx.solver import Solver
@@ -11,7 +12,7 @@ from hiresx.solver import Solver
 FILE = "blow-up.nc"
 # Nodes to each side of the place that are written: twice the reach of the scheme and some more.
 REACH = 8
-_VARIABLES = ("rho", "u", "v", "w", "p")
+_VARIABLES = GAS_PRIMITIVE
 
 
 class BlowUp(HiresxError):

@@ -49,7 +49,8 @@ class Logbook:
             "time": s.time,
             "last_step": self._last_step,
             "wall_s": seconds,
-            "ns_per_point_rhs": 1e9 * rhs / evaluations if steps > 0 else None,
+            # of whole steps it is not known what the right-hand side takes
+            "ns_per_point_rhs": 1e9 * rhs / evaluations if steps > 0 and "step" not in stages else None,
             "point_steps_per_s": steps * s.solver.points / sum(stages.values()) if steps > 0 else None,
             "stages": stages,
             "grid_hash": identity.grid_hash(s.prints),

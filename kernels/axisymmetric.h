@@ -11,6 +11,14 @@ template <class T> HD T axisymmetric_rate(const Primitive<T> &s, T inverse) {
     return (real(0.5) * gas_gamma * absolute(s.v) + absolute(s.w)) * absolute(inverse);
 }
 
+// Between pressure and v of one node S and the difference of the pressure make an oscillator, of a frequency up to
+// c/sqrt(y h), h the distance of nodes along y: where y is far below h, far above what the fluxes alone ask for.
+HD real axisymmetric_frequency(const Primitive<real> &s, real inverse, const real *m, const real *jacobian, long long p,
+                               long long sv) {
+    const real closeness = (absolute(m[sv + p]) + absolute(m[4 * sv + p])) * jacobian[p];
+    return inverse > real(0) ? square_root(gas_gamma * s.p / s.rho * inverse * closeness) : real(0);
+}
+
 KERNEL(axisymmetric_source, int i, int j, int k, int o, int sj, int sk, long long sv, const real *q,
        const real *jacobian, const real *inverse, real *r) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
@@ -50,12 +58,14 @@ KERNEL(axisymmetric_limit, int i, int j, int k, int o, int s1, int s2, int sn, l
 
 // What S adds to the spectral radii, behind column_radii: a plane grid has columns of one node.
 KERNEL(axisymmetric_radii, int i, int j, int k, int o, int sj, int sk, int columns, long long sv, const real *q,
-       const real *inverse, real inverse_reynolds, int width, real *partial) {
+       const real *m, const real *jacobian, const real *inverse, real inverse_reynolds, int width, real *partial) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk, at = (long long)j * width + i;
     real state[gas_variables];
     for (int v = 0; v < gas_variables; ++v) state[v] = q[v * sv + p];
     const Primitive<real> s = primitive(state);
     partial[at] += axisymmetric_rate(s, inverse[p]);
+    const real frequency = axisymmetric_frequency(s, inverse[p], m, jacobian, p, sv);
+    if (frequency > partial[at]) partial[at] = frequency;  // a NaN stays
 #ifdef HX_VISCOUS
     partial[columns + at] += inverse[p] * inverse[p] * viscous_rate(s, inverse_reynolds);
 #else
@@ -64,8 +74,8 @@ KERNEL(axisymmetric_radii, int i, int j, int k, int o, int sj, int sk, int colum
 }
 
 // The same for the steps that points take for themselves, behind local_step.
-KERNEL(axisymmetric_step, int i, int j, int k, int o, int sj, int sk, long long sv, const real *q, const real *inverse,
-       real inverse_reynolds, real cfl, real viscous_cfl, real *dt) {
+KERNEL(axisymmetric_step, int i, int j, int k, int o, int sj, int sk, long long sv, const real *q, const real *m,
+       const real *jacobian, const real *inverse, real inverse_reynolds, real cfl, real viscous_cfl, real *dt) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     real state[gas_variables];
     for (int v = 0; v < gas_variables; ++v) state[v] = q[v * sv + p];
@@ -76,7 +86,10 @@ KERNEL(axisymmetric_step, int i, int j, int k, int o, int sj, int sk, long long 
 #else
     (void)inverse_reynolds, (void)viscous_cfl;
 #endif
-    dt[p] = dt[p] / (real(1) + dt[p] * added);
+    const real step = dt[p] / (real(1) + dt[p] * added);
+    const real frequency = axisymmetric_frequency(s, inverse[p], m, jacobian, p, sv);
+    const real bound = real(2) * cfl;  // not less: beside neighbours with far longer steps the oscillator would grow
+    dt[p] = step * frequency > bound ? bound / frequency : step;
 }
 
 // On the axis v and w say nothing of S: no step longer than the next node's.

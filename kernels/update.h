@@ -38,16 +38,17 @@ VECTOR_KERNEL(viscous_update, int i, int j, int k, int o, int sj, int sk, int di
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     T rate[conserved_variables];
     for (int v = 0; v < conserved_variables; ++v) rate[v] = load<T>(r + v * sv + p);
-    for (int c = 0; c < gradient_variables; ++c) rate[c + 1] = with_viscous_rates(rate[c + 1], flux + c * sv + p, di, dj, dk, sv);
+    for (int c = 0; c < gradient_variables; ++c)
+        rate[c + 1] = with_viscous_rates(rate[c + 1], flux + c * sv + p, di, dj, dk, sv);
     const T step = load_or_common<T>(dt, p, dt_stride) * load<T>(jacobian + p);
     for (int v = 0; v < conserved_variables; ++v) {
         if (keep && v > 0) store(r + v * sv + p, rate[v]);
-        const T state = load<T>(q + v * sv + p), advanced = state + step * rate[v];
+        const T state = load<T>(q + v * sv + p), ahead = state + step * rate[v];
         if (first) {
             store(q0 + v * sv + p, state);
-            store(q + v * sv + p, advanced);
+            store(q + v * sv + p, ahead);
         } else {
-            store(q + v * sv + p, a * load<T>(q0 + v * sv + p) + b * advanced);
+            store(q + v * sv + p, a * load<T>(q0 + v * sv + p) + b * ahead);
         }
     }
 }

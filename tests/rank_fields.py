@@ -8,10 +8,10 @@ import numpy as np
 
 from hiresx import load
 from hiresx.decomposition import Part
+from hiresx.equations.gas import conservative
 from hiresx.grid import Block
 from hiresx.grid.blocks import whole_box
 from hiresx.output.fields.field_output import FieldOutput
-from hiresx.equations.gas import conservative
 from hiresx.team import Team
 
 VARIABLES = ["rho", "u", "v", "w", "p", "mach", "entropy", "vorticity", "schlieren", "q_criterion", "dilatation"]

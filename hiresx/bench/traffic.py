@@ -21,6 +21,7 @@ _READ_WRITTEN = {
     "viscous_flux": (14, 12),  # w, m, jacobian; flux
     "viscous_difference": (16, 4),  # flux, r; r
     "update": (11, 10),  # q, r, jacobian; q0, q in the first stage, as many in the others
+    "viscous_update": (23, 10),  # the update's, and the flux: where all three directions are its own
     "accumulate": (16, 10),  # d, q, r, jacobian; d, q
     "column_radii": (15, 0),  # q, m, jacobian; a value per column
     "column_norms": (11, 0),  # q, r, jacobian; values per column

@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 
 from hiresx.case.boundaries import Faces, Place
 from hiresx.case.model import Listed, Points, Positive, Table, Vector, fault
+from hiresx.equations import GAS_PRIMITIVE
 
 # Steps between samples where neither `every` nor `every_time` is given, as in [monitor].
 EVERY = 10
@@ -78,7 +79,7 @@ class Probe(Sampled):
     )
     line: Line | None = Field(None, description="places along a line { start = [...], end = [...], n = ... }")
     variables: Variables = Field(
-        ("rho", "u", "v", "w", "p"),
+        GAS_PRIMITIVE,
         description="variables that follow from the state at a point: rho, u, v, w, p, T, speed, mach, entropy, ...",
     )
 
@@ -125,7 +126,7 @@ class Extrema(Sampled):
     """Least and largest value of each variable, and where: x, y, z, block and node i, j, k."""
 
     variables: Annotated[tuple[str, ...], Listed, Field(min_length=1)] = Field(
-        ("rho", "u", "v", "w", "p", "T", "mach"), description="some of rho, u, v, w, p, T, mach"
+        (*GAS_PRIMITIVE, "T", "mach"), description="some of rho, u, v, w, p, T, mach"
     )
 
 

@@ -5,6 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from hiresx.case.model import Listed, Points, Positive, Table, fault
+from hiresx.equations import GAS_PRIMITIVE
 
 Precision = Literal["fp64", "fp32"]
 Variables = Annotated[tuple[str, ...], Listed, Field(min_length=1)]
@@ -65,7 +66,7 @@ class Output(Clock):
     """Fields written in the background. The first, and the last of a run that reaches its end, are always written."""
 
     variables: Variables = Field(
-        ("rho", "u", "v", "w", "p"),
+        GAS_PRIMITIVE,
         description="primitive variables, and derived ones such as T, mach, schlieren, vorticity, dilatation",
     )
     formats: Annotated[tuple[Literal["netcdf", "vtk"], ...], Listed, Field(min_length=1)] = Field(

@@ -76,6 +76,8 @@ shape; each of the values returned is an array that broadcasts to it, or a numbe
 |---|---|---|
 | `f(x, y, z, *, ...) -> (rho, u, v, w, p)` | `initial.function` | once |
 | `f(x, y, z, t, *, ...) -> (rho, u, v, w, p)` | `boundary.function` | once, or at every stage if not `steady` |
+| `f(x, y, z, *, ...) -> s` | `scalar.initial` | once |
+| `f(x, y, z, t, *, ...) -> s` | `boundary.scalars` | once; on a `profile-inflow` that is not `steady` at every stage |
 | `f(x, y, z, *, ...) -> (rho, u, v, w, p)` | `sponge.function` | once |
 | `f(simulation, *, ...) -> {name: number}` | `monitors` | every `monitor.every` steps |
 | `exact(x, y, z, t, *, ...) -> (rho, u, v, w, p)` | its own name | by `hiresx plot`, which draws it beside 1-D fields |

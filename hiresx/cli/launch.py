@@ -16,6 +16,9 @@ from hiresx.signals import ENDING
 # What it does not know is for `hiresx run`.
 CONTEXT = {"ignore_unknown_options": True}
 
+# Ranks that a core is given without being asked again: processes of 0.1 GB and more before they hold any field.
+MOST_ON_A_CORE = 16
+
 # How hiresx run ends and has said so itself.
 _TOLD = (2, 3, *(128 + number for number in ENDING))
 
@@ -45,6 +48,9 @@ def launch(
         str | None,
         typer.Option("--mix", metavar="cuda:2,cpu:4", help="Ranks with a GPU and without; short for --backend."),
     ] = None,
+    oversubscribe: Annotated[
+        bool, typer.Option("--oversubscribe", help=f"Start more than {MOST_ON_A_CORE} ranks a core.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the command and do not run it.")] = False,
     mpirun: Annotated[
         str | None, typer.Option("--mpirun", metavar="COMMAND", help="Start with this one, whatever mpi4py uses.")
@@ -91,7 +97,7 @@ def launch(
         size = _per_node(ranks, nodes, ranks_per_node, gpus_per_node * ranks_per_gpu, words)
         made = _batch(words, nodes, size, gpus_per_node, cpus_per_rank, limit, partition, account, setup)
         return _scripts(made, slurm, pbs, mpi, as_json)
-    return _here(words, ranks, ranks_per_gpu, mpirun, dry_run, as_json)
+    return _here(words, ranks, ranks_per_gpu, oversubscribe, mpirun, dry_run, as_json)
 
 
 def _understood(arguments: list[str]) -> _Words:
@@ -125,7 +131,9 @@ def _without(arguments: list[str], options: tuple[str, ...], name: str | None = 
 # ---- on this machine
 
 
-def _here(words: _Words, ranks: int | None, per_gpu: int, given: str | None, dry_run: bool, as_json: bool) -> int:
+def _here(
+    words: _Words, ranks: int | None, per_gpu: int, crowd: bool, given: str | None, dry_run: bool, as_json: bool
+) -> int:
     from hiresx import started
     from hiresx.launch import counts, mpi
     from hiresx.launch.command import command
@@ -135,8 +143,13 @@ def _here(words: _Words, ranks: int | None, per_gpu: int, given: str | None, dry
         raise HiresxError("hiresx launch was itself started by a launcher", "start it plainly, or start hiresx run so")
     wish = words.values["backend"]
     count, why = (ranks, "-n") if ranks is not None else counts.default(wish, per_gpu)
-    by_rank(wish, [0] * count)  # a list that does not fit is a fault now, not of every rank
     cores = counts.cores()
+    if count > MOST_ON_A_CORE * cores and not crowd:
+        raise HiresxError(
+            f"{count} ranks are too many for {cores} core{'s' * (cores > 1)}: each is a process with a memory of its own",
+            f"take {MOST_ON_A_CORE * cores} or fewer, or give --oversubscribe where so many are meant",
+        )
+    by_rank(wish, [0] * count)  # a list that does not fit is a fault now, not of every rank
     used = launcher = None
     if count > 1 or given is not None:
         used, launcher = mpi.find(given)
@@ -175,7 +188,7 @@ def _ran(line: list[str], words: _Words, count: int, as_json: bool) -> int:
     from hiresx.output.saved.record import fail
 
     began = time.time()
-    ended = job.run(line, under_mpi=count > 1)
+    ended = job.run(line, count)
     if ended.status in _TOLD:
         return ended.status
     directory = _directory(words, began)

@@ -19,6 +19,22 @@ Out = Annotated[
         help="Folder for all files, or one file: .nc, .csv, .png, .svg, .pdf. RUN/post if absent.",
     ),
 ]
+LOOK = "Look"
+Subset = Annotated[str, typer.Option("--subset", metavar="NAME", help="Use this output.subset.")]
+Plane = Annotated[str | None, typer.Option("--plane", metavar="z=0", help="Of a 3-D field.", rich_help_panel=LOOK)]
+Range = Annotated[
+    str | None, typer.Option("--range", metavar="A,B", help="Least and greatest colour.", rich_help_panel=LOOK)
+]
+Symmetric = Annotated[bool, typer.Option("--symmetric", help="Colours alike around 0.", rich_help_panel=LOOK)]
+Colours = Annotated[
+    str | None, typer.Option("--colours", metavar="MAP", help="A map of matplotlib.", rich_help_panel=LOOK)
+]
+Zoom = Annotated[
+    str | None,
+    typer.Option("--zoom", metavar="A,B,C,D", help="Least, greatest horizontal, then vertical.", rich_help_panel=LOOK),
+]
+Title = Annotated[str | None, typer.Option("--title", metavar="TEXT", help="In place of ours.", rich_help_panel=LOOK)]
+Width = Annotated[float, typer.Option("--width", metavar="INCHES", help="Of the picture.", rich_help_panel=LOOK)]
 Segments = Annotated[int, typer.Option("--segments", metavar="N", help="Segments that a spectrum is the mean of.")]
 
 post = typer.Typer(
@@ -42,6 +58,23 @@ def _give(run: Path, out: Path | None, json: bool, make: Callable[[], Any]) -> i
     for path in written:
         terminal.say(f"wrote {path}")
     return 0
+
+
+def _look(
+    plane: str | None, limits: str | None, symmetric: bool, colours: str | None, zoom: str | None, title: str | None,
+    width: float = 7.0,
+) -> Any:  # fmt: skip
+    from hiresx.errors import HiresxError
+    from hiresx.post.view import Look
+
+    ends, box = options.numbers(limits, "--range", "0,2"), options.numbers(zoom, "--zoom", "0,10,-3,3")
+    if ends is not None and len(ends) != 2:
+        raise HiresxError(f'--range "{limits}" is not two numbers', "e.g. --range 0,2")
+    if box is not None and len(box) != 4:
+        raise HiresxError(f'--zoom "{zoom}" is not four numbers', "e.g. --zoom 0,10,-3,3")
+    if not 2 <= width <= 30:
+        raise HiresxError(f"a picture {width:g} inches wide cannot be", "give --width between 2 and 30")
+    return Look(plane, tuple(ends) if ends else None, symmetric, colours, tuple(box) if box else None, width, title)
 
 
 def _is_table(value: Any) -> bool:
@@ -160,5 +193,152 @@ def correlate(
         from hiresx.post.correlate import correlate as analyse
 
         return analyse(run, signals, start, end, at, longest, reach)
+
+    return _give(run, out, json, make)
+
+
+@post.command("xt")
+def xt(
+    run: Folder,
+    signals: Annotated[str, typer.Argument(metavar="NAME[.COLUMN]", help="A probe with a line, e.g. axis.p.")],
+    start: From = None,
+    end: To = None,
+    fluctuations: Annotated[bool, typer.Option("--fluctuations", help="Less the mean at each place.")] = False,
+    out: Out = None,
+    json: options.Json = False,
+) -> int:
+    """What the places of a probe see, over place and time."""
+
+    def make() -> Any:
+        from hiresx.post.xt import xt as analyse
+
+        return analyse(run, signals, start, end, fluctuations)
+
+    return _give(run, out, json, make)
+
+
+@post.command("profile")
+def profile(
+    run: Folder,
+    lines: Annotated[list[str], typer.Argument(metavar="LINE...", help="E.g. y=0, or x=2 x=5; in space y=0,z=0.")],
+    variable: Annotated[
+        str, typer.Option("--variable", metavar="V[,V...]", help="Variables and moments: u, rms_u, u_v, tke, ...")
+    ] = "u",
+    step: Annotated[
+        int | None, typer.Option("--step", metavar="N", help="Fields of step N (-1: the last), not the averages.")
+    ] = None,
+    others: Annotated[
+        list[Path] | None, typer.Option("--with", metavar="RUN", help="Another run to draw beside; may be repeated.")
+    ] = None,
+    out: Out = None,
+    json: options.Json = False,
+) -> int:
+    """Averages, or fields, along lines."""
+
+    def make() -> Any:
+        from hiresx.post.profile import profile as analyse
+
+        return analyse(run, lines, [name.strip() for name in variable.split(",")], step, others or ())
+
+    return _give(run, out, json, make)
+
+
+@post.command("slice")
+def slice(
+    run: Folder,
+    variable: Annotated[str, typer.Argument(metavar="VARIABLE", help="What to show, e.g. mach; of averages rms_p.")],
+    step: Annotated[int, typer.Option("--step", metavar="N", help="Fields of step N; -1: the last.")] = -1,
+    time: Annotated[float | None, typer.Option("--time", metavar="T", help="Fields nearest to this time.")] = None,
+    averages: Annotated[bool, typer.Option("--averages", help="Show the averages.")] = False,
+    subset: Subset = "fields",
+    contours: Annotated[
+        str | None, typer.Option("--contours", metavar="V", help="Lines of this variable over it.")
+    ] = None,
+    levels: Annotated[
+        str, typer.Option("--levels", metavar="N|A,B,...", help="Number of the lines, or their values.")
+    ] = "10",
+    plane: Plane = None,
+    limits: Range = None,
+    symmetric: Symmetric = False,
+    colours: Colours = None,
+    zoom: Zoom = None,
+    title: Title = None,
+    width: Width = 7.0,
+    out: Out = None,
+    json: options.Json = False,
+) -> int:
+    """One variable on a plane of fields or averages: contour lines, zoom, colours as asked."""
+
+    def make() -> Any:
+        from hiresx.post.slice import slice as analyse
+
+        values = options.numbers(levels, "--levels", "0.5,1")
+        chosen = int(values[0]) if levels.strip().isdigit() else tuple(values)
+        look = _look(plane, limits, symmetric, colours, zoom, title, width)
+        return analyse(run, variable, step if time is None else time, averages, subset, contours, chosen, look)
+
+    return _give(run, out, json, make)
+
+
+@post.command("animate")
+def animate(
+    run: Folder,
+    variable: Annotated[str, typer.Argument(metavar="VARIABLE", help="What to show, e.g. schlieren.")],
+    start: From = None,
+    end: To = None,
+    every: Annotated[int, typer.Option("--every", metavar="N", help="Take each N-th of the fields.")] = 1,
+    fps: Annotated[float, typer.Option("--fps", metavar="N", help="Pictures a second.")] = 15.0,
+    subset: Subset = "fields",
+    plane: Plane = None,
+    limits: Range = None,
+    symmetric: Symmetric = False,
+    colours: Colours = None,
+    zoom: Zoom = None,
+    title: Title = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help=".mp4 or .gif; RUN/post/animate_V.mp4 if absent.")
+    ] = None,
+    json: options.Json = False,
+) -> int:
+    """A film of one variable, MP4 or GIF."""
+    with terminal.only_json(json):
+        from hiresx.post.animate import animate as make
+
+        look = _look(plane, limits, symmetric, colours, zoom, title)
+        written = make(run, variable, out, start, end, every, fps, subset, look)
+    if json:
+        terminal.print_json({"files": [written]})
+    else:
+        terminal.say(f"wrote {written}")
+    return 0
+
+
+@post.command("spod")
+def spod(
+    run: Folder,
+    variable: Annotated[str, typer.Argument(metavar="[VARIABLE]", help="Of what, e.g. p.")] = "p",
+    start: From = None,
+    end: To = None,
+    length: Annotated[
+        int | None,
+        typer.Option("--length", metavar="N", help="Fields in a block; a quarter of them if absent."),
+    ] = None,
+    overlap: Annotated[float, typer.Option("--overlap", metavar="X", help="Part of a block in the next one.")] = 0.5,
+    frequency: Annotated[
+        float | None,
+        typer.Option("--frequency", metavar="F", help="Frequency of the mode shown; the strongest if absent."),
+    ] = None,
+    subset: Subset = "fields",
+    zoom: Zoom = None,
+    out: Out = None,
+    json: options.Json = False,
+) -> int:
+    """Modes that carry most energy at each frequency (spectral proper orthogonal decomposition) of plane fields."""
+
+    def make() -> Any:
+        from hiresx.post.spod import spod as analyse
+
+        look = _look(None, None, False, None, zoom, None)
+        return analyse(run, variable, start, end, length, overlap, frequency, subset, look)
 
     return _give(run, out, json, make)

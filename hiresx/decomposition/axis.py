@@ -5,18 +5,28 @@ from collections.abc import Sequence
 import numpy as np
 
 from hiresx.errors import HiresxError
-from hiresx.grid import Block
+from hiresx.grid import Block, Connection
 from hiresx.grid.blocks import slices
 
 # Radii below this share of the grid's extent are none.
 ON_AXIS = 1e-12
+# Nodes off the axis below this share of the distance to their neighbours along y resolve nothing of what 1/y does there.
+UNRESOLVED = 1e-2
 
 
-def check_axis(blocks: Sequence[Block], patches: Sequence) -> None:
+def check_axis(blocks: Sequence[Block], patches: Sequence, connections: Sequence[Connection]) -> None:
     """Raises HiresxError, naming the node, for a block that is not of two dimensions, a node below the axis y = 0, one
-    on it without the condition `axis`, and one with this condition that is not on it. `patches`: those of the whole
-    blocks."""
+    on it without the condition `axis`, one with this condition that is not on it, and one so close to it that its
+    neighbours say nothing of the flow there; naming the face, for a connection to another radius. `patches` and
+    `connections`: those of the whole blocks."""
     extent = max(float(np.ptp(c)) for block in blocks for c in (block.x, block.y))
+    for c in connections:
+        # a shift along the axis is the one motion that leaves radii and what is called y and z as they are
+        if c.rotation is not None or any(abs(t) > ON_AXIS * extent for t in c.translation[1:]):
+            raise HiresxError(
+                f"axisymmetric: {c.face} of block '{blocks[c.block].name}' is joined to nodes at other radii",
+                "axisymmetric flow can be periodic along x only: end the grid at walls or open boundaries",
+            )
     for b, block in enumerate(blocks):
         if block.active != (0, 1):
             raise HiresxError(
@@ -29,6 +39,12 @@ def check_axis(blocks: Sequence[Block], patches: Sequence) -> None:
             if patch.block == b and patch.condition.type == "axis":
                 held[slices(patch.range)] = True
         on = np.abs(block.y) <= ON_AXIS * extent
+        near = ~on & (block.y < UNRESOLVED * _distance(block.y))
+        if held.any() and not (held & on).any():
+            raise HiresxError(
+                f"axisymmetric: block '{block.name}' has the condition \"axis\" where no node lies on y = 0",
+                "the axis is y = 0, x runs along it: turn a grid about another line with `rotate` of [grid]",
+            )
         for wrong, what, mend in (
             (~on & (block.y < 0), "lies below the axis y = 0", "y is the distance from the axis: give the upper half"),
             (
@@ -41,6 +57,12 @@ def check_axis(blocks: Sequence[Block], patches: Sequence) -> None:
                 'has the condition "axis" but does not lie on y = 0',
                 "move the node, or the condition's range",
             ),
+            (
+                near,
+                f"lies off the axis y = 0, but closer to it than {UNRESOLVED:g} of the distance to its neighbours",
+                'put the nodes there on y = 0 and give the face a [[boundary]] with type = "axis", or refine the grid '
+                "towards it",
+            ),
         ):
             if wrong.any():
                 k, j, i = (int(n) for n in np.argwhere(wrong)[0])
@@ -50,3 +72,14 @@ def check_axis(blocks: Sequence[Block], patches: Sequence) -> None:
                     f"({x:.6g}, {y:.6g}) {what}",
                     mend,
                 )
+
+
+def _distance(y: np.ndarray) -> np.ndarray:
+    """How far the neighbours of each node are from it along y, the farthest of them: like y."""
+    farthest = np.zeros_like(y)
+    for axis in (1, 2):
+        step = np.abs(np.diff(y, axis=axis))
+        for beside in (slice(None, -1), slice(1, None)):
+            at = (slice(None),) * axis + (beside,)
+            farthest[at] = np.maximum(farthest[at], step)
+    return farthest

@@ -10,6 +10,7 @@ import numpy as np
 
 from hiresx.decomposition.patches import Decomposition, Patch
 from hiresx.decomposition.shell import Shell
+from hiresx.equations import GHOSTS
 from hiresx.grid.blocks import FACES, Block, Range, direction, side, slices
 from hiresx.grid.connections import TOLERANCE, Connection
 from hiresx.grid.motions import Motion
@@ -21,7 +22,7 @@ AXIS = Motion(((1.0, 0.0, 0.0), (0.0, -1.0, 0.0), (0.0, 0.0, 1.0)))
 
 
 def extended_coordinates(
-    decomposition: Decomposition, halo: int = 3
+    decomposition: Decomposition, halo: int = GHOSTS
 ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray] | Shell]:
     """Coordinates x, y, z of every block with `halo` ghost layers in all three directions, singleton ones included:
     float64 arrays (nk + 2 halo, nj + 2 halo, ni + 2 halo), in reference lengths.

@@ -10,11 +10,12 @@ from hiresx.decomposition.parts import Part
 from hiresx.decomposition.patches import Decomposition, decompose
 from hiresx.decomposition.shell import Shell, filled
 from hiresx.decomposition.split import split
+from hiresx.equations import GHOSTS
 from hiresx.grid import Block, Grid, build
 from hiresx.grid.stored import give_back
 from hiresx.team import Team, alone
 
-HALO = 3
+HALO = GHOSTS
 Coordinates = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 

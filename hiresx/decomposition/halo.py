@@ -7,6 +7,7 @@ from math import prod
 import numpy as np
 
 from hiresx.decomposition.patches import Decomposition
+from hiresx.equations import GHOSTS
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Block, direction
 
@@ -36,17 +37,17 @@ class HaloList:
     rotation: tuple[tuple[float, float, float], ...] | None = None
 
 
-def padding(block: Block, halo: int = 3) -> tuple[int, int, int]:
+def padding(block: Block, halo: int = GHOSTS) -> tuple[int, int, int]:
     """Ghost layers (hi, hj, hk) of a block's padded arrays: none in singleton directions."""
     return tuple(halo if n > 1 else 0 for n in block.size)
 
 
-def padded_shape(block: Block, halo: int = 3) -> tuple[int, int, int]:
+def padded_shape(block: Block, halo: int = GHOSTS) -> tuple[int, int, int]:
     """(nk + 2 hk, nj + 2 hj, ni + 2 hi)."""
     return tuple(n + 2 * h for n, h in zip(reversed(block.size), reversed(padding(block, halo)), strict=True))
 
 
-def halo_lists(decomposition: Decomposition, halo: int = 3, mine: Collection[int] | None = None) -> list[HaloList]:
+def halo_lists(decomposition: Decomposition, halo: int = GHOSTS, mine: Collection[int] | None = None) -> list[HaloList]:
     """One list per connection, ordered by (donor, block, connection): the ghost nodes behind the connected nodes, faces
     only. With `mine`, only the lists that fill ghosts of, or take nodes from, the blocks with these indexes; a list is
     the same whoever builds it.
@@ -85,7 +86,7 @@ def halo_lists(decomposition: Decomposition, halo: int = 3, mine: Collection[int
     return sorted(lists, key=lambda entry: (entry.donor, entry.block, entry.connection))
 
 
-def flat_index(index: np.ndarray, block: Block, halo: int = 3) -> np.ndarray:
+def flat_index(index: np.ndarray, block: Block, halo: int = GHOSTS) -> np.ndarray:
     """Flat indexes into the padded array of index triples (3, n)."""
     (hi, hj, hk), (_, nj, ni) = padding(block, halo), padded_shape(block, halo)
     return (((index[2] + hk) * nj + index[1] + hj) * ni + index[0] + hi).astype(np.int32)

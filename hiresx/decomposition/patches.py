@@ -104,10 +104,10 @@ def decompose(case, grid: Grid) -> Decomposition:
     for b, face, range_, condition in placed:
         if condition.type != "periodic":
             patches.append(Patch(b, face, range_, condition, len(patches)))
-    if getattr(case, "axisymmetric", False):
-        check_axis(grid.blocks, patches)
     closed = _periodic(grid, [(b, face, range_) for b, face, range_, c in placed if c.type == "periodic"])
     connections += closed
+    if getattr(case, "axisymmetric", False):
+        check_axis(grid.blocks, patches, connections)
     connections += over_the_poles(grid.blocks, connections, patches)
     blocks = grid.blocks
     if any(block.stored for block in blocks) and any(patch.condition.type == PATCHED for patch in patches):

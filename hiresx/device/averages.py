@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 
+from hiresx.equations import GAS_PRIMITIVE
+
 # The means first, then the second moments.
-MEANS = {"reynolds": ("rho", "u", "v", "w", "p", "T"), "favre": ("rho", "u", "v", "w", "T")}
+MEANS = {"reynolds": (*GAS_PRIMITIVE, "T"), "favre": ("rho", "u", "v", "w", "T")}
 MOMENTS = {
     "reynolds": ("rho_rho", "u_u", "v_v", "w_w", "p_p", "T_T", "u_v", "u_w", "v_w"),
     "favre": ("u_u", "v_v", "w_w", "u_v", "u_w", "v_w", "u_T", "v_T", "w_T"),

@@ -48,9 +48,9 @@ def one_by_one(program, calls: Calls) -> Callable[[], None]:
 def levels(
     signatures: Mapping[str, Signature], calls: Calls, extent: Callable[[Any], tuple[int, int]] | None = None
 ) -> list[int]:
-    """For each call, those of lists too, the level in which it can run: calls of one level do not depend on each other, and of two that do,
-    the later one has the higher level. `extent(array)`: address of the first byte of an array and of the one behind its
-    last, without it those of a numpy array.
+    """For each call, those of lists too, the level in which it can run: calls of one level do not depend on each other,
+    and of two that do, the later one has the higher level. `extent(array)`: address of the first byte of an array and
+    of the one behind its last, without it those of a numpy array.
 
     Two calls depend on each other if one writes what the other reads or writes. A kernel is taken to touch all of an
     array that it is given, and nothing beside it; those of a list among `calls`, to share a level all the same.

@@ -12,8 +12,8 @@ import numpy as np
 from hiresx import kernels, optional
 from hiresx.device import nvrtc
 from hiresx.device.arguments import check_array, is_pointer, item, scalar
-from hiresx.device.configuration import Configuration
 from hiresx.device.batch import Calls, Noting
+from hiresx.device.configuration import Configuration
 from hiresx.device.graphs import Graph
 from hiresx.device.wrappers import BLOCK, find, generate, kernel_shape
 from hiresx.errors import HiresxError

@@ -42,9 +42,9 @@ class Program(Protocol):
     def prepare(self, calls: "Sequence[Call | list[Call]]", guard: Any = None) -> Callable[[], None]:
         """A function that makes the launches `calls`, each (name, extent, *arguments) as of `launch`, with an effect as
         if in this order; those of a list among them do not depend on each other, whatever arrays they share. Where the
-        first item of the array `guard`, which none of them writes, is negative by then, they do nothing. On a CPU, threads come together for all of them at once, and those that do not depend on each
-        other run side by side: a kernel may touch nothing of an array beside the view that it is given. Raises as
-        `launch`."""
+        first item of the array `guard`, which none of them writes, is negative by then, they do nothing. On a CPU,
+        threads come together for all of them at once, and those that do not depend on each other run side by side: a
+        kernel may touch nothing of an array beside the view that it is given. Raises as `launch`."""
 
 
 class Backend(Protocol):

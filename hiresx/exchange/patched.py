@@ -8,10 +8,11 @@ import numpy as np
 
 from hiresx.decomposition import Domain, patched
 from hiresx.device.state import BlockState
+from hiresx.equations import DIRECTIONS, GAS_CONSERVED, GAS_GRADIENTS
 from hiresx.grid.patched import BlockMap, wraps
 
 # Reals of a share: of the state, the sixth-order and the linear value; of the viscous fluxes, vectors of four.
-STATE, FLUX = 10, 12
+STATE, FLUX = 2 * len(GAS_CONSERVED), len(GAS_GRADIENTS) * DIRECTIONS
 TAG = 7
 
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator
 import numpy as np
 
 from hiresx.errors import HiresxError
-from hiresx.grid.blocks import AXES, FACES, Block, Range, direction
+from hiresx.grid.blocks import AXES, FACES, Block, Range, direction, side
 from hiresx.grid.connections import Grid
 from hiresx.grid.singular import PAGE, collapsed
 from hiresx.grid.stored import slabs
@@ -96,6 +96,7 @@ def why_not_positive(block: Block, node: tuple[int, int, int]) -> tuple[str, str
         step = np.sqrt(sum(np.diff(c[k, j, i], axis=2 - d) ** 2 for c in (block.x, block.y, block.z)))
         if step.size and step.min() <= FLAT * max(extents):
             lines = [face for face in block.faces if collapsed(block, face) is not None]
+            lines.sort(key=lambda face: _layers_from(face, block.size, node))
             return (
                 f"a grid line along {AXES[d]} has collapsed there, neighbouring nodes coincide",
                 f"{lines[0]} has collapsed to a line: if the flow goes on across it, give it a [[boundary]] with type "
@@ -109,6 +110,12 @@ def why_not_positive(block: Block, node: tuple[int, int, int]) -> tuple[str, str
                 "cut the block there, or begin it off the edge",
             )
     return "grid lines fold over each other there", "untangle the grid there"
+
+
+def _layers_from(face: str, size: tuple[int, int, int], node: tuple[int, int, int]) -> int:
+    """How many layers of nodes off a face a node lies."""
+    d = direction(face)
+    return node[d] if side(face) < 0 else size[d] - 1 - node[d]
 
 
 def _turns_back(block: Block, node: tuple[int, int, int], d: int) -> bool:

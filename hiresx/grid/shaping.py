@@ -14,6 +14,7 @@ from hiresx.grid.connections import IDENTITY, TOLERANCE, Connection, Grid
 from hiresx.grid.motions import motion, rotation_about
 from hiresx.grid.orientation import layout_of
 from hiresx.grid.reindexing import Reindexing, reindexed
+from hiresx.grid.singular import collapsed
 from hiresx.grid.size import refuse
 
 COORDINATES = ("x", "y", "z")
@@ -92,6 +93,7 @@ def mirrored(grid: Grid, axis: str) -> tuple[Grid, list[str]]:
         parts = [
             (face, range_)
             for face in block.faces
+            if collapsed(block, face) is None  # a pole's line lies in the plane, but nothing is joined there
             for range_ in _in_plane(grid, b, face, np.abs(getattr(block, axis)) <= near)
         ]
         d = direction(parts[0][0]) if parts else block.active[0]

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ from hiresx.signals import URGENT, handled
 from hiresx.started import RANKS
 
 POLL = 0.2  # seconds
-# After the second signal the ranks have this many seconds to end by themselves.
+# After the second signal, or the first while ranks are being started, the job has this many seconds to end by itself.
 PATIENCE = 5.0
 # What Hydra gives as exit status where a signal ended a rank; no exit status of hiresx run is among them.
 _SIGNALS = (signal.SIGILL, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGKILL, signal.SIGSEGV)
@@ -37,22 +37,18 @@ class Ended:
     left: bool = False
 
 
-def run(command: Sequence[str], under_mpi: bool = True) -> Ended:
-    """Run a command to its end. Signals go to the ranks themselves, which then end with a checkpoint: an mpirun that
-    got them would kill them within a second. The third SIGINT or SIGTERM, or the second and some seconds, kills them.
+def run(command: Sequence[str], ranks: int = 1) -> Ended:
+    """Run a command, an mpirun where it is for several `ranks`, to its end. Signals go to the ranks themselves, which
+    then end with a checkpoint: an mpirun that got them would kill them within a second. The third SIGINT or SIGTERM, or
+    the second and some seconds, kills them. Before all ranks are there a signal is for mpirun too, and after some
+    seconds all that it has started is killed.
     """
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,  # a terminal's Ctrl-C comes here only
-        preexec_fn=_die_with_parent,
-    )
-    job = _Job(process, under_mpi)
+    under_mpi = ranks > 1
+    job = _Job(ranks)
     with handled(job.pass_on):
+        job.start(command)
         job.watch()
-    status = process.wait()
+    status = job.wait()
     status = 128 - status if status < 0 else status
     number = job.notices.signal
     if number is None and under_mpi and status in _SIGNALS:
@@ -66,24 +62,47 @@ def run(command: Sequence[str], under_mpi: bool = True) -> Ended:
 class _Job:
     """A running mpirun. `asked`: the signals that came, `notices`: what it said of its end."""
 
-    def __init__(self, process: subprocess.Popen[bytes], under_mpi: bool):
+    def __init__(self, count: int):
         self.notices = Known()
         self.asked: list[int] = []
-        self._process, self._under_mpi = process, under_mpi
+        self._process: subprocess.Popen[bytes]  # once it was started
+        self._started = False
+        self._under_mpi, self._count = count > 1, count
         self._known: dict[int, int] = {}
         self._last_words = float("inf")
+
+    def start(self, command: Sequence[str]) -> None:
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,  # a terminal's Ctrl-C comes here only
+            preexec_fn=_die_with_parent,
+        )
+        self._started = True
+        if self.asked:
+            self._process.terminate()
+            self._last_words = time.monotonic() + PATIENCE
+
+    def wait(self) -> int:
+        return self._process.wait()
 
     def ranks(self) -> dict[int, int]:
         return ranks_of(self._process.pid) if self._under_mpi else {0: self._process.pid}
 
     def pass_on(self, number: int, frame: object) -> None:
         self.asked.append(number)
+        if not self._started:
+            return  # `start` sees to it
         ranks = self.ranks()
         urged = sum(found in URGENT for found in self.asked) if number in URGENT else 0
         if urged > 2:
             self._kill()
-        elif not ranks:
+        elif len(self._known | ranks) < self._count:
+            _send(ranks, number)
             self._process.terminate()
+            self._last_words = time.monotonic() + PATIENCE
         else:
             _send(ranks, number)
             if urged == 2:
@@ -93,6 +112,14 @@ class _Job:
         _send(self.ranks(), signal.SIGKILL)
         self._process.terminate()
         self._last_words = time.monotonic() + PATIENCE
+
+    def _sweep(self) -> None:
+        """Kill all that is left, the launcher first, so that it starts no more."""
+        below = _below(self._process.pid)
+        self._process.kill()
+        for pid in {*below, *_session(self._process.pid)}:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     def watch(self) -> None:
         """Show what the job writes, until it writes no more."""
@@ -115,8 +142,7 @@ class _Job:
                         _show(target, notices.feed(data) if data else notices.idle())
                 now = time.monotonic()
                 if now > self._last_words:
-                    self._kill()
-                    self._process.kill()
+                    self._sweep()
                 if self._under_mpi and now - looked > POLL:
                     looked = now
                     self._known |= self.ranks()
@@ -150,15 +176,40 @@ def _show(target: TextIO, data: bytes) -> None:
             target.flush()
 
 
-def ranks_of(root: int) -> dict[int, int]:
-    """{rank: process id} of the processes below `root` that an MPI launcher has numbered; not what these start."""
-    children: dict[int, list[int]] = {}
+def _processes() -> Iterator[tuple[int, int, int]]:
+    """(process id, parent, session) of every process."""
     for path in Path("/proc").iterdir():
         if path.name.isdigit():
             with suppress(OSError, ValueError):
                 # The name of the program, in brackets, may hold anything.
-                parent = int((path / "stat").read_text(errors="replace").rpartition(")")[2].split()[1])
-                children.setdefault(parent, []).append(int(path.name))
+                words = (path / "stat").read_text(errors="replace").rpartition(")")[2].split()
+                yield int(path.name), int(words[1]), int(words[3])
+
+
+def _children() -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    for pid, parent, _ in _processes():
+        found.setdefault(parent, []).append(pid)
+    return found
+
+
+def _below(root: int) -> list[int]:
+    """The processes that `root` has started, and those that these have."""
+    children = _children()
+    found = list(children.get(root, ()))
+    for pid in found:
+        found += children.get(pid, ())
+    return found
+
+
+def _session(leader: int) -> list[int]:
+    """The processes of a session; of a leader that is gone as well."""
+    return [pid for pid, _, session in _processes() if session == leader]
+
+
+def ranks_of(root: int) -> dict[int, int]:
+    """{rank: process id} of the processes below `root` that an MPI launcher has numbered; not what these start."""
+    children = _children()
     found: dict[int, int] = {}
     below = list(children.get(root, ()))
     while below:

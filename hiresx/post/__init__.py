@@ -3,8 +3,28 @@
 Uses `results`. Needs the extra `post`: pip install 'hiresx[post]'.
 """
 
+from hiresx.post.animate import animate
 from hiresx.post.correlate import correlate
+from hiresx.post.farfield import Stream, Surface, far_field
 from hiresx.post.jet import jet
+from hiresx.post.profile import profile
+from hiresx.post.slice import slice
 from hiresx.post.spectrum import spectrum
+from hiresx.post.spod import spod
+from hiresx.post.view import Look
+from hiresx.post.xt import xt
 
-__all__ = ["correlate", "jet", "spectrum"]
+__all__ = [
+    "Look",
+    "Stream",
+    "Surface",
+    "animate",
+    "correlate",
+    "far_field",
+    "jet",
+    "profile",
+    "slice",
+    "spectrum",
+    "spod",
+    "xt",
+]

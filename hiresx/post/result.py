@@ -73,6 +73,8 @@ class Result:
 
     def _tables(self) -> str:
         """The values over the dimension that most of them have, as CSV; "" where one of them has two."""
+        if hasattr(self.data, "children"):  # a tree of blocks
+            return ""
         variables = self.data.variables
         if any(v.ndim > 1 for v in variables.values()) or not self.data.sizes:
             return ""

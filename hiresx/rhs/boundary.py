@@ -13,12 +13,16 @@ import numpy as np
 from hiresx.decomposition import Patch
 from hiresx.device.interface import Call
 from hiresx.device.state import BlockState
+from hiresx.equations import GAS_CONSERVED, GAS_GRADIENTS, GHOSTS
 from hiresx.equations.gas import conservative
 from hiresx.grid.blocks import direction, side
 
+# What the gas has gradients and viscous fluxes of.
+_GRADIENTS = len(GAS_GRADIENTS)
+
 
 class Condition:
-    """One patch: `node()` sets the nodes on the face, `ghost()` the three layers behind it, `rate()` mends the inviscid
+    """One patch: `node()` sets the nodes on the face, `ghost()` the layers behind it, `rate()` mends the inviscid
     right-hand side on it, `viscous_primitives` and `viscous_flux` set the ghosts of the viscous terms; `hold`
     and `follow` stand before and behind what sets the rate of the density at outflows. What a condition
     does not need does nothing.
@@ -93,14 +97,15 @@ class Condition:
         return None
 
     def viscous_primitives(self, w) -> None:
-        self._launch("viscous_extrapolate", self._box, *self._face, 4, self.primitive_degree, w)
+        self._launch("viscous_extrapolate", self._box, *self._face, _GRADIENTS, self.primitive_degree, w)
 
     def viscous_flux(self, fluxes) -> None:
-        self._launch("viscous_extrapolate", self._box, *self._face, 4, self.flux_degree, fluxes[self._direction])
+        rows = fluxes[self._direction]
+        self._launch("viscous_extrapolate", self._box, *self._face, _GRADIENTS, self.flux_degree, rows)
 
     def _coordinates(self, extended: tuple[np.ndarray, ...], layers: int) -> tuple[np.ndarray, ...]:
         """x, y, z of the face and of `layers` - 1 ghost layers: (layers, n2, n1)."""
-        d, halo = self._direction, 3
+        d, halo = self._direction, GHOSTS
         box = [slice(lo + halo, hi + halo) for lo, hi in self.patch.range]
         found = []
         for c in extended:
@@ -227,8 +232,8 @@ class Prescribe(Condition):
     def __init__(self, backend, program, state, patch, gamma: float, profile: Callable, steady: bool, extended):
         super().__init__(backend, program, state, patch)
         self._gamma, self._profile, self._steady = gamma, profile, steady
-        self._places = self._coordinates(extended, 4)
-        self._target = backend.zeros((5, *self._places[0].shape), str(state.q.dtype))
+        self._places = self._coordinates(extended, 1 + GHOSTS)
+        self._target = backend.zeros((len(GAS_CONSERVED), *self._places[0].shape), str(state.q.dtype))
         self._time = None
 
     @property
@@ -254,8 +259,8 @@ class Characteristic(Condition):
         super().__init__(backend, program, state, patch)
         s = patch.condition.state
         n1, n2 = self.extent
-        target = np.empty((5, n2, n1))
-        target[...] = np.reshape(conservative(gamma, s.rho, s.u, s.v, s.w, s.p), (5, 1, 1))
+        target = np.empty((len(GAS_CONSERVED), n2, n1))
+        target[...] = np.reshape(conservative(gamma, s.rho, s.u, s.v, s.w, s.p), (-1, 1, 1))
         self._target = backend.to_device(target.astype(state.q.dtype))
 
     def ghost(self) -> None:

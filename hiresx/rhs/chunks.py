@@ -6,8 +6,8 @@ Both go by what one of the GPUs for large runs can do at a time (H100, H200); on
 
 MULTIPROCESSORS = 132
 
-# Threads of a block that marches; what so many blocks, sharing a multiprocessor, take together over what one takes alone
-# (H200, FP64); nodes' worth of work that a chunk takes beside its own.
+# Threads of a block that marches; what so many blocks, sharing a multiprocessor, take together over what one takes
+# alone (H200, FP64); nodes' worth of work that a chunk takes beside its own.
 BLOCK, SHARING, BESIDE = 128, (0.0, 1.0, 1.35, 1.75), 2
 # Nodes that a chunk keeps at least.
 LEAST = 2

@@ -3,11 +3,12 @@
 import numpy as np
 
 from hiresx.device.state import BlockState
+from hiresx.equations import GHOSTS
 from hiresx.errors import HiresxError
 from hiresx.grid.quality import why_not_positive
 from hiresx.rhs.pole import mend_metrics
 
-HALO = 3
+HALO = GHOSTS
 
 
 def compute_metrics(backend, program, state: BlockState, coordinates: tuple[np.ndarray, ...], patches=()) -> None:

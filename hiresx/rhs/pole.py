@@ -6,11 +6,15 @@ import numpy as np
 
 from hiresx.decomposition.poles import pole_rings
 from hiresx.device.state import BlockState
+from hiresx.equations import GAS_CONSERVED
 from hiresx.grid.blocks import direction, side, slices
 from hiresx.grid.rings import Member, Ring
 
 # What is left of the area vector of the collapsed face, of that of the next nodes: no flux, but a direction.
 TRACE = {"float64": 1e-13, "float32": 1e-7}
+
+# Conserved variables of the gas.
+_VARIABLES = len(GAS_CONSERVED)
 
 
 def mend_metrics(backend, state: BlockState, patches: Sequence) -> None:
@@ -26,8 +30,12 @@ def mend_metrics(backend, state: BlockState, patches: Sequence) -> None:
         d = direction(patch.face)
         here, next_ = at_and_next(patch)
         for e in range(3):
-            share = TRACE[str(metrics.dtype)] if e == d else 1.0
-            areas[(slice(3 * e, 3 * e + 3), *here)] = share * areas[(slice(3 * e, 3 * e + 3), *next_)]
+            own, other = areas[(slice(3 * e, 3 * e + 3), *here)], areas[(slice(3 * e, 3 * e + 3), *next_)]
+            if e == d:
+                # A ring that has not quite collapsed keeps what area it has: a uniform flow asks for it.
+                other = TRACE[str(metrics.dtype)] * other
+                other = np.where(np.square(own).sum(axis=0) > np.square(other).sum(axis=0), own, other)
+            own[...] = other
         volumes[here] = volumes[next_]
     backend.copy(state.metrics, backend.to_device(metrics))
     backend.copy(state.jacobian, backend.to_device(jacobian))
@@ -88,7 +96,7 @@ class Poles:
                 strides = (state.strides[line], state.strides[around], -side(p.face) * state.strides[d])
                 face = (o, *strides, state.variable_stride)
                 real = str(state.q.dtype)
-                found_sums, target = (backend.zeros((rows, hi - lo), real) for rows in (15, 5))
+                found_sums, target = (backend.zeros((rows, hi - lo), real) for rows in (3 * _VARIABLES, _VARIABLES))
                 at = np.arange(lo, hi) + box[line][0]
                 places = first[n] + (at if member.matrix[line, found.along] > 0 else size[line] - 1 - at)
                 self._pieces.append((places, found_sums, target))
@@ -100,10 +108,10 @@ class Poles:
 
     def __call__(self) -> None:
         self._sums()
-        total = np.zeros((15, self._length))
+        total = np.zeros((3 * _VARIABLES, self._length))
         for line, sums, _ in self._pieces:
             total[:, line] += self._backend.to_host(sums)
-        mean = (self._team.sum(total) / self._counts).reshape(3, 5, -1)
+        mean = (self._team.sum(total) / self._counts).reshape(3, _VARIABLES, -1)
         for line, mirror in self._mirrors:  # of a half model the mean with its image
             momentum = mean[:, 1:4, line]
             mean[:, 1:4, line] = (momentum + np.einsum("ab,rbn->ran", mirror, momentum)) / 2

@@ -55,6 +55,10 @@ class ScalarCondition(Condition):
         # o, s1, s2, sn without sv
         self._at = self._face[:-1]
 
+    @property
+    def settled(self) -> bool:
+        return self._value is None or (self._steady and self._time is not None)
+
     def prepare(self, time: float) -> None:
         if self._value is None or (self._time is not None and (self._steady or time == self._time)):
             return
@@ -78,6 +82,8 @@ class ScalarCondition(Condition):
 class Mirrored(ScalarCondition):
     """Slip walls and planes of symmetry."""
 
+    rank = 1
+
     def ghost(self) -> None:
         self._launch("scalar_wall", self._box, *self._at, self.extent[0], 0, self._target, self.state.q, self._scalar)
 
@@ -91,6 +97,7 @@ class Mirrored(ScalarCondition):
 class Wall(ScalarCondition):
     """No-slip walls: nothing passes, or s is held."""
 
+    rank = 2
     primitive_degree, flux_degree = 3, 2
 
     def node(self) -> None:

@@ -3,6 +3,7 @@
 import numpy as np
 
 from hiresx.device.state import BlockState
+from hiresx.equations import GAS_CONSERVED, GAS_PRIMITIVE
 from hiresx.equations.gas import conservative
 
 
@@ -21,7 +22,7 @@ def layer_reals(spec, block) -> int:
     if box is None or not (spec.blocks is None or block.name in spec.blocks):
         return 0
     points = share[box].size
-    return points + (5 if spec.function is None else 5 * points)
+    return points + len(GAS_CONSERVED) * (1 if spec.function is None else points)
 
 
 def moments(values: np.ndarray) -> np.ndarray:
@@ -49,7 +50,7 @@ class SpongeLayer:
         real = state.q.dtype
         sigma = self.sigma = backend.to_device((spec.strength * share[box] ** spec.power).astype(real))
         if reference is None:
-            goal = np.array(conservative(gamma, *(getattr(spec.state, n) for n in ("rho", "u", "v", "w", "p"))))
+            goal = np.array(conservative(gamma, *(getattr(spec.state, n) for n in GAS_PRIMITIVE)))
         else:
             goal = np.stack(conservative(gamma, *reference(block.x[box], block.y[box], block.z[box])))
         # Of a flow that a function gives: how many nodes ask for it, sums and sums of squares of what they ask for.

@@ -34,6 +34,10 @@ from hiresx.simulation.view import BlockView
 from hiresx.solver import Solver
 from hiresx.team import Team, world
 from hiresx.time.integrators import remarks
+from hiresx.time.recorded import STEPS
+
+# Seconds for which steps are taken at a time: a signal waits no longer.
+HEARING = 0.1
 
 
 class Simulation:
@@ -143,6 +147,7 @@ class Simulation:
         self._open: list[Attachment] = []
         # Whether `run` was called before, and returned in the midst of things.
         self._used = self._pausing = False
+        self._pace = 0.0  # seconds that a step took, of the last ones
         self._ends = Ends(self.case, self.team, made, self._checkpoints)
 
     @property
@@ -174,11 +179,13 @@ class Simulation:
         allows none."""
         return self._step(math.inf)
 
-    def _step(self, stop: float) -> float:
+    def _step(self, stop: float, count: int = 1) -> float:
+        """Up to `count` steps, none past `stop` or the case's end. Returns the last dt."""
         end = self.case.time.end
         until = min(stop, math.inf if end is None else end)
         try:
-            return self.solver.step(max(until - self.time, 0.0))
+            self.solver.advance(count, until)
+            return self.solver.dt
         except FloatingPointError as error:
             found = blow_up.find(self.solver, f"no step can be taken ({error})")
             # the state is the one the step began with: where that is good, the step itself goes wrong
@@ -243,7 +250,9 @@ class Simulation:
 
     def _advance(self, bar: Progress, last_step: int | None, log: Logbook) -> None:
         began = wall.monotonic()
-        dt = self._step(min((a.next_time for a in self.attachments), default=math.inf))
+        first = self.step_count
+        dt = self._step(min((a.next_time for a in self.attachments), default=math.inf), self._steps_left(last_step))
+        self._pace = (wall.monotonic() - began) / max(self.step_count - first, 1)
         residual = None
         if self._due() or self._finished(last_step):
             residual = self._look()
@@ -257,6 +266,17 @@ class Simulation:
         if self._due():
             log.progress()
         self._ends.took(wall.monotonic() - began)
+
+    def _steps_left(self, last_step: int | None) -> int:
+        """Steps until there is something to do between two, or to hear."""
+        every = self.case.monitor.every
+        left = [a.steps_left(self.solver) for a in self.attachments] + [every - self.step_count % every]
+        if self._checkpoints is not None:
+            left.append(self._checkpoints.steps_left(self.solver))
+        if last_step is not None:
+            left.append(last_step - self.step_count)
+        left += [STEPS, int(HEARING / self._pace) if self._pace > 0 else 1]
+        return max(1, min(left))
 
     def _pass_notes(self, bar: Progress) -> None:
         for attachment in self.attachments:
@@ -301,6 +321,7 @@ class Simulation:
     def _begin(self, bar: Progress) -> None:
         """Everything before the first step of this `run`."""
         again, self._used = self._used, True
+        self._pace = 0.0
         self._ends.begin()
         if self.out is not None:
             files.once(self.team, self._tidy)

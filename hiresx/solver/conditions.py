@@ -78,6 +78,14 @@ class Conditions:
         """What all conditions launch for `method`."""
         return [call for c in self.all for call in c.calls(method)]
 
+    def ghost_calls(self) -> list[list[Call]]:
+        """In lists of what does not depend on each other: each condition fills its own ghosts, from what lies within;
+        those of scalars are made of the gas's."""
+        lists: list[list[Call]] = [[], []]
+        for c in self.all:
+            lists[isinstance(c, scalars.ScalarCondition)] += c.calls("ghost")
+        return [calls for calls in lists if calls]
+
     @property
     def steady(self) -> bool:
         """Whether the host has nothing to do for them during a step."""

@@ -12,7 +12,8 @@ from hiresx.time.reduction import FEW, Reduction
 
 class StepSize:
     """`known_radii`: largest inviscid and viscous spectral radius of the state as it is, where they are known.
-    `reductions`: over every local block; what `calls` launch brings their radii into `found`. `limits`: launches that follow where each point takes its own step."""
+    `reductions`: over every local block; what `calls` launch brings their radii into `found`. `limits`: launches that
+    follow where each point takes its own step."""
 
     def __init__(self, case: Case, blocks: LocalBlocks, limits: Sequence[Call]):
         self._case, self._blocks = case, blocks

@@ -65,7 +65,7 @@ class Terms:
         all parts of this rank, are prepared once and made together.
         """
         prepare, conditions, ghosts = self._blocks.program.prepare, self._conditions, self._ghosts
-        behind = prepare([conditions.calls("ghost")])  # each its own, from what lies within
+        behind = prepare(conditions.ghost_calls())
         early = ghosts.meanwhile([block.early for block in self.inviscid])
         late = prepare([call for block in self.inviscid for call in block.late])
         rates = prepare(boundary.together(conditions.all, "rate"))

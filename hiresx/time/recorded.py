@@ -52,7 +52,7 @@ class Taken:
 
 
 class Recorded:
-    """Steps of `calls`, the launches of a whole one (see `noted`), of one process whose blocks share `dt` (1).
+    """Steps of `calls`, the launches of a whole one, of one process whose blocks share `dt` (1).
 
     `radii`: launches that bring the spectral radii into `found` (blocks, 2, FEW), of each block its `few` threads'.
     """

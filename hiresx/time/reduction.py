@@ -6,6 +6,7 @@ import numpy as np
 
 from hiresx.device.interface import Backend, Call, Program
 from hiresx.device.state import BlockState
+from hiresx.equations import GAS_CONSERVED
 
 # Threads of the last device pass: few enough that the host finishes them at no cost.
 THREADS = 1024
@@ -16,8 +17,9 @@ FEW = 32
 # Radii are sought by this many threads where a block has the nodes for it, each of them going through so many at least.
 SEEKERS, FEWEST = 262144, 4
 
-# Quantities of the largest reduction: five sums and two minima.
-QUANTITIES = 7
+# Quantities of the largest reduction: a sum of every variable of the gas and two minima.
+_SUMS = len(GAS_CONSERVED)
+QUANTITIES = _SUMS + 2
 
 
 def scratch_reals(size: tuple[int, int, int], work_reals: int) -> int:
@@ -35,8 +37,8 @@ def pieces(size: tuple[int, int, int]) -> int:
 
 class Reduction:
     """Column kernels of one block and what follows them. `radii`: an array (2, FEW), into which `radii_calls` bring the
-    largest spectral radii, of `few` threads, `FEW` at most, each. Scratch: the block's work array where it is large enough,
-    since no reduction runs while a right-hand side is being built."""
+    largest spectral radii, of `few` threads, `FEW` at most, each. Scratch: the block's work array where it is large
+    enough, since no reduction runs while a right-hand side is being built."""
 
     def __init__(self, backend: Backend, program: Program, state: BlockState, radii: Any):
         self._backend, self._launch = backend, program.launch
@@ -74,7 +76,7 @@ class Reduction:
             calls.append(
                 (
                     "axisymmetric_radii", self._extent, *s.place, self._columns, s.variable_stride, s.q,
-                    s.inverse_radius, inverse_reynolds, s.size[0], self._partial,
+                    s.metrics, s.jacobian, s.inverse_radius, inverse_reynolds, s.size[0], self._partial,
                 )
             )  # fmt: skip
         calls.append(self._reduce(2, 1, self._partial, count * self._columns))
@@ -96,8 +98,8 @@ class Reduction:
         )  # fmt: skip
         if s.inverse_radius is not None:
             self._launch(
-                "axisymmetric_step", s.size, *s.place, s.variable_stride, s.q, s.inverse_radius, inverse_reynolds,
-                cfl, viscous_cfl, s.dt,
+                "axisymmetric_step", s.size, *s.place, s.variable_stride, s.q, s.metrics, s.jacobian, s.inverse_radius,
+                inverse_reynolds, cfl, viscous_cfl, s.dt,
             )  # fmt: skip
 
     def norms(self) -> tuple[np.ndarray, float, float]:
@@ -108,8 +110,8 @@ class Reduction:
             s.size[0], self._partial,
         )  # fmt: skip
         count = self._columns
-        sums = self._finish(5, 0, self._partial).sum(axis=1)
-        least = self._finish(2, 2, self._partial[5 * count : 7 * count]).min(axis=1)
+        sums = self._finish(_SUMS, 0, self._partial).sum(axis=1)
+        least = self._finish(2, 2, self._partial[_SUMS * count : QUANTITIES * count]).min(axis=1)
         return sums, float(least[0]), float(least[1])
 
     def _finish(self, quantities: int, how: int, partial: Any) -> np.ndarray:

@@ -5,11 +5,12 @@ from itertools import product
 
 import numpy as np
 
+from hiresx.equations import GHOSTS
 from hiresx.kernels import Signature
 
 # A block of 17 x 7 x 7 nodes with three ghost layers on all sides, index order [k, j, i]. As many along j as along k:
 # some kernels take columns along j, others along k.
-SIZE, HALO = (17, 7, 7), 3
+SIZE, HALO = (17, 7, 7), GHOSTS
 SHAPE = tuple(n + 2 * HALO for n in reversed(SIZE))
 STRIDES = (1, SHAPE[2], SHAPE[1] * SHAPE[2])
 ORIGIN = HALO * sum(STRIDES)
@@ -25,7 +26,7 @@ INTEGERS = {
     **dict.fromkeys(("n", "n1", "width"), SIZE[0]),
     **dict.fromkeys(("wi", "wj"), 6),
     "rows": 3,
-    **dict.fromkeys(("n2", "height"), SIZE[1]),
+    **dict.fromkeys(("n2", "height", "nodes"), SIZE[1]),
     **{
         "columns": SIZE[0] * max(SIZE[1:]),
         "count": SIZE[0] * SIZE[1] * SIZE[2],
@@ -59,6 +60,7 @@ SWITCHES = {
     "reference_stride": (0, 1),
     "rated": (0, 1),
     "viscous": (0, 1),
+    "keep": (0, 1),
     "walls": (0, 3),
     "weighted": (0, 1),
     "wk": (1, 6),

@@ -6,7 +6,8 @@ python -m hiresx.verify.public_grids docs/results/public-grids.json --page docs/
 FOLDER holds the working trees of the repositories as owner/name; archives in them are opened. Nothing of a file is
 kept but what is said of it. For every file: `hiresx info`, the case that `hiresx new --from` starts, its check, and 100
 steps of a uniform flow through it, every boundary the same far field; for one of each family 100 steps of a flow with
-the walls that its author names.
+the walls that its author names; and for some a flow that is compared with what is known of it
+(`hiresx.verify.public_flows`). With --flows only these are run, and put into the results that --out has already.
 """
 
 import argparse
@@ -34,6 +35,7 @@ from hiresx.grid.starting_case import case_text
 from hiresx.grid.survey import survey
 from hiresx.output.saved import files
 from hiresx.simulation import Simulation
+from hiresx.verify.public_flows import compared
 
 STEPS = 100
 # A uniform flow along no grid line, in units of the sound speed.
@@ -58,10 +60,30 @@ def measured(folder: Path) -> list[dict[str, Any]]:
                 path = _file(folder / entry["repository"], entry["path"], Path(scratch))
                 other = entry.get("connectivity")
                 joins = None if other is None else _file(folder / entry["repository"], other, Path(scratch))
-                record |= _one(path, joins, entry.get("flow"))
+                record |= _one(path, joins, entry.get("flow"), entry.get("compared"))
             except (HiresxError, OSError) as error:
                 record["refused"] = str(getattr(error, "message", error)).replace(scratch, "").lstrip("/")
             print(f"{record['path']}: {record.get('refused') or record.get('deviation')}", flush=True)
+            found.append(record)
+    return found
+
+
+def with_flows(folder: Path, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The `records` with their flows that are compared run anew."""
+    found = []
+    known = {(record["repository"], record["path"]): record for record in records}
+    with tempfile.TemporaryDirectory() as scratch:
+        for entry in listed():
+            record = known.get((entry["repository"], entry["path"]))
+            if record is None:
+                continue
+            if "compared" in entry:
+                path = _file(folder / entry["repository"], entry["path"], Path(scratch))
+                other = entry.get("connectivity")
+                joins = None if other is None else _file(folder / entry["repository"], other, Path(scratch))
+                case = Case.from_dict(tomllib.loads(case_text(path, survey(path, joins), joins)))
+                record = {**record, "compared": compared(case, build(case.grid), entry["compared"])}
+                print(f"{record['path']}: {record['compared']}", flush=True)
             found.append(record)
     return found
 
@@ -81,7 +103,7 @@ def _file(repository: Path, place: str, scratch: Path) -> Path:
     return made
 
 
-def _one(path: Path, joins: Path | None, flow: list[str] | None) -> dict[str, Any]:
+def _one(path: Path, joins: Path | None, flow: list[str] | None, known: str | None = None) -> dict[str, Any]:
     started = time.perf_counter()
     told = survey(path, joins)
     blocks = told["blocks"]
@@ -109,6 +131,8 @@ def _one(path: Path, joins: Path | None, flow: list[str] | None) -> dict[str, An
     record["deviation"] = _uniform(case, grid)
     if flow is not None:
         record["flow"] = _flow(case, grid, flow)
+    if known is not None:
+        record["compared"] = compared(case, grid, known)
     return record
 
 
@@ -195,10 +219,13 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("source", type=Path, help="folder of the repositories, or with --page the results")
     parser.add_argument("--out", type=Path, help="the results to write, e.g. docs/results/public-grids.json")
     parser.add_argument("--page", type=Path, help="the page to write, e.g. docs/public-grids.md")
+    parser.add_argument("--flows", action="store_true", help="run only the flows that are compared with something")
     asked = parser.parse_args(arguments)
     if asked.out is not None:
+        grids = None if not asked.flows else json.loads(asked.out.read_text(encoding="utf-8"))["grids"]
+        found = measured(asked.source) if grids is None else with_flows(asked.source, grids)
         with files.replacing(asked.out) as temporary:
-            temporary.write_text(json.dumps({"steps": STEPS, "grids": measured(asked.source)}, indent=1) + "\n")
+            temporary.write_text(json.dumps({"steps": STEPS, "grids": found}, indent=1) + "\n")
     if asked.page is not None:
         from hiresx.verify.public_grids_page import write
 

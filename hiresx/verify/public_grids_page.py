@@ -77,11 +77,32 @@ def _page(grids: list[dict[str, Any]], steps: int, results: Path, out: Path) -> 
             f"| {g['family']} | `{_short(g['path'])}` | {', '.join(f['walls'])} | {f['time']:.3g} | "
             f"{f['least_p']:.3f} | {f['largest_p']:.3f} |"
         )
+    parts += _compared([g for g in grids if "compared" in g])
     parts.append("\n## Where the files are\n")
     for g in grids:
         beside = f", with `{g['connectivity']}`" if "connectivity" in g else ""
         parts.append(f"- {g['repository']}: `{g['path']}`{beside}")
     return "\n".join(parts) + "\n"
+
+
+def _compared(grids: list[dict[str, Any]]) -> list[str]:
+    """The flows of which something is known."""
+    parts = [
+        "\n## Flows that are compared\n",
+        'Inviscid, with local time steps; slip on the walls that the author names. "change" is that of what is found '
+        "over the last tenth of the steps (of values below 0.001 in thousandths). Oblique shock and area relation "
+        "(one-dimensional) are those of textbooks, the airfoil's lift that of panels between the grid's own nodes with "
+        "Prandtl and Glauert's rule, good to about 1 % at this Mach number (`hiresx/verify/public_flows.py`).\n",
+        "| family | file | flow | steps | what | found | wanted | change |\n|---|---|---|---|---|---|---|---|",
+    ]
+    for g in grids:
+        c = g["compared"]
+        for what, found, wanted in c["rows"]:
+            parts.append(
+                f"| {g['family']} | `{_short(g['path'])}` | {c['told']} | {c['steps']} | {what} | {found:.4f} | "
+                f"{wanted:.4f} | {c['change']:.0e} |"
+            )
+    return parts
 
 
 def _row(g: dict[str, Any]) -> list[str]:

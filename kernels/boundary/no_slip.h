@@ -66,7 +66,7 @@ KERNEL(no_slip_ghost, int i, int j, int k, int o, int s1, int s2, int sn, long l
         const real turn = real(l * l) * curvature, allowed = fast - size[l];
         if (turn > allowed) swift = smaller(swift, allowed / turn);
     }
-    for (int l = 1; l <= 3; ++l) {
+    for (int l = 1; l <= ghost_layers; ++l) {
         const long long to = p - (long long)l * sn;
         const real rho = gas_gamma * pressure[l] / (t[l] - warm * real(l) * slope);
         real squares = real(0);

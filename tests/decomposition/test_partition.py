@@ -23,7 +23,8 @@ from hiresx.decomposition.contacts import Neighbourhood, boxes
 from hiresx.decomposition.cost import CONTACT, EXCHANGE, IMBALANCE, capacity, costs, excess, work
 from hiresx.decomposition.partition import best_partition, partition
 from hiresx.decomposition.sections import CLOSED, _exchanged, _inner
-from hiresx.decomposition.traffic import FLUXES, LAYERS, STATE, traffic
+from hiresx.decomposition.traffic import traffic
+from hiresx.equations import GAS, GHOSTS
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Connection, build
 from hiresx.grid.blocks import FACES, MINIMUM_NODES, face_range, whole_box
@@ -109,7 +110,7 @@ def test_every_node_once_and_parts_thick_enough(grid, data):
     check_cover(grid, found.parts, ranks)
     cut = split(grid, found.parts)
     sent = traffic(cut, is_viscous=True)
-    assert sent.sum() == exchanged(grid, found.parts) * LAYERS * (STATE + FLUXES) * 8
+    assert sent.sum() == exchanged(grid, found.parts) * GHOSTS * (GAS.variables + len(GAS.gradients)) * 8
     assert (sent == sent.T).all()  # offset blocks: as many ghosts on either side
 
 
@@ -362,7 +363,7 @@ def test_real_metis():
 
 def test_the_same_in_another_process():
     code = (
-        "import sys; sys.path.insert(0, 'tests')\n"
+        "import sys; sys.path[:0] = ['tests', 'tests/decomposition']\n"
         "from test_partition import box, lattice, partition\n"
         "print(partition(lattice([17, 30, 9], [23] * 5, [12]), 7, [1, 2, 1, 1, 3, 1, 1]))\n"
         "print(partition(box(60, 50, 40), 13))"

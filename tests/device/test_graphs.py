@@ -6,7 +6,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from hiresx.device.graphs import BRANCHES, Graph
+from hiresx.device import graphs
+from hiresx.device.batch import Noting
+from hiresx.device.graphs import Graph
 from hiresx.kernels import Signature
 
 SCALE = Signature("scale", (("const real *", "x"), ("real *", "y")), "const real *x, real *y", "KERNEL")
@@ -46,18 +48,22 @@ class Array(np.ndarray):
     data = property(lambda self: SimpleNamespace(ptr=self.ctypes.data))
 
 
-class Program:
+class Program(Noting):
     def __init__(self):
         self.signatures = {"scale": SCALE}
         self.made = 0
 
-    def launch(self, name, extent, x, y):
+    def launch(self, guard, name, extent, x, y):
         self.made += 1
-        y[...] = 2 * x
+        if guard is None or guard[0] >= 0:
+            y[...] = 2 * x
 
-    def launch_on(self, stream, name, extent, x, y):
+    def launch_on(self, stream, guard, name, extent, x, y):
+        if Stream.capturing is None:
+            self.launch(guard, name, extent, x, y)
+            return
         number = len(Stream.capturing)
-        Stream.capturing.append((lambda: self.launch(name, extent, x, y), set(stream.behind)))
+        Stream.capturing.append((lambda: self.launch(guard, name, extent, x, y), set(stream.behind)))
         stream.behind.add(number)
 
 
@@ -71,7 +77,8 @@ def arrays(count: int) -> list[Array]:
     return [np.full(4, float(n + 1)).view(Array) for n in range(count)]
 
 
-def test_a_chain_stays_in_order_and_the_rest_is_side_by_side(gpu):
+def test_a_chain_stays_in_order_and_the_rest_is_side_by_side(gpu, monkeypatch):
+    monkeypatch.setattr(graphs, "BRANCHES", 4)
     a = arrays(9)
     chain = [("scale", (4, 1, 1), a[n], a[n + 1]) for n in range(3)]
     others = [("scale", (4, 1, 1), a[4], a[n]) for n in range(5, 9)]
@@ -84,7 +91,7 @@ def test_a_chain_stays_in_order_and_the_rest_is_side_by_side(gpu):
     assert (a[3] == 24).all() and program.made == 14
     behind = [before for _, before in stream.recorded]
     # level 0: the four others and the first of the chain, on all branches; then the rest of the chain
-    assert sum(not before for before in behind[:5]) == BRANCHES
+    assert sum(not before for before in behind[:5]) == 4
     assert behind[5] >= {1} and behind[6] >= {1, 5}
     graph()
     assert program.made == 21
@@ -113,3 +120,33 @@ def test_a_recording_that_fails_ends(gpu):
     with pytest.raises(ZeroDivisionError):
         graph()
     assert Stream.capturing is None
+
+
+def test_a_list_is_side_by_side_whatever_it_shares(gpu):
+    x, y, z = arrays(3)
+    program, stream = Program(), Stream()
+    graph = Graph(gpu, program, [[("scale", (4, 1, 1), x, y), ("scale", (4, 1, 1), y, z)]], stream)
+    graph()
+    graph()
+    assert [before for _, before in stream.recorded] == [set(), set()]
+
+
+def test_a_guard_keeps_all_from_being_done(gpu):
+    x, y, z, guard = arrays(4)
+    calls = [("scale", (4, 1, 1), x, y), ("scale", (4, 1, 1), x, z)]
+    graph = Graph(gpu, Program(), calls, Stream(), guard)
+    for sign, wanted in ((-1.0, 2.0), (1.0, 4.0), (-1.0, 4.0)):
+        guard[...] = sign
+        graph()
+        assert (y == wanted).all() and (z == (wanted if sign > 0 or wanted > 2 else 3)).all()
+        x[...] = 2.0
+
+
+def test_launches_are_noted_in_place_of_made(gpu):
+    x, y, z = arrays(3)
+    program = Program()
+    calls = [("scale", (4, 1, 1), x, y), [("scale", (4, 1, 1), x, z)]]
+    graph = Graph(gpu, program, calls, Stream())
+    with program.noting() as noted:
+        graph()
+    assert noted == calls and program.made == 0 and program.noted is None

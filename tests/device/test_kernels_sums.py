@@ -75,7 +75,8 @@ def test_radii_and_local_steps(backend, directions):
     wanted = np.array([inside(found) for found in radii(s, m, jacobian, directions)])
     partial, dt = np.zeros((2, NJ, NI)), np.zeros(alone.SHAPE)
     kernels.launch(
-        "column_radii", (NI, NJ, 1), *alone.PLACE, NI * NJ, NJ, NK, NK, alone.POINTS, q, m, jacobian, active, RE, NI, partial
+        "column_radii", (NI, NJ, 1), *alone.PLACE, NI * NJ, NJ, NK, NK, alone.POINTS, q, m, jacobian, active, RE, NI,
+        partial,
     )  # fmt: skip
     close(partial, wanted.max(axis=1))
     for cfl, viscous_cfl in ((0.5, 1e9), (1e9, 0.4), (0.5, np.median(0.5 * wanted[1] / wanted[0]))):

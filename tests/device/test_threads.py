@@ -57,6 +57,12 @@ def test_views_of_one_array_depend_where_they_overlap():
     assert levels(SIGNATURES, [("set", ONE, whole[:0]), ("set", ONE, whole)]) == [0, 0]
 
 
+def test_a_list_shares_a_level_and_what_follows_waits_for_all_of_it():
+    a, b, c = (np.zeros(4) for _ in range(3))
+    calls = [("set", ONE, a), [("copy", ONE, a, b, 1), ("copy", ONE, b, c, 1)], ("set", ONE, c), ("set", ONE, b)]
+    assert levels(SIGNATURES, calls) == [0, 1, 1, 2, 2]
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_levels_in_any_order_do_as_the_list_does(seed):
     dice = random.Random(seed)

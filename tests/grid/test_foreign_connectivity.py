@@ -146,13 +146,14 @@ def test_the_same_as_in_our_own_file(tmp_path, form):
         assert named == set(walls(arrangement))
 
 
+@pytest.mark.parametrize("examples", [30, pytest.param(150, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("form", WRITERS)
-def test_damaged_files_are_one_error(tmp_path, form):
+def test_damaged_files_are_one_error(tmp_path, form, examples):
     random = np.random.default_rng(3)
     arrangement = Arrangement(shaken((20, 21, 22), seed=1).blocks[0], 4, 1, True)
     write_plot3d(tmp_path / "g.x", Grid(tuple(arrangement.blocks)))
     text = WRITERS[form][0](arrangement)
-    for _ in range(150):
+    for _ in range(examples):
         words = text.split(" ")
         for _ in range(random.integers(1, 3)):
             at = int(random.integers(len(words)))

@@ -335,6 +335,7 @@ COARSE = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_subsonic_airfoil_has_no_drag():
     simulation = Simulation(load("naca0012", "subsonic", COARSE), backend="cpu")
     simulation.run()

@@ -72,7 +72,7 @@ def test_transforms():
 
 
 @pytest.mark.parametrize("shared", [True, False], ids=["shared", "offset"])
-@pytest.mark.parametrize("n", [(40, 41, 1), (20, 21, 22)])
+@pytest.mark.parametrize("n", [(40, 41, 1), pytest.param((20, 21, 22), marks=pytest.mark.slow)])
 def test_random_arrangements(tmp_path, n, shared):
     """Blocks turned every way, several to a face, joined by a connectivity file: ghosts, edges and corners are those of
     the uncut block, with the transforms given and with those found, and the file written from it says the same."""

@@ -319,6 +319,7 @@ def test_the_clock_of_rank_0_decides(tmp_path):
     assert run_ranks(2, clocks, tmp_path)[0] == [0, 10, 20]
 
 
+@pytest.mark.slow
 def test_a_rank_that_is_killed_while_it_writes(tmp_path):
     if not launcher():
         pytest.skip("no mpirun")

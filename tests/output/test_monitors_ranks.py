@@ -167,7 +167,14 @@ def watched(team, name: str, count: int, seed: int) -> dict:
     return histories(run)
 
 
-@pytest.mark.parametrize(("ranks", "name", "count"), [(2, "plane", 3), (3, "solid", 5), (4, "plane", 8)])
+@pytest.mark.parametrize(
+    ("ranks", "name", "count"),
+    [
+        (2, "plane", 3),
+        pytest.param(3, "solid", 5, marks=pytest.mark.slow),
+        pytest.param(4, "plane", 8, marks=pytest.mark.slow),
+    ],
+)
 def test_all_ranks_have_the_histories_of_one(ranks, name, count, alone):
     by_rank = run_ranks(ranks, watched, name, count, ranks, timeout=120)
     compare(by_rank[0], alone[name])
@@ -193,6 +200,7 @@ def leaves(group, prefix: str = ""):
         yield from leaves(inner, f"{prefix}{name}/")
 
 
+@pytest.mark.slow
 def test_histories_and_averages_go_on_with_other_ranks_and_cuts(tmp_path, alone):
     simulation("plane", out=tmp_path / "whole").run(progress=False)
     run_ranks(3, begun, "plane", 5, tmp_path / "parts", 9, timeout=120)

@@ -28,8 +28,8 @@ from hiresx.cli import execute
 DOCS = ROOT / "docs"
 # Pages with commands; verification and performance are generated and name the commands they are made with.
 PAGES = (
-    "getting-started", "outputs", "python", "how-do-i", "grids", "numerics", "parallel", "troubleshooting", "case-file",
-    "README",
+    "getting-started", "outputs", "post", "python", "how-do-i", "grids", "numerics", "parallel", "troubleshooting",
+    "case-file", "README",
 )  # fmt: skip
 BLOCK = re.compile(r"(?:<!-- (?P<mark>not run: [^>]+|exit \d+) -->\n)?```(?P<kind>\w+)\n(?P<text>.*?)```", re.DOTALL)
 FILE = re.compile(r"# (\S+/\S+\.(?:toml|py))\n")

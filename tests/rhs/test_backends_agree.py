@@ -1,5 +1,6 @@
 """Every kernel, of passive scalars too, in single precision, and that none writes where it may only read: cpu,
-emulated CUDA form, and a GPU where there is one. In double precision the group "kernels" of `hiresx verify` compares them, as a test too."""
+emulated CUDA form, and a GPU where there is one. In double precision the group "kernels" of `hiresx verify` compares
+them, as a test too."""
 
 import numpy as np
 import pytest

@@ -159,6 +159,7 @@ def test_couette_with_an_adiabatic_wall():
     assert abs(simulation.blocks[0].state("u") - y).max() < 1e-5
 
 
+@pytest.mark.slow
 def test_local_steps_reach_the_steady_state():
     """Couette flow on nodes drawn to both walls, where the least cell keeps a global step small: 6000 local steps end
     at the exact profile but for the error of this grid, which 12,000 global steps are still far from."""

@@ -214,6 +214,27 @@ def test_backends_and_plans_agree(kind):
             np.testing.assert_allclose(other.primitives(0)[name], values, rtol=0, atol=2e-13)
 
 
+def test_ghosts_of_scalars_come_behind_those_of_the_gas():
+    """Launches of one list run side by side: what reads the density behind a face must stand in a later one."""
+    made = solver(case(boundary=OPEN, periodic=()))
+    of_gas, of_scalars = made._conditions.ghost_calls()
+    assert {call[0] for call in of_scalars} == {"scalar_open"}
+    assert not any(call[0].startswith("scalar") for call in of_gas)
+
+
+@pytest.mark.parametrize("where", ["cpu", "emulated"])
+def test_steps_taken_together_are_those_taken_one_by_one(where):
+    spec = case(boundary=WALLS, reynolds=100.0, periodic=(), time={"steps": 6, "cfl": 0.5})
+    together = Simulation(spec, backend=where)
+    start(together.solver, shocks, patches)
+    alone = solver(spec, where=where)
+    together.run(progress=False)
+    for _ in range(6):
+        alone.step()
+    for name, values in alone.primitives(0).items():
+        np.testing.assert_array_equal(together.blocks[0].state(name), values)
+
+
 def test_turned_blocks_carry_as_one(tmp_path):
     """Eight blocks cut and turned at random, behind a far field, give what the uncut block does."""
     whole = shaken((20, 21, 22), seed=2).blocks[0]

@@ -237,7 +237,7 @@ def run_job(tmp_path, mode: str, *signals: int, ranks: int = 2) -> job.Ended:
 
     thread = threading.Thread(target=interrupt)
     thread.start()
-    ended = job.run(words)
+    ended = job.run(words, ranks)
     thread.join()
     return ended
 
@@ -281,9 +281,9 @@ def test_a_job_that_does_not_listen_is_killed(tmp_path, capfd, monkeypatch):
 
 def test_a_run_on_one_rank_needs_no_mpi(capfd):
     code = "import os, sys; print(os.getpid()); sys.exit(3)"
-    assert job.run([sys.executable, "-c", code], under_mpi=False) == job.Ended(3)
+    assert job.run([sys.executable, "-c", code]) == job.Ended(3)
     code = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
-    assert job.run([sys.executable, "-c", code], under_mpi=False).status == 137
+    assert job.run([sys.executable, "-c", code]).status == 137
 
 
 @needs_mpi

@@ -48,15 +48,15 @@ LIST = """
 [[fault]]
 name = "caught"
 file = "hiresx/decomposition/traffic.py"
-old = "LAYERS = 3"
-new = "LAYERS = 2"
+old = "per_node = GHOSTS"
+new = "per_node = (GHOSTS - 1)"
 tests = ["tests/decomposition/test_partition.py::test_bytes_of_a_stage"]
 
 [[fault]]
 name = "harmless"
 file = "hiresx/decomposition/traffic.py"
-old = "LAYERS = 3"
-new = "LAYERS = 0x3"
+old = "per_node = GHOSTS"
+new = "per_node = (GHOSTS)"
 tests = ["tests/decomposition/test_partition.py::test_bytes_of_a_stage"]
 
 [[fault]]

@@ -14,7 +14,7 @@ from hiresx.output.fields import derived, selection, vtk
 from hiresx.output.fields import field_file as fields
 from hiresx.output.fields.content import Content, Moment
 from hiresx.output.saved import files
-from hiresx.output.saved.attachment import Attachment
+from hiresx.output.saved.attachment import MANY, Attachment
 from hiresx.output.saved.writer import JointWriter
 from hiresx.team import alone
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.decomposition import Part
+from hiresx.equations import GHOSTS
 from hiresx.equations.gas import Gas
 from hiresx.output.fields import derived
 from hiresx.output.fields.differences import Metrics
@@ -23,7 +24,7 @@ from hiresx.output.saved.places import Box, Points, Portion
 Slices = tuple[slice, slice, slice]
 
 # The 6th-order central difference reaches three nodes to each side; the one-sided ones at a face take seven nodes.
-_REACH, _EDGE = 3, 7
+_REACH, _EDGE = GHOSTS, 7
 # Variables are computed in slabs, so that what is on the way to them takes little memory: of so many layers of nodes
 # (those that gradients want beside them are then a fifth), and of so many nodes (or Python's own time would count).
 _LAYERS, _NODES = 32, 1 << 16

@@ -4,6 +4,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+# More steps than are ever taken at a time.
+MANY = 1 << 30
+
 
 class Attachment:
     """Base of everything that is called after each step of a run. Every call may be left as it is here.

@@ -20,7 +20,7 @@ import numpy as np
 from hiresx.decomposition.arrays import Later, Piece
 from hiresx.errors import HiresxError
 from hiresx.output.saved import container, files, pieces
-from hiresx.output.saved.attachment import Attachment
+from hiresx.output.saved.attachment import MANY, Attachment
 from hiresx.output.saved.container import Container, Damaged
 from hiresx.shell import word
 from hiresx.team import Team, alone
@@ -208,6 +208,17 @@ class Checkpoints(Attachment):
         # One that a busy file system held up does not put the next one off.
         affordable = min(self._took, default=0.0) / SHARE
         return then + self._pace + self.seconds - self._begun > LOST and then - self._begun >= affordable
+
+    def steps_left(self, solver) -> int:
+        """Steps that can be taken before `after_step`: until one is due by their number, and, where it is by time, half
+        of those that the last step would still fit in, for no step has to end there."""
+        spec, left = self._spec, MANY
+        if spec.every_steps is not None:
+            left = spec.every_steps - solver.steps % spec.every_steps
+        if spec.every_time is not None:
+            time = (self._period + 1) * spec.every_time - solver.time
+            left = min(left, max(1, int(0.5 * time / solver.dt) if solver.dt > 0 else 1))
+        return left
 
     def after_step(self, solver, struck: bool = False) -> None:
         """`struck`: what rank 0 answered before the step; the same on all ranks."""

@@ -172,7 +172,7 @@ def _said(found: Spectrum) -> str:
     if found.resolved:
         place += f" (resolution {found.frequency[1]:.2g})"
     else:
-        place += f", the lowest: no peak is resolved, a segment holds fewer than {PERIODS} periods"
+        place += f", the lowest:\nno peak is resolved, a segment holds fewer than {PERIODS} periods"
     return f"{place}; {found.samples} samples, {found.segments} segment(s)"
 
 

@@ -220,8 +220,12 @@ class Locator:
             columns = []
             for n, d in enumerate(active):
                 columns.append(x @ _tensor([*lines[:n], lagrange_slope(index[d] - starts[d]), *lines[n + 1 :]]))
+            rest = point[active] - x @ _tensor(lines)
+            # On a pole one of the columns is zero, and any place around it will do.
+            if np.max(np.abs(rest)) < CONVERGED * np.max(np.abs(columns)):
+                return self._inside(b, index)
             try:
-                step = np.linalg.solve(np.stack(columns, axis=1), point[active] - x @ _tensor(lines))
+                step = np.linalg.solve(np.stack(columns, axis=1), rest)
             except np.linalg.LinAlgError:
                 return None
             before = index[active]

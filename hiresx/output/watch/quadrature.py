@@ -57,8 +57,9 @@ def _coincide(decomposition: Decomposition, c) -> bool:
         np.stack([getattr(holder, axis)[k, j, i] for axis in "xyz"])
         for holder, (i, j, k) in ((block, own), (donor, there), (block, inner))
     )
-    gap = np.linalg.norm(c.motion(image) - place, axis=0)
-    return bool(np.median(gap / np.linalg.norm(next_ - place, axis=0)) < _SAME_NODE)
+    gap, step = np.linalg.norm(c.motion(image) - place, axis=0), np.linalg.norm(next_ - place, axis=0)
+    apart = step > 0  # on a pole all nodes of a line are one
+    return bool(np.median(gap[apart] / step[apart]) < _SAME_NODE)
 
 
 def block_weights(decomposition: Decomposition, b: int, box: Range | None = None) -> np.ndarray:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.output.saved import files
-from hiresx.output.saved.attachment import Attachment
+from hiresx.output.saved.attachment import MANY, Attachment
 from hiresx.output.watch.history import FOLDER, Column, History
 from hiresx.team import Team
 
@@ -16,8 +16,6 @@ from hiresx.team import Team
 SAME_TIME = 1e-9
 # Share of an interval by which a time may lie short of its multiple, after the round-off of many steps.
 ROUND_OFF = 1e-6
-# More steps than are ever taken at a time.
-MANY = 1 << 30
 _ROWS = "row."
 
 

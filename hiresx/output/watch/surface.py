@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hiresx.decomposition import Decomposition
+from hiresx.equations import GAS_CONSERVED, GAS_PRIMITIVE
 from hiresx.grid.blocks import FACES, Range, direction, face_range, intersection, side
 from hiresx.output.watch import quadrature
 from hiresx.output.watch.columns import circumference, off_poles
@@ -106,12 +107,12 @@ class Surface:
     def measure(self) -> Flow:
         """The flow at this rank's nodes."""
         if not self.n:
-            return Flow(*(np.empty(shape) for shape in ((0,), (5, 0), (3, 0), (3, 0), (0,))))
+            return Flow(*(np.empty(shape) for shape in ((0,), (len(GAS_CONSERVED), 0), (3, 0), (3, 0), (0,))))
         if self._viscous:
             self._solver.settle()
         gamma = self._case.gas.gamma
         rows = {name: values.reshape(self._rows, self.n) for name, values in self._take().items()}
-        rho, u, v, w, p = (rows[name][0] for name in ("rho", "u", "v", "w", "p"))
+        rho, u, v, w, p = (rows[name][0] for name in GAS_PRIMITIVE)
         area = self._area
         volume = area[0] * u + area[1] * v + area[2] * w
         energy = p / (gamma - 1) + 0.5 * rho * (u * u + v * v + w * w)
@@ -148,7 +149,9 @@ class Surface:
         heat = -mu / (gas.prandtl * (gas.gamma - 1)) * (gradient[3] * self._area).sum(axis=0)
         if self._mirror.any():  # neither shear nor heat goes through a plane of symmetry
             area = self._area[:, self._mirror]
-            normal = (friction[:, self._mirror] * area).sum(axis=0) / (area * area).sum(axis=0)
+            square = (area * area).sum(axis=0)
+            # a node on the axis has neither area nor friction
+            normal = (friction[:, self._mirror] * area).sum(axis=0) / np.where(square > 0, square, 1.0)
             friction[:, self._mirror] = normal * area
             heat[self._mirror] = 0.0
         return friction, heat

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 from hiresx.output.saved import files
-from hiresx.output.saved.attachment import Attachment
+from hiresx.output.saved.attachment import MANY, Attachment
 from hiresx.output.watch import history
 from hiresx.team import Team
 
@@ -42,6 +42,9 @@ class _Earlier(Attachment):
 
     def __init__(self, team: Team, out: Path):
         self._team, self._out = team, out
+
+    def steps_left(self, solver) -> int:
+        return MANY
 
     def begin(self, solver, restarted: bool) -> None:
         if not restarted:

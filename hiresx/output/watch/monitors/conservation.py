@@ -72,7 +72,7 @@ class Conservation(Monitor):
 
     def _add_sponges(self, solver, n: int, volume: np.ndarray) -> None:
         """Rate and goal of all sponges of a part as one: the source is the integral of goal - rate q."""
-        rate, goal = np.zeros(volume.shape), np.zeros(5)
+        rate, goal = np.zeros(volume.shape), np.zeros(len(CONSERVED))
         for layer in solver.sponges:
             if layer.state is solver.states[n]:
                 share = solver.backend.to_host(layer.sigma).astype(np.float64) * volume[layer.box]
@@ -83,12 +83,12 @@ class Conservation(Monitor):
             self._sponges[n] = padded(solver, solver.states[n], rate), goal
 
     def measure(self, solver) -> dict[str, float]:
-        totals, source = np.zeros(5), np.zeros(5)
+        totals, source = np.zeros((2, len(CONSERVED)))
         for n, volume in enumerate(self._volumes):
             rate, goal = self._sponges.get(n, (volume, 0.0))
             sums = self._columns.sums(n, "column_totals", volume, rate, int(n in self._sponges))
-            totals += sums[:5]
-            source += goal - sums[5:]
+            totals += sums[: len(CONSERVED)]
+            source += goal - sums[len(CONSERVED) :]
         fluxes = self._surface.sums(self._surface.measure().fluxes)
         totals, source, *fluxes = self._team.sum(np.stack([totals, source, *fluxes]))
         values = dict(zip(CONSERVED, totals, strict=True))

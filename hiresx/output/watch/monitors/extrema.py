@@ -3,6 +3,7 @@
 import numpy as np
 
 from hiresx.case.faults import did_you_mean
+from hiresx.equations import GAS_PRIMITIVE
 from hiresx.errors import HiresxError
 from hiresx.output.fields import derived
 from hiresx.output.watch.columns import Columns
@@ -10,7 +11,7 @@ from hiresx.output.watch.history import Column
 from hiresx.output.watch.sampling import Monitor
 
 # In the order of the kernel.
-VARIABLES = ("rho", "u", "v", "w", "p", "T", "mach")
+VARIABLES = (*GAS_PRIMITIVE, "T", "mach")
 _SHAPE = (len(VARIABLES), 2)
 # The largest value is the least of what has the opposite sign.
 _SIGNS = np.array([1.0, -1.0])

@@ -1,0 +1,78 @@
+"""Spectral proper orthogonal decomposition: the modes that carry most energy at each frequency.
+
+Towne, Schmidt & Colonius, J. Fluid Mech. 847 (2018) 821, algorithm 2: the snapshots are cut into overlapping blocks
+under a window, each is transformed in time, and at each frequency the weighted cross-spectral density of the blocks'
+realisations is decomposed by the method of snapshots. Space is read slab by slab, so that all times of a slab are in
+memory, never all times of all space.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from hiresx.errors import HiresxError
+from hiresx.results import needs
+
+# All times (time, n) of n places and the weights (n,) of these.
+Slab = tuple[np.ndarray, np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class Modes:
+    """`energy` (frequency, mode), the largest first: mean squares of the fluctuations, weighted and summed over space,
+    per unit of frequency; one-sided. `expansion` (frequency, realisation, mode): with it a mode is that combination of
+    the realisations' transforms."""
+
+    frequency: np.ndarray
+    energy: np.ndarray
+    expansion: np.ndarray
+    length: int
+    starts: range
+    window: np.ndarray
+    dt: float
+
+    def shape(self, values: np.ndarray, line: int, count: int) -> np.ndarray:
+        """The first `count` modes (count, n) at frequency number `line` in a slab `values` (time, n); of all slabs put
+        together they are orthonormal under the weights."""
+        transformed = _transforms(values, self.length, self.starts, self.window)[:, line]
+        return np.einsum("bn,bm->mn", transformed, self.expansion[line, :, :count])
+
+
+def spod(slabs: Callable[[], Iterable[Slab]], times: int, dt: float, length: int, overlap: float = 0.5) -> Modes:
+    """Modes of `times` snapshots at distances `dt` in blocks of `length` that overlap by the part `overlap`, under a
+    Hann window, the mean over time taken off. `slabs` gives space slab by slab.
+
+    Raises HiresxError for fewer than two blocks.
+    """
+    if not 0 <= overlap < 1:
+        raise HiresxError(f"an overlap of {overlap:g} cannot be", "give 0 or more, and less than 1")
+    starts = range(0, times - length + 1, max(1, length - int(overlap * length)))
+    if length < 4 or len(starts) < 2:
+        raise HiresxError(
+            f"{times} snapshots in blocks of {length} make {max(len(starts), 0)} realisation(s); 2 are needed",
+            "give shorter blocks, or write fields more often",
+        )
+    window = needs.scipy("signal").get_window("hann", length)
+    lines = length // 2 + 1
+    products = np.zeros((lines, len(starts), len(starts)), complex)
+    for values, weights in slabs():
+        transformed = _transforms(values, length, starts, window)
+        products += np.einsum("bfn,cfn,n->fbc", transformed.conj(), transformed, weights, optimize=True)
+    # Density per frequency, both sides: the transforms' squares over the window's power, the mean over the blocks.
+    scale = dt / np.sum(window**2) / len(starts)
+    sides = np.full(lines, 2.0)
+    sides[0] = 1.0
+    if length % 2 == 0:
+        sides[-1] = 1.0
+    values, vectors = np.linalg.eigh(products)
+    values, vectors = np.maximum(values[:, ::-1], 0.0), vectors[:, :, ::-1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        expansion = np.where(values[:, None, :] > 1e-14 * values.max(), vectors / np.sqrt(values[:, None, :]), 0.0)
+    return Modes(np.fft.rfftfreq(length, dt), values * scale * sides[:, None], expansion, length, starts, window, dt)
+
+
+def _transforms(values: np.ndarray, length: int, starts: range, window: np.ndarray) -> np.ndarray:
+    """(block, frequency, n) of values (time, n)."""
+    part = values - values.mean(axis=0)
+    return np.stack([np.fft.rfft(part[first : first + length] * window[:, None], axis=0) for first in starts])

@@ -1,0 +1,103 @@
+"""`hiresx post profile`: variables of the averages, or of fields, along lines."""
+
+from collections.abc import Sequence
+from itertools import cycle
+from typing import Any
+
+import numpy as np
+
+from hiresx.errors import HiresxError
+from hiresx.output.fields import derived
+from hiresx.output.show import page
+from hiresx.post.result import Result, dataset, opened, stem
+
+_LINES = 8
+
+
+def profile(
+    run: Any,
+    lines: Sequence[str],
+    variables: Sequence[str] = ("u",),
+    which: int | float | None = None,
+    others: Sequence[Any] = (),
+) -> Result:
+    """`variables` along the `lines` ("y=0", in space "y=0,z=0"): of the averages, moments included, or of the fields
+    `which`. `others`: runs to draw beside. Values are interpolated along grid lines; a place for each grid line met.
+
+    Raises HiresxError for what is not there, and for lines that run along different coordinates.
+    """
+    run = opened(run)
+    lines = [lines] if isinstance(lines, str) else list(lines)
+    if not lines or not variables:
+        raise HiresxError("no line or no variable was asked for", "e.g. y=0 --variable u,rms_u")
+    ours = [_of(run, line, variables, which) for line in lines]
+    (along,) = {str(found.attrs["along"]) for found in ours} if len({f.attrs["along"] for f in ours}) == 1 else (None,)
+    if along is None:
+        raise HiresxError("the lines run along different coordinates", "ask for them one by one")
+    beside = [(opened(other), [_of(opened(other), line, variables, which) for line in lines]) for other in others]
+    longest = max(found.sizes[along] for found in ours)
+
+    def padded(values: np.ndarray) -> np.ndarray:
+        return np.concatenate([values, np.full(longest - values.size, np.nan)])
+
+    one = len(lines) == 1
+    over = along if one else ("line", "point")
+    held = {}
+    for name in variables:
+        text = ours[0][name].attrs
+        stacked = ours[0][name].values if one else np.stack([padded(found[name].values) for found in ours])
+        held[name] = (over, stacked, text.get("long_name", name), text.get("units", ""))
+    place = ours[0][along].values if one else np.stack([padded(found[along].values) for found in ours])
+    coordinates = {along: (over, place, f"{along} coordinate", "L")}
+    if not one:
+        coordinates["line"] = ("line", lines, "line", "1")
+    data = dataset(held, coordinates, title=run.title)
+    extremes = [
+        {"line": line, "variable": name, **_extremes(found[name].values, found[along].values, along)}
+        for line, found in zip(lines, ours, strict=True)
+        for name in variables
+    ]
+    source = "averages" if which is None else f"fields {which}"
+    summary = {"run": str(run.path), "of": source, "along": along, "extremes": extremes}
+
+    def draw() -> Any:
+        figure = page.figure(0.9 + 2.0 * len(variables))
+        axes = figure.subplots(len(variables), 1, sharex=True, squeeze=False)[:, 0]
+        for ax, name in zip(axes, variables, strict=True):
+            for n, (line, found, colour) in enumerate(zip(lines, ours, cycle((page.BLUE, *page.OTHERS)), strict=False)):
+                if n >= _LINES:
+                    break
+                label = line if not beside else f"{run.path.resolve().name}: {line}"
+                ax.plot(found[along], found[name], color=colour, label=label)
+                for (other, theirs), style in zip(beside, cycle(("--", ":", "-.")), strict=False):
+                    ax.plot(theirs[n][along], theirs[n][name], style, color=colour,
+                            label=f"{other.path.resolve().name}: {line}")  # fmt: skip
+            text = held[name]
+            ax.set_ylabel(page.symbol(name) if name in derived.VARIABLES else f"{name} [{text[3]}]")
+            ax.margins(x=0)
+            ax.grid(lw=0.3, color="0.85")
+            ax.set_axisbelow(True)
+        if len(axes[0].lines) > 1:
+            title = f"{_LINES} of {len(lines)} lines" if len(lines) > _LINES else None
+            figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, title=title)
+        axes[-1].set_xlabel(f"${along}/L$" + (f"   at ${lines[0]}$" if one else ""))
+        figure.suptitle(f"{run.title}\n{source}", fontsize=9)
+        return figure
+
+    return Result(stem("profile", *lines, *variables), summary, data, draw)
+
+
+def _extremes(values: np.ndarray, place: np.ndarray, along: str) -> dict[str, float]:
+    greatest = int(np.nanargmax(values))
+    return {
+        "least": float(np.nanmin(values)),
+        "greatest": float(values[greatest]),
+        f"greatest_at_{along}": float(place[greatest]),
+    }
+
+
+def _of(run: Any, line: str, variables: Sequence[str], which: int | float | None) -> Any:
+    tree = run.averages if which is None else run.fields(which, variables)
+    found = tree.hiresx.line(line, *variables)
+    (along,) = found.sizes
+    return found.assign_attrs(along=along)

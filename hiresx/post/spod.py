@@ -1,0 +1,156 @@
+"""`hiresx post spod`: spectral proper orthogonal decomposition of the fields of a run."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from hiresx.errors import HiresxError
+from hiresx.output.show import page
+from hiresx.post import modes, raster, view
+from hiresx.post.result import Result, opened, stem
+from hiresx.results import needs
+
+# Bytes of the snapshots of one slab.
+_SLAB = 1 << 27
+# Modes whose energies are drawn, and kept.
+_KEPT = 5
+
+
+def spod(
+    run: Any,
+    variable: str = "p",
+    start: float | None = None,
+    end: float | None = None,
+    length: int | None = None,
+    overlap: float = 0.5,
+    frequency: float | None = None,
+    subset: str = "fields",
+    look: view.Look | None = None,
+) -> Result:
+    """Modes of one `variable` of the fields (or of a `subset` of them) from `start` to `end`, which must lie at equal
+    distances in time: blocks of `length` snapshots (so long that there are seven, if absent) that overlap by `overlap`.
+    The picture shows the energies and the first mode at `frequency` (where the first mode has most, if absent).
+
+    Of fields in space choose a plane as an output.subset: modes are drawn of flat fields. Weights are the areas of the
+    cells. Raises HiresxError for fields at unequal distances and too few of them.
+    """
+    run, look = opened(run), look or view.Look()
+    series = run.series([variable], -np.inf if start is None else start, np.inf if end is None else end, subset=subset)
+    blocks = {name: node for name, node in series.children.items()}
+    times = np.asarray(next(iter(blocks.values()))["time"].values, dtype=float)
+    if times.size < 8:
+        raise HiresxError(f"{times.size} fields are too few", "write more of them: output.every_time, or a subset")
+    dt = float(times[-1] - times[0]) / (times.size - 1)
+    if np.abs(np.diff(times) - dt).max() > 1e-3 * dt:
+        raise HiresxError(
+            "the fields lie at unequal distances in time",
+            "write them with every_time, and leave others out by --from, --to",
+        )
+    length = max(4, int(times.size / 4)) if length is None else length
+    one = series.isel(time=0)
+    one.attrs = series.attrs
+    if one.hiresx.dimensions != 2:
+        raise HiresxError("modes are found of plane fields", "write a plane: [[output.subset]] plane = { z = 0.0 }")
+    horizontal, vertical, pieces, _ = view.flat(one, look)
+    areas = [_areas(piece[horizontal], piece[vertical]) for piece in pieces]
+
+    def slabs(parts: dict[str, Any] = blocks) -> Iterator[modes.Slab]:
+        for (_, block), area in zip(parts.items(), areas, strict=True):
+            rows = block.sizes["j"] if block.sizes["j"] > 1 else block.sizes["k"]
+            along = "j" if block.sizes["j"] > 1 else "k"
+            flat = area.reshape(rows, -1)
+            at_once = max(1, _SLAB // (8 * times.size * flat.shape[1]))
+            for first in range(0, rows, at_once):
+                part = {along: slice(first, first + at_once)}
+                values = np.asarray(block[variable].isel(part).values, dtype=float)
+                yield values.reshape(times.size, -1), flat[first : first + at_once].ravel()
+
+    found = modes.spod(slabs, times.size, dt, length, overlap)
+    leading = found.energy[:, 0].copy()
+    leading[0] = 0  # what is left of the mean
+    line = int(np.argmax(leading)) if frequency is None else int(np.argmin(np.abs(found.frequency - frequency)))
+    kept = min(_KEPT, found.energy.shape[1])
+    shapes = np.concatenate([found.shape(values, line, kept) for values, _ in slabs()], axis=1)
+    cuts = np.cumsum([piece[horizontal].size for piece in pieces])[:-1]
+    first_modes = [part.reshape(-1, *piece[horizontal].shape) for part, piece in
+                   zip(np.split(shapes, cuts, axis=1), pieces, strict=True)]  # fmt: skip
+    total = found.energy.sum(axis=1)
+    summary = {
+        "run": str(run.path), "variable": variable, "from": float(times[0]), "to": float(times[-1]),
+        "snapshots": int(times.size), "dt": dt, "block_snapshots": found.length, "realisations": len(found.starts),
+        "overlap": overlap, "resolution": float(found.frequency[1]), "frequency": float(found.frequency[line]),
+        "first_mode_part": float(found.energy[line, 0] / total[line]) if total[line] else 0.0,
+        "strongest": [
+            {"frequency": float(found.frequency[n]), "energy": float(found.energy[n, 0]),
+             "part_of_its_frequency": float(found.energy[n, 0] / total[n])}
+            for n in np.argsort(-leading)[:5]
+        ],
+    }  # fmt: skip
+    xarray = needs.xarray()
+    held = {
+        "/": xarray.Dataset(
+            {"energy": (("frequency", "mode"), found.energy)},
+            {"frequency": ("frequency", found.frequency, {"units": "c_ref / L"})},
+        )
+    }
+    for name, piece, shape in zip(blocks, pieces, first_modes, strict=True):
+        over = ("mode_kept", "j", "i")
+        held[f"/{name}"] = xarray.Dataset(
+            {"real": (over, shape.real), "imaginary": (over, shape.imag)},
+            {axis: (("j", "i"), piece[axis]) for axis in "xyz"},
+        )
+    data = xarray.DataTree.from_dict(held)
+    data.attrs = {"title": run.title, "frequency": summary["frequency"], "variable": variable}
+    draw_of = {"title": run.title, "axes": (horizontal, vertical), "line": line, "variable": variable}
+    return Result(
+        stem("spod", variable, subset if subset != "fields" else ""),
+        summary,
+        data,
+        lambda: _draw(found, pieces, first_modes, draw_of, look),
+    )
+
+
+def _areas(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Area (nj, ni) that belongs to each node: a quarter of each of the cells around it."""
+    across = (x[1:, 1:] - x[:-1, :-1]) * (y[1:, :-1] - y[:-1, 1:]) - (x[1:, :-1] - x[:-1, 1:]) * (
+        y[1:, 1:] - y[:-1, :-1]
+    )
+    cells = np.pad(0.5 * np.abs(across), 1)
+    return 0.25 * (cells[:-1, :-1] + cells[1:, :-1] + cells[:-1, 1:] + cells[1:, 1:])
+
+
+def _draw(found: modes.Modes, pieces: list, shapes: list[np.ndarray], about: dict[str, Any], look: view.Look) -> Any:
+    horizontal, vertical = about["axes"]
+    box = look.zoom or raster.box_of(pieces, horizontal, vertical)
+    picture = raster.raster(pieces, horizontal, vertical, box)([shape[0].real for shape in shapes])
+    ratio = (box[3] - box[2]) / (box[1] - box[0])
+    figure = page.figure(3.3 + float(np.clip(5.8 * ratio, 1.2, 5.5)))
+    top, ax = figure.subplots(2, 1, height_ratios=[2.4, float(np.clip(5.8 * ratio, 1.2, 5.5))])
+    count = found.energy.shape[1]
+    for n in range(count - 1, -1, -1):
+        top.loglog(found.frequency[1:], np.maximum(found.energy[1:, n], 1e-300), color=page.BLUE if n == 0 else "0.55",
+                   lw=1.4 if n == 0 else 0.7, label={0: "first mode", 1: "the others"}.get(n))  # fmt: skip
+    highest = found.energy[1:].max()
+    top.set_ylim(max(found.energy[1:, 0].min() * 1e-3, highest * 1e-10), highest * 3)
+    top.axvline(found.frequency[about["line"]], color=page.OTHERS[0], lw=0.8, ls="--")
+    top.set_xlim(found.frequency[1], found.frequency[-1])
+    top.set_xlabel(r"$f\,L/c_\mathrm{ref}$")
+    top.set_ylabel(f"energy of {about['variable']}")
+    top.grid(lw=0.3, color="0.85", which="both")
+    top.legend(loc="lower left")
+    strongest = float(np.nanquantile(np.abs(picture), 0.998)) or 1.0
+    drawn = ax.imshow(
+        picture / strongest, origin="lower", extent=box, cmap="RdBu_r", vmin=-1, vmax=1, interpolation="nearest"
+    )
+    figure.colorbar(drawn, cax=ax.inset_axes((1.02, 0, 0.022, 1)), extend="both")
+    ax.set_xlabel(f"${horizontal}/L$")
+    ax.set_ylabel(f"${vertical}/L$")
+    f = found.frequency[about["line"]]
+    ax.set_title(f"first mode at $f = {f:.4g}\\,c_\\mathrm{{ref}}/L$, real part", loc="left")
+    figure.suptitle(
+        f"{about['title']}\n{len(found.starts)} blocks of {found.length} snapshots, "
+        f"resolution {found.frequency[1]:.3g}",
+        fontsize=9,
+    )
+    return figure

@@ -1,0 +1,96 @@
+"""What a slice and an animation look at: flat pieces of fields, their colours, their frame."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hiresx.errors import HiresxError
+from hiresx.output.fields import cut, derived
+from hiresx.output.show import colours, page
+from hiresx.post import raster
+
+
+@dataclass(frozen=True)
+class Look:
+    """How fields are drawn: `plane` of a 3-D field ("z=0"); `limits` of the colours, `symmetric` around 0, `colours` (a
+    map of matplotlib); `zoom` on least and greatest horizontal, then vertical coordinate; `width` in inches."""
+
+    plane: str | None = None
+    limits: tuple[float, float] | None = None
+    symmetric: bool = False
+    colours: str | None = None
+    zoom: raster.Box | None = None
+    width: float = page.WIDTH
+    title: str | None = None
+
+
+def flat(tree: Any, look: Look, *names: str) -> tuple[str, str, list[cut.Piece], str]:
+    """Horizontal and vertical axis, pieces (nj, ni) with `names`, and words for where the plane is. Raises HiresxError
+    for a field of one dimension and planes that are not there."""
+    accessor = tree.hiresx
+    if accessor.dimensions < 2:
+        raise HiresxError("a field of one dimension has no slice", "draw lines: hiresx plot RUN")
+    pieces = accessor.pieces(*names)
+    plane = look.plane
+    if accessor.dimensions == 3 and plane is None:
+        plane = "z"
+    if accessor.dimensions == 3 and "=" not in plane:
+        plane = f"{plane}={cut.middle(pieces, plane.strip()) if plane.strip() in 'xyz' else ''}"
+    (view,) = colours.views(pieces, accessor.dimensions, plane, tree.attrs.get("part", ""))
+    return view
+
+
+def sheets(tree: Any, look: Look) -> list[tuple[str, Any]]:
+    """The pieces of `flat` as names of blocks and functions that take the values (nk, nj, ni) of that block to those of
+    the piece: for many times on one grid."""
+    blocks = list(tree.children)
+    if tree.hiresx.dimensions == 2:
+        return [(name, np.squeeze) for name in blocks]
+    pieces = tree.hiresx.pieces()
+    axis, value = next(iter(cut.parse(look.plane or "z", "plane").items()))
+    value = cut.middle(pieces, axis) if value is None else value
+    return [(blocks[number], sheet) for number, sheet in cut.plane_samples(pieces, axis, value)]
+
+
+def scale(name: str, values: np.ndarray, look: Look) -> tuple[Any, str, str]:
+    """Norm, colour map and which ends go on, of `values`."""
+    from matplotlib import colormaps
+    from matplotlib.colors import Normalize
+
+    norm, chosen, extend = colours.shades(name, values[np.isfinite(values)])
+    if look.limits is not None or look.symmetric:
+        low, high = look.limits or (norm.vmin, norm.vmax)
+        if look.symmetric:
+            high = max(abs(low), abs(high))
+            low = -high
+        if not low < high:
+            raise HiresxError(f"colours from {low:g} to {high:g} cannot be", "give the lower one first")
+        norm, extend = Normalize(low, high), "both"
+        chosen = "RdBu_r" if look.symmetric else chosen
+    if look.colours is not None:
+        if look.colours not in colormaps:
+            raise HiresxError(f'matplotlib has no colour map "{look.colours}"', "viridis, inferno, RdBu_r, gray_r, ...")
+        chosen = look.colours
+    return norm, chosen, extend
+
+
+def frame(box: raster.Box, horizontal: str, vertical: str, look: Look) -> tuple[Any, Any]:
+    """Figure and Axes for a picture of what is in `box`."""
+    ratio = (box[3] - box[2]) / (box[1] - box[0])
+    inner = 0.84 * look.width
+    height = float(np.clip(inner * ratio, 1.2, page.HEIGHT - 1.0))
+    figure = page.figure(height + 0.95)
+    figure.set_figwidth(look.width)
+    ax = figure.subplots()
+    true = abs(inner * ratio - height) < 1e-9
+    ax.set_aspect("equal" if true else "auto")
+    ax.set_xlabel(f"${horizontal}/L$")
+    ax.set_ylabel(f"${vertical}/L$" + ("" if true else " (stretched)"))
+    ax.tick_params(direction="out", length=2.5)
+    return figure, ax
+
+
+def label(name: str) -> str:
+    """For a colour bar."""
+    return page.symbol(name) if name in derived.VARIABLES else name

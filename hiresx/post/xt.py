@@ -1,0 +1,74 @@
+"""`hiresx post xt`: what the places of a probe see, over place and time."""
+
+from typing import Any
+
+import numpy as np
+
+from hiresx.errors import HiresxError
+from hiresx.output.fields import derived
+from hiresx.output.show import page
+from hiresx.post import lags
+from hiresx.post import signals as signal_reading
+from hiresx.post.result import Result, dataset, opened, stem
+
+
+def xt(
+    run: Any, signals: str, start: float | None = None, end: float | None = None, fluctuations: bool = False
+) -> Result:
+    """The column of a history "NAME.COLUMN" at all its places over time; with `fluctuations` less its mean at each
+    place. Raises HiresxError for fewer than two places."""
+    run = opened(run)
+    taken = signal_reading.read(run, signals, start, end)
+    if taken.places is None or len(taken.labels) < 2:
+        raise HiresxError(f'"{signals}" has fewer than two places', "give a probe with a line or several points")
+    distance = lags.distances(taken.places)
+    if not (np.diff(distance) > 0).all():
+        raise HiresxError(f'the places of "{signals}" do not lie one behind the other', "give a line")
+    mean = taken.values.mean(axis=0)
+    values = taken.values - mean if fluctuations else taken.values
+    # Along an axis the coordinate says more than the distance from the first place.
+    straight = [n for n in range(3) if np.ptp(taken.places[:, n]) > 0]
+    along, over = ("xyz"[straight[0]], taken.places[:, straight[0]]) if len(straight) == 1 else ("distance", distance)
+    rms = values.std(axis=0)
+    summary = {
+        "run": str(run.path), "history": taken.history, "column": taken.column, "fluctuations": fluctuations,
+        "from": float(taken.time[0]), "to": float(taken.time[-1]), "samples": len(values), "dt": taken.dt,
+        "resampled": taken.resampled, "places": len(taken.labels),
+        "least": float(values.min()), "greatest": float(values.max()),
+        "largest_rms": float(rms.max()), f"largest_rms_at_{along}": float(over[np.argmax(rms)]),
+    }  # fmt: skip
+    what = f"{'fluctuation of ' if fluctuations else ''}{taken.column}"
+    data = dataset(
+        {
+            taken.column: (("time", "place"), values, what, taken.units),
+            "mean": ("place", mean, f"mean of {taken.column}", taken.units),
+            "rms": ("place", rms, f"root mean square of the fluctuations of {taken.column}", taken.units),
+        },
+        {
+            "time": ("time", taken.time, "time", "L / c_ref"),
+            "distance": ("place", distance, "distance from the first place", "L"),
+            **{axis: ("place", taken.places[:, n], axis, "L") for n, axis in enumerate("xyz")},
+        },
+        title=run.title,
+    )
+
+    def draw() -> Any:
+        low, high = np.quantile(values, (0.002, 0.998))
+        colours = derived.VARIABLES[taken.column].colours if taken.column in derived.VARIABLES else "viridis"
+        if fluctuations or (low < 0 < high and min(-low, high) > 0.1 * max(-low, high)):
+            high = max(-low, high)
+            low, colours = -high, "RdBu_r"
+        figure = page.figure(5.2)
+        ax = figure.subplots()
+        drawn = ax.pcolormesh(
+            over, taken.time, values, cmap=colours, vmin=low, vmax=high, shading="gouraud", rasterized=True
+        )
+        bar = figure.colorbar(drawn, ax=ax, pad=0.015, extend="both", aspect=35)
+        name = page.symbol(taken.column)
+        bar.set_label(f"{name} less its mean" if fluctuations else name)
+        ax.set_xlabel(f"${along}/L$" if along in "xyz" else "distance along the line, $/L$")
+        ax.set_ylabel(page.TIME)
+        ax.set_title(f"{run.title}\n{taken.history}", fontsize=9)
+        return figure
+
+    return Result(stem("xt", signals), summary, data, draw)

@@ -1,0 +1,46 @@
+"""Flows on public grids that are compared: what they are compared with, and one on a grid made here."""
+
+import numpy as np
+import pytest
+
+from hiresx.case import Case
+from hiresx.grid import Block, Grid
+from hiresx.verify.public_flows import ANGLE, _mach_of, _panel_lift, compared
+
+
+def profile(thickness: float, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes of a NACA profile clockwise from its closed trailing edge."""
+    t = np.linspace(0, 2 * np.pi, n + 1)
+    x = 0.5 * (1 + np.cos(t))
+    y = 5 * thickness * (0.2969 * np.sqrt(x) - 0.126 * x - 0.3516 * x**2 + 0.2843 * x**3 - 0.1036 * x**4)
+    return x, np.where(t < np.pi, -y, y)
+
+
+def test_lift_by_panels():
+    """A thin profile has that of a plate; that of NACA 0012 grows by about 1 + 0.77 t/c (Abbott & von Doenhoff)."""
+    plate = 2 * np.pi * np.sin(ANGLE)
+    assert _panel_lift(*profile(0.01, 200)) == pytest.approx(1.0077 * plate, rel=0.01)
+    assert _panel_lift(*profile(0.12, 200)) == pytest.approx(1.0924 * plate, rel=0.015)
+
+
+def test_mach_number_of_an_area_ratio():
+    """NACA report 1135 (1953), table of isentropic flow."""
+    assert _mach_of(1.6875, 1.0, 4.0) == pytest.approx(2.0, abs=1e-4)
+    assert _mach_of(1.3398, 0.1, 1.0) == pytest.approx(0.5, abs=1e-4)
+
+
+def test_a_ramp_is_compared_with_its_oblique_shock():
+    j, i = np.meshgrid(np.linspace(0, 1, 21), np.linspace(-0.5, 1.5, 33), indexing="ij")
+    floor = np.maximum(i, 0) * np.tan(np.radians(10))
+    y = floor + j * (2 - floor)
+    walls = {"inviscid-wall": (("jmin", ((0, 33), (0, 1), (0, 1))), ("jmax", ((0, 33), (20, 21), (0, 1))))}
+    first, last = (("imin", ((0, 1), (0, 21), (0, 1))),), (("imax", ((32, 33), (0, 21), (0, 1))),)
+    ends = {"free-stream": first, "extrapolation": last}
+    block = Block("ramp", i[None], y[None], np.zeros((1, *i.shape)), walls | ends)
+    state = {"rho": 1.0, "p": 0.7}
+    boundary = [{"faces": "all", "range": name, "type": "slip-wall"} for name in walls | ends]
+    tables = {"grid": {"file": "none"}, "time": {"steps": 1}, "initial": {"state": state}, "boundary": boundary}
+    found = compared(Case.from_dict(tables), Grid((block,)), "ramp")
+    ((what, pressure, wanted),) = found["rows"]
+    assert "10.00 degrees" in what and wanted == pytest.approx(1.7066, rel=1e-3)
+    assert pressure == pytest.approx(wanted, rel=0.01) and found["change"] < 1e-3
