@@ -1,12 +1,13 @@
 """Whole time steps as one list of launches, with the step chosen on the device, so that the host looks now and then."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import IntEnum
 from typing import Any
 
 import numpy as np
 
 from hiresx.device.batch import Noting
+from hiresx.device.interface import Call
 from hiresx.time.reduction import FEW
 
 # Steps launched at most before the host looks.
@@ -58,13 +59,20 @@ class Recorded:
     """
 
     def __init__(
-        self, backend: Any, program: Any, calls: Sequence, radii: Sequence, found: Any, few: np.ndarray, dt: Any
+        self,
+        backend: Any,
+        program: Any,
+        calls: Sequence[Call],
+        radii: Sequence[Call],
+        found: Any,
+        few: np.ndarray,
+        dt: Any,
     ):
         self._backend, self._dt = backend, dt
         self._clock = backend.zeros((len(Clock),), "float64")
         counts = backend.to_device(few)
 
-        def choose(last: bool) -> tuple:
+        def choose(last: bool) -> Call:
             return ("choose_step", (1, 1, 1), len(few), counts, found, int(last), self._clock, dt)
 
         assert found.shape[1:] == (2, FEW)
@@ -93,7 +101,7 @@ class Recorded:
         return Taken(self._backend.to_host(self._clock))
 
 
-def noted(program: Noting, tasks: Sequence, stages: int) -> list:
+def noted(program: Noting, tasks: Sequence[tuple[str, Callable[[int], None]]], stages: int) -> list[Any]:
     """The launches of a step made of these tasks."""
     with program.noting() as calls:
         for stage in range(stages):
