@@ -363,7 +363,7 @@ def test_real_metis():
 
 def test_the_same_in_another_process():
     code = (
-        "import sys; sys.path.insert(0, 'tests')\n"
+        "import sys; sys.path[:0] = ['tests', 'tests/decomposition']\n"
         "from test_partition import box, lattice, partition\n"
         "print(partition(lattice([17, 30, 9], [23] * 5, [12]), 7, [1, 2, 1, 1, 3, 1, 1]))\n"
         "print(partition(box(60, 50, 40), 13))"
