@@ -58,7 +58,14 @@ class Recorded:
     """
 
     def __init__(
-        self, backend: Any, program: Any, calls: Sequence, radii: Sequence, found: Any, few: np.ndarray, dt: Any
+        self,
+        backend: Any,
+        program: Any,
+        calls: Sequence[Any],
+        radii: Sequence[Any],
+        found: Any,
+        few: np.ndarray,
+        dt: Any,
     ):
         self._backend, self._dt = backend, dt
         self._clock = backend.zeros((len(Clock),), "float64")
@@ -93,7 +100,7 @@ class Recorded:
         return Taken(self._backend.to_host(self._clock))
 
 
-def noted(program: Noting, tasks: Sequence, stages: int) -> list:
+def noted(program: Noting, tasks: Sequence[Any], stages: int) -> list[Any]:
     """The launches of a step made of these tasks."""
     with program.noting() as calls:
         for stage in range(stages):
