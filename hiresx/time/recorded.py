@@ -71,7 +71,7 @@ class Recorded:
         self._clock = backend.zeros((len(Clock),), "float64")
         counts = backend.to_device(few)
 
-        def choose(last: bool) -> tuple:
+        def choose(last: bool) -> tuple[Any, ...]:
             return ("choose_step", (1, 1, 1), len(few), counts, found, int(last), self._clock, dt)
 
         assert found.shape[1:] == (2, FEW)
