@@ -146,7 +146,7 @@ def _here(
     cores = counts.cores()
     if count > MOST_ON_A_CORE * cores and not crowd:
         raise HiresxError(
-            f"{count} ranks are too many for {cores} core{'s' * (cores > 1)}: each is a process with a memory of its own",
+            f"{count} ranks are too many for {cores} core{'s' * (cores > 1)}: each is a process with its own memory",
             f"take {MOST_ON_A_CORE * cores} or fewer, or give --oversubscribe where so many are meant",
         )
     by_rank(wish, [0] * count)  # a list that does not fit is a fault now, not of every rank

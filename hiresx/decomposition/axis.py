@@ -10,7 +10,7 @@ from hiresx.grid.blocks import slices
 
 # Radii below this share of the grid's extent are none.
 ON_AXIS = 1e-12
-# Nodes off the axis below this share of the distance to their neighbours along y resolve nothing of what 1/y does there.
+# Nodes below this share of the distance to their neighbours along y, and off the axis, do not resolve 1/y.
 UNRESOLVED = 1e-2
 
 
