@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.device.averages import MOMENTS
 from hiresx.errors import HiresxError
 from hiresx.output.fields import derived, field_file
-from hiresx.device.averages import MOMENTS
 from hiresx.results import needs
 from hiresx.results.stored import AXES, Computed, Moment, Stored, lazy
 

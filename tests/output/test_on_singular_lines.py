@@ -73,3 +73,11 @@ def test_planes_that_end_on_the_axis_have_numbers_for_their_friction(type_):
     for monitor in monitors.build(asked, simulation):
         for name, value in monitor.measure(simulation.solver).items():
             assert np.isfinite(value).all(), (monitor.name, name)
+
+
+def test_a_place_far_beyond_all_grids_is_outside_without_a_warning(recwarn):
+    locator = Locator(decompose(case(), pipe()))
+    for place in ((1e300, 0, 0), (0, -1e200, 1e308)):
+        assert locator.find(place) is None
+        assert locator.nearest(place)[0] == 0
+    assert not recwarn.list

@@ -27,6 +27,8 @@ BRICK = 8
 BULGE = 0.3
 # Newton's method: most steps, largest step in cells, and the change in cells at which it has converged.
 STEPS, STRIDE, CONVERGED = 60, 1.5, 1e-11
+# No grid goes farther: the square of a distance is a number.
+FARTHEST = 1e150
 # Cells tried as starting points before a point is given up, and how many of them are likely to succeed.
 TRIALS, LIKELY = 30, 4
 
@@ -81,6 +83,8 @@ class Locator:
     def find(self, point) -> Location | None:
         """The location of `point` (x, y, z), in the first block that holds it; None if it lies outside."""
         point = np.asarray(point, dtype=float)
+        if np.abs(point).max() > FARTHEST:
+            return None
         starts = [self._starts(b, point) for b in range(len(self._blocks))]
         # the likely ones of every block before the others of any
         for some in (slice(0, LIKELY), slice(LIKELY, TRIALS)):
@@ -99,7 +103,8 @@ class Locator:
         for b, block in enumerate(self._blocks):
             asked, first = self._asked(b, np.asarray(point, dtype=float)), 0
             for nodes in slabs(*(getattr(block, axis) for axis, _ in asked)):
-                square = sum((c - value) ** 2 for c, (_, value) in zip(nodes, asked, strict=True))
+                with np.errstate(over="ignore"):  # a place may be anywhere
+                    square = sum((c - value) ** 2 for c, (_, value) in zip(nodes, asked, strict=True))
                 k, j, i = (int(n) for n in np.unravel_index(int(np.argmin(square)), square.shape))
                 if best is None or square[k, j, i] < best[2]:
                     best = b, (i, j, first + k), float(square[k, j, i])
