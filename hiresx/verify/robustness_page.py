@@ -38,9 +38,9 @@ ADVICE = """## What to do
   shocks take `hllc`, `van_leer` or `steger_warming`, and look at the symmetry of the result.
 - **Near-vacuum.** In a vacuum no velocity or temperature means anything. Roe's linearisation has no positive state
   between two gases that part quickly: it lives only because the limiter draws it towards the Lax-Friedrichs flux.
-- **Viscosity.** The limiter knows nothing of the viscous terms, which take heat out of nodes beside a jump of temperature
-  (the numerics page says how large a jump lives): spread a violent start over some nodes, or start without
-  `gas.reynolds`.
+- **Viscosity.** The limiter knows nothing of the viscous terms, which take heat out of nodes beside a jump of
+  temperature (the numerics page says how large a jump lives): spread a violent start over some nodes, or start it
+  without `gas.reynolds`.
 - Above `cfl = 0.5` the limiter's proof does not hold; a step that the flow does not survive is taken again with half
   and with a quarter of it, which was enough for the starts of these flows with `cfl` up to 1.2.
 """
