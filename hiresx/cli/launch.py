@@ -222,7 +222,7 @@ def _directory(words: _Words, began: float) -> Path | None:
     """The folder of the run that was started at `began`, if it got as far as that."""
     out, restart = words.values["out"], words.values["restart"]
     if out is not None:
-        found = [out]
+        found = [Path(out)]
     elif restart not in (None, "latest"):
         found = [Path(restart)]
     else:
