@@ -107,6 +107,7 @@ class Held:
     def __init__(self, team: Team, blocks, parts, precision="fp64"):
         self.team, self.decomposition = team, SimpleNamespace(blocks=blocks)
         self.cut = SimpleNamespace(parts=tuple(parts))
+        self.case = SimpleNamespace(gas=SimpleNamespace(gamma=1.4), scalar=())
         self.time, self.steps, self.dt, self._kind = 0.0, 0, 0.1, {"fp64": "f8", "fp32": "f4"}[precision]
         self.states = [
             SimpleNamespace(part=part, first=part.first, size=part.size, halo=tuple(3 * (n > 1) for n in part.size))

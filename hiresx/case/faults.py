@@ -95,7 +95,8 @@ def shown(value: Any) -> str:
     from hiresx.case.toml import value_text
 
     text = value_text(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+    # of a path the end tells most
+    return text if len(text) <= 60 else f"{text[:28]}...{text[-29:]}"
 
 
 _WANTED = {

@@ -23,6 +23,7 @@ def root(tmp_path_factory):
     (folder / "deep/constant.h").write_text("#define CONSTANT real(1)\n")
     (folder / "arithmetic.h").write_text(ARITHMETIC)
     (folder / "gas.h").write_text("")
+    (folder / "equations.h").write_text("")
     (folder / "solver.h").write_text(SOLVER)
     (folder / "shim.h").write_text((kernels.ROOT / "shim.h").read_text())
     return folder

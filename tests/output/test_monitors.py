@@ -258,8 +258,8 @@ def test_a_run_that_was_interrupted_leaves_the_histories_and_averages_of_one_tha
     # on for a while, and dead without a word: what it sampled since the checkpoint must not appear twice
     lost = Simulation(restart=tmp_path / "parts", backend="cpu")
     for attachment in lost.attachments:
-        if attachment.name in lost._captured:
-            attachment.restore(lost._captured[attachment.name])
+        if attachment.name in lost._continuation.captured:
+            attachment.restore(lost._continuation.captured[attachment.name])
         if attachment.name != "fields":
             attachment.begin(lost.solver, True)
     for _ in range(7):

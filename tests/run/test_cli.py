@@ -73,6 +73,10 @@ def simulation(monkeypatch, status="finished", error=None, before=None):
 
     plan = {
         "points": 64, "reals_per_padded_point": 41, "bytes_per_point": 376, "memory_bytes": 18089752, "dt": 0.01,
+        "variables": ["rho", "rho_u"], "plans": {"cpu": "pencils", "cuda": "fused"}, "notes": [],
+        "integrator": {
+            "name": "ssp_rk3", "order": 3, "stages": 3, "reals_per_padded_point": 5, "cfl": 1.375, "viscous_cfl": 0.998,
+        },
         "steps": 12345, "ns_per_point_rhs": 12.5, "rate_from": "hiresx bench", "seconds": 283.816,
     }  # fmt: skip
     monkeypatch.setattr("hiresx.plan.plan", lambda case, grid=None: plan)
@@ -235,7 +239,8 @@ def test_check(hiresx_command, monkeypatch, place):
     assert status == 0 and "box (quick)" in out and "376" in out and "imin" in out
     for words in ("18.1 MB", "376 bytes per point", "0.01 L/c_ref", "12,345", "12.5 ns per point", "about 4 min 44 s"):
         assert words in out, words
-    assert "_" not in out.partition("Plan")[2].replace("c_ref", "")
+    words = out.partition("Plan")[2].replace("c_ref", "").splitlines()
+    assert not [line for line in words if "_" in line and line.split()[0] not in ("variables", "integrator")]
     report = json.loads(hiresx_command("check", "box", "--json")[1])
     assert report["points"] == 64 and report["plan"]["dt"] == 0.01 and report["case"]["time"]["cfl"] == 0.5
     assert {item["face"] for item in report["connections"]} == {"imin", "imax", "jmin", "jmax"}

@@ -163,7 +163,8 @@ def test_only_who_presses_gets_the_ranks_killed(monkeypatch):
         pid = os.getpid()
         terminate = staticmethod(lambda: sent.append("terminated"))
 
-    passed = job._Job(Process, under_mpi=False)
+    passed = job._Job(1)
+    passed._process, passed._started = Process(), True
     for number in (signal.SIGHUP, signal.SIGHUP, signal.SIGHUP, signal.SIGTERM):
         passed.pass_on(number, None)
     assert sent == [signal.SIGHUP] * 3 + [signal.SIGTERM] and passed._last_words == float("inf")
