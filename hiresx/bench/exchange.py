@@ -237,7 +237,8 @@ def _main(team: Team, options: argparse.Namespace) -> int:
     rows = run(team, device, options.transports.split(","), sizes, options.repeats, say)
     backends = team.everyone(device.name)
     if team.root and options.out:
-        result = header("exchange") | {"ranks": team.size, "backends": backends, "rows": rows}
+        one = "cuda" if "cuda" in backends else device.name
+        result = header("exchange") | {"ranks": team.size, "backend": one, "backends": backends, "rows": rows}
         options.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     return 0 if all(row.get("right", True) for row in rows) else 1
 

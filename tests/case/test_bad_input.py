@@ -428,6 +428,6 @@ def test_fields_that_do_not_fit_are_refused_before_they_are_made(place, monkeypa
     monkeypatch.setattr(size, "host_memory", lambda: 50_000)
     case = load(place / "square.toml")
     assert build(case.grid).points == 256
-    for backend in ("cpu", "auto"):
+    for backend in ("cpu", "emulated"):
         with pytest.raises(HiresxError, match=r"256 nodes take 18\.4 kB for the grid and .* kB for its fields"):
             Simulation(case, backend)
