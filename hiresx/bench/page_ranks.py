@@ -17,7 +17,8 @@ def sections(of_kind: Mapping[str, Sequence[Result]], place: Callable[[Result], 
             "`hiresx scaling`: seconds per step of the slowest rank, median and range of the repeats, halos on their "
             "way while the interior is computed. Efficiency is against the fewest ranks. Waiting: share of the step "
             "that ranks wait for others, mean over the ranks. Overlap wins: how much longer a step is when halos are "
-            "waited for at once. sssp: points times steps per second and rank (the SENSEI paper's metric).",
+            "waited for at once. sssp: points times steps per second and rank (the SENSEI paper's metric). Results on GPUs "
+            "of before 22 November 2026 are those of the decomposed plan.",
             *parts,
         )
     parts = [part for result in of_kind.get("exchange", ()) for part in _exchange(result, place)]
@@ -35,7 +36,7 @@ def _scaling(result: Result, place: Callable[[Result], str]) -> Iterable[str]:
     first = result["runs"][0] if result["runs"] else {}
     terms = "viscous" if first.get("viscous") else "inviscid"
     heading = f"{result['mode'].capitalize()} scaling, {result['case']}, {terms}, {first.get('precision', '').upper()}"
-    yield f"### {heading}\n\n{place(result)}\n"
+    yield f"### {heading}\n\n`{result['command']}`, {place(result)}, {result['date']}\n"
     yield table(
         ["ranks", "placement", "points", "ms/step", "range", "speed-up", "efficiency %", "Mpoint-steps/s", "sssp/10^6",
          "waiting %", "overlap wins %", "MB/step", "halos by"],
