@@ -17,8 +17,8 @@ def sections(of_kind: Mapping[str, Sequence[Result]], place: Callable[[Result], 
             "`hiresx scaling`: seconds per step of the slowest rank, median and range of the repeats, halos on their "
             "way while the interior is computed. Efficiency is against the fewest ranks. Waiting: share of the step "
             "that ranks wait for others, mean over the ranks. Overlap wins: how much longer a step is when halos are "
-            "waited for at once. sssp: points times steps per second and rank (the SENSEI paper's metric). What GPUs did "
-            "before 22 November 2026 they did by the decomposed plan.",
+            "waited for at once. sssp: points times steps per second and rank (the SENSEI paper's metric). What "
+            "GPUs did before 22 November 2026 they did by the decomposed plan.",
             *parts,
         )
     parts = [part for result in of_kind.get("exchange", ()) for part in _exchange(result, place)]
