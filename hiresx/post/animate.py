@@ -1,6 +1,5 @@
 """`hiresx post animate`: one variable of all fields of a run as a film, MP4 or GIF."""
 
-import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,6 @@ import numpy as np
 from hiresx import optional
 from hiresx.errors import HiresxError
 from hiresx.output.fields import derived
-from hiresx.output.saved import files
 from hiresx.output.show import animation, page
 from hiresx.post import raster, view
 from hiresx.post.result import opened, stem
@@ -65,15 +63,7 @@ def animate(
     sampled = np.concatenate([picture(int(n)).ravel()[::7] for n in chosen])
     with page.style({"figure.dpi": _DPI}):
         frames = _frames(picture, times, sampled, variable, box, (horizontal, vertical, where), look, run.title)
-        first = next(frames)
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with files.replacing(target) as temporary:
-                write = animation._write_gif if target.suffix.lower() == ".gif" else _write_mp4
-                write(temporary, itertools.chain([first], frames), first.shape, fps)
-        except OSError as error:
-            raise files.fault(target, error) from None
-    return target
+        return animation.write(frames, target, fps, _write_mp4)
 
 
 def _frames(

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.errors import HiresxError
 from hiresx.output.show import page
 from hiresx.post import lags
 from hiresx.post import signals as signal_reading
@@ -28,12 +27,8 @@ def correlate(
     Raises HiresxError for a history of fewer than three places.
     """
     run = opened(run)
-    taken = signal_reading.read(run, signals, start, end)
-    if taken.places is None or len(taken.labels) < 3:
-        raise HiresxError(f'"{signals}" has fewer than three places', "correlate a probe with a line or several points")
-    distance = lags.distances(taken.places)
-    if not (np.diff(distance) > 0).all():
-        raise HiresxError(f'the places of "{signals}" do not lie one behind the other', "give a line")
+    mend = "correlate a probe with a line or several points"
+    taken, distance = signal_reading.read_line(run, signals, start, end, 3, mend)
     reference = int(np.argmin(np.abs(distance - (distance[-1] / 2 if at is None else at))))
     span = len(taken.values) * taken.dt
     longest = min(distance[-1] / 0.5, span / 4) if longest is None else longest

@@ -7,11 +7,13 @@ import numpy as np
 
 from hiresx.case.faults import did_you_mean
 from hiresx.errors import HiresxError
+from hiresx.post.lags import distances
 from hiresx.post.result import opened
 from hiresx.results import needs
 
 # Samples below which nothing can be said of a spectrum or a correlation.
 SHORTEST = 16
+_NUMBERS = {2: "two", 3: "three"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +35,20 @@ class Signals:
     def time(self) -> np.ndarray:
         """(time,)."""
         return self.start + self.dt * np.arange(len(self.values))
+
+
+def read_line(
+    run: Any, wanted: str, start: float | None, end: float | None, least: int, mend: str
+) -> tuple[Signals, np.ndarray]:
+    """The signals of a line of places, as `read`, and their distances from the first, which grow. Raises HiresxError
+    also for fewer than `least` places, with this `mend`, and for places that do not lie one behind the other."""
+    taken = read(run, wanted, start, end)
+    if taken.places is None or len(taken.labels) < least:
+        raise HiresxError(f'"{wanted}" has fewer than {_NUMBERS[least]} places', mend)
+    distance = distances(taken.places)
+    if not (np.diff(distance) > 0).all():
+        raise HiresxError(f'the places of "{wanted}" do not lie one behind the other', "give a line")
+    return taken, distance
 
 
 def read(run: Any, wanted: str, start: float | None = None, end: float | None = None) -> Signals:

@@ -84,10 +84,7 @@ def frame(box: raster.Box, horizontal: str, vertical: str, look: Look) -> tuple[
     figure.set_figwidth(look.width)
     ax = figure.subplots()
     true = abs(inner * ratio - height) < 1e-9
-    ax.set_aspect("equal" if true else "auto")
-    ax.set_xlabel(f"${horizontal}/L$")
-    ax.set_ylabel(f"${vertical}/L$" + ("" if true else " (stretched)"))
-    ax.tick_params(direction="out", length=2.5)
+    page.name_axes(ax, horizontal, vertical, true)
     return figure, ax
 
 

@@ -4,10 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.errors import HiresxError
 from hiresx.output.fields import derived
 from hiresx.output.show import page
-from hiresx.post import lags
 from hiresx.post import signals as signal_reading
 from hiresx.post.result import Result, dataset, opened, stem
 
@@ -18,12 +16,8 @@ def xt(
     """The column of a history "NAME.COLUMN" at all its places over time; with `fluctuations` less its mean at each
     place. Raises HiresxError for fewer than two places."""
     run = opened(run)
-    taken = signal_reading.read(run, signals, start, end)
-    if taken.places is None or len(taken.labels) < 2:
-        raise HiresxError(f'"{signals}" has fewer than two places', "give a probe with a line or several points")
-    distance = lags.distances(taken.places)
-    if not (np.diff(distance) > 0).all():
-        raise HiresxError(f'the places of "{signals}" do not lie one behind the other', "give a line")
+    mend = "give a probe with a line or several points"
+    taken, distance = signal_reading.read_line(run, signals, start, end, 2, mend)
     mean = taken.values.mean(axis=0)
     values = taken.values - mean if fluctuations else taken.values
     # Along an axis the coordinate says more than the distance from the first place.

@@ -3,9 +3,9 @@
 import itertools
 import shutil
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from hiresx.output.saved import files
 # A page is then 910 pixels wide: as much as a GIF of some hundred pictures bears.
 STYLE = {"figure.dpi": 130}
 SUFFIXES = (".gif", ".mp4")
+# Writes a file of pictures of a shape, so many a second.
+Encoder: TypeAlias = Callable[[Path, Iterator[np.ndarray], tuple[int, ...], float], None]
 
 
 def check(target: Path, fps: float) -> None:
@@ -31,17 +33,21 @@ def check(target: Path, fps: float) -> None:
 
 
 def save(figures: Iterable[Any], target: Path, fps: float) -> Path:
-    """Write `figures` (matplotlib's, all of one size; drawn one after the other) to `target`, .gif or .mp4.
+    """Write `figures` (matplotlib's, all of one size; drawn one after the other) to `target`; see `write`."""
+    return write((_pixels(figure) for figure in figures), target, fps, _write_mp4)
+
+
+def write(pictures: Iterator[np.ndarray], target: Path, fps: float, mp4: Encoder) -> Path:
+    """Write `pictures` (height, width, 3) of red, green and blue to `target`, .gif or, by `mp4`, .mp4.
 
     Raises HiresxError when it cannot be written; then `target` stays as it was.
     """
-    pictures = (_pixels(figure) for figure in figures)
     first = next(pictures)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with files.replacing(target) as temporary:
-            write = _write_gif if target.suffix.lower() == ".gif" else _write_mp4
-            write(temporary, itertools.chain([first], _same_size(pictures, first.shape)), first.shape, fps)
+            encode = _write_gif if target.suffix.lower() == ".gif" else mp4
+            encode(temporary, itertools.chain([first], _same_size(pictures, first.shape)), first.shape, fps)
     except OSError as error:
         raise files.fault(target, error) from None
     return target

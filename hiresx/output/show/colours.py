@@ -112,10 +112,7 @@ def _frame(ax: Any, flat: list[cut.Piece], horizontal: str, vertical: str) -> No
     ax.set_xlim(left, right)
     ax.set_ylim(low, high)
     true = 1 / 12 <= (high - low) / (right - left) <= 12
-    ax.set_aspect("equal" if true else "auto")
-    ax.set_xlabel(f"${horizontal}/L$")
-    ax.set_ylabel(f"${vertical}/L$" + ("" if true else " (stretched)"))
-    ax.tick_params(direction="out", length=2.5)
+    page.name_axes(ax, horizontal, vertical, true)
 
 
 def sampled(name: str, views: list[View]) -> np.ndarray:

@@ -51,6 +51,14 @@ def figure(height: float, layout: str = "constrained") -> Any:
     return Figure(figsize=(WIDTH, height), layout=layout)
 
 
+def name_axes(ax: Any, horizontal: str, vertical: str, true: bool) -> None:
+    """Names of coordinates at the axes of a plane; said when it is not `true` to scale."""
+    ax.set_aspect("equal" if true else "auto")
+    ax.set_xlabel(f"${horizontal}/L$")
+    ax.set_ylabel(f"${vertical}/L$" + ("" if true else " (stretched)"))
+    ax.tick_params(direction="out", length=2.5)
+
+
 def symbol(name: str) -> str:
     """Symbol and scale of a variable, for an axis or a colour bar; the name of what is none, such as a moment."""
     return f"${derived.VARIABLES[name].symbol}$" if name in derived.VARIABLES else name
