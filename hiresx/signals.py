@@ -72,10 +72,12 @@ def handled(handler: Callable[[int, object], None], numbers: Sequence[int] = END
 
 
 class Requests:
-    """Context manager in which the first signal is only noted, in `signal`; a second SIGINT or SIGTERM acts at once."""
+    """Context manager in which the first signal is only noted, in `signal`; a second SIGINT or SIGTERM acts at once.
+    `agreed`: the one that all ranks have heard of and act upon."""
 
     def __init__(self) -> None:
         self.signal: int | None = None
+        self.agreed: int | None = None
         self._urged = False
         self._handled = handled(self._note)
 
@@ -98,10 +100,10 @@ class Requests:
             self.signal = number
 
     def act(self) -> None:
-        """Raise what was noted, here or on another rank: KeyboardInterrupt or Terminated."""
-        if self.signal is None:
+        """Raise what was agreed upon: KeyboardInterrupt or Terminated."""
+        if self.agreed is None:
             return
-        error: Any = KeyboardInterrupt() if self.signal == signal.SIGINT else Terminated(self.signal)
+        error: Any = KeyboardInterrupt() if self.agreed == signal.SIGINT else Terminated(self.agreed)
         error.everywhere = True
         raise error
 

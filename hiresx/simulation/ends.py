@@ -40,7 +40,8 @@ class Ends:
         found = [requests.signal or 0, self._out_of_time(), struck]
         if self._team.size > 1:
             found = self._team.max(np.array(found, dtype=float))
-            requests.signal = int(found[0]) or None
+        # A signal that came to this rank meanwhile stays noted, and is told the others next time.
+        requests.agreed = int(found[0]) or None
         self.struck = bool(found[2])
         return bool(found[0] or found[1])
 

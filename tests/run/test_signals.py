@@ -19,6 +19,7 @@ from hiresx.case import load
 from hiresx.launch import job
 from hiresx.output.saved import checkpoint, record
 from hiresx.signals import ENDING, Requests, Terminated, handled, termination_raises
+from hiresx.simulation.ends import Ends
 
 
 @pytest.mark.parametrize("number", ENDING, ids=lambda number: signal.Signals(number).name)
@@ -40,6 +41,30 @@ def test_a_signal_ends_a_run_after_its_step_with_a_checkpoint(tmp_path, number):
         assert caught.value.code == 128 + number
         assert kept["error"] == f"terminated by {signal.Signals(number).name}"
     assert signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler)
+
+
+def test_a_signal_that_comes_while_the_ranks_are_asked_is_not_lost(tmp_path):
+    """Ranks spend much of their time waiting for each other there."""
+
+    class Pair:  # of ranks, the other of which hears nothing
+        size, root = 2, True
+
+        def __init__(self):
+            self.asked = 0
+
+        def max(self, values):
+            self.asked += 1
+            if self.asked == 1:
+                signal.raise_signal(signal.SIGTERM)
+            return values
+
+    ends = Ends(load(written(tmp_path)), Pair(), time.monotonic(), None)
+    with Requests() as requests:
+        assert not ends.asked(requests)
+        requests.act()  # nothing yet: the other rank does not know
+        assert ends.asked(requests)
+        with pytest.raises(Terminated):
+            requests.act()
 
 
 def test_what_is_ignored_or_handled_by_the_program_is_left_alone():
