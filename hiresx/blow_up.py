@@ -61,7 +61,7 @@ def check(solver: Solver) -> tuple[np.ndarray, float, float]:
 def find(solver: Solver, otherwise: str) -> BlowUp:
     """The error for the first node whose density or pressure is not a positive number; if there is none, for what
     `otherwise` says. Collective: the same error on all ranks, to be raised on all."""
-    found = [first for first in solver.team.everyone(_first(solver)) if first is not None]
+    found = [first for first in solver.comm.allgather(_first(solver)) if first is not None]
     error = _error(solver, min(found, key=lambda first: first[:3])) if found else nowhere(solver, otherwise)
     error.everywhere = True
     return error
@@ -92,7 +92,7 @@ def _first(solver: Solver) -> tuple | None:
                 k, j, i = (int(m) for m in np.argwhere(bad)[0])
                 place = tuple(int(m) + first for m, first in zip((k, j, i), reversed(state.first), strict=True))
                 xyz = tuple(float(c) for c in state.block.node(i, j, k))
-                found.append((state.part.whole, order, place, float(values[name][k, j, i]), xyz, solver.team.rank))
+                found.append((state.part.whole, order, place, float(values[name][k, j, i]), xyz, solver.comm.rank))
                 break
     return min(found, default=None)
 
@@ -161,7 +161,7 @@ def began(solver: Solver, steps: int, otherwise: BlowUp) -> BlowUp:
         _, density, pressure = solver.norms()
         if density > 0 and pressure > 0:
             return True
-        firsts = [first for first in solver.team.everyone(_first(solver)) if first is not None]
+        firsts = [first for first in solver.comm.allgather(_first(solver)) if first is not None]
         if firsts:
             what = "the update" if task == "update" else "the boundary conditions"
             moment = f"by {what} of stage {stage + 1} of step {solver.steps + 1}, time {solver.time:.6g}"

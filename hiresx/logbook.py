@@ -27,16 +27,16 @@ class Logbook:
         """The record is there from now on. Returns what there is to say of the ranks. Collective."""
         s = self.simulation
         self._begun = True
-        held = float(s.team.sum(float(s.solver.bytes)))
+        held = float(s.comm.sum(float(s.solver.bytes)))
         seats = s.placement.document()["ranks"]
-        self._ranks = [seat | own for seat, own in zip(seats, s.team.everyone(_own(s.solver)), strict=True)]
-        with s.team.together():
-            if s.out is not None and s.team.root:
+        self._ranks = [seat | own for seat, own in zip(seats, s.comm.allgather(_own(s.solver)), strict=True)]
+        with s.comm.together():
+            if s.out is not None and s.comm.root:
                 self._record = record.Record(
                     s.out, case=s.resolved, backend=s.backend.name, points=s.solver.points,
                     bytes_per_point=held / s.solver.points, **self._entries(),
                 )  # fmt: skip
-        return [] if s.team.size == 1 else _told(s.placement, self._ranks, s.solver.integrator.stages)
+        return [] if s.comm.size == 1 else _told(s.placement, self._ranks, s.solver.integrator.stages)
 
     def _entries(self) -> dict[str, Any]:
         s = self.simulation
@@ -63,7 +63,7 @@ class Logbook:
         """Collective."""
         if self.simulation.out is None:
             return
-        with self.simulation.team.together():
+        with self.simulation.comm.together():
             if self._record is not None:
                 self._record.update(**self._entries())
 
@@ -72,7 +72,7 @@ class Logbook:
         if error is None:
             s = self.simulation
             told = {"stages": s.solver.stopwatch.seconds, "waited_s": s.solver.halo.waited}
-            self._ranks = [rank | more for rank, more in zip(self._ranks, s.team.everyone(told), strict=True)]
+            self._ranks = [rank | more for rank, more in zip(self._ranks, s.comm.allgather(told), strict=True)]
         entries = self._entries()
         if self._record is not None:
             self._record.finish(status, error, history=self.simulation.history, **entries)
@@ -87,13 +87,13 @@ class Logbook:
         said = "; ".join([said, *map(text, others)])
         s = self.simulation
         with suppress(HiresxError):
-            if not self._begun and (s.team.size == 1 or getattr(error, "everywhere", False)):
+            if not self._begun and (s.comm.size == 1 or getattr(error, "everywhere", False)):
                 self.begin()
                 s.begun = True
             self.finish(status, said)
-            if not s.team.root and s.out is not None and not getattr(error, "everywhere", False):
+            if not s.comm.root and s.out is not None and not getattr(error, "everywhere", False):
                 # Rank 0, which keeps the record, will not come to know.
-                record.fail(s.out, status, f"rank {s.team.rank}: {said}")
+                record.fail(s.out, status, f"rank {s.comm.rank}: {said}")
 
 
 def _own(solver) -> dict[str, Any]:

@@ -66,7 +66,7 @@ def mass(simulation, *, way):
     blocks = simulation.blocks
     if simulation.step_count > 20 and any(block.first[0] for block in blocks):
         WAYS[way]()
-    return {"mass": float(simulation.team.sum(sum(block.state("rho").sum() for block in blocks)))}
+    return {"mass": float(simulation.comm.sum(sum(block.state("rho").sum() for block in blocks)))}
 """
 # The profile is on the face of the last rank.
 CASE = {

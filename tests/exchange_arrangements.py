@@ -162,17 +162,17 @@ def errors(place, cut, states, fluxes, moment: int, tolerance: float) -> list[st
     return found
 
 
-def set_up(place, cut, team, configuration=VISCOUS, transport="auto"):
+def set_up(place, cut, comm, configuration=VISCOUS, transport="auto"):
     program = place.compile(configuration)
-    mine = [n for n, part in enumerate(cut.parts) if part.rank == team.rank]
+    mine = [n for n, part in enumerate(cut.parts) if part.rank == comm.rank]
     states = [BlockState(place, cut, n, cut.blocks[n].name, configuration.real, 16, False) for n in mine]
     fluxes = [[state.work[4 + 4 * d : 8 + 4 * d] for d in range(3)] for state in states]
-    return HaloExchange(place, program, team, cut, states, transport), states, fluxes
+    return HaloExchange(place, program, comm, cut, states, transport), states, fluxes
 
 
-def exchanged(place, cut, team, transport="auto", delays=None, configuration=VISCOUS, moments=4) -> list[str]:
+def exchanged(place, cut, comm, transport="auto", delays=None, configuration=VISCOUS, moments=4) -> list[str]:
     """Several exchanges of states and fluxes, with other values each time; what went wrong."""
-    exchange, states, fluxes = set_up(place, cut, team, configuration, transport)
+    exchange, states, fluxes = set_up(place, cut, comm, configuration, transport)
     tolerance = 1e-14 if configuration.precision == "fp64" else 1e-6
     wait = (lambda: None) if delays is None else lambda: time.sleep(delays.choice((0, 0, 0, delays.random() * 2e-3)))
     found = []
@@ -222,16 +222,16 @@ class Place:
         view *= -1
 
 
-def shared(seed: int, team) -> Decomposition:
-    """An arrangement for all ranks of a team, made by one."""
-    return team.share(arrangement(seed, team.size) if team.root else None)
+def shared(seed: int, comm) -> Decomposition:
+    """An arrangement for all ranks of a communicator, made by one."""
+    return comm.bcast(arrangement(seed, comm.size) if comm.root else None)
 
 
-def several(team, transport, names, seeds, configuration=VISCOUS):
+def several(comm, transport, names, seeds, configuration=VISCOUS):
     """Arrangements one after the other; `names`: the backend of each rank."""
-    place = Place(names[team.rank], team.rank)
+    place = Place(names[comm.rank], comm.rank)
     found = []
     for seed in seeds:
-        dice = random.Random(1000 * seed + team.rank)
-        found += exchanged(place, shared(seed, team), team, transport, dice, configuration)
+        dice = random.Random(1000 * seed + comm.rank)
+        found += exchanged(place, shared(seed, comm), comm, transport, dice, configuration)
     return found

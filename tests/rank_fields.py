@@ -7,12 +7,12 @@ from types import SimpleNamespace
 import numpy as np
 
 from hiresx import load
+from hiresx.communicator import Communicator
 from hiresx.decomposition import Part
 from hiresx.equations.gas import conservative
 from hiresx.grid import Block
 from hiresx.grid.blocks import whole_box
 from hiresx.output.fields.field_output import FieldOutput
-from hiresx.team import Team
 
 VARIABLES = ["rho", "u", "v", "w", "p", "mach", "entropy", "vorticity", "schlieren", "q_criterion", "dilatation"]
 # name: overrides of a case, sizes of blocks (ni, nj, nk)
@@ -104,15 +104,15 @@ class Held:
 
     backend = Fetching()
 
-    def __init__(self, team: Team, blocks, parts, precision="fp64"):
-        self.team, self.decomposition = team, SimpleNamespace(blocks=blocks)
+    def __init__(self, comm: Communicator, blocks, parts, precision="fp64"):
+        self.comm, self.decomposition = comm, SimpleNamespace(blocks=blocks)
         self.cut = SimpleNamespace(parts=tuple(parts))
         self.case = SimpleNamespace(gas=SimpleNamespace(gamma=1.4), scalar=())
         self.time, self.steps, self.dt, self._kind = 0.0, 0, 0.1, {"fp64": "f8", "fp32": "f4"}[precision]
         self.states = [
             SimpleNamespace(part=part, first=part.first, size=part.size, halo=tuple(3 * (n > 1) for n in part.size))
             for part in parts
-            if part.rank == team.rank
+            if part.rank == comm.rank
         ]
         self._fill()
 
@@ -149,12 +149,12 @@ class Held:
             self._ghosts.append(found)
 
 
-def written(team: Team, folder: Path, kind: str, parts=None, steps: int = 4) -> FieldOutput:
+def written(comm: Communicator, folder: Path, kind: str, parts=None, steps: int = 4) -> FieldOutput:
     """A run's worth of outputs in `folder`."""
     overrides, sizes = KINDS[kind]
     case = load("taylor-green", overrides=["time.end=10.0", *overrides])
     blocks = grid(sizes)
-    solver = Held(team, blocks, parts or [Part(n, whole_box(block.size)) for n, block in enumerate(blocks)])
+    solver = Held(comm, blocks, parts or [Part(n, whole_box(block.size)) for n, block in enumerate(blocks)])
     output = FieldOutput(case, folder)
     output.begin(solver, False)
     for _ in range(steps):

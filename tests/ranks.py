@@ -38,7 +38,7 @@ class Failed(Exception):
 def run_ranks(
     n: int, function: Callable, *arguments: Any, timeout: float = 60.0, environment: dict[str, str] | None = None
 ) -> list[Any]:
-    """What `function(team, *arguments)`, a function of a test file, returns on each of `n` ranks of one host, which may
+    """What `function(comm, *arguments)`, a function of a test file, returns on each of `n` ranks of one host, which may
     have fewer cores. Skips the test where there is no mpi4py or no mpirun; raises Failed."""
     command = launcher()
     if not command:
@@ -102,20 +102,20 @@ def kill_marked(variable: str) -> None:
 
 def _rank(file: str, name: str, given: str, found: str) -> None:
     """One rank of a job."""
-    from hiresx.team import world
+    from hiresx.communicator import world
 
-    team = world()
+    comm = world()
     sys.path.insert(0, str(Path(file).parent))
     spec = importlib.util.spec_from_file_location(Path(file).stem, file)
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     try:
-        results = team.everyone(getattr(module, name)(team, *pickle.loads(Path(given).read_bytes())))
+        results = comm.allgather(getattr(module, name)(comm, *pickle.loads(Path(given).read_bytes())))
     except BaseException:
-        print(f"rank {team.rank}:\n{traceback.format_exc()}", file=sys.stderr, flush=True)
-        team.abort(1)
-    if team.root:
+        print(f"rank {comm.rank}:\n{traceback.format_exc()}", file=sys.stderr, flush=True)
+        comm.abort(1)
+    if comm.root:
         Path(found).write_bytes(pickle.dumps(results))
 
 

@@ -13,7 +13,7 @@ from hiresx.verify.rearranged import difference
 def whole(solver: Solver) -> list[np.ndarray]:
     """The conservative states of all blocks, on every rank. Collective."""
     own = [(piece.name, piece.box, np.asarray(piece.array)) for piece in solver.pieces()]
-    found = [piece for theirs in solver.team.everyone(own) for piece in theirs]
+    found = [piece for theirs in solver.comm.allgather(own) for piece in theirs]
     read = pieces.held(pieces.Piece(*piece) for piece in found)
     return [read(name, read.whole(name)) for name in (f"q.{n}" for n in range(len(solver.grid.blocks)))]
 
@@ -26,9 +26,9 @@ def advanced(solver: Solver, steps: int) -> list[np.ndarray]:
     return whole(solver)
 
 
-def off_on_ranks(team, case, steps: int) -> float:
-    """How far the ranks of `team` are off what one computes. Collective."""
-    ground = domain(case, team, parts=lambda cut: partition(cut, team.size))
+def off_on_ranks(comm, case, steps: int) -> float:
+    """How far the ranks of `comm` are off what one computes. Collective."""
+    ground = domain(case, comm, parts=lambda cut: partition(cut, comm.size))
     solver = Solver(case, backend("cpu"), domain=ground)
     found = difference(advanced(solver, steps), advanced(Solver(case, backend("cpu")), steps))
     solver.halo.close()

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.bench.record import header
+from hiresx.communicator import Communicator, ended, world
 from hiresx.decomposition import Decomposition, Part
 from hiresx.device import Configuration
 from hiresx.device import backend as find_backend
@@ -30,7 +31,6 @@ from hiresx.exchange.choice import NAMES
 from hiresx.exchange.halo import HaloExchange
 from hiresx.grid import Block, Connection
 from hiresx.grid.blocks import face_range, whole_box
-from hiresx.team import Team, ended, world
 
 SIZES = (16, 32, 64, 128, 256)
 # Nodes along k of a block: enough for a stencil; the halo is what costs.
@@ -65,14 +65,14 @@ def values(rank: int, points: int, moment: int) -> np.ndarray:
     return np.arange(float(count)).reshape(5, THICKNESS, points, points) + count * (rank + 1000.0 * moment)
 
 
-def measure(team: Team, device, points: int, transport: str, repeats: int) -> Row:
+def measure(comm: Communicator, device, points: int, transport: str, repeats: int) -> Row:
     """One size by one transport. Collective; raises HiresxError as `HaloExchange`."""
-    cut = ring(team.size, points)
+    cut = ring(comm.size, points)
     configuration = Configuration()
-    with team.together():
+    with comm.together():
         program = device.compile(configuration)
-        state = BlockState(device, cut, team.rank, "ring", configuration.real, 0, False)
-    exchange = HaloExchange(device, program, team, cut, [state], transport)
+        state = BlockState(device, cut, comm.rank, "ring", configuration.real, 0, False)
+    exchange = HaloExchange(device, program, comm, cut, [state], transport)
 
     def once() -> None:
         exchange.start_state()
@@ -82,14 +82,14 @@ def measure(team: Team, device, points: int, transport: str, repeats: int) -> Ro
     right = True
     for moment in range(3):
         host = device.to_host(state.q)
-        state.interior(host)[...] = values(team.rank, points, moment)
+        state.interior(host)[...] = values(comm.rank, points, moment)
         device.copy(state.q, device.to_device(host))
         once()
         columns = device.to_host(state.q)[..., LAYERS:-LAYERS, LAYERS:-LAYERS]
-        before, after = (values((team.rank + n) % team.size, points, moment) for n in (-1, 1))
+        before, after = (values((comm.rank + n) % comm.size, points, moment) for n in (-1, 1))
         right &= np.array_equal(columns[:, :LAYERS], before[:, -LAYERS:])
         right &= np.array_equal(columns[:, -LAYERS:], after[:, :LAYERS])
-    seconds = timed(team, once, repeats)
+    seconds = timed(comm, once, repeats)
     sent = sum(neighbour.state_bytes for neighbour in exchange.neighbours)
     row = {
         "transport": transport,
@@ -98,22 +98,22 @@ def measure(team: Team, device, points: int, transport: str, repeats: int) -> Ro
         "bytes": sent,
         "us": 1e6 * seconds,
         "gb_per_s": sent / seconds / 1e9,
-        "right": bool(team.min(right)),
+        "right": bool(comm.min(right)),
     }
     exchange.close()
     return row
 
 
-def copies(team: Team, device, repeats: int) -> list[Row]:
+def copies(comm: Communicator, device, repeats: int) -> list[Row]:
     """What plain copies reach, all ranks at once, GB/s of one: within the host's memory, between it and the GPU, and
     from the memory of the next rank's GPU."""
     if device.name != "cuda":
         source, target = np.ones(COPIED, np.uint8), np.ones(COPIED, np.uint8)
-        return [_copy_row(team, "host to host", lambda: np.copyto(target, source), repeats)]
+        return [_copy_row(comm, "host to host", lambda: np.copyto(target, source), repeats)]
     from hiresx.exchange.gpu import Gpu
 
     gpu = Gpu()
-    with team.together():
+    with comm.together():
         here, host = gpu.memory(COPIED), gpu.host_memory(COPIED)
     begun, ended = gpu.moment(), gpu.moment()
 
@@ -126,12 +126,12 @@ def copies(team: Team, device, repeats: int) -> list[Row]:
         gpu.copy_in(here, host)
         device.synchronize()
 
-    rows = [_copy_row(team, "GPU to host", out, repeats), _copy_row(team, "host to GPU", into, repeats)]
-    handles = team.everyone((team.hosts[team.rank], gpu.handle(here)))
-    nearby, handle = handles[(team.rank + 1) % team.size]
+    rows = [_copy_row(comm, "GPU to host", out, repeats), _copy_row(comm, "host to GPU", into, repeats)]
+    handles = comm.allgather((comm.hosts[comm.rank], gpu.handle(here)))
+    nearby, handle = handles[(comm.rank + 1) % comm.size]
     try:
-        with team.together():
-            if nearby != team.hosts[team.rank]:
+        with comm.together():
+            if nearby != comm.hosts[comm.rank]:
                 raise HiresxError("the ranks are on several hosts")
             there, target = gpu.open(handle, COPIED), gpu.memory(COPIED)
     except (HiresxError, RuntimeError) as error:
@@ -141,45 +141,47 @@ def copies(team: Team, device, repeats: int) -> list[Row]:
         device.copy(target, there)
         device.synchronize()
 
-    rows.append(_copy_row(team, "GPU to GPU", across, repeats))
+    rows.append(_copy_row(comm, "GPU to GPU", across, repeats))
     gpu.shut(there)
-    team.barrier()
+    comm.barrier()
     return rows
 
 
-def _copy_row(team: Team, name: str, copy: Callable[[], None], repeats: int) -> Row:
-    return {"copy": name, "bytes": COPIED, "gb_per_s": COPIED / timed(team, copy, repeats) / 1e9}
+def _copy_row(comm: Communicator, name: str, copy: Callable[[], None], repeats: int) -> Row:
+    return {"copy": name, "bytes": COPIED, "gb_per_s": COPIED / timed(comm, copy, repeats) / 1e9}
 
 
-def timed(team: Team, work: Callable[[], None], repeats: int) -> float:
+def timed(comm: Communicator, work: Callable[[], None], repeats: int) -> float:
     """Seconds that `work` takes on the slowest rank: the least of `repeats`, each the mean of many if it is short."""
     work()
-    team.barrier()
+    comm.barrier()
     began = time.perf_counter()
     work()
-    calls = max(1, min(100, int(5e-3 / float(team.max(time.perf_counter() - began)))))
+    calls = max(1, min(100, int(5e-3 / float(comm.max(time.perf_counter() - began)))))
     samples = []
     for _ in range(repeats):
-        team.barrier()
+        comm.barrier()
         began = time.perf_counter()
         for _ in range(calls):
             work()
         samples.append((time.perf_counter() - began) / calls)
-    return float(team.max(samples).min())
+    return float(comm.max(samples).min())
 
 
-def run(team: Team, device, transports: Sequence[str], sizes: Sequence[int], repeats: int, say: Callable) -> list[Row]:
+def run(
+    comm: Communicator, device, transports: Sequence[str], sizes: Sequence[int], repeats: int, say: Callable
+) -> list[Row]:
     """Rows of `copies`, if the ranks are alike, and of `measure` for each transport and size, with "failed" for a
     transport that cannot be used here. Collective."""
     rows = []
-    alike = len({name == "cuda" for name in team.everyone(device.name)}) == 1
-    for row in copies(team, device, repeats) if alike else ():
+    alike = len({name == "cuda" for name in comm.allgather(device.name)}) == 1
+    for row in copies(comm, device, repeats) if alike else ():
         rows.append(row)
         say(row)
     for transport in transports:
         for points in sizes:
             try:
-                row = measure(team, device, points, transport, repeats)
+                row = measure(comm, device, points, transport, repeats)
             except HiresxError as error:
                 row = {"transport": transport, "failed": error.message}
             rows.append(row)
@@ -218,37 +220,37 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--repeats", type=int, default=5, help="default: %(default)s")
     parser.add_argument("--out", type=Path, help="file for the rows as JSON")
     options = parser.parse_args(arguments)
-    team = world()
+    comm = world()
     try:
-        return _main(team, options)
+        return _main(comm, options)
     except HiresxError as error:
         text = f"error: {error}"
         return ended(error, 2, lambda prefix: print(f"{prefix}{text}", file=sys.stderr))
 
 
-def _main(team: Team, options: argparse.Namespace) -> int:
-    if team.size < 2:
+def _main(comm: Communicator, options: argparse.Namespace) -> int:
+    if comm.size < 2:
         raise HiresxError("one rank has nobody to exchange with", "mpirun -n 2 python -m hiresx.bench.exchange")
-    with team.together():
+    with comm.together():
         names = options.backend.split(",")
-        device = find_backend(names[team.rank % len(names)], _gpu_number(team))
-    say = _say if team.root else lambda row: None
+        device = find_backend(names[comm.rank % len(names)], _gpu_number(comm))
+    say = _say if comm.root else lambda row: None
     sizes = [int(points) for points in options.points.split(",")]
-    rows = run(team, device, options.transports.split(","), sizes, options.repeats, say)
-    backends = team.everyone(device.name)
-    if team.root and options.out:
+    rows = run(comm, device, options.transports.split(","), sizes, options.repeats, say)
+    backends = comm.allgather(device.name)
+    if comm.root and options.out:
         one = "cuda" if "cuda" in backends else device.name
-        result = header("exchange") | {"ranks": team.size, "backend": one, "backends": backends, "rows": rows}
+        result = header("exchange") | {"ranks": comm.size, "backend": one, "backends": backends, "rows": rows}
         options.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     return 0 if all(row.get("right", True) for row in rows) else 1
 
 
-def _gpu_number(team: Team) -> int | None:
+def _gpu_number(comm: Communicator) -> int | None:
     """GPUs in turn among the ranks of a host."""
     from hiresx.device.cuda import devices
 
     found = devices()
-    return team.local.rank % len(found) if found else None
+    return comm.local.rank % len(found) if found else None
 
 
 if __name__ == "__main__":

@@ -78,11 +78,11 @@ def run(
     """
     import rich.console  # noqa: F401 - were it broken, that is told before a folder is made
 
-    from hiresx.team import world
+    from hiresx.communicator import world
 
     with terminal.only_json(json), termination_raises():
         speeds = options.numbers(weights, "--weights", "1,1,4")
-        how = {"backend": backend, "team": world(), "transport": transport, "weights": speeds}
+        how = {"backend": backend, "comm": world(), "transport": transport, "weights": speeds}
         asked = _Asked(name, preset, set_ or (), out, steps, how)
         outcome = _new(asked) if restart is None else _restarted(restart, asked)
     return outcome.report(json)
@@ -100,8 +100,8 @@ class _Asked:
     how: dict[str, Any]
 
     @property
-    def team(self) -> Any:
-        return self.how["team"]
+    def comm(self) -> Any:
+        return self.how["comm"]
 
     def load(self) -> Any:
         """The case, by name or file."""
@@ -165,26 +165,26 @@ class _Outcome:
 
 
 def _new(asked: _Asked) -> _Outcome:
-    team, out = asked.team, asked.out
+    comm, out = asked.comm, asked.out
     if asked.name is None:
         raise HiresxError(
             "Missing argument NAME|FILE.toml",
             "name a bundled case (hiresx new lists them) or a file, or a run with --restart; see hiresx run --help",
         )
-    with team.together():
+    with comm.together():
         case = asked.load()
     from hiresx.equations import equations
     from hiresx.output.fields import derived
     from hiresx.simulation import Simulation
 
     absent, directory = [], None
-    with team.together():
+    with comm.together():
         derived.check(case.output.variables, f"{asked.name}: output.variables", equations(case).scalars)
-        if team.root:
+        if comm.root:
             root = Path("runs") if out is None else out
             absent = [path for path in (root, *root.parents) if not os.path.exists(path)]
             directory = output_directory(out, case)
-    directory = team.share(directory)
+    directory = comm.bcast(directory)
     simulation = fault = done = None
     try:
         simulation = Simulation(case, out=directory, **asked.how)
@@ -192,14 +192,14 @@ def _new(asked: _Asked) -> _Outcome:
     except _ENDS as error:
         fault = error
     begun = getattr(simulation, "begun", False)
-    done = record(directory) if team.root else done or {}
-    if team.root and not done and (out is None or absent) and not begun:
+    done = record(directory) if comm.root else done or {}
+    if comm.root and not done and (out is None or absent) and not begun:
         discard(directory, absent)
-    return _Outcome(directory, fault, bool(done) or begun, done, team.root)
+    return _Outcome(directory, fault, bool(done) or begun, done, comm.root)
 
 
 def _restarted(restart: str, asked: _Asked) -> _Outcome:
-    team, out = asked.team, asked.out
+    comm, out = asked.comm, asked.out
     if asked.name is None and asked.preset is not None:
         raise HiresxError(
             "--preset needs the name of a case",
@@ -208,40 +208,40 @@ def _restarted(restart: str, asked: _Asked) -> _Outcome:
     from hiresx.output.saved import checkpoint
     from hiresx.simulation import Simulation, kept_case
 
-    with team.together():
+    with comm.together():
         case = None if asked.name is None else asked.load()
-        where = None if not team.root else latest(out) if restart == "latest" else restart
-    found = checkpoint.find(team.share(where), team)
-    with team.together():
+        where = None if not comm.root else latest(out) if restart == "latest" else restart
+    found = checkpoint.find(comm.bcast(where), comm)
+    with comm.together():
         if found.directory is None and out is None:
             raise HiresxError(f"{restart} lies in no run directory", "say with --out DIR where the run is to go on")
         directory = found.directory if out is None else out
-        if team.root and (found.directory is None or directory.absolute() != found.directory.absolute()):
+        if comm.root and (found.directory is None or directory.absolute() != found.directory.absolute()):
             directory = output_directory(out, case)
         case = case or kept_case(found, asked.overrides)
-    directory = team.share(directory)
-    done = team.share(record(directory) if team.root else None)
-    if done.get("status") == "finished" and (end := at_its_end(case, found, team)):
-        return _Outcome(directory, None, False, done, team.root, end)
+    directory = comm.bcast(directory)
+    done = comm.bcast(record(directory) if comm.root else None)
+    if done.get("status") == "finished" and (end := at_its_end(case, found, comm)):
+        return _Outcome(directory, None, False, done, comm.root, end)
     simulation = Simulation(case, out=directory, restart=found, **asked.how)
     fault = done = None
     try:
         done = simulation.run(steps=asked.steps)
     except _ENDS as error:
         fault = error
-    done = record(directory) if simulation.begun and team.root else done or {}
-    return _Outcome(directory, fault, simulation.begun, done, team.root)
+    done = record(directory) if simulation.begun and comm.root else done or {}
+    return _Outcome(directory, fault, simulation.begun, done, comm.root)
 
 
-def at_its_end(case, found, team) -> tuple[str, float] | None:
+def at_its_end(case, found, comm) -> tuple[str, float] | None:
     """The key and value of the end of `case` that the checkpoint `found` has reached; None if it has reached none.
     Raises HiresxError for a checkpoint of another case."""
     from hiresx.output.saved import checkpoint
     from hiresx.simulation.continuation import Continuation
     from hiresx.simulation.ends import reached
 
-    with team.together():
-        Continuation(team, case.model_dump(mode="json"), found)
+    with comm.together():
+        Continuation(comm, case.model_dump(mode="json"), found)
         spec = case.time
         with checkpoint.understood(found.container.path):
             at = found.container.values["solver"]

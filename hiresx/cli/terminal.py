@@ -11,7 +11,7 @@ from hiresx.signals import unheard
 def fault(cause: BaseException, status: int, message: str, mend: str, as_json: bool, **more: Any) -> int:
     """Prints what ends this process, as `error` does; once, where all ranks have met the same. Returns `status`."""
     try:
-        from hiresx.team import ended
+        from hiresx.communicator import ended
     except Exception:  # it needs NumPy, which may be what is broken
         error(message, mend, as_json, **more)
         return status

@@ -184,7 +184,7 @@ def verify(
         matrix = None if bytes_ is None else _matrix(bytes_)
         from hiresx.placement import verify as room
 
-        ranks = room.team()
+        ranks = room.comm()
         standing = room.verify(ranks, matrix, strategy)
     right = all(entry.right for entry in standing)
     if ranks.root:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from hiresx.communicator import Communicator, alone
 from hiresx.decomposition.coordinates import extended_coordinates
 from hiresx.decomposition.parts import Part
 from hiresx.decomposition.patches import Decomposition, decompose
@@ -13,7 +14,6 @@ from hiresx.decomposition.split import split
 from hiresx.equations import GHOSTS
 from hiresx.grid import Block, Grid, build
 from hiresx.grid.stored import give_back
-from hiresx.team import Team, alone
 
 HALO = GHOSTS
 Coordinates = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -25,7 +25,7 @@ class Domain:
     coordinates of the whole blocks with 3 ghost layers (see `extended_coordinates`); of blocks that are left in their
     file only what is beside their faces, and `own`: what this rank has read of those."""
 
-    team: Team
+    comm: Communicator
     grid: Grid
     whole: Decomposition
     cut: Decomposition
@@ -35,7 +35,7 @@ class Domain:
     @property
     def mine(self) -> list[int]:
         """Indexes in `cut` of the parts of this rank."""
-        return [n for n, part in enumerate(self.cut.parts) if part.rank == self.team.rank]
+        return [n for n, part in enumerate(self.cut.parts) if part.rank == self.comm.rank]
 
     def coordinates(self, part: Part) -> Coordinates:
         """x, y, z of a part with 3 ghost layers on all sides, (nk + 6, nj + 6, ni + 6): those of its whole block."""
@@ -48,16 +48,16 @@ class Domain:
 
 def domain(
     case,
-    team: Team | None = None,
+    comm: Communicator | None = None,
     grid: Grid | None = None,
     parts: Callable[[Decomposition], Sequence[Part]] | None = None,
 ) -> Domain:
     """The domain of a case. `grid` replaces the grid of the case; `parts` cuts the whole blocks (None: not at all, all
     on rank 0). Collective; raises on all ranks what `build`, `decompose` and `split` raise on one."""
-    team = team or alone()
+    comm = comm or alone()
     whole = extended = made = None
-    with team.together():
-        if team.local.root:
+    with comm.together():
+        if comm.local.root:
             grid = build(case.grid, case.directory) if grid is None else grid
             whole = decompose(case, grid)
             grid = grid if whole.blocks is grid.blocks else replace(grid, blocks=whole.blocks)
@@ -70,33 +70,35 @@ def domain(
                 block.forget()
             if any(block.stored for block in whole.blocks):
                 give_back()
-    if team.local.size > 1:
-        grid, extended = _one_copy(team, grid, extended)
-    with team.together():
-        if team.local.size > 1:
+    if comm.local.size > 1:
+        grid, extended = _one_copy(comm, grid, extended)
+    with comm.together():
+        if comm.local.size > 1:
             whole = decompose(case, grid)
-        if parts is not None and team.root:
+        if parts is not None and comm.root:
             made = parts(whole)
     # That of rank 0 for all: a library that partitions may be on some hosts only.
-    made = team.share(made)
-    with team.together():
+    made = comm.bcast(made)
+    with comm.together():
         cut = whole if made is None else split(whole, made)
-    with team.together():
-        own = _read(team, whole, cut, extended)
+    with comm.together():
+        own = _read(comm, whole, cut, extended)
         if own:
             # What is computed on are views of what was read, the nodes without their ghosts.
             blocks = (_inner(b, own[p]) if p in own else b for b, p in zip(cut.blocks, cut.parts, strict=True))
             cut = replace(cut, blocks=tuple(blocks))
-    return Domain(team, grid, whole, cut, extended, own)
+    return Domain(comm, grid, whole, cut, extended, own)
 
 
-def _one_copy(team: Team, grid: Grid | None, extended: list[Coordinates] | None) -> tuple[Grid, list[Coordinates]]:
+def _one_copy(
+    comm: Communicator, grid: Grid | None, extended: list[Coordinates] | None
+) -> tuple[Grid, list[Coordinates]]:
     """The grid that the first rank of this host gives, on memory that all its ranks see, or in its file."""
-    leads = team.local.root
+    leads = comm.local.root
     shape = [(b.name, b.size, b.regions, b if b.stored else None) for b in grid.blocks] if leads else None
     rest = (grid.connections, grid.period, grid.touching) if leads else None
-    shape, rest = team.local.share((shape, rest) if leads else None)
-    views = team.shared([c for block in extended for c in _arrays(block)] if leads else None)
+    shape, rest = comm.local.bcast((shape, rest) if leads else None)
+    views = comm.shared([c for block in extended for c in _arrays(block)] if leads else None)
     extended = [tuple(views[3 * b : 3 * b + 3]) for b in range(len(shape))]
     blocks = []
     for b, (name, size, regions, left) in enumerate(shape):
@@ -113,14 +115,14 @@ def _arrays(extended: Coordinates | Shell) -> Sequence[np.ndarray]:
     return extended.layers if isinstance(extended, Shell) else extended
 
 
-def _read(team: Team, whole: Decomposition, cut: Decomposition, extended) -> dict[Part, Coordinates]:
+def _read(comm: Communicator, whole: Decomposition, cut: Decomposition, extended) -> dict[Part, Coordinates]:
     """The coordinates with ghosts of this rank's parts of blocks that are left in their file."""
     for block in (*whole.blocks, *cut.blocks):
         block.forget()
     return {
         part: filled(whole.blocks[part.whole], extended[part.whole], HALO, _box(part))
         for part in cut.parts
-        if part.rank == team.rank and whole.blocks[part.whole].stored
+        if part.rank == comm.rank and whole.blocks[part.whole].stored
     }
 
 

@@ -21,12 +21,12 @@ class Agreement:
     `packed`: the GPU memory that this rank packs its messages into. Collective; raises HiresxError as `choose`.
     """
 
-    def __init__(self, team, gpu, layout: Layout, division: Division, asked: str, packed: Any):
-        self._team, self._gpu, self._layout, self._division = team, gpu, layout, division
+    def __init__(self, comm, gpu, layout: Layout, division: Division, asked: str, packed: Any):
+        self._comm, self._gpu, self._layout, self._division = comm, gpu, layout, division
         self.opened: dict[int, Any] = {}
-        with team.together():
+        with comm.together():
             own = Facts(
-                host=team.hosts[team.rank],
+                host=comm.hosts[comm.rank],
                 asked=asked,
                 gpu=None if gpu is None else gpu.name,
                 cuda_fault=None if gpu is None else cuda_aware.fault(),
@@ -36,20 +36,20 @@ class Agreement:
                 points=layout.sent,
                 room=window.room(),
             )
-        self.facts: list[Facts] = team.everyone(own)
+        self.facts: list[Facts] = comm.allgather(own)
         self.pairs = self._choose()
         if "ipc" in self.pairs.values():
-            told = team.everyone(self._open(packed))
+            told = comm.allgather(self._open(packed))
             self.facts = [replace(facts, closed=closed) for facts, closed in zip(self.facts, told, strict=True)]
             self.pairs = self._choose()
 
     @property
     def names(self) -> dict[int, str]:
-        own = self._team.rank
+        own = self._comm.rank
         return {p.rank: self.pairs[min(own, p.rank), max(own, p.rank)] for p in self._layout.peers}
 
     def _choose(self) -> dict[tuple[int, int], str]:
-        with self._team.together():
+        with self._comm.together():
             return choose(self.facts, self._spare_room())
 
     def _spare_room(self) -> dict[int, bool]:
@@ -63,23 +63,23 @@ class Agreement:
 
     def _open(self, packed: Any) -> dict[int, str]:
         """Open the GPU memory of the peers to be reached by "ipc". Returns why it cannot be, by peer. Collective."""
-        team, gpu = self._team, self._gpu
+        comm, gpu = self._comm, self._gpu
         peers = [rank for rank, name in self.names.items() if name == "ipc"]
         handle, closed = None, {}
         if peers:
             try:
-                gpu.write(packed, MARK + team.rank)
+                gpu.write(packed, MARK + comm.rank)
                 handle = gpu.handle(packed)
             except RuntimeError as error:
-                closed = dict.fromkeys(peers, f"rank {team.rank} cannot give others its GPU memory: {error}")
-        handles = team.everyone(handle)
+                closed = dict.fromkeys(peers, f"rank {comm.rank} cannot give others its GPU memory: {error}")
+        handles = comm.allgather(handle)
         for rank in peers:
             if handles[rank] is None:
                 continue  # its owner says why
             try:
                 self.opened[rank] = gpu.open(handles[rank], self._division.size(self.facts[rank].points))
                 if gpu.read(self.opened[rank]) != MARK + rank:
-                    closed[rank] = f"rank {team.rank} reads something else in the GPU memory of rank {rank}"
+                    closed[rank] = f"rank {comm.rank} reads something else in the GPU memory of rank {rank}"
             except RuntimeError as error:
-                closed[rank] = f"rank {team.rank} cannot open the GPU memory of rank {rank}: {error}"
+                closed[rank] = f"rank {comm.rank} cannot open the GPU memory of rank {rank}: {error}"
         return closed

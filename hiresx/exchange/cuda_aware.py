@@ -13,9 +13,16 @@ class CudaAware(Mpi):
     """As `Mpi`, from and to arrays of `gpu`."""
 
     def __init__(
-        self, comm, tag: int, peers: Sequence[Peer], outgoing: Sequence[Any], incoming: Sequence[Any], width: int, gpu
+        self,
+        mpi_comm,
+        tag: int,
+        peers: Sequence[Peer],
+        outgoing: Sequence[Any],
+        incoming: Sequence[Any],
+        width: int,
+        gpu,
     ):
-        super().__init__(comm, tag, peers, outgoing, incoming, width)
+        super().__init__(mpi_comm, tag, peers, outgoing, incoming, width)
         self._packed = gpu.moment()
 
     def stage(self, turn: int) -> None:

@@ -35,12 +35,12 @@ class HaloExchange:
     """
 
     def __init__(
-        self, backend, program, team, cut: Decomposition, states: Sequence[BlockState], transport: str = "auto"
+        self, backend, program, comm, cut: Decomposition, states: Sequence[BlockState], transport: str = "auto"
     ):
-        with team.together():
+        with comm.together():
             if transport not in NAMES:
                 raise HiresxError(f'there is no transport "{transport}"', f"transports are {', '.join(NAMES)}")
-            gpu = _gpu(backend) if team.size > 1 else None
+            gpu = _gpu(backend) if comm.size > 1 else None
         places = {state.index: n for n, state in enumerate(states)}
         layout = Layout(halo_lists(cut, mine=places), places, [part.rank for part in cut.parts])
         self.remote = layout.remote
@@ -51,8 +51,8 @@ class HaloExchange:
         self._peers, self._bytes = layout.peers, states[0].q.itemsize
         self._post = None
         mail = [Mail((), ())] * len(self._widths)
-        if team.size > 1:
-            self._post = Post(backend, gpu, team, layout, states[0].q.dtype, self._widths, transport)
+        if comm.size > 1:
+            self._post = Post(backend, gpu, comm, layout, states[0].q.dtype, self._widths, transport)
             mail = self._post.mail
         self._channels = [
             Channel(backend, program, layout, width, n > 0, carried, later=gpu is not None)

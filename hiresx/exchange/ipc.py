@@ -11,8 +11,8 @@ from hiresx.exchange.notice import Notice
 class Ipc(Notice):
     """`messages[turn][rank]`: arrays in memory of the peers' GPUs that `gpu` has opened."""
 
-    def __init__(self, comm, tag: int, peers: Sequence[Peer], messages: Sequence[Mapping[int, Any]], gpu):
-        super().__init__(comm, tag, peers, messages)
+    def __init__(self, mpi_comm, tag: int, peers: Sequence[Peer], messages: Sequence[Mapping[int, Any]], gpu):
+        super().__init__(mpi_comm, tag, peers, messages)
         self._packed = gpu.moment()
 
     def stage(self, turn: int) -> None:

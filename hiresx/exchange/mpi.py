@@ -12,18 +12,18 @@ class Mpi(Transport):
     all peers at their places; `width`: reals per point. `tag` tells quantities apart."""
 
     def __init__(
-        self, comm, tag: int, peers: Sequence[Peer], outgoing: Sequence[Any], incoming: Sequence[Any], width: int
+        self, mpi_comm, tag: int, peers: Sequence[Peer], outgoing: Sequence[Any], incoming: Sequence[Any], width: int
     ):
         super().__init__(peers)
         self._outgoing = [[out[width * p.out[0] : width * p.out[1]] for p in peers] for out in outgoing]
         self._incoming = [{p.rank: into[width * p.into[0] : width * p.into[1]] for p in peers} for into in incoming]
         # Communications with the same arguments are made once and started again and again.
         self._sends = [
-            [comm.Send_init(_memory(array), p.rank, tag) for p, array in zip(peers, out, strict=True)]
+            [mpi_comm.Send_init(_memory(array), p.rank, tag) for p, array in zip(peers, out, strict=True)]
             for out in self._outgoing
         ]
         self._receives = [
-            [(comm.Recv_init(_memory(into[p.rank]), p.rank, tag), p) for p in peers] for into in self._incoming
+            [(mpi_comm.Recv_init(_memory(into[p.rank]), p.rank, tag), p) for p in peers] for into in self._incoming
         ]
 
     def receive(self, turn: int) -> list[tuple[Any, Peer]]:

@@ -12,13 +12,13 @@ class Notice(Transport):
     """Empty messages of MPI with `tag`; `messages[turn][rank]` are the arrays in the memory of the peers that hold what
     they have for this rank."""
 
-    def __init__(self, comm, tag: int, peers: Sequence[Peer], messages: Sequence[Mapping[int, Any]]):
+    def __init__(self, mpi_comm, tag: int, peers: Sequence[Peer], messages: Sequence[Mapping[int, Any]]):
         super().__init__(peers)
         self._messages = messages
         nothing = bytearray()
         # One of each is enough for both turns: an exchange ends when all that it started is completed.
-        self._receives = [(comm.Recv_init(nothing, peer.rank, tag), peer) for peer in peers]
-        self._sends = [comm.Send_init(nothing, peer.rank, tag) for peer in peers]
+        self._receives = [(mpi_comm.Recv_init(nothing, peer.rank, tag), peer) for peer in peers]
+        self._sends = [mpi_comm.Send_init(nothing, peer.rank, tag) for peer in peers]
 
     def receive(self, turn: int) -> list[tuple[Any, Peer]]:
         for request, _ in self._receives:

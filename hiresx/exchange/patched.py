@@ -50,22 +50,22 @@ class PatchedExchange:
     node that no other block lies behind.
     """
 
-    def __init__(self, backend, program, team, domain: Domain, states: Sequence[BlockState]):
-        self._backend, self._program, self._team, self._states = backend, program, team, states
-        with team.together():
-            found = patched.located(domain.whole, domain.extended) if team.root else None
-        found = team.share(found)
+    def __init__(self, backend, program, comm, domain: Domain, states: Sequence[BlockState]):
+        self._backend, self._program, self._comm, self._states = backend, program, comm, states
+        with comm.together():
+            found = patched.located(domain.whole, domain.extended) if comm.root else None
+        found = comm.bcast(found)
         self.located = found
         self.any = bool(found)
         if not self.any:
             return
-        with team.together():
+        with comm.together():
             self._prepare(domain, found)
-        self._comm = team.comm.Dup() if team.size > 1 else None
+        self._mpi_comm = comm.mpi_comm.Dup() if comm.size > 1 else None
         self._made: dict[int, tuple] = {}
 
     def _prepare(self, domain: Domain, found: Sequence[patched.Located]) -> None:
-        whole, cut, rank = domain.whole, domain.cut, self._team.rank
+        whole, cut, rank = domain.whole, domain.cut, self._comm.rank
         places = {state.index: n for n, state in enumerate(self._states)}
         owner = np.array([part.rank for part in cut.parts])
         part, flat, along = patched.targets(whole, cut, found)
@@ -75,7 +75,7 @@ class PatchedExchange:
         self._real = real = self._states[0].q.dtype if self._states else np.float64
 
         # Every rank goes through all shares in one order, so that both ends of a message agree on it.
-        sent = {other: 0 for other in range(self._team.size)}
+        sent = {other: 0 for other in range(self._comm.size)}
         received = dict(sent)
         gives, comes = [], []
         for share in patched.rows(whole, cut, maps, donor, xi):
@@ -91,7 +91,7 @@ class PatchedExchange:
                 comes.append((giver, share.ghost[mine], received[giver] + np.arange(mine.sum())))
                 received[giver] += int(mine.sum())
         # Own shares first, then those of the others by rank.
-        others = [other for other in range(self._team.size) if other != rank]
+        others = [other for other in range(self._comm.size) if other != rank]
         into, out = {rank: 0}, {}
         held, leaving = received[rank], 0
         for other in others:
@@ -143,16 +143,20 @@ class PatchedExchange:
             self._made[width] = self._launches(width)
         give, take, outgoing, incoming, host = self._made[width]
         give()
-        if self._comm is not None:
+        if self._mpi_comm is not None:
             self._carry(width, outgoing, incoming, host)
         take()
 
     def _carry(self, width: int, outgoing: Any, incoming: Any, host: np.ndarray) -> None:
         """Messages through the memory of the host."""
         whole = self._backend.to_host(outgoing) if self._out else None
-        comm, tag = self._comm, TAG + width
-        requests = [comm.Irecv(host[width * a : width * (a + n)], other, tag) for other, (a, n) in self._into.items()]
-        requests += [comm.Isend(whole[width * a : width * (a + n)], other, tag) for other, (a, n) in self._out.items()]
+        mpi_comm, tag = self._mpi_comm, TAG + width
+        requests = [
+            mpi_comm.Irecv(host[width * a : width * (a + n)], other, tag) for other, (a, n) in self._into.items()
+        ]
+        requests += [
+            mpi_comm.Isend(whole[width * a : width * (a + n)], other, tag) for other, (a, n) in self._out.items()
+        ]
         for request in requests:
             request.Wait()
         if self._into:

@@ -36,35 +36,35 @@ class Post:
     and for want of memory.
     """
 
-    def __init__(self, backend, gpu, team, layout: Layout, dtype: Any, widths: Sequence[int], asked: str):
-        self._backend, self._gpu, self._team, self._layout = backend, gpu, team, layout
+    def __init__(self, backend, gpu, comm, layout: Layout, dtype: Any, widths: Sequence[int], asked: str):
+        self._backend, self._gpu, self._comm, self._layout = backend, gpu, comm, layout
         self._division = Division(dtype, widths)
-        with team.together():
+        with comm.together():
             packed = None if gpu is None else gpu.memory(self._division.size(layout.sent))
-        self._agreement = Agreement(team, gpu, layout, self._division, asked, packed)
+        self._agreement = Agreement(comm, gpu, layout, self._division, asked, packed)
         self.names = self._agreement.names
         self._window = self._shared_memory()
         self._nccl = self._nccl_communicator()
-        self._comm = team.comm.Dup()
-        with team.together():
+        self._mpi_comm = comm.mpi_comm.Dup()
+        with comm.together():
             self.mail = self._mail(packed)
 
     def _shared_memory(self) -> SharedMemory | None:
         """Made by all ranks of a host if two of them need it."""
-        team, host = self._team, self._team.hosts[self._team.rank]
+        comm, host = self._comm, self._comm.hosts[self._comm.rank]
         over_window = [pair for pair, name in self._agreement.pairs.items() if name.endswith("window")]
-        if not any(team.hosts[pair[0]] == host for pair in over_window):
+        if not any(comm.hosts[pair[0]] == host for pair in over_window):
             return None
-        mine = any(team.rank in pair for pair in over_window)
-        return SharedMemory(team, self._division.size(self._layout.sent) if mine else 0)
+        mine = any(comm.rank in pair for pair in over_window)
+        return SharedMemory(comm, self._division.size(self._layout.sent) if mine else 0)
 
     def _nccl_communicator(self) -> Any:
-        team = self._team
+        comm = self._comm
         if "nccl" not in self._agreement.pairs.values():
             return None
-        with team.together():
-            identity = self._gpu.nccl_identity(team.root)
-        return self._gpu.nccl(team.size, team.share(identity), team.rank)
+        with comm.together():
+            identity = self._gpu.nccl_identity(comm.root)
+        return self._gpu.nccl(comm.size, comm.bcast(identity), comm.rank)
 
     def _mail(self, packed: Any) -> list[Mail]:
         gpu, layout, division = self._gpu, self._layout, self._division
@@ -97,13 +97,13 @@ class Post:
             transports = []
             for name, peers in by_name.items():
                 if name in windows:
-                    transport = Window(self._comm, tag, peers, shared[tag], self._window)
+                    transport = Window(self._mpi_comm, tag, peers, shared[tag], self._window)
                 elif name in over_mpi:
-                    transport = Mpi(self._comm, tag, peers, sent[tag], into[tag], width)
+                    transport = Mpi(self._mpi_comm, tag, peers, sent[tag], into[tag], width)
                 elif name == "cuda-aware":
-                    transport = CudaAware(self._comm, tag, peers, outgoing[tag], incoming[tag], width, gpu)
+                    transport = CudaAware(self._mpi_comm, tag, peers, outgoing[tag], incoming[tag], width, gpu)
                 elif name == "ipc":
-                    transport = Ipc(self._comm, tag, peers, opened[tag], gpu)
+                    transport = Ipc(self._mpi_comm, tag, peers, opened[tag], gpu)
                 else:
                     transport = Nccl(self._nccl, peers, outgoing[tag], incoming[tag], width, gpu)
                 if name.startswith(STAGED):
@@ -114,7 +114,7 @@ class Post:
 
     def _messages(self, memory: dict[int, Any]) -> list[list[dict[int, Any]]]:
         """What peers have for this rank in their memory."""
-        facts, own = self._agreement.facts, self._team.rank
+        facts, own = self._agreement.facts, self._comm.rank
         points = {rank: facts[rank].points for rank in memory}
         return self._division.messages(memory, points, {rank: facts[rank].sends[own] for rank in memory})
 
@@ -139,7 +139,7 @@ class Post:
         if self._gpu is not None:
             self._gpu.unlock()
         # Nobody frees what others still have open.
-        self._team.barrier()
+        self._comm.barrier()
         if self._window is not None:
             self._window.close()
-        self._comm.Free()
+        self._mpi_comm.Free()

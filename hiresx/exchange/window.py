@@ -29,19 +29,19 @@ def room() -> float:
 class SharedMemory:
     """Memory that all ranks of this host can read, `size` bytes of each. Collective on the ranks of the host."""
 
-    def __init__(self, team, size: int):
+    def __init__(self, comm, size: int):
         from mpi4py import MPI
 
         info = MPI.Info.Create()
         # Every rank's bytes on pages of their own, which come to lie in the memory nearest to that rank, who is the
         # first to write to them.
         info["alloc_shared_noncontig"] = "true"
-        self._window = MPI.Win.Allocate_shared(size, 1, info, team.local.comm)
+        self._window = MPI.Win.Allocate_shared(size, 1, info, comm.local.mpi_comm)
         info.Free()
         self._window.Lock_all(MPI.MODE_NOCHECK)
-        here = [rank for rank, host in enumerate(team.hosts) if host == team.hosts[team.rank]]
+        here = [rank for rank, host in enumerate(comm.hosts) if host == comm.hosts[comm.rank]]
         self._places = {rank: place for place, rank in enumerate(here)}
-        self.own = self.of(team.rank)[:size]
+        self.own = self.of(comm.rank)[:size]
         self.own[...] = 0
 
     def of(self, rank: int) -> np.ndarray:
@@ -63,9 +63,9 @@ class Window(Notice):
     """`messages[turn][rank]`: arrays in `memory`."""
 
     def __init__(
-        self, comm, tag: int, peers: Sequence[Peer], messages: Sequence[Mapping[int, Any]], memory: SharedMemory
+        self, mpi_comm, tag: int, peers: Sequence[Peer], messages: Sequence[Mapping[int, Any]], memory: SharedMemory
     ):
-        super().__init__(comm, tag, peers, messages)
+        super().__init__(mpi_comm, tag, peers, messages)
         self._memory = memory
 
     def publish(self, turn: int) -> None:

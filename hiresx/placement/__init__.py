@@ -11,6 +11,7 @@ import time
 
 import numpy as np
 
+from hiresx.communicator import Communicator
 from hiresx.decomposition.traffic import traffic
 from hiresx.device import Backend, backend
 from hiresx.errors import HiresxError
@@ -18,7 +19,6 @@ from hiresx.placement import bound, cores, gpus
 from hiresx.placement.facts import Facts, gather
 from hiresx.placement.record import Placement, Seat
 from hiresx.placement.wishes import AUTO, by_rank
-from hiresx.team import Team
 from hiresx.topology import memory, sysfs
 from hiresx.topology.cpus import format_list
 from hiresx.topology.discover import discover
@@ -31,7 +31,7 @@ __all__ = ["Placement", "Seat", "place"]
 SAMPLE = 1.1
 
 
-def place(team: Team, cut=None, wish: str = AUTO, bytes_=None, strategy: str | None = None) -> Placement:
+def place(comm: Communicator, cut=None, wish: str = AUTO, bytes_=None, strategy: str | None = None) -> Placement:
     """Choose, bind, and make the backend of this rank. Collective.
 
     `cut`: the Decomposition of the parts of all ranks. `wish`: auto, cpu, cuda, emulated, or a list by rank (see
@@ -42,18 +42,18 @@ def place(team: Team, cut=None, wish: str = AUTO, bytes_=None, strategy: str | N
     Raises HiresxError on all ranks for a list that does not fit, for a GPU that is asked for and not there, naming
     host and rank, and what the backends raise.
     """
-    hosts = team.hosts
-    with team.together():
+    hosts = comm.hosts
+    with comm.together():
         names = by_rank(wish, hosts)
-        facts = gather(names[team.rank] in (AUTO, "cuda"))
-    known = team.everyone(facts)
+        facts = gather(names[comm.rank] in (AUTO, "cuda"))
+    known = comm.allgather(facts)
     names = _resolved(names, known)
     if bytes_ is None:
-        bytes_ = np.zeros((team.size, team.size)) if cut is None or team.size == 1 else traffic(cut)
-    machine, shared = _agreed(team, known, names, _square(bytes_, team.size), strategy)
-    with team.together():
-        seat, made = _taken(team, facts, names[team.rank], machine, *shared[team.rank])
-    return Placement(tuple(team.everyone(seat)), made, tuple(_said(team, machine)))
+        bytes_ = np.zeros((comm.size, comm.size)) if cut is None or comm.size == 1 else traffic(cut)
+    machine, shared = _agreed(comm, known, names, _square(bytes_, comm.size), strategy)
+    with comm.together():
+        seat, made = _taken(comm, facts, names[comm.rank], machine, *shared[comm.rank])
+    return Placement(tuple(comm.allgather(seat)), made, tuple(_said(comm, machine)))
 
 
 def _square(bytes_, size: int) -> np.ndarray:
@@ -82,28 +82,28 @@ def _resolved(names: list[str], known: list[Facts]) -> list[str]:
     ]
 
 
-def _agreed(team: Team, known: list[Facts], names: list[str], bytes_: np.ndarray, strategy: str | None):
+def _agreed(comm: Communicator, known: list[Facts], names: list[str], bytes_: np.ndarray, strategy: str | None):
     """(this host's machine, {rank of this host: (Chosen or None, Share)}), worked out by its first rank."""
-    here = [rank for rank, host in enumerate(team.hosts) if host == team.hosts[team.rank]]
+    here = [rank for rank, host in enumerate(comm.hosts) if host == comm.hosts[comm.rank]]
     wanting = {rank: known[rank] for rank in here if names[rank] == "cuda"}
     first = {fact.gpus: rank for rank, fact in reversed(wanting.items())}
     seen = None
-    with team.together():
-        if team.rank in first.values():
+    with comm.together():
+        if comm.rank in first.values():
             seen = _seen()  # not on one rank for all: a scheduler may show each rank other GPUs
-        elif team.local.root:
+        elif comm.local.root:
             seen = sysfs.discover()
-    machines = dict(zip(here, team.local.everyone(seen), strict=True))
+    machines = dict(zip(here, comm.local.allgather(seen), strict=True))
     answer = None
-    with team.together():
-        if team.local.root:
+    with comm.together():
+        if comm.local.root:
             off_host = np.delete(bytes_, here, axis=1).sum(axis=1)
             views = {view: machines[rank] for view, rank in first.items()}
             chosen = gpus.choose(views, wanting, bytes_, off_host, strategy)
             machine = machines[next(iter(wanting), here[0])]
             shares = cores.cut(machine, {rank: known[rank] for rank in here}, {r: c.gpu for r, c in chosen.items()})
             answer = machine, {rank: (chosen.get(rank), shares[rank]) for rank in here}
-    return team.local.share(answer)
+    return comm.local.bcast(answer)
 
 
 def _seen() -> Machine:
@@ -115,7 +115,7 @@ def _seen() -> Machine:
     return machine
 
 
-def _taken(team: Team, facts: Facts, name: str, machine: Machine, chosen, share) -> tuple[Seat, Backend]:
+def _taken(comm: Communicator, facts: Facts, name: str, machine: Machine, chosen, share) -> tuple[Seat, Backend]:
     """Bind, then make the backend: the first moment at which a CUDA context may exist."""
     why = [*(chosen.why if chosen else ()), *share.why]
     by = "the launcher" if share.kept else ""
@@ -127,7 +127,7 @@ def _taken(team: Team, facts: Facts, name: str, machine: Machine, chosen, share)
     if chosen and chosen.gpu.numa is not None:
         node = chosen.gpu.numa
     several = sum(1 for entry in machine.numa if entry.memory != 0) > 1
-    if several and node is not None and (chosen or team.size > 1):
+    if several and node is not None and (chosen or comm.size > 1):
         why += filter(None, [memory.prefer(node)])
     number = facts.gpus.index(chosen.gpu.bus_id) if chosen else None
     if number is not None and facts.used not in (None, number):
@@ -135,13 +135,13 @@ def _taken(team: Team, facts: Facts, name: str, machine: Machine, chosen, share)
     threads = None
     found = backend(name, number)
     if name != "cuda":
-        if team.size > 1 and facts.threads is None:
+        if comm.size > 1 and facts.threads is None:
             found.threads = share.cores
         threads = found.threads
-        if facts.threads is not None and team.size > 1:
+        if facts.threads is not None and comm.size > 1:
             why.append(f"OMP_NUM_THREADS={facts.threads}")
     seat = Seat(
-        rank=team.rank,
+        rank=comm.rank,
         host=facts.host,
         backend=name,
         gpu=chosen.gpu.index if chosen else None,
@@ -158,7 +158,7 @@ def _taken(team: Team, facts: Facts, name: str, machine: Machine, chosen, share)
     return seat, found
 
 
-def _said(team: Team, machine: Machine) -> list[str]:
+def _said(comm: Communicator, machine: Machine) -> list[str]:
     """What the hosts lack, and what stands in the way there, each once."""
-    lines = team.everyone(tuple(machine.problems) if team.local.root and machine.gpus else ())
+    lines = comm.allgather(tuple(machine.problems) if comm.local.root and machine.gpus else ())
     return list(dict.fromkeys(line for some in lines for line in some))

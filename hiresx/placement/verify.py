@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from hiresx import optional
+from hiresx.communicator import Communicator
 from hiresx.device import cuda
 from hiresx.errors import HiresxError
 from hiresx.placement import AUTO, bound, place
 from hiresx.placement.record import Seat
-from hiresx.team import Team
 from hiresx.topology import memory
 from hiresx.topology.cpus import format_list
 from hiresx.topology.machine import bus_id
@@ -34,7 +34,7 @@ class Standing:
     remarks: tuple[str, ...]
 
 
-def team() -> Team:
+def comm() -> Communicator:
     """The ranks of MPI. Raises HiresxError when mpi4py is not there, or finds no MPI."""
     try:
         from mpi4py import MPI
@@ -43,10 +43,10 @@ def team() -> Team:
             f"ranks are asked through mpi4py, which {optional.fault('mpi4py', error)}",
             "pip install 'hiresx[mpi]', then: mpirun -n 4 hiresx topo verify",
         ) from None
-    return Team(MPI.COMM_WORLD)
+    return Communicator(MPI.COMM_WORLD)
 
 
-def verify(ranks: Team, bytes_=None, strategy: str | None = None, wish: str = AUTO) -> list[Standing]:
+def verify(ranks: Communicator, bytes_=None, strategy: str | None = None, wish: str = AUTO) -> list[Standing]:
     """Where every rank is, on all ranks, after `hiresx.placement.place` has put them there. `bytes_`: between them, a
     chain of neighbours if absent; the others as of `place`. Raises HiresxError as that does, and for bytes between
     another number of ranks."""
@@ -59,7 +59,7 @@ def verify(ranks: Team, bytes_=None, strategy: str | None = None, wish: str = AU
     seat = made.seats[ranks.rank]
     with ranks.together():
         standing = _standing(seat, made.remarks if ranks.root else ())
-    return ranks.everyone(standing)
+    return ranks.allgather(standing)
 
 
 def _standing(seat: Seat, remarks: tuple[str, ...]) -> Standing:

@@ -48,8 +48,8 @@ class Outflow:
     means over their faces. It stays on the device unless a face lies on several ranks, which `meet()` finds out: both
     are collective. `any`: whether a rank has such patches; `shared`: whether a face lies on several."""
 
-    def __init__(self, backend, program, team, grid: Grid, whole: Decomposition, cut: Decomposition, states):
-        self._backend, self._team = backend, team
+    def __init__(self, backend, program, comm, grid: Grid, whole: Decomposition, cut: Decomposition, states):
+        self._backend, self._comm = backend, comm
         places = [n for n, patch in enumerate(whole.patches) if patch.condition.kernel == "outflow"]
         self.any, self.shared = bool(places), False
         if not places:
@@ -103,9 +103,9 @@ class Outflow:
         return program.prepare([("outflow_means", extent, len(faces), lanes, of_rows, of_patches, sums, self._given)])
 
     def meet(self) -> None:
-        if self.any and self._team.size > 1:
+        if self.any and self._comm.size > 1:
             mine = np.isin(np.arange(len(self._faces)), self._rows).astype(int)
-            self.shared = bool(self._team.sum(mine).max() > 1)
+            self.shared = bool(self._comm.sum(mine).max() > 1)
 
     def convection(self) -> None:
         self._sums()
@@ -115,7 +115,7 @@ class Outflow:
         total = np.zeros((len(self._faces), SUMS))
         if len(self._rows):
             np.add.at(total, self._rows, self._backend.to_host(self._totals).astype(float).sum(axis=2))
-        total = self._team.sum(total)[..., None].astype(self._of_faces.dtype)
+        total = self._comm.sum(total)[..., None].astype(self._of_faces.dtype)
         self._backend.copy(self._of_faces, self._backend.to_device(total))
         self._shared_means()
 

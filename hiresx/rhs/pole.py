@@ -56,8 +56,8 @@ class Poles:
     ring's. Collective, as a ring may be cut, and may go on in other blocks. `rest` are launches that take the nodes out
     of the equations. `any`: whether a rank has poles."""
 
-    def __init__(self, backend, program, team, whole, cut, states: Sequence[BlockState], gamma: float):
-        self._backend, self._team, self._gamma = backend, team, gamma
+    def __init__(self, backend, program, comm, whole, cut, states: Sequence[BlockState], gamma: float):
+        self._backend, self._comm, self._gamma = backend, comm, gamma
         self.any = any(patch.condition.kernel == "pole" for patch in whole.patches)
         self.rest: list = []
         if not self.any:
@@ -111,7 +111,7 @@ class Poles:
         total = np.zeros((3 * _VARIABLES, self._length))
         for line, sums, _ in self._pieces:
             total[:, line] += self._backend.to_host(sums)
-        mean = (self._team.sum(total) / self._counts).reshape(3, _VARIABLES, -1)
+        mean = (self._comm.sum(total) / self._counts).reshape(3, _VARIABLES, -1)
         for line, mirror in self._mirrors:  # of a half model the mean with its image
             momentum = mean[:, 1:4, line]
             mean[:, 1:4, line] = (momentum + np.einsum("ab,rbn->ran", mirror, momentum)) / 2

@@ -14,9 +14,9 @@ from statistics import median
 from typing import Any
 
 from hiresx.case import load
+from hiresx.communicator import ended, world
 from hiresx.errors import HiresxError
 from hiresx.simulation import Simulation
-from hiresx.team import ended, world
 
 # Steps before the clock: caches fill, and clocks of processors and GPUs come up.
 WARM_UP = 2
@@ -29,7 +29,7 @@ def measure(simulation: Simulation, steps: int, repeats: int) -> dict[str, Any]:
     `step_s`, `step_without_overlap_s`: seconds per step of every repeat, the slowest rank's. Of the repeats with
     overlap, per step: `stages` (seconds by part) and `waited_s` (for others) of every rank.
     """
-    solver, team = simulation.solver, simulation.team
+    solver, comm = simulation.solver, simulation.comm
     for _ in range(WARM_UP):
         solver.step()
     taken: dict[bool, list[float]] = {True: [], False: []}
@@ -41,13 +41,13 @@ def measure(simulation: Simulation, steps: int, repeats: int) -> dict[str, Any]:
         solver.backend.synchronize()
         solver.stopwatch.reset()
         waited_before = solver.halo.waited
-        team.barrier()
+        comm.barrier()
         began = time.perf_counter()
         for _ in range(steps):
             solver.step()
         solver.settle()
         solver.backend.synchronize()
-        taken[solver.overlap].append(float(team.max(time.perf_counter() - began)) / steps)
+        taken[solver.overlap].append(float(comm.max(time.perf_counter() - began)) / steps)
         if solver.overlap:
             stages.append({name: seconds / steps for name, seconds in solver.stopwatch.seconds.items()})
             waited.append((solver.halo.waited - waited_before) / steps)
@@ -62,15 +62,15 @@ def measure(simulation: Simulation, steps: int, repeats: int) -> dict[str, Any]:
     }
     seats = simulation.placement.document()["ranks"]
     return {
-        "ranks": team.size,
-        "hosts": len(set(team.hosts)),
+        "ranks": comm.size,
+        "hosts": len(set(comm.hosts)),
         "points": solver.points,
         "viscous": solver.configuration.viscous,
         "precision": simulation.case.scheme.precision,
         "steps": steps,
         "step_s": taken[True],
         "step_without_overlap_s": taken[False],
-        "by_rank": [seat | some for seat, some in zip(seats, team.everyone(own), strict=True)],
+        "by_rank": [seat | some for seat, some in zip(seats, comm.allgather(own), strict=True)],
     }
 
 
@@ -84,13 +84,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--transport", default="auto")
     parser.add_argument("--placement", default=None)
     asked = parser.parse_args(arguments)
-    team = world()
+    comm = world()
     try:
-        with team.together():
+        with comm.together():
             case = load(asked.case)
-        simulation = Simulation(case, asked.backend, team=team, transport=asked.transport, placement=asked.placement)
+        simulation = Simulation(case, asked.backend, comm=comm, transport=asked.transport, placement=asked.placement)
         found = measure(simulation, asked.steps, asked.repeats)
-        if team.root:
+        if comm.root:
             asked.result.write_text(json.dumps(found))
     except HiresxError as error:
         text = str(error)

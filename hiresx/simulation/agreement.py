@@ -6,20 +6,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from hiresx.case import Case
+from hiresx.communicator import Communicator
 from hiresx.device.rates import known_rate
 from hiresx.errors import HiresxError
 from hiresx.output.saved import identity
 from hiresx.placement.wishes import by_rank
-from hiresx.team import Team
 
 
-def check_same(team: Team, dump: Mapping[str, Any]) -> None:
+def check_same(comm: Communicator, dump: Mapping[str, Any]) -> None:
     """Raises HiresxError where two ranks were given different cases."""
-    prints = team.everyone(hashlib.sha256(json.dumps(dump, sort_keys=True, default=str).encode()).hexdigest())
+    prints = comm.allgather(hashlib.sha256(json.dumps(dump, sort_keys=True, default=str).encode()).hexdigest())
     other = next((rank for rank, found in enumerate(prints) if found != prints[0]), None)
     if other is None:
         return
-    difference = identity.differences(team.share(dump), team.share(dump, other))[0]
+    difference = identity.differences(comm.bcast(dump), comm.bcast(dump, other))[0]
     error = HiresxError(
         f"ranks 0 and {other} were given different cases: {difference[0]} is {difference[1]!r} for rank 0 and "
         f"{difference[2]!r} for rank {other}",
@@ -29,12 +29,12 @@ def check_same(team: Team, dump: Mapping[str, Any]) -> None:
     raise error
 
 
-def measured(team: Team, wish: str, case: Case) -> list[float] | None:
+def measured(comm: Communicator, wish: str, case: Case) -> list[float] | None:
     """How fast the ranks of unlike backends are, by what `hiresx bench` measured on their hosts; None if they are alike
     or it was not run on one of them."""
-    names = by_rank(wish, team.hosts)
+    names = by_rank(wish, comm.hosts)
     if len(set(names)) == 1:
         return None
-    rate = known_rate(names[team.rank], case.gas.reynolds is not None, case.scheme.precision)
-    speeds = team.everyone(None if rate is None else 1 / rate["ns_per_point_rhs"])
+    rate = known_rate(names[comm.rank], case.gas.reynolds is not None, case.scheme.precision)
+    speeds = comm.allgather(None if rate is None else 1 / rate["ns_per_point_rhs"])
     return None if None in speeds else speeds

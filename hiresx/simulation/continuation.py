@@ -8,12 +8,12 @@ import numpy as np
 
 from hiresx import __version__, blow_up
 from hiresx.case import Case, load
+from hiresx.communicator import Communicator
 from hiresx.decomposition.arrays import Later, Piece
 from hiresx.errors import HiresxError
 from hiresx.output.saved import checkpoint, identity, pieces, record
 from hiresx.output.saved.attachment import Attachment
 from hiresx.solver import Solver
-from hiresx.team import Team
 
 
 class Continuation:
@@ -22,8 +22,8 @@ class Continuation:
     `source` the file of it and `passed` those that were not good. Raises HiresxError for a checkpoint of another case.
     """
 
-    def __init__(self, team: Team, resolved: Mapping[str, Any], found: checkpoint.Found | None):
-        self._team, self._resolved, self._found = team, resolved, found
+    def __init__(self, comm: Communicator, resolved: Mapping[str, Any], found: checkpoint.Found | None):
+        self._comm, self._resolved, self._found = comm, resolved, found
         self.told: list[str] = []
         self.restarts: list[dict[str, Any]] = []
         self.retries: list[dict[str, Any]] = []
@@ -64,7 +64,7 @@ class Continuation:
         container = self._found.container
         history = self.restore(container, solver)
         self.passed = self._found.passed
-        before = self._team.share(record.found(out) if self._team.root else None)
+        before = self._comm.bcast(record.found(out) if self._comm.root else None)
         self.restarts += before.get("restarts") or []
         self.restarts.append(
             {
@@ -96,7 +96,7 @@ class Continuation:
         self, solver: Solver, prints: Any, history: list[dict[str, Any]], attachments: Sequence[Attachment]
     ) -> checkpoint.Contents:
         """What a checkpoint of now holds. Collective."""
-        attached, arrays = checkpoint.packed({a.name: a.capture() for a in attachments}, self._team)
+        attached, arrays = checkpoint.packed({a.name: a.capture() for a in attachments}, self._comm)
         values = {
             "hiresx": __version__,
             "backend": solver.backend.name,

@@ -6,10 +6,10 @@ import numpy as np
 
 from hiresx.case import Case
 from hiresx.case.schema import Time
+from hiresx.communicator import Communicator
 from hiresx.output.saved.checkpoint import Checkpoints
 from hiresx.signals import Requests
 from hiresx.solver import Solver
-from hiresx.team import Team
 
 # Times closer than this share of a step are the same time.
 SAME_TIME = 1e-9
@@ -19,8 +19,8 @@ class Ends:
     """The ends of a run of `case`, whose making began `made` on the monotonic clock. `struck`: whether the clock of
     rank 0 asks for a checkpoint, as all ranks learnt when they last asked whether to stop."""
 
-    def __init__(self, case: Case, team: Team, made: float, checkpoints: Checkpoints | None):
-        self._spec, self._team, self._made, self._checkpoints = case.time, team, made, checkpoints
+    def __init__(self, case: Case, comm: Communicator, made: float, checkpoints: Checkpoints | None):
+        self._spec, self._comm, self._made, self._checkpoints = case.time, comm, made, checkpoints
         self._longest_step = 0.0
         self.struck = False
 
@@ -36,10 +36,10 @@ class Ends:
 
     def asked(self, requests: Requests) -> bool:
         """Whether a signal reached any of the ranks, or the time is up. Collective."""
-        struck = self._team.root and self._checkpoints is not None and self._checkpoints.struck()
+        struck = self._comm.root and self._checkpoints is not None and self._checkpoints.struck()
         found = [requests.signal or 0, self._out_of_time(), struck]
-        if self._team.size > 1:
-            found = self._team.max(np.array(found, dtype=float))
+        if self._comm.size > 1:
+            found = self._comm.max(np.array(found, dtype=float))
         # A signal that came to this rank meanwhile stays noted, and is told the others next time.
         requests.agreed = int(found[0]) or None
         self.struck = bool(found[2])

@@ -12,6 +12,7 @@ from hiresx import blow_up
 from hiresx.blow_up import BlowUp
 from hiresx.case import Case, load
 from hiresx.case.given import check_profiles
+from hiresx.communicator import Communicator, world
 from hiresx.decomposition import Decomposition, Part, domain
 from hiresx.decomposition.partition import partition
 from hiresx.errors import HiresxError
@@ -32,7 +33,6 @@ from hiresx.simulation.continuation import Continuation, kept_case
 from hiresx.simulation.ends import Ends
 from hiresx.simulation.view import BlockView
 from hiresx.solver import Solver
-from hiresx.team import Team, world
 from hiresx.time.integrators import remarks
 from hiresx.time.recorded import STEPS
 
@@ -54,7 +54,7 @@ class Simulation:
     `monitors`, `grid`) is given again. `restarted` then tells from where, and what was passed over.
 
     Started by mpirun or srun, all ranks make the same Simulation and call it alike (every method is collective);
-    `blocks` are then this rank's parts. `team`: the ranks (default: all that were started together). `weights`: how
+    `blocks` are then this rank's parts. `comm`: the ranks (default: all that were started together). `weights`: how
     fast each rank is, relative to the others (by default alike, or as `hiresx bench` measured unlike backends).
     `transport`: how halos go to other ranks (`hiresx run --help` lists them). `placement`: how GPUs are chosen for them
     (`hiresx.topology.place.STRATEGIES`; the one with the shortest exchange if absent). `parts` cuts the grid in another
@@ -74,16 +74,16 @@ class Simulation:
         monitors: Sequence[Callable[..., Mapping[str, float] | None]] = (),
         grid: Grid | None = None,
         restart: str | Path | checkpoint.Found | None = None,
-        team: Team | None = None,
+        comm: Communicator | None = None,
         weights: Sequence[float] | None = None,
         transport: str = "auto",
         placement: str | None = None,
         parts: Callable[[Decomposition], Sequence[Part]] | None = None,
     ):
         made = wall.monotonic()
-        self.team = world() if team is None else team
-        found = checkpoint.find(restart, self.team) if isinstance(restart, str | Path) else restart
-        with self.team.together():
+        self.comm = world() if comm is None else comm
+        found = checkpoint.find(restart, self.comm) if isinstance(restart, str | Path) else restart
+        with self.comm.together():
             if out == "":
                 raise HiresxError(
                     'out = "" names no run directory', "name one, or leave it away: nothing is then written"
@@ -97,30 +97,30 @@ class Simulation:
             if self.out is not None:
                 netcdf.library()
         self.resolved = self.case.model_dump(mode="json")
-        check_same(self.team, self.resolved)
+        check_same(self.comm, self.resolved)
         self.prints = None
-        hosts = len(set(self.team.hosts))
-        with self.team.together():
+        hosts = len(set(self.comm.hosts))
+        with self.comm.together():
             # A run that cannot go on is refused for that before anything is asked of its grid and conditions.
-            self._continuation = Continuation(self.team, self.resolved, found)
+            self._continuation = Continuation(self.comm, self.resolved, found)
             if grid is None:
                 refuse_oversized(self.case, backend, hosts=hosts)
-            if self.team.local.root:
+            if self.comm.local.root:
                 grid = build(self.case.grid, self.case.directory) if grid is None else grid
-            if self.team.root:
+            if self.comm.root:
                 self.prints = identity.fingerprint(grid)
-        self.prints = self.team.share(self.prints)
-        with self.team.together():
+        self.prints = self.comm.bcast(self.prints)
+        with self.comm.together():
             self._continuation.compare_grid(self.prints)
-        weights = measured(self.team, backend, self.case) if weights is None else weights
-        if parts is None and self.team.size > 1:
-            parts = partial(partition, ranks=self.team.size, weights=weights)
-        ground = domain(self.case, self.team, grid, parts)
-        files.once(self.team, lambda: field_output.check_grid(self.case, ground.grid.blocks))
-        self.placement = place(self.team, ground.cut, backend, strategy=placement)
+        weights = measured(self.comm, backend, self.case) if weights is None else weights
+        if parts is None and self.comm.size > 1:
+            parts = partial(partition, ranks=self.comm.size, weights=weights)
+        ground = domain(self.case, self.comm, grid, parts)
+        files.once(self.comm, lambda: field_output.check_grid(self.case, ground.grid.blocks))
+        self.placement = place(self.comm, ground.cut, backend, strategy=placement)
         self.backend = self.placement.backend
-        with self.team.together():
-            own = sum(part.points for part in ground.cut.parts if part.rank == self.team.rank)
+        with self.comm.together():
+            own = sum(part.points for part in ground.cut.parts if part.rank == self.comm.rank)
             refuse_oversized(self.case, self.backend.name, own)
         self.solver = Solver(self.case, self.backend, profiles=dict(profiles or {}), domain=ground, transport=transport)
         self.blocks = [BlockView(self.solver, b) for b in range(len(self.solver.states))]
@@ -140,7 +140,7 @@ class Simulation:
         self._checkpoints = None
         if self.out is not None:
             self._checkpoints = checkpoint.Checkpoints(
-                self.out, self.case.checkpoint, self._contents, lambda: blow_up.check(self.solver), team=self.team
+                self.out, self.case.checkpoint, self._contents, lambda: blow_up.check(self.solver), comm=self.comm
             )
         # Whether a run was begun: what was there before it is then changed.
         self.begun = False
@@ -148,7 +148,7 @@ class Simulation:
         # Whether `run` was called before, and returned in the midst of things.
         self._used = self._pausing = False
         self._pace = 0.0  # seconds that a step took, of the last ones
-        self._ends = Ends(self.case, self.team, made, self._checkpoints)
+        self._ends = Ends(self.case, self.comm, made, self._checkpoints)
 
     @property
     def restarted(self) -> list[str]:
@@ -208,10 +208,10 @@ class Simulation:
         if spec.steps is not None:
             limits.append(spec.steps)
         last_step = min(limits) if limits else None
-        bar = Progress(solver.points, spec.end, last_step, self.case.title, quiet=not (progress and self.team.root))
+        bar = Progress(solver.points, spec.end, last_step, self.case.title, quiet=not (progress and self.comm.root))
         with ExitStack() as held:
             if self.out is not None:
-                held.enter_context(files.locked(files.directory(self.out, self.team), self.team))
+                held.enter_context(files.locked(files.directory(self.out, self.comm), self.comm))
             requests = held.enter_context(Requests())
             log = Logbook(self, last_step)
             try:
@@ -241,9 +241,10 @@ class Simulation:
             except BaseException as error:
                 if isinstance(error, BlowUp):
                     self._describe_blow_up(error)
-                # What only this rank knows of ends all of them (see hiresx.team.ended): nothing to wait for is begun.
-                self.team.desert(error)
-                alone = self.team.size > 1 and not getattr(error, "everywhere", False)
+                # What only this rank knows of ends all of them (hiresx.communicator.ended): nothing to wait for is
+                # begun.
+                self.comm.desert(error)
+                alone = self.comm.size > 1 and not getattr(error, "everywhere", False)
                 log.fail(error, [] if alone else self._finish_attachments())
                 raise
             return log.finish("finished" if stopped is None else "stopped", stopped)
@@ -324,7 +325,7 @@ class Simulation:
         self._pace = 0.0
         self._ends.begin()
         if self.out is not None:
-            files.once(self.team, self._tidy)
+            files.once(self.comm, self._tidy)
         for line in self.restarted:
             bar.note(line)
         restarted = again or self._continuation.source is not None
@@ -342,7 +343,7 @@ class Simulation:
     def _attach(self, restarted: bool) -> None:
         past = self._continuation
         place = past.source or Path("what was kept in memory")
-        with self.team.together(), checkpoint.understood(place):
+        with self.comm.together(), checkpoint.understood(place):
             for attachment in self.attachments:
                 if attachment.name in past.captured:
                     attachment.restore(past.captured[attachment.name])
@@ -404,11 +405,11 @@ class Simulation:
         if self.out is None:
             return
         path = None
-        if error.rank == self.team.rank:
+        if error.rank == self.comm.rank:
             with suppress(HiresxError):
                 path = blow_up.write_neighbourhood(self.out, self.solver, error, self.resolved)
-        path = self.team.share(path, error.rank or 0)
-        found = self.team.share(checkpoint.listed(self.out)[:1] if self.team.root else None)
+        path = self.comm.bcast(path, error.rank or 0)
+        found = self.comm.bcast(checkpoint.listed(self.out)[:1] if self.comm.root else None)
         if path is not None:
             error.mend += f"; what is around it is in {path}"
         if found:

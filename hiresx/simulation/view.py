@@ -43,7 +43,7 @@ class BlockView:
         keep their values. Collective: a rank calls it as often as the others. Raises HiresxError, the state left as it
         was, for another shape and for the first node that cannot be: what is not finite, rho or p not positive."""
         state: dict[str, np.ndarray] = {}
-        with self._solver.team.together():
+        with self._solver.comm.together():
             named = {**dict(zip(STATE, (rho, u, v, w, p), strict=True)), **(scalars or {})}
             for name, given in named.items():
                 try:

@@ -24,13 +24,13 @@ class LocalBlocks:
     """
 
     def __init__(self, case: Case, backend, domain: Domain, work: int, registers: int):
-        self.backend, self.team, self.gas = backend, domain.team, Gas.of(case)
+        self.backend, self.comm, self.gas = backend, domain.comm, Gas.of(case)
         self.decomposition, self.cut = domain.whole, domain.cut
         self.configuration = configuration(case)
         self.program = self._compiled()
         system, real = equations(case), self.configuration.real
         names = [block.name for block in domain.grid.blocks]
-        with self.team.together():
+        with self.comm.together():
             self.states = [
                 BlockState(
                     backend, self.cut, n, names[self.cut.parts[n].whole], real, work, case.time.local, registers, system
@@ -48,8 +48,8 @@ class LocalBlocks:
         """The kernels. One rank of each host compiles them, the others then find them in the cache."""
         program = None
         for turn in (True, False):
-            with self.team.together():
-                if self.team.local.root == turn:
+            with self.comm.together():
+                if self.comm.local.root == turn:
                     program = self.backend.compile(self.configuration)
         return program
 

@@ -23,8 +23,8 @@ class Conditions:
 
     def __init__(self, case: Case, blocks: LocalBlocks, grid: Grid, profiles: Mapping[str, Callable]):
         self._case, self._blocks, self._grid, self._profiles = case, blocks, grid, profiles
-        backend, program, team, states = blocks.backend, blocks.program, blocks.team, blocks.states
-        with team.together():
+        backend, program, comm, states = blocks.backend, blocks.program, blocks.comm, blocks.states
+        with comm.together():
             own = [(states[blocks.place[p.block]], p) for p in blocks.cut.patches if p.block in blocks.place]
             of_gas = [
                 boundary.condition(
@@ -41,9 +41,9 @@ class Conditions:
             ]  # fmt: skip
             self.all = sorted([*of_gas, *of_scalars], key=lambda c: c.rank)
             self.sponges = self._sponge_layers()
-            self.outflow = Outflow(backend, program, team, grid, blocks.decomposition, blocks.cut, states)
+            self.outflow = Outflow(backend, program, comm, grid, blocks.decomposition, blocks.cut, states)
         self.outflow.meet()
-        self.poles = Poles(backend, program, team, blocks.decomposition, blocks.cut, states, case.gas.gamma)
+        self.poles = Poles(backend, program, comm, blocks.decomposition, blocks.cut, states, case.gas.gamma)
         self._changing = [c for c in self.all if type(c).prepare is not boundary.Condition.prepare]
         self._nodes = program.prepare(boundary.together(self.all, "node"))
         # what scalars do before and behind outflows set the rate of the density
@@ -132,7 +132,7 @@ class Conditions:
                 )
                 found[name] = found.get(name, 0) + moments(self._blocks.backend.to_host(target))
         total: dict[str, np.ndarray] = {}
-        for part in self._blocks.team.everyone(found):
+        for part in self._blocks.comm.allgather(found):
             for name, values in part.items():
                 total[name] = total.get(name, 0) + values
         return {name: _means(values) for name, values in sorted(total.items())}

@@ -59,7 +59,7 @@ class Solver:
     ):
         self.case, self.backend = case, backend
         domain = make_domain(case, grid=grid) if domain is None else domain
-        self.team, self.grid = domain.team, domain.grid
+        self.comm, self.grid = domain.comm, domain.grid
         self.decomposition, self.cut = domain.whole, domain.cut
         self.time, self.steps = 0.0, 0
         # Times the case's dt or CFL numbers; lowered when a run goes back after a blow-up.
@@ -254,13 +254,13 @@ class Solver:
     def can_rewind(self) -> bool:
         """Whether the state with which the last step began is still there, and was one. Collective."""
         alive = self.integrator.keeps_start and self._began is not None and self._blocks.alive_before()
-        return bool(self.team.min([float(alive)])[0])
+        return bool(self.comm.min([float(alive)])[0])
 
     def rewind(self) -> None:
         """Go back to where the last step began. Collective."""
         self.time, self.steps = self._began
         self.settle()
-        with self.team.together():
+        with self.comm.together():
             self._blocks.back()
         self.complete_state()
 
@@ -281,7 +281,7 @@ class Solver:
     def initialize(self, initial=None) -> None:
         """The case's initial state, or `initial`: a function f(x, y, z, *, <parameters>) -> (rho, u, v, w, p)."""
         spec = self.case.initial
-        with self.team.together():
+        with self.comm.together():
             for n, state in enumerate(self.states):
                 places = state.block.x, state.block.y, state.block.z
                 carried = self.case.initial_scalars(*places)
@@ -297,7 +297,7 @@ class Solver:
         """Impose the conditions on the nodes of physical faces and fill the connected halos. Collective."""
         self.settle()
         self.step_size.known_radii = None
-        with self.team.together():
+        with self.comm.together():
             self._conditions.nodes(self.time)
         self._ghosts.start_state()
         self.settle()
@@ -323,7 +323,7 @@ class Solver:
         if not (0 <= time < np.inf and 0 <= dt < np.inf and 0 < factor <= 1 and steps >= 0):
             raise ValueError(f"time {time}, dt {dt}, step {steps}, {factor} times the step of the case")
         self.settle()
-        with self.team.together():
+        with self.comm.together():
             self._conditions.nodes(0.0)  # a steady profile is that of the beginning
             self.time, self.steps, self.dt, self.step_factor = time, steps, dt, factor
             self.step_size.known_radii = self._began = None

@@ -50,7 +50,7 @@ class StepSize:
         self._launch()
         # a NaN must not lose against a number
         radii = zip(self.reductions, self._blocks.backend.to_host(self.found), strict=True)
-        return self._blocks.team.max(np.max([reduction.found_radii(found) for reduction, found in radii], axis=0))
+        return self._blocks.comm.max(np.max([reduction.found_radii(found) for reduction, found in radii], axis=0))
 
     def put(self, dt: float) -> None:
         """Give kernels the one step `dt`."""
@@ -68,8 +68,8 @@ class StepSize:
     def norms(self) -> tuple[np.ndarray, float, float]:
         """Root mean square of dq/dt over all points (5), least density, least pressure. Collective."""
         found = [r.norms() for r in self.reductions]
-        sums = self._blocks.team.sum(np.sum([f[0] for f in found], axis=0))
-        density, pressure = self._blocks.team.min(np.min([f[1:] for f in found], axis=0))
+        sums = self._blocks.comm.sum(np.sum([f[0] for f in found], axis=0))
+        density, pressure = self._blocks.comm.min(np.min([f[1:] for f in found], axis=0))
         return np.sqrt(sums / self._blocks.decomposition.points), float(density), float(pressure)
 
     @property

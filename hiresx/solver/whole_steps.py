@@ -37,7 +37,7 @@ class WholeSteps:
         b, program = self._blocks, self._blocks.program
         device = isinstance(program, Noting) and "choose_step" in program.signatures
         steady = not self._case.time.local and self._conditions.steady
-        alone = b.team.size == 1 and not self._integrator.iterates
+        alone = b.comm.size == 1 and not self._integrator.iterates
         return device and alone and steady and self._integrator.keeps_start
 
     def __call__(self, count: int, time: float, until: float, factor: float) -> Taken:

@@ -10,6 +10,7 @@ from ranks import run_ranks
 
 from hiresx import HiresxError, Simulation, load
 from hiresx.case import Case
+from hiresx.communicator import alone
 from hiresx.decomposition import Part, decompose, domain, extended_coordinates, patched
 from hiresx.device import backend
 from hiresx.grid import Block, Grid, build, read_grid, write_connectivity, write_plot3d
@@ -19,7 +20,6 @@ from hiresx.grid.starting_case import case_text
 from hiresx.grid.survey import survey
 from hiresx.output.watch import history
 from hiresx.solver import Solver
-from hiresx.team import alone
 
 # ---- geometry
 
@@ -132,11 +132,11 @@ def quarters(ranks):
     return parts
 
 
-def computed(team, cuts, backends):
+def computed(comm, cuts, backends):
     """Each part of this rank: whole block, box, primitives after ten steps."""
     spec, grid = step()
-    ground = domain(spec, team, grid, quarters(team.size) if cuts else None)
-    solver = Solver(spec, backend(backends[team.rank % len(backends)]), domain=ground)
+    ground = domain(spec, comm, grid, quarters(comm.size) if cuts else None)
+    solver = Solver(spec, backend(backends[comm.rank % len(backends)]), domain=ground)
     solver.initialize(waves)
     for _ in range(10):
         solver.step()

@@ -24,9 +24,9 @@ from exchange_arrangements import (
 from ranks import Failed, launcher, run_ranks
 
 from hiresx.bench import exchange as exchange_bench
+from hiresx.communicator import Communicator, alone
 from hiresx.device import Configuration, backend
 from hiresx.grid.blocks import FACES
-from hiresx.team import Team, alone
 
 ARRANGEMENTS = int(os.environ.get("HIRESX_ARRANGEMENTS", "100"))
 
@@ -68,35 +68,35 @@ def test_ranks(ranks, transport, names):
 TRANSPORTS = ("auto", "window", "mpi")
 
 
-def many(team, seeds):
-    """Arrangements on teams of 4 to all ranks, side by side on what ranks there are."""
+def many(comm, seeds):
+    """Arrangements on comms of 4 to all ranks, side by side on what ranks there are."""
     place = Place("cpu")
     found, seeds = [], list(seeds)
     while seeds:
         dice = random.Random(seeds[0])
-        # The ranks of teams at work at once; who is in none waits.
-        ranks, teams = list(range(team.size)), []
+        # The ranks of comms at work at once; who is in none waits.
+        ranks, comms = list(range(comm.size)), []
         dice.shuffle(ranks)
-        while len(ranks) >= 4 and len(teams) < len(seeds):
+        while len(ranks) >= 4 and len(comms) < len(seeds):
             n = dice.randint(4, len(ranks))
-            teams.append(ranks[:n])
+            comms.append(ranks[:n])
             del ranks[:n]
-        number = next((m for m, ranks in enumerate(teams) if team.rank in ranks), None)
-        comm = team.comm.Split(len(teams) if number is None else number, dice.randrange(1000) * team.rank)
+        number = next((m for m, ranks in enumerate(comms) if comm.rank in ranks), None)
+        mpi_comm = comm.mpi_comm.Split(len(comms) if number is None else number, dice.randrange(1000) * comm.rank)
         if number is not None:
             seed = seeds[number]
-            delays, members = random.Random(100 * seed + team.rank), Team(comm)
+            delays, members = random.Random(100 * seed + comm.rank), Communicator(mpi_comm)
             found += exchanged(place, shared(seed, members), members, TRANSPORTS[seed % 3], delays, moments=2)
-        comm.Free()
-        del seeds[: len(teams)]
+        mpi_comm.Free()
+        del seeds[: len(comms)]
     return found
 
 
-def turned_blocks(team, transport):
-    place, found = Place(("cpu", "emulated")[team.rank]), []
+def turned_blocks(comm, transport):
+    place, found = Place(("cpu", "emulated")[comm.rank]), []
     for face in FACES:
         for turn in ORIENTATIONS:
-            found += exchanged(place, opposite(face, turn), team, transport, moments=1)
+            found += exchanged(place, opposite(face, turn), comm, transport, moments=1)
     return found
 
 
@@ -116,10 +116,10 @@ def test_many_arrangements(ranks, seeds):
 # --- the benchmark, and what runs all this
 
 
-def measured(team):
+def measured(comm):
     exchange_bench.COPIED = 2**16
-    place = backend(("cpu", "emulated")[team.rank])
-    return exchange_bench.run(team, place, ["auto", "mpi", "ipc"], [8, 12], 1, lambda row: None)
+    place = backend(("cpu", "emulated")[comm.rank])
+    return exchange_bench.run(comm, place, ["auto", "mpi", "ipc"], [8, 12], 1, lambda row: None)
 
 
 def test_benchmark():
@@ -138,12 +138,12 @@ def test_benchmark():
     assert "compute on GPUs" in rows[-1]["failed"]
 
 
-def late_or_wrong(team, what):
-    if what == "late" and team.rank:
+def late_or_wrong(comm, what):
+    if what == "late" and comm.rank:
         time.sleep(100)
-    if what == "wrong" and team.rank:
+    if what == "wrong" and comm.rank:
         raise ValueError("a rank of its own mind")
-    team.barrier()
+    comm.barrier()
 
 
 @pytest.mark.parametrize("what, message", [("late", "did not end within 4 s"), ("wrong", "rank 1:.*of its own mind")])

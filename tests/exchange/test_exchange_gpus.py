@@ -106,7 +106,7 @@ class LateGpu:
 
     def nccl(self, size, identity, rank):
         assert identity == "identity"
-        return self.comm
+        return self.mpi_comm
 
     def trade(self, communicator, out, into):
         packed = Event(self._kernels)
@@ -177,22 +177,22 @@ MODES = (  # transport, ranks with GPUs, whether every rank is to pass for a hos
 )
 
 
-def late(team, folder, seeds):
-    comm, hosts, found = team.comm.Dup(), team.hosts, []
+def late(comm, folder, seeds):
+    mpi_comm, hosts, found = comm.mpi_comm.Dup(), comm.hosts, []
     for transport, gpus, apart in MODES:
         # The GPUs' MPI says nothing of their memory unless they are asked to let it have that.
         cuda_aware.fault = lambda transport=transport: None if transport == "cuda-aware" else "it does not say"
-        team.hosts = tuple(range(team.size)) if apart else hosts
+        comm.hosts = tuple(range(comm.size)) if apart else hosts
         place = Place("cpu")
-        if team.rank in gpus:
+        if comm.rank in gpus:
             # Some hurry with what they send, some are late with what they read.
-            place = LatePlace(folder, team.rank, (0.0, 0.5, 0.05)[team.rank % 3])
+            place = LatePlace(folder, comm.rank, (0.0, 0.5, 0.05)[comm.rank % 3])
             gpu = LateGpu(place.stream, folder)
-            gpu.name, gpu.comm = f"late {team.rank}", comm
+            gpu.name, gpu.mpi_comm = f"late {comm.rank}", mpi_comm
             halo._gpu = lambda backend, gpu=gpu: gpu if backend.name == "cuda" else None
         for seed in seeds:
-            delays = random.Random(team.rank + seed)
-            wrong = exchanged(place, shared(seed, team), team, transport, delays, moments=7)
+            delays = random.Random(comm.rank + seed)
+            wrong = exchanged(place, shared(seed, comm), comm, transport, delays, moments=7)
             found += [f"{transport}, GPUs {gpus}: {what}" for what in wrong]
     return found
 
@@ -204,9 +204,9 @@ def test_late_gpus(tmp_path):
 # --- on GPUs
 
 
-def on_gpus(team, transport, names):
+def on_gpus(comm, transport, names):
     try:
-        return several(team, transport, names, range(6))
+        return several(comm, transport, names, range(6))
     except HiresxError as error:
         assert error.everywhere
         return error.message

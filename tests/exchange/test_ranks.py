@@ -15,12 +15,12 @@ from wholes import advanced, whole
 
 from hiresx import Simulation
 from hiresx.case import load
+from hiresx.communicator import Communicator
 from hiresx.decomposition import domain
 from hiresx.decomposition.partition import partition
 from hiresx.device import backend
 from hiresx.output.saved import checkpoint
 from hiresx.solver import Solver
-from hiresx.team import Team
 from hiresx.verify.rearranged import difference, random_parts, rearranged
 
 STEPS = 20
@@ -38,7 +38,7 @@ CASES = {
 WAYS = (("window", 8, ("cpu",)), ("mpi", 4, ("cpu",)), ("auto", 3, ("cpu", "emulated")))
 
 
-def every_cut(team: Team, names: list[str], seed: int) -> dict[str, float]:
+def every_cut(comm: Communicator, names: list[str], seed: int) -> dict[str, float]:
     """Of these cases and every way, and of the partition that a run takes, the difference from one rank's answer."""
     found = {}
     chance = np.random.default_rng(seed)
@@ -46,18 +46,18 @@ def every_cut(team: Team, names: list[str], seed: int) -> dict[str, float]:
         case = load(*CASES[name])
         alone = Solver(case, backend("cpu"))
         expected = advanced(alone, STEPS)
-        ground = domain(case, team, parts=lambda cut: partition(cut, team.size))
+        ground = domain(case, comm, parts=lambda cut: partition(cut, comm.size))
         found[name] = difference(advanced(Solver(case, backend("cpu"), domain=ground), STEPS), expected)
         for transport, blocks, backends in WAYS:
             new = rearranged(case, alone.decomposition, blocks, chance)
 
             def parts(cut, blocks=blocks):
                 # Rank 0 alone is asked: its chance must not run ahead of the others'.
-                some = random_parts(cut, max(blocks, team.size), np.random.default_rng(seed))
-                return [type(p)(p.whole, p.box, n % team.size) for n, p in enumerate(some)]
+                some = random_parts(cut, max(blocks, comm.size), np.random.default_rng(seed))
+                return [type(p)(p.whole, p.box, n % comm.size) for n, p in enumerate(some)]
 
-            ground = domain(new.case, team, new.grid, parts)
-            where = backend(backends[team.rank % len(backends)])
+            ground = domain(new.case, comm, new.grid, parts)
+            where = backend(backends[comm.rank % len(backends)])
             solver = Solver(new.case, where, domain=ground, transport=transport)
             found[f"{name}, {transport}"] = difference(new.wholes(advanced(solver, STEPS)), expected)
             solver.halo.close()
@@ -79,24 +79,24 @@ def test_the_answer_does_not_depend_on_cut_ranks_transport_or_backend(ranks, nam
 # ---- restart
 
 
-def jet(out: Path | None, team: Team, **how) -> Simulation:
+def jet(out: Path | None, comm: Communicator, **how) -> Simulation:
     overrides = ("checkpoint.every_steps=4", "output.every_steps=5", "average={}", "time.end=0.1")
-    return Simulation(load("planar-jet", "quick", overrides), "cpu", out=out, team=team, **how)
+    return Simulation(load("planar-jet", "quick", overrides), "cpu", out=out, comm=comm, **how)
 
 
-def written_and_read(team: Team, folder: str) -> dict[str, float]:
+def written_and_read(comm: Communicator, folder: str) -> dict[str, float]:
     """Runs on this many ranks, then on from every checkpoint in `folder`, written by as many ranks as its name says."""
-    out = Path(folder) / str(team.size)
-    first = jet(out, team)
+    out = Path(folder) / str(comm.size)
+    first = jet(out, comm)
     first.run(steps=6, progress=False)
     expected = whole(first.solver)
     found = {}
     for other in sorted(Path(folder).glob("*/")):
         start = checkpoint.listed(other)[-1]  # of step 4, or of the beginning
-        again = jet(None, team, restart=start)
+        again = jet(None, comm, restart=start)
         begun = again.step_count
         again.run(steps=6 - begun, progress=False)
-        found[f"{other.name} -> {team.size} from {begun}"] = difference(whole(again.solver), expected)
+        found[f"{other.name} -> {comm.size} from {begun}"] = difference(whole(again.solver), expected)
     return found
 
 
@@ -227,9 +227,9 @@ def test_more_ranks_than_can_be_cut(tmp_path):
     assert err.count("error: ") == 1 and "can be cut into 2 parts" in err
 
 
-def different_cases(team: Team) -> str:
+def different_cases(comm: Communicator) -> str:
     try:
-        Simulation(load("sod", None, (f"time.cfl=0.{4 + team.rank}",)), "cpu", team=team)
+        Simulation(load("sod", None, (f"time.cfl=0.{4 + comm.rank}",)), "cpu", comm=comm)
     except Exception as error:
         return f"{type(error).__name__} {error.everywhere} {error}"
     return "nothing"
@@ -241,16 +241,16 @@ def test_ranks_with_different_cases_are_refused():
     assert found[0].startswith("HiresxError True ranks 0 and 1 were given different cases: time.cfl is 0.4 for rank 0")
 
 
-def failing_alone(team: Team) -> str:
+def failing_alone(comm: Communicator) -> str:
     case = load("sod")
 
     def initial(x, y, z):
-        if team.rank == 1:
+        if comm.rank == 1:
             raise ValueError("no flow here")
         return 1.0, 0.0, 0.0, 0.0, 1.0
 
     try:
-        Simulation(case, "cpu", team=team, initial=initial)
+        Simulation(case, "cpu", comm=comm, initial=initial)
     except Exception as error:
         return f"{error}"
     return "nothing"
@@ -270,7 +270,7 @@ def test_a_script_that_fails_on_one_rank_ends_all(tmp_path):
         "from hiresx import Simulation\n"
         "s = Simulation('sod', 'cpu')\n"
         "s.step()\n"
-        "if s.team.rank == 1:\n"
+        "if s.comm.rank == 1:\n"
         "    raise RuntimeError('only here')\n"
         "while True:\n"
         "    s.step()\n"

@@ -7,10 +7,10 @@ import pytest
 from exchange_arrangements import INVISCID, ORIENTATIONS, Place, arrangement, nodes, opposite, set_up, values
 from ranks import run_ranks
 
+from hiresx.communicator import alone
 from hiresx.errors import HiresxError
 from hiresx.exchange import window
 from hiresx.exchange.choice import Facts, choose
-from hiresx.team import alone
 
 
 def facts(host=0, gpu=None, **others) -> Facts:
@@ -101,13 +101,13 @@ def test_unknown_transport():
         set_up(Place("cpu"), arrangement(0, 1), alone(), transport="windows")
 
 
-def told(team):
+def told(comm):
     """What is said of an exchange, and what goes wrong between two ranks."""
     place = Place("cpu")
     cut = opposite("imax", ORIENTATIONS[0])
-    exchange, _, fluxes = set_up(place, cut, team)
+    exchange, _, fluxes = set_up(place, cut, comm)
     (neighbour,) = exchange.neighbours
-    if team.root:
+    if comm.root:
         time.sleep(0.2)
     exchange.values([fluxes[0][0]])
     exchange.start_fluxes(fluxes)
@@ -115,16 +115,16 @@ def told(team):
     exchange.start_state()  # finishes the one before
     exchange.close()
     found = [neighbour, exchange.remote, exchange.counts, exchange.waited]
-    inviscid, _, _ = set_up(place, cut, team, INVISCID)
+    inviscid, _, _ = set_up(place, cut, comm, INVISCID)
     found.append(inviscid.neighbours[0].flux_bytes)
     # Too little shared memory on this host
     window.room = lambda: 1e6
-    small, _, _ = set_up(place, cut, team)
+    small, _, _ = set_up(place, cut, comm)
     found.append(small.neighbours[0].transport)
     errors = []
-    for asked in ("window", "ipc", "mpi" if team.root else "auto"):
+    for asked in ("window", "ipc", "mpi" if comm.root else "auto"):
         try:
-            set_up(place, cut, team, transport=asked)
+            set_up(place, cut, comm, transport=asked)
         except HiresxError as error:
             errors.append((error.message, error.everywhere))
     return found, errors

@@ -131,10 +131,10 @@ def case(path) -> Case:
     )
 
 
-def shared_out(team, path):
+def shared_out(comm, path):
     """Coordinates with ghosts of this rank's parts, and the nodes that it computes on."""
     stored.LARGE, stored.SLAB = 0, 4000
-    found = domain(case(path), team, None, lambda whole: partition(whole, team.size))
+    found = domain(case(path), comm, None, lambda whole: partition(whole, comm.size))
     parts = [(found.cut.parts[n], found.coordinates(found.cut.parts[n]), found.cut.blocks[n].x) for n in found.mine]
     assert all(isinstance(x, np.ndarray) for _, _, x in parts)
     assert all(block.stored for n, block in enumerate(found.cut.blocks) if n not in found.mine)

@@ -1,4 +1,4 @@
-"""Pieces of arrays in checkpoints, without a team: any box from any cut."""
+"""Pieces of arrays in checkpoints, without a communicator: any box from any cut."""
 
 import random
 import re
@@ -11,11 +11,11 @@ from checkpoint_pieces import cut, inside
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from hiresx.communicator import Communicator
 from hiresx.decomposition.arrays import Later, Piece
 from hiresx.grid.blocks import slices
 from hiresx.output.saved import container, pieces
 from hiresx.output.saved.container import Damaged
-from hiresx.team import Team
 
 
 def stored(path: Path, boxes: list, array: np.ndarray) -> container.Container:
@@ -133,7 +133,7 @@ def test_pieces_in_other_places_are_refused(tmp_path_factory, seed):
 def test_a_team_of_one_writes_the_same_file(tmp_path):
     arrays = [("a", np.arange(5)), ("b", np.eye(3))]
     container.write(tmp_path / "a", {"x": 1}, arrays)
-    container.write(tmp_path / "b", {"x": 1}, iter(arrays), Team())
+    container.write(tmp_path / "b", {"x": 1}, iter(arrays), Communicator())
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 

@@ -20,10 +20,10 @@ from checkpoint_pieces import cut, inside
 from ranks import ENVIRONMENT, launcher, run_ranks
 
 from hiresx import HiresxError, load
+from hiresx.communicator import Communicator, world
 from hiresx.decomposition.arrays import Later, Piece
 from hiresx.grid.blocks import slices
 from hiresx.output.saved import checkpoint, container, files, pieces
-from hiresx.team import Team, world
 
 KILLS = int(os.environ.get("HIRESX_KILLS", "4"))
 # Blocks (ni, nj, nk) of no handy size, one of them plane.
@@ -56,7 +56,7 @@ class Steps:
     time, steps = 0.0, 0
 
 
-def writer(folder: Path, team: Team, seed: int = 0, **options) -> tuple[checkpoint.Checkpoints, Steps]:
+def writer(folder: Path, comm: Communicator, seed: int = 0, **options) -> tuple[checkpoint.Checkpoints, Steps]:
     """Checkpoints of blocks whose values follow from the step, cut anew each time, and of an attachment."""
     solver, spec = (
         Steps(),
@@ -64,15 +64,15 @@ def writer(folder: Path, team: Team, seed: int = 0, **options) -> tuple[checkpoi
     )
 
     def contents() -> checkpoint.Contents:
-        dice = random.Random(f"{seed} {solver.steps} {team.size}")
-        state = held(team.size, team.rank, dice, solver.steps)
-        mean = [Piece("0", p.box, np.asarray(p.array)[:2]) for p in held(team.size, team.rank, dice) if p.name == "q.0"]
+        dice = random.Random(f"{seed} {solver.steps} {comm.size}")
+        state = held(comm.size, comm.rank, dice, solver.steps)
+        mean = [Piece("0", p.box, np.asarray(p.array)[:2]) for p in held(comm.size, comm.rank, dice) if p.name == "q.0"]
         captured = {"averages": {"weight": 0.5, "mean": mean, "plain": np.arange(3)}}
-        values, arrays = checkpoint.packed(captured, team)
-        kept = {"hiresx": "0", "solver": {"steps": solver.steps, "time": 0.0}, "attachments": values, "rank": team.rank}
+        values, arrays = checkpoint.packed(captured, comm)
+        kept = {"hiresx": "0", "solver": {"steps": solver.steps, "time": 0.0}, "attachments": values, "rank": comm.rank}
         return kept, [*pieces.labelled("solver/", state), *arrays]
 
-    return checkpoint.Checkpoints(folder, spec, contents, lambda: None, team=team, **options), solver
+    return checkpoint.Checkpoints(folder, spec, contents, lambda: None, comm=comm, **options), solver
 
 
 def same(found: container.Container, dice: random.Random) -> None:
@@ -88,13 +88,13 @@ def same(found: container.Container, dice: random.Random) -> None:
                 assert np.array_equal(averages["mean"]("0", box), whole(size)[(slice(2), *slices(box))])
 
 
-def sub(team: Team, ranks: int) -> Team | None:
-    """The first `ranks` of the team, as one; None to the others."""
-    comm = team.comm.Split(0 if team.rank < ranks else 1, team.rank)
-    return Team(comm) if team.rank < ranks else None
+def sub(comm: Communicator, ranks: int) -> Communicator | None:
+    """The first `ranks` of the communicator, as one; None to the others."""
+    mpi_comm = comm.mpi_comm.Split(0 if comm.rank < ranks else 1, comm.rank)
+    return Communicator(mpi_comm) if comm.rank < ranks else None
 
 
-def said(team: Team, work) -> list[str]:
+def said(comm: Communicator, work) -> list[str]:
     """What each rank gets told by the error of `work`, and the kind of error."""
     try:
         work()
@@ -102,82 +102,82 @@ def said(team: Team, work) -> list[str]:
         told = f"{type(error).__name__} {error} {getattr(error, 'everywhere', None)}"
     else:
         told = ""
-    return team.everyone(told)
+    return comm.allgather(told)
 
 
-def crossed(team: Team, folder: Path) -> None:
+def crossed(comm: Communicator, folder: Path) -> None:
     """1 to 4 ranks write, 1 to 4 read."""
     for ranks, readers in itertools.product(range(1, 5), repeat=2):
         out = folder / f"{ranks}"
-        if readers == 1 and (part := sub(team, ranks)):
+        if readers == 1 and (part := sub(comm, ranks)):
             checkpoints, solver = writer(out, part)
             checkpoints.start(solver, None, True)
             for solver.steps in (1, 2, 3, 4, 5):
                 checkpoints.write(solver)
-        team.barrier()
-        if part := sub(team, readers):
+        comm.barrier()
+        if part := sub(comm, readers):
             found = checkpoint.find(out, part)
             assert found.container.values["solver"]["steps"] == 5 and not found.passed
             same(found.container, random.Random(100 * ranks + 10 * readers + part.rank))
-        team.barrier()
+        comm.barrier()
 
 
-def failing(team: Team, folder: Path) -> dict:
+def failing(comm: Communicator, folder: Path) -> dict:
     """What goes wrong on one rank while a checkpoint is written."""
     found = {}
-    checkpoints, solver = writer(folder, team)
+    checkpoints, solver = writer(folder, comm)
     checkpoints.start(solver, None, True)
 
     def write(arrays, path: Path = folder / "c") -> list[str]:
-        return said(team, lambda: container.write(path, {}, arrays, team))
+        return said(comm, lambda: container.write(path, {}, arrays, comm))
 
     box = ((0, 2), (0, 2), (0, 2))
-    mine = [(f"{team.rank}", np.zeros(9))]
-    for rank in range(team.size):
+    mine = [(f"{comm.rank}", np.zeros(9))]
+    for rank in range(comm.size):
         solver.steps += 1
         limit = resource.getrlimit(resource.RLIMIT_FSIZE)
-        if team.rank == rank:
+        if comm.rank == rank:
             resource.setrlimit(resource.RLIMIT_FSIZE, (4000, limit[1]))
-        found[f"limited {rank}"] = said(team, lambda: checkpoints.write(solver))
+        found[f"limited {rank}"] = said(comm, lambda: checkpoints.write(solver))
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
     if (folder / "disk").exists():
-        found["full"] = write([(str(team.rank), np.zeros(50_000))], folder / "disk/c")
-    found["one name"] = write([("a" if team.rank in (0, 2) else f"{team.rank}", np.zeros(3))])
-    found["two files"] = write(mine, folder / ("c" if team.rank else "d"))
-    found["kind"] = write([("a", np.array([None]))] if team.rank == 1 else mine)
+        found["full"] = write([(str(comm.rank), np.zeros(50_000))], folder / "disk/c")
+    found["one name"] = write([("a" if comm.rank in (0, 2) else f"{comm.rank}", np.zeros(3))])
+    found["two files"] = write(mine, folder / ("c" if comm.rank else "d"))
+    found["kind"] = write([("a", np.array([None]))] if comm.rank == 1 else mine)
     found["another shape"] = write(
-        [(str(team.rank), Later((3,), float, lambda: np.zeros(2 if team.rank == 1 else 3)))],
+        [(str(comm.rank), Later((3,), float, lambda: np.zeros(2 if comm.rank == 1 else 3)))],
     )
 
     def bad():
-        if team.rank == 2:
+        if comm.rank == 2:
             raise HiresxError("it cannot be had", "ask another")
         return np.zeros(3)
 
-    found["not made"] = write([(str(team.rank), Later((3,), float, bad))])
-    found["value"] = said(team, lambda: container.write(folder / "c", {"a": {1}}, mine, team))
+    found["not made"] = write([(str(comm.rank), Later((3,), float, bad))])
+    found["value"] = said(comm, lambda: container.write(folder / "c", {"a": {1}}, mine, comm))
     found["no directory"] = write(mine, folder / "nowhere/c")
 
     def overlap() -> checkpoint.Contents:
-        return {}, pieces.labelled("", [Piece("q", box, np.zeros((2, 2, 2)))] if team.rank < 2 else [])
+        return {}, pieces.labelled("", [Piece("q", box, np.zeros((2, 2, 2)))] if comm.rank < 2 else [])
 
     checkpoints._contents = overlap
-    found["overlap"] = said(team, lambda: checkpoints.write(solver))
+    found["overlap"] = said(comm, lambda: checkpoints.write(solver))
     files._ARRIVAL_S = 0.2  # seconds
-    found["not shared"] = said(team, lambda: files.directory(folder / ("a" if team.rank == 0 else "b"), team))
-    with files.locked(folder, team):
-        found["locked"] = said(team, lambda: files.locked(folder, team).__enter__())
-    with files.locked(folder, team):
+    found["not shared"] = said(comm, lambda: files.directory(folder / ("a" if comm.rank == 0 else "b"), comm))
+    with files.locked(folder, comm):
+        found["locked"] = said(comm, lambda: files.locked(folder, comm).__enter__())
+    with files.locked(folder, comm):
         pass
     # None of this has left anything, and what was there is whole.
-    same(checkpoint.find(folder, team).container, random.Random(team.rank))
+    same(checkpoint.find(folder, comm).container, random.Random(comm.rank))
     found["left"] = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
     return found
 
 
-def damaged(team: Team, folder: Path) -> dict:
+def damaged(comm: Communicator, folder: Path) -> dict:
     """Files with a bit changed anywhere, or cut off, are refused by all ranks alike, and passed over."""
-    checkpoints, solver = writer(folder, team)
+    checkpoints, solver = writer(folder, comm)
     checkpoints.start(solver, None, True)
     solver.steps = 1
     checkpoints.write(solver)
@@ -189,57 +189,57 @@ def damaged(team: Team, folder: Path) -> dict:
         changed[dice.randrange(len(content))] ^= 1 << dice.randrange(8)
         if n < len(sizes):
             changed = content[: sizes[n]]
-        team.barrier()
-        if team.root:
+        comm.barrier()
+        if comm.root:
             path.write_bytes(changed)
-        team.barrier()
-        told.append(said(team, lambda: checkpoint.find(path, team)))
-        found = checkpoint.find(folder, team)
+        comm.barrier()
+        told.append(said(comm, lambda: checkpoint.find(path, comm)))
+        found = checkpoint.find(folder, comm)
         assert found.container.values["solver"]["steps"] == 0 and found.passed[0][0] == path
         assert checkpoints.last_good([]).values["solver"]["steps"] == 0
     other = folder / "other.hxc"
-    team.barrier()
-    if team.root:
+    comm.barrier()
+    if comm.root:
         path.write_bytes(content)
         container.write(other, container.Container(path).values | {"x": 1}, [])
-    team.barrier()
-    apart = said(team, lambda: checkpoint.opened(path if team.rank != 2 else other, team))
-    container.write(other, container.Container(path).values | {"format": 1}, [], team)
-    early = said(team, lambda: checkpoint.find(other, team))
-    nowhere = said(team, lambda: checkpoint.find(folder / "nowhere", team))
-    files.once(team, lambda: checkpoint.set_aside([(path, "")]))
+    comm.barrier()
+    apart = said(comm, lambda: checkpoint.opened(path if comm.rank != 2 else other, comm))
+    container.write(other, container.Container(path).values | {"format": 1}, [], comm)
+    early = said(comm, lambda: checkpoint.find(other, comm))
+    nowhere = said(comm, lambda: checkpoint.find(folder / "nowhere", comm))
+    files.once(comm, lambda: checkpoint.set_aside([(path, "")]))
     assert [p.name[-6:] for p in checkpoint.listed(folder)] == ["00.hxc"], "set aside"
     return {"told": told, "apart": apart, "early": early, "nowhere": nowhere}
 
 
-def clocks(team: Team, folder: Path) -> list[int]:
+def clocks(comm: Communicator, folder: Path) -> list[int]:
     """The clock of rank 0 decides when a checkpoint is due."""
     now = [0.0]
     checkpoints, solver = writer(
-        folder, team, spec={"every_wall": 10.0, "keep": 9}, clock=lambda: now[0] if team.root else 1e6 * random.random()
+        folder, comm, spec={"every_wall": 10.0, "keep": 9}, clock=lambda: now[0] if comm.root else 1e6 * random.random()
     )
     checkpoints.start(solver, None, True)
     for _ in range(25):
-        struck = team.share(checkpoints.struck())
+        struck = comm.bcast(checkpoints.struck())
         now[0] += 1
         solver.steps += 1
         checkpoints.after_step(solver, struck)
     return sorted(int(path.stem[-6:]) for path in checkpoint.listed(folder))
 
 
-def forever(team: Team, folder: Path) -> None:
+def forever(comm: Communicator, folder: Path) -> None:
     """One checkpoint after the other. The rank named in the file `suicide` kills itself while it writes."""
-    files.directory(folder, team)
-    (folder / f"{team.rank}.pid").write_text(str(os.getpid()))
-    with files.locked(folder, team):
-        files.once(team, lambda: files.sweep(folder))
+    files.directory(folder, comm)
+    (folder / f"{comm.rank}.pid").write_text(str(os.getpid()))
+    with files.locked(folder, comm):
+        files.once(comm, lambda: files.sweep(folder))
         assert not list(folder.rglob(".*.part"))
-        checkpoints, solver = writer(folder, team)
+        checkpoints, solver = writer(folder, comm)
         victim = (folder / "suicide").read_text() if (folder / "suicide").exists() else ""
         contents = checkpoints._contents
 
         def dies(array: np.ndarray) -> np.ndarray:
-            if victim == str(team.rank) and solver.steps == 3:
+            if victim == str(comm.rank) and solver.steps == 3:
                 os.kill(os.getpid(), signal.SIGKILL)
             return array
 
@@ -247,13 +247,13 @@ def forever(team: Team, folder: Path) -> None:
             values, arrays = contents()
             return values, [
                 (name, Later(a.shape, a.dtype, lambda a=a: dies(np.asarray(a))))
-                for name, a in [*arrays, (f"{team.rank}", np.zeros(1000))]
+                for name, a in [*arrays, (f"{comm.rank}", np.zeros(1000))]
             ]
 
         checkpoints._contents = fatal
-        found = files.once(team, lambda: checkpoint.listed(folder))
+        found = files.once(comm, lambda: checkpoint.listed(folder))
         if found:
-            same(checkpoint.find(folder, team).container, random.Random(1))
+            same(checkpoint.find(folder, comm).container, random.Random(1))
         checkpoints.start(solver, None, not found)
         for _ in range(10_000):
             solver.steps += 1

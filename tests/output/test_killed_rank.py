@@ -13,9 +13,9 @@ import pytest
 from rank_fields import KINDS, cut, flow, grid, written
 from ranks import ENVIRONMENT, launcher
 
+from hiresx.communicator import world
 from hiresx.output.fields import field_file as fields
 from hiresx.output.fields import vtk
-from hiresx.team import world
 
 
 def test_a_killed_rank_leaves_whole_files(tmp_path):
@@ -48,11 +48,11 @@ def test_a_killed_rank_leaves_whole_files(tmp_path):
 
 
 def write_until_killed(folder: Path) -> None:
-    team = world()
-    (folder / f"pid-{team.rank}").write_text(str(os.getpid()))
-    team.barrier()
-    parts = cut(grid(KINDS["solid"][1]), 5, team.size, random.Random(4))
-    written(team, folder / "run", "solid", parts, steps=100_000)
+    comm = world()
+    (folder / f"pid-{comm.rank}").write_text(str(os.getpid()))
+    comm.barrier()
+    parts = cut(grid(KINDS["solid"][1]), 5, comm.size, random.Random(4))
+    written(comm, folder / "run", "solid", parts, steps=100_000)
 
 
 if __name__ == "__main__":

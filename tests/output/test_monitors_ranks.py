@@ -96,7 +96,7 @@ CASES = {"plane": plane, "solid": solid}
 def own(simulation):
     """A monitor as a user writes it."""
     peak = max(block.state("p").max() for block in simulation.blocks)
-    return {"peak": simulation.team.max(peak), "blocks": simulation.team.sum(len(simulation.blocks)) > 0}
+    return {"peak": simulation.comm.max(peak), "blocks": simulation.comm.sum(len(simulation.blocks)) > 0}
 
 
 def scattered(count: int, ranks: int, seed: int):
@@ -161,8 +161,8 @@ def test_cuts_are_not_seen_in_histories(name, count, seed, alone):
     compare(histories(run), alone[name])
 
 
-def watched(team, name: str, count: int, seed: int) -> dict:
-    run = simulation(name, count, team.size, seed, team=team)
+def watched(comm, name: str, count: int, seed: int) -> dict:
+    run = simulation(name, count, comm.size, seed, comm=comm)
     run.run(progress=False)
     return histories(run)
 
@@ -184,12 +184,12 @@ def test_all_ranks_have_the_histories_of_one(ranks, name, count, alone):
                 assert found[history_name][column].tobytes() == values.tobytes(), (history_name, column)
 
 
-def begun(team, name: str, count: int, folder, steps: int) -> None:
-    simulation(name, count, team.size, 4, team=team, out=folder).run(steps=steps, progress=False)
+def begun(comm, name: str, count: int, folder, steps: int) -> None:
+    simulation(name, count, comm.size, 4, comm=comm, out=folder).run(steps=steps, progress=False)
 
 
-def gone_on(team, name: str, count: int, folder) -> None:
-    simulation(name, count, team.size, 5, team=team, restart=folder).run(progress=False)
+def gone_on(comm, name: str, count: int, folder) -> None:
+    simulation(name, count, comm.size, 5, comm=comm, restart=folder).run(progress=False)
 
 
 def leaves(group, prefix: str = ""):
@@ -224,7 +224,7 @@ def told(make) -> str:
     return ""
 
 
-def faults(team, folder) -> dict[str, str]:
+def faults(comm, folder) -> dict[str, str]:
     """What is told on this rank, by fault."""
 
     def case(**changes) -> Case:
@@ -234,16 +234,16 @@ def faults(team, folder) -> dict[str, str]:
         )
 
     def run(*monitors, out=None, **changes):
-        return Simulation(case(**changes), backend="cpu", initial=flow, monitors=monitors, team=team, out=out)
+        return Simulation(case(**changes), backend="cpu", initial=flow, monitors=monitors, comm=comm, out=out)
 
     def first(simulation):
         return {"peak": simulation.blocks[0].state("p").max()}
 
     def only_root(simulation):
-        return {"a": 1.0} if simulation.team.root else None
+        return {"a": 1.0} if simulation.comm.root else None
 
     def fails(simulation):
-        return {"a": 1.0 / simulation.team.rank}
+        return {"a": 1.0 / simulation.comm.rank}
 
     def full(step, time, values):
         raise HiresxError("the disk is full")
@@ -253,7 +253,7 @@ def faults(team, folder) -> dict[str, str]:
         residual = next(a for a in simulation.attachments if a.name == "history.residual")
         residual.history.path = folder / "residual.nc"
         residual.begin(simulation.solver, False)
-        if team.root:
+        if comm.root:
             residual.history.add = full
         simulation.step()
         simulation.solver.steps = 10

@@ -13,6 +13,7 @@ from rank_fields import KINDS, SOLID, VARIABLES, Held, contents, cut, flow, grid
 from ranks import run_ranks
 
 from hiresx import HiresxError, Simulation, load
+from hiresx.communicator import Communicator, alone
 from hiresx.output.fields import field_file as fields
 from hiresx.output.fields.field_output import FieldOutput
 from hiresx.output.saved import layout
@@ -20,50 +21,49 @@ from hiresx.output.saved.joint import JointFile
 from hiresx.output.saved.layout import Layout
 from hiresx.output.saved.places import Box
 from hiresx.output.saved.writer import JointWriter, Work
-from hiresx.team import Team, alone
 
 
-def said(team: Team, work) -> list[str]:
+def said(comm: Communicator, work) -> list[str]:
     """What each rank is told when `work` fails."""
     try:
         work()
     except HiresxError as error:
-        return team.everyone(f"{error.message}; {error.mend}")
-    return team.everyone("nothing")
+        return comm.allgather(f"{error.message}; {error.mend}")
+    return comm.allgather("nothing")
 
 
-def sub(team: Team, ranks: int) -> Team | None:
-    comm = team.comm.Split(0 if team.rank < ranks else 1, team.rank)
-    return Team(comm) if team.rank < ranks else None
+def sub(comm: Communicator, ranks: int) -> Communicator | None:
+    mpi_comm = comm.mpi_comm.Split(0 if comm.rank < ranks else 1, comm.rank)
+    return Communicator(mpi_comm) if comm.rank < ranks else None
 
 
-def divided(team: Team, folder: Path) -> dict:
+def divided(comm: Communicator, folder: Path) -> dict:
     """The same outputs on 2, 3 and 4 ranks, every time cut in another way."""
     found = {}
     for ranks in (2, 3, 4):
-        part = sub(team, ranks)
+        part = sub(comm, ranks)
         for kind in KINDS if part is not None else ():
             dice = random.Random(6 + 10 * ranks + len(kind))
             parts = cut(grid(KINDS[kind][1]), 5 * ranks, ranks, dice)
             output = written(part, folder / f"{kind}-{ranks}", kind, parts)
             found[f"{kind}-{ranks}"] = [o.name for o in output._outputs if o.content.waits]
-        team.barrier()
+        comm.barrier()
     return found
 
 
-def failing(team: Team, folder: Path) -> dict:
+def failing(comm: Communicator, folder: Path) -> dict:
     """A disk that is full for one rank alone."""
-    return {formats: _full_for_one(team, folder / formats, formats) for formats in ("netcdf", "vtk")}
+    return {formats: _full_for_one(comm, folder / formats, formats) for formats in ("netcdf", "vtk")}
 
 
-def _full_for_one(team: Team, folder: Path, formats: str) -> dict:
+def _full_for_one(comm: Communicator, folder: Path, formats: str) -> dict:
     case = load("taylor-green", overrides=["time.end=10.0", *SOLID, f"output.formats=['{formats}']"])
     blocks = grid(KINDS["solid"][1])
     output = FieldOutput(case, folder)
-    solver = Held(team, blocks, cut(blocks, 6, team.size, random.Random(5)))
+    solver = Held(comm, blocks, cut(blocks, 6, comm.size, random.Random(5)))
     output.begin(solver, False)
     output.capture()
-    before = team.share(sorted(contents(folder)) if team.root else None)
+    before = comm.bcast(sorted(contents(folder)) if comm.root else None)
 
     def steps(count):
         for _ in range(count):
@@ -72,17 +72,17 @@ def _full_for_one(team: Team, folder: Path, formats: str) -> dict:
         output.capture()
 
     old = resource.getrlimit(resource.RLIMIT_FSIZE)
-    if team.rank == 1:
+    if comm.rank == 1:
         resource.setrlimit(resource.RLIMIT_FSIZE, (2000, old[1]))
-    told = [said(team, lambda: steps(4))]
+    told = [said(comm, lambda: steps(4))]
     resource.setrlimit(resource.RLIMIT_FSIZE, old)
-    told.append(said(team, lambda: (steps(3), output.finish(solver))))
-    team.barrier()
+    told.append(said(comm, lambda: (steps(3), output.finish(solver))))
+    comm.barrier()
     after = sorted(contents(folder))
     return {"told": told, "before": before, "after": after}
 
 
-def waiting(team: Team, folder: Path) -> dict:
+def waiting(comm: Communicator, folder: Path) -> dict:
     """A rank that is slow to write: the others go on, and no file has its name before it is done."""
     slow, put_whole = threading.Event(), fields.Frame.put
 
@@ -90,22 +90,22 @@ def waiting(team: Team, folder: Path) -> dict:
         slow.wait(60)
         put_whole(*arguments)
 
-    if team.rank == team.size - 1:
+    if comm.rank == comm.size - 1:
         fields.Frame.put = later
     blocks = grid(KINDS["sheet"][1])
     case = load("taylor-green", overrides=["time.end=10.0", "output.every_steps=2"])
     output = FieldOutput(case, folder)
-    solver = Held(team, blocks, cut(blocks, 4, team.size, random.Random(2)))
+    solver = Held(comm, blocks, cut(blocks, 4, comm.size, random.Random(2)))
     output.begin(solver, False)
     for _ in range(3):
         solver.step()
         output.after_step(solver)
-    early = team.share(sorted(path.name for path in folder.glob("*.nc")))
+    early = comm.bcast(sorted(path.name for path in folder.glob("*.nc")))
     slow.set()
     captured = output.capture()
-    after = team.share(sorted(path.name for path in folder.glob("*.nc")))
+    after = comm.bcast(sorted(path.name for path in folder.glob("*.nc")))
     output.finish(solver)
-    team.barrier()
+    comm.barrier()
     fields.Frame.put = put_whole
     return {"early": early, "captured": after, "all": sorted(contents(folder)), "clock": captured}
 
@@ -113,12 +113,12 @@ def waiting(team: Team, folder: Path) -> dict:
 class Rewritten(Work):
     """A file that is written again and again under one name: every rank its row, with the same number; some slowly."""
 
-    def __init__(self, team: Team, path: Path, number: int):
-        self._place = Box((1, team.size, 1000), ((0, 1), (team.rank, team.rank + 1), (0, 1000)))
+    def __init__(self, comm: Communicator, path: Path, number: int):
+        self._place = Box((1, comm.size, 1000), ((0, 1), (comm.rank, comm.rank + 1), (0, 1000)))
         self._file = JointFile(
-            path, Layout(8000 * team.size, [], {"a": (0, np.dtype("f8"), self._place.whole)}), 5, team.root
+            path, Layout(8000 * comm.size, [], {"a": (0, np.dtype("f8"), self._place.whole)}), 5, comm.root
         )
-        self._number, self._seconds = number, 0.02 * ((number + team.rank) % team.size)
+        self._number, self._seconds = number, 0.02 * ((number + comm.rank) % comm.size)
 
     def write(self) -> None:
         with self._file as file:
@@ -132,38 +132,38 @@ class Rewritten(Work):
         self._file.discard()
 
 
-def rewriting(team: Team, folder: Path) -> dict:
+def rewriting(comm: Communicator, folder: Path) -> dict:
     """The numbers that were seen in each file that had its name."""
     path, found = folder / "again", []
     for outstanding in (1, 1):
-        writer = JointWriter(team, outstanding)
+        writer = JointWriter(comm, outstanding)
         for number in range(12):
-            writer.submit(Rewritten(team, path, number))
+            writer.submit(Rewritten(comm, path, number))
             if path.exists():
                 found.append(np.unique(np.fromfile(path)).tolist())
         writer.drain()
         found.append(np.unique(np.fromfile(path)).tolist())
-        team.barrier()
+        comm.barrier()
     return {"numbers": found}
 
 
 class Fragile(Work):
     """Takes a random time, and fails on one rank in writing (0), completing (1) or publishing (2)."""
 
-    def __init__(self, team: Team, number: int, fails: tuple[int, int, int], dice: random.Random, notes: list):
-        self._team, self._number, self._fails, self._notes = team, number, fails, notes
+    def __init__(self, comm: Communicator, number: int, fails: tuple[int, int, int], dice: random.Random, notes: list):
+        self._comm, self._number, self._fails, self._notes = comm, number, fails, notes
         self._seconds = 0.004 * dice.random() ** 3
 
     def _may_fail(self, where: int) -> None:
-        if self._fails == (self._number, where, self._team.rank):
+        if self._fails == (self._number, where, self._comm.rank):
             raise HiresxError(f"cannot write number {self._number}", "never mind")
 
     def write(self) -> None:
         time.sleep(self._seconds)
         self._may_fail(0)
 
-    def complete(self, team: Team) -> None:
-        with team.together():
+    def complete(self, comm: Communicator) -> None:
+        with comm.together():
             self._may_fail(1)
 
     def publish(self) -> None:
@@ -175,19 +175,19 @@ class Fragile(Work):
         self._notes.append(-1 - self._number)
 
 
-def stressed(team: Team, folder: Path) -> list[dict]:
+def stressed(comm: Communicator, folder: Path) -> list[dict]:
     """Writers with random times and faults."""
     found = []
     for seed in range(40):
         dice = random.Random(seed)
         count, outstanding, notes, raised = 10, dice.randint(1, 3), [], []
-        fails = dice.randrange(count), dice.choice([0, 0, 1, 2, 3]), dice.randrange(team.size)
+        fails = dice.randrange(count), dice.choice([0, 0, 1, 2, 3]), dice.randrange(comm.size)
         fails = fails if fails[1] < 2 else (*fails[:2], 0)  # rank 0 publishes
         plan = [dice.choice("aad") if dice.random() < 0.5 else "" for _ in range(count)]
-        own, writer = random.Random(seed + 1000 * team.rank), JointWriter(team, outstanding)
+        own, writer = random.Random(seed + 1000 * comm.rank), JointWriter(comm, outstanding)
         for number, then in enumerate(plan):
             try:
-                writer.submit(Fragile(team, number, fails, own, notes))
+                writer.submit(Fragile(comm, number, fails, own, notes))
                 time.sleep(0.003 * own.random() ** 3)
                 if then:
                     writer.drain() if then == "d" else writer.advance()
@@ -197,15 +197,15 @@ def stressed(team: Team, folder: Path) -> list[dict]:
             writer.drain()
         except HiresxError as error:
             raised.append(str(error))
-        raised = team.everyone(raised)
-        found.append({"fails": fails, "notes": notes, "raised": raised, "failed": team.everyone(writer.failed)})
+        raised = comm.allgather(raised)
+        found.append({"fails": fails, "notes": notes, "raised": raised, "failed": comm.allgather(writer.failed)})
     return found
 
 
-def by_library(team: Team, folder: Path) -> dict:
+def by_library(comm: Communicator, folder: Path) -> dict:
     """Where arrays are not found again in a file, rank 0 writes what all have."""
     find, layout._find = layout._find, lambda _, marks: {mark: [] for mark in marks}
-    written(team, folder, "solid", cut(grid(KINDS["solid"][1]), 9, team.size, random.Random(8)), steps=2)
+    written(comm, folder, "solid", cut(grid(KINDS["solid"][1]), 9, comm.size, random.Random(8)), steps=2)
     layout._find = find
     return {}
 
@@ -220,21 +220,21 @@ REAL = [
 ]
 
 
-def real(team: Team, folder: Path) -> list:
+def real(comm: Communicator, folder: Path) -> list:
     """A run, not only what is made of it."""
-    simulation = Simulation(load("taylor-green", overrides=REAL), out=folder, team=team)
+    simulation = Simulation(load("taylor-green", overrides=REAL), out=folder, comm=comm)
     simulation.run(steps=4, progress=False)
     return [state.part.box for state in simulation.solver.states]
 
 
-def everything(team: Team, folder: str) -> dict[str, dict]:
+def everything(comm: Communicator, folder: str) -> dict[str, dict]:
     """All of these programs, in folders of their names."""
     found = {}
     for program in (divided, failing, waiting, rewriting, stressed, by_library, real):
         where = Path(folder, program.__name__)
         where.mkdir(exist_ok=True)
-        team.barrier()
-        found[program.__name__] = program(team, where)
+        comm.barrier()
+        found[program.__name__] = program(comm, where)
     return found
 
 

@@ -1,4 +1,4 @@
-"""Where values lie in files, without a team."""
+"""Where values lie in files, without a communicator."""
 
 import itertools
 import random
@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from rank_fields import KINDS, VARIABLES, contents, cut, grid, written
 
+from hiresx.communicator import alone
 from hiresx.output.fields import field_file as fields
 from hiresx.output.saved.places import Box, Points, put
-from hiresx.team import alone
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -155,10 +155,10 @@ ADDED = {
             "class Mass(Monitor):\n"
             "    def __init__(self, spec, solver, out):\n"
             "        columns = [Column('mean', 'mean density', 'rho_ref')]\n"
-            "        super().__init__(solver.team, 'mass', 'mass', columns, spec.every, spec.every_time, out)\n\n"
+            "        super().__init__(solver.comm, 'mass', 'mass', columns, spec.every, spec.every_time, out)\n\n"
             "    def measure(self, solver):\n"
             "        rho = [solver.backend.to_host(state.interior(state.q))[0] for state in solver.states]\n"
-            "        total = solver.team.sum(sum(float(r.sum()) for r in rho))\n"
+            "        total = solver.comm.sum(sum(float(r.sum()) for r in rho))\n"
             "        return {'mean': total / solver.decomposition.points}\n",
         ),
         "hiresx/case/monitors.py": ("class Average(Sampled)", 'class Mass(Sampled):\n    """Mean density."""\n\n\n'),

@@ -15,7 +15,7 @@ FLOORS = (
     ("announce", "errors", "kernels", "shell", "signals"),
     ("optional",),
     ("started",),
-    ("team",),
+    ("communicator",),
     ("equations",),
     ("case",),
     ("grid",),

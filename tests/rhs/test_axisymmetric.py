@@ -267,8 +267,8 @@ def test_nothing_depends_on_cuts(local):
         assert difference(advanced(Solver(case, backend("emulated"), domain=cut), 20), expected) < 1e-12
 
 
-def _on_ranks(team):
-    return off_on_ranks(team, _viscous_cone(), 20)
+def _on_ranks(comm):
+    return off_on_ranks(comm, _viscous_cone(), 20)
 
 
 def test_nothing_depends_on_ranks():

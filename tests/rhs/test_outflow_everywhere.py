@@ -96,9 +96,9 @@ def test_local_steps_come_to_rest():
     assert disturbance(simulation) < 1e-2 * 0.01
 
 
-def advanced(team, steps):
+def advanced(comm, steps):
     spec = edges((41, 33, 1))
-    ground = domain(spec, team, parts=lambda cut: partition(cut, team.size))
+    ground = domain(spec, comm, parts=lambda cut: partition(cut, comm.size))
     solver = Solver(spec, make_backend("cpu"), domain=ground)
     solver.initialize(start)
     for _ in range(steps):

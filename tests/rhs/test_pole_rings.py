@@ -219,9 +219,9 @@ def test_nothing_depends_on_cuts(tmp_path, name):
         assert difference(advanced(Solver(chosen, where, domain=cut), 5), expected) < 1e-13
 
 
-def _on_ranks(team, folder):
+def _on_ranks(comm, folder):
     return [
-        off_on_ranks(team, delivered(folder, *MODELS[name], moving(LEVEL)), 3)
+        off_on_ranks(comm, delivered(folder, *MODELS[name], moving(LEVEL)), 3)
         for name in ("three blocks", "half in two")
     ]
 

@@ -254,8 +254,8 @@ def test_turned_blocks_carry_as_one(tmp_path):
             np.testing.assert_allclose(a.primitives(p)[name][o, m, l], wanted[name][k, j, i], rtol=0, atol=1e-12)
 
 
-def _on_ranks(team, where):
-    made = Simulation(case((24, 20, 1), OPEN, 100.0, periodic=()), backend=where, team=team)
+def _on_ranks(comm, where):
+    made = Simulation(case((24, 20, 1), OPEN, 100.0, periodic=()), backend=where, comm=comm)
     start(made.solver, shocks, patches)
     for _ in range(5):
         made.solver.step()

@@ -148,8 +148,8 @@ def test_nothing_depends_on_cuts(local):
         assert difference(advanced(Solver(case, where, domain=cut), 10), expected) < 1e-12
 
 
-def _on_ranks(team):
-    return off_on_ranks(team, _moving(), 10)
+def _on_ranks(comm):
+    return off_on_ranks(comm, _moving(), 10)
 
 
 def test_nothing_depends_on_ranks():

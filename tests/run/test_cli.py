@@ -59,7 +59,7 @@ def simulation(monkeypatch, status="finished", error=None, before=None):
     asked = {}
 
     class Simulation:
-        def __init__(self, case, backend="auto", out=None, team=None, transport="auto", weights=None):
+        def __init__(self, case, backend="auto", out=None, comm=None, transport="auto", weights=None):
             asked.update(case=case, backend=backend, out=out)
             if before is not None:
                 raise before

@@ -18,10 +18,10 @@ from ranks import ENVIRONMENT, launcher, run_ranks
 from hiresx import Case, HiresxError, Simulation
 from hiresx.case import functions, load
 from hiresx.cli import execute
+from hiresx.communicator import Communicator, _sendable
 from hiresx.errors import described, text
 from hiresx.output.saved import process, record
 from hiresx.signals import Terminated
-from hiresx.team import Team, _sendable
 
 # ---- in one process
 
@@ -164,7 +164,7 @@ def test_what_cannot_be_sent_is_sent_as_its_text():
 # ---- one rank of several
 
 
-def alone(team: Team, folder: str) -> dict[str, str]:
+def alone(comm: Communicator, folder: str) -> dict[str, str]:
     """What all ranks are told of what only the last one raises."""
 
     def told(work) -> str:
@@ -176,14 +176,14 @@ def alone(team: Team, folder: str) -> dict[str, str]:
 
     def together(raised: BaseException):
         def work():
-            with team.together():
-                if team.rank == team.size - 1:
+            with comm.together():
+                if comm.rank == comm.size - 1:
                     raise raised
 
         return work
 
     def last(x, y, z, t=0.0):
-        if team.rank == team.size - 1:
+        if comm.rank == comm.size - 1:
             sys.exit(0)
         return 1.0, -2.0, 0.0, 0.0, 0.7
 
@@ -197,18 +197,18 @@ def alone(team: Team, folder: str) -> dict[str, str]:
         "closed": told(together(GeneratorExit())),
         "unsendable": told(together(Unsendable("a"))),
         "text": told(together(Torn())),
-        "initial": told(lambda: Simulation(case(), "cpu", initial=last, team=team)),
+        "initial": told(lambda: Simulation(case(), "cpu", initial=last, comm=comm)),
         "sponge": told(
-            lambda: Simulation(case(sponge=[sponge]), "cpu", profiles={"profile": last}, team=team)
+            lambda: Simulation(case(sponge=[sponge]), "cpu", profiles={"profile": last}, comm=comm)
         ),
-        "steady": told(lambda: Simulation(case(boundary=steady), "cpu", profiles={"profile": last}, team=team)),
+        "steady": told(lambda: Simulation(case(boundary=steady), "cpu", profiles={"profile": last}, comm=comm)),
         "monitor": told(
             lambda: Simulation(
-                case(), "cpu", monitors=[lambda simulation: last(0, 0, 0) and None], team=team
+                case(), "cpu", monitors=[lambda simulation: last(0, 0, 0) and None], comm=comm
             ).run(steps=1, progress=False)
         ),
     }  # fmt: skip
-    assert not team._deserted, "all have it"
+    assert not comm._deserted, "all have it"
     return found
 
 
@@ -279,7 +279,7 @@ SCRIPT = """import sys
 from hiresx import Simulation
 from hiresx.signals import Terminated
 simulation = Simulation("sod", "cpu")
-rank = simulation.team.rank
+rank = simulation.comm.rank
 if sys.argv[1] == "exit" and rank == 1:
     sys.exit(5)
 def once(simulation):

@@ -13,12 +13,12 @@ from described_machines import described, pairs
 from ranks import run_ranks
 from topology_recordings import level_matrix
 
+from hiresx.communicator import alone
 from hiresx.device import cuda
 from hiresx.errors import HiresxError
 from hiresx.placement import Seat, cores, place, wishes
 from hiresx.placement.facts import Facts
 from hiresx.placement.record import Placement
-from hiresx.team import alone
 from hiresx.topology import memory, sysfs
 from hiresx.topology.machine import GPU, Machine, NumaNode
 
@@ -222,27 +222,27 @@ def test_the_bit_of_the_node_is_set(monkeypatch, node):
 # ---- several ranks, on this machine
 
 
-def _placed(team, wish="cpu", bytes_=None):
+def _placed(comm, wish="cpu", bytes_=None):
     from hiresx.topology.binding import bound_cpus
 
-    made = place(team, wish=wish, bytes_=bytes_)
+    made = place(comm, wish=wish, bytes_=bytes_)
     return bound_cpus(), made.backend.name, getattr(made.backend, "threads", None), made.seats
 
 
-def _refused(team, wish):
+def _refused(comm, wish):
     try:
-        place(team, wish=wish)
+        place(comm, wish=wish)
     except HiresxError as error:
         return error.message, error.everywhere
     return None
 
 
-def _placed_in_turn(team):
+def _placed_in_turn(comm):
     del os.environ["OMP_NUM_THREADS"]
-    own = _placed(team)
+    own = _placed(comm)
     os.environ["OMP_NUM_THREADS"] = "3"
-    wanted = _placed(team, "cpu:1,emulated:1", [[0.0]])  # the second rank has no part, and sends nothing
-    return own, wanted, [_refused(team, wish) for wish in ("cpu,cpu,cpu", "cpu,cuda", "cuda")]
+    wanted = _placed(comm, "cpu:1,emulated:1", [[0.0]])  # the second rank has no part, and sends nothing
+    return own, wanted, [_refused(comm, wish) for wish in ("cpu,cpu,cpu", "cpu,cuda", "cuda")]
 
 
 @two_cores
@@ -270,9 +270,9 @@ def test_two_ranks():
         assert both.startswith(f"rank 0 on host {os.uname().nodename} (and 1 other) is to compute on a GPU: ")
 
 
-def _free_threads(team):
+def _free_threads(comm):
     del os.environ["OMP_NUM_THREADS"]
-    return _placed(team)
+    return _placed(comm)
 
 
 @pytest.mark.skipif(CORES > 8, reason="takes more ranks than cores")
@@ -286,7 +286,7 @@ def test_many_ranks_take_turns():
 PAIR = described(level_matrix(3, ("PIX", [(0, 1)])), ["0-999"] * 3)
 
 
-def _on_fake_gpus(team, bytes_):
+def _on_fake_gpus(comm, bytes_):
     """Both ranks see three GPUs, in an order of CUDA's own; what is made on them, and when, is noted."""
     from hiresx import placement
     from hiresx.topology.binding import bound_cpus
@@ -302,10 +302,10 @@ def _on_fake_gpus(team, bytes_):
         return type("Backend", (), {"name": name, "threads": 1})
 
     placement.backend = backend
-    seats = placement.place(team, wish="cuda,auto", bytes_=bytes_).seats
+    seats = placement.place(comm, wish="cuda,auto", bytes_=bytes_).seats
     ((name, number, cpus),) = made
-    again = placement.place(team, wish="cpu")
-    return order[number], name, cpus, seats, again.seats[team.rank].cpus
+    again = placement.place(comm, wish="cpu")
+    return order[number], name, cpus, seats, again.seats[comm.rank].cpus
 
 
 @two_cores

@@ -200,7 +200,7 @@ def test_verify_without_mpi4py(place, topo, monkeypatch):
 
 
 class Alone:
-    """A team of one, as `verify` makes it of MPI's ranks."""
+    """A communicator of one, as `verify` makes it of MPI's ranks."""
 
     root, rank, size = True, 0, 1
 
@@ -213,7 +213,7 @@ def test_the_exit_status_of_verify_is_what_it_found(place, topo, monkeypatch, ri
 
     seat = Seat(0, "n1", "cpu", None, "", "", "", "0-3", 4, 0, 4, "hwloc")
     standing = verify.Standing(seat, "", "0-3" if right else "0-7", "NUMA 0", right, ())
-    monkeypatch.setattr(verify, "team", Alone)
+    monkeypatch.setattr(verify, "comm", Alone)
     monkeypatch.setattr(verify, "verify", lambda ranks, matrix, strategy: [standing])
     status, out, _ = topo("verify", *form)
     assert status == (0 if right else 1)
@@ -225,8 +225,8 @@ def test_the_exit_status_of_verify_is_what_it_found(place, topo, monkeypatch, ri
 
 def test_verify_sees_a_rank_that_is_elsewhere(monkeypatch):
     """What the placement says and the kernel does not is found: here by a kernel that tells other CPUs."""
+    from hiresx.communicator import alone
     from hiresx.placement import bound, verify
-    from hiresx.team import alone
 
     assert [entry.right for entry in verify.verify(alone(), wish="cpu")] == [True]
     given = bound.allowed()

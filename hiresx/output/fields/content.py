@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.communicator import Communicator
 from hiresx.equations.gas import Gas
 from hiresx.output.fields import derived, selection, vtk
 from hiresx.output.fields import field_file as fields
@@ -19,7 +20,6 @@ from hiresx.output.saved.joint import JointFile
 from hiresx.output.saved.layout import Layout
 from hiresx.output.saved.places import Box, Portion
 from hiresx.output.saved.writer import Work
-from hiresx.team import Team
 
 _TYPES = {"fp64": np.dtype("f8"), "fp32": np.dtype("f4")}
 
@@ -28,7 +28,7 @@ class Content:
     """`variables` in `precision` of the blocks of a solver, or of the subset `spec` of them (None: all); `formats` of
     the files, whose names begin with `name`. `case`: the resolved case as a dictionary.
 
-    Constructed by all ranks of the solver's team; raises as `selection.subset`.
+    Constructed by all ranks of the solver's comm; raises as `selection.subset`.
     """
 
     def __init__(
@@ -36,25 +36,25 @@ class Content:
         case: Mapping[str, Any], solver: Any,
     ):  # fmt: skip
         self.name, self.variables, self.precision, self.formats = name, variables, precision, formats
-        self.dtype, self.case, self.team = _TYPES[precision], case, solver.team
+        self.dtype, self.case, self.comm = _TYPES[precision], case, solver.comm
         self.gas = Gas.of(solver.case)
         self.part = "" if spec is None else selection.describe(spec)
         blocks, parts, own = solver.decomposition.blocks, solver.cut.parts, [state.part for state in solver.states]
         # Found by one for all: it goes through all coordinates.
         self.pieces = files.once(
-            self.team, lambda: selection.whole(blocks) if spec is None else selection.subset(spec, blocks)
+            self.comm, lambda: selection.whole(blocks) if spec is None else selection.subset(spec, blocks)
         )
         margin = not all(derived.about(variable).local for variable in variables)
         self.shares: list[Boxes | Samples] = [
             Boxes(piece, blocks, own, margin)
             if isinstance(piece, selection.Grid)
-            else Samples(piece, blocks, parts, own, self.team.rank, self.team.size, margin)
+            else Samples(piece, blocks, parts, own, self.comm.rank, self.comm.size, margin)
             for piece in self.pieces
         ]
         # Whether ranks wait for each other's values.
-        self.waits = bool(self.team.max(any(share.waits for share in self.shares)))
+        self.waits = bool(self.comm.max(any(share.waits for share in self.shares)))
         # A number that the temporary files of all ranks have in common, and no others.
-        self.tag = self.team.share(os.getpid())
+        self.tag = self.comm.bcast(os.getpid())
         self._layout: Layout | None = None
         self._series: fields.Series | None = None
 
@@ -69,8 +69,8 @@ class Content:
                 self._layout = self._series.learn(path)
                 return None if self._layout is None else self._layout.places
 
-            places = files.once(self.team, learn)
-            if not self.team.root:
+            places = files.once(self.comm, learn)
+            if not self.comm.root:
                 self._layout = places
         return self._series, self._layout
 
@@ -79,7 +79,7 @@ class Content:
         Collective."""
         if "netcdf" in self.formats:
             self.series(directory, solver.steps)
-        with self.team.together():
+        with self.comm.together():
             fetched = [[_fetch(solver, source) for source in share.sources] for share in self.shares]
         return Files(self, directory, fetched, solver.time, solver.steps, workers)
 
@@ -104,7 +104,7 @@ class Files(Work):
     @cached_property
     def _frames(self) -> list[fields.Frame | vtk.Frame]:
         content, found = self._content, []
-        tag, root = content.tag, content.team.root
+        tag, root = content.tag, content.comm.root
         if "netcdf" in content.formats and not self._by_library:
             path = fields.frame(self._directory, self._step, content.name)
             layout = content.series(self._directory, self._step)[1]
@@ -116,7 +116,7 @@ class Files(Work):
 
     def write(self) -> None:
         content = self._content
-        if not content.team.root and not any(share.sources for share in content.shares):
+        if not content.comm.root and not any(share.sources for share in content.shares):
             self._left, self._kept = [None] * len(content.shares), [[] for _ in content.shares]
             return
         with ExitStack() as opened:
@@ -132,20 +132,20 @@ class Files(Work):
                 if self._by_library:
                     self._kept.append(portions)
 
-    def complete(self, team: Team) -> None:
+    def complete(self, comm: Communicator) -> None:
         if self._content.waits:
-            self._exchange(team)
+            self._exchange(comm)
         if self._by_library:
-            self._gather(team)
+            self._gather(comm)
 
-    def _exchange(self, team: Team) -> None:
+    def _exchange(self, comm: Communicator) -> None:
         """Points between nodes of several ranks."""
         content = self._content
         sampled = [(n, share) for n, share in enumerate(content.shares) if isinstance(share, Samples)]
         of_pieces = [share.sent(self._left[n]) for n, share in sampled]
-        received = team.comm.alltoall([list(of_rank) for of_rank in zip(*of_pieces, strict=True)])
+        received = comm.mpi_comm.alltoall([list(of_rank) for of_rank in zip(*of_pieces, strict=True)])
         left, self._left = self._left, []
-        with team.together(), ExitStack() as opened:
+        with comm.together(), ExitStack() as opened:
             late = {
                 n: share.late(content.variables, left[n], [of_rank[m] for of_rank in received], content.dtype)
                 for m, (n, share) in enumerate(sampled)
@@ -158,12 +158,12 @@ class Files(Work):
                 if self._by_library:
                     self._kept[n] += portions
 
-    def _gather(self, team: Team) -> None:
+    def _gather(self, comm: Communicator) -> None:
         """The netCDF file by the library, which only one process can use, from what all have."""
         content, (kept, self._kept) = self._content, (self._kept, [])
-        of_ranks = [kept] if team.comm is None else team.comm.gather(kept)
-        with team.together():
-            if team.root:
+        of_ranks = [kept] if comm.mpi_comm is None else comm.mpi_comm.gather(kept)
+        with comm.together():
+            if comm.root:
                 blocks = [
                     _together(piece, [portion for of_rank in of_ranks for portion in of_rank[n]], content.variables)
                     for n, piece in enumerate(content.pieces)
@@ -190,9 +190,9 @@ class Moment(Work):
         for one in self._work:
             one.write()
 
-    def complete(self, team: Team) -> None:
+    def complete(self, comm: Communicator) -> None:
         for one in self._work:
-            one.complete(team)
+            one.complete(comm)
 
     def publish(self) -> None:
         for one in self._work:

@@ -210,8 +210,8 @@ class Series:
 
 
 class Frame:
-    """The field file of one time, which the ranks of a team write together (see `JointFile`): `file`, laid out as the
-    `blocks` (anything with a name) of a `Series`. A context, for one thread at a time."""
+    """The field file of one time, which the ranks of a communicator write together (see `JointFile`): `file`, laid out
+    as the `blocks` (anything with a name) of a `Series`. A context, for one thread at a time."""
 
     def __init__(self, file: JointFile, blocks: Sequence[Any], time: float, step: int):
         self._file, self._blocks, self._moment = file, [block.name for block in blocks], {"time": time, "step": step}

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hiresx.communicator import alone
 from hiresx.equations import equations
 from hiresx.errors import HiresxError
 from hiresx.output.fields import derived, selection, vtk
@@ -16,7 +17,6 @@ from hiresx.output.fields.content import Content, Moment
 from hiresx.output.saved import files
 from hiresx.output.saved.attachment import MANY, Attachment
 from hiresx.output.saved.writer import JointWriter
-from hiresx.team import alone
 
 # Times closer than this share of a step are the same time.
 SAME_TIME = 1e-9
@@ -111,8 +111,8 @@ class FieldOutput(Attachment):
                     spec,
                 )
             )
-        self._team = alone()  # until `begin`
-        self._writer = JointWriter(self._team)
+        self._comm = alone()  # until `begin`
+        self._writer = JointWriter(self._comm)
         self._files = 0
         self._workers = 1
         # Whether the run goes on soon after `finish`, which then writes nothing.
@@ -132,10 +132,10 @@ class FieldOutput(Attachment):
         """Removes what an earlier run left of later steps, and writes the first fields; of a run that continues, only
         what is due now and is not there."""
         continued = restarted or solver.steps > 0
-        self._team, self._writer = solver.team, JointWriter(solver.team)
+        self._comm, self._writer = solver.comm, JointWriter(solver.comm)
         if self.directory is not None:
-            files.directory(self.directory, self._team)
-            files.once(self._team, lambda: self._clear(solver.steps if continued else -1))
+            files.directory(self.directory, self._comm)
+            files.once(self._comm, lambda: self._clear(solver.steps if continued else -1))
         if solver.backend.name == "cuda":
             # The host's cores have nothing else to do; on a CPU they are the solver's.
             self._workers = max(1, min(_WORKERS, len(os.sched_getaffinity(0)) - 1))
@@ -143,7 +143,7 @@ class FieldOutput(Attachment):
             output.content = self._content(output, solver)
         if restarted:
             due = [output for output in self._outputs if output.due(solver)]
-            there = files.once(self._team, lambda: [self._there(output, solver.steps) for output in due])
+            there = files.once(self._comm, lambda: [self._there(output, solver.steps) for output in due])
             due = [output for output, known in zip(due, there, strict=True) if not known]
         else:
             due = [output for output in self._outputs if output.written != solver.steps]

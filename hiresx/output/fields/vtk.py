@@ -103,7 +103,8 @@ class Outline:
 
 
 class Frame:
-    """The files of one time, which the ranks of a team write together (see `JointFile`, also for `tag` and `root`).
+    """The files of one time, which the ranks of a communicator write together (see `JointFile`, also for `tag` and
+    `root`).
 
     `blocks`: as `Outline`. `dtype`: of the variables `names`. `name`: of the output. A context, for one thread at a
     time. OSErrors are raised as HiresxError that names the path.

@@ -2,8 +2,9 @@
 
 They lie in `<run>/checkpoints/`, numbered in the order in which they were written; the step is in the name for people.
 
-A team writes one file together and reads it together, by any number of ranks: what is spread over the ranks is in it
-as pieces (hiresx.decomposition.arrays), the rest as rank 0 has it. What takes a team is called by all its ranks.
+A communicator writes one file together and reads it together, by any number of ranks: what is spread over the ranks is
+in it as pieces (hiresx.decomposition.arrays), the rest as rank 0 has it. What takes a communicator is called by all its
+ranks.
 """
 
 import math
@@ -17,13 +18,13 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.communicator import Communicator, alone
 from hiresx.decomposition.arrays import Later, Piece
 from hiresx.errors import HiresxError
 from hiresx.output.saved import container, files, pieces
 from hiresx.output.saved.attachment import MANY, Attachment
 from hiresx.output.saved.container import Container, Damaged
 from hiresx.shell import word
-from hiresx.team import Team, alone
 
 FOLDER = "checkpoints"
 # Of what a checkpoint holds and how it is laid out: another one is refused.
@@ -60,24 +61,24 @@ class Found:
     passed: list[tuple[Path, str]] = field(default_factory=list)
 
 
-def find(path: str | Path, team: Team | None = None) -> Found:
+def find(path: str | Path, comm: Communicator | None = None) -> Found:
     """The checkpoint that `path` means: a file, or the newest whole one of a run directory. Rank 0 looks for it; each
     rank opens it and reads a share of it.
 
     Raises HiresxError when there is none, for a file that is not whole, and for another version of the format.
     """
     path = Path(path)
-    if files.once(team, path.is_file):
+    if files.once(comm, path.is_file):
         parent = path.absolute().parent
-        return Found(opened(path, team), path.parent.parent if parent.name == FOLDER else None)
-    directory, candidates = files.once(team, lambda: _candidates(path))
+        return Found(opened(path, comm), path.parent.parent if parent.name == FOLDER else None)
+    directory, candidates = files.once(comm, lambda: _candidates(path))
     passed: list[tuple[Path, str]] = []
     for candidate in candidates:
         try:
-            return Found(opened(candidate, team), directory, passed)
+            return Found(opened(candidate, comm), directory, passed)
         except Damaged as error:
             passed.append((candidate, error.message))
-    with (team or alone()).together():
+    with (comm or alone()).together():
         raise HiresxError(
             f"no checkpoint in {directory} is whole: {'; '.join(reason for _, reason in passed)}",
             f"begin the run again: hiresx run {word(directory / 'case')} --out ANOTHER_DIR",
@@ -102,11 +103,11 @@ def _candidates(path: Path) -> tuple[Path, list[Path]]:
     return path, found
 
 
-def opened(path: Path, team: Team | None = None) -> Container:
+def opened(path: Path, comm: Communicator | None = None) -> Container:
     """The checkpoint `path`, every bit of it checked, a share of it by each rank. Raises Damaged, and HiresxError for
     another format and where the ranks see different files."""
-    team = team or alone()
-    with team.together():
+    comm = comm or alone()
+    with comm.together():
         found = Container(path)
         version = found.values.get("format")
         if version != FORMAT:
@@ -115,15 +116,15 @@ def opened(path: Path, team: Team | None = None) -> Container:
                 f"this one reads format {FORMAT}",
                 _FORMATS,
             )
-    seen = team.everyone(found.sha256)
-    with team.together():
+    seen = comm.allgather(found.sha256)
+    with comm.together():
         if len(set(seen)) > 1:
             other = next(rank for rank, one in enumerate(seen) if one != seen[0])
             raise HiresxError(
                 f"{path} is another file to rank {other} than to rank 0",
                 "keep runs on a file system that all hosts share",
             )
-        found.verify(team.rank, team.size)
+        found.verify(comm.rank, comm.size)
     return found
 
 
@@ -159,10 +160,10 @@ class Checkpoints(Attachment):
         contents: Callable[[], Contents],
         alive: Callable[[], None],
         clock: Callable[[], float] = wall.monotonic,
-        team: Team | None = None,
+        comm: Communicator | None = None,
     ):
         self._directory, self._spec, self._contents, self._alive, self._clock = directory, spec, contents, alive, clock
-        self._team = team or alone()
+        self._comm = comm or alone()
         self._step: int | None = None
         self._period = 0
         self._looked: float | None = None
@@ -239,13 +240,13 @@ class Checkpoints(Attachment):
         began = self._clock()
         self._alive()
         values, given = self._contents()
-        with self._team.together():
+        with self._comm.together():
             arrays = list(given)
-        names = self._team.everyone([name for name, _ in arrays])
-        with self._team.together():
+        names = self._comm.allgather([name for name, _ in arrays])
+        with self._comm.together():
             pieces.check_whole(name for theirs in names for name in theirs)
-        path = files.once(self._team, lambda: self._next(solver.steps))
-        container.write(path, {"format": FORMAT, **values}, arrays, self._team)
+        path = files.once(self._comm, lambda: self._next(solver.steps))
+        container.write(path, {"format": FORMAT, **values}, arrays, self._comm)
         self._step, self._period, self._written = solver.steps, self._periods(solver), self._clock()
         self._begun, self._looked = began, None
         self._took = [*self._took[-1:], self._written - began]
@@ -261,15 +262,15 @@ class Checkpoints(Attachment):
         """The newest whole checkpoint whose name is not among `tried`; if there is no other, the oldest; None if there
         is none at all."""
         oldest = None
-        for path in files.once(self._team, lambda: listed(self._directory)):
+        for path in files.once(self._comm, lambda: listed(self._directory)):
             with suppress(HiresxError):
-                oldest = opened(path, self._team)
+                oldest = opened(path, self._comm)
                 if path.name not in tried:
                     return oldest
         return oldest
 
     def _prune(self, keep: int) -> None:
-        files.once(self._team, lambda: files.remove(listed(self._directory)[keep:]))
+        files.once(self._comm, lambda: files.remove(listed(self._directory)[keep:]))
 
 
 def set_aside(passed: Iterable[tuple[Path, str]]) -> None:
@@ -297,11 +298,11 @@ def parted(
     return values, arrays, spread
 
 
-def packed(captured: Mapping[str, Mapping[str, Any]], team: Team | None = None) -> Contents:
+def packed(captured: Mapping[str, Mapping[str, Any]], comm: Communicator | None = None) -> Contents:
     """What attachments captured, by their names, as values and arrays of a checkpoint: of those that every rank has
     alike rank 0 gives the array, of pieces each its own. The list of a key's pieces may be empty on a rank, not absent.
     """
-    root = team is None or team.root
+    root = comm is None or comm.root
     values: dict[str, Any] = {}
     arrays: list[tuple[str, np.ndarray | Later]] = []
     for name, found in captured.items():

@@ -20,9 +20,9 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from hiresx.communicator import Communicator, alone
 from hiresx.errors import HiresxError
 from hiresx.output.saved import files
-from hiresx.team import Team, alone
 
 MAGIC = b"HIRESX\r\n"
 _HASH = hashlib.sha256().digest_size
@@ -41,7 +41,7 @@ class Damaged(HiresxError):
 
 
 def write(
-    path: str | Path, values: Mapping[str, Any], arrays: Iterable[tuple[str, Any]], team: Team | None = None
+    path: str | Path, values: Mapping[str, Any], arrays: Iterable[tuple[str, Any]], comm: Communicator | None = None
 ) -> None:
     """Write `values` (nested dictionaries with texts as keys; numbers, texts, truth values, None, lists) and `arrays`
     (name, array) to `path`, which appears whole and synced to disk, or stays as it was.
@@ -50,30 +50,30 @@ def write(
     its turn, and let go before the next. Raises HiresxError naming the path when it cannot be written, TypeError for a
     value that cannot be kept and for an array that is not what it was said to be.
 
-    With a `team` all ranks call it, and all fail if one does. Each gives its own arrays; the `values` are those of rank
+    With a `comm` all ranks call it, and all fail if one does. Each gives its own arrays; the `values` are those of rank
     0. The ranks write byte ranges of one file that do not overlap, at the same time; rank 0 writes the index when all
     have synced theirs. The file has its size from the beginning: a network file system that knows of no end within a
     page writes no zeros over what another host puts there.
     """
-    team, path = team or alone(), Path(path)
-    with team.together():
+    comm, path = comm or alone(), Path(path)
+    with comm.together():
         mine = list(arrays)
         entries = [_entry(name, array) for name, array in mine]
-    given = team.everyone((str(path), entries))
-    with team.together():
+    given = comm.allgather((str(path), entries))
+    with comm.together():
         laid, end = _laid(given)
     with ExitStack() as undone:
-        with team.together(), _told(path):
-            temporary = undone.enter_context(files.replacing(path)) if team.root else None
-            if team.root:
+        with comm.together(), _told(path):
+            temporary = undone.enter_context(files.replacing(path)) if comm.root else None
+            if comm.root:
                 os.truncate(temporary, end)
-        temporary = team.share(temporary)
-        with team.together(), _told(path):
-            hashes = _put(temporary, mine, laid[team.rank])
+        temporary = comm.bcast(temporary)
+        with comm.together(), _told(path):
+            hashes = _put(temporary, mine, laid[comm.rank])
         del mine
-        hashes = team.everyone(hashes)
-        with team.together(), _told(path):
-            if team.root:
+        hashes = comm.allgather(hashes)
+        with comm.together(), _told(path):
+            if comm.root:
                 index = _index(values, laid, hashes)
                 with _writable(temporary) as handle:
                     _pwrite(handle, MAGIC, 0)

@@ -1,6 +1,6 @@
 """Files that are either complete or not there: write beside, fsync, rename; faults named by path.
 
-What takes a team is called by all its ranks.
+What takes a communicator is called by all its ranks.
 """
 
 import errno
@@ -13,8 +13,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
+from hiresx.communicator import Communicator, alone
 from hiresx.errors import HiresxError
-from hiresx.team import Team, alone
 
 Thing = TypeVar("Thing")
 
@@ -46,19 +46,19 @@ def fault(path: str | Path, error: OSError, action: str = "write") -> HiresxErro
     return HiresxError(f"cannot {action} {path}: {reason}", mend)
 
 
-def once(team: Team | None, function: Callable[[], Thing]) -> Thing:
+def once(comm: Communicator | None, function: Callable[[], Thing]) -> Thing:
     """What `function` gives on rank 0, to all ranks; what it raises there, raised on all."""
-    if team is None or team.size == 1:
+    if comm is None or comm.size == 1:
         return function()
     found = None
-    with team.together():
-        if team.root:
+    with comm.together():
+        if comm.root:
             try:
                 found = function()
             except HiresxError as error:
                 error.placed = True  # that it was rank 0 says nothing
                 raise
-    return team.share(found)
+    return comm.bcast(found)
 
 
 def arrived(path: str | Path) -> None:
@@ -79,14 +79,14 @@ def arrived(path: str | Path) -> None:
             os.listdir(Path(path).parent)  # has a network file system look again
 
 
-def directory(path: str | Path, team: Team | None = None) -> Path:
+def directory(path: str | Path, comm: Communicator | None = None) -> Path:
     """Make the output directory `path` (parents too) and prove that a file can be written there.
 
-    Raises HiresxError naming the path when it cannot be made or written to, or one of the `team` does not see it.
+    Raises HiresxError naming the path when it cannot be made or written to, or one of the `comm` does not see it.
     """
-    team, path = team or alone(), Path(path)
-    once(team, lambda: _directory(path))
-    with team.together():
+    comm, path = comm or alone(), Path(path)
+    once(comm, lambda: _directory(path))
+    with comm.together():
         arrived(path)
     return path
 
@@ -136,9 +136,9 @@ def remove(paths: Iterable[Path]) -> None:
 
 
 @contextmanager
-def locked(path: str | Path, team: Team | None = None) -> Iterator[None]:
-    """Keeps `path`, a run directory, to one process (of a team: to rank 0) at a time; the lock goes with the process,
-    however that ends.
+def locked(path: str | Path, comm: Communicator | None = None) -> Iterator[None]:
+    """Keeps `path`, a run directory, to one process (of a communicator: to rank 0) at a time; the lock goes with the
+    process, however that ends.
 
     Raises HiresxError when another process holds it. Where the file system knows no locks, there is none.
     """
@@ -147,7 +147,7 @@ def locked(path: str | Path, team: Team | None = None) -> Iterator[None]:
         def lock() -> None:
             held.enter_context(_locked(path))
 
-        once(team, lock)
+        once(comm, lock)
         yield
 
 

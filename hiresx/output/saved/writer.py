@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from hiresx.team import Team
+from hiresx.communicator import Communicator
 
 
 class Writer:
@@ -98,12 +98,12 @@ class Writer:
 
 
 class Work:
-    """Something that the ranks of a team write together: files that all know the temporary names of."""
+    """Something that the ranks of a communicator write together: files that all know the temporary names of."""
 
     def write(self) -> None:
         """In a thread of each rank: writes its own share."""
 
-    def complete(self, team: Team) -> None:
+    def complete(self, comm: Communicator) -> None:
         """In the main thread of each rank, when all have written: what takes values of others. Collective."""
 
     def publish(self) -> None:
@@ -114,7 +114,7 @@ class Work:
 
 
 class JointWriter:
-    """Has the ranks of a `team` do `Work` in the background, in the order in which it is submitted.
+    """Has the ranks of a `comm` do `Work` in the background, in the order in which it is submitted.
 
     Every call is collective, and communicates while there is work that is not published. That all have written is found
     out in a call (`advance`, `drain`, `submit`), in the main threads: what the threads do takes no communication. A
@@ -122,9 +122,9 @@ class JointWriter:
     until the first is published: the next may be written under the same name. `waited`, `busy`: see `Writer`.
     """
 
-    def __init__(self, team: Team, outstanding: int = 2):
-        self._team, self._outstanding = team, outstanding
-        self._writer = Writer(outstanding if team.size == 1 else sys.maxsize)
+    def __init__(self, comm: Communicator, outstanding: int = 2):
+        self._comm, self._outstanding = comm, outstanding
+        self._writer = Writer(outstanding if comm.size == 1 else sys.maxsize)
         # What is not known to be published. In the order of submission, this rank has written, all have written and
         # completed, and rank 0 has published so much; `_known` of it is known to all as published.
         self._open: deque[Work] = deque()
@@ -149,7 +149,7 @@ class JointWriter:
 
     def submit(self, work: Work) -> None:
         """Have `work` done. Raises the failure of earlier work; once that was raised, drops what is submitted."""
-        if self._team.size == 1:
+        if self._comm.size == 1:
             self._writer.submit(lambda: self._alone(work))
             return
         self.advance()
@@ -162,13 +162,13 @@ class JointWriter:
 
     def advance(self) -> None:
         """Go on with what all have written. Raises a failure that was not raised before."""
-        if self._team.size == 1:
+        if self._comm.size == 1:
             self._writer.check()
             return
         if not self._open:
             return
-        published = self._published if self._team.root else sys.maxsize
-        written, published, good = self._team.min([self._written, published, self._error is None])
+        published = self._published if self._comm.root else sys.maxsize
+        written, published, good = self._comm.min([self._written, published, self._error is None])
         while self._known < published:
             self._open.popleft()
             self._known += 1
@@ -188,7 +188,7 @@ class JointWriter:
         if self._error is not None:
             return True
         if self._completed > self._known:
-            return not self._team.root or self._published > self._known
+            return not self._comm.root or self._published > self._known
         return self._written > self._completed
 
     # ---- in the thread
@@ -196,7 +196,7 @@ class JointWriter:
     def _alone(self, work: Work) -> None:
         try:
             work.write()
-            work.complete(self._team)
+            work.complete(self._comm)
             work.publish()
         except BaseException:
             # What makes the disk full is not left behind.
@@ -223,18 +223,18 @@ class JointWriter:
 
     def _complete(self, work: Work) -> None:
         try:
-            work.complete(self._team)
+            work.complete(self._comm)
         except Exception:
             self._give_up()
             raise
         number = self._completed
         self._completed += 1
-        if self._team.root:
+        if self._comm.root:
             self._writer.submit(lambda: self._publish(work, number))
 
     def _fail(self) -> None:
         try:
-            with self._team.together():
+            with self._comm.together():
                 if self._error is not None:
                     raise self._error
         finally:
@@ -244,8 +244,8 @@ class JointWriter:
         """Once all know: stop, and remove what is not published."""
         self._failed = True
         self._writer.drain()
-        self._team.barrier()
-        if self._team.root:
+        self._comm.barrier()
+        if self._comm.root:
             for work in list(self._open)[self._published - self._known :]:
                 work.discard()
         self._open.clear()

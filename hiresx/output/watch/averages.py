@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.communicator import Communicator
 from hiresx.device.averages import means, names
 from hiresx.equations import equations
 from hiresx.errors import HiresxError
@@ -21,7 +22,6 @@ from hiresx.output.saved.layout import Key, Layout
 from hiresx.output.saved.netcdf import LOCK, library
 from hiresx.output.saved.places import Box
 from hiresx.output.saved.writer import Work
-from hiresx.team import Team
 
 # Of the whole file: (name, type, what it is).
 _NUMBERS = (
@@ -45,15 +45,17 @@ class Portion:
 
 
 class Averages:
-    """The file `path`, which the ranks of `team` write together, each time anew, with the averages `kinds` of the whole
+    """The file `path`, which the ranks of `comm` write together, each time anew, with the averages `kinds` of the whole
     `blocks`. `case`: the resolved case; averaging began at `start`, which is counted in `unit`."""
 
-    def __init__(self, path: Path, team: Team, blocks: Sequence[Any], kinds: Sequence[str], case, start, unit: str):
-        self.path, self.team, self._kinds = path, team, tuple(kinds)
+    def __init__(
+        self, path: Path, comm: Communicator, blocks: Sequence[Any], kinds: Sequence[str], case, start, unit: str
+    ):
+        self.path, self.comm, self._kinds = path, comm, tuple(kinds)
         self._blocks = [(block.name, block.x.shape) for block in blocks]
         self._case, self._start, self._unit = case, start, unit
         self._scalars = equations(case).scalars
-        self._tag = team.share(os.getpid())
+        self._tag = comm.bcast(os.getpid())
         self._layout: Layout | None = None
         self._learned = False
 
@@ -61,12 +63,12 @@ class Averages:
         """What writes the file, of which this rank has `portions`; `numbers`: time, step, averaged_over. Collective;
         raises HiresxError when nothing can be written."""
         if not self._learned:
-            self._layout = files.once(self.team, self._learn)
+            self._layout = files.once(self.comm, self._learn)
             self._learned = True
         numbers = {("", name): value for name, value in numbers.items()}
         if self._layout is None:
             return _ByLibrary(self, list(portions), numbers)
-        file = JointFile(self.path, self._layout, self._tag, self.team.root)
+        file = JointFile(self.path, self._layout, self._tag, self.comm.root)
         return _Together(file, portions, numbers)
 
     def _learn(self) -> Layout | None:
@@ -181,8 +183,8 @@ class _ByLibrary(Work):
     def __init__(self, averages: Averages, portions: list[Portion], numbers: Mapping[Key, float]):
         self._averages, self._portions, self._numbers = averages, portions, numbers
 
-    def complete(self, team: Team) -> None:
-        of_ranks = [self._portions] if team.comm is None else team.comm.gather(self._portions)
-        with team.together():
-            if team.root:
+    def complete(self, comm: Communicator) -> None:
+        of_ranks = [self._portions] if comm.mpi_comm is None else comm.mpi_comm.gather(self._portions)
+        with comm.together():
+            if comm.root:
                 self._averages.create(self._numbers, [portion for found in of_ranks for portion in found])

@@ -36,7 +36,7 @@ class Gather:
 
     def __init__(self, solver, blocks: np.ndarray, nodes: np.ndarray):
         """`blocks` (n,) and `nodes` (3, n), index triples (i, j, k) in these."""
-        self._team = solver.team
+        self._comm = solver.comm
         sizes = np.array([block.size for block in solver.decomposition.blocks], dtype=np.int64)
         start = np.cumsum([0, *sizes.prod(axis=1)])
         (ni, nj, _), (i, j, k) = sizes[blocks].T, nodes
@@ -45,7 +45,7 @@ class Gather:
         mine = np.flatnonzero(states >= 0)
         self._take = Take(solver, states[mine], places[mine])
         # the nodes of rank 0, then those of rank 1, ...
-        by_rank = self._team.everyone(mine)
+        by_rank = self._comm.allgather(mine)
         self._variables = equations(solver.case).variables
         self._counts = [self._variables * len(found) for found in by_rank]
         place = np.empty(len(first), dtype=np.int64)
@@ -55,9 +55,9 @@ class Gather:
     def __call__(self) -> dict[str, np.ndarray]:
         """rho, u, v, w, p and scalars of the nodes, float64 (n,), in the order in which they were given."""
         state = self._take()
-        if self._team.comm is not None:
+        if self._comm.mpi_comm is not None:
             rows = np.empty((sum(self._counts) // self._variables, self._variables))
-            self._team.comm.Allgatherv(np.stack(list(state.values()), axis=1), [rows, self._counts])
+            self._comm.mpi_comm.Allgatherv(np.stack(list(state.values()), axis=1), [rows, self._counts])
             state = dict(zip(state, rows.T, strict=True))
         return {name: values[self._order] for name, values in state.items()}
 

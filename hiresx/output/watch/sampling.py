@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.communicator import Communicator
 from hiresx.output.saved import files
 from hiresx.output.saved.attachment import MANY, Attachment
 from hiresx.output.watch.history import FOLDER, Column, History
-from hiresx.team import Team
 
 # Times closer than this share of a step are the same time.
 SAME_TIME = 1e-9
@@ -68,12 +68,12 @@ class Monitor(Attachment):
     """Samples by a `Clock` and keeps a history. A subclass gives `measure`; `out` is the run directory, None to keep
     the history in memory.
 
-    Every rank of `team` measures the same values; in a directory rank 0 writes them, and what fails there fails on all.
+    Every rank of `comm` measures the same values; in a directory rank 0 writes them, and what fails there fails on all.
     """
 
     def __init__(
         self,
-        team: Team,
+        comm: Communicator,
         name: str,
         kind: str,
         columns: Sequence[Column],
@@ -83,7 +83,7 @@ class Monitor(Attachment):
         places: np.ndarray | None = None,
     ):
         self.name = f"history.{name}"
-        self._team = team
+        self._comm = comm
         self.history = History(name, kind, columns, places, None if out is None else out / FOLDER)
         self._clock = Clock(every, every_time)
         self._kept: int | None = None
@@ -126,7 +126,7 @@ class Monitor(Attachment):
 
     def _keeping(self, work: Callable[[], Any]) -> Any:
         """What `work` on the history gives: on rank 0 alone where it is in a file."""
-        return work() if self.history.path is None else files.once(self._team, work)
+        return work() if self.history.path is None else files.once(self._comm, work)
 
     def capture(self) -> dict[str, Any]:
         self._keeping(self.history.sync)

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
+from hiresx.communicator import Communicator
 from hiresx.output.saved import files
 from hiresx.output.saved.attachment import MANY, Attachment
 from hiresx.output.watch import history
-from hiresx.team import Team
 
 
 def build(case, simulation) -> list[Attachment]:
@@ -20,7 +20,7 @@ def build(case, simulation) -> list[Attachment]:
     Collective. Raises HiresxError on all ranks for a place outside the grid, for faces that have no wall, and the like.
     """
     found = [monitor for kind in _kinds() for monitor in kind.build(case, simulation)]
-    return found if simulation.out is None else [_Earlier(simulation.solver.team, simulation.out), *found]
+    return found if simulation.out is None else [_Earlier(simulation.solver.comm, simulation.out), *found]
 
 
 def check(case, decomposition) -> None:
@@ -40,12 +40,12 @@ class _Earlier(Attachment):
 
     name = "earlier histories"
 
-    def __init__(self, team: Team, out: Path):
-        self._team, self._out = team, out
+    def __init__(self, comm: Communicator, out: Path):
+        self._comm, self._out = comm, out
 
     def steps_left(self, solver) -> int:
         return MANY
 
     def begin(self, solver, restarted: bool) -> None:
         if not restarted:
-            files.once(self._team, lambda: files.remove(history.histories(self._out).values()))
+            files.once(self._comm, lambda: files.remove(history.histories(self._out).values()))

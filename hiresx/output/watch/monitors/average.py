@@ -42,7 +42,7 @@ class Average(Attachment):
         self._clock = Clock(spec.every, spec.every_time)
         output = solver.case.output
         self._writing = Clock(output.every_steps, output.every_time)
-        self._writer = JointWriter(solver.team, outstanding=1)
+        self._writer = JointWriter(solver.comm, outstanding=1)
         self._file: Averages | None = None
         self._begun = False
         self._since: float | None = None
@@ -74,10 +74,10 @@ class Average(Attachment):
         self._begun = True
         if self._path is not None:
             if not restarted:
-                files.once(solver.team, lambda: files.remove([self._path]))  # another run's
+                files.once(solver.comm, lambda: files.remove([self._path]))  # another run's
             case, unit = solver.case.model_dump(mode="json"), "steps" if solver.case.time.local else "L / c_ref"
             blocks = solver.decomposition.blocks
-            self._file = Averages(self._path, solver.team, blocks, self._kinds, case, self._spec.start, unit)
+            self._file = Averages(self._path, solver.comm, blocks, self._kinds, case, self._spec.start, unit)
         self._clock.begin(solver)
         self._writing.begin(solver)
         self._writing.last = solver.steps
@@ -175,7 +175,7 @@ class Average(Attachment):
     def _finite(self) -> bool:
         """On all ranks."""
         mine = all(bool(np.isfinite(array).all()) for arrays in self._sums.values() for array in arrays)
-        return bool(self._solver.team.min(mine))
+        return bool(self._solver.comm.min(mine))
 
     def _write(self, solver) -> None:
         # Where a bad state has come into the averages, those written before stay.

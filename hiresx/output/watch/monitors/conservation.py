@@ -55,13 +55,13 @@ class Conservation(Monitor):
                 Column(f"{name}_flux_{boundary}", f"{name} leaving through {boundary}", f"{scale} c_ref{area}")
                 for name, scale in zip(CONSERVED, _SCALES, strict=True)
             ]
-        self._has_sponges = bool(solver.team.max(len(solver.sponges)))
+        self._has_sponges = bool(solver.comm.max(len(solver.sponges)))
         if self._has_sponges:
             columns += [
                 Column(f"{name}_source", f"{name} added by the sponges", f"{scale} c_ref{area}")
                 for name, scale in zip(CONSERVED, _SCALES, strict=True)
             ]
-        super().__init__(solver.team, "conservation", "conservation", columns, spec.every, spec.every_time, out)
+        super().__init__(solver.comm, "conservation", "conservation", columns, spec.every, spec.every_time, out)
         self._columns = Columns(solver, 2 * len(CONSERVED))
         self._volumes = []
         self._sponges: dict[int, tuple] = {}
@@ -90,7 +90,7 @@ class Conservation(Monitor):
             totals += sums[: len(CONSERVED)]
             source += goal - sums[len(CONSERVED) :]
         fluxes = self._surface.sums(self._surface.measure().fluxes)
-        totals, source, *fluxes = self._team.sum(np.stack([totals, source, *fluxes]))
+        totals, source, *fluxes = self._comm.sum(np.stack([totals, source, *fluxes]))
         values = dict(zip(CONSERVED, totals, strict=True))
         for group, boundary in zip(self._groups, self._names, strict=True):
             values |= {f"{name}_flux_{boundary}": f for name, f in zip(CONSERVED, fluxes[group], strict=True)}

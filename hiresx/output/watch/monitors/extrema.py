@@ -27,7 +27,7 @@ def build(case, simulation) -> list[Monitor]:
     if case.extrema is None:
         return []
     solver = simulation.solver
-    with solver.team.together():
+    with solver.comm.together():
         check(case, solver.decomposition)
     return [Extrema(case.extrema, solver, simulation.out)]
 
@@ -53,7 +53,7 @@ class Extrema(Monitor):
                     what = f"{part} of the {word} {variable.long_name}"
                     columns.append(Column(f"{name}_{end}_{part}", what, "L" if part in "xyz" else "1"))
                 self._names[name, end] = [f"{name}_{end}", *(f"{name}_{end}_{part}" for part in PLACE)]
-        super().__init__(solver.team, "extrema", "extrema", columns, spec.every, spec.every_time, out)
+        super().__init__(solver.comm, "extrema", "extrema", columns, spec.every, spec.every_time, out)
         self._columns = Columns(solver, 2 * len(VARIABLES))
         self._backend, self._real = solver.backend, solver.configuration.real
         self._sizes = [block.size for block in solver.decomposition.blocks]
@@ -63,11 +63,11 @@ class Extrema(Monitor):
         # least and largest of each variable, (variables, 2)
         parts = range(len(solver.states))
         columns = [self._columns(n, "column_extrema").reshape(*_SHAPE, -1) for n in parts]
-        best = self._team.min(np.min([(_SIGNS[:, None] * values).min(axis=2) for values in columns], axis=0))
+        best = self._comm.min(np.min([(_SIGNS[:, None] * values).min(axis=2) for values in columns], axis=0))
         scale = np.maximum(np.abs(best).max(axis=1, keepdims=True), _SCALES)
         bounds = _SIGNS * (best + _TIE[self._real] * scale)
         on_device = self._backend.to_device(bounds.ravel().astype(self._real))
-        numbers = self._team.min(np.min([self._of_part(solver, n, on_device) for n in parts], axis=0))
+        numbers = self._comm.min(np.min([self._of_part(solver, n, on_device) for n in parts], axis=0))
         measured = {}
         for end, row, nodes in zip(("min", "max"), (_SIGNS * best).T, numbers.T, strict=True):
             for name in self._variables:

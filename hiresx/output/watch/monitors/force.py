@@ -47,15 +47,15 @@ class Force(Monitor):
             Column("heat", "heat into the walls per time", f"rho_ref c_ref^3{area}"),
             Column("area", "area of the walls", area.strip() or "1"),
         ]
-        super().__init__(solver.team, spec.name, "force", columns, spec.every, spec.every_time, out)
+        super().__init__(solver.comm, spec.name, "force", columns, spec.every, spec.every_time, out)
         here, faces = {state.part.whole for state in solver.states}, []
-        with solver.team.together():
+        with solver.comm.together():
             walls = _walls(key, spec, solver.decomposition)
         for b, face, nodes, mirror in walls:
             if b in here:
                 faces.append(FaceNodes(b, face, face_weights(solver.decomposition, b, face, nodes), 0, mirror))
         self._surface = Surface(solver, faces, 1)
-        self._area = solver.team.sum(self._surface.areas())[0]
+        self._area = solver.comm.sum(self._surface.areas())[0]
         self._pressure = spec.pressure
 
     def measure(self, solver) -> dict[str, float]:
@@ -63,7 +63,7 @@ class Force(Monitor):
         pressure = (flow.p - self._pressure) * flow.push
         torque = [self._surface.moments(flow.friction)[None]] if solver.case.axisymmetric else []
         rows = [pressure + flow.friction, pressure, flow.friction, *torque, flow.heat[None]]
-        values = self._team.sum(self._surface.sums(np.concatenate(rows)))
+        values = self._comm.sum(self._surface.sums(np.concatenate(rows)))
         return dict(zip((column.name for column in self.history.columns), (*values[0], self._area), strict=True))
 
 

@@ -36,7 +36,7 @@ class KineticEnergy(Monitor):
     walls. `rate` belongs to the middle between two samples, and is not a number at the first."""
 
     def __init__(self, spec: Spec, solver, out: Path | None):
-        super().__init__(solver.team, "kinetic_energy", "kinetic_energy", COLUMNS, spec.every, spec.every_time, out)
+        super().__init__(solver.comm, "kinetic_energy", "kinetic_energy", COLUMNS, spec.every, spec.every_time, out)
         self._columns = Columns(solver, len(_SUMS))
         self._volumes, total = [], 0.0
         # by the index of the part, as conditions know it
@@ -49,7 +49,7 @@ class KineticEnergy(Monitor):
             room = state.work is not None and len(state.work) >= 4
             w = state.work[:4] if room else solver.backend.zeros((4, *state.shape), str(state.q.dtype))
             self._velocities[state.index] = w
-        self._total = float(solver.team.sum(total))
+        self._total = float(solver.comm.sum(total))
         self._before: tuple[float, float] | None = None
 
     def measure(self, solver) -> dict[str, float]:
@@ -62,7 +62,7 @@ class KineticEnergy(Monitor):
                 n, "column_energy", self._velocities[state.index], state.metrics, state.jacobian, self._volumes[n],
                 0.0 if reynolds is None else 1.0 / reynolds, strides=strides,
             )  # fmt: skip
-        values = dict(zip(_SUMS, (self._team.sum(sums) / self._total).tolist(), strict=True))
+        values = dict(zip(_SUMS, (self._comm.sum(sums) / self._total).tolist(), strict=True))
         energy = values["kinetic_energy"]
         if self._before is not None and solver.time > self._before[0]:
             values["rate"] = (energy - self._before[1]) / (solver.time - self._before[0])

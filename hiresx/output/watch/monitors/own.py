@@ -26,7 +26,7 @@ def build(case, simulation) -> list[Monitor]:
     names = [_name(call, n) for n, call in enumerate(calls)]
     taken = [*names, RESIDUAL, *(table.name for table in (*case.probe, *case.force))]
     taken += case.histories()
-    with simulation.solver.team.together():
+    with simulation.solver.comm.together():
         for name in names:
             if taken.count(name) > 1:
                 raise HiresxError(f'two monitors are called "{name}"', "give every monitor a name of its own")
@@ -43,7 +43,7 @@ class Own(Monitor):
     history."""
 
     def __init__(self, name: str, function: Callable, case, simulation):
-        super().__init__(simulation.solver.team, name, "function", (), case.monitor.every, out=simulation.out)
+        super().__init__(simulation.solver.comm, name, "function", (), case.monitor.every, out=simulation.out)
         self._function, self._simulation = function, simulation
         self._arguments = case.arguments(function)
         self._found: tuple[int, dict[str, float]] | None = None
@@ -53,9 +53,9 @@ class Own(Monitor):
         """What the function returns for the present step; it is called once per step. Raises HiresxError when it fails,
         returns something else, or not the same on all ranks."""
         if self._found is None or self._found[0] != solver.steps:
-            with self._team.together(PATIENCE), called(self._function, f'monitor "{self.history.name}"'):
+            with self._comm.together(PATIENCE), called(self._function, f'monitor "{self.history.name}"'):
                 found = self._called()
-            by_rank = self._team.everyone(found)
+            by_rank = self._comm.allgather(found)
             if error := self._difference(by_rank):
                 error.everywhere = True
                 raise error
@@ -76,7 +76,7 @@ class Own(Monitor):
                     return HiresxError(
                         f"{who} returned {name} = {first[name]:.9g} on rank 0 and {value:.9g} on rank {rank}: each has "
                         "blocks of its own",
-                        "bring together what the ranks have: simulation.team.sum(...), max, min, or share",
+                        "bring together what the ranks have: simulation.comm.sum(...), max, min, or share",
                     )
         return None
 

@@ -22,7 +22,7 @@ def build(case, simulation) -> list[Monitor]:
         return []
     solver = simulation.solver
     # once: looking for them takes a copy of the coordinates
-    found = files.once(solver.team, lambda: _located(case, solver.decomposition))
+    found = files.once(solver.comm, lambda: _located(case, solver.decomposition))
     return [Probe(spec, solver, locations, simulation.out) for spec, locations in zip(case.probe, found, strict=True)]
 
 
@@ -39,7 +39,7 @@ class Probe(Monitor):
         self.locations = locations
         described = (derived.about(name) for name in spec.variables)
         columns = [Column(name, v.long_name, v.scale) for name, v in zip(spec.variables, described, strict=True)]
-        super().__init__(solver.team, spec.name, "probe", columns, spec.every, spec.every_time, out, places)
+        super().__init__(solver.comm, spec.name, "probe", columns, spec.every, spec.every_time, out, places)
         self._gamma = solver.case.gas.gamma
         self._coordinates = places.T
         self._gather = Gather(

@@ -22,8 +22,8 @@ class Residual(Monitor):
     """The rates of change are those of the last stage of the step."""
 
     def __init__(self, case, simulation):
-        team, every = simulation.solver.team, case.monitor.every
-        super().__init__(team, "residual", "residual", COLUMNS, every, out=simulation.out)
+        comm, every = simulation.solver.comm, case.monitor.every
+        super().__init__(comm, "residual", "residual", COLUMNS, every, out=simulation.out)
         self._simulation = simulation
 
     def measure(self, solver) -> dict[str, float]:

@@ -22,15 +22,15 @@ GRACE = 1.0
 LONG = 60.0
 
 
-class Team:
-    """`comm`: an mpi4py communicator, None for a process alone. `rank` of `size` processes; `root` is rank 0.
+class Communicator:
+    """`mpi_comm`: an mpi4py communicator, None for a process alone. `rank` of `size` processes; `root` is rank 0.
 
     Every call but `together` is collective: all ranks make it, in the same order, from the main thread.
     """
 
-    def __init__(self, comm=None):
-        self.comm = comm
-        self.rank, self.size = (0, 1) if comm is None else (comm.Get_rank(), comm.Get_size())
+    def __init__(self, mpi_comm=None):
+        self.mpi_comm = mpi_comm
+        self.rank, self.size = (0, 1) if mpi_comm is None else (mpi_comm.Get_rank(), mpi_comm.Get_size())
         self.root = self.rank == 0
         self._windows: list[Any] = []
         self._aside: Any = None
@@ -38,26 +38,26 @@ class Team:
         self._deserted = 0
         self._unanswered: Any = None
 
-    def everyone(self, thing: Any) -> list[Any]:
+    def allgather(self, thing: Any) -> list[Any]:
         """What every rank gives (anything that can be pickled), by rank."""
-        return [thing] if self.comm is None else self.comm.allgather(thing)
+        return [thing] if self.mpi_comm is None else self.mpi_comm.allgather(thing)
 
-    def share(self, thing: Any = None, root: int = 0) -> Any:
+    def bcast(self, thing: Any = None, root: int = 0) -> Any:
         """What rank `root` gives, to all."""
-        return thing if self.comm is None else self.comm.bcast(thing, root)
+        return thing if self.mpi_comm is None else self.mpi_comm.bcast(thing, root)
 
     def barrier(self) -> None:
         """Wait until all have come here."""
-        if self.comm is not None:
-            self.comm.Barrier()
+        if self.mpi_comm is not None:
+            self.mpi_comm.Barrier()
 
     def _rows(self, values: Any) -> np.ndarray:
         """`values` (same shape and type on all ranks) of every rank, by rank."""
         values = np.array(values, order="C")
-        if self.comm is None:
+        if self.mpi_comm is None:
             return values[None]
         rows = np.empty((self.size, *values.shape), values.dtype)
-        self.comm.Allgather(values, rows)
+        self.mpi_comm.Allgather(values, rows)
         return rows
 
     def sum(self, values: Any) -> np.ndarray:
@@ -81,7 +81,7 @@ class Team:
         `patience`: the work may communicate. A rank that fails waits so many seconds for the others, then for no one:
         they may be waiting for it.
         """
-        if self.comm is None:
+        if self.mpi_comm is None:
             yield
             return
         error = None
@@ -112,7 +112,7 @@ class Team:
     def aside(self):
         """The same ranks, for what must not be taken for an answer to something else. Collective the first time."""
         if self._aside is None:
-            self._aside = self.comm.Dup()
+            self._aside = self.mpi_comm.Dup()
         return self._aside
 
     def _any_failed(self, failed: bool, patience: float | None) -> bool:
@@ -128,7 +128,7 @@ class Team:
     def desert(self, error: BaseException, status: int = 1) -> None:
         """Note an `error` that goes up on this rank and that others may not have: should this process come to its end
         without them, it ends them with exit status `status`."""
-        if self.comm is not None and not _everywhere(error):
+        if self.mpi_comm is not None and not _everywhere(error):
             self._deserted = status
 
     def leave(self) -> None:
@@ -144,34 +144,34 @@ class Team:
             asked.Wait()
 
     @cached_property
-    def local(self) -> "Team":
+    def local(self) -> "Communicator":
         """The ranks on this host."""
-        if self.comm is None:
+        if self.mpi_comm is None:
             return self
         from mpi4py import MPI
 
-        return Team(self.comm.Split_type(MPI.COMM_TYPE_SHARED, self.rank))
+        return Communicator(self.mpi_comm.Split_type(MPI.COMM_TYPE_SHARED, self.rank))
 
     @cached_property
     def hosts(self) -> tuple[int, ...]:
         """Per rank the number of its host, counted in the order of the ranks."""
-        firsts = self.everyone(self.local.share(self.rank))
+        firsts = self.allgather(self.local.bcast(self.rank))
         order = {first: number for number, first in enumerate(sorted(set(firsts)))}
         return tuple(order[first] for first in firsts)
 
     def shared(self, arrays: Sequence[np.ndarray] | None) -> list[np.ndarray]:
         """The arrays that the first rank of this host gives (the others give None), for all ranks of the host as views
-        of one copy, to be read only. They live as long as the team."""
+        of one copy, to be read only. They live as long as the communicator."""
         local = self.local
         if local.size == 1:
             return list(arrays)
         from mpi4py import MPI
 
-        kinds = local.share([(a.dtype.str, a.shape) for a in arrays] if local.root else None)
+        kinds = local.bcast([(a.dtype.str, a.shape) for a in arrays] if local.root else None)
         sizes = [
             -(-np.dtype(dtype).itemsize * int(np.prod(shape, dtype=np.int64)) // 64) * 64 for dtype, shape in kinds
         ]
-        window = MPI.Win.Allocate_shared(sum(sizes) if local.root else 0, 1, comm=local.comm)
+        window = MPI.Win.Allocate_shared(sum(sizes) if local.root else 0, 1, comm=local.mpi_comm)
         self._windows.append(window)
         memory = np.frombuffer(window.Shared_query(0)[0], np.uint8)
         views, start = [], 0
@@ -191,8 +191,8 @@ class Team:
         for stream in (sys.stdout, sys.stderr):
             with suppress(Exception):  # nobody reads any more
                 stream.flush()
-        if self.comm is not None:
-            self.comm.Abort(status)
+        if self.mpi_comm is not None:
+            self.mpi_comm.Abort(status)
         os._exit(status)
 
 
@@ -228,38 +228,38 @@ def _say(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
 
-def alone() -> Team:
+def alone() -> Communicator:
     """This process without any other."""
-    return Team()
+    return Communicator()
 
 
-_world: list[Team] = []
+_world: list[Communicator] = []
 
 
-def world() -> Team:
-    """All the processes that one launcher (mpirun, srun) started; this one alone when none did. Always the same team.
+def world() -> Communicator:
+    """All the processes that one launcher (mpirun, srun) started; this one alone when none did. Always the same comm.
 
     Raises HiresxError when a launcher started several and mpi4py is not there, does not load, or belongs to another
     MPI than the launcher.
     """
     if not _world:
-        team = _started()
-        if team.size > 1:
+        comm = _started()
+        if comm.size > 1:
             sys.excepthook = partial(_end_all, sys.excepthook)
             sys.exit = partial(_exit, sys.exit)
-            team.aside()
-            team._end = team.comm.Dup()
-            atexit.register(team.leave)
-        _world.append(team)
+            comm.aside()
+            comm._end = comm.mpi_comm.Dup()
+            atexit.register(comm.leave)
+        _world.append(comm)
     return _world[0]
 
 
-def _started() -> Team:
+def _started() -> Communicator:
     expected = started.told()
     if expected in (None, 1):
         return alone()
-    comm = started.mpi().COMM_WORLD
-    return Team(comm) if comm.Get_size() > 1 else alone()
+    mpi_comm = started.mpi().COMM_WORLD
+    return Communicator(mpi_comm) if mpi_comm.Get_size() > 1 else alone()
 
 
 def ended(error: BaseException, status: int, tell: Callable[[str], None]) -> int:
@@ -271,18 +271,18 @@ def ended(error: BaseException, status: int, tell: Callable[[str], None]) -> int
     """
     if not _world:
         return _ended_early(error, status, tell)
-    team = _world[0]
-    if team.size == 1 or _everywhere(error):
-        if team.root:
+    comm = _world[0]
+    if comm.size == 1 or _everywhere(error):
+        if comm.root:
             tell("")
         return status
     try:
-        if not team.root:
+        if not comm.root:
             # Where all have found the same fault for themselves, rank 0 speaks first and ends the others.
             time.sleep(GRACE)
-        tell("" if team.root else f"rank {team.rank}: ")
+        tell("" if comm.root else f"rank {comm.rank}: ")
     finally:  # whatever becomes of the telling
-        team.abort(status)
+        comm.abort(status)
     return status
 
 
