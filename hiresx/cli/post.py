@@ -2,11 +2,14 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from hiresx.cli import options, terminal
+
+if TYPE_CHECKING:
+    from hiresx.post import jet_theory
 
 Folder = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")]
 From = Annotated[float | None, typer.Option("--from", metavar="T", help="Leave out what was before this time.")]
@@ -124,7 +127,7 @@ def spectrum(
 
 @post.command("jet")
 def jet(
-    run: Folder,
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs; several share the page.")],
     start: From = None,
     end: To = None,
     lips: Annotated[
@@ -145,10 +148,13 @@ def jet(
         float | None, typer.Option("--exit-mach", metavar="M", help="Mach number of the exit; the case's if absent.")
     ] = None,
     total_temperature: Annotated[
-        float, typer.Option("--total-temperature", metavar="T", help="Of the jet, over the ambient temperature.")
-    ] = 1.0,
-    others: Annotated[
-        list[Path] | None, typer.Option("--with", metavar="RUN", help="Another run to draw beside; may be repeated.")
+        float | None,
+        typer.Option(
+            "--total-temperature", metavar="T", help="Of the jet, over the ambient one; the case's if absent."
+        ),
+    ] = None,
+    shape: Annotated[
+        str | None, typer.Option("--shape", metavar="planar|round", help="Of the nozzle; the grid's if absent.")
     ] = None,
     points: Annotated[
         list[Path] | None,
@@ -157,17 +163,20 @@ def jet(
     out: Out = None,
     json: options.Json = False,
 ) -> int:
-    """A planar under-expanded jet: shock cells, core, screech and its mode, beside theory; writes a page, jet.html."""
+    """Under-expanded jets: shock cells, core, screech and its mode, beside theory; writes a page, jet.html.
+
+    Several runs come onto one page, into the first one's folder; options that name a jet or its probes are for the
+    first."""
 
     def make() -> Any:
         from hiresx.post.jet import jet as analyse
 
         return analyse(
-            run, start, end, lips, line, segments, pressure_ratio, exit_mach, total_temperature,
-            others or (), points or (),
+            runs[0], start, end, lips, line, segments, pressure_ratio, exit_mach, total_temperature,
+            cast("jet_theory.Shape | None", shape), runs[1:], points or (),
         )  # fmt: skip
 
-    return _give(run, out, json, make)
+    return _give(runs[0], out, json, make)
 
 
 @post.command("correlate")

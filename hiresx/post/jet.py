@@ -1,15 +1,14 @@
-"""`hiresx post jet`: a planar under-expanded jet, from its Mach number to its screech, beside what theory says."""
+"""`hiresx post jet`: an under-expanded jet, from its Mach number to its screech, beside what theory says."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from hiresx.errors import HiresxError
-from hiresx.output.show import lines
-from hiresx.post import jet_screech, jet_shape, jet_theory, lags
+from hiresx.post import jet_points, jet_screech, jet_shape, jet_theory, lags
 from hiresx.post import signals as signal_reading
 from hiresx.post.result import Result, dataset, opened
 from hiresx.results import Run
@@ -36,34 +35,38 @@ def jet(
     segments: int | None = None,
     pressure_ratio: float | None = None,
     exit_mach: float | None = None,
-    total_temperature: float = 1.0,
+    total_temperature: float | None = None,
+    shape: jet_theory.Shape | None = None,
     others: Sequence[Any] = (),
     points: Sequence[str | Path] = (),
 ) -> Result:
-    """Shock cells, core, spreading, screech and convection velocity of the planar jet in `run`, and what formulas say.
+    """Shock cells, core, spreading, screech and convection velocity of the jet in `run`, and what formulas say.
 
     `start`, `end`: the times of the probes to use. `lips`: the history with a place on each side of the lip, `line`:
-    that along the shear layer (NAME or NAME.COLUMN); both are looked for if absent. `pressure_ratio`, `exit_mach`: in
-    place of the case's parameters; `total_temperature` over the ambient one. `others`: runs to draw beside; `points`:
-    CSV files with the columns Mj and Ls (Ls/h) or St (f h/Uj), drawn by their names.
+    that along the shear layer (NAME or NAME.COLUMN); both are looked for if absent. `pressure_ratio`, `exit_mach`,
+    `total_temperature` (over the ambient one): in place of the case's parameters. `shape`: planar, lengths over the
+    height h, or round, over the diameter D; that of the case's grid if absent. `others`: runs for the same page, of
+    jets of that shape; `points`: CSV files with the columns Mj and Ls (Ls/h) or St, drawn by their names beside the
+    values kept here (hiresx.post.jet_points).
 
     Raises HiresxError for a jet that is not under-expanded, and a run that tells nothing of it.
     """
-    how = {"start": start, "end": end, "segments": segments, "total_temperature": total_temperature}
-    ours = analysed(opened(run), lips=lips, line=line, pressure_ratio=pressure_ratio, exit_mach=exit_mach, **how)
-    beside = [analysed(opened(other), **how) for other in others]
-    measured = [(Path(path).stem, lines.read_table(Path(path), "Mj")) for path in points]
-    for (name, table), path in zip(measured, points, strict=True):
-        if not {"Ls", "St"} & table.keys():
-            raise HiresxError(f"{path} has neither a column Ls nor St", f"name the columns of {name}: Mj,Ls,St")
+    how = {"start": start, "end": end, "segments": segments}
+    given = {"pressure_ratio": pressure_ratio, "exit_mach": exit_mach, "total_temperature": total_temperature}
+    ours = analysed(opened(run), shape=shape, lips=lips, line=line, **how, **given)
+    beside = [analysed(opened(other), shape=ours.state.shape, **how) for other in others]
+    known = [*jet_points.kept(ours.state.shape), *jet_points.read(points)]
     from hiresx.post import jet_page, jet_pictures
 
+    summary = ours.summary
+    if beside:
+        summary = {**summary, "others": [other.summary for other in beside]}
     return Result(
         "jet",
-        ours.summary,
+        summary,
         _arrays(ours),
-        lambda: jet_pictures.against_theory(ours, beside, measured),
-        {".html": lambda path: jet_page.write(path, ours, beside, measured)},
+        lambda: jet_pictures.against_theory([ours, *beside], known),
+        {".html": lambda path: jet_page.write(path, [ours, *beside], known)},
     )
 
 
@@ -76,15 +79,16 @@ def analysed(
     segments: int | None = None,
     pressure_ratio: float | None = None,
     exit_mach: float | None = None,
-    total_temperature: float = 1.0,
+    total_temperature: float | None = None,
+    shape: jet_theory.Shape | None = None,
 ) -> Jet:
     """The analysis of one run; see `jet`."""
-    state = _state(run, pressure_ratio, exit_mach, total_temperature)
+    state = _state(run, pressure_ratio, exit_mach, total_temperature, shape)
     missing: list[str] = []
     flow = cells = heard = None
     summary: dict[str, Any] = {
-        "run": str(run.path), "Mj": state.mach, "NPR": state.npr, "pressure_ratio": state.pressure_ratio,
-        "Uj": state.velocity, "hj": state.height,
+        "run": str(run.path), "shape": state.shape, "Mj": state.mach, "NPR": state.npr,
+        "pressure_ratio": state.pressure_ratio, "Uj": state.velocity, "hj": state.height,
         "analysed_to_x": jet_shape.analysed_to(run), "missing": missing,
     }  # fmt: skip
     try:
@@ -107,11 +111,11 @@ def analysed(
                 for n, (at, length, rise) in enumerate(zip(cells.ends, cells.lengths, cells.depths, strict=True))
             ],
         }  # fmt: skip
-    # Without formulas for a constant, the middle of both.
-    expected = float(np.mean([jet_theory.empirical(state, k) for k in jet_theory.EMPIRICAL.values()])) * state.velocity
+    scale = state.length / state.velocity
     try:
-        pair = jet_screech.lips(run, lips) if lips is None or "." not in lips else lips
-        heard = jet_screech.screech(run, expected, 1 / state.velocity, pair, start, end, segments)
+        pair = jet_screech.lips(run, lips, state.shape) if lips is None or "." not in lips else lips
+        expected = jet_theory.expected(state) / scale
+        heard = jet_screech.screech(run, expected, scale, pair, start, end, segments)
         summary["screech"] = heard.summary
     except HiresxError as error:
         if lips is not None:
@@ -127,16 +131,23 @@ def analysed(
     return Jet(run, state, flow, cells, heard, summary)
 
 
-def _state(run: Run, ratio: float | None, mach: float | None, temperature: float) -> jet_theory.Expanded:
+def _state(
+    run: Run, ratio: float | None, mach: float | None, temperature: float | None, shape: jet_theory.Shape | None
+) -> jet_theory.Expanded:
     parameters = run.case.get("parameters") or {}
     ratio = parameters.get("pressure_ratio") if ratio is None else ratio
     mach = parameters.get("exit_mach", 1.0) if mach is None else mach
+    temperature = parameters.get("temperature_ratio", 1.0) if temperature is None else temperature
+    if shape is None:
+        shape = "round" if "round" in str((run.case.get("grid") or {}).get("generator", "")) else "planar"
+    if shape not in get_args(jet_theory.Shape):
+        raise HiresxError(f'a jet is not "{shape}"', "it is planar or round")
     if ratio is None:
         raise HiresxError(
             f"the case of {run.path} has no parameter pressure_ratio",
             "give exit over ambient pressure: --pressure-ratio",
         )
-    state = jet_theory.expanded(float(ratio), float(mach), run.gamma, temperature)
+    state = jet_theory.expanded(float(ratio), float(mach), run.gamma, float(temperature), shape=shape)
     if not state.mach > 1:
         raise HiresxError(
             f"exit pressure {ratio:g} and exit Mach number {mach:g} make no supersonic jet", "see --pressure-ratio"
@@ -150,10 +161,8 @@ def _convection(run: Run, line: str | None, start: float | None, end: float | No
     if "." not in name:
         quantities = set(map(str, run.history(name).data_vars))
         name = f"{name}.{'v' if 'v' in quantities else 'p'}"
-    taken = signal_reading.read(run, name, start, end)
-    if taken.places is None or len(taken.labels) < 8:
-        raise HiresxError(f'"{name}" has fewer than 8 places', "give a probe with a line along the shear layer")
-    distance = lags.distances(taken.places)
+    mend = "give a probe with a line along the shear layer"
+    taken, distance = signal_reading.read_line(run, name, start, end, 8, mend)
     longest = min(float(distance[-1]) / 0.5, len(taken.values) * taken.dt / 4)
     found = lags.convection(taken.values, taken.dt, distance, 1.5, longest)
     known = found[np.isfinite(found)]
@@ -184,11 +193,10 @@ def _predictions(
 ) -> list[dict[str, Any]]:
     sheet = jet_theory.spacing(state)
     found = [
-        {"formula": f"vortex sheet, uc = {k:g} Uj", "spacing": sheet, "strouhal": jet_theory.strouhal(state, k)}
-        for k in jet_theory.CONVECTION
+        {"formula": name, "spacing": sheet, "strouhal": tone(state)} for name, tone in jet_theory.tones(state.shape)
     ]
-    for name, k in jet_theory.EMPIRICAL.items():
-        found.append({"formula": f"{name}, K = {k:g}", "spacing": None, "strouhal": jet_theory.empirical(state, k)})
+    for name, tone in jet_theory.correlations(state.shape):
+        found.append({"formula": name, "spacing": None, "strouhal": tone(state)})
     if cells is not None and cells.mean and carried:
         st = jet_theory.strouhal(state, carried["over_Uj"], cells.mean)
         found.append({"formula": "this run's spacing and uc", "spacing": cells.mean, "strouhal": st})
@@ -210,5 +218,10 @@ def _arrays(ours: Jet) -> Any:
         units = "(rho_ref c_ref^2)^2 L / c_ref"
         for n, part in enumerate(("symmetric", "antisymmetric")):
             held[part] = ("strouhal", spectra.density[n], f"density of the {part} pressure at the lips", units)
-        coordinates["strouhal"] = ("strouhal", spectra.frequency / ours.state.velocity, "f h / Uj", "1")
+        coordinates["strouhal"] = (
+            "strouhal",
+            spectra.frequency * ours.state.length / ours.state.velocity,
+            "f h / Uj" if ours.state.shape == "planar" else "f Dj / Uj",
+            "1",
+        )
     return dataset(held, coordinates, title=ours.run.title, Mj=ours.state.mach)

@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from hiresx.output.show import page
 from hiresx.post import jet_pictures
+from hiresx.post.jet_points import Points
 
 if TYPE_CHECKING:
     from hiresx.post.jet import Jet
 
+_EXPANDED = {"planar": "height h<sub>j</sub>/h", "round": "diameter D<sub>j</sub>/D"}
 _LOOK = """
 body { font: 16px/1.5 Georgia, serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
-h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2rem; border-bottom: 1px solid #ccc; }
+h1 { font-size: 1.5rem; } h2 { font-size: 1.25rem; margin-top: 2.5rem; border-bottom: 1px solid #ccc; }
+h3 { font-size: 1.05rem; }
 table { border-collapse: collapse; margin: .6rem 0; } td, th { padding: .15rem .9rem .15rem 0; text-align: left; }
 th { font-weight: 600; border-bottom: 1px solid #bbb; } td:not(:first-child) { font-variant-numeric: tabular-nums; }
 figure { margin: 1rem 0; } img { max-width: 100%; } figcaption { color: #555; font-size: .9rem; }
@@ -23,47 +26,99 @@ figure { margin: 1rem 0; } img { max-width: 100%; } figcaption { color: #555; fo
 """
 
 
-def write(path: Path, ours: "Jet", others: Sequence["Jet"], measured: jet_pictures.Measured) -> None:
-    """Write the page of `ours` to `path`; `others` and `measured` as `jet_pictures.against_theory` takes them."""
-    path.write_text(text(ours, others, measured), encoding="utf-8")
+def write(path: Path, jets: Sequence["Jet"], known: Sequence[Points]) -> None:
+    """Write the page of `jets` to `path`; `known` as `jet_pictures.against_theory` takes them."""
+    path.write_text(text(jets, known), encoding="utf-8")
 
 
-def text(ours: "Jet", others: Sequence["Jet"], measured: jet_pictures.Measured) -> str:
-    """The page."""
-    summary = ours.summary
-    parts = [f"<h1>{html.escape(ours.run.title)}</h1>", _how(ours), _jet(ours)]
-    if summary["missing"]:
-        listed = "".join(f"<li>{html.escape(entry)}</li>" for entry in summary["missing"])
-        parts.append(f'<div class="missing">Not told by this run:<ul>{listed}</ul></div>')
-    parts.append("<h2>Beside theory and measurements</h2>")
-    shown = "" if measured else " No measured points were given (<code>--points FILE.csv</code>)."
+def text(jets: Sequence["Jet"], known: Sequence[Points]) -> str:
+    """The page: all jets beside theory, then each by itself."""
+    name = html.escape(jets[0].run.title) if len(jets) == 1 else f"Under-expanded {jets[0].state.shape} jets"
+    parts = [f"<h1>{name}</h1>", _legend(jets[0]), _compared(jets), "<h2>Beside theory and other jets</h2>"]
     parts.append(
         _figure(
-            lambda: jet_pictures.against_theory(ours, others, measured),
-            f"Spacing of the shock cells and Strouhal number of the screech over the expanded Mach number.{shown}",
+            lambda: jet_pictures.against_theory(jets, known),
+            "Spacing of the shock cells and Strouhal number of the screech over the expanded Mach number; filled marks "
+            "in grey are measurements.",
         )
     )
-    parts.append(_table(summary["predictions"], {"formula": "", "spacing": "L<sub>s</sub>/h", "strouhal": "St"}))
-    if ours.flow is not None:
-        parts += ["<h2>Mean jet</h2>", _cells(ours)]
-        caption = f"Mean flow on the axis and half-width, from: {html.escape(ours.flow.source)}."
-        parts.append(_figure(lambda: jet_pictures.axis(ours), caption))
-    if ours.screech is not None:
-        parts += ["<h2>Screech</h2>", _screech(ours)]
-        caption = "Pressure at both lips: half of the sum and half of the difference."
-        parts.append(_figure(lambda: jet_pictures.lip_spectra(ours), caption))
-    if summary.get("convection"):
-        parts += ["<h2>Convection</h2>", _convection(summary["convection"])]
-    parts.append("<h2>Flow and sound</h2>")
-    caption = (
-        "Spanwise vorticity in colours, dilatation in grey: shocks and sound, without the sponges behind and beside."
-    )
-    parts.append(_figure(lambda: jet_pictures.flow(ours), caption))
-    name = html.escape(ours.run.title)
+    parts.append(_sources(jets[0], known))
+    for jet in jets:
+        parts += _one(jet)
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{name}</title>'
         f"<style>{_LOOK}</style></head>\n<body>\n" + "\n".join(parts) + "\n</body></html>\n"
     )
+
+
+def _legend(jet: "Jet") -> str:
+    if jet.state.shape == "round":
+        return "<p>Lengths are over the diameter D, the Strouhal number is St = f D<sub>j</sub>/U<sub>j</sub>.</p>"
+    return "<p>Lengths are over the nozzle's height h, the Strouhal number is St = f h/U<sub>j</sub>.</p>"
+
+
+def _compared(jets: Sequence["Jet"]) -> str:
+    """One line for each run."""
+    rows = []
+    for jet in jets:
+        found = jet.summary
+        tone = (found.get("screech") or {}).get("fundamental") or {}
+        rows.append(
+            {
+                "run": jet_pictures.name_of(jet), "Mj": jet.state.mach, "ratio": jet.state.pressure_ratio,
+                "count": len(found.get("cells") or ()), "Ls": found.get("cell_spacing"),
+                "spread": found.get("cell_spacing_spread"), "over": found.get("cell_spacing_over_vortex_sheet"),
+                "core": found.get("core_end"), "St": tone.get("strouhal", "none found"), "mode": tone.get("mode"),
+                "uc": (found.get("convection") or {}).get("over_Uj"),
+            }
+        )  # fmt: skip
+    names = {"run": "run", "Mj": "M<sub>j</sub>", "ratio": "p<sub>e</sub>/p", "count": "cells", "Ls": "L<sub>s</sub>",
+             "spread": "&plusmn;", "over": "over vortex sheet", "core": "core", "St": "St", "mode": "mode",
+             "uc": "u<sub>c</sub>/U<sub>j</sub>"}  # fmt: skip
+    return _table(rows, names)
+
+
+def _sources(jet: "Jet", known: Sequence[Points]) -> str:
+    listed = "".join(f"<li>{html.escape(points.source)}</li>" for points in known)
+    words = ""
+    if jet.state.shape == "planar" and not any(points.measured for points in known):
+        words = (
+            " No measured points of planar jets are kept here; those that you have, for instance of Panda, Raman &amp; "
+            "Zaman (AIAA 97-1623) and Raman &amp; Rice (Phys. Fluids 6, 1994), come in with "
+            "<code>--points FILE.csv</code>."
+        )
+    curves = (
+        "Curves: Tam, J. Sound Vib. 121 (1988) 135; wavelengths of Powell and Krothapalli, K sqrt(NPR - 1.893)."
+        if jet.state.shape == "planar"
+        else "Curves: vortex sheet of Prandtl and Pack; Tam, Seiner &amp; Yu, J. Sound Vib. 110 (1986) 309."
+    )
+    return f"<p>{curves}{words} Points:</p><ul>{listed}</ul>"
+
+
+def _one(ours: "Jet") -> list[str]:
+    """What one run tells."""
+    summary = ours.summary
+    parts = [f"<h2>{html.escape(jet_pictures.name_of(ours))}</h2>", _how(ours), _jet(ours)]
+    if summary["missing"]:
+        listed = "".join(f"<li>{html.escape(entry)}</li>" for entry in summary["missing"])
+        parts.append(f'<div class="missing">Not told by this run:<ul>{listed}</ul></div>')
+    length = jet_pictures.unit(ours)
+    names = {"formula": "", "spacing": f"L<sub>s</sub>/{length}", "strouhal": "St"}
+    parts += ["<h3>Formulas</h3>", _table(summary["predictions"], names)]
+    if ours.flow is not None:
+        parts += ["<h3>Mean jet</h3>", _cells(ours)]
+        caption = f"Mean flow on the axis and half-width, from: {html.escape(ours.flow.source)}."
+        parts.append(_figure(lambda: jet_pictures.axis(ours), caption))
+    if ours.screech is not None:
+        parts += ["<h3>Screech</h3>", _screech(ours)]
+        caption = "Pressure at both lips: half of the sum and half of the difference."
+        parts.append(_figure(lambda: jet_pictures.lip_spectra(ours), caption))
+    if summary.get("convection"):
+        parts += ["<h3>Convection</h3>", _convection(summary["convection"])]
+    parts.append("<h3>Flow and sound</h3>")
+    caption = "Spanwise vorticity, and dilatation: shocks and sound, without the sponges behind and beside."
+    parts.append(_figure(lambda: jet_pictures.flow(ours), caption))
+    return parts
 
 
 def _figure(draw: Callable[[], Any], caption: str) -> str:
@@ -75,14 +130,15 @@ def _figure(draw: Callable[[], Any], caption: str) -> str:
 
 
 def _how(ours: "Jet") -> str:
-    record = ours.run.record
+    record, length = ours.run.record, jet_pictures.unit(ours)
     words = [
         f"{record['points']:,} points" if record.get("points") else "",
-        f"to t = {record['time']:.4g} h/c in {record['steps']:,} steps" if record.get("steps") else "",
+        f"to t = {record['time']:.4g} {length}/c in {record['steps']:,} steps" if record.get("steps") else "",
         f"on {record['backend']}" if record.get("backend") else "",
         f"status {record.get('status', 'unknown')}",
     ]
-    return f"<p>{html.escape(str(ours.run.path))}: {html.escape(', '.join(word for word in words if word))}.</p>"
+    told = ", ".join(word for word in words if word)
+    return f"<p>{html.escape(ours.run.title)}. {html.escape(str(ours.run.path))}: {html.escape(told)}.</p>"
 
 
 def _jet(ours: "Jet") -> str:
@@ -92,7 +148,7 @@ def _jet(ours: "Jet") -> str:
         ("nozzle pressure ratio", f"{state.npr:.4f}"),
         ("exit over ambient pressure", f"{state.pressure_ratio:.4g}"),
         ("velocity U<sub>j</sub>/c", f"{state.velocity:.4f}"),
-        ("height h<sub>j</sub>/h", f"{state.height:.4f}"),
+        (_EXPANDED[state.shape], f"{state.height:.4f}"),
     ]
     return "<table>" + "".join(f"<tr><td>{name}</td><td>{value}</td></tr>" for name, value in rows) + "</table>"
 
@@ -102,7 +158,7 @@ def _cells(ours: "Jet") -> str:
     if not summary["cells"]:
         return "<p>There are no shock cells on the axis.</p>"
     spread = summary["cell_spacing_spread"]
-    words = f"<p>Mean spacing L<sub>s</sub>/h = {summary['cell_spacing']:.3f}"
+    words = f"<p>Mean spacing L<sub>s</sub>/{jet_pictures.unit(ours)} = {summary['cell_spacing']:.3f}"
     words += f", standard deviation over the {len(summary['cells'])} cells {spread:.3f}" if spread else ""
     words += f"; {summary['cell_spacing_over_vortex_sheet']:.3f} of the vortex sheet's."
     if summary["core_end"]:

@@ -1,6 +1,6 @@
-"""Pictures of a planar jet, of the form of Figs 18, 19 and 20 of Ye et al., Advances in Aerodynamics 4:7 (2022)."""
+"""Pictures of a jet, of the form of Figs 18, 19 and 20 of Ye et al., Advances in Aerodynamics 4:7 (2022)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -8,60 +8,81 @@ import numpy as np
 from hiresx.output.fields import cut
 from hiresx.output.show import page
 from hiresx.post import jet_theory
+from hiresx.post.jet_points import Points
 from hiresx.post.welch import REFERENCE_PRESSURE
 
 if TYPE_CHECKING:
     from hiresx.post.jet import Jet
 
-Measured = Sequence[tuple[str, Mapping[str, np.ndarray]]]
 _MARKS = ("s", "^", "D", "v", "P", "X")
-# Vorticity below this part of the colour range is clear, so that sound is seen.
-_CLEAR = 0.06
+_STYLES = ("-", "--", ":")
 
 
-def against_theory(ours: "Jet", others: Sequence["Jet"], measured: Measured) -> Any:
-    """Spacing of the shock cells and Strouhal number of the screech over Mj, with curves of theory: Figs 18 and 19."""
-    figure = page.figure(3.7)
+def unit(jet: "Jet") -> str:
+    """The symbol of the length: that of the nozzle's height or diameter."""
+    return "h" if jet.state.shape == "planar" else "D"
+
+
+def strouhal(jet: "Jet") -> str:
+    """What the Strouhal number is."""
+    return "f\\,h/U_j" if jet.state.shape == "planar" else "f\\,D_j/U_j"
+
+
+def against_theory(jets: Sequence["Jet"], known: Sequence[Points]) -> Any:
+    """Spacing of the shock cells and Strouhal number of the screech over Mj, with curves of theory and `known` points:
+    Figs 18 and 19."""
+    figure = page.figure(4.4)
     left, right = figure.subplots(1, 2)
-    machs = [jet.state.mach for jet in (ours, *others)] + [m for _, table in measured for m in table["Mj"]]
+    first, shape = jets[0], jets[0].state.shape
+    machs = [jet.state.mach for jet in jets]
+    machs += [m for points in known for pair in points.columns.values() for m in pair[0]]
     mach = np.linspace(max(1.02, min(1.1, min(machs) - 0.05)), max(1.9, max(machs) + 0.05), 120)
-    states = [jet_theory.of_mach(float(m), ours.run.gamma) for m in mach]
-    left.plot(mach, [jet_theory.spacing(s) for s in states], color="k", label="vortex sheet (Tam)")
-    left.plot(mach, [0.8 * jet_theory.spacing(s) for s in states], color="k", ls=":", lw=0.9, label="0.8 of it")
-    for k, style in zip(jet_theory.CONVECTION, ("-", "--"), strict=True):
-        label = f"vortex sheet, $u_c = {k:.2f}\\,U_j$"
-        right.plot(mach, [jet_theory.strouhal(s, k) for s in states], color="k", ls=style, lw=0.9, label=label)
-    bounds = [[jet_theory.empirical(s, k) for s in states] for k in jet_theory.EMPIRICAL.values()]
-    names = " to ".join(f"{name}" for name in jet_theory.EMPIRICAL)
-    right.fill_between(mach, *bounds, color="0.6", alpha=0.5, lw=0, label=f"correlations, {names}")
-    for mark, (name, table) in zip(_MARKS, measured, strict=False):
+    states = [jet_theory.of_mach(float(m), first.run.gamma, shape=shape) for m in mach]
+    for (name, formula), style in zip(jet_theory.spacings(shape), ("-", ":"), strict=True):
+        left.plot(mach, [formula(s) for s in states], color="k", ls=style, lw=1.0, label=name)
+    for (name, formula), style in zip(jet_theory.tones(shape), _STYLES, strict=False):
+        right.plot(mach, [formula(s) for s in states], color="k", ls=style, lw=0.9, label=name)
+    band = jet_theory.correlations(shape)
+    if band:
+        bounds = [[formula(s) for s in states] for _, formula in band]
+        names = " to ".join(name.partition(",")[0] for name, _ in band)
+        right.fill_between(mach, *bounds, color="0.6", alpha=0.5, lw=0, label=f"correlations, {names}")
+    for n, points in enumerate(known):
+        how = {"mec": "0.35", "ms": 5, "ls": "", "label": points.label, "zorder": 2, "marker": _MARKS[n % len(_MARKS)]}
+        how["mfc"] = "0.35" if points.measured else "none"
         for ax, key in ((left, "Ls"), (right, "St")):
-            if key in table:
-                ax.plot(table["Mj"], table[key], mark, mfc="none", mec="0.35", ms=5, label=name, zorder=2)
-    for n, jet in enumerate((ours, *others)):
+            if key in points.columns and points.columns[key][0].size:
+                ax.plot(*points.columns[key], **how)
+    for n, jet in enumerate(jets):
         colour = page.BLUE if n == 0 else page.OTHERS[(n - 1) % len(page.OTHERS)]
-        style = {"marker": "o", "ms": 6, "color": colour, "ls": "", "zorder": 4, "label": jet.run.path.resolve().name}
+        style = {"marker": "o", "ms": 6, "color": colour, "ls": "", "zorder": 4, "label": name_of(jet)}
         if jet.cells is not None and jet.cells.mean:
             least, most = min(jet.cells.lengths), max(jet.cells.lengths)
             reach = [[jet.cells.mean - least], [most - jet.cells.mean]]
             left.errorbar([jet.state.mach], [jet.cells.mean], reach, capsize=3, lw=1, **style)
         tone = jet.summary.get("screech", {}).get("fundamental")
         if tone:
-            half = tone["half_power_width"] / jet.state.velocity / 2
+            half = tone["half_power_width"] * jet.state.length / jet.state.velocity / 2
             right.errorbar([jet.state.mach], [tone["strouhal"]], [[half], [half]], capsize=3, lw=1, **style)
-    left.set_ylabel("$L_s/h$")
-    right.set_ylabel("$\\mathrm{St} = f\\,h/U_j$")
+    left.set_ylabel(f"$L_s/{unit(first)}$")
+    right.set_ylabel(f"$\\mathrm{{St}} = {strouhal(first)}$")
     left.set_ylim(bottom=0)
-    right.set_ylim(0, max(0.5, 1.1 * max((line.get_ydata().max() for line in right.lines), default=0.5)))
-    for ax, place in ((left, "upper left"), (right, "upper right")):
+    right.set_ylim(0, 1.1 * max((line.get_ydata().max() for line in right.lines if len(line.get_ydata())), default=0.5))
+    for ax in (left, right):
         ax.set_xlabel("$M_j$")
         ax.margins(x=0)
         ax.grid(lw=0.3, color="0.85")
         ax.set_axisbelow(True)
-        ax.legend(loc=place, fontsize=7.5)
+        # Below the axes: no curve is hidden however many points there are.
+        ax.legend(loc="upper left", bbox_to_anchor=(-0.12, -0.16), fontsize=7, borderaxespad=0)
     left.set_title("shock-cell spacing: mean, shortest, longest", loc="left")
     right.set_title("screech: fundamental and its half-power width", loc="left")
     return figure
+
+
+def name_of(jet: "Jet") -> str:
+    """The name of the run's folder."""
+    return jet.run.path.resolve().name
 
 
 def axis(ours: "Jet") -> Any:
@@ -99,13 +120,13 @@ def axis(ours: "Jet") -> Any:
             axes[2].plot(ends, grown["rate"] * (ends - grown["virtual_origin"]), color=page.OTHERS[0],
                          label=f"grows by {grown['rate']:.3f}")  # fmt: skip
             axes[2].legend(loc="upper left")
-        axes[2].set_ylabel("half-width $/h$")
+        axes[2].set_ylabel(f"half-width $/{unit(ours)}$")
         axes[2].set_ylim(bottom=0)
     for ax in axes:
         ax.grid(lw=0.3, color="0.85")
         ax.set_axisbelow(True)
     axes[-1].set_xlim(0, flow.end)
-    axes[-1].set_xlabel("$x/h$")
+    axes[-1].set_xlabel(f"$x/{unit(ours)}$")
     return figure
 
 
@@ -114,12 +135,13 @@ def lip_spectra(ours: "Jet") -> Any:
     found, summary = ours.screech.spectra, ours.screech.summary
     figure = page.figure(3.2)
     ax = figure.subplots()
-    st = found.frequency / ours.state.velocity
+    scale = ours.state.velocity / ours.state.length
+    st = found.frequency / scale
     # p / (rho_ref c_ref^2) = p* / (gamma p_ambient), the ambient air at 101325 Pa.
     reference = REFERENCE_PRESSURE / (ours.run.gamma * 101325.0)
     labels = ("antisymmetric (flapping)", "symmetric")
     for n, colour, label in zip((1, 0), (page.BLUE, page.OTHERS[0]), labels, strict=True):
-        level = 10 * np.log10(found.density[n] * ours.state.velocity / reference**2)
+        level = 10 * np.log10(found.density[n] * scale / reference**2)
         ax.plot(st[1:], level[1:], color=colour, label=label, lw=1.2 if n else 0.9)
     tone = summary["fundamental"]
     for line in [tone, *summary["harmonics"]] if tone else []:
@@ -127,14 +149,15 @@ def lip_spectra(ours: "Jet") -> Any:
         name = "f" if line is tone else f"{line['order']} f"
         ax.annotate(f"{name}: {line['strouhal']:.4f}\n{line['mode']}", (line["strouhal"], 0.97), (3, 0),
                     xycoords=("data", "axes fraction"), textcoords="offset points", va="top", fontsize=8)  # fmt: skip
-    low, high = (jet_theory.empirical(ours.state, k) for k in sorted(jet_theory.EMPIRICAL.values(), reverse=True))
-    ax.axvspan(low, high, color="0.6", alpha=0.35, lw=0, label="correlations for this $M_j$")
+    formulas = jet_theory.correlations(ours.state.shape) or jet_theory.tones(ours.state.shape)
+    expected = [formula(ours.state) for _, formula in formulas]
+    ax.axvspan(min(expected), max(expected), color="0.6", alpha=0.35, lw=0, label="formulas for this $M_j$")
     ax.set_xscale("log")
     ax.set_xlim(st[1], min(st[-1], 3.0))
     within = st[1:] <= min(st[-1], 3.0)
-    shown = 10 * np.log10(found.density[:, 1:][:, within] * ours.state.velocity / reference**2)
+    shown = 10 * np.log10(found.density[:, 1:][:, within] * scale / reference**2)
     ax.set_ylim(shown.min() - 3, shown.max() + 12)
-    ax.set_xlabel("$\\mathrm{St} = f\\,h/U_j$")
+    ax.set_xlabel(f"$\\mathrm{{St}} = {strouhal(ours)}$")
     ax.set_ylabel("dB re 20 uPa per St,\nambient 101325 Pa")
     ax.grid(lw=0.3, color="0.85", which="both")
     ax.set_axisbelow(True)
@@ -143,15 +166,13 @@ def lip_spectra(ours: "Jet") -> Any:
 
 
 def flow(ours: "Jet") -> Any:
-    """The last fields: spanwise vorticity in colours, and dilatation, that is sound and shocks, in grey: Fig. 20."""
-    from matplotlib.colors import LinearSegmentedColormap
-
+    """The last fields: spanwise vorticity, and dilatation, that is shocks and sound, beside or below it: Fig. 20."""
     tree = ours.run.fields(-1, ["vorticity_z", "dilatation"])
     pieces = tree.hiresx.pieces("vorticity_z", "dilatation")
     where = ""
     if tree.hiresx.dimensions == 3:
-        middle = cut.middle(pieces, "z")
-        pieces, where = cut.plane(pieces, "z", middle), f", $z/h = {middle:.3g}$"
+        middle = 0.0 if ours.state.shape == "round" else cut.middle(pieces, "z")
+        pieces, where = cut.plane(pieces, "z", middle), f", $z/{unit(ours)} = {middle:.3g}$"
     else:
         pieces = [{name: np.squeeze(values) for name, values in piece.items()} for piece in pieces]
     box = _box(ours, pieces)
@@ -162,32 +183,31 @@ def flow(ours: "Jet") -> Any:
     # What sounds is where nothing turns.
     quiet = sound[spin < 0.01 * strongest]
     loudest = max(2 * float(np.quantile(quiet if quiet.size > 100 else sound, 0.95)), 1e-12)
-    clear = LinearSegmentedColormap.from_list(
-        "vorticity",
-        [(0, (0.0, 0.2, 0.55, 1)), (0.25, (0.1, 0.45, 0.8, 1)), (0.5 - _CLEAR, (0.5, 0.75, 0.95, 0.75)),
-         (0.5 - _CLEAR / 4, (0.6, 0.8, 1, 0)), (0.5 + _CLEAR / 4, (1, 0.8, 0.6, 0)),
-         (0.5 + _CLEAR, (0.98, 0.7, 0.45, 0.75)), (0.75, (0.85, 0.3, 0.15, 1)), (1, (0.5, 0.0, 0.05, 1))],
-    )  # fmt: skip
-    figure = page.figure(0.6 + 5.2 * (box[3] - box[2]) / (box[1] - box[0]))
-    ax = figure.subplots()
-    for piece in pieces:
-        how = {"shading": "gouraud", "rasterized": True}
-        grey = {"cmap": "gray", "vmin": -loudest, "vmax": loudest, "rasterized": True}
-        # Cells below fill the gap between blocks that do not share their nodes.
-        ax.pcolormesh(piece["x"], piece["y"], piece["dilatation"], shading="nearest", zorder=0.5, **grey)
-        back = ax.pcolormesh(piece["x"], piece["y"], piece["dilatation"], shading="gouraud", zorder=1, **grey)
-        front = ax.pcolormesh(
-            piece["x"], piece["y"], piece["vorticity_z"], cmap=clear, vmin=-strongest, vmax=strongest, zorder=2, **how
-        )
-    ax.set_xlim(box[0], box[1])
-    ax.set_ylim(box[2], box[3])
-    ax.set_aspect("equal")
-    ax.set_xlabel("$x/h$")
-    ax.set_ylabel("$y/h$")
-    for n, (drawn, name) in enumerate(((back, "dilatation"), (front, "vorticity_z"))):
-        bar = figure.colorbar(drawn, cax=ax.inset_axes((1.02 + 0.13 * n, 0, 0.022, 1)), extend="both")
-        bar.set_label(page.symbol(name).replace("L/", "h/"), labelpad=1)
-    ax.set_title(f"$t = {float(tree.coords['time']):.4g}\\,h/c${where}", loc="left")
+    width, tall = box[1] - box[0], box[3] - box[2]
+    beside = width < 2 * tall
+    figure = page.figure(0.9 + (3.0 if beside else 11.6) * tall / width)
+    axes = figure.subplots(1, 2, sharey=True) if beside else figure.subplots(2, 1, sharex=True)
+    shown = (("vorticity_z", "RdBu_r", strongest, "(a) spanwise vorticity"),
+             ("dilatation", "gray", loudest, "(b) dilatation"))  # fmt: skip
+    for ax, (name, colours, limit, title) in zip(axes, shown, strict=True):
+        how = {"cmap": colours, "vmin": -limit, "vmax": limit, "rasterized": True}
+        for piece in pieces:
+            # Cells below fill the gap between blocks that do not share their nodes.
+            ax.pcolormesh(piece["x"], piece["y"], piece[name], shading="nearest", zorder=0.5, **how)
+            drawn = ax.pcolormesh(piece["x"], piece["y"], piece[name], shading="gouraud", zorder=1, **how)
+        ax.set_xlim(box[0], box[1])
+        ax.set_ylim(box[2], box[3])
+        ax.set_aspect("equal")
+        ax.set_title(title, loc="left")
+        sides = {"location": "bottom", "aspect": 40} if beside else {"location": "right", "aspect": 20}
+        bar = figure.colorbar(drawn, ax=ax, extend="both", pad=0.02, shrink=0.9, **sides)
+        bar.set_label(page.symbol(name).replace("L/", f"{unit(ours)}/"), labelpad=1)
+    for ax in axes if beside else axes[-1:]:
+        ax.set_xlabel(f"$x/{unit(ours)}$")
+    for ax in axes[:1] if beside else axes:
+        ax.set_ylabel(f"$y/{unit(ours)}$")
+    time = float(tree.coords["time"])
+    figure.suptitle(f"$t = {time:.4g}\\,{unit(ours)}/c${where}", fontsize=9, x=0.01, ha="left")
     return figure
 
 

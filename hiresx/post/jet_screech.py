@@ -8,6 +8,7 @@ import numpy as np
 from hiresx.errors import HiresxError
 from hiresx.post import signals as signal_reading
 from hiresx.post import welch
+from hiresx.post.jet_theory import Shape
 from hiresx.results import Run
 
 # Periods of the expected tone that a segment holds at least, where the run is long enough.
@@ -28,9 +29,10 @@ class Screech:
     summary: dict[str, Any]
 
 
-def lips(run: Run, name: str | None = None) -> str:
-    """The signals "NAME.p_0,p_1" of two places that lie on both sides of the axis, nearest to the nozzle's lip; those
-    of the history `name` alone, if it is given. Raises HiresxError where there are none."""
+def lips(run: Run, name: str | None = None, shape: Shape = "planar") -> str:
+    """The signals "NAME.p_0,p_1" of two places that lie on both sides of the axis, nearest to the nozzle's lip
+    (opposite each other, of a round one); those of the history `name` alone, if it is given. Raises HiresxError
+    where there are none."""
     best, signals = np.inf, ""
     for history_name in run.histories if name is None else [name]:
         history = run.history(history_name)
@@ -38,10 +40,13 @@ def lips(run: Run, name: str | None = None) -> str:
             continue
         x, y, z = (history[axis].values for axis in "xyz")
         for m in range(x.size):
-            mirrored = np.flatnonzero((np.abs(x - x[m]) < 1e-6) & (np.abs(y + y[m]) < 1e-6) & (np.abs(z - z[m]) < 1e-6))
-            if y[m] < 0.45 or not mirrored.size:
+            beside = z[m] if shape == "planar" else -z[m]
+            apart = np.max([np.abs(x - x[m]), np.abs(y + y[m]), np.abs(z - beside)], axis=0)
+            mirrored = np.flatnonzero(apart < 1e-6)
+            height = y[m] if shape == "planar" else np.hypot(y[m], z[m])
+            if height < 0.45 or not y[m] > 0 or not mirrored.size:
                 continue
-            far = np.hypot(x[m], y[m] - 0.55)
+            far = np.hypot(x[m], height - 0.55)
             if far < best and (far < 2.0 or name is not None):
                 best, signals = far, f"{history_name}.p_{m},p_{mirrored[0]}"
     if not signals:
@@ -62,7 +67,7 @@ def screech(
     segments: int | None = None,
 ) -> Screech:
     """The screech in `signals` (see `lips`); `expected`: the frequency in c_ref / L that formulas give;
-    `height_over_velocity`: h / Uj, with which a frequency is a Strouhal number."""
+    `height_over_velocity`: h / Uj (Dj / Uj), with which a frequency is a Strouhal number."""
     taken = signal_reading.read(run, signals, start, end)
     if len(taken.labels) != 2:
         raise HiresxError(f'"{signals}" is {len(taken.labels)} signals', "name the two lips: NAME.p_0,p_1")

@@ -43,7 +43,8 @@ def analysed_to(run: Run) -> float:
 
 
 def mean(run: Run, start: float | None = None, end: float | None = None) -> Mean:
-    """The mean flow of a run: of its averages (in space also over the span, where the grid is the same in all of it),
+    """The mean flow of a run: of its averages (in space also over the span, where the grid is the same in all of it,
+    else in the plane z = 0),
     or of a probe along the axis from `start` to `end`. Raises HiresxError where it has neither."""
     limit = analysed_to(run)
     if (run.path / "averages.nc").is_file():
@@ -69,7 +70,7 @@ def mean(run: Run, start: float | None = None, end: float | None = None) -> Mean
 
 def _of_averages(run: Run, limit: float) -> Mean:
     tree = run.averages
-    pieces = [_over_span(piece) for piece in tree.hiresx.pieces("p", "u")]
+    pieces = _flat(tree.hiresx.pieces("p", "u"))
     axis, _ = cut.line(pieces, "y", 0.0)
     behind = (axis["x"] > 0) & (axis["x"] <= limit)
     x, p, u = (axis[name][behind] for name in ("x", "p", "u"))
@@ -83,12 +84,11 @@ def _of_averages(run: Run, limit: float) -> Mean:
     return Mean(x, p, u, np.array(stations), np.array(widths), float(x[-1]), "averages")
 
 
-def _over_span(piece: cut.Piece) -> cut.Piece:
-    """A piece (nk, nj, ni) as (nj, ni): the mean over k, where all planes have the same x and y."""
-    same = all(np.ptp(piece[axis], axis=0).max() < 1e-9 for axis in "xy")
-    if not same:
-        raise HiresxError("the grid is not the same along its span", "analyse lines: hiresx post profile")
-    return {name: values.mean(axis=0) for name, values in piece.items()}
+def _flat(pieces: list[cut.Piece]) -> list[cut.Piece]:
+    """Pieces (nk, nj, ni) as (nj, ni): the mean over k, where all planes have the same x and y; else z = 0."""
+    if all(np.ptp(piece[axis], axis=0).max() < 1e-9 for piece in pieces for axis in "xy"):
+        return [{name: values.mean(axis=0) for name, values in piece.items()} for piece in pieces]
+    return cut.plane(pieces, "z", 0.0)
 
 
 def _half_width(y: np.ndarray, u: np.ndarray) -> float | None:

@@ -1,32 +1,48 @@
-"""What theory and correlations say of an under-expanded planar jet: its expanded state, shock cells and screech.
+"""What theory and correlations say of an under-expanded jet: its expanded state, shock cells and screech.
 
-Tam, J. Sound Vib. 121 (1988) 135; Tam, Shen & Raman, AIAA J. 35 (1997) 1119: the vortex-sheet model of the first mode
-of a rectangular jet. Powell's feedback: a wave that the shear layer carries one cell down and sound brings back.
-The empirical wavelength of rectangular jets is Powell's, K = 5.2, and Krothapalli's, K = 5.0.
-Scales: nozzle height h, ambient density and sound speed.
+Planar: Tam, J. Sound Vib. 121 (1988) 135; Tam, Shen & Raman, AIAA J. 35 (1997) 1119: the vortex-sheet model of the
+first mode of a rectangular jet. The empirical wavelength of rectangular jets is Powell's, K = 5.2, and Krothapalli's,
+K = 5.0. Round: the first mode of Prandtl's and Pack's vortex sheet; Tam, Seiner & Yu, J. Sound Vib. 110 (1986) 309.
+Powell's feedback: a wave that the shear layer carries one cell down and sound brings back.
+Scales: nozzle height h (diameter D of a round one), ambient density and sound speed. St is f h/Uj of a planar jet,
+f Dj/Uj of a round one, as each is published.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
+
+Shape = Literal["planar", "round"]
 
 # Convection velocity over that of the jet, and K of the empirical wavelength: the curves that are drawn.
 CONVECTION = (0.55, 0.70)
 EMPIRICAL = {"Powell": 5.2, "Krothapalli": 5.0}
 # Where the empirical wavelength becomes nothing: NPR of a choked nozzle.
 _CHOKED = 1.893
+# pi / 2.40483, the first zero of the Bessel function J0.
+_PRANDTL_PACK = 1.3064
+# Of the vortex sheet's spacing: what the cells are long where screech is made (Tam, Seiner & Yu).
+_SHORTENED = 0.8
 
 
 @dataclass(frozen=True)
 class Expanded:
     """The jet expanded without losses to the ambient pressure: Mach number, nozzle pressure ratio (total over ambient),
-    exit over ambient pressure, velocity in c_ref, height in h."""
+    exit over ambient pressure, velocity in c_ref, height in h (diameter in D)."""
 
     mach: float
     npr: float
     pressure_ratio: float
     velocity: float
     height: float
+    shape: Shape = "planar"
+
+    @property
+    def length(self) -> float:
+        """That of the Strouhal number: h, or Dj in D."""
+        return 1.0 if self.shape == "planar" else self.height
 
 
 def expanded(
@@ -35,9 +51,10 @@ def expanded(
     gamma: float = 1.4,
     total_temperature: float = 1.0,
     aspect: float = np.inf,
+    shape: Shape = "planar",
 ) -> Expanded:
     """Of a nozzle whose exit has `pressure_ratio` times the ambient pressure and the Mach number `exit_mach`; the total
-    temperature is `total_temperature` times the ambient one; `aspect`: width over height of the nozzle."""
+    temperature is `total_temperature` times the ambient one; `aspect`: width over height of a planar nozzle."""
     g = 0.5 * (gamma - 1)
     npr = pressure_ratio * (1 + g * exit_mach**2) ** (gamma / (gamma - 1))
     mach = float(np.sqrt((npr ** ((gamma - 1) / gamma) - 1) / g)) if npr > 1 else float("nan")
@@ -45,26 +62,67 @@ def expanded(
     power = 0.5 * (gamma + 1) / (gamma - 1)
     area = exit_mach / mach * ((1 + g * mach**2) / (1 + g * exit_mach**2)) ** power
     height = 1 + (area - 1) * (1.0 if np.isinf(aspect) else aspect / (aspect + 1))
-    return Expanded(mach, float(npr), float(pressure_ratio), velocity, float(height))
+    if shape == "round":
+        height = np.sqrt(area)
+    return Expanded(mach, float(npr), float(pressure_ratio), velocity, float(height), shape)
 
 
-def of_mach(mach: float, gamma: float = 1.4, total_temperature: float = 1.0) -> Expanded:
+def of_mach(mach: float, gamma: float = 1.4, total_temperature: float = 1.0, shape: Shape = "planar") -> Expanded:
     """The jet of this fully expanded Mach number out of a sonic nozzle."""
     g = 0.5 * (gamma - 1)
     ratio = ((1 + g * mach**2) / (1 + g)) ** (gamma / (gamma - 1))
-    return expanded(ratio, 1.0, gamma, total_temperature)
+    return expanded(ratio, 1.0, gamma, total_temperature, shape=shape)
 
 
 def spacing(jet: Expanded) -> float:
-    """Length of a shock cell, Ls/h = 2 sqrt(Mj^2 - 1) hj/h (vortex sheet, planar)."""
-    return float(2 * np.sqrt(max(jet.mach**2 - 1, 0.0)) * jet.height)
+    """Length of a shock cell by the vortex sheet: Ls/h = 2 sqrt(Mj^2 - 1) hj/h, Ls/D = 1.3064 sqrt(Mj^2 - 1) Dj/D."""
+    constant = 2.0 if jet.shape == "planar" else _PRANDTL_PACK
+    return float(constant * np.sqrt(max(jet.mach**2 - 1, 0.0)) * jet.height)
 
 
 def strouhal(jet: Expanded, convection: float, cell: float | None = None) -> float:
-    """St = f h/Uj of f = uc / (Ls (1 + uc/c)), uc = `convection` Uj; `cell`: Ls/h, default that of the vortex sheet."""
-    return convection / ((spacing(jet) if cell is None else cell) * (1 + convection * jet.velocity))
+    """St of f = uc / (Ls (1 + uc/c)), uc = `convection` Uj; `cell`: Ls, default that of the vortex sheet."""
+    cell = spacing(jet) if cell is None else cell
+    return jet.length * convection / (cell * (1 + convection * jet.velocity))
+
+
+def tam_seiner_yu(jet: Expanded) -> float:
+    """St = (.67/sqrt(Mj^2 - 1)) / (1 + .7 Uj/c) of a round jet: uc = .7 Uj and cells of .8 of the vortex sheet's."""
+    return strouhal(jet, 0.7, _SHORTENED * spacing(jet))
 
 
 def empirical(jet: Expanded, constant: float) -> float:
-    """St = f h/Uj of the wavelength lambda/h = K sqrt(NPR - 1.893), K = `constant`."""
+    """St = f h/Uj of the wavelength lambda/h = K sqrt(NPR - 1.893), K = `constant`; of planar jets."""
     return float(1 / (constant * np.sqrt(max(jet.npr - _CHOKED, 1e-12)) * jet.velocity))
+
+
+def expected(jet: Expanded) -> float:
+    """St of the screech that correlations give."""
+    if jet.shape == "round":
+        return tam_seiner_yu(jet)
+    return float(np.mean([empirical(jet, constant) for constant in EMPIRICAL.values()]))
+
+
+# What a formula gives for a jet, and its name.
+Formula = tuple[str, Callable[[Expanded], float]]
+
+
+def spacings(shape: Shape) -> list[Formula]:
+    """Formulas of the spacing, the first that of the vortex sheet."""
+    name = "vortex sheet (Tam)" if shape == "planar" else "vortex sheet (Prandtl, Pack)"
+    return [(name, spacing), (f"{_SHORTENED:g} of it", lambda jet: _SHORTENED * spacing(jet))]
+
+
+def tones(shape: Shape) -> list[Formula]:
+    """Formulas of St by theory."""
+    found: list[Formula] = [
+        (f"vortex sheet, uc = {k:.2f} Uj", lambda jet, k=k: strouhal(jet, k)) for k in CONVECTION
+    ]  # fmt: skip
+    return found if shape == "planar" else [("Tam, Seiner & Yu", tam_seiner_yu), found[-1]]
+
+
+def correlations(shape: Shape) -> list[Formula]:
+    """Formulas of St by measurements, between which the band is drawn; none for round jets."""
+    if shape == "round":
+        return []
+    return [(f"{name}, K = {k:g}", lambda jet, k=k: empirical(jet, k)) for name, k in EMPIRICAL.items()]

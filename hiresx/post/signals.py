@@ -13,7 +13,7 @@ from hiresx.results import needs
 
 # Samples below which nothing can be said of a spectrum or a correlation.
 SHORTEST = 16
-_NUMBERS = {2: "two", 3: "three"}
+_NUMBERS = {2: "two", 3: "three", 8: "eight"}
 
 
 @dataclass(frozen=True, eq=False)

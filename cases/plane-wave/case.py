@@ -1,0 +1,19 @@
+"""A simple wave of sound in a gas at rest."""
+
+import numpy as np
+
+K = 2 * np.pi  # the wave length is the length
+
+
+def exact(x, y, z, t, *, amplitude, gamma):
+    """u is carried at u + c = 1 + (gamma + 1)/2 u; the entropy is uniform."""
+    u = amplitude * np.sin(K * (x - t))
+    for _ in range(60):
+        u = amplitude * np.sin(K * (x - (1 + 0.5 * (gamma + 1) * u) * t))
+    c = 1 + 0.5 * (gamma - 1) * u
+    rho = c ** (2 / (gamma - 1))
+    return rho, u, 0.0, 0.0, rho * c * c / gamma
+
+
+def initial(x, y, z, *, amplitude, gamma):
+    return exact(x, y, z, 0.0, amplitude=amplitude, gamma=gamma)

@@ -1,0 +1,64 @@
+"""Spacings and Strouhal numbers of other jets, to draw a run beside: those kept here, and those of a user's file.
+
+Kept here are values whose source can be read by anybody; no measurement of a planar jet is among them.
+"""
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from hiresx.errors import HiresxError
+from hiresx.output.show import lines
+from hiresx.post.jet_theory import Shape
+
+KEPT = Path(__file__).parent / "data" / "jet-points.csv"
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Values over Mj under one `source`: `columns` "Ls" (Ls/h, Ls/D) and "St", each a pair of arrays Mj and value."""
+
+    source: str
+    columns: Mapping[str, tuple[np.ndarray, np.ndarray]]
+
+    @property
+    def measured(self) -> bool:
+        """Whether it is an experiment's."""
+        return self.source.startswith("measured")
+
+    @property
+    def label(self) -> str:
+        """Short: for a legend."""
+        kind, _, rest = self.source.partition(": ")
+        return f"{rest.split(',')[0].split(';')[0]} ({kind})" if rest else self.source
+
+
+def kept(shape: Shape) -> list[Points]:
+    """What is kept of jets of this shape."""
+    found: dict[str, list[dict[str, str]]] = {}
+    with KEPT.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            if row["shape"] == shape:
+                found.setdefault(row["source"], []).append(row)
+    return [Points(source, {key: _pair(rows, key) for key in ("Ls", "St")}) for source, rows in found.items()]
+
+
+def read(paths: Sequence[str | Path]) -> list[Points]:
+    """Of CSV files with a column Mj, and Ls or St or both. Raises HiresxError for others."""
+    found = []
+    for path in map(Path, paths):
+        table = lines.read_table(path, "Mj")
+        columns = {key: (table["Mj"], table[key]) for key in ("Ls", "St") if key in table}
+        if not columns:
+            raise HiresxError(f"{path} has neither a column Ls nor St", "name its columns: Mj,Ls,St")
+        found.append(Points(path.stem, columns))
+    return found
+
+
+def _pair(rows: Sequence[Mapping[str, str]], key: str) -> tuple[np.ndarray, np.ndarray]:
+    pairs = [(float(row["Mj"]), float(row[key])) for row in rows if row[key]]
+    mach, values = np.array(pairs).reshape(-1, 2).T
+    return mach, values
