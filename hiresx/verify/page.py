@@ -93,9 +93,13 @@ def _section(name: str, found: dict[str, dict[str, dict[str, Any]]], out: Path) 
         rows.append([check, _limit(first), *values])
         commands += [command for command in first["commands"] if command not in commands]
     parts = [f"## {title.rstrip('.')}", "", f"`hiresx verify {name}`", "", text.strip(), ""]
-    picture = _picture(name, found, out)
+    drawn = _curves(found)
+    picture = _picture(name, drawn, out)
     if picture:
         parts += [f"![{title}]({picture})", ""]
+    tabulate = getattr(runner.group(name), "table", None)
+    if tabulate and drawn:
+        parts.append(_table(*tabulate(drawn)))
     parts.append(_table(["check", "must be", *backends], rows))
     if commands:
         listed = "\n".join(f"    {command}" for command in commands)
@@ -103,14 +107,15 @@ def _section(name: str, found: dict[str, dict[str, dict[str, Any]]], out: Path) 
     return "\n".join(parts)
 
 
-def _picture(name: str, found: dict[str, dict[str, dict[str, Any]]], out: Path) -> str | None:
-    """Draw the group's picture from the curves of one backend; returns its path relative to the page."""
+def _curves(found: dict[str, dict[str, dict[str, Any]]]) -> dict[str, Any]:
+    """The curves of each check that has some, of one backend."""
+    firsts = ((check, next(iter(results.values()))) for check, results in found.items())
+    return {check: first["curves"] for check, first in firsts if "curves" in first}
+
+
+def _picture(name: str, curves: dict[str, Any], out: Path) -> str | None:
+    """Draw the group's picture from `curves`; returns its path relative to the page."""
     draw = getattr(pictures, name.replace("-", "_"), None)
-    curves = {}
-    for check, results in found.items():
-        first = next(iter(results.values()))
-        if "curves" in first:
-            curves[check] = first["curves"]
     if draw is None or not curves:
         return None
     import matplotlib as mpl

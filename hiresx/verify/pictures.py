@@ -127,3 +127,42 @@ def bow_shock(curves: Curves) -> Any:
     ax.set_ylim(0.35, 0.8)
     ax.legend()
     return figure
+
+
+def waves(curves: Curves) -> Any:
+    """What is left of a sound wave's amplitude, and its phase, over points per wave length."""
+    figure = page.figure(3.4)
+    left, right = figure.subplots(1, 2)
+    for check, found in curves.items():
+        name = check.partition(":")[0]
+        if "original" in name or name.startswith(("roe", "local")):
+            continue  # the same to the thickness of a line
+        style = "o" if name.endswith("1e-6") else "s--"
+        (line,) = left.semilogy(found["points"], -np.array(found["amplitude"]), style, ms=3.5, mfc="none", label=name)
+        right.semilogy(found["points"], -np.array(found["phase"]), style, ms=3.5, mfc="none", color=line.get_color())
+        if name.endswith("1e-6"):
+            for ax, key in ((left, "theory_amplitude"), (right, "theory_phase")):
+                ax.semilogy(found["points"], -np.array(found[key]), "-", lw=0.8, color=line.get_color(), zorder=1)
+    for ax, label in ((left, "part of the amplitude lost in 10 wave lengths"), (right, "phase behind, degrees")):
+        ax.set_xlabel("points per wave length")
+        ax.set_ylabel(label)
+        ax.set_xticks([6, 8, 12, 16])
+    left.legend(fontsize=6.5)
+    left.set_title("marks: measured; full lines: linear theory", loc="left")
+    return figure
+
+
+def mixing_layer(curves: Curves) -> Any:
+    """Growth of the mixing layer's wave."""
+    figure = page.figure(2.8)
+    ax = figure.subplots()
+    for check, found in curves.items():
+        if not check.endswith("error of the rate"):
+            continue
+        (line,) = ax.semilogy(found["time"], found["wave"], ".", ms=3, label=check.partition(":")[0])
+        ax.semilogy(found["time"], found["theory"], "-", lw=0.8, color=line.get_color())
+    ax.set_xlabel("$t\\,c/L$")
+    ax.set_ylabel("amplitude of $v$")
+    ax.set_title("marks: measured; lines: linear theory", loc="left")
+    ax.legend()
+    return figure

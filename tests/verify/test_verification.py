@@ -39,6 +39,8 @@ OFTEN = (
     "shock-tubes: sod, 200 points, modified",
     "strong-shocks: 123",
     "viscous: shear wave, 16",
+    "waves: steger_warming, js, 1e-6",
+    "mixing-layer: Mach 0.4: what",
 )
 
 
@@ -168,6 +170,16 @@ CURVES = {
     "viscous": {"Couette: velocity": {name: [0.0, 1.0] for name in ("y", "u", "u_exact", "T", "T_exact")}},
     "taylor-green": {name: {"t": [0, 1], "E": [0.1, 0.1], "rate": [0, 0]} for name in ("js", "z", "linear")},
     "flat-plate": {"friction": {"x": [1.0], "friction": [0.66], "eta": [0, 1], "velocity": [0, 0.3], "place": [0.5]}},
+    "waves": {
+        "hllc, linear, 1e-6: distance from theory": {
+            "points": [6, 16],
+            "amplitude": [-0.4, -0.0067],
+            "phase": [-27, -0.09],
+            "theory_amplitude": [-0.4, -0.0067],
+            "theory_phase": [-27, -0.09],
+        }
+    },
+    "mixing-layer": {"Mach 0.4: error of the rate": {"time": [0, 9], "wave": [1, 2], "theory": [1, 2]}},
     "bow-shock": {"stand-off": {"mach": [3.0, 5.0], "standoff": [0.7, 0.48]}},
 }
 
@@ -186,6 +198,7 @@ def test_the_page_is_made_from_results(tmp_path):
     assert "| roe: consistent | ≤ 1 | **2: fails** | **did not run: fails** |" in text
     assert "a processor, 2 threads" in text and "2026-01-01" in text and "hiresx run x" in text
     assert "hiresx verify --backend emulated --json" in text
+    assert "| hllc, linear, 1e-6 | -40.00 %, -27.00° | -0.67 %, -0.09° |" in text
     for group in CURVES:
         assert hasattr(pictures, group.replace("-", "_"))
         assert f"(verification-{group}.png)" in text and (tmp_path / f"verification-{group}.png").stat().st_size > 5000
