@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hiresx.errors import HiresxError
 from hiresx.output.show import page
 from hiresx.post import jet_pictures
 from hiresx.post.jet_points import Points
@@ -117,7 +118,10 @@ def _one(ours: "Jet") -> list[str]:
         parts += ["<h3>Convection</h3>", _convection(summary["convection"])]
     parts.append("<h3>Flow and sound</h3>")
     caption = "Spanwise vorticity, and dilatation: shocks and sound, without the sponges behind and beside."
-    parts.append(_figure(lambda: jet_pictures.flow(ours), caption))
+    try:
+        parts.append(_figure(lambda: jet_pictures.flow(ours), caption))
+    except HiresxError as error:
+        parts.append(f'<p class="missing">{html.escape(f"{error.message}; {error.mend}")}</p>')
     return parts
 
 

@@ -88,7 +88,7 @@ def strouhal(jet: Expanded, convection: float, cell: float | None = None) -> flo
 
 def tam_seiner_yu(jet: Expanded) -> float:
     """St = (.67/sqrt(Mj^2 - 1)) / (1 + .7 Uj/c) of a round jet: uc = .7 Uj and cells of .8 of the vortex sheet's."""
-    return strouhal(jet, 0.7, _SHORTENED * spacing(jet))
+    return float(0.67 / np.sqrt(jet.mach**2 - 1) / (1 + 0.7 * jet.velocity))
 
 
 def empirical(jet: Expanded, constant: float) -> float:

@@ -12,7 +12,7 @@ pytest.importorskip("xarray", reason="pip install 'hiresx[post]'")
 import made_runs
 
 from hiresx import HiresxError, Simulation, cli, load
-from hiresx.post import jet, jet_shape, jet_theory, lags
+from hiresx.post import jet, jet_points, jet_shape, jet_theory, lags
 
 CASE = made_runs.CASE | {"parameters": {"pressure_ratio": 2.09, "exit_mach": 1.0}}
 STATE = jet_theory.expanded(2.09)
@@ -34,6 +34,23 @@ def test_formulas_are_those_of_the_reference(row):
     found += [jet_theory.strouhal(state, 0.55), jet_theory.strouhal(state, 0.70)]
     found += [jet_theory.empirical(state, 5.2), jet_theory.empirical(state, 5.0)]
     assert found == pytest.approx([ratio, spacing, slow, fast, powell, krothapalli], abs=6e-4)
+
+
+# Dj/D, Ls/D, St of Tam, Seiner and Yu over Mj: Prandtl's and Pack's formulas, computed elsewhere.
+ROUND = """
+1.1 1.004 .601 .865
+1.19 1.014 .854 .599
+1.42 1.061 1.398 .361
+1.5 1.085 1.584 .320
+"""
+
+
+@pytest.mark.parametrize("row", [line.split() for line in ROUND.strip().splitlines()], ids=lambda row: row[0])
+def test_formulas_of_round_jets_are_those_of_the_reference(row):
+    mach, diameter, spacing, strouhal = map(float, row)
+    state = jet_theory.of_mach(mach, shape="round")
+    found = [state.height, jet_theory.spacing(state), jet_theory.expected(state)]
+    assert found == pytest.approx([diameter, spacing, strouhal], abs=6e-4)
 
 
 @pytest.mark.skipif(not (SHARED / "reference").is_dir(), reason="the reference curves are not part of the project")
@@ -137,6 +154,53 @@ def made(tmp_path_factory):
     return folder
 
 
+def test_a_round_jet_has_its_own_lengths_and_formulas(tmp_path):
+    """Two tones at places around the lip: the helical one is found in what is opposite, over the diameter's scale."""
+    case = CASE | {"parameters": {"pressure_ratio": 1.729}, "grid": {"generator": "round-jet"}}
+    folder = made_runs.run(tmp_path, case)
+    state = jet_theory.expanded(1.729, shape="round")
+    time = 0.05 * np.arange(6000)
+    f = 0.351 * state.velocity / state.length
+    angles = np.arange(8) * np.pi / 4
+    turning = 2e-3 * np.sin(2 * np.pi * f * time[:, None] - angles)
+    noise = 2e-4 * np.random.default_rng(2).standard_normal(turning.shape)
+    ring = np.stack([0 * angles - 0.1, 0.7 * np.cos(angles), 0.7 * np.sin(angles)], axis=1)
+    made_runs.probe(folder, "ring", time, ring, p=1 / 1.4 + turning + noise)
+    found = jet(folder)
+    summary = found.summary
+    assert summary["shape"] == "round" and summary["Mj"] == pytest.approx(1.42, abs=1e-3)
+    tone = summary["screech"]["fundamental"]
+    assert tone["strouhal"] == pytest.approx(0.351, rel=0.01) and tone["mode"] == "flapping"
+    assert tone["amplitude"] == pytest.approx(2e-3, rel=0.03)
+    assert "D_j" in found.plot()[1][1].get_ylabel()
+    found.write(tmp_path / "page")
+    text = (tmp_path / "page" / "jet.html").read_text()
+    assert "Panda 1999" in text and "over the diameter D" in text and "holds no fields" not in text
+    with pytest.raises(HiresxError, match='not "square"'):
+        jet(folder, shape="square")
+
+
+def test_a_line_out_of_order_is_refused(tmp_path):
+    folder = made_runs.run(tmp_path, CASE)
+    time = 0.05 * np.arange(400)
+    x = np.linspace(0.5, 6.5, 41)
+    x[[20, 21]] = x[[21, 20]]
+    places = np.stack([x, 0 * x + 0.55, 0 * x], axis=1)
+    made_runs.probe(folder, "shear", time, places, v=np.sin(x - time[:, None]))
+    with pytest.raises(HiresxError, match="do not lie one behind the other"):
+        jet(folder, line="shear.v")
+
+
+def test_points_that_are_kept_have_a_source():
+    for shape in ("planar", "round"):
+        for points in jet_points.kept(shape):
+            assert points.source.partition(": ")[0] in ("measured", "computed")
+            assert all(np.isfinite(values).all() for pair in points.columns.values() for values in pair)
+    (measured,) = jet_points.kept("round")
+    assert measured.measured and measured.label == "Panda 1999 (measured)"
+    assert dict(zip(*measured.columns["St"], strict=True)) == {1.19: 0.596, 1.42: 0.351}
+
+
 def test_the_jet_is_found_as_it_was_made(made):
     found = jet(made).summary
     assert found["Mj"] == pytest.approx(1.55134, abs=1e-5)
@@ -182,13 +246,14 @@ def run(tmp_path_factory):
 def test_one_command_writes_the_page(run, made, tmp_path, capsys):
     points = tmp_path / "measured.csv"
     points.write_text("Mj,Ls\n1.3,1.6\n1.5,2.4\n")
-    command = ["post", "jet", str(run), "--with", str(made), "--points", str(points), "--json"]
+    command = ["post", "jet", str(run), str(made), "--points", str(points), "--json"]
     assert cli.execute(command) == 0
     found = json.loads(capsys.readouterr().out)
     assert [path.rpartition(".")[2] for path in found["files"]] == ["nc", "csv", "png", "html"]
     assert found["mean_flow"] == "averages" and found["Mj"] == pytest.approx(1.55134, abs=1e-5)
     # The run has no probes, and says what it needs.
+    assert found["others"][0]["cell_spacing"] == pytest.approx(2.6, rel=0.01)
     assert len(found["missing"]) == 2 and "[[probe]]" in found["missing"][0]
     page = (run / "post" / "jet.html").read_text()
-    assert page.count("data:image/png;base64,") == 3 and "http" not in page.replace("http-equiv", "")
+    assert page.count("data:image/png;base64,") == 5 and "http" not in page.replace("http-equiv", "")
     assert "no probe along the shear layer" in page and page.endswith("</html>\n")
