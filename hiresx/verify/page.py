@@ -97,7 +97,7 @@ def _section(name: str, found: dict[str, dict[str, dict[str, Any]]], out: Path) 
     picture = _picture(name, drawn, out)
     if picture:
         parts += [f"![{title}]({picture})", ""]
-    tabulate = getattr(runner.group(name), "table", None)
+    tabulate = getattr(runner.group(name), "tabulated", None)
     if tabulate and drawn:
         parts.append(_table(*tabulate(drawn)))
     parts.append(_table(["check", "must be", *backends], rows))

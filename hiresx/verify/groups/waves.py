@@ -66,7 +66,7 @@ def curves(*runs: Finished) -> dict[str, Sequence[float]]:
     }  # fmt: skip
 
 
-def table(found: dict[str, dict[str, Sequence[float]]]) -> tuple[list[str], list[list[str]]]:
+def tabulated(found: dict[str, dict[str, Sequence[float]]]) -> tuple[list[str], list[list[str]]]:
     """Columns and rows of the errors, for the page: of the first check of each scheme."""
     columns = ["scheme, amplitude", *(f"{n} points" for n in POINTS)]
     rows = []
@@ -100,7 +100,7 @@ def _loud(weights: str, space: str, interpolation: str, amplitude: float, phase:
 
 # Most that the errors may exceed the linear scheme's by.
 MOST = {("js", "characteristic"): (2.0, 2.1), ("js", "component"): (3.0, 2.8), ("z", "characteristic"): (1.02, 1.02),
-        ("z", "component"): (1.02, 1.02)}  # fmt: skip
+        ("z", "component"): (1.05, 1.05)}  # fmt: skip
 
 CHECKS = [
     *(_small(flux, "linear", 1e-6) for flux in FLUXES),
