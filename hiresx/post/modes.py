@@ -35,8 +35,23 @@ class Modes:
     def shape(self, values: np.ndarray, line: int, count: int) -> np.ndarray:
         """The first `count` modes (count, n) at frequency number `line` in a slab `values` (time, n); of all slabs put
         together they are orthonormal under the weights."""
-        transformed = _transforms(values, self.length, self.starts, self.window)[:, line]
-        return np.einsum("bn,bm->mn", transformed, self.expansion[line, :, :count])
+        wave = self.window * np.exp(-2j * np.pi * line * np.arange(self.length) / self.length)
+        mean = values.mean(axis=0)
+        transformed = np.stack([wave @ (values[first : first + self.length] - mean) for first in self.starts])
+        return self.expansion[line, :, :count].T @ transformed
+
+
+def starts(times: int, length: int, overlap: float) -> range:
+    """Where the blocks begin. Raises HiresxError for fewer than two of them."""
+    if not 0 <= overlap < 1:
+        raise HiresxError(f"an overlap of {overlap:g} cannot be", "give 0 or more, and less than 1")
+    found = range(0, times - length + 1, max(1, length - int(overlap * length)))
+    if length < 4 or len(found) < 2:
+        raise HiresxError(
+            f"{times} snapshots in blocks of {length} make {max(len(found), 0)} realisation(s); 2 are needed",
+            "give shorter blocks, or write fields more often",
+        )
+    return found
 
 
 def spod(slabs: Callable[[], Iterable[Slab]], times: int, dt: float, length: int, overlap: float = 0.5) -> Modes:
@@ -45,22 +60,17 @@ def spod(slabs: Callable[[], Iterable[Slab]], times: int, dt: float, length: int
 
     Raises HiresxError for fewer than two blocks.
     """
-    if not 0 <= overlap < 1:
-        raise HiresxError(f"an overlap of {overlap:g} cannot be", "give 0 or more, and less than 1")
-    starts = range(0, times - length + 1, max(1, length - int(overlap * length)))
-    if length < 4 or len(starts) < 2:
-        raise HiresxError(
-            f"{times} snapshots in blocks of {length} make {max(len(starts), 0)} realisation(s); 2 are needed",
-            "give shorter blocks, or write fields more often",
-        )
+    begin = starts(times, length, overlap)
     window = needs.scipy("signal").get_window("hann", length)
     lines = length // 2 + 1
-    products = np.zeros((lines, len(starts), len(starts)), complex)
+    products = np.zeros((lines, len(begin), len(begin)), complex)
     for values, weights in slabs():
-        transformed = _transforms(values, length, starts, window)
-        products += np.einsum("bfn,cfn,n->fbc", transformed.conj(), transformed, weights, optimize=True)
+        transformed = _transforms(values, length, begin, window)
+        for line in range(lines):
+            part = transformed[:, line]
+            products[line] += (part.conj() * weights) @ part.T
     # Density per frequency, both sides: the transforms' squares over the window's power, the mean over the blocks.
-    scale = dt / np.sum(window**2) / len(starts)
+    scale = dt / np.sum(window**2) / len(begin)
     sides = np.full(lines, 2.0)
     sides[0] = 1.0
     if length % 2 == 0:
@@ -69,10 +79,13 @@ def spod(slabs: Callable[[], Iterable[Slab]], times: int, dt: float, length: int
     values, vectors = np.maximum(values[:, ::-1], 0.0), vectors[:, :, ::-1]
     with np.errstate(divide="ignore", invalid="ignore"):
         expansion = np.where(values[:, None, :] > 1e-14 * values.max(), vectors / np.sqrt(values[:, None, :]), 0.0)
-    return Modes(np.fft.rfftfreq(length, dt), values * scale * sides[:, None], expansion, length, starts, window, dt)
+    return Modes(np.fft.rfftfreq(length, dt), values * scale * sides[:, None], expansion, length, begin, window, dt)
 
 
 def _transforms(values: np.ndarray, length: int, starts: range, window: np.ndarray) -> np.ndarray:
     """(block, frequency, n) of values (time, n)."""
-    part = values - values.mean(axis=0)
-    return np.stack([np.fft.rfft(part[first : first + length] * window[:, None], axis=0) for first in starts])
+    mean = values.mean(axis=0)
+    found = np.empty((len(starts), length // 2 + 1, values.shape[1]), complex)
+    for n, first in enumerate(starts):
+        found[n] = np.fft.rfft((values[first : first + length] - mean) * window[:, None], axis=0)
+    return found

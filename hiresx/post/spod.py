@@ -1,6 +1,5 @@
 """`hiresx post spod`: spectral proper orthogonal decomposition of the fields of a run."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,10 +8,11 @@ from hiresx.errors import HiresxError
 from hiresx.output.show import page
 from hiresx.post import modes, raster, view
 from hiresx.post.result import Result, opened, stem
+from hiresx.post.snapshots import Snapshots
 from hiresx.results import needs
 
-# Bytes of the snapshots of one slab.
-_SLAB = 1 << 27
+# Bytes of all times of the places that are transformed at once.
+_SLAB = 1 << 26
 # Modes whose energies are drawn, and kept.
 _KEPT = 5
 
@@ -48,30 +48,30 @@ def spod(
             "write them with every_time, and leave others out by --from, --to",
         )
     length = max(4, int(times.size / 4)) if length is None else length
+    modes.starts(times.size, length, overlap)  # refuses before anything is read
     one = series.isel(time=0)
     one.attrs = series.attrs
     if one.hiresx.dimensions != 2:
         raise HiresxError("modes are found of plane fields", "write a plane: [[output.subset]] plane = { z = 0.0 }")
     horizontal, vertical, pieces, _ = view.flat(one, look)
-    areas = [_areas(piece[horizontal], piece[vertical]) for piece in pieces]
-
-    def slabs(parts: dict[str, Any] = blocks) -> Iterator[modes.Slab]:
-        for (_, block), area in zip(parts.items(), areas, strict=True):
-            rows = block.sizes["j"] if block.sizes["j"] > 1 else block.sizes["k"]
-            along = "j" if block.sizes["j"] > 1 else "k"
-            flat = area.reshape(rows, -1)
-            at_once = max(1, _SLAB // (8 * times.size * flat.shape[1]))
-            for first in range(0, rows, at_once):
-                part = {along: slice(first, first + at_once)}
-                values = np.asarray(block[variable].isel(part).values, dtype=float)
-                yield values.reshape(times.size, -1), flat[first : first + at_once].ravel()
-
-    found = modes.spod(slabs, times.size, dt, length, overlap)
-    leading = found.energy[:, 0].copy()
-    leading[0] = 0  # what is left of the mean
-    line = int(np.argmax(leading)) if frequency is None else int(np.argmin(np.abs(found.frequency - frequency)))
-    kept = min(_KEPT, found.energy.shape[1])
-    shapes = np.concatenate([found.shape(values, line, kept) for values, _ in slabs()], axis=1)
+    weights = np.concatenate([_areas(piece[horizontal], piece[vertical]).ravel() for piece in pieces])
+    with Snapshots(times.size, weights.size) as snapshots:
+        snapshots.fill(
+            np.concatenate(
+                [np.asarray(block[variable].isel(time=n).values, dtype=float).ravel() for block in blocks.values()]
+            )
+            for n in range(times.size)
+        )
+        at_once = max(1, _SLAB // (8 * times.size))
+        found = modes.spod(
+            lambda: ((values, weights[part]) for part, values in snapshots.columns(at_once)),
+            times.size, dt, length, overlap,
+        )  # fmt: skip
+        leading = found.energy[:, 0].copy()
+        leading[0] = 0  # what is left of the mean
+        line = int(np.argmax(leading)) if frequency is None else int(np.argmin(np.abs(found.frequency - frequency)))
+        kept = min(_KEPT, found.energy.shape[1])
+        shapes = np.concatenate([found.shape(values, line, kept) for _, values in snapshots.columns(at_once)], axis=1)
     cuts = np.cumsum([piece[horizontal].size for piece in pieces])[:-1]
     first_modes = [part.reshape(-1, *piece[horizontal].shape) for part, piece in
                    zip(np.split(shapes, cuts, axis=1), pieces, strict=True)]  # fmt: skip

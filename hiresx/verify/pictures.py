@@ -131,7 +131,7 @@ def bow_shock(curves: Curves) -> Any:
 
 def waves(curves: Curves) -> Any:
     """What is left of a sound wave's amplitude, and its phase, over points per wave length."""
-    figure = page.figure(3.4)
+    figure = page.figure(4.0)
     left, right = figure.subplots(1, 2)
     for check, found in curves.items():
         name = check.partition(":")[0]
@@ -147,7 +147,7 @@ def waves(curves: Curves) -> Any:
         ax.set_xlabel("points per wave length")
         ax.set_ylabel(label)
         ax.set_xticks([6, 8, 12, 16])
-    left.legend(fontsize=6.5)
+    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=7)
     left.set_title("marks: measured; full lines: linear theory", loc="left")
     return figure
 

@@ -28,7 +28,9 @@ def names() -> list[str]:
 
 def group(name: str) -> ModuleType:
     """The module of a group: its docstring says what is checked, CHECKS is a list of Check, LONG whether it takes
-    minutes; `tabulated`, where it has one, makes columns and rows for the page of {check: curves}. Raises HiresxError for a name that is none."""
+    minutes; `tabulated`, where it has one, makes columns and rows for the page of {check: curves}.
+
+    Raises HiresxError for a name that is none."""
     if name not in names():
         raise HiresxError(f'no group of checks is called "{name}"', did_you_mean(name, [*names(), "all", "long"]))
     return importlib.import_module(f"hiresx.verify.groups.{name.replace('-', '_')}")
