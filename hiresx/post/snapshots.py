@@ -23,7 +23,9 @@ class Snapshots:
     def __init__(self, times: int, places: int):
         self.shape = times, places
         self._held = np.empty(self.shape) if 8 * times * places <= HELD else None
-        self._file = None if self._held is not None else cast(BinaryIO, tempfile.TemporaryFile())
+        self._file: BinaryIO | None = None
+        if self._held is None:
+            self._file = cast(BinaryIO, tempfile.TemporaryFile())  # noqa: SIM115  (closed on leaving)
 
     def __enter__(self) -> Self:
         return self
