@@ -291,9 +291,9 @@ def _registers(result: Result | None) -> str:
 
 def _counted(result: Result) -> str:
     text = (
-        "Of a stage with the time step and the norms, bytes per point; the same on every machine, and not to grow unseen:\n"
-        "CI counts them again. Bytes moved are the least that the kernels must, without faces and lists; bytes held are\n"
-        "all arrays of the solver, more per point on these small grids than on large ones."
+        "Of a stage with the time step and the norms, bytes per point; the same on every machine, and not to grow\n"
+        "unseen: CI counts them again. Bytes moved are the least that the kernels must, without faces and lists;\n"
+        "bytes held are all arrays of the solver, more per point on these small grids than on large ones."
     )
     rows = [
         [row["flow"], row["plan"], row["launches"], round(row["bytes_moved"]), round(row["bytes_held"])]
