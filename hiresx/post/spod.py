@@ -1,15 +1,17 @@
 """`hiresx post spod`: spectral proper orthogonal decomposition of the fields of a run."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from hiresx.errors import HiresxError
+from hiresx.output.fields import field_file
 from hiresx.output.show import page
 from hiresx.post import modes, raster, view
 from hiresx.post.result import Result, opened, stem
 from hiresx.post.snapshots import Snapshots
-from hiresx.results import needs
+from hiresx.results import Run, needs
 
 # Bytes of all times of the places that are transformed at once.
 _SLAB = 1 << 26
@@ -56,12 +58,7 @@ def spod(
     horizontal, vertical, pieces, _ = view.flat(one, look)
     weights = np.concatenate([_areas(piece[horizontal], piece[vertical]).ravel() for piece in pieces])
     with Snapshots(times.size, weights.size) as snapshots:
-        snapshots.fill(
-            np.concatenate(
-                [np.asarray(block[variable].isel(time=n).values, dtype=float).ravel() for block in blocks.values()]
-            )
-            for n in range(times.size)
-        )
+        snapshots.fill(_rows(run, subset, blocks, variable))
         at_once = max(1, _SLAB // (8 * times.size))
         found = modes.spod(
             lambda: ((values, weights[part]) for part, values in snapshots.columns(at_once)),
@@ -109,6 +106,17 @@ def spod(
         data,
         lambda: _draw(found, pieces, first_modes, draw_of, look),
     )
+
+
+def _rows(run: Run, subset: str, blocks: dict[str, Any], variable: str) -> Iterator[np.ndarray]:
+    """The values of all blocks, one time after the other; each file is opened once where it holds the variable."""
+    frames = field_file.frames(run.path, subset)
+    for n, step in enumerate(next(iter(blocks.values()))["step"].values):
+        with field_file.opened(frames[int(step)]) as (_, groups):
+            if all(variable in group.variables for group in groups):
+                yield np.concatenate([np.asarray(group[variable][...], dtype=float).ravel() for group in groups])
+                continue
+        yield np.concatenate([np.asarray(block[variable].isel(time=n).values).ravel() for block in blocks.values()])
 
 
 def _areas(x: np.ndarray, y: np.ndarray) -> np.ndarray:
