@@ -55,15 +55,15 @@ def against_theory(jets: Sequence["Jet"], known: Sequence[Points]) -> Any:
                 ax.plot(*points.columns[key], **how)
     for n, jet in enumerate(jets):
         colour = page.BLUE if n == 0 else page.OTHERS[(n - 1) % len(page.OTHERS)]
-        style = {"marker": "o", "ms": 6, "color": colour, "ls": "", "zorder": 4, "label": name_of(jet)}
+        mark = {"marker": "o", "ms": 6, "color": colour, "ls": "", "zorder": 4, "label": name_of(jet)}
         if jet.cells is not None and jet.cells.mean:
             least, most = min(jet.cells.lengths), max(jet.cells.lengths)
             reach = [[jet.cells.mean - least], [most - jet.cells.mean]]
-            left.errorbar([jet.state.mach], [jet.cells.mean], reach, capsize=3, lw=1, **style)
+            left.errorbar([jet.state.mach], [jet.cells.mean], reach, capsize=3, lw=1, **mark)
         tone = jet.summary.get("screech", {}).get("fundamental")
         if tone:
             half = tone["half_power_width"] * jet.state.length / jet.state.velocity / 2
-            right.errorbar([jet.state.mach], [tone["strouhal"]], [[half], [half]], capsize=3, lw=1, **style)
+            right.errorbar([jet.state.mach], [tone["strouhal"]], [[half], [half]], capsize=3, lw=1, **mark)
     left.set_ylabel(f"$L_s/{unit(first)}$")
     right.set_ylabel(f"$\\mathrm{{St}} = {strouhal(first)}$")
     left.set_ylim(bottom=0)
@@ -88,6 +88,7 @@ def name_of(jet: "Jet") -> str:
 def axis(ours: "Jet") -> Any:
     """Mean pressure and velocity on the axis with the cells, and the half-width."""
     flow, cells = ours.flow, ours.cells
+    assert flow is not None and cells is not None
     rows = 2 + bool(flow.station.size)
     figure = page.figure(1.0 + 1.55 * rows)
     axes = figure.subplots(rows, 1, sharex=True)

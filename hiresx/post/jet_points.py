@@ -51,7 +51,7 @@ def read(paths: Sequence[str | Path]) -> list[Points]:
     found = []
     for path in map(Path, paths):
         table = lines.read_table(path, "Mj")
-        columns = {key: (table["Mj"], table[key]) for key in ("Ls", "St") if key in table}
+        columns = {str(key): (table["Mj"], table[key]) for key in ("Ls", "St") if key in table}
         if not columns:
             raise HiresxError(f"{path} has neither a column Ls nor St", "name its columns: Mj,Ls,St")
         found.append(Points(path.stem, columns))

@@ -10,6 +10,7 @@ f Dj/Uj of a round one, as each is published.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -116,7 +117,7 @@ def spacings(shape: Shape) -> list[Formula]:
 def tones(shape: Shape) -> list[Formula]:
     """Formulas of St by theory."""
     found: list[Formula] = [
-        (f"vortex sheet, uc = {k:.2f} Uj", lambda jet, k=k: strouhal(jet, k)) for k in CONVECTION
+        (f"vortex sheet, uc = {k:.2f} Uj", partial(strouhal, convection=k)) for k in CONVECTION
     ]  # fmt: skip
     return found if shape == "planar" else [("Tam, Seiner & Yu", tam_seiner_yu), found[-1]]
 
@@ -125,4 +126,4 @@ def correlations(shape: Shape) -> list[Formula]:
     """Formulas of St by measurements, between which the band is drawn; none for round jets."""
     if shape == "round":
         return []
-    return [(f"{name}, K = {k:g}", lambda jet, k=k: empirical(jet, k)) for name, k in EMPIRICAL.items()]
+    return [(f"{name}, K = {k:g}", partial(empirical, constant=k)) for name, k in EMPIRICAL.items()]

@@ -38,7 +38,7 @@ class Modes:
         wave = self.window * np.exp(-2j * np.pi * line * np.arange(self.length) / self.length)
         mean = values.mean(axis=0)
         transformed = np.stack([wave @ (values[first : first + self.length] - mean) for first in self.starts])
-        return self.expansion[line, :, :count].T @ transformed
+        return np.asarray(self.expansion[line, :, :count].T @ transformed)
 
 
 def starts(times: int, length: int, overlap: float) -> range:

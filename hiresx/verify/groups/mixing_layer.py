@@ -7,6 +7,8 @@ the slope of the logarithm of the wave's v, squared and summed over the layer, f
 vorticity thickness (the spacing across is a quarter of the length), 16 where it is said.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from hiresx.simulation import Simulation
@@ -22,7 +24,7 @@ _START = 5.0
 def wave(simulation: Simulation) -> dict[str, float]:
     """Amplitude of the first harmonic of v along x, over all y."""
     block = simulation.blocks[0]
-    wavenumber = simulation.case.parameters["wavenumber"]
+    wavenumber = float(simulation.case.parameters["wavenumber"])
     part = 2 * np.mean(block.state("v")[0] * np.exp(-1j * wavenumber * block.x[0]), axis=1)
     return {"wave": float(np.sqrt(np.mean(np.abs(part) ** 2)))}
 
@@ -53,10 +55,10 @@ def grown(run: Finished) -> float:
     return float(amplitude[-1] / amplitude[time >= _START][0])
 
 
-def curves(run: Finished) -> dict[str, np.ndarray]:
+def curves(run: Finished) -> dict[str, Sequence[float]]:
     time, amplitude = history(run)
     theory = amplitude[time >= _START][0] * np.exp(exact(run) * (time - time[time >= _START][0]))
-    return {"time": time, "wave": amplitude, "theory": theory}
+    return {"time": time.tolist(), "wave": amplitude.tolist(), "theory": theory.tolist()}
 
 
 def _layer(mach: float, *sets: str) -> tuple[Run]:

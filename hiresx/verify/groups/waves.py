@@ -9,7 +9,7 @@ A wave of amplitude 1e-3 (134 dB at sea level) feels the nonlinear weights: the 
 of the four resolutions, it loses than the linear scheme. Negative phases are behind.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -32,7 +32,7 @@ def ratio(run: Finished) -> complex:
 
 
 def theory(run: Finished) -> complex:
-    points = run.case.grid.n[0] / IN_BOX
+    points = run.blocks[0].x.shape[-1] / IN_BOX
     return plane_wave.factor(run.case.scheme.flux, points, WAVES, CFL, run.case.gas.gamma)
 
 
@@ -47,7 +47,7 @@ def distance(*runs: Finished) -> float:
     return max(abs(ratio(run) - theory(run)) for run in runs)
 
 
-def excess(part: int):
+def excess(part: int) -> Callable[..., float]:
     """The largest ratio of the error in amplitude (0) or phase (1) to that of the linear scheme."""
 
     def measure(*runs: Finished) -> float:
@@ -61,8 +61,8 @@ def curves(*runs: Finished) -> dict[str, Sequence[float]]:
     amplitude, phase = errors([ratio(run) for run in runs])
     theory_amplitude, theory_phase = errors([theory(run) for run in runs])
     return {
-        "points": list(POINTS), "amplitude": amplitude, "phase": phase,
-        "theory_amplitude": theory_amplitude, "theory_phase": theory_phase,
+        "points": list(POINTS), "amplitude": amplitude.tolist(), "phase": phase.tolist(),
+        "theory_amplitude": theory_amplitude.tolist(), "theory_phase": theory_phase.tolist(),
     }  # fmt: skip
 
 
