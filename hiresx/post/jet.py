@@ -51,8 +51,12 @@ def jet(
 
     Raises HiresxError for a jet that is not under-expanded, and a run that tells nothing of it.
     """
-    how = {"start": start, "end": end, "segments": segments}
-    given = {"pressure_ratio": pressure_ratio, "exit_mach": exit_mach, "total_temperature": total_temperature}
+    how: dict[str, Any] = {"start": start, "end": end, "segments": segments}
+    given: dict[str, Any] = {
+        "pressure_ratio": pressure_ratio,
+        "exit_mach": exit_mach,
+        "total_temperature": total_temperature,
+    }
     ours = analysed(opened(run), shape=shape, lips=lips, line=line, **how, **given)
     beside = [analysed(opened(other), shape=ours.state.shape, **how) for other in others]
     known = [*jet_points.kept(ours.state.shape), *jet_points.read(points)]

@@ -176,6 +176,7 @@ def _cells(ours: "Jet") -> str:
 
 
 def _screech(ours: "Jet") -> str:
+    assert ours.screech is not None
     found = ours.screech.summary
     words = (
         f"<p>{html.escape(found['signals'])}, t = {found['from']:.4g} to {found['to']:.4g}: {found['segments']} "

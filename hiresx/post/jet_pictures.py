@@ -133,6 +133,7 @@ def axis(ours: "Jet") -> Any:
 
 def lip_spectra(ours: "Jet") -> Any:
     """Spectra of the symmetric and the antisymmetric part of the pressure at the lips, over the Strouhal number."""
+    assert ours.screech is not None
     found, summary = ours.screech.spectra, ours.screech.summary
     figure = page.figure(3.2)
     ax = figure.subplots()
@@ -225,4 +226,4 @@ def _box(ours: "Jet", pieces: list[cut.Piece]) -> tuple[float, float, float, flo
             elif sponge["axis"] == "y":
                 low = max(low, sponge["start"])
             ends[sponge["axis"]] = [low, high]
-    return (*ends["x"], *ends["y"])
+    return ends["x"][0], ends["x"][1], ends["y"][0], ends["y"][1]
