@@ -1,15 +1,23 @@
-"""What an argument of a kernel must be, for every backend."""
+"""What the arguments of a kernel must be, for every backend: named as the kernel declares them, of its types, arrays
+that hold the nodes which it visits."""
 
 import operator
-from numbers import Real
+from collections.abc import Mapping, Sequence
+from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
+
+from hiresx.kernels import Signature
 
 # numpy's name of what an argument of that C type is or points to; `real` depends on the configuration.
 _ITEMS = {"int": "int32", "long long": "int64", "double": "float64"}
 
 # Least and largest value by C type.
 INT_RANGES = {"int": (-(2**31), 2**31 - 1), "long long": (-(2**63), 2**63 - 1)}
+
+# What the names of strides mean (hiresx.kernels): node 0 and the strides of i, j, k.
+_PLACES = (("o", "1", "sj", "sk"), ("o", "s1", "s2"))
 
 
 def item(kind: str, real: str) -> str:
@@ -26,8 +34,9 @@ def is_written(kind: str) -> bool:
     return is_pointer(kind) and not kind.startswith("const ")
 
 
-def scalar(dtype: np.dtype, value) -> int | float:
-    """`value` as a Python number that fits `dtype`. Raises TypeError if it is none or does not fit."""
+def scalar(dtype: np.dtype[Any], value: Any) -> int | float:
+    """`value` as a Python number that fits `dtype`. Raises TypeError if it is none or does not fit, and for an integer
+    where a number with a fraction is wanted."""
     if dtype.kind == "i":
         number = operator.index(value)
         limits = np.iinfo(dtype)
@@ -36,10 +45,12 @@ def scalar(dtype: np.dtype, value) -> int | float:
         return number
     if not isinstance(value, Real):
         raise TypeError(f"wants a number, got {type(value).__name__}")
+    if isinstance(value, Integral):
+        raise TypeError(f"wants a number with a fraction, got the {type(value).__name__} {value}")
     return float(value)
 
 
-def check_array(array, wanted: type, dtype: np.dtype) -> None:
+def check_array(array: Any, wanted: type, dtype: np.dtype[Any]) -> None:
     """Raises TypeError unless `array` is a `wanted` of `dtype` whose items lie side by side along the last axis."""
     if not isinstance(array, wanted):
         raise TypeError(f"wants a {wanted.__module__}.{wanted.__name__} of {dtype}, got {type(array).__name__}")
@@ -48,3 +59,87 @@ def check_array(array, wanted: type, dtype: np.dtype) -> None:
     strides = array.strides
     if strides and strides[-1] != dtype.itemsize and array.shape[-1] > 1:
         raise TypeError("wants items side by side along the last axis, got a strided view")
+
+
+def ordered(signature: Signature, arguments: Mapping[str, Any]) -> list[Any]:
+    """The named `arguments` as the kernel takes them. Raises TypeError for one that is missing and for one that it does
+    not take."""
+    names = [name for _, name in signature.arguments]
+    for name in arguments:
+        if name not in names:
+            raise TypeError(f"kernel {signature.name} takes no argument {name}; it takes {', '.join(names)}")
+    missing = [f"{name} ({kind})" for kind, name in signature.arguments if name not in arguments]
+    if missing:
+        raise TypeError(f"kernel {signature.name}: missing argument {', '.join(missing)}")
+    return [arguments[name] for name in names]
+
+
+def misfit(signature: Signature, name: str, why: object) -> TypeError:
+    """That argument `name` of a kernel does not fit."""
+    kind = next(kind for kind, called in signature.arguments if called == name)
+    return TypeError(f"kernel {signature.name}, argument {name} ({kind}): {why}")
+
+
+def place(signature: Signature) -> tuple[str, ...] | None:
+    """Where the kernel's nodes are, as far as its arguments say it: the name of the first node's number, and of strides
+    along i, j, k ("1" where it is 1)."""
+    names = {name for _, name in signature.arguments} | {"1"}
+    return next((found for found in _PLACES if names.issuperset(found)), None)
+
+
+def last_node(signature: Signature) -> str | None:
+    """A formula in the arguments, hx_ni, hx_nj and hx_nk for the number of the last node that is visited."""
+    where = place(signature)
+    if where is None:
+        return None
+    first, *strides = where
+    steps = (f"({n} - 1) * {stride}" for n, stride in zip(("hx_ni", "hx_nj", "hx_nk"), strides, strict=False))
+    return " + ".join([first, *steps])
+
+
+def fitting(signature: Signature) -> list[str]:
+    """Conditions in the arguments and hx_last, the last node's number, under which the arrays certainly hold what is
+    visited; none where nothing is known. What does not meet them, `check_places` judges."""
+    where = place(signature)
+    if where is None:
+        return []
+    found = [f"0 <= {where[0]}"]
+    found += ["sj <= sk"] if "sk" in where else []
+    apart = any(name == "sv" for _, name in signature.arguments)
+    found += ["hx_last < sv"] if apart else []
+    for name, count in signature.holds.items():
+        found.append(f"hx_last + {count - 1} * sv < {name}.size" if apart and count > 1 else f"hx_last < {name}.size")
+    return found
+
+
+def check_places(signature: Signature, extent: Sequence[int], values: Sequence[Any]) -> None:
+    """Raises TypeError where strides are not those of nodes in an array [variable, k, j, i], or an array among the
+    `values` does not hold the variables that the kernel takes of every node it visits."""
+    where = place(signature)
+    if where is None or min(extent) <= 0:
+        return
+    given = dict(zip((name for _, name in signature.arguments), values, strict=True)) | {"1": 1}
+    strides = [given[name] for name in where[1:]]
+    steps = [(n - 1) * stride for n, stride in zip(extent, strides, strict=False)]
+    first, last = (given[where[0]] + sum(f(step, 0) for step in steps) for f in (min, max))
+    if first < 0:
+        raise misfit(signature, where[0], f"the first node has the number {first}")
+    if "sk" in where and given["sj"] > given["sk"]:
+        raise misfit(signature, "sk", f"the stride along k is {given['sk']}, and that along j, sj, {given['sj']}")
+    apart = given.get("sv")
+    if apart is not None and last >= apart:
+        raise misfit(signature, "sv", f"variables lie {apart} items apart, but there are nodes up to number {last}")
+    for name, count in signature.holds.items():
+        wanted, held = last + (count - 1) * (apart or 0) + 1, _items(given[name])
+        if held < wanted:
+            raise misfit(
+                signature, name, f"wants {count} variables of nodes up to number {last}, {wanted} items; got {held}"
+            )
+
+
+def _items(array: Any) -> int:
+    """From the first to the last item of a view."""
+    if not array.size:
+        return 0
+    reach = sum((n - 1) * abs(stride) for n, stride in zip(array.shape, array.strides, strict=True))
+    return 1 + int(reach) // int(array.itemsize)

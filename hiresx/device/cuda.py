@@ -6,13 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from hiresx import kernels, optional
 from hiresx.device import nvrtc
-from hiresx.device.arguments import check_array, is_pointer, item, scalar
-from hiresx.device.batch import Calls, Noting
+from hiresx.device.arguments import check_array, check_places, is_pointer, item, misfit, ordered, scalar
+from hiresx.device.batch import Noting
+from hiresx.device.call import Call, Calls
 from hiresx.device.configuration import Configuration
 from hiresx.device.graphs import Graph
 from hiresx.device.wrappers import BLOCK, find, generate, kernel_shape
@@ -107,54 +109,68 @@ class Program(Noting):
         self._module, self._cupy, self._stream = module, cupy, stream
         self._array = cupy.ndarray
         self._real = real
-        self._prepared: dict[str, tuple[Callable, list[Callable]]] = {}
+        # What makes a kernel's arguments of what is given; the kernel, which is loaded when it first runs.
+        self._converters: dict[str, list[Callable[[Any], Any]]] = {}
+        self._functions: dict[str, Any] = {}
 
-    def launch(self, name: str, extent: tuple[int, int, int], *arguments) -> None:
-        """Visits the points (i, j, k) of extent = (ni, nj, nk) with kernel `name`; returns before it is done. Raises
-        TypeError for arguments that do not fit its signature, KeyError for a kernel that is not there."""
-        if self.noted is not None:
-            self.noted.append((name, extent, *arguments))
-        else:
-            self.launch_on(self._stream, None, name, extent, *arguments)
-
-    def launch_on(self, stream, guard, name: str, extent: tuple[int, int, int], *arguments) -> None:
-        """The same on another stream of CuPy's, with the array `guard` or None (see `prepare`)."""
-        prepared = self._prepared.get(name)
-        if prepared is None:
-            prepared = self._prepared[name] = self._prepare(name)
-        kernel, converters = prepared
-        if len(arguments) != len(converters):
-            raise TypeError(f"kernel {name} takes {len(converters)} arguments, got {len(arguments)}")
-        grid, block = kernel_shape(name, self.signatures[name].kind, extent, self.block)
+    def call(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> Call:
+        """See `Program.call` of hiresx.device.interface."""
+        converters = self._converters.get(name)
+        if converters is None:
+            converters = self._converters[name] = self._prepare(name)
+        signature = self.signatures[name]
+        values = ordered(signature, arguments)
         try:
             # CUDA reads an argument by the kernel's own type: a number must be exactly as wide.
-            passed = [_NOWHERE if guard is None else guard]
-            passed += [_int32(n) for n in extent]
-            passed += [convert(value) for convert, value in zip(converters, arguments, strict=True)]
+            passed = [_int32(n) for n in extent]
+            passed += [convert(value) for convert, value in zip(converters, values, strict=True)]
         except TypeError:
-            self._blame(name, converters, arguments)
+            _blame(signature, converters, values)
             raise
+        check_places(signature, extent, values)
+        given = {called: value for (_, called), value in zip(signature.arguments, values, strict=True)}
+        return Call(signature, extent, given, tuple(passed))
+
+    def run(self, call: Call) -> None:
+        """Makes a launch that was built; returns before it is done."""
+        if self.noted is not None:
+            self.noted.append(call)
+        else:
+            self.launch_on(self._stream, None, call)
+
+    def launch(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> None:
+        """Builds a launch and makes it; returns before it is done. Raises as `call`."""
+        self.run(self.call(name, extent, **arguments))
+
+    def launch_on(self, stream: Any, guard: Any, call: Call) -> None:
+        """Makes a launch on another stream of CuPy's, with the array `guard` or None (see `prepare`)."""
+        name = call.name
+        kernel = self._functions.get(name)
+        if kernel is None:
+            kernel = self._functions[name] = self._module.get_function(name)
+        grid, block = kernel_shape(name, call.signature.kind, call.extent, self.block)
         if grid[0]:  # CUDA refuses an empty grid
-            kernel(grid, block, tuple(passed), stream=stream)
+            kernel(grid, block, (_NOWHERE if guard is None else guard, *call.packed), stream=stream)
 
     def prepare(self, calls: Calls, guard=None) -> Callable[[], None]:
         """The launches `calls` as a CUDA graph."""
         return Graph(self._cupy, self, calls, self._stream, guard)
 
-    def _prepare(self, name: str) -> tuple[Callable, list[Callable]]:
-        converters = []
+    def _prepare(self, name: str) -> list[Callable[[Any], Any]]:
+        converters: list[Callable[[Any], Any]] = []
         for kind, _ in find(self.signatures, name).arguments:
             dtype = np.dtype(item(kind, self._real))
             converters.append(_checked(self._array, dtype) if is_pointer(kind) else _EXACT[dtype.name])
-        return self._module.get_function(name), converters
+        return converters
 
-    def _blame(self, name: str, converters: list[Callable], arguments: tuple) -> None:
-        """Raises the TypeError of the first argument that does not fit, with its name."""
-        for (kind, called), convert, value in zip(self.signatures[name].arguments, converters, arguments, strict=True):
-            try:
-                convert(value)
-            except TypeError as error:
-                raise TypeError(f"kernel {name}, argument {called} ({kind}): {error}") from None
+
+def _blame(signature: kernels.Signature, converters: Sequence[Callable[[Any], Any]], values: Sequence[Any]) -> None:
+    """Raises the TypeError of the first argument that does not fit, with its name."""
+    for (_, name), convert, value in zip(signature.arguments, converters, values, strict=True):
+        try:
+            convert(value)
+        except TypeError as error:
+            raise misfit(signature, name, error) from None
 
 
 def _checked(array_type: type, dtype: np.dtype) -> Callable:

@@ -83,9 +83,15 @@ class BlockState:
         return sum(array.nbytes for array in arrays if array is not None)
 
     @property
-    def place(self) -> tuple[int, int, int]:
-        """(o, sj, sk): index of node (0, 0, 0) and strides, as most kernels take them."""
-        return self.origin, self.strides[1], self.strides[2]
+    def place(self) -> dict[str, int]:
+        """o, sj, sk: index of node (0, 0, 0) and strides, as most kernels take them."""
+        return {"o": self.origin, "sj": self.strides[1], "sk": self.strides[2]}
+
+    @property
+    def derivative_strides(self) -> dict[str, int]:
+        """di, dj, dk: strides of derivatives, 0 in a direction with one node."""
+        names = zip(("di", "dj", "dk"), self.strides, self.size, strict=True)
+        return {name: stride if n > 1 else 0 for name, stride, n in names}
 
     def interior(self, array):
         """View of the nodes without ghosts, [..., k, j, i]."""

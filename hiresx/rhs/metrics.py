@@ -18,19 +18,19 @@ def compute_metrics(backend, program, state: BlockState, coordinates: tuple[np.n
     repeat the face's node. On the poles among `patches` they are those of the next nodes. Raises HiresxError naming the
     worst node if a cell volume is not positive.
     """
-    x, y, z = (backend.to_device(c) for c in coordinates)
+    xyz = {name: backend.to_device(c) for name, c in zip("xyz", coordinates, strict=True)}
     _, nj, ni = coordinates[0].shape
     strides = (1, ni, ni * nj)
-    start = HALO * sum(strides)
+    start, coordinate_strides = HALO * sum(strides), {"cj": strides[1], "ck": strides[2]}
     for d in state.active:
         following, after = strides[(d + 1) % 3], strides[(d + 2) % 3]
         extent = [n + (2 * HALO if e == d else 0) for e, n in enumerate(state.size)]
         program.launch(
-            "metrics", tuple(extent), start - HALO * strides[d], strides[1], strides[2], following, after, x, y, z,
-            state.origin - HALO * state.strides[d], state.strides[1], state.strides[2], state.variable_stride,
-            state.areas[d],
+            "metrics", tuple(extent), c=start - HALO * strides[d], **coordinate_strides, s1=following, s2=after, **xyz,
+            **(state.place | {"o": state.origin - HALO * state.strides[d]}), sv=state.variable_stride,
+            m=state.areas[d],
         )  # fmt: skip
-    program.launch("jacobian", state.size, start, strides[1], strides[2], x, y, z, *state.place, state.jacobian)
+    program.launch("jacobian", state.size, c=start, **coordinate_strides, **xyz, **state.place, result=state.jacobian)
     mend_metrics(backend, state, patches)
     _check(backend, state)
     jacobian = backend.to_host(state.interior(state.jacobian))

@@ -72,24 +72,34 @@ class Outflow:
         self._totals = backend.zeros((max(rows, 1), SUMS, LANES), real)
         rates, sums, row = [], [], 0
         for state, patches in owned:
-            strides = [stride if n > 1 else 0 for stride, n in zip(state.strides, state.size, strict=True)]
-            fields = (state.variable_stride, *strides, state.q, state.metrics, state.jacobian)
+            fields = state.derivative_strides | {
+                "sv": state.variable_stride, "q": state.q, "m": state.metrics, "jacobian": state.jacobian
+            }  # fmt: skip
             nodes, faces = _faces_of_nodes(state, [(number[p.place], p) for p in patches])
             rates.append(
-                (
-                    "outflow_rates", (len(nodes), 1, 1), len(nodes), backend.to_device(nodes),
-                    backend.to_device(faces), self._given, *fields, state.r,
+                program.call(
+                    "outflow_rates", (len(nodes), 1, 1), n1=len(nodes), nodes=backend.to_device(nodes),
+                    faces=backend.to_device(faces), given=self._given, **fields, r=state.r,
                 )
             )  # fmt: skip
             own = [_nodes(state, p) for p in patches]
-            lists = (np.cumsum([0, *map(len, own)]), [_code(p) for p in patches], np.concatenate(own))
-            lists = (backend.to_device(np.asarray(values, np.int32)) for values in lists)
-            to = partial[row : row + len(patches)]
-            sums.append(("outflow_sums", (THREADS, len(patches), 1), THREADS, *lists, *fields, to))
+            lists = {
+                "ends": np.cumsum([0, *map(len, own)]),
+                "sides": [_code(p) for p in patches],
+                "nodes": np.concatenate(own),
+            }
+            on_device = {name: backend.to_device(np.asarray(values, np.int32)) for name, values in lists.items()}
+            to, extent = partial[row : row + len(patches)], (THREADS, len(patches), 1)
+            sums.append(program.call("outflow_sums", extent, threads=THREADS, **on_device, **fields, partial=to))
             row += len(patches)
         self._rates = program.prepare(rates)
         if rows:
-            sums.append(("reduce", (LANES, rows * SUMS, 1), THREADS, LANES, 0, partial, self._totals))
+            sums.append(
+                program.call(
+                    "reduce", (LANES, rows * SUMS, 1), count=THREADS, threads=LANES, how=0, values=partial,
+                    result=self._totals,
+                )
+            )  # fmt: skip
         self._sums = program.prepare(sums)
         self._means = self._mean(program, self._totals, self._rows, LANES)
         # What a face has on other ranks is added on the host.
@@ -100,7 +110,11 @@ class Outflow:
         """The launch that takes the means from `sums` (rows, SUMS, lanes), rows of the given faces."""
         of_rows, of_patches = (self._backend.to_device(np.asarray(f, np.int32)) for f in (faces, self._faces))
         extent = (MEANS, len(self._faces), 1)
-        return program.prepare([("outflow_means", extent, len(faces), lanes, of_rows, of_patches, sums, self._given)])
+        call = program.call(
+            "outflow_means", extent, rows=len(faces), threads=lanes, face_of_row=of_rows, face_of_patch=of_patches,
+            sums=sums, given=self._given,
+        )  # fmt: skip
+        return program.prepare([call])
 
     def meet(self) -> None:
         if self.any and self._comm.size > 1:

@@ -93,17 +93,25 @@ class Poles:
                     ends[1] if stop + box[around][0] == size[around] else 1.0,
                 )
                 o = state.origin + sum(r[0] * stride for r, stride in zip(p.range, state.strides, strict=True))
-                strides = (state.strides[line], state.strides[around], -side(p.face) * state.strides[d])
-                face = (o, *strides, state.variable_stride)
+                face = {
+                    "o": o, "s1": state.strides[line], "s2": state.strides[around],
+                    "sn": -side(p.face) * state.strides[d], "sv": state.variable_stride,
+                }  # fmt: skip
                 real = str(state.q.dtype)
                 found_sums, target = (backend.zeros((rows, hi - lo), real) for rows in (3 * _VARIABLES, _VARIABLES))
                 at = np.arange(lo, hi) + box[line][0]
                 places = first[n] + (at if member.matrix[line, found.along] > 0 else size[line] - 1 - at)
                 self._pieces.append((places, found_sums, target))
-                sums.append(("pole_sums", (hi - lo, 1, 1), *face, stop - start, hi - lo, *shares, state.q, found_sums))
-                extent = (hi - lo, stop - start, 1)
-                nodes.append(("pole_node", extent, *face, hi - lo, target, state.q))
-                self.rest.append(("pole_rest", extent, *face, state.r))
+                width, height = hi - lo, stop - start
+                sums.append(
+                    program.call(
+                        "pole_sums", (width, 1, 1), **face, height=height, width=width, first_share=shares[0],
+                        last_share=shares[1], q=state.q, sums=found_sums,
+                    )
+                )  # fmt: skip
+                extent = (width, height, 1)
+                nodes.append(program.call("pole_node", extent, **face, width=width, target=target, q=state.q))
+                self.rest.append(program.call("pole_rest", extent, **face, r=state.r))
         self._sums, self._nodes = program.prepare(sums), program.prepare(nodes)
 
     def __call__(self) -> None:

@@ -11,12 +11,13 @@ import numpy as np
 
 from hiresx.case import Case
 from hiresx.decomposition import Patch
-from hiresx.device.interface import Call
+from hiresx.device.interface import Call, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import GAS_GRADIENTS, GHOSTS, equations
 from hiresx.errors import HiresxError
 from hiresx.rhs.boundary import Condition
 from hiresx.rhs.plans import PLANS
+from hiresx.rhs.sponge import SpongeLayer
 
 # s at places and a time: f(x, y, z, t), of the shape of x.
 Value = Callable[[np.ndarray, np.ndarray, np.ndarray, float], np.ndarray]
@@ -52,8 +53,6 @@ class ScalarCondition(Condition):
         self._value, self._steady, self._time = value, steady, None
         self._places = self._coordinates(extended, self.layers)
         self._target = backend.zeros(self._places[0].shape, str(state.q.dtype))
-        # o, s1, s2, sn without sv
-        self._at = self._face[:-1]
 
     @property
     def settled(self) -> bool:
@@ -67,16 +66,21 @@ class ScalarCondition(Condition):
         self._time = time
 
     def viscous_primitives(self, w) -> None:
-        if len(w) > self._row:  # a monitor takes those of the gas alone
-            rows = w[self._row : self._row + 1]
-            self._launch("viscous_extrapolate", self._box, *self._face, 1, self.primitive_degree, rows)
+        rows, degree = w[self._row : self._row + 1], self.primitive_degree
+        self._launch("viscous_extrapolate", self._box, **self._face, variables=1, degree=degree, w=rows)
 
     def viscous_flux(self, fluxes) -> None:
         rows = fluxes[self._direction][self._row : self._row + 1]
-        self._launch("viscous_extrapolate", self._box, *self._face, 1, self.flux_degree, rows)
+        self._launch("viscous_extrapolate", self._box, **self._face, variables=1, degree=self.flux_degree, w=rows)
 
     def _close(self, fluxes) -> None:
-        self._launch("scalar_closed", self._box, *self._at, fluxes[self._direction][self._row])
+        self._launch("scalar_closed", self._box, **self._nodes, flux=fluxes[self._direction][self._row])
+
+    def _wall_ghosts(self, held: bool) -> None:
+        self._launch(
+            "scalar_wall", self._box, **self._nodes, n1=self.extent[0], held=int(held), target=self._target,
+            q=self.state.q, scalar=self._scalar,
+        )  # fmt: skip
 
 
 class Mirrored(ScalarCondition):
@@ -85,7 +89,7 @@ class Mirrored(ScalarCondition):
     rank = 1
 
     def ghost(self) -> None:
-        self._launch("scalar_wall", self._box, *self._at, self.extent[0], 0, self._target, self.state.q, self._scalar)
+        self._wall_ghosts(held=False)
 
     def viscous_primitives(self, w) -> None:
         pass  # made from the mirrored ghosts of q already
@@ -102,19 +106,22 @@ class Wall(ScalarCondition):
 
     def node(self) -> None:
         if self._value is not None:
-            n1 = self.extent[0]
-            self._launch("scalar_held", self._box, *self._at[:3], n1, self._target, self.state.q, self._scalar)
+            nodes = {name: self._nodes[name] for name in ("o", "s1", "s2")}
+            self._launch(
+                "scalar_held", self._box, **nodes, n1=self.extent[0], target=self._target, q=self.state.q,
+                scalar=self._scalar,
+            )  # fmt: skip
 
     def ghost(self) -> None:
-        held = int(self._value is not None)
-        self._launch(
-            "scalar_wall", self._box, *self._at, self.extent[0], held, self._target, self.state.q, self._scalar
-        )
+        self._wall_ghosts(held=self._value is not None)
 
     def rate(self) -> None:
         # As of the mass: what passes at the half point behind the face is what passes before it, turned round.
-        area, wall = self.state.areas[self._direction], self.patch.condition.velocity
-        self._launch("no_slip_mass", self._box, *self._face, self._inward, *wall, area, self._scalar, self._rate)
+        u, v, w = self.patch.condition.velocity
+        self._launch(
+            "no_slip_mass", self._box, **self._face, direction=self._inward, u=u, v=v, w=w,
+            m=self.state.areas[self._direction], q=self._scalar, r=self._rate,
+        )  # fmt: skip
 
     def viscous_flux(self, fluxes) -> None:
         if self._value is None:
@@ -129,7 +136,11 @@ class Given(ScalarCondition):
     layers = 1 + GHOSTS
 
     def node(self) -> None:
-        self._launch("scalar_given", self._box, *self._at, *self.extent, self._target, self.state.q, self._scalar)
+        n1, n2 = self.extent
+        self._launch(
+            "scalar_given", self._box, **self._nodes, n1=n1, n2=n2, target=self._target, q=self.state.q,
+            scalar=self._scalar,
+        )  # fmt: skip
 
 
 class Open(ScalarCondition):
@@ -138,8 +149,8 @@ class Open(ScalarCondition):
     def ghost(self) -> None:
         s, given = self.state, int(self._value is not None)
         self._launch(
-            "scalar_open", self._box, *self._face, self.extent[0], self._inward, given, self._target,
-            s.areas[self._direction], s.q, self._scalar,
+            "scalar_open", self._box, **self._face, n1=self.extent[0], direction=self._inward, given=given,
+            target=self._target, m=s.areas[self._direction], q=s.q, scalar=self._scalar,
         )  # fmt: skip
 
     def hold(self) -> None:
@@ -151,7 +162,9 @@ class Open(ScalarCondition):
     def _following(self, kernel: str) -> None:
         if self.patch.condition.kernel == "outflow":
             s = self.state
-            self._launch(kernel, self._box, *self._at, s.q, self._scalar, s.r[0], self._rate)
+            self._launch(
+                kernel, self._box, **self._nodes, q=s.q, scalar=self._scalar, r=s.r[0], rate=self._rate
+            )  # fmt: skip
 
 
 _KINDS = {
@@ -199,14 +212,14 @@ def _uniform(value: float, x: np.ndarray, y: np.ndarray, z: np.ndarray, t: float
     return np.full(x.shape, value)
 
 
-def sponge_calls(case: Case, layer) -> list[Call]:
+def sponge_calls(program: Program, case: Case, layer: SpongeLayer) -> list[Call]:
     """What a sponge layer does to the scalars."""
-    _, extent, o, sj, sk, width, height, _, _, q, jacobian, sigma, goal, stride, _ = layer.call
-    scalars = case.sponge[layer.number].scalars
+    of_gas, scalars = layer.call, case.sponge[layer.number].scalars
+    alike = {name: value for name, value in of_gas.arguments.items() if name not in ("count", "sv", "r")}
     return [
-        (
-            "scalar_sponge", extent, o, sj, sk, width, height, q, rho_s, jacobian, sigma, goal, stride,
-            int(name in scalars), scalars.get(name, 0.0), rate,
+        program.call(
+            "scalar_sponge", of_gas.extent, **alike, scalar=rho_s, drawn=int(name in scalars),
+            goal=float(scalars.get(name, 0.0)), r=rate,
         )
         for name, (rho_s, rate) in zip(equations(case).scalars, layer.state.scalars, strict=True)
     ]  # fmt: skip

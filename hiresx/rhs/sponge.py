@@ -1,7 +1,11 @@
 """Sponge layers: a source term that draws the flow to a given state."""
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import numpy as np
 
+from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import GAS_CONSERVED, GAS_PRIMITIVE
 from hiresx.equations.gas import conservative
@@ -39,7 +43,16 @@ class SpongeLayer:
     `reference(x, y, z)` gives the flow it draws to, None: the state of `spec`.
     """
 
-    def __init__(self, backend, state: BlockState, spec, number: int, gamma: float, reference):
+    def __init__(
+        self,
+        backend: Backend,
+        program: Program,
+        state: BlockState,
+        spec: Any,
+        number: int,
+        gamma: float,
+        reference: Callable[[np.ndarray, np.ndarray, np.ndarray], Sequence[Any]] | None,
+    ):
         block = state.block
         self.block, self.number, self.state = state.name, number, state
         share, box = share_and_box(spec, block)
@@ -59,7 +72,8 @@ class SpongeLayer:
         self.bytes = sigma.nbytes + goal.nbytes
         extent = tuple(int(s.stop - s.start) for s in reversed(box))
         o = state.origin + sum(int(s.start) * n for s, n in zip(reversed(box), state.strides, strict=True))
-        self.call = (
-            "sponge", extent, o, state.strides[1], state.strides[2], extent[0], extent[1], int(np.prod(extent)),
-            state.variable_stride, state.q, state.jacobian, sigma, goal, int(reference is not None), state.r,
+        self.call = program.call(
+            "sponge", extent, **(state.place | {"o": o}), width=extent[0], height=extent[1],
+            count=int(np.prod(extent)), sv=state.variable_stride, q=state.q, jacobian=state.jacobian, sigma=sigma,
+            reference=goal, reference_stride=int(reference is not None), r=state.r,
         )  # fmt: skip

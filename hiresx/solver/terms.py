@@ -39,19 +39,22 @@ class Terms:
         carried = plan_class.carried(blocks.configuration.precision) if alone else frozenset()
         self._viscous_first = bool(carried)
         self.viscous = [
-            viscous.Viscous(s, case.gas.reynolds, remote, carried)
+            viscous.Viscous(blocks.program, s, case.gas.reynolds, remote, carried)
             for s, remote in zip(states, ghosts.halo.remote, strict=True)
             if self._is_viscous
         ]
         self.inviscid = [
             plan_class(
-                s, case.scheme.interpolation, {direction(face) for face in remote}, conditions.closed(s),
+                blocks.program, s, case.scheme.interpolation, {direction(face) for face in remote},
+                conditions.closed(s),
                 *([{d: self.viscous[n].fluxes[d] for d in carried}] if carried else []),
             )
             for n, (s, remote) in enumerate(zip(states, ghosts.halo.remote, strict=True))
         ]  # fmt: skip
         self.axisymmetric = [
-            Axisymmetric(blocks.backend, s, conditions.axes(s), case.gas.reynolds) for s in states if case.axisymmetric
+            Axisymmetric(blocks.backend, blocks.program, s, conditions.axes(s), case.gas.reynolds)
+            for s in states
+            if case.axisymmetric
         ]
         # What the update can do as well, as nothing but sums comes between: the differences of the viscous fluxes.
         takes = plan == "fused" and integrator.viscous_updates is not None

@@ -73,7 +73,10 @@ class Recorded:
         counts = backend.to_device(few)
 
         def choose(last: bool) -> Call:
-            return ("choose_step", (1, 1, 1), len(few), counts, found, int(last), self._clock, dt)
+            return program.call(
+                "choose_step", (1, 1, 1), blocks=len(few), few=counts, radii=found, last=int(last),
+                clock=self._clock, dt=dt,
+            )  # fmt: skip
 
         assert found.shape[1:] == (2, FEW)
         self._choose, self._close = program.prepare([choose(False)]), program.prepare([choose(True)])
