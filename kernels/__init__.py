@@ -21,7 +21,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeAlias, cast
 
 ROOT = Path(__file__).parent
 
@@ -38,6 +38,9 @@ _SIZE = re.compile(r"^#define (HX_\w+) (\d+)$|^constexpr int (\w+) = ([\w+* ]+);
 _ARGUMENT = re.compile(r"^(?P<type>.*[\s*])(?P<name>[A-Za-z_]\w*)$")
 
 
+Kind: TypeAlias = Literal["KERNEL", "VECTOR_KERNEL", "LINE_KERNEL", "ROW_KERNEL", "CPU_KERNEL"]
+
+
 class Signature(NamedTuple):
     """What a kernel takes besides the i, j, k of a point kernel and the begin, end of a CPU kernel that is `shared`:
     `arguments` is ((type, name), ...), `parameters` the same as written, `kind` the word it is declared with, `holds`
@@ -46,7 +49,7 @@ class Signature(NamedTuple):
     name: str
     arguments: tuple[tuple[str, str], ...]
     parameters: str
-    kind: Literal["KERNEL", "VECTOR_KERNEL", "LINE_KERNEL", "ROW_KERNEL", "CPU_KERNEL"]
+    kind: Kind
     shared: bool = False
     holds: Mapping[str, int] = MappingProxyType({})
 
@@ -120,7 +123,8 @@ def declarations(text: str) -> list[tuple[Signature, int]]:
             for parameter, (_, called) in zip(parameters, arguments, strict=True)
             if (field := _FIELD.search(parameter))
         }
-        signature = Signature(name, arguments, ", ".join(parameters), match[1], shared, holds)
+        kind = cast(Kind, match[1])
+        signature = Signature(name, arguments, ", ".join(parameters), kind, shared, holds)
         found[name] = signature, _body_end(name, text, match.end())
     return list(found.values())
 

@@ -50,7 +50,7 @@ def scalar(dtype: np.dtype[Any], value: Any) -> int | float:
     return float(value)
 
 
-def check_array(array: Any, wanted: type, dtype: np.dtype[Any]) -> None:
+def check_array(array: Any, wanted: type[Any], dtype: np.dtype[Any]) -> None:
     """Raises TypeError unless `array` is a `wanted` of `dtype` whose items lie side by side along the last axis."""
     if not isinstance(array, wanted):
         raise TypeError(f"wants a {wanted.__module__}.{wanted.__name__} of {dtype}, got {type(array).__name__}")

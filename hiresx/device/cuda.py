@@ -46,7 +46,7 @@ def fault() -> HiresxError | None:
     return None
 
 
-def _driver():
+def _driver() -> ctypes.CDLL:
     return ctypes.CDLL("libcuda.so.1")
 
 
@@ -76,15 +76,15 @@ def devices() -> list[Device]:
         driver.cuDeviceGetName(name, ctypes.c_int(len(name)), device)
         driver.cuDeviceGetPCIBusId(bus_id, ctypes.c_int(len(bus_id)), device)
         driver.cuDevicePrimaryCtxGetState(device, ctypes.byref(flags), ctypes.byref(used))
-        texts = (text.value.decode(errors="replace") for text in (name, bus_id))
-        found.append(Device(number, *texts, bool(used.value)))
+        called, address = (text.value.decode(errors="replace") for text in (name, bus_id))
+        found.append(Device(number, called, address, bool(used.value)))
     return found
 
 
 class Event:
     """A moment in the work of a stream."""
 
-    def __init__(self, cupy, stream):
+    def __init__(self, cupy: Any, stream: Any):
         self._cupy = cupy
         self._stream = stream
         self._event = cupy.cuda.Event()
@@ -92,10 +92,11 @@ class Event:
     def record(self) -> None:
         self._event.record(self._stream)
 
-    def elapsed(self, start: "Event") -> float:
+    def elapsed(self, start: Any) -> float:
         """Seconds on the GPU from `start` to this event; waits until it has happened."""
         self._event.synchronize()
-        return self._cupy.cuda.get_elapsed_time(start._event, self._event) / 1000.0  # CUDA counts in ms
+        milliseconds: float = self._cupy.cuda.get_elapsed_time(start._event, self._event)
+        return milliseconds / 1000.0
 
 
 class Program(Noting):
@@ -104,7 +105,7 @@ class Program(Noting):
 
     block = BLOCK
 
-    def __init__(self, module, cupy, stream, signatures: dict[str, kernels.Signature], real: str):
+    def __init__(self, module: Any, cupy: Any, stream: Any, signatures: dict[str, kernels.Signature], real: str):
         self.signatures = signatures
         self._module, self._cupy, self._stream = module, cupy, stream
         self._array = cupy.ndarray
@@ -120,6 +121,8 @@ class Program(Noting):
             converters = self._converters[name] = self._prepare(name)
         signature = self.signatures[name]
         values = ordered(signature, arguments)
+        if extent is None:
+            raise TypeError(f"kernel {name} is one of a GPU: it visits an extent")
         try:
             # CUDA reads an argument by the kernel's own type: a number must be exactly as wide.
             passed = [_int32(n) for n in extent]
@@ -144,15 +147,16 @@ class Program(Noting):
 
     def launch_on(self, stream: Any, guard: Any, call: Call) -> None:
         """Makes a launch on another stream of CuPy's, with the array `guard` or None (see `prepare`)."""
-        name = call.name
+        name, extent = call.name, call.extent
+        assert extent is not None  # `call` sees to it
         kernel = self._functions.get(name)
         if kernel is None:
             kernel = self._functions[name] = self._module.get_function(name)
-        grid, block = kernel_shape(name, call.signature.kind, call.extent, self.block)
+        grid, block = kernel_shape(name, call.signature.kind, extent, self.block)
         if grid[0]:  # CUDA refuses an empty grid
             kernel(grid, block, (_NOWHERE if guard is None else guard, *call.packed), stream=stream)
 
-    def prepare(self, calls: Calls, guard=None) -> Callable[[], None]:
+    def prepare(self, calls: Calls, guard: Any = None) -> Callable[[], None]:
         """The launches `calls` as a CUDA graph."""
         return Graph(self._cupy, self, calls, self._stream, guard)
 
@@ -173,20 +177,20 @@ def _blame(signature: kernels.Signature, converters: Sequence[Callable[[Any], An
             raise misfit(signature, name, error) from None
 
 
-def _checked(array_type: type, dtype: np.dtype) -> Callable:
-    def convert(array):
+def _checked(array_type: type, dtype: np.dtype[Any]) -> Callable[[Any], Any]:
+    def convert(array: Any) -> Any:
         check_array(array, array_type, dtype)
         return array
 
     return convert
 
 
-def _exact_float(dtype: np.dtype) -> Callable:
+def _exact_float(dtype: np.dtype[Any]) -> Callable[[Any], Any]:
     make = dtype.type
     return lambda value: make(value) if type(value) is float else make(scalar(dtype, value))
 
 
-def _exact_int(dtype: np.dtype) -> Callable:
+def _exact_int(dtype: np.dtype[Any]) -> Callable[[Any], Any]:
     # The same few strides and counts come again and again. Typed, as 1.0 is no int but equals 1.
     return lru_cache(maxsize=4096, typed=True)(lambda value: dtype.type(scalar(dtype, value)))
 
@@ -235,15 +239,15 @@ class Backend:
             ) from error
         return Program(module, self._cupy, self._stream, built, configuration.real)
 
-    def empty(self, shape: Sequence[int] | int, dtype="float64"):
+    def empty(self, shape: Sequence[int] | int, dtype: str = "float64") -> Any:
         """An uninitialised cupy array. Raises HiresxError if it does not fit in the GPU's memory."""
         return self._allocate(self._cupy.empty, shape, dtype)
 
-    def zeros(self, shape: Sequence[int] | int, dtype="float64"):
+    def zeros(self, shape: Sequence[int] | int, dtype: str = "float64") -> Any:
         """A cupy array of zeros. Raises as `empty`."""
         return self._allocate(self._cupy.zeros, shape, dtype)
 
-    def _allocate(self, make: Callable, shape: Sequence[int] | int, dtype):
+    def _allocate(self, make: Callable[..., Any], shape: Sequence[int] | int, dtype: Any) -> Any:
         try:
             return make(shape, dtype)
         except self._cupy.cuda.memory.OutOfMemoryError:
@@ -255,23 +259,24 @@ class Backend:
                 'take a coarser grid or precision = "fp32", or end what else uses the GPU',
             ) from None
 
-    def to_device(self, array: np.ndarray):
+    def to_device(self, array: np.ndarray[Any, Any]) -> Any:
         """A copy of `array` on the GPU, in C order."""
         array = np.ascontiguousarray(array)
         copy = self.empty(array.shape, array.dtype)
         copy.set(array)
         return copy
 
-    def to_host(self, array) -> np.ndarray:
+    def to_host(self, array: Any) -> np.ndarray[Any, Any]:
         """A numpy copy of `array`; waits for the kernels launched before."""
-        return array.get()
+        found: np.ndarray[Any, Any] = array.get()
+        return found
 
-    def fetch(self, array) -> Callable[[], np.ndarray]:
+    def fetch(self, array: Any) -> Callable[[], np.ndarray[Any, Any]]:
         """Begins a copy of `array` to page-locked memory, to which the GPU copies on its own."""
         from cupyx import empty_pinned
 
         try:
-            host = empty_pinned(array.shape, array.dtype)
+            host: np.ndarray[Any, Any] = empty_pinned(array.shape, array.dtype)
         except self._cupy.cuda.runtime.CUDARuntimeError:
             # The system locks no more pages: the ordinary way waits, but needs none.
             copy = self.to_host(array)
@@ -279,13 +284,13 @@ class Backend:
         array.get(stream=self._stream, out=host, blocking=False)
         arrived = self._stream.record()
 
-        def wait() -> np.ndarray:
+        def wait() -> np.ndarray[Any, Any]:
             arrived.synchronize()
             return host
 
         return wait
 
-    def copy(self, destination, source) -> None:
+    def copy(self, destination: Any, source: Any) -> None:
         """`source` into `destination`, both on the GPU, of the same type and shape."""
         self._cupy.copyto(destination, source, casting="no")
 

@@ -29,7 +29,7 @@ from hiresx.device.arguments import (
 from hiresx.device.batch import Noting, flat, levels
 from hiresx.device.call import Call, Calls
 from hiresx.device.compiler import build
-from hiresx.device.configuration import Configuration
+from hiresx.device.configuration import Configuration, Target
 from hiresx.device.wrappers import find, generate, kernel_shape
 from hiresx.errors import HiresxError
 
@@ -48,7 +48,7 @@ class Array(np.ndarray):
     They raise TypeError as `address` does.
     """
 
-    def __getattr__(self, name: str):
+    def __getattr__(self, name: str) -> int:
         access, _, item_name = name.partition("_")
         if access not in ("read", "write") or item_name not in ITEMS:
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
@@ -56,16 +56,17 @@ class Array(np.ndarray):
         return found
 
 
-def address(array: np.ndarray, dtype: np.dtype, write: bool) -> int:
+def address(array: Any, dtype: np.dtype[Any], write: bool) -> int:
     """Address of the first item of `array`. Raises TypeError if its items are not of `dtype`, not side by side along
     the last axis, or read-only where they are to be written."""
     check_array(array, np.ndarray, dtype)
     if write and not array.flags.writeable:
         raise TypeError("wants to write, got a read-only array")
-    return array.ctypes.data
+    found: int = array.ctypes.data
+    return found
 
 
-def empty(shape: Sequence[int] | int, dtype="float64") -> Array:
+def empty(shape: Sequence[int] | int, dtype: Any = "float64") -> Array:
     """An uninitialised Array, 64-byte aligned. Raises HiresxError if it does not fit in memory."""
     shape = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
     dtype = np.dtype(dtype)
@@ -77,28 +78,30 @@ def empty(shape: Sequence[int] | int, dtype="float64") -> Array:
             f"no memory for an array of {size / 2**30:.3g} GiB", "take a coarser grid, or a machine with more memory"
         ) from None
     start = -raw.ctypes.data % ALIGNMENT
-    return raw[start : start + size].view(dtype).reshape(shape).view(Array)
+    found: Array = raw[start : start + size].view(dtype).reshape(shape).view(Array)
+    return found
 
 
 class Event:
     """A moment in the work. Kernels of these backends are done when `launch` returns, so a clock is enough."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._at = 0.0
 
     def record(self) -> None:
         self._at = time.perf_counter()
 
-    def elapsed(self, start: "Event") -> float:
+    def elapsed(self, start: Any) -> float:
         """Seconds from `start` to this event."""
-        return self._at - start._at
+        found: float = self._at - start._at
+        return found
 
 
 class NativeBackend:
     """A backend whose kernels the host's C++ compiler compiles. A subclass gives `name`, `flags` and `program`, the
     class of what `compile` returns."""
 
-    name: str
+    name: Target
     flags: tuple[str, ...]
     program: "type[NativeProgram]"
 
@@ -137,30 +140,30 @@ class NativeBackend:
             self._patience = team.patience(self.threads)
         return self.threads, self._patience
 
-    def empty(self, shape: Sequence[int] | int, dtype="float64") -> Array:
+    def empty(self, shape: Sequence[int] | int, dtype: str = "float64") -> Array:
         return empty(shape, dtype)
 
-    def zeros(self, shape: Sequence[int] | int, dtype="float64") -> Array:
+    def zeros(self, shape: Sequence[int] | int, dtype: str = "float64") -> Array:
         array = empty(shape, dtype)
         array[...] = 0
         return array
 
-    def to_device(self, array: np.ndarray) -> Array:
+    def to_device(self, array: np.ndarray[Any, Any]) -> Array:
         """A copy of `array` for kernels."""
         copy = empty(np.shape(array), np.asarray(array).dtype)
         copy[...] = array
         return copy
 
-    def to_host(self, array: np.ndarray) -> np.ndarray:
+    def to_host(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """A plain numpy copy of `array`."""
         return np.array(array, subok=False)
 
-    def fetch(self, array: np.ndarray) -> Callable[[], np.ndarray]:
+    def fetch(self, array: np.ndarray[Any, Any]) -> Callable[[], np.ndarray]:
         """A copy of `array`, made at once: kernels change the array as soon as they are launched."""
         copy = self.to_host(array)
         return lambda: copy
 
-    def copy(self, destination: np.ndarray, source: np.ndarray) -> None:
+    def copy(self, destination: np.ndarray, source: np.ndarray[Any, Any]) -> None:
         """`source` into `destination`, of the same type and shape."""
         np.copyto(destination, source, casting="no")
 

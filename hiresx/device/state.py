@@ -33,8 +33,8 @@ class BlockState:
     """
 
     def __init__(
-        self, backend, cut, index: int, name: str, real: str, work_variables: int, local_step: bool, registers: int = 1,
-        equations: Equations = GAS,
+        self, backend: Any, cut: Any, index: int, name: str, real: str, work_variables: int, local_step: bool,
+        registers: int = 1, equations: Equations = GAS,
     ):  # fmt: skip
         self.equations = equations
         block = cut.blocks[index]
@@ -60,7 +60,7 @@ class BlockState:
         self.jacobian = backend.zeros(shape, real)
         self.dt_stride = 1 if local_step else 0
         self.dt = backend.zeros(shape if local_step else (1,), real)
-        self.work = backend.zeros((work_variables, *shape), real) if work_variables else None
+        self.work: Any = backend.zeros((work_variables, *shape), real) if work_variables else None
         # 1/y of axisymmetric flow (hiresx.rhs.axisymmetric)
         self.inverse_radius: Any = None
         # Views are made once: a backend remembers the address of an array object.
@@ -70,7 +70,7 @@ class BlockState:
         self.scalars = tuple((self.q[row], self.r[row]) for row in rows)
 
     @property
-    def q0(self):
+    def q0(self) -> Any:
         """The first of the registers: the state at the start of the step, where the integrator keeps that."""
         return self.registers[0]
 
@@ -93,7 +93,7 @@ class BlockState:
         names = zip(("di", "dj", "dk"), self.strides, self.size, strict=True)
         return {name: stride if n > 1 else 0 for name, stride, n in names}
 
-    def interior(self, array):
+    def interior(self, array: Any) -> Any:
         """View of the nodes without ghosts, [..., k, j, i]."""
         hi, hj, hk = self.halo
         ni, nj, nk = self.size

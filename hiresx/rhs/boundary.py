@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.decomposition import Patch
-from hiresx.device.interface import Call
+from hiresx.device.interface import Backend, Call, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import GAS_CONSERVED, GAS_GRADIENTS, GHOSTS
 from hiresx.equations.gas import conservative
@@ -42,7 +42,7 @@ class Condition:
     # Degrees of the polynomials behind the face for the viscous terms.
     primitive_degree = flux_degree = 1
 
-    def __init__(self, backend, program, state: BlockState, patch: Patch):
+    def __init__(self, backend: Backend, program: Program, state: BlockState, patch: Patch):
         self.state, self.patch = state, patch
         self._backend, self._program, self._launch = backend, program, program.launch
         d = direction(patch.face)
@@ -96,28 +96,28 @@ class Condition:
         return noted
 
     @property
-    def target(self):
+    def target(self) -> Any:
         """What a steady function of the case asks for, (5, ...) on the device; None without one."""
         return None
 
-    def viscous_primitives(self, w) -> None:
+    def viscous_primitives(self, w: Any) -> None:
         degree = self.primitive_degree
         self._launch("viscous_extrapolate", self._box, **self._face, variables=_GRADIENTS, degree=degree, w=w)
 
-    def viscous_flux(self, fluxes) -> None:
+    def viscous_flux(self, fluxes: Any) -> None:
         rows, degree = fluxes[self._direction], self.flux_degree
         self._launch("viscous_extrapolate", self._box, **self._face, variables=_GRADIENTS, degree=degree, w=rows)
 
     def _coordinates(self, extended: tuple[np.ndarray, ...], layers: int) -> tuple[np.ndarray, ...]:
         """x, y, z of the face and of `layers` - 1 ghost layers: (layers, n2, n1)."""
         d, halo = self._direction, GHOSTS
-        box = [slice(lo + halo, hi + halo) for lo, hi in self.patch.range]
+        box: list[Any] = [slice(lo + halo, hi + halo) for lo, hi in self.patch.range]
         found = []
         for c in extended:
             rows = []
             for layer in range(layers):
                 box[d] = self.patch.range[d][0] + halo - int(self._inward) * layer
-                rows.append(c[box[2], box[1], box[0]])
+                rows.append(c[tuple(reversed(box))])
             found.append(np.stack(rows))
         return tuple(found)
 
@@ -132,10 +132,10 @@ class Reflect(Condition):
     def ghost(self) -> None:
         self._launch("reflect_ghost", self._box, **self._face, m=self.state.areas[self._direction], q=self.state.q)
 
-    def viscous_primitives(self, w) -> None:
+    def viscous_primitives(self, w: Any) -> None:
         pass  # made from the mirrored ghosts of q already
 
-    def viscous_flux(self, fluxes) -> None:
+    def viscous_flux(self, fluxes: Any) -> None:
         d = self._direction
         self._launch("viscous_reflect", self._box, **self._face, m=self.state.areas[d], flux=fluxes[d])
 
@@ -145,10 +145,10 @@ class Patched(Condition):
 
     kernel = "patched"
 
-    def viscous_primitives(self, w) -> None:
+    def viscous_primitives(self, w: Any) -> None:
         pass
 
-    def viscous_flux(self, fluxes) -> None:
+    def viscous_flux(self, fluxes: Any) -> None:
         pass
 
 
@@ -164,13 +164,13 @@ class Axis(Condition):
     def ghost(self) -> None:
         self._launch("axis_ghost", self._box, **self._face, q=self.state.q)
 
-    def viscous_primitives(self, w) -> None:
+    def viscous_primitives(self, w: Any) -> None:
         pass  # made from the mirrored ghosts of q already
 
-    def viscous_flux(self, fluxes) -> None:
+    def viscous_flux(self, fluxes: Any) -> None:
         self._launch("axis_flux", self._box, **self._face, flux=fluxes[self._direction])
 
-    def limit(self, inverse) -> None:
+    def limit(self, inverse: Any) -> None:
         s = self.state
         area = s.areas[self._direction]
         self._launch(
@@ -181,7 +181,7 @@ class Axis(Condition):
     def step_limit(self) -> None:
         self._launch("axisymmetric_step_limit", self._box, **self._face, dt=self.state.dt)
 
-    def friction_limit(self, fluxes, inverse) -> None:
+    def friction_limit(self, fluxes: Any, inverse: Any) -> None:
         s = self.state
         self._launch(
             "axisymmetric_friction_limit", self._box, **self._face, flux=fluxes, m=s.metrics, jacobian=s.jacobian,
@@ -195,10 +195,10 @@ class Pole(Condition):
 
     kernel = "pole"
 
-    def viscous_primitives(self, w) -> None:
+    def viscous_primitives(self, w: Any) -> None:
         pass
 
-    def viscous_flux(self, fluxes) -> None:
+    def viscous_flux(self, fluxes: Any) -> None:
         pass
 
 
@@ -208,7 +208,7 @@ class NoSlip(Condition):
     closed = True
     primitive_degree, flux_degree = 3, 2
 
-    def __init__(self, backend, program, state, patch):
+    def __init__(self, backend: Backend, program: Program, state: BlockState, patch: Patch):
         super().__init__(backend, program, state, patch)
         self._wall = dict(zip("uvw", patch.condition.velocity, strict=True))
         self._temperature = patch.condition.temperature or 0.0
@@ -243,15 +243,25 @@ class Extrapolate(Condition):
 class Prescribe(Condition):
     """`profile(x, y, z, t)` gives (rho, u, v, w, p); evaluated once, or before every stage unless `steady`."""
 
-    def __init__(self, backend, program, state, patch, gamma: float, profile: Callable, steady: bool, extended):
+    def __init__(
+        self,
+        backend: Backend,
+        program: Program,
+        state: BlockState,
+        patch: Patch,
+        gamma: float,
+        profile: Callable[..., Any],
+        steady: bool,
+        extended: tuple[np.ndarray, ...],
+    ):
         super().__init__(backend, program, state, patch)
         self._gamma, self._profile, self._steady = gamma, profile, steady
         self._places = self._coordinates(extended, 1 + GHOSTS)
         self._target = backend.zeros((len(GAS_CONSERVED), *self._places[0].shape), str(state.q.dtype))
-        self._time = None
+        self._time: float | None = None
 
     @property
-    def target(self):
+    def target(self) -> Any:
         return self._target if self._steady else None
 
     @property
@@ -270,7 +280,7 @@ class Prescribe(Condition):
 
 
 class Characteristic(Condition):
-    def __init__(self, backend, program, state, patch, gamma: float):
+    def __init__(self, backend: Backend, program: Program, state: BlockState, patch: Patch, gamma: float):
         super().__init__(backend, program, state, patch)
         s = patch.condition.state
         n1, n2 = self.extent
@@ -298,7 +308,13 @@ def _order(condition: Condition) -> tuple[int, int]:
 
 
 def condition(
-    backend, program, state: BlockState, patch: Patch, gamma: float, profile: Callable, extended
+    backend: Backend,
+    program: Program,
+    state: BlockState,
+    patch: Patch,
+    gamma: float,
+    profile: Callable[[str], Callable[..., Any]],
+    extended: tuple[np.ndarray, ...],
 ) -> Condition:
     """The condition of `patch`. `profile(name)` gives the function of a profile inflow; `extended`: the block's
     coordinates with ghosts."""
@@ -313,7 +329,7 @@ def condition(
     if spec.type == "supersonic-inflow":
         s = spec.state
 
-        def uniform(x, y, z, t):
+        def uniform(x: np.ndarray, y: np.ndarray, z: np.ndarray, t: float) -> list[np.ndarray]:
             return [np.full(x.shape, value) for value in (s.rho, s.u, s.v, s.w, s.p)]
 
         return Prescribe(backend, program, state, patch, gamma, uniform, True, extended)

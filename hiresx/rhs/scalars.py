@@ -6,12 +6,13 @@ are made of the gas's own density there.
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from hiresx.case import Case
 from hiresx.decomposition import Patch
-from hiresx.device.interface import Call, Program
+from hiresx.device.interface import Backend, Call, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import GAS_GRADIENTS, GHOSTS, equations
 from hiresx.errors import HiresxError
@@ -37,20 +38,21 @@ class ScalarCondition(Condition):
 
     def __init__(
         self,
-        backend,
-        program,
+        backend: Backend,
+        program: Program,
         state: BlockState,
         patch: Patch,
         number: int,
         value: Value | None,
         steady: bool,
-        extended,
+        extended: tuple[np.ndarray, ...],
     ):
         super().__init__(backend, program, state, patch)
         self.rank = _BEHIND + type(self).rank
         self._scalar, self._rate = state.scalars[number]
         self._row = len(GAS_GRADIENTS) + number
-        self._value, self._steady, self._time = value, steady, None
+        self._value, self._steady = value, steady
+        self._time: float | None = None
         self._places = self._coordinates(extended, self.layers)
         self._target = backend.zeros(self._places[0].shape, str(state.q.dtype))
 
@@ -61,19 +63,20 @@ class ScalarCondition(Condition):
     def prepare(self, time: float) -> None:
         if self._value is None or (self._time is not None and (self._steady or time == self._time)):
             return
-        values = np.asarray(self._value(*self._places, time)).astype(self._target.dtype)
+        x, y, z = self._places
+        values = np.asarray(self._value(x, y, z, time)).astype(self._target.dtype)
         self._backend.copy(self._target, self._backend.to_device(np.ascontiguousarray(values)))
         self._time = time
 
-    def viscous_primitives(self, w) -> None:
+    def viscous_primitives(self, w: Any) -> None:
         rows, degree = w[self._row : self._row + 1], self.primitive_degree
         self._launch("viscous_extrapolate", self._box, **self._face, variables=1, degree=degree, w=rows)
 
-    def viscous_flux(self, fluxes) -> None:
+    def viscous_flux(self, fluxes: Any) -> None:
         rows = fluxes[self._direction][self._row : self._row + 1]
         self._launch("viscous_extrapolate", self._box, **self._face, variables=1, degree=self.flux_degree, w=rows)
 
-    def _close(self, fluxes) -> None:
+    def _close(self, fluxes: Any) -> None:
         self._launch("scalar_closed", self._box, **self._nodes, flux=fluxes[self._direction][self._row])
 
     def _wall_ghosts(self, held: bool) -> None:
@@ -91,10 +94,10 @@ class Mirrored(ScalarCondition):
     def ghost(self) -> None:
         self._wall_ghosts(held=False)
 
-    def viscous_primitives(self, w) -> None:
+    def viscous_primitives(self, w: Any) -> None:
         pass  # made from the mirrored ghosts of q already
 
-    def viscous_flux(self, fluxes) -> None:
+    def viscous_flux(self, fluxes: Any) -> None:
         self._close(fluxes)
 
 
@@ -123,7 +126,7 @@ class Wall(ScalarCondition):
             m=self.state.areas[self._direction], q=self._scalar, r=self._rate,
         )  # fmt: skip
 
-    def viscous_flux(self, fluxes) -> None:
+    def viscous_flux(self, fluxes: Any) -> None:
         if self._value is None:
             self._close(fluxes)
         else:
@@ -194,7 +197,13 @@ def check(case: Case, patches: Sequence[Patch], plan: str) -> None:
 
 
 def conditions(
-    backend, program, case: Case, state: BlockState, patch: Patch, function: Callable[[str, str], Value], extended
+    backend: Backend,
+    program: Program,
+    case: Case,
+    state: BlockState,
+    patch: Patch,
+    function: Callable[[str, str], Value],
+    extended: tuple[np.ndarray, ...],
 ) -> Iterator[ScalarCondition]:
     """Those of all scalars on one patch. `function(name, given)`: what the case gives the scalar `name` by the function
     `given` of case.py; `extended`: the block's coordinates with ghosts."""

@@ -46,10 +46,10 @@ class Viscous:
         left = {name: 0 if d in carried else stride for d, (name, stride) in enumerate(along.items())}
 
         def difference(box: Range) -> Call:
-            extent = tuple(hi - lo for lo, hi in box)
+            ni, nj, nk = (hi - lo for lo, hi in box)
             o = s.origin + sum(lo * stride for (lo, _), stride in zip(box, s.strides, strict=True))
             at = s.place | {"o": o}
-            return program.call("viscous_difference", extent, **at, **left, sv=sv, flux=self.all_fluxes, r=s.r)
+            return program.call("viscous_difference", (ni, nj, nk), **at, **left, sv=sv, flux=self.all_fluxes, r=s.r)
 
         inner = inner_box(s.size, remote)
         self.inner_difference = [difference(inner)] if any(left.values()) else []
@@ -58,15 +58,14 @@ class Viscous:
 
 def primitives(program: Program, state: BlockState, w: Any) -> Call:
     """Velocity, temperature and the scalars of every padded node into `w`."""
-    at, padded = state.place | {"o": 0}, tuple(reversed(state.shape))
-    return program.call("viscous_primitives", padded, **at, sv=state.variable_stride, q=state.q, w=w)
+    at, (nk, nj, ni) = state.place | {"o": 0}, state.shape
+    return program.call("viscous_primitives", (ni, nj, nk), **at, sv=state.variable_stride, q=state.q, w=w)
 
 
 def inner_box(size: tuple[int, int, int], remote: Set[str]) -> Range:
     """The nodes of a block of `size` (ni, nj, nk) whose differences need no ghosts of the faces `remote`."""
-    return tuple(
-        (REACH * (FACES[2 * d] in remote), n - REACH * (FACES[2 * d + 1] in remote)) for d, n in enumerate(size)
-    )
+    i, j, k = ((REACH * (FACES[2 * d] in remote), n - REACH * (FACES[2 * d + 1] in remote)) for d, n in enumerate(size))
+    return i, j, k
 
 
 def shells(size: tuple[int, int, int], inner: Range) -> Iterator[Range]:
@@ -76,5 +75,6 @@ def shells(size: tuple[int, int, int], inner: Range) -> Iterator[Range]:
         lo, hi = inner[d]
         for first, last in ((0, lo), (hi, size[d])):
             if first < last:
-                yield tuple((first, last) if e == d else box[e] for e in range(3))
+                i, j, k = ((first, last) if e == d else box[e] for e in range(3))
+                yield i, j, k
         box[d] = (lo, hi)

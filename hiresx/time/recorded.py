@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.device.batch import Noting
-from hiresx.device.interface import Call
+from hiresx.device.interface import Call, Program
 from hiresx.time.reduction import FEW
 
 # Steps launched at most before the host looks.
@@ -61,7 +61,7 @@ class Recorded:
     def __init__(
         self,
         backend: Any,
-        program: Any,
+        program: Program,
         calls: Sequence[Call],
         radii: Sequence[Call],
         found: Any,
