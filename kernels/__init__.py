@@ -10,7 +10,8 @@ threads share it; a function `hx_shape <name>_parts(<arguments>)` ahead of it sa
 weighs, in points of a cheap kernel.
 
 Whoever launches a kernel names its arguments as it is declared here. Some names mean the same in every kernel that has
-them: a point is the node `o` + i + j `sj` + k `sk`, or `o` + i `s1` + j `s2` on a face, and variables lie `sv` apart.
+them: a point is the node `o` + i + j `sj` + k `sk`, or `o` + i `s1` + j `s2` on a face (of a CPU kernel `o` and up to
+`nd`, `n1`, `n2` times the strides `sd`, `s1`, `s2`), and variables lie `sv` apart.
 There a `field<n>` is a `real *`, a `const_field<n>` a `const real *`, of which n variables of every node visited must
 be there: a number, or constants of equations.h with + and *.
 """

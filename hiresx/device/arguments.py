@@ -4,7 +4,7 @@ that hold the nodes which it visits."""
 import operator
 from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -16,8 +16,17 @@ _ITEMS = {"int": "int32", "long long": "int64", "double": "float64"}
 # Least and largest value by C type.
 INT_RANGES = {"int": (-(2**31), 2**31 - 1), "long long": (-(2**63), 2**63 - 1)}
 
-# What the names of strides mean (hiresx.kernels): node 0 and the strides of i, j, k.
-_PLACES = (("o", "1", "sj", "sk"), ("o", "s1", "s2"))
+# Counts and strides by which nodes follow each other from the first, `o`, on.
+Place: TypeAlias = tuple[tuple[str, str], ...]
+
+# What the names of strides mean (hiresx.kernels).
+_I = ("hx_ni", "1")
+_PLACES: tuple[Place, ...] = (
+    (_I, ("hx_nj", "sj"), ("hx_nk", "sk")),
+    (("hx_ni", "s1"), ("hx_nj", "s2")),
+    (_I, ("hx_nj", "s2"), ("hx_nk", "sd")),  # lines, in chunks along k: at least the first so many nodes
+)
+_CPU_PLACES: tuple[Place, ...] = ((("nd", "sd"), ("n1", "s1"), ("n2", "s2")),)
 
 
 def item(kind: str, real: str) -> str:
@@ -80,51 +89,48 @@ def misfit(signature: Signature, name: str, why: object) -> TypeError:
     return TypeError(f"kernel {signature.name}, argument {name} ({kind}): {why}")
 
 
-def place(signature: Signature) -> tuple[str, ...] | None:
-    """Where the kernel's nodes are, as far as its arguments say it: the name of the first node's number, and of strides
-    along i, j, k ("1" where it is 1)."""
-    names = {name for _, name in signature.arguments} | {"1"}
-    return next((found for found in _PLACES if names.issuperset(found)), None)
+def place(signature: Signature) -> Place | None:
+    """Where the kernel's nodes are, as far as its arguments say it."""
+    names = {name for _, name in signature.arguments}
+    for found in _CPU_PLACES if signature.kind == "CPU_KERNEL" else _PLACES:
+        if names.issuperset({"o", *(word for step in found for word in step if not word.startswith("hx_"))} - {"1"}):
+            return found
+    return None
 
 
 def last_node(signature: Signature) -> str | None:
-    """A formula in the arguments, hx_ni, hx_nj and hx_nk for the number of the last node that is visited."""
+    """A formula in the arguments and hx_ni, hx_nj, hx_nk, the extent, for the number of the last node visited."""
     where = place(signature)
-    if where is None:
-        return None
-    first, *strides = where
-    steps = (f"({n} - 1) * {stride}" for n, stride in zip(("hx_ni", "hx_nj", "hx_nk"), strides, strict=False))
-    return " + ".join([first, *steps])
+    return None if where is None else " + ".join(["o", *(f"({count} - 1) * {stride}" for count, stride in where)])
 
 
 def fitting(signature: Signature) -> list[str]:
     """Conditions in the arguments and hx_last, the last node's number, under which the arrays certainly hold what is
     visited; none where nothing is known. What does not meet them, `check_places` judges."""
-    where = place(signature)
+    where, names = place(signature), {name for _, name in signature.arguments}
     if where is None:
         return []
-    found = [f"0 <= {where[0]}"]
-    found += ["sj <= sk"] if "sk" in where else []
-    apart = any(name == "sv" for _, name in signature.arguments)
-    found += ["hx_last < sv"] if apart else []
+    found = ["0 <= o", *(["sj <= sk"] if names.issuperset({"sj", "sk"}) else []), *(["hx_last < sv"] * ("sv" in names))]
     for name, count in signature.holds.items():
-        found.append(f"hx_last + {count - 1} * sv < {name}.size" if apart and count > 1 else f"hx_last < {name}.size")
+        found.append(f"hx_last + {count - 1} * sv < {name}.size" if count > 1 else f"hx_last < {name}.size")
     return found
 
 
-def check_places(signature: Signature, extent: Sequence[int], values: Sequence[Any]) -> None:
+def check_places(signature: Signature, extent: Sequence[int] | None, values: Sequence[Any]) -> None:
     """Raises TypeError where strides are not those of nodes in an array [variable, k, j, i], or an array among the
     `values` does not hold the variables that the kernel takes of every node it visits."""
     where = place(signature)
-    if where is None or min(extent) <= 0:
+    if where is None:
         return
     given = dict(zip((name for _, name in signature.arguments), values, strict=True)) | {"1": 1}
-    strides = [given[name] for name in where[1:]]
-    steps = [(n - 1) * stride for n, stride in zip(extent, strides, strict=False)]
-    first, last = (given[where[0]] + sum(f(step, 0) for step in steps) for f in (min, max))
+    given |= dict(zip(("hx_ni", "hx_nj", "hx_nk"), extent or (), strict=False))
+    if any(given[count] <= 0 for count, _ in where):
+        return
+    steps = [(given[count] - 1) * given[stride] for count, stride in where]
+    first, last = (given["o"] + sum(f(step, 0) for step in steps) for f in (min, max))
     if first < 0:
-        raise misfit(signature, where[0], f"the first node has the number {first}")
-    if "sk" in where and given["sj"] > given["sk"]:
+        raise misfit(signature, "o", f"the first node has the number {first}")
+    if given.get("sj", 0) > given.get("sk", np.inf):
         raise misfit(signature, "sk", f"the stride along k is {given['sk']}, and that along j, sj, {given['sj']}")
     apart = given.get("sv")
     if apart is not None and last >= apart:

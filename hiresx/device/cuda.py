@@ -262,7 +262,7 @@ class Backend:
     def to_device(self, array: np.ndarray[Any, Any]) -> Any:
         """A copy of `array` on the GPU, in C order."""
         array = np.ascontiguousarray(array)
-        copy = self.empty(array.shape, array.dtype)
+        copy = self.empty(array.shape, str(array.dtype))
         copy.set(array)
         return copy
 

@@ -26,8 +26,9 @@ class Event(Protocol):
 class Program(Protocol):
     """The kernels of one configuration."""
 
-    signatures: Mapping[str, Signature]
-    """What there is and what it takes, by name. A kernel that the configuration leaves out is not in it."""
+    @property
+    def signatures(self) -> Mapping[str, Signature]:
+        """What there is and what it takes, by name. A kernel that the configuration leaves out is not in it."""
 
     def call(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> Call:
         """A launch of kernel `name` at the points 0 <= (i, j, k) < extent = (ni, nj, nk), to be made later; extent None
@@ -59,7 +60,9 @@ class Program(Protocol):
 class Backend(Protocol):
     """A place to keep arrays and run kernels. Arrays are numpy's on a CPU and cupy's on a GPU."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """What it is called, as in `hiresx run --backend`."""
 
     def compile(self, configuration: Configuration) -> Program:
         """The kernels of `configuration`, from the cache or compiled now, which takes seconds. Raises HiresxError with

@@ -223,12 +223,11 @@ def _words(
     limits += [(name, *INT_RANGES[kind]) for kind, name in signature.arguments if kind in INT_RANGES]
     fits = [f"{low} <= {name} <= {high}" for name, low, high in limits]
     fits += [f"{name}.__class__ is float" for kind, name in signature.arguments if kind in ("real", "double")]
-    last = last_node(signature) if statement else None
+    last = last_node(signature)
 
     def convert(extent: Any, *values: Any) -> list[int | float]:
         found = [_convert(signature, n, np.dtype(items[n]), value) for n, value in enumerate(values)]
-        if statement:
-            check_places(signature, extent, values)
+        check_places(signature, extent, values)
         return found
 
     code = [
@@ -236,7 +235,7 @@ def _words(
         "    try:",
         f"        {statement or 'pass'}",
         f"        hx_last = {last or 0}",
-        f"        if {' and '.join([*fits, *(fitting(signature) if last else [])]) or True}:",
+        f"        if {' and '.join([*fits, *fitting(signature)]) or True}:",
         f"            return hx_pack({', '.join([*leading, *straight])})",
         "    except (AttributeError, TypeError, ValueError, hx_error):",
         "        pass",
@@ -366,7 +365,7 @@ def _table(groups: list[list[_Made]]) -> tuple[int, int, Any]:
             weight += share * each
         rows.append((ctypes.addressof(calls), len(group), parts, weight))
         kept.append(calls)
-    table = (team.Level * len(rows))(*rows)
+    table = (team.Level * len(rows))(*(team.Level(*row) for row in rows))
     return ctypes.addressof(table), len(rows), (table, kept)
 
 

@@ -48,8 +48,8 @@ class Condition:
         d = direction(patch.face)
         self._direction = d
         tangents = [e for e in range(3) if e != d]
-        self.extent = tuple(patch.range[e][1] - patch.range[e][0] for e in tangents)
-        self._box = (*self.extent, 1)
+        n1, n2 = (patch.range[e][1] - patch.range[e][0] for e in tangents)
+        self.extent, self._box = (n1, n2), (n1, n2, 1)
         first = sum(patch.range[e][0] * state.strides[e] for e in range(3))
         inward = -side(patch.face)
         self._inward = float(inward)
@@ -85,7 +85,7 @@ class Condition:
         """What `method` launches."""
         noted: list[Call] = []
 
-        def note(name: str, extent: tuple[int, int, int], /, **arguments: Any) -> None:
+        def note(name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> None:
             noted.append(self._program.call(name, extent, **arguments))
 
         launch, self._launch = self._launch, note
