@@ -1,7 +1,7 @@
 """Where kernels run: one small interface, and a backend per kind of device.
 
 `backend(name)` gives a backend; `backend.compile(Configuration(...))` a program; `program.launch(kernel, (ni, nj, nk),
-*arguments)` visits points.
+**arguments)` visits points, `program.call` builds a launch that is made later, with others (`program.prepare`).
 """
 
 from hiresx.device.configuration import Configuration, source
