@@ -1,0 +1,352 @@
+"""hiresx sweep: its runs and names, that it goes on after a kill, what it refuses, its table."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from command_line import command
+from launching import HIRESX
+from plotted import picture
+
+import hiresx
+from hiresx.errors import HiresxError
+from hiresx.sweeps.numbers import column
+from hiresx.sweeps.plan import plan
+from hiresx.sweeps.values import combined, parsed, separated
+
+CASE = """
+title = "A pulse in a tube"
+monitors = ["wait"]
+
+[parameters]
+strength = 0.1
+
+[grid]
+generator = "box"
+n = [41, 1, 1]
+lower = [0.0, 0.0, 0.0]
+upper = [1.0, 0.0, 0.0]
+
+[time]
+steps = 40
+dt = 1e-3
+
+[initial]
+function = "initial"
+
+[monitor]
+every = 1
+
+[checkpoint]
+every_steps = 5
+
+[[boundary]]
+faces = "all"
+type = "slip-wall"
+
+[presets.fine]
+grid.n = [61, 1, 1]
+"""
+FUNCTIONS = """
+import os
+import time
+
+import numpy as np
+
+
+def initial(x, y, z, *, strength, gamma):
+    p = (1 + strength * np.exp(-100 * (x - 0.5) ** 2)) / gamma
+    return (gamma * p) ** (1 / gamma), 0.0, 0.0, 0.0, p
+
+
+def wait(simulation):
+    time.sleep(float(os.environ.get("PAUSE", 0)))
+    return {"passed": simulation.step_count}
+"""
+SET = ("--set", "parameters.strength=0.1,0.2,0.3")
+LOOK = ("--column", "residual.rho:max", "--column", "wait.passed:mean")
+
+
+@pytest.fixture(autouse=True)
+def one_thread(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+
+
+def written(folder: Path) -> Path:
+    folder.mkdir()
+    (folder / "case.toml").write_text(CASE)
+    (folder / "case.py").write_text(FUNCTIONS)
+    return folder
+
+
+@pytest.fixture
+def case(tmp_path):
+    return written(tmp_path / "tube")
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    """A sweep that ran to its end, its case beside it."""
+    folder = tmp_path_factory.mktemp("done")
+    status, out, err = command("sweep", written(folder / "tube"), *SET, *LOOK, "--out", folder / "sweep")
+    assert status == 0, err
+    return folder, out, err
+
+
+def rows(out: Path) -> list[dict[str, str]]:
+    with (out / "table.csv").open() as stream:
+        found = list(csv.DictReader(stream))
+    return [{key: value for key, value in row.items() if key != "wall_s"} for row in found]
+
+
+# ---- what is varied
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("1,2", ["1", "2"]),
+        ("[1,2],[3,4]", ["[1,2]", "[3,4]"]),
+        ("[[1,2],[3]],5", ["[[1,2],[3]]", "5"]),
+        ('"a,b",c', ['"a,b"', "c"]),
+        ("'a,[',c", ["'a,['", "c"]),
+        (r'"a\",b",c', [r'"a\",b"', "c"]),
+        ('{law="power", a=[1,2]},{law="constant"}', ['{law="power", a=[1,2]}', '{law="constant"}']),
+    ],
+)
+def test_values_are_parted_at_commas_outside_brackets_and_quotes(text, parts):
+    assert separated(text, "here") == parts
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a.b=", "no value"), ("a.b=1,,2", "a value is missing"), ("a.b=1,", "a value is missing"), ("a.b", "not of"),
+        ("a.b=[1,2", "a ] is missing"), ("a.b=1],2", 'the "]" closes nothing'), ('a.b="1,2', 'a " is missing'),
+        ("a b=1", "not of the form"), ("=1", "not of the form"),
+    ],
+)  # fmt: skip
+def test_values_that_are_none(text, message):
+    with pytest.raises(HiresxError, match=message.replace("]", r"\]")):
+        parsed([text])
+
+
+def test_all_combinations_or_values_side_by_side():
+    axes = {"a": [1, 2], "b": [3, 4], "c": [5]}
+    assert [tuple(row.values()) for row in combined(axes, False)] == [(1, 3, 5), (1, 4, 5), (2, 3, 5), (2, 4, 5)]
+    assert [tuple(row.values()) for row in combined(axes, True)] == [(1, 3, 5), (2, 4, 5)]
+    with pytest.raises(HiresxError, match="unlike numbers of values: a 2, b 3"):
+        combined({"a": [1, 2], "b": [3, 4, 5]}, True)
+    with pytest.raises(HiresxError, match="1000000 runs"):
+        combined({"a": list(range(1000)), "b": list(range(1000))}, False)
+
+
+def test_names_of_runs_are_short_and_their_own(case):
+    of = plan(case, {"parameters.strength": [0.1, 0.2], "time.steps": [5], "grid.n": [[21, 1, 1], [41, 1, 1]]})
+    assert [one.name for one in of.members][:2] == ["strength=0.1_n=21_1_1", "strength=0.1_n=41_1_1"]
+    assert of.members[1].words == (
+        "--set", "parameters.strength=0.1", "--set", "time.steps=5", "--set", "grid.n=[41, 1, 1]",
+    )  # fmt: skip
+    same = [one.name for one in plan(case, {"title": ["a b", "a_b"], "time.steps": [1, 2]}).members]
+    assert len(set(same)) == 4
+    (long,) = (one.name for one in plan(case, {"description": ["x" * 900]}).members)
+    assert len(long) < 120
+    both = plan(case, {"grid.lower": [[0.0, 0.0, 0.0]], "time.steps": [3]}, ["fine"]).members
+    assert both[0].words[:2] == ("--preset", "fine") and both[0].case["grid"]["n"] == [61, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("words", "message", "mend"),
+    [
+        (("--set", "time.stpes=1,2"), "unknown key", 'did you mean "steps"'),
+        (("--set", "time.steps=1,-2"), "time.steps = -2", "correct this key"),
+        (("--set", "time.steps=1,2,1"), "time.steps=1 is there twice", "give each value once"),
+        (("--set", "time.cfl=1,1.0"), "cfl=1 and cfl=1.0 are the same case", "give each value once"),
+        (("--set", "time.steps=1", "--set", "time.steps=2"), "time.steps is given twice", "time.steps=V,V"),
+        (("--preset", "fien"), 'no preset "fien"', 'did you mean "fine"'),
+        ((), "nothing to sweep over", "--set"),
+        ((*SET, "--plot", "strength"), "does not name two columns", "--plot"),
+        ((*SET, "--plot", "strenght,steps"), 'no column "strenght"', "strength"),
+        ((*SET, "--column", "residual"), "not of the form HISTORY.QUANTITY", "residual.rho"),
+        ((*SET, "--column", "residual.rho:most"), 'no "most"', "max"),
+        ((*SET, "--collect", "jett"), 'no verb "jett"', 'did you mean "jet"'),
+        ((*SET, "--table"), "holds no sweep", "--table"),
+        ((*SET, "--zip", "--set", "time.steps=1,2"), "unlike numbers", "one"),
+    ],
+)
+def test_sweeps_that_cannot_be_are_refused_before_anything_is_run(case, words, message, mend):
+    status, out, err = command("sweep", "tube", *words, "--out", "sweep", cwd=case.parent)
+    assert status == 2 and message in err and mend in err and not out
+    assert not (case.parent / "sweep").exists()
+
+
+# ---- a sweep
+
+
+def test_a_sweep_leaves_its_runs_a_table_and_a_picture(done):
+    folder, out, err = done
+    sweep = folder / "sweep"
+    found = rows(sweep)
+    assert [row["run"] for row in found] == ["strength=0.1", "strength=0.2", "strength=0.3"]
+    assert {row["status"] for row in found} == {"finished"} and {row["steps"] for row in found} == {"40"}
+    assert {row["wait.passed:mean"] for row in found} == {"20.0"}  # of 0 to 40
+    for row in found:
+        largest = hiresx.open(sweep / row["run"]).history("residual")["rho"].values.max()
+        assert float(row["residual.rho:max"]) == largest
+    assert json.loads((sweep / "table.json").read_text())["runs"][2]["parameters.strength"] == 0.3
+    assert "[2/3] strength=0.2: 2 left, about 0:" in err and "strength=0.3" in out
+    before = {path: path.stat().st_mtime_ns for path in sweep.glob("*/run.json")}
+    plot = ("--plot", "strength,residual.rho:max")
+    status, out, err = command("sweep", folder / "tube", *SET, *LOOK, *plot, "--out", sweep, "--json")
+    assert status == 0 and "3 finished, 0 to do" in err
+    assert [row["parameters.strength"] for row in json.loads(out)["runs"]] == [0.1, 0.2, 0.3]
+    assert before == {path: path.stat().st_mtime_ns for path in sweep.glob("*/run.json")}
+    assert picture(sweep / "table.png").size and rows(sweep) == found
+
+
+def test_what_is_to_do_is_listed(done):
+    folder, *_ = done
+    more = ("--set", "parameters.strength=0.3,0.4")
+    status, out, _ = command("sweep", folder / "tube", *more, "--out", folder / "sweep", "--dry-run", "--json")
+    runs = json.loads(out)["runs"]
+    assert status == 0 and [run["to_do"] for run in runs] == ["nothing", "begin"]
+    assert "parameters.strength=0.4" in runs[1]["command"]
+    assert "strength=0.4" not in (folder / "sweep" / "sweep.json").read_text()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda case: replace(case / "case.toml", "dt = 1e-3", "dt = 2e-3"), "time.dt is 0.002, there 0.001"),
+        (lambda case: replace(case / "case.py", "-100 *", "-90 *"), "case.py was changed"),
+    ],
+)
+def test_a_changed_case_is_refused_by_its_difference(done, tmp_path, change, message):
+    folder, *_ = done
+    case = written(tmp_path / "tube")
+    change(case)
+    table = (folder / "sweep" / "table.csv").read_bytes()
+    status, _, err = command("sweep", case, *SET, "--out", folder / "sweep")
+    assert status == 2 and "is of another case" in err and message in err
+    assert (folder / "sweep" / "table.csv").read_bytes() == table
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--set", "time.steps=4,5"), "is a sweep over parameters.strength, not over time.steps"),
+        ((*SET, "--set", "time.steps=4"), "is a sweep over parameters.strength, not over"),
+    ],
+)
+def test_another_sweep_is_refused(done, words, message):
+    folder, *_ = done
+    status, _, err = command("sweep", folder / "tube", *words, "--out", folder / "sweep")
+    assert status == 2 and message in err
+
+
+def test_a_run_of_another_case_in_a_folder_of_the_sweep_is_refused(done, tmp_path, case):
+    folder, *_ = done
+    record = json.loads((folder / "sweep" / "strength=0.1" / "run.json").read_text())
+    sweep = tmp_path / "sweep"
+    (sweep / "strength=0.2").mkdir(parents=True)
+    (sweep / "sweep.json").write_text(json.dumps({"keys": {"parameters.strength": [0.2]}, "grid_files": {}}))
+    (sweep / "strength=0.2" / "run.json").write_text(json.dumps(record))
+    with pytest.raises(HiresxError, match=r"strength=0.2 is of another case: parameters.strength is 0.2, there 0.1"):
+        hiresx.sweep(case, {"parameters.strength": [0.2]}, sweep, progress=False)
+
+
+def replace(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("held", "message"),
+    [("run.json", "holds a run, not a sweep"), ("thesis.tex", "something else than a sweep: thesis.tex")],
+)
+def test_a_folder_that_holds_something_else_is_left_alone(case, tmp_path, held, message):
+    sweep = tmp_path / "mine"
+    sweep.mkdir()
+    (sweep / held).write_text("mine")
+    status, _, err = command("sweep", case, *SET, "--out", sweep)
+    assert status == 2 and message in err and [path.name for path in sweep.iterdir()] == [held]
+
+
+def test_a_file_in_place_of_the_folder(case, tmp_path):
+    (tmp_path / "file").write_text("")
+    status, _, err = command("sweep", case, *SET, "--out", tmp_path / "file")
+    assert status == 2 and "a file, not a directory" in err
+
+
+# ---- ends
+
+
+def test_a_run_that_fails_does_not_stop_the_others(case, tmp_path):
+    sweep = tmp_path / "sweep"
+    found = hiresx.sweep(case, {"time.dt": [50.0, 1e-3], "time.steps": [3]}, sweep, progress=False)
+    assert [row["status"] for row in found.rows] == ["failed", "finished"]
+    assert "time" in found.unfinished[0]["error"] and len(found.unfinished) == 1
+    status, out, err = command("sweep", case, "--set", "time.dt=50.0,1e-3", "--set", "time.steps=3", "--out", sweep)
+    assert status == 3 and "1 of 2 runs are not in order" in err and "1 finished, 1 to do" in err
+
+
+def started(case: Path, sweep: Path) -> subprocess.Popen:
+    """A sweep whose runs take their time; that they did is no part of the case."""
+    line = [*HIRESX, "sweep", str(case), *SET, *LOOK, "--out", str(sweep)]
+    environment = os.environ | {"PAUSE": "0.04"}
+    return subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
+
+
+def await_(what, process: subprocess.Popen) -> None:
+    end = time.monotonic() + 60
+    while not what():
+        assert process.poll() is None and time.monotonic() < end, process.stdout.read()
+        time.sleep(0.02)
+
+
+def in_the_second(sweep: Path):
+    """Whether the second run has a checkpoint of step 10 or later."""
+    kept = sweep / "strength=0.2" / "checkpoints"
+    return lambda: any(int(path.stem.rpartition("_")[2]) >= 10 for path in kept.glob("*.hxc"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("both", [False, True], ids=["the sweep alone", "with its run"])
+def test_a_killed_sweep_goes_on_and_ends_in_the_same_table(done, tmp_path, both):
+    folder, *_ = done
+    case, sweep = written(tmp_path / "tube"), tmp_path / "sweep"
+    process = started(case, sweep)
+    await_(in_the_second(sweep), process)
+    process.kill()
+    process.wait()
+    if both:
+        keeper = json.loads((sweep / "strength=0.2" / "run.json").read_text())["process"]["pid"]
+        os.kill(keeper, signal.SIGKILL)
+    assert not (sweep / "strength=0.3").exists()
+    first = (sweep / "strength=0.1" / "run.json").stat().st_mtime_ns
+    status, _, err = command("sweep", case, *SET, *LOOK, "--out", sweep)
+    assert status == 0, err
+    assert "1 finished, 2 to do" in err and "strength=0.2 (go on)" in err
+    assert (sweep / "strength=0.1" / "run.json").stat().st_mtime_ns == first
+    restarts = json.loads((sweep / "strength=0.2" / "run.json").read_text())["restarts"]
+    assert len(restarts) == 1 and restarts[0]["before"]["status"] == ("lost" if both else "interrupted")
+    assert rows(sweep) == rows(folder / "sweep")
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_a_sweep_with_its_run_at_a_checkpoint_and_a_second_sweep_is_refused(case, tmp_path):
+    sweep = tmp_path / "sweep"
+    process = started(case, sweep)
+    await_(in_the_second(sweep), process)
+    second, _, err = command("sweep", case, *SET, "--out", sweep)
+    assert second == 2 and "another process is running in" in err
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate()
+    assert process.returncode == 130 and "2 of 3 runs are not finished" in out and "the same command again" in out
+    assert [row["status"] for row in rows(sweep)] == ["finished", "interrupted", "waiting"]
