@@ -1,8 +1,10 @@
 """hiresx sweep: its runs and names, that it goes on after a kill, what it refuses, its table."""
 
+import contextlib
 import csv
 import json
 import os
+import resource
 import signal
 import subprocess
 import time
@@ -10,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from command_line import command
-from launching import HIRESX
+from launching import HIRESX, write_program
 from plotted import picture
 
 import hiresx
@@ -292,8 +294,32 @@ def test_a_run_that_fails_does_not_stop_the_others(case, tmp_path):
     found = hiresx.sweep(case, {"time.dt": [50.0, 1e-3], "time.steps": [3]}, sweep, progress=False)
     assert [row["status"] for row in found.rows] == ["failed", "finished"]
     assert "time" in found.unfinished[0]["error"] and len(found.unfinished) == 1
-    status, out, err = command("sweep", case, "--set", "time.dt=50.0,1e-3", "--set", "time.steps=3", "--out", sweep)
+    status, _, err = command("sweep", case, "--set", "time.dt=50.0,1e-3", "--set", "time.steps=3", "--out", sweep)
     assert status == 3 and "1 of 2 runs are not in order" in err and "1 finished, 1 to do" in err
+
+
+@contextlib.contextmanager
+def largest_file(size: int):
+    """What a full disk is like, for this process and those that it starts."""
+    old = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, old[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, old)
+
+
+def test_a_full_disk_fails_a_run_which_goes_on_when_there_is_space(done, case, tmp_path):
+    folder, *_ = done
+    sweep, values = tmp_path / "sweep", {"parameters.strength": [0.1]}
+    with largest_file(20), pytest.raises(HiresxError, match=r"cannot write .*sweep.json"):
+        hiresx.sweep(case, values, sweep, progress=False)
+    columns = ("residual.rho:max", "wait.passed:mean")
+    with largest_file(9_000):
+        (row,) = hiresx.sweep(case, values, sweep, columns=columns, progress=False).rows
+    assert row["status"] == "failed" and "cannot write" in row["error"]
+    assert hiresx.sweep(case, values, sweep, columns=columns, progress=False).unfinished == []
+    assert rows(sweep) == rows(folder / "sweep")[:1]
 
 
 def started(case: Path, sweep: Path) -> subprocess.Popen:
@@ -350,3 +376,63 @@ def test_ctrl_c_ends_a_sweep_with_its_run_at_a_checkpoint_and_a_second_sweep_is_
     out, _ = process.communicate()
     assert process.returncode == 130 and "2 of 3 runs are not finished" in out and "the same command again" in out
     assert [row["status"] for row in rows(sweep)] == ["finished", "interrupted", "waiting"]
+
+
+# ---- numbers of a run
+
+
+def test_columns_that_a_run_lacks_are_told_in_its_row(done):
+    folder, *_ = done
+    found = [column(text) for text in ("residual.rho", "residual.rh:min", "resdual.rho")]
+    assert found[0].value(folder / "sweep" / "strength=0.1") > 0
+    for wrong, message in zip(found[1:], ('no column "rh"', 'no history "resdual"'), strict=True):
+        with pytest.raises(HiresxError, match=message):
+            wrong.value(folder / "sweep" / "strength=0.1")
+    late = column("residual.rho:mean", start=1e6)
+    with pytest.raises(HiresxError, match=r"no sample from time 1e\+06 on"):
+        late.value(folder / "sweep" / "strength=0.1")
+
+
+def test_numbers_of_an_analysis_become_columns(done):
+    folder, *_ = done
+    out, post = folder / "sweep", "spectrum residual.rho --segments 2"
+    status, said, err = command(
+        "sweep", folder / "tube", "--set", "parameters.strength=0.1", "--table", "--out", out, "--json",
+        "--collect", post, "--collect", "jet",
+    )  # fmt: skip
+    (first,) = json.loads(said)["runs"]
+    alone = json.loads(command("post", "spectrum", out / "strength=0.1", *post.split()[1:], "--json")[1])
+    assert first["spectrum.resolution"] == alone["resolution"]
+    assert status == 3 and "1 of 1 runs are not in order" in err and first["status"] == "finished"
+    assert "hiresx post jet: the case of" in first["error"] and "no parameter pressure_ratio" in first["error"]
+
+
+# ---- job arrays
+
+
+def test_a_job_array_runs_each_of_them(case, tmp_path):
+    size = ("--ranks-per-node", "2", "--cpus-per-rank", "4")
+    words = ("sweep", "tube", *SET, "--out", "my sweep", "--slurm", "a.slurm", "--pbs", "a.pbs", *size)
+    status, out, err = command(*words, cwd=tmp_path)
+    assert status == 0 and "3 of 3 runs" in out, err
+    assert "#PBS -J 0-2" in (tmp_path / "a.pbs").read_text().splitlines()
+    text = (tmp_path / "a.slurm").read_text()
+    assert {"#SBATCH --array=0-2", "#SBATCH --output=%x-%A_%a.out"} <= set(text.splitlines())
+    write_program(tmp_path / "bin" / "srun", "printf '%s\\n' \"$@\"\n")
+    environment = os.environ | {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
+
+    def ran(number: int) -> tuple[int, list[str]]:
+        line = ["bash", "a.slurm"]
+        outer = environment | {"SLURM_ARRAY_TASK_ID": str(number)}
+        without = "\n".join(line for line in text.splitlines() if not line.startswith(("source ", "export PATH")))
+        (tmp_path / "a.slurm").write_text(without)
+        ended = subprocess.run(line, cwd=tmp_path, env=outer, capture_output=True, text=True)
+        return ended.returncode, ended.stdout.splitlines()
+
+    own = ["--set", "parameters.strength=0.2", "--out", "my sweep/strength=0.2"]
+    assert ran(1)[1][-9:] == ["hiresx", "run", "my sweep/case", "--backend", "cpu", *own]
+    kept = tmp_path / "my sweep" / "strength=0.2" / "checkpoints"
+    kept.mkdir(parents=True)
+    (kept / "checkpoint_1_step_5.hxc").write_text("")
+    assert ran(1)[1][-6:] == ["hiresx", "run", "--restart", "my sweep/strength=0.2", "--backend", "cpu"]
+    assert ran(3)[0] == 2
