@@ -72,8 +72,7 @@ def commands(text: str) -> list[str]:
 
 
 def pictures(cell: Cell) -> list[str]:
-    """Names of the pictures that a cell of commands makes and that are to be shown: those it names, that of a sweep, and
-    that of a jet's page."""
+    """Names of the pictures that a cell of commands makes and that are shown: named ones, of sweeps, of jets."""
     found: list[str] = []
     for command in commands(cell.text) if cell.kind == "sh" else ():
         words = shlex.split(command, comments=True)

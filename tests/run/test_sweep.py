@@ -5,11 +5,13 @@ import csv
 import json
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from command_line import command
 from launching import HIRESX, write_program
@@ -17,6 +19,8 @@ from plotted import picture
 
 import hiresx
 from hiresx.errors import HiresxError
+from hiresx.grid import Block, Grid, write_plot3d
+from hiresx.sweeps.folder import claim
 from hiresx.sweeps.numbers import column
 from hiresx.sweeps.plan import plan
 from hiresx.sweeps.values import combined, parsed, separated
@@ -260,6 +264,28 @@ def test_a_run_of_another_case_in_a_folder_of_the_sweep_is_refused(done, tmp_pat
     (sweep / "strength=0.2" / "run.json").write_text(json.dumps(record))
     with pytest.raises(HiresxError, match=r"strength=0.2 is of another case: parameters.strength is 0.2, there 0.1"):
         hiresx.sweep(case, {"parameters.strength": [0.2]}, sweep, progress=False)
+
+
+def test_grid_files_are_found_from_the_copy_of_the_case_and_may_not_change(tmp_path):
+    case, sweep = tmp_path / "hill", tmp_path / "sweep"
+    case.mkdir()
+    nodes = np.linspace(0.0, 1.0, 9)
+    z, y, x = np.meshgrid([0.0], nodes, nodes, indexing="ij")
+    for name, height in (("a.xyz", 1.0), ("b.xyz", 2.0)):
+        write_plot3d(case / name, Grid([Block("hill", x, height * y, z)]))
+    boundary = '[[boundary]]\nfaces = "all"\ntype = "slip-wall"\n'
+    text = '[grid]\nfile = "a.xyz"\n[time]\nsteps = 1\n[initial]\nstate = { rho = 1.0, p = 1.0 }\n'
+    (case / "case.toml").write_text(text + boundary)
+    of = plan(case, {"time.steps": [1, 2]})
+    claim(sweep, case, of)
+    claim(sweep, case, of)
+    assert hiresx.load(sweep / "case").grid.file == str(case / "a.xyz")
+    both = plan(case, {"grid.file": ["a.xyz", "b.xyz"]})
+    assert [one.name for one in both.members] == ["file=a.xyz", "file=b.xyz"]
+    assert both.members[1].words == ("--set", f'grid.file="{case / "b.xyz"}"')
+    shutil.copy(case / "b.xyz", case / "a.xyz")
+    with pytest.raises(HiresxError, match=r"is of another case: .*a\.xyz was changed"):
+        claim(sweep, case, of)
 
 
 def replace(path: Path, old: str, new: str) -> None:
