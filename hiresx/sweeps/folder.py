@@ -84,7 +84,7 @@ def kept(out: Path) -> dict[str, Any]:
         raise files.fault(path, error, "read") from None
     except (ValueError, LookupError, TypeError, RecursionError) as error:
         raise HiresxError(
-            f"{path} does not describe a sweep: {error}", "remove this file; the runs beside it are compared one by one"
+            f"{path} does not describe a sweep: {error}", "bring it back, or begin another sweep with --out DIR"
         ) from None
     return dict(found)
 

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
-from hiresx import shell
+from hiresx import shell, started
 from hiresx.errors import HiresxError
 from hiresx.launch import counts, job, mpi
 from hiresx.launch.command import command
@@ -113,6 +113,8 @@ class Ended:
 def run(of: Plan, out: Path, case: str | Path, how: How, wanted: Wanted, say: Say, show: bool = True) -> Ended:
     """Run what is not finished, and write the table after each run. `say` takes lines of progress; `show`: what runs
     say goes to stderr too. See `sweep` for what it raises."""
+    if (started.told() or 0) > 1:
+        raise HiresxError("a launcher started this sweep", "start it plainly; -n N gives each of its runs N ranks")
     wanted.check(of)
     launcher = mpi.find(how.mpirun)[1] if how.ranks > 1 else None
     folder.there(out)
@@ -124,8 +126,12 @@ def run(of: Plan, out: Path, case: str | Path, how: How, wanted: Wanted, say: Sa
         left = sum(need != "nothing" for need in needs.values())
         say(f"{len(of.members)} runs in {out}: {len(of.members) - left} finished, {left} to do")
         clock = _Clock(left)
-        found = requests.signal
+        written = table.table(of, list(rows.values()), wanted.columns)
+        found = None
         for n, one in enumerate(of.members):
+            found = found or requests.signal
+            if found is not None:
+                break
             need = needs[one.name]
             if need != "nothing":
                 label = f"{n + 1}/{len(of.members)}"
@@ -139,10 +145,7 @@ def run(of: Plan, out: Path, case: str | Path, how: How, wanted: Wanted, say: Sa
             written = table.table(of, list(rows.values()), wanted.columns)
             if need != "nothing" or n + 1 == len(of.members):
                 written.write(out)
-            found = found or requests.signal
-            if found is not None:
-                break
-    return Ended(written, found)
+    return Ended(written, found or requests.signal)
 
 
 def tabulated(of: Plan, out: Path, wanted: Wanted) -> Table:
