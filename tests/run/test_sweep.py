@@ -70,8 +70,10 @@ def initial(x, y, z, *, strength, gamma):
     return (gamma * p) ** (1 / gamma), 0.0, 0.0, 0.0, p
 
 
-def wait(simulation):
-    time.sleep(float(os.environ.get("PAUSE", 0)))
+def wait(simulation, *, strength):
+    # the second run waits in the midst for the test, which is no part of the case
+    while strength == 0.2 and simulation.step_count == 12 and os.path.exists(os.environ.get("HOLD", "")):
+        time.sleep(0.02)
     return {"passed": simulation.step_count}
 """
 SET = ("--set", "parameters.strength=0.1,0.2,0.3")
@@ -349,10 +351,15 @@ def test_a_full_disk_fails_a_run_which_goes_on_when_there_is_space(done, case, t
 
 
 def started(case: Path, sweep: Path) -> subprocess.Popen:
-    """A sweep whose runs take their time; that they did is no part of the case."""
+    """A sweep whose second run waits, after it has written a checkpoint, as long as the file `hold` is there."""
     line = [*HIRESX, "sweep", str(case), *SET, *LOOK, "--out", str(sweep)]
-    environment = os.environ | {"PAUSE": "0.04"}
+    hold(case).touch()
+    environment = os.environ | {"HOLD": str(hold(case))}
     return subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
+
+
+def hold(case: Path) -> Path:
+    return case.parent / "hold"
 
 
 def await_(what, process: subprocess.Popen) -> None:
@@ -377,9 +384,12 @@ def test_a_killed_sweep_goes_on_and_ends_in_the_same_table(done, tmp_path, both)
     await_(in_the_second(sweep), process)
     process.kill()
     process.wait()
-    if both:
+    if not both:
+        hold(case).unlink()
+    else:
         keeper = json.loads((sweep / "strength=0.2" / "run.json").read_text())["process"]["pid"]
         os.kill(keeper, signal.SIGKILL)
+        hold(case).unlink()
     assert not (sweep / "strength=0.3").exists()
     first = (sweep / "strength=0.1" / "run.json").stat().st_mtime_ns
     status, _, err = command("sweep", case, *SET, *LOOK, "--out", sweep)
@@ -399,6 +409,7 @@ def test_ctrl_c_ends_a_sweep_with_its_run_at_a_checkpoint_and_a_second_sweep_is_
     second, _, err = command("sweep", case, *SET, "--out", sweep)
     assert second == 2 and "another process is running in" in err
     process.send_signal(signal.SIGINT)
+    hold(case).unlink()
     out, _ = process.communicate()
     assert process.returncode == 130 and "2 of 3 runs are not finished" in out and "the same command again" in out
     assert [row["status"] for row in rows(sweep)] == ["finished", "interrupted", "waiting"]
