@@ -11,7 +11,6 @@ from hiresx import shell
 from hiresx.cli import launch, options, terminal
 from hiresx.cli.run import Transport
 from hiresx.errors import HiresxError
-from hiresx.signals import SIGNALLED
 
 if TYPE_CHECKING:
     from hiresx.sweeps.plan import Plan
@@ -101,7 +100,7 @@ def sweep(
         words = [*(["--backend", backend] if backend != "auto" else [])]
         words += ["--transport", transport] if transport != "auto" else []
     if dry_run:
-        return _listed(of, out, words, json)
+        return _listed(of, out, name, words, json)
     if slurm is not None or pbs is not None:
         asked = launch.understood([name, *words])
         size = launch.ranks_of_node(ranks if ranks > 1 else None, nodes, ranks_per_node, gpus_per_node, asked)
@@ -137,7 +136,7 @@ def _ran(
 
     with terminal.only_json(json):
         if only_table:
-            ended = running.Ended(running.tabulated(of, out, wanted))
+            ended = running.Ended(running.tabulated(of, out, name, wanted))
         else:
             ended = running.run(of, out, name, running.How(*how), wanted, terminal.progress)
         if not json:
@@ -152,13 +151,9 @@ def _ran(
         terminal.print_json(ended.table.document())
     left = sum(row["status"] != "finished" for row in ended.table.rows)
     if ended.signal is not None:
-        try:
-            ended.act()
-        except SIGNALLED as error:
-            code = 130 if isinstance(error, KeyboardInterrupt) else 128 + ended.signal
-            terminal.note(f"the sweep was ended, {left} of {len(ended.table.rows)} runs are not finished")
-            terminal.note("to go on: the same command again")
-            return code
+        terminal.note(f"the sweep was ended, {left} of {len(ended.table.rows)} runs are not finished")
+        terminal.note("to go on: the same command again")
+        return 128 + ended.signal
     failed = ended.table.unfinished
     if failed:
         terminal.note(f"{len(failed)} of {len(ended.table.rows)} runs are not in order: see the column error")
@@ -175,10 +170,10 @@ def _cell(value: Any) -> Any:
     return value if isinstance(value, int | float) and not isinstance(value, bool) else terminal.text(value)
 
 
-def _listed(of: "Plan", out: Path, words: list[str], json: bool) -> int:
+def _listed(of: "Plan", out: Path, name: str, words: list[str], json: bool) -> int:
     from hiresx.sweeps import folder, member, running
 
-    there = folder.there(out)
+    there = folder.compare(out, name, of)
     needs = [member.need(out, one) if there else "begin" for one in of.members]
     lines = [
         ["hiresx", "run", *running.arguments(out, one, need, words)]

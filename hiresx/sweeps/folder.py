@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,29 +29,53 @@ _NAMED = 5
 _ELSEWHERE = "a sweep is of one case: leave that as it was, or begin another sweep with --out DIR"
 
 
-def claim(out: Path, case: str | Path, plan: Plan) -> None:
-    """Make `out` the folder of the sweep `plan` of `case`, or prove that it is that; values may have been added.
-    Raises HiresxError that names the difference to the sweep that is there, for a folder that holds something else, and
-    for what cannot be written."""
+@dataclass(frozen=True)
+class _Case:
+    """A case as a sweep keeps it: its `document`, the text of its `functions` in the file `beside` it, and the digests
+    of its grid files."""
+
+    document: dict[str, Any]
+    functions: str | None
+    beside: Path
+    digests: dict[str, str | None]
+
+
+def _read(case: str | Path, plan: Plan) -> _Case:
     path = find(case)
     document = _document(path)
-    functions = path.parent / "case.py"
-    text = functions.read_text(encoding="utf-8") if functions.is_file() else None
+    beside = path.parent / "case.py"
+    functions = beside.read_text(encoding="utf-8") if beside.is_file() else None
     digests = {name: _digest(Path(name)) for name in sorted(_grid_files(document, plan))}
+    return _Case(document, functions, beside, digests)
+
+
+def compare(out: Path, case: str | Path, plan: Plan) -> bool:
+    """Whether the sweep `plan` of `case` is in `out`, perhaps with other values; False where nothing is. Raises
+    HiresxError for a folder that holds something else, and for another sweep, naming the difference."""
+    if not there(out):
+        return False
+    _compare(out, _read(case, plan), plan)
+    return True
+
+
+def claim(out: Path, case: str | Path, plan: Plan) -> None:
+    """Make `out` the folder of the sweep `plan` of `case`, or prove that it is that; values may have been added. Raises
+    HiresxError as `compare` does, and for what cannot be written."""
+    found = _read(case, plan)
     if there(out):
-        _compare(out, document, text, digests, plan)
+        _compare(out, found, plan)
     files.directory(out)
     entries = {
         "hiresx": __version__,
         "case": str(case),
         "title": plan.title,
         "keys": {key: record.plain(values, finite=False) for key, values in plan.axes.items()},
-        "grid_files": digests,
+        "grid_files": found.digests,
         "runs": [member.name for member in plan.members],
     }
     write(out / NAME, json.dumps(entries, indent=2) + "\n")
     if not (out / CASE / FILE).is_file():
-        record.keep_case(out, dumps(document), functions if text is not None else None)
+        record.keep_case(out, dumps(found.document), found.beside if found.functions is not None else None)
 
 
 def there(out: Path) -> bool:
@@ -124,22 +149,20 @@ def _digest(path: Path) -> str | None:
         return None  # a run that needs it will say so
 
 
-def _compare(
-    out: Path, document: Mapping[str, Any], functions: str | None, digests: Mapping[str, str | None], plan: Plan
-) -> None:
+def _compare(out: Path, case: _Case, plan: Plan) -> None:
     entries = kept(out)
     _compare_keys(out, entries["keys"], plan)
     used = plan.axes.get(PRESET, [])
-    case = out / CASE / FILE
-    if case.is_file():
+    path = out / CASE / FILE
+    if path.is_file():
         # presets that no run has may be changed
-        old, new = (_without_presets(found, used) for found in (read(case), document))
+        old, new = (_without_presets(found, used) for found in (read(path), case.document))
         refuse(str(out), identity.differences(old, new))
         beside = out / CASE / "case.py"
-        if (beside.read_text(encoding="utf-8") if beside.is_file() else None) != functions:
+        if (beside.read_text(encoding="utf-8") if beside.is_file() else None) != case.functions:
             raise HiresxError(f"{out} is of another case: its case.py was changed since it began", _ELSEWHERE)
     for name, digest in entries["grid_files"].items():
-        if name in digests and digests[name] != digest:
+        if name in case.digests and case.digests[name] != digest:
             raise HiresxError(f"{out} is of another case: {name} was changed since it began", _ELSEWHERE)
 
 

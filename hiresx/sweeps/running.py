@@ -148,10 +148,10 @@ def run(of: Plan, out: Path, case: str | Path, how: How, wanted: Wanted, say: Sa
     return Ended(written, found or requests.signal)
 
 
-def tabulated(of: Plan, out: Path, wanted: Wanted) -> Table:
-    """The table of what is there, written; nothing is run. Raises HiresxError where no sweep is in `out`."""
+def tabulated(of: Plan, out: Path, case: str | Path, wanted: Wanted) -> Table:
+    """The table of what is there, written; nothing is run. Raises HiresxError where there is no sweep, or another."""
     wanted.check(of)
-    if not folder.there(out):
+    if not folder.compare(out, case, of):
         raise HiresxError(f"{out} holds no sweep", "leave --table away: the runs are made first")
     for one in of.members:
         member.need(out, one)

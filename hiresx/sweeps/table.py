@@ -44,15 +44,13 @@ class Table:
         return [row[full] for row in self.rows]
 
     def named(self, name: str) -> str:
-        """The full name of a column."""
+        """The full name of a column. Raises HiresxError where there is none."""
         near = [key for key in self.keys if key.rpartition(".")[2] == name]
-        if name in self.columns or len(near) != 1:
-            if name not in self.columns:
-                raise HiresxError(
-                    f'the table has no column "{name}"', did_you_mean(name, list(self.columns), "columns")
-                )
+        if name in self.columns:
             return name
-        return near[0]
+        if len(near) == 1:
+            return near[0]
+        raise HiresxError(f'the table has no column "{name}"', did_you_mean(name, list(self.columns), "columns"))
 
     def plot(self, x: str, y: str) -> tuple[Any, Any]:
         """Figure and Axes of the column `y` over `x`: a curve for each combination of the other keys."""
