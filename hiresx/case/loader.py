@@ -170,7 +170,7 @@ def _overrides(overrides: Sequence[str] | Mapping[str, Any]) -> Iterator[tuple[s
     """(what it says, keys, value) of every override."""
     if isinstance(overrides, Mapping):
         for key, value in overrides.items():
-            yield f"{key}={shown(_plain(value))}", _keys(key, str(key)), _plain(value)
+            yield f"{key}={shown(plain(value))}", _keys(key, str(key)), plain(value)
         return
     if isinstance(overrides, str) or not all(isinstance(text, str) for text in overrides):
         raise HiresxError(
@@ -181,14 +181,14 @@ def _overrides(overrides: Sequence[str] | Mapping[str, Any]) -> Iterator[tuple[s
         yield text, *parse_override(text)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """A value of Python as a TOML document has it: lists for tuples and arrays, Python's numbers for NumPy's."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, Mapping):
-        return {str(key): _plain(entry) for key, entry in value.items()}
+        return {str(key): plain(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
+        return [plain(entry) for entry in value]
     return str(value) if isinstance(value, Path) else value
 
 

@@ -37,6 +37,7 @@ FLOORS = (
     ("verify",),
     ("results",),
     ("post",),
+    ("sweeps",),
     ("cli",),
     ("__main__",),
 )
