@@ -9,6 +9,7 @@ from hiresx.case.monitors import Probe as Spec
 from hiresx.decomposition import Decomposition
 from hiresx.equations import equations
 from hiresx.errors import HiresxError
+from hiresx.grid import Block
 from hiresx.output.fields import derived
 from hiresx.output.saved import files
 from hiresx.output.watch.gather import Gather
@@ -22,21 +23,21 @@ def build(case, simulation) -> list[Monitor]:
         return []
     solver = simulation.solver
     # once: looking for them takes a copy of the coordinates
-    found = files.once(solver.comm, lambda: _located(case, solver.decomposition))
+    found = files.once(solver.comm, lambda: located(case, solver.decomposition))
     return [Probe(spec, solver, locations, simulation.out) for spec, locations in zip(case.probe, found, strict=True)]
 
 
 def check(case, decomposition: Decomposition) -> None:
     """Raises HiresxError for a place outside the grid and for a variable that needs more than the state there."""
-    _located(case, decomposition)
+    located(case, decomposition)
 
 
 class Probe(Monitor):
-    """The places of one table. `locations`: where they were found."""
+    """The places of one table, `spec`. `locations`: where they were found."""
 
     def __init__(self, spec: Spec, solver, locations: list[Location], out: Path | None):
         places = np.array(spec.places, dtype=float)
-        self.locations = locations
+        self.spec, self.locations = spec, locations
         described = (derived.about(name) for name in spec.variables)
         columns = [Column(name, v.long_name, v.scale) for name, v in zip(spec.variables, described, strict=True)]
         super().__init__(solver.comm, spec.name, "probe", columns, spec.every, spec.every_time, out, places)
@@ -50,6 +51,10 @@ class Probe(Monitor):
         self._weights = np.stack([found.weights for found in self.locations])
         self._turns = np.concatenate([found.turns for found in self.locations], axis=2)
 
+    def blocks(self, blocks: Sequence[Block]) -> list[str]:
+        """Names of those of the whole `blocks` of the grid that its places lie in."""
+        return [blocks[found.block].name for found in self.locations]
+
     def measure(self, solver) -> dict[str, np.ndarray]:
         state, shape = self._gather(), self._weights.shape
         state |= zip("uvw", turned(self._turns, np.stack([state[name] for name in "uvw"])), strict=True)
@@ -60,8 +65,8 @@ class Probe(Monitor):
         )
 
 
-def _located(case, decomposition: Decomposition) -> list[list[Location]]:
-    """The locations of all places of every table."""
+def located(case, decomposition: Decomposition) -> list[list[Location]]:
+    """The locations of all places of every table. Raises as `check`."""
     if not case.probe:
         return []
     locator = Locator(decomposition)
