@@ -139,7 +139,7 @@ def test_alternatives_that_agree_are_one(folder):
 def test_a_parameter_in_a_formula_is_read(folder):
     text = (folder / "case.toml").read_text()
     (folder / "case.toml").write_text(text.replace("[parameters]", "[parameters]\nsize = 7.0"))
-    with pytest.raises(HiresxError, match="parameters.size: no function"):
+    with pytest.raises(HiresxError, match=r"parameters\.size: no function"):
         load(folder)
     text = (folder / "case.toml").read_text().replace('end = "= grid.upper[0]"', 'end = "= parameters.size"')
     (folder / "case.toml").write_text(text)
@@ -148,7 +148,7 @@ def test_a_parameter_in_a_formula_is_read(folder):
 
 def test_faults_of_derived_name_their_line(folder):
     (folder / "case.py").write_text(FUNCTIONS.replace("speed <= 0", "speed <= nothing"))
-    with pytest.raises(HiresxError, match='case.py, line 5: function "derived" failed: .*nothing'):
+    with pytest.raises(HiresxError, match=r'case\.py, line 5: function "derived" failed: .*nothing'):
         load(folder)
     (folder / "case.py").write_text(FUNCTIONS.replace('{"speed": speed, "mach": speed, "width": speed / 2}', "speed"))
     with pytest.raises(HiresxError, match='function "derived" returned no dictionary'):
