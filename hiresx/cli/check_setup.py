@@ -8,6 +8,7 @@ from hiresx.cli import terminal
 if TYPE_CHECKING:
     from hiresx.case import Case
     from hiresx.decomposition import Decomposition
+    from hiresx.output.watch.locate import Location
 
 # Periods of a tone that a spectrum wants to hold at least.
 PERIODS = 20
@@ -15,11 +16,12 @@ PERIODS = 20
 IN_LAYER = 4
 
 
-def setup(case: "Case", decomposition: "Decomposition", points: float | None = None) -> dict[str, Any]:
-    """The report of a set-up, plain numbers of --json; `points` per wavelength make the cut-off frequency. Raises
-    HiresxError for sponges that cannot be meant and probes outside the grid."""
+def setup(
+    case: "Case", decomposition: "Decomposition", located: Sequence[Sequence["Location"]], points: float | None = None
+) -> dict[str, Any]:
+    """The report of a set-up, plain numbers of --json; `located`: where the places of every probe are; `points` per
+    wavelength make the cut-off frequency. Raises HiresxError for sponges that cannot be meant."""
     from hiresx import resolution
-    from hiresx.output.watch.monitors import probe
     from hiresx.output.watch.overlaps import overlaps
     from hiresx.rhs import layers
 
@@ -28,7 +30,6 @@ def setup(case: "Case", decomposition: "Decomposition", points: float | None = N
     case = layers.placed(case, blocks)
     layers.check(case, blocks)
     sponges = layers.facts(case, blocks)
-    located = probe.located(case, decomposition)
     seen = [
         (spec.name, spec.places, [blocks[found.block].name for found in places])
         for spec, places in zip(case.probe, located, strict=True)

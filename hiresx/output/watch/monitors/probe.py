@@ -23,13 +23,14 @@ def build(case, simulation) -> list[Monitor]:
         return []
     solver = simulation.solver
     # once: looking for them takes a copy of the coordinates
-    found = files.once(solver.comm, lambda: located(case, solver.decomposition))
+    found = files.once(solver.comm, lambda: _located(case, solver.decomposition))
     return [Probe(spec, solver, locations, simulation.out) for spec, locations in zip(case.probe, found, strict=True)]
 
 
-def check(case, decomposition: Decomposition) -> None:
-    """Raises HiresxError for a place outside the grid and for a variable that needs more than the state there."""
-    located(case, decomposition)
+def check(case, decomposition: Decomposition) -> list[list[Location]]:
+    """The locations of all places of every table. Raises HiresxError for a place outside the grid and for a variable
+    that needs more than the state there."""
+    return _located(case, decomposition)
 
 
 class Probe(Monitor):
@@ -65,8 +66,8 @@ class Probe(Monitor):
         )
 
 
-def located(case, decomposition: Decomposition) -> list[list[Location]]:
-    """The locations of all places of every table. Raises as `check`."""
+def _located(case, decomposition: Decomposition) -> list[list[Location]]:
+    """The locations of all places of every table."""
     if not case.probe:
         return []
     locator = Locator(decomposition)
