@@ -11,7 +11,7 @@ from hiresx.errors import HiresxError
 from hiresx.grid import Block
 from hiresx.grid.blocks import FACES, direction, slices
 from hiresx.grid.stored import slabs
-from hiresx.rhs.layers import shares
+from hiresx.rhs.layers import along, shares
 
 # Points per wavelength at which a wave counts as resolved where nothing else is said.
 POINTS_PER_WAVE = 8.0
@@ -58,7 +58,7 @@ def sound(case: Case, blocks: Sequence[Block], points: float = POINTS_PER_WAVE) 
             outside = np.ones(x.shape, bool)
             for spec in case.sponge:
                 if spec.blocks is None or block.name in spec.blocks:
-                    outside &= shares(spec, {"x": x, "y": y, "z": z}[spec.axis]) == 0
+                    outside &= shares(spec, along(spec.axis, x, y, z)) == 0
             if not outside.any():
                 continue
             for sign in (1, -1):

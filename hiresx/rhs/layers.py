@@ -49,7 +49,7 @@ def _coordinate(key: str, position: Position, axis: str, blocks: Sequence[Block]
             continue
         faces = [(position.face, face_range(position.face, block.size))] if position.face else ()
         for _, box in block.regions.get(position.region or "", ()) or faces:
-            values = getattr(block, axis)[slices(box)]
+            values = along(axis, *(c[slices(box)] for c in (block.x, block.y, block.z)))
             found.append((float(np.min(values)), float(np.max(values))))
     if not found:
         names = [block.name for block in blocks]
@@ -93,6 +93,11 @@ def ends(spec: Sponge) -> tuple[float, float]:
     """Start and end of a sponge of a placed case."""
     assert not isinstance(spec.start, Position) and not isinstance(spec.end, Position)
     return spec.start, spec.end
+
+
+def along(axis: str, x: Any, y: Any, z: Any) -> Any:
+    """The coordinate of an axis of sponges; "r": the distance from the x axis."""
+    return np.hypot(y, z) if axis == "r" else {"x": x, "y": y, "z": z}[axis]
 
 
 def shares(spec: Sponge, coordinate: Any) -> Any:
@@ -166,21 +171,25 @@ def _count(spec: Sponge, block: Block) -> tuple[int, int]:
     which the coordinate changes most."""
     nodes, most = 0, 0
     directions = list(block.active)
-    for (values,) in slabs(getattr(block, spec.axis)):
+    for coordinates in slabs(block.x, block.y, block.z):
+        values = along(spec.axis, *coordinates)
         share = shares(spec, values)
         nodes += int(np.count_nonzero(share > 0))
         if not nodes:
             continue
         change = {d: float(np.abs(np.diff(values, axis=2 - d)).mean()) if values.shape[2 - d] > 1 else 0.0
                   for d in directions}  # fmt: skip
-        along = max(directions, key=lambda d: change[d])
+        across = max(directions, key=lambda d: change[d])
         # the end itself counts, what is behind it does not
         layer = (share > 0) & (np.abs(values - ends(spec)[0]) <= abs(ends(spec)[1] - ends(spec)[0]) * (1 + FLAT))
-        most = max(most, int(layer.sum(axis=2 - along).max()))
+        most = max(most, int(layer.sum(axis=2 - across).max()))
     return nodes, most
 
 
 def _extent(blocks: Sequence[Block], axis: str) -> tuple[float, float]:
     """Least and largest coordinate of blocks."""
-    found = [getattr(block, axis) for block in blocks]
+    if axis != "r":
+        found = [getattr(block, axis) for block in blocks]
+    else:
+        found = [along(axis, *slab) for block in blocks for slab in slabs(block.x, block.y, block.z)]
     return min(float(c.min()) for c in found), max(float(c.max()) for c in found)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from hiresx.case import Case
-from hiresx.rhs.layers import shares
+from hiresx.rhs.layers import along, shares
 
 
 def overlaps(case: Case, probes: Iterable[tuple[str, Sequence[Sequence[float]], Sequence[str]]]) -> Iterator[str]:
@@ -15,7 +15,7 @@ def overlaps(case: Case, probes: Iterable[tuple[str, Sequence[Sequence[float]], 
         at = np.asarray(places, dtype=float)
         for n, spec in enumerate(case.sponge):
             theirs = np.array([spec.blocks is None or block in spec.blocks for block in blocks])
-            share = np.where(theirs, shares(spec, at[:, "xyz".index(spec.axis)]), 0.0)
+            share = np.where(theirs, shares(spec, along(spec.axis, *at.T)), 0.0)
             inside = np.flatnonzero(share > 0)
             if inside.size:
                 first = ", ".join(f"{c:.6g}" for c in at[inside[0]])
