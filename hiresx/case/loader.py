@@ -121,7 +121,7 @@ def _validated(
     data: Mapping[str, Any], path: Path, layers: tuple[Any, ...], preset: str | None, complete: bool = True
 ) -> Case:
     origin = Origin(str(path), layers)
-    found = related(data, path.parent, str(path), lambda key: _default(data, key))
+    found = related(data, path.parent, str(path), lambda key: default_of(data, key))
     case = Case.model_validate(found.data, context={"origin": origin})
     case._directory, case._formulas, case._derived = path.parent, found.formulas, found.derived
     case._name = path.parent.absolute().name if path.name == FILE else path.stem
@@ -138,7 +138,7 @@ def _validated(
     return case
 
 
-def _default(data: Mapping[str, Any], key: tuple[str | int, ...]) -> Any:
+def default_of(data: Mapping[str, Any], key: tuple[str | int, ...]) -> Any:
     """The default of a key that `data` lacks; see `hiresx.case.relations.related`."""
     for path, kind in KINDS.items():
         if key[: len(path)] == path and len(key) == len(path) + 1:

@@ -75,18 +75,18 @@ It is computed last, after preset and overrides, so that what it places moves wi
 ```toml
 [[sponge]]
 axis = "x"
-start = "= grid.length"                          # --set grid.length=20 moves the sponge
-end = "= grid.length + grid.sponge_length"
+start = "= grid.upper[0] - 0.2"                  # a larger box moves the sponge
+end = "= grid.upper[0]"
 strength = 1.0
 state = { rho = 1.0, p = 0.7142857142857143 }
 
 [[probe]]
 name = "axis"
-line = { start = [0.0, 0.0, 0.0], end = ["= grid.length", 0.0, 0.0], n = "= round(8 * grid.length) + 1" }
+line = { start = [0.0, 0.5, 0.0], end = ["= sponge[0].start", 0.5, 0.0], n = "= round(20 * grid.upper[0]) + 1" }
 ```
 
-With a `box`, `= grid.upper[0]` is where it ends along x. A key that is not given has its default. Names that are not
-there, circles and what is no number are errors that name the key. Of grids whose size no key says, of files above all,
+In the `planar-jet`, `= grid.length` is where the sponge behind the jet begins. A key that is not given has its default.
+Names that are not there, circles and what is no number are errors that name the key. Of grids whose size no key says, of files above all,
 the ends of a sponge are named by a region or a face, at which it is then placed (see [`[[sponge]]`](#sponge)):
 
 ```toml
@@ -106,6 +106,9 @@ place, and two that contradict each other are refused.
 
 ```toml
 alternatives = [["pressure_ratio", "NPR", "Mj"]]
+
+[parameters]
+pressure_ratio = 2.09                            # --set parameters.Mj=1.32 takes its place
 ```
 
 ## Functions in case.py

@@ -327,8 +327,10 @@ class Case(Table):
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], directory: str | Path | None = None, name: str = "case") -> "Case":
         """Case of nested dictionaries laid out like a case file; `directory` is where its case.py lies."""
+        from hiresx.case.loader import default_of
+
         folder = None if directory is None else Path(directory)
-        found = related(data, folder, name, default)
+        found = related(data, folder, name, lambda key: default_of(data, key))
         case = cls.model_validate(found.data)
         case._directory, case._name = folder, name
         case._formulas, case._derived = found.formulas, found.derived
