@@ -86,8 +86,9 @@ line = { start = [0.0, 0.5, 0.0], end = ["= sponge[0].start", 0.5, 0.0], n = "= 
 ```
 
 In the `planar-jet`, `= grid.length` is where the sponge behind the jet begins. A key that is not given has its default.
-Names that are not there, circles and what is no number are errors that name the key. Of grids whose size no key says, of files above all,
-the ends of a sponge are named by a region or a face, at which it is then placed (see [`[[sponge]]`](#sponge)):
+Names that are not there, circles and what is no number are errors that name the key. Of grids whose size no key says,
+of files above all, the ends of a sponge are named by a region or a face, at which it is then placed (see
+[`[[sponge]]`](#sponge)):
 
 ```toml
 [[sponge]]

@@ -44,8 +44,9 @@ def jet(
 
     `start`, `end`: the times of the probes to use, `start` that of the averages if absent. `lips`: the history with a
     place on each side of the lip, `line`: that along the shear layer (NAME or NAME.COLUMN); both are looked for if
-    absent. `pressure_ratio`, `exit_mach`: in place of the case's parameters; `total_temperature` over the ambient one. `others`: runs to draw beside; `points`:
-    CSV files with the columns Mj and Ls (Ls/h) or St (f h/Uj), drawn by their names.
+    absent. `pressure_ratio`, `exit_mach`: in place of the case's parameters; `total_temperature` over the ambient one.
+    `others`: runs to draw beside; `points`: CSV files with the columns Mj and Ls (Ls/h) or St (f h/Uj), drawn by their
+    names.
 
     Raises HiresxError for a jet that is not under-expanded, and a run that tells nothing of it.
     """
