@@ -23,7 +23,7 @@ FLOORS = (
     ("device",),
     ("rhs",),
     ("time",),
-    ("plan",),
+    ("plan", "resolution"),
     ("exchange",),
     ("solver",),
     ("placement",),

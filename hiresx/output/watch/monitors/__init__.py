@@ -6,6 +6,7 @@ import pkgutil
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from hiresx.communicator import Communicator
 from hiresx.output.saved import files
@@ -23,11 +24,11 @@ def build(case, simulation) -> list[Attachment]:
     return found if simulation.out is None else [_Earlier(simulation.solver.comm, simulation.out), *found]
 
 
-def check(case, decomposition) -> None:
-    """Raises HiresxError for the first fault of the monitors of `case` that can be seen before it runs."""
-    for kind in _kinds():
-        if hasattr(kind, "check"):
-            kind.check(case, decomposition)
+def check(case, decomposition) -> dict[str, Any]:
+    """Raises HiresxError for the first fault of the monitors of `case` that can be seen before it runs. Returns what
+    their kinds have found, by name: "probe" the locations of all places."""
+    kinds = [kind for kind in _kinds() if hasattr(kind, "check")]
+    return {kind.__name__.rpartition(".")[2]: kind.check(case, decomposition) for kind in kinds}
 
 
 def _kinds() -> Iterator[ModuleType]:
