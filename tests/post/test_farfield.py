@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hiresx import HiresxError
-from hiresx.post import farfield
+from hiresx.post import fwh
 
 OMEGA, SMALL = 2.0, 1e-6
 OBSERVERS = np.array([[12.0, 0.0, 0.0], [-9.0, 3.0, 1.0], [0.0, 10.0, 0.0], [4.0, -6.0, 7.0], [-2.0, 1.0, -14.0]])
@@ -36,15 +36,15 @@ def pressure(source, x, mach):
 
 def heard(source, mach, observers, lower=(-1.0, -0.8, -0.9), upper=(1.2, 0.9, 0.8), counts=(24, 20, 20)):
     """p' at the observers, over exp(i w t), from samples of the flow on a box; and its residual in time."""
-    surface = farfield.box(lower, upper, counts)
-    stream = farfield.Stream(mach)
+    surface = fwh.box(lower, upper, counts)
+    stream = fwh.Stream(mach)
     time = 0.2 * np.arange(190)
     turn = SMALL * np.exp(1j * OMEGA * time)[:, None]
     _, *gradient = source(surface.places, mach)
     p = (turn * pressure(source, surface.places, mach)).real
     velocity = np.stack([(turn * part).real for part in gradient], axis=-1)
     velocity[..., 0] += mach
-    times, found = farfield.far_field(surface, time, 1 + p, velocity, stream.pressure + p, observers, stream)
+    times, found = fwh.far_field(surface, time, 1 + p, velocity, stream.pressure + p, observers, stream)
     basis = np.stack([np.cos(OMEGA * times), -np.sin(OMEGA * times)], axis=1)
     fitted, *_ = np.linalg.lstsq(basis, found.T, rcond=None)
     return (fitted[0] + 1j * fitted[1]) / SMALL, np.abs(found.T - basis @ fitted).max() / np.abs(found).max()
@@ -79,13 +79,13 @@ def test_a_source_outside_the_surface_is_not_heard():
 
 
 def test_faults():
-    surface = farfield.box([-1, -1, -1], [1, 1, 1], (4, 4, 4))
+    surface = fwh.box([-1, -1, -1], [1, 1, 1], (4, 4, 4))
     assert surface.areas.sum() == pytest.approx(24) and np.abs(surface.areas @ surface.normals).max() < 1e-12
     n = surface.areas.size
     flow = {"rho": np.ones((20, n)), "velocity": np.zeros((20, n, 3)), "pressure": np.full((20, n), 1 / 1.4)}
 
     def ask(time, mach):
-        return farfield.far_field(surface, time, **flow, observers=OBSERVERS, stream=farfield.Stream(mach))
+        return fwh.far_field(surface, time, **flow, observers=OBSERVERS, stream=fwh.Stream(mach))
 
     with pytest.raises(HiresxError, match=r"Mach number 1\.2"):
         ask(np.arange(20.0), 1.2)
