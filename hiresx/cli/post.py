@@ -370,6 +370,9 @@ def farfield(
         float | None,
         typer.Option("--ambient", metavar="PA", help="Ambient pressure in Pa: signals in Pa, levels re 20 uPa."),
     ] = None,
+    still: Annotated[
+        bool, typer.Option("--still", help="Before the first sample the surface was as in it: of runs from rest.")
+    ] = False,
     segments: Segments = 8,
     window: Annotated[str, typer.Option("--window", metavar="W", help="Of SciPy: hann, hamming, boxcar, ...")] = "hann",
     overlap: Annotated[float, typer.Option("--overlap", metavar="X", help="Part of a segment in the next one.")] = 0.5,
@@ -388,7 +391,7 @@ def farfield(
 
         heard = read(observers, arc, centre, azimuth)
         return analyse(
-            run, surface, heard, start, end, caps, mach, ambient, segments, window, overlap, length, velocity
+            run, surface, heard, start, end, caps, mach, ambient, still, segments, window, overlap, length, velocity
         )
 
     return _give(run, out, json, make)

@@ -57,6 +57,7 @@ def farfield(
     caps: str = "average",
     mach: float = 0.0,
     ambient: float | None = None,
+    still: bool = False,
     segments: int = 8,
     window: str = "hann",
     overlap: float = 0.5,
@@ -69,7 +70,8 @@ def farfield(
     `start`, `end`: the times of the samples to use. `caps`: of a surface with several end caps, each closes a surface
     of its own, and the signals of these are averaged ("average": Shur, Spalart & Strelets, Int. J. Aeroacoustics 4
     (2005) 213; Mendez, Shoeybi, Lele & Moin, ibid. 12 (2013) 1) or kept apart ("each"). `ambient`: the ambient pressure
-    in Pa: signals are in Pa and levels dB re 20 uPa; without it in rho_ref c_ref^2 and dB re 1 of that. `segments`,
+    in Pa: signals are in Pa and levels dB re 20 uPa; without it in rho_ref c_ref^2 and dB re 1 of that. `still`: before
+    the first sample the surface was as in it, so that observers hear from then on: of runs from rest. `segments`,
     `window`, `overlap`: of the spectra, see `welch.spectra`. `length`, `velocity`: scales of the Strouhal number.
 
     Raises HiresxError for plane and axisymmetric runs, observers inside the surface or on it, samples at unequal
@@ -95,7 +97,16 @@ def farfield(
     _check_outside(stored, around, heard_at, number)
     unresolved = _unresolved(stored, first, len(time), stored.name)
     kinds, group = np.unique(stored.placed("first", "last").astype(int), axis=0, return_inverse=True)
-    times, found = fwh.shares(around, time, _reader(stored, first, len(time)), heard_at, stream, group.ravel())
+    dt = float(time[-1] - time[0]) / (len(time) - 1)
+    before = int(np.ceil(fwh.latest(around, heard_at, stream) / dt)) + fwh.REACH if still else 0
+    asked = np.concatenate([time[0] - dt * np.arange(before, 0, -1), time])
+    reader = _reader(stored, first, len(time), before)
+    times, found = fwh.shares(around, asked, reader, heard_at, stream, group.ravel())
+    if times.size < SHORTEST:
+        raise HiresxError(
+            f"all observers hear all of the surface for {times.size} samples, {SHORTEST} are needed",
+            "sample it for longer, ask for observers that are at like distances, or give --still to a run from rest",
+        )
     each = np.stack([found[(kinds[:, 0] <= m) & (m <= kinds[:, 1])].sum(axis=0) for m in range(1, number + 1)])
     kept = each if caps == "each" else each.mean(axis=0, keepdims=True)
     # p / (rho_ref c_ref^2) = p* / (gamma p_ambient)
@@ -108,7 +119,6 @@ def farfield(
         level = 10 * np.log10(density * velocity / length) - 20 * np.log10(reference)
         overall = 10 * np.log10(kept.var(axis=2)) - 20 * np.log10(reference)
         of_each = 10 * np.log10(each.var(axis=2)) - 20 * np.log10(reference)
-    dt = time[1] - time[0]
     cell = float(np.sqrt(areas.max()))
     centre = np.array(observers.centre) if isinstance(observers, Arc) else np.zeros(3)
     away = heard_at - centre
@@ -119,7 +129,7 @@ def farfield(
     rms = kept.std(axis=2)
     summary: dict[str, Any] = {
         "run": str(run.path), "surface": stored.name, **described(stored), "samples": len(time),
-        "from": float(time[0]), "to": float(time[-1]), "dt": float(dt),
+        "from": float(time[0]), "to": float(time[-1]), "dt": dt,
         "heard_from": float(times[0]), "heard_to": float(times[-1]), "mach": mach, "ambient": ambient,
         "pressure_unit": unit, "level_unit": level_unit, "caps_taken": caps if number > 1 else "one",
         "highest_frequency_of_samples": float(1 / (PER_PERIOD * dt)),
@@ -148,8 +158,8 @@ def farfield(
 def _check_dimensions(run: Any, stored: Stored) -> None:
     if stored.plane:
         raise HiresxError(
-            f'surface "{stored.name}" is a line in a plane flow: sources of infinite span have another far field, which '
-            "decays with the root of the distance",
+            f"surface '{stored.name}' is a line in a plane flow, without end along z: its sound falls with "
+            "the root of the distance, which this formula is not for",
             "run it in three dimensions",
         )
     if run.case.get("axisymmetric"):
@@ -185,19 +195,20 @@ def _check_outside(stored: Stored, surface: fwh.Surface, observers: np.ndarray, 
             away = np.linalg.norm(part.places - observer, axis=1)
             close = bool((away < 2 * np.sqrt(part.areas)).any())
             if close or turns[n] > 0.5:
-                where = "lies on the surface, or within two of its cells" if close else "lies inside the surface"
+                where = "within two cells of the surface" if close else "inside the surface"
                 raise HiresxError(
-                    f"observer {n} at ({', '.join(f'{c:g}' for c in observer)}) {where}: no sound comes to it from there",
+                    f"observer {n} at ({', '.join(f'{c:g}' for c in observer)}) lies {where}",
                     f'observers are outside of surface "{stored.name}"; use a [[probe]] within the grid',
                 )
 
 
-def _reader(stored: Stored, first: int, count: int) -> Any:
-    """Flow at some of the places of a surface, of the samples that are used."""
+def _reader(stored: Stored, first: int, count: int, before: int) -> Any:
+    """Flow at some of the places of a surface, of the samples that are used, the first of them `before` times more."""
     rows = slice(first, first + count)
 
     def flow(some: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        rho, u, v, w, p = (np.array(stored.records[n][rows, some], dtype=float) for n in ("rho", "u", "v", "w", "p"))
+        held = (np.array(stored.records[n][rows, some], dtype=float) for n in ("rho", "u", "v", "w", "p"))
+        rho, u, v, w, p = (np.concatenate([np.repeat(n[:1], before, axis=0), n]) for n in held)
         if not np.isfinite(p).all():
             raise HiresxError(
                 f"{stored.path} holds values that are no numbers", "see --to: leave out where the run blew up"

@@ -23,6 +23,8 @@ from hiresx.errors import HiresxError
 
 # Samples that a value between two of them is interpolated from, by a polynomial, with its derivative.
 _STENCIL = 8
+# Samples at either end that are needed for that, at most.
+REACH = _STENCIL // 2 + 1
 # Bytes of sources that are held at a time.
 _HELD = 1 << 28
 
@@ -166,6 +168,12 @@ def _add(
         begin = first - whole[chosen[0]] - _STENCIL // 2 + 1
         for n in range(_STENCIL):
             found[group[chosen[0]]] += summed[n, begin + n : begin + n + heard]
+
+
+def latest(surface: Surface, observers: np.ndarray, stream: Stream) -> float:
+    """The longest time that sound takes from the surface to one of the observers (m, 3)."""
+    ways = [_ways(observer - surface.places, stream)[1].max() for observer in np.asarray(observers, float)]
+    return float(max(ways)) / stream.sound
 
 
 def inside(surface: Surface, observers: np.ndarray) -> np.ndarray:

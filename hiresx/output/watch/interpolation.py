@@ -11,6 +11,7 @@ import numpy as np
 
 from hiresx.decomposition import Decomposition
 from hiresx.decomposition.coordinates import extended_coordinates
+from hiresx.decomposition.halo import flat_index
 from hiresx.decomposition.patched import Rows, rows
 from hiresx.decomposition.shell import Shell, filled
 from hiresx.equations import GAS_CONSERVED, GHOSTS
@@ -174,9 +175,24 @@ class Interpolation:
 
 def _rows(solver, block: np.ndarray, xi: np.ndarray) -> Sequence[Rows]:
     whole = solver.decomposition
+    if (xi == np.round(xi)).all():
+        return _nodes(solver.cut, block, xi.astype(int))
     used = set(np.unique(block).tolist())
     maps = [_shape(whole, b) if b in used else None for b in range(len(whole.blocks))]
     return list(rows(whole, solver.cut, maps, block, xi))
+
+
+def _nodes(cut: Decomposition, block: np.ndarray, index: np.ndarray) -> list[Rows]:
+    """What the parts give of places that are nodes: those, with the weight 1."""
+    made = []
+    for p, part in enumerate(cut.parts):
+        low, high = np.array(part.box).T
+        here = np.flatnonzero((block == part.whole) & ((index >= low) & (index < high)).all(axis=1))
+        if here.size:
+            weights = np.zeros((2, 3, WIDTH, here.size))
+            weights[:, :, 0] = 1.0
+            made.append(Rows(p, here, flat_index((index[here] - low).T, cut.blocks[p]), (1, 1, 1), weights))
+    return made
 
 
 def _shape(decomposition: Decomposition, b: int) -> BlockMap:
