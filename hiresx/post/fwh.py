@@ -27,6 +27,10 @@ _STENCIL = 8
 REACH = _STENCIL // 2 + 1
 # Bytes of sources that are held at a time.
 _HELD = 1 << 28
+# Places of which they are made at a time.
+_TURNED = 128
+# rho (time, m), velocity (time, m, 3) and pressure (time, m) of some of the places.
+Flow = Callable[[slice], tuple[np.ndarray, np.ndarray, np.ndarray]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +97,7 @@ def far_field(
 def shares(
     surface: Surface,
     time: np.ndarray,
-    flow: Callable[[slice], tuple[np.ndarray, np.ndarray, np.ndarray]],
+    flow: Flow,
     observers: np.ndarray,
     stream: Stream,
     group: np.ndarray | None = None,
@@ -119,25 +123,35 @@ def shares(
     step = max(1, _HELD // (32 * len(time)))
     for start in range(0, len(surface.areas), step):
         some = slice(start, start + step)
-        part = Surface(surface.places[some], surface.normals[some], surface.areas[some])
-        sources = _sources(part, flow(some), stream)
+        sources = _sources(surface, flow, some, stream, len(time))
         for m, observer in enumerate(observers):
-            _add(found[:, m], sources, group[some], _ways(observer - part.places, stream), first, dt, stream)
+            _add(found[:, m], sources, group[some], _ways(observer - surface.places[some], stream), first, dt, stream)
     return time[0] + np.arange(first, last + 1) * dt, found / (4 * np.pi)
 
 
-def _sources(surface: Surface, flow: tuple[np.ndarray, np.ndarray, np.ndarray], stream: Stream) -> np.ndarray:
-    """Q, L1, L2, L3 times the areas: (n, 4, time)."""
-    rho, velocity, pressure = (np.asarray(values, dtype=float) for values in flow)
+def _sources(surface: Surface, flow: Flow, some: slice, stream: Stream, samples: int) -> np.ndarray:
+    """Q, L1, L2, L3 times the areas of `some` of the places: (m, 4, time). Made a few places at a time, so that what is
+    turned from sample by sample to place by place stays in the cache."""
+    numbers = range(len(surface.areas))[some]
+    made = np.empty((len(numbers), 4, samples))
     wind = _wind(stream)
-    through = np.einsum("tni,ni->tn", velocity, surface.normals)
-    made = np.empty((len(surface.areas), 4, len(rho)))
-    made[:, 0] = (rho * through - stream.density * (surface.normals @ wind)).T
-    for i in range(3):
-        made[:, i + 1] = ((pressure - stream.pressure) * surface.normals[:, i]).T
-        made[:, i + 1] += (rho * through * (velocity[..., i] - wind[i])).T
-    made *= surface.areas[:, None, None]
+    for start in range(0, len(numbers), _TURNED):
+        few = slice(numbers[start], min(numbers[start] + _TURNED, numbers[-1] + 1))
+        here = made[start : start + _TURNED]
+        rho, pressure, u, v, w = _by_place(*flow(few))
+        velocity = (u, v, w)
+        normal, area = surface.normals[few], surface.areas[few, None]
+        through = rho * area * sum(c * normal[:, n, None] for n, c in enumerate(velocity))
+        here[:, 0] = through - area * (stream.density * (normal @ wind))[:, None]
+        excess = area * (pressure - stream.pressure)
+        for n, c in enumerate(velocity):
+            here[:, n + 1] = excess * normal[:, n, None] + through * (c - wind[n])
     return made
+
+
+def _by_place(rho: np.ndarray, velocity: np.ndarray, pressure: np.ndarray) -> list[np.ndarray]:
+    """rho, pressure, u, v, w as (n, time)."""
+    return [np.array(c.T, dtype=float, order="C") for c in (rho, pressure, *np.moveaxis(velocity, -1, 0))]
 
 
 def _wind(stream: Stream) -> np.ndarray:
