@@ -94,8 +94,8 @@ def _caps_inside(caps: tuple[float, ...], start: float, end: float) -> None:
 class Surface(Sampled):
     """The flow (rho, u, v, w, p) on a surface, sample by sample, in surfaces/<name>.nc.
 
-    Exactly one of nodes, box and cylinder says where it lies. A far field wants it around all that sounds, in cells
-    that hold 8 or more of themselves in a wavelength, and samples at equal distances: `every_time`, or a constant dt.
+    Exactly one of nodes, box and cylinder says where it lies. A far field wants it around all that sounds, 8 cells or
+    more in a wavelength, and samples at equal distances in time: `every_time`, or `every` and a constant dt.
     """
 
     own_history = False
