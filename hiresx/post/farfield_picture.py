@@ -40,8 +40,8 @@ def draw(data: Any, summary: dict[str, Any]) -> Any:
     overall = np.atleast_2d(data["overall_level"].values)
     order = np.argsort(one["angle"].values, kind="stable")
     for m, values in enumerate(overall):
-        label = f"cap at x = {data['cap'].values[m]:g}" if len(overall) > 1 else None
-        directivity.plot(one["angle"].values[order], values[order], marker="o", ms=3, color=colours[m % 7], label=label)
+        cap = f"cap at x = {data['cap'].values[m]:g}" if len(overall) > 1 else None
+        directivity.plot(one["angle"].values[order], values[order], marker="o", ms=3, color=colours[m % 7], label=cap)
     if len(overall) > 1:
         directivity.legend(fontsize=7)
     directivity.set_xlabel("angle against the x axis [deg]")

@@ -19,7 +19,8 @@ def read(observers: str | None, arc: str | None, centre: str = "0,0,0", azimuth:
         values, middle = _numbers(arc, 4, "--arc", "50,20,160,15"), _numbers(centre, 3, "--centre", "0,0,0")
         if values[3] != int(values[3]) or not values[3] >= 1:
             raise HiresxError(f'--arc "{arc}": the number of observers is a whole one, 1 or more', "--arc 50,20,160,15")
-        return Arc(*values[:3], int(values[3]), (middle[0], middle[1], middle[2]), azimuth)
+        radius, start, end, number = values
+        return Arc(radius, start, end, int(number), (middle[0], middle[1], middle[2]), azimuth)
     assert observers is not None
     if observers.lower().endswith(".csv"):
         return _table(Path(observers))

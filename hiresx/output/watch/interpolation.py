@@ -6,6 +6,7 @@ the parts.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -57,12 +58,12 @@ def _map(decomposition: Decomposition, b: int) -> BlockMap:
     """The map of block `b`, with what is behind its ends where it goes on in itself."""
     block = decomposition.blocks[b]
     wrapped = wraps(block, b, decomposition.connections)
-    if any(wrapped):
-        made = extended_coordinates(decomposition)[b]
-        if isinstance(made, Shell):
-            made = filled(block, made, GHOSTS, tuple(slice(0, n + 2 * GHOSTS) for n in reversed(block.size)))
-    else:  # ghosts are not looked at
-        made = tuple(np.pad(np.asarray(c), GHOSTS) for c in (block.x, block.y, block.z))
+    if not any(wrapped):  # ghosts are not looked at
+        return BlockMap(block, [np.pad(np.asarray(c), GHOSTS) for c in (block.x, block.y, block.z)], wrapped)
+    made = extended_coordinates(decomposition)[b]
+    if isinstance(made, Shell):
+        i, j, k = (slice(0, n + 2 * GHOSTS) for n in block.size)
+        return BlockMap(block, filled(block, made, GHOSTS, (k, j, i)), wrapped)
     return BlockMap(block, made, wrapped)
 
 
@@ -119,10 +120,9 @@ def _one_by_one(
 
 
 class Interpolation:
-    """The conservative state at places `xi` (n, 3) in the index space of the whole blocks `block` (n,), both of which
-    rank 0 knows. Collective."""
+    """The conservative state at places `xi` (n, 3) in the index space of the whole blocks `block` (n,). Collective."""
 
-    def __init__(self, solver, block: np.ndarray | None, xi: np.ndarray | None):
+    def __init__(self, solver: Any, block: np.ndarray, xi: np.ndarray):
         self._comm, self._backend, self._program = solver.comm, solver.backend, solver.program
         made = files.once(solver.comm, lambda: _rows(solver, block, xi))
         by_rank: list[list[Rows]] = [[] for _ in range(solver.comm.size)]
@@ -130,7 +130,7 @@ class Interpolation:
             by_rank[solver.cut.parts[part.part].rank].append(part)
         self._counts = [sum(len(part.ghost) for part in some) for some in by_rank]
         self._ghosts = [part.ghost for some in by_rank for part in some]
-        self._places = 0 if block is None else len(block)
+        self._places = len(block)
         states = {state.index: state for state in solver.states}
         real = states[next(iter(states))].q.dtype if states else np.dtype("f8")
         own = by_rank[solver.comm.rank]
@@ -161,7 +161,7 @@ class Interpolation:
         shares = np.ascontiguousarray(held, dtype=np.float64)
         if self._comm.mpi_comm is not None:
             width = len(GAS_CONSERVED)
-            everything = np.empty((sum(self._counts), width)) if self._comm.root else None
+            everything = np.empty((sum(self._counts) if self._comm.root else 0, width))
             self._comm.mpi_comm.Gatherv(shares, [everything, [width * n for n in self._counts]])
             shares = everything
         if not self._comm.root:
@@ -173,13 +173,11 @@ class Interpolation:
         return found.T
 
 
-def _rows(solver, block: np.ndarray, xi: np.ndarray) -> Sequence[Rows]:
+def _rows(solver: Any, block: np.ndarray, xi: np.ndarray) -> Sequence[Rows]:
     whole = solver.decomposition
     if (xi == np.round(xi)).all():
         return _nodes(solver.cut, block, xi.astype(int))
-    used = set(np.unique(block).tolist())
-    maps = [_shape(whole, b) if b in used else None for b in range(len(whole.blocks))]
-    return list(rows(whole, solver.cut, maps, block, xi))
+    return list(rows(whole, solver.cut, [_shape(whole, b) for b in range(len(whole.blocks))], block, xi))
 
 
 def _nodes(cut: Decomposition, block: np.ndarray, index: np.ndarray) -> list[Rows]:

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from hiresx.case.surfaces import Box, Cylinder
+from hiresx.case.surfaces import Box, Cylinder, Nodes
 from hiresx.case.surfaces import Surface as Spec
 from hiresx.decomposition import Decomposition, places
 from hiresx.errors import HiresxError
@@ -61,7 +61,7 @@ def surface(key: str, spec: Spec, decomposition: Decomposition) -> Places:
     count = _cells(form, dimensions)
     if count > MOST:
         raise HiresxError(f"{who} has {count} cells, {MOST} are the most", "give a larger spacing, or fewer cells")
-    pieces = list(_of_box(spec.box, dimensions) if spec.box else _of_cylinder(spec.cylinder))
+    pieces = list(_of_box(form, dimensions) if isinstance(form, Box) else _of_cylinder(form))
     at, areas, first, last = (np.concatenate(part) for part in zip(*pieces, strict=True))
     names = [name for name in form.open if dimensions == 3 or name[0] != "z"]
     gaps = tuple(f"it is open at {name}" for name in _SIDES if name in names)
@@ -116,6 +116,7 @@ def _middles(start: float, end: float, number: int) -> np.ndarray:
     return start + (np.arange(number) + 0.5) * (end - start) / number
 
 
+_Line = tuple[float, float, int]
 _Piece = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
@@ -147,7 +148,7 @@ def _of_box(box: Box, dimensions: int) -> Iterator[_Piece]:
             yield _piece(*_plane(d, sign, high[d] if sign > 0 else low[d], *pair), m, final)
 
 
-def _plane(d: int, sign: float, at: float, one: Sequence, two: Sequence) -> tuple[np.ndarray, np.ndarray]:
+def _plane(d: int, sign: float, at: float, one: _Line, two: _Line) -> tuple[np.ndarray, np.ndarray]:
     """Middles and areas of the cells of a rectangle normal to direction `d`; `one`, `two`: start, end and number of
     cells along the two directions after it, in turn."""
     a, b = (grid.ravel() for grid in np.meshgrid(_middles(*one), _middles(*two), indexing="ij"))
@@ -167,7 +168,7 @@ def _of_cylinder(cylinder: Cylinder) -> Iterator[_Piece]:
     end_radius = cylinder.end_radius or cylinder.radius
     slope = (end_radius - cylinder.radius) / (cylinder.end - cylinder.start)
 
-    def radius(x: float | np.ndarray) -> float | np.ndarray:
+    def radius(x: np.ndarray) -> np.ndarray:
         return cylinder.radius + slope * (x - cylinder.start)
 
     def turned(x: np.ndarray, r: np.ndarray, theta: np.ndarray) -> np.ndarray:
@@ -183,7 +184,7 @@ def _of_cylinder(cylinder: Cylinder) -> Iterator[_Piece]:
     if "xmax" not in cylinder.open:
         discs += [(1.0, b, m, m) for m, (_, b, _) in enumerate(segments, 1)]
     for sign, x, first, last in discs:
-        whole = float(radius(x))
+        whole = float(radius(np.array(x)))
         r, theta = (grid.ravel() for grid in np.meshgrid(_middles(0, whole, across), angle, indexing="ij"))
         areas = np.zeros((r.size, 3))
         areas[:, 0] = sign * r * whole / across * 2 * np.pi / around
@@ -193,7 +194,7 @@ def _of_cylinder(cylinder: Cylinder) -> Iterator[_Piece]:
 # ---- nodes
 
 
-def _of_nodes(who: str, pieces: Sequence, decomposition: Decomposition) -> Places:
+def _of_nodes(who: str, pieces: Sequence[Nodes], decomposition: Decomposition) -> Places:
     at, areas, blocks, indexes, corners = [], [], [], [], []
     for n, piece in enumerate(pieces):
         for b, face, range_ in places(decomposition.blocks, f"{who}, nodes.{n}", piece):
@@ -233,7 +234,7 @@ def _plane_of(who: str, index: int | None, block: Block, face: str, range_: Rang
     for e in block.active:
         if e != d and box[e][1] - box[e][0] < 2:
             raise HiresxError(f"{who}: one node along {'ijk'[e]} has no area", "give a range of 2 nodes or more")
-    return tuple(box)
+    return box[0], box[1], box[2]
 
 
 def _areas(nodes: np.ndarray, face: str, dimensions: int) -> tuple[np.ndarray, np.ndarray]:

@@ -58,6 +58,7 @@ class SurfaceFile(History):
         ]  # fmt: skip
 
     def _held(self) -> tuple[int, int]:
+        assert self.path is not None
         found = read(self.path)
         return found.samples, int(found.records["step"][-1]) if found.samples else 0
 

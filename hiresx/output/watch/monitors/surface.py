@@ -1,9 +1,11 @@
 """`[[surface]]`: the flow on a surface, sample by sample, for its far field."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from hiresx.case import Case
 from hiresx.case.surfaces import Surface as Spec
 from hiresx.decomposition import Decomposition
 from hiresx.equations.gas import primitive
@@ -14,7 +16,7 @@ from hiresx.output.watch.sampling import Monitor
 from hiresx.output.watch.surface_file import COLUMNS, FOLDER, KIND, SurfaceFile
 
 
-def build(case, simulation) -> list[Monitor]:
+def build(case: Case, simulation: Any) -> list[Monitor]:
     """Without a directory nothing is kept: surfaces are too large for the memory."""
     if simulation.out is None or not case.surface:
         return []
@@ -24,7 +26,7 @@ def build(case, simulation) -> list[Monitor]:
     ]  # fmt: skip
 
 
-def check(case, decomposition: Decomposition) -> None:
+def check(case: Case, decomposition: Decomposition) -> None:
     """Raises HiresxError for places outside the grid, and for blocks, regions and ranges that are not there."""
     for n, spec in enumerate(case.surface):
         _found(f"surface.{n}", spec, decomposition)
@@ -33,7 +35,7 @@ def check(case, decomposition: Decomposition) -> None:
 class Surface(Monitor):
     """One table. Rank 0 alone has the samples."""
 
-    def __init__(self, key: str, spec: Spec, solver, folder: Path):
+    def __init__(self, key: str, spec: Spec, solver: Any, folder: Path):
         super().__init__(solver.comm, spec.name, KIND, COLUMNS, spec.every, spec.every_time)
         self.name = f"surface.{spec.name}"
         found, block, xi = files.once(solver.comm, lambda: _found(key, spec, solver.decomposition))
@@ -46,7 +48,7 @@ class Surface(Monitor):
             what = "; ".join(found.gaps)
             self.history.notes.append(f'surface "{spec.name}" is not closed: {what}; what passes there is not heard')
 
-    def measure(self, solver) -> dict[str, np.ndarray]:
+    def measure(self, solver: Any) -> dict[str, np.ndarray]:
         state = self._interpolation()
         return {} if state is None else primitive(self._gamma, state)
 
