@@ -35,6 +35,7 @@ from hiresx.case.positions import Position
 from hiresx.case.relations import related, texts_back
 from hiresx.case.scalars import Scalar, ScalarName
 from hiresx.case.scalars import faults as scalar_faults
+from hiresx.case.surfaces import Surface
 from hiresx.case.viscosity import ConstantViscosity, Viscosity
 
 
@@ -240,6 +241,9 @@ class Case(Table):
     )
     probe: Annotated[tuple[Probe, ...], Listed] = Field((), description="the flow at places anywhere in the grid")
     force: Annotated[tuple[Force, ...], Listed] = Field((), description="forces on walls and heat into them")
+    surface: Annotated[tuple[Surface, ...], Listed] = Field(
+        (), description="surfaces on which the flow is kept, for the far field"
+    )
     extrema: Extrema | None = Field(None, description="least and largest values with their places")
     conservation: Conservation | None = Field(None, description="volume integrals and boundary fluxes")
     kinetic_energy: KineticEnergy | None = Field(None, description="kinetic energy and what changes it")
@@ -277,6 +281,17 @@ class Case(Table):
                 raise fault(f"{place}.every_time: with time.local there is no common time; give every, in steps")
         if self.time.local and self.average is not None and self.average.start > 0:
             raise fault("average.start: with time.local there is no common time; leave it out")
+        return self
+
+    @model_validator(mode="after")
+    def _own_surfaces(self) -> Self:
+        taken: set[str] = set()
+        for n, surface in enumerate(self.surface):
+            if surface.name in taken:
+                raise fault(f'surface.{n}.name = "{surface.name}": there is a surface of that name; choose another')
+            taken.add(surface.name)
+            if self.time.local and surface.every_time is not None:
+                raise fault(f"surface.{n}.every_time: with time.local there is no common time; give every, in steps")
         return self
 
     @model_validator(mode="after")

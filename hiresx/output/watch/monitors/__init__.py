@@ -11,7 +11,7 @@ from typing import Any
 from hiresx.communicator import Communicator
 from hiresx.output.saved import files
 from hiresx.output.saved.attachment import MANY, Attachment
-from hiresx.output.watch import history
+from hiresx.output.watch import history, surface_file
 
 
 def build(case, simulation) -> list[Attachment]:
@@ -37,7 +37,8 @@ def _kinds() -> Iterator[ModuleType]:
 
 
 class _Earlier(Attachment):
-    """Removes the histories that an earlier run left in a new run's directory: some might have no successor."""
+    """Removes the histories and surfaces that an earlier run left in a new run's directory: some might have no
+    successor."""
 
     name = "earlier histories"
 
@@ -49,4 +50,5 @@ class _Earlier(Attachment):
 
     def begin(self, solver, restarted: bool) -> None:
         if not restarted:
-            files.once(self._comm, lambda: files.remove(history.histories(self._out).values()))
+            left = [*history.histories(self._out).values(), *surface_file.surfaces(self._out).values()]
+            files.once(self._comm, lambda: files.remove(left))
