@@ -10,12 +10,12 @@ from ranks import run_ranks
 from test_monitors_ranks import scattered
 from watched_runs import P, tables
 
-from hiresx import Case, HiresxError, Simulation
+from hiresx import Case, HiresxError, Simulation, load
 from hiresx import open as open_run
 from hiresx.decomposition import decompose
 from hiresx.grid import build
 from hiresx.output.saved import checkpoint
-from hiresx.output.watch import monitors, surface_file
+from hiresx.output.watch import interpolation, monitors, surface_file
 from hiresx.output.watch.sampled import surface
 
 BOX = {"lower": [0.4, 0.2, 0.2], "upper": [1.6, 0.8, 0.8], "spacing": 0.15}
@@ -125,6 +125,25 @@ def test_values_are_those_of_the_flow_at_the_places(alone):
                 np.testing.assert_allclose(found[name][column][0], values, rtol=0, atol=tolerance, err_msg=column)
     assert found["round"]["p"].dtype == ">f4"
     np.testing.assert_allclose(np.diff(found["round"]["time"]), 0.03, rtol=1e-9)
+
+
+def test_places_are_found_between_blocks_and_in_the_last_gap_of_a_period():
+    jet = load("planar-jet", preset="quick")
+    periodic = Case.from_dict(tables((16, 12, 10), (2.0, 1.0, 1.0), 0.02, "xyz"))
+    rng = np.random.default_rng(3)
+    beside = np.stack([rng.uniform(-0.06, 0.06, 60), rng.uniform(-0.45, 0.45, 60), np.zeros(60)], axis=1)
+    everywhere = rng.random((60, 3)) * [2.0, 1.0, 1.0]
+    everywhere[:3] = [[1.99, 0.99, 0.99], [1.95, 0.0, 0.5], [0.0, 0.999, 0.0]]
+    for made, points, dimensions in ((jet, beside, 2), (periodic, everywhere, 3)):
+        decomposition = decompose(made, build(made.grid, made.directory))
+        block, xi = interpolation.located(decomposition, points, "surface")
+        for b in np.unique(block):
+            known, mine = interpolation._map(decomposition, b), block == b
+            np.testing.assert_allclose(known.at(xi[mine])[0], points[mine, :dimensions], atol=1e-10)
+            assert known.beyond(xi[mine]).max() <= 0.51
+    with pytest.raises(HiresxError, match=r"surface.0 .* lies outside the grid"):  # in the lip of the nozzle
+        lip = decompose(jet, build(jet.grid, jet.directory))
+        interpolation.located(lip, np.array([[-0.1, 0.55, 0.0]]), 'surface.0 "a"')
 
 
 def test_a_place_is_as_at_a_probe(tmp_path):
