@@ -143,12 +143,23 @@ class Interpolation:
             weights = part.weights.copy()
             weights[1] = 0.0
             calls.append(
-                (
-                    "patched_state", (n, 1, 1), n, *part.widths, *s.strides[1:], s.variable_stride,
-                    device(part.start.astype(np.int32)), device(to),
-                    device(np.ascontiguousarray(weights.reshape(6 * WIDTH, n), dtype=real)), s.q, self._buffer,
+                solver.program.call(
+                    "patched_state",
+                    (n, 1, 1),
+                    n=n,
+                    wi=part.widths[0],
+                    wj=part.widths[1],
+                    wk=part.widths[2],
+                    sj=s.strides[1],
+                    sk=s.strides[2],
+                    sv=s.variable_stride,
+                    giving=device(part.start.astype(np.int32)),
+                    to=device(to),
+                    weights=device(np.ascontiguousarray(weights.reshape(6 * WIDTH, n), dtype=real)),
+                    q=s.q,
+                    buffer=self._buffer,
                 )
-            )  # fmt: skip
+            )
             row += n
         self._launch = solver.program.prepare(calls) if calls else None
 
