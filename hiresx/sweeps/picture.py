@@ -14,9 +14,9 @@ _MOST = 12
 
 
 def draw(table: Table, x: str, y: str) -> tuple[Any, Any]:
-    """Figure and Axes of the column `y` over `x`, with a curve for each combination of the other keys that vary; one curve
-    through all where none of these has two points. Values of `x` that are no numbers stand side by side. Raises HiresxError for a column that is not there or holds no number.
-    """
+    """Figure and Axes of the column `y` over `x`, with a curve for each combination of the other keys that vary; one
+    curve through all where none of these has two points. Values of `x` that are no numbers stand side by side. Raises
+    HiresxError for a column that is not there or holds no number."""
     page.require_matplotlib()
     across, up = table.named(x), table.named(y)
     rows = [row for row in table.rows if _is_number(row[up]) and row[across] is not None]

@@ -463,7 +463,7 @@ def test_a_curve_for_each_combination_of_the_other_keys():
     only = Table("A table", ("x.a",), tuple(rows[0]), tuple(rows[:2]))
     (line,) = only.plot("n", "y")[1].lines
     assert line.get_xydata().tolist() == [[10, 3], [20, 4]]
-    with pytest.raises(HiresxError, match='no run has a number in the column "x.b"'):
+    with pytest.raises(HiresxError, match=r'no run has a number in the column "x\.b"'):
         found.plot("a", "b")
 
 
