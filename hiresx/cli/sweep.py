@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 # Rows of the table that are printed.
 _SHOWN = 200
+# Numbers of analyses that are printed all.
+_NUMBERS = 6
 
 Values = Annotated[
     list[str] | None,
@@ -140,7 +142,7 @@ def _ran(
         else:
             ended = running.run(of, out, name, running.How(*how), wanted, terminal.progress)
         if not json:
-            _print(ended.table)
+            _print(ended.table, wanted)
         for path in [
             out / "table.csv",
             out / "table.json",
@@ -160,10 +162,16 @@ def _ran(
     return 3 if failed else 0
 
 
-def _print(table: "Table") -> None:
+def _print(table: "Table", wanted: "Wanted") -> None:
+    """Without the columns that are empty; of many numbers of `hiresx post` only those that are plotted."""
     columns = [name for name in table.columns if any(row[name] not in (None, "") for row in table.rows)]
+    found = [name for name in columns if name.startswith(tuple(f"{one.name}." for one in wanted.analyses))]
+    left_out = [name for name in found if name not in (wanted.plot or ())] if len(found) > _NUMBERS else []
+    columns = [name for name in columns if name not in left_out]
     rows = [[_cell(row[name]) for name in columns] for row in table.rows[:_SHOWN]]
     terminal.table(table.title, columns, rows)
+    if len(table.rows) > _SHOWN or left_out:
+        terminal.say(f"not shown: {max(0, len(table.rows) - _SHOWN)} rows, {len(left_out)} columns")
 
 
 def _cell(value: Any) -> Any:

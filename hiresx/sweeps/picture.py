@@ -14,9 +14,9 @@ _MOST = 12
 
 
 def draw(table: Table, x: str, y: str) -> tuple[Any, Any]:
-    """Figure and Axes of the column `y` over `x`, with a curve for each combination of the other keys that vary. Values
-    of `x` that are no numbers stand side by side. Raises HiresxError for a column that is not there or holds no number.
-    """
+    """Figure and Axes of the column `y` over `x`, with a curve for each combination of the other keys that vary; one
+    curve through all where none of these has two points. Values of `x` that are no numbers stand side by side. Raises
+    HiresxError for a column that is not there or holds no number."""
     page.require_matplotlib()
     across, up = table.named(x), table.named(y)
     rows = [row for row in table.rows if _is_number(row[up]) and row[across] is not None]
@@ -29,6 +29,9 @@ def draw(table: Table, x: str, y: str) -> tuple[Any, Any]:
     for row in rows:
         place = float(row[across]) if numeric else float(places[shown(row[across])])
         curves.setdefault(_label(row, others), []).append((place, float(row[up])))
+    if all(len(points) == 1 for points in curves.values()):
+        # where x is no key, but follows from one: a curve through all
+        curves = {"": [point for points in curves.values() for point in points]}
     with page.style():
         figure = page.figure(3.6)
         ax = figure.add_subplot()

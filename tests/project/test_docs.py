@@ -44,6 +44,7 @@ REDUCED = {
         "start = 12.0": "start = 1.0",
         "--from 12": "--from 1",
         "--length 16": "--length 8",
+        "jet.Mj,jet.cell_spacing": "jet.Mj,jet.Uj",  # so short a run has no cells
         "start=12.0": "start=1.0",
     }
 }
