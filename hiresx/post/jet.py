@@ -42,12 +42,12 @@ def jet(
 ) -> Result:
     """Shock cells, core, spreading, screech and convection velocity of the jet in `run`, and what formulas say.
 
-    `start`, `end`: the times of the probes to use. `lips`: the history with a place on each side of the lip, `line`:
-    that along the shear layer (NAME or NAME.COLUMN); both are looked for if absent. `pressure_ratio`, `exit_mach`,
-    `total_temperature` (over the ambient one): in place of the case's parameters. `shape`: planar, lengths over the
-    height h, or round, over the diameter D; that of the case's grid if absent. `others`: runs for the same page, of
-    jets of that shape; `points`: CSV files with the columns Mj and Ls (Ls/h) or St, drawn by their names beside the
-    values kept here (hiresx.post.jet_points).
+    `start`, `end`: the times of the probes to use, `start` that of the averages if absent. `lips`: the history with a
+    place on each side of the lip, `line`: that along the shear layer (NAME or NAME.COLUMN); both are looked for if
+    absent. `pressure_ratio`, `exit_mach`, `total_temperature` (over the ambient one): in place of the case's
+    parameters. `shape`: planar, lengths over the height h, or round, over the diameter D; that of the case's grid if
+    absent. `others`: runs for the same page, of jets of that shape; `points`: CSV files with the columns Mj and Ls
+    (Ls/h) or St, drawn by their names beside the values kept here (hiresx.post.jet_points).
 
     Raises HiresxError for a jet that is not under-expanded, and a run that tells nothing of it.
     """
@@ -89,6 +89,10 @@ def analysed(
     """The analysis of one run; see `jet`."""
     state = _state(run, pressure_ratio, exit_mach, total_temperature, shape)
     missing: list[str] = []
+    if start is None:
+        # What the averages leave out as the start of the flow is left out of the probes too.
+        begun = float((run.case.get("average") or {}).get("start") or 0.0)
+        start = begun if begun < float(run.record.get("time") or 0.0) else None
     flow = cells = heard = None
     summary: dict[str, Any] = {
         "run": str(run.path), "shape": state.shape, "Mj": state.mach, "NPR": state.npr,
