@@ -218,8 +218,8 @@ def test_ghosts_of_scalars_come_behind_those_of_the_gas():
     """Launches of one list run side by side: what reads the density behind a face must stand in a later one."""
     made = solver(case(boundary=OPEN, periodic=()))
     of_gas, of_scalars = made._conditions.ghost_calls()
-    assert {call[0] for call in of_scalars} == {"scalar_open"}
-    assert not any(call[0].startswith("scalar") for call in of_gas)
+    assert {call.name for call in of_scalars} == {"scalar_open"}
+    assert not any(call.name.startswith("scalar") for call in of_gas)
 
 
 @pytest.mark.parametrize("where", ["cpu", "emulated"])
