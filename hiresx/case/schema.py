@@ -151,7 +151,9 @@ class Sponge(Table):
     sigma = strength * s^power with s = (c - start) / (end - start) clipped to [0, 1].
     """
 
-    axis: Literal["x", "y", "z"] = Field(description="the coordinate c along which the sponge grows")
+    axis: Literal["x", "y", "z", "r"] = Field(
+        description="the coordinate c along which the sponge grows; r: the distance from the x axis"
+    )
     start: float = Field(description="coordinate at which sigma is 0, in L")
     end: float = Field(description="coordinate at which sigma is full, in L; may lie below start")
     strength: Positive = Field(description="full sigma, in c_ref / L")
