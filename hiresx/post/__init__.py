@@ -4,6 +4,7 @@ Uses `results`. Needs the extra `post`: pip install 'hiresx[post]'.
 """
 
 from hiresx.post.animate import animate
+from hiresx.post.azimuthal import azimuthal
 from hiresx.post.correlate import correlate
 from hiresx.post.farfield import Stream, Surface, far_field
 from hiresx.post.jet import jet
@@ -19,6 +20,7 @@ __all__ = [
     "Stream",
     "Surface",
     "animate",
+    "azimuthal",
     "correlate",
     "far_field",
     "jet",

@@ -138,9 +138,7 @@ def _around(blocks: tuple[Block, ...], b: int, first: int, m: int) -> list[Conne
         (1, "kmin", (along, whole, low), (-first, -1, 2 * m + h)),
     )
     # Back from a side: the inverse turn, which for z+ and z- is the other's.
-    return found + [
-        Connection(CORE, face, range_, b, turned[side], offset) for side, face, range_, offset in outwards
-    ]
+    return found + [Connection(CORE, face, range_, b, turned[side], offset) for side, face, range_, offset in outwards]
 
 
 def _radii(spec, m: int) -> tuple[np.ndarray, int, int]:
