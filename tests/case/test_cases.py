@@ -22,7 +22,7 @@ THINNED = {
     ("taylor-green", "n128"): ("grid.n=[16,16,16]",),
     ("planar-jet", "three-d"): ("grid.nk=8",),
     ("planar-jet", "paper"): ("grid.nk=1",),
-    **{("round-jet", preset): ("grid.exit_spacing=0.3", "grid.stretching=[1.05,1.15]")
+    **{("round-jet", preset): ("grid.exit_spacing=0.08", "grid.stretching=[1.05,1.15]")
        for preset in (None, "axisymmetric", "ideal")},
 }  # fmt: skip
 NAMES = {
