@@ -64,7 +64,7 @@ def _solved(m: int, radii: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray]:
                 if (c, d) != (0, 0):
                     column, factor = turned(c, d)
                     matrix[row, column] -= weight * factor
-    edge = [numbers[h, b] for b in t]
+    edge = [numbers[h, b] for b in t.tolist()]
     inverse, known, spokes = layers[0]
     matrix[np.ix_(edge, edge)] += np.diag(spokes) - spokes[:, None] * inverse * spokes
     right[edge] += spokes * (inverse @ known)

@@ -20,11 +20,12 @@ imin), "outlet" (core and jet, imax), "sides" (the outermost cylinder).
 """
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from hiresx.errors import HiresxError
-from hiresx.grid.blocks import MINIMUM_NODES, Block, face_range
+from hiresx.grid.blocks import MINIMUM_NODES, Block, Range, face_range
 from hiresx.grid.butterfly import butterfly
 from hiresx.grid.connections import IDENTITY, Connection, Grid
 from hiresx.grid.spacing import into_sponge, marched
@@ -36,7 +37,7 @@ STEEPEST = 0.25
 SMALLEST, LARGEST = 0.08, 0.45
 
 
-def generate(spec) -> Grid:
+def generate(spec: Any) -> Grid:
     """Grid of a `round-jet` table (`hiresx.case.grids.RoundJet`), lengths in nozzle diameters.
 
     Along x and, outside of the lip, along r the spacing is that of the planar jet (`hiresx.grid.spacing.into_sponge`).
@@ -98,7 +99,7 @@ def _block(name: str, x: np.ndarray, section: np.ndarray) -> Block:
     return Block(name, np.broadcast_to(x, shape), y, z)
 
 
-def _faces(block: Block, *faces: str) -> tuple:
+def _faces(block: Block, *faces: str) -> tuple[tuple[str, Range], ...]:
     return tuple((face, face_range(face, block.size)) for face in faces)
 
 
@@ -141,7 +142,7 @@ def _around(blocks: tuple[Block, ...], b: int, first: int, m: int) -> list[Conne
     return found + [Connection(CORE, face, range_, b, turned[side], offset) for side, face, range_, offset in outwards]
 
 
-def _radii(spec, m: int) -> tuple[np.ndarray, int, int]:
+def _radii(spec: Any, m: int) -> tuple[np.ndarray, int, int]:
     """(radii of the core's edge in the mean and of all layers of the ring, number of the layer on the nozzle's wall,
     cells along the lip)."""
     reach = 0.5 + spec.lip_thickness
@@ -161,7 +162,7 @@ def _radii(spec, m: int) -> tuple[np.ndarray, int, int]:
     return np.concatenate([inner, lip, reach + beyond]), len(inner) - 1, lip_cells
 
 
-def _from_core(spec, fine: float, m: int) -> np.ndarray:
+def _from_core(spec: Any, fine: float, m: int) -> np.ndarray:
     """Radii of the core's edge, in the mean, and of the layers from there to the nozzle's wall at 1/2."""
     cells, rest = divmod(spec.points_per_diameter - m, 2)
     layer = round(spec.boundary_layer_thickness / fine)
