@@ -340,6 +340,45 @@ class PlanarJet(Table):
         return int(along) * self.points_per_height * self.nk
 
 
+class RoundJet(Table):
+    """Multi-block grid of a round jet that leaves a nozzle; scale L is the diameter D of the nozzle.
+
+    The nozzle's exit plane is x = 0, the x axis its axis. Blocks: core (around the axis, a square in its section), jet
+    (around it, x >= 0), nozzle and outside (x < 0). The physical domain is followed by sponge layers downstream and
+    around it, where the spacing grows.
+    Regions for the boundary conditions: "walls", "inlet", "upstream", "outlet", "sides".
+    """
+
+    generator: Literal["round-jet"] = "round-jet"
+    points_around: Annotated[int, Field(ge=32, multiple_of=8)] = Field(
+        description="nodes around the axis, a multiple of 8; a quarter of them are the cells across the core"
+    )
+    points_per_diameter: Points = Field(
+        description="cells across the nozzle: those across the core and twice the layers around it"
+    )
+    boundary_layer_thickness: Positive = Field(0.05, description="layer at the nozzle's inner wall, in D")
+    boundary_layer_points: Points = Field(description="cells within that layer; the lip has about the same spacing")
+    lip_thickness: Positive = Field(description="thickness of the nozzle's lip, in D")
+    exit_spacing: Positive = Field(description="spacing along x at the nozzle's exit, in D")
+    length: Positive = Field(description="extent of the physical domain downstream of the exit, in D")
+    radius: Positive = Field(description="extent of the physical domain from the axis, in D")
+    nozzle_length: Positive = Field(0.6, description="length of the nozzle inside the domain, in D")
+    upstream: Positive = Field(0.6, description="extent of the domain ahead of the exit, outside the nozzle, in D")
+    stretching: Annotated[tuple[Stretching, Stretching], Listed] = Field(
+        description="largest ratio of neighbouring spacings in the physical domain, along x and outside the lip along r"
+    )
+    sponge_length: Positive = Field(description="length of the sponge layer downstream, in D")
+    sponge_height: Positive = Field(description="thickness of the sponge layer around the domain, in D")
+    sponge_stretching: Stretching = Field(description="largest ratio of neighbouring spacings in the sponge")
+
+    @property
+    def nodes(self) -> int:
+        """Those behind the nozzle, within its radius: the spacing is sqrt(exit_spacing^2 + (b x)^2)."""
+        b = log(self.stretching[0])
+        along = asinh(b * self.length / self.exit_spacing) / b
+        return int(along) * self.points_around * max(self.points_per_diameter // 2, 1)
+
+
 class Rotation(Table):
     """A rotation about an axis, and a translation after it."""
 

@@ -155,7 +155,9 @@ class Sponge(Table):
     sigma = strength * s^power with s = (c - start) / (end - start) clipped to [0, 1].
     """
 
-    axis: Literal["x", "y", "z"] = Field(description="the coordinate c along which the sponge grows")
+    axis: Literal["x", "y", "z", "r"] = Field(
+        description="the coordinate c along which the sponge grows; r: the distance from the x axis"
+    )
     start: float | Position = Field(
         description='coordinate at which sigma is 0, in L; or where a part of the grid lies: { region = "outlet", '
         "offset = -12.0 }"

@@ -206,6 +206,30 @@ def correlate(
     return _give(run, out, json, make)
 
 
+@post.command("azimuthal")
+def azimuthal(
+    run: Folder,
+    signals: Annotated[str, typer.Argument(metavar="NAME[.COLUMN]", help="A probe with a ring, e.g. lip.p.")],
+    start: From = None,
+    end: To = None,
+    segments: Segments = 8,
+    length: Annotated[float, typer.Option("--length", metavar="L", help="Length of the Strouhal number, in L.")] = 1.0,
+    velocity: Annotated[
+        float, typer.Option("--velocity", metavar="U", help="Velocity of the Strouhal number, in c_ref.")
+    ] = 1.0,
+    out: Out = None,
+    json: options.Json = False,
+) -> int:
+    """Azimuthal modes of a ring of places around the x axis: axisymmetric, helical and flapping tones."""
+
+    def make() -> Any:
+        from hiresx.post.azimuthal import azimuthal as analyse
+
+        return analyse(run, signals, start, end, segments, length, velocity)
+
+    return _give(run, out, json, make)
+
+
 @post.command("xt")
 def xt(
     run: Folder,

@@ -88,6 +88,18 @@ def _bisect(function: Callable[[float], float], low: float, high: float) -> floa
     return middle
 
 
+def into_sponge(first: float, stretching: float, end: float, sponge_stretching: float, x: float) -> float:
+    """Spacing at the distance x >= 0 from where it is `first`: sqrt(first^2 + (x ln stretching)^2), and from `end` on,
+    where a sponge begins, bending to growth by `sponge_stretching`."""
+    b, added = np.log(stretching), max(np.log(sponge_stretching / stretching), 0.0)
+    spacing = np.sqrt(first**2 + (b * x) ** 2)
+    if x > end:
+        # The slope bends over ten spacings; the square keeps the spacing's first derivative continuous.
+        bend = 10 * np.sqrt(first**2 + (b * end) ** 2)
+        spacing += added * (x - end) ** 2 / (x - end + bend)
+    return spacing
+
+
 def marched(spacing: Callable[[float], float], end: float) -> np.ndarray:
     """Positions from 0 to the first node at or beyond `end`, spaced as spacing(x): dx/dn = spacing(x) by four
     Runge-Kutta steps per node."""

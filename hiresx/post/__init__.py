@@ -4,6 +4,7 @@ Uses `results`. Needs the extra `post`: pip install 'hiresx[post]'.
 """
 
 from hiresx.post.animate import animate
+from hiresx.post.azimuthal import azimuthal
 from hiresx.post.correlate import correlate
 from hiresx.post.farfield import farfield
 from hiresx.post.fwh import Stream, Surface, far_field
@@ -20,6 +21,7 @@ __all__ = [
     "Stream",
     "Surface",
     "animate",
+    "azimuthal",
     "correlate",
     "far_field",
     "farfield",

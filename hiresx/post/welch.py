@@ -96,6 +96,15 @@ class Spectra:
         names = ("density", "cross", "background", "variance", "parseval")
         return replace(self, **{name: getattr(self, name)[kept] for name in names})
 
+    def mean(self) -> "Spectra":
+        """The mean of the signals' densities as one spectrum; the cross spectrum is its own."""
+        density = self.density.mean(axis=0)
+        background = _background(self.frequency, density)
+        return replace(
+            self, density=density[None], cross=density[None].astype(complex), background=background[None],
+            variance=self.variance.mean(keepdims=True), parseval=self.parseval.max(keepdims=True),
+        )  # fmt: skip
+
 
 def spectra(
     values: np.ndarray,

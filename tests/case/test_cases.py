@@ -22,12 +22,14 @@ THINNED = {
     ("taylor-green", "n128"): ("grid.n=[16,16,16]",),
     ("planar-jet", "three-d"): ("grid.nk=8",),
     ("planar-jet", "paper"): ("grid.nk=1",),
-}
+    **{("round-jet", preset): ("grid.exit_spacing=0.08", "grid.stretching=[1.05,1.15]")
+       for preset in (None, "axisymmetric", "ideal")},
+}  # fmt: skip
 NAMES = {
     "isentropic-vortex", "density-wave", "shear-wave", "sod", "lax", "shu-osher", "blast-waves", "einfeldt-123",
     "le-blanc", "riemann-2d", "blast-2d", "double-mach", "taylor-green", "couette", "flat-plate",
     "cylinder-bow-shock", "free-stream", "planar-jet", "cylinder-o", "naca0012", "bump", "sedov", "noh", "vacuum",
-    "cone", "sphere", "plane-wave", "mixing-layer",
+    "cone", "sphere", "plane-wave", "mixing-layer", "round-jet",
 }  # fmt: skip
 
 

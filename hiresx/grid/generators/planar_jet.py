@@ -23,7 +23,7 @@ import numpy as np
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Block, face_range
 from hiresx.grid.connections import Connection, Grid
-from hiresx.grid.spacing import marched
+from hiresx.grid.spacing import into_sponge, marched
 
 
 def generate(spec) -> Grid:
@@ -34,12 +34,12 @@ def generate(spec) -> Grid:
     ends at the first node at or beyond its length. Along z nk nodes, `width` the period (no node at the upper end).
     """
     downstream = marched(
-        partial(_spacing, spec.exit_spacing, spec.stretching[0], spec.length, spec.sponge_stretching),
+        partial(into_sponge, spec.exit_spacing, spec.stretching[0], spec.length, spec.sponge_stretching),
         spec.length + spec.sponge_length,
     )
     # Upstream lines mirror the downstream one: what continues behind the exit plane has no kink.
     farthest = max(spec.nozzle_length, spec.upstream)
-    ahead = marched(partial(_spacing, spec.exit_spacing, spec.stretching[0], np.inf, 1.0), farthest)
+    ahead = marched(partial(into_sponge, spec.exit_spacing, spec.stretching[0], np.inf, 1.0), farthest)
     inside = -ahead[np.searchsorted(ahead, spec.nozzle_length - 1e-3 * spec.exit_spacing) : 0 : -1]
     outside = -ahead[np.searchsorted(ahead, spec.upstream - 1e-3 * spec.exit_spacing) : 0 : -1]
     nozzle, lip, beyond = _heights(spec)
@@ -91,17 +91,6 @@ def _faces(block: Block, *faces: str) -> tuple:
     return tuple((face, face_range(face, block.size)) for face in faces)
 
 
-def _spacing(first: float, stretching: float, end: float, sponge_stretching: float, x):
-    """Spacing at the distance x from where it is `first`; the sponge begins at `end`."""
-    b, added = np.log(stretching), max(np.log(sponge_stretching / stretching), 0.0)
-    spacing = np.sqrt(first**2 + (b * x) ** 2)
-    if x > end:
-        # The slope bends over ten spacings; the square keeps the spacing's first derivative continuous.
-        bend = 10 * np.sqrt(first**2 + (b * end) ** 2)
-        spacing += added * (x - end) ** 2 / (x - end + bend)
-    return spacing
-
-
 def _heights(spec) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Nodes along y >= 0: inside the nozzle (0 to 1/2), along the lip, and beyond it."""
     cells = spec.points_per_height
@@ -121,7 +110,7 @@ def _heights(spec) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     lip = 0.5 + fine * np.arange(lip_cells + 1)
     reach = 0.5 + spec.lip_thickness
     beyond = reach + marched(
-        partial(_spacing, fine, spec.stretching[1], spec.half_height - reach, spec.sponge_stretching),
+        partial(into_sponge, fine, spec.stretching[1], spec.half_height - reach, spec.sponge_stretching),
         spec.half_height - reach + spec.sponge_height,
     )
     lip[-1] = reach

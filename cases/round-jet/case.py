@@ -1,0 +1,137 @@
+"""Round under-expanded jet: the state in the nozzle, disturbances of its boundary layer, an estimate of the mean jet,
+the start."""
+
+from functools import cache
+
+import numpy as np
+
+from hiresx.verify.exact import blasius_layer
+
+SPREADING = 0.094  # half-width of a developed round jet over the distance (Pope, Turbulent Flows, 2000, section 5.1)
+# Integrals over s > 0 of sech^4 s and of s sech^4 s: the momentum of the wings.
+WING, WING_MOMENT = 2 / 3, 2 / 3 * np.log(2) - 1 / 6
+CONVECTION = 0.7  # velocity that carries disturbances in the layer, over that of the core
+WAVES = 8  # frequencies of disturbances
+REACH = 3.0  # distance from the wall to which disturbances reach, in thicknesses of the layer
+
+
+def nozzle(x, y, z, t, *, pressure_ratio, exit_mach, layer, disturbance, disturbance_modes, disturbance_frequency,
+           seed, gamma):  # fmt: skip
+    """Profile at the nozzle's inflow: uniform pressure, ambient total temperature, a Blasius layer on the wall, and in
+    it the velocity of `disturbances`.
+
+    The total temperature is uniform through the layer as well: Crocco and Busemann's relation at an adiabatic wall.
+    """
+    core = exit_mach / np.sqrt(1 + 0.5 * (gamma - 1) * exit_mach**2)
+    u = core * blasius_layer(np.maximum(0.5 - np.hypot(y, z), 0.0), layer)
+    rho, u, v, w, p = _unheated(u, pressure_ratio / gamma, gamma)
+    if disturbance > 0:
+        found = disturbances(
+            x, y, z, t, speed=CONVECTION * core, layer=layer, modes=disturbance_modes, highest=disturbance_frequency,
+            seed=seed,
+        )  # fmt: skip
+        u, v, w = (mean + disturbance * core * part for mean, part in zip((u, v, w), found, strict=True))
+    return rho, u, v, w, p
+
+
+def disturbances(x, y, z, t, *, speed, layer, modes, highest, seed):
+    """Velocity (u, v, w), of root mean square 1 in time where that is largest, that is carried along x at `speed`.
+
+    It is the curl of the vector potential with the components g(r) F along the azimuth and g(r) G along x, F and G sums
+    over azimuthal modes |m| <= `modes` and WAVES frequencies of waves cos(k x - 2 pi f t + m theta + phase): free of
+    divergence, nothing at the wall. Each frequency lies at random in its share of (0, `highest`], phases are random;
+    all of them follow from `seed`. g is q^2 (1 - q)^4 with the distance q from the wall over REACH layers.
+    """
+    y, z, x = np.broadcast_arrays(*(np.asarray(c, float) for c in (y, z, x)))
+    f, phases, scale = _waves(modes, highest, seed, speed, layer)
+    r = np.hypot(y, z)
+    inside = (r < 0.5) & (r > 0.5 - REACH * layer)
+    radius, place = r[inside], x[inside]
+    q = (0.5 - radius) / (REACH * layer)
+    g, slope = q**2 * (1 - q) ** 4, -(2 * q * (1 - q) ** 4 - 4 * q**2 * (1 - q) ** 3) / (REACH * layer)
+    turn = (y[inside] + 1j * z[inside]) / radius
+    # The inflow has a few planes of x, and the waves are the same all over one.
+    planes, plane = np.unique(place, return_inverse=True)
+    waves = np.exp(2j * np.pi * np.multiply.outer(planes / speed - t, f))
+    # (points,): of F and G the values, derivatives along x and in theta. A sum over m of a_m turn^m, by Horner's rule.
+    first, second = (waves @ part for part in phases)
+    along = (2j * np.pi * f / speed * waves) @ phases[0]
+    around = second * (1j * np.arange(-modes, modes + 1))
+    sums = np.stack([first, along, second, around])[:, plane]
+    total = np.zeros(sums.shape[:2], complex)
+    for m in range(2 * modes, -1, -1):
+        total = total * turn + sums[:, :, m]
+    F, F_x, G, G_theta = np.real(total / turn**modes)
+    radial = g * (G_theta / radius - F_x)
+    swirl = -slope * G
+    found = np.zeros((3, *r.shape))
+    found[0][inside] = (slope + g / radius) * F
+    found[1][inside] = radial * turn.real - swirl * turn.imag
+    found[2][inside] = radial * turn.imag + swirl * turn.real
+    return scale * found
+
+
+@cache
+def _waves(modes, highest, seed, speed, layer):
+    """(frequencies (WAVES,), complex amplitudes of F and G (2, WAVES, 2 modes + 1), factor that makes the largest root
+    mean square 1)."""
+    random = np.random.default_rng(seed)
+    f = highest * (np.arange(WAVES) + random.uniform(size=WAVES)) / WAVES
+    phases = np.exp(2j * np.pi * random.uniform(size=(2, WAVES, 2 * modes + 1)))
+    # In the layer slopes in r are 1/layer and those along x and theta the waves': equal shares of velocity of F and G.
+    q = np.linspace(0.0, 1.0, 1001)[:-1]
+    radius = 0.5 - q * REACH * layer
+    g, slope = q**2 * (1 - q) ** 4, -(2 * q * (1 - q) ** 4 - 4 * q**2 * (1 - q) ** 3) / (REACH * layer)
+    m = np.arange(-modes, modes + 1)
+    k = 2 * np.pi * f / speed
+    count, half = f.size * m.size, 0.5  # the mean of cos^2
+    square = half * (
+        count * ((slope + g / radius) ** 2 + slope**2)
+        + g**2 * (m.size * np.sum(k**2) + f.size * np.sum(m**2) / radius**2)
+    )
+    return f, phases, 1 / np.sqrt(square.max())
+
+
+def developed(x, y, z, *, pressure_ratio, exit_mach, gamma):
+    """Estimate of the mean jet at ambient pressure, x > 0: fully expanded core, eaten away, then self-similar.
+
+    The wings are sech^2; core, width and velocity on the axis keep the integral of u^2 over the section.
+    """
+    u_jet, radius = _fully_expanded(pressure_ratio, exit_mach, gamma)
+    # Not thinner than at 0.5 diameters from the exit, where the grid still resolves it.
+    width = SPREADING * np.maximum(x, 0.5) / np.arccosh(np.sqrt(2))
+    core = np.sqrt(np.maximum(radius**2 - (2 * WING_MOMENT - WING**2) * width**2, 0.0)) - WING * width
+    velocity = np.minimum(radius / (np.sqrt(2 * WING_MOMENT) * width), 1.0)
+    # Beyond 40 widths the wing is nothing; cosh would overflow.
+    r = np.hypot(y, z)
+    wing = 1 / np.cosh(np.minimum(np.maximum(r - np.maximum(core, 0.0), 0.0) / width, 40.0)) ** 2
+    return _unheated(u_jet * velocity * wing, 1 / gamma, gamma)
+
+
+def initial(x, y, z, *, pressure_ratio, exit_mach, layer, kick, gamma):
+    """The exit state in the nozzle, the developed jet behind it, rest outside the nozzle, and a kick to one side."""
+    inside = nozzle(
+        x, y, z, 0.0, pressure_ratio=pressure_ratio, exit_mach=exit_mach, layer=layer, disturbance=0.0,
+        disturbance_modes=0, disturbance_frequency=0.0, seed=0, gamma=gamma,
+    )  # fmt: skip
+    behind = developed(x, y, z, pressure_ratio=pressure_ratio, exit_mach=exit_mach, gamma=gamma)
+    rest = (1.0, 0.0, 0.0, 0.0, 1 / gamma)
+    r = np.hypot(y, z)
+    rho, u, v, w, p = (
+        np.where(x >= 0, b, np.where(r <= 0.5, i, q)) for b, i, q in zip(behind, inside, rest, strict=True)
+    )
+    return rho, u, v + kick * np.exp(-((x - 2) ** 2) - r**2), w, p
+
+
+def _unheated(u, p, gamma):
+    """State of a gas that came from rest at the ambient temperature: T = 1 - (gamma - 1) / 2 u^2."""
+    return gamma * p / (1 - 0.5 * (gamma - 1) * u**2), u, 0.0, 0.0, p
+
+
+def _fully_expanded(pressure_ratio, exit_mach, gamma):
+    """Velocity and radius of the jet expanded to ambient pressure without losses, the mass flux kept."""
+    g = 0.5 * (gamma - 1)
+    T_exit = 1 / (1 + g * exit_mach**2)
+    T = T_exit * pressure_ratio ** (-(gamma - 1) / gamma)
+    u = np.sqrt((1 - T) / g)
+    return u, 0.5 * np.sqrt(pressure_ratio / T_exit * exit_mach * np.sqrt(T_exit) * T / u)

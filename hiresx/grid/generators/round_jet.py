@@ -1,0 +1,201 @@
+"""Round jet out of a nozzle: a butterfly grid, lengths in nozzle diameters, exit plane x = 0, the x axis its axis.
+
+    r
+    ^  +---------+------------------------+
+    |  | outside |                        |    core      around the axis, a square in its section, from the inlet to
+    |  +---------+                        |              the outlet; i, j, k along x, y, z
+    |     lip    |          jet           |    nozzle    around it inside the nozzle, x < 0, r <= 1/2
+    |  +---------+                        |    outside   outside the nozzle, x < 0, r >= 1/2 + lip
+    |  | nozzle  |                        |    jet       around the core, x >= 0; holds the nodes of the exit plane
+    |  +---------+------------------------+
+    |  |              core                |    i, j, k of the rings along x, r and the azimuth; k = 0 is y > 0, z = 0,
+    +--+----------------------------------+--> x     and k runs from y to z; they close on themselves.
+
+Every node belongs to one block; its neighbours begin one spacing on. Where ring and square meet, the rays of the
+square's corners belong to its sides along y, so that the grid is its own mirror image in y and in z. At the lip the
+face imin of `jet` is a wall, its edges r = 1/2 and r = 1/2 + lip included.
+
+Regions: "walls" (inside and outside of the nozzle, and the lip), "inlet" (core and nozzle, imin), "upstream" (outside,
+imin), "outlet" (core and jet, imax), "sides" (the outermost cylinder).
+"""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from hiresx.errors import HiresxError
+from hiresx.grid.blocks import MINIMUM_NODES, Block, Range, face_range
+from hiresx.grid.butterfly import butterfly
+from hiresx.grid.connections import IDENTITY, Connection, Grid
+from hiresx.grid.spacing import into_sponge, marched
+
+CORE, JET, NOZZLE, OUTSIDE = range(4)
+# Growth of the spacing from one layer in the nozzle to the next that is still refused, as a logarithm.
+STEEPEST = 0.25
+# Half width of the core that can be: it reaches neither the nozzle's boundary layer nor nothing.
+SMALLEST, LARGEST = 0.08, 0.45
+
+
+def generate(spec: Any) -> Grid:
+    """Grid of a `round-jet` table (`hiresx.case.grids.RoundJet`), lengths in nozzle diameters.
+
+    Along x and, outside of the lip, along r the spacing is that of the planar jet (`hiresx.grid.spacing.into_sponge`).
+    In the nozzle the layers of the ring are spaced as the lip through the boundary layer; from there the spacing passes
+    to that of the core, whose size follows. The section is the same at every x (`hiresx.grid.butterfly`); from the
+    boundary layer on outwards it is polar.
+    """
+    downstream = marched(
+        partial(into_sponge, spec.exit_spacing, spec.stretching[0], spec.length, spec.sponge_stretching),
+        spec.length + spec.sponge_length,
+    )
+    # Upstream lines mirror the downstream one: what continues behind the exit plane has no kink.
+    farthest = max(spec.nozzle_length, spec.upstream)
+    ahead = marched(partial(into_sponge, spec.exit_spacing, spec.stretching[0], np.inf, 1.0), farthest)
+    inside = -ahead[np.searchsorted(ahead, spec.nozzle_length - 1e-3 * spec.exit_spacing) : 0 : -1]
+    around = -ahead[np.searchsorted(ahead, spec.upstream - 1e-3 * spec.exit_spacing) : 0 : -1]
+
+    m = spec.points_around // 4
+    radii, wall, lip = _radii(spec, m)
+    layer = lip * spec.boundary_layer_thickness / spec.lip_thickness
+    square, ring = butterfly(m, radii[: wall + 1], (1, max(wall - round(layer), 2)))
+    ring = np.concatenate([ring, np.outer(radii[wall + 1 :] / radii[wall], ring[-1])])
+
+    blocks = (
+        _block("core", np.concatenate([inside, downstream]), square.T),
+        _block("jet", downstream, ring),
+        _block("nozzle", inside, ring[:wall]),
+        _block("outside", around, ring[wall + lip - 1 :]),
+    )
+    core, jet, nozzle, outside = blocks
+    column = (0, 1)
+    edge = ("imin", (column, (wall - 1, wall + lip), (0, 4 * m)))
+    core.regions.update(inlet=_faces(core, "imin"), outlet=_faces(core, "imax"))
+    jet.regions.update(walls=(edge,), outlet=_faces(jet, "imax"), sides=_faces(jet, "jmax"))
+    nozzle.regions.update(walls=_faces(nozzle, "jmax"), inlet=_faces(nozzle, "imin"))
+    outside.regions.update(
+        walls=_faces(outside, "jmin"), sides=_faces(outside, "jmax"), upstream=_faces(outside, "imin")
+    )
+
+    connections = [
+        *_around(blocks, JET, len(inside), m),
+        *_around(blocks, NOZZLE, 0, m),
+        *(seam for b in (JET, NOZZLE, OUTSIDE) for seam in _closed(blocks, b)),
+    ]
+    # (donor, first layer of the donor in the jet block, layers of the jet block it feeds)
+    for donor, row, rows in ((NOZZLE, 0, (0, wall - 1)), (OUTSIDE, wall + lip - 1, (wall + lip, len(ring)))):
+        n = blocks[donor].size[0]
+        connections += [
+            Connection(JET, "imin", (column, rows, (0, 4 * m)), donor, offset=(n, -row, 0)),
+            Connection(donor, "imax", face_range("imax", blocks[donor].size), JET, offset=(-n, row, 0)),
+        ]
+    return Grid(blocks, tuple(connections))
+
+
+def _block(name: str, x: np.ndarray, section: np.ndarray) -> Block:
+    """`section` [j, k] of complex positions, drawn out along x."""
+    shape = (*section.T.shape, len(x))
+    y, z = (np.broadcast_to(part.T[:, :, None], shape) for part in (section.real, section.imag))
+    return Block(name, np.broadcast_to(x, shape), y, z)
+
+
+def _faces(block: Block, *faces: str) -> tuple[tuple[str, Range], ...]:
+    return tuple((face, face_range(face, block.size)) for face in faces)
+
+
+def _closed(blocks: tuple[Block, ...], b: int) -> list[Connection]:
+    """A ring with itself."""
+    size = blocks[b].size
+    return [
+        Connection(b, face, face_range(face, size), b, offset=(0, 0, step * size[2]))
+        for face, step in (("kmin", 1), ("kmax", -1))
+    ]
+
+
+def _around(blocks: tuple[Block, ...], b: int, first: int, m: int) -> list[Connection]:
+    """A ring with the core, of which it begins at the node `first` along x. The core's index j is y, k is z."""
+    n, h, rays = blocks[b].size[0], m // 2, 4 * m
+    # Quarter turns of (j, k): from a ring's (layer, ray) to the core's nodes on its sides y+, z+, y-, z-.
+    turned = (IDENTITY, ((1, 0, 0), (0, 0, -1), (0, 1, 0)), ((1, 0, 0), (0, -1, 0), (0, 0, -1)),
+              ((1, 0, 0), (0, 0, 1), (0, -1, 0)))  # fmt: skip
+    # (side, first ray, last ray + 1, offset): the corners' rays go to the sides along y, the seam cuts y+ in two
+    inwards = (
+        (0, 0, h + 1, (first, m + 1, h)),
+        (0, rays - h, rays, (first, m + 1, h - rays)),
+        (1, h + 1, h + m, (first, m + h, m + 1)),
+        (2, h + m, h + 2 * m + 1, (first, -1, 2 * m + h)),
+        (3, h + 2 * m + 1, h + 3 * m, (first, -h - 2 * m, -1)),
+    )
+    found = [
+        Connection(b, "jmin", ((0, n), (0, 1), (lo, hi)), CORE, turned[side], offset)
+        for side, lo, hi, offset in inwards
+    ]
+    along, whole, low, high = (first, first + n), (0, m + 1), (0, 1), (m, m + 1)
+    outwards = (
+        (0, "jmax", (along, high, (h, m + 1)), (-first, -m - 1, -h)),
+        (0, "jmax", (along, high, (0, h)), (-first, -m - 1, rays - h)),
+        (3, "kmax", (along, whole, high), (-first, -m - 1, m + h)),
+        (2, "jmin", (along, low, whole), (-first, -1, 2 * m + h)),
+        (1, "kmin", (along, whole, low), (-first, -1, 2 * m + h)),
+    )
+    # Back from a side: the inverse turn, which for z+ and z- is the other's.
+    return found + [Connection(CORE, face, range_, b, turned[side], offset) for side, face, range_, offset in outwards]
+
+
+def _radii(spec: Any, m: int) -> tuple[np.ndarray, int, int]:
+    """(radii of the core's edge in the mean and of all layers of the ring, number of the layer on the nozzle's wall,
+    cells along the lip)."""
+    reach = 0.5 + spec.lip_thickness
+    if spec.radius <= reach:
+        raise HiresxError(
+            f"grid.radius = {spec.radius:g} does not reach beyond the lip at {reach:g}", "give a larger grid.radius"
+        )
+    # One spacing along the lip and through the boundary layer, the one that divides the lip evenly.
+    lip_cells = max(round(spec.lip_thickness * spec.boundary_layer_points / spec.boundary_layer_thickness), 1)
+    fine = spec.lip_thickness / lip_cells
+    inner = _from_core(spec, fine, m)
+    beyond = marched(
+        partial(into_sponge, fine, spec.stretching[1], spec.radius - reach, spec.sponge_stretching),
+        spec.radius - reach + spec.sponge_height,
+    )
+    lip = 0.5 + fine * np.arange(1, lip_cells)
+    return np.concatenate([inner, lip, reach + beyond]), len(inner) - 1, lip_cells
+
+
+def _from_core(spec: Any, fine: float, m: int) -> np.ndarray:
+    """Radii of the core's edge, in the mean, and of the layers from there to the nozzle's wall at 1/2."""
+    cells, rest = divmod(spec.points_per_diameter - m, 2)
+    layer = round(spec.boundary_layer_thickness / fine)
+    mend = "change grid.points_per_diameter, points_around, boundary_layer_points or boundary_layer_thickness"
+    least = max(layer + 4, MINIMUM_NODES)
+    if rest or cells < least:
+        raise HiresxError(
+            f"grid.points_per_diameter = {spec.points_per_diameter}: with {m} cells across the core (a quarter of "
+            f"points_around) and {layer} in each boundary layer, it has to be {m} + 2 n, n = {least} or more",
+            mend,
+        )
+    # In index space the core's edge is a circle of 4 m nodes: its spacing along the rays, and the growth of that, are
+    # those of a conformal map. The growth fades, and a second one leads to `fine` before the layer.
+    edge = 2 * np.pi / (4 * m)
+    u = np.minimum((np.arange(cells) + 0.5) / (cells - layer), 1.0)
+    fading = edge * (cells - layer) * (1 - (1 - u) ** 3) / 3
+    turning = u**3 * (10 - 15 * u + 6 * u**2)
+
+    def radii(core: float) -> tuple[np.ndarray, float]:
+        rate = np.log(fine / (edge * core)) - edge * (cells - layer) / 3
+        return core + np.append(0.0, np.cumsum(edge * core * np.exp(fading + rate * turning))), rate
+
+    low, high = SMALLEST, LARGEST
+    for _ in range(100):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if radii(middle)[0][-1] < 0.5 else (low, middle)
+    found, rate = radii(low)
+    steepest = abs(rate) * 1.875 / (cells - layer)
+    if abs(found[-1] - 0.5) > 1e-6 or steepest > STEEPEST:
+        raise HiresxError(
+            f"{spec.points_per_diameter} cells across the nozzle do not fit with {m} across its core and "
+            f"{spec.boundary_layer_points} in each layer of {spec.boundary_layer_thickness:g} D",
+            mend,
+        )
+    found[-1] = 0.5
+    return found

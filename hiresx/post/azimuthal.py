@@ -1,0 +1,166 @@
+"""`hiresx post azimuthal`: what a ring of probes hears, by azimuthal modes: axisymmetric, helical or flapping."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hiresx.errors import HiresxError
+from hiresx.output.show import page
+from hiresx.post import signals as signal_reading
+from hiresx.post import welch
+from hiresx.post.result import Result, dataset, opened, stem
+
+# Distances and angles of places of a ring agree to this share of its radius.
+_ROUND = 1e-3
+# Share of the difference of the powers of m and -m in their sum, from which on a tone turns rather than flaps.
+_TURNING = 0.5
+# Modes that are drawn, by |m|, and tones that are named.
+_DRAWN, _NAMED = 2, 4
+
+
+@dataclass(frozen=True, eq=False)
+class Modes:
+    """One-sided densities (mode, frequency) of the azimuthal modes m (mode,): of waves cos(m theta - 2 pi f t), f > 0.
+
+    m > 0 turns with growing theta, m < 0 against it. The sum over all modes of the integrals is the mean square,
+    averaged over the ring. `whole`: spectra of the modes' sum, for peaks."""
+
+    m: np.ndarray
+    frequency: np.ndarray
+    density: np.ndarray
+    whole: welch.Spectra
+
+
+def decomposed(values: np.ndarray, theta: np.ndarray, dt: float, segments: int = 8) -> Modes:
+    """Azimuthal modes of `values` (time, place) at `n` angles theta = theta_0 + 2 pi p / n in any order.
+
+    With p_m = sum over the places of p exp(-i m theta) / n, whose spectrum is two-sided, the part at -f is that of the
+    mode m and the part at f that of -m. Modes |m| < n/2 are given; with an even n the last one, of which the direction
+    cannot be known, is left out.
+    """
+    n = theta.size
+    highest = (n - 1) // 2
+    parts = values @ np.exp(-1j * np.outer(theta, np.arange(highest + 1))) / n
+    densities: dict[int, np.ndarray] = {}
+    for m in range(highest + 1):
+        a, b = parts[:, m].real, parts[:, m].imag
+        if m == 0:
+            found = welch.spectra(a, dt, segments)
+            densities[0] = found.density[0]
+            continue
+        found = welch.spectra(np.stack([a, b], axis=1), dt, segments)
+        both, turn = found.density.sum(axis=0), 2 * found.cross[1].imag
+        densities[m], densities[-m] = both + turn, both - turn
+    order = np.arange(-highest, highest + 1)
+    # Round-off alone makes the density of a pure mode's mirror image less than nothing.
+    density = np.maximum(np.stack([densities[m] for m in order.tolist()]), 0.0)
+    single = welch.spectra(values, dt, segments)
+    return Modes(order, single.frequency, density, single.mean())
+
+
+def ring(places: np.ndarray | None, wanted: str) -> np.ndarray:
+    """Angles (place,) about the x axis, from y to z, of places (place, 3) that lie at equal distances on a circle
+    around it. Raises HiresxError for others."""
+    mend = "give a probe with points [[x, r cos t, r sin t], ...] at 3 or more equal angles t"
+    if places is None or len(places) < 3:
+        raise HiresxError(f'"{wanted}" has fewer than three places', mend)
+    x, y, z = places.T
+    r, theta = np.hypot(y, z), np.arctan2(z, y)
+    if np.ptp(r) > _ROUND * r.max() or np.ptp(x) > _ROUND * r.max() or r.max() == 0:
+        raise HiresxError(f'the places of "{wanted}" do not lie on a circle around the x axis', mend)
+    steps = np.diff(np.sort(theta), append=np.sort(theta)[0] + 2 * np.pi)
+    if np.ptp(steps) > 2 * _ROUND:
+        raise HiresxError(f'the places of "{wanted}" do not lie at equal angles', mend)
+    return theta
+
+
+def azimuthal(
+    run: Any,
+    signals: str,
+    start: float | None = None,
+    end: float | None = None,
+    segments: int = 8,
+    length: float = 1.0,
+    velocity: float = 1.0,
+) -> Result:
+    """Azimuthal modes of a history whose places lie on a circle around the x axis: `signals` is "NAME.COLUMN".
+
+    `segments`: see `welch.spectra`. `length`, `velocity`: scales of the Strouhal number f length / velocity. Every tone
+    of the mean over the ring is given with the modes it is made of and what that is: axisymmetric (m = 0 has most),
+    helical (m or -m alone) or flapping (m and -m alike).
+
+    Raises HiresxError for places that are no such ring, and for what is not there or too short.
+    """
+    run = opened(run)
+    if length <= 0 or velocity <= 0:
+        raise HiresxError("the scales of the Strouhal number must be above 0", "see --length and --velocity")
+    taken = signal_reading.read(run, signals, start, end)
+    found = decomposed(taken.values, ring(taken.places, signals), taken.dt, segments)
+    scale = length / velocity
+    power = found.density.sum(axis=1) * found.frequency[1]
+    total = float(found.whole.density.sum() * found.frequency[1])
+    tones = []
+    for peak in welch.peaks(found.whole):
+        lines = slice(max(peak.line - 1, 1), peak.line + 2)
+        share = found.density[:, lines].sum(axis=1)
+        tones.append({"frequency": peak.frequency, "strouhal": peak.frequency * scale, **_kind(found.m, share),
+                      "above_background_db": peak.above_background_db})  # fmt: skip
+    summary: dict[str, Any] = {
+        "run": str(run.path), "history": taken.history, "column": taken.column, "places": len(taken.labels),
+        "from": float(taken.time[0]), "to": float(taken.time[-1]), "samples": len(taken.values), "dt": taken.dt,
+        "resampled": taken.resampled, "segments": found.whole.segments, "resolution": found.whole.resolution,
+        "strouhal_length": length, "strouhal_velocity": velocity, "mean_square": total,
+        "shares": [{"m": int(m), "share": float(p / total) if total > 0 else 0.0}
+                   for m, p in zip(found.m, power, strict=True)],
+        "tones": tones,
+    }  # fmt: skip
+    square = f"({taken.units})^2"
+    data = dataset(
+        {"density": (("m", "frequency"), found.density, "power spectral density of the mode", f"{square} L / c_ref")},
+        {
+            "m": ("m", found.m, "azimuthal mode; positive ones turn from y to z", "1"),
+            "frequency": ("frequency", found.frequency, "frequency", "c_ref / L"),
+            "strouhal": ("frequency", found.frequency * scale, "Strouhal number", "1"),
+        },
+        title=run.title,
+    )
+    return Result(stem("azimuthal", signals), summary, data, lambda: _draw(data, summary))
+
+
+def _kind(m: np.ndarray, share: np.ndarray) -> dict[str, Any]:
+    """What a tone is, of the powers of its modes."""
+    by_order = {order: float(share[np.abs(m) == order].sum()) for order in range(int(m.max()) + 1)}
+    order = max(by_order, key=lambda key: by_order[key])
+    with_theta, against = float(share[m == order][0]), float(share[m == -order][0])
+    turning = (with_theta - against) / (with_theta + against) if order else 0.0
+    kind = "axisymmetric" if order == 0 else "helical" if abs(turning) > _TURNING else "flapping"
+    mode = order if turning >= 0 else -order
+    return {"kind": kind, "m": mode, "share": by_order[order] / float(share.sum()), "turning": turning}
+
+
+def _draw(data: Any, summary: dict[str, Any]) -> Any:
+    own = summary["strouhal_length"] != 1 or summary["strouhal_velocity"] != 1
+    over = data["strouhal"].values if own else data["frequency"].values
+    figure = page.figure(3.6)
+    ax = figure.subplots()
+    colours = (page.BLUE, *page.OTHERS)
+    for m in data["m"].values.tolist():
+        if abs(m) <= _DRAWN:
+            density = np.maximum(data["density"].sel(m=m).values[1:], np.finfo(float).tiny)
+            style = {"color": colours[abs(m)], "ls": "--" if m < 0 else "-"}
+            ax.plot(over[1:], 10 * np.log10(density), label=f"m = {m}", **style)
+    ax.set_xscale("log")
+    ax.set_xlim(over[1], over[-1])
+    highest = 10 * np.log10(float(data["density"].values[:, 1:].max()))
+    ax.set_ylim(highest - 80, highest + 8)
+    for tone in summary["tones"][:_NAMED]:
+        place = tone["strouhal"] if own else tone["frequency"]
+        ax.axvline(place, color="0.7", lw=0.6, zorder=0)
+        ax.annotate(f"{place:.3g} {tone['kind']}", (place, highest + 4), fontsize=7, rotation=0, ha="left")
+    ax.set_xlabel("Strouhal number" if own else r"$f\,L/c_\mathrm{ref}$")
+    ax.set_ylabel("density of the mode [dB re 1]")
+    ax.grid(lw=0.3, color="0.85", which="both")
+    ax.legend(loc="lower left", ncols=2)
+    figure.suptitle(f"{data.attrs.get('title', '')}\n{summary['history']}.{summary['column']}", fontsize=9)
+    return figure
