@@ -3,6 +3,7 @@
 Uses `results`. Needs the extra `post`: pip install 'hiresx[post]'.
 """
 
+from hiresx.output.show.look import Look
 from hiresx.post.animate import animate
 from hiresx.post.correlate import correlate
 from hiresx.post.farfield import Stream, Surface, far_field
@@ -11,7 +12,6 @@ from hiresx.post.profile import profile
 from hiresx.post.slice import slice
 from hiresx.post.spectrum import spectrum
 from hiresx.post.spod import spod
-from hiresx.post.view import Look
 from hiresx.post.xt import xt
 
 __all__ = [

@@ -1,5 +1,4 @@
-"""Coordinates of a series of field files, kept once: whoever reads a file finds them, and they are never those of another
-grid."""
+"""Coordinates of a series of field files, kept once: whoever reads a file finds them, never those of another grid."""
 
 import os
 
@@ -19,7 +18,9 @@ PLANE = 'output.subset=[{name="mid", plane={z=0.3}}]'
 
 
 def blocks(path):
-    return [(b.name, b.x.tobytes(), b.y.tobytes(), b.z.tobytes(), b.state["p"].tobytes()) for b in fields.read(path).blocks]
+    return [
+        (b.name, b.x.tobytes(), b.y.tobytes(), b.z.tobytes(), b.state["p"].tobytes()) for b in fields.read(path).blocks
+    ]
 
 
 def test_files_that_link_say_what_files_with_coordinates_say(tmp_path):
@@ -33,7 +34,9 @@ def test_files_that_link_say_what_files_with_coordinates_say(tmp_path):
             size = fields.read(path).blocks[0].x.nbytes
             saved = each[step].stat().st_size - path.stat().st_size
             assert 3 * size - 4096 < saved < 3 * size + 4096, "x, y, z are not in it"
-        assert (tmp_path / "once" / f"{name}_grid.nc").is_file() and not (tmp_path / "each" / f"{name}_grid.nc").exists()
+        assert (tmp_path / "once" / f"{name}_grid.nc").is_file() and not (
+            tmp_path / "each" / f"{name}_grid.nc"
+        ).exists()
     found = about.about(tmp_path / "once" / "mid_grid.nc")
     assert found["kind"] == "coordinates of fields" and [v["name"][-1] for v in found["variables"]] == ["x", "y", "z"]
 

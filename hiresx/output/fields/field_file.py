@@ -118,7 +118,9 @@ class Series:
         kinds = {"fp64": np.dtype("f8"), "fp32": np.dtype("f4")}
         self._kind = blocks[0].state["rho"].dtype if precision is None else kinds[precision]
         self._blocks = [(block.name, block.shape, block.gaps) for block in blocks]
-        self._size = sum(math.prod(b.shape) * (len(self._axes) * 8 + len(self._names) * self._kind.itemsize) for b in blocks)
+        self._size = sum(
+            math.prod(b.shape) * (len(self._axes) * 8 + len(self._names) * self._kind.itemsize) for b in blocks
+        )
 
     def write(self, path: str | Path, blocks: Sequence[FieldBlock], time: float, step: int) -> Path:
         """Write the file of one time by the library. See the function `write`."""
