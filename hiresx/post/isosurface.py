@@ -198,6 +198,9 @@ def _picture(
     """Red, green, blue (height, width, 3), cut to what is drawn."""
     _check_gl()
     from matplotlib import colormaps
+    from vtkmodules.vtkCommonCore import vtkLogger
+
+    vtkLogger.SetStderrVerbosity(vtkLogger.VERBOSITY_OFF)  # it complains of a missing screen, and does without
 
     plotter = pyvista.Plotter(off_screen=True, window_size=(2 * wide, 2 * wide))
     try:
@@ -212,7 +215,7 @@ def _picture(
         a, e = np.radians(azimuth), np.radians(elevation)
         towards = np.array([np.cos(a) * np.cos(e), np.sin(a) * np.cos(e), np.sin(e)])
         up = (0.0, 1.0, 0.0) if abs(elevation) > 89.9 else (0.0, 0.0, 1.0)
-        reach = np.linalg.norm(np.diff(np.reshape(bounds, (3, 2))[:, ::1]))
+        reach = np.linalg.norm(np.diff(np.reshape(bounds, (3, 2))))
         plotter.camera_position = [tuple(middle + 3 * reach * towards), tuple(middle), up]
         plotter.enable_parallel_projection()
         plotter.camera.parallel_scale = 0.55 * reach / zoom
@@ -229,5 +232,7 @@ def _check_gl() -> None:
     """Raises HiresxError where nothing can be drawn. Tried in a process of its own: VTK may end the one it fails in."""
     tried = subprocess.run([sys.executable, "-c", _PROBE], capture_output=True, text=True, timeout=120)
     if tried.returncode:
-        said = next((line for line in reversed(tried.stderr.strip().splitlines()) if line.strip()), "it does not say why")
+        said = next(
+            (line for line in reversed(tried.stderr.strip().splitlines()) if line.strip()), "it does not say why"
+        )
         raise HiresxError(f"VTK cannot draw off screen here ({said[:150]})", _GL_MEND)

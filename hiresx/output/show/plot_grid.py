@@ -43,7 +43,7 @@ def plot_grid(
         target = target / beside.name
     with look.style():
         figure = _draw(views, named, step, look)
-        lines = "all lines" if step == 1 else f"each {step}-th line and the faces"
+        lines = "all lines" if step == 1 else f"one line in {step}, and the faces"
         heading = look.heading(f"{title}\n{len(named)} block{'s' * (len(named) > 1)}, {lines}")
         if heading:
             figure.suptitle(heading)
