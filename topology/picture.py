@@ -39,7 +39,9 @@ def draw(
     if not machine.gpus:
         raise HiresxError("there is no GPU to draw", "draw a recording with --from FILE")
     if path.suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise HiresxError(f'{path}: pictures cannot be written as "{path.suffix}"', "use .png, .svg or .pdf")
+        raise HiresxError(
+            f'{path}: pictures cannot be written as "{path.suffix}"', "name a file that ends in .png, .svg or .pdf"
+        )
     with mpl.rc_context(STYLE):
         figure = _figure(machine, placement, estimate, title)
         try:

@@ -7,6 +7,7 @@ from hiresx.output.show.look import Look
 from hiresx.post.animate import animate
 from hiresx.post.correlate import correlate
 from hiresx.post.farfield import Stream, Surface, far_field
+from hiresx.post.isosurface import isosurface
 from hiresx.post.jet import jet
 from hiresx.post.profile import profile
 from hiresx.post.slice import slice
@@ -21,6 +22,7 @@ __all__ = [
     "animate",
     "correlate",
     "far_field",
+    "isosurface",
     "jet",
     "profile",
     "slice",

@@ -202,27 +202,34 @@ def _picture(
 
     vtkLogger.SetStderrVerbosity(vtkLogger.VERBOSITY_OFF)  # it complains of a missing screen, and does without
 
-    plotter = pyvista.Plotter(off_screen=True, window_size=(2 * wide, 2 * wide))
+    azimuth, elevation, zoom = view
+    a, e = np.radians(azimuth), np.radians(elevation)
+    towards = np.array([np.cos(a) * np.cos(e), np.sin(a) * np.cos(e), np.sin(e)])
+    up = np.array([0.0, 1.0, 0.0] if abs(elevation) > 89.9 else [0.0, 0.0, 1.0])
+    right = np.cross(up, towards) / np.linalg.norm(np.cross(up, towards))
+    ends = np.reshape(bounds, (3, 2))
+    middle, half = ends.mean(axis=1), np.diff(ends, axis=1)[:, 0] / 2
+    # What the box takes of the screen, from its middle.
+    across, upwards = (1.02 * float(np.abs(half * axis).sum()) for axis in (right, np.cross(towards, right)))
+    high = int(np.clip(wide * upwards / across, 0.1 * wide, 3 * wide))
+    plotter = pyvista.Plotter(off_screen=True, window_size=(2 * wide, 2 * high))
     try:
         plotter.set_background("white")
         rgb = (colormaps[chosen](norm(np.asarray(found.point_data[shown])))[:, :3] * 255).astype(np.uint8)
         drawn = found.copy()
         drawn.point_data["rgb"] = rgb
         plotter.add_mesh(drawn, scalars="rgb", rgb=True, opacity=opacity, smooth_shading=True, specular=0.15)
-        plotter.add_mesh(pyvista.Box(bounds).extract_all_edges(), color="grey", line_width=2)
-        azimuth, elevation, zoom = view
-        middle = np.array([sum(bounds[n : n + 2]) / 2 for n in (0, 2, 4)])
-        a, e = np.radians(azimuth), np.radians(elevation)
-        towards = np.array([np.cos(a) * np.cos(e), np.sin(a) * np.cos(e), np.sin(e)])
-        up = (0.0, 1.0, 0.0) if abs(elevation) > 89.9 else (0.0, 0.0, 1.0)
-        reach = np.linalg.norm(np.diff(np.reshape(bounds, (3, 2))))
-        plotter.camera_position = [tuple(middle + 3 * reach * towards), tuple(middle), up]
+        plotter.add_mesh(pyvista.Box(bounds).extract_all_edges(), color="grey", line_width=3)
+        place = middle + 6 * np.linalg.norm(half) * towards
+        plotter.camera_position = [tuple(place), tuple(middle), tuple(up)]
         plotter.enable_parallel_projection()
-        plotter.camera.parallel_scale = 0.55 * reach / zoom
-        plotter.enable_anti_aliasing("ssaa")
-        picture = np.asarray(plotter.screenshot(return_img=True))[..., :3]
+        plotter.camera.parallel_scale = upwards / zoom
+        picture = np.asarray(plotter.screenshot(return_img=True))[: 2 * high, : 2 * wide, :3]
     finally:
         plotter.close()
+    # Four samples to a pixel: edges are smooth.
+    shape = picture.shape[0] // 2, 2, picture.shape[1] // 2, 2, 3
+    picture = picture.reshape(shape).mean(axis=(1, 3)).round().astype(np.uint8)
     seen = (picture < 255).any(axis=2)
     rows, columns = np.flatnonzero(seen.any(axis=1)), np.flatnonzero(seen.any(axis=0))
     return picture[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]

@@ -116,7 +116,7 @@ def draw(
 
 def pixels(views: list[View], look: Look, inches: float | None = None) -> list[raster.Raster]:
     """Where the pixels of `views` lie, the widest of which is so many `inches` wide, if that is known."""
-    inches = inches or look.width / (1 if len(views) == 1 else 2)
+    inches = inches or look.width * (0.8 if len(views) == 1 else 0.5)
     wide = int(np.clip(_DPI * inches, 400, 2400))
     return [raster.raster(flat, *axes, look.box, wide) for *axes, flat, _ in views]
 
