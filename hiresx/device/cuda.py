@@ -1,6 +1,5 @@
 """The cuda backend: kernels on an NVIDIA GPU, through CuPy."""
 
-import ctypes
 import importlib.util
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from hiresx.device.configuration import Configuration
 from hiresx.device.graphs import Graph
 from hiresx.device.wrappers import BLOCK, find, generate, kernel_shape
 from hiresx.errors import HiresxError
+from hiresx.topology.cuda import Driver
 
 _NO_GPU = "use the cpu backend, or emulated to run the CUDA kernels on the CPU"
 
@@ -30,22 +30,20 @@ def fault() -> HiresxError | None:
     if missing:
         return HiresxError("the cuda backend needs CuPy, which is not installed", nvrtc.MEND)
     try:
-        driver = _driver()
-    except OSError:
+        driver = Driver()
+    except HiresxError:
         return HiresxError("the cuda backend finds no NVIDIA driver (libcuda.so.1) on this machine", _NO_GPU)
-    count = ctypes.c_int(0)
-    status = driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count))
-    if status or count.value < 1:
-        return HiresxError(f"the NVIDIA driver offers no GPU (status {status}, {count.value} devices)", _NO_GPU)
+    try:
+        why = "" if driver.count() else "it counts none"
+    except HiresxError as error:
+        why = error.message
+    if why:
+        return HiresxError(f"the NVIDIA driver offers no GPU ({why})", _NO_GPU)
     try:
         optional.needed("cupy", "the cuda backend needs CuPy", nvrtc.MEND)
     except HiresxError as error:
         return error
     return None
-
-
-def _driver():
-    return ctypes.CDLL("libcuda.so.1")
 
 
 @dataclass(frozen=True)
@@ -63,20 +61,8 @@ def devices() -> list[Device]:
     """The GPUs that CUDA offers this process; none where `fault` says why. Makes no context on any."""
     if fault():
         return []
-    driver, count = _driver(), ctypes.c_int(0)
-    driver.cuDeviceGetCount(ctypes.byref(count))
-    found = []
-    for number in range(count.value):
-        name, bus_id = ctypes.create_string_buffer(128), ctypes.create_string_buffer(32)
-        flags, used = ctypes.c_uint(0), ctypes.c_int(0)
-        device = ctypes.c_int(0)
-        driver.cuDeviceGet(ctypes.byref(device), ctypes.c_int(number))
-        driver.cuDeviceGetName(name, ctypes.c_int(len(name)), device)
-        driver.cuDeviceGetPCIBusId(bus_id, ctypes.c_int(len(bus_id)), device)
-        driver.cuDevicePrimaryCtxGetState(device, ctypes.byref(flags), ctypes.byref(used))
-        texts = (text.value.decode(errors="replace") for text in (name, bus_id))
-        found.append(Device(number, *texts, bool(used.value)))
-    return found
+    driver = Driver()
+    return [Device(n, driver.name(n), driver.bus_id(n), driver.used(n)) for n in range(driver.count())]
 
 
 class Event:

@@ -274,13 +274,17 @@ class Driver:
         pointer._obj.value = self._count
         return 0
 
+    def cuGetErrorString(self, status, text):
+        text._obj.value = b"no CUDA-capable device is detected"
+        return 0
+
 
 @pytest.mark.parametrize(
     ("library", "message"),
     [
         (None, "finds no NVIDIA driver"),
-        (Driver(100, 0), "offers no GPU .status 100, 0 devices"),
-        (Driver(0, 0), "offers no GPU .status 0, 0 devices"),
+        (Driver(100, 0), "offers no GPU .cuInit: no CUDA-capable device is detected .100"),
+        (Driver(0, 0), "offers no GPU .it counts none"),
     ],
 )
 def test_cuda_without_a_gpu(monkeypatch, library, message):
@@ -292,7 +296,7 @@ def test_cuda_without_a_gpu(monkeypatch, library, message):
         return library
 
     monkeypatch.setattr(cuda.importlib.util, "find_spec", lambda name: True)
-    monkeypatch.setattr(cuda.ctypes, "CDLL", load)
+    monkeypatch.setattr("hiresx.topology.cuda.ctypes.CDLL", load)
     with pytest.raises(HiresxError, match=message):
         backend("cuda")
     assert backend("auto").name == "cpu"

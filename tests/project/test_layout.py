@@ -42,7 +42,7 @@ FLOORS = (
 )
 # Rooms that stand beside the house: what they may use of it, and who may use them.
 BESIDE = {"topology": {"errors", "optional"}}
-USERS = {"topology": {"placement", "launch", "scaling", "cli"}}
+USERS = {"topology": {"device", "placement", "launch", "scaling", "cli"}}
 LEVEL = {name: floor for floor, names in enumerate(FLOORS) for name in names}
 
 
