@@ -2,7 +2,6 @@
 together."""
 
 from collections.abc import Sequence
-from itertools import cycle
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -17,8 +16,9 @@ from hiresx.post.result import Result, dataset, opened, stem
 
 # Curves of one picture, and peaks that it names.
 _CURVES, _NAMED = 8, 4
-# What is drawn beside: a label, frequencies in c_ref / L, levels.
-Curve: TypeAlias = tuple[str, np.ndarray, np.ndarray]
+# What is drawn beside: a label, frequencies in c_ref / L, levels, number of the signal (-1: another) and of the run.
+Curve: TypeAlias = tuple[str, np.ndarray, np.ndarray, int, int]
+_DASHES = ("--", ":", "-.")
 
 
 def spectrum(
@@ -117,14 +117,14 @@ def spectrum(
     if len(taken.labels) == 1:
         data = data.isel(signal=0)
     beside = []
-    for other in map(opened, others):
+    for m, other in enumerate(map(opened, others)):
         same = signal_reading.read(other, signals, start, end)
         spectra = welch.spectra(same.values, same.dt, segments, window=window, overlap=overlap)
         for n, label in enumerate(same.labels):
             with np.errstate(divide="ignore"):
                 density = 10 * np.log10(spectra.density[n] / scale) - zero
             named = other.path.name + (f": {label}" if len(same.labels) > 1 else "")
-            beside.append((named, spectra.frequency[1:], density[1:]))
+            beside.append((named, spectra.frequency[1:], density[1:], n, m))
     if reference is not None:
         beside.append(_points(Path(reference), taken.column))
     look = look or Look()
@@ -138,11 +138,13 @@ def _points(path: Path, column: str) -> Curve:
     table = lines.read_table(path, "f")
     for name in (column, "level"):
         if name in table:
-            return path.stem, table["f"], table[name]
+            return path.stem, table["f"], table[name], -1, 0
     raise HiresxError(f'{path} has no column "{column}", nor "level"', f"name its columns: f,{column}")
 
 
 def _draw(data: Any, summary: dict[str, Any], cross: bool, beside: Sequence[Curve], look: Look) -> Any:
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
     data = data if "signal" in data.dims else data.expand_dims("signal")
     own = summary["strouhal_length"] != 1 or summary["strouhal_velocity"] != 1
     over = data["strouhal"].values if own else data["frequency"].values
@@ -162,10 +164,16 @@ def _draw(data: Any, summary: dict[str, Any], cross: bool, beside: Sequence[Curv
         ax.set_axisbelow(True)
     ax = axes[0, 0]
     ax.set_xscale("log")
+    ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if over[-1] < 1000 * over[1] else (1,)))
+    ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    ax.xaxis.set_minor_formatter(NullFormatter())
     ax.set_xlim(over[1], over[-1])
     scale = summary["strouhal_length"] / summary["strouhal_velocity"]
-    for (label, frequency, level), style in zip(beside, cycle(("--", ":", "-.")), strict=False):
-        ax.plot(frequency * (scale if own else 1), level, style, color="0.45", lw=1.0, label=label, zorder=1)
+    for label, frequency, level, signal, run in beside:
+        if signal < _CURVES:
+            colour = "0.45" if signal < 0 else colours[signal % len(colours)]
+            dashes = "-" if signal < 0 else _DASHES[run % len(_DASHES)]
+            ax.plot(frequency * (scale if own else 1), level, dashes, color=colour, lw=1.0, label=label, zorder=1)
     ax.set_ylabel(f"level [{summary['level_unit']}]\nper Strouhal number")
     strongest: list[dict[str, Any]] = []
     for peak in sorted(summary["peaks"], key=lambda peak: -peak["amplitude"]):

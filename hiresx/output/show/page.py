@@ -52,6 +52,16 @@ def figure(height: float, layout: str = "constrained", width: float = WIDTH) -> 
     return Figure(figsize=(width, height), layout=layout)
 
 
+def colours_of(count: int) -> list[Any]:
+    """So many colours that can be told apart; of many the neighbours are alike."""
+    first = [BLUE, *OTHERS]
+    if count <= len(first):
+        return first[:count]
+    import matplotlib as mpl
+
+    return [mpl.colormaps["viridis"](0.95 * n / (count - 1)) for n in range(count)]
+
+
 def legend_beside(ax: Any, **more: Any) -> None:
     """A legend of `ax` at its right, where no curve runs."""
     ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.02), borderaxespad=0, **more)

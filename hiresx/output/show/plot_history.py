@@ -1,8 +1,7 @@
 """Histories of a run over time."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from hiresx.output.watch import history
 
 # Panels of one picture, and curves in one panel, unless they are named one by one: more cannot be told apart.
 PANELS, CURVES = 8, 10
+_DASHES = ("--", ":", "-.")
 # What every history has, and what is drawn only when it is asked for.
 _CLOCK, _ASIDE = ("step", "time"), ("dt",)
 
@@ -57,13 +57,13 @@ def plot_history(
         figure = look.figure(0.9 + 1.75 * len(panels))
         axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
         for ax, names in zip(axes, panels, strict=True):
-            colours = cycle(page.OTHERS)
-            for (label, other), style in zip(compared, cycle(("--", ":", "-.")), strict=False):
-                there = [name for name in names if name in other.data]
-                # Of one curve each run has a colour; of several each curve has, and a run its dashes.
-                own = page.OTHERS if len(names) > 1 else (next(colours),)
-                _draw(ax, other, there, own, f"{label}: ", style)
-            _draw(ax, ours, names, (page.BLUE, *page.OTHERS), "", "-")
+            own = dict(zip(names, page.colours_of(len(names)), strict=True))
+            for n, (label, other) in enumerate(compared):
+                there = {name: colour for name, colour in own.items() if name in other.data}
+                if len(names) == 1:  # each run has a colour; of several curves each has, and a run its dashes
+                    there = dict.fromkeys(there, page.OTHERS[n % len(page.OTHERS)])
+                _draw(ax, other, there, f"{label}: ", "-" if len(names) == 1 else _DASHES[n % len(_DASHES)])
+            _draw(ax, ours, own, "", "-")
             for name in names:
                 if name in points:
                     ax.plot(points[clock], points[name], color="0.55", lw=1.6, label=Path(reference).stem, zorder=1)
@@ -198,8 +198,9 @@ def _some(names: list[str]) -> list[str]:
     return [names[n] for n in kept]
 
 
-def _draw(ax: Any, chosen: _Chosen, names: Sequence[str], colours: Sequence[str], prefix: str, style: str) -> None:
-    for name, colour in zip(names, cycle(colours), strict=False):
+def _draw(ax: Any, chosen: _Chosen, colours: Mapping[str, Any], prefix: str, style: str) -> None:
+    """The columns that `colours` are given for."""
+    for name, colour in colours.items():
         values = chosen.data[name]
         if name in chosen.norms:
             values = np.where(values > 0, values, np.nan)  # nothing changes yet: no place on a logarithmic axis
