@@ -115,10 +115,10 @@ def isosurface(
     return Result(stem("isosurface", variable, f"{summary['step']:06d}"), summary, data, draw, more, look.style)
 
 
-class _Surfaces(dict):
+class _Surfaces(dict[str, Any]):
     """Endings that are written only when they are asked for, beside those that always are."""
 
-    def __init__(self, always: dict, found: Any):
+    def __init__(self, always: dict[str, Any], found: Any):
         super().__init__(always)
         self._found = found
 
@@ -232,7 +232,8 @@ def _picture(
     picture = picture.reshape(shape).mean(axis=(1, 3)).round().astype(np.uint8)
     seen = (picture < 255).any(axis=2)
     rows, columns = np.flatnonzero(seen.any(axis=1)), np.flatnonzero(seen.any(axis=0))
-    return picture[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+    cut: np.ndarray = picture[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+    return cut
 
 
 def _check_gl() -> None:

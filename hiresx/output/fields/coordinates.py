@@ -35,13 +35,13 @@ def digest(pieces: Sequence[Piece], blocks: Sequence[Any]) -> str:
             if isinstance(piece, Grid):
                 values = getattr(blocks[piece.block], axis)
                 for plane in values[tuple(slice(*nodes) for nodes in piece.ranges)]:
-                    found.update(np.ascontiguousarray(plane))
+                    found.update(plane.tobytes())
                 continue
             for n in np.unique(piece.blocks):
                 here = piece.blocks == n
                 values = np.ravel(getattr(blocks[n], axis))[piece.nodes[:, here]]
-                found.update(np.ascontiguousarray(values))
-                found.update(np.ascontiguousarray(piece.weights[:, here]))
+                found.update(values.tobytes())
+                found.update(piece.weights[:, here].tobytes())
     return found.hexdigest()
 
 
@@ -77,6 +77,8 @@ def missing(path: Path) -> str:
     """The name of the file that `path` links to and that is not beside it; "" where all is there, or it cannot be
     found out."""
     library = h5py()
+    if library is None:
+        return ""
     try:
         with library.File(path, "r") as file:
             for group in file.values():
@@ -90,6 +92,8 @@ def missing(path: Path) -> str:
 
 def _digest_of(path: Path) -> str:
     library = h5py()
+    if library is None:
+        return ""
     try:
         with library.File(path, "r") as file:
             found = file.attrs.get(DIGEST, "")

@@ -61,7 +61,7 @@ def draw(
     look = look or Look()
     if look.box is not None and len(views) > 1:
         raise HiresxError("a zoom needs one plane", "name it too: --plane z=0")
-    boxes = [look.box or raster.box_of(flat, *axes) for *axes, flat, _ in views]
+    boxes = [look.box or raster.box_of(flat, a, b) for a, b, flat, _ in views]
     sizes = [_size(box) for box in boxes]
     by_rows, inches = _arrangement(sizes, len(names), look)
     widths, heights = ([size[m] * inches for size in sizes] for m in (0, 1))
@@ -118,7 +118,7 @@ def pixels(views: list[View], look: Look, inches: float | None = None) -> list[r
     """Where the pixels of `views` lie, the widest of which is so many `inches` wide, if that is known."""
     inches = inches or look.width * (0.8 if len(views) == 1 else 0.5)
     wide = int(np.clip(_DPI * inches, 400, 2400))
-    return [raster.raster(flat, *axes, look.box, wide) for *axes, flat, _ in views]
+    return [raster.raster(flat, a, b, look.box, wide) for a, b, flat, _ in views]
 
 
 def _arrangement(sizes: list[tuple[float, float]], variables: int, look: Look) -> tuple[bool, float]:

@@ -31,7 +31,7 @@ class Raster:
     def __call__(self, values: Sequence[np.ndarray]) -> np.ndarray:
         """The picture (rows, columns) of `values`, one array for each piece."""
         flat = np.concatenate([np.ravel(part) for part in values])
-        picture = self.weights[0] * flat[self.nodes[0]]
+        picture: np.ndarray = self.weights[0] * flat[self.nodes[0]]
         for n in (1, 2):
             picture += self.weights[n] * flat[self.nodes[n]]
         return picture
