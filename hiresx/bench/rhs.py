@@ -102,7 +102,7 @@ def calibrate(solver: Solver) -> float | None:
     results = [solver.backend.zeros((8,), solver.configuration.real) for _ in range(threads)]
 
     def loop(result) -> None:
-        solver.program.run("calibrate", CALIBRATION_ROUNDS, result)
+        solver.program.launch("calibrate", None, count=CALIBRATION_ROUNDS, result=result)
 
     # Python lets go of its lock during the loop.
     with ThreadPoolExecutor(threads) as pool:

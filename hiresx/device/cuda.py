@@ -5,13 +5,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from hiresx import kernels, optional
 from hiresx.device import nvrtc
-from hiresx.device.arguments import check_array, is_pointer, item, scalar
-from hiresx.device.batch import Calls, Noting
+from hiresx.device.arguments import check_array, check_places, is_pointer, item, misfit, ordered, scalar
+from hiresx.device.batch import Noting
+from hiresx.device.call import Call, Calls
 from hiresx.device.configuration import Configuration
 from hiresx.device.graphs import Graph
 from hiresx.device.wrappers import BLOCK, find, generate, kernel_shape
@@ -68,7 +70,7 @@ def devices() -> list[Device]:
 class Event:
     """A moment in the work of a stream."""
 
-    def __init__(self, cupy, stream):
+    def __init__(self, cupy: Any, stream: Any):
         self._cupy = cupy
         self._stream = stream
         self._event = cupy.cuda.Event()
@@ -76,10 +78,11 @@ class Event:
     def record(self) -> None:
         self._event.record(self._stream)
 
-    def elapsed(self, start: "Event") -> float:
+    def elapsed(self, start: Any) -> float:
         """Seconds on the GPU from `start` to this event; waits until it has happened."""
         self._event.synchronize()
-        return self._cupy.cuda.get_elapsed_time(start._event, self._event) / 1000.0  # CUDA counts in ms
+        milliseconds: float = self._cupy.cuda.get_elapsed_time(start._event, self._event)
+        return milliseconds / 1000.0
 
 
 class Program(Noting):
@@ -88,75 +91,92 @@ class Program(Noting):
 
     block = BLOCK
 
-    def __init__(self, module, cupy, stream, signatures: dict[str, kernels.Signature], real: str):
+    def __init__(self, module: Any, cupy: Any, stream: Any, signatures: dict[str, kernels.Signature], real: str):
         self.signatures = signatures
         self._module, self._cupy, self._stream = module, cupy, stream
         self._array = cupy.ndarray
         self._real = real
-        self._prepared: dict[str, tuple[Callable, list[Callable]]] = {}
+        # What makes a kernel's arguments of what is given; the kernel, which is loaded when it first runs.
+        self._converters: dict[str, list[Callable[[Any], Any]]] = {}
+        self._functions: dict[str, Any] = {}
 
-    def launch(self, name: str, extent: tuple[int, int, int], *arguments) -> None:
-        """Visits the points (i, j, k) of extent = (ni, nj, nk) with kernel `name`; returns before it is done. Raises
-        TypeError for arguments that do not fit its signature, KeyError for a kernel that is not there."""
-        if self.noted is not None:
-            self.noted.append((name, extent, *arguments))
-        else:
-            self.launch_on(self._stream, None, name, extent, *arguments)
-
-    def launch_on(self, stream, guard, name: str, extent: tuple[int, int, int], *arguments) -> None:
-        """The same on another stream of CuPy's, with the array `guard` or None (see `prepare`)."""
-        prepared = self._prepared.get(name)
-        if prepared is None:
-            prepared = self._prepared[name] = self._prepare(name)
-        kernel, converters = prepared
-        if len(arguments) != len(converters):
-            raise TypeError(f"kernel {name} takes {len(converters)} arguments, got {len(arguments)}")
-        grid, block = kernel_shape(name, self.signatures[name].kind, extent, self.block)
+    def call(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> Call:
+        """See `Program.call` of hiresx.device.interface."""
+        converters = self._converters.get(name)
+        if converters is None:
+            converters = self._converters[name] = self._prepare(name)
+        signature = self.signatures[name]
+        values = ordered(signature, arguments)
+        if extent is None:
+            raise TypeError(f"kernel {name} is one of a GPU: it visits an extent")
         try:
             # CUDA reads an argument by the kernel's own type: a number must be exactly as wide.
-            passed = [_NOWHERE if guard is None else guard]
-            passed += [_int32(n) for n in extent]
-            passed += [convert(value) for convert, value in zip(converters, arguments, strict=True)]
+            passed = [_int32(n) for n in extent]
+            passed += [convert(value) for convert, value in zip(converters, values, strict=True)]
         except TypeError:
-            self._blame(name, converters, arguments)
+            _blame(signature, converters, values)
             raise
-        if grid[0]:  # CUDA refuses an empty grid
-            kernel(grid, block, tuple(passed), stream=stream)
+        check_places(signature, extent, values)
+        given = {called: value for (_, called), value in zip(signature.arguments, values, strict=True)}
+        return Call(signature, extent, given, tuple(passed))
 
-    def prepare(self, calls: Calls, guard=None) -> Callable[[], None]:
+    def run(self, call: Call) -> None:
+        """Makes a launch that was built; returns before it is done."""
+        if self.noted is not None:
+            self.noted.append(call)
+        else:
+            self.launch_on(self._stream, None, call)
+
+    def launch(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> None:
+        """Builds a launch and makes it; returns before it is done. Raises as `call`."""
+        self.run(self.call(name, extent, **arguments))
+
+    def launch_on(self, stream: Any, guard: Any, call: Call) -> None:
+        """Makes a launch on another stream of CuPy's, with the array `guard` or None (see `prepare`)."""
+        name, extent = call.name, call.extent
+        assert extent is not None  # `call` sees to it
+        kernel = self._functions.get(name)
+        if kernel is None:
+            kernel = self._functions[name] = self._module.get_function(name)
+        grid, block = kernel_shape(name, call.signature.kind, extent, self.block)
+        if grid[0]:  # CUDA refuses an empty grid
+            kernel(grid, block, (_NOWHERE if guard is None else guard, *call.packed), stream=stream)
+
+    def prepare(self, calls: Calls, guard: Any = None) -> Callable[[], None]:
         """The launches `calls` as a CUDA graph."""
         return Graph(self._cupy, self, calls, self._stream, guard)
 
-    def _prepare(self, name: str) -> tuple[Callable, list[Callable]]:
-        converters = []
+    def _prepare(self, name: str) -> list[Callable[[Any], Any]]:
+        converters: list[Callable[[Any], Any]] = []
         for kind, _ in find(self.signatures, name).arguments:
             dtype = np.dtype(item(kind, self._real))
             converters.append(_checked(self._array, dtype) if is_pointer(kind) else _EXACT[dtype.name])
-        return self._module.get_function(name), converters
-
-    def _blame(self, name: str, converters: list[Callable], arguments: tuple) -> None:
-        """Raises the TypeError of the first argument that does not fit, with its name."""
-        for (kind, called), convert, value in zip(self.signatures[name].arguments, converters, arguments, strict=True):
-            try:
-                convert(value)
-            except TypeError as error:
-                raise TypeError(f"kernel {name}, argument {called} ({kind}): {error}") from None
+        return converters
 
 
-def _checked(array_type: type, dtype: np.dtype) -> Callable:
-    def convert(array):
+def _blame(signature: kernels.Signature, converters: Sequence[Callable[[Any], Any]], values: Sequence[Any]) -> None:
+    """Raises the TypeError of the first argument that does not fit, with its name."""
+    for (_, name), convert, value in zip(signature.arguments, converters, values, strict=True):
+        try:
+            convert(value)
+        except TypeError as error:
+            raise misfit(signature, name, error) from None
+
+
+def _checked(array_type: type, dtype: np.dtype[Any]) -> Callable[[Any], Any]:
+    def convert(array: Any) -> Any:
         check_array(array, array_type, dtype)
         return array
 
     return convert
 
 
-def _exact_float(dtype: np.dtype) -> Callable:
+def _exact_float(dtype: np.dtype[Any]) -> Callable[[Any], Any]:
     make = dtype.type
     return lambda value: make(value) if type(value) is float else make(scalar(dtype, value))
 
 
-def _exact_int(dtype: np.dtype) -> Callable:
+def _exact_int(dtype: np.dtype[Any]) -> Callable[[Any], Any]:
     # The same few strides and counts come again and again. Typed, as 1.0 is no int but equals 1.
     return lru_cache(maxsize=4096, typed=True)(lambda value: dtype.type(scalar(dtype, value)))
 
@@ -205,15 +225,15 @@ class Backend:
             ) from error
         return Program(module, self._cupy, self._stream, built, configuration.real)
 
-    def empty(self, shape: Sequence[int] | int, dtype="float64"):
+    def empty(self, shape: Sequence[int] | int, dtype: str = "float64") -> Any:
         """An uninitialised cupy array. Raises HiresxError if it does not fit in the GPU's memory."""
         return self._allocate(self._cupy.empty, shape, dtype)
 
-    def zeros(self, shape: Sequence[int] | int, dtype="float64"):
+    def zeros(self, shape: Sequence[int] | int, dtype: str = "float64") -> Any:
         """A cupy array of zeros. Raises as `empty`."""
         return self._allocate(self._cupy.zeros, shape, dtype)
 
-    def _allocate(self, make: Callable, shape: Sequence[int] | int, dtype):
+    def _allocate(self, make: Callable[..., Any], shape: Sequence[int] | int, dtype: Any) -> Any:
         try:
             return make(shape, dtype)
         except self._cupy.cuda.memory.OutOfMemoryError:
@@ -225,23 +245,24 @@ class Backend:
                 'take a coarser grid or precision = "fp32", or end what else uses the GPU',
             ) from None
 
-    def to_device(self, array: np.ndarray):
+    def to_device(self, array: np.ndarray[Any, Any]) -> Any:
         """A copy of `array` on the GPU, in C order."""
         array = np.ascontiguousarray(array)
-        copy = self.empty(array.shape, array.dtype)
+        copy = self.empty(array.shape, str(array.dtype))
         copy.set(array)
         return copy
 
-    def to_host(self, array) -> np.ndarray:
+    def to_host(self, array: Any) -> np.ndarray[Any, Any]:
         """A numpy copy of `array`; waits for the kernels launched before."""
-        return array.get()
+        found: np.ndarray[Any, Any] = array.get()
+        return found
 
-    def fetch(self, array) -> Callable[[], np.ndarray]:
+    def fetch(self, array: Any) -> Callable[[], np.ndarray[Any, Any]]:
         """Begins a copy of `array` to page-locked memory, to which the GPU copies on its own."""
         from cupyx import empty_pinned
 
         try:
-            host = empty_pinned(array.shape, array.dtype)
+            host: np.ndarray[Any, Any] = empty_pinned(array.shape, array.dtype)
         except self._cupy.cuda.runtime.CUDARuntimeError:
             # The system locks no more pages: the ordinary way waits, but needs none.
             copy = self.to_host(array)
@@ -249,13 +270,13 @@ class Backend:
         array.get(stream=self._stream, out=host, blocking=False)
         arrived = self._stream.record()
 
-        def wait() -> np.ndarray:
+        def wait() -> np.ndarray[Any, Any]:
             arrived.synchronize()
             return host
 
         return wait
 
-    def copy(self, destination, source) -> None:
+    def copy(self, destination: Any, source: Any) -> None:
         """`source` into `destination`, both on the GPU, of the same type and shape."""
         self._cupy.copyto(destination, source, casting="no")
 

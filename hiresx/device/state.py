@@ -33,8 +33,8 @@ class BlockState:
     """
 
     def __init__(
-        self, backend, cut, index: int, name: str, real: str, work_variables: int, local_step: bool, registers: int = 1,
-        equations: Equations = GAS,
+        self, backend: Any, cut: Any, index: int, name: str, real: str, work_variables: int, local_step: bool,
+        registers: int = 1, equations: Equations = GAS,
     ):  # fmt: skip
         self.equations = equations
         block = cut.blocks[index]
@@ -60,7 +60,7 @@ class BlockState:
         self.jacobian = backend.zeros(shape, real)
         self.dt_stride = 1 if local_step else 0
         self.dt = backend.zeros(shape if local_step else (1,), real)
-        self.work = backend.zeros((work_variables, *shape), real) if work_variables else None
+        self.work: Any = backend.zeros((work_variables, *shape), real) if work_variables else None
         # 1/y of axisymmetric flow (hiresx.rhs.axisymmetric)
         self.inverse_radius: Any = None
         # Views are made once: a backend remembers the address of an array object.
@@ -70,7 +70,7 @@ class BlockState:
         self.scalars = tuple((self.q[row], self.r[row]) for row in rows)
 
     @property
-    def q0(self):
+    def q0(self) -> Any:
         """The first of the registers: the state at the start of the step, where the integrator keeps that."""
         return self.registers[0]
 
@@ -83,11 +83,17 @@ class BlockState:
         return sum(array.nbytes for array in arrays if array is not None)
 
     @property
-    def place(self) -> tuple[int, int, int]:
-        """(o, sj, sk): index of node (0, 0, 0) and strides, as most kernels take them."""
-        return self.origin, self.strides[1], self.strides[2]
+    def place(self) -> dict[str, int]:
+        """o, sj, sk: index of node (0, 0, 0) and strides, as most kernels take them."""
+        return {"o": self.origin, "sj": self.strides[1], "sk": self.strides[2]}
 
-    def interior(self, array):
+    @property
+    def derivative_strides(self) -> dict[str, int]:
+        """di, dj, dk: strides of derivatives, 0 in a direction with one node."""
+        names = zip(("di", "dj", "dk"), self.strides, self.size, strict=True)
+        return {name: stride if n > 1 else 0 for name, stride, n in names}
+
+    def interior(self, array: Any) -> Any:
         """View of the nodes without ghosts, [..., k, j, i]."""
         hi, hj, hk = self.halo
         ni, nj, nk = self.size

@@ -6,7 +6,8 @@ Uses `results`. Needs the extra `post`: pip install 'hiresx[post]'.
 from hiresx.output.show.look import Look
 from hiresx.post.animate import animate
 from hiresx.post.correlate import correlate
-from hiresx.post.farfield import Stream, Surface, far_field
+from hiresx.post.farfield import farfield
+from hiresx.post.fwh import Stream, Surface, far_field
 from hiresx.post.isosurface import isosurface
 from hiresx.post.jet import jet
 from hiresx.post.profile import profile
@@ -22,6 +23,7 @@ __all__ = [
     "animate",
     "correlate",
     "far_field",
+    "farfield",
     "isosurface",
     "jet",
     "profile",

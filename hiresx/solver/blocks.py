@@ -9,6 +9,7 @@ import numpy as np
 from hiresx.case import Case
 from hiresx.decomposition import Domain
 from hiresx.decomposition.arrays import Later, Piece
+from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import GAS_CONSERVED, equations
 from hiresx.equations.gas import Gas, conservative
@@ -23,7 +24,7 @@ class LocalBlocks:
     `hiresx.solver.Solver`.
     """
 
-    def __init__(self, case: Case, backend, domain: Domain, work: int, registers: int):
+    def __init__(self, case: Case, backend: Backend, domain: Domain, work: int, registers: int):
         self.backend, self.comm, self.gas = backend, domain.comm, Gas.of(case)
         self.decomposition, self.cut = domain.whole, domain.cut
         self.configuration = configuration(case)
@@ -44,16 +45,19 @@ class LocalBlocks:
                 compute_metrics(backend, self.program, state, self.extended[state.index], self.cut.patches)
         self.place = {state.index: n for n, state in enumerate(self.states)}
 
-    def _compiled(self):
+    def _compiled(self) -> Program:
         """The kernels. One rank of each host compiles them, the others then find them in the cache."""
-        program = None
+        program: Program | None = None
         for turn in (True, False):
             with self.comm.together():
                 if self.comm.local.root == turn:
                     program = self.backend.compile(self.configuration)
+        assert program is not None  # compiled in one of the turns
         return program
 
-    def set_state(self, n: int, rho, u, v, w, p, scalars: Mapping[str, Any] | None = None) -> None:
+    def set_state(
+        self, n: int, rho: Any, u: Any, v: Any, w: Any, p: Any, scalars: Mapping[str, Any] | None = None
+    ) -> None:
         """Set the nodes of `states[n]` from primitive arrays broadcastable to its (nk, nj, ni). Passive `scalars` that
         are not named keep their values."""
         shape, scalars = self.states[n].block.x.shape, scalars or {}

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from hiresx.case import Case
 from hiresx.device.interface import Call
+from hiresx.device.state import BlockState
 from hiresx.grid import Grid
 from hiresx.rhs import boundary, scalars
 from hiresx.rhs.outflow import Outflow
@@ -21,7 +23,7 @@ class Conditions:
     those of case.py, by name. Collective; raises HiresxError as `hiresx.solver.Solver`.
     """
 
-    def __init__(self, case: Case, blocks: LocalBlocks, grid: Grid, profiles: Mapping[str, Callable]):
+    def __init__(self, case: Case, blocks: LocalBlocks, grid: Grid, profiles: Mapping[str, Callable[..., Any]]):
         self._case, self._blocks, self._grid, self._profiles = case, blocks, grid, profiles
         backend, program, comm, states = blocks.backend, blocks.program, blocks.comm, blocks.states
         with comm.together():
@@ -49,7 +51,7 @@ class Conditions:
         # what scalars do before and behind outflows set the rate of the density
         self._hold, self._follow = (program.prepare(self.calls(method)) for method in ("hold", "follow"))
 
-    def _profile(self, name: str) -> Callable:
+    def _profile(self, name: str) -> Callable[..., Any]:
         function = self._profiles.get(name) or name
         return lambda x, y, z, t: self._case.evaluate(function, x, y, z, t)
 
@@ -57,21 +59,21 @@ class Conditions:
         return partial(self._case.evaluate_scalar, name, self._profiles.get(function) or function)
 
     def _sponge_layers(self) -> list[SpongeLayer]:
-        layers = []
+        layers, blocks, gamma = [], self._blocks, self._case.gas.gamma
         for number, spec in enumerate(self._case.sponge):
             reference = None
             if spec.function is not None:
                 reference = partial(self._case.evaluate, self._profiles.get(spec.function) or spec.function)
-            for state in self._blocks.states:
+            for state in blocks.states:
                 if spec.blocks is None or state.name in spec.blocks:
-                    layer = SpongeLayer(self._blocks.backend, state, spec, number, self._case.gas.gamma, reference)
+                    layer = SpongeLayer(blocks.backend, blocks.program, state, spec, number, gamma, reference)
                     if not layer.empty:
                         layers.append(layer)
         return layers
 
     def sponge_calls(self) -> list[Call]:
         """What the sponges launch."""
-        calls = ((layer.call, *scalars.sponge_calls(self._case, layer)) for layer in self.sponges)
+        calls = ((layer.call, *scalars.sponge_calls(self._blocks.program, self._case, layer)) for layer in self.sponges)
         return [call for of_layer in calls for call in of_layer]
 
     def calls(self, method: str) -> list[Call]:
@@ -91,11 +93,11 @@ class Conditions:
         """Whether the host has nothing to do for them during a step."""
         return not self.poles.any and not self.outflow.shared and all(c.settled for c in self._changing)
 
-    def closed(self, state) -> set[str]:
+    def closed(self, state: BlockState) -> set[str]:
         """Faces of a part whose conditions ask for the sums of mass fluxes behind them."""
         return {c.patch.face for c in self.all if c.closed and c.state is state}
 
-    def axes(self, state) -> list[boundary.Axis]:
+    def axes(self, state: BlockState) -> list[boundary.Axis]:
         """The conditions on the axis of axisymmetric flow that a part has."""
         return [c for c in self.all if isinstance(c, boundary.Axis) and c.state is state]
 

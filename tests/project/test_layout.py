@@ -23,7 +23,7 @@ FLOORS = (
     ("device",),
     ("rhs",),
     ("time",),
-    ("plan",),
+    ("plan", "resolution"),
     ("exchange",),
     ("solver",),
     ("placement",),
@@ -37,6 +37,7 @@ FLOORS = (
     ("verify",),
     ("results",),
     ("post",),
+    ("sweeps",),
     ("cli",),
     ("__main__",),
 )
