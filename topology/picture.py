@@ -14,10 +14,13 @@ from hiresx.topology.machine import Machine
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 WIDEST, THINNEST = 9.0, 0.8
 HEIGHTS = {"GPU": 0.0, "PIX": 1.2, "PXB": 2.2, "NODE": 3.2}
 COLOURS = {"PCIe": "#4477aa", "shared": "#cc6677", "NVLink": "#228833"}
+NAMES = {"PCIe": "PCIe of one GPU", "shared": "PCIe uplink, or between sockets: shared", "NVLink": "NVLink"}
+STYLE = {"font.size": 9, "mathtext.fontset": "dejavuserif", "legend.frameon": False, "svg.hashsalt": "hiresx"}
 
 
 def draw(
@@ -31,12 +34,27 @@ def draw(
     GPUs, and when the file cannot be written."""
     for name in ("matplotlib.backends.backend_agg", "matplotlib.figure", "matplotlib.patches"):
         optional.needed(name, "pictures are drawn with matplotlib", "pip install 'hiresx[plot]'")
+    import matplotlib as mpl
+
+    if not machine.gpus:
+        raise HiresxError("there is no GPU to draw", "draw a recording with --from FILE")
+    if path.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise HiresxError(
+            f'{path}: pictures cannot be written as "{path.suffix}"', "name a file that ends in .png, .svg or .pdf"
+        )
+    with mpl.rc_context(STYLE):
+        figure = _figure(machine, placement, estimate, title)
+        try:
+            figure.savefig(path, dpi=200, bbox_inches="tight", pad_inches=0.05)
+        except (OSError, ValueError) as error:
+            raise HiresxError(f"{path}: cannot be written: {error}", "name a file that ends in .png") from error
+
+
+def _figure(machine: Machine, placement: Sequence[int] | None, estimate: Estimate | None, title: str) -> "Figure":
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.patches import FancyBboxPatch
 
-    if not machine.gpus:
-        raise HiresxError("there is no GPU to draw", "draw a recording with --from FILE")
     count = len(machine.gpus)
     figure = Figure(figsize=(max(6.0, 0.95 * count + 2), 6.0))
     FigureCanvasAgg(figure)
@@ -88,10 +106,29 @@ def draw(
     axes.set_xlim(min(x) - 0.8, max(x) + 0.8)
     axes.set_ylim(-1.6, HEIGHTS["NODE"] + 0.6)
     axes.axis("off")
-    try:
-        figure.savefig(path, dpi=130, bbox_inches="tight")
-    except (OSError, ValueError) as error:
-        raise HiresxError(f"{path}: cannot be written: {error}", "name a file that ends in .png") from error
+    _legend(axes, most, bool(ranks))
+    return figure
+
+
+def _legend(axes: "Axes", most: float, ranks: bool) -> None:
+    """Below the machine: what the colours mean, and the widths where there are loads (`most`: bytes or messages of the
+    busiest link)."""
+    from matplotlib.colors import to_rgba
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    used = {line.get_color() for line in axes.lines} | {patch.get_edgecolor() for patch in axes.patches}
+    seen = {to_rgba(colour) for colour in used}
+    keys: list[Line2D | Patch] = [
+        Line2D([], [], color=colour, lw=3, label=NAMES[name])
+        for name, colour in COLOURS.items()
+        if to_rgba(colour) in seen
+    ]
+    if ranks:
+        keys.append(Patch(fc="#ffdd88", ec="black", label="GPU with ranks"))
+    if most:
+        keys.append(Line2D([], [], color="0.4", lw=WIDEST, label="width: load, this wide the busiest"))
+    axes.legend(handles=keys, loc="upper center", bbox_to_anchor=(0.5, 0.02), ncols=2)
 
 
 def _layout(machine: Machine) -> tuple[list[float], list[list[tuple[str, tuple[int, ...]]]]]:

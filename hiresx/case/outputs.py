@@ -75,6 +75,10 @@ class Output(Clock):
     precision: Precision | None = Field(
         None, description="of the variables in the files (coordinates are fp64); absent: scheme.precision"
     )
+    coordinates: Literal["once", "each"] = Field(
+        "once",
+        description="of netCDF: once, in <name>_grid.nc, to which the files of the series link; or in each file",
+    )
     subset: Annotated[tuple[Subset, ...], Listed] = Field(
         (), description="parts of the fields, written by clocks of their own"
     )

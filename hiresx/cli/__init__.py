@@ -105,14 +105,16 @@ def _usage(error, arguments: Sequence[str]) -> tuple[str, str]:
 
     message = error.format_message()
     verb = next((word for word in arguments if word in VERBS), None)
+    # Of a verb of a verb its own page, where the fault lies there: hiresx post slice.
+    path = getattr(getattr(error, "ctx", None), "command_path", None) or " ".join(filter(None, ("hiresx", verb)))
     unknown = re.search(r"No such command '([^']*)'", message)
     if unknown:
         from hiresx.case.faults import did_you_mean
 
-        return f'no verb "{unknown[1]}"', did_you_mean(unknown[1], list(VERBS), "verbs")
+        verbs = getattr(getattr(error.ctx, "command", None), "commands", None) or VERBS
+        return f'no verb "{unknown[1]}"', did_you_mean(unknown[1], list(verbs), "verbs")
     near = getattr(error, "possibilities", None)
     option = getattr(error, "option_name", None)
     if option:
-        help_command = f"hiresx {verb} --help" if verb else "hiresx --help"
-        return f'no option "{option}"', f"did you mean {' or '.join(near)}?" if near else f"see {help_command}"
-    return message, f"see hiresx {verb} --help" if verb else "see hiresx --help"
+        return f'no option "{option}"', f"did you mean {' or '.join(near)}?" if near else f"see {path} --help"
+    return message, f"see {path} --help"

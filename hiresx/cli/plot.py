@@ -1,10 +1,12 @@
 """`hiresx plot`: pictures of a run."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from hiresx.cli import look as looks
 from hiresx.cli import options, terminal
 from hiresx.errors import HiresxError
 
@@ -14,14 +16,11 @@ FIELDS, TIMES = "Fields", "Over time"
 def plot(
     directory: Annotated[
         Path,
-        typer.Argument(metavar="DIR|FILE", help="Folder of a run, one of its field files, or a grid with --quality."),
+        typer.Argument(metavar="DIR|FILE", help="Folder of a run, a field file; with --grid, --quality a grid file."),
     ],
     variable: Annotated[
         str | None,
         typer.Option("--variable", metavar="V[,V...]", help="What to show, e.g. rho,mach.", rich_help_panel=FIELDS),
-    ] = None,
-    plane: Annotated[
-        str | None, typer.Option("--plane", metavar="z=0", help="Cut of a 3-D field.", rich_help_panel=FIELDS)
     ] = None,
     line: Annotated[
         str | None,
@@ -69,11 +68,25 @@ def plot(
         ),
     ] = None,
     against: Annotated[
-        Path | None,
+        list[Path] | None,
         typer.Option(
-            "--against", metavar="RUN", help="Another run to draw beside lines, or to take the difference from."
+            "--against",
+            metavar="RUN",
+            help="Another run, beside curves; may be repeated. Of colours the difference is drawn.",
         ),
     ] = None,
+    contours: looks.Contours = None,
+    levels: looks.Levels = "10",
+    plane: looks.Plane = None,
+    limits: looks.Range = None,
+    symmetric: looks.Symmetric = False,
+    colours: looks.Colours = None,
+    exponent: looks.Exponent = 0.5,
+    zoom: looks.Zoom = None,
+    title: looks.Title = None,
+    width: looks.Width = 7.0,
+    height: looks.Height = 9.2,
+    font: looks.Font = 9.0,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -82,6 +95,12 @@ def plot(
             help="Picture to write: .png, .svg, .pdf; .gif, .mp4. Beside the fields if absent.",
         ),
     ] = None,
+    grid: Annotated[
+        bool, typer.Option("--grid", help="Draw the lines of the grid of a run, case or grid file.")
+    ] = False,
+    every: Annotated[
+        int | None, typer.Option("--every", metavar="N", help="Each N-th line of the grid; by their number if absent.")
+    ] = None,
     quality: Annotated[
         bool, typer.Option("--quality", help="Draw a grid file around the place where it is worst.")
     ] = False,
@@ -89,57 +108,73 @@ def plot(
 ) -> int:
     """Draw the fields of a run, its histories and their spectra, or an animation; or where a grid is worst."""
     of_fields = {"--variable": variable, "--plane": plane, "--line": line, "--subset": subset, "--step": step}
+    of_fields |= {"--contours": contours}
+    of_time = {"--history": history, "--spectrum": spectrum, "--from": start}
     moving = animate or (out is not None and out.suffix.lower() in (".gif", ".mp4"))
     with terminal.only_json(json):
-        if quality:
-            _refuse(of_fields | {"--history": history, "--spectrum": spectrum, "--from": start}, "not for a grid")
-            from hiresx.output.show.plot_quality import plot_quality
+        look = looks.made(
+            plane, limits, symmetric, colours, zoom, title, levels, contours=contours, exponent=exponent,
+            width=width, height=height, font=font,
+        )  # fmt: skip
+        if not grid:
+            _refuse({"--every": every}, "only for --grid")
+        if quality or grid:
+            if quality and grid:
+                raise HiresxError("--grid and --quality are two pictures", "ask for one after the other")
+            allowed = ("--plane",) if grid else ()
+            _refuse(
+                {key: value for key, value in (of_fields | of_time).items() if key not in allowed}, "not for a grid"
+            )
+            if grid:
+                from hiresx.output.show.plot_grid import plot_grid
 
-            pictures = plot_quality(directory, out=out)
+                pictures = plot_grid(directory, out, every, look)
+            else:
+                from hiresx.output.show.plot_quality import plot_quality
+
+                pictures = plot_quality(directory, out=out)
         elif history is not None or spectrum is not None:
             _refuse(of_fields | {"--animate": animate or None, "--fps": fps}, "not for histories and spectra")
             if history is not None and spectrum is not None:
                 raise HiresxError("--history and --spectrum are two pictures", "ask for one after the other")
-            from hiresx.output.show.plot_history import plot_history, plot_spectrum
+            if history is not None:
+                from hiresx.output.show.plot_history import plot_history
 
-            draw, columns = (plot_history, history) if history is not None else (plot_spectrum, spectrum)
-            pictures = draw(directory, columns, out=out, reference=reference, against=against, start=start)
+                pictures = plot_history(directory, history, out, reference, against, start, look)
+            else:
+                pictures = _spectrum(directory, spectrum, out, reference, against or (), start, look)
         elif moving:
-            _refuse({"--from": start, "--step": step, "--against": against}, "not for animations")
+            _refuse({"--from": start, "--step": step, "--against": against or None}, "not for animations")
             from hiresx.output.show.plot import animate_run
 
-            pictures = animate_run(
-                directory,
-                variable=variable,
-                out=out,
-                plane=plane,
-                line=line,
-                reference=reference,
-                subset=subset,
-                fps=10.0 if fps is None else fps,
-            )
+            about = {"variable": variable, "out": out, "line": line, "reference": reference, "subset": subset}
+            pictures = animate_run(directory, fps=10.0 if fps is None else fps, look=look, **about)
         else:
             _refuse({"--from": start}, "only for histories and spectra")
             _refuse({"--fps": fps}, "only for animations")
             from hiresx.output.show.plot import plot_run
 
-            pictures = plot_run(
-                directory,
-                variable=variable,
-                out=out,
-                plane=plane,
-                line=line,
-                reference=reference,
-                step=step,
-                subset=subset,
-                against=against,
-            )
+            about = {"variable": variable, "out": out, "line": line, "reference": reference, "subset": subset}
+            pictures = plot_run(directory, step=step, against=against, look=look, **about)
     if json:
         terminal.print_json({"pictures": pictures})
     else:
         for picture in pictures:
             terminal.say(f"wrote {picture}")
     return 0
+
+
+def _spectrum(
+    run: Path, signals: str | None, out: Path | None, reference: Path | None, others: Sequence[Path],
+    start: float | None, look: Any,
+) -> list[Path]:  # fmt: skip
+    """What `hiresx post spectrum` draws. Raises HiresxError that names the extra where that is missing."""
+    from hiresx.output.show.plot import target
+    from hiresx.post.spectrum import spectrum
+
+    found = spectrum(run, str(signals), start, others=others, reference=reference, look=look)
+    picture = target(run / "spectrum.nc", out, ".png", str(signals).replace(".", "_"), *others)
+    return found.write(picture)
 
 
 def _refuse(given: dict, why: str) -> None:

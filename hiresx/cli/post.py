@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from hiresx.cli import look as looks
 from hiresx.cli import options, terminal
 
 if TYPE_CHECKING:
@@ -22,22 +23,7 @@ Out = Annotated[
         help="Folder for all files, or one file: .nc, .csv, .png, .svg, .pdf. RUN/post if absent.",
     ),
 ]
-LOOK = "Look"
 Subset = Annotated[str, typer.Option("--subset", metavar="NAME", help="Use this output.subset.")]
-Plane = Annotated[str | None, typer.Option("--plane", metavar="z=0", help="Of a 3-D field.", rich_help_panel=LOOK)]
-Range = Annotated[
-    str | None, typer.Option("--range", metavar="A,B", help="Least and greatest colour.", rich_help_panel=LOOK)
-]
-Symmetric = Annotated[bool, typer.Option("--symmetric", help="Colours alike around 0.", rich_help_panel=LOOK)]
-Colours = Annotated[
-    str | None, typer.Option("--colours", metavar="MAP", help="A map of matplotlib.", rich_help_panel=LOOK)
-]
-Zoom = Annotated[
-    str | None,
-    typer.Option("--zoom", metavar="A,B,C,D", help="Least, greatest horizontal, then vertical.", rich_help_panel=LOOK),
-]
-Title = Annotated[str | None, typer.Option("--title", metavar="TEXT", help="In place of ours.", rich_help_panel=LOOK)]
-Width = Annotated[float, typer.Option("--width", metavar="INCHES", help="Of the picture.", rich_help_panel=LOOK)]
 Segments = Annotated[int, typer.Option("--segments", metavar="N", help="Segments that a spectrum is the mean of.")]
 
 post = typer.Typer(
@@ -61,23 +47,6 @@ def _give(run: Path, out: Path | None, json: bool, make: Callable[[], Any]) -> i
     for path in written:
         terminal.say(f"wrote {path}")
     return 0
-
-
-def _look(
-    plane: str | None, limits: str | None, symmetric: bool, colours: str | None, zoom: str | None, title: str | None,
-    width: float = 7.0,
-) -> Any:  # fmt: skip
-    from hiresx.errors import HiresxError
-    from hiresx.post.view import Look
-
-    ends, box = options.numbers(limits, "--range", "0,2"), options.numbers(zoom, "--zoom", "0,10,-3,3")
-    if ends is not None and len(ends) != 2:
-        raise HiresxError(f'--range "{limits}" is not two numbers', "e.g. --range 0,2")
-    if box is not None and len(box) != 4:
-        raise HiresxError(f'--zoom "{zoom}" is not four numbers', "e.g. --zoom 0,10,-3,3")
-    if not 2 <= width <= 30:
-        raise HiresxError(f"a picture {width:g} inches wide cannot be", "give --width between 2 and 30")
-    return Look(plane, tuple(ends) if ends else None, symmetric, colours, tuple(box) if box else None, width, title)
 
 
 def _is_table(value: Any) -> bool:
@@ -110,6 +79,12 @@ def spectrum(
     cross: Annotated[
         bool, typer.Option("--cross", help="Coherence and phase of the first signal with the others.")
     ] = False,
+    others: Annotated[
+        list[Path] | None, typer.Option("--with", metavar="RUN", help="Another run to draw beside; may be repeated.")
+    ] = None,
+    reference: Annotated[
+        Path | None, typer.Option("--reference", metavar="CSV", help="Levels to draw beside: columns f, level.")
+    ] = None,
     out: Out = None,
     json: options.Json = False,
 ) -> int:
@@ -119,8 +94,9 @@ def spectrum(
         from hiresx.post.spectrum import spectrum as analyse
 
         return analyse(
-            run, signals, start, end, segments, window, overlap, ambient, length, velocity, prominence, cross
-        )
+            run, signals, start, end, segments, window, overlap, ambient, length, velocity, prominence, cross,
+            others or (), reference,
+        )  # fmt: skip
 
     return _give(run, out, json, make)
 
@@ -284,19 +260,18 @@ def slice(
     time: Annotated[float | None, typer.Option("--time", metavar="T", help="Fields nearest to this time.")] = None,
     averages: Annotated[bool, typer.Option("--averages", help="Show the averages.")] = False,
     subset: Subset = "fields",
-    contours: Annotated[
-        str | None, typer.Option("--contours", metavar="V", help="Lines of this variable over it.")
-    ] = None,
-    levels: Annotated[
-        str, typer.Option("--levels", metavar="N|A,B,...", help="Number of the lines, or their values.")
-    ] = "10",
-    plane: Plane = None,
-    limits: Range = None,
-    symmetric: Symmetric = False,
-    colours: Colours = None,
-    zoom: Zoom = None,
-    title: Title = None,
-    width: Width = 7.0,
+    contours: looks.Contours = None,
+    levels: looks.Levels = "10",
+    plane: looks.Plane = None,
+    limits: looks.Range = None,
+    symmetric: looks.Symmetric = False,
+    colours: looks.Colours = None,
+    exponent: looks.Exponent = 0.5,
+    zoom: looks.Zoom = None,
+    title: looks.Title = None,
+    width: looks.Width = 7.0,
+    height: looks.Height = 9.2,
+    font: looks.Font = 9.0,
     out: Out = None,
     json: options.Json = False,
 ) -> int:
@@ -305,10 +280,53 @@ def slice(
     def make() -> Any:
         from hiresx.post.slice import slice as analyse
 
-        values = options.numbers(levels, "--levels", "0.5,1")
-        chosen = int(values[0]) if levels.strip().isdigit() else tuple(values)
-        look = _look(plane, limits, symmetric, colours, zoom, title, width)
-        return analyse(run, variable, step if time is None else time, averages, subset, contours, chosen, look)
+        look = looks.made(
+            plane, limits, symmetric, colours, zoom, title, levels, contours=contours, exponent=exponent,
+            width=width, height=height, font=font,
+        )  # fmt: skip
+        return analyse(run, variable, step if time is None else time, averages, subset, look)
+
+    return _give(run, out, json, make)
+
+
+@post.command("isosurface")
+def isosurface(
+    run: Folder,
+    variable: Annotated[str, typer.Argument(metavar="VARIABLE", help="Of which, e.g. q_criterion.")],
+    values: Annotated[str, typer.Argument(metavar="A[,B...]", help="Values that the surfaces have.")],
+    by: Annotated[str | None, typer.Option("--by", metavar="V", help="Colours by this variable.")] = None,
+    step: Annotated[int, typer.Option("--step", metavar="N", help="Fields of step N; -1: the last.")] = -1,
+    time: Annotated[float | None, typer.Option("--time", metavar="T", help="Fields nearest to this time.")] = None,
+    subset: Subset = "fields",
+    clip: Annotated[
+        str | None, typer.Option("--clip", metavar="A,B,...", help="Box: x from, to, y from, to, z from, to.")
+    ] = None,
+    camera: Annotated[
+        str | None,
+        typer.Option("--camera", metavar="A,E[,Z]", help="Azimuth and elevation in degrees, and zoom; or xy, xz, yz."),
+    ] = None,
+    opacity: Annotated[float, typer.Option("--opacity", metavar="X", help="Of the surfaces, above 0 to 1.")] = 1.0,
+    limits: looks.Range = None,
+    symmetric: looks.Symmetric = False,
+    colours: looks.Colours = None,
+    title: looks.Title = None,
+    width: looks.Width = 7.0,
+    font: looks.Font = 9.0,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE|DIR", help=".png, .svg, .pdf; .vtp, .ply, .stl: the surface itself."),
+    ] = None,
+    json: options.Json = False,
+) -> int:
+    """Surfaces on which a variable of a 3-D field has a value, coloured by another one (needs PyVista)."""
+
+    def make() -> Any:
+        from hiresx.post.isosurface import isosurface as analyse
+
+        levels = options.numbers(values, "VALUES", "0.5,1") or ()
+        box = options.numbers(clip, "--clip", "0,10,-3,3,-1,1")
+        look = looks.made(None, limits, symmetric, colours, None, title, width=width, font=font)
+        return analyse(run, variable, levels, by, step if time is None else time, subset, box, camera, opacity, look)
 
     return _give(run, out, json, make)
 
@@ -322,12 +340,15 @@ def animate(
     every: Annotated[int, typer.Option("--every", metavar="N", help="Take each N-th of the fields.")] = 1,
     fps: Annotated[float, typer.Option("--fps", metavar="N", help="Pictures a second.")] = 15.0,
     subset: Subset = "fields",
-    plane: Plane = None,
-    limits: Range = None,
-    symmetric: Symmetric = False,
-    colours: Colours = None,
-    zoom: Zoom = None,
-    title: Title = None,
+    plane: looks.Plane = None,
+    limits: looks.Range = None,
+    symmetric: looks.Symmetric = False,
+    colours: looks.Colours = None,
+    exponent: looks.Exponent = 0.5,
+    zoom: looks.Zoom = None,
+    title: looks.Title = None,
+    width: looks.Width = 7.0,
+    font: looks.Font = 9.0,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help=".mp4 or .gif; RUN/post/animate_V.mp4 if absent.")
     ] = None,
@@ -337,7 +358,7 @@ def animate(
     with terminal.only_json(json):
         from hiresx.post.animate import animate as make
 
-        look = _look(plane, limits, symmetric, colours, zoom, title)
+        look = looks.made(plane, limits, symmetric, colours, zoom, title, exponent=exponent, width=width, font=font)
         written = make(run, variable, out, start, end, every, fps, subset, look)
     if json:
         terminal.print_json({"files": [written]})
@@ -362,7 +383,7 @@ def spod(
         typer.Option("--frequency", metavar="F", help="Frequency of the mode shown; the strongest if absent."),
     ] = None,
     subset: Subset = "fields",
-    zoom: Zoom = None,
+    zoom: looks.Zoom = None,
     out: Out = None,
     json: options.Json = False,
 ) -> int:
@@ -371,7 +392,7 @@ def spod(
     def make() -> Any:
         from hiresx.post.spod import spod as analyse
 
-        look = _look(None, None, False, None, zoom, None)
+        look = looks.made(zoom=zoom)
         return analyse(run, variable, start, end, length, overlap, frequency, subset, look)
 
     return _give(run, out, json, make)

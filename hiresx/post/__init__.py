@@ -3,17 +3,18 @@
 Uses `results`. Needs the extra `post`: pip install 'hiresx[post]'.
 """
 
+from hiresx.output.show.look import Look
 from hiresx.post.animate import animate
 from hiresx.post.azimuthal import azimuthal
 from hiresx.post.correlate import correlate
 from hiresx.post.farfield import farfield
 from hiresx.post.fwh import Stream, Surface, far_field
+from hiresx.post.isosurface import isosurface
 from hiresx.post.jet import jet
 from hiresx.post.profile import profile
 from hiresx.post.slice import slice
 from hiresx.post.spectrum import spectrum
 from hiresx.post.spod import spod
-from hiresx.post.view import Look
 from hiresx.post.xt import xt
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "correlate",
     "far_field",
     "farfield",
+    "isosurface",
     "jet",
     "profile",
     "slice",

@@ -6,13 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from hiresx import optional
-from hiresx.errors import HiresxError
 from hiresx.output.fields import derived
-from hiresx.output.show import animation, page
-from hiresx.post import raster, view
+from hiresx.output.show import animation, colours, page, raster
+from hiresx.output.show.look import Look
+from hiresx.post import view
 from hiresx.post.result import opened, stem
-from hiresx.results.needs import MEND
 
 # Frames of which the colours are chosen.
 _SAMPLED = 7
@@ -29,19 +27,16 @@ def animate(
     every: int = 1,
     fps: float = 15.0,
     subset: str = "fields",
-    look: view.Look | None = None,
+    look: Look | None = None,
 ) -> Path:
     """Write `variable` of the fields from `start` to `end`, of each `every`-th one, to `out` (.mp4, .gif; RUN/post if
     absent), `fps` pictures a second; colours and frame stay the same. Returns the file, which appears whole or not
     at all. Raises HiresxError for what is not there, and without an encoder."""
-    run, look = opened(run), look or view.Look()
+    run, look = opened(run), look or Look()
     derived.check([variable], "variable")
     page.require_matplotlib()
     target = run.path / "post" / f"{stem('animate', variable)}.mp4" if out is None else Path(out)
-    if target.suffix.lower() not in animation.SUFFIXES:
-        raise HiresxError(f'{target}: animations cannot be written as "{target.suffix}"', "use .mp4 or .gif")
-    if not 0 < fps <= 60:
-        raise HiresxError(f"{fps:g} pictures a second cannot be shown", "give --fps between 0 and 60")
+    animation.check(target, fps)
     window = (-np.inf if start is None else start, np.inf if end is None else end)
     series = run.series([variable], *window, every=every, subset=subset)
     times = next(iter(series.children.values()))["time"].values
@@ -49,7 +44,7 @@ def animate(
     one.attrs = series.attrs
     horizontal, vertical, pieces, where = view.flat(one, look)
     sheets = view.sheets(one, look)
-    box = look.zoom or raster.box_of(pieces, horizontal, vertical)
+    box = look.box or raster.box_of(pieces, horizontal, vertical)
     mapped = raster.raster(pieces, horizontal, vertical, box, wide=900)
 
     def picture(n: int) -> np.ndarray:
@@ -61,27 +56,27 @@ def animate(
 
     chosen = np.unique(np.linspace(0, len(times) - 1, min(_SAMPLED, len(times))).astype(int))
     sampled = np.concatenate([picture(int(n)).ravel()[::7] for n in chosen])
-    with page.style({"figure.dpi": _DPI}):
+    with look.style({"figure.dpi": _DPI}):
         frames = _frames(picture, times, sampled, variable, box, (horizontal, vertical, where), look, run.title)
-        return animation.write(frames, target, fps, _write_mp4)
+        return animation.write(frames, target, fps)
 
 
 def _frames(
-    picture: Any, times: np.ndarray, sampled: np.ndarray, variable: str, box: raster.Box, axes: tuple, look: view.Look,
+    picture: Any, times: np.ndarray, sampled: np.ndarray, variable: str, box: raster.Box, axes: tuple, look: Look,
     title: str,
 ) -> Iterator[np.ndarray]:  # fmt: skip
     """The pixels (height, width, 3) of each frame. The frame around it is drawn once."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     horizontal, vertical, where = axes
-    norm, colours, extend = view.scale(variable, sampled, look)
+    norm, chosen, extend = colours.scale(variable, sampled, look)
     figure, ax = view.frame(box, horizontal, vertical, look)
     drawn = ax.imshow(
-        picture(0), origin="lower", extent=box, norm=norm, cmap=colours, interpolation="bilinear",
+        picture(0), origin="lower", extent=box, norm=norm, cmap=chosen, interpolation="bilinear",
         interpolation_stage="data", aspect=ax.get_aspect(),
     )  # fmt: skip
     bar = figure.colorbar(drawn, cax=ax.inset_axes((1.02, 0, 0.022, 1)), extend=extend)
-    bar.set_label(view.label(variable))
+    bar.set_label(page.symbol(variable))
     heading = look.title if look.title is not None else title
     ax.set_title(f"{heading}{', ' + where if where else ''}", loc="left", fontsize=9)
     clock = ax.text(0.01, 0.98, "", transform=ax.transAxes, va="top", fontsize=9,
@@ -101,20 +96,3 @@ def _frames(
             ax.draw_artist(spine)
         ax.draw_artist(clock)
         yield np.asarray(canvas.buffer_rgba())[..., :3].copy()
-
-
-def _write_mp4(path: Path, pictures: Iterator[np.ndarray], shape: tuple[int, ...], fps: float) -> None:
-    """H.264 of a quality at which slow gradients show no bands."""
-    encoder = optional.needed("imageio_ffmpeg", "MP4 needs imageio-ffmpeg", f"{MEND}, or write a GIF: --out FILE.gif")
-    height, width = (n - n % 2 for n in shape[:2])  # H.264 with colours at half resolution has even sizes
-    how = ["-crf", "14", "-preset", "fast", "-tune", "animation", "-movflags", "+faststart", "-f", "mp4"]
-    writer = encoder.write_frames(
-        str(path), (width, height), fps=fps, codec="libx264", quality=None, macro_block_size=2, output_params=how,
-        ffmpeg_log_level="error",
-    )  # fmt: skip
-    writer.send(None)
-    try:
-        for picture in pictures:
-            writer.send(np.ascontiguousarray(picture[:height, :width]))
-    finally:
-        writer.close()

@@ -17,18 +17,20 @@ from hiresx.results import open as open_run
 @dataclass
 class Result:
     """`summary`: what was found and how, as plain numbers and texts. `data`: the arrays, an xarray.Dataset with units.
-    `draw`: makes the figure. `name`: the stem of files. `more`: other files, by ending, as functions of their path."""
+    `draw`: makes the figure, in the context that `style` gives. `name`: the stem of files. `more`: other files, by
+    ending, as functions of their path."""
 
     name: str
     summary: dict[str, Any]
     data: Any
     draw: Callable[[], Any]
     more: Mapping[str, Callable[[Path], None]] = field(default_factory=dict)
+    style: Callable[[], Any] = page.style
 
     def plot(self) -> tuple[Any, Any]:
         """Figure and Axes (one, or a list of them)."""
         page.require_matplotlib()
-        with page.style():
+        with self.style():
             figure = self.draw()
         axes = [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
         return figure, axes[0] if len(axes) == 1 else axes
@@ -63,9 +65,9 @@ class Result:
                 with files.replacing(path) as temporary:
                     temporary.write_text(tables, encoding="utf-8")
             elif kind in (".png", ".svg", ".pdf"):
-                figure, _ = self.plot()
-                with page.style():  # its resolution too
-                    page.save(figure, path)
+                page.require_matplotlib()
+                with self.style():  # of which the resolution is a part
+                    page.save(self.draw(), path)
             else:
                 others = ", ".join([".nc", ".csv", ".png", ".svg", ".pdf", *self.more])
                 raise HiresxError(f'{path}: results cannot be written as "{path.suffix}"', f"there are {others}")

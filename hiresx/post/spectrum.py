@@ -1,18 +1,24 @@
 """`hiresx post spectrum`: power spectra of probes and other histories, their peaks, and how pairs of them belong
 together."""
 
-from typing import Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from hiresx.errors import HiresxError
-from hiresx.output.show import page
+from hiresx.output.show import lines, page
+from hiresx.output.show.look import Look
 from hiresx.post import signals as signal_reading
 from hiresx.post import welch
 from hiresx.post.result import Result, dataset, opened, stem
 
 # Curves of one picture, and peaks that it names.
 _CURVES, _NAMED = 8, 4
+# What is drawn beside: a label, frequencies in c_ref / L, levels, number of the signal (-1: another) and of the run.
+Curve: TypeAlias = tuple[str, np.ndarray, np.ndarray, int, int]
+_DASHES = ("--", ":", "-.")
 
 
 def spectrum(
@@ -28,13 +34,18 @@ def spectrum(
     velocity: float = 1.0,
     prominence: float | None = None,
     cross: bool = False,
+    others: Sequence[Any] = (),
+    reference: str | Path | None = None,
+    look: Look | None = None,
 ) -> Result:
     """Spectra of columns of a history of `run` (a folder or `hiresx.open` of it): see `signals.read` for the names.
 
     `segments`, `window`, `overlap`: see `welch.spectra`. `ambient`: the ambient pressure in Pa, with which levels of
     pressure are dB re 20 uPa; without it, and of other columns, dB re 1 in their scale. `length`, `velocity`: scales of
     the Strouhal number f length / velocity, in L and c_ref. `prominence`: dB for a peak, see `welch.peaks`. `cross`:
-    coherence and phase of the first signal with each other. Density times its frequency is a mean square.
+    coherence and phase of the first signal with each other. `others`: runs whose spectra of the same signals, of
+    segments of the same number, are drawn beside. `reference`: a CSV file with the columns f and the level, called as
+    the column or "level", drawn too. Density times its frequency is a mean square.
 
     Raises HiresxError for what is not there or too short.
     """
@@ -48,7 +59,8 @@ def spectrum(
     if ambient is not None and (taken.column != "p" or ambient <= 0):
         raise HiresxError("levels re 20 uPa are those of the pressure p, for an ambient above 0 Pa", "leave it out")
     # p / (rho_ref c_ref^2) = p* / (gamma p_ambient).
-    reference = 1.0 if ambient is None else welch.REFERENCE_PRESSURE / (run.gamma * ambient)
+    reference_level = 1.0 if ambient is None else welch.REFERENCE_PRESSURE / (run.gamma * ambient)
+    zero = 20 * np.log10(reference_level)
     unit = "dB re 20 uPa" if ambient is not None else f"dB re 1 {taken.units}".rstrip()
     scale = length / velocity
     listed = []
@@ -58,7 +70,7 @@ def spectrum(
                 {
                     "signal": label, "frequency": peak.frequency, "strouhal": peak.frequency * scale,
                     "half_power_width": peak.width, "amplitude": peak.amplitude,
-                    "level_db": 20 * np.log10(peak.amplitude / np.sqrt(2) / reference),
+                    "level_db": 20 * np.log10(peak.amplitude / np.sqrt(2) / reference_level),
                     "above_background_db": peak.above_background_db, "prominence_db": peak.prominence_db,
                 }
             )  # fmt: skip
@@ -71,11 +83,11 @@ def spectrum(
         "peak_threshold_db": found.threshold_db() if prominence is None else prominence, "level_unit": unit,
         "strouhal_length": length, "strouhal_velocity": velocity,
         "variance": found.variance.tolist(),
-        "overall_level_db": (10 * np.log10(np.maximum(found.variance, 1e-300)) - 20 * np.log10(reference)).tolist(),
+        "overall_level_db": (10 * np.log10(np.maximum(found.variance, 1e-300)) - zero).tolist(),
         "peaks": listed,
     }  # fmt: skip
     with np.errstate(divide="ignore"):
-        level = 10 * np.log10(found.density / scale) - 20 * np.log10(reference)
+        level = 10 * np.log10(found.density / scale) - zero
     over, square = ("signal", "frequency"), f"({taken.units})^2"
     held = {
         "density": (over, found.density, f"power spectral density of {taken.column}", f"{square} L / c_ref"),
@@ -104,15 +116,40 @@ def spectrum(
     )
     if len(taken.labels) == 1:
         data = data.isel(signal=0)
-    return Result(stem("spectrum", signals), summary, data, lambda: _draw(data, summary, cross))
+    beside = []
+    for m, other in enumerate(map(opened, others)):
+        same = signal_reading.read(other, signals, start, end)
+        spectra = welch.spectra(same.values, same.dt, segments, window=window, overlap=overlap)
+        for n, label in enumerate(same.labels):
+            with np.errstate(divide="ignore"):
+                density = 10 * np.log10(spectra.density[n] / scale) - zero
+            named = other.path.name + (f": {label}" if len(same.labels) > 1 else "")
+            beside.append((named, spectra.frequency[1:], density[1:], n, m))
+    if reference is not None:
+        beside.append(_points(Path(reference), taken.column))
+    look = look or Look()
+    return Result(
+        stem("spectrum", signals), summary, data, lambda: _draw(data, summary, cross, beside, look), style=look.style
+    )
 
 
-def _draw(data: Any, summary: dict[str, Any], cross: bool) -> Any:
+def _points(path: Path, column: str) -> Curve:
+    """The curve in a CSV file. Raises HiresxError where it is not there."""
+    table = lines.read_table(path, "f")
+    for name in (column, "level"):
+        if name in table:
+            return path.stem, table["f"], table[name], -1, 0
+    raise HiresxError(f'{path} has no column "{column}", nor "level"', f"name its columns: f,{column}")
+
+
+def _draw(data: Any, summary: dict[str, Any], cross: bool, beside: Sequence[Curve], look: Look) -> Any:
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
     data = data if "signal" in data.dims else data.expand_dims("signal")
     own = summary["strouhal_length"] != 1 or summary["strouhal_velocity"] != 1
     over = data["strouhal"].values if own else data["frequency"].values
     panels = ["level", *(["coherence", "phase"] if cross else [])]
-    figure = page.figure(3.4 + 1.6 * (len(panels) - 1))
+    figure = look.figure(3.4 + 1.6 * (len(panels) - 1))
     axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False, height_ratios=[2.2, *[1] * (len(panels) - 1)])
     colours = (page.BLUE, *page.OTHERS, "0.35", "#b0417a", "#4d8fb0")
     count = data.sizes["signal"]
@@ -127,8 +164,16 @@ def _draw(data: Any, summary: dict[str, Any], cross: bool) -> Any:
         ax.set_axisbelow(True)
     ax = axes[0, 0]
     ax.set_xscale("log")
+    ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if over[-1] < 1000 * over[1] else (1,)))
+    ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    ax.xaxis.set_minor_formatter(NullFormatter())
     ax.set_xlim(over[1], over[-1])
     scale = summary["strouhal_length"] / summary["strouhal_velocity"]
+    for label, frequency, level, signal, run in beside:
+        if signal < _CURVES:
+            colour = "0.45" if signal < 0 else colours[signal % len(colours)]
+            dashes = "-" if signal < 0 else _DASHES[run % len(_DASHES)]
+            ax.plot(frequency * (scale if own else 1), level, dashes, color=colour, lw=1.0, label=label, zorder=1)
     ax.set_ylabel(f"level [{summary['level_unit']}]\nper Strouhal number")
     strongest: list[dict[str, Any]] = []
     for peak in sorted(summary["peaks"], key=lambda peak: -peak["amplitude"]):
@@ -145,9 +190,9 @@ def _draw(data: Any, summary: dict[str, Any], cross: bool) -> Any:
             arrowprops={"arrowstyle": "-", "lw": 0.5, "color": "0.4"},
         )  # fmt: skip
     ax.set_ylim(bottom, top + 0.1 * (top - bottom))
-    if count > 1:
-        named = f"{_CURVES} of {count} signals" if count > _CURVES else None
-        ax.legend(loc="lower left", ncols=2, title=named)
+    if count > 1 or beside:
+        page.legend_beside(ax, title=f"{_CURVES} of {count} signals" if count > _CURVES else None)
+    look.curves([ax])
     if cross:
         axes[1, 0].set_ylim(0, 1.05)
         axes[1, 0].set_ylabel("coherence")
@@ -160,10 +205,11 @@ def _draw(data: Any, summary: dict[str, Any], cross: bool) -> Any:
         if own
         else r"$f\,L/c_\mathrm{ref}$"
     )
-    figure.suptitle(
+    heading = look.heading(
         f"{data.attrs.get('title', '')}\n{summary['history']}: {summary['segments']} segments of "
         f"{summary['segment_samples']} samples, {summary['window']}, overlap {summary['overlap']:g}, "
-        f"resolution {summary['resolution']:.3g}$\\,c_\\mathrm{{ref}}/L$",
-        fontsize=9,
+        f"resolution {summary['resolution']:.3g}$\\,c_\\mathrm{{ref}}/L$"
     )
+    if heading:
+        figure.suptitle(heading)
     return figure

@@ -7,8 +7,9 @@ import numpy as np
 
 from hiresx.errors import HiresxError
 from hiresx.output.fields import field_file
-from hiresx.output.show import page
-from hiresx.post import modes, raster, view
+from hiresx.output.show import page, raster
+from hiresx.output.show.look import Look
+from hiresx.post import modes, view
 from hiresx.post.result import Result, opened, stem
 from hiresx.post.snapshots import Snapshots
 from hiresx.results import Run, needs
@@ -28,7 +29,7 @@ def spod(
     overlap: float = 0.5,
     frequency: float | None = None,
     subset: str = "fields",
-    look: view.Look | None = None,
+    look: Look | None = None,
 ) -> Result:
     """Modes of one `variable` of the fields (or of a `subset` of them) from `start` to `end`, which must lie at equal
     distances in time: blocks of `length` snapshots (so long that there are seven, if absent) that overlap by `overlap`.
@@ -37,7 +38,7 @@ def spod(
     Of fields in space choose a plane as an output.subset: modes are drawn of flat fields. Weights are the areas of the
     cells. Raises HiresxError for fields at unequal distances and too few of them.
     """
-    run, look = opened(run), look or view.Look()
+    run, look = opened(run), look or Look()
     series = run.series([variable], -np.inf if start is None else start, np.inf if end is None else end, subset=subset)
     blocks = {name: node for name, node in series.children.items()}
     times = np.asarray(next(iter(blocks.values()))["time"].values, dtype=float)
@@ -128,9 +129,9 @@ def _areas(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return 0.25 * (cells[:-1, :-1] + cells[1:, :-1] + cells[:-1, 1:] + cells[1:, 1:])
 
 
-def _draw(found: modes.Modes, pieces: list, shapes: list[np.ndarray], about: dict[str, Any], look: view.Look) -> Any:
+def _draw(found: modes.Modes, pieces: list, shapes: list[np.ndarray], about: dict[str, Any], look: Look) -> Any:
     horizontal, vertical = about["axes"]
-    box = look.zoom or raster.box_of(pieces, horizontal, vertical)
+    box = look.box or raster.box_of(pieces, horizontal, vertical)
     picture = raster.raster(pieces, horizontal, vertical, box)([shape[0].real for shape in shapes])
     ratio = (box[3] - box[2]) / (box[1] - box[0])
     figure = page.figure(3.3 + float(np.clip(5.8 * ratio, 1.2, 5.5)))

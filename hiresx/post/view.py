@@ -1,28 +1,13 @@
-"""What a slice and an animation look at: flat pieces of fields, their colours, their frame."""
+"""What a slice and an animation look at: flat pieces of fields, their frame."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from hiresx.errors import HiresxError
-from hiresx.output.fields import cut, derived
-from hiresx.output.show import colours, page
-from hiresx.post import raster
-
-
-@dataclass(frozen=True)
-class Look:
-    """How fields are drawn: `plane` of a 3-D field ("z=0"); `limits` of the colours, `symmetric` around 0, `colours` (a
-    map of matplotlib); `zoom` on least and greatest horizontal, then vertical coordinate; `width` in inches."""
-
-    plane: str | None = None
-    limits: tuple[float, float] | None = None
-    symmetric: bool = False
-    colours: str | None = None
-    zoom: raster.Box | None = None
-    width: float = page.WIDTH
-    title: str | None = None
+from hiresx.output.fields import cut
+from hiresx.output.show import colours, page, raster
+from hiresx.output.show.look import Look
 
 
 def flat(tree: Any, look: Look, *names: str) -> tuple[str, str, list[cut.Piece], str]:
@@ -53,28 +38,6 @@ def sheets(tree: Any, look: Look) -> list[tuple[str, Any]]:
     return [(blocks[number], sheet) for number, sheet in cut.plane_samples(pieces, axis, value)]
 
 
-def scale(name: str, values: np.ndarray, look: Look) -> tuple[Any, str, str]:
-    """Norm, colour map and which ends go on, of `values`."""
-    from matplotlib import colormaps
-    from matplotlib.colors import Normalize
-
-    norm, chosen, extend = colours.shades(name, values[np.isfinite(values)])
-    if look.limits is not None or look.symmetric:
-        low, high = look.limits or (norm.vmin, norm.vmax)
-        if look.symmetric:
-            high = max(abs(low), abs(high))
-            low = -high
-        if not low < high:
-            raise HiresxError(f"colours from {low:g} to {high:g} cannot be", "give the lower one first")
-        norm, extend = Normalize(low, high), "both"
-        chosen = "RdBu_r" if look.symmetric else chosen
-    if look.colours is not None:
-        if look.colours not in colormaps:
-            raise HiresxError(f'matplotlib has no colour map "{look.colours}"', "viridis, inferno, RdBu_r, gray_r, ...")
-        chosen = look.colours
-    return norm, chosen, extend
-
-
 def frame(box: raster.Box, horizontal: str, vertical: str, look: Look) -> tuple[Any, Any]:
     """Figure and Axes for a picture of what is in `box`."""
     ratio = (box[3] - box[2]) / (box[1] - box[0])
@@ -86,8 +49,3 @@ def frame(box: raster.Box, horizontal: str, vertical: str, look: Look) -> tuple[
     true = abs(inner * ratio - height) < 1e-9
     page.name_axes(ax, horizontal, vertical, true)
     return figure, ax
-
-
-def label(name: str) -> str:
-    """For a colour bar."""
-    return page.symbol(name) if name in derived.VARIABLES else name

@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-from hiresx import optional
 from hiresx.output.saved import files
 from hiresx.output.saved.netcdf import LOCK, library
+from hiresx.output.show import page
 
 # name -> (what it is, unit)
 COLUMNS = {
@@ -69,54 +70,66 @@ def write_netcdf(path: Path, document: dict[str, Any]) -> None:
 
 def draw(path: Path, document: dict[str, Any]) -> None:
     """Step time and efficiency over ranks, measured and predicted, and the stages of the step. Raises HiresxError
-    without matplotlib."""
-    for name in ("matplotlib.backends.backend_agg", "matplotlib.figure"):
-        optional.needed(name, "the picture needs matplotlib", "pip install 'hiresx[plot]'")
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+    without matplotlib, and when `path` cannot be written."""
+    page.require_matplotlib()
+    with page.style():
+        page.save(_figure(document), path)
 
-    figure = Figure(figsize=(12, 4), layout="constrained")
-    FigureCanvasAgg(figure)
-    time, efficiency, parts = figure.subplots(1, 3)
+
+def _figure(document: dict[str, Any]) -> Any:
     rows, predicted = document["rows"], document.get("predicted") or []
+    figure = page.figure(6.0)
+    grid = figure.add_gridspec(2, 2)
+    time, efficiency, parts = (
+        figure.add_subplot(grid[0, 0]),
+        figure.add_subplot(grid[0, 1]),
+        figure.add_subplot(grid[1, :]),
+    )
+    colours = cycle((page.BLUE, *page.OTHERS))
     for placement in dict.fromkeys(row["placement"] for row in rows):
         mine = [row for row in rows if row["placement"] == placement]
-        ranks = [row["ranks"] for row in mine]
+        ranks, colour = [row["ranks"] for row in mine], next(colours)
         label = "measured" if placement is None else placement
         middle = [1e3 * row["step_s"] for row in mine]
         spread = [
             [m - 1e3 * row["least"] for m, row in zip(middle, mine, strict=True)],
             [1e3 * row["most"] - m for m, row in zip(middle, mine, strict=True)],
         ]
-        time.errorbar(ranks, middle, yerr=spread, marker="o", capsize=3, label=label)
-        efficiency.plot(ranks, [100 * row["efficiency"] for row in mine], marker="o", label=label)
+        time.errorbar(ranks, middle, yerr=spread, marker="o", ms=4, capsize=3, color=colour, label=label)
+        efficiency.plot(ranks, [100 * row["efficiency"] for row in mine], marker="o", ms=4, color=colour)
     if predicted:
-        ranks = [row["ranks"] for row in predicted]
-        time.plot(ranks, [1e3 * row["step_s"] for row in predicted], "--", marker="x", label="predicted")
-        efficiency.plot(ranks, [100 * row["efficiency"] for row in predicted], "--", marker="x", label="predicted")
+        ranks, how = [row["ranks"] for row in predicted], {"ls": "--", "marker": "x", "ms": 4, "color": "0.4"}
+        time.plot(ranks, [1e3 * row["step_s"] for row in predicted], label="predicted", **how)
+        efficiency.plot(ranks, [100 * row["efficiency"] for row in predicted], **how)
+    all_ranks = sorted({row["ranks"] for row in [*rows, *predicted]})
+    if all_ranks:
+        # What scales without loss, from the fewest ranks.
+        first = min([*rows, *predicted], key=lambda row: row["ranks"])
+        ideal = [1e3 * first["step_s"] * (first["ranks"] / r if document["mode"] == "strong" else 1) for r in all_ranks]
+        time.plot(all_ranks, ideal, color="0.7", lw=0.8, zorder=0, label="without loss")
+        efficiency.axhline(100, color="0.7", lw=0.8, zorder=0)
     for axes, what in ((time, "ms per step"), (efficiency, "efficiency / %")):
         axes.set_xlabel("ranks")
         axes.set_ylabel(what)
         axes.set_xscale("log", base=2)
-        axes.grid(alpha=0.3)
-        axes.legend(frameon=False)
-        all_ranks = sorted({row["ranks"] for row in [*rows, *predicted]})
+        axes.grid(lw=0.3, color="0.85")
         axes.set_xticks(all_ranks, [str(r) for r in all_ranks])
+        axes.minorticks_off()
     time.set_yscale("log")
     efficiency.set_ylim(bottom=0)
     bottom = [0.0] * len(rows)
+    shades = cycle((page.BLUE, *page.OTHERS, "#4d8fb0", "#b0417a", "#6b8e23", "0.55", "0.75"))
     for name in stages(rows):
         heights = [1e3 * row["stages"].get(name, 0.0) for row in rows]
-        parts.bar(range(len(rows)), heights, bottom=bottom, label=name)
+        parts.bar(range(len(rows)), heights, width=0.6, bottom=bottom, color=next(shades), label=name)
         bottom = [b + h for b, h in zip(bottom, heights, strict=True)]
     parts.set_xticks(range(len(rows)), ["\n".join([str(r["ranks"]), *([r["placement"] or ""])]) for r in rows])
     parts.set_xlabel("ranks")
     parts.set_ylabel("ms per step, by stage")
     if rows:
-        parts.legend(frameon=False)
+        handles, labels = parts.get_legend_handles_labels()
+        # In the order in which they lie on each other.
+        parts.legend(handles[::-1], labels[::-1], loc="upper left", bbox_to_anchor=(1.01, 1.02), borderaxespad=0)
+    figure.legend(*time.get_legend_handles_labels(), loc="outside lower center", ncols=4)
     figure.suptitle(f"{document['mode']} scaling of {document['case']}")
-    try:
-        with files.replacing(path) as temporary:
-            figure.savefig(temporary, format=path.suffix.lstrip(".") or "png", dpi=150)
-    except OSError as error:
-        raise files.fault(path, error) from None
+    return figure

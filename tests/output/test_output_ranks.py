@@ -277,8 +277,8 @@ def test_a_disk_that_is_full_for_one_rank(ranks, formats):
 def test_a_file_has_its_name_when_all_have_written(ranks):
     found = ranks[1]["waiting"]
     assert not found["early"]
-    assert found["captured"] == ["fields_000000.nc", "fields_000002.nc"]
-    assert found["all"] == [f"fields_{n:06d}.nc" for n in (0, 2, 3)]
+    assert found["captured"] == ["fields_000000.nc", "fields_000002.nc", "fields_grid.nc"]
+    assert found["all"] == [*(f"fields_{n:06d}.nc" for n in (0, 2, 3)), "fields_grid.nc"]
     assert found["clock"] == {"fields.written": 2}
 
 

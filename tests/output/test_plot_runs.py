@@ -3,6 +3,8 @@
 import itertools
 import sys
 
+import made_runs
+import matplotlib.image
 import numpy as np
 import pytest
 from plotted import block, case, mesh, picture, save, vortex
@@ -13,7 +15,7 @@ from hiresx.output.fields import field_file as fields
 from hiresx.output.show import colours, lines
 from hiresx.output.show import plot_history as plot_history_module
 from hiresx.output.show.plot import animate_run, plot_run
-from hiresx.output.show.plot_history import plot_history, plot_spectrum
+from hiresx.output.show.plot_history import plot_history
 from hiresx.output.watch import history
 
 
@@ -72,31 +74,10 @@ def tone(n=4000, frequency=0.37, uneven=0.0, seed=1):
     return t, 2 + 0.5 * np.sin(2 * np.pi * frequency * t) + 0.01 * chance.standard_normal(n)
 
 
-@pytest.mark.parametrize("uneven", [0.0, 0.3])
-def test_a_spectrum_finds_the_tone_and_holds_the_variance(uneven):
-    t, p = tone(uneven=uneven)
-    found = plot_history_module.spectrum(t, p)
-    step = found.frequency[1]
-    assert abs(found.peak - 0.37) <= step
-    assert np.sum(found.density) * step == pytest.approx(p.var(), rel=0.05)
-    assert found.segments == 4 and found.samples == 4000
-
-
-def test_a_spectrum_of_noise_is_flat():
-    chance = np.random.default_rng(2)
-    found = plot_history_module.spectrum(np.arange(20000) * 0.5, chance.standard_normal(20000))
-    # variance 1 up to the frequency 1: a density of 1
-    assert found.density[5:-5].mean() == pytest.approx(1.0, rel=0.05)
-
-
-def test_too_few_samples_for_a_spectrum():
-    with pytest.raises(HiresxError, match="15 samples are too few"):
-        plot_history_module.spectrum(np.arange(15.0), np.ones(15))
-
-
 @pytest.fixture
 def watched(tmp_path):
     """A run directory with the history of two probes and residuals."""
+    made_runs.run(tmp_path / "run")
     t, p = tone(400)
     column = history.Column("p", "pressure", "rho_ref c_ref^2")
     for name, places in (("lip", [[0, 0, 0]]), ("rake", [[0, 0, 0], [0, 1, 0], [0, 2, 0]])):
@@ -133,10 +114,28 @@ def test_norms_share_a_panel_and_what_is_always_zero_is_left_out(watched):
 
 
 def test_spectra_are_drawn(watched, tmp_path):
-    (path,) = plot_spectrum(watched, "lip.p", start=5.0, against=watched)
-    assert path == watched / "spectrum_lip_p_run.png"
-    picture(path)
-    assert plot_spectrum(watched, "lip.p", out=tmp_path / "s.svg")[0].read_text().startswith("<?xml")
+    pytest.importorskip("xarray", reason="pip install 'hiresx[post]'")
+    (tmp_path / "r.csv").write_text("f,level\n0.1,-40\n1,-60\n")
+    arguments = [
+        "--spectrum",
+        "lip.p",
+        "--from",
+        "5",
+        "--against",
+        str(watched),
+        "--reference",
+        str(tmp_path / "r.csv"),
+    ]
+    assert cli.execute(["plot", str(watched), *arguments]) == 0
+    assert matplotlib.image.imread(watched / "spectrum_lip_p_run.png").shape[1] > 1000
+    assert cli.execute(["plot", str(watched), "--spectrum", "lip.p", "--out", str(tmp_path / "s.svg")]) == 0
+    assert (tmp_path / "s.svg").read_text().startswith("<?xml")
+
+
+def test_a_spectrum_without_its_libraries_names_the_extra(watched, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "scipy.signal", None)
+    assert cli.execute(["plot", str(watched), "--spectrum", "lip.p"]) == 2
+    assert "pip install 'hiresx[post]'" in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.parametrize(
@@ -196,6 +195,7 @@ def fake_ffmpeg(folder, body):
 
 def test_an_mp4_is_made_by_ffmpeg(moving, tmp_path, monkeypatch):
     body = "data = sys.stdin.buffer.read(); open(sys.argv[-1], 'w').write(' '.join(sys.argv) + f' {len(data)}')"
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
     monkeypatch.setenv("PATH", str(fake_ffmpeg(tmp_path / "bin", body)))
     (path,) = animate_run(moving, "rho", out=tmp_path / "f.mp4")
     words = path.read_text().split()

@@ -1,30 +1,10 @@
-"""What is read off histories: the highest place of a spectrum, the extremes of a column."""
+"""What is read off histories: the extremes of a column."""
 
 import numpy as np
-import pytest
 
 from hiresx import Simulation
 from hiresx.case import Case
 from hiresx.cli import execute
-from hiresx.output.show import plot_history
-from hiresx.output.show.plot_history import spectrum
-
-
-@pytest.mark.parametrize("periods", [1, 2, 3])
-def test_the_lowest_frequency_counts(periods):
-    """A tone with few periods in a segment, two fifths of the record, is found where it is; a single one is no peak."""
-    time = np.linspace(0, 1, 501)
-    found = spectrum(time, np.sin(2 * np.pi * 2.5 * periods * time) + 0.02 * np.sin(2 * np.pi * 60 * time))
-    assert found.peak == pytest.approx(periods * found.frequency[1])
-    assert found.density[1:].max() == found.density[periods]
-    assert found.resolved == (periods >= plot_history.PERIODS)
-    assert ("no peak is resolved" in plot_history._said(found)) != found.resolved
-
-
-def test_a_drift_is_no_peak():
-    time = np.linspace(0, 10, 400)
-    for values in (time, time**2, np.exp(-0.1 * time)):
-        assert not spectrum(time, values + 1e-3 * np.sin(40 * time)).resolved
 
 
 def test_extremes_of_what_is_finite(tmp_path, capsys):

@@ -14,7 +14,8 @@ import made_runs
 from hiresx import HiresxError, cli
 from hiresx.output.fields import field_file
 from hiresx.output.fields.field_file import FieldBlock
-from hiresx.post import Look, animate, correlate, modes, raster, signals, spod, xt
+from hiresx.output.show import raster
+from hiresx.post import Look, animate, correlate, modes, signals, spod, xt
 
 F, K = 0.25, 1.5
 ENDS = (("left", 0.0, 4.0), ("right", 4.1, 8.0))

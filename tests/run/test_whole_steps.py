@@ -101,7 +101,7 @@ def test_a_run_with_outputs_and_monitors(tmp_path, one_by_one):
         advance = simulation.solver.advance
         simulation.solver.advance = lambda count, until: asked.append(count) or advance(count, until)
         record = simulation.run(progress=False)
-        fields = sorted(path.name for path in (tmp_path / name).glob("fields_*.nc"))
+        fields = sorted(path.name for path in (tmp_path / name).glob("fields_0*.nc"))
         return simulation, record, fields, asked
 
     many, one = run("many"), None

@@ -3,15 +3,17 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from hiresx.announce import announce
 from hiresx.communicator import Communicator
 from hiresx.equations.gas import Gas
-from hiresx.output.fields import derived, selection, vtk
+from hiresx.output.fields import coordinates, derived, selection, vtk
 from hiresx.output.fields import field_file as fields
 from hiresx.output.fields.field_file import FieldBlock
 from hiresx.output.fields.portions import Boxes, Samples, Source
@@ -57,22 +59,46 @@ class Content:
         self.tag = self.comm.bcast(os.getpid())
         self._layout: Layout | None = None
         self._series: fields.Series | None = None
+        self._once = case["output"].get("coordinates") == "once"
+        self._digest = files.once(self.comm, lambda: self._digested(blocks))
+        # The file of the coordinates, until it has been written.
+        self.grid: Grid | None = None
+
+    def _digested(self, blocks: Sequence[Any]) -> str:
+        """What the coordinates are known by, where they are written once."""
+        if not self._once or "netcdf" not in self.formats:
+            return ""
+        if coordinates.h5py() is None:
+            announce("h5py is missing: the coordinates are written in each file of the fields (pip install h5py)")
+            return ""
+        return coordinates.digest(self.pieces, blocks)
 
     def series(self, directory: Path, step: int) -> tuple[fields.Series, Layout | None]:
         """How the netCDF files are laid out; tried beside the one of `step` the first time. Collective; raises as if
         that were written."""
         if self._series is None:
-            self._series = fields.Series(self.pieces, self.case, self.variables, self.precision, self.part)
-            path = fields.frame(directory, step, self.name)
-
-            def learn() -> Layout | None:
-                self._layout = self._series.learn(path)
-                return None if self._layout is None else self._layout.places
-
-            places = files.once(self.comm, learn)
-            if not self.comm.root:
-                self._layout = places
+            about = self.case, self.variables, self.precision, self.part
+            linked, there = "", True
+            if self._digest:
+                path, there = files.once(self.comm, lambda: coordinates.place(directory, self.name, self._digest))
+                linked = path.name
+            if not there:
+                grid = fields.Coordinates(self.pieces, self.case, self.part, self._digest)
+                self.grid = Grid(path, grid, self._learned(grid, path))
+            self._series = fields.Series(self.pieces, *about, linked)
+            self._layout = self._learned(self._series, fields.frame(directory, step, self.name))
         return self._series, self._layout
+
+    def _learned(self, series: fields.Series, path: Path) -> Layout | None:
+        """The layout, on rank 0 whole, on the others the places of the arrays. Collective."""
+        found: list[Layout | None] = []
+
+        def learn() -> Layout | None:
+            found.append(series.learn(path))
+            return None if found[0] is None else found[0].places
+
+        places = files.once(self.comm, learn)
+        return found[0] if found else places
 
     def moment(self, directory: Path, solver: Any, workers: int) -> "Files":
         """The files of now. Begins to copy from the device what they need; `workers` threads compute from it.
@@ -81,16 +107,28 @@ class Content:
             self.series(directory, solver.steps)
         with self.comm.together():
             fetched = [[_fetch(solver, source) for source in share.sources] for share in self.shares]
-        return Files(self, directory, fetched, solver.time, solver.steps, workers)
+        grid, self.grid = self.grid, None
+        return Files(self, directory, fetched, solver.time, solver.steps, workers, grid)
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """The file `path` of the coordinates, and its layout if one was found."""
+
+    path: Path
+    series: fields.Series
+    layout: Layout | None
 
 
 class Files(Work):
-    """The files of one moment. `fetched`: per piece and source, what gives the conservative variables."""
+    """The files of one moment. `fetched`: per piece and source, what gives the conservative variables. `grid`: the file
+    of the coordinates if it has to be written too."""
 
     def __init__(
         self, content: Content, directory: Path, fetched: list[list[Callable[[], np.ndarray]]], time: float, step: int,
-        workers: int,
+        workers: int, grid: Grid | None = None,
     ):  # fmt: skip
+        self._grid = grid
         self._content, self._directory, self._fetched = content, directory, fetched
         self._time, self._step, self._workers = time, step, workers
         # Per piece: values that others wait for, or that wait for others'; what rank 0 must write by the library.
@@ -99,7 +137,10 @@ class Files(Work):
 
     @cached_property
     def _by_library(self) -> bool:
-        return "netcdf" in self._content.formats and self._content.series(self._directory, self._step)[1] is None
+        if "netcdf" not in self._content.formats:
+            return False
+        unknown = self._grid is not None and self._grid.layout is None
+        return unknown or self._content.series(self._directory, self._step)[1] is None
 
     @cached_property
     def _frames(self) -> list[fields.Frame | vtk.Frame]:
@@ -108,6 +149,9 @@ class Files(Work):
         if "netcdf" in content.formats and not self._by_library:
             path = fields.frame(self._directory, self._step, content.name)
             layout = content.series(self._directory, self._step)[1]
+            if self._grid is not None:  # it has its name before the first file that links to it
+                joint = JointFile(self._grid.path, self._grid.layout, tag, root)
+                found.append(fields.Frame(joint, content.pieces))
             found.append(fields.Frame(JointFile(path, layout, tag, root), content.pieces, self._time, self._step))
         if "vtk" in content.formats:
             about = content.pieces, self._time, self._step, content.variables, content.dtype
@@ -168,6 +212,8 @@ class Files(Work):
                     _together(piece, [portion for of_rank in of_ranks for portion in of_rank[n]], content.variables)
                     for n, piece in enumerate(content.pieces)
                 ]
+                if self._grid is not None:
+                    self._grid.series.write(self._grid.path, blocks, self._time, self._step)
                 path = fields.frame(self._directory, self._step, content.name)
                 content.series(self._directory, self._step)[0].write(path, blocks, self._time, self._step)
 

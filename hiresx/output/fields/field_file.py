@@ -16,7 +16,7 @@ import numpy as np
 
 from hiresx.equations import equations
 from hiresx.errors import HiresxError
-from hiresx.output.fields import derived
+from hiresx.output.fields import coordinates, derived
 from hiresx.output.saved import files
 from hiresx.output.saved.joint import JointFile
 from hiresx.output.saved.layout import Layout
@@ -92,8 +92,14 @@ def write(
 
 class Series:
     """Field files of the same blocks, variables and case at many times. Arguments as those of `write`; of the `blocks`
-    only names, shapes and gaps count here. Raises HiresxError for an unknown variable and bad block names.
+    only names, shapes and gaps count here. `linked`: the name of the file beside them that has the coordinates (see
+    `Coordinates`); "": each has its own. Raises HiresxError for an unknown variable and bad block names.
     """
+
+    _numbers: tuple[tuple[str, str, str, str], ...] = (
+        ("time", "f8", "time", "L / c_ref"),
+        ("step", "i8", "time steps taken", "1"),
+    )
 
     def __init__(
         self,
@@ -102,15 +108,19 @@ class Series:
         variables: Iterable[str] | None = None,
         precision: str | None = None,
         part: str = "",
+        linked: str = "",
     ):
         self._names = list(case["output"]["variables"] if variables is None else variables)
         derived.check(self._names, scalars=equations(case).scalars)
         check_names([block.name for block in blocks])
-        self._case, self._part = case, part
+        self._case, self._part, self._linked = case, part, linked
+        self._axes = () if linked else coordinates.AXES
         kinds = {"fp64": np.dtype("f8"), "fp32": np.dtype("f4")}
         self._kind = blocks[0].state["rho"].dtype if precision is None else kinds[precision]
         self._blocks = [(block.name, block.shape, block.gaps) for block in blocks]
-        self._size = sum(math.prod(b.shape) * (3 * 8 + len(self._names) * self._kind.itemsize) for b in blocks)
+        self._size = sum(
+            math.prod(b.shape) * (len(self._axes) * 8 + len(self._names) * self._kind.itemsize) for b in blocks
+        )
 
     def write(self, path: str | Path, blocks: Sequence[FieldBlock], time: float, step: int) -> Path:
         """Write the file of one time by the library. See the function `write`."""
@@ -124,7 +134,7 @@ class Series:
         HiresxError as if that were written."""
         path = Path(path)
         with self._told(path), files.replacing(path, keep=False) as temporary:
-            return Layout.learn(temporary, self._define)
+            return Layout.learn(temporary, self._define, self._link)
 
     @contextmanager
     def _told(self, path: Path) -> Iterator[None]:
@@ -161,6 +171,12 @@ class Series:
             raise
         with LOCK:
             file.close()
+        self._link(path)
+
+    def _link(self, path: Path) -> None:
+        """Have the file, which is closed, refer to the coordinates."""
+        if self._linked:
+            coordinates.link(path, [name for name, _, _ in self._blocks], self._linked)
 
     def _define(self, file: Any) -> dict[tuple[str, str], Any]:
         """Everything but values. Returns the variables by (block, name); those of the file have the block ""."""
@@ -170,14 +186,11 @@ class Series:
         file.title = str(self._case.get("title", ""))
         file.source = f"hiresx {version('hiresx')}"
         file.scales = _SCALES
-        file.case = json.dumps(self._case, default=str)
+        self._describe(file)
         if self._part:
             file.part = self._part
         found = {}
-        for name, kind, long_name, units in (
-            ("time", "f8", "time", "L / c_ref"),
-            ("step", "i8", "time steps taken", "1"),
-        ):
+        for name, kind, long_name, units in self._numbers:
             found["", name] = _variable(file, name, kind, (), long_name=long_name, units=units)
         for index, (block, shape, gaps) in enumerate(self._blocks):
             group = file.createGroup(block)
@@ -186,7 +199,7 @@ class Series:
                 group.gaps = np.array(gaps, dtype=np.int64)
             for dimension, size in zip("kji", shape, strict=True):
                 group.createDimension(dimension, size)
-            for axis in "xyz":
+            for axis in self._axes:
                 about = {"long_name": f"{axis} coordinate of the nodes", "units": "L"}
                 found[block, axis] = _variable(group, axis, "f8", "kji", **about)
             for name in self._names:
@@ -195,12 +208,16 @@ class Series:
                 found[block, name] = _variable(group, name, self._kind, "kji", **about)
         return found
 
+    def _describe(self, file: Any) -> None:
+        """Attributes of this kind of file."""
+        file.case = json.dumps(self._case, default=str)
+
     def _values(self, blocks: Sequence[FieldBlock], time: float, step: int) -> Iterator[tuple[tuple[str, str], Any]]:
         """What belongs to the keys of `_define`, in its order."""
-        yield ("", "time"), np.float64(time)
-        yield ("", "step"), np.int64(step)
+        for name, value in zip((number[0] for number in self._numbers), (time, step), strict=False):
+            yield ("", name), np.asarray(value)
         for block in blocks:
-            for axis in "xyz":
+            for axis in self._axes:
                 yield (block.name, axis), getattr(block, axis)
             flow = derived.Flow(block.x, block.y, block.z, block.state, self._case["gas"]["gamma"])
             for name in self._names:
@@ -209,12 +226,27 @@ class Series:
                 yield (block.name, name), value
 
 
+class Coordinates(Series):
+    """The file that has the coordinates of a series of other files, and their `digest`."""
+
+    _numbers = ()
+
+    def __init__(self, blocks: Sequence[Any], case: Mapping[str, Any], part: str, digest: str):
+        super().__init__(blocks, case, (), "fp64", part)
+        self._digest = digest
+
+    def _describe(self, file: Any) -> None:
+        file.setncattr(coordinates.DIGEST, self._digest)
+
+
 class Frame:
     """The field file of one time, which the ranks of a communicator write together (see `JointFile`): `file`, laid out
-    as the `blocks` (anything with a name) of a `Series`. A context, for one thread at a time."""
+    as the `blocks` (anything with a name) of a `Series`; or, without time and step, of `Coordinates`. A context, for
+    one thread at a time."""
 
-    def __init__(self, file: JointFile, blocks: Sequence[Any], time: float, step: int):
-        self._file, self._blocks, self._moment = file, [block.name for block in blocks], {"time": time, "step": step}
+    def __init__(self, file: JointFile, blocks: Sequence[Any], time: float | None = None, step: int | None = None):
+        self._file, self._blocks = file, [block.name for block in blocks]
+        self._moment = {} if time is None or step is None else {"time": time, "step": step}
 
     def __enter__(self) -> "Frame":
         self._file.__enter__()
@@ -228,6 +260,8 @@ class Frame:
         """What this process has of block number `n`."""
         for portion in portions:
             for name, values in {"x": portion.x, "y": portion.y, "z": portion.z, **portion.values}.items():
+                if not self._file.holds((self._blocks[n], name)):
+                    continue  # coordinates or variables of the file beside
                 if portion.missing is not None:
                     values = np.where(portion.missing, np.nan, values)
                 self._file.put((self._blocks[n], name), portion.place, [values])
@@ -311,6 +345,10 @@ def opened(path: str | Path) -> Iterator[tuple[Any, list]]:
     except FileNotFoundError as error:
         raise files.fault(path, error, "read") from None
     except (OSError, AttributeError, LookupError, ValueError, RuntimeError) as error:
+        if gone := coordinates.missing(path):
+            raise HiresxError(
+                f"{path} has its coordinates in {gone}, which is not beside it", "keep the two in one folder"
+            ) from None
         raise HiresxError(f"{path} is not a whole field file ({error})", "give one that hiresx run wrote") from None
 
 
@@ -376,6 +414,8 @@ def clear(directory: str | Path, name: str = "fields", after: int = -1) -> int:
     """
     found = [path for step, path in frames(directory, name).items() if step > after]
     files.remove(found)
+    if not frames(directory, name):
+        coordinates.clear(directory, name)
     return len(found)
 
 

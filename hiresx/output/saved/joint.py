@@ -72,6 +72,10 @@ class JointFile:
         except OSError as error:
             raise files.fault(self.path, error) from None
 
+    def holds(self, key: Key) -> bool:
+        """Whether there is such an array."""
+        return key in self._layout.arrays
+
     def put(self, key: Key, place: Place, parts: Sequence[np.ndarray]) -> None:
         """Values of the array `key`; see `places.put`."""
         try:

@@ -36,9 +36,12 @@ class Layout:
         self.size, self._between, self.arrays = size, between, arrays
 
     @classmethod
-    def learn(cls, path: Path, define: Callable[[Any], Mapping[Key, Any]]) -> "Layout | None":
+    def learn(
+        cls, path: Path, define: Callable[[Any], Mapping[Key, Any]], finish: Callable[[Path], None] = lambda path: None
+    ) -> "Layout | None":
         """The layout of the file that `define` describes: it is given a new netCDF4.Dataset and returns its variables
-        by key. `path`: a file to try it on, which becomes as large as the real one, but takes little room on disk.
+        by key; `finish` gets the closed file. `path`: a file to try it on, which becomes as large as the real one, but
+        takes little room on disk.
         None when the arrays cannot be found again, which then is no way to write files.
 
         Raises OSError and RuntimeError as the library does.
@@ -59,6 +62,7 @@ class Layout:
             finally:
                 with suppress(RuntimeError):
                     file.close()
+        finish(path)
         with path.open("rb") as file:
             places = _find(file.fileno(), marks)
             size = os.fstat(file.fileno()).st_size

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from hiresx.errors import HiresxError
+from hiresx.output.fields import coordinates, vtk
 from hiresx.output.fields import field_file as fields
-from hiresx.output.fields import vtk
 from hiresx.output.saved import checkpoint, files, record
 from hiresx.output.saved.container import MAGIC
 from hiresx.output.saved.netcdf import LOCK, library
@@ -169,7 +169,8 @@ def _any_netcdf(file: Any) -> dict[str, Any]:
             yield from variables(part, f"{prefix}{name}/")
 
     attributes = {name: str(file.getncattr(name)) for name in file.ncattrs()}
-    return {"kind": "netCDF file of another origin", "attributes": attributes, "variables": list(variables(file))}
+    kind = "coordinates of fields" if coordinates.DIGEST in file.ncattrs() else "netCDF file of another origin"
+    return {"kind": kind, "attributes": attributes, "variables": list(variables(file))}
 
 
 def _fields(path: Path, averages: bool) -> dict[str, Any]:

@@ -1,22 +1,22 @@
-"""Pictures that move: GIF by Pillow, MP4 by ffmpeg where it is installed."""
+"""Pictures that move: GIF by Pillow, MP4 by the ffmpeg of imageio-ffmpeg, or that of the system."""
 
 import itertools
 import shutil
 import subprocess
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
+from hiresx import optional
 from hiresx.errors import HiresxError
 from hiresx.output.saved import files
 
 # A page is then 910 pixels wide: as much as a GIF of some hundred pictures bears.
 STYLE = {"figure.dpi": 130}
 SUFFIXES = (".gif", ".mp4")
-# Writes a file of pictures of a shape, so many a second.
-Encoder: TypeAlias = Callable[[Path, Iterator[np.ndarray], tuple[int, ...], float], None]
+FASTEST = 60  # pictures a second
 
 
 def check(target: Path, fps: float) -> None:
@@ -24,21 +24,34 @@ def check(target: Path, fps: float) -> None:
     suffix = target.suffix.lower()
     if suffix not in SUFFIXES:
         raise HiresxError(f'{target}: animations cannot be written as "{target.suffix}"', "use .gif or .mp4")
-    if not 0 < fps <= 50:
-        raise HiresxError(f"{fps:g} pictures a second cannot be shown", "give --fps between 0 and 50")
-    if suffix == ".mp4" and shutil.which("ffmpeg") is None:
+    if not 0 < fps <= FASTEST:
+        raise HiresxError(f"{fps:g} pictures a second cannot be shown", f"give --fps between 0 and {FASTEST}")
+    if suffix == ".mp4":
+        _ffmpeg()
+
+
+def _ffmpeg() -> str:
+    """Where ffmpeg is. Raises HiresxError where there is none."""
+    library = optional.imported("imageio_ffmpeg")
+    try:
+        found = library.get_ffmpeg_exe() if library is not None else shutil.which("ffmpeg")
+    except RuntimeError:  # the library came without one
+        found = shutil.which("ffmpeg")
+    if found is None:
         raise HiresxError(
-            "MP4 needs ffmpeg, which is not installed", "apt install ffmpeg, or write a GIF: --out FILE.gif"
+            "MP4 needs ffmpeg, which is not installed",
+            "pip install 'hiresx[post]' or apt install ffmpeg, or write a GIF: --out FILE.gif",
         )
+    return found
 
 
 def save(figures: Iterable[Any], target: Path, fps: float) -> Path:
     """Write `figures` (matplotlib's, all of one size; drawn one after the other) to `target`; see `write`."""
-    return write((_pixels(figure) for figure in figures), target, fps, _write_mp4)
+    return write((_pixels(figure) for figure in figures), target, fps)
 
 
-def write(pictures: Iterator[np.ndarray], target: Path, fps: float, mp4: Encoder) -> Path:
-    """Write `pictures` (height, width, 3) of red, green and blue to `target`, .gif or, by `mp4`, .mp4.
+def write(pictures: Iterator[np.ndarray], target: Path, fps: float) -> Path:
+    """Write `pictures` (height, width, 3) of red, green and blue to `target`, .gif or .mp4.
 
     Raises HiresxError when it cannot be written; then `target` stays as it was.
     """
@@ -46,7 +59,7 @@ def write(pictures: Iterator[np.ndarray], target: Path, fps: float, mp4: Encoder
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with files.replacing(target) as temporary:
-            encode = _write_gif if target.suffix.lower() == ".gif" else mp4
+            encode = _write_gif if target.suffix.lower() == ".gif" else _write_mp4
             encode(temporary, itertools.chain([first], _same_size(pictures, first.shape)), first.shape, fps)
     except OSError as error:
         raise files.fault(target, error) from None
@@ -83,20 +96,26 @@ def _write_gif(path: Path, pictures: Iterator[np.ndarray], shape: tuple[int, ...
     found = Image.fromarray(colours[None]).quantize(254).getpalette()
     palette = Image.new("P", (1, 1))
     palette.putpalette([*found[: 3 * 254], 0, 0, 0, 255, 255, 255])  # black on white stays what it is
-    reduced = (
-        Image.fromarray(picture).quantize(palette=palette, dither=Image.Dither.NONE)
-        for picture in itertools.chain([first], pictures)
-    )
+
+    def reduce(picture: np.ndarray) -> Any:
+        made = Image.fromarray(picture).quantize(palette=palette, dither=Image.Dither.NONE)
+        indexes = np.array(made)
+        indexes[(picture == 255).all(axis=-1)] = 255  # Pillow looks for the nearest in steps of four
+        made.putdata(indexes.ravel())
+        return made
+
+    reduced = map(reduce, itertools.chain([first], pictures))
     next(reduced).save(
         path, format="GIF", save_all=True, append_images=reduced, duration=round(1000 / fps), loop=0, disposal=1
     )
 
 
 def _write_mp4(path: Path, pictures: Iterator[np.ndarray], shape: tuple[int, ...], fps: float) -> None:
+    """H.264 of a quality at which slow gradients show no bands."""
     height, width = (n - n % 2 for n in shape[:2])  # H.264 with colours at half resolution has even sizes
-    command = ["ffmpeg", "-y", "-loglevel", "error", "-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}"]
-    command += ["-r", f"{fps:g}", "-i", "-", "-an", "-c:v", "libx264", "-pix_fmt", "yuv420p", "-crf", "18"]
-    command += ["-movflags", "+faststart", "-f", "mp4", str(path)]
+    command = [_ffmpeg(), "-y", "-loglevel", "error", "-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}"]
+    command += ["-r", f"{fps:g}", "-i", "-", "-an", "-c:v", "libx264", "-pix_fmt", "yuv420p", "-crf", "14"]
+    command += ["-preset", "fast", "-tune", "animation", "-movflags", "+faststart", "-f", "mp4", str(path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         try:
             for picture in pictures:

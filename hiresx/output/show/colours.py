@@ -6,10 +6,12 @@ import numpy as np
 
 from hiresx.errors import HiresxError
 from hiresx.output.fields import cut, derived
-from hiresx.output.show import page
+from hiresx.output.show import page, raster
+from hiresx.output.show.look import Look
 
 _DIVERGING = "RdBu_r"
-
+# Pixels of a picture in an inch: those of `page.STYLE`.
+_DPI = 200
 
 # A view: horizontal and vertical coordinate, two-dimensional pieces, where it is.
 View = tuple[str, str, list[cut.Piece], str]
@@ -43,30 +45,58 @@ def views(pieces: list[cut.Piece], dimensions: int, plane: str | None, part: str
     return found
 
 
-def draw(views: list[View], names: list[str], scales: dict[str, Any] | None = None, difference: bool = False) -> Any:
-    """The figure with a panel for each variable of `names` and each view; see `plot.plot_run`. `scales`: from `shades`,
-    by name, instead of those that suit these views. `difference`: the values are differences."""
+def draw(
+    views: list[View],
+    names: list[str],
+    scales: dict[str, Any] | None = None,
+    difference: bool = False,
+    look: Look | None = None,
+    rasters: list[raster.Raster] | None = None,
+) -> Any:
+    """The figure with a panel for each variable of `names` and each view; see `plot.plot_run`. `scales`: from `scale`,
+    by name, instead of those that suit these views. `difference`: the values are differences. `rasters`: those of
+    `pixels`, if they are known already."""
     from matplotlib.ticker import MaxNLocator
 
-    sizes = [_size(view) for view in views]
-    by_rows, scale = _arrangement(sizes, len(names))
-    widths, heights = ([size[m] * scale for size in sizes] for m in (0, 1))
+    look = look or Look()
+    if look.box is not None and len(views) > 1:
+        raise HiresxError("a zoom needs one plane", "name it too: --plane z=0")
+    boxes = [look.box or raster.box_of(flat, a, b) for a, b, flat, _ in views]
+    sizes = [_size(box) for box in boxes]
+    by_rows, inches = _arrangement(sizes, len(names), look)
+    widths, heights = ([size[m] * inches for size in sizes] for m in (0, 1))
+    rasters = rasters or pixels(views, look, max(widths))
     if by_rows:
         widths, heights = widths, [max(heights)] * len(names)
     else:
         widths, heights = [max(widths)] * len(names), heights
     # "compressed" brings panels of a given shape together, but gives those of different shapes different scales.
     layout = "compressed" if len({round(high / wide, 6) for wide, high in sizes}) == 1 else "constrained"
-    figure = page.figure(sum(heights) + 0.3 * len(heights) + (0.6 if by_rows else 1.0), layout)
+    lines = 0.02 * look.font  # inches of a line of text and what is around it
+    figure = page.figure(
+        sum(heights) + 1.7 * lines * len(heights) + (3.4 if by_rows else 5.5) * lines, layout, look.width
+    )
     grid = figure.subplots(len(heights), len(widths), squeeze=False, width_ratios=widths, height_ratios=heights)
     for number, name in enumerate(names):
         axes = grid[number] if by_rows else grid[:, number]
+        painted = [mapped([piece[name] for piece in view[2]]) for mapped, view in zip(rasters, views, strict=True)]
         values = np.concatenate([piece[name].ravel() for view in views for piece in view[2]])
-        norm, colours, extend = scales[name] if scales else shades(name, values, difference)
-        for ax, (horizontal, vertical, flat, where) in zip(axes, views, strict=True):
-            for piece in flat:
-                drawn = _draw(ax, piece, horizontal, vertical, name, norm, colours)
-            _frame(ax, flat, horizontal, vertical)
+        if look.box is not None:
+            values = painted[0].ravel()
+            if not np.isfinite(values).any():
+                raise HiresxError(f"there is no flow in {look.box}", "see hiresx check for where the grid is")
+        norm, colours, extend = scales[name] if scales else scale(name, values, look, difference)
+        for ax, picture, mapped, (horizontal, vertical, flat, where) in zip(axes, painted, rasters, views, strict=True):
+            left, right, low, high = mapped.box
+            page.name_axes(ax, horizontal, vertical, 1 / 12 <= (high - low) / (right - left) <= 12)
+            drawn = ax.imshow(
+                picture, origin="lower", extent=mapped.box, norm=norm, cmap=colours, interpolation="nearest",
+                aspect=ax.get_aspect(),
+            )  # fmt: skip
+            if look.contours is not None:
+                lines_of = mapped([piece[look.contours] for piece in flat])
+                at = look.levels if isinstance(look.levels, int) else sorted(look.levels)
+                ax.contour(*mapped.centres, np.ma.masked_invalid(lines_of), at, colors="k", linewidths=0.5, alpha=0.8)
             if where and (number == 0 or not by_rows):
                 ax.set_title(where)
             if by_rows and number < len(names) - 1:
@@ -77,14 +107,21 @@ def draw(views: list[View], names: list[str], scales: dict[str, Any] | None = No
         bar = figure.colorbar(
             drawn, ax=list(axes), location=side, extend=extend, pad=0.015, aspect=slimness, shrink=0.95
         )
-        bar.set_label(r"$\Delta$ " * difference + page.symbol(name))
+        bar.set_label(r"$\Delta$ " * difference + page.symbol(name) + _shaded(norm))
         bar.outline.set_linewidth(0.5)
         if side == "bottom":
             bar.locator = MaxNLocator(3)
     return figure
 
 
-def _arrangement(sizes: list[tuple[float, float]], variables: int) -> tuple[bool, float]:
+def pixels(views: list[View], look: Look, inches: float | None = None) -> list[raster.Raster]:
+    """Where the pixels of `views` lie, the widest of which is so many `inches` wide, if that is known."""
+    inches = inches or look.width * (0.8 if len(views) == 1 else 0.5)
+    wide = int(np.clip(_DPI * inches, 400, 2400))
+    return [raster.raster(flat, a, b, look.box, wide) for a, b, flat, _ in views]
+
+
+def _arrangement(sizes: list[tuple[float, float]], variables: int, look: Look) -> tuple[bool, float]:
     """Whether variables go in rows and views in columns (or the reverse), and inches per unit of length.
 
     The choice that makes the larger picture on a screen as wide as the page and 5 inches high, with half an inch for
@@ -92,27 +129,19 @@ def _arrangement(sizes: list[tuple[float, float]], variables: int) -> tuple[bool
     """
     wide, high = ([size[m] for size in sizes] for m in (0, 1))
     bars = variables if len(sizes) == 1 else 0
+    label = 0.5 * look.font / page.FONT
     choices = [
-        (False, (page.WIDTH - 0.5 * (variables + bars)) / (variables * max(wide)), sum(high)),
-        (True, (page.WIDTH - 0.5 * (len(sizes) + 1)) / sum(wide), variables * max(high)),
+        (False, max(look.width - label * (variables + bars), 1) / (variables * max(wide)), sum(high)),
+        (True, max(look.width - label * (len(sizes) + 1), 1) / sum(wide), variables * max(high)),
     ]
-    by_rows, scale, height = max(choices, key=lambda choice: min(choice[1], 5.0 / choice[2]))
-    return by_rows, min(scale, page.HEIGHT / height)
+    by_rows, inches, height = max(choices, key=lambda choice: min(choice[1], 5.0 / choice[2]))
+    return by_rows, min(inches, look.height / height)
 
 
-def _size(view: tuple) -> tuple[float, float]:
-    """Width and height of a view, no more than 12 to 1: a thinner domain is stretched to be seen (see `_frame`)."""
-    horizontal, vertical, flat, _ = view
-    width, height = (float(np.subtract(*reversed(cut.extent(flat, axis)))) for axis in (horizontal, vertical))
+def _size(box: raster.Box) -> tuple[float, float]:
+    """Width and height of a view, no more than 12 to 1: a thinner domain is stretched to be seen."""
+    width, height = box[1] - box[0], box[3] - box[2]
     return max(width, height / 12), max(height, width / 12)
-
-
-def _frame(ax: Any, flat: list[cut.Piece], horizontal: str, vertical: str) -> None:
-    (left, right), (low, high) = cut.extent(flat, horizontal), cut.extent(flat, vertical)
-    ax.set_xlim(left, right)
-    ax.set_ylim(low, high)
-    true = 1 / 12 <= (high - low) / (right - left) <= 12
-    page.name_axes(ax, horizontal, vertical, true)
 
 
 def sampled(name: str, views: list[View]) -> np.ndarray:
@@ -121,8 +150,33 @@ def sampled(name: str, views: list[View]) -> np.ndarray:
     return values[:: -(-values.size // _SAMPLED)]
 
 
-def shades(name: str, values: np.ndarray, difference: bool = False) -> tuple[Any, str, str]:
-    """Colour scale of a variable that has these `values`: norm, map, and whether values lie beyond its ends."""
+def scale(name: str, values: np.ndarray, look: Look, difference: bool = False) -> tuple[Any, str, str]:
+    """Colour scale of a variable that has these `values`, as it is asked for: norm, map, which ends go on. Raises
+    HiresxError for limits that cannot be, and a map that matplotlib does not have."""
+    from matplotlib import colormaps
+    from matplotlib.colors import Normalize, PowerNorm
+
+    norm, chosen, extend = shades(name, values, difference, look.exponent)
+    if look.limits is not None or look.symmetric:
+        low, high = look.limits or (norm.vmin, norm.vmax)
+        if look.symmetric:
+            high = max(abs(low), abs(high))
+            low, chosen = -high, _DIVERGING
+        shaded = isinstance(norm, PowerNorm) and low >= 0
+        norm = PowerNorm(look.exponent, low, high) if shaded else Normalize(low, high)
+        known = values[np.isfinite(values)]
+        margin = 1e-6 * (high - low)
+        extend = _ends(known.min() < low - margin, known.max() > high + margin)
+    if look.colours is not None:
+        if look.colours not in colormaps:
+            raise HiresxError(f'matplotlib has no colour map "{look.colours}"', "viridis, inferno, RdBu_r, gray_r, ...")
+        chosen = look.colours
+    return norm, chosen, extend
+
+
+def shades(name: str, values: np.ndarray, difference: bool = False, exponent: float = 0.5) -> tuple[Any, str, str]:
+    """Colour scale that suits a variable that has these `values`: norm, map, and whether values lie beyond its ends.
+    `exponent`: of the shades of a gradient, 0.5 as the eye takes the brightness of a schlieren picture."""
     from matplotlib.colors import Normalize, PowerNorm
 
     values = values[np.isfinite(values)]
@@ -141,46 +195,16 @@ def shades(name: str, values: np.ndarray, difference: bool = False) -> tuple[Any
         # A uniform field: round-off is not to be seen as structure.
         low, high = low - 0.5e-3 * max(abs(low), 1.0), high + 0.5e-3 * max(abs(high), 1.0)
     margin = 1e-6 * (high - low)
-    under, over = values.min() < low - margin, values.max() > high + margin
-    # Faint waves beside shocks: the square root of a gradient, as the eye takes the brightness of a schlieren picture.
-    norm = PowerNorm(0.5, low, high) if colours == "gray_r" and low == 0 else Normalize(low, high)
-    return norm, colours, {(0, 0): "neither", (1, 0): "min", (0, 1): "max", (1, 1): "both"}[under, over]
+    # Faint waves beside shocks.
+    norm = PowerNorm(exponent, low, high) if colours == "gray_r" and low == 0 else Normalize(low, high)
+    return norm, colours, _ends(values.min() < low - margin, values.max() > high + margin)
 
 
-def _draw(ax: Any, piece: cut.Piece, horizontal: str, vertical: str, name: str, norm: Any, colours: str) -> Any:
-    a, b, values = piece[horizontal], piece[vertical], piece[name]
-    shades = {"norm": norm, "cmap": colours, "rasterized": True}
-    if not np.isfinite(a).all():
-        return _draw_part(ax, a, b, values, shades)
-    # More nodes than pixels only cost time: a page is 1400 wide.
-    thin = tuple(slice(None, None, -(-n // 1400)) for n in a.shape)
-    a, b, values = a[thin], b[thin], np.ma.masked_invalid(values[thin])
-    drawn = ax.pcolormesh(_corners(a), _corners(b), values, shading="flat", **shades)
-    if max(a.shape) <= 300 and not values.mask.any():
-        # Nodes that are more than a few pixels apart are joined smoothly; the cells below still fill the gaps between
-        # blocks whose nodes are not shared.
-        drawn = ax.pcolormesh(a, b, values, shading="gouraud", **shades)
-    return drawn
+def _ends(under: bool, over: bool) -> str:
+    return {(0, 0): "neither", (1, 0): "min", (0, 1): "max", (1, 1): "both"}[bool(under), bool(over)]
 
 
-def _draw_part(ax: Any, a: np.ndarray, b: np.ndarray, values: np.ndarray, shades: dict) -> Any:
-    """A sheet with missing nodes, as triangles."""
-    n = np.arange(a.size).reshape(a.shape)
-    corners = n[:-1, :-1], n[:-1, 1:], n[1:, 1:], n[1:, :-1]
-    triangles = np.concatenate(
-        [np.stack([corners[0], corners[m], corners[m + 1]], axis=-1).reshape(-1, 3) for m in (1, 2)]
-    )
-    known = np.isfinite(a).ravel() & np.isfinite(values).ravel()
-    triangles = triangles[known[triangles].all(axis=1)]
-    # Unknown nodes belong to no triangle, but must be numbers.
-    a, b, values = (np.where(known, field.ravel(), 0.0) for field in (a, b, values))
-    return ax.tripcolor(a, b, triangles, values, shading="gouraud", **shades)
-
-
-def _corners(nodes: np.ndarray) -> np.ndarray:
-    """Corners (n+1, m+1) of cells around nodes (n, m): means of four, reaching half a cell beyond the block."""
-    for axis in (0, 1):
-        f = np.moveaxis(nodes, axis, 0)
-        f = np.concatenate([2 * f[:1] - f[1:2], f, 2 * f[-1:] - f[-2:-1]])
-        nodes = np.moveaxis((f[:-1] + f[1:]) / 2, 0, axis)
-    return nodes
+def _shaded(norm: Any) -> str:
+    """What must be said of shades that are not linear."""
+    exponent = getattr(norm, "gamma", 1.0)
+    return "" if exponent == 1 else f"   (shade: power {exponent:g})"

@@ -12,6 +12,7 @@ from hiresx.errors import HiresxError
 from hiresx.output.fields import cut, derived
 from hiresx.output.fields import field_file as fields
 from hiresx.output.show import page
+from hiresx.output.show.look import Look
 
 
 @dataclass(frozen=True)
@@ -59,13 +60,15 @@ def draw(
     reference: str | Path | None,
     compared: Sequence[tuple[str, Samples]] = (),
     scales: Mapping[str, tuple[float, float]] | None = None,
+    look: Look | None = None,
 ) -> Any:
     """The figure with one panel for each variable of `names` over the line; see `plot.plot_run`. `compared`: the same
     line in other runs, with their names. `scales`: ends of the axes, by variable."""
     along, count = drawn.along, drawn.values[drawn.along].size
     exact = _exact(data, drawn.values, along, names)
     points = read_table(Path(reference), along) if reference else None
-    figure = page.figure(0.7 + 1.75 * len(names))
+    look = look or Look()
+    figure = look.figure(0.7 + 1.75 * len(names))
     axes = figure.subplots(len(names), 1, sharex=True, squeeze=False)[:, 0]
     for ax, name in zip(axes, names, strict=True):
         if points is not None and name in points:
@@ -82,6 +85,7 @@ def draw(
             ax.set_ylim(*scales[name])
         ax.grid(lw=0.3, color="0.85")
         ax.set_axisbelow(True)
+    look.curves(axes)
     axes[-1].set_xlabel(f"${along}/L${drawn.where}")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return figure

@@ -9,8 +9,9 @@ from hiresx.errors import HiresxError
 from hiresx.output.fields import derived
 from hiresx.output.saved import files
 
+FONT = 9  # points
 STYLE = {
-    "font.size": 9,
+    "font.size": FONT,
     "axes.titlesize": 9,
     "axes.labelsize": 9,
     "axes.linewidth": 0.6,
@@ -44,11 +45,26 @@ def style(more: Mapping[str, Any] | None = None) -> Any:
     return mpl.rc_context(STYLE | dict(more or {}))
 
 
-def figure(height: float, layout: str = "constrained") -> Any:
-    """A figure as wide as the page and `height` inches high; tied to no window system."""
+def figure(height: float, layout: str = "constrained", width: float = WIDTH) -> Any:
+    """A figure as wide as the page, or `width`, and `height` inches high; tied to no window system."""
     from matplotlib.figure import Figure
 
-    return Figure(figsize=(WIDTH, height), layout=layout)
+    return Figure(figsize=(width, height), layout=layout)
+
+
+def colours_of(count: int) -> list[Any]:
+    """So many colours that can be told apart; of many the neighbours are alike."""
+    first = [BLUE, *OTHERS]
+    if count <= len(first):
+        return first[:count]
+    import matplotlib as mpl
+
+    return [mpl.colormaps["viridis"](0.95 * n / (count - 1)) for n in range(count)]
+
+
+def legend_beside(ax: Any, **more: Any) -> None:
+    """A legend of `ax` at its right, where no curve runs."""
+    ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.02), borderaxespad=0, **more)
 
 
 def name_axes(ax: Any, horizontal: str, vertical: str, true: bool) -> None:

@@ -1,5 +1,6 @@
 """Pictures of a run: lines in one dimension, colours on the curvilinear grid in two, mid-planes in three."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,8 @@ from hiresx.equations import equations
 from hiresx.errors import HiresxError
 from hiresx.output.fields import cut, derived
 from hiresx.output.fields import field_file as fields
-from hiresx.output.show import animation, colours, lines, page
+from hiresx.output.show import animation, colours, lines, page, raster
+from hiresx.output.show.look import Look
 
 
 def plot_run(
@@ -22,7 +24,8 @@ def plot_run(
     reference: str | Path | None = None,
     step: int | None = None,
     subset: str | None = None,
-    against: str | Path | None = None,
+    against: str | Path | Sequence[str | Path] | None = None,
+    look: Look | None = None,
 ) -> list[Path]:
     """Plot the last fields of the run in `directory` (or a field file itself), or those of `step`.
 
@@ -31,19 +34,24 @@ def plot_run(
     three on the three mid-planes. `variable`: one name or several, separated by commas. `plane`: "z=0" cuts a
     three-dimensional field. `line`: "y=0" (in three dimensions "y=0, z=0") draws lines instead. `subset`: the name of
     an output.subset of the case, drawn instead of the whole fields. `reference`: a CSV file whose header names its
-    columns (x, rho, ...), drawn with lines. `against`: another run or field file, at the same time if it has that, else
-    its last: drawn beside lines; of colours the difference is drawn. `out`: a file (.png, .svg, .pdf) or a directory;
-    default: a PNG beside the fields. Returns the files written.
+    columns (x, rho, ...), drawn with lines. `against`: another run or field file, or several, at the same time if
+    they have that, else their last: drawn beside lines; of colours the difference from the one is drawn. `look`: size,
+    colours, zoom, contour lines, also the plane. `out`: a file (.png, .svg, .pdf) or a directory; default: a PNG beside
+    the fields. Returns the files written.
 
     Raises HiresxError when matplotlib or the fields are missing, or something asked for is not there.
     """
     page.require_matplotlib()
     path = _field_file(Path(directory), step, subset or "fields")
-    request = _Request(path, variable, plane, line, reference)
-    other = None if against is None else request.read(_same_time(Path(against), path, subset or "fields"))
-    with page.style():
-        figure = request.draw(request.read(path), other, None if against is None else Path(against))
-        return [page.save(figure, _target(path, out, ".png", variable, plane, line, against))]
+    look = look or Look()
+    request = _Request(path, variable, plane or look.plane, line, reference, look)
+    runs = several(against)
+    if len(runs) > 1 and not request.as_lines:
+        raise HiresxError("colours show the difference from one run", "draw lines of several: --line y=0")
+    others = [(run, request.read(_same_time(run, path, subset or "fields"))) for run in runs]
+    with look.style():
+        figure = request.draw(request.read(path), others)
+        return [page.save(figure, target(path, out, ".png", variable, plane or look.plane, line, *runs))]
 
 
 def animate_run(
@@ -55,6 +63,7 @@ def animate_run(
     reference: str | Path | None = None,
     subset: str | None = None,
     fps: float = 10.0,
+    look: Look | None = None,
 ) -> list[Path]:
     """An animation (.gif, or .mp4 where ffmpeg is installed) over all fields of the run in `directory`, `fps` pictures
     a second, with colours and axes that do not change. Arguments and errors as those of `plot_run`; default of `out`: a
@@ -65,14 +74,15 @@ def animate_run(
     frames = fields.frames(directory, name)
     if not frames:
         fields.last(directory, name)  # says what is missing
-    target = _target(Path(directory) / f"{name}.nc", out, ".gif", variable, plane, line)
-    animation.check(target, fps)
+    look = look or Look()
+    film = target(Path(directory) / f"{name}.nc", out, ".gif", variable, plane or look.plane, line)
+    animation.check(film, fps)
     paths = list(frames.values())
-    request = _Request(paths[-1], variable, plane, line, reference)
-    with page.style(animation.STYLE):
+    request = _Request(paths[-1], variable, plane or look.plane, line, reference, look)
+    with look.style(animation.STYLE):
         request.fix_scales(paths)
         figures = (request.draw(request.read(path)) for path in paths)
-        return [animation.save(figures, target, fps)]
+        return [animation.save(figures, film, fps)]
 
 
 @dataclass
@@ -84,19 +94,27 @@ class _Request:
     plane: str | None
     line: str | None
     reference: str | Path | None
+    look: Look
 
     def __post_init__(self):
         about = fields.describe(self.path)
         # A block of one point in a direction is flat there.
         self.dimensions = max(sum(n > 1 for n in shape) for shape in about["blocks"].values())
         self.names = [name.strip() for name in self.variable.split(",")] if self.variable else self._default(about)
-        derived.check(self.names, "variable", equations(about["case"]).scalars)
+        scalars = equations(about["case"]).scalars
+        derived.check(self.names, "variable", scalars)
         self.as_lines = self.dimensions <= 1 or self.line is not None
         if self.as_lines and self.plane is not None:
             raise HiresxError("both a plane and a line were asked for", "a line in space alone: --line y=0,z=0")
         if not self.as_lines and self.reference is not None:
             raise HiresxError("a reference can be drawn with lines only", "name a line too, such as --line y=0")
+        contours = self.look.contours
+        if self.as_lines and contours is not None:
+            raise HiresxError("contour lines belong to planes", "leave them out, or leave the line out")
+        derived.check([contours] if contours else [], "contours", scalars)
+        self.read_too = [contours] if contours and contours not in self.names else []
         self.scales: dict[str, Any] | None = None
+        self._known: tuple[list[colours.View], list[raster.Raster]] | None = None
 
     def _default(self, about: dict[str, Any]) -> list[str]:
         if about["part"]:
@@ -107,27 +125,35 @@ class _Request:
         return ["rho", *(asked or ["schlieren"])]
 
     def read(self, path: Path) -> fields.Fields:
-        return fields.read(path, self.names)
+        return fields.read(path, [*self.names, *self.read_too])
 
-    def draw(self, data: fields.Fields, other: fields.Fields | None = None, against: Path | None = None) -> Any:
+    def draw(self, data: fields.Fields, others: Sequence[tuple[Path, fields.Fields]] = ()) -> Any:
         pieces = _pieces(data)
         if self.as_lines:
-            beside = [] if other is None else [(_label(against), other)]
             drawn = lines.samples(data, pieces, self.dimensions, self.line)
-            compared = [(label, lines.samples(d, _pieces(d), self.dimensions, self.line)) for label, d in beside]
-            figure = lines.draw(data, drawn, self.names, self.reference, compared, self.scales)
+            compared = [(_label(run), lines.samples(d, _pieces(d), self.dimensions, self.line)) for run, d in others]
+            figure = lines.draw(data, drawn, self.names, self.reference, compared, self.scales, self.look)
         else:
-            if other is not None:
+            for _, other in others:
                 pieces = _difference(data, other, self.names)
             views = colours.views(pieces, self.dimensions, self.plane, data.part)
-            figure = colours.draw(views, self.names, self.scales, difference=other is not None)
+            how = {"difference": bool(others), "look": self.look, "rasters": self._rasters(views)}
+            figure = colours.draw(views, self.names, self.scales, **how)
         heading = " ".join(
             [data.case.get("title") or data.path.parent.name, *([f"({data.part})"] if data.part else [])]
         )
-        if other is not None and not self.as_lines:
-            heading += f"\ndifference from {_label(against)}"
-        figure.suptitle(f"{heading}\n$t = {data.time:.4g}\\,L/c_\\mathrm{{ref}}$, step {data.step}", fontsize=10)
+        if others and not self.as_lines:
+            heading += f"\ndifference from {_label(others[0][0])}"
+        heading += f"\n$t = {data.time:.4g}\\,L/c_\\mathrm{{ref}}$, step {data.step}"
+        if self.look.heading(heading):
+            figure.suptitle(self.look.heading(heading))
         return figure
+
+    def _rasters(self, views: list[colours.View]) -> list[raster.Raster]:
+        """Those of `views`; of the pictures of a film, those of the one before, as long as the grid stays."""
+        if self._known is None or not _same_places(self._known[0], views):
+            self._known = views, colours.pixels(views, self.look)
+        return self._known[1]
 
     def fix_scales(self, paths: list[Path]) -> None:
         """One scale for all the files `paths`: colours, or the ends of the axis, of each variable."""
@@ -142,8 +168,22 @@ class _Request:
                 else:
                     views = colours.views(_pieces(data), self.dimensions, self.plane, data.part)
                     gathered[name].append(colours.sampled(name, views))
-        choose = lines.ends if self.as_lines else colours.shades
+
+        def choose(name: str, values: np.ndarray) -> Any:
+            return lines.ends(name, values) if self.as_lines else colours.scale(name, values, self.look)
+
         self.scales = {name: choose(name, np.concatenate(values)) for name, values in gathered.items()}
+
+
+def _same_places(known: list[colours.View], views: list[colours.View]) -> bool:
+    return len(known) == len(views) and all(
+        a[:2] == b[:2]
+        and len(a[2]) == len(b[2])
+        and all(
+            np.array_equal(p[axis], q[axis], equal_nan=True) for p, q in zip(a[2], b[2], strict=True) for axis in "xyz"
+        )
+        for a, b in zip(known, views, strict=True)
+    )
 
 
 def _pieces(data: fields.Fields) -> list[cut.Piece]:
@@ -164,6 +204,13 @@ def _difference(data: fields.Fields, other: fields.Fields, names: list[str]) -> 
             "compare them along a line, such as --line y=0",
         )
     return [a | {name: a[name] - b[name] for name in names} for a, b in zip(ours, theirs, strict=True)]
+
+
+def several(against: str | Path | Sequence[str | Path] | None) -> list[Path]:
+    """Other runs to draw beside: none, one or more."""
+    if against is None:
+        return []
+    return [Path(run) for run in ([against] if isinstance(against, str | Path) else against)]
 
 
 def _label(run: Path) -> str:
@@ -194,7 +241,7 @@ def _same_time(run: Path, path: Path, name: str) -> Path:
     return min(fields.frames(run, name).values(), key=lambda other: abs(fields.moment(other) - time))
 
 
-def _target(path: Path, out: str | Path | None, suffix: str, *choices: Any) -> Path:
+def target(path: Path, out: str | Path | None, suffix: str, *choices: Any) -> Path:
     said = [str(choice).replace(" ", "").replace(",", "_").replace("=", "") for choice in choices if choice]
     said = [Path(choice).name for choice in said]
     name = "_".join([path.stem, *said]) + suffix

@@ -1,0 +1,83 @@
+"""How a picture is asked to look: the same for `hiresx plot`, `hiresx post` and `.hiresx.plot`."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from hiresx.errors import HiresxError
+from hiresx.output.show import page
+from hiresx.output.show.raster import Box
+
+
+@dataclass(frozen=True)
+class Look:
+    """`plane` of a 3-D field ("z=0"); `limits` of the colours, or of the values of curves; colours `symmetric` around
+    0, of the map `colours` of matplotlib; `zoom` on least and greatest horizontal, then vertical coordinate (of
+    curves the first two, or all); `width` of the picture and `height` at most, in inches; `title` in place of ours
+    ("": none);
+    `font` in points; lines of the variable `contours` at so many `levels`, or at these; `exponent` of the shades of
+    gradients (schlieren): 1 is linear."""
+
+    plane: str | None = None
+    limits: tuple[float, float] | None = None
+    symmetric: bool = False
+    colours: str | None = None
+    zoom: Box | tuple[float, float] | None = None
+    width: float = page.WIDTH
+    title: str | None = None
+    height: float = page.HEIGHT
+    font: float = page.FONT
+    contours: str | None = None
+    levels: int | tuple[float, ...] = 10
+    exponent: float = 0.5
+
+    def __post_init__(self) -> None:
+        """Raises HiresxError for what no picture can have."""
+        if not 2 <= self.width <= 30 or not 1 <= self.height <= 40:
+            raise HiresxError(
+                f"a picture {self.width:g} inches wide and {self.height:g} high cannot be",
+                "give a width of 2 to 30, and a height of 1 to 40",
+            )
+        if not 3 <= self.font <= 40:
+            raise HiresxError(f"letters of {self.font:g} points cannot be read", "give a font between 3 and 40")
+        if not 0.05 <= self.exponent <= 5:
+            raise HiresxError(f"shades to the power {self.exponent:g} show nothing", "give an exponent of 0.05 to 5")
+        if self.limits is not None and not self.limits[0] < self.limits[1]:
+            low, high = self.limits
+            raise HiresxError(f"colours from {low:g} to {high:g} cannot be", "give the lower one first")
+        ends = self.zoom or ()
+        if any(not low < high for low, high in zip(ends[::2], ends[1::2], strict=True)):
+            raise HiresxError(f"a zoom to {ends} shows nothing", "give least and greatest, horizontal, then vertical")
+        if isinstance(self.levels, int) and not 1 <= self.levels <= 200:
+            raise HiresxError(f"{self.levels} contour lines cannot be", "give 1 to 200, or their values: 0.5,1")
+
+    @property
+    def box(self) -> Box | None:
+        """The zoom of a plane. Raises HiresxError for one that is of curves."""
+        if self.zoom is not None and len(self.zoom) != 4:
+            raise HiresxError("a zoom of a plane has four numbers", "least, greatest horizontal, then vertical")
+        return self.zoom
+
+    def style(self, more: dict[str, Any] | None = None) -> Any:
+        """A context in which figures look so."""
+        large, small = self.font, self.font - 1
+        named = {"font.size": large, "axes.titlesize": large, "axes.labelsize": large, "figure.titlesize": large + 1}
+        named |= {"xtick.labelsize": small, "ytick.labelsize": small, "legend.fontsize": small}
+        return page.style(named | (more or {}))
+
+    def heading(self, ours: str) -> str:
+        """What stands above the picture."""
+        return ours if self.title is None else self.title
+
+    def figure(self, height: float, layout: str = "constrained") -> Any:
+        """A figure `height` inches high, or as high as it may be."""
+        return page.figure(min(height, max(self.height, 1.0)), layout, self.width)
+
+    def curves(self, axes: Any) -> None:
+        """Set the ends of the axes of curves, of which the last has the name of what runs along."""
+        for ax in axes:
+            if self.zoom is not None:
+                ax.set_xlim(*self.zoom[:2])
+            if self.zoom is not None and len(self.zoom) == 4:
+                ax.set_ylim(*self.zoom[2:])
+            if self.limits is not None:
+                ax.set_ylim(*self.limits)

@@ -1,0 +1,246 @@
+"""`hiresx post isosurface`: surfaces on which a variable of a field in space has a value, coloured by another variable,
+drawn off screen by VTK through PyVista."""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from hiresx import optional
+from hiresx.errors import HiresxError
+from hiresx.output.fields import derived
+from hiresx.output.show import colours, page
+from hiresx.output.show.look import Look
+from hiresx.post.result import Result, dataset, opened, stem
+
+_MEND = "pip install 'hiresx[surface]'"
+# What draws in software and without a screen where there is neither GPU nor X server.
+_GL_MEND = "apt install libegl1 libgl1-mesa-dri (Mesa's, without a screen), or write the surface: --out FILE.vtp"
+_SURFACES = (".vtp", ".ply", ".stl")
+_VIEWS = {"xy": (270.0, 90.0), "xz": (270.0, 0.0), "yz": (0.0, 0.0)}  # from +z, -y, +x
+_CAMERA = (300.0, 25.0, 1.0)
+# Pixels of the picture in an inch.
+_DPI = 200
+_PROBE = """
+import pyvista
+plotter = pyvista.Plotter(off_screen=True, window_size=(32, 32))
+plotter.add_mesh(pyvista.Sphere())
+assert plotter.screenshot(return_img=True).std() > 0
+"""
+
+
+def isosurface(
+    run: Any,
+    variable: str,
+    values: Sequence[float],
+    by: str | None = None,
+    which: int | float = -1,
+    subset: str = "fields",
+    clip: Sequence[float] | None = None,
+    camera: str | None = None,
+    opacity: float = 1.0,
+    look: Look | None = None,
+) -> Result:
+    """The surfaces `variable` = each of `values` in the fields `which` (see `Run.fields`), coloured by `by` (absent: by
+    the value). `clip`: least and greatest x, y, z. `camera`: "azimuth,elevation[,zoom]", degrees from +x towards +y and
+    above the plane z, or "xy", "xz", "yz". `look`: colours and size. In `summary` the areas; `write` also knows .vtp,
+    .ply and .stl. Drawn by PyVista in a process that shows nothing; without OpenGL the surface can still be written.
+
+    Raises HiresxError for what is not there, a field that is not in space, values that are not met, and without
+    PyVista.
+    """
+    run, look = opened(run), look or Look()
+    names = list(dict.fromkeys([variable, *([by] if by else [])]))
+    derived.check(names, "variable")
+    azimuth, elevation, zoom = _view(camera)
+    if clip is not None and (len(clip) != 6 or any(a >= b for a, b in zip(clip[::2], clip[1::2], strict=True))):
+        raise HiresxError(f"{list(clip)} is no box", "give x from, to, y from, to, z from, to: --clip 0,10,-3,3,-1,1")
+    if not 0 < opacity <= 1:
+        raise HiresxError(f"an opacity of {opacity:g} cannot be", "give more than 0, and 1 at most")
+    pyvista = _pyvista()
+    tree = run.fields(which, names, subset)
+    if tree.hiresx.dimensions < 3:
+        raise HiresxError("surfaces belong to fields in space", "of a plane draw contour lines: hiresx post slice")
+    pieces = tree.hiresx.pieces(*names)
+    found = _surface(pyvista, pieces, variable, values, by, clip)
+    bounds = [float(f(piece[axis])) for axis in "xyz" for f in (np.nanmin, np.nanmax)
+              for piece in [{axis: np.concatenate([p[axis].ravel() for p in pieces])}]]  # fmt: skip
+    triangles, points = found.regular_faces, np.asarray(found.points, dtype=float)
+    level = np.asarray(found.point_data["level"])
+    sides = points[triangles[:, 1]] - points[triangles[:, 0]], points[triangles[:, 2]] - points[triangles[:, 0]]
+    areas = 0.5 * np.linalg.norm(np.cross(*sides), axis=1)
+    on = level[triangles[:, 0]]
+    time = float(np.asarray(tree.coords["time"]))
+    summary = {
+        "run": str(run.path), "variable": variable, "by": by or "", "time": time, "step": int(tree.coords["step"]),
+        "points": len(points), "triangles": len(triangles),
+        "surfaces": [{"value": float(v), "area": float(areas[np.isclose(on, v)].sum())} for v in values],
+    }  # fmt: skip
+    shown = by or "level"
+    held = {shown: ("point", np.asarray(found.point_data[shown]), _about(by or variable), "")}
+    data = dataset(
+        {**held, "nodes": (("triangle", "corner"), triangles, "points of the triangles", "1")},
+        {axis: ("point", points[:, n], f"{axis} coordinate", "L") for n, axis in enumerate("xyz")},
+        title=run.title,
+        time=time,
+    )
+    symbol, listed = page.symbol(variable), ", ".join(f"{v:g}" for v in values)
+    heading = look.heading(f"{run.title}\n{symbol} = {listed},  $t = {time:.4g}\\,L/c_\\mathrm{{ref}}$")
+
+    def draw() -> Any:
+        norm, chosen, extend = colours.scale(by or variable, np.asarray(found.point_data[shown]), look)
+        size = look.width - (1.0 if by else 0.2)
+        picture = _picture(pyvista, found, shown, norm, chosen, bounds if clip is None else list(clip), opacity,
+                           (azimuth, elevation, zoom), int(_DPI * size))  # fmt: skip
+        ratio = picture.shape[0] / picture.shape[1]
+        figure = page.figure(size * ratio + 0.5, "constrained", look.width)
+        ax = figure.subplots()
+        ax.imshow(picture, interpolation="antialiased")
+        ax.set_axis_off()
+        if by:
+            from matplotlib.cm import ScalarMappable
+
+            bar = figure.colorbar(ScalarMappable(norm, chosen), ax=ax, extend=extend, pad=0.01, aspect=30, shrink=0.85)
+            bar.set_label(page.symbol(by))
+        if heading:
+            figure.suptitle(heading)
+        return figure
+
+    files = {ending: lambda path, ending=ending: _save(found, path, ending) for ending in _SURFACES[:1]}
+    more = _Surfaces(files, found)
+    return Result(stem("isosurface", variable, f"{summary['step']:06d}"), summary, data, draw, more, look.style)
+
+
+class _Surfaces(dict[str, Any]):
+    """Endings that are written only when they are asked for, beside those that always are."""
+
+    def __init__(self, always: dict[str, Any], found: Any):
+        super().__init__(always)
+        self._found = found
+
+    def __contains__(self, ending: object) -> bool:
+        return ending in _SURFACES
+
+    def __getitem__(self, ending: str) -> Any:
+        return lambda path: _save(self._found, path, ending)
+
+
+def _save(found: Any, path: Path, ending: str) -> None:
+    """PyVista goes by the ending, which a file that is being written does not have."""
+    named = path.with_name(f"{path.name}{ending}")
+    found.save(named)
+    named.replace(path)
+
+
+def _about(name: str) -> str:
+    return derived.about(name).long_name
+
+
+def _pyvista() -> ModuleType:
+    return optional.needed("pyvista", "surfaces need PyVista", _MEND)
+
+
+def _view(camera: str | None) -> tuple[float, float, float]:
+    if camera is None:
+        return _CAMERA
+    if camera in _VIEWS:
+        return (*_VIEWS[camera], 1.0)
+    try:
+        azimuth, elevation, *rest = (float(word) for word in camera.split(","))
+        (zoom,) = rest or (1.0,)
+    except ValueError:
+        raise HiresxError(f'camera "{camera}" is not understood', "give 300,25 or 300,25,1.5, or xy, xz, yz") from None
+    if not -90 <= elevation <= 90 or not 0.05 <= zoom <= 50:
+        raise HiresxError(f'camera "{camera}" sees nothing', "the elevation is -90 to 90 degrees, the zoom about 1")
+    return azimuth, elevation, zoom
+
+
+def _surface(
+    pyvista: ModuleType, pieces: Sequence[dict[str, np.ndarray]], variable: str, values: Sequence[float],
+    by: str | None, clip: Sequence[float] | None,
+) -> Any:  # fmt: skip
+    """The triangles of all blocks, with the point data "level" and `by`."""
+    parts = []
+    low, high = np.inf, -np.inf
+    for piece in pieces:
+        if min(piece["x"].shape) < 2:
+            continue
+        low, high = min(low, float(np.nanmin(piece[variable]))), max(high, float(np.nanmax(piece[variable])))
+        # VTK counts i fastest, as an array (nk, nj, ni) lies in memory; a structured grid is given its transpose.
+        grid = pyvista.StructuredGrid(*(np.ascontiguousarray(piece[axis].T) for axis in "xyz"))
+        for name in dict.fromkeys([variable, *([by] if by else [])]):
+            grid.point_data[name] = piece[name].ravel()
+        for value in values:
+            part = grid.contour([float(value)], scalars=variable)
+            if clip is not None and part.n_points:
+                part = part.clip_box(list(clip), invert=False).extract_surface(algorithm="dataset_surface")
+            part = part.triangulate() if part.n_cells else part
+            if part.n_cells:
+                part.point_data["level"] = np.full(part.n_points, float(value))
+                parts.append(part)
+    if not parts:
+        where = "" if clip is None else " in this box"
+        raise HiresxError(
+            f"{variable} is {', '.join(f'{v:g}' for v in values)} nowhere{where}",
+            f"its values are {low:.4g} to {high:.4g}",
+        )
+    return pyvista.merge(parts, merge_points=False) if len(parts) > 1 else parts[0]
+
+
+def _picture(
+    pyvista: ModuleType, found: Any, shown: str, norm: Any, chosen: str, bounds: list[float], opacity: float,
+    view: tuple[float, float, float], wide: int,
+) -> np.ndarray:  # fmt: skip
+    """Red, green, blue (height, width, 3), cut to what is drawn."""
+    _check_gl()
+    from matplotlib import colormaps
+    from vtkmodules.vtkCommonCore import vtkLogger
+
+    vtkLogger.SetStderrVerbosity(vtkLogger.VERBOSITY_OFF)  # it complains of a missing screen, and does without
+
+    azimuth, elevation, zoom = view
+    a, e = np.radians(azimuth), np.radians(elevation)
+    towards = np.array([np.cos(a) * np.cos(e), np.sin(a) * np.cos(e), np.sin(e)])
+    up = np.array([0.0, 1.0, 0.0] if abs(elevation) > 89.9 else [0.0, 0.0, 1.0])
+    right = np.cross(up, towards) / np.linalg.norm(np.cross(up, towards))
+    ends = np.reshape(bounds, (3, 2))
+    middle, half = ends.mean(axis=1), np.diff(ends, axis=1)[:, 0] / 2
+    # What the box takes of the screen, from its middle.
+    across, upwards = (1.02 * float(np.abs(half * axis).sum()) for axis in (right, np.cross(towards, right)))
+    high = int(np.clip(wide * upwards / across, 0.1 * wide, 3 * wide))
+    plotter = pyvista.Plotter(off_screen=True, window_size=(2 * wide, 2 * high))
+    try:
+        plotter.set_background("white")
+        rgb = (colormaps[chosen](norm(np.asarray(found.point_data[shown])))[:, :3] * 255).astype(np.uint8)
+        drawn = found.copy()
+        drawn.point_data["rgb"] = rgb
+        plotter.add_mesh(drawn, scalars="rgb", rgb=True, opacity=opacity, smooth_shading=True, specular=0.15)
+        plotter.add_mesh(pyvista.Box(bounds).extract_all_edges(), color="grey", line_width=3)
+        place = middle + 6 * np.linalg.norm(half) * towards
+        plotter.camera_position = [tuple(place), tuple(middle), tuple(up)]
+        plotter.enable_parallel_projection()
+        plotter.camera.parallel_scale = upwards / zoom
+        picture = np.asarray(plotter.screenshot(return_img=True))[: 2 * high, : 2 * wide, :3]
+    finally:
+        plotter.close()
+    # Four samples to a pixel: edges are smooth.
+    shape = picture.shape[0] // 2, 2, picture.shape[1] // 2, 2, 3
+    picture = picture.reshape(shape).mean(axis=(1, 3)).round().astype(np.uint8)
+    seen = (picture < 255).any(axis=2)
+    rows, columns = np.flatnonzero(seen.any(axis=1)), np.flatnonzero(seen.any(axis=0))
+    cut: np.ndarray = picture[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+    return cut
+
+
+def _check_gl() -> None:
+    """Raises HiresxError where nothing can be drawn. Tried in a process of its own: VTK may end the one it fails in."""
+    tried = subprocess.run([sys.executable, "-c", _PROBE], capture_output=True, text=True, timeout=120)
+    if tried.returncode:
+        said = next(
+            (line for line in reversed(tried.stderr.strip().splitlines()) if line.strip()), "it does not say why"
+        )
+        raise HiresxError(f"VTK cannot draw off screen here ({said[:150]})", _GL_MEND)

@@ -1,0 +1,91 @@
+"""Coordinates of a series of field files, kept once: whoever reads a file finds them, never those of another grid."""
+
+import os
+
+import netCDF4
+import numpy as np
+import pytest
+from written_runs import Run, periodic
+
+import hiresx
+from hiresx import HiresxError, announce, optional
+from hiresx.output.fields import coordinates
+from hiresx.output.fields import field_file as fields
+from hiresx.output.show import about
+
+CLOCK = "output.every_steps=2"
+PLANE = 'output.subset=[{name="mid", plane={z=0.3}}]'
+
+
+def blocks(path):
+    return [
+        (b.name, b.x.tobytes(), b.y.tobytes(), b.z.tobytes(), b.state["p"].tobytes()) for b in fields.read(path).blocks
+    ]
+
+
+def test_files_that_link_say_what_files_with_coordinates_say(tmp_path):
+    for kind in ("once", "each"):
+        Run(periodic(CLOCK, PLANE, f'output.coordinates="{kind}"'), tmp_path / kind).steps(2).finish()
+    for name in ("fields", "mid"):
+        once, each = (fields.frames(tmp_path / kind, name) for kind in ("once", "each"))
+        assert list(once) == list(each) == [0, 2]
+        for step, path in once.items():
+            assert blocks(path) == blocks(each[step])
+            size = fields.read(path).blocks[0].x.nbytes
+            saved = each[step].stat().st_size - path.stat().st_size
+            assert 3 * size - 4096 < saved < 3 * size + 4096, "x, y, z are not in it"
+        assert (tmp_path / "once" / f"{name}_grid.nc").is_file() and not (
+            tmp_path / "each" / f"{name}_grid.nc"
+        ).exists()
+    found = about.about(tmp_path / "once" / "mid_grid.nc")
+    assert found["kind"] == "coordinates of fields" and [v["name"][-1] for v in found["variables"]] == ["x", "y", "z"]
+
+
+def test_any_netcdf_reader_follows_the_link_from_anywhere(tmp_path, monkeypatch):
+    Run(periodic(CLOCK), tmp_path / "run").steps(2).finish()
+    os.rename(tmp_path / "run", tmp_path / "moved")
+    monkeypatch.chdir("/")
+    with netCDF4.Dataset(tmp_path / "moved" / "fields_000002.nc") as file:
+        (group,) = file.groups.values()
+        assert group["x"].dimensions == ("k", "j", "i") and group["x"].units == "L"
+        assert np.ptp(np.asarray(group["x"])) > 1
+    pytest.importorskip("xarray", reason="pip install 'hiresx[post]'")
+    (block,) = hiresx.open(tmp_path / "moved").series(["p"]).children.values()
+    assert block["p"].dims[0] == "time" and float(np.ptp(block["y"].values)) > 1
+
+
+def test_a_file_without_its_coordinates_says_where_they_are(tmp_path):
+    Run(periodic(CLOCK), tmp_path).steps(2).finish()
+    (tmp_path / "fields_grid.nc").unlink()
+    with pytest.raises(HiresxError, match=r"coordinates in fields_grid\.nc, which is not beside it"):
+        fields.read(tmp_path / "fields_000002.nc")
+
+
+def test_a_continued_run_keeps_the_file_and_another_grid_has_its_own(tmp_path):
+    first = Run(periodic(CLOCK, PLANE), tmp_path).steps(2)
+    captured, state = first.output.capture(), first.state
+    kept = (tmp_path / "mid_grid.nc").read_bytes()
+    before = blocks(tmp_path / "mid_000002.nc")
+    again = Run(periodic(CLOCK, PLANE), tmp_path, state=state, captured=captured).steps(2)
+    again.finish()
+    assert [path.name for path in sorted(tmp_path.glob("*grid*"))] == ["fields_grid.nc", "mid_grid.nc"]
+    assert (tmp_path / "mid_grid.nc").read_bytes() == kept
+    elsewhere = PLANE.replace("0.3", "0.4")
+    Run(periodic(CLOCK, elsewhere), tmp_path, state=again.state, captured=again.output.capture()).steps(2).finish()
+    assert len(list(tmp_path.glob("mid_grid_*.nc"))) == 1
+    assert blocks(tmp_path / "mid_000002.nc") == before
+    at = {step: float(fields.read(path).blocks[0].z[0, 0, 0]) for step, path in fields.frames(tmp_path, "mid").items()}
+    assert at[4] == pytest.approx(0.3) and at[6] == pytest.approx(0.4)
+    # A new run begins with nothing of the old one.
+    Run(periodic(CLOCK, 'output.coordinates="each"'), tmp_path).steps(2).finish()
+    assert not list(tmp_path.glob("fields_grid*"))
+
+
+def test_without_what_makes_links_each_file_has_its_own(tmp_path, monkeypatch):
+    monkeypatch.setattr(coordinates, "h5py", lambda: None)
+    told = []
+    with announce.listening(told.append):
+        Run(periodic(CLOCK), tmp_path).steps(2).finish()
+    assert "h5py" in told[0] and optional.imported("h5py") is not None
+    assert sorted(os.listdir(tmp_path)) == ["fields_000000.nc", "fields_000002.nc"]
+    assert fields.read(tmp_path / "fields_000002.nc").blocks[0].x.any()

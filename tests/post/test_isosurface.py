@@ -1,0 +1,117 @@
+"""Surfaces in space: their shape, their colours, and what is said where they cannot be drawn."""
+
+import json
+import subprocess
+import sys
+
+import made_runs
+import matplotlib.image
+import numpy as np
+import pytest
+
+pytest.importorskip("xarray", reason="pip install 'hiresx[post]'")
+
+from hiresx import HiresxError, cli
+from hiresx.output.fields import field_file
+from hiresx.output.fields.field_file import FieldBlock
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Two curvilinear blocks side by side; rho is the distance from the origin, u = x, p = 2 x."""
+    folder, blocks = made_runs.run(tmp_path_factory.mktemp("space")), []
+    for name, low, high in (("left", -2, 0), ("right", 0, 2)):
+        ends = np.linspace(-1, 1, 31), np.linspace(-1, 1, 29), np.linspace(low, high, 33)
+        z, y, x = np.meshgrid(*ends, indexing="ij")
+        x = x + 0.1 * np.sin(2 * y) * (1 - (x / 2) ** 2)
+        state = {"rho": np.sqrt(x * x + y * y + z * z), "u": x, "v": 0 * x, "w": 0 * x, "p": 2 * x + 9}
+        blocks.append(FieldBlock(name, x, y, z, state))
+    field_file.write(field_file.frame(folder, 3), blocks, 1.5, 3, made_runs.CASE)
+    return folder
+
+
+def test_without_pyvista_the_extra_is_named(run, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "pyvista", None)
+    assert cli.execute(["post", "isosurface", str(run), "rho", "0.5"]) == 2
+    assert "pip install 'hiresx[surface]'" in " ".join(capsys.readouterr().err.split())
+
+
+def needs_pyvista():
+    return pytest.importorskip("pyvista", reason="pip install 'hiresx[surface]'")
+
+
+def test_spheres_have_their_radius_area_and_colours(run, tmp_path):
+    needs_pyvista()
+    from hiresx.post import isosurface
+
+    found = isosurface(run, "rho", (0.5, 0.8), by="u")
+    first, second = found.summary["surfaces"]
+    assert first["area"] == pytest.approx(4 * np.pi * 0.5**2, rel=0.01)
+    assert second["area"] == pytest.approx(4 * np.pi * 0.8**2, rel=0.01)
+    data = found.data
+    r = np.sqrt(data["x"] ** 2 + data["y"] ** 2 + data["z"] ** 2)
+    assert np.minimum(abs(r - 0.5), abs(r - 0.8)).max() < 5e-3
+    assert abs(data["u"] - data["x"]).max() < 1e-6, "the colour is that of the place"
+    half = isosurface(run, "rho", (0.5,), clip=(0, 3, -1, 1, -1, 1))
+    assert half.summary["surfaces"][0]["area"] == pytest.approx(2 * np.pi * 0.5**2, rel=0.01)
+    assert float(half.data["x"].min()) >= -1e-6
+    (path,) = found.write(tmp_path / "s.ply")
+    assert path.stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["rho", "90"], "rho is 90 nowhere"),
+        (["rhoo", "1"], 'no variable "rhoo"'),
+        (["rho", "one"], "not a list of numbers"),
+        (["rho", "0.5", "--clip", "1,0,0,1,0,1"], "is no box"),
+        (["rho", "0.5", "--clip", "1.5,2,-1,1,-1,1"], "nowhere in this box"),
+        (["rho", "0.5", "--camera", "above"], 'camera "above"'),
+        (["rho", "0.5", "--opacity", "0"], "opacity"),
+    ],
+)
+def test_faults_name_the_place(run, words, message, capsys):
+    needs_pyvista()
+    assert cli.execute(["post", "isosurface", str(run), *words]) == 2
+    assert message in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_plane_has_no_surfaces(tmp_path):
+    needs_pyvista()
+    from hiresx.post import isosurface
+
+    folder = made_runs.run(tmp_path)
+    y, x = np.meshgrid(np.linspace(0, 1, 5), np.linspace(0, 1, 6), indexing="ij")
+    state = {name: (1 + x)[None] for name in ("rho", "u", "v", "w", "p")}
+    field_file.write(field_file.frame(folder, 0), [FieldBlock("a", x[None], y[None], 0 * x[None], state)], 0.0, 0,
+                     made_runs.CASE)  # fmt: skip
+    with pytest.raises(HiresxError, match="fields in space"):
+        isosurface(folder, "rho", (1.5,))
+
+
+def test_without_opengl_it_is_said_and_the_surface_is_written(run, tmp_path, monkeypatch, capsys):
+    needs_pyvista()
+    failed = subprocess.CompletedProcess([], -11, "", "no display\n")
+    monkeypatch.setattr(subprocess, "run", lambda *a, **k: failed)
+    command = ["post", "isosurface", str(run), "rho", "0.5", "--out"]
+    assert cli.execute([*command, str(tmp_path / "s.png")]) == 2
+    assert "cannot draw off screen here (no display)" in " ".join(capsys.readouterr().err.split())
+    assert cli.execute([*command, str(tmp_path / "s.vtp"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["files"] == [str(tmp_path / "s.vtp")]
+
+
+@pytest.mark.slow
+def test_the_picture_shows_the_sphere_from_where_it_is_asked(run, tmp_path):
+    needs_pyvista()
+    from hiresx.post import isosurface
+
+    try:
+        isosurface(run, "rho", (0.8,), by="u", camera="xz").write(tmp_path / "front.png")
+    except HiresxError as error:
+        pytest.skip(error.message)
+    image = matplotlib.image.imread(tmp_path / "front.png")[..., :3]
+    rows, columns = np.nonzero(np.ptp(image[:, : image.shape[1] * 3 // 4], axis=2) > 0.25)
+    left = image[rows[columns < columns.mean()], columns[columns < columns.mean()]].mean(axis=0)
+    right = image[rows[columns > columns.mean()], columns[columns > columns.mean()]].mean(axis=0)
+    assert left[2] > left[0] and right[0] > right[2], "from -y, x runs to the right: blue, then red"
