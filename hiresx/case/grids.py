@@ -414,7 +414,16 @@ def _kind(value: Any) -> str | None:
 
 if TYPE_CHECKING:
     GENERATORS: dict[str, type[Table]]
-    GridTable = Table  # a union that is computed is no type to a reader of the sources
+
+    class Generated(Protocol):
+        """What the tables of all generators have."""
+
+        @property
+        def generator(self) -> str: ...
+        @property
+        def nodes(self) -> int: ...
+
+    GridTable = Generated | GridFile  # at run time the union of all tables
 
 
 def __getattr__(name: str) -> Any:
