@@ -28,7 +28,7 @@ class Communicator:
     Every call but `together` is collective: all ranks make it, in the same order, from the main thread.
     """
 
-    def __init__(self, mpi_comm=None):
+    def __init__(self, mpi_comm: Any = None):
         self.mpi_comm = mpi_comm
         self.rank, self.size = (0, 1) if mpi_comm is None else (mpi_comm.Get_rank(), mpi_comm.Get_size())
         self.root = self.rank == 0

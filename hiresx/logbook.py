@@ -9,6 +9,7 @@ from hiresx.errors import HiresxError, described, text
 from hiresx.output.saved import identity, record
 from hiresx.placement import Placement
 from hiresx.signals import SIGNALLED
+from hiresx.solver import Solver
 
 
 class Logbook:
@@ -96,7 +97,7 @@ class Logbook:
                 record.fail(s.out, status, f"rank {s.comm.rank}: {said}")
 
 
-def _own(solver) -> dict[str, Any]:
+def _own(solver: Solver) -> dict[str, Any]:
     """What run.json says of this rank besides its seat."""
     return {
         "points": sum(state.block.points for state in solver.states),

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.arrays import triple
 from hiresx.case import Case
 from hiresx.decomposition import Decomposition, padded_shape, split
 from hiresx.decomposition.partition import best_partition
@@ -213,4 +214,4 @@ def _block_step(case: Case, block: Block) -> float:
 
 def _edges(block: Block, d: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """x, y, z of the edge vector through every node in direction d, (nk, nj, ni)."""
-    return tuple(np.gradient(c, axis=2 - d) for c in (block.x, block.y, block.z))
+    return triple(np.gradient(c, axis=2 - d) for c in (block.x, block.y, block.z))

@@ -11,7 +11,7 @@ import numpy as np
 from hiresx.bench import rhs
 from hiresx.bench.traffic import reals
 from hiresx.device.batch import one_by_one
-from hiresx.device.interface import Call
+from hiresx.device.interface import Backend, Call, Program
 from hiresx.solver import Solver, default_plan
 
 # Bytes of each of two arrays whose copying tells the bandwidth: beyond any cache, and little of any memory.
@@ -54,7 +54,7 @@ class Launch(NamedTuple):
 class Timed:
     """`backend`, but programs it compiles note their launches in `launches` while that is a list."""
 
-    def __init__(self, backend):
+    def __init__(self, backend: Backend):
         self._backend = backend
         self.launches: list[Launch] | None = None
 
@@ -68,14 +68,14 @@ class Timed:
 class TimedProgram:
     """`program` of the backend of `timed`."""
 
-    def __init__(self, timed: Timed, program):
+    def __init__(self, timed: Timed, program: Program):
         self._timed, self.program = timed, program
         self.signatures = program.signatures
 
-    def launch(self, name: str, extent: tuple[int, int, int] | None, *arguments) -> None:
+    def launch(self, name: str, extent: tuple[int, int, int] | None, *arguments: Any) -> None:
         self._note(name, extent, arguments, lambda: self.program.launch(name, extent, *arguments))
 
-    def run(self, name: str, *arguments) -> None:
+    def run(self, name: str, *arguments: Any) -> None:
         self.launch(name, None, *arguments)
 
     def prepare(self, calls: Sequence[Call]) -> Callable[[], None]:

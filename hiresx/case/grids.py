@@ -8,14 +8,14 @@ import math
 import operator
 from functools import reduce
 from math import asinh, log, prod
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, Self
 
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
 from hiresx.case.model import Counts, Listed, Points, Positive, Table, Vector, fault
 
 Axis = Literal["x", "y", "z"]
-AXES = ("x", "y", "z")
+AXES: tuple[Axis, ...] = ("x", "y", "z")
 Stretching = Annotated[float, Field(gt=1)]
 Stencil = Annotated[int, Field(ge=7)]  # nodes of a direction that must not be singleton
 FILE = "Plot3D file"  # tag of the table without a generator: no name of a key, or errors could not tell them apart

@@ -10,7 +10,9 @@ from typing import Annotated, Any
 
 import typer
 
+from hiresx.case import Case
 from hiresx.cli import options, terminal
+from hiresx.communicator import Communicator
 from hiresx.errors import HiresxError
 from hiresx.shell import word
 from hiresx.signals import SIGNALLED, Terminated, termination_raises
@@ -233,7 +235,7 @@ def _restarted(restart: str, asked: _Asked) -> _Outcome:
     return _Outcome(directory, fault, simulation.begun, done, comm.root)
 
 
-def at_its_end(case, found, comm) -> tuple[str, float] | None:
+def at_its_end(case: Case, found, comm: Communicator) -> tuple[str, float] | None:
     """The key and value of the end of `case` that the checkpoint `found` has reached; None if it has reached none.
     Raises HiresxError for a checkpoint of another case."""
     from hiresx.output.saved import checkpoint
@@ -266,7 +268,7 @@ def latest(out: Path | None) -> Path:
     return max(newest, key=lambda path: newest[path].stat().st_mtime_ns)
 
 
-def output_directory(out: Path | None, case) -> Path:
+def output_directory(out: Path | None, case: Case) -> Path:
     """The folder of a new run: `out`, or the first free runs/<case>[-<preset>]-<n>.
 
     Raises HiresxError when it cannot be written, or `out` holds a run already.

@@ -5,6 +5,8 @@ from numbers import Real
 
 import numpy as np
 
+from hiresx.device.interface import Array
+
 # numpy's name of what an argument of that C type is or points to; `real` depends on the configuration.
 _ITEMS = {"int": "int32", "long long": "int64", "double": "float64"}
 
@@ -39,7 +41,7 @@ def scalar(dtype: np.dtype, value) -> int | float:
     return float(value)
 
 
-def check_array(array, wanted: type, dtype: np.dtype) -> None:
+def check_array(array: Array, wanted: type, dtype: np.dtype) -> None:
     """Raises TypeError unless `array` is a `wanted` of `dtype` whose items lie side by side along the last axis."""
     if not isinstance(array, wanted):
         raise TypeError(f"wants a {wanted.__module__}.{wanted.__name__} of {dtype}, got {type(array).__name__}")

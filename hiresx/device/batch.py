@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.device.arguments import is_pointer, is_written
-from hiresx.device.interface import Call
+from hiresx.device.interface import Call, Program
 from hiresx.kernels import Signature
 
 # A launch, or some that do not depend on each other whatever arrays they share.
@@ -34,7 +34,7 @@ def flat(calls: Calls) -> list[Call]:
     return [call for some in calls for call in (some if isinstance(some, list) else [some])]
 
 
-def one_by_one(program, calls: Calls) -> Callable[[], None]:
+def one_by_one(program: Program, calls: Calls) -> Callable[[], None]:
     """The launches in order, each for itself, as where each is timed."""
     calls = flat(calls)
 

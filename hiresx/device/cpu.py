@@ -1,5 +1,7 @@
 """The cpu backend: point kernels as loops over rows, and the kernels written by hand for the CPU."""
 
+from typing import Any
+
 from hiresx.device.native import NativeBackend, NativeProgram
 
 
@@ -10,7 +12,7 @@ class Program(NativeProgram):
     def visit(name: str, kind: str) -> tuple[str, tuple[str, ...]]:
         return "ni, nj, nk = extent", ("ni", "nj", "nk")
 
-    def run(self, name: str, *arguments) -> None:
+    def run(self, name: str, *arguments: Any) -> None:
         """Calls the CPU kernel `name`. Raises as `launch`."""
         self.launch(name, None, *arguments)
 

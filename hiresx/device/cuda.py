@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from hiresx.device.arguments import check_array, is_pointer, item, scalar
 from hiresx.device.batch import Calls, Noting
 from hiresx.device.configuration import Configuration
 from hiresx.device.graphs import Graph
+from hiresx.device.interface import Array
 from hiresx.device.wrappers import BLOCK, find, generate, kernel_shape
 from hiresx.errors import HiresxError
 
@@ -82,7 +84,7 @@ def devices() -> list[Device]:
 class Event:
     """A moment in the work of a stream."""
 
-    def __init__(self, cupy, stream):
+    def __init__(self, cupy: Any, stream: Any):
         self._cupy = cupy
         self._stream = stream
         self._event = cupy.cuda.Event()
@@ -102,14 +104,14 @@ class Program(Noting):
 
     block = BLOCK
 
-    def __init__(self, module, cupy, stream, signatures: dict[str, kernels.Signature], real: str):
+    def __init__(self, module: Any, cupy: Any, stream: Any, signatures: dict[str, kernels.Signature], real: str):
         self.signatures = signatures
         self._module, self._cupy, self._stream = module, cupy, stream
         self._array = cupy.ndarray
         self._real = real
         self._prepared: dict[str, tuple[Callable, list[Callable]]] = {}
 
-    def launch(self, name: str, extent: tuple[int, int, int], *arguments) -> None:
+    def launch(self, name: str, extent: tuple[int, int, int], *arguments: Any) -> None:
         """Visits the points (i, j, k) of extent = (ni, nj, nk) with kernel `name`; returns before it is done. Raises
         TypeError for arguments that do not fit its signature, KeyError for a kernel that is not there."""
         if self.noted is not None:
@@ -117,7 +119,9 @@ class Program(Noting):
         else:
             self.launch_on(self._stream, None, name, extent, *arguments)
 
-    def launch_on(self, stream, guard, name: str, extent: tuple[int, int, int], *arguments) -> None:
+    def launch_on(
+        self, stream: Any, guard: Array | None, name: str, extent: tuple[int, int, int], *arguments: Any
+    ) -> None:
         """The same on another stream of CuPy's, with the array `guard` or None (see `prepare`)."""
         prepared = self._prepared.get(name)
         if prepared is None:
@@ -137,7 +141,7 @@ class Program(Noting):
         if grid[0]:  # CUDA refuses an empty grid
             kernel(grid, block, tuple(passed), stream=stream)
 
-    def prepare(self, calls: Calls, guard=None) -> Callable[[], None]:
+    def prepare(self, calls: Calls, guard: Array | None = None) -> Callable[[], None]:
         """The launches `calls` as a CUDA graph."""
         return Graph(self._cupy, self, calls, self._stream, guard)
 
@@ -158,7 +162,7 @@ class Program(Noting):
 
 
 def _checked(array_type: type, dtype: np.dtype) -> Callable:
-    def convert(array):
+    def convert(array: Array):
         check_array(array, array_type, dtype)
         return array
 
@@ -219,15 +223,15 @@ class Backend:
             ) from error
         return Program(module, self._cupy, self._stream, built, configuration.real)
 
-    def empty(self, shape: Sequence[int] | int, dtype="float64"):
+    def empty(self, shape: Sequence[int] | int, dtype: str = "float64"):
         """An uninitialised cupy array. Raises HiresxError if it does not fit in the GPU's memory."""
         return self._allocate(self._cupy.empty, shape, dtype)
 
-    def zeros(self, shape: Sequence[int] | int, dtype="float64"):
+    def zeros(self, shape: Sequence[int] | int, dtype: str = "float64"):
         """A cupy array of zeros. Raises as `empty`."""
         return self._allocate(self._cupy.zeros, shape, dtype)
 
-    def _allocate(self, make: Callable, shape: Sequence[int] | int, dtype):
+    def _allocate(self, make: Callable, shape: Sequence[int] | int, dtype: str):
         try:
             return make(shape, dtype)
         except self._cupy.cuda.memory.OutOfMemoryError:
@@ -246,11 +250,11 @@ class Backend:
         copy.set(array)
         return copy
 
-    def to_host(self, array) -> np.ndarray:
+    def to_host(self, array: Array) -> np.ndarray:
         """A numpy copy of `array`; waits for the kernels launched before."""
         return array.get()
 
-    def fetch(self, array) -> Callable[[], np.ndarray]:
+    def fetch(self, array: Array) -> Callable[[], np.ndarray]:
         """Begins a copy of `array` to page-locked memory, to which the GPU copies on its own."""
         from cupyx import empty_pinned
 
@@ -269,7 +273,7 @@ class Backend:
 
         return wait
 
-    def copy(self, destination, source) -> None:
+    def copy(self, destination: Any, source: Any) -> None:
         """`source` into `destination`, both on the GPU, of the same type and shape."""
         self._cupy.copyto(destination, source, casting="no")
 

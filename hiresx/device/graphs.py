@@ -1,7 +1,9 @@
 """Launches on a GPU as one CUDA graph: what does not depend on each other side by side, and no Python between them."""
 
+from typing import Any
+
 from hiresx.device.batch import Calls, flat, levels
-from hiresx.device.interface import Call
+from hiresx.device.interface import Array, Call, Program
 
 # Streams that independent launches are spread over.
 BRANCHES = 16
@@ -11,7 +13,7 @@ class Graph:
     """The launches `calls` of `program`, made in order the first time, which loads the kernels, and recorded and made
     as one from then on. They go on `stream`, behind what is there. `guard`: as of `Program.prepare`."""
 
-    def __init__(self, cupy, program, calls: Calls, stream, guard=None):
+    def __init__(self, cupy: Any, program: Program, calls: Calls, stream: Any, guard: Array | None = None):
         self._cuda, self._program, self._stream, self._guard = cupy.cuda, program, stream, guard
         self._noted = list(calls)
         self._calls = flat(self._noted)  # their arrays are to stay
@@ -59,13 +61,13 @@ class Graph:
         for side in used:
             self._stream.wait_event(self._moment(side))
 
-    def _moment(self, stream):
+    def _moment(self, stream: Any):
         event = self._cuda.Event(disable_timing=True)
         event.record(stream)
         return event
 
 
-def _bytes(array) -> tuple[int, int]:
+def _bytes(array: Array) -> tuple[int, int]:
     """Address of the first byte of an array on the GPU and of the one behind its last."""
     start = array.data.ptr
     if not array.size:

@@ -10,6 +10,8 @@ import numpy as np
 from hiresx.device.configuration import Configuration
 from hiresx.kernels import Signature
 
+# An array of a backend: numpy's on a CPU, on a GPU cupy's, which has no types.
+Array: TypeAlias = Any
 # A launch: name of the kernel, extent (None for a CPU kernel), arguments.
 Call: TypeAlias = tuple[Any, ...]
 
@@ -39,7 +41,7 @@ class Program(Protocol):
         not side by side along the last axis.
         """
 
-    def prepare(self, calls: "Sequence[Call | list[Call]]", guard: Any = None) -> Callable[[], None]:
+    def prepare(self, calls: "Sequence[Call | list[Call]]", guard: Array | None = None) -> Callable[[], None]:
         """A function that makes the launches `calls`, each (name, extent, *arguments) as of `launch`, with an effect as
         if in this order; those of a list among them do not depend on each other, whatever arrays they share. Where the
         first item of the array `guard`, which none of them writes, is negative by then, they do nothing. On a CPU,
@@ -56,23 +58,23 @@ class Backend(Protocol):
         """The kernels of `configuration`, from the cache or compiled now, which takes seconds. Raises HiresxError with
         what is missing (a compiler, a choice without a header) or what the compiler says."""
 
-    def empty(self, shape: Sequence[int] | int, dtype: str = "float64") -> Any:
+    def empty(self, shape: Sequence[int] | int, dtype: str = "float64") -> Array:
         """An uninitialised array. Raises HiresxError if it does not fit in memory."""
 
-    def zeros(self, shape: Sequence[int] | int, dtype: str = "float64") -> Any:
+    def zeros(self, shape: Sequence[int] | int, dtype: str = "float64") -> Array:
         """An array of zeros. Raises as `empty`."""
 
-    def to_device(self, array: np.ndarray) -> Any:
+    def to_device(self, array: np.ndarray) -> Array:
         """A copy of `array` that kernels can take. Raises as `empty`."""
 
-    def to_host(self, array: Any) -> np.ndarray:
+    def to_host(self, array: Array) -> np.ndarray:
         """A numpy copy of `array`, after all work launched so far."""
 
-    def fetch(self, array: Any) -> Callable[[], np.ndarray]:
+    def fetch(self, array: Array) -> Callable[[], np.ndarray]:
         """Begins a copy to the host, of what `array` holds after all work launched so far, and does not wait for it.
         The function that is returned does, and gives a numpy array; any thread may call it."""
 
-    def copy(self, destination: Any, source: Any) -> None:
+    def copy(self, destination: Array, source: Array) -> None:
         """`source` into `destination`, arrays of this backend of one type and shape."""
 
     def synchronize(self) -> None:

@@ -7,6 +7,7 @@ import struct
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -51,7 +52,7 @@ def address(array: np.ndarray, dtype: np.dtype, write: bool) -> int:
     return array.ctypes.data
 
 
-def empty(shape: Sequence[int] | int, dtype="float64") -> Array:
+def empty(shape: Sequence[int] | int, dtype: str = "float64") -> Array:
     """An uninitialised Array, 64-byte aligned. Raises HiresxError if it does not fit in memory."""
     shape = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
     dtype = np.dtype(dtype)
@@ -69,7 +70,7 @@ def empty(shape: Sequence[int] | int, dtype="float64") -> Array:
 class Event:
     """A moment in the work. Kernels of these backends are done when `launch` returns, so a clock is enough."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._at = 0.0
 
     def record(self) -> None:
@@ -123,10 +124,10 @@ class NativeBackend:
             self._patience = team.patience(self.threads)
         return self.threads, self._patience
 
-    def empty(self, shape: Sequence[int] | int, dtype="float64") -> Array:
+    def empty(self, shape: Sequence[int] | int, dtype: str = "float64") -> Array:
         return empty(shape, dtype)
 
-    def zeros(self, shape: Sequence[int] | int, dtype="float64") -> Array:
+    def zeros(self, shape: Sequence[int] | int, dtype: str = "float64") -> Array:
         array = empty(shape, dtype)
         array[...] = 0
         return array
@@ -248,7 +249,7 @@ class NativeProgram(Noting):
             found = self._kernels[name] = _Kernel(self, self._library, name)
         return found
 
-    def launch(self, name: str, extent: tuple[int, int, int] | None, *arguments) -> None:
+    def launch(self, name: str, extent: tuple[int, int, int] | None, *arguments: Any) -> None:
         """Visits the points (i, j, k) of extent = (ni, nj, nk) with kernel `name`; None for a CPU kernel, which visits
         for itself. Raises TypeError for arguments that do not fit its signature, KeyError for a kernel that is not
         there."""

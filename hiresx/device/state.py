@@ -3,6 +3,8 @@
 from typing import Any
 
 from hiresx.decomposition.halo import padded_shape, padding
+from hiresx.decomposition.patches import Decomposition
+from hiresx.device.interface import Array, Backend
 from hiresx.equations import DIRECTIONS, GAS, METRICS, Equations
 
 
@@ -33,7 +35,7 @@ class BlockState:
     """
 
     def __init__(
-        self, backend, cut, index: int, name: str, real: str, work_variables: int, local_step: bool, registers: int = 1,
+        self, backend: Backend, cut: Decomposition, index: int, name: str, real: str, work_variables: int, local_step: bool, registers: int = 1,
         equations: Equations = GAS,
     ):  # fmt: skip
         self.equations = equations
@@ -70,7 +72,7 @@ class BlockState:
         self.scalars = tuple((self.q[row], self.r[row]) for row in rows)
 
     @property
-    def q0(self):
+    def q0(self) -> Array:
         """The first of the registers: the state at the start of the step, where the integrator keeps that."""
         return self.registers[0]
 
@@ -87,7 +89,7 @@ class BlockState:
         """(o, sj, sk): index of node (0, 0, 0) and strides, as most kernels take them."""
         return self.origin, self.strides[1], self.strides[2]
 
-    def interior(self, array):
+    def interior(self, array: Array) -> Array:
         """View of the nodes without ghosts, [..., k, j, i]."""
         hi, hj, hk = self.halo
         ni, nj, nk = self.size

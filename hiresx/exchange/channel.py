@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from hiresx.device.interface import Call
-from hiresx.exchange.layout import Layout, Link, Peer, merged
+from hiresx.device.interface import Backend, Call, Program
+from hiresx.exchange.layout import Layout, Link, Peer, Rotation, merged
 from hiresx.exchange.post import Mail
 from hiresx.exchange.transport import Transport
 
@@ -38,7 +38,7 @@ class Channel:
     """
 
     def __init__(
-        self, backend, program, layout: Layout, width: int, directed: bool, mail: Mail, later: bool
+        self, backend: Backend, program: Program, layout: Layout, width: int, directed: bool, mail: Mail, later: bool
     ):  # fmt: skip
         self._program, self._launch, self._width, self._later = program, program.launch, width, later
         self._outgoing, self._transports = mail.outgoing, mail.transports
@@ -48,14 +48,16 @@ class Channel:
             found = merged(links, *keys)
             return [(link, backend.to_device(link.to), backend.to_device(link.source)) for link in found]
 
-        def turned(links: Iterable[Link]) -> list[tuple[Link, Any]]:
+        def turned(links: Iterable[Link]) -> list[tuple[Link, Any, Rotation]]:
             rotated = [link for link in links if link.rotation is not None]
-            return [(link, at) for link, at, _ in lists(rotated, "block", "rotation", *ends[1:2])]
+            found = lists(rotated, "block", "rotation", *ends[1:2])
+            return [(link, at, link.rotation) for link, at, _ in found if link.rotation is not None]
 
         self._inner = lists(layout.inner, "donor", "block", *ends)
         self._pack = lists(layout.outgoing, "donor", *ends[0::2])
         self._unpack = {peer.rank: lists(peer.links, "block", *ends[1:2]) for peer in layout.peers}
-        self._turned = {peer.rank: turned(peer.links) for peer in layout.peers} | {None: turned(layout.inner)}
+        self._turned: dict[int | None, list[tuple[Link, Any, Rotation]]] = {None: turned(layout.inner)}
+        self._turned |= {peer.rank: turned(peer.links) for peer in layout.peers}
         self._directed = directed
         # What copies between the parts of this rank, by quantity.
         self._copies: WeakKeyDictionary[Fields, Callable[[], None]] = WeakKeyDictionary()
@@ -87,8 +89,8 @@ class Channel:
         for link, to, source in self._inner:
             yield (
                 "copy_halo", (len(to), self._width, 1), to, source,
-                fields.array(link.donor, link.donor_direction), fields.strides[link.donor],
-                fields.array(link.block, link.direction), fields.strides[link.block], self._sign(link),
+                fields.array(_held(link.donor), link.donor_direction), fields.strides[_held(link.donor)],
+                fields.array(_held(link.block), link.direction), fields.strides[_held(link.block)], self._sign(link),
             )  # fmt: skip
 
     def _post(self, fields: Fields) -> None:
@@ -101,8 +103,8 @@ class Channel:
                 self._due.append((peer, transport))
         for link, to, source in self._pack:
             self._launch(
-                "pack_halo", (len(to), 1, 1), to, source, fields.array(link.donor, link.donor_direction),
-                fields.strides[link.donor], self._outgoing[turn], self._width, self._sign(link),
+                "pack_halo", (len(to), 1, 1), to, source, fields.array(_held(link.donor), link.donor_direction),
+                fields.strides[_held(link.donor)], self._outgoing[turn], self._width, self._sign(link),
             )  # fmt: skip
         for transport in self._transports:
             transport.stage(turn)
@@ -120,8 +122,8 @@ class Channel:
     def progress(self) -> None:
         """Unpack what has come, without waiting. MPI moves long messages only while it is called: a call now and then
         lets them go on beside the work."""
-        if self._left and self._sent:
-            self._take_completed()
+        if self._left and self._sent and self._fields is not None:
+            self._take_completed(self._fields)
 
     def finish(self) -> None:
         """Wait for all messages of the exchange that is under way, if one is, and unpack them."""
@@ -131,7 +133,7 @@ class Channel:
         idle = time.perf_counter()
         while self._left:
             now = time.perf_counter()
-            if self._take_completed():
+            if self._take_completed(self._fields):
                 self.waited += now - idle
                 idle = time.perf_counter()
             elif now - idle > YIELDING:
@@ -140,35 +142,44 @@ class Channel:
                 os.sched_yield()
         for transport in self._transports:
             for peer in transport.silent:
-                self._take(peer, transport)
+                self._take(self._fields, peer, transport)
         self._fields = None
 
-    def _take_completed(self) -> bool:
+    def _take_completed(self, fields: Fields) -> bool:
         """Unpack the messages that have come since the last call; whether anything has, or was sent."""
         completed = self._requests[0].Testsome(self._requests)
         for n in completed or ():
             self._left -= 1
             if n < len(self._due):
-                self._take(*self._due[n])
+                self._take(fields, *self._due[n])
         return bool(completed)
 
-    def _take(self, peer: Peer, transport: Transport) -> None:
-        fields, message = self._fields, transport.message(peer, self._turn)
+    def _take(self, fields: Fields, peer: Peer, transport: Transport) -> None:
+        message = transport.message(peer, self._turn)
         for link, to, source in self._unpack[peer.rank]:
             self._launch(
                 "unpack_halo", (len(to), 1, 1), to, source, message, self._width,
-                fields.array(link.block, link.direction), fields.strides[link.block],
+                fields.array(_held(link.block), link.direction), fields.strides[_held(link.block)],
             )  # fmt: skip
         for call in self._turns(fields, peer.rank):
             self._launch(*call)
 
     def _turns(self, fields: Fields, rank: int | None) -> Iterator[Call]:
         """Bring vectors among what came from a rank, None for this one, into the frames of the parts they came to."""
-        for link, at in self._turned[rank] if fields.vectors else ():
+        vectors = fields.vectors
+        if vectors is None:
+            return
+        for link, at, rotation in self._turned[rank]:
             yield (
-                "rotate_vectors", (len(at), 1, 1), at, fields.vectors(link.block, link.direction),
-                fields.strides[link.block], *(float(entry) for row in link.rotation for entry in row),
+                "rotate_vectors", (len(at), 1, 1), at, vectors(_held(link.block), link.direction),
+                fields.strides[_held(link.block)], *(float(entry) for row in rotation for entry in row),
             )  # fmt: skip
 
     def _sign(self, link: Link) -> float:
         return float(link.sign) if self._directed else 1.0
+
+
+def _held(part: int | None) -> int:
+    """An end of a link that this rank holds."""
+    assert part is not None
+    return part

@@ -1,12 +1,16 @@
 """Ghosts of patched faces: shares of interpolations, summed by whoever has the ghost, in this process or in others."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from hiresx.communicator import Communicator
 from hiresx.decomposition import Domain, patched
+from hiresx.decomposition.domain import Coordinates
+from hiresx.decomposition.shell import Shell
+from hiresx.device.interface import Backend, Call, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import DIRECTIONS, GAS_CONSERVED, GAS_GRADIENTS
 from hiresx.grid.patched import BlockMap, wraps
@@ -42,6 +46,10 @@ class _Take:
     rows: Any
 
 
+# give, take, and the buffers: what goes out, what comes in, the host's
+Launches = tuple[Callable[[], None], Callable[[], None], Any, Any, np.ndarray]
+
+
 class PatchedExchange:
     """Fills the ghosts of all patched faces of the parts `states` of this rank; nothing where there are none (`any`).
 
@@ -50,10 +58,12 @@ class PatchedExchange:
     node that no other block lies behind.
     """
 
-    def __init__(self, backend, program, comm, domain: Domain, states: Sequence[BlockState]):
+    def __init__(
+        self, backend: Backend, program: Program, comm: Communicator, domain: Domain, states: Sequence[BlockState]
+    ):
         self._backend, self._program, self._comm, self._states = backend, program, comm, states
         with comm.together():
-            found = patched.located(domain.whole, domain.extended) if comm.root else None
+            found = patched.located(domain.whole, _in_memory(domain)) if comm.root else None
         found = comm.bcast(found)
         self.located = found
         self.any = bool(found)
@@ -61,8 +71,8 @@ class PatchedExchange:
             return
         with comm.together():
             self._prepare(domain, found)
-        self._mpi_comm = comm.mpi_comm.Dup() if comm.size > 1 else None
-        self._made: dict[int, tuple] = {}
+        self._mpi_comm: Any = comm.mpi_comm.Dup() if comm.size > 1 else None
+        self._made: dict[int, Launches] = {}
 
     def _prepare(self, domain: Domain, found: Sequence[patched.Located]) -> None:
         whole, cut, rank = domain.whole, domain.cut, self._comm.rank
@@ -70,7 +80,8 @@ class PatchedExchange:
         owner = np.array([part.rank for part in cut.parts])
         part, flat, along = patched.targets(whole, cut, found)
         donor, xi = np.concatenate([f.donor for f in found]), np.concatenate([f.xi for f in found])
-        maps = [BlockMap(b, domain.extended[n], wraps(b, n, whole.connections)) for n, b in enumerate(whole.blocks)]
+        extended = _in_memory(domain)
+        maps = [BlockMap(b, extended[n], wraps(b, n, whole.connections)) for n, b in enumerate(whole.blocks)]
         taker = owner[part]
         self._real = real = self._states[0].q.dtype if self._states else np.float64
 
@@ -149,7 +160,7 @@ class PatchedExchange:
 
     def _carry(self, width: int, outgoing: Any, incoming: Any, host: np.ndarray) -> None:
         """Messages through the memory of the host."""
-        whole = self._backend.to_host(outgoing) if self._out else None
+        whole = self._backend.to_host(outgoing) if self._out else host
         mpi_comm, tag = self._mpi_comm, TAG + width
         requests = [
             mpi_comm.Irecv(host[width * a : width * (a + n)], other, tag) for other, (a, n) in self._into.items()
@@ -162,13 +173,14 @@ class PatchedExchange:
         if self._into:
             self._backend.copy(incoming[width * self._own :], self._backend.to_device(host))
 
-    def _launches(self, width: int) -> tuple:
+    def _launches(self, width: int) -> Launches:
         """What one exchange launches, prepared, and its buffers."""
         zeros, real = self._backend.zeros, str(self._real)
         outgoing = zeros((max(width * self._leaving, 1),), real)
         incoming = zeros((max(width * self._held, 1),), real)
         host = np.zeros(width * (self._held - self._own), self._real)
-        give, take = [], []
+        give: list[Call] = []
+        take: list[Call] = []
         for g in self._gives:
             s = self._states[g.place]
             box = ((g.count, 1, 1), g.count, *g.widths, *s.strides[1:], s.variable_stride, g.start, g.to, g.weights)
@@ -186,3 +198,8 @@ class PatchedExchange:
                 flux = self._viscous[0][t.place][t.direction]
                 take.append(("patched_fluxes", *lists, s.areas[t.direction], flux))
         return self._program.prepare(give), self._program.prepare(take), outgoing, incoming, host
+
+
+def _in_memory(domain: Domain) -> list[Coordinates]:
+    """The coordinates of the whole blocks: a grid with patched faces is read whole."""
+    return [c for c in domain.extended if not isinstance(c, Shell)]

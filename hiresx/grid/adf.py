@@ -11,7 +11,7 @@ import mmap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -57,7 +57,7 @@ class File:
                 f"numbers of the format '{form}' are none of this machine's",
                 "convert it to HDF5 with the tools of CGNS, cgnsconvert -h or adf2hdf, where it was written",
             )
-        self.order = ">" if form == "B" else "<"
+        self.order: Literal["<", ">"] = ">" if form == "B" else "<"
         # What parts file and path in a link: a blank in the oldest files.
         self.separator = b" " if start[26:28] == b"01" else b">"
         self.root = self.pointer(134)

@@ -5,6 +5,7 @@ Arrays are indexed [k, j, i]; every list of three (sizes, ranges, index triples)
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from hiresx.arrays import triple
 from hiresx.errors import HiresxError
 from hiresx.grid.stored import Nodes, Stored
 
-AXES = ("i", "j", "k")
+AXES: tuple[Literal["i", "j", "k"], ...] = ("i", "j", "k")
 FACES = ("imin", "imax", "jmin", "jmax", "kmin", "kmax")
 # The 6th-order central difference reaches three nodes to each side.
 MINIMUM_NODES = 7

@@ -164,7 +164,7 @@ def _nodes(where: str, block: Block, face: str, nodes: Nodes) -> Range:
             f"its faces are {', '.join(block.faces)}",
         )
     result = []
-    for d, n in enumerate(block.size):
+    for d, (axis, n) in enumerate(zip(AXES, block.size, strict=True)):
         if d == direction(face):
             if axis in nodes:
                 raise HiresxError(f"{where}.{axis}: {axis} does not run along face {face}", f"leave {axis} out")
@@ -374,7 +374,7 @@ def _table_of(c: Connection, blocks: Sequence[Block], mutual: bool) -> dict[str,
     }
 
 
-def _nodes_of(face: str, range_: Range, block: Block) -> dict[str, list[int]] | None:
+def _nodes_of(face: str, range_: Range, block: Block) -> dict[Literal["i", "j", "k"], list[int]] | None:
     nodes = {
         AXES[d]: list(range_[d]) for d in range(3) if d != direction(face) and tuple(range_[d]) != (0, block.size[d])
     }

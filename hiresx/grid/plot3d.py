@@ -6,7 +6,7 @@ with blanking an integer per node, which must be positive everywhere.
 
 import os
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, Literal
 
 import numpy as np
 
@@ -83,7 +83,7 @@ def write_plot3d(
     sizes = [block.size[:dimensions] for block in grid.blocks]
     real = np.dtype({"fp64": "f8", "fp32": "f4"}[precision])
     put = _put_ascii if ascii else _put_record
-    order = ">" if big_endian else "<"
+    order: Literal["<", ">"] = ">" if big_endian else "<"
     with written(path) as file:
         if not single:
             put(file, np.array([len(sizes)], order + "i4"))
@@ -93,7 +93,7 @@ def write_plot3d(
             put(file, nodes.astype(real.newbyteorder(order)))
 
 
-def _put_ascii(file: BinaryIO, values: np.ndarray) -> None:
+def _put_ascii(file: IO[bytes], values: np.ndarray) -> None:
     if values.dtype.kind == "i":
         file.write((" ".join(map(str, values)) + "\n").encode())
         return
@@ -102,7 +102,7 @@ def _put_ascii(file: BinaryIO, values: np.ndarray) -> None:
         file.write((" ".join(map(str, values[n : n + 6])) + "\n").encode())
 
 
-def _put_record(file: BinaryIO, values: np.ndarray) -> None:
+def _put_record(file: IO[bytes], values: np.ndarray) -> None:
     data = values.view("u1")
     marker = np.dtype("i4") if values.dtype.isnative else np.dtype("i4").newbyteorder("S")
     for n in range(0, len(data), SUBRECORD):

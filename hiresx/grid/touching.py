@@ -265,10 +265,11 @@ def _is_inside(block: Block, coarse: np.ndarray, points: np.ndarray) -> np.ndarr
     inside = np.zeros(len(points), dtype=bool)
     for n, point in enumerate(points):
         at = np.unravel_index(int(np.argmin(squares - 2 * (flat @ point))), coarse.shape[:3])
-        box = tuple(slice(max(stride * (i - 1), 0), stride * (i + 1) + 1) for i in at)
+        begin = [max(stride * (int(i) - 1), 0) for i in at]
+        box = tuple(slice(first, stride * (int(i) + 1) + 1) for first, i in zip(begin, at, strict=True))
         part = _nodes(block, box)
         nearest = np.unravel_index(int(np.argmin(np.sum((part - point) ** 2, axis=-1))), part.shape[:3])
-        inside[n] = _covers(block, [int(b.start + i) for b, i in zip(box, nearest, strict=True)], point)
+        inside[n] = _covers(block, [first + int(i) for first, i in zip(begin, nearest, strict=True)], point)
     return inside
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hiresx.device.interface import Call
+from hiresx.device.interface import Backend, Call
 from hiresx.device.state import BlockState
 from hiresx.equations import DIRECTIONS
 from hiresx.grid.blocks import direction, side, slices
@@ -18,7 +18,7 @@ class Axisymmetric:
     `axes`: the block's conditions there.
     """
 
-    def __init__(self, backend, state: BlockState, axes: Sequence[Axis], reynolds: float | None):
+    def __init__(self, backend: Backend, state: BlockState, axes: Sequence[Axis], reynolds: float | None):
         s, sv = state, state.variable_stride
         y = np.abs(s.block.y)
         for axis in axes:

@@ -7,11 +7,13 @@ header in kernels/boundary/ and a class here that names it.
 
 from collections.abc import Callable, Sequence
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 
 from hiresx.decomposition import Patch
-from hiresx.device.interface import Call
+from hiresx.decomposition.patches import Patch
+from hiresx.device.interface import Backend, Call, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import GAS_CONSERVED, GAS_GRADIENTS, GHOSTS
 from hiresx.equations.gas import conservative
@@ -41,7 +43,7 @@ class Condition:
     # Degrees of the polynomials behind the face for the viscous terms.
     primitive_degree = flux_degree = 1
 
-    def __init__(self, backend, program, state: BlockState, patch: Patch):
+    def __init__(self, backend: Backend, program: Program, state: BlockState, patch: Patch):
         self.state, self.patch = state, patch
         self._backend, self._launch = backend, program.launch
         d = direction(patch.face)
@@ -81,7 +83,7 @@ class Condition:
     def follow(self) -> None:
         pass
 
-    def calls(self, method: str, *arguments) -> list[Call]:
+    def calls(self, method: str, *arguments: Any) -> list[Call]:
         """What `method` launches."""
         noted: list[Call] = []
         launch, self._launch = self._launch, lambda *call: noted.append(call)
@@ -197,7 +199,7 @@ class NoSlip(Condition):
     closed = True
     primitive_degree, flux_degree = 3, 2
 
-    def __init__(self, backend, program, state, patch):
+    def __init__(self, backend: Backend, program: Program, state: BlockState, patch: Patch):
         super().__init__(backend, program, state, patch)
         self._wall = patch.condition.velocity
         self._temperature = patch.condition.temperature or 0.0
@@ -229,7 +231,17 @@ class Extrapolate(Condition):
 class Prescribe(Condition):
     """`profile(x, y, z, t)` gives (rho, u, v, w, p); evaluated once, or before every stage unless `steady`."""
 
-    def __init__(self, backend, program, state, patch, gamma: float, profile: Callable, steady: bool, extended):
+    def __init__(
+        self,
+        backend: Backend,
+        program: Program,
+        state: BlockState,
+        patch: Patch,
+        gamma: float,
+        profile: Callable,
+        steady: bool,
+        extended,
+    ):
         super().__init__(backend, program, state, patch)
         self._gamma, self._profile, self._steady = gamma, profile, steady
         self._places = self._coordinates(extended, 1 + GHOSTS)
@@ -255,7 +267,7 @@ class Prescribe(Condition):
 
 
 class Characteristic(Condition):
-    def __init__(self, backend, program, state, patch, gamma: float):
+    def __init__(self, backend: Backend, program: Program, state: BlockState, patch: Patch, gamma: float):
         super().__init__(backend, program, state, patch)
         s = patch.condition.state
         n1, n2 = self.extent
@@ -283,7 +295,7 @@ def _order(condition: Condition) -> tuple[int, int]:
 
 
 def condition(
-    backend, program, state: BlockState, patch: Patch, gamma: float, profile: Callable, extended
+    backend: Backend, program: Program, state: BlockState, patch: Patch, gamma: float, profile: Callable, extended
 ) -> Condition:
     """The condition of `patch`. `profile(name)` gives the function of a profile inflow; `extended`: the block's
     coordinates with ghosts."""

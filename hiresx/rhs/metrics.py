@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import GHOSTS
 from hiresx.errors import HiresxError
@@ -11,7 +12,9 @@ from hiresx.rhs.pole import mend_metrics
 HALO = GHOSTS
 
 
-def compute_metrics(backend, program, state: BlockState, coordinates: tuple[np.ndarray, ...], patches=()) -> None:
+def compute_metrics(
+    backend: Backend, program: Program, state: BlockState, coordinates: tuple[np.ndarray, ...], patches=()
+) -> None:
     """Fill `state.metrics` (with ghosts in each area's own direction) and `state.jacobian` (eqs 7 and 8).
 
     `coordinates`: x, y, z with 3 ghost layers in every direction, (nk + 6, nj + 6, ni + 6). Ghosts of the Jacobian
@@ -38,7 +41,7 @@ def compute_metrics(backend, program, state: BlockState, coordinates: tuple[np.n
     backend.copy(state.jacobian, backend.to_device(np.pad(jacobian, widths, mode="edge")))
 
 
-def _check(backend, state: BlockState) -> None:
+def _check(backend: Backend, state: BlockState) -> None:
     volume = 1 / backend.to_host(state.interior(state.jacobian)).astype(float)
     if not (volume > 0).all():
         k, j, i = np.unravel_index(np.nanargmin(volume), volume.shape)

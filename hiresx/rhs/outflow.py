@@ -8,7 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from hiresx.communicator import Communicator
 from hiresx.decomposition import Decomposition
+from hiresx.decomposition.patches import Patch
+from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
 from hiresx.grid import Grid
 from hiresx.grid.blocks import direction, intersection, side
@@ -48,7 +51,16 @@ class Outflow:
     means over their faces. It stays on the device unless a face lies on several ranks, which `meet()` finds out: both
     are collective. `any`: whether a rank has such patches; `shared`: whether a face lies on several."""
 
-    def __init__(self, backend, program, comm, grid: Grid, whole: Decomposition, cut: Decomposition, states):
+    def __init__(
+        self,
+        backend: Backend,
+        program: Program,
+        comm: Communicator,
+        grid: Grid,
+        whole: Decomposition,
+        cut: Decomposition,
+        states: Sequence[BlockState],
+    ):
         self._backend, self._comm = backend, comm
         places = [n for n, patch in enumerate(whole.patches) if patch.condition.kernel == "outflow"]
         self.any, self.shared = bool(places), False
@@ -96,7 +108,7 @@ class Outflow:
         self._of_faces = backend.zeros((len(places), SUMS, 1), real)
         self._shared_means = self._mean(program, self._of_faces, np.arange(len(places)), 1)
 
-    def _mean(self, program, sums, faces: np.ndarray, lanes: int) -> Callable[[], None]:
+    def _mean(self, program: Program, sums, faces: np.ndarray, lanes: int) -> Callable[[], None]:
         """The launch that takes the means from `sums` (rows, SUMS, lanes), rows of the given faces."""
         of_rows, of_patches = (self._backend.to_device(np.asarray(f, np.int32)) for f in (faces, self._faces))
         extent = (MEANS, len(self._faces), 1)
@@ -146,12 +158,12 @@ def _joined(whole: Decomposition, places: Sequence[int]) -> list[int]:
     return first
 
 
-def _code(patch) -> int:
+def _code(patch: Patch) -> int:
     """2 d + (0: first, 1: last node) of the face, as the kernels take it."""
     return 2 * direction(patch.face) + (side(patch.face) > 0)
 
 
-def _nodes(state: BlockState, patch) -> np.ndarray:
+def _nodes(state: BlockState, patch: Patch) -> np.ndarray:
     """Indexes of the patch's nodes in the padded arrays."""
     i, j, k = (np.arange(lo, hi) * stride for (lo, hi), stride in zip(patch.range, state.strides, strict=True))
     return (state.origin + k[:, None, None] + j[:, None] + i).ravel().astype(np.int32)

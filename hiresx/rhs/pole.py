@@ -4,7 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from hiresx.communicator import Communicator
+from hiresx.decomposition.patches import Decomposition, Patch
 from hiresx.decomposition.poles import pole_rings
+from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import GAS_CONSERVED
 from hiresx.grid.blocks import direction, side, slices
@@ -17,7 +20,7 @@ TRACE = {"float64": 1e-13, "float32": 1e-7}
 _VARIABLES = len(GAS_CONSERVED)
 
 
-def mend_metrics(backend, state: BlockState, patches: Sequence) -> None:
+def mend_metrics(backend: Backend, state: BlockState, patches: Sequence) -> None:
     """On the poles among `patches` put the Jacobian and the areas of the two other directions that the next nodes have,
     and for the collapsed face a trace of theirs. Only the nodes of the poles themselves, which obey no equation, and
     the direction of their characteristic fields are concerned."""
@@ -41,7 +44,7 @@ def mend_metrics(backend, state: BlockState, patches: Sequence) -> None:
     backend.copy(state.jacobian, backend.to_device(jacobian))
 
 
-def at_and_next(patch) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
+def at_and_next(patch: Patch) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
     """Indexes [k, j, i] of the nodes of a patch and of those behind them."""
     d = direction(patch.face)
     inner = tuple(
@@ -56,7 +59,16 @@ class Poles:
     ring's. Collective, as a ring may be cut, and may go on in other blocks. `rest` are launches that take the nodes out
     of the equations. `any`: whether a rank has poles."""
 
-    def __init__(self, backend, program, comm, whole, cut, states: Sequence[BlockState], gamma: float):
+    def __init__(
+        self,
+        backend: Backend,
+        program: Program,
+        comm: Communicator,
+        whole,
+        cut: Decomposition,
+        states: Sequence[BlockState],
+        gamma: float,
+    ):
         self._backend, self._comm, self._gamma = backend, comm, gamma
         self.any = any(patch.condition.kernel == "pole" for patch in whole.patches)
         self.rest: list = []

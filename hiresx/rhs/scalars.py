@@ -11,7 +11,7 @@ import numpy as np
 
 from hiresx.case import Case
 from hiresx.decomposition import Patch
-from hiresx.device.interface import Call
+from hiresx.device.interface import Backend, Call, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import GAS_GRADIENTS, GHOSTS, equations
 from hiresx.errors import HiresxError
@@ -36,8 +36,8 @@ class ScalarCondition(Condition):
 
     def __init__(
         self,
-        backend,
-        program,
+        backend: Backend,
+        program: Program,
         state: BlockState,
         patch: Patch,
         number: int,
@@ -181,7 +181,13 @@ def check(case: Case, patches: Sequence[Patch], plan: str) -> None:
 
 
 def conditions(
-    backend, program, case: Case, state: BlockState, patch: Patch, function: Callable[[str, str], Value], extended
+    backend: Backend,
+    program: Program,
+    case: Case,
+    state: BlockState,
+    patch: Patch,
+    function: Callable[[str, str], Value],
+    extended,
 ) -> Iterator[ScalarCondition]:
     """Those of all scalars on one patch. `function(name, given)`: what the case gives the scalar `name` by the function
     `given` of case.py; `extended`: the block's coordinates with ghosts."""

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from hiresx.device.interface import Backend
 from hiresx.device.state import BlockState
 from hiresx.equations import GAS_CONSERVED, GAS_PRIMITIVE
 from hiresx.equations.gas import conservative
@@ -39,7 +40,7 @@ class SpongeLayer:
     `reference(x, y, z)` gives the flow it draws to, None: the state of `spec`.
     """
 
-    def __init__(self, backend, state: BlockState, spec, number: int, gamma: float, reference):
+    def __init__(self, backend: Backend, state: BlockState, spec, number: int, gamma: float, reference):
         block = state.block
         self.block, self.number, self.state = state.name, number, state
         share, box = share_and_box(spec, block)

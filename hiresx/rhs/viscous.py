@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Set
 
+from hiresx.arrays import triple
 from hiresx.device.interface import Call
 from hiresx.device.state import BlockState
 from hiresx.equations import DIRECTIONS, GHOSTS
@@ -53,7 +54,7 @@ class Viscous:
 
 def inner_box(size: tuple[int, int, int], remote: Set[str]) -> Range:
     """The nodes of a block of `size` (ni, nj, nk) whose differences need no ghosts of the faces `remote`."""
-    return tuple(
+    return triple(
         (REACH * (FACES[2 * d] in remote), n - REACH * (FACES[2 * d + 1] in remote)) for d, n in enumerate(size)
     )
 
@@ -65,5 +66,5 @@ def shells(size: tuple[int, int, int], inner: Range) -> Iterator[Range]:
         lo, hi = inner[d]
         for first, last in ((0, lo), (hi, size[d])):
             if first < last:
-                yield tuple((first, last) if e == d else box[e] for e in range(3))
+                yield triple((first, last) if e == d else box[e] for e in range(3))
         box[d] = (lo, hi)

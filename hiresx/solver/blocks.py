@@ -9,6 +9,7 @@ import numpy as np
 from hiresx.case import Case
 from hiresx.decomposition import Domain
 from hiresx.decomposition.arrays import Later, Piece
+from hiresx.device.interface import Backend
 from hiresx.device.state import BlockState
 from hiresx.equations import GAS_CONSERVED, equations
 from hiresx.equations.gas import Gas, conservative
@@ -23,7 +24,7 @@ class LocalBlocks:
     `hiresx.solver.Solver`.
     """
 
-    def __init__(self, case: Case, backend, domain: Domain, work: int, registers: int):
+    def __init__(self, case: Case, backend: Backend, domain: Domain, work: int, registers: int):
         self.backend, self.comm, self.gas = backend, domain.comm, Gas.of(case)
         self.decomposition, self.cut = domain.whole, domain.cut
         self.configuration = configuration(case)

@@ -7,6 +7,7 @@ import numpy as np
 
 from hiresx.case import Case
 from hiresx.device.interface import Call
+from hiresx.device.state import BlockState
 from hiresx.grid import Grid
 from hiresx.rhs import boundary, scalars
 from hiresx.rhs.outflow import Outflow
@@ -91,11 +92,11 @@ class Conditions:
         """Whether the host has nothing to do for them during a step."""
         return not self.poles.any and not self.outflow.shared and all(c.settled for c in self._changing)
 
-    def closed(self, state) -> set[str]:
+    def closed(self, state: BlockState) -> set[str]:
         """Faces of a part whose conditions ask for the sums of mass fluxes behind them."""
         return {c.patch.face for c in self.all if c.closed and c.state is state}
 
-    def axes(self, state) -> list[boundary.Axis]:
+    def axes(self, state: BlockState) -> list[boundary.Axis]:
         """The conditions on the axis of axisymmetric flow that a part has."""
         return [c for c in self.all if isinstance(c, boundary.Axis) and c.state is state]
 

@@ -9,6 +9,7 @@ from hiresx.case import Case
 from hiresx.decomposition import Domain
 from hiresx.decomposition import domain as make_domain
 from hiresx.decomposition.arrays import Piece
+from hiresx.device.interface import Backend
 from hiresx.equations import equations
 from hiresx.grid import Grid
 from hiresx.grid.blocks import Range
@@ -49,7 +50,7 @@ class Solver:
     def __init__(
         self,
         case: Case,
-        backend,
+        backend: Backend,
         grid: Grid | None = None,
         plan: str | None = None,
         profiles: dict[str, Callable] | None = None,

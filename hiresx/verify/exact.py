@@ -31,7 +31,7 @@ class Riemann:
     p_star: float = field(init=False)
     u_star: float = field(init=False)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for side, (rho, _, p) in (("left", self.left), ("right", self.right)):
             if not (rho > 0 and p > 0):
                 raise HiresxError(

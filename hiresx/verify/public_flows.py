@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.case.schema import Case
+from hiresx.grid import Grid
 from hiresx.simulation import Simulation
 from hiresx.verify.exact import oblique_shock
 
@@ -32,7 +33,7 @@ class Flow:
     initial: Callable | None = None
 
 
-def compared(case: Case, grid, name: str) -> dict[str, Any]:
+def compared(case: Case, grid: Grid, name: str) -> dict[str, Any]:
     """The flow `name` on a grid: "told", "steps", "rows" of [what, found, wanted], and "change", the largest relative
     change of the found values over the last tenth of the steps."""
     flow = FLOWS[name]

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from hiresx.arrays import triple
+from hiresx.case.grids import AXES as COORDINATES
 from hiresx.case.grids import Box, Wavy
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import AXES, Block
@@ -27,7 +28,7 @@ def generate(spec: Box) -> Grid:
                 f"remove grid.stretch.{axis}, or {axis} from grid.periodic",
             )
     lines = []
-    for axis, s in zip("xyz", unit_lines(spec), strict=True):
+    for axis, s in zip(COORDINATES, unit_lines(spec), strict=True):
         lines.append(stretched(s, stretch[axis].cluster, stretch[axis].ratio) if axis in stretch else s)
     block = Block("box", *triple(box_nodes(spec, lines)))
     return Grid((block,), period=(box_period(spec, range(3)),))

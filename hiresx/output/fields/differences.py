@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from hiresx.arrays import triple
+
 # Rows of the 6th-order one-sided derivative at the nodes 0, 1, 2 from the nodes 0..6, times 60 (Lagrange polynomial of
 # degree 6, differentiated). The last three nodes take the mirror image with the opposite sign.
 _EDGE = np.array(
@@ -67,7 +69,7 @@ class Metrics:
         """df/dx, df/dy, df/dz of f (nk, nj, ni), each (nk, nj, ni) float64."""
         along = {axis: derivative(f, axis) for axis in self.axes}
         zero = np.zeros(f.shape)
-        return tuple(sum((along[axis] * slope[axis] for axis in self.axes), zero) for slope in self.slope)
+        return triple(sum((along[axis] * slope[axis] for axis in self.axes), zero) for slope in self.slope)
 
 
 def _minor(m: list, a: int, d: int):

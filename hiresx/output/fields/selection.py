@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.arrays import triple
 from hiresx.errors import HiresxError
 from hiresx.output.fields import cut
 
@@ -31,7 +32,7 @@ class Grid:
     @property
     def shape(self) -> tuple[int, int, int]:
         """(nk, nj, ni) of the points."""
-        return tuple(len(range(*nodes)) for nodes in self.ranges)
+        return triple(len(range(*nodes)) for nodes in self.ranges)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +62,7 @@ Piece = Grid | Sampled
 
 def whole(blocks: Sequence[Any]) -> list[Piece]:
     """Every node of `blocks` (anything with name, x, y, z)."""
-    return [Grid(block.name, n, tuple((0, size, 1) for size in block.x.shape)) for n, block in enumerate(blocks)]
+    return [Grid(block.name, n, triple((0, size, 1) for size in block.x.shape)) for n, block in enumerate(blocks)]
 
 
 def subset(spec: Any, blocks: Sequence[Any]) -> list[Piece]:
@@ -111,7 +112,7 @@ def _ranges(spec: Mapping[str, tuple], block: Any, place: str) -> tuple[Nodes, N
                 f"give [first, last + 1] between 0 and {size}, or name the blocks it is meant for: blocks = [...]",
             )
         found.append((start, last, stride))
-    return tuple(found)
+    return triple(found)
 
 
 def _plane(fixed: Mapping[str, float], chosen: list, grids: list, dimensions: int) -> list[Piece]:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hiresx.arrays import triple
+
 # Bytes that are prepared for writing at a time.
 _SLAB = 1 << 24
 
@@ -30,7 +32,7 @@ class Box:
     @property
     def shape(self) -> tuple[int, int, int]:
         """Of the values."""
-        return tuple(last - first for first, last in self.ends)
+        return triple(last - first for first, last in self.ends)
 
     def fits(self, whole: tuple[int, ...]) -> bool:
         """Whether it is a place in an array of this shape."""

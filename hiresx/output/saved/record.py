@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from hiresx.case import Case
 from hiresx.errors import HiresxError
 from hiresx.output.saved import files, process
 from hiresx.output.saved.machine import hardware, versions
@@ -108,7 +109,7 @@ def fail(directory: str | Path, status: str, error: str) -> None:
         _replace(Path(directory) / "run.json", _text(entries | {"status": status, "error": error, "ended": now()}))
 
 
-def keep_resolved(directory: str | Path, case) -> Path:
+def keep_resolved(directory: str | Path, case: Case) -> Path:
     """`keep_case` of a Case as it is resolved, its grid files named by absolute paths. Returns the folder."""
     from hiresx.case.toml import dumps
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.case import Case
 from hiresx.communicator import Communicator
 from hiresx.device.averages import means, names
 from hiresx.equations import equations
@@ -49,7 +50,7 @@ class Averages:
     `blocks`. `case`: the resolved case; averaging began at `start`, which is counted in `unit`."""
 
     def __init__(
-        self, path: Path, comm: Communicator, blocks: Sequence[Any], kinds: Sequence[str], case, start, unit: str
+        self, path: Path, comm: Communicator, blocks: Sequence[Any], kinds: Sequence[str], case: Case, start, unit: str
     ):
         self.path, self.comm, self._kinds = path, comm, tuple(kinds)
         self._blocks = [(block.name, block.x.shape) for block in blocks]

@@ -7,13 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
+from hiresx.case import Case
 from hiresx.communicator import Communicator
 from hiresx.output.saved import files
 from hiresx.output.saved.attachment import MANY, Attachment
 from hiresx.output.watch import history
+from hiresx.solver import Solver
 
 
-def build(case, simulation) -> list[Attachment]:
+def build(case: Case, simulation) -> list[Attachment]:
     """All monitors of `case` for `simulation`, of which `solver`, `out` (the run directory or None), `history` and
     `monitors` (functions of the user) are used.
 
@@ -23,7 +25,7 @@ def build(case, simulation) -> list[Attachment]:
     return found if simulation.out is None else [_Earlier(simulation.solver.comm, simulation.out), *found]
 
 
-def check(case, decomposition) -> None:
+def check(case: Case, decomposition) -> None:
     """Raises HiresxError for the first fault of the monitors of `case` that can be seen before it runs."""
     for kind in _kinds():
         if hasattr(kind, "check"):
@@ -43,9 +45,9 @@ class _Earlier(Attachment):
     def __init__(self, comm: Communicator, out: Path):
         self._comm, self._out = comm, out
 
-    def steps_left(self, solver) -> int:
+    def steps_left(self, solver: Solver) -> int:
         return MANY
 
-    def begin(self, solver, restarted: bool) -> None:
+    def begin(self, solver: Solver, restarted: bool) -> None:
         if not restarted:
             files.once(self._comm, lambda: files.remove(history.histories(self._out).values()))

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from hiresx.case import Case
 from hiresx.case.monitors import Probe as Spec
 from hiresx.decomposition import Decomposition
 from hiresx.equations import equations
@@ -15,9 +16,10 @@ from hiresx.output.watch.gather import Gather
 from hiresx.output.watch.history import Column
 from hiresx.output.watch.locate import Location, Locator, turned
 from hiresx.output.watch.sampling import Monitor
+from hiresx.solver import Solver
 
 
-def build(case, simulation) -> list[Monitor]:
+def build(case: Case, simulation) -> list[Monitor]:
     if not case.probe:
         return []
     solver = simulation.solver
@@ -26,7 +28,7 @@ def build(case, simulation) -> list[Monitor]:
     return [Probe(spec, solver, locations, simulation.out) for spec, locations in zip(case.probe, found, strict=True)]
 
 
-def check(case, decomposition: Decomposition) -> None:
+def check(case: Case, decomposition: Decomposition) -> None:
     """Raises HiresxError for a place outside the grid and for a variable that needs more than the state there."""
     _located(case, decomposition)
 
@@ -34,7 +36,7 @@ def check(case, decomposition: Decomposition) -> None:
 class Probe(Monitor):
     """The places of one table. `locations`: where they were found."""
 
-    def __init__(self, spec: Spec, solver, locations: list[Location], out: Path | None):
+    def __init__(self, spec: Spec, solver: Solver, locations: list[Location], out: Path | None):
         places = np.array(spec.places, dtype=float)
         self.locations = locations
         described = (derived.about(name) for name in spec.variables)
@@ -50,7 +52,7 @@ class Probe(Monitor):
         self._weights = np.stack([found.weights for found in self.locations])
         self._turns = np.concatenate([found.turns for found in self.locations], axis=2)
 
-    def measure(self, solver) -> dict[str, np.ndarray]:
+    def measure(self, solver: Solver) -> dict[str, np.ndarray]:
         state, shape = self._gather(), self._weights.shape
         state |= zip("uvw", turned(self._turns, np.stack([state[name] for name in "uvw"])), strict=True)
         state = {name: (values.reshape(shape) * self._weights).sum(axis=1) for name, values in state.items()}
@@ -60,7 +62,7 @@ class Probe(Monitor):
         )
 
 
-def _located(case, decomposition: Decomposition) -> list[list[Location]]:
+def _located(case: Case, decomposition: Decomposition) -> list[list[Location]]:
     """The locations of all places of every table."""
     if not case.probe:
         return []
