@@ -11,6 +11,8 @@ Reals = NDArray[np.float64]
 # Numbers of nodes, blocks, ranks.
 Integers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
+# What is one number everywhere, or one at every node.
+Values = Reals | float
 # (ni, nj, nk)
 Size = tuple[int, int, int]
 

@@ -193,7 +193,7 @@ def _block_step(case: Case, block: Block) -> float:
         s = case.initial.state
         rho, u, v, w, p = (np.full(x.shape, value) for value in (s.rho, s.u, s.v, s.w, s.p))
     else:
-        rho, u, v, w, p = case.evaluate(case.initial.function, x, y, z)
+        rho, u, v, w, p = case.evaluate(case.initial.function or "", x, y, z)
     sound = np.sqrt(case.gas.gamma * p / rho)
     radius, inverse = np.zeros(x.shape), []
     for d in block.active:
@@ -202,6 +202,7 @@ def _block_step(case: Case, block: Block) -> float:
         squares = np.where(squares > 0, squares, np.inf)  # rings around a pole
         inverse.append(1 / np.sqrt(squares))
         radius += np.abs(u * ex + v * ey + w * ez) / squares + sound * inverse[-1]
+    assert case.time.cfl is not None  # without a step of its own a case has one
     dt = case.time.cfl / np.max(radius)
     if case.gas.reynolds is not None:
         mu = case.gas.viscosity.viscosity(case.gas.gamma * p / rho)

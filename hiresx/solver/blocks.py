@@ -5,11 +5,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from hiresx.case import Case
 from hiresx.decomposition import Domain
 from hiresx.decomposition.arrays import Later, Piece
-from hiresx.device.interface import Backend
+from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import GAS_CONSERVED, equations
 from hiresx.equations.gas import Gas, conservative
@@ -45,16 +46,20 @@ class LocalBlocks:
                 compute_metrics(backend, self.program, state, self.extended[state.index], self.cut.patches)
         self.place = {state.index: n for n, state in enumerate(self.states)}
 
-    def _compiled(self):
+    def _compiled(self) -> Program:
         """The kernels. One rank of each host compiles them, the others then find them in the cache."""
-        program = None
+        program: Program | None = None
         for turn in (True, False):
             with self.comm.together():
                 if self.comm.local.root == turn:
                     program = self.backend.compile(self.configuration)
+        assert program is not None
         return program
 
-    def set_state(self, n: int, rho, u, v, w, p, scalars: Mapping[str, Any] | None = None) -> None:
+    def set_state(
+        self, n: int, rho: ArrayLike, u: ArrayLike, v: ArrayLike, w: ArrayLike, p: ArrayLike,
+        scalars: Mapping[str, ArrayLike] | None = None,
+    ) -> None:  # fmt: skip
         """Set the nodes of `states[n]` from primitive arrays broadcastable to its (nk, nj, ni). Passive `scalars` that
         are not named keep their values."""
         shape, scalars = self.states[n].block.x.shape, scalars or {}

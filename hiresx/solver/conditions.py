@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,7 @@ class Conditions:
     those of case.py, by name. Collective; raises HiresxError as `hiresx.solver.Solver`.
     """
 
-    def __init__(self, case: Case, blocks: LocalBlocks, grid: Grid, profiles: Mapping[str, Callable]):
+    def __init__(self, case: Case, blocks: LocalBlocks, grid: Grid, profiles: Mapping[str, Callable[..., Any]]):
         self._case, self._blocks, self._grid, self._profiles = case, blocks, grid, profiles
         backend, program, comm, states = blocks.backend, blocks.program, blocks.comm, blocks.states
         with comm.together():
@@ -50,7 +51,7 @@ class Conditions:
         # what scalars do before and behind outflows set the rate of the density
         self._hold, self._follow = (program.prepare(self.calls(method)) for method in ("hold", "follow"))
 
-    def _profile(self, name: str) -> Callable:
+    def _profile(self, name: str) -> Callable[..., Any]:
         function = self._profiles.get(name) or name
         return lambda x, y, z, t: self._case.evaluate(function, x, y, z, t)
 

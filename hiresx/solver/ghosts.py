@@ -40,7 +40,7 @@ class Ghosts:
         if not self.overlap:
             self.halo.finish_state()
 
-    def send_fluxes(self, fluxes: list[tuple], work: Sequence[Any]) -> None:
+    def send_fluxes(self, fluxes: list[tuple[Any, ...]], work: Sequence[Any]) -> None:
         """The viscous `fluxes` of all parts, which lie in `work`, on their way."""
         self.halo.start_fluxes(fluxes)
         self.patched.fluxes(fluxes, work)

@@ -41,7 +41,7 @@ class Terms:
         self.viscous = [
             viscous.Viscous(s, case.gas.reynolds, remote, carried)
             for s, remote in zip(states, ghosts.halo.remote, strict=True)
-            if self._is_viscous
+            if self._is_viscous and case.gas.reynolds is not None
         ]
         self.inviscid = [
             plan_class(
@@ -112,7 +112,7 @@ class Terms:
         """Viscous fluxes and their ghosts, those of other ranks on their way."""
         fluxes = [block.fluxes for block in self.viscous]
         work = [block.all_fluxes for block in self.viscous]
-        made = self._blocks.program.prepare(self._viscous_fluxes())
+        made = self._blocks.program.prepare([*self._viscous_fluxes()])
         return [
             ("viscous", lambda stage: made()),
             ("exchange", lambda stage: self._ghosts.send_fluxes(fluxes, work)),

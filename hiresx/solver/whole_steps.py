@@ -35,7 +35,7 @@ class WholeSteps:
         """Whether nothing of a step needs the host: no other rank, no profile that changes, no pole, no local steps, no
         iteration; and nothing is lost when one fails."""
         b, program = self._blocks, self._blocks.program
-        device = isinstance(program, Noting) and "choose_step" in program.signatures
+        device = "choose_step" in program.signatures and isinstance(program, Noting)
         steady = not self._case.time.local and self._conditions.steady
         alone = b.comm.size == 1 and not self._integrator.iterates
         return device and alone and steady and self._integrator.keeps_start
@@ -46,7 +46,7 @@ class WholeSteps:
             self._recorded = self._made()
         spec, size = self._case.time, self._size
         fixed = None if spec.dt is None else factor * spec.dt
-        limits = (0.0, 0.0) if fixed else (factor * spec.cfl, factor * spec.viscous_cfl)
+        limits = (0.0, 0.0) if fixed else (factor * (spec.cfl or 0.0), factor * spec.viscous_cfl)
         taken = self._recorded(count, time, until, fixed, *limits, known=size.known_radii is not None)
         size.forget()
         size.known_radii = taken.radii if fixed is None else None
@@ -55,5 +55,6 @@ class WholeSteps:
     def _made(self) -> Recorded:
         b, size = self._blocks, self._size
         few = np.array([reduction.few for reduction in size.reductions], np.int32)
+        assert isinstance(b.program, Noting)
         calls = noted(b.program, self._tasks, self._integrator.stages)
         return Recorded(b.backend, b.program, calls, size.calls, size.found, few, b.states[0].dt)

@@ -31,6 +31,8 @@ _KEYS = (
     "hardware",
 )
 
+Status = Literal["finished", "stopped", "interrupted", "failed"]
+
 
 class Record:
     """The record of a run, kept in `directory`/run.json from the start of the run to its end, whole at any time.
@@ -62,9 +64,7 @@ class Record:
         if self._clock() - self._written >= every:
             self.write()
 
-    def finish(
-        self, status: Literal["finished", "stopped", "interrupted", "failed"], error: str | None = None, **entries: Any
-    ) -> None:
+    def finish(self, status: Status, error: str | None = None, **entries: Any) -> None:
         """Write the last state of the record; `error` says in a line or two why it did not finish."""
         self.entries |= entries | {"status": status, "error": error, "ended": now()}
         self.write()

@@ -12,10 +12,11 @@ from hiresx.communicator import Communicator
 from hiresx.output.saved import files
 from hiresx.output.saved.attachment import MANY, Attachment
 from hiresx.output.watch import history
+from hiresx.output.watch.run import Run
 from hiresx.solver import Solver
 
 
-def build(case: Case, simulation) -> list[Attachment]:
+def build(case: Case, simulation: Run) -> list[Attachment]:
     """All monitors of `case` for `simulation`, of which `solver`, `out` (the run directory or None), `history` and
     `monitors` (functions of the user) are used.
 

@@ -16,13 +16,14 @@ from hiresx.output.saved.attachment import Attachment
 from hiresx.output.saved.places import Box
 from hiresx.output.saved.writer import JointWriter
 from hiresx.output.watch.averages import Averages, Portion
+from hiresx.output.watch.run import Run
 from hiresx.output.watch.sampling import Clock
 from hiresx.solver import Solver
 
 FILE = "averages.nc"
 
 
-def build(case: Case, simulation) -> list[Attachment]:
+def build(case: Case, simulation: Run) -> list[Attachment]:
     if case.average is None:
         return []
     return [Average(case.average, simulation.solver, simulation.out)]

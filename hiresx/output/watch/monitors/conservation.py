@@ -9,6 +9,7 @@ from hiresx.case.monitors import Conservation as Spec
 from hiresx.output.watch.columns import Columns, dimension, padded, volumes
 from hiresx.output.watch.history import Column
 from hiresx.output.watch.quadrature import face_weights
+from hiresx.output.watch.run import Run
 from hiresx.output.watch.sampling import Monitor
 from hiresx.output.watch.surface import FaceNodes, Surface, mask
 from hiresx.solver import Solver
@@ -17,7 +18,7 @@ CONSERVED = ("mass", "momentum_x", "momentum_y", "momentum_z", "energy")
 _SCALES = ("rho_ref", *("rho_ref c_ref",) * 3, "rho_ref c_ref^2")
 
 
-def build(case: Case, simulation) -> list[Monitor]:
+def build(case: Case, simulation: Run) -> list[Monitor]:
     if case.conservation is None:
         return []
     return [Conservation(case.conservation, simulation.solver, simulation.out)]

@@ -9,6 +9,7 @@ from hiresx.errors import HiresxError
 from hiresx.output.fields import derived
 from hiresx.output.watch.columns import Columns
 from hiresx.output.watch.history import Column
+from hiresx.output.watch.run import Run
 from hiresx.output.watch.sampling import Monitor
 from hiresx.solver import Solver
 
@@ -25,7 +26,7 @@ _SCALES = np.array([[1.0 if name in ("u", "v", "w", "mach") else 0.0] for name i
 PLACE = ("x", "y", "z", "block", "i", "j", "k")
 
 
-def build(case: Case, simulation) -> list[Monitor]:
+def build(case: Case, simulation: Run) -> list[Monitor]:
     if case.extrema is None:
         return []
     solver = simulation.solver

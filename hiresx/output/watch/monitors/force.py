@@ -11,6 +11,7 @@ from hiresx.errors import HiresxError
 from hiresx.output.watch.columns import dimension
 from hiresx.output.watch.history import Column
 from hiresx.output.watch.quadrature import face_weights
+from hiresx.output.watch.run import Run
 from hiresx.output.watch.sampling import Monitor
 from hiresx.output.watch.surface import FaceNodes, Surface, mask
 from hiresx.solver import Solver
@@ -21,7 +22,7 @@ PLANE = tuple(f" along {c}" for c in "xyz")
 ROUND = (" along x", ", sum of the radial components", ", sum of the components along the swirl")
 
 
-def build(case: Case, simulation) -> list[Monitor]:
+def build(case: Case, simulation: Run) -> list[Monitor]:
     return [Force(f"force.{n}", spec, simulation.solver, simulation.out) for n, spec in enumerate(case.force)]
 
 

@@ -10,6 +10,7 @@ from hiresx.case import Case
 from hiresx.case.monitors import KineticEnergy as Spec
 from hiresx.output.watch.columns import Columns, padded, volumes
 from hiresx.output.watch.history import Column
+from hiresx.output.watch.run import Run
 from hiresx.output.watch.sampling import Monitor
 from hiresx.solver import Solver
 
@@ -27,7 +28,7 @@ COLUMNS = (
 _SUMS = tuple(column.name for column in COLUMNS if column.name != "rate")
 
 
-def build(case: Case, simulation) -> list[Monitor]:
+def build(case: Case, simulation: Run) -> list[Monitor]:
     if case.kinetic_energy is None:
         return []
     return [KineticEnergy(case.kinetic_energy, simulation.solver, simulation.out)]

@@ -15,11 +15,12 @@ from hiresx.output.saved import files
 from hiresx.output.watch.gather import Gather
 from hiresx.output.watch.history import Column
 from hiresx.output.watch.locate import Location, Locator, turned
+from hiresx.output.watch.run import Run
 from hiresx.output.watch.sampling import Monitor
 from hiresx.solver import Solver
 
 
-def build(case: Case, simulation) -> list[Monitor]:
+def build(case: Case, simulation: Run) -> list[Monitor]:
     if not case.probe:
         return []
     solver = simulation.solver

@@ -2,6 +2,7 @@
 
 from hiresx.case import Case
 from hiresx.output.watch.history import Column
+from hiresx.output.watch.run import Run
 from hiresx.output.watch.sampling import Monitor
 from hiresx.solver import Solver
 
@@ -16,7 +17,7 @@ COLUMNS = (
 )
 
 
-def build(case: Case, simulation) -> list[Monitor]:
+def build(case: Case, simulation: Run) -> list[Monitor]:
     return [Residual(case, simulation)]
 
 
