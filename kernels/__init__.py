@@ -10,6 +10,7 @@ threads share it; a function `hx_shape <name>_parts(<arguments>)` ahead of it sa
 weighs, in points of a cheap kernel.
 """
 
+from typing import cast
 import os
 import re
 from pathlib import Path
@@ -26,6 +27,7 @@ _DECLARATION = re.compile(r"^[ \t]*((?:VECTOR_|LINE_|ROW_|CPU_)?KERNEL)[ \t]*\((
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _BRACE = re.compile(r"[{}]")
 _ARGUMENT = re.compile(r"^(?P<type>.*[\s*])(?P<name>[A-Za-z_]\w*)$")
+Kind = Literal["KERNEL", "VECTOR_KERNEL", "LINE_KERNEL", "ROW_KERNEL", "CPU_KERNEL"]
 
 
 class Signature(NamedTuple):
@@ -35,7 +37,7 @@ class Signature(NamedTuple):
     name: str
     arguments: tuple[tuple[str, str], ...]
     parameters: str
-    kind: Literal["KERNEL", "VECTOR_KERNEL", "LINE_KERNEL", "ROW_KERNEL", "CPU_KERNEL"]
+    kind: Kind
     shared: bool = False
 
 
@@ -102,7 +104,7 @@ def declarations(text: str) -> list[tuple[Signature, int]]:
         shared = match[1] == "CPU_KERNEL" and parameters[:2] == ["long long begin", "long long end"]
         parameters = parameters[2 * shared :]
         arguments = tuple(_argument(name, parameter) for parameter in parameters)
-        signature = Signature(name, arguments, ", ".join(parameters), match[1], shared)
+        signature = Signature(name, arguments, ", ".join(parameters), cast("Kind", match[1]), shared)
         found[name] = signature, _body_end(name, text, match.end())
     return list(found.values())
 

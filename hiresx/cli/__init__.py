@@ -55,7 +55,7 @@ def execute(arguments: list[str]) -> int:
         return terminal.fault(error, 130, "interrupted", "", as_json)
     except SystemExit as error:
         if isinstance(error, Terminated):
-            return terminal.fault(error, error.code, str(error), "", as_json)
+            return terminal.fault(error, int(error.code or 0), str(error), "", as_json)
         if isinstance(error.__context__, BrokenPipeError):  # nobody reads any more, and so nobody wants to hear of it
             return 1
         # In the middle of the work, it is no success whatever it says.

@@ -32,6 +32,7 @@ def check(
         from hiresx import grid
         from hiresx.decomposition import decompose, extended_coordinates, patched
         from hiresx.decomposition.patches import poles
+        from hiresx.decomposition.shell import in_memory
         from hiresx.equations import equations
         from hiresx.output.fields import derived, field_output
         from hiresx.output.watch import monitors
@@ -47,7 +48,7 @@ def check(
         field_output.check_grid(case, built.blocks)
         decomposition = decompose(case, built)
         proofs = grid.prove(built.blocks, decomposition.connections)
-        interfaces = patched.located(decomposition, extended_coordinates(decomposition))
+        interfaces = patched.located(decomposition, in_memory(extended_coordinates(decomposition)))
         monitors.check(case, decomposition)
         planned = plan(case, grid=built)
         speeds = options.numbers(weights, "--weights", "1,1,4")
@@ -177,8 +178,8 @@ def _show_ranks(shared: dict[str, Any]) -> None:
     if 1 < shared["ranks"] <= MATRIX:
         names = list(range(shared["ranks"]))
         sent = [[f"{b / 1e6:.4g}" if b else "" for b in row] for row in shared["bytes"]]
-        rows = [(n, *row) for n, row in zip(names, sent, strict=True)]
-        terminal.table("MB/step, from row to column", ["", *map(str, names)], rows)
+        matrix = [(n, *row) for n, row in zip(names, sent, strict=True)]
+        terminal.table("MB/step, from row to column", ["", *map(str, names)], matrix)
     terminal.say(
         f"the largest rank has {shared['imbalance']:.1%} more points than its share; "
         f"{shared['bytes_per_step'] / 1e6:.4g} MB between ranks per step"

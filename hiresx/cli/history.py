@@ -51,8 +51,8 @@ def history(
         table.write_csv(sys.stdout)
     elif out is None:
         flat = table.flat()
-        rows = [(column, *_summary(values)) for column, values in flat.items()]
-        terminal.table(f"{table.name}: {table.samples} samples", ["", "first", "last", "least", "largest"], rows)
+        summaries = [(column, *_summary(values)) for column, values in flat.items()]
+        terminal.table(f"{table.name}: {table.samples} samples", ["", "first", "last", "least", "largest"], summaries)
         for column, values in flat.items():
             if bad := len(values) - len(_finite(values)):
                 terminal.say(f"{column}: {bad} of {len(values)} samples not finite, left out of least and largest")

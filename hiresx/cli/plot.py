@@ -102,7 +102,7 @@ def plot(
                 raise HiresxError("--history and --spectrum are two pictures", "ask for one after the other")
             from hiresx.output.show.plot_history import plot_history, plot_spectrum
 
-            draw, columns = (plot_history, history) if history is not None else (plot_spectrum, spectrum)
+            draw, columns = (plot_history, history) if history is not None else (plot_spectrum, spectrum or "")
             pictures = draw(directory, columns, out=out, reference=reference, against=against, start=start)
         elif moving:
             _refuse({"--from": start, "--step": step, "--against": against}, "not for animations")

@@ -95,7 +95,7 @@ def plan(
         machine = _machine(recording)
         chosen = _indexes(gpus, "--gpus")
         count = ranks or len(chosen or machine.gpus)
-        matrix = _matrix(bytes_) if bytes_ is not None else case_bytes(case, preset, count)
+        matrix = _matrix(bytes_) if bytes_ is not None else case_bytes(case or "", preset, count)
         if ranks is not None and ranks != len(matrix):
             raise HiresxError(f"{bytes_}: {len(matrix)} ranks, not {ranks}", "drop --ranks, or give a matrix that fits")
         beyond = None if off_host is None else [value for row in _matrix(off_host) for value in row]

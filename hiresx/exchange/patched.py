@@ -8,8 +8,7 @@ import numpy as np
 
 from hiresx.communicator import Communicator
 from hiresx.decomposition import Domain, patched
-from hiresx.decomposition.domain import Coordinates
-from hiresx.decomposition.shell import Shell
+from hiresx.decomposition.shell import in_memory
 from hiresx.device.interface import Backend, Call, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import DIRECTIONS, GAS_CONSERVED, GAS_GRADIENTS
@@ -63,7 +62,7 @@ class PatchedExchange:
     ):
         self._backend, self._program, self._comm, self._states = backend, program, comm, states
         with comm.together():
-            found = patched.located(domain.whole, _in_memory(domain)) if comm.root else None
+            found = patched.located(domain.whole, in_memory(domain.extended)) if comm.root else None
         found = comm.bcast(found)
         self.located = found
         self.any = bool(found)
@@ -80,7 +79,7 @@ class PatchedExchange:
         owner = np.array([part.rank for part in cut.parts])
         part, flat, along = patched.targets(whole, cut, found)
         donor, xi = np.concatenate([f.donor for f in found]), np.concatenate([f.xi for f in found])
-        extended = _in_memory(domain)
+        extended = in_memory(domain.extended)
         maps = [BlockMap(b, extended[n], wraps(b, n, whole.connections)) for n, b in enumerate(whole.blocks)]
         taker = owner[part]
         self._real = real = self._states[0].q.dtype if self._states else np.float64
@@ -198,8 +197,3 @@ class PatchedExchange:
                 flux = self._viscous[0][t.place][t.direction]
                 take.append(("patched_fluxes", *lists, s.areas[t.direction], flux))
         return self._program.prepare(give), self._program.prepare(take), outgoing, incoming, host
-
-
-def _in_memory(domain: Domain) -> list[Coordinates]:
-    """The coordinates of the whole blocks: a grid with patched faces is read whole."""
-    return [c for c in domain.extended if not isinstance(c, Shell)]

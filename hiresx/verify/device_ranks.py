@@ -45,7 +45,7 @@ def ranks(
             continue
         yield from _exchange(launcher, n, backend, sizes, repeats)
     case = load("taylor-green", overrides=[f"grid.n=[{size}, {size}, {size}]"])
-    found = []
+    found: list[dict[str, Any]] = []
     for job in jobs([1, *numbers], []):
         if not fits(60):
             yield {"left_out": f"scaling on {job.ranks} ranks: no time left"}

@@ -40,14 +40,16 @@ def compared(case: Case, grid: Grid, name: str) -> dict[str, Any]:
     dump, boundary = case.model_dump(mode="json", exclude_none=True), []
     for condition in dump["boundary"]:
         place = {key: condition[key] for key in ("faces", "block", "range") if key in condition}
-        region = place.get("range") if isinstance(place.get("range"), str) else ""
+        given = place.get("range")
+        region = given if isinstance(given, str) else ""
         boundary.append({**place, **flow.boundary(region)})
     tables = {"boundary": boundary, "initial": {"state": flow.state}, "monitor": {"every": flow.steps}}
     time = {"steps": flow.steps, "local": True, "cfl": 0.5}
     simulation = Simulation(
         Case.from_dict({**dump, **tables, "time": time}), grid=grid, backend="cpu", initial=flow.initial
     )
-    before, rows = [], []
+    before: list[Any] = []
+    rows: list[Any] = []
     for steps in (flow.steps - flow.steps // 10, flow.steps):
         before = [found for _, found, _ in rows]
         while simulation.solver.steps < steps:

@@ -97,7 +97,9 @@ def _file(repository: Path, place: str, scratch: Path) -> Path:
     data = subprocess.run(["gzip", "-dc", str(path)], capture_output=True, check=True).stdout
     if member:
         with tarfile.open(fileobj=io.BytesIO(data)) as archive:
-            data = archive.extractfile(member).read()
+            held = archive.extractfile(member)
+            assert held is not None
+            data = held.read()
     made = scratch / Path(member or path.stem).name
     made.write_bytes(data)
     return made
@@ -193,7 +195,8 @@ def _flow(case: Case, grid: Grid, solid: list[str]) -> dict[str, Any]:
     stream = {**STREAM, "v": 0.0}
     for condition in dump["boundary"]:
         place = {key: condition[key] for key in ("faces", "block", "range") if key in condition}
-        name = place.get("range") if isinstance(place.get("range"), str) else ""
+        given = place.get("range")
+        name = given if isinstance(given, str) else ""
         if name in solid or WALL.search(name):
             walls.append({**place, "type": "no-slip-wall"})
         elif MIRROR.search(name):

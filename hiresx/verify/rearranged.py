@@ -124,7 +124,7 @@ def rearranged(case: Case, whole: Decomposition, blocks: int, chance: np.random.
             if patch.block == n:
                 name = f"patch.{patch.place}"
                 regions[name] = (*regions.get(name, ()), (turn.face(patch.face), turn.box(patch.range)))
-        new.append(Block(f"b{n}", *(turn.array(c) for c in (block.x, block.y, block.z)), regions))
+        new.append(Block(f"b{n}", *triple(turn.array(np.asarray(c)) for c in (block.x, block.y, block.z)), regions))
     connections = [_turned(c, chosen[c.block], chosen[c.donor]) for c in cut.connections]
     dump = case.model_dump(mode="json")
     dump["boundary"] = [

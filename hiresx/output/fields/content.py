@@ -21,7 +21,7 @@ from hiresx.output.saved.layout import Layout
 from hiresx.output.saved.places import Box, Portion
 from hiresx.output.saved.writer import Work
 
-_TYPES = {"fp64": np.dtype("f8"), "fp32": np.dtype("f4")}
+_TYPES: dict[str, np.dtype] = {"fp64": np.dtype("f8"), "fp32": np.dtype("f4")}
 
 
 class Content:
@@ -62,11 +62,11 @@ class Content:
         """How the netCDF files are laid out; tried beside the one of `step` the first time. Collective; raises as if
         that were written."""
         if self._series is None:
-            self._series = fields.Series(self.pieces, self.case, self.variables, self.precision, self.part)
+            series = self._series = fields.Series(self.pieces, self.case, self.variables, self.precision, self.part)
             path = fields.frame(directory, step, self.name)
 
             def learn() -> Layout | None:
-                self._layout = self._series.learn(path)
+                self._layout = series.learn(path)
                 return None if self._layout is None else self._layout.places
 
             places = files.once(self.comm, learn)
@@ -103,11 +103,13 @@ class Files(Work):
 
     @cached_property
     def _frames(self) -> list[fields.Frame | vtk.Frame]:
-        content, found = self._content, []
+        content = self._content
+        found: list[fields.Frame | vtk.Frame] = []
         tag, root = content.tag, content.comm.root
         if "netcdf" in content.formats and not self._by_library:
             path = fields.frame(self._directory, self._step, content.name)
             layout = content.series(self._directory, self._step)[1]
+            assert layout is not None
             found.append(fields.Frame(JointFile(path, layout, tag, root), content.pieces, self._time, self._step))
         if "vtk" in content.formats:
             about = content.pieces, self._time, self._step, content.variables, content.dtype

@@ -1,5 +1,7 @@
 """6th-order differences on a curvilinear block, one-sided at its faces."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from hiresx.arrays import triple
@@ -72,7 +74,7 @@ class Metrics:
         return triple(sum((along[axis] * slope[axis] for axis in self.axes), zero) for slope in self.slope)
 
 
-def _minor(m: list, a: int, d: int):
+def _minor(m: Sequence[Sequence[np.ndarray | float]], a: int, d: int) -> np.ndarray | float:
     """Cofactor (a, d) of a 3x3 matrix; cyclic indexes carry the sign."""
     a1, a2, d1, d2 = (a + 1) % 3, (a + 2) % 3, (d + 1) % 3, (d + 2) % 3
     return m[a1][d1] * m[a2][d2] - m[a1][d2] * m[a2][d1]

@@ -107,7 +107,7 @@ class Series:
         derived.check(self._names, scalars=equations(case).scalars)
         check_names([block.name for block in blocks])
         self._case, self._part = case, part
-        kinds = {"fp64": np.dtype("f8"), "fp32": np.dtype("f4")}
+        kinds: dict[str, np.dtype] = {"fp64": np.dtype("f8"), "fp32": np.dtype("f4")}
         self._kind = blocks[0].state["rho"].dtype if precision is None else kinds[precision]
         self._blocks = [(block.name, block.shape, block.gaps) for block in blocks]
         self._size = sum(math.prod(b.shape) * (3 * 8 + len(self._names) * self._kind.itemsize) for b in blocks)
@@ -221,7 +221,7 @@ class Frame:
         self._file.frame({("", name): value for name, value in self._moment.items()})
         return self
 
-    def __exit__(self, *error) -> None:
+    def __exit__(self, *error: Any) -> None:
         self._file.__exit__(*error)
 
     def put(self, n: int, portions: Sequence[Portion]) -> None:
@@ -297,7 +297,7 @@ def moment(path: str | Path) -> float:
 
 
 @contextmanager
-def opened(path: str | Path) -> Iterator[tuple[Any, list]]:
+def opened(path: str | Path) -> Iterator[tuple[Any, list[Any]]]:
     """The netCDF file and its groups in the order of the blocks; its faults are named by path."""
     netCDF4 = library()
 
@@ -314,7 +314,7 @@ def opened(path: str | Path) -> Iterator[tuple[Any, list]]:
         raise HiresxError(f"{path} is not a whole field file ({error})", "give one that hiresx run wrote") from None
 
 
-def _read_block(group, wanted: Iterable[str] | None, gamma: float, part: str) -> FieldBlock:
+def _read_block(group: Any, wanted: Iterable[str] | None, gamma: float, part: str) -> FieldBlock:
     x, y, z = (group[axis][...] for axis in "xyz")
     stored = [name for name in group.variables if name not in ("x", "y", "z")]
     wanted = stored if wanted is None else list(wanted)

@@ -98,7 +98,7 @@ def describe(spec: Any) -> str:
     return f"{kind} {', '.join(f'{axis} = {value:g}' for axis, value in fixed.items())}"
 
 
-def _ranges(spec: Mapping[str, tuple], block: Any, place: str) -> tuple[Nodes, Nodes, Nodes]:
+def _ranges(spec: Mapping[str, tuple[int, int]], block: Any, place: str) -> tuple[Nodes, Nodes, Nodes]:
     """In the order of an array's axes."""
     found = []
     for axis, size in zip("kji", block.x.shape, strict=True):
@@ -115,14 +115,15 @@ def _ranges(spec: Mapping[str, tuple], block: Any, place: str) -> tuple[Nodes, N
     return triple(found)
 
 
-def _plane(fixed: Mapping[str, float], chosen: list, grids: list, dimensions: int) -> list[Piece]:
+def _plane(fixed: Mapping[str, float], chosen: list[tuple[int, Any]], grids: list[Any], dimensions: int) -> list[Piece]:
     if dimensions < 3:
         raise HiresxError(
             f"a plane needs a three-dimensional field, this one has {dimensions} dimension(s)",
             'take "line" in two dimensions, or "range"',
         )
     ((axis, value),) = fixed.items()
-    pieces, sheets = [], {}
+    pieces: list[Piece] = []
+    sheets: dict[int, int] = {}
     for n, samples in cut.plane_samples(grids, axis, value):
         number, block = chosen[n]
         sheets[n] = sheets.get(n, 0) + 1
@@ -132,7 +133,7 @@ def _plane(fixed: Mapping[str, float], chosen: list, grids: list, dimensions: in
     return pieces
 
 
-def _line(fixed: Mapping[str, float], chosen: list, grids: list, dimensions: int) -> Piece:
+def _line(fixed: Mapping[str, float], chosen: list[tuple[int, Any]], grids: list[Any], dimensions: int) -> Piece:
     wanted = dimensions - 1
     if wanted < 1 or len(fixed) != wanted or (dimensions == 2 and "z" in fixed):
         raise HiresxError(

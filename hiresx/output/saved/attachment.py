@@ -18,8 +18,11 @@ class Attachment:
     """
 
     name: str
-    # The next step must not pass this time.
-    next_time: float = math.inf
+
+    @property
+    def next_time(self) -> float:
+        """The next step must not pass this time."""
+        return math.inf
 
     @property
     def notes(self) -> list[str]:

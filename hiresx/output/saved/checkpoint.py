@@ -49,7 +49,9 @@ def listed(directory: str | Path) -> list[Path]:
 
 
 def _number(path: Path) -> int:
-    return int(_PATTERN.fullmatch(path.name)[1])
+    found = _PATTERN.fullmatch(path.name)
+    assert found is not None
+    return int(found[1])
 
 
 @dataclass

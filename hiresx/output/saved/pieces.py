@@ -107,7 +107,9 @@ class _Stored:
     """A piece that can be read: `planes` gives (number, planes (n, nj, ni)) of the array viewed as one row of planes
     of constant k, a few at a time."""
 
-    def __init__(self, box: Range, shape: Sequence[int], dtype: np.dtype, planes: Callable[[], Iterator]):
+    def __init__(
+        self, box: Range, shape: Sequence[int], dtype: np.dtype, planes: Callable[[], Iterator[tuple[int, np.ndarray]]]
+    ):
         self.box, self.shape, self.dtype, self._planes = box, tuple(shape), dtype, planes
 
     def copy(self, box: Range, target: np.ndarray) -> None:

@@ -9,6 +9,7 @@ variables vary.
 """
 
 from math import log2
+from typing import Any
 
 import numpy as np
 
@@ -45,9 +46,9 @@ def _vortex(n: int, preset: str | None = None, *sets: str) -> Run:
 
 def _family(name: str, runs: tuple[Run, ...], least_order: float, most_error: float) -> list[Check]:
     def curves(*finished: Finished) -> dict[str, list[float]]:
-        return {"points": [run.case.grid.n[0] for run in finished], "error": [error(run) for run in finished]}
+        return {"points": [_points(run.case.grid) for run in finished], "error": [error(run) for run in finished]}
 
-    last = runs[-1].loaded.grid.n[0]
+    last = _points(runs[-1].loaded.grid)
     return [
         Check(f"{name}: L1 error, {last} points", at_most(most_error), error, runs[-1:]),
         Check(f"{name}: order", at_least(least_order), order, runs, curves),
@@ -93,7 +94,12 @@ def interpolation_order(bench: Workbench, configuration: Configuration) -> float
     return log2(coarse / fine)
 
 
-def _interpolation(least: float, **choices: str) -> Check:
+def _points(grid: Any) -> int:
+    """Nodes along i of a box."""
+    return int(grid.n[0])
+
+
+def _interpolation(least: float, **choices: Any) -> Check:
     configuration = Configuration(**choices)
     c = configuration
     return Check(
