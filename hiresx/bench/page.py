@@ -97,6 +97,7 @@ def page(results: dict[str, Result], out: Path) -> str:
         _memory(list(benches.values())),
         _start_up([*benches.values(), *filter(None, [on_gpu.get("machine")])]),
         _registers(next(iter(of_kind.get("registers", [])[::-1]), None)),
+        *map(_counted, of_kind.get("counted", [])[-1:]),
         *_gpu(on_gpu, codes.get("gpu")),
         *page_ranks.sections(of_kind, _place),
     ]
@@ -286,6 +287,19 @@ def _registers(result: Result | None) -> str:
         f"{min(seconds):.1f} to {max(seconds):.1f} s.\n`metrics` and `jacobian` run at the start only."
     )
     return section(heading, text, table(["kernel", *entries], rows))
+
+
+def _counted(result: Result) -> str:
+    text = (
+        "Of a stage with the time step and the norms, bytes per point; the same on every machine, and not to grow\n"
+        "unseen: CI counts them again. Bytes moved are the least that the kernels must, without faces and lists;\n"
+        "bytes held are all arrays of the solver, more per point on these small grids than on large ones."
+    )
+    rows = [
+        [row["flow"], row["plan"], row["launches"], round(row["bytes_moved"]), round(row["bytes_held"])]
+        for row in result["rows"]
+    ]
+    return section("## Counted", text, table(["flow", "plan", "launches", "bytes moved", "bytes held"], rows))
 
 
 def _rows(results: dict[str, Result], part: str) -> list[Result]:

@@ -1,5 +1,6 @@
 """`hiresx bench`: what the kernels and the right-hand side cost here."""
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -12,6 +13,10 @@ Threads = Annotated[
     str | None, typer.Option("--threads", metavar="N[,N...]", help="Threads on a CPU; one and all if absent.")
 ]
 Precision = Annotated[str | None, typer.Option("--precision", metavar="fp64|fp32", help="Both if absent.")]
+Compare = Annotated[
+    Path | None,
+    typer.Option("--compare", metavar="OLD.json", help="Beside an earlier result of --json: ratios, figure by figure."),
+]
 
 
 def bench(
@@ -20,12 +25,15 @@ def bench(
     repeats: Repeats = 5,
     threads: Threads = None,
     precision: Precision = None,
+    compare: Compare = None,
     json: options.Json = False,
 ) -> int:
     """Time the right-hand side, each kernel, first use and start-up on this machine."""
     with terminal.only_json(json):
         from hiresx import bench as measurements
+        from hiresx.bench import compare as comparison
 
+        before = None if compare is None else comparison.read(compare)
         result = measurements.run(
             backend=backend,
             points=points,
@@ -33,6 +41,12 @@ def bench(
             threads=_counts(threads),
             precisions=_precisions(precision, measurements.PRECISIONS),
         )
+    if before is not None:
+        result["compared"] = {
+            "with": before["date"],
+            "unlike": comparison.differences(before, result),
+            "pairs": [pair._asdict() | {"ratio": pair.ratio} for pair in comparison.pairs(before, result)],
+        }
     if json:
         terminal.print_json(result)
     else:
@@ -83,7 +97,7 @@ def show(result: dict[str, Any]) -> None:
         thread = "" if rows[0]["threads"] is None else f", {rows[0]['threads']} thread(s)"
         terminal.table(
             f"Kernels of a viscous stage, plan {plan}, {precision}{thread}; copying runs at {copied:.0f} GB/s",
-            ["kernel", "along", "launches", "ns per point", "least bytes per point", "GB/s"],
+            ["kernel", "along", "launches", "ns per point", "least bytes per point", "GB/s", "of copying"],
             [
                 (
                     row["kernel"],
@@ -92,15 +106,38 @@ def show(result: dict[str, Any]) -> None:
                     _digits(row["ns_per_point"]),
                     "" if row["bytes_per_point"] is None else round(row["bytes_per_point"]),
                     _digits(row["gb_per_s"]),
+                    "" if row["gb_per_s"] is None else f"{row['gb_per_s'] / copied:.0%}",
                 )
                 for row in rows
             ],
         )
+    if "compared" in result:
+        _show_compared(result["compared"])
     if "start_up" in result:
         start = result["start_up"]
         terminal.say(
             f"{start['run']}: {start['first_s']:.1f} s with no kernels compiled yet, then {start['later_s']:.1f} s"
         )
+
+
+def _show_compared(compared: dict[str, Any]) -> None:
+    for line in compared["unlike"]:
+        terminal.say(f"not alike: {line}")
+    terminal.table(
+        f"Beside the result of {compared['with']}: time now over time then, below 1 is faster",
+        ["", "ns then", "ns now", "ratio", "calibration loop", ""],
+        [
+            (
+                pair["name"],
+                _digits(pair["before"]),
+                _digits(pair["now"]),
+                f"{pair['ratio']:.3f}",
+                f"{pair['loop']:.3f}",
+                {None: "", True: "samples apart", False: "samples overlap"}[pair["apart"]],
+            )
+            for pair in compared["pairs"]
+        ],
+    )
 
 
 def _digits(value: float | None) -> str:

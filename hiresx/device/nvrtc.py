@@ -12,10 +12,10 @@ import re
 import shlex
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hiresx import kernels, optional
 from hiresx.announce import announce
@@ -175,6 +175,30 @@ def each_choice(root: Path = kernels.ROOT) -> list[Configuration]:
     return list(dict.fromkeys(found))
 
 
+def grown(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """What takes more in `now` than in `before`, two documents of `--json`, in words: spills and stack always, and
+    registers where the same NVRTC counted both times."""
+    counts = ("spill_stores", "spill_loads", "stack", *(("registers",) if before["nvrtc"] == now["nvrtc"] else ()))
+    known = {key: kernel for key, kernel in _each_kernel(before)}
+    found = []
+    for key, kernel in _each_kernel(now):
+        for count in counts if key in known else ():
+            if kernel[count] > known[key][count]:
+                chosen, architecture, name = key
+                found.append(f"{name} for {architecture} ({chosen}): {count} {known[key][count]} -> {kernel[count]}")
+    return found
+
+
+def _each_kernel(document: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str, str], Mapping[str, Any]]]:
+    for entry in document["entries"]:
+        for kernel in entry["kernels"]:
+            yield (_chosen(entry), entry["architecture"], kernel["kernel"]), kernel
+
+
+def _chosen(entry: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in entry["configuration"].items()) or "default"
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; returns its exit status."""
     parser = argparse.ArgumentParser(
@@ -190,33 +214,54 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="every flux, weights, ... once; without it the default choices, inviscid and viscous",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument(
+        "--against", type=Path, metavar="FILE", help="a stored result of --json: exit status 1 if a kernel takes more"
+    )
     options = parser.parse_args(arguments)
     configurations = each_choice() if options.each_choice else each_choice()[:2]
     try:
+        before = None if options.against is None else _read(options.against)
         entries = report(configurations, options.arch.split(","))
         compiler = version()
     except HiresxError as error:
         print(error, file=sys.stderr)
         return 2
+    words = sys.argv[1:] if arguments is None else arguments
+    document = {
+        "kind": "registers",
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command": shlex.join(["python", "-m", "hiresx.device.nvrtc", *words]),
+        "nvrtc": compiler,
+        "entries": entries,
+    }
     if options.json:
-        words = sys.argv[1:] if arguments is None else arguments
-        document = {
-            "kind": "registers",
-            "date": datetime.now(UTC).isoformat(timespec="seconds"),
-            "command": shlex.join(["python", "-m", "hiresx.device.nvrtc", *words]),
-            "nvrtc": compiler,
-            "entries": entries,
-        }
         print(json.dumps(document, indent=1))
-        return 0
-    print(f"NVRTC {compiler}")
-    for entry in entries:
-        chosen = ", ".join(f"{name}={value}" for name, value in entry["configuration"].items()) or "default"
-        print(f"\n{chosen}, {entry['architecture']}, compiled in {entry['seconds']:.2f} s")
+    else:
+        _show(document)
+    more = [] if before is None else grown(before, document)
+    for line in more:
+        print(f"grown: {line}", file=sys.stderr)
+    return 1 if more else 0
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = json.loads(path.read_text())
+        kind = found["kind"]
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise HiresxError(f"{path} cannot be read: {error}", "name a stored result of --json") from None
+    if kind != "registers":
+        raise HiresxError(f'{path} is a result of kind "{kind}"', "name a stored result of --json")
+    return found
+
+
+def _show(document: Mapping[str, Any]) -> None:
+    print(f"NVRTC {document['nvrtc']}")
+    for entry in document["entries"]:
+        print(f"\n{_chosen(entry)}, {entry['architecture']}, compiled in {entry['seconds']:.2f} s")
         print(f"  {'kernel':24}{'registers':>10}{'spill stores':>14}{'spill loads':>13}{'stack':>7}  (bytes)")
         for kernel in entry["kernels"]:
             print("  {kernel:24}{registers:10}{spill_stores:14}{spill_loads:13}{stack:7}".format(**kernel))
-    return 0
 
 
 if __name__ == "__main__":

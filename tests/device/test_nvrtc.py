@@ -120,6 +120,38 @@ def test_command_line(capsys, monkeypatch):
     assert "sm_1" in capsys.readouterr().err
 
 
+def test_what_takes_more_than_before():
+    kernel = {"kernel": "update", "registers": 40, "spill_stores": 0, "spill_loads": 0, "stack": 0}
+    entry = {"configuration": {"flux": "roe"}, "architecture": "sm_80", "kernels": [kernel]}
+    before = {"kind": "registers", "nvrtc": "13.5", "entries": [entry]}
+
+    def now(compiler: str, **changed):
+        return before | {"nvrtc": compiler, "entries": [entry | {"kernels": [kernel | changed]}]}
+
+    assert nvrtc.grown(before, before) == []
+    assert nvrtc.grown(before, now("13.5", registers=41)) == ["update for sm_80 (flux=roe): registers 40 -> 41"]
+    assert nvrtc.grown(before, now("13.6", registers=41)) == []  # another compiler's count
+    assert nvrtc.grown(before, now("13.6", spill_loads=8)) == ["update for sm_80 (flux=roe): spill_loads 0 -> 8"]
+    assert nvrtc.grown(before, now("13.5", kernel="new", registers=99)) == []
+
+
+def test_a_kernel_that_takes_more_fails_the_command(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(nvrtc, "each_choice", lambda: [Configuration()])
+    monkeypatch.setattr(nvrtc, "generate", lambda *_: (KERNEL, {}))
+    path = tmp_path / "before.json"
+    assert nvrtc.main(["--arch", "sm_90", "--json"]) == 0
+    path.write_text(capsys.readouterr().out)
+    assert nvrtc.main(["--arch", "sm_90", "--against", str(path)]) == 0
+    found = json.loads(path.read_text())
+    found["entries"][0]["kernels"][0]["registers"] -= 1
+    path.write_text(json.dumps(found))
+    capsys.readouterr()
+    assert nvrtc.main(["--arch", "sm_90", "--against", str(path)]) == 1
+    assert "grown: " in capsys.readouterr().err
+    path.write_text("{}")
+    assert nvrtc.main(["--arch", "sm_90", "--against", str(path)]) == 2
+
+
 def test_each_choice_has_every_header():
     configurations = nvrtc.each_choice()
     assert len(set(configurations)) == len(configurations)
