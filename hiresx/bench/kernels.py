@@ -121,7 +121,8 @@ def stage_rows(solver: Solver, timed: Timed, repeats: int) -> list[dict[str, Any
     calibration = []
     for _ in range(repeats):
         calibration.append(rhs.calibrate(solver))
-        timed.launches = noted = []
+        noted: list[Any] = []
+        timed.launches = noted
         stage(solver)
         timed.launches = None
         timed.synchronize()
@@ -141,7 +142,7 @@ def stage_rows(solver: Solver, timed: Timed, repeats: int) -> list[dict[str, Any
                 "ns_per_point": 1e9 * taken / solver.points,
                 "bytes_per_point": moved / solver.points if known else None,
                 "gb_per_s": moved / taken / 1e9 if known else None,
-                "calibration_ns": None if None in calibration else median(calibration),
+                "calibration_ns": None if None in calibration else median(c for c in calibration if c is not None),
             }
         )
     return rows

@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -97,7 +98,7 @@ def _completed(arguments: list[str]) -> list[str]:
     return found
 
 
-def _usage(error, arguments: Sequence[str]) -> tuple[str, str]:
+def _usage(error: Any, arguments: Sequence[str]) -> tuple[str, str]:
     """(message, mend) of an unknown verb, an unknown option or a missing argument."""
     import re
 

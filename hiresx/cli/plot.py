@@ -1,5 +1,6 @@
 """`hiresx plot`: pictures of a run."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -142,7 +143,7 @@ def plot(
     return 0
 
 
-def _refuse(given: dict, why: str) -> None:
+def _refuse(given: Mapping[str, object], why: str) -> None:
     """Raises HiresxError for options that would go unheard."""
     named = [option for option, value in given.items() if value is not None]
     if named:

@@ -238,7 +238,7 @@ def _restarted(restart: str, asked: _Asked) -> _Outcome:
     return _Outcome(directory, fault, simulation.begun, done, comm.root)
 
 
-def at_its_end(case: Case, found, comm: Communicator) -> tuple[str, float] | None:
+def at_its_end(case: Case, found: Any, comm: Communicator) -> tuple[str, float] | None:
     """The key and value of the end of `case` that the checkpoint `found` has reached; None if it has reached none.
     Raises HiresxError for a checkpoint of another case."""
     from hiresx.output.saved import checkpoint
@@ -311,7 +311,7 @@ def discard(directory: Path, absent: Sequence[Path]) -> None:
             path.rmdir()
 
 
-def record(directory: Path) -> dict:
+def record(directory: Path) -> dict[str, Any]:
     """What run.json in `directory` says; empty when there is none."""
     from hiresx.output.saved import record as records
 

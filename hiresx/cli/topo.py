@@ -1,11 +1,14 @@
 """`hiresx topo`: see the machine, place ranks on its GPUs, measure it, prove the placement."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hiresx.cli import options, terminal
+
+if TYPE_CHECKING:
+    from hiresx.topology.machine import Machine
 
 From = Annotated[
     Path | None,
@@ -236,7 +239,7 @@ def case_bytes(name: str, preset: str | None, ranks: int) -> list[list[int]]:
     return traffic(cut, is_viscous=False, item_bytes=item).tolist()
 
 
-def _machine(recording: Path | None):
+def _machine(recording: Path | None) -> "Machine":
     if recording is not None:
         from hiresx.topology.load import load
 

@@ -24,13 +24,15 @@ def backend(name: str = "auto", device: int | None = None) -> Backend:
 
         name = "cpu" if fault() else "cuda"
     if name == "cpu":
-        from hiresx.device.cpu import Backend
-    elif name == "emulated":
-        from hiresx.device.emulated import Backend
-    elif name == "cuda":
-        from hiresx.device.cuda import Backend
+        from hiresx.device.cpu import Backend as Cpu
 
-        return Backend(device=device or 0)
-    else:
-        raise HiresxError(f'there is no backend "{name}"', f"backends are auto, {', '.join(NAMES)}")
-    return Backend()
+        return Cpu()
+    if name == "emulated":
+        from hiresx.device.emulated import Backend as Emulated
+
+        return Emulated()
+    if name == "cuda":
+        from hiresx.device.cuda import Backend as Cuda
+
+        return Cuda(device=device or 0)
+    raise HiresxError(f'there is no backend "{name}"', f"backends are auto, {', '.join(NAMES)}")

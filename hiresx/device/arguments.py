@@ -2,6 +2,7 @@
 
 import operator
 from numbers import Real
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +29,7 @@ def is_written(kind: str) -> bool:
     return is_pointer(kind) and not kind.startswith("const ")
 
 
-def scalar(dtype: np.dtype, value) -> int | float:
+def scalar(dtype: np.dtype, value: Any) -> int | float:
     """`value` as a Python number that fits `dtype`. Raises TypeError if it is none or does not fit."""
     if dtype.kind == "i":
         number = operator.index(value)
@@ -45,8 +46,9 @@ def check_array(array: Array, wanted: type, dtype: np.dtype) -> None:
     """Raises TypeError unless `array` is a `wanted` of `dtype` whose items lie side by side along the last axis."""
     if not isinstance(array, wanted):
         raise TypeError(f"wants a {wanted.__module__}.{wanted.__name__} of {dtype}, got {type(array).__name__}")
-    if array.dtype != dtype:
-        raise TypeError(f"wants an array of {dtype}, got one of {array.dtype}")
-    strides = array.strides
-    if strides and strides[-1] != dtype.itemsize and array.shape[-1] > 1:
+    items: Array = array  # an instance of whatever `wanted` is
+    if items.dtype != dtype:
+        raise TypeError(f"wants an array of {dtype}, got one of {items.dtype}")
+    strides = items.strides
+    if strides and strides[-1] != dtype.itemsize and items.shape[-1] > 1:
         raise TypeError("wants items side by side along the last axis, got a strided view")

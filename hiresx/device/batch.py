@@ -22,7 +22,8 @@ class Noting:
     @contextmanager
     def noting(self) -> Iterator[list[Call | list[Call]]]:
         """Launches, prepared ones too, are not made but put down in the list that is given."""
-        self.noted = found = []
+        found: list[Call | list[Call]] = []
+        self.noted = found
         try:
             yield found
         finally:
@@ -67,8 +68,8 @@ def levels(
     ends = np.unique([end for ranges in touched for low, high, _ in ranges for end in (low, high)])
     last, written = np.full(len(ends), -1), np.full(len(ends), -1)
     found: list[int] = []
-    for some, ranges in zip(calls, touched, strict=True):
-        places = [(*np.searchsorted(ends, (low, high)), write) for low, high, write in ranges if low < high]
+    for some, held in zip(calls, touched, strict=True):
+        places = [(*np.searchsorted(ends, (low, high)), write) for low, high, write in held if low < high]
         before = [(last if write else written)[low:high].max() for low, high, write in places]
         level = 1 + int(max(before, default=-1))
         found += [level] * (len(some) if isinstance(some, list) else 1)

@@ -2,12 +2,15 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from hiresx import kernels
 from hiresx.equations import GAS_CONSERVED, GAS_GRADIENTS, GHOSTS
 from hiresx.equations.transport import largest_diffusivity
 from hiresx.errors import HiresxError
+
+if TYPE_CHECKING:
+    from hiresx.case.viscosity import ViscosityLaw
 
 Target = Literal["cpu", "cuda", "emulated"]
 INVISCID = "none"
@@ -88,7 +91,7 @@ def source(configuration: Configuration, target: Target, root: Path = kernels.RO
     return "\n".join(lines) + "\n"
 
 
-def _law(configuration: Configuration):
+def _law(configuration: Configuration) -> "ViscosityLaw":
     """The configuration's ViscosityLaw."""
     from hiresx.case.viscosity import VISCOSITIES  # here, as all of this room is loaded without pydantic
 

@@ -3,7 +3,7 @@
 calls a CPU kernel."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, Self, TypeAlias
 
 import numpy as np
 
@@ -22,15 +22,16 @@ class Event(Protocol):
     def record(self) -> None:
         """Notes the moment when all work launched so far is done."""
 
-    def elapsed(self, start: "Event") -> float:
+    def elapsed(self, start: Self) -> float:
         """Seconds from `start` to this event, both recorded; waits until this one has come."""
 
 
 class Program(Protocol):
     """The kernels of one configuration."""
 
-    signatures: Mapping[str, Signature]
-    """What there is and what it takes, by name. A kernel that the configuration leaves out is not in it."""
+    @property
+    def signatures(self) -> Mapping[str, Signature]:
+        """What there is and what it takes, by name. A kernel that the configuration leaves out is not in it."""
 
     def launch(self, name: str, extent: tuple[int, int, int], *arguments: Any) -> None:
         """Visits the points 0 <= (i, j, k) < extent = (ni, nj, nk) with kernel `name`, in the order of launches.

@@ -62,7 +62,7 @@ class BlockState:
         self.jacobian = backend.zeros(shape, real)
         self.dt_stride = 1 if local_step else 0
         self.dt = backend.zeros(shape if local_step else (1,), real)
-        self.work = backend.zeros((work_variables, *shape), real) if work_variables else None
+        self.work: Any = backend.zeros((work_variables, *shape), real) if work_variables else None
         # 1/y of axisymmetric flow (hiresx.rhs.axisymmetric)
         self.inverse_radius: Any = None
         # Views are made once: a backend remembers the address of an array object.

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.arrays import triple
 from hiresx.decomposition import Patch
 from hiresx.decomposition.patches import Patch
 from hiresx.device.interface import Backend, Call, Program
@@ -50,7 +51,7 @@ class Condition:
         self._direction = d
         tangents = [e for e in range(3) if e != d]
         self.extent = tuple(patch.range[e][1] - patch.range[e][0] for e in tangents)
-        self._box = (*self.extent, 1)
+        self._box = triple((*self.extent, 1))
         first = sum(patch.range[e][0] * state.strides[e] for e in range(3))
         inward = -side(patch.face)
         self._inward = float(inward)

@@ -50,7 +50,7 @@ class Run:
     case: str
     preset: str | None = None
     sets: tuple[str, ...] = ()
-    monitors: tuple[Callable[[Simulation], dict], ...] = ()
+    monitors: tuple[Callable[[Simulation], dict[str, float]], ...] = ()
 
     @property
     def command(self) -> str:
@@ -106,7 +106,7 @@ class Workbench:
         self.backend = backend
         self._known: dict[Any, Any] = {}
 
-    def once(self, function: Callable, *arguments: Any) -> Any:
+    def once(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """function(self, *arguments), from memory when it was asked before. What it raised is raised again."""
         key = (function, arguments)
         if key not in self._known:

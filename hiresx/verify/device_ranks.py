@@ -54,7 +54,7 @@ def ranks(
     yield from (row | {"nodes": size} for row in rows(found))
 
 
-def _exchange(launcher, n: int, backend: str, sizes: tuple[int, ...], repeats: int) -> Iterator[dict[str, Any]]:
+def _exchange(launcher: Any, n: int, backend: str, sizes: tuple[int, ...], repeats: int) -> Iterator[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "exchange.json"
         points = ",".join(map(str, sizes))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -77,7 +78,7 @@ def extent(signature: Signature) -> tuple[int, int, int]:
     return EXTENTS.get(signature.name, FACE if on_face else SIZE)
 
 
-def variants(signature: Signature, real: str) -> Iterator[list]:
+def variants(signature: Signature, real: str) -> Iterator[list[Any]]:
     """Arguments of a kernel, once for each combination of its switches. The same numbers at every call."""
     switches = [name for _, name in signature.arguments if name in SWITCHES]
     for values in product(*(SWITCHES[name] for name in switches)):
@@ -88,7 +89,7 @@ def variants(signature: Signature, real: str) -> Iterator[list]:
         ]
 
 
-def _argument(kind: str, name: str, rng: np.random.Generator, real: str):
+def _argument(kind: str, name: str, rng: np.random.Generator, real: str) -> Any:
     if kind in ("int", "long long"):
         return INTEGERS.get(name, 1)
     if not kind.endswith("*"):

@@ -19,6 +19,7 @@ import tarfile
 import tempfile
 import time
 import tomllib
+from collections.abc import Sequence
 from importlib.resources import files as resources
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ from hiresx.decomposition import decompose
 from hiresx.errors import HiresxError
 from hiresx.grid import Grid, build, check_jacobian, matched_connections
 from hiresx.grid.blocks import direction
+from hiresx.grid.connections import Connection
 from hiresx.grid.files import described, form
 from hiresx.grid.starting_case import case_text
 from hiresx.grid.survey import survey
@@ -153,7 +155,7 @@ def _agreement(path: Path, joins: Path | None, grid: Grid) -> dict[str, Any]:
     }
 
 
-def _ghosts(connections, grid: Grid, rim: bool) -> dict[tuple, tuple]:
+def _ghosts(connections: Sequence[Connection], grid: Grid, rim: bool) -> dict[tuple[Any, ...], tuple[Any, ...]]:
     """Donor (block, node) of the first ghost behind every node of every connection, with or without its rim."""
     found = {}
     for c in connections:

@@ -10,7 +10,7 @@ from hiresx.arrays import triple
 from hiresx.case import Case
 from hiresx.decomposition import Decomposition, Part, split
 from hiresx.grid import Block, Connection, Grid
-from hiresx.grid.blocks import FACES, MINIMUM_NODES, Range, direction, side
+from hiresx.grid.blocks import FACES, MINIMUM_NODES, Range, Regions, direction, side
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def rearranged(case: Case, whole: Decomposition, blocks: int, chance: np.random.
     chosen = [turns(part.size)[chance.integers(len(turns(part.size)))] for part in parts]
     new = []
     for n, (block, turn) in enumerate(zip(cut.blocks, chosen, strict=True)):
-        regions: dict[str, tuple] = {}
+        regions: Regions = {}
         for patch in cut.patches:
             if patch.block == n:
                 name = f"patch.{patch.place}"

@@ -190,7 +190,7 @@ def table(backend: str, small: bool, jobs: int, say: Callable[[str], None]) -> d
     }
 
 
-def _outcome(arguments: tuple) -> dict[str, Any]:
+def _outcome(arguments: tuple[Any, ...]) -> dict[str, Any]:
     return outcome(*arguments)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from hiresx.output.saved.attachment import MANY, Attachment
 from hiresx.output.saved.container import Container, Damaged
 from hiresx.shell import word
 from hiresx.solver import Solver
+
+if TYPE_CHECKING:
+    from hiresx.case.schema import Checkpoint as Spec
 
 FOLDER = "checkpoints"
 # Of what a checkpoint holds and how it is laid out: another one is refused.
@@ -159,7 +162,7 @@ class Checkpoints(Attachment):
     def __init__(
         self,
         directory: Path,
-        spec,
+        spec: "Spec",
         contents: Callable[[], Contents],
         alive: Callable[[], None],
         clock: Callable[[], float] = wall.monotonic,

@@ -65,7 +65,7 @@ def interpolation_errors(bench: Workbench, configuration: Configuration, points:
     program = device.compile(configuration)
     h = 2 * np.pi / points
 
-    def state(x):
+    def state(x: np.ndarray) -> np.ndarray:
         """Density, velocities and total energy that vary by a tenth, each with a phase of its own."""
         base = np.array([1.0, 0.4, 0.3, -0.2, 2.5])[:, None]
         return base + 0.1 * np.sin(x + np.arange(5)[:, None])

@@ -72,11 +72,11 @@ def couette_profiles(run: Finished) -> dict[str, np.ndarray]:
     return {name: values[0, :, 0] for name, values in lines.items()}
 
 
-def order(measure):
+def order(measure: Callable[[Finished], float]) -> Callable[[Finished, Finished], float]:
     return lambda coarse, fine: np.log2(measure(coarse) / measure(fine))
 
 
-def ratio(measure):
+def ratio(measure: Callable[[Finished], float]) -> Callable[[Finished, Finished], float]:
     return lambda run, reference: measure(run) / measure(reference)
 
 
