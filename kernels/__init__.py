@@ -10,11 +10,10 @@ threads share it; a function `hx_shape <name>_parts(<arguments>)` ahead of it sa
 weighs, in points of a cheap kernel.
 """
 
-from typing import cast
 import os
 import re
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, cast
 
 ROOT = Path(__file__).parent
 

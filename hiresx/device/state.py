@@ -35,8 +35,8 @@ class BlockState:
     """
 
     def __init__(
-        self, backend: Backend, cut: Decomposition, index: int, name: str, real: str, work_variables: int, local_step: bool, registers: int = 1,
-        equations: Equations = GAS,
+        self, backend: Backend, cut: Decomposition, index: int, name: str, real: str, work_variables: int,
+        local_step: bool, registers: int = 1, equations: Equations = GAS,
     ):  # fmt: skip
         self.equations = equations
         block = cut.blocks[index]

@@ -33,7 +33,8 @@ def temperature(gamma: float, rho: _Values, p: _Values) -> _Values:
 
 
 def sound_speed(gamma: float, rho: Values, p: Values) -> np.ndarray:
-    return np.sqrt(gamma * p / rho)
+    speed: np.ndarray = np.sqrt(gamma * p / rho)
+    return speed
 
 
 @dataclass(frozen=True)

@@ -117,7 +117,8 @@ def _agreed(
             machine = machines[next(iter(wanting), here[0])]
             shares = cores.cut(machine, {rank: known[rank] for rank in here}, {r: c.gpu for r, c in chosen.items()})
             answer = machine, {rank: (chosen.get(rank), shares[rank]) for rank in here}
-    return comm.local.bcast(answer)
+    agreed: tuple[Machine, dict[int, tuple[Chosen | None, Share]]] = comm.local.bcast(answer)
+    return agreed
 
 
 def _seen() -> Machine:

@@ -13,7 +13,6 @@ import numpy as np
 
 from hiresx.arrays import triple
 from hiresx.decomposition import Patch
-from hiresx.decomposition.patches import Patch
 from hiresx.device.interface import Backend, Call, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import GAS_CONSERVED, GAS_GRADIENTS, GHOSTS

@@ -40,7 +40,9 @@ STRICT = (
 
 def _exceptions() -> list[tuple[str, set[str]]]:
     own = [entry for entry in MYPY["overrides"] if any(name.startswith("hiresx.") for name in entry["module"])]
-    return [(name, set(entry)) for entry in own for name in entry["module"] if name != "hiresx.*"]
+    # that NumPy's functions answer Any is no fault of a room
+    own = [entry for entry in own if entry.keys() != {"module", "warn_return_any"}]
+    return [(name, set(entry)) for entry in own for name in entry["module"]]
 
 
 def test_the_public_rooms_are_strict():
