@@ -10,6 +10,7 @@ if TYPE_CHECKING:  # for those who read the sources, people's editors among them
     from hiresx.errors import HiresxError as HiresxError
     from hiresx.results import open as open
     from hiresx.simulation import Simulation as Simulation
+    from hiresx.sweeps import sweep as sweep
 
 __version__ = "0.1.0"
 
@@ -18,7 +19,7 @@ _beside = Path(__file__).parent.parent
 if (_beside / "kernels" / "solver.h").is_file():
     __path__.append(str(_beside))
 
-__all__ = ["Case", "HiresxError", "Simulation", "__version__", "load", "open"]
+__all__ = ["Case", "HiresxError", "Simulation", "__version__", "load", "open", "sweep"]
 
 # Resolved on first use, so that `import hiresx` and `hiresx --help` cost nothing.
 _HOMES = {
@@ -27,6 +28,7 @@ _HOMES = {
     "Simulation": "hiresx.simulation",
     "HiresxError": "hiresx.errors",
     "open": "hiresx.results",
+    "sweep": "hiresx.sweeps",
 }
 # Rooms that need no import of their own: `hiresx.post.spectrum(...)`.
 _ROOMS = ("post",)

@@ -20,6 +20,7 @@ from hiresx.equations.transport import largest_diffusivity
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Grid, build
 from hiresx.grid.size import MAKING, refuse
+from hiresx.rhs.layers import placed
 from hiresx.rhs.plans import default_plan, work_variables
 from hiresx.rhs.sponge import layer_reals
 from hiresx.time.integrators import integrator, remarks
@@ -53,6 +54,7 @@ def plan(case: Case, backend: str = "cpu", grid: Grid | None = None) -> dict[str
     on this machine and backend; `seconds` is None where none was. Raises HiresxError where no step can be taken.
     """
     grid = build(case.grid, case.directory) if grid is None else grid
+    case = placed(case, grid.blocks)
     is_viscous = case.gas.reynolds is not None
     points = sum(block.points for block in grid.blocks)
     memory = memory_bytes(case, grid.blocks, backend)
@@ -103,6 +105,7 @@ def rank_plan(
     """
     if ranks > decomposition.points:
         raise HiresxError(f"{ranks} ranks for {decomposition.points} points", "ask for fewer")
+    case = placed(case, decomposition.blocks)
     found = best_partition(decomposition, ranks, weights)
     cut = split(decomposition, found.parts)
     per_stage = traffic(cut, case.gas.reynolds is not None, _item(case), equations(case))

@@ -8,12 +8,21 @@ warp of a GPU does, and nothing else can; and as `CPU_KERNEL(name, <arguments>)`
 CPU. A CPU kernel whose arguments begin with `long long begin, long long end` does just these parts of its work, and
 threads share it; a function `hx_shape <name>_parts(<arguments>)` ahead of it says how many there are and what one
 weighs, in points of a cheap kernel.
+
+Whoever launches a kernel names its arguments as it is declared here. Some names mean the same in every kernel that has
+them: a point is the node `o` + i + j `sj` + k `sk`, or `o` + i `s1` + j `s2` on a face (of a CPU kernel `o` and up to
+`nd`, `n1`, `n2` times the strides `sd`, `s1`, `s2`), and variables lie `sv` apart.
+There a `field<n>` is a `real *`, a `const_field<n>` a `const real *`, of which n variables of every node visited must
+be there: a number, or constants of equations.h with + and *.
 """
 
+import keyword
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, NamedTuple, cast
+from types import MappingProxyType
+from typing import Literal, NamedTuple, TypeAlias, cast
 
 ROOT = Path(__file__).parent
 
@@ -25,19 +34,26 @@ _ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once\b.*$")
 _DECLARATION = re.compile(r"^[ \t]*((?:VECTOR_|LINE_|ROW_|CPU_)?KERNEL)[ \t]*\(([^()]*)\)", re.MULTILINE)
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _BRACE = re.compile(r"[{}]")
+_FIELD = re.compile(r"\b(const_)?field<([^<>]*)>")
+_SIZE = re.compile(r"^#define (HX_\w+) (\d+)$|^constexpr int (\w+) = ([\w+* ]+);$", re.MULTILINE)
 _ARGUMENT = re.compile(r"^(?P<type>.*[\s*])(?P<name>[A-Za-z_]\w*)$")
 Kind = Literal["KERNEL", "VECTOR_KERNEL", "LINE_KERNEL", "ROW_KERNEL", "CPU_KERNEL"]
 
 
+Kind: TypeAlias = Literal["KERNEL", "VECTOR_KERNEL", "LINE_KERNEL", "ROW_KERNEL", "CPU_KERNEL"]
+
+
 class Signature(NamedTuple):
     """What a kernel takes besides the i, j, k of a point kernel and the begin, end of a CPU kernel that is `shared`:
-    `arguments` is ((type, name), ...), `parameters` the same as written, `kind` the word it is declared with."""
+    `arguments` is ((type, name), ...), `parameters` the same as written, `kind` the word it is declared with, `holds`
+    by name how many variables of every node the fields among the arguments must hold."""
 
     name: str
     arguments: tuple[tuple[str, str], ...]
     parameters: str
     kind: Kind
     shared: bool = False
+    holds: Mapping[str, int] = MappingProxyType({})
 
 
 def choices(folder: str, root: Path = ROOT) -> list[str]:
@@ -88,9 +104,10 @@ def signatures(text: str) -> dict[str, Signature]:
 
 def declarations(text: str) -> list[tuple[Signature, int]]:
     """Every kernel declared in `text`, in order, with the index just behind its body. Raises ValueError for an argument
-    of a type that cannot be passed, a point kernel that does not start with int i, int j, int k, two kernels of one
-    name, and a body without an end."""
+    of a type that cannot be passed or of a name that Python could not pass, a field of unknown size, a point kernel
+    that does not start with int i, int j, int k, two kernels of one name, and a body without an end."""
     text = _COMMENT.sub(_blank, text)
+    sizes = _sizes(text)
     found: dict[str, tuple[Signature, int]] = {}
     for match in _DECLARATION.finditer(text):
         name, *parameters = [" ".join(part.split()) for part in match[2].split(",")]
@@ -103,18 +120,52 @@ def declarations(text: str) -> list[tuple[Signature, int]]:
         shared = match[1] == "CPU_KERNEL" and parameters[:2] == ["long long begin", "long long end"]
         parameters = parameters[2 * shared :]
         arguments = tuple(_argument(name, parameter) for parameter in parameters)
-        signature = Signature(name, arguments, ", ".join(parameters), cast("Kind", match[1]), shared)
+        holds = {
+            called: _value(name, field[2], sizes)
+            for parameter, (_, called) in zip(parameters, arguments, strict=True)
+            if (field := _FIELD.search(parameter))
+        }
+        kind = cast(Kind, match[1])
+        signature = Signature(name, arguments, ", ".join(parameters), kind, shared, holds)
         found[name] = signature, _body_end(name, text, match.end())
     return list(found.values())
 
 
 def _argument(kernel: str, parameter: str) -> tuple[str, str]:
     match = _ARGUMENT.match(parameter)
-    if match:
-        kind = " ".join(match["type"].replace("__restrict__", " ").replace("*", " * ").split())
+    if match and not keyword.iskeyword(match["name"]):
+        plain = _FIELD.sub(lambda field: "const real *" if field[1] else "real *", match["type"])
+        kind = " ".join(plain.replace("__restrict__", " ").replace("*", " * ").split())
         if kind in ARGUMENT_TYPES:
             return kind, match["name"]
-    raise ValueError(f'kernel {kernel} cannot take "{parameter}": an argument is one of {", ".join(ARGUMENT_TYPES)}')
+    raise ValueError(
+        f'kernel {kernel} cannot take "{parameter}": an argument is one of {", ".join(ARGUMENT_TYPES)}, field<n>, '
+        "const_field<n>, and its name no keyword of Python"
+    )
+
+
+def _sizes(text: str) -> dict[str, int]:
+    """The numbers of variables that `text` gives names."""
+    found: dict[str, int] = {}
+    for macro, number, constant, expression in _SIZE.findall(text):
+        if macro:
+            found[macro] = int(number)
+        elif all(word in found or word.isdigit() for word in re.findall(r"\w+", expression)):
+            found[constant] = _value(constant, expression, found)
+    return found
+
+
+def _value(kernel: str, expression: str, sizes: Mapping[str, int]) -> int:
+    """The value of sums of products of numbers and names."""
+    total = 0
+    for term in expression.split("+"):
+        product = 1
+        for factor in map(str.strip, term.split("*")):
+            if factor not in sizes and not factor.isdigit():
+                raise ValueError(f'kernel {kernel}: the size "{expression}" of a field is not known here')
+            product *= int(factor) if factor.isdigit() else sizes[factor]
+        total += product
+    return total
 
 
 def _body_end(name: str, text: str, start: int) -> int:

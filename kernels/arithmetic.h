@@ -49,6 +49,11 @@ typedef float real;
 typedef double real;
 #endif
 
+// What kernels take that is there for every node (kernels/__init__.py): nothing but pointers to a compiler; how many
+// variables the array must hold is looked at where a launch is built.
+template <int variables> using field = real *;
+template <int variables> using const_field = const real *;
+
 HD real square_root(real a) {
 #ifdef HX_FP32
     return sqrtf(a);

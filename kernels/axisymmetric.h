@@ -19,8 +19,8 @@ HD real axisymmetric_frequency(const Primitive<real> &s, real inverse, const rea
     return inverse > real(0) ? square_root(gas_gamma * s.p / s.rho * inverse * closeness) : real(0);
 }
 
-KERNEL(axisymmetric_source, int i, int j, int k, int o, int sj, int sk, long long sv, const real *q,
-       const real *jacobian, const real *inverse, real *r) {
+KERNEL(axisymmetric_source, int i, int j, int k, int o, int sj, int sk, long long sv, const_field<gas_variables> q,
+       const_field<1> jacobian, const_field<1> inverse, field<gas_variables> r) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     real state[gas_variables];
     for (int v = 0; v < gas_variables; ++v) state[v] = q[v * sv + p];
@@ -36,7 +36,8 @@ KERNEL(axisymmetric_source, int i, int j, int k, int o, int sj, int sk, long lon
 // On the axis v/y is dv/dy, by the central difference of an odd function; across a jump by the first node alone, as v/y is
 // there.
 KERNEL(axisymmetric_limit, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, real direction,
-       const real *m, const real *jacobian, const real *inverse, const real *q, real *r) {
+       const_field<3> m, const_field<1> jacobian, const_field<1> inverse, const_field<gas_variables> q,
+       field<gas_variables> r) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     real v[4], pressure[4], state[gas_variables];
     for (int l = 3; l >= 0; --l) {
@@ -57,8 +58,9 @@ KERNEL(axisymmetric_limit, int i, int j, int k, int o, int s1, int s2, int sn, l
 }
 
 // What S adds to the spectral radii, behind column_radii: a plane grid has columns of one node.
-KERNEL(axisymmetric_radii, int i, int j, int k, int o, int sj, int sk, int columns, long long sv, const real *q,
-       const real *m, const real *jacobian, const real *inverse, real inverse_reynolds, int width, real *partial) {
+KERNEL(axisymmetric_radii, int i, int j, int k, int o, int sj, int sk, int columns, long long sv,
+       const_field<gas_variables> q, const_field<9> m, const_field<1> jacobian, const_field<1> inverse,
+       real inverse_reynolds, int width, real *partial) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk, at = (long long)j * width + i;
     real state[gas_variables];
     for (int v = 0; v < gas_variables; ++v) state[v] = q[v * sv + p];
@@ -74,8 +76,9 @@ KERNEL(axisymmetric_radii, int i, int j, int k, int o, int sj, int sk, int colum
 }
 
 // The same for the steps that points take for themselves, behind local_step.
-KERNEL(axisymmetric_step, int i, int j, int k, int o, int sj, int sk, long long sv, const real *q, const real *m,
-       const real *jacobian, const real *inverse, real inverse_reynolds, real cfl, real viscous_cfl, real *dt) {
+KERNEL(axisymmetric_step, int i, int j, int k, int o, int sj, int sk, long long sv, const_field<gas_variables> q,
+       const_field<9> m, const_field<1> jacobian, const_field<1> inverse, real inverse_reynolds, real cfl,
+       real viscous_cfl, field<1> dt) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     real state[gas_variables];
     for (int v = 0; v < gas_variables; ++v) state[v] = q[v * sv + p];
@@ -93,7 +96,7 @@ KERNEL(axisymmetric_step, int i, int j, int k, int o, int sj, int sk, long long 
 }
 
 // On the axis v and w say nothing of S: no step longer than the next node's.
-KERNEL(axisymmetric_step_limit, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, real *dt) {
+KERNEL(axisymmetric_step_limit, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, field<1> dt) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     dt[p] = smaller(dt[p], dt[p + sn]);
     (void)sv;
@@ -102,8 +105,9 @@ KERNEL(axisymmetric_step_limit, int i, int j, int k, int o, int s1, int s2, int 
 #ifdef HX_VISCOUS
 // The curvilinear fluxes of viscous.h are those of plane flow. To them: the dilatation's share v/y in the normal stresses,
 // and the swirl's share -w/y in its shear; on the axis dv/dy and dw/dy. (di, dj): strides of the two directions.
-KERNEL(axisymmetric_stress, int i, int j, int k, int o, int sj, int sk, int di, int dj, long long sv, const real *w,
-       const real *m, const real *jacobian, const real *inverse, real inverse_reynolds, real *flux) {
+KERNEL(axisymmetric_stress, int i, int j, int k, int o, int sj, int sk, int di, int dj, long long sv,
+       const_field<gas_gradients> w, const_field<9> m, const_field<1> jacobian, const_field<1> inverse,
+       real inverse_reynolds, field<2 * gas_gradients> flux) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     const real velocity[3] = {w[p], w[sv + p], w[2 * sv + p]};
     const real mu = viscosity(w[3 * sv + p]) * inverse_reynolds;
@@ -135,8 +139,8 @@ HD void axisymmetric_friction_at(const real *flux, const real *m, long long p, l
     s[2] = real(2) * s[2];
 }
 
-KERNEL(axisymmetric_friction, int i, int j, int k, int o, int sj, int sk, long long sv, const real *flux,
-       const real *m, const real *inverse, real *r) {
+KERNEL(axisymmetric_friction, int i, int j, int k, int o, int sj, int sk, long long sv,
+       const_field<2 * gas_gradients> flux, const_field<9> m, const_field<1> inverse, field<gas_variables> r) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     real s[4];
     axisymmetric_friction_at(flux, m, p, sv, inverse[p] > real(0) ? inverse[p] : real(0), s);
@@ -145,7 +149,8 @@ KERNEL(axisymmetric_friction, int i, int j, int k, int o, int sj, int sk, long l
 
 // On the axis: of momentum x and energy, which are even in y, by the next two nodes; the others are odd.
 KERNEL(axisymmetric_friction_limit, int i, int j, int k, int o, int s1, int s2, int sn, long long sv,
-       const real *flux, const real *m, const real *jacobian, const real *inverse, real *r) {
+       const_field<2 * gas_gradients> flux, const_field<9> m, const_field<1> jacobian, const_field<1> inverse,
+       field<gas_variables> r) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     real s[2][4], y[2];
     for (int l = 0; l < 2; ++l) {

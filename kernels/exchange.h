@@ -1,22 +1,22 @@
 // Halos: lists say which nodes go where. An entry of a list is a place in a padded array or a point in a buffer.
 
-// Between blocks of one process: target[variable j][to[i]] = sign * source[variable j][from[i]].
-KERNEL(copy_halo, int i, int j, int k, const int *to, const int *from, const real *source, long long source_sv,
+// Between blocks of one process: target[variable j][to[i]] = sign * source[variable j][giving[i]].
+KERNEL(copy_halo, int i, int j, int k, const int *to, const int *giving, const real *source, long long source_sv,
        real *target, long long target_sv, real sign) {
-    target[j * target_sv + to[i]] = sign * source[j * source_sv + from[i]];
+    target[j * target_sv + to[i]] = sign * source[j * source_sv + giving[i]];
 }
 
 // Into a buffer, which holds one point after the other, each with all its `variables`.
-KERNEL(pack_halo, int i, int j, int k, const int *to, const int *from, const real *source, long long source_sv,
+KERNEL(pack_halo, int i, int j, int k, const int *to, const int *giving, const real *source, long long source_sv,
        real *buffer, int variables, real sign) {
     real *point = buffer + (long long)to[i] * variables;
-    for (int v = 0; v < variables; ++v) point[v] = sign * source[v * source_sv + from[i]];
+    for (int v = 0; v < variables; ++v) point[v] = sign * source[v * source_sv + giving[i]];
 }
 
 // Out of such a buffer.
-KERNEL(unpack_halo, int i, int j, int k, const int *to, const int *from, const real *buffer, int variables,
+KERNEL(unpack_halo, int i, int j, int k, const int *to, const int *giving, const real *buffer, int variables,
        real *target, long long target_sv) {
-    const real *point = buffer + (long long)from[i] * variables;
+    const real *point = buffer + (long long)giving[i] * variables;
     for (int v = 0; v < variables; ++v) target[v * target_sv + to[i]] = point[v];
 }
 

@@ -92,8 +92,9 @@ HD void fused_difference(real *r, long long p, long long sd, long long sv, int l
 
 // Lines along a direction other than i, each in chunks of `chunk` of its n nodes: (i, j) is the line, k the chunk. s2:
 // stride of j, sd of the line.
-LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int chunk, long long sv, const real *q,
-            const real *m, const real *viscous_flux, real *r, int first, int walls, int viscous) {
+LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int chunk, long long sv,
+            const_field<gas_variables> q, const_field<3> m, const_field<gas_gradients> viscous_flux,
+            field<gas_variables> r, int first, int walls, int viscous) {
     const int begin = k * chunk, end = n - begin < chunk ? n : begin + chunk;
     long long p = o + i + (long long)j * s2 + (long long)(begin - 1) * sd;  // node h, half point h + 1/2
     // the fluxes of node h + s stand at at[s + 2]: registers hold no more
@@ -153,8 +154,9 @@ LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int
 }
 
 // Rows along i, each in chunks of `chunk` nodes: i is the chunk, (j, k) the row.
-ROW_KERNEL(sweep_along, int i, int j, int k, int o, int sj, int sk, int n, int chunk, long long sv, const real *q,
-           const real *m, const real *viscous_flux, real *r, int first, int walls, int viscous) {
+ROW_KERNEL(sweep_along, int i, int j, int k, int o, int sj, int sk, int n, int chunk, long long sv,
+           const_field<gas_variables> q, const_field<3> m, const_field<gas_gradients> viscous_flux,
+           field<gas_variables> r, int first, int walls, int viscous) {
     SHARED real minus[5][33], plus[5][32], f[5][37], pressure[37], sensor[35], fluxes[5][33];
     const int begin = i * chunk, end = n - begin < chunk ? n : begin + chunk;
     const long long row = o + (long long)j * sj + (long long)k * sk;

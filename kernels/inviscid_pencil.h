@@ -176,8 +176,9 @@ static hx_shape inviscid_sweep_parts(const real *q, const real *m, real *r, long
 // to the update). q, m (3 area components of this direction), r: padded arrays, variable stride sv, o the index of node
 // (0, 0, 0). sd, nd: stride and nodes along the sweep; (s1, n1), (s2, n2): the other two directions, s1 <= s2. first: r
 // is set, not added to; walls: whether there is one at an end of the lines.
-CPU_KERNEL(inviscid_sweep, long long begin, long long end, const real *q, const real *m, real *r, long long sv, int o,
-           int sd, int nd, int s1, int n1, int s2, int n2, int first, int walls) {
+CPU_KERNEL(inviscid_sweep, long long begin, long long end, const_field<conserved_variables> q, const_field<3> m,
+           field<conserved_variables> r, long long sv, int o, int sd, int nd, int s1, int n1, int s2, int n2, int first,
+           int walls) {
     using namespace pencil;
     const bool along = sd == 1;
     const int B = along ? 1 : bundle(nd, n1, n2);

@@ -2,7 +2,8 @@
 
 // Per column: sums of (J r_v)^2 (residual, 5 values), then least density and least pressure.
 VECTOR_KERNEL(column_norms, int i, int j, int k, int o, int sj, int sk, int columns, int height, long long sv,
-              const real *q, const real *r, const real *jacobian, int width, real *partial) {
+              const_field<gas_variables> q, const_field<gas_variables> r, const_field<1> jacobian, int width,
+              real *partial) {
     T sum[gas_variables];
     for (int v = 0; v < gas_variables; ++v) sum[v] = T(real(0));
     T least[2] = {T(real(1e30)), T(real(1e30))};

@@ -3,7 +3,8 @@
 
 // sums of weight q, and if `both` those of other q: 5 quantities each
 VECTOR_KERNEL(column_totals, int i, int j, int k, int o, int sj, int sk, int height, int columns, int width,
-              long long sv, const real *q, const real *weight, const real *other, int both, real *partial) {
+              long long sv, const_field<gas_variables> q, const_field<1> weight, const_field<1> other, int both,
+              real *partial) {
     T sum[2 * gas_variables];
     for (int v = 0; v < 2 * gas_variables; ++v) sum[v] = T(real(0));
     for (int l = 0; l < height; ++l) {
@@ -31,7 +32,7 @@ template <class T> HD void watched(const real *q, long long p, long long sv, T *
 
 // for each of them the least value and the largest; a NaN wins
 VECTOR_KERNEL(column_extrema, int i, int j, int k, int o, int sj, int sk, int height, int columns, int width,
-              long long sv, const real *q, real *partial) {
+              long long sv, const_field<gas_variables> q, real *partial) {
     T found[7][2];
     for (int l = 0; l < height; ++l) {
         T value[7];
@@ -51,7 +52,7 @@ VECTOR_KERNEL(column_extrema, int i, int j, int k, int o, int sj, int sk, int he
 // for each of them the first j at which it is at most bounds[2 v], and at least bounds[2 v + 1] (or no number); height
 // where it is nowhere in the column
 VECTOR_KERNEL(column_places, int i, int j, int k, int o, int sj, int sk, int height, int columns, int width,
-              long long sv, const real *q, const real *bounds, real *partial) {
+              long long sv, const_field<gas_variables> q, const real *bounds, real *partial) {
     T first[7][2];
     for (int v = 0; v < 7; ++v) first[v][0] = first[v][1] = T(real(height));
     for (int l = height - 1; l >= 0; --l) {
@@ -71,8 +72,8 @@ VECTOR_KERNEL(column_places, int i, int j, int k, int o, int sj, int sk, int hei
 // Sums of weight times: kinetic energy, rho |vorticity|^2/2, tau_ij du_i/dx_j, mu |vorticity|^2, 4/3 mu (div u)^2 (the
 // last three divided by Re_c) and p div u. w: (u, v, w, T) with the ghosts of the viscous terms; di, dj, dk as there.
 VECTOR_KERNEL(column_energy, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, int height,
-              int columns, int width, long long sv, const real *q, const real *w, const real *m,
-              const real *jacobian, const real *weight, real inverse_reynolds, real *partial) {
+              int columns, int width, long long sv, const_field<gas_variables> q, const_field<gas_gradients> w,
+              const_field<9> m, const_field<1> jacobian, const_field<1> weight, real inverse_reynolds, real *partial) {
     T sum[6] = {T(real(0)), T(real(0)), T(real(0)), T(real(0)), T(real(0)), T(real(0))};
     for (int l = 0; l < height; ++l) {
         const long long p = o + i + (long long)(j + l) * sj + (long long)k * sk;
@@ -114,8 +115,8 @@ VECTOR_KERNEL(column_energy, int i, int j, int k, int o, int sj, int sk, int di,
 // in <x y> - <x><y>. Always in double. mean: arrays of width x height x ... nodes without ghosts.
 
 // rho, u, v, w, p, T; their squares; uv, uw, vw
-KERNEL(average_reynolds, int i, int j, int k, int o, int sj, int sk, long long sv, const real *q, int width,
-       int height, long long count, double share, double *mean) {
+KERNEL(average_reynolds, int i, int j, int k, int o, int sj, int sk, long long sv, const_field<gas_variables> q,
+       int width, int height, long long count, double share, double *mean) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     double *at = mean + i + (long long)width * (j + (long long)height * k);
     const double rho = q[p], inverse = 1.0 / rho;
@@ -136,8 +137,8 @@ KERNEL(average_reynolds, int i, int j, int k, int o, int sj, int sk, long long s
 }
 
 // rho; weighted with rho u, v, w, T, uu, vv, ww, uv, uw, vw, uT, vT, wT
-KERNEL(average_favre, int i, int j, int k, int o, int sj, int sk, long long sv, const real *q, int width, int height,
-       long long count, double share, double *mean) {
+KERNEL(average_favre, int i, int j, int k, int o, int sj, int sk, long long sv, const_field<gas_variables> q, int width,
+       int height, long long count, double share, double *mean) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     double *at = mean + i + (long long)width * (j + (long long)height * k);
     const double rho = q[p], inverse = 1.0 / rho;
@@ -162,8 +163,8 @@ KERNEL(average_favre, int i, int j, int k, int o, int sj, int sk, long long sv, 
 
 #if HX_SCALARS
 // Behind either of these, whose means are in gas: of each scalar s; ss, us, vs, ws. weighted: with rho.
-KERNEL(average_scalars, int i, int j, int k, int o, int sj, int sk, long long sv, const real *q, int width, int height,
-       long long count, double share, int weighted, const double *gas, double *mean) {
+KERNEL(average_scalars, int i, int j, int k, int o, int sj, int sk, long long sv, const_field<conserved_variables> q,
+       int width, int height, long long count, double share, int weighted, const double *gas, double *mean) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     const long long node = i + (long long)width * (j + (long long)height * k);
     const double rho = q[p], part = weighted ? share * rho / gas[node] : share;

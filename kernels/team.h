@@ -40,6 +40,7 @@ constexpr double WORTHWHILE = 1.1;
 constexpr integer WINDOW = 10000000, SHORTEST_REST = 20000000, LONGEST_REST = 640000000;
 constexpr int CALLER = 1, WORKER = 2;  // bits of those that sleep
 constexpr int MOST = 4096;             // threads
+constexpr unsigned DONE = ~0u;         // parts of no level
 
 // Does parts first..last-1 of a level; returns what they weigh.
 integer perform(const Level &level, integer first, integer last) {
@@ -77,14 +78,15 @@ void relax() {
 }
 
 struct Team {
-    // Generation of the level, and how many of its parts nobody has taken. A thread that changed the second of them has
-    // a part of just this level, which therefore stays until the part is done.
+    // Generation of the level, and how many of its parts nobody has taken, or DONE: that all levels are done is said by the
+    // last write of who ended them, for the caller goes on as soon as it sees it. A thread that changed the second of them
+    // has a part of just this level, which therefore stays until the part is done.
     alignas(64) std::atomic<unsigned long long> tickets{0};
     alignas(64) std::atomic<integer> left{0};  // parts of it that are not done
     alignas(64) std::atomic<int> sleepers{0};
     std::atomic<integer> grain{1}, spin{0};
     std::atomic<int> threads{1};
-    std::atomic<bool> finished{true}, busy{false};
+    std::atomic<bool> busy{false};
     const Level *level = nullptr, *end = nullptr;
     pthread_t workers[MOST];
     int started = 0;
@@ -109,8 +111,7 @@ struct Team {
     void go_on(const Level *next) {
         for (; next != end && next->weight < WORTH_SHARING; ++next) perform(*next, 0, next->parts);
         if (next == end) {
-            finished.store(true, std::memory_order_release);
-            open(0);
+            open(DONE);
             if (sleepers.load(std::memory_order_seq_cst)) wake(1, CALLER);
             return;
         }
@@ -154,7 +155,7 @@ struct Team {
     void work(int number) {
         while (number < threads.load(std::memory_order_acquire)) {
             const unsigned long long seen = tickets.load(std::memory_order_acquire);
-            if (unsigned(seen))
+            if (unsigned(seen) && unsigned(seen) != DONE)
                 take(seen);
             else
                 wait(seen, WORKER);
@@ -197,11 +198,10 @@ struct Team {
         spin.store(patience, std::memory_order_relaxed);
         runs.fetch_add(1, std::memory_order_relaxed);
         end = last;
-        finished.store(false, std::memory_order_relaxed);
         go_on(first);
         for (;;) {
             const unsigned long long seen = tickets.load(std::memory_order_acquire);
-            if (finished.load(std::memory_order_acquire)) return;
+            if (unsigned(seen) == DONE) return;
             if (unsigned(seen)) {
                 done += take(seen);
             } else {

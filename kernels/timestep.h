@@ -35,8 +35,8 @@ HD void spectral_radii(const real *q, const real *m, const real *jacobian, long 
 // largest radii of each column along k, of `nodes` nodes and cut into pieces of `height`, piece k: partial[0 or 1][k][j][i],
 // `columns` in all
 VECTOR_KERNEL(column_radii, int i, int j, int k, int o, int sj, int sk, int columns, int rows, int nodes, int height,
-              long long sv, const real *q, const real *m, const real *jacobian, int active, real inverse_reynolds,
-              int width, real *partial) {
+              long long sv, const_field<gas_variables> q, const_field<9> m, const_field<1> jacobian, int active,
+              real inverse_reynolds, int width, real *partial) {
     T most[2] = {T(real(0)), T(real(0))};
     const int begin = k * height, end = nodes - begin < height ? nodes : begin + height;
     for (int l = begin; l < end; ++l) {
@@ -51,8 +51,9 @@ VECTOR_KERNEL(column_radii, int i, int j, int k, int o, int sj, int sk, int colu
 }
 
 // local time step min(cfl/inviscid, viscous_cfl/viscous) of every point
-KERNEL(local_step, int i, int j, int k, int o, int sj, int sk, long long sv, const real *q, const real *m,
-       const real *jacobian, int active, real inverse_reynolds, real cfl, real viscous_cfl, real *dt) {
+KERNEL(local_step, int i, int j, int k, int o, int sj, int sk, long long sv, const_field<gas_variables> q,
+       const_field<9> m, const_field<1> jacobian, int active, real inverse_reynolds, real cfl, real viscous_cfl,
+       field<1> dt) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     real inviscid, viscous;
     spectral_radii(q, m, jacobian, p, sv, active, inverse_reynolds, &inviscid, &viscous);

@@ -4,7 +4,8 @@
 // Only the normal flux of a direction is needed in its ghosts, so no edge or corner is ever exchanged.
 
 // (u, v, w, T) and the scalars of every padded node
-VECTOR_KERNEL(viscous_primitives, int i, int j, int k, int o, int sj, int sk, long long sv, const real *q, real *w) {
+VECTOR_KERNEL(viscous_primitives, int i, int j, int k, int o, int sj, int sk, long long sv,
+              const_field<conserved_variables> q, field<gradient_variables> w) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     T state[gas_variables];
     for (int v = 0; v < gas_variables; ++v) state[v] = load<T>(q + v * sv + p);
@@ -19,8 +20,8 @@ VECTOR_KERNEL(viscous_primitives, int i, int j, int k, int o, int sj, int sk, lo
 
 // Ghosts of a physical face by polynomial extrapolation of degree 1, 2 or 3 from its inner nodes, which turns the
 // central operator into a one-sided one there: for the primitives (those of w) and the normal viscous flux.
-KERNEL(viscous_extrapolate, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, int variables,
-       int degree, real *w) {
+KERNEL(viscous_extrapolate, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, int variables, int degree,
+       field<1> w) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     for (int v = 0; v < variables; ++v) {
         real *f = w + v * sv + p;
@@ -41,7 +42,8 @@ constexpr real viscous_heat = real(1.0 / (HX_PRANDTL * (HX_GAMMA - 1.0)));
 // the scalars.
 // di, dj, dk: strides of the derivatives, 0 for a direction with one node (its derivative is then 0).
 VECTOR_KERNEL(viscous_flux, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, long long sv,
-              const real *w, const real *m, const real *jacobian, real inverse_reynolds, real *flux) {
+              const_field<gradient_variables> w, const_field<9> m, const_field<1> jacobian, real inverse_reynolds,
+              field<3 * gradient_variables> flux) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     T area[3][3], gradient[gradient_variables][3], own[gradient_variables];
     for (int d = 0; d < 3; ++d)
@@ -89,7 +91,7 @@ template <class T> HD T with_viscous_rates(T sum, const real *f, int di, int dj,
 
 // r += sum over the directions with a stride of the derivative of the viscous flux, in all but the density
 VECTOR_KERNEL(viscous_difference, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, long long sv,
-              const real *flux, real *r) {
+              const_field<3 * gradient_variables> flux, field<conserved_variables> r) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     for (int c = 0; c < gradient_variables; ++c) {
         real *to = r + (c + 1) * sv + p;
@@ -98,7 +100,8 @@ VECTOR_KERNEL(viscous_difference, int i, int j, int k, int o, int sj, int sk, in
 }
 
 // Ghosts of the normal viscous flux behind a plane of symmetry: normal momentum even, the rest odd.
-KERNEL(viscous_reflect, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, const real *m, real *flux) {
+KERNEL(viscous_reflect, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, const_field<3> m,
+       field<gas_gradients> flux) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     real n[3] = {m[p], m[sv + p], m[2 * sv + p]};
     const real area2 = n[0] * n[0] + n[1] * n[1] + n[2] * n[2];

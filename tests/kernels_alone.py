@@ -22,8 +22,9 @@ SHAPE = tuple(n + 2 * HALO for n in reversed(SIZE))
 STRIDES = (1, SHAPE[2], SHAPE[1] * SHAPE[2])
 POINTS = SHAPE[0] * STRIDES[2]
 ORIGIN = HALO * sum(STRIDES)
-# (o, sj, sk) as most kernels take them
-PLACE = (ORIGIN, *STRIDES[1:])
+# As most kernels take them.
+PLACE = {"o": ORIGIN, "sj": STRIDES[1], "sk": STRIDES[2]}
+ALL = PLACE | {"o": 0}  # ghosts too
 
 
 @cache

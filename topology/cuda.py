@@ -1,4 +1,4 @@
-"""The few calls of the CUDA driver that measuring and pinning need, through ctypes: no toolkit, no run-time library."""
+"""The few calls of the CUDA driver that finding GPUs, measuring and pinning need, through ctypes: no toolkit needed."""
 
 import ctypes
 from ctypes import byref, c_char_p, c_float, c_int, c_size_t, c_uint, c_ulonglong, c_void_p
@@ -10,16 +10,17 @@ PEER_ALREADY = 704  # CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED
 PORTABLE = 1  # CU_MEMHOSTREGISTER_PORTABLE: for all contexts
 
 
-class Cuda:
-    """The driver. Nothing is created on a GPU until `context` is called for it."""
+class Driver:
+    """What the driver says of itself and of its GPUs, which it numbers by speed. Makes no context on any.
+
+    Raises HiresxError where there is no driver, and for a call that fails.
+    """
 
     def __init__(self, library: ctypes.CDLL | None = None):
         try:
             self._c = ctypes.CDLL("libcuda.so.1") if library is None else library
         except OSError:
             raise HiresxError("the CUDA driver is not here", "install the NVIDIA driver") from None
-        self._call("cuInit", c_uint(0))
-        self._contexts: dict[int, c_void_p] = {}
 
     def _call(self, name: str, *arguments: Any) -> None:
         status = getattr(self._c, name)(*arguments)
@@ -28,21 +29,50 @@ class Cuda:
             self._c.cuGetErrorString(c_int(status), byref(text))
             raise HiresxError(f"{name}: {(text.value or b'error').decode(errors='replace')} ({status})")
 
-    def count(self) -> int:
+    def version(self) -> int:
+        """The newest CUDA version that it can run: 12040 is 12.4."""
         number = c_int(0)
+        self._call("cuDriverGetVersion", byref(number))
+        return number.value
+
+    def count(self) -> int:
+        """How many GPUs there are; to be asked before one is asked for."""
+        number = c_int(0)
+        self._call("cuInit", c_uint(0))
         self._call("cuDeviceGetCount", byref(number))
         return number.value
+
+    def name(self, device: int) -> str:
+        text = ctypes.create_string_buffer(128)
+        self._call("cuDeviceGetName", text, c_int(len(text)), c_int(device))
+        return text.value.decode(errors="replace")
+
+    def bus_id(self, device: int) -> str:
+        """PCI address, in the driver's own letters."""
+        text = ctypes.create_string_buffer(32)
+        self._call("cuDeviceGetPCIBusId", text, c_int(len(text)), c_int(device))
+        return text.value.decode(errors="replace")
+
+    def used(self, device: int) -> bool:
+        """Whether this process has a context on it."""
+        flags, active = c_uint(0), c_int(0)
+        self._call("cuDevicePrimaryCtxGetState", c_int(device), byref(flags), byref(active))
+        return bool(active.value)
+
+
+class Cuda(Driver):
+    """The driver at work. Nothing is created on a GPU until `context` is called for it."""
+
+    def __init__(self, library: ctypes.CDLL | None = None):
+        super().__init__(library)
+        self._call("cuInit", c_uint(0))
+        self._contexts: dict[int, c_void_p] = {}
 
     def ordinal(self, bus_id: str) -> int:
         """CUDA's number of the GPU with a PCI bus id: it orders GPUs by speed, NVML by bus id."""
         number = c_int(0)
         self._call("cuDeviceGetByPCIBusId", byref(number), bus_id.encode())
         return number.value
-
-    def bus_id(self, device: int) -> str:
-        text = ctypes.create_string_buffer(32)
-        self._call("cuDeviceGetPCIBusId", text, c_int(len(text)), c_int(device))
-        return text.value.decode().lower()
 
     def context(self, device: int) -> None:
         """Make the primary context of a device current, creating it if need be."""

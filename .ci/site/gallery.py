@@ -1,10 +1,11 @@
-"""The gallery page: bundled cases in forms that take seconds, run and drawn by `hiresx` as its text says, and pictures
-that lie in docs/. Nothing of what is computed is stored."""
+"""The gallery page: bundled cases in forms that take seconds, run and drawn by `hiresx` as its text says, pictures of
+the tutorial, and some that lie in docs/. Nothing of what is computed is stored."""
 
 import shlex
 import subprocess
 import sys
 import tempfile
+from collections.abc import Container
 from pathlib import Path
 from typing import NamedTuple
 
@@ -54,6 +55,16 @@ ENTRIES = (
         "--variable rho",
     ),
 )
+# Of the tutorial: its files, what they show, and the verb that drew them.
+TUTORIAL = (
+    ("tutorial-schlieren.png", "Density gradient of an under-expanded jet", "hiresx plot"),
+    ("tutorial-mach.png", "Mean Mach number: a slice through the averages", "hiresx post slice"),
+    ("tutorial-spectrum.png", "Spectra of the pressure at both lips of the nozzle", "hiresx post spectrum"),
+    ("tutorial-xt.png", "Along the shear layer, over place and time", "hiresx post xt"),
+    ("tutorial-spod.png", "The mode with most energy at a frequency (SPOD)", "hiresx post spod"),
+    ("tutorial-jet.png", "Shock cells and tones beside theory: of the jet's page", "hiresx post jet"),
+    ("tutorial-table.png", "Spacing of the shock cells over the jet's Mach number", "hiresx sweep"),
+)
 STORED = (
     ("planar-jet.png", "Under-expanded planar jet, preset `quick`", "start in the [README](project.md#start)"),
     ("verification-bow-shock.png", "Bow shock of a cylinder at Mach 5", "[Verification](verification.md)"),
@@ -61,8 +72,8 @@ STORED = (
 )
 
 
-def page(computed: bool) -> tuple[str, dict[str, bytes]]:
-    """The Markdown of the page and its pictures by name (PNG)."""
+def page(computed: bool, there: Container[str] = ()) -> tuple[str, dict[str, bytes]]:
+    """The Markdown of the page and its pictures by name (PNG). `there`: names of files that the tutorial has made."""
     lines = ["# Gallery", ""]
     pictures = {}
     if computed:
@@ -76,6 +87,10 @@ def page(computed: bool) -> tuple[str, dict[str, bytes]]:
                 lines += [f"## {entry.title}", "", f"![{entry.title}]({name})", "", f"```sh\n{shown}\n```", ""]
     else:
         lines += ["This site was built without the pictures that are computed for it (`HIRESX_GALLERY=no`).", ""]
+    for name, title, verb in TUTORIAL if computed else ():
+        if name not in there:
+            raise RuntimeError(f"gallery: the tutorial made no {name}")
+        lines += [f"## {title}", "", f"![{title}]({name})", "", f"`{verb}`, in the [tutorial](tutorial-jet.md).", ""]
     for name, title, source in STORED:
         lines += [f"## {title}", "", f"![{title}]({name})", "", f"From: {source}.", ""]
     return "\n".join(lines), pictures

@@ -1,6 +1,6 @@
 """What the site holds beside docs/*.md: the pages of pages/, what the project says of itself on its top level and in
-.github/, and a gallery whose pictures are computed when the site is built. Links that lead out of docs/ on a code host
-lead to these pages here, and equations become MathML, which browsers draw without a script."""
+.github/, and a tutorial and a gallery whose pictures are computed when the site is built. Links that lead out of docs/
+on a code host lead to these pages here, and equations become MathML, which browsers draw without a script."""
 
 import os
 import posixpath
@@ -16,6 +16,7 @@ ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE))
 
 import gallery  # noqa: E402
+import tutorial  # noqa: E402
 from citation import citation_page  # noqa: E402
 
 # Files of the project, from its top, and the pages that they become.
@@ -42,9 +43,12 @@ def on_files(files, config):
         files.append(File.generated(config, page, content=_page_of(name)))
     files.append(File.generated(config, "site.css", content=(HERE / "site.css").read_text()))
     computed = os.environ.get("HIRESX_GALLERY", "yes") != "no"
-    text, pictures = gallery.page(computed)
+    lesson, beside = tutorial.built(computed)
+    files.remove(files.get_file_from_path(tutorial.PAGE.name))
+    files.append(File.generated(config, tutorial.PAGE.name, content=lesson))
+    text, pictures = gallery.page(computed, beside)
     files.append(File.generated(config, "gallery.md", content=text))
-    for name, data in pictures.items():
+    for name, data in (beside | pictures).items():
         files.append(File.generated(config, name, content=data))
     return files
 

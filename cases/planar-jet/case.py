@@ -1,4 +1,4 @@
-"""Planar under-expanded jet: the state in the nozzle, an estimate of the mean jet, the start."""
+"""Planar under-expanded jet: its parameters, the state in the nozzle, an estimate of the mean jet, the start."""
 
 import numpy as np
 
@@ -7,22 +7,63 @@ from hiresx.verify.exact import blasius_layer
 SPREADING = 0.1  # half-width of a developed planar jet over the distance (Pope, Turbulent Flows, 2000, section 5.4)
 
 
-def nozzle(x, y, z, t, *, pressure_ratio, exit_mach, layer, gamma):
-    """Profile at the nozzle's inflow: uniform pressure, ambient total temperature, a Blasius layer on both walls.
+def derived(*, Mj=None, NPR=None, pressure_ratio=None, exit_mach, temperature_ratio, layer, lip, gamma):
+    """Mach number of the jet expanded to ambient pressure without losses, nozzle pressure ratio, and exit over ambient
+    pressure, of the one that is given; velocity Uj (in a) and height hj (in h) of the expanded jet. A ValueError says
+    why there is no such jet."""
+    g, power = 0.5 * (gamma - 1), gamma / (gamma - 1)
+    for name, value in (("exit_mach", exit_mach), ("temperature_ratio", temperature_ratio), ("layer", layer)):
+        if not value > 0:
+            raise ValueError(f"{name} = {value:g} must be positive")
+    if exit_mach < 1:
+        raise ValueError(
+            f"exit_mach = {exit_mach:g}: a subsonic flow at the exit takes the ambient pressure, and the whole state "
+            "cannot be given there; the nozzle's exit is sonic (1) or supersonic"
+        )
+    if layer >= 0.5:
+        raise ValueError(f"layer = {layer:g}: the layers of both walls meet in the nozzle, which is 1 high; below 0.5")
+    if lip <= 0:
+        raise ValueError(f"lip = {lip:g}: the lip has a thickness")
+    total = (1 + g * exit_mach**2) ** power  # total over exit pressure
+    if pressure_ratio is None:
+        NPR = (1 + g * Mj**2) ** power if NPR is None else NPR
+        pressure_ratio = NPR / total
+        given = f"NPR = {NPR:g}" if Mj is None else f"Mj = {Mj:g}"
+    else:
+        given = f"pressure_ratio = {pressure_ratio:g}"
+    if pressure_ratio <= 0:
+        raise ValueError(f"{given} must be positive")
+    if exit_mach == 1 and pressure_ratio < 1:
+        least = np.sqrt((total ** (1 / power) - 1) / g)
+        raise ValueError(
+            f"{given} is below choking: a sonic exit would have {pressure_ratio:.4g} of the ambient pressure; out of a "
+            f"sonic nozzle Mj >= {least:g}, NPR >= {total:.4g}, pressure_ratio >= 1"
+        )
+    NPR = pressure_ratio * total
+    Mj = np.sqrt((NPR ** (1 / power) - 1) / g) if NPR > 1 else 0.0
+    if not Mj > 1:
+        raise ValueError(f"{given} makes no supersonic jet: expanded to ambient pressure its Mach number is {Mj:.4g}")
+    Uj, hj = _fully_expanded(pressure_ratio, exit_mach, temperature_ratio, gamma)
+    return {"Mj": Mj, "NPR": NPR, "pressure_ratio": pressure_ratio, "Uj": Uj, "hj": hj}
+
+
+def nozzle(x, y, z, t, *, pressure_ratio, exit_mach, temperature_ratio, layer, gamma):
+    """Profile at the nozzle's inflow: uniform pressure, uniform total temperature, a Blasius layer on both walls.
 
     The total temperature is uniform through the layer as well: Crocco and Busemann's relation at an adiabatic wall.
     """
-    core = exit_mach / np.sqrt(1 + 0.5 * (gamma - 1) * exit_mach**2)
+    core = exit_mach * np.sqrt(temperature_ratio / (1 + 0.5 * (gamma - 1) * exit_mach**2))
     u = core * blasius_layer(np.maximum(0.5 - np.abs(y), 0.0), layer)
-    return _unheated(u, pressure_ratio / gamma, gamma)
+    return _state(u, pressure_ratio / gamma, temperature_ratio, gamma)
 
 
-def developed(x, y, z, *, pressure_ratio, exit_mach, gamma):
+def developed(x, y, z, *, pressure_ratio, exit_mach, temperature_ratio, gamma):
     """Estimate of the mean jet at ambient pressure, x > 0: fully expanded core, eaten away linearly, then self-similar.
 
-    The wings are sech^2; their width and the decay of the axis velocity keep the integral of u^2 over y.
+    The wings are sech^2; their width and the decay of the axis velocity keep the integral of u^2 over y. The total
+    temperature goes with u from that of the ambient to that of the jet (Crocco and Busemann).
     """
-    u_jet, height = _fully_expanded(pressure_ratio, exit_mach, gamma)
+    u_jet, height = _fully_expanded(pressure_ratio, exit_mach, temperature_ratio, gamma)
     # Half-width of sech^2(k y) is acosh(sqrt(2)) / k, and 4 / (3 k) its integral of the square.
     core_length = np.arccosh(np.sqrt(2)) * 0.75 * height / SPREADING
     # Not thinner than at 0.3 heights from the exit, where the grid still resolves it.
@@ -31,13 +72,15 @@ def developed(x, y, z, *, pressure_ratio, exit_mach, gamma):
     k = 4 / (3 * height) * core_length / distance
     # Beyond 40 widths the wing is nothing; cosh would overflow.
     wing = 1 / np.cosh(np.minimum(k * np.maximum(np.abs(y) - core, 0.0), 40.0)) ** 2
-    return _unheated(u_jet * np.minimum(np.sqrt(core_length / distance), 1.0) * wing, 1 / gamma, gamma)
+    u = u_jet * np.minimum(np.sqrt(core_length / distance), 1.0) * wing
+    return _state(u, 1 / gamma, 1 + (temperature_ratio - 1) * u / u_jet, gamma)
 
 
-def initial(x, y, z, *, pressure_ratio, exit_mach, layer, kick, span, gamma):
+def initial(x, y, z, *, pressure_ratio, exit_mach, temperature_ratio, layer, kick, span, gamma):
     """The exit state in the nozzle, the developed jet behind it, rest outside the nozzle, and a kick to one side."""
-    inside = nozzle(x, y, z, 0.0, pressure_ratio=pressure_ratio, exit_mach=exit_mach, layer=layer, gamma=gamma)
-    behind = developed(x, y, z, pressure_ratio=pressure_ratio, exit_mach=exit_mach, gamma=gamma)
+    exit_state = {"pressure_ratio": pressure_ratio, "exit_mach": exit_mach, "temperature_ratio": temperature_ratio}
+    inside = nozzle(x, y, z, 0.0, layer=layer, gamma=gamma, **exit_state)
+    behind = developed(x, y, z, gamma=gamma, **exit_state)
     rest = (1.0, 0.0, 0.0, 0.0, 1 / gamma)
     rho, u, v, w, p = (
         np.where(x >= 0, b, np.where(np.abs(y) <= 0.5, i, r)) for b, i, r in zip(behind, inside, rest, strict=True)
@@ -48,15 +91,15 @@ def initial(x, y, z, *, pressure_ratio, exit_mach, layer, kick, span, gamma):
     return rho, u, v, w, p
 
 
-def _unheated(u, p, gamma):
-    """State of a gas that came from rest at the ambient temperature: T = 1 - (gamma - 1) / 2 u^2."""
-    return gamma * p / (1 - 0.5 * (gamma - 1) * u**2), u, 0.0, 0.0, p
+def _state(u, p, total_temperature, gamma):
+    """State of a gas of this total temperature: T = T0 - (gamma - 1) / 2 u^2."""
+    return gamma * p / (total_temperature - 0.5 * (gamma - 1) * u**2), u, 0.0, 0.0, p
 
 
-def _fully_expanded(pressure_ratio, exit_mach, gamma):
+def _fully_expanded(pressure_ratio, exit_mach, temperature_ratio, gamma):
     """Velocity and height of the jet expanded to ambient pressure without losses, the mass flux kept."""
     g = 0.5 * (gamma - 1)
-    T_exit = 1 / (1 + g * exit_mach**2)
+    T_exit = temperature_ratio / (1 + g * exit_mach**2)
     T = T_exit * pressure_ratio ** (-(gamma - 1) / gamma)
-    u = np.sqrt((1 - T) / g)
+    u = np.sqrt((temperature_ratio - T) / g)
     return u, pressure_ratio / T_exit * exit_mach * np.sqrt(T_exit) * T / u

@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ import numpy as np
 from hiresx.bench import rhs
 from hiresx.bench.traffic import reals
 from hiresx.device.batch import one_by_one
-from hiresx.device.interface import Backend, Call, Program
+from hiresx.device.interface import Call, Calls
 from hiresx.solver import Solver, default_plan
 
 # Bytes of each of two arrays whose copying tells the bandwidth: beyond any cache, and little of any memory.
@@ -19,14 +19,19 @@ COPIED = 512 * 2**20
 
 
 class Launch(NamedTuple):
-    """One launch of a kernel: which, over what range (None: a CPU kernel, which visits for itself), its arguments by
-    name, events around it."""
+    """One launch of a kernel and events around it."""
 
-    kernel: str
-    extent: tuple[int, int, int] | None
-    arguments: Mapping[str, Any]
+    call: Call
     start: Any
     stop: Any
+
+    @property
+    def kernel(self) -> str:
+        return self.call.name
+
+    @property
+    def arguments(self) -> Mapping[str, Any]:
+        return self.call.arguments
 
     @property
     def direction(self) -> str | None:
@@ -40,7 +45,7 @@ class Launch(NamedTuple):
     @property
     def visited(self) -> int:
         """Points: those of the range, times the height of the columns of a kernel that goes through columns."""
-        extent = self.extent or [self.arguments[name] for name in ("nd", "n1", "n2")]
+        extent = self.call.extent or [self.arguments[name] for name in ("nd", "n1", "n2")]
         if "chunk" in self.arguments:  # of lines: as many nodes as they have
             lines = extent[1:] if self.kernel == "sweep_along" else extent[:2]
             return math.prod(lines) * self.arguments["n"]
@@ -72,27 +77,26 @@ class TimedProgram:
         self._timed, self.program = timed, program
         self.signatures = program.signatures
 
-    def launch(self, name: str, extent: tuple[int, int, int] | None, *arguments: Any) -> None:
-        self._note(name, extent, arguments, lambda: self.program.launch(name, extent, *arguments))
+    def call(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> Call:
+        return self.program.call(name, extent, **arguments)
 
-    def run(self, name: str, *arguments: Any) -> None:
-        self.launch(name, None, *arguments)
+    def launch(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> None:
+        self.run(self.call(name, extent, **arguments))
 
-    def prepare(self, calls: Sequence[Call]) -> Callable[[], None]:
+    def prepare(self, calls: Calls, guard: Any = None) -> Callable[[], None]:
         """One by one: each is timed."""
         return one_by_one(self, calls)
 
-    def _note(self, name: str, extent: tuple[int, int, int] | None, arguments: tuple, call: Callable) -> None:
+    def run(self, call: Call) -> None:
         launches = self._timed.launches
         if launches is None:
-            call()
+            self.program.run(call)
             return
         start, stop = self._timed.event(), self._timed.event()
         start.record()
-        call()
+        self.program.run(call)
         stop.record()
-        names = (called for _, called in self.signatures[name].arguments)
-        launches.append(Launch(name, extent, dict(zip(names, arguments, strict=True)), start, stop))
+        launches.append(Launch(call, start, stop))
 
 
 def plans(device) -> list[str]:

@@ -103,8 +103,8 @@ def calibrate(solver: Solver) -> float | None:
     threads = cast(NativeBackend, solver.backend).threads
     results = [solver.backend.zeros((8,), solver.configuration.real) for _ in range(threads)]
 
-    def loop(result: Any) -> None:
-        program.run("calibrate", CALIBRATION_ROUNDS, result)
+    def loop(result) -> None:
+        solver.program.launch("calibrate", None, count=CALIBRATION_ROUNDS, result=result)
 
     # Python lets go of its lock during the loop.
     with ThreadPoolExecutor(threads) as pool:

@@ -18,6 +18,7 @@ Axis = Literal["x", "y", "z"]
 AXES: tuple[Axis, ...] = ("x", "y", "z")
 Stretching = Annotated[float, Field(gt=1)]
 Stencil = Annotated[int, Field(ge=7)]  # nodes of a direction that must not be singleton
+NOZZLE = 8  # least cells across a nozzle
 FILE = "Plot3D file"  # tag of the table without a generator: no name of a key, or errors could not tell them apart
 
 
@@ -316,6 +317,20 @@ class PlanarJet(Table):
     sponge_stretching: Stretching = Field(description="largest ratio of neighbouring spacings in the sponge")
     nk: Points = Field(1, description="nodes along z, periodic when more than 1")
     width: Positive = Field(1.0, description="period along z, in h; meaningless when nk = 1")
+
+    @model_validator(mode="after")
+    def _is_a_nozzle(self) -> Self:
+        if self.points_per_height < NOZZLE:
+            raise fault(
+                f"points_per_height = {self.points_per_height}: a nozzle of fewer than {NOZZLE} cells is narrower than "
+                f"the stencils of both its shear layers; give {NOZZLE} or more"
+            )
+        if self.boundary_layer_thickness >= 0.5:
+            raise fault(
+                f"boundary_layer_thickness = {self.boundary_layer_thickness:g}: the layers of both walls meet in the "
+                "nozzle, which is 1 high; give less than 0.5"
+            )
+        return self
 
     @property
     def nodes(self) -> int:

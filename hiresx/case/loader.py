@@ -13,7 +13,8 @@ from hiresx.case.bundle import bundled, bundled_directory
 from hiresx.case.faults import Origin, did_you_mean, shown
 from hiresx.case.grids import GENERATORS, GridFile
 from hiresx.case.model import Table
-from hiresx.case.schema import Case, sampled
+from hiresx.case.relations import related
+from hiresx.case.schema import Case, default, sampled
 from hiresx.case.toml import read
 from hiresx.case.viscosity import VISCOSITIES
 from hiresx.errors import HiresxError
@@ -67,9 +68,15 @@ def load(
     if preset is not None:
         data = merge(data, presets[preset])
         layers.insert(0, (f"[presets.{preset}]", presets[preset]))
+    given: set[str] = set()
     for override, keys, value in _overrides(overrides):
         data = _set(data, keys, value, override)
+        given |= {keys[1]} if keys[0] == "parameters" and len(keys) > 1 else set()
         layers.insert(0, ("--set", _nested(keys, value)))
+    for group in _groups(data.get("alternatives")):
+        if len(group & given) > 1:
+            both = " and ".join(sorted(group & given))
+            raise HiresxError(f"--set parameters: {both} say the same in other words", "give one of them")
     case = _validated(data, path, tuple(layers), preset, complete)
     for name, table in presets.items():
         if name != preset:  # a misspelt key in a preset is found before someone waits for that preset
@@ -114,8 +121,9 @@ def _validated(
     data: Mapping[str, Any], path: Path, layers: tuple[Any, ...], preset: str | None, complete: bool = True
 ) -> Case:
     origin = Origin(str(path), layers)
-    case = Case.model_validate(data, context={"origin": origin})
-    case._directory = path.parent
+    found = related(data, path.parent, str(path), lambda key: default_of(data, key))
+    case = Case.model_validate(found.data, context={"origin": origin})
+    case._directory, case._formulas, case._derived = path.parent, found.formulas, found.derived
     case._name = path.parent.absolute().name if path.name == FILE else path.stem
     case._preset = preset
     if not complete:
@@ -125,8 +133,24 @@ def _validated(
             functions.function(case.directory, name)
         except HiresxError as error:
             raise HiresxError(f"{path}: {place}: {error.message}", error.mend) from None
-    functions.check_parameters(case.directory, case.parameters, str(path))
+    asked = [name for name in case.parameters if name not in found.named and name not in found.derived]
+    functions.check_parameters(case.directory, asked, str(path))
     return case
+
+
+def default_of(data: Mapping[str, Any], key: tuple[str | int, ...]) -> Any:
+    """The default of a key that `data` lacks; see `hiresx.case.relations.related`."""
+    for path, kind in KINDS.items():
+        if key[: len(path)] == path and len(key) == len(path) + 1:
+            table: Any = data
+            for part in path:
+                table = table.get(part, {}) if isinstance(table, Mapping) else {}
+            model = kind(table) if isinstance(table, Mapping) else None
+            fields = {} if model is None else model.model_fields
+            if key[-1] not in fields:
+                raise KeyError([".".join((*path, name)) for name in fields])
+            return fields[str(key[-1])].get_default(call_default_factory=True)
+    return default(key)
 
 
 def _named_functions(case: Case) -> list[tuple[str, str]]:
@@ -138,20 +162,33 @@ def _named_functions(case: Case) -> list[tuple[str, str]]:
     return [(place, name) for place, name in named if name is not None]
 
 
-def merge(base: Mapping[str, Any], over: Mapping[str, Any], path: tuple[str, ...] = ()) -> dict[str, Any]:
-    """`over` laid deeply over `base`, neither changed: tables merge, all else is replaced (see ALTERNATIVES, KINDS)."""
+def merge(
+    base: Mapping[str, Any], over: Mapping[str, Any], path: tuple[str, ...] = (), groups: Sequence[Any] = ()
+) -> dict[str, Any]:
+    """`over` laid deeply over `base`, neither changed: tables merge, all else is replaced (see ALTERNATIVES, KINDS).
+    `groups`: the parameters that exclude each other."""
+    groups = groups if path else over.get("alternatives", base.get("alternatives", ()))
     result = copy.deepcopy(dict(base))
     if path in KINDS and (kind := KINDS[path](over)) not in (None, KINDS[path](base)):
         result = {key: value for key, value in result.items() if key in kind.model_fields}
-    for group in ALTERNATIVES.get(path, ()):
+    excluding = _groups(groups) if path == ("parameters",) else ALTERNATIVES.get(path, ())
+    for group in excluding:
         if group & over.keys():
             result = {key: value for key, value in result.items() if key not in group}
     for key, value in over.items():
         if isinstance(value, Mapping) and isinstance(base.get(key), Mapping):
-            result[key] = merge(base[key], value, (*path, key))
+            result[key] = merge(base[key], value, (*path, key), groups)
         else:
             result[key] = copy.deepcopy(value)
     return result
+
+
+def _groups(alternatives: Any) -> tuple[frozenset[str], ...]:
+    """What `alternatives` of a case file says, as far as it is what it has to be: the rest is for `Case` to refuse."""
+    listed = alternatives if isinstance(alternatives, list | tuple) else ()
+    return tuple(
+        frozenset(name for name in group if isinstance(name, str)) for group in listed if isinstance(group, list)
+    )
 
 
 def parse_override(text: str) -> tuple[list[str], Any]:
@@ -170,7 +207,7 @@ def _overrides(overrides: Sequence[str] | Mapping[str, Any]) -> Iterator[tuple[s
     """(what it says, keys, value) of every override."""
     if isinstance(overrides, Mapping):
         for key, value in overrides.items():
-            yield f"{key}={shown(_plain(value))}", _keys(key, str(key)), _plain(value)
+            yield f"{key}={shown(plain(value))}", _keys(key, str(key)), plain(value)
         return
     if isinstance(overrides, str) or not all(isinstance(text, str) for text in overrides):
         raise HiresxError(
@@ -181,14 +218,14 @@ def _overrides(overrides: Sequence[str] | Mapping[str, Any]) -> Iterator[tuple[s
         yield text, *parse_override(text)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """A value of Python as a TOML document has it: lists for tuples and arrays, Python's numbers for NumPy's."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, Mapping):
-        return {str(key): _plain(entry) for key, entry in value.items()}
+        return {str(key): plain(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
+        return [plain(entry) for entry in value]
     return str(value) if isinstance(value, Path) else value
 
 

@@ -3,6 +3,7 @@
 Every table says when it samples; the histories are written to `<run>/history/<name>.nc` (see `hiresx history`).
 """
 
+import math
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Self
 
@@ -63,8 +64,19 @@ class Line(Table):
     n: Annotated[int, Field(ge=2)] = Field(description="number of places")
 
 
+class Arc(Table):
+    """Places at equal angles on an arc of a circle in a plane of constant z, both ends included."""
+
+    centre: Vector = Field((0.0, 0.0, 0.0), description="centre [x, y, z], in L")
+    radius: Positive = Field(description="radius, in L")
+    angles: Annotated[tuple[float, float], Listed] = Field(
+        description="first and last angle in degrees, from the x axis towards y"
+    )
+    n: Annotated[int, Field(ge=2)] = Field(description="number of places")
+
+
 class Probe(Sampled):
-    """The flow at places anywhere in the grid: one (x, y, z), several (points) or a line.
+    """The flow at places anywhere in the grid: one (x, y, z), several (points), a line or an arc.
 
     Interpolated in index space with six nodes per direction: sixth order where the flow is smooth. In two dimensions z
     does not matter, in one neither y nor z.
@@ -78,6 +90,7 @@ class Probe(Sampled):
         None, description="places [[x, y, z], ...], in L"
     )
     line: Line | None = Field(None, description="places along a line { start = [...], end = [...], n = ... }")
+    arc: Arc | None = Field(None, description="places on an arc { radius = ..., angles = [...], n = ... }")
     variables: Variables = Field(
         GAS_PRIMITIVE,
         description="variables that follow from the state at a point: rho, u, v, w, p, T, speed, mach, entropy, ...",
@@ -86,8 +99,8 @@ class Probe(Sampled):
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
         single = any(c is not None for c in (self.x, self.y, self.z))
-        if single + (self.points is not None) + (self.line is not None) != 1:
-            raise fault("takes x, y, z, or points, or line, and one of them")
+        if single + sum(kind is not None for kind in (self.points, self.line, self.arc)) != 1:
+            raise fault("takes x, y, z, or points, or line, or arc, and one of them")
         if single and self.x is None:
             raise fault("has y or z but no x")
         return self
@@ -101,6 +114,10 @@ class Probe(Sampled):
             first, last, n = self.line.start, self.line.end, self.line.n
             x, y, z = ([a + (b - a) * m / (n - 1) for m in range(n)] for a, b in zip(first, last, strict=True))
             return list(zip(x, y, z, strict=True))
+        if self.arc is not None:
+            (x, y, z), radius, (first, last) = self.arc.centre, self.arc.radius, self.arc.angles
+            turns = [math.radians(first + (last - first) * m / (self.arc.n - 1)) for m in range(self.arc.n)]
+            return [(x + radius * math.cos(turn), y + radius * math.sin(turn), z) for turn in turns]
         return [(self.x or 0.0, self.y or 0.0, self.z or 0.0)]
 
 

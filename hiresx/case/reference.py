@@ -66,11 +66,57 @@ keys that exclude each other takes the other one away: `time.dt` and `time.cfl`,
 `[kinetic_energy]` and `[average]`. One that changes `grid.generator` or `gas.viscosity.law` drops the keys that the new
 kind does not have. All presets of a file are checked whenever it is read.
 
+## Numbers that follow from others
+
+A text that begins with `=` stands for a number, wherever a number is wanted: an expression of dotted keys of the same
+case, numbers, `+ - * / **` and `min`, `max`, `sqrt`, `abs`, `round`. Entries of lists are counted from 0, in brackets.
+It is computed last, after preset and overrides, so that what it places moves with the key that it names:
+
+```toml
+[[sponge]]
+axis = "x"
+start = "= grid.upper[0] - 0.2"                  # a larger box moves the sponge
+end = "= grid.upper[0]"
+strength = 1.0
+state = { rho = 1.0, p = 0.7142857142857143 }
+
+[[probe]]
+name = "axis"
+line = { start = [0.0, 0.5, 0.0], end = ["= sponge[0].start", 0.5, 0.0], n = "= round(20 * grid.upper[0]) + 1" }
+```
+
+In the `planar-jet`, `= grid.length` is where the sponge behind the jet begins. A key that is not given has its default.
+Names that are not there, circles and what is no number are errors that name the key. Of grids whose size no key says,
+of files above all, the ends of a sponge are named by a region or a face, at which it is then placed (see
+[`[[sponge]]`](#sponge)):
+
+```toml
+[[sponge]]
+axis = "x"
+start = { region = "outlet", offset = -12.0 }
+end = { region = "outlet" }                      # or { face = "imax", block = "wake" }
+strength = 1.0
+state = { rho = 1.0, p = 0.7142857142857143 }
+```
+
+A function `derived` of case.py gives further parameters: `derived(*, ...) -> {name: value}`, called when the case is
+read, with the parameters that are given. What it returns other functions take like any parameter, and `hiresx check`
+lists it. A `ValueError` that it raises says why there is no such flow. Where several parameters say the same in other
+words, `alternatives` names them: one of each group is given, a preset or `--set` that gives another one takes its
+place, and two that contradict each other are refused.
+
+```toml
+alternatives = [["pressure_ratio", "NPR", "Mj"]]
+
+[parameters]
+pressure_ratio = 2.09                            # --set parameters.Mj=1.32 takes its place
+```
+
 ## Functions in case.py
 
 Keyword-only arguments of a function get their values by name from `[parameters]`, and `gamma`, `prandtl`, `reynolds`
-from `[gas]`. A parameter that no function takes is an error: it would be a misspelt one. x, y, z are arrays of one
-shape; each of the values returned is an array that broadcasts to it, or a number.
+from `[gas]`. A parameter that no function and no formula takes is an error: it would be a misspelt one. x, y, z are
+arrays of one shape; each of the values returned is an array that broadcasts to it, or a number.
 
 | function | named by | called |
 |---|---|---|
@@ -80,6 +126,7 @@ shape; each of the values returned is an array that broadcasts to it, or a numbe
 | `f(x, y, z, t, *, ...) -> s` | `boundary.scalars` | once; on a `profile-inflow` that is not `steady` at every stage |
 | `f(x, y, z, *, ...) -> (rho, u, v, w, p)` | `sponge.function` | once |
 | `f(simulation, *, ...) -> {name: number}` | `monitors` | every `monitor.every` steps |
+| `derived(*, ...) -> {name: value}` | its own name | when the case is read: parameters that follow from others |
 | `exact(x, y, z, t, *, ...) -> (rho, u, v, w, p)` | its own name | by `hiresx plot`, which draws it beside 1-D fields |
 
 ### When it is executed

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, ValidationError, ValidationInfo, model_validator
+from pydantic_core import PydanticUndefined
 
 from hiresx.case import functions
 from hiresx.case.boundaries import Boundary
@@ -30,8 +31,11 @@ from hiresx.case.monitors import (
     Sampled,
 )
 from hiresx.case.outputs import Output
+from hiresx.case.positions import Position
+from hiresx.case.relations import related, texts_back
 from hiresx.case.scalars import Scalar, ScalarName
 from hiresx.case.scalars import faults as scalar_faults
+from hiresx.case.surfaces import Surface
 from hiresx.case.viscosity import ConstantViscosity, Viscosity
 
 
@@ -152,8 +156,14 @@ class Sponge(Table):
     """
 
     axis: Literal["x", "y", "z"] = Field(description="the coordinate c along which the sponge grows")
-    start: float = Field(description="coordinate at which sigma is 0, in L")
-    end: float = Field(description="coordinate at which sigma is full, in L; may lie below start")
+    start: float | Position = Field(
+        description='coordinate at which sigma is 0, in L; or where a part of the grid lies: { region = "outlet", '
+        "offset = -12.0 }"
+    )
+    end: float | Position = Field(
+        description='coordinate at which sigma is full, in L, or where a part of the grid lies: { region = "outlet" }; '
+        "may lie below start"
+    )
     strength: Positive = Field(description="full sigma, in c_ref / L")
     power: Positive = Field(2.0, description="power of the growth")
     state: State | None = Field(None, description="uniform state it draws to")
@@ -202,6 +212,11 @@ class Case(Table):
     parameters: dict[Name, bool | int | float | str] = Field(
         {}, description="free values, handed to the functions of case.py as keyword-only arguments of the same name"
     )
+    alternatives: Annotated[tuple[Annotated[tuple[Name, ...], Listed, Field(min_length=2)], ...], Listed] = Field(
+        (),
+        description="groups of parameters that say the same in other words: of each group one is given, a preset or "
+        "--set that gives one takes the others away, and the function derived of case.py gives those",
+    )
     gas: Gas = Field(Gas(), description="the gas")
     grid: GridTable = Field(description="the grid: a generator or a file")
     axisymmetric: bool = Field(
@@ -226,6 +241,9 @@ class Case(Table):
     )
     probe: Annotated[tuple[Probe, ...], Listed] = Field((), description="the flow at places anywhere in the grid")
     force: Annotated[tuple[Force, ...], Listed] = Field((), description="forces on walls and heat into them")
+    surface: Annotated[tuple[Surface, ...], Listed] = Field(
+        (), description="surfaces on which the flow is kept, for the far field"
+    )
     extrema: Extrema | None = Field(None, description="least and largest values with their places")
     conservation: Conservation | None = Field(None, description="volume integrals and boundary fluxes")
     kinetic_energy: KineticEnergy | None = Field(None, description="kinetic energy and what changes it")
@@ -234,6 +252,15 @@ class Case(Table):
     _directory: Path | None = PrivateAttr(None)
     _name: str = PrivateAttr("case")
     _preset: str | None = PrivateAttr(None)
+    _formulas: dict[tuple[str | int, ...], str] = PrivateAttr(default_factory=dict)
+    _derived: dict[str, Any] = PrivateAttr(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _one_alternative(self) -> Self:
+        for group in self.alternatives:
+            if not any(name in self.parameters for name in group):
+                raise fault(f"parameters: one of {', '.join(group)} is wanted")
+        return self
 
     @model_validator(mode="after")
     def _own_histories(self) -> Self:
@@ -254,6 +281,17 @@ class Case(Table):
                 raise fault(f"{place}.every_time: with time.local there is no common time; give every, in steps")
         if self.time.local and self.average is not None and self.average.start > 0:
             raise fault("average.start: with time.local there is no common time; leave it out")
+        return self
+
+    @model_validator(mode="after")
+    def _own_surfaces(self) -> Self:
+        taken: set[str] = set()
+        for n, surface in enumerate(self.surface):
+            if surface.name in taken:
+                raise fault(f'surface.{n}.name = "{surface.name}": there is a surface of that name; choose another')
+            taken.add(surface.name)
+            if self.time.local and surface.every_time is not None:
+                raise fault(f"surface.{n}.every_time: with time.local there is no common time; give every, in steps")
         return self
 
     @model_validator(mode="after")
@@ -304,9 +342,13 @@ class Case(Table):
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], directory: str | Path | None = None, name: str = "case") -> "Case":
         """Case of nested dictionaries laid out like a case file; `directory` is where its case.py lies."""
-        case = cls.model_validate(dict(data))
-        case._directory = None if directory is None else Path(directory)
-        case._name = name
+        from hiresx.case.loader import default_of
+
+        folder = None if directory is None else Path(directory)
+        found = related(data, folder, name, lambda key: default_of(data, key))
+        case = cls.model_validate(found.data)
+        case._directory, case._name = folder, name
+        case._formulas, case._derived = found.formulas, found.derived
         return case
 
     def histories(self) -> list[str]:
@@ -328,6 +370,11 @@ class Case(Table):
     def preset(self) -> str | None:
         """The preset that was merged in."""
         return self._preset
+
+    @property
+    def derived(self) -> dict[str, Any]:
+        """The parameters that the function `derived` of case.py gave, by name; they stand in `parameters` too."""
+        return dict(self._derived)
 
     def function(self, name: str) -> Callable[..., Any]:
         """The function `name` of case.py.
@@ -370,10 +417,28 @@ class Case(Table):
         }
 
     def to_toml(self) -> str:
-        """The resolved case as a case file; `load` of it gives the same tables."""
+        """The resolved case as a case file (see `document`)."""
         from hiresx.case.toml import dumps
 
-        return dumps(self.model_dump(mode="json"))
+        return dumps(self.document())
+
+    def document(self) -> dict[str, Any]:
+        """The resolved case laid out like a case file, numbers that follow from others as formulas; `load` of it gives
+        the same tables."""
+        return texts_back(self.model_dump(mode="json"), self._formulas, list(self._derived))
+
+
+def default(key: tuple[str | int, ...]) -> Any:
+    """The default of a dotted key outside lists. Raises KeyError with the keys that there are."""
+    model: Any = Case
+    for depth, part in enumerate(key):
+        if not (isinstance(model, type) and issubclass(model, Table)) or part not in model.model_fields:
+            names = list(model.model_fields) if hasattr(model, "model_fields") else []
+            raise KeyError([".".join(map(str, (*key[:depth], name))) for name in names])
+        field = model.model_fields[part]
+        model = field.annotation if isinstance(field.annotation, type) else None
+    value = field.get_default(call_default_factory=True)
+    return None if value is PydanticUndefined else value
 
 
 def sampled() -> list[str]:

@@ -5,11 +5,28 @@ from typing import Annotated, cast
 
 import typer
 
-from hiresx.cli import bench, check, diff, doctor, history, info, launch, new, plot, post, run, scaling, topo, verify
+from hiresx.cli import (
+    bench,
+    check,
+    diff,
+    doctor,
+    history,
+    info,
+    launch,
+    new,
+    plot,
+    post,
+    run,
+    scaling,
+    sweep,
+    topo,
+    verify,
+)
 
 VERBS = {
     "run": run.run,
     "launch": launch.launch,
+    "sweep": sweep.sweep,
     "check": check.check,
     "new": new.new,
     "plot": plot.plot,

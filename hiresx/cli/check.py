@@ -19,9 +19,14 @@ def check(
     weights: Annotated[
         str | None, typer.Option("--weights", metavar="1,1,4", help="Speeds of the ranks; all are alike if absent.")
     ] = None,
+    points_per_wave: Annotated[
+        float | None,
+        typer.Option("--points-per-wave", metavar="N", min=2, help="Points per wavelength that resolve sound; 8."),
+    ] = None,
     json: options.Json = False,
 ) -> int:
-    """Validate a case without running it: grid quality, boundaries, memory, time step and cost; how ranks share it.
+    """Validate a case without running it: grid quality, boundaries, sponges, the frequencies that the grid resolves,
+    memory, time step and cost; how ranks share it.
 
     Its case.py is executed, as by every verb that reads a case.
     """
@@ -30,6 +35,7 @@ def check(
     with terminal.only_json(json):
         case = load(name, preset, set_ or ())
         from hiresx import grid
+        from hiresx.cli import check_setup
         from hiresx.decomposition import decompose, extended_coordinates, patched
         from hiresx.decomposition.patches import poles
         from hiresx.decomposition.shell import in_memory
@@ -48,9 +54,11 @@ def check(
         field_output.check_grid(case, built.blocks)
         decomposition = decompose(case, built)
         proofs = grid.prove(built.blocks, decomposition.connections)
-        interfaces = patched.located(decomposition, in_memory(extended_coordinates(decomposition)))
-        monitors.check(case, decomposition)
+        interfaces = patched.located(decomposition, extended_coordinates(decomposition))
+        watched = monitors.check(case, decomposition)
+        setup = check_setup.setup(case, decomposition, watched["probe"], points_per_wave)
         planned = plan(case, grid=built)
+        planned["seconds_on"] = check_setup.costs(case, planned)
         speeds = options.numbers(weights, "--weights", "1,1,4")
         count = ranks or (speeds and len(speeds))
         shared = rank_plan(case, decomposition, count, speeds) if count else None
@@ -69,6 +77,7 @@ def check(
         ],
         "connections": [_connection(built.blocks, proof) for proof in proofs],
         "patched": [_interface(decomposition, found) for found in interfaces],
+        "setup": setup,
         "plan": planned,
     }
     if shared is not None:
@@ -107,6 +116,7 @@ def check(
         ]
         columns = ["of", "nodes i, j, k", "goes on in", "largest gap", "ghosts beyond nodes"]
         terminal.table("Patched faces: lengths in cells of the donor", columns, rows)
+    check_setup.show(setup)
     terminal.table("Plan", ["", ""], _plan(planned, len(report["grid"])))
     for note in planned["notes"]:
         terminal.say(f"note: {note}")
@@ -145,6 +155,9 @@ def _plan(planned: Mapping[str, Any], blocks: int) -> Iterator[tuple[str, str]]:
         return
     yield "speed", f"{rate:.4g} ns per point and right-hand side ({planned['rate_from']})"
     yield "run time", "not known" if planned["seconds"] is None else f"about {span(planned['seconds'])}"
+    for name, seconds in planned["seconds_on"].items():
+        if name != "cpu":
+            yield f"on {name}", f"about {span(seconds)}"
 
 
 def span(seconds: float) -> str:

@@ -168,21 +168,18 @@ def _broken(fault: str) -> str:
 
 def _cuda_driver() -> tuple[int | None, list[str]]:
     """(highest CUDA version the driver takes, e.g. 12040, names of the GPUs); no context is made on any of them."""
+    from hiresx.errors import HiresxError
+    from hiresx.topology.cuda import Driver
+
     try:
-        cuda = ctypes.CDLL("libcuda.so.1")
-    except OSError:
+        driver = Driver()
+        version = driver.version()
+    except HiresxError:
         return None, []
-    version, count = ctypes.c_int(0), ctypes.c_int(0)
-    if cuda.cuDriverGetVersion(ctypes.byref(version)) or not version.value:
-        return None, []
-    if cuda.cuInit(0) or cuda.cuDeviceGetCount(ctypes.byref(count)):
-        return version.value, []
-    names = []
-    for index in range(count.value):
-        device, name = ctypes.c_int(0), ctypes.create_string_buffer(128)
-        if cuda.cuDeviceGet(ctypes.byref(device), index) == 0 and cuda.cuDeviceGetName(name, len(name), device) == 0:
-            names.append(name.value.decode(errors="replace"))
-    return version.value, names
+    try:
+        return version or None, [driver.name(n) for n in range(driver.count())]
+    except HiresxError:
+        return version, []
 
 
 def _mpi() -> Iterator[Finding]:

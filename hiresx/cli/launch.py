@@ -3,8 +3,9 @@
 import contextlib
 import shlex
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -12,6 +13,9 @@ from hiresx import shell
 from hiresx.cli import terminal
 from hiresx.errors import HiresxError
 from hiresx.signals import ENDING
+
+if TYPE_CHECKING:
+    from hiresx.launch.batch import Batch
 
 # What it does not know is for `hiresx run`.
 CONTEXT = {"ignore_unknown_options": True}
@@ -23,6 +27,26 @@ MOST_ON_A_CORE = 16
 _TOLD = (2, 3, *(128 + number for number in ENDING))
 
 Positive = {"min": 1, "max": 10_000_000, "metavar": "N"}
+
+# Of scripts; `hiresx sweep` has them too.
+Slurm = Annotated[Path | None, typer.Option("--slurm", metavar="FILE", help="Write a script for sbatch instead.")]
+Pbs = Annotated[Path | None, typer.Option("--pbs", metavar="FILE", help="Write a script for qsub instead.")]
+Nodes = Annotated[int, typer.Option("--nodes", help="Script: nodes.", **Positive)]
+RanksPerNode = Annotated[
+    int | None, typer.Option("--ranks-per-node", help="Script: one per GPU if absent.", **Positive)
+]
+GpusPerNode = Annotated[int, typer.Option("--gpus-per-node", metavar="N", min=0, help="Script: GPUs of a node.")]
+CpusPerRank = Annotated[
+    int | None, typer.Option("--cpus-per-rank", help="Script: cores of a rank; whole nodes if absent.", **Positive)
+]
+Limit = Annotated[str, typer.Option("--time", metavar="H:MM:SS", help="Script: time limit; the run ends before it.")]
+Partition = Annotated[str | None, typer.Option("--partition", metavar="NAME", help="Script: partition or queue.")]
+Account = Annotated[str | None, typer.Option("--account", metavar="NAME", help="Script: who pays.")]
+Setup = Annotated[
+    list[str] | None,
+    typer.Option("--setup", metavar="LINE", help="Script: a line before the run, e.g. 'module load openmpi'."),
+]
+Mpi = Annotated[str, typer.Option("--mpi", metavar="KIND", help="Script: as in srun --mpi.")]
 
 
 class _Words(NamedTuple):
@@ -55,52 +79,37 @@ def launch(
     mpirun: Annotated[
         str | None, typer.Option("--mpirun", metavar="COMMAND", help="Start with this one, whatever mpi4py uses.")
     ] = None,
-    slurm: Annotated[
-        Path | None, typer.Option("--slurm", metavar="FILE", help="Write a script for sbatch instead.")
-    ] = None,
-    pbs: Annotated[Path | None, typer.Option("--pbs", metavar="FILE", help="Write a script for qsub instead.")] = None,
-    nodes: Annotated[int, typer.Option("--nodes", help="Script: nodes.", **Positive)] = 1,
-    ranks_per_node: Annotated[
-        int | None, typer.Option("--ranks-per-node", help="Script: one per GPU if absent.", **Positive)
-    ] = None,
-    gpus_per_node: Annotated[
-        int, typer.Option("--gpus-per-node", metavar="N", min=0, help="Script: GPUs of a node.")
-    ] = 0,
-    cpus_per_rank: Annotated[
-        int | None, typer.Option("--cpus-per-rank", help="Script: cores of a rank; whole nodes if absent.", **Positive)
-    ] = None,
-    limit: Annotated[
-        str, typer.Option("--time", metavar="H:MM:SS", help="Script: time limit; the run ends before it.")
-    ] = "24:00:00",
-    partition: Annotated[
-        str | None, typer.Option("--partition", metavar="NAME", help="Script: partition or queue.")
-    ] = None,
-    account: Annotated[str | None, typer.Option("--account", metavar="NAME", help="Script: who pays.")] = None,
-    setup: Annotated[
-        list[str] | None,
-        typer.Option("--setup", metavar="LINE", help="Script: a line before the run, e.g. 'module load openmpi'."),
-    ] = None,
-    mpi: Annotated[str, typer.Option("--mpi", metavar="KIND", help="Script: as in srun --mpi.")] = "pmix",
+    slurm: Slurm = None,
+    pbs: Pbs = None,
+    nodes: Nodes = 1,
+    ranks_per_node: RanksPerNode = None,
+    gpus_per_node: GpusPerNode = 0,
+    cpus_per_rank: CpusPerRank = None,
+    limit: Limit = "24:00:00",
+    partition: Partition = None,
+    account: Account = None,
+    setup: Setup = None,
+    mpi: Mpi = "pmix",
 ) -> int:
     """Run a case on many ranks of this machine, or write the script that does so under Slurm or PBS.
 
     CASE and all other options are those of hiresx run, and so is the exit status. Ctrl-C, SIGTERM, SIGHUP, SIGUSR1 and
     SIGUSR2 end the run with a checkpoint.
     """
-    words = _understood(run or [])
+    words = understood(run or [])
     as_json = bool(words.values["json"])
     if mix is not None:
         if words.values["backend"] != "auto":
             raise HiresxError("--mix and --backend say the same", "give one of them")
-        words = _understood([*(run or []), "--backend", mix])
+        words = understood([*run, "--backend", mix])
     if slurm is not None or pbs is not None:
-        size = _per_node(ranks, nodes, ranks_per_node, gpus_per_node * ranks_per_gpu, words)
-        made = _batch(words, nodes, size, gpus_per_node, cpus_per_rank, limit, partition, account, setup)
-        return _scripts(made, slurm, pbs, mpi, as_json)
+        size = ranks_of_node(ranks, nodes, ranks_per_node, gpus_per_node * ranks_per_gpu, words)
+        made = gathered(words, nodes, size, gpus_per_node, cpus_per_rank, limit, partition, account, setup)
+        return write_scripts(made, slurm, pbs, mpi, as_json)
     return _here(words, ranks, ranks_per_gpu, oversubscribe, mpirun, dry_run, as_json)
 
 
-def _understood(arguments: list[str]) -> _Words:
+def understood(arguments: list[str]) -> _Words:
     """Raises Typer's usage errors of `hiresx run`, here and not on every rank, and HiresxError where no case is
     named."""
     from typer.main import get_command
@@ -237,7 +246,7 @@ def _directory(words: _Words, began: float) -> Path | None:
 # ---- scripts
 
 
-def _per_node(ranks: int | None, nodes: int, per_node: int | None, gpu_ranks: int, words: _Words) -> int:
+def ranks_of_node(ranks: int | None, nodes: int, per_node: int | None, gpu_ranks: int, words: _Words) -> int:
     from hiresx.placement.wishes import listed
 
     wish = words.values["backend"]
@@ -257,7 +266,11 @@ def _per_node(ranks: int | None, nodes: int, per_node: int | None, gpu_ranks: in
     return size
 
 
-def _batch(words: _Words, nodes, size, gpus, cores, limit, queue, account, setup):
+def gathered(
+    words: _Words, nodes: int, size: int, gpus: int, cores: int | None, limit: str, queue: str | None,
+    account: str | None, setup: Sequence[str] | None,
+) -> "Batch":  # fmt: skip
+    """What a script is made of. Raises HiresxError for what cannot be in one."""
     from hiresx.launch import batch
 
     values = words.values
@@ -290,12 +303,13 @@ def _batch(words: _Words, nodes, size, gpus, cores, limit, queue, account, setup
     )
 
 
-def _scripts(made, slurm: Path | None, pbs: Path | None, mpi: str, as_json: bool) -> int:
+def write_scripts(made: "Batch", slurm: Path | None, pbs: Path | None, mpi: str, as_json: bool) -> int:
     from hiresx.launch import mpi as launchers
     from hiresx.launch import pbs as pbs_script
     from hiresx.launch import slurm as slurm_script
     from hiresx.output.saved import files
 
+    """Write the scripts, and say how to submit them. Raises HiresxError for one that cannot be written."""
     written = []
     if slurm is not None:
         written.append((slurm, slurm_script.script(made, str(slurm), mpi), "sbatch"))

@@ -342,3 +342,56 @@ def spod(
         return analyse(run, variable, start, end, length, overlap, frequency, subset, look)
 
     return _give(run, out, json, make)
+
+
+@post.command("farfield")
+def farfield(
+    run: Folder,
+    surface: Annotated[str, typer.Argument(metavar="SURFACE", help="Name of a [[surface]] of the case.")],
+    observers: Annotated[
+        str | None,
+        typer.Option("--observers", metavar="X,Y,Z;...|CSV", help="Places in L, or a CSV file with columns x, y, z."),
+    ] = None,
+    arc: Annotated[
+        str | None,
+        typer.Option("--arc", metavar="R,A,B,N", help="N observers at the radius R, A to B degrees off the x axis."),
+    ] = None,
+    centre: Annotated[str, typer.Option("--centre", metavar="X,Y,Z", help="Of the arc.")] = "0,0,0",
+    azimuth: Annotated[
+        float, typer.Option("--azimuth", metavar="DEG", help="Half plane of the arc: 0 that of y > 0, 90 of z > 0.")
+    ] = 0.0,
+    start: From = None,
+    end: To = None,
+    caps: Annotated[
+        str, typer.Option("--caps", metavar="average|each", help="Average the signals of several end caps, or not.")
+    ] = "average",
+    mach: Annotated[float, typer.Option("--mach", metavar="M", help="Of the stream outside, along x.")] = 0.0,
+    ambient: Annotated[
+        float | None,
+        typer.Option("--ambient", metavar="PA", help="Ambient pressure in Pa: signals in Pa, levels re 20 uPa."),
+    ] = None,
+    still: Annotated[
+        bool, typer.Option("--still", help="Before the first sample the surface was as in it: of runs from rest.")
+    ] = False,
+    segments: Segments = 8,
+    window: Annotated[str, typer.Option("--window", metavar="W", help="Of SciPy: hann, hamming, boxcar, ...")] = "hann",
+    overlap: Annotated[float, typer.Option("--overlap", metavar="X", help="Part of a segment in the next one.")] = 0.5,
+    length: Annotated[float, typer.Option("--length", metavar="L", help="Length of the Strouhal number, in L.")] = 1.0,
+    velocity: Annotated[
+        float, typer.Option("--velocity", metavar="U", help="Velocity of the Strouhal number, in c_ref.")
+    ] = 1.0,
+    out: Out = None,
+    json: options.Json = False,
+) -> int:
+    """Sound that observers hear of a surface (Ffowcs Williams-Hawkings): signals, spectra, overall levels."""
+
+    def make() -> Any:
+        from hiresx.post.farfield import farfield as analyse
+        from hiresx.post.observers import read
+
+        heard = read(observers, arc, centre, azimuth)
+        return analyse(
+            run, surface, heard, start, end, caps, mach, ambient, still, segments, window, overlap, length, velocity
+        )
+
+    return _give(run, out, json, make)

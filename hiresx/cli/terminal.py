@@ -45,6 +45,12 @@ def note(line: str) -> None:
         print(f"note: {line}", file=sys.stderr, flush=True)
 
 
+def progress(line: str) -> None:
+    """Prints how far something is, to stderr."""
+    with unheard():
+        print(line, file=sys.stderr, flush=True)
+
+
 def note_once(line: str) -> None:
     """As `note`, on the first of the ranks alone."""
     from hiresx.started import number

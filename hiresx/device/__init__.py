@@ -1,7 +1,7 @@
 """Where kernels run: one small interface, and a backend per kind of device.
 
 `backend(name)` gives a backend; `backend.compile(Configuration(...))` a program; `program.launch(kernel, (ni, nj, nk),
-*arguments)` visits points.
+**arguments)` visits points, `program.call` builds a launch that is made later, with others (`program.prepare`).
 """
 
 from hiresx.device.configuration import Configuration, source
@@ -24,15 +24,15 @@ def backend(name: str = "auto", device: int | None = None) -> Backend:
 
         name = "cpu" if fault() else "cuda"
     if name == "cpu":
-        from hiresx.device.cpu import Backend as Cpu
+        from hiresx.device import cpu
 
-        return Cpu()
+        return cpu.Backend()
     if name == "emulated":
-        from hiresx.device.emulated import Backend as Emulated
+        from hiresx.device import emulated
 
-        return Emulated()
+        return emulated.Backend()
     if name == "cuda":
-        from hiresx.device.cuda import Backend as Cuda
+        from hiresx.device import cuda
 
-        return Cuda(device=device or 0)
+        return cuda.Backend(device=device or 0)
     raise HiresxError(f'there is no backend "{name}"', f"backends are auto, {', '.join(NAMES)}")

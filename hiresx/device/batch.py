@@ -1,17 +1,13 @@
 """Which launches of a list may run side by side, and launches that are noted in place of made."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from hiresx.device.arguments import is_pointer, is_written
-from hiresx.device.interface import Call, Program
-from hiresx.kernels import Signature
-
-# A launch, or some that do not depend on each other whatever arrays they share.
-Calls = Sequence[Call | list[Call]]
+from hiresx.device.call import Call, Calls
 
 
 class Noting:
@@ -35,20 +31,18 @@ def flat(calls: Calls) -> list[Call]:
     return [call for some in calls for call in (some if isinstance(some, list) else [some])]
 
 
-def one_by_one(program: Program, calls: Calls) -> Callable[[], None]:
+def one_by_one(program: Any, calls: Calls) -> Callable[[], None]:
     """The launches in order, each for itself, as where each is timed."""
-    calls = flat(calls)
+    single = flat(calls)
 
     def run() -> None:
-        for call in calls:
-            program.launch(*call)
+        for call in single:
+            program.run(call)
 
     return run
 
 
-def levels(
-    signatures: Mapping[str, Signature], calls: Calls, extent: Callable[[Any], tuple[int, int]] | None = None
-) -> list[int]:
+def levels(calls: Calls, extent: Callable[[Any], tuple[int, int]] | None = None) -> list[int]:
     """For each call, those of lists too, the level in which it can run: calls of one level do not depend on each other,
     and of two that do, the later one has the higher level. `extent(array)`: address of the first byte of an array and
     of the one behind its last, without it those of a numpy array.
@@ -60,16 +54,16 @@ def levels(
     touched: list[list[tuple[int, int, bool]]] = []
     for some in calls:
         ranges: set[tuple[int, int, bool]] = set()
-        for name, _, *arguments in some if isinstance(some, list) else [some]:
-            kinds = (kind for kind, _ in signatures[name].arguments)
-            ranges |= {(*extent(a), is_written(k)) for k, a in zip(kinds, arguments, strict=True) if is_pointer(k)}
+        for call in some if isinstance(some, list) else [some]:
+            given = call.arguments
+            ranges |= {(*extent(given[n]), is_written(k)) for k, n in call.signature.arguments if is_pointer(k)}
         touched.append(sorted(ranges))
     # Memory between two neighbours of `ends` is touched as a whole: its last level, and the last that wrote it.
-    ends = np.unique([end for ranges in touched for low, high, _ in ranges for end in (low, high)])
+    ends = np.unique([end for of_call in touched for low, high, _ in of_call for end in (low, high)])
     last, written = np.full(len(ends), -1), np.full(len(ends), -1)
     found: list[int] = []
-    for some, held in zip(calls, touched, strict=True):
-        places = [(*np.searchsorted(ends, (low, high)), write) for low, high, write in held if low < high]
+    for some, of_call in zip(calls, touched, strict=True):
+        places = [(*np.searchsorted(ends, (low, high)), write) for low, high, write in of_call if low < high]
         before = [(last if write else written)[low:high].max() for low, high, write in places]
         level = 1 + int(max(before, default=-1))
         found += [level] * (len(some) if isinstance(some, list) else 1)
@@ -80,7 +74,7 @@ def levels(
     return found
 
 
-def _bytes(array: np.ndarray) -> tuple[int, int]:
+def _bytes(array: np.ndarray[Any, Any]) -> tuple[int, int]:
     """Address of the first byte of an array and of the one behind its last."""
     start = array.ctypes.data
     if not array.size:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Any, Literal
 
 from hiresx import kernels
 from hiresx.equations import GAS_CONSERVED, GAS_GRADIENTS, GHOSTS
@@ -91,7 +91,7 @@ def source(configuration: Configuration, target: Target, root: Path = kernels.RO
     return "\n".join(lines) + "\n"
 
 
-def _law(configuration: Configuration) -> "ViscosityLaw":
+def _law(configuration: Configuration) -> Any:
     """The configuration's ViscosityLaw."""
     from hiresx.case.viscosity import VISCOSITIES  # here, as all of this room is loaded without pydantic
 

@@ -10,11 +10,7 @@ class Program(NativeProgram):
 
     @staticmethod
     def visit(name: str, kind: str) -> tuple[str, tuple[str, ...]]:
-        return "ni, nj, nk = extent", ("ni", "nj", "nk")
-
-    def run(self, name: str, *arguments: Any) -> None:
-        """Calls the CPU kernel `name`. Raises as `launch`."""
-        self.launch(name, None, *arguments)
+        return "hx_ni, hx_nj, hx_nk = hx_extent", ("hx_ni", "hx_nj", "hx_nk")
 
 
 class Backend(NativeBackend):

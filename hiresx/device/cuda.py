@@ -1,6 +1,5 @@
 """The cuda backend: kernels on an NVIDIA GPU, through CuPy."""
 
-import ctypes
 import importlib.util
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,13 +11,15 @@ import numpy as np
 
 from hiresx import kernels, optional
 from hiresx.device import nvrtc
-from hiresx.device.arguments import check_array, is_pointer, item, scalar
-from hiresx.device.batch import Calls, Noting
+from hiresx.device.arguments import check_array, check_places, is_pointer, item, misfit, ordered, scalar
+from hiresx.device.batch import Noting
+from hiresx.device.call import Call, Calls
 from hiresx.device.configuration import Configuration
 from hiresx.device.graphs import Graph
 from hiresx.device.interface import Array
 from hiresx.device.wrappers import BLOCK, find, generate, kernel_shape
 from hiresx.errors import HiresxError
+from hiresx.topology.cuda import Driver
 
 _NO_GPU = "use the cpu backend, or emulated to run the CUDA kernels on the CPU"
 
@@ -32,22 +33,20 @@ def fault() -> HiresxError | None:
     if missing:
         return HiresxError("the cuda backend needs CuPy, which is not installed", nvrtc.MEND)
     try:
-        driver = _driver()
-    except OSError:
+        driver = Driver()
+    except HiresxError:
         return HiresxError("the cuda backend finds no NVIDIA driver (libcuda.so.1) on this machine", _NO_GPU)
-    count = ctypes.c_int(0)
-    status = driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count))
-    if status or count.value < 1:
-        return HiresxError(f"the NVIDIA driver offers no GPU (status {status}, {count.value} devices)", _NO_GPU)
+    try:
+        why = "" if driver.count() else "it counts none"
+    except HiresxError as error:
+        why = error.message
+    if why:
+        return HiresxError(f"the NVIDIA driver offers no GPU ({why})", _NO_GPU)
     try:
         optional.needed("cupy", "the cuda backend needs CuPy", nvrtc.MEND)
     except HiresxError as error:
         return error
     return None
-
-
-def _driver():
-    return ctypes.CDLL("libcuda.so.1")
 
 
 @dataclass(frozen=True)
@@ -65,20 +64,8 @@ def devices() -> list[Device]:
     """The GPUs that CUDA offers this process; none where `fault` says why. Makes no context on any."""
     if fault():
         return []
-    driver, count = _driver(), ctypes.c_int(0)
-    driver.cuDeviceGetCount(ctypes.byref(count))
-    found = []
-    for number in range(count.value):
-        name, bus_id = ctypes.create_string_buffer(128), ctypes.create_string_buffer(32)
-        flags, used = ctypes.c_uint(0), ctypes.c_int(0)
-        device = ctypes.c_int(0)
-        driver.cuDeviceGet(ctypes.byref(device), ctypes.c_int(number))
-        driver.cuDeviceGetName(name, ctypes.c_int(len(name)), device)
-        driver.cuDeviceGetPCIBusId(bus_id, ctypes.c_int(len(bus_id)), device)
-        driver.cuDevicePrimaryCtxGetState(device, ctypes.byref(flags), ctypes.byref(used))
-        texts = (text.value.decode(errors="replace") for text in (name, bus_id))
-        found.append(Device(number, *texts, bool(used.value)))
-    return found
+    driver = Driver()
+    return [Device(n, driver.name(n), driver.bus_id(n), driver.used(n)) for n in range(driver.count())]
 
 
 class Event:
@@ -92,10 +79,11 @@ class Event:
     def record(self) -> None:
         self._event.record(self._stream)
 
-    def elapsed(self, start: "Event") -> float:
+    def elapsed(self, start: Any) -> float:
         """Seconds on the GPU from `start` to this event; waits until it has happened."""
         self._event.synchronize()
-        return self._cupy.cuda.get_elapsed_time(start._event, self._event) / 1000.0  # CUDA counts in ms
+        milliseconds: float = self._cupy.cuda.get_elapsed_time(start._event, self._event)
+        return milliseconds / 1000.0
 
 
 class Program(Noting):
@@ -109,72 +97,87 @@ class Program(Noting):
         self._module, self._cupy, self._stream = module, cupy, stream
         self._array = cupy.ndarray
         self._real = real
-        self._prepared: dict[str, tuple[Callable, list[Callable]]] = {}
+        # What makes a kernel's arguments of what is given; the kernel, which is loaded when it first runs.
+        self._converters: dict[str, list[Callable[[Any], Any]]] = {}
+        self._functions: dict[str, Any] = {}
 
-    def launch(self, name: str, extent: tuple[int, int, int], *arguments: Any) -> None:
-        """Visits the points (i, j, k) of extent = (ni, nj, nk) with kernel `name`; returns before it is done. Raises
-        TypeError for arguments that do not fit its signature, KeyError for a kernel that is not there."""
-        if self.noted is not None:
-            self.noted.append((name, extent, *arguments))
-        else:
-            self.launch_on(self._stream, None, name, extent, *arguments)
-
-    def launch_on(
-        self, stream: Any, guard: Array | None, name: str, extent: tuple[int, int, int], *arguments: Any
-    ) -> None:
-        """The same on another stream of CuPy's, with the array `guard` or None (see `prepare`)."""
-        prepared = self._prepared.get(name)
-        if prepared is None:
-            prepared = self._prepared[name] = self._prepare(name)
-        kernel, converters = prepared
-        if len(arguments) != len(converters):
-            raise TypeError(f"kernel {name} takes {len(converters)} arguments, got {len(arguments)}")
-        grid, block = kernel_shape(name, self.signatures[name].kind, extent, self.block)
+    def call(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> Call:
+        """See `Program.call` of hiresx.device.interface."""
+        converters = self._converters.get(name)
+        if converters is None:
+            converters = self._converters[name] = self._prepare(name)
+        signature = self.signatures[name]
+        values = ordered(signature, arguments)
+        if extent is None:
+            raise TypeError(f"kernel {name} is one of a GPU: it visits an extent")
         try:
             # CUDA reads an argument by the kernel's own type: a number must be exactly as wide.
-            passed = [_NOWHERE if guard is None else guard]
-            passed += [_int32(n) for n in extent]
-            passed += [convert(value) for convert, value in zip(converters, arguments, strict=True)]
+            passed = [_int32(n) for n in extent]
+            passed += [convert(value) for convert, value in zip(converters, values, strict=True)]
         except TypeError:
-            self._blame(name, converters, arguments)
+            _blame(signature, converters, values)
             raise
-        if grid[0]:  # CUDA refuses an empty grid
-            kernel(grid, block, tuple(passed), stream=stream)
+        check_places(signature, extent, values)
+        given = {called: value for (_, called), value in zip(signature.arguments, values, strict=True)}
+        return Call(signature, extent, given, tuple(passed))
 
-    def prepare(self, calls: Calls, guard: Array | None = None) -> Callable[[], None]:
+    def run(self, call: Call) -> None:
+        """Makes a launch that was built; returns before it is done."""
+        if self.noted is not None:
+            self.noted.append(call)
+        else:
+            self.launch_on(self._stream, None, call)
+
+    def launch(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> None:
+        """Builds a launch and makes it; returns before it is done. Raises as `call`."""
+        self.run(self.call(name, extent, **arguments))
+
+    def launch_on(self, stream: Any, guard: Any, call: Call) -> None:
+        """Makes a launch on another stream of CuPy's, with the array `guard` or None (see `prepare`)."""
+        name, extent = call.name, call.extent
+        assert extent is not None  # `call` sees to it
+        kernel = self._functions.get(name)
+        if kernel is None:
+            kernel = self._functions[name] = self._module.get_function(name)
+        grid, block = kernel_shape(name, call.signature.kind, extent, self.block)
+        if grid[0]:  # CUDA refuses an empty grid
+            kernel(grid, block, (_NOWHERE if guard is None else guard, *call.packed), stream=stream)
+
+    def prepare(self, calls: Calls, guard: Any = None) -> Callable[[], None]:
         """The launches `calls` as a CUDA graph."""
         return Graph(self._cupy, self, calls, self._stream, guard)
 
-    def _prepare(self, name: str) -> tuple[Callable, list[Callable]]:
-        converters = []
+    def _prepare(self, name: str) -> list[Callable[[Any], Any]]:
+        converters: list[Callable[[Any], Any]] = []
         for kind, _ in find(self.signatures, name).arguments:
             dtype = np.dtype(item(kind, self._real))
             converters.append(_checked(self._array, dtype) if is_pointer(kind) else _EXACT[dtype.name])
-        return self._module.get_function(name), converters
-
-    def _blame(self, name: str, converters: list[Callable], arguments: tuple) -> None:
-        """Raises the TypeError of the first argument that does not fit, with its name."""
-        for (kind, called), convert, value in zip(self.signatures[name].arguments, converters, arguments, strict=True):
-            try:
-                convert(value)
-            except TypeError as error:
-                raise TypeError(f"kernel {name}, argument {called} ({kind}): {error}") from None
+        return converters
 
 
-def _checked(array_type: type, dtype: np.dtype) -> Callable:
-    def convert(array: Array):
+def _blame(signature: kernels.Signature, converters: Sequence[Callable[[Any], Any]], values: Sequence[Any]) -> None:
+    """Raises the TypeError of the first argument that does not fit, with its name."""
+    for (_, name), convert, value in zip(signature.arguments, converters, values, strict=True):
+        try:
+            convert(value)
+        except TypeError as error:
+            raise misfit(signature, name, error) from None
+
+
+def _checked(array_type: type, dtype: np.dtype[Any]) -> Callable[[Any], Any]:
+    def convert(array: Any) -> Any:
         check_array(array, array_type, dtype)
         return array
 
     return convert
 
 
-def _exact_float(dtype: np.dtype) -> Callable:
+def _exact_float(dtype: np.dtype[Any]) -> Callable[[Any], Any]:
     make = dtype.type
     return lambda value: make(value) if type(value) is float else make(scalar(dtype, value))
 
 
-def _exact_int(dtype: np.dtype) -> Callable:
+def _exact_int(dtype: np.dtype[Any]) -> Callable[[Any], Any]:
     # The same few strides and counts come again and again. Typed, as 1.0 is no int but equals 1.
     return lru_cache(maxsize=4096, typed=True)(lambda value: dtype.type(scalar(dtype, value)))
 
@@ -223,15 +226,15 @@ class Backend:
             ) from error
         return Program(module, self._cupy, self._stream, built, configuration.real)
 
-    def empty(self, shape: Sequence[int] | int, dtype: str = "float64"):
+    def empty(self, shape: Sequence[int] | int, dtype: str = "float64") -> Any:
         """An uninitialised cupy array. Raises HiresxError if it does not fit in the GPU's memory."""
         return self._allocate(self._cupy.empty, shape, dtype)
 
-    def zeros(self, shape: Sequence[int] | int, dtype: str = "float64"):
+    def zeros(self, shape: Sequence[int] | int, dtype: str = "float64") -> Any:
         """A cupy array of zeros. Raises as `empty`."""
         return self._allocate(self._cupy.zeros, shape, dtype)
 
-    def _allocate(self, make: Callable, shape: Sequence[int] | int, dtype: str):
+    def _allocate(self, make: Callable[..., Any], shape: Sequence[int] | int, dtype: Any) -> Any:
         try:
             return make(shape, dtype)
         except self._cupy.cuda.memory.OutOfMemoryError:
@@ -243,23 +246,24 @@ class Backend:
                 'take a coarser grid or precision = "fp32", or end what else uses the GPU',
             ) from None
 
-    def to_device(self, array: np.ndarray):
+    def to_device(self, array: np.ndarray[Any, Any]) -> Any:
         """A copy of `array` on the GPU, in C order."""
         array = np.ascontiguousarray(array)
-        copy = self.empty(array.shape, array.dtype)
+        copy = self.empty(array.shape, str(array.dtype))
         copy.set(array)
         return copy
 
-    def to_host(self, array: Array) -> np.ndarray:
+    def to_host(self, array: Any) -> np.ndarray[Any, Any]:
         """A numpy copy of `array`; waits for the kernels launched before."""
-        return array.get()
+        found: np.ndarray[Any, Any] = array.get()
+        return found
 
-    def fetch(self, array: Array) -> Callable[[], np.ndarray]:
+    def fetch(self, array: Any) -> Callable[[], np.ndarray[Any, Any]]:
         """Begins a copy of `array` to page-locked memory, to which the GPU copies on its own."""
         from cupyx import empty_pinned
 
         try:
-            host = empty_pinned(array.shape, array.dtype)
+            host: np.ndarray[Any, Any] = empty_pinned(array.shape, array.dtype)
         except self._cupy.cuda.runtime.CUDARuntimeError:
             # The system locks no more pages: the ordinary way waits, but needs none.
             copy = self.to_host(array)
@@ -267,7 +271,7 @@ class Backend:
         array.get(stream=self._stream, out=host, blocking=False)
         arrived = self._stream.record()
 
-        def wait() -> np.ndarray:
+        def wait() -> np.ndarray[Any, Any]:
             arrived.synchronize()
             return host
 

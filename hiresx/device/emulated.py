@@ -12,12 +12,12 @@ class Program(NativeProgram):
     @staticmethod
     def visit(name: str, kind: str) -> tuple[str, tuple[str, ...]]:
         # A row kernel goes through the lanes of its warp by itself.
-        shape = f"kernel_shape('{name}', '{kind}', extent, program.block)"
+        shape = f"hx_shape('{name}', '{kind}', hx_extent, hx_program.block)"
         if kind == "ROW_KERNEL":
-            shape = "extent, (1, 1, 1)"
+            shape = "hx_extent, (1, 1, 1)"
         return (
-            f"ni, nj, nk = extent; (gx, gy, gz), (bx, by, bz) = {shape}",
-            ("gx", "gy", "gz", "bx", "by", "bz", "ni", "nj", "nk"),
+            f"hx_ni, hx_nj, hx_nk = hx_extent; (hx_gx, hx_gy, hx_gz), (hx_bx, hx_by, hx_bz) = {shape}",
+            ("hx_gx", "hx_gy", "hx_gz", "hx_bx", "hx_by", "hx_bz", "hx_ni", "hx_nj", "hx_nk"),
         )
 
 

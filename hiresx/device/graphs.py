@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from hiresx.device.batch import Calls, flat, levels
-from hiresx.device.interface import Array, Call, Program
+from hiresx.device.batch import flat, levels
+from hiresx.device.call import Call, Calls
 
 # Streams that independent launches are spread over.
 BRANCHES = 16
@@ -13,12 +13,12 @@ class Graph:
     """The launches `calls` of `program`, made in order the first time, which loads the kernels, and recorded and made
     as one from then on. They go on `stream`, behind what is there. `guard`: as of `Program.prepare`."""
 
-    def __init__(self, cupy: Any, program: Program, calls: Calls, stream: Any, guard: Array | None = None):
+    def __init__(self, cupy: Any, program: Any, calls: Calls, stream: Any, guard: Any = None):
         self._cuda, self._program, self._stream, self._guard = cupy.cuda, program, stream, guard
         self._noted = list(calls)
         self._calls = flat(self._noted)  # their arrays are to stay
         self._made = False
-        self._graph = None
+        self._graph: Any = None
 
     def __call__(self) -> None:
         if self._program.noted is not None:
@@ -30,11 +30,11 @@ class Graph:
             self._graph.launch(self._stream)
         else:
             for call in self._calls:
-                self._program.launch_on(self._stream, self._guard, *call)
+                self._program.launch_on(self._stream, self._guard, call)
             self._made = True
 
-    def _recorded(self):
-        level = levels(self._program.signatures, self._noted, _bytes)
+    def _recorded(self) -> Any:
+        level = levels(self._noted, _bytes)
         grouped: list[list[Call]] = [[] for _ in range(max(level) + 1)]
         for call, n in zip(self._calls, level, strict=True):
             grouped[n].append(call)
@@ -48,7 +48,7 @@ class Graph:
             graph = self._stream.end_capture()
         return graph
 
-    def _record(self, group: list[Call], sides: list) -> None:
+    def _record(self, group: list[Call], sides: list[Any]) -> None:
         """Launches that do not depend on each other."""
         used = sides[: len(group) - 1]
         if used:
@@ -57,17 +57,17 @@ class Graph:
                 side.wait_event(fork)
         branches = [self._stream, *used]
         for n, call in enumerate(group):
-            self._program.launch_on(branches[n % len(branches)], self._guard, *call)
+            self._program.launch_on(branches[n % len(branches)], self._guard, call)
         for side in used:
             self._stream.wait_event(self._moment(side))
 
-    def _moment(self, stream: Any):
+    def _moment(self, stream: Any) -> Any:
         event = self._cuda.Event(disable_timing=True)
         event.record(stream)
         return event
 
 
-def _bytes(array: Array) -> tuple[int, int]:
+def _bytes(array: Any) -> tuple[int, int]:
     """Address of the first byte of an array on the GPU and of the one behind its last."""
     start = array.data.ptr
     if not array.size:

@@ -1,19 +1,16 @@
 """What every backend offers. Everything above the device room sees a backend through this, and on a CPU also through
-`Backend.threads` (the threads of a kernel, to get and set) and, on cpu alone, `Program.run(name, *arguments)`, which
-calls a CPU kernel."""
+`Backend.threads` (the threads of a kernel, to get and set)."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, Self, TypeAlias
+from typing import Any, Protocol
 
 import numpy as np
 
+from hiresx.device.call import Call, Calls
 from hiresx.device.configuration import Configuration
 from hiresx.kernels import Signature
 
-# An array of a backend: numpy's on a CPU, on a GPU cupy's, which has no types.
-Array: TypeAlias = Any
-# A launch: name of the kernel, extent (None for a CPU kernel), arguments.
-Call: TypeAlias = tuple[Any, ...]
+__all__ = ["Backend", "Call", "Calls", "Event", "Program"]
 
 
 class Event(Protocol):
@@ -33,27 +30,39 @@ class Program(Protocol):
     def signatures(self) -> Mapping[str, Signature]:
         """What there is and what it takes, by name. A kernel that the configuration leaves out is not in it."""
 
-    def launch(self, name: str, extent: tuple[int, int, int], *arguments: Any) -> None:
-        """Visits the points 0 <= (i, j, k) < extent = (ni, nj, nk) with kernel `name`, in the order of launches.
+    def call(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> Call:
+        """A launch of kernel `name` at the points 0 <= (i, j, k) < extent = (ni, nj, nk), to be made later; extent None
+        is for a CPU kernel, which visits for itself.
 
-        `arguments` are what its signature lists after i, j, k: numbers, and arrays or views of arrays of this backend,
-        which stand for the address of their first item. Raises KeyError for a kernel that is not there, and TypeError
-        for a wrong number of arguments, a number that does not fit, and an array of another type or of items that are
-        not side by side along the last axis.
+        `arguments` are what its signature lists after i, j, k, by name: numbers, and arrays or views of arrays of this
+        backend, which stand for the address of their first item. Raises KeyError for a kernel that is not there, and
+        TypeError, which names kernel and argument, for one that is missing or that it does not take, a number that does
+        not fit or is an integer where a real is declared, an array of another type or of items that are not side by
+        side along the last axis, and, of kernels with fields (hiresx.kernels), strides and arrays that do not hold the
+        nodes which it visits.
         """
 
-    def prepare(self, calls: "Sequence[Call | list[Call]]", guard: Array | None = None) -> Callable[[], None]:
-        """A function that makes the launches `calls`, each (name, extent, *arguments) as of `launch`, with an effect as
-        if in this order; those of a list among them do not depend on each other, whatever arrays they share. Where the
-        first item of the array `guard`, which none of them writes, is negative by then, they do nothing. On a CPU,
-        threads come together for all of them at once, and those that do not depend on each other run side by side: a
-        kernel may touch nothing of an array beside the view that it is given. Raises as `launch`."""
+    def run(self, call: Call) -> None:
+        """Makes a launch, behind those made before. Nothing of it is checked again."""
+
+    def launch(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> None:
+        """Builds a launch and makes it at once. Raises as `call`. What is launched again and again is better built
+        once."""
+
+    def prepare(self, calls: Calls, guard: Any = None) -> Callable[[], None]:
+        """A function that makes the launches `calls` with an effect as if in this order; those of a list among them do
+        not depend on each other, whatever arrays they share. Where the first item of the array `guard`, which none of
+        them writes, is negative by then, they do nothing. On a CPU, threads come together for all of them at once, and
+        those that do not depend on each other run side by side: a kernel may touch nothing of an array beside the view
+        that it is given."""
 
 
 class Backend(Protocol):
     """A place to keep arrays and run kernels. Arrays are numpy's on a CPU and cupy's on a GPU."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """What it is called, as in `hiresx run --backend`."""
 
     def compile(self, configuration: Configuration) -> Program:
         """The kernels of `configuration`, from the cache or compiled now, which takes seconds. Raises HiresxError with

@@ -5,18 +5,31 @@ import ctypes
 import os
 import struct
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from hiresx import kernels
 from hiresx.device import team
-from hiresx.device.arguments import INT_RANGES, check_array, is_pointer, is_written, item, scalar
-from hiresx.device.batch import Calls, Noting, flat, levels
+from hiresx.device.arguments import (
+    INT_RANGES,
+    check_array,
+    check_places,
+    fitting,
+    is_pointer,
+    is_written,
+    item,
+    last_node,
+    misfit,
+    ordered,
+    scalar,
+)
+from hiresx.device.batch import Noting, flat, levels
+from hiresx.device.call import Call, Calls
 from hiresx.device.compiler import build
-from hiresx.device.configuration import Configuration
+from hiresx.device.configuration import Configuration, Target
 from hiresx.device.wrappers import find, generate, kernel_shape
 from hiresx.errors import HiresxError
 
@@ -35,7 +48,7 @@ class Array(np.ndarray):
     They raise TypeError as `address` does.
     """
 
-    def __getattr__(self, name: str):
+    def __getattr__(self, name: str) -> int:
         access, _, item_name = name.partition("_")
         if access not in ("read", "write") or item_name not in ITEMS:
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
@@ -43,16 +56,17 @@ class Array(np.ndarray):
         return found
 
 
-def address(array: np.ndarray, dtype: np.dtype, write: bool) -> int:
+def address(array: Any, dtype: np.dtype[Any], write: bool) -> int:
     """Address of the first item of `array`. Raises TypeError if its items are not of `dtype`, not side by side along
     the last axis, or read-only where they are to be written."""
     check_array(array, np.ndarray, dtype)
     if write and not array.flags.writeable:
         raise TypeError("wants to write, got a read-only array")
-    return array.ctypes.data
+    found: int = array.ctypes.data
+    return found
 
 
-def empty(shape: Sequence[int] | int, dtype: str = "float64") -> Array:
+def empty(shape: Sequence[int] | int, dtype: Any = "float64") -> Array:
     """An uninitialised Array, 64-byte aligned. Raises HiresxError if it does not fit in memory."""
     shape = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
     dtype = np.dtype(dtype)
@@ -64,7 +78,8 @@ def empty(shape: Sequence[int] | int, dtype: str = "float64") -> Array:
             f"no memory for an array of {size / 2**30:.3g} GiB", "take a coarser grid, or a machine with more memory"
         ) from None
     start = -raw.ctypes.data % ALIGNMENT
-    return raw[start : start + size].view(dtype).reshape(shape).view(Array)
+    found: Array = raw[start : start + size].view(dtype).reshape(shape).view(Array)
+    return found
 
 
 class Event:
@@ -76,16 +91,17 @@ class Event:
     def record(self) -> None:
         self._at = time.perf_counter()
 
-    def elapsed(self, start: "Event") -> float:
+    def elapsed(self, start: Any) -> float:
         """Seconds from `start` to this event."""
-        return self._at - start._at
+        found: float = self._at - start._at
+        return found
 
 
 class NativeBackend:
     """A backend whose kernels the host's C++ compiler compiles. A subclass gives `name`, `flags` and `program`, the
     class of what `compile` returns."""
 
-    name: str
+    name: Target
     flags: tuple[str, ...]
     program: "type[NativeProgram]"
 
@@ -132,22 +148,22 @@ class NativeBackend:
         array[...] = 0
         return array
 
-    def to_device(self, array: np.ndarray) -> Array:
+    def to_device(self, array: np.ndarray[Any, Any]) -> Array:
         """A copy of `array` for kernels."""
         copy = empty(np.shape(array), np.asarray(array).dtype)
         copy[...] = array
         return copy
 
-    def to_host(self, array: np.ndarray) -> np.ndarray:
+    def to_host(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """A plain numpy copy of `array`."""
         return np.array(array, subok=False)
 
-    def fetch(self, array: np.ndarray) -> Callable[[], np.ndarray]:
+    def fetch(self, array: np.ndarray[Any, Any]) -> Callable[[], np.ndarray]:
         """A copy of `array`, made at once: kernels change the array as soon as they are launched."""
         copy = self.to_host(array)
         return lambda: copy
 
-    def copy(self, destination: np.ndarray, source: np.ndarray) -> None:
+    def copy(self, destination: np.ndarray, source: np.ndarray[Any, Any]) -> None:
         """`source` into `destination`, of the same type and shape."""
         np.copyto(destination, source, casting="no")
 
@@ -159,70 +175,85 @@ class NativeBackend:
 
 
 class _Kernel:
-    """How to call kernel `name`: `words(extent, *arguments)` are its arguments as bytes, `function` and `shape` the
+    """How to call a kernel: `words(extent, **arguments)` are its arguments as bytes, `function` and `shape` the
     addresses of what takes them (see hiresx.device.wrappers)."""
 
     def __init__(self, program: "NativeProgram", library: ctypes.CDLL, name: str):
-        signature = find(program.signatures, name)
+        self.signature = signature = find(program.signatures, name)
+        self.names = tuple(called for _, called in signature.arguments)
         statement, leading = program.visit(name, signature.kind) if signature.kind != "CPU_KERNEL" else ("", ())
         self.function = ctypes.cast(library[f"{name}_launch"], ctypes.c_void_p).value
         self._cut = library[f"{name}_shape"]
         self.shape = ctypes.cast(self._cut, ctypes.c_void_p).value
         self._cut.restype = team.Shape
-        self.words = _words(signature, program, statement, leading)
+        self._words = _words(signature, program, statement, leading)
+
+    def words(self, extent: Any, arguments: Mapping[str, Any]) -> bytes:
+        """The checked arguments, as the library takes them. Raises TypeError."""
+        try:
+            return self._words(extent, **arguments)
+        except TypeError:
+            ordered(self.signature, arguments)  # raises where names do not fit
+            raise
 
     def cut(self, words: bytes) -> team.Shape:
         """Into how many parts this work is cut."""
-        return self._cut(words)
+        found: team.Shape = self._cut(words)
+        return found
 
 
 def _words(
     signature: kernels.Signature, program: "NativeProgram", statement: str, leading: tuple[str, ...]
 ) -> Callable[..., bytes]:
-    """A Python function that packs the arguments of a kernel, behind the ints `leading` that the `statement` makes of
-    its `extent`.
+    """A Python function that checks and packs the arguments of a kernel, behind the ints `leading` that the `statement`
+    makes of its extent, `hx_extent`. Nothing but arguments has a name without hx_.
 
     The function is written out for the signature, as a loop over the arguments would cost more than the call. It
     passes Arrays and Python numbers straight on; anything else goes the slow way through `convert`, which raises.
     """
-    kinds = [kind for kind, _ in signature.arguments]
+    kinds, names = zip(*signature.arguments, strict=True) if signature.arguments else ((), ())
     items = [item(kind, program.real) for kind in kinds]
     letters = ["P" if is_pointer(kind) else ITEMS[name] for kind, name in zip(kinds, items, strict=True)]
-    names = [f"a{n}" for n in range(len(kinds))]
     straight = [
         f"{name}.{'write' if is_written(kind) else 'read'}_{item_name}" if is_pointer(kind) else name
         for name, kind, item_name in zip(names, kinds, items, strict=True)
     ]
-    # A word takes a longer int than the kernel does.
-    limits = [(n, *INT_RANGES["int"]) for n in ("ni", "nj", "nk") if statement]
-    limits += [(name, *INT_RANGES[kind]) for name, kind in zip(names, kinds, strict=True) if kind in INT_RANGES]
-    fits = " and ".join(f"{low} <= {name} <= {high}" for name, low, high in limits)
+    # A word takes a longer int than the kernel does, and an int for a number with a fraction.
+    limits = [(n, *INT_RANGES["int"]) for n in ("hx_ni", "hx_nj", "hx_nk") if statement]
+    limits += [(name, *INT_RANGES[kind]) for kind, name in signature.arguments if kind in INT_RANGES]
+    fits = [f"{low} <= {name} <= {high}" for name, low, high in limits]
+    fits += [f"{name}.__class__ is float" for kind, name in signature.arguments if kind in ("real", "double")]
+    last = last_node(signature)
 
-    def convert(*values):
-        return [_convert(signature, n, np.dtype(items[n]), value) for n, value in enumerate(values)]
+    def convert(extent: Any, *values: Any) -> list[int | float]:
+        found = [_convert(signature, n, np.dtype(items[n]), value) for n, value in enumerate(values)]
+        check_places(signature, extent, values)
+        return found
 
     code = [
-        f"def {signature.name}({', '.join(['extent', *names])}):",
+        f"def {signature.name}({', '.join(['hx_extent', '/', *(['*'] if names else []), *names])}):",
         "    try:",
         f"        {statement or 'pass'}",
-        f"        if {fits or True}:",
-        f"            return pack({', '.join([*leading, *straight])})",
-        "    except (AttributeError, TypeError, ValueError, PackError):",
+        f"        hx_last = {last or 0}",
+        f"        if {' and '.join([*fits, *fitting(signature)]) or True}:",
+        f"            return hx_pack({', '.join([*leading, *straight])})",
+        "    except (AttributeError, TypeError, ValueError, hx_error):",
         "        pass",
-        "    extent = whole(extent)" if statement else "",
+        "    hx_extent = hx_whole(hx_extent)" if statement else "",
         f"    {statement}",
-        f"    return pack({', '.join([*leading, '*convert(' + ', '.join(names) + ')'])})",
+        f"    return hx_pack({', '.join([*leading, '*hx_convert(' + ', '.join(['hx_extent', *names]) + ')'])})",
     ]
-    scope = {
-        "pack": struct.Struct("@" + "q" * len(leading) + "".join(letters)).pack,
-        "convert": convert,
-        "whole": _whole,
-        "kernel_shape": kernel_shape,
-        "program": program,
-        "PackError": struct.error,
+    scope: dict[str, Any] = {
+        "hx_pack": struct.Struct("@" + "q" * len(leading) + "".join(letters)).pack,
+        "hx_convert": convert,
+        "hx_whole": _whole,
+        "hx_shape": kernel_shape,
+        "hx_program": program,
+        "hx_error": struct.error,
     }
     exec("\n".join(code), scope)
-    return scope[signature.name]
+    made: Callable[..., bytes] = scope[signature.name]
+    return made
 
 
 class NativeProgram(Noting):
@@ -249,21 +280,36 @@ class NativeProgram(Noting):
             found = self._kernels[name] = _Kernel(self, self._library, name)
         return found
 
-    def launch(self, name: str, extent: tuple[int, int, int] | None, *arguments: Any) -> None:
-        """Visits the points (i, j, k) of extent = (ni, nj, nk) with kernel `name`; None for a CPU kernel, which visits
-        for itself. Raises TypeError for arguments that do not fit its signature, KeyError for a kernel that is not
-        there."""
+    def call(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> Call:
+        """See `Program.call` of hiresx.device.interface."""
+        kernel = self._kernels.get(name) or self.kernel(name)
+        words = kernel.words(extent, arguments)
+        given = dict(zip(kernel.names, map(arguments.__getitem__, kernel.names), strict=True))
+        return Call(kernel.signature, extent, given, words)
+
+    def run(self, call: Call) -> None:
+        """Makes a launch that was built."""
         if self.noted is not None:
-            self.noted.append((name, extent, *arguments))
+            self.noted.append(call)
+            return
+        kernel = self._kernels[call.name]
+        self._team.hx_launch(kernel.function, kernel.shape, call.packed, *self._backend.sharing)
+
+    def launch(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> None:
+        """Builds a launch and makes it. Raises as `call`."""
+        if self.noted is not None:
+            self.noted.append(self.call(name, extent, **arguments))
             return
         kernel = self._kernels.get(name) or self.kernel(name)
-        self._team.hx_launch(
-            kernel.function, kernel.shape, kernel.words(extent, *arguments), *self._backend.sharing
-        )  # fmt: skip
+        self._team.hx_launch(kernel.function, kernel.shape, kernel.words(extent, arguments), *self._backend.sharing)
 
-    def prepare(self, calls: Calls, guard: np.ndarray | None = None) -> Callable[[], None]:
+    def prepare(self, calls: Calls, guard: Any = None) -> Callable[[], None]:
         """See `Program.prepare` of hiresx.device.interface."""
         return _Batch(self, calls, self._backend, self._team, guard).run
+
+
+# Of a launch its function, the address of its words, its parts and the weight of each.
+_Made: TypeAlias = tuple[int | None, int | None, int, int]
 
 
 class _Batch:
@@ -275,26 +321,25 @@ class _Batch:
         calls: Calls,
         backend: NativeBackend,
         library: ctypes.CDLL,
-        guard: np.ndarray | None,
+        guard: Any,
     ):
         self._backend, self._run = backend, library.hx_run
         self._program, self._noted, self._guard = program, list(calls), guard
-        calls = flat(self._noted)  # their arrays are to stay
-        words = self._words = [program.kernel(name).words(extent, *arguments) for name, extent, *arguments in calls]
-        made = []
-        for (name, *_), packed in zip(calls, words, strict=True):
-            kernel = program.kernel(name)
-            shape = kernel.cut(packed)
-            address = ctypes.cast(ctypes.c_char_p(packed), ctypes.c_void_p).value
-            made.append((kernel.function, address, shape.parts, shape.weight))
+        self._calls = flat(self._noted)  # their arrays and words are to stay
+        made: list[_Made] = []
+        for call in self._calls:
+            kernel = program.kernel(call.name)
+            shape = kernel.cut(call.packed)
+            words = ctypes.cast(ctypes.c_char_p(call.packed), ctypes.c_void_p).value
+            made.append((kernel.function, words, shape.parts, shape.weight))
         # Alone, a thread goes from block to block, which stay in its cache.
         self._alone = _table([made])
-        level = levels(program.signatures, self._noted)
-        grouped = [[] for _ in range(max(level, default=-1) + 1)]
-        for call, n in zip(made, level, strict=True):
-            grouped[n].append(call)
+        level = levels(self._noted)
+        grouped: list[list[_Made]] = [[] for _ in range(max(level, default=-1) + 1)]
+        for one, n in zip(made, level, strict=True):
+            grouped[n].append(one)
         # What takes longest first: at the end small parts are left.
-        self._shared = _table([sorted(group, key=lambda call: -call[-1]) for group in grouped])
+        self._shared = _table([sorted(group, key=lambda one: -one[-1]) for group in grouped])
 
     def run(self) -> None:
         if self._program.noted is not None:
@@ -307,7 +352,7 @@ class _Batch:
         self._run(table, count, threads, patience)
 
 
-def _table(groups: list[list[tuple]]) -> tuple[int, int, tuple]:
+def _table(groups: list[list[_Made]]) -> tuple[int, int, Any]:
     """Address and number of `team.Level`s, each of the calls (function, words, parts, weight) of a group; and what they
     are kept in."""
     rows, kept = [], []
@@ -320,18 +365,18 @@ def _table(groups: list[list[tuple]]) -> tuple[int, int, tuple]:
             weight += share * each
         rows.append((ctypes.addressof(calls), len(group), parts, weight))
         kept.append(calls)
-    table = (team.Level * len(rows))(*rows)
+    table = (team.Level * len(rows))(*(team.Level(*row) for row in rows))
     return ctypes.addressof(table), len(rows), (table, kept)
 
 
-def _convert(signature: kernels.Signature, n: int, dtype: np.dtype, value) -> int | float:
+def _convert(signature: kernels.Signature, n: int, dtype: np.dtype[Any], value: Any) -> int | float:
     kind, name = signature.arguments[n]
     try:
         return address(value, dtype, is_written(kind)) if is_pointer(kind) else scalar(dtype, value)
     except TypeError as error:
-        raise TypeError(f"kernel {signature.name}, argument {name} ({kind}): {error}") from None
+        raise misfit(signature, name, error) from None
 
 
-def _whole(extent) -> tuple[int, ...]:
+def _whole(extent: Any) -> tuple[int | float, ...]:
     """`extent` as Python ints; TypeError if it holds anything else."""
     return tuple(scalar(np.dtype("int32"), n) for n in extent)

@@ -35,8 +35,8 @@ class BlockState:
     """
 
     def __init__(
-        self, backend: Backend, cut: Decomposition, index: int, name: str, real: str, work_variables: int,
-        local_step: bool, registers: int = 1, equations: Equations = GAS,
+        self, backend: Any, cut: Any, index: int, name: str, real: str, work_variables: int, local_step: bool,
+        registers: int = 1, equations: Equations = GAS,
     ):  # fmt: skip
         self.equations = equations
         block = cut.blocks[index]
@@ -72,7 +72,7 @@ class BlockState:
         self.scalars = tuple((self.q[row], self.r[row]) for row in rows)
 
     @property
-    def q0(self) -> Array:
+    def q0(self) -> Any:
         """The first of the registers: the state at the start of the step, where the integrator keeps that."""
         return self.registers[0]
 
@@ -85,11 +85,17 @@ class BlockState:
         return sum(array.nbytes for array in arrays if array is not None)
 
     @property
-    def place(self) -> tuple[int, int, int]:
-        """(o, sj, sk): index of node (0, 0, 0) and strides, as most kernels take them."""
-        return self.origin, self.strides[1], self.strides[2]
+    def place(self) -> dict[str, int]:
+        """o, sj, sk: index of node (0, 0, 0) and strides, as most kernels take them."""
+        return {"o": self.origin, "sj": self.strides[1], "sk": self.strides[2]}
 
-    def interior(self, array: Array) -> Array:
+    @property
+    def derivative_strides(self) -> dict[str, int]:
+        """di, dj, dk: strides of derivatives, 0 in a direction with one node."""
+        names = zip(("di", "dj", "dk"), self.strides, self.size, strict=True)
+        return {name: stride if n > 1 else 0 for name, stride, n in names}
+
+    def interior(self, array: Any) -> Any:
         """View of the nodes without ghosts, [..., k, j, i]."""
         hi, hj, hk = self.halo
         ni, nj, nk = self.size

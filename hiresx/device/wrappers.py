@@ -192,7 +192,8 @@ def _emulated(kernel: kernels.Signature, parameters: str, names: str) -> str:
 def kernel_shape(name: str, kind: str, extent: tuple[int, int, int], block: tuple[int, int, int]) -> Shape:
     """(grid, block) of a CUDA launch of kernel `name`, of this `kind`, `block` being that of most point kernels."""
     if kind == "ROW_KERNEL":
-        return (tuple(extent) if min(extent) > 0 else (0, 0, 0)), (WARP, 1, 1)
+        ni, nj, nk = extent
+        return ((ni, nj, nk) if min(extent) > 0 else (0, 0, 0)), (WARP, 1, 1)
     grid, threads = launch_shape(*extent, LINE_BLOCK if kind == "LINE_KERNEL" else BLOCKS.get(name, block))
     if slab := SLABS.get(name):
         grid = grid[0], grid[2] * slab, -(-grid[1] // slab)

@@ -4,11 +4,14 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from hiresx.device.interface import Backend, Call, Program
-from hiresx.exchange.layout import Layout, Link, Peer, Rotation, merged
+import numpy as np
+
+from hiresx.device.interface import Call
+from hiresx.exchange.layout import Layout, Link, Peer, merged
 from hiresx.exchange.post import Mail
 from hiresx.exchange.transport import Transport
 
@@ -40,7 +43,7 @@ class Channel:
     def __init__(
         self, backend: Backend, program: Program, layout: Layout, width: int, directed: bool, mail: Mail, later: bool
     ):  # fmt: skip
-        self._program, self._launch, self._width, self._later = program, program.launch, width, later
+        self._program, self._width, self._later = program, width, later
         self._outgoing, self._transports = mail.outgoing, mail.transports
         ends = ("donor_direction", "direction", "sign") if directed else ()
 
@@ -86,11 +89,12 @@ class Channel:
         copy()
 
     def _inner_copies(self, fields: Fields) -> Iterator[Call]:
-        for link, to, source in self._inner:
-            yield (
-                "copy_halo", (len(to), self._width, 1), to, source,
-                fields.array(_held(link.donor), link.donor_direction), fields.strides[_held(link.donor)],
-                fields.array(_held(link.block), link.direction), fields.strides[_held(link.block)], self._sign(link),
+        for link, to, giving in self._inner:
+            yield self._program.call(
+                "copy_halo", (len(to), self._width, 1), to=to, giving=giving,
+                source=fields.array(link.donor, link.donor_direction), source_sv=fields.strides[link.donor],
+                target=fields.array(link.block, link.direction), target_sv=fields.strides[link.block],
+                sign=self._sign(link),
             )  # fmt: skip
 
     def _post(self, fields: Fields) -> None:
@@ -101,10 +105,11 @@ class Channel:
             for request, peer in transport.receive(turn):
                 self._requests.append(request)
                 self._due.append((peer, transport))
-        for link, to, source in self._pack:
-            self._launch(
-                "pack_halo", (len(to), 1, 1), to, source, fields.array(_held(link.donor), link.donor_direction),
-                fields.strides[_held(link.donor)], self._outgoing[turn], self._width, self._sign(link),
+        for link, to, giving in self._pack:
+            self._program.launch(
+                "pack_halo", (len(to), 1, 1), to=to, giving=giving,
+                source=fields.array(link.donor, link.donor_direction), source_sv=fields.strides[link.donor],
+                buffer=self._outgoing[turn], variables=self._width, sign=self._sign(link),
             )  # fmt: skip
         for transport in self._transports:
             transport.stage(turn)
@@ -154,25 +159,23 @@ class Channel:
                 self._take(fields, *self._due[n])
         return bool(completed)
 
-    def _take(self, fields: Fields, peer: Peer, transport: Transport) -> None:
-        message = transport.message(peer, self._turn)
-        for link, to, source in self._unpack[peer.rank]:
-            self._launch(
-                "unpack_halo", (len(to), 1, 1), to, source, message, self._width,
-                fields.array(_held(link.block), link.direction), fields.strides[_held(link.block)],
+    def _take(self, peer: Peer, transport: Transport) -> None:
+        fields, message = self._fields, transport.message(peer, self._turn)
+        for link, to, giving in self._unpack[peer.rank]:
+            self._program.launch(
+                "unpack_halo", (len(to), 1, 1), to=to, giving=giving, buffer=message, variables=self._width,
+                target=fields.array(link.block, link.direction), target_sv=fields.strides[link.block],
             )  # fmt: skip
         for call in self._turns(fields, peer.rank):
-            self._launch(*call)
+            self._program.run(call)
 
     def _turns(self, fields: Fields, rank: int | None) -> Iterator[Call]:
         """Bring vectors among what came from a rank, None for this one, into the frames of the parts they came to."""
-        vectors = fields.vectors
-        if vectors is None:
-            return
-        for link, at, rotation in self._turned[rank]:
-            yield (
-                "rotate_vectors", (len(at), 1, 1), at, vectors(_held(link.block), link.direction),
-                fields.strides[_held(link.block)], *(float(entry) for row in rotation for entry in row),
+        for link, at in self._turned[rank] if fields.vectors else ():
+            entries = zip(product("xyz", repeat=2), np.ravel(link.rotation).tolist(), strict=True)
+            yield self._program.call(
+                "rotate_vectors", (len(at), 1, 1), at=at, target=fields.vectors(link.block, link.direction),
+                target_sv=fields.strides[link.block], **{f"r{row}{column}": float(r) for (row, column), r in entries},
             )  # fmt: skip
 
     def _sign(self, link: Link) -> float:

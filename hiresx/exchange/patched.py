@@ -178,22 +178,27 @@ class PatchedExchange:
         outgoing = zeros((max(width * self._leaving, 1),), real)
         incoming = zeros((max(width * self._held, 1),), real)
         host = np.zeros(width * (self._held - self._own), self._real)
-        give: list[Call] = []
-        take: list[Call] = []
+        call = self._program.call
+        give, take = [], []
         for g in self._gives:
             s = self._states[g.place]
-            box = ((g.count, 1, 1), g.count, *g.widths, *s.strides[1:], s.variable_stride, g.start, g.to, g.weights)
-            buffer = incoming if g.inner else outgoing
+            extent, (wi, wj, wk) = (g.count, 1, 1), g.widths
+            box = {
+                "n": g.count, "wi": wi, "wj": wj, "wk": wk, "sj": s.strides[1], "sk": s.strides[2],
+                "sv": s.variable_stride, "giving": g.start, "to": g.to, "weights": g.weights,
+                "buffer": incoming if g.inner else outgoing,
+            }  # fmt: skip
             if width == STATE:
-                give.append(("patched_state", *box, s.q, buffer))
+                give.append(call("patched_state", extent, **box, q=s.q))
             else:
-                give.append(("patched_flux", *box, s.metrics, self._viscous[1][g.place], buffer))
+                give.append(call("patched_flux", extent, **box, m=s.metrics, flux=self._viscous[1][g.place]))
         for t in self._takes:
             s = self._states[t.place]
-            lists = ((t.count, 1, 1), t.to, t.first, t.rows, incoming, s.variable_stride)
+            extent = (t.count, 1, 1)
+            lists = {"to": t.to, "begin": t.first, "rows": t.rows, "buffer": incoming, "sv": s.variable_stride}
             if width == STATE:
-                take.append(("patched_ghosts", *lists, s.q))
+                take.append(call("patched_ghosts", extent, **lists, q=s.q))
             else:
                 flux = self._viscous[0][t.place][t.direction]
-                take.append(("patched_fluxes", *lists, s.areas[t.direction], flux))
+                take.append(call("patched_fluxes", extent, **lists, area=s.areas[t.direction], flux=flux))
         return self._program.prepare(give), self._program.prepare(take), outgoing, incoming, host

@@ -14,11 +14,19 @@ MARGIN = 300
 
 
 @dataclass(frozen=True)
+class Member:
+    """One run of a job array: its folder, and the words after `hiresx run` that are its own."""
+
+    out: str
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Batch:
     """`name`: of the job; what a scheduler may not take in one is replaced. `ranks`, `gpus`: per node. `cores`: per
     rank, None for whole nodes. `seconds`: the time limit. `run`: the words after `hiresx run` of a new run, `again`:
     those of one that goes on; both without --out and --restart. `out`: the run's folder. `setup`: lines that bring the
-    program (modules, environment)."""
+    program (modules, environment). `members`: the runs of a job array, each of which has its own `out`."""
 
     name: str
     nodes: int
@@ -32,6 +40,12 @@ class Batch:
     run: tuple[str, ...]
     again: tuple[str, ...]
     out: str
+    members: tuple[Member, ...] = ()
+
+    @property
+    def array(self) -> str | None:
+        """The numbers of the runs, where the script is for several: 0-11."""
+        return f"0-{len(self.members) - 1}" if len(self.members) > 1 else None
 
     @property
     def job(self) -> str:
@@ -74,15 +88,29 @@ def environment() -> tuple[str, ...]:
     return (f"source {shlex.quote(str(activate))}",)
 
 
-def body(batch: Batch) -> list[str]:
-    """What both kinds of script have in common: the environment, and whether the run is new or goes on."""
+def body(batch: Batch, number: str) -> list[str]:
+    """What both kinds of script have in common: the environment, which run of an array it is, by the variable `number`,
+    and whether the run is new or goes on."""
+    which = [f"out={word(Path(batch.out))}"]
+    if batch.members:
+        which = [
+            "# Which of the runs this one is.",
+            f'case "${{{number}:-0}}" in',
+            *(
+                f"    {n}) out={word(Path(one.out))}; own=({words(one.words)}) ;;"
+                for n, one in enumerate(batch.members)
+            ),
+            f'    *) echo "there is no run ${number}" >&2; exit 2 ;;',
+            "esac",
+        ]
+    own = ' "${own[@]}"' if batch.members else ""
     return [
         "# What this program needs; add here, e.g.: module load gcc cuda openmpi",
         *batch.setup,
         "",
         "set -u -o pipefail",
-        f"out={word(Path(batch.out))}",
-        f'run=(hiresx run {words(batch.run)} --out "$out")',
+        *which,
+        f'run=(hiresx run {words(batch.run)}{own} --out "$out")',
         "# With a checkpoint the run goes on from the newest whole one.",
         'for checkpoint in "$out"/checkpoints/checkpoint_*.hxc; do',
         '    if [ -e "$checkpoint" ]; then',

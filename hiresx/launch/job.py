@@ -29,12 +29,13 @@ _RANK = re.compile("|".join(f"(?:^|\0)(?:{name})=([0-9]+)" for name in RANKS))
 @dataclass(frozen=True)
 class Ended:
     """`status`: exit status of the job. `rank`: that was ended first, if MPI says; `signal`: by which signal; `left`:
-    by none, but by itself with status 0."""
+    by none, but by itself with status 0; `asked`: the first signal that this process was sent meanwhile."""
 
     status: int
     rank: int | None = None
     signal: int | None = None
     left: bool = False
+    asked: int | None = None
 
 
 def run(command: Sequence[str], ranks: int = 1) -> Ended:
@@ -55,8 +56,9 @@ def run(command: Sequence[str], ranks: int = 1) -> Ended:
         number = status
     status = status if number is None else 128 + number
     if job.asked and status not in (0, 2, 3):
-        return Ended(128 + job.asked[0])  # however the launcher tells it: this is how it was ended
-    return Ended(status, job.first(), number, job.notices.left)
+        # however the launcher tells it: this is how it was ended
+        return Ended(128 + job.asked[0], asked=job.asked[0])
+    return Ended(status, job.first(), number, job.notices.left, next(iter(job.asked), None))
 
 
 class _Job:

@@ -25,11 +25,13 @@ def script(batch: Batch, file: str, kind: str) -> str:
     chunk = f"select={batch.nodes}:ncpus={batch.ranks * batch.cores}:mpiprocs={batch.ranks}"
     if batch.gpus:
         chunk += f":ngpus={batch.gpus}"
+    array = [f"#PBS -J {batch.array}"] if batch.array else []
     head = [
         "#!/bin/bash",
         f"# Written by hiresx launch. Submit it with: qsub {in_line(file)}",
         "# and once more to go on from the newest checkpoint.",
         f"#PBS -N {batch.job[:15]}",
+        *array,
         f"#PBS -l {chunk}",
         "#PBS -l place=scatter",
         f"#PBS -l walltime={batch.limit}",
@@ -59,4 +61,4 @@ def script(batch: Batch, file: str, kind: str) -> str:
         "fi",
         'exit "$status"',
     ]
-    return "\n".join([*head, *body(batch), *tail]) + "\n"
+    return "\n".join([*head, *body(batch, "PBS_ARRAY_INDEX"), *tail]) + "\n"

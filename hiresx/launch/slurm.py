@@ -13,6 +13,8 @@ def script(batch: Batch, file: str, mpi: str = "pmix") -> str:
         f"#SBATCH --nodes={batch.nodes}",
         f"#SBATCH --ntasks-per-node={batch.ranks}",
     ]
+    if batch.array:
+        head.append(f"#SBATCH --array={batch.array}")
     # Whole nodes: then the ranks may use all their cores.
     head.append("#SBATCH --exclusive" if batch.cores is None else f"#SBATCH --cpus-per-task={batch.cores}")
     if batch.gpus:
@@ -22,7 +24,7 @@ def script(batch: Batch, file: str, mpi: str = "pmix") -> str:
         f"#SBATCH --time={batch.limit}",
         f"#SBATCH --partition={batch.queue}" if batch.queue else "##SBATCH --partition=NAME",
         f"#SBATCH --account={batch.account}" if batch.account else "##SBATCH --account=NAME",
-        "#SBATCH --output=%x-%j.out",
+        "#SBATCH --output=%x-%A_%a.out" if batch.array else "#SBATCH --output=%x-%j.out",
         "#SBATCH --open-mode=append",
         "#SBATCH --requeue",
         f"# {batch.margin} s before the time limit Slurm sends USR1 to this script alone.",
@@ -51,4 +53,4 @@ def script(batch: Batch, file: str, mpi: str = "pmix") -> str:
         "fi",
         'exit "$status"',
     ]
-    return "\n".join([*head, *body(batch), *tail]) + "\n"
+    return "\n".join([*head, *body(batch, "SLURM_ARRAY_TASK_ID"), *tail]) + "\n"

@@ -5,7 +5,8 @@ Uses `results`. Needs the extra `post`: pip install 'hiresx[post]'.
 
 from hiresx.post.animate import animate
 from hiresx.post.correlate import correlate
-from hiresx.post.farfield import Stream, Surface, far_field
+from hiresx.post.farfield import farfield
+from hiresx.post.fwh import Stream, Surface, far_field
 from hiresx.post.jet import jet
 from hiresx.post.profile import profile
 from hiresx.post.slice import slice
@@ -21,6 +22,7 @@ __all__ = [
     "animate",
     "correlate",
     "far_field",
+    "farfield",
     "jet",
     "profile",
     "slice",

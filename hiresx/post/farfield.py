@@ -1,136 +1,283 @@
-"""Far field of a permeable surface at rest in a uniform stream, in the time domain: Ffowcs Williams and Hawkings.
+"""`hiresx post farfield`: the sound that observers outside hear of a surface which a run kept."""
 
-Farassat's formulation 1A (NASA TM 2007-214853) with the Green function of a stream along x: Najafi-Yazdi, Bres &
-Mongeau, Proc. R. Soc. A 467 (2011) 144. Quadrupoles outside the surface are left out. With U the stream, M its
-Mach number, rho', p', u' = u - U the perturbations and n the outward normal,
-
-    (1/c^2 D^2/Dt^2 - lap) p' = D/Dt (Q delta) - div (L delta),  Q = (rho u - rho0 U).n,  L = p' n + rho u' (u.n),
-
-whose solution, for d = x - y from a place of the surface to the observer, b^2 = 1 - M^2,
-R* = sqrt(d1^2 + b^2 (d2^2 + d3^2)) and R = (R* - M d1) / b^2, is
-
-    4 pi p'(x, t) = D/Dt int Q(t - R/c) / R* dS - d/dx_i int L_i(t - R/c) / R* dS,
-
-with the derivatives taken inside: d/dx_i (F(t - R/c) / R*) = -(dR/dx_i) F' / (c R*) - (dR*/dx_i) F / R*^2.
-"""
-
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from hiresx.errors import HiresxError
+from hiresx.output.watch.surface_file import Stored, described
+from hiresx.post import fwh, welch
+from hiresx.post.farfield_picture import draw
+from hiresx.post.result import Result, dataset, opened, stem
+from hiresx.post.signals import SHORTEST
 
-# Samples that a value between two of them is interpolated from, by a polynomial, with its derivative.
-_STENCIL = 8
+CAPS = ("average", "each")
+# Samples in a period from which the polynomials between samples are right: to .2 % in amplitude.
+PER_PERIOD = 5
+# Cells of a surface in a wavelength from which the sum over it is right: to 2 %.
+PER_WAVELENGTH = 8
+# Share of the variance that may lie above what the samples resolve.
+_UNRESOLVED = 0.1
+# Places of a surface at which that is looked for.
+_LOOKED_AT = 64
 
 
 @dataclass(frozen=True, eq=False)
-class Surface:
-    """A permeable surface: places (n, 3) in L, outward unit normals (n, 3), areas (n,). One that is open, such as a box
-    without the end that the jet crosses, leaves out what would pass there."""
+class Arc:
+    """`n` observers at the distance `radius` of `centre`, at equal angles from `start` to `end`, in degrees, against
+    the x axis, in the half plane at the `azimuth` about it: 0 that of y > 0, 90 of z > 0."""
 
-    places: np.ndarray
-    normals: np.ndarray
-    areas: np.ndarray
+    radius: float
+    start: float
+    end: float
+    n: int
+    centre: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    azimuth: float = 0.0
 
-
-@dataclass(frozen=True)
-class Stream:
-    """The uniform stream along x outside: Mach number below 1, density, pressure, sound speed."""
-
-    mach: float = 0.0
-    density: float = 1.0
-    pressure: float = 1 / 1.4
-    sound: float = 1.0
-
-
-def box(lower: np.ndarray, upper: np.ndarray, counts: tuple[int, int, int]) -> Surface:
-    """The six faces of a box in `counts` cells along x, y, z, each a place in its middle."""
-    lower, upper = np.asarray(lower, float), np.asarray(upper, float)
-    step = (upper - lower) / counts
-    places, normals, areas = [], [], []
-    for axis in range(3):
-        others = [n for n in range(3) if n != axis]
-        along = [lower[n] + (np.arange(counts[n]) + 0.5) * step[n] for n in others]
-        first, second = (f.ravel() for f in np.meshgrid(*along, indexing="ij"))
-        for side, at in ((-1.0, lower[axis]), (1.0, upper[axis])):
-            face = np.empty((first.size, 3))
-            face[:, axis], face[:, others[0]], face[:, others[1]] = at, first, second
-            normal = np.zeros_like(face)
-            normal[:, axis] = side
-            places.append(face)
-            normals.append(normal)
-            areas.append(np.full(first.size, step[others[0]] * step[others[1]]))
-    return Surface(np.concatenate(places), np.concatenate(normals), np.concatenate(areas))
+    @property
+    def places(self) -> np.ndarray:
+        """(n, 3)."""
+        if not (self.radius > 0 and self.n >= 1):
+            raise HiresxError("an arc has a radius above 0 and 1 observer or more", "e.g. --arc 50,20,160,15")
+        angle, roll = np.radians(np.linspace(self.start, self.end, self.n)), np.radians(self.azimuth)
+        across = np.sin(angle)
+        unit = np.stack([np.cos(angle), across * np.cos(roll), across * np.sin(roll)], axis=1)
+        return np.array(self.centre) + self.radius * unit
 
 
-def far_field(
-    surface: Surface,
-    time: np.ndarray,
-    rho: np.ndarray,
-    velocity: np.ndarray,
-    pressure: np.ndarray,
-    observers: np.ndarray,
-    stream: Stream,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Sound pressure p' at the `observers` (m, 3) outside the surface: times (k,), those at which all of them hear all
-    of the surface, and p' (m, k). `rho`, `pressure` (time, n) and the total `velocity` (time, n, 3) on the surface are
-    given at equally spaced `time` (time,). Between samples polynomials of degree 7 are used.
+def farfield(
+    run: Any,
+    surface: str,
+    observers: Sequence[Sequence[float]] | np.ndarray | Arc,
+    start: float | None = None,
+    end: float | None = None,
+    caps: str = "average",
+    mach: float = 0.0,
+    ambient: float | None = None,
+    still: bool = False,
+    segments: int = 8,
+    window: str = "hann",
+    overlap: float = 0.5,
+    length: float = 1.0,
+    velocity: float = 1.0,
+) -> Result:
+    """The sound pressure of the surface `surface` of `run` (a folder or `hiresx.open` of it) at `observers` (m, 3), by
+    the equation of Ffowcs Williams and Hawkings (`hiresx.post.fwh`) in a stream of the Mach number `mach` along x.
 
-    Raises HiresxError for a stream that is not subsonic, samples at unequal distances, and too few of them.
+    `start`, `end`: the times of the samples to use. `caps`: of a surface with several end caps, each closes a surface
+    of its own, and the signals of these are averaged ("average": Shur, Spalart & Strelets, Int. J. Aeroacoustics 4
+    (2005) 213; Mendez, Shoeybi, Lele & Moin, ibid. 12 (2013) 1) or kept apart ("each"). `ambient`: the ambient pressure
+    in Pa: signals are in Pa and levels dB re 20 uPa; without it in rho_ref c_ref^2 and dB re 1 of that. `still`: before
+    the first sample the surface was as in it, so that observers hear from then on: of runs from rest. `segments`,
+    `window`, `overlap`: of the spectra, see `welch.spectra`. `length`, `velocity`: scales of the Strouhal number.
+
+    Raises HiresxError for plane and axisymmetric runs, observers inside the surface or on it, samples at unequal
+    distances, too far apart for what is in them, and too few of them.
     """
-    if not abs(stream.mach) < 1:
-        raise HiresxError(f"a stream of Mach number {stream.mach:g} has no such far field", "it must be below 1")
+    run = opened(run)
+    if caps not in CAPS:
+        raise HiresxError(f'end caps cannot be taken by "{caps}"', "give average or each")
+    if length <= 0 or velocity <= 0:
+        raise HiresxError("the scales of the Strouhal number must be above 0", "see --length and --velocity")
+    if ambient is not None and ambient <= 0:
+        raise HiresxError("an ambient pressure is above 0 Pa", "e.g. --ambient 101325")
+    stored = run.stored_surface(surface)
+    _check_dimensions(run, stored)
+    heard_at = observers.places if isinstance(observers, Arc) else np.asarray(observers, dtype=float).reshape(-1, 3)
+    if not (len(heard_at) and np.isfinite(heard_at).all()):
+        raise HiresxError("there are no observers", "give places x,y,z or an arc")
+    time, first = _times(stored, start, end)
+    stream = fwh.Stream(mach, pressure=1 / run.gamma)
+    areas = stored.fixed["area"]
+    around = fwh.Surface(stored.placed("x", "y", "z"), stored.placed("normal_x", "normal_y", "normal_z"), areas)
+    number = max(len(stored.caps), 1)
+    _check_outside(stored, around, heard_at, number)
+    unresolved = _unresolved(stored, first, len(time), stored.name)
+    kinds, group = np.unique(stored.placed("first", "last").astype(int), axis=0, return_inverse=True)
     dt = float(time[-1] - time[0]) / (len(time) - 1)
-    if np.abs(np.diff(time) - dt).max() > 1e-6 * dt:
-        raise HiresxError("the surface was sampled at unequal distances in time", "sample it with every_time")
-    flow = stream.mach * stream.sound * np.array([1.0, 0.0, 0.0])
-    through = np.einsum("tni,ni->tn", velocity, surface.normals)
-    sources = np.empty((4, len(time), len(surface.areas)))
-    sources[0] = rho * through - stream.density * (surface.normals @ flow)
-    for i in range(3):
-        sources[i + 1] = (pressure - stream.pressure) * surface.normals[:, i]
-        sources[i + 1] += rho * through * (velocity[..., i] - flow[i])
-    sources *= surface.areas
-    ways = [_ways(observer - surface.places, stream) for observer in np.asarray(observers, float)]
-    delays = [way[1] / stream.sound / dt for way in ways]  # in samples
-    # The stencil reaches _STENCIL/2 - 1 samples before the one before a retarded time, and as far behind.
-    first = int(np.ceil(max(delay.max() for delay in delays))) + _STENCIL // 2
-    last = len(time) - 1 + int(np.floor(min(delay.min() for delay in delays))) - _STENCIL // 2
-    if last <= first:
-        raise HiresxError("the surface was sampled for less time than sound takes across it", "sample it for longer")
-    heard = np.arange(first, last + 1)
-    found = np.empty((len(ways), heard.size))
-    for m, ((star, _, grad_star, grad), delay) in enumerate(zip(ways, delays, strict=True)):
-        # What multiplies the rates of Q, L1, L2, L3, and what the values.
-        of_rates = np.stack([1 / star - stream.mach * grad[:, 0] / star, *(grad.T / (stream.sound * star))])
-        of_values = np.stack([-flow[0] * grad_star[:, 0] / star**2, *(grad_star.T / star**2)])
-        whole = np.ceil(delay).astype(int)
-        weights, rates = _interpolation(whole - delay)
-        total = np.zeros(heard.size)
-        for n in range(_STENCIL):
-            rows = heard[:, None] - whole + (n - _STENCIL // 2 + 1)
-            taken = np.take_along_axis(sources, np.broadcast_to(rows, (4, *rows.shape)), axis=1)
-            total += np.einsum("ctn,cn->t", taken, of_rates * rates[n] / dt + of_values * weights[n])
-        found[m] = total / (4 * np.pi)
-    return time[0] + heard * dt, found
+    before = int(np.ceil(fwh.latest(around, heard_at, stream) / dt)) + fwh.REACH if still else 0
+    asked = np.concatenate([time[0] - dt * np.arange(before, 0, -1), time])
+    reader = _reader(stored, first, len(time), before)
+    times, found = fwh.shares(around, asked, reader, heard_at, stream, group.ravel())
+    if times.size < SHORTEST:
+        raise HiresxError(
+            f"all observers hear all of the surface for {times.size} samples, {SHORTEST} are needed",
+            "sample it for longer, ask for observers that are at like distances, or give --still to a run from rest",
+        )
+    each = np.stack([found[(kinds[:, 0] <= m) & (m <= kinds[:, 1])].sum(axis=0) for m in range(1, number + 1)])
+    kept = each if caps == "each" else each.mean(axis=0, keepdims=True)
+    # p / (rho_ref c_ref^2) = p* / (gamma p_ambient)
+    pascal = 1.0 if ambient is None else run.gamma * ambient
+    kept, each = kept * pascal, each * pascal
+    reference = 1.0 if ambient is None else welch.REFERENCE_PRESSURE
+    spectra = welch.spectra(kept.reshape(-1, times.size).T, times[1] - times[0], segments, None, window, overlap)
+    density = spectra.density.reshape(*kept.shape[:2], -1)
+    with np.errstate(divide="ignore"):
+        level = 10 * np.log10(density * velocity / length) - 20 * np.log10(reference)
+        overall = 10 * np.log10(kept.var(axis=2)) - 20 * np.log10(reference)
+        of_each = 10 * np.log10(each.var(axis=2)) - 20 * np.log10(reference)
+    cell = float(np.sqrt(areas.max()))
+    centre = np.array(observers.centre) if isinstance(observers, Arc) else np.zeros(3)
+    away = heard_at - centre
+    distance = np.linalg.norm(away, axis=1)
+    angle = np.degrees(np.arccos(np.clip(away[:, 0] / np.maximum(distance, 1e-300), -1, 1)))
+    unit = "Pa" if ambient is not None else "rho_ref c_ref^2"
+    level_unit = "dB re 20 uPa" if ambient is not None else "dB re 1 rho_ref c_ref^2"
+    rms = kept.std(axis=2)
+    summary: dict[str, Any] = {
+        "run": str(run.path), "surface": stored.name, **described(stored), "samples": len(time),
+        "from": float(time[0]), "to": float(time[-1]), "dt": dt,
+        "heard_from": float(times[0]), "heard_to": float(times[-1]), "mach": mach, "ambient": ambient,
+        "pressure_unit": unit, "level_unit": level_unit, "caps_taken": caps if number > 1 else "one",
+        "highest_frequency_of_samples": float(1 / (PER_PERIOD * dt)),
+        "highest_frequency_of_cells": float((1 - abs(mach)) / (PER_WAVELENGTH * cell)),
+        "variance_above_samples": unresolved,
+        "segments": spectra.segments, "window": window, "overlap": overlap, "resolution": spectra.resolution,
+        "strouhal_length": length, "strouhal_velocity": velocity,
+        "caps_spread_db": float((of_each.max(axis=0) - of_each.min(axis=0)).max()) if number > 1 else 0.0,
+        "warnings": _warnings(stored, spectra, kept),
+        "observers": [
+            {"observer": n, **dict(zip("xyz", map(float, heard_at[n]), strict=True)), "distance": float(distance[n]),
+             "angle_deg": float(angle[n]), **({"cap": stored.caps[m]} if len(kept) > 1 else {}),
+             "rms": float(rms[m, n]), "overall_level_db": float(overall[m, n])}
+            for m in range(len(kept)) for n in range(len(heard_at))
+        ],
+    }  # fmt: skip
+    data = _dataset(kept, density, level, overall, times, spectra.frequency, heard_at, angle, stored, unit, level_unit)
+    data.attrs |= {"title": run.title, "surface": stored.name, "mach": mach}
+    if length != 1 or velocity != 1:
+        text = {"long_name": f"Strouhal number f {length:g} L / {velocity:g} c_ref", "units": "1"}
+        data = data.assign_coords(strouhal=("frequency", spectra.frequency * length / velocity, text))
+    name = stem("farfield", surface)
+    return Result(name, summary, data, lambda: draw(data, summary), {".csv": lambda path: _csv(path, data)})
 
 
-def _interpolation(part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Weights (stencil, n) of the value and of the derivative at `part` (n,) of the way from a sample to the next."""
-    nodes = np.arange(_STENCIL) - (_STENCIL // 2 - 1)
-    powers = np.arange(_STENCIL)
-    inverse = np.linalg.inv(np.vander(nodes.astype(float), increasing=True))  # coefficients from values
-    value = part[:, None] ** powers
-    rate = np.where(powers > 0, powers * part[:, None] ** np.maximum(powers - 1, 0), 0.0)
-    return (value @ inverse).T, (rate @ inverse).T
+def _check_dimensions(run: Any, stored: Stored) -> None:
+    if stored.plane:
+        raise HiresxError(
+            f"surface '{stored.name}' is a line in a plane flow, without end along z: its sound falls with "
+            "the root of the distance, which this formula is not for",
+            "run it in three dimensions",
+        )
+    if run.case.get("axisymmetric"):
+        raise HiresxError(f'surface "{stored.name}" is of an axisymmetric flow', "run it in three dimensions")
 
 
-def _ways(d: np.ndarray, stream: Stream) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """R*, R (n,) and their gradients (n, 3) with respect to the observer, who is `d` (n, 3) away."""
-    b2 = 1 - stream.mach**2
-    stretched = d * np.array([1.0, b2, b2])
-    star = np.sqrt(np.einsum("ni,ni->n", d, stretched))
-    grad_star = stretched / star[:, None]
-    grad = (grad_star - np.array([stream.mach, 0.0, 0.0])) / b2
-    return star, (star - stream.mach * d[:, 0]) / b2, grad_star, grad
+def _times(stored: Stored, start: float | None, end: float | None) -> tuple[np.ndarray, int]:
+    """The times to use and the number of the first."""
+    time = np.array(stored.records["time"], dtype=float)
+    chosen = np.flatnonzero(
+        (time >= (-np.inf if start is None else start)) & (time <= (np.inf if end is None else end))
+    )
+    if chosen.size < SHORTEST:
+        there = f"there are {time.size}, of t = {time[0]:g} to {time[-1]:g}" if time.size else "there are none"
+        raise HiresxError(f'{chosen.size} samples of surface "{stored.name}" are too few; {SHORTEST} are needed', there)
+    time = time[chosen]
+    steps = np.diff(time)
+    if np.abs(steps - steps.mean()).max() > 1e-6 * steps.mean():
+        raise HiresxError(
+            f'surface "{stored.name}" was sampled at unequal distances in time, {steps.min():.4g} to {steps.max():.4g}',
+            "give the surface every_time instead of every, or the run a constant dt; or leave times out (--from, --to)",
+        )
+    return time, int(chosen[0])
+
+
+def _check_outside(stored: Stored, surface: fwh.Surface, observers: np.ndarray, number: int) -> None:
+    first, last = stored.fixed["first"], stored.fixed["last"]
+    for m in range(1, number + 1):
+        mine = (first <= m) & (m <= last)
+        part = fwh.Surface(surface.places[mine], surface.normals[mine], surface.areas[mine])
+        turns = fwh.inside(part, observers)
+        for n, observer in enumerate(observers):
+            away = np.linalg.norm(part.places - observer, axis=1)
+            close = bool((away < 2 * np.sqrt(part.areas)).any())
+            if close or turns[n] > 0.5:
+                where = "within two cells of the surface" if close else "inside the surface"
+                raise HiresxError(
+                    f"observer {n} at ({', '.join(f'{c:g}' for c in observer)}) lies {where}",
+                    f'observers are outside of surface "{stored.name}"; use a [[probe]] within the grid',
+                )
+
+
+def _reader(stored: Stored, first: int, count: int, before: int) -> Any:
+    """Flow at some of the places of a surface, of the samples that are used, the first of them `before` times more."""
+    rows = slice(first, first + count)
+
+    def flow(some: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        held = (np.array(stored.records[n][rows, some], dtype=float) for n in ("rho", "u", "v", "w", "p"))
+        rho, u, v, w, p = (np.concatenate([np.repeat(n[:1], before, axis=0), n]) for n in held)
+        if not np.isfinite(p).all():
+            raise HiresxError(
+                f"{stored.path} holds values that are no numbers", "see --to: leave out where the run blew up"
+            )
+        return rho, np.stack([u, v, w], axis=-1), p
+
+    return flow
+
+
+def _unresolved(stored: Stored, first: int, count: int, name: str) -> float:
+    """Share of the variance of the pressure that lies above what the samples resolve. Raises HiresxError where it is
+    too large."""
+    places = np.unique(np.linspace(0, len(stored.fixed["x"]) - 1, _LOOKED_AT).astype(int))
+    p = np.array(stored.records["p"][first : first + count][:, places], dtype=float)
+    p = (p - p.mean(axis=0)) * np.hanning(count)[:, None]
+    power = np.sum(np.abs(np.fft.rfft(p, axis=0)) ** 2, axis=1)
+    above = np.fft.rfftfreq(count) > 1 / PER_PERIOD
+    share = float(power[above].sum() / power.sum()) if power.sum() > 0 else 0.0
+    # What numbers round to is no sound.
+    noise = np.finfo(np.float32 if stored.records.dtype["p"].base.itemsize == 4 else np.float64).eps
+    if share > _UNRESOLVED and p.std() > 8 * noise:
+        dt = float(stored.records["time"][first + 1] - stored.records["time"][first])
+        raise HiresxError(
+            f'surface "{name}" was sampled too rarely: {100 * share:.0f} % of the variance of its pressure lies above '
+            f"{1 / (PER_PERIOD * dt):.4g} c_ref/L, of which a period has fewer than {PER_PERIOD} samples",
+            f"sample it more often than every_time = {dt:.4g}",
+        )
+    return share
+
+
+def _warnings(stored: Stored, spectra: welch.Spectra, kept: np.ndarray) -> list[str]:
+    said = [f"the surface is not closed: {gap}; what passes there is not heard" for gap in stored.gaps]
+    cell = np.sqrt(stored.fixed["area"].max())
+    power = spectra.density.sum(axis=0)
+    share = power[spectra.frequency > 1 / (PER_WAVELENGTH * cell)].sum() / max(power.sum(), 1e-300)
+    if share > _UNRESOLVED:
+        said.append(f"{100 * share:.0f} % of the sound has fewer than {PER_WAVELENGTH} cells in a wavelength")
+    return said
+
+
+def _dataset(
+    kept: np.ndarray, density: np.ndarray, level: np.ndarray, overall: np.ndarray, times: np.ndarray,
+    frequency: np.ndarray, observers: np.ndarray, angle: np.ndarray, stored: Stored, unit: str, level_unit: str,
+) -> Any:  # fmt: skip
+    over = ("cap", "observer")
+    made = dataset(
+        {
+            "pressure": ((*over, "time"), kept, "sound pressure", unit),
+            "density": ((*over, "frequency"), density, "power spectral density", f"({unit})^2 L / c_ref"),
+            "level": ((*over, "frequency"), level, "density per Strouhal number", level_unit),
+            "overall_level": (over, overall, "overall sound pressure level", level_unit),
+        },
+        {
+            "time": ("time", times, "time at the observer", "L / c_ref"),
+            "frequency": ("frequency", frequency, "frequency", "c_ref / L"),
+            **{axis: ("observer", observers[:, n], f"{axis} coordinate", "L") for n, axis in enumerate("xyz")},
+            "angle": ("observer", angle, "angle against the x axis", "degree"),
+        },
+    )
+    if len(kept) > 1:
+        return made.assign_coords(cap=("cap", list(stored.caps), {"long_name": "x of the end cap", "units": "L"}))
+    return made.isel(cap=0)
+
+
+def _csv(path: Path, data: Any) -> None:
+    """The signals: time, then a column for each observer, of each end cap if they are apart."""
+    signals = data["pressure"].values.reshape(-1, data.sizes["time"])
+    count = data.sizes["observer"]
+    names = [f"p_{n % count}" + (f"_cap_{n // count}" if "cap" in data.dims else "") for n in range(len(signals))]
+    rows = zip(data["time"].values.tolist(), *signals.tolist(), strict=True)
+    text = "\n".join([",".join(["time", *names]), *(",".join(map(repr, row)) for row in rows)])
+    path.write_text(text + "\n", encoding="utf-8")

@@ -42,10 +42,11 @@ def jet(
 ) -> Result:
     """Shock cells, core, spreading, screech and convection velocity of the planar jet in `run`, and what formulas say.
 
-    `start`, `end`: the times of the probes to use. `lips`: the history with a place on each side of the lip, `line`:
-    that along the shear layer (NAME or NAME.COLUMN); both are looked for if absent. `pressure_ratio`, `exit_mach`: in
-    place of the case's parameters; `total_temperature` over the ambient one. `others`: runs to draw beside; `points`:
-    CSV files with the columns Mj and Ls (Ls/h) or St (f h/Uj), drawn by their names.
+    `start`, `end`: the times of the probes to use, `start` that of the averages if absent. `lips`: the history with a
+    place on each side of the lip, `line`: that along the shear layer (NAME or NAME.COLUMN); both are looked for if
+    absent. `pressure_ratio`, `exit_mach`: in place of the case's parameters; `total_temperature` over the ambient one.
+    `others`: runs to draw beside; `points`: CSV files with the columns Mj and Ls (Ls/h) or St (f h/Uj), drawn by their
+    names.
 
     Raises HiresxError for a jet that is not under-expanded, and a run that tells nothing of it.
     """
@@ -81,6 +82,10 @@ def analysed(
     """The analysis of one run; see `jet`."""
     state = _state(run, pressure_ratio, exit_mach, total_temperature)
     missing: list[str] = []
+    if start is None:
+        # What the averages leave out as the start of the flow is left out of the probes too.
+        begun = float((run.case.get("average") or {}).get("start") or 0.0)
+        start = begun if begun < float(run.record.get("time") or 0.0) else None
     flow = cells = heard = None
     summary: dict[str, Any] = {
         "run": str(run.path), "Mj": state.mach, "NPR": state.npr, "pressure_ratio": state.pressure_ratio,

@@ -63,7 +63,9 @@ class Result:
                 with files.replacing(path) as temporary:
                     temporary.write_text(tables, encoding="utf-8")
             elif kind in (".png", ".svg", ".pdf"):
-                page.save(self.plot()[0], path)
+                figure, _ = self.plot()
+                with page.style():  # its resolution too
+                    page.save(figure, path)
             else:
                 others = ", ".join([".nc", ".csv", ".png", ".svg", ".pdf", *self.more])
                 raise HiresxError(f'{path}: results cannot be written as "{path.suffix}"', f"there are {others}")

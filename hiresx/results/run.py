@@ -13,7 +13,9 @@ from hiresx.errors import HiresxError
 from hiresx.output.fields import field_file
 from hiresx.output.saved import record as records
 from hiresx.output.watch import history as histories
+from hiresx.output.watch import surface_file
 from hiresx.results import needs, trees
+from hiresx.results import surfaces as surface_results
 
 AVERAGES = "averages.nc"
 
@@ -127,6 +129,24 @@ class Run:
         return xarray.Dataset(held, coordinates, attributes)
 
     @property
+    def surfaces(self) -> list[str]:
+        """Names for `surface`."""
+        return list(surface_file.surfaces(self.path))
+
+    def surface(self, name: str) -> Any:
+        """What the run kept of the surface `name`: an xarray.Dataset of rho, u, v, w, p over time and place, read when
+        used, with x, y, z, normals and areas of the places."""
+        return surface_results.dataset(self.stored_surface(name), self.title)
+
+    def stored_surface(self, name: str) -> surface_file.Stored:
+        """The file of the surface `name`. Raises HiresxError when there is none, or it was cut short."""
+        there = surface_file.surfaces(self.path)
+        if name not in there:
+            mend = did_you_mean(name, list(there), "surfaces") if there else "add a [[surface]] to the case, and run it"
+            raise HiresxError(f'{self.path} has no surface "{name}"', mend)
+        return surface_file.read(there[name])
+
+    @property
     def averages(self) -> Any:
         """Time averages, an xarray.DataTree with a node for each block: means, what follows from them, `rms_p` and its
         like, the second moments (`u_v`), `tke`; below it `reynolds` and `favre`. Read when used."""
@@ -164,6 +184,7 @@ class Run:
         found.append(("fields of steps", _some(self.steps)))
         found += [("subsets", ", ".join(self.subsets))] if self.subsets else []
         found.append(("histories", ", ".join(self.histories) or "none"))
+        found += [("surfaces", ", ".join(self.surfaces))] if self.surfaces else []
         found.append(("averages", "yes" if (self.path / AVERAGES).is_file() else "none"))
         return found
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hiresx.device.interface import Backend, Call
+from hiresx.device.interface import Backend, Call, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import DIRECTIONS
 from hiresx.grid.blocks import direction, side, slices
@@ -18,7 +18,9 @@ class Axisymmetric:
     `axes`: the block's conditions there.
     """
 
-    def __init__(self, backend: Backend, state: BlockState, axes: Sequence[Axis], reynolds: float | None):
+    def __init__(
+        self, backend: Backend, program: Program, state: BlockState, axes: Sequence[Axis], reynolds: float | None
+    ):
         s, sv = state, state.variable_stride
         y = np.abs(s.block.y)
         for axis in axes:
@@ -28,23 +30,31 @@ class Axisymmetric:
         padded = np.zeros(s.shape, dtype=s.q.dtype)
         s.interior(padded)[...] = 1 / y
         inverse = s.inverse_radius = backend.to_device(padded)
-        self.source: list[Call] = [("axisymmetric_source", s.size, *s.place, sv, s.q, s.jacobian, inverse, s.r)]
+        self.source: list[Call] = [
+            program.call(
+                "axisymmetric_source", s.size, **s.place, sv=sv, q=s.q, jacobian=s.jacobian, inverse=inverse, r=s.r
+            )
+        ]
         self.steps: list[Call] = []
         self.stress: list[Call] = []
         self.friction: list[Call] = []
         for axis in axes:
             self.source += axis.calls("limit", inverse)
-            self.steps += axis.calls("step_limit")
+            self.steps += axis.calls("step_limit") if s.dt_stride else []
         if reynolds is None:
             return
         count = len(s.equations.gradients)
         w, fluxes = s.work[:count], s.work[count : count * (1 + DIRECTIONS)]
         self.stress.append(
-            (
-                "axisymmetric_stress", s.size, *s.place, *s.strides[:2], sv, w, s.metrics, s.jacobian, inverse,
-                1.0 / reynolds, fluxes,
+            program.call(
+                "axisymmetric_stress", s.size, **s.place, di=s.strides[0], dj=s.strides[1], sv=sv, w=w, m=s.metrics,
+                jacobian=s.jacobian, inverse=inverse, inverse_reynolds=1.0 / reynolds, flux=fluxes,
             )
         )  # fmt: skip
-        self.friction.append(("axisymmetric_friction", s.size, *s.place, sv, fluxes, s.metrics, inverse, s.r))
+        self.friction.append(
+            program.call(
+                "axisymmetric_friction", s.size, **s.place, sv=sv, flux=fluxes, m=s.metrics, inverse=inverse, r=s.r
+            )
+        )
         for axis in axes:
             self.friction += axis.calls("friction_limit", fluxes, inverse)

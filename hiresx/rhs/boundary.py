@@ -45,20 +45,19 @@ class Condition:
 
     def __init__(self, backend: Backend, program: Program, state: BlockState, patch: Patch):
         self.state, self.patch = state, patch
-        self._backend, self._launch = backend, program.launch
+        self._backend, self._program, self._launch = backend, program, program.launch
         d = direction(patch.face)
         self._direction = d
         tangents = [e for e in range(3) if e != d]
-        self.extent = tuple(patch.range[e][1] - patch.range[e][0] for e in tangents)
-        self._box = triple((*self.extent, 1))
+        n1, n2 = (patch.range[e][1] - patch.range[e][0] for e in tangents)
+        self.extent, self._box = (n1, n2), (n1, n2, 1)
         first = sum(patch.range[e][0] * state.strides[e] for e in range(3))
         inward = -side(patch.face)
         self._inward = float(inward)
-        # o, s1, s2, sn, sv of every boundary kernel
-        self._face = (
-            state.origin + first, *(state.strides[e] for e in tangents), inward * state.strides[d],
-            state.variable_stride,
-        )  # fmt: skip
+        # Where the face's nodes are, and with `sv`, of most boundary kernels, where their variables are.
+        s1, s2 = (state.strides[e] for e in tangents)
+        self._nodes = {"o": state.origin + first, "s1": s1, "s2": s2, "sn": inward * state.strides[d]}
+        self._face = self._nodes | {"sv": state.variable_stride}
 
     def prepare(self, time: float) -> None:
         pass
@@ -86,7 +85,11 @@ class Condition:
     def calls(self, method: str, *arguments: Any) -> list[Call]:
         """What `method` launches."""
         noted: list[Call] = []
-        launch, self._launch = self._launch, lambda *call: noted.append(call)
+
+        def note(name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> None:
+            noted.append(self._program.call(name, extent, **arguments))
+
+        launch, self._launch = self._launch, note
         try:
             getattr(self, method)(*arguments)
         finally:
@@ -94,27 +97,28 @@ class Condition:
         return noted
 
     @property
-    def target(self):
+    def target(self) -> Any:
         """What a steady function of the case asks for, (5, ...) on the device; None without one."""
         return None
 
-    def viscous_primitives(self, w) -> None:
-        self._launch("viscous_extrapolate", self._box, *self._face, _GRADIENTS, self.primitive_degree, w)
+    def viscous_primitives(self, w: Any) -> None:
+        degree = self.primitive_degree
+        self._launch("viscous_extrapolate", self._box, **self._face, variables=_GRADIENTS, degree=degree, w=w)
 
-    def viscous_flux(self, fluxes) -> None:
-        rows = fluxes[self._direction]
-        self._launch("viscous_extrapolate", self._box, *self._face, _GRADIENTS, self.flux_degree, rows)
+    def viscous_flux(self, fluxes: Any) -> None:
+        rows, degree = fluxes[self._direction], self.flux_degree
+        self._launch("viscous_extrapolate", self._box, **self._face, variables=_GRADIENTS, degree=degree, w=rows)
 
     def _coordinates(self, extended: tuple[np.ndarray, ...], layers: int) -> tuple[np.ndarray, ...]:
         """x, y, z of the face and of `layers` - 1 ghost layers: (layers, n2, n1)."""
         d, halo = self._direction, GHOSTS
-        box = [slice(lo + halo, hi + halo) for lo, hi in self.patch.range]
+        box: list[Any] = [slice(lo + halo, hi + halo) for lo, hi in self.patch.range]
         found = []
         for c in extended:
             rows = []
             for layer in range(layers):
                 box[d] = self.patch.range[d][0] + halo - int(self._inward) * layer
-                rows.append(c[box[2], box[1], box[0]])
+                rows.append(c[tuple(reversed(box))])
             found.append(np.stack(rows))
         return tuple(found)
 
@@ -124,17 +128,17 @@ class Reflect(Condition):
     rank = 1
 
     def node(self) -> None:
-        self._launch("reflect_node", self._box, *self._face, self.state.areas[self._direction], self.state.q)
+        self._launch("reflect_node", self._box, **self._face, m=self.state.areas[self._direction], q=self.state.q)
 
     def ghost(self) -> None:
-        self._launch("reflect_ghost", self._box, *self._face, self.state.areas[self._direction], self.state.q)
+        self._launch("reflect_ghost", self._box, **self._face, m=self.state.areas[self._direction], q=self.state.q)
 
-    def viscous_primitives(self, w) -> None:
+    def viscous_primitives(self, w: Any) -> None:
         pass  # made from the mirrored ghosts of q already
 
-    def viscous_flux(self, fluxes) -> None:
+    def viscous_flux(self, fluxes: Any) -> None:
         d = self._direction
-        self._launch("viscous_reflect", self._box, *self._face, self.state.areas[d], fluxes[d])
+        self._launch("viscous_reflect", self._box, **self._face, m=self.state.areas[d], flux=fluxes[d])
 
 
 class Patched(Condition):
@@ -142,10 +146,10 @@ class Patched(Condition):
 
     kernel = "patched"
 
-    def viscous_primitives(self, w) -> None:
+    def viscous_primitives(self, w: Any) -> None:
         pass
 
-    def viscous_flux(self, fluxes) -> None:
+    def viscous_flux(self, fluxes: Any) -> None:
         pass
 
 
@@ -156,28 +160,34 @@ class Axis(Condition):
     rank = 1
 
     def node(self) -> None:
-        self._launch("axis_node", self._box, *self._face, self.state.q)
+        self._launch("axis_node", self._box, **self._face, q=self.state.q)
 
     def ghost(self) -> None:
-        self._launch("axis_ghost", self._box, *self._face, self.state.q)
+        self._launch("axis_ghost", self._box, **self._face, q=self.state.q)
 
-    def viscous_primitives(self, w) -> None:
+    def viscous_primitives(self, w: Any) -> None:
         pass  # made from the mirrored ghosts of q already
 
-    def viscous_flux(self, fluxes) -> None:
-        self._launch("axis_flux", self._box, *self._face, fluxes[self._direction])
+    def viscous_flux(self, fluxes: Any) -> None:
+        self._launch("axis_flux", self._box, **self._face, flux=fluxes[self._direction])
 
-    def limit(self, inverse) -> None:
+    def limit(self, inverse: Any) -> None:
         s = self.state
         area = s.areas[self._direction]
-        self._launch("axisymmetric_limit", self._box, *self._face, self._inward, area, s.jacobian, inverse, s.q, s.r)
+        self._launch(
+            "axisymmetric_limit", self._box, **self._face, direction=self._inward, m=area, jacobian=s.jacobian,
+            inverse=inverse, q=s.q, r=s.r,
+        )  # fmt: skip
 
     def step_limit(self) -> None:
-        self._launch("axisymmetric_step_limit", self._box, *self._face, self.state.dt)
+        self._launch("axisymmetric_step_limit", self._box, **self._face, dt=self.state.dt)
 
-    def friction_limit(self, fluxes, inverse) -> None:
+    def friction_limit(self, fluxes: Any, inverse: Any) -> None:
         s = self.state
-        self._launch("axisymmetric_friction_limit", self._box, *self._face, fluxes, s.metrics, s.jacobian, inverse, s.r)
+        self._launch(
+            "axisymmetric_friction_limit", self._box, **self._face, flux=fluxes, m=s.metrics, jacobian=s.jacobian,
+            inverse=inverse, r=s.r,
+        )  # fmt: skip
 
 
 class Pole(Condition):
@@ -186,10 +196,10 @@ class Pole(Condition):
 
     kernel = "pole"
 
-    def viscous_primitives(self, w) -> None:
+    def viscous_primitives(self, w: Any) -> None:
         pass
 
-    def viscous_flux(self, fluxes) -> None:
+    def viscous_flux(self, fluxes: Any) -> None:
         pass
 
 
@@ -201,20 +211,23 @@ class NoSlip(Condition):
 
     def __init__(self, backend: Backend, program: Program, state: BlockState, patch: Patch):
         super().__init__(backend, program, state, patch)
-        self._wall = patch.condition.velocity
+        self._wall = dict(zip("uvw", patch.condition.velocity, strict=True))
         self._temperature = patch.condition.temperature or 0.0
 
     def node(self) -> None:
-        self._launch("no_slip_node", self._box, *self._face, *self._wall, self._temperature, self.state.q)
+        temperature, q = self._temperature, self.state.q
+        self._launch("no_slip_node", self._box, **self._face, **self._wall, temperature=temperature, q=q)
 
     def ghost(self) -> None:
         area = self.state.areas[self._direction]
-        self._launch("no_slip_ghost", self._box, *self._face, *self._wall, area, self.state.q)
+        self._launch("no_slip_ghost", self._box, **self._face, **self._wall, m=area, q=self.state.q)
 
     def rate(self) -> None:
         s = self.state
         area = s.areas[self._direction]
-        self._launch("no_slip_mass", self._box, *self._face, self._inward, *self._wall, area, s.q, s.r)
+        self._launch(
+            "no_slip_mass", self._box, **self._face, direction=self._inward, **self._wall, m=area, q=s.q, r=s.r
+        )
 
 
 class Extrapolate(Condition):
@@ -225,7 +238,7 @@ class Extrapolate(Condition):
     def ghost(self) -> None:
         s, rated = self.state, int(self.patch.condition.kernel == "outflow")
         area = s.areas[self._direction]
-        self._launch("extrapolate", self._box, *self._face, self._inward, rated, area, s.q)
+        self._launch("extrapolate", self._box, **self._face, direction=self._inward, rated=rated, m=area, q=s.q)
 
 
 class Prescribe(Condition):
@@ -238,18 +251,18 @@ class Prescribe(Condition):
         state: BlockState,
         patch: Patch,
         gamma: float,
-        profile: Callable,
+        profile: Callable[..., Any],
         steady: bool,
-        extended,
+        extended: tuple[np.ndarray, ...],
     ):
         super().__init__(backend, program, state, patch)
         self._gamma, self._profile, self._steady = gamma, profile, steady
         self._places = self._coordinates(extended, 1 + GHOSTS)
         self._target = backend.zeros((len(GAS_CONSERVED), *self._places[0].shape), str(state.q.dtype))
-        self._time = None
+        self._time: float | None = None
 
     @property
-    def target(self):
+    def target(self) -> Any:
         return self._target if self._steady else None
 
     @property
@@ -263,7 +276,8 @@ class Prescribe(Condition):
             self._time = time
 
     def node(self) -> None:
-        self._launch("prescribe", self._box, *self._face, *self.extent, self._target, self.state.q)
+        n1, n2 = self.extent
+        self._launch("prescribe", self._box, **self._face, n1=n1, n2=n2, state=self._target, q=self.state.q)
 
 
 class Characteristic(Condition):
@@ -276,10 +290,10 @@ class Characteristic(Condition):
         self._target = backend.to_device(target.astype(state.q.dtype))
 
     def ghost(self) -> None:
-        s = self.state
+        s, (n1, n2) = self.state, self.extent
         self._launch(
-            "characteristic", self._box, *self._face, *self.extent, self._inward, self._target,
-            s.areas[self._direction], s.q,
+            "characteristic", self._box, **self._face, n1=n1, n2=n2, direction=self._inward, target=self._target,
+            m=s.areas[self._direction], q=s.q,
         )  # fmt: skip
 
 
@@ -295,7 +309,13 @@ def _order(condition: Condition) -> tuple[int, int]:
 
 
 def condition(
-    backend: Backend, program: Program, state: BlockState, patch: Patch, gamma: float, profile: Callable, extended
+    backend: Backend,
+    program: Program,
+    state: BlockState,
+    patch: Patch,
+    gamma: float,
+    profile: Callable[[str], Callable[..., Any]],
+    extended: tuple[np.ndarray, ...],
 ) -> Condition:
     """The condition of `patch`. `profile(name)` gives the function of a profile inflow; `extended`: the block's
     coordinates with ghosts."""
@@ -310,7 +330,7 @@ def condition(
     if spec.type == "supersonic-inflow":
         s = spec.state
 
-        def uniform(x, y, z, t):
+        def uniform(x: np.ndarray, y: np.ndarray, z: np.ndarray, t: float) -> list[np.ndarray]:
             return [np.full(x.shape, value) for value in (s.rho, s.u, s.v, s.w, s.p)]
 
         return Prescribe(backend, program, state, patch, gamma, uniform, True, extended)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Set
 from typing import Any
 
-from hiresx.device.interface import Call
+from hiresx.device.interface import Call, Program
 from hiresx.device.state import BlockState
 from hiresx.grid.blocks import direction, side
 from hiresx.rhs.chunks import line_chunk, row_chunk
@@ -24,6 +24,7 @@ class Fused(Plan):
 
     def __init__(
         self,
+        program: Program,
         state: BlockState,
         interpolation: str,
         late: Set[int] = frozenset(),
@@ -37,14 +38,18 @@ class Fused(Plan):
         for order, d in enumerate(ordered(state, late)):
             n = s.size[d]
             closed = sum(1 << (side(face) > 0) for face in walls if direction(face) == d)
-            fields = (sv, s.q, s.areas[d], carried.get(d, s.q), s.r, int(order == 0), closed, int(d in carried))
+            fields = {
+                "sv": sv, "q": s.q, "m": s.areas[d], "viscous_flux": carried.get(d, s.q), "r": s.r,
+                "first": int(order == 0), "walls": closed, "viscous": int(d in carried),
+            }  # fmt: skip
             calls = self.late if d in late else self.early
             if s.strides[d] == 1:
                 chunk = row_chunk(n, s.size[1] * s.size[2])
                 extent = (-(-n // chunk), s.size[1], s.size[2])
-                calls.append(("sweep_along", extent, s.origin, *s.strides[1:], n, chunk, *fields))
+                calls.append(program.call("sweep_along", extent, **s.place, n=n, chunk=chunk, **fields))
             else:
                 other = 3 - d
                 chunk = line_chunk(n, s.size[0] * s.size[other])
                 extent = (s.size[0], s.size[other], -(-n // chunk))
-                calls.append(("sweep_across", extent, s.origin, s.strides[other], s.strides[d], n, chunk, *fields))
+                lines = {"o": s.origin, "s2": s.strides[other], "sd": s.strides[d]}
+                calls.append(program.call("sweep_across", extent, **lines, n=n, chunk=chunk, **fields))

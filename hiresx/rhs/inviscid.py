@@ -6,8 +6,9 @@ conditions ask for.
 """
 
 from collections.abc import Set
+from typing import Any
 
-from hiresx.device.interface import Call
+from hiresx.device.interface import Call, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import GAS, GAS_CONSERVED, Equations
 from hiresx.grid.blocks import direction, side
@@ -43,17 +44,22 @@ class Pencils(Plan):
     carries_scalars = True
 
     def __init__(
-        self, state: BlockState, interpolation: str, late: Set[int] = frozenset(), walls: Set[str] = frozenset()
+        self,
+        program: Program,
+        state: BlockState,
+        interpolation: str,
+        late: Set[int] = frozenset(),
+        walls: Set[str] = frozenset(),
     ):
         self.early: list[Call] = []
         self.late: list[Call] = []
         for order, d in enumerate(ordered(state, late)):
-            others = sorted((state.strides[e], state.size[e]) for e in range(3) if e != d)
+            (s1, n1), (s2, n2) = sorted((state.strides[e], state.size[e]) for e in range(3) if e != d)
             (self.late if d in late else self.early).append(
-                (
-                    "inviscid_sweep", None,
-                    state.q, state.areas[d], state.r, state.variable_stride, state.origin, state.strides[d],
-                    state.size[d], *others[0], *others[1], int(order == 0), int(d in map(direction, walls)),
+                program.call(
+                    "inviscid_sweep", None, q=state.q, m=state.areas[d], r=state.r, sv=state.variable_stride,
+                    o=state.origin, sd=state.strides[d], nd=state.size[d], s1=s1, n1=n1, s2=s2, n2=n2,
+                    first=int(order == 0), walls=int(d in map(direction, walls)),
                 )
             )  # fmt: skip
 
@@ -71,7 +77,12 @@ class Decomposed(Plan):
         return cls.work_variables + max(0, len(equations.scalars) - _GAS)
 
     def __init__(
-        self, state: BlockState, interpolation: str, late: Set[int] = frozenset(), walls: Set[str] = frozenset()
+        self,
+        program: Program,
+        state: BlockState,
+        interpolation: str,
+        late: Set[int] = frozenset(),
+        walls: Set[str] = frozenset(),
     ):
         minus, flux = state.work[:_GAS], state.work[_GAS : 2 * _GAS]
         pressure, plus = state.work[2 * _GAS], state.work[2 * _GAS + 1 : 3 * _GAS + 1]
@@ -79,38 +90,39 @@ class Decomposed(Plan):
         scalar_fluxes = state.work[first_flux : first_flux + len(state.scalars)]
         interpolates_nodes = interpolation == "modified"
         s, sv = state, state.variable_stride
-        across = (s.strides[1], s.strides[2])
         self.early: list[Call] = []
         self.late: list[Call] = []
         for order, d in enumerate(ordered(state, late)):
-            sd, area = s.strides[d], s.areas[d]
+            sd, area, first = s.strides[d], s.areas[d], int(order == 0)
             calls = self.late if d in late else self.early
 
-            def nodes(first: int, last: int, d: int = d) -> tuple[tuple[int, int, int], int]:
-                """Extent and first index of the range first..n-1+last in direction d."""
-                extent = tuple(n + (last - first if e == d else 0) for e, n in enumerate(s.size))
-                return extent, s.origin + first * s.strides[d]
+            def visit(
+                kernel: str, begin: int, end: int, d: int = d, calls: list[Call] = calls, **arguments: Any
+            ) -> None:
+                """A kernel on the range begin..n-1+end in direction d."""
+                ni, nj, nk = (n + (end - begin if e == d else 0) for e, n in enumerate(s.size))
+                at = s.place | {"o": s.origin + begin * s.strides[d]}
+                calls.append(program.call(kernel, (ni, nj, nk), **at, sv=sv, **arguments))
 
-            extent, o = nodes(-1, 1 if interpolates_nodes else 0)
-            calls.append(("interpolate", extent, o, *across, sd, sv, s.q, area, minus, plus))
-            extent, o = nodes(-3, 3)
-            calls.append(("physical_flux", extent, o, *across, sv, s.q, area, flux, pressure))
-            extent, o = nodes(-1, 0)
-            calls.append(("numerical_flux", extent, o, *across, sd, sv, s.q, area, flux, pressure, minus, plus))
-            extent, o = nodes(0, 0)
-            calls.append(("flux_difference", extent, o, *across, sd, sv, minus, s.r, int(order == 0)))
-            for face in sorted(face for face in walls if direction(face) == d):
-                calls.append(("face_mass", *_face(s, face), minus, s.r))
+            def visit_walls(flux: Any, r: Any, d: int = d, calls: list[Call] = calls) -> None:
+                for face in sorted(face for face in walls if direction(face) == d):
+                    extent, nodes = _face(s, face)
+                    calls.append(program.call("face_mass", extent, **nodes, flux=flux, r=r))
+
+            last = 1 if interpolates_nodes else 0
+            visit("interpolate", -1, last, sd=sd, q=s.q, m=area, minus=minus, plus=plus)
+            visit("physical_flux", -3, 3, q=s.q, m=area, f=flux, pressure=pressure)
+            visit(
+                "numerical_flux", -1, 0, sd=sd, q=s.q, m=area, f=flux, pressure=pressure, minus=minus, plus=plus
+            )  # fmt: skip
+            visit("flux_difference", 0, 0, sd=sd, flux=minus, r=s.r, first=first)
+            visit_walls(minus, s.r)
             if not s.scalars:
                 continue
-            extent, o = nodes(-1, 0)
-            calls.append(("scalar_flux", extent, o, *across, sd, sv, s.q, minus, flux, pressure, scalar_fluxes))
-            extent, o = nodes(0, 0)
-            rates = s.r[s.equations.scalar_rows]
-            calls.append(("scalar_difference", extent, o, *across, sd, sv, scalar_fluxes, rates, int(order == 0)))
-            for face in sorted(face for face in walls if direction(face) == d):
-                for (_, rate), scalar_flux in zip(s.scalars, scalar_fluxes, strict=True):
-                    calls.append(("face_mass", *_face(s, face), scalar_flux, rate))
+            visit("scalar_flux", -1, 0, sd=sd, q=s.q, mass=minus, f=flux, pressure=pressure, flux=scalar_fluxes)
+            visit("scalar_difference", 0, 0, sd=sd, flux=scalar_fluxes, r=s.r[s.equations.scalar_rows], first=first)
+            for (_, rate), scalar_flux in zip(s.scalars, scalar_fluxes, strict=True):
+                visit_walls(scalar_flux, rate)
 
 
 def ordered(state: BlockState, late: Set[int]) -> list[int]:
@@ -118,10 +130,10 @@ def ordered(state: BlockState, late: Set[int]) -> list[int]:
     return sorted(state.active, key=lambda d: (d in late, d))
 
 
-def _face(state: BlockState, face: str) -> tuple:
-    """Extent of a face, index of its first node, strides along it and inwards."""
+def _face(state: BlockState, face: str) -> tuple[tuple[int, int, int], dict[str, int]]:
+    """Extent of a face; index of its first node, strides along it and inwards."""
     d = direction(face)
     tangents = [e for e in range(3) if e != d]
     first = state.origin + (state.size[d] - 1 if side(face) > 0 else 0) * state.strides[d]
-    strides = (state.strides[e] for e in tangents)
-    return (*(state.size[e] for e in tangents), 1), first, *strides, -side(face) * state.strides[d]
+    (n1, n2), (s1, s2) = ([sizes[e] for e in tangents] for sizes in (state.size, state.strides))
+    return (n1, n2, 1), {"o": first, "s1": s1, "s2": s2, "sn": -side(face) * state.strides[d]}

@@ -1,7 +1,10 @@
 """Metrics and Jacobian of a block on its device."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from hiresx.decomposition import Patch
 from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import GHOSTS
@@ -13,7 +16,11 @@ HALO = GHOSTS
 
 
 def compute_metrics(
-    backend: Backend, program: Program, state: BlockState, coordinates: tuple[np.ndarray, ...], patches=()
+    backend: Backend,
+    program: Program,
+    state: BlockState,
+    coordinates: tuple[np.ndarray, ...],
+    patches: Sequence[Patch] = (),
 ) -> None:
     """Fill `state.metrics` (with ghosts in each area's own direction) and `state.jacobian` (eqs 7 and 8).
 
@@ -21,19 +28,19 @@ def compute_metrics(
     repeat the face's node. On the poles among `patches` they are those of the next nodes. Raises HiresxError naming the
     worst node if a cell volume is not positive.
     """
-    x, y, z = (backend.to_device(c) for c in coordinates)
-    _, nj, ni = coordinates[0].shape
-    strides = (1, ni, ni * nj)
-    start = HALO * sum(strides)
+    xyz = {name: backend.to_device(c) for name, c in zip("xyz", coordinates, strict=True)}
+    _, rows, width = coordinates[0].shape
+    strides = (1, width, width * rows)
+    start, coordinate_strides = HALO * sum(strides), {"cj": strides[1], "ck": strides[2]}
     for d in state.active:
         following, after = strides[(d + 1) % 3], strides[(d + 2) % 3]
-        extent = [n + (2 * HALO if e == d else 0) for e, n in enumerate(state.size)]
+        ni, nj, nk = (n + (2 * HALO if e == d else 0) for e, n in enumerate(state.size))
         program.launch(
-            "metrics", tuple(extent), start - HALO * strides[d], strides[1], strides[2], following, after, x, y, z,
-            state.origin - HALO * state.strides[d], state.strides[1], state.strides[2], state.variable_stride,
-            state.areas[d],
+            "metrics", (ni, nj, nk), c=start - HALO * strides[d], **coordinate_strides, s1=following, s2=after, **xyz,
+            **(state.place | {"o": state.origin - HALO * state.strides[d]}), sv=state.variable_stride,
+            m=state.areas[d],
         )  # fmt: skip
-    program.launch("jacobian", state.size, start, strides[1], strides[2], x, y, z, *state.place, state.jacobian)
+    program.launch("jacobian", state.size, c=start, **coordinate_strides, **xyz, **state.place, result=state.jacobian)
     mend_metrics(backend, state, patches)
     _check(backend, state)
     jacobian = backend.to_host(state.interior(state.jacobian))
@@ -44,9 +51,9 @@ def compute_metrics(
 def _check(backend: Backend, state: BlockState) -> None:
     volume = 1 / backend.to_host(state.interior(state.jacobian)).astype(float)
     if not (volume > 0).all():
-        k, j, i = np.unravel_index(np.nanargmin(volume), volume.shape)
+        k, j, i = (int(n) for n in np.unravel_index(np.nanargmin(volume), volume.shape))
         x, y, z = state.block.node(i, j, k)
-        node = tuple(int(n) + first for n, first in zip((i, j, k), state.first, strict=True))
+        node = tuple(n + first for n, first in zip((i, j, k), state.first, strict=True))
         what, mend = why_not_positive(state.block, (i, j, k))
         raise HiresxError(
             f"block '{state.name}': cell volume {volume[k, j, i]:.3g} at node (i, j, k) = {node}, "

@@ -5,12 +5,12 @@ node where several such faces meet obeys all of them at once, so no order of fac
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from hiresx.communicator import Communicator
-from hiresx.decomposition import Decomposition
-from hiresx.decomposition.patches import Patch
+from hiresx.decomposition import Decomposition, Patch
 from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
 from hiresx.grid import Grid
@@ -84,35 +84,49 @@ class Outflow:
         self._totals = backend.zeros((max(rows, 1), SUMS, LANES), real)
         rates, sums, row = [], [], 0
         for state, patches in owned:
-            strides = [stride if n > 1 else 0 for stride, n in zip(state.strides, state.size, strict=True)]
-            fields = (state.variable_stride, *strides, state.q, state.metrics, state.jacobian)
+            fields = state.derivative_strides | {
+                "sv": state.variable_stride, "q": state.q, "m": state.metrics, "jacobian": state.jacobian
+            }  # fmt: skip
             nodes, faces = _faces_of_nodes(state, [(number[p.place], p) for p in patches])
             rates.append(
-                (
-                    "outflow_rates", (len(nodes), 1, 1), len(nodes), backend.to_device(nodes),
-                    backend.to_device(faces), self._given, *fields, state.r,
+                program.call(
+                    "outflow_rates", (len(nodes), 1, 1), n1=len(nodes), nodes=backend.to_device(nodes),
+                    faces=backend.to_device(faces), given=self._given, **fields, r=state.r,
                 )
             )  # fmt: skip
             own = [_nodes(state, p) for p in patches]
-            lists = (np.cumsum([0, *map(len, own)]), [_code(p) for p in patches], np.concatenate(own))
-            lists = (backend.to_device(np.asarray(values, np.int32)) for values in lists)
-            to = partial[row : row + len(patches)]
-            sums.append(("outflow_sums", (THREADS, len(patches), 1), THREADS, *lists, *fields, to))
+            lists = {
+                "ends": np.cumsum([0, *map(len, own)]),
+                "sides": [_code(p) for p in patches],
+                "nodes": np.concatenate(own),
+            }
+            on_device = {name: backend.to_device(np.asarray(values, np.int32)) for name, values in lists.items()}
+            to, extent = partial[row : row + len(patches)], (THREADS, len(patches), 1)
+            sums.append(program.call("outflow_sums", extent, threads=THREADS, **on_device, **fields, partial=to))
             row += len(patches)
         self._rates = program.prepare(rates)
         if rows:
-            sums.append(("reduce", (LANES, rows * SUMS, 1), THREADS, LANES, 0, partial, self._totals))
+            sums.append(
+                program.call(
+                    "reduce", (LANES, rows * SUMS, 1), count=THREADS, threads=LANES, how=0, values=partial,
+                    result=self._totals,
+                )
+            )  # fmt: skip
         self._sums = program.prepare(sums)
         self._means = self._mean(program, self._totals, self._rows, LANES)
         # What a face has on other ranks is added on the host.
         self._of_faces = backend.zeros((len(places), SUMS, 1), real)
         self._shared_means = self._mean(program, self._of_faces, np.arange(len(places)), 1)
 
-    def _mean(self, program: Program, sums, faces: np.ndarray, lanes: int) -> Callable[[], None]:
+    def _mean(self, program: Program, sums: Any, faces: np.ndarray, lanes: int) -> Callable[[], None]:
         """The launch that takes the means from `sums` (rows, SUMS, lanes), rows of the given faces."""
         of_rows, of_patches = (self._backend.to_device(np.asarray(f, np.int32)) for f in (faces, self._faces))
         extent = (MEANS, len(self._faces), 1)
-        return program.prepare([("outflow_means", extent, len(faces), lanes, of_rows, of_patches, sums, self._given)])
+        call = program.call(
+            "outflow_means", extent, rows=len(faces), threads=lanes, face_of_row=of_rows, face_of_patch=of_patches,
+            sums=sums, given=self._given,
+        )  # fmt: skip
+        return program.prepare([call])
 
     def meet(self) -> None:
         if self.any and self._comm.size > 1:
@@ -166,10 +180,11 @@ def _code(patch: Patch) -> int:
 def _nodes(state: BlockState, patch: Patch) -> np.ndarray:
     """Indexes of the patch's nodes in the padded arrays."""
     i, j, k = (np.arange(lo, hi) * stride for (lo, hi), stride in zip(patch.range, state.strides, strict=True))
-    return (state.origin + k[:, None, None] + j[:, None] + i).ravel().astype(np.int32)
+    found: np.ndarray = (state.origin + k[:, None, None] + j[:, None] + i).ravel().astype(np.int32)
+    return found
 
 
-def _faces_of_nodes(state: BlockState, patches: Sequence) -> tuple[np.ndarray, np.ndarray]:
+def _faces_of_nodes(state: BlockState, patches: Sequence[tuple[int, Patch]]) -> tuple[np.ndarray, np.ndarray]:
     """The nodes of all patches once each, (n,), and 8 x number + face of up to three patches each lies on, (3, n),
     -1 for none. `patches`: (number, patch)."""
     own = [_nodes(state, p) for _, p in patches]

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from hiresx.communicator import Communicator
-from hiresx.decomposition.patches import Decomposition, Patch
+from hiresx.decomposition import Decomposition, Patch
 from hiresx.decomposition.poles import pole_rings
-from hiresx.device.interface import Backend, Program
+from hiresx.device.interface import Backend, Call, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import GAS_CONSERVED
 from hiresx.grid.blocks import direction, side, slices
@@ -20,7 +20,7 @@ TRACE = {"float64": 1e-13, "float32": 1e-7}
 _VARIABLES = len(GAS_CONSERVED)
 
 
-def mend_metrics(backend: Backend, state: BlockState, patches: Sequence) -> None:
+def mend_metrics(backend: Backend, state: BlockState, patches: Sequence[Patch]) -> None:
     """On the poles among `patches` put the Jacobian and the areas of the two other directions that the next nodes have,
     and for the collapsed face a trace of theirs. Only the nodes of the poles themselves, which obey no equation, and
     the direction of their characteristic fields are concerned."""
@@ -46,11 +46,9 @@ def mend_metrics(backend: Backend, state: BlockState, patches: Sequence) -> None
 
 def at_and_next(patch: Patch) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
     """Indexes [k, j, i] of the nodes of a patch and of those behind them."""
-    d = direction(patch.face)
-    inner = tuple(
-        (lo - side(patch.face), hi - side(patch.face)) if e == d else (lo, hi) for e, (lo, hi) in enumerate(patch.range)
-    )
-    return slices(patch.range), slices(inner)
+    d, inward = direction(patch.face), -side(patch.face)
+    i, j, k = ((lo + inward, hi + inward) if e == d else (lo, hi) for e, (lo, hi) in enumerate(patch.range))
+    return slices(patch.range), slices((i, j, k))
 
 
 class Poles:
@@ -64,14 +62,14 @@ class Poles:
         backend: Backend,
         program: Program,
         comm: Communicator,
-        whole,
+        whole: Decomposition,
         cut: Decomposition,
         states: Sequence[BlockState],
         gamma: float,
     ):
         self._backend, self._comm, self._gamma = backend, comm, gamma
         self.any = any(patch.condition.kernel == "pole" for patch in whole.patches)
-        self.rest: list = []
+        self.rest: list[Call] = []
         if not self.any:
             return
         # Per pole where its line begins among all of them, and of each of its blocks the ring and its place in it.
@@ -105,17 +103,25 @@ class Poles:
                     ends[1] if stop + box[around][0] == size[around] else 1.0,
                 )
                 o = state.origin + sum(r[0] * stride for r, stride in zip(p.range, state.strides, strict=True))
-                strides = (state.strides[line], state.strides[around], -side(p.face) * state.strides[d])
-                face = (o, *strides, state.variable_stride)
+                face = {
+                    "o": o, "s1": state.strides[line], "s2": state.strides[around],
+                    "sn": -side(p.face) * state.strides[d], "sv": state.variable_stride,
+                }  # fmt: skip
                 real = str(state.q.dtype)
                 found_sums, target = (backend.zeros((rows, hi - lo), real) for rows in (3 * _VARIABLES, _VARIABLES))
                 at = np.arange(lo, hi) + box[line][0]
                 places = first[n] + (at if member.matrix[line, found.along] > 0 else size[line] - 1 - at)
                 self._pieces.append((places, found_sums, target))
-                sums.append(("pole_sums", (hi - lo, 1, 1), *face, stop - start, hi - lo, *shares, state.q, found_sums))
-                extent = (hi - lo, stop - start, 1)
-                nodes.append(("pole_node", extent, *face, hi - lo, target, state.q))
-                self.rest.append(("pole_rest", extent, *face, state.r))
+                width, height = hi - lo, stop - start
+                sums.append(
+                    program.call(
+                        "pole_sums", (width, 1, 1), **face, height=height, width=width, first_share=shares[0],
+                        last_share=shares[1], q=state.q, sums=found_sums,
+                    )
+                )  # fmt: skip
+                extent = (width, height, 1)
+                nodes.append(program.call("pole_node", extent, **face, width=width, target=target, q=state.q))
+                self.rest.append(program.call("pole_rest", extent, **face, r=state.r))
         self._sums, self._nodes = program.prepare(sums), program.prepare(nodes)
 
     def __call__(self) -> None:
@@ -142,10 +148,12 @@ class Poles:
             share = 1 / (1 + (5 * jump) ** 4)
             state = mean[0] + share * (5 * mean[0] - 6 * mean[1] + mean[2]) / 10
             low = (state[0] > 0.2 * density[0]) & (self._pressure(state) > 0.2 * pressure[0])
-        return np.where(low, state, mean[0])
+        limited: np.ndarray = np.where(low, state, mean[0])
+        return limited
 
     def _pressure(self, q: np.ndarray) -> np.ndarray:
-        return (self._gamma - 1) * (q[4] - (q[1] ** 2 + q[2] ** 2 + q[3] ** 2) / (2 * q[0]))
+        p: np.ndarray = (self._gamma - 1) * (q[4] - (q[1] ** 2 + q[2] ** 2 + q[3] ** 2) / (2 * q[0]))
+        return p
 
 
 def _line(found: Ring, member: Member) -> int:

@@ -6,6 +6,7 @@ are made of the gas's own density there.
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from hiresx.equations import GAS_GRADIENTS, GHOSTS, equations
 from hiresx.errors import HiresxError
 from hiresx.rhs.boundary import Condition
 from hiresx.rhs.plans import PLANS
+from hiresx.rhs.sponge import SpongeLayer
 
 # s at places and a time: f(x, y, z, t), of the shape of x.
 Value = Callable[[np.ndarray, np.ndarray, np.ndarray, float], np.ndarray]
@@ -43,17 +45,16 @@ class ScalarCondition(Condition):
         number: int,
         value: Value | None,
         steady: bool,
-        extended,
+        extended: tuple[np.ndarray, ...],
     ):
         super().__init__(backend, program, state, patch)
         self.rank = _BEHIND + type(self).rank
         self._scalar, self._rate = state.scalars[number]
         self._row = len(GAS_GRADIENTS) + number
-        self._value, self._steady, self._time = value, steady, None
+        self._value, self._steady = value, steady
+        self._time: float | None = None
         self._places = self._coordinates(extended, self.layers)
         self._target = backend.zeros(self._places[0].shape, str(state.q.dtype))
-        # o, s1, s2, sn without sv
-        self._at = self._face[:-1]
 
     @property
     def settled(self) -> bool:
@@ -62,21 +63,27 @@ class ScalarCondition(Condition):
     def prepare(self, time: float) -> None:
         if self._value is None or (self._time is not None and (self._steady or time == self._time)):
             return
-        values = np.asarray(self._value(*self._places, time)).astype(self._target.dtype)
+        x, y, z = self._places
+        values = np.asarray(self._value(x, y, z, time)).astype(self._target.dtype)
         self._backend.copy(self._target, self._backend.to_device(np.ascontiguousarray(values)))
         self._time = time
 
-    def viscous_primitives(self, w) -> None:
-        if len(w) > self._row:  # a monitor takes those of the gas alone
-            rows = w[self._row : self._row + 1]
-            self._launch("viscous_extrapolate", self._box, *self._face, 1, self.primitive_degree, rows)
+    def viscous_primitives(self, w: Any) -> None:
+        rows, degree = w[self._row : self._row + 1], self.primitive_degree
+        self._launch("viscous_extrapolate", self._box, **self._face, variables=1, degree=degree, w=rows)
 
-    def viscous_flux(self, fluxes) -> None:
+    def viscous_flux(self, fluxes: Any) -> None:
         rows = fluxes[self._direction][self._row : self._row + 1]
-        self._launch("viscous_extrapolate", self._box, *self._face, 1, self.flux_degree, rows)
+        self._launch("viscous_extrapolate", self._box, **self._face, variables=1, degree=self.flux_degree, w=rows)
 
-    def _close(self, fluxes) -> None:
-        self._launch("scalar_closed", self._box, *self._at, fluxes[self._direction][self._row])
+    def _close(self, fluxes: Any) -> None:
+        self._launch("scalar_closed", self._box, **self._nodes, flux=fluxes[self._direction][self._row])
+
+    def _wall_ghosts(self, held: bool) -> None:
+        self._launch(
+            "scalar_wall", self._box, **self._nodes, n1=self.extent[0], held=int(held), target=self._target,
+            q=self.state.q, scalar=self._scalar,
+        )  # fmt: skip
 
 
 class Mirrored(ScalarCondition):
@@ -85,12 +92,12 @@ class Mirrored(ScalarCondition):
     rank = 1
 
     def ghost(self) -> None:
-        self._launch("scalar_wall", self._box, *self._at, self.extent[0], 0, self._target, self.state.q, self._scalar)
+        self._wall_ghosts(held=False)
 
-    def viscous_primitives(self, w) -> None:
+    def viscous_primitives(self, w: Any) -> None:
         pass  # made from the mirrored ghosts of q already
 
-    def viscous_flux(self, fluxes) -> None:
+    def viscous_flux(self, fluxes: Any) -> None:
         self._close(fluxes)
 
 
@@ -102,21 +109,24 @@ class Wall(ScalarCondition):
 
     def node(self) -> None:
         if self._value is not None:
-            n1 = self.extent[0]
-            self._launch("scalar_held", self._box, *self._at[:3], n1, self._target, self.state.q, self._scalar)
+            nodes = {name: self._nodes[name] for name in ("o", "s1", "s2")}
+            self._launch(
+                "scalar_held", self._box, **nodes, n1=self.extent[0], target=self._target, q=self.state.q,
+                scalar=self._scalar,
+            )  # fmt: skip
 
     def ghost(self) -> None:
-        held = int(self._value is not None)
-        self._launch(
-            "scalar_wall", self._box, *self._at, self.extent[0], held, self._target, self.state.q, self._scalar
-        )
+        self._wall_ghosts(held=self._value is not None)
 
     def rate(self) -> None:
         # As of the mass: what passes at the half point behind the face is what passes before it, turned round.
-        area, wall = self.state.areas[self._direction], self.patch.condition.velocity
-        self._launch("no_slip_mass", self._box, *self._face, self._inward, *wall, area, self._scalar, self._rate)
+        u, v, w = self.patch.condition.velocity
+        self._launch(
+            "no_slip_mass", self._box, **self._face, direction=self._inward, u=u, v=v, w=w,
+            m=self.state.areas[self._direction], q=self._scalar, r=self._rate,
+        )  # fmt: skip
 
-    def viscous_flux(self, fluxes) -> None:
+    def viscous_flux(self, fluxes: Any) -> None:
         if self._value is None:
             self._close(fluxes)
         else:
@@ -129,7 +139,11 @@ class Given(ScalarCondition):
     layers = 1 + GHOSTS
 
     def node(self) -> None:
-        self._launch("scalar_given", self._box, *self._at, *self.extent, self._target, self.state.q, self._scalar)
+        n1, n2 = self.extent
+        self._launch(
+            "scalar_given", self._box, **self._nodes, n1=n1, n2=n2, target=self._target, q=self.state.q,
+            scalar=self._scalar,
+        )  # fmt: skip
 
 
 class Open(ScalarCondition):
@@ -138,8 +152,8 @@ class Open(ScalarCondition):
     def ghost(self) -> None:
         s, given = self.state, int(self._value is not None)
         self._launch(
-            "scalar_open", self._box, *self._face, self.extent[0], self._inward, given, self._target,
-            s.areas[self._direction], s.q, self._scalar,
+            "scalar_open", self._box, **self._face, n1=self.extent[0], direction=self._inward, given=given,
+            target=self._target, m=s.areas[self._direction], q=s.q, scalar=self._scalar,
         )  # fmt: skip
 
     def hold(self) -> None:
@@ -151,7 +165,9 @@ class Open(ScalarCondition):
     def _following(self, kernel: str) -> None:
         if self.patch.condition.kernel == "outflow":
             s = self.state
-            self._launch(kernel, self._box, *self._at, s.q, self._scalar, s.r[0], self._rate)
+            self._launch(
+                kernel, self._box, **self._nodes, q=s.q, scalar=self._scalar, r=s.r[0], rate=self._rate
+            )  # fmt: skip
 
 
 _KINDS = {
@@ -187,7 +203,7 @@ def conditions(
     state: BlockState,
     patch: Patch,
     function: Callable[[str, str], Value],
-    extended,
+    extended: tuple[np.ndarray, ...],
 ) -> Iterator[ScalarCondition]:
     """Those of all scalars on one patch. `function(name, given)`: what the case gives the scalar `name` by the function
     `given` of case.py; `extended`: the block's coordinates with ghosts."""
@@ -205,14 +221,14 @@ def _uniform(value: float, x: np.ndarray, y: np.ndarray, z: np.ndarray, t: float
     return np.full(x.shape, value)
 
 
-def sponge_calls(case: Case, layer) -> list[Call]:
+def sponge_calls(program: Program, case: Case, layer: SpongeLayer) -> list[Call]:
     """What a sponge layer does to the scalars."""
-    _, extent, o, sj, sk, width, height, _, _, q, jacobian, sigma, goal, stride, _ = layer.call
-    scalars = case.sponge[layer.number].scalars
+    of_gas, scalars = layer.call, case.sponge[layer.number].scalars
+    alike = {name: value for name, value in of_gas.arguments.items() if name not in ("count", "sv", "r")}
     return [
-        (
-            "scalar_sponge", extent, o, sj, sk, width, height, q, rho_s, jacobian, sigma, goal, stride,
-            int(name in scalars), scalars.get(name, 0.0), rate,
+        program.call(
+            "scalar_sponge", of_gas.extent, **alike, scalar=rho_s, drawn=int(name in scalars),
+            goal=float(scalars.get(name, 0.0)), r=rate,
         )
         for name, (rho_s, rate) in zip(equations(case).scalars, layer.state.scalars, strict=True)
     ]  # fmt: skip

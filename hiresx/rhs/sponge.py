@@ -1,23 +1,28 @@
 """Sponge layers: a source term that draws the flow to a given state."""
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import numpy as np
 
-from hiresx.device.interface import Backend
+from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import GAS_CONSERVED, GAS_PRIMITIVE
 from hiresx.equations.gas import conservative
 
 
-def share_and_box(spec, block) -> tuple[np.ndarray, tuple[slice, slice, slice] | None]:
+def share_and_box(spec: Any, block: Any) -> tuple[np.ndarray, tuple[slice, slice, slice] | None]:
     """How far into the layer each node lies, 0 to 1, (nk, nj, ni); the index box of the nodes in it (None: none)."""
     share = np.clip((getattr(block, spec.axis) - spec.start) / (spec.end - spec.start), 0, 1)
     inside = np.argwhere(share > 0)
     if len(inside) == 0:
         return share, None
-    return share, tuple(slice(lo, hi + 1) for lo, hi in zip(inside.min(axis=0), inside.max(axis=0), strict=True))
+    ends = zip(inside.min(axis=0).tolist(), inside.max(axis=0).tolist(), strict=True)
+    k, j, i = (slice(lo, hi + 1) for lo, hi in ends)
+    return share, (k, j, i)
 
 
-def layer_reals(spec, block) -> int:
+def layer_reals(spec: Any, block: Any) -> int:
     """Reals that the layer will hold in `block`: sigma, and the state it draws to per point or once."""
     share, box = share_and_box(spec, block)
     if box is None or not (spec.blocks is None or block.name in spec.blocks):
@@ -40,13 +45,22 @@ class SpongeLayer:
     `reference(x, y, z)` gives the flow it draws to, None: the state of `spec`.
     """
 
-    def __init__(self, backend: Backend, state: BlockState, spec, number: int, gamma: float, reference):
+    def __init__(
+        self,
+        backend: Backend,
+        program: Program,
+        state: BlockState,
+        spec: Any,
+        number: int,
+        gamma: float,
+        reference: Callable[[np.ndarray, np.ndarray, np.ndarray], Sequence[Any]] | None,
+    ):
         block = state.block
         self.block, self.number, self.state = state.name, number, state
         share, box = share_and_box(spec, block)
         self.box = box
         self.empty = box is None
-        if self.empty:
+        if box is None:
             return
         real = state.q.dtype
         sigma = self.sigma = backend.to_device((spec.strength * share[box] ** spec.power).astype(real))
@@ -58,9 +72,10 @@ class SpongeLayer:
         self.moments = None if reference is None else moments(goal.astype(real)[:, share[box] > 0])
         goal = self.goal = backend.to_device(goal.astype(real))
         self.bytes = sigma.nbytes + goal.nbytes
-        extent = tuple(int(s.stop - s.start) for s in reversed(box))
-        o = state.origin + sum(int(s.start) * n for s, n in zip(reversed(box), state.strides, strict=True))
-        self.call = (
-            "sponge", extent, o, state.strides[1], state.strides[2], extent[0], extent[1], int(np.prod(extent)),
-            state.variable_stride, state.q, state.jacobian, sigma, goal, int(reference is not None), state.r,
+        ni, nj, nk = (s.stop - s.start for s in reversed(box))
+        o = state.origin + sum(s.start * n for s, n in zip(reversed(box), state.strides, strict=True))
+        self.call = program.call(
+            "sponge", (ni, nj, nk), **(state.place | {"o": o}), width=ni, height=nj, count=ni * nj * nk,
+            sv=state.variable_stride, q=state.q, jacobian=state.jacobian, sigma=sigma,
+            reference=goal, reference_stride=int(reference is not None), r=state.r,
         )  # fmt: skip

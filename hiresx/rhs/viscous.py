@@ -1,9 +1,9 @@
 """Viscous right-hand side: the launches between which the ghosts are filled."""
 
 from collections.abc import Iterator, Set
+from typing import Any
 
-from hiresx.arrays import triple
-from hiresx.device.interface import Call
+from hiresx.device.interface import Call, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import DIRECTIONS, GHOSTS
 from hiresx.grid.blocks import FACES, Range
@@ -22,41 +22,50 @@ class Viscous:
     """
 
     def __init__(
-        self, state: BlockState, reynolds: float, remote: Set[str] = frozenset(), carried: Set[int] = frozenset()
+        self,
+        program: Program,
+        state: BlockState,
+        reynolds: float,
+        remote: Set[str] = frozenset(),
+        carried: Set[int] = frozenset(),
     ):
         s, sv = state, state.variable_stride
         count = len(s.equations.gradients)
         self.w = s.work[:count]
         self.fluxes = tuple(s.work[count * (1 + d) : count * (2 + d)] for d in range(DIRECTIONS))
         self.all_fluxes = s.work[count : count * (1 + DIRECTIONS)]
-        derivative_strides = tuple(stride if n > 1 else 0 for stride, n in zip(s.strides, s.size, strict=True))
-        padded = tuple(reversed(s.shape))
-        all_fluxes = self.all_fluxes
-        self.primitives: list[Call] = [("viscous_primitives", padded, 0, s.strides[1], s.strides[2], sv, s.q, self.w)]
+        along = s.derivative_strides
+        self.primitives: list[Call] = [primitives(program, s, self.w)]
         self.flux: list[Call] = [
-            (
-                "viscous_flux", s.size, *s.place, *derivative_strides, sv, self.w, s.metrics, s.jacobian,
-                1.0 / reynolds, all_fluxes,
+            program.call(
+                "viscous_flux", s.size, **s.place, **along, sv=sv, w=self.w, m=s.metrics, jacobian=s.jacobian,
+                inverse_reynolds=1.0 / reynolds, flux=self.all_fluxes,
             )
         ]  # fmt: skip
 
-        left = tuple(0 if d in carried else stride for d, stride in enumerate(derivative_strides))
+        left = {name: 0 if d in carried else stride for d, (name, stride) in enumerate(along.items())}
 
         def difference(box: Range) -> Call:
-            extent = tuple(hi - lo for lo, hi in box)
+            ni, nj, nk = (hi - lo for lo, hi in box)
             o = s.origin + sum(lo * stride for (lo, _), stride in zip(box, s.strides, strict=True))
-            return ("viscous_difference", extent, o, *s.place[1:], *left, sv, all_fluxes, s.r)
+            at = s.place | {"o": o}
+            return program.call("viscous_difference", (ni, nj, nk), **at, **left, sv=sv, flux=self.all_fluxes, r=s.r)
 
         inner = inner_box(s.size, remote)
-        self.inner_difference = [difference(inner)] if any(left) else []
-        self.outer_difference = [difference(box) for box in shells(s.size, inner)] if any(left) else []
+        self.inner_difference = [difference(inner)] if any(left.values()) else []
+        self.outer_difference = [difference(box) for box in shells(s.size, inner)] if any(left.values()) else []
+
+
+def primitives(program: Program, state: BlockState, w: Any) -> Call:
+    """Velocity, temperature and the scalars of every padded node into `w`."""
+    at, (nk, nj, ni) = state.place | {"o": 0}, state.shape
+    return program.call("viscous_primitives", (ni, nj, nk), **at, sv=state.variable_stride, q=state.q, w=w)
 
 
 def inner_box(size: tuple[int, int, int], remote: Set[str]) -> Range:
     """The nodes of a block of `size` (ni, nj, nk) whose differences need no ghosts of the faces `remote`."""
-    return triple(
-        (REACH * (FACES[2 * d] in remote), n - REACH * (FACES[2 * d + 1] in remote)) for d, n in enumerate(size)
-    )
+    i, j, k = ((REACH * (FACES[2 * d] in remote), n - REACH * (FACES[2 * d + 1] in remote)) for d, n in enumerate(size))
+    return i, j, k
 
 
 def shells(size: tuple[int, int, int], inner: Range) -> Iterator[Range]:
@@ -66,5 +75,6 @@ def shells(size: tuple[int, int, int], inner: Range) -> Iterator[Range]:
         lo, hi = inner[d]
         for first, last in ((0, lo), (hi, size[d])):
             if first < last:
-                yield triple((first, last) if e == d else box[e] for e in range(3))
+                i, j, k = ((first, last) if e == d else box[e] for e in range(3))
+                yield i, j, k
         box[d] = (lo, hi)

@@ -2,7 +2,7 @@
 
 import math
 import time as wall
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
@@ -25,8 +25,11 @@ from hiresx.output.saved.attachment import Attachment
 from hiresx.output.show.progress import Progress
 from hiresx.output.watch import monitors as watch
 from hiresx.output.watch.monitors.own import Own
+from hiresx.output.watch.monitors.probe import Probe
+from hiresx.output.watch.overlaps import overlaps
 from hiresx.placement import place
 from hiresx.plan import refuse_oversized
+from hiresx.rhs import layers
 from hiresx.signals import Requests
 from hiresx.simulation.agreement import check_same, measured
 from hiresx.simulation.continuation import Continuation, kept_case
@@ -117,6 +120,10 @@ class Simulation:
             parts = partial(partition, ranks=self.comm.size, weights=weights)
         ground = domain(self.case, self.comm, grid, parts)
         files.once(self.comm, lambda: field_output.check_grid(self.case, ground.grid.blocks))
+        with self.comm.together():
+            placed = layers.placed(self.case, ground.grid.blocks)
+        files.once(self.comm, lambda: layers.check(placed, ground.grid.blocks))
+        self.resolved = placed.model_dump(mode="json")
         self.placement = place(self.comm, ground.cut, backend, strategy=placement)
         self.backend = self.placement.backend
         with self.comm.together():
@@ -217,7 +224,7 @@ class Simulation:
             try:
                 with bar:
                     self._begin(bar)
-                    for line in [*log.begin(), *remarks(self.case)]:
+                    for line in [*log.begin(), *remarks(self.case), *self._overlaps()]:
                         bar.note(line)
                     self.begun = True
                     while not self._finished(last_step) and not self._ends.asked(requests):
@@ -248,6 +255,15 @@ class Simulation:
                 log.fail(error, [] if alone else self._finish_attachments())
                 raise
             return log.finish("finished" if stopped is None else "stopped", stopped)
+
+    def _overlaps(self) -> Iterator[str]:
+        """Remarks on sponges that cannot be meant so, and on probes that lie in them; once."""
+        if self.begun or not (self.comm.root and self.case.sponge):
+            return
+        case, blocks = self.solver.case, self.solver.grid.blocks
+        yield from layers.notes(case, blocks)
+        probes = [a for a in self.attachments if isinstance(a, Probe)]
+        yield from overlaps(case, ((p.spec.name, p.spec.places, p.blocks(blocks)) for p in probes))
 
     def _advance(self, bar: Progress, last_step: int | None, log: Logbook) -> None:
         began = wall.monotonic()

@@ -53,13 +53,12 @@ class LocalBlocks:
             with self.comm.together():
                 if self.comm.local.root == turn:
                     program = self.backend.compile(self.configuration)
-        assert program is not None
+        assert program is not None  # compiled in one of the turns
         return program
 
     def set_state(
-        self, n: int, rho: ArrayLike, u: ArrayLike, v: ArrayLike, w: ArrayLike, p: ArrayLike,
-        scalars: Mapping[str, ArrayLike] | None = None,
-    ) -> None:  # fmt: skip
+        self, n: int, rho: Any, u: Any, v: Any, w: Any, p: Any, scalars: Mapping[str, Any] | None = None
+    ) -> None:
         """Set the nodes of `states[n]` from primitive arrays broadcastable to its (nk, nj, ni). Passive `scalars` that
         are not named keep their values."""
         shape, scalars = self.states[n].block.x.shape, scalars or {}

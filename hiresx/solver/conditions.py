@@ -59,21 +59,21 @@ class Conditions:
         return partial(self._case.evaluate_scalar, name, self._profiles.get(function) or function)
 
     def _sponge_layers(self) -> list[SpongeLayer]:
-        layers = []
+        layers, blocks, gamma = [], self._blocks, self._case.gas.gamma
         for number, spec in enumerate(self._case.sponge):
             reference = None
             if spec.function is not None:
                 reference = partial(self._case.evaluate, self._profiles.get(spec.function) or spec.function)
-            for state in self._blocks.states:
+            for state in blocks.states:
                 if spec.blocks is None or state.name in spec.blocks:
-                    layer = SpongeLayer(self._blocks.backend, state, spec, number, self._case.gas.gamma, reference)
+                    layer = SpongeLayer(blocks.backend, blocks.program, state, spec, number, gamma, reference)
                     if not layer.empty:
                         layers.append(layer)
         return layers
 
     def sponge_calls(self) -> list[Call]:
         """What the sponges launch."""
-        calls = ((layer.call, *scalars.sponge_calls(self._case, layer)) for layer in self.sponges)
+        calls = ((layer.call, *scalars.sponge_calls(self._blocks.program, self._case, layer)) for layer in self.sponges)
         return [call for of_layer in calls for call in of_layer]
 
     def calls(self, method: str) -> list[Call]:

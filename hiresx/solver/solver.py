@@ -15,6 +15,7 @@ from hiresx.equations import equations
 from hiresx.grid import Grid
 from hiresx.grid.blocks import Range
 from hiresx.rhs import scalars
+from hiresx.rhs.layers import placed
 from hiresx.rhs.plans import default_plan, work_variables
 from hiresx.solver.blocks import LocalBlocks
 from hiresx.solver.conditions import Conditions
@@ -59,8 +60,9 @@ class Solver:
         transport: str = "auto",
         overlap: bool = True,
     ):
-        self.case, self.backend = case, backend
         domain = make_domain(case, grid=grid) if domain is None else domain
+        case = placed(case, domain.grid.blocks)
+        self.case, self.backend = case, backend
         self.comm, self.grid = domain.comm, domain.grid
         self.decomposition, self.cut = domain.whole, domain.cut
         self.time, self.steps = 0.0, 0

@@ -33,8 +33,8 @@ class StepSize:
         if time.dt is not None:
             return factor * time.dt
         inviscid_radius, viscous_radius = self.radii() if self.known_radii is None else self.known_radii
-        assert time.cfl is not None
-        wanted = factor * time.cfl / inviscid_radius
+        assert time.cfl is not None  # or dt is given
+        wanted: float = factor * time.cfl / inviscid_radius
         if viscous_radius > 0:
             wanted = min(wanted, factor * time.viscous_cfl / viscous_radius)
         return wanted
@@ -42,7 +42,7 @@ class StepSize:
     def fill_local(self, factor: float) -> None:
         """`factor` times its own step to every point."""
         time = self._case.time
-        assert time.cfl is not None
+        assert time.cfl is not None  # or there are no local steps
         for reduction in self.reductions:
             reduction.local_steps(self._case.gas.reynolds, factor * time.cfl, factor * time.viscous_cfl)
         self._limit_steps()

@@ -32,26 +32,29 @@ class Terms:
         integrator: Integrator,
     ):
         self._blocks, self._ghosts, self._conditions = blocks, ghosts, conditions
-        plan_class, states = PLANS[plan], blocks.states
-        self._is_viscous = blocks.configuration.viscous
+        plan_class, states, reynolds = PLANS[plan], blocks.states, case.gas.reynolds
+        self._is_viscous = reynolds is not None
         # With neighbours there is more to win by overlapping; an outflow and an axis ask for the inviscid terms alone.
         alone = self._is_viscous and not (ghosts.others or conditions.outflow.any or case.axisymmetric)
         carried = plan_class.carried(blocks.configuration.precision) if alone else frozenset()
         self._viscous_first = bool(carried)
         self.viscous = [
-            viscous.Viscous(s, case.gas.reynolds, remote, carried)
+            viscous.Viscous(blocks.program, s, reynolds, remote, carried)
             for s, remote in zip(states, ghosts.halo.remote, strict=True)
-            if self._is_viscous and case.gas.reynolds is not None
+            if reynolds is not None
         ]
         self.inviscid = [
             plan_class(
-                s, case.scheme.interpolation, {direction(face) for face in remote}, conditions.closed(s),
+                blocks.program, s, case.scheme.interpolation, {direction(face) for face in remote},
+                conditions.closed(s),
                 *([{d: self.viscous[n].fluxes[d] for d in carried}] if carried else []),
             )
             for n, (s, remote) in enumerate(zip(states, ghosts.halo.remote, strict=True))
         ]  # fmt: skip
         self.axisymmetric = [
-            Axisymmetric(blocks.backend, s, conditions.axes(s), case.gas.reynolds) for s in states if case.axisymmetric
+            Axisymmetric(blocks.backend, blocks.program, s, conditions.axes(s), case.gas.reynolds)
+            for s in states
+            if case.axisymmetric
         ]
         # What the update can do as well, as nothing but sums comes between: the differences of the viscous fluxes.
         takes = plan == "fused" and integrator.viscous_updates is not None

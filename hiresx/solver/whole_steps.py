@@ -55,6 +55,6 @@ class WholeSteps:
     def _made(self) -> Recorded:
         b, size = self._blocks, self._size
         few = np.array([reduction.few for reduction in size.reductions], np.int32)
-        assert isinstance(b.program, Noting)
+        assert isinstance(b.program, Noting)  # or it would not be possible
         calls = noted(b.program, self._tasks, self._integrator.stages)
         return Recorded(b.backend, b.program, calls, size.calls, size.found, few, b.states[0].dt)

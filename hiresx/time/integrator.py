@@ -30,7 +30,7 @@ class Integrator(ABC):
     times: Sequence[float]
     # The launches that end each stage, on one block, and in the same breath do what the launches `differences` of
     # viscous_difference would; `r` is left without it but for that of the last stage. None: by launches of their own.
-    viscous_updates: Callable[[BlockState, Sequence[Call]], list[list[Call]]] | None = None
+    viscous_updates: Callable[[Program, BlockState, Sequence[Call]], list[list[Call]]] | None = None
 
     @property
     def stages(self) -> int:
@@ -43,13 +43,13 @@ class Integrator(ABC):
         return type(self).step is not Integrator.step
 
     @abstractmethod
-    def updates(self, state: BlockState) -> list[Call]:
+    def updates(self, program: Program, state: BlockState) -> list[Call]:
         """The launch that ends each stage, on one block."""
 
     def prepare(self, program: Program, states: Sequence[BlockState]) -> Callable[[int], None]:
         """What ends a stage, called with its number, on all blocks of this rank."""
-        calls = zip(*map(self.updates, states), strict=True) if states else [()] * self.stages
-        launches = [program.prepare(stage) for stage in calls]
+        of_states = [self.updates(program, state) for state in states]
+        launches = [program.prepare([calls[stage] for calls in of_states]) for stage in range(self.stages)]
         return lambda stage: launches[stage]()
 
     def step(self, stage: Callable[[int], None]) -> None:

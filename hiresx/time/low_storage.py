@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from hiresx.device.interface import Call
+from hiresx.device.interface import Call, Program
 from hiresx.device.state import BlockState
 from hiresx.time.integrator import Integrator
 
@@ -18,12 +18,12 @@ class LowStorage(Integrator):
     a: Sequence[float]
     b: Sequence[float]
 
-    def updates(self, state: BlockState) -> list[Call]:
+    def updates(self, program: Program, state: BlockState) -> list[Call]:
         s = state
         return [
-            (
-                "accumulate", s.size, *s.place, s.variable_stride, s.registers[0], s.q, s.r, s.jacobian, s.dt,
-                s.dt_stride, a, b, int(stage == 0),
+            program.call(
+                "accumulate", s.size, **s.place, sv=s.variable_stride, d=s.registers[0], q=s.q, r=s.r,
+                jacobian=s.jacobian, dt=s.dt, dt_stride=s.dt_stride, a=a, b=b, first=int(stage == 0),
             )
             for stage, (a, b) in enumerate(zip(self.a, self.b, strict=True))
         ]  # fmt: skip

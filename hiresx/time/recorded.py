@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.device.batch import Noting
-from hiresx.device.interface import Call
+from hiresx.device.interface import Call, Program
 from hiresx.time.reduction import FEW
 
 # Steps launched at most before the host looks.
@@ -61,7 +61,7 @@ class Recorded:
     def __init__(
         self,
         backend: Any,
-        program: Any,
+        program: Program,
         calls: Sequence[Call],
         radii: Sequence[Call],
         found: Any,
@@ -73,7 +73,10 @@ class Recorded:
         counts = backend.to_device(few)
 
         def choose(last: bool) -> Call:
-            return ("choose_step", (1, 1, 1), len(few), counts, found, int(last), self._clock, dt)
+            return program.call(
+                "choose_step", (1, 1, 1), blocks=len(few), few=counts, radii=found, last=int(last),
+                clock=self._clock, dt=dt,
+            )  # fmt: skip
 
         assert found.shape[1:] == (2, FEW)
         self._choose, self._close = program.prepare([choose(False)]), program.prepare([choose(True)])

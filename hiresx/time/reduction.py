@@ -41,8 +41,8 @@ class Reduction:
     enough, since no reduction runs while a right-hand side is being built."""
 
     def __init__(self, backend: Backend, program: Program, state: BlockState, radii: Any):
-        self._backend, self._launch = backend, program.launch
-        self._state = state
+        self._backend, self._program, self._state = backend, program, state
+        self._flow = {"sv": state.variable_stride, "q": state.q, "m": state.metrics, "jacobian": state.jacobian}
         ni, nj, _ = state.size
         self._columns = ni * nj
         self._extent = (ni, nj, 1)
@@ -66,21 +66,27 @@ class Reduction:
         height = -(-s.size[2] // count)
         inverse_reynolds = 0.0 if reynolds is None else 1.0 / reynolds
         calls: list[Call] = [
-            (
-                "column_radii", (*s.size[:2], count), *s.place, count * self._columns, s.size[1], s.size[2], height,
-                s.variable_stride, s.q, s.metrics, s.jacobian, self._active, inverse_reynolds, s.size[0],
-                self._partial,
+            self._program.call(
+                "column_radii", (*s.size[:2], count), **s.place, columns=count * self._columns, rows=s.size[1],
+                nodes=s.size[2], height=height, **self._flow, active=self._active, inverse_reynolds=inverse_reynolds,
+                width=s.size[0], partial=self._partial,
             )
         ]  # fmt: skip
         if s.inverse_radius is not None:
             calls.append(
-                (
-                    "axisymmetric_radii", self._extent, *s.place, self._columns, s.variable_stride, s.q,
-                    s.metrics, s.jacobian, s.inverse_radius, inverse_reynolds, s.size[0], self._partial,
+                self._program.call(
+                    "axisymmetric_radii", self._extent, **s.place, columns=self._columns, **self._flow,
+                    inverse=s.inverse_radius, inverse_reynolds=inverse_reynolds, width=s.size[0],
+                    partial=self._partial,
                 )
             )  # fmt: skip
         calls.append(self._reduce(2, 1, self._partial, count * self._columns))
-        calls.append(("reduce", (few, 2, 1), self._threads, few, 1, self._result, self._radii))
+        calls.append(
+            self._program.call(
+                "reduce", (few, 2, 1), count=self._threads, threads=few, how=1, values=self._result,
+                result=self._radii,
+            )
+        )  # fmt: skip
         return calls
 
     def found_radii(self, radii: np.ndarray) -> np.ndarray:
@@ -92,22 +98,21 @@ class Reduction:
         """Fill the block's dt, one per point."""
         s = self._state
         inverse_reynolds = 0.0 if reynolds is None else 1.0 / reynolds
-        self._launch(
-            "local_step", s.size, *s.place, s.variable_stride, s.q, s.metrics, s.jacobian, self._active,
-            inverse_reynolds, cfl, viscous_cfl, s.dt,
+        limits = {"inverse_reynolds": inverse_reynolds, "cfl": cfl, "viscous_cfl": viscous_cfl}
+        self._program.launch(
+            "local_step", s.size, **s.place, **self._flow, active=self._active, **limits, dt=s.dt
         )  # fmt: skip
         if s.inverse_radius is not None:
-            self._launch(
-                "axisymmetric_step", s.size, *s.place, s.variable_stride, s.q, s.metrics, s.jacobian, s.inverse_radius,
-                inverse_reynolds, cfl, viscous_cfl, s.dt,
+            self._program.launch(
+                "axisymmetric_step", s.size, **s.place, **self._flow, inverse=s.inverse_radius, **limits, dt=s.dt
             )  # fmt: skip
 
     def norms(self) -> tuple[np.ndarray, float, float]:
         """Sums of (J r)^2 over the block (5), least density, least pressure; NaN in the sums if there is any."""
         s = self._state
-        self._launch(
-            "column_norms", self._extent, *s.place, self._columns, s.size[2], s.variable_stride, s.q, s.r, s.jacobian,
-            s.size[0], self._partial,
+        self._program.launch(
+            "column_norms", self._extent, **s.place, columns=self._columns, height=s.size[2], sv=s.variable_stride,
+            q=s.q, r=s.r, jacobian=s.jacobian, width=s.size[0], partial=self._partial,
         )  # fmt: skip
         count = self._columns
         sums = self._finish(_SUMS, 0, self._partial).sum(axis=1)
@@ -115,11 +120,14 @@ class Reduction:
         return sums, float(least[0]), float(least[1])
 
     def _finish(self, quantities: int, how: int, partial: Any) -> np.ndarray:
-        self._launch(*self._reduce(quantities, how, partial, self._columns))
+        self._program.run(self._reduce(quantities, how, partial, self._columns))
         return self._found(quantities)
 
     def _reduce(self, quantities: int, how: int, partial: Any, count: int) -> Call:
-        return "reduce", (self._threads, quantities, 1), count, self._threads, how, partial, self._result
+        return self._program.call(
+            "reduce", (self._threads, quantities, 1), count=count, threads=self._threads, how=how, values=partial,
+            result=self._result,
+        )  # fmt: skip
 
     def _found(self, quantities: int) -> np.ndarray:
         result = self._backend.to_host(self._result).reshape(-1)

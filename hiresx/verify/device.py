@@ -94,11 +94,10 @@ def launch_cost(device: Backend) -> dict[str, float]:
     kernels.stage(solver)
     launch = next(found for found in timed.launches if found.kernel.endswith("update"))
     timed.launches = None
-    arguments = tuple(launch.arguments.values())
     device.synchronize()
     began = time.perf_counter()
     for _ in range(LAUNCHES):
-        solver.program.launch(launch.kernel, (1, 1, 1), *arguments)
+        solver.program.launch(launch.kernel, (1, 1, 1), **launch.arguments)
     returned = time.perf_counter()
     device.synchronize()
     ended = time.perf_counter()

@@ -78,15 +78,16 @@ def extent(signature: Signature) -> tuple[int, int, int]:
     return EXTENTS.get(signature.name, FACE if on_face else SIZE)
 
 
-def variants(signature: Signature, real: str) -> Iterator[list[Any]]:
-    """Arguments of a kernel, once for each combination of its switches. The same numbers at every call."""
+def variants(signature: Signature, real: str) -> Iterator[dict[str, Any]]:
+    """Arguments of a kernel by name, once for each combination of its switches. The same numbers at every call."""
     switches = [name for _, name in signature.arguments if name in SWITCHES]
     for values in product(*(SWITCHES[name] for name in switches)):
         chosen = LINES.get(signature.name, {}) | dict(zip(switches, values, strict=True))
         rng = np.random.default_rng(7)
-        yield [
-            chosen[name] if name in chosen else _argument(kind, name, rng, real) for kind, name in signature.arguments
-        ]
+        yield {
+            name: chosen[name] if name in chosen else _argument(kind, name, rng, real)
+            for kind, name in signature.arguments
+        }
 
 
 def _argument(kind: str, name: str, rng: np.random.Generator, real: str) -> Any:

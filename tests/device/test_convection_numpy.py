@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from kernels_alone import (
+    ALL,
     GAMMA,
     PLACE,
     POINTS,
@@ -104,7 +105,8 @@ def test_interpolation(kind, scheme, space, amplitude):
     minus, plus = np.zeros((2, 5, LINE))
     kernels = program("emulated", ("half_point.h", "inviscid.h"), weights=kind, interpolation=scheme, space=space)
     first, last = (3, LINE - 3) if scheme == "modified" else (3, LINE - 4)
-    kernels.launch("interpolate", (last - first, 1, 1), first, 0, 0, 1, LINE, q, m, minus, plus)
+    line = {"o": first, "sj": 0, "sk": 0, "sd": 1, "sv": LINE}
+    kernels.launch("interpolate", (last - first, 1, 1), **line, q=q, m=m, minus=minus, plus=plus)
     wanted = interpolated(kind, scheme, space, q, m)
     for found, reference in zip((minus, plus), wanted, strict=True):
         # the modified scheme's last node gives no left-biased value that has its partner
@@ -128,7 +130,8 @@ def test_interpolation_along_every_direction():
         minus, plus = np.zeros((2, 5, *SHAPE))
         o = sum(int(n) * stride for n, stride in zip(node, STRIDES, strict=True))
         extent = [1 + (e == d) for e in range(3)]
-        kernels.launch("interpolate", tuple(extent), o, *STRIDES[1:], STRIDES[d], POINTS, here, m, minus, plus)
+        nodes = PLACE | {"o": o, "sd": STRIDES[d], "sv": POINTS}
+        kernels.launch("interpolate", tuple(extent), **nodes, q=here, m=m, minus=minus, plus=plus)
         at = (slice(None), *(int(n) for n in node[::-1]))
         found.append(np.stack([minus[at], plus[at]]))
         assert np.all(found[-1] != 0)
@@ -146,7 +149,8 @@ def test_states_beyond_a_factor_of_five_fall_back_to_the_node(positivity, peak, 
     minus, plus = np.zeros((2, 5, LINE))
     choices = {"weights": "linear", "space": "component", "positivity": positivity}
     kernels = program("emulated", ("half_point.h", "inviscid.h"), **choices)
-    kernels.launch("interpolate", (LINE - 6, 1, 1), 3, 0, 0, 1, LINE, conservative(s), m, minus, plus)
+    line = {"o": 3, "sj": 0, "sk": 0, "sd": 1, "sv": LINE}
+    kernels.launch("interpolate", (LINE - 6, 1, 1), **line, q=conservative(s), m=m, minus=minus, plus=plus)
     wanted = 1 + 60 / 128 * (peak - 1) if kept else 1.0
     # the limiter marks by the sign
     np.testing.assert_allclose([abs(minus[0, 11]), abs(plus[0, 12])], wanted, rtol=1e-13)
@@ -165,7 +169,7 @@ def test_physical_flux(backend):
     f, pressure = np.zeros((5, *SHAPE)), np.zeros(SHAPE)
     extent = tuple(reversed(SHAPE))
     program(backend, ("half_point.h", "inviscid.h")).launch(
-        "physical_flux", extent, 0, *STRIDES[1:], POINTS, q, m[3:6], f, pressure
+        "physical_flux", extent, **ALL, sv=POINTS, q=q, m=m[3:6], f=f, pressure=pressure
     )
     np.testing.assert_allclose(f, physical_flux(s, q, m[3:6]), rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(pressure, s[4], rtol=1e-12)
@@ -269,8 +273,9 @@ def test_numerical_flux_with_its_correction(flux):
     m[:] = m[:, :1] * (1 + 0.1 * rng.normal(size=(3, n)))
     minus, plus, one = a[1].copy(), b[1].copy(), np.ones((5, n))
     program("emulated", ("half_point.h", "inviscid.h"), flux=flux).launch(
-        "numerical_flux", (n - 5, 1, 1), 2, 0, 0, 1, n, plus, m, f, one, minus, plus
-    )
+        "numerical_flux", (n - 5, 1, 1), o=2, sj=0, sk=0, sd=1, sv=n, q=plus, m=m, f=f, pressure=one, minus=minus,
+        plus=plus,
+    )  # fmt: skip
     half = metric_at_half(m)
     kept = slice(2, n - 3)
     wanted = FLUXES[flux](*((s[:, kept], q[:, kept]) for s, q in (a, b)), half)
@@ -299,8 +304,9 @@ def test_smoothed_steger_warming():
         wanted = wanted + np.einsum("nij,nj->in", basis, speeds * np.linalg.solve(basis, state.T[..., None])[..., 0])
     minus, zero, one = q.copy(), np.zeros((5, n)), np.ones((5, n))
     program("emulated", ("half_point.h", "inviscid.h"), flux_smoothing=smoothing).launch(
-        "numerical_flux", (n, 1, 1), 0, 0, 0, 0, n, q2, m, zero, one, minus, q2
-    )
+        "numerical_flux", (n, 1, 1), o=0, sj=0, sk=0, sd=0, sv=n, q=q2, m=m, f=zero, pressure=one, minus=minus,
+        plus=q2,
+    )  # fmt: skip
     np.testing.assert_allclose(minus, wanted, rtol=0, atol=1e-12 * abs(wanted).max())
 
 
@@ -310,7 +316,7 @@ def test_flux_difference(backend, d, first):
     flux, before = random(7).normal(size=(2, 5, *SHAPE))
     r = before.copy()
     program(backend, ("half_point.h", "inviscid.h")).launch(
-        "flux_difference", SIZE, *PLACE, STRIDES[d], POINTS, flux, r, first
+        "flux_difference", SIZE, **PLACE, sd=STRIDES[d], sv=POINTS, flux=flux, r=r, first=first
     )
     change = np.roll(flux, 1, axis=3 - d) - flux
     np.testing.assert_allclose(inside(r), inside(change + (0 if first else before)), rtol=1e-13, atol=1e-13)

@@ -31,7 +31,8 @@ def test_launch_on_part_of_an_array(native, precision):
     expected = q.copy()
     expected[1:7, 2:9, 3:65] = q0[1:7, 2:9, 3:65] + q.dtype.type(0.5) * q[1:7, 2:9, 3:65]
     on_device = native.to_device(q)
-    program.launch("update", (62, 7, 6), 700 + 2 * 70 + 3, 70, 700, native.to_device(q0), on_device, 0.5)
+    nodes, q0_there = {"o": 700 + 2 * 70 + 3, "sj": 70, "sk": 700}, native.to_device(q0)
+    program.launch("update", (62, 7, 6), **nodes, q0=q0_there, q=on_device, a=0.5)
     np.testing.assert_array_max_ulp(native.to_host(on_device), expected, 1)  # one fused multiply-add
     outside = np.ones(q.shape, bool)
     outside[1:7, 2:9, 3:65] = False
@@ -46,14 +47,14 @@ def test_every_point_once(native, extent):
     ni, nj, nk = (max(n, 0) for n in extent)
     a = native.zeros((nk + 2, nj + 2, ni + 2))
     _, sj, sk = (stride // 8 for stride in a.strides[::-1])
-    program.launch("set", extent, sj, sk, a[1:, 1:, 1:])
+    program.launch("set", extent, sj=sj, sk=sk, a=a[1:, 1:, 1:])
     expected = np.zeros(a.shape)
     if min(extent) > 0:
         expected[1:-1, 1:-1, 1:-1] = 1
     assert np.array_equal(a, expected)
     source = native.to_device(np.random.default_rng(2).random(a.shape))
     target = native.zeros(a.shape)
-    program.launch("twice", extent, sj, sk, source[1:, 1:, 1:], target[1:, 1:, 1:])
+    program.launch("twice", extent, sj=sj, sk=sk, a=source[1:, 1:, 1:], b=target[1:, 1:, 1:])
     assert np.array_equal(target, 2 * source * expected)
 
 
@@ -61,12 +62,13 @@ def test_every_argument_type(native):
     program = native.compile(Configuration(precision="fp32"))
     e, f = native.to_device(np.arange(4, dtype=np.int32)), native.zeros(4, "int32")
     g, h = native.to_device(np.arange(4.0)), native.zeros(4)
-    program.launch("every_type", (4, 1, 1), -7, 5 << 32, 0.25, 1e-3, e, f, g, h)
+    program.launch("every_type", (4, 1, 1), a=-7, b=5 << 32, c=0.25, d=1e-3, e=e, f=f, g=g, h=h)
     assert np.array_equal(f, np.arange(4) - 2)
     assert np.array_equal(h, 0.25 + 1e-3 + np.arange(4.0))
     # numpy scalars and plain arrays go in as well
     f = np.zeros(4, np.int32)
-    program.launch("every_type", (4, 1, 1), np.int64(1), np.int64(0), np.float64(0), np.float32(0), e, f, g, h)
+    numbers = {"a": np.int64(1), "b": np.int64(0), "c": np.float64(0), "d": np.float32(0)}
+    program.launch("every_type", (4, 1, 1), **numbers, e=e, f=f, g=g, h=h)
     assert np.array_equal(f, np.arange(4) + 1)
 
 
@@ -75,53 +77,60 @@ READ_ONLY.flags.writeable = False
 
 
 @pytest.mark.parametrize(
-    ("place", "value", "message"),
+    ("name", "value", "message"),
     [
-        (0, 1.5, "argument a .int.: 'float' object cannot be interpreted as an integer"),
-        (0, 2**31, "argument a .int.: 2147483648 does not fit int32"),
-        (0, -(2**31) - 1, "does not fit int32"),
-        (1, 2**63, "argument b .long long.: .* does not fit int64"),
-        (2, "1", "argument c .real.: wants a number, got str"),
-        (3, None, "argument d .double.: wants a number, got NoneType"),
-        (4, np.zeros(4), "argument e .const int .*: wants an array of int32, got one of float64"),
-        (4, np.zeros(8, np.int32)[::2], "argument e .*side by side along the last axis"),
-        (4, [1, 2], "argument e .*wants a numpy.ndarray of int32, got list"),
-        (6, np.zeros(4, np.float32), "argument g .const double .*: wants an array of float64, got one of float32"),
-        (7, READ_ONLY, "argument h .double .*: wants to write, got a read-only array"),
-        (7, 0, "argument h .double .*: wants a numpy.ndarray"),
+        ("a", 1.5, "argument a .int.: 'float' object cannot be interpreted as an integer"),
+        ("a", 2**31, "argument a .int.: 2147483648 does not fit int32"),
+        ("a", -(2**31) - 1, "does not fit int32"),
+        ("b", 2**63, "argument b .long long.: .* does not fit int64"),
+        ("c", "1", "argument c .real.: wants a number, got str"),
+        ("c", 1, "argument c .real.: wants a number with a fraction, got the int 1"),
+        ("d", np.int64(0), "argument d .double.: wants a number with a fraction, got the int64 0"),
+        ("d", None, "argument d .double.: wants a number, got NoneType"),
+        ("e", np.zeros(4), "argument e .const int .*: wants an array of int32, got one of float64"),
+        ("e", np.zeros(8, np.int32)[::2], "argument e .*side by side along the last axis"),
+        ("e", [1, 2], "argument e .*wants a numpy.ndarray of int32, got list"),
+        ("g", np.zeros(4, np.float32), "argument g .const double .*: wants an array of float64, got one of float32"),
+        ("h", READ_ONLY, "argument h .double .*: wants to write, got a read-only array"),
+        ("h", 0, "argument h .double .*: wants a numpy.ndarray"),
     ],
 )
-def test_wrong_argument_is_named(native, place, value, message):
+def test_wrong_argument_is_named(native, name, value, message):
     program = native.compile(Configuration())
-    arguments = [0, 0, 0.0, 0.0, native.zeros(4, "int32"), native.zeros(4, "int32"), native.zeros(4), native.zeros(4)]
-    program.launch("every_type", (4, 1, 1), *arguments)
-    arguments[place] = value
-    with pytest.raises(TypeError, match=f"kernel every_type, {message}" if "argument" in message else message):
-        program.launch("every_type", (4, 1, 1), *arguments)
+    numbers, arrays = {"a": 0, "b": 0, "c": 0.0, "d": 0.0}, {n: native.zeros(4, "int32") for n in "ef"}
+    arguments = numbers | arrays | {n: native.zeros(4) for n in "gh"}
+    program.launch("every_type", (4, 1, 1), **arguments)
+    arguments[name] = value
+    for build in (program.launch, program.call):
+        with pytest.raises(TypeError, match=f"kernel every_type, {message}" if "argument" in message else message):
+            build("every_type", (4, 1, 1), **arguments)
 
 
 def test_read_only_input_is_fine(native):
     program = native.compile(Configuration())
     i, a = native.zeros(4, "int32"), native.zeros(4)
-    program.launch("every_type", (4, 1, 1), 0, 0, 0.0, 0.0, i, i, READ_ONLY, a)
+    program.launch("every_type", (4, 1, 1), a=0, b=0, c=0.0, d=0.0, e=i, f=i, g=READ_ONLY, h=a)
 
 
-def test_wrong_number_of_arguments(native):
-    program = native.compile(Configuration())
-    with pytest.raises(TypeError, match=r"set.*missing 1"):
-        program.launch("set", (1, 1, 1), 1, 1)
-    with pytest.raises(TypeError, match="set"):
-        program.launch("set", (1, 1, 1), 1, 1, native.zeros(1), 1)
+def test_wrong_names_of_arguments(native):
+    program, a = native.compile(Configuration()), native.zeros(1)
+    for build in (program.launch, program.call):
+        with pytest.raises(TypeError, match=r"^kernel set: missing argument sk \(int\), a \(real \*\)$"):
+            build("set", (1, 1, 1), sj=1)
+        with pytest.raises(TypeError, match=r"^kernel set takes no argument stride; it takes sj, sk, a$"):
+            build("set", (1, 1, 1), sj=1, sk=1, stride=1, a=a)
+        with pytest.raises(TypeError):
+            build("set", (1, 1, 1), 1, 1, a)
 
 
 def test_extent_of_other_numbers(native):
     program = native.compile(Configuration())
     a = native.zeros((2, 3))
-    program.launch("set", np.array([3, 2, 1]), 3, 6, a)
+    program.launch("set", np.array([3, 2, 1]), sj=3, sk=6, a=a)
     assert a.all()
     for extent in ((1.0, 1, 1), (2**31, 1, 1), ("1", 1, 1)):
         with pytest.raises(TypeError):
-            program.launch("set", extent, 3, 6, a)
+            program.launch("set", extent, sj=3, sk=6, a=a)
 
 
 def test_unknown_kernel(native):
@@ -134,19 +143,19 @@ def test_kernel_behind_an_if(native):
     assert "unlimited_only" not in native.compile(Configuration()).signatures
     program = native.compile(Configuration(positivity="fallback"))
     a = native.zeros(3)
-    program.launch("unlimited_only", (3, 1, 1), a)
+    program.launch("unlimited_only", (3, 1, 1), a=a)
     assert np.array_equal(a, np.ones(3))
 
 
 def test_cpu_kernel(root):
     program = CpuBackend(root).compile(Configuration())
     result = np.zeros(1)
-    program.run("total", np.arange(10.0), 10, result)
+    program.launch("total", None, a=np.arange(10.0), n=10, sum=result)
     assert result[0] == 45
     with pytest.raises(TypeError, match="argument n"):
-        program.run("total", np.arange(10.0), 1.5, result)
+        program.launch("total", None, a=np.arange(10.0), n=1.5, sum=result)
     a, b = np.arange(500.0), np.zeros(500)
-    program.run("squares", a, 500, b)
+    program.launch("squares", None, a=a, n=500, b=b)
     assert np.array_equal(b, a * a), "every part once"
     assert "total" not in EmulatedBackend(root).compile(Configuration()).signatures
 
@@ -154,9 +163,8 @@ def test_cpu_kernel(root):
 def test_a_slice_has_its_own_address(native):
     program = native.compile(Configuration())
     a = native.zeros(10)
-    program.launch("set", (1, 1, 1), 1, 1, a)
-    program.launch("set", (1, 1, 1), 1, 1, a[5:])
-    program.launch("set", (1, 1, 1), 1, 1, a.reshape(2, 5)[1, 2:])
+    for view in (a, a[5:], a.reshape(2, 5)[1, 2:]):
+        program.launch("set", (1, 1, 1), sj=1, sk=1, a=view)
     assert np.flatnonzero(a).tolist() == [0, 5, 7]
 
 
@@ -274,13 +282,17 @@ class Driver:
         pointer._obj.value = self._count
         return 0
 
+    def cuGetErrorString(self, status, text):
+        text._obj.value = b"no CUDA-capable device is detected"
+        return 0
+
 
 @pytest.mark.parametrize(
     ("library", "message"),
     [
         (None, "finds no NVIDIA driver"),
-        (Driver(100, 0), "offers no GPU .status 100, 0 devices"),
-        (Driver(0, 0), "offers no GPU .status 0, 0 devices"),
+        (Driver(100, 0), "offers no GPU .cuInit: no CUDA-capable device is detected .100"),
+        (Driver(0, 0), "offers no GPU .it counts none"),
     ],
 )
 def test_cuda_without_a_gpu(monkeypatch, library, message):
@@ -292,7 +304,7 @@ def test_cuda_without_a_gpu(monkeypatch, library, message):
         return library
 
     monkeypatch.setattr(cuda.importlib.util, "find_spec", lambda name: True)
-    monkeypatch.setattr(cuda.ctypes, "CDLL", load)
+    monkeypatch.setattr("hiresx.topology.cuda.ctypes.CDLL", load)
     with pytest.raises(HiresxError, match=message):
         backend("cuda")
     assert backend("auto").name == "cpu"

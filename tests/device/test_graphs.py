@@ -8,10 +8,15 @@ import pytest
 
 from hiresx.device import graphs
 from hiresx.device.batch import Noting
+from hiresx.device.call import Call
 from hiresx.device.graphs import Graph
 from hiresx.kernels import Signature
 
 SCALE = Signature("scale", (("const real *", "x"), ("real *", "y")), "const real *x, real *y", "KERNEL")
+
+
+def scale(x, y):
+    return Call(SCALE, (4, 1, 1), {"x": x, "y": y}, None)
 
 
 class Event:
@@ -50,20 +55,20 @@ class Array(np.ndarray):
 
 class Program(Noting):
     def __init__(self):
-        self.signatures = {"scale": SCALE}
         self.made = 0
 
-    def launch(self, guard, name, extent, x, y):
+    def launch(self, guard, x, y):
         self.made += 1
         if guard is None or guard[0] >= 0:
             y[...] = 2 * x
 
-    def launch_on(self, stream, guard, name, extent, x, y):
+    def launch_on(self, stream, guard, call):
+        x, y = call.arguments.values()
         if Stream.capturing is None:
-            self.launch(guard, name, extent, x, y)
+            self.launch(guard, x, y)
             return
         number = len(Stream.capturing)
-        Stream.capturing.append((lambda: self.launch(guard, name, extent, x, y), set(stream.behind)))
+        Stream.capturing.append((lambda: self.launch(guard, x, y), set(stream.behind)))
         stream.behind.add(number)
 
 
@@ -80,8 +85,8 @@ def arrays(count: int) -> list[Array]:
 def test_a_chain_stays_in_order_and_the_rest_is_side_by_side(gpu, monkeypatch):
     monkeypatch.setattr(graphs, "BRANCHES", 4)
     a = arrays(9)
-    chain = [("scale", (4, 1, 1), a[n], a[n + 1]) for n in range(3)]
-    others = [("scale", (4, 1, 1), a[4], a[n]) for n in range(5, 9)]
+    chain = [scale(a[n], a[n + 1]) for n in range(3)]
+    others = [scale(a[4], a[n]) for n in range(5, 9)]
     program, stream = Program(), Stream()
     graph = Graph(gpu, program, [others[0], *chain, *others[1:]], stream)
     graph()
@@ -99,7 +104,7 @@ def test_a_chain_stays_in_order_and_the_rest_is_side_by_side(gpu, monkeypatch):
 
 def test_one_launch_is_no_graph(gpu):
     program, (x, y) = Program(), arrays(2)
-    graph = Graph(gpu, program, [("scale", (4, 1, 1), x, y)], Stream())
+    graph = Graph(gpu, program, [scale(x, y)], Stream())
     for _ in range(3):
         graph()
     assert program.made == 3 and Stream.capturing is None
@@ -114,7 +119,7 @@ def test_nothing_is_no_graph(gpu):
 def test_a_recording_that_fails_ends(gpu):
     x, y, z = arrays(3)
     program = Program()
-    graph = Graph(gpu, program, [("scale", (4, 1, 1), x, y), ("scale", (4, 1, 1), y, z)], Stream())
+    graph = Graph(gpu, program, [scale(x, y), scale(y, z)], Stream())
     graph()
     program.launch_on = lambda *call: 1 / 0
     with pytest.raises(ZeroDivisionError):
@@ -125,7 +130,7 @@ def test_a_recording_that_fails_ends(gpu):
 def test_a_list_is_side_by_side_whatever_it_shares(gpu):
     x, y, z = arrays(3)
     program, stream = Program(), Stream()
-    graph = Graph(gpu, program, [[("scale", (4, 1, 1), x, y), ("scale", (4, 1, 1), y, z)]], stream)
+    graph = Graph(gpu, program, [[scale(x, y), scale(y, z)]], stream)
     graph()
     graph()
     assert [before for _, before in stream.recorded] == [set(), set()]
@@ -133,7 +138,7 @@ def test_a_list_is_side_by_side_whatever_it_shares(gpu):
 
 def test_a_guard_keeps_all_from_being_done(gpu):
     x, y, z, guard = arrays(4)
-    calls = [("scale", (4, 1, 1), x, y), ("scale", (4, 1, 1), x, z)]
+    calls = [scale(x, y), scale(x, z)]
     graph = Graph(gpu, Program(), calls, Stream(), guard)
     for sign, wanted in ((-1.0, 2.0), (1.0, 4.0), (-1.0, 4.0)):
         guard[...] = sign
@@ -145,7 +150,7 @@ def test_a_guard_keeps_all_from_being_done(gpu):
 def test_launches_are_noted_in_place_of_made(gpu):
     x, y, z = arrays(3)
     program = Program()
-    calls = [("scale", (4, 1, 1), x, y), [("scale", (4, 1, 1), x, z)]]
+    calls = [scale(x, y), [scale(x, z)]]
     graph = Graph(gpu, program, calls, Stream())
     with program.noting() as noted:
         graph()

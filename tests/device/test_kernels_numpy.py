@@ -4,6 +4,7 @@ update, boundary nodes and ghosts, halos. Both backends could share a mistake, w
 import numpy as np
 import pytest
 from kernels_alone import (
+    ALL,
     GAMMA,
     HALO,
     ORIGIN,
@@ -43,12 +44,11 @@ def test_metrics_and_jacobian(backend):
     x = np.ascontiguousarray(np.einsum("ab,b...->a...", turn(), flat))
     kernels = program(backend, ("metrics.h",))
     areas, jacobian = np.zeros((9, *SHAPE)), np.zeros(SHAPE)
+    nodes = {"c": ORIGIN, "cj": STRIDES[1], "ck": STRIDES[2], "x": x[0], "y": x[1], "z": x[2]}
     for d in range(3):
-        after = STRIDES[(d + 1) % 3], STRIDES[(d + 2) % 3]
-        kernels.launch(
-            "metrics", SIZE, ORIGIN, *STRIDES[1:], *after, *x, *PLACE, POINTS, areas[3 * d : 3 * d + 3]
-        )  # fmt: skip
-    kernels.launch("jacobian", SIZE, ORIGIN, *STRIDES[1:], *x, *PLACE, jacobian)
+        s1, s2 = STRIDES[(d + 1) % 3], STRIDES[(d + 2) % 3]
+        kernels.launch("metrics", SIZE, **nodes, s1=s1, s2=s2, **PLACE, sv=POINTS, m=areas[3 * d : 3 * d + 3])
+    kernels.launch("jacobian", SIZE, **nodes, **PLACE, result=jacobian)
     axis = [2, 1, 0]  # of i, j, k
 
     def cut(f, d):
@@ -76,12 +76,13 @@ def test_viscous_flux_and_difference(backend, missing):
     (s, q), (m, jacobian) = states(), geometry()
     kernels = program(backend, ("metrics.h", "viscous.h"), viscosity="sutherland")
     w = np.zeros((4, *SHAPE))
-    kernels.launch("viscous_primitives", tuple(reversed(SHAPE)), 0, *STRIDES[1:], POINTS, q, w)
+    kernels.launch("viscous_primitives", tuple(reversed(SHAPE)), **ALL, sv=POINTS, q=q, w=w)
     np.testing.assert_allclose(w, np.stack([*s[1:4], temperature(s)]), rtol=1e-11, atol=1e-12)
-    strides = [0 if d == missing else stride for d, stride in enumerate(STRIDES)]
+    along = {f"d{'ijk'[d]}": 0 if d == missing else stride for d, stride in enumerate(STRIDES)}
     flux = random(8).normal(size=(12, *SHAPE))
     given = flux.copy()
-    kernels.launch("viscous_flux", SIZE, *PLACE, *strides, POINTS, w, m, jacobian, RE, flux)
+    fields = {"w": w, "m": m, "jacobian": jacobian, "flux": flux}
+    kernels.launch("viscous_flux", SIZE, **PLACE, **along, sv=POINTS, inverse_reynolds=RE, **fields)
     area = m.copy()
     if missing is not None:
         area[3 * missing : 3 * missing + 3] = 0
@@ -97,7 +98,7 @@ def test_viscous_flux_and_difference(backend, missing):
     np.testing.assert_allclose(inside(flux), wanted, rtol=0, atol=1e-12 * abs(wanted).max())
     r = random(9).normal(size=(5, *SHAPE))
     before = r.copy()
-    kernels.launch("viscous_difference", SIZE, *PLACE, *strides, POINTS, given, r)
+    kernels.launch("viscous_difference", SIZE, **PLACE, **along, sv=POINTS, flux=given, r=r)
     change = sum(
         inside_but(np.stack([derivative(f, 2 - d) for f in given[4 * d : 4 * d + 4]]), 2 - d)
         for d in range(3)
@@ -107,8 +108,8 @@ def test_viscous_flux_and_difference(backend, missing):
     np.testing.assert_array_equal(r[0], before[0])
 
 
-def face(d: int, upper: bool) -> tuple[tuple[int, int, int], tuple[int, ...], list]:
-    """(extent, (o, s1, s2, sn, sv), layers): `layers[l]` indexes the nodes l inside the face, -l behind it, as
+def face(d: int, upper: bool) -> tuple[tuple[int, int, int], dict[str, int], dict]:
+    """(extent, {o, s1, s2, sn, sv}, layers): `layers[l]` indexes the nodes l inside the face, -l behind it, as
     (n2, n1)."""
     tangents = [e for e in range(3) if e != d]
     at = HALO + SIZE[d] - 1 if upper else HALO
@@ -121,11 +122,9 @@ def face(d: int, upper: bool) -> tuple[tuple[int, int, int], tuple[int, ...], li
         return (..., *place)
 
     extent = (SIZE[tangents[0]], SIZE[tangents[1]], 1)
-    return (
-        extent,
-        (o, *(STRIDES[e] for e in tangents), inward * STRIDES[d], POINTS),
-        {l: layer(l) for l in range(-3, 4)},
-    )
+    s1, s2 = (STRIDES[e] for e in tangents)
+    place = {"o": o, "s1": s1, "s2": s2, "sn": inward * STRIDES[d], "sv": POINTS}
+    return extent, place, {l: layer(l) for l in range(-3, 4)}
 
 
 FACES = pytest.mark.parametrize(("d", "upper"), [(0, False), (1, True), (2, False)], ids=["imin", "jmax", "kmin"])
@@ -141,7 +140,8 @@ def test_viscous_ghosts_are_polynomials(backend, d, upper, degree):
         factor = random(11).normal(size=(4, *w[(slice(None), *layers[0])].shape[1:]))
         for l in range(4):
             w[(slice(None), *layers[l])] = factor * (l + 0.5) ** power
-        program(backend, ("metrics.h", "viscous.h")).launch("viscous_extrapolate", extent, *place, 4, degree, w)
+        kernels = program(backend, ("metrics.h", "viscous.h"))
+        kernels.launch("viscous_extrapolate", extent, **place, variables=4, degree=degree, w=w)
         error = [abs(w[(slice(None), *layers[-l])] - factor * (0.5 - l) ** power).max() for l in (1, 2, 3)]
         assert max(error) < 1e-11 if power <= degree else min(error) > 0.1
 
@@ -153,7 +153,7 @@ def test_viscous_flux_behind_a_plane_of_symmetry(backend, d, upper):
     flux = random(12).normal(size=(4, *SHAPE))
     area = np.ascontiguousarray(m[3 * d : 3 * d + 3])
     program(backend, ("metrics.h", "viscous.h"), viscosity="constant").launch(
-        "viscous_reflect", extent, *place, area, flux
+        "viscous_reflect", extent, **place, m=area, flux=flux
     )  # fmt: skip
     n = area[(slice(None), *layers[0])]
     n = n / np.linalg.norm(n, axis=0)
@@ -176,8 +176,9 @@ def test_update(backend, stage, local):
     dt = random(14).uniform(0.1, 1.0, SHAPE) if local else np.array([0.37])
     now, q0 = q.copy(), start.copy()
     program(backend, ("update.h",)).launch(
-        "update", SIZE, *PLACE, POINTS, q0, now, r, jacobian, dt, int(local), a, b, int(stage == 0)
-    )
+        "update", SIZE, **PLACE, sv=POINTS, q0=q0, q=now, r=r, jacobian=jacobian, dt=dt, dt_stride=int(local), a=a, b=b,
+        first=int(stage == 0),
+    )  # fmt: skip
     wanted = a * start + b * (q + dt * jacobian * r)
     np.testing.assert_allclose(inside(now), inside(wanted), rtol=1e-13, atol=1e-13)
     np.testing.assert_array_equal(inside(q0), inside(q if stage == 0 else start))
@@ -192,7 +193,7 @@ def test_slip_wall(backend, d, upper):
     (s, q), (m, _), (extent, place, layers) = states(), geometry(), face(d, upper)
     area = np.ascontiguousarray(m[3 * d : 3 * d + 3])
     kernels = program(backend, ("boundary/reflect.h",))
-    kernels.launch("reflect_node", extent, *place, area, q)
+    kernels.launch("reflect_node", extent, **place, m=area, q=q)
     n = area[(slice(None), *layers[0])]
     n = n / np.linalg.norm(n, axis=0)
 
@@ -203,7 +204,7 @@ def test_slip_wall(backend, d, upper):
 
     wall = velocity_changed(s[(slice(None), *layers[0])], 1)
     np.testing.assert_allclose(q[(slice(None), *layers[0])], conservative(wall), rtol=1e-12, atol=1e-12)
-    kernels.launch("reflect_ghost", extent, *place, area, q)
+    kernels.launch("reflect_ghost", extent, **place, m=area, q=q)
     for l in (1, 2, 3):
         ghost = velocity_changed(s[(slice(None), *layers[l])], 2)
         np.testing.assert_allclose(q[(slice(None), *layers[-l])], conservative(ghost), rtol=1e-12, atol=1e-12)
@@ -215,9 +216,9 @@ def test_ghosts_of_an_outflow(backend, d, upper, rated):
     """The cubic through four nodes goes on in the fields that leave; those that enter repeat the node, but for the
     acoustic one where its rate is set."""
     (_, q), (m, _), (extent, place, layers) = states(), geometry(), face(d, upper)
-    area, inward = np.ascontiguousarray(m[3 * d : 3 * d + 3]), -1 if upper else 1
+    area, inward = np.ascontiguousarray(m[3 * d : 3 * d + 3]), -1.0 if upper else 1.0
     kernels = program(backend, ("half_point.h", "continuation.h", "boundary/extrapolate.h"))
-    kernels.launch("extrapolate", extent, *place, inward, rated, area, q)
+    kernels.launch("extrapolate", extent, **place, direction=inward, rated=rated, m=area, q=q)
     nodes = np.stack([q[(slice(None), *layers[l])].reshape(5, -1) for l in range(4)])
     n = inward * area[(slice(None), *layers[0])].reshape(3, -1)
     rho, un = nodes[0, 0], np.sum(n * nodes[0, 1:4], axis=0) / nodes[0, 0] / np.linalg.norm(n, axis=0)
@@ -242,7 +243,7 @@ def test_prescribed_ghosts(backend, d, upper):
     (_, q), (extent, place, layers) = states(), face(d, upper)
     kernels = program(backend, ("boundary/prescribe.h",))
     given = random(15).normal(size=(5, 4, extent[1], extent[0]))
-    kernels.launch("prescribe", extent, *place, *extent[:2], given, q)
+    kernels.launch("prescribe", extent, **place, n1=extent[0], n2=extent[1], state=given, q=q)
     for l in range(4):
         np.testing.assert_array_equal(q[(slice(None), *layers[-l])], given[:, l])
 
@@ -255,13 +256,16 @@ def test_halos(backend):
     wanted = target.copy().reshape(4, -1)
     wanted[:, to] = -source.reshape(4, -1)[:, giving]
     straight, through = target.copy(), target.copy()
-    kernels.launch("copy_halo", (count, 4, 1), to, giving, source, POINTS, straight, POINTS, -1.0)
+    given = {"source": source, "source_sv": POINTS, "sign": -1.0}
+    kernels.launch("copy_halo", (count, 4, 1), to=to, giving=giving, **given, target=straight, target_sv=POINTS)
     np.testing.assert_array_equal(straight.reshape(4, -1), wanted)
     buffer, seats = np.zeros((count, 4)), rng.permutation(count).astype(np.int32)
-    kernels.launch("pack_halo", (count, 1, 1), seats, giving, source, POINTS, buffer, 4, -1.0)
-    kernels.launch("unpack_halo", (count, 1, 1), to, seats, buffer, 4, through, POINTS)
+    message, taken = {"buffer": buffer, "variables": 4}, {"target": through, "target_sv": POINTS}
+    kernels.launch("pack_halo", (count, 1, 1), to=seats, giving=giving, **given, **message)
+    kernels.launch("unpack_halo", (count, 1, 1), to=to, giving=seats, **message, **taken)
     np.testing.assert_array_equal(through.reshape(4, -1), wanted)
     rotation = turn(3)
-    kernels.launch("rotate_vectors", (count, 1, 1), to, through, POINTS, *rotation.ravel().tolist())
+    entries = {f"r{row}{c}": float(rotation[n, m]) for n, row in enumerate("xyz") for m, c in enumerate("xyz")}
+    kernels.launch("rotate_vectors", (count, 1, 1), at=to, **taken, **entries)
     wanted[:3, to] = rotation @ wanted[:3, to]
     np.testing.assert_allclose(through.reshape(4, -1), wanted, rtol=1e-13, atol=1e-13)

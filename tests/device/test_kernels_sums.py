@@ -11,6 +11,9 @@ from hiresx.rhs.sponge import moments
 
 NI, NJ, NK = alone.SIZE
 RE = 0.01  # 1 / Re_c
+# Columns along k, in one piece, and along j.
+COLUMNS = {"columns": NI * NJ, "rows": NJ, "nodes": NK, "height": NK, "width": NI}
+ALONG_J = {"height": NJ, "columns": NI * NK, "width": NI, "sv": alone.POINTS}
 
 
 @pytest.fixture(params=["cpu", "emulated"])
@@ -32,14 +35,14 @@ def test_reduce(backend, count, how):
     kernels = program(backend, ("reduce.h",))
     values = random(count).uniform(-1.0, 1.0, (quantities, count))
     values[1, -1], values[2, 0] = (-9.0, 9.0) if how == 2 else (9.0, -9.0)
-    result = np.zeros((quantities, threads))
-    kernels.launch("reduce", (threads, quantities, 1), count, threads, how, values, result)
+    result, what = np.zeros((quantities, threads)), {"count": count, "threads": threads, "how": how}
+    kernels.launch("reduce", (threads, quantities, 1), **what, values=values, result=result)
     numpy = (np.sum, np.max, np.min)[how]
     wanted = np.array([[numpy(row[t::threads]) for t in range(threads)] for row in values])
     np.testing.assert_allclose(result, wanted, rtol=1e-14, atol=1e-14)
     for place in (0, count // 2, count - 1):  # and a NaN is not lost
         values[1, place] = np.nan
-        kernels.launch("reduce", (threads, quantities, 1), count, threads, how, values, result)
+        kernels.launch("reduce", (threads, quantities, 1), **what, values=values, result=result)
         assert np.isnan(result[1, place % threads]) and np.isnan(result[1]).sum() == 1
         values[1, place] = 0.0
 
@@ -49,8 +52,9 @@ def test_column_norms(backend):
     r = random(1).normal(size=(5, *alone.SHAPE))
     partial = np.zeros((7, NJ, NI))
     program(backend, ("reduce.h",)).launch(
-        "column_norms", (NI, NJ, 1), *alone.PLACE, NI * NJ, NK, alone.POINTS, q, r, jacobian, NI, partial
-    )
+        "column_norms", (NI, NJ, 1), **alone.PLACE, columns=NI * NJ, height=NK, sv=alone.POINTS, q=q, r=r,
+        jacobian=jacobian, width=NI, partial=partial,
+    )  # fmt: skip
     close(partial[:5], np.sum(inside(r * jacobian) ** 2, axis=1))
     close(partial[5:], [inside(s[0]).min(axis=0), inside(s[4]).min(axis=0)])
 
@@ -74,14 +78,12 @@ def test_radii_and_local_steps(backend, directions):
     active = sum(1 << d for d in directions)
     wanted = np.array([inside(found) for found in radii(s, m, jacobian, directions)])
     partial, dt = np.zeros((2, NJ, NI)), np.zeros(alone.SHAPE)
-    kernels.launch(
-        "column_radii", (NI, NJ, 1), *alone.PLACE, NI * NJ, NJ, NK, NK, alone.POINTS, q, m, jacobian, active, RE, NI,
-        partial,
-    )  # fmt: skip
+    flow = alone.PLACE | {"sv": alone.POINTS, "q": q, "m": m, "jacobian": jacobian, "inverse_reynolds": RE}
+    kernels.launch("column_radii", (NI, NJ, 1), **flow, **COLUMNS, active=active, partial=partial)
     close(partial, wanted.max(axis=1))
     for cfl, viscous_cfl in ((0.5, 1e9), (1e9, 0.4), (0.5, np.median(0.5 * wanted[1] / wanted[0]))):
         kernels.launch(
-            "local_step", alone.SIZE, *alone.PLACE, alone.POINTS, q, m, jacobian, active, RE, cfl, viscous_cfl, dt
+            "local_step", alone.SIZE, **flow, active=active, cfl=float(cfl), viscous_cfl=float(viscous_cfl), dt=dt
         )
         np.testing.assert_allclose(inside(dt), np.minimum(cfl / wanted[0], viscous_cfl / wanted[1]), rtol=1e-13)
 
@@ -91,9 +93,8 @@ def test_the_least_viscous_factor_is_four_thirds():
     (s, q), (m, jacobian) = states(), geometry()
     kernels = program("emulated", ("timestep.h",), viscosity="constant", prandtl=5.0)
     partial = np.zeros((2, NJ, NI))
-    kernels.launch(
-        "column_radii", (NI, NJ, 1), *alone.PLACE, NI * NJ, NJ, NK, NK, alone.POINTS, q, m, jacobian, 7, RE, NI, partial
-    )
+    flow = alone.PLACE | {"sv": alone.POINTS, "q": q, "m": m, "jacobian": jacobian, "inverse_reynolds": RE}
+    kernels.launch("column_radii", (NI, NJ, 1), **flow, **COLUMNS, active=7, partial=partial)
     wanted = inside(jacobian**2 * np.sum(m * m, axis=0) * 4 / 3 * RE / s[0]).max(axis=0)
     np.testing.assert_allclose(partial[1], wanted, rtol=1e-13)
 
@@ -104,8 +105,9 @@ def test_column_totals(backend, both):
     weight, other = random(2).uniform(0.5, 2.0, (2, *alone.SHAPE))
     partial = np.zeros((10, NK, NI))
     program(backend, ("metrics.h", "statistics.h")).launch(
-        "column_totals", (NI, 1, NK), *alone.PLACE, NJ, NI * NK, NI, alone.POINTS, q, weight, other, both, partial
-    )
+        "column_totals", (NI, 1, NK), **alone.PLACE, **ALONG_J, q=q, weight=weight, other=other, both=both,
+        partial=partial,
+    )  # fmt: skip
     sums = [inside(q * w).sum(axis=2) for w in (weight, other)]
     close(partial[:5], sums[0])
     if both:
@@ -118,17 +120,17 @@ def test_column_extrema(backend):
     s[:, :, alone.HALO + 1] = s[:, :, alone.HALO + NJ - 1]
     kernels, where = (
         program(backend, ("metrics.h", "statistics.h")),
-        ((NI, 1, NK), *alone.PLACE, NJ, NI * NK, NI, alone.POINTS, q),
+        alone.PLACE | ALONG_J | {"q": q},
     )
     partial, places = np.zeros((2, 7, 2, NK, NI))
-    kernels.launch("column_extrema", *where, partial)
+    kernels.launch("column_extrema", (NI, 1, NK), **where, partial=partial)
     t = temperature(s)
     values = inside(np.stack([*s, t, np.sqrt(np.sum(s[1:4] ** 2, axis=0) / t)]))
     wanted = np.stack([values.min(axis=2), values.max(axis=2)], axis=1)
     np.testing.assert_allclose(partial, wanted, rtol=1e-12, atol=1e-14)
     # Bounds that some columns reach once, some several times and some nowhere.
     bounds = np.stack([np.median(wanted[:, n], axis=(1, 2)) for n in (0, 1)], axis=1)
-    kernels.launch("column_places", *where, bounds, places)
+    kernels.launch("column_places", (NI, 1, NK), **where, bounds=bounds, partial=places)
     for n, beyond in enumerate((values <= bounds[:, 0, None, None, None], values >= bounds[:, 1, None, None, None])):
         first = np.where(beyond.any(axis=2), beyond.argmax(axis=2), NJ)
         assert set(first.flat) == {*range(NJ - 1), NJ}  # in the last node, nowhere for the first time
@@ -141,8 +143,8 @@ def test_column_energy(backend, viscosity):
     weight, w = random(3).uniform(0.5, 2.0, alone.SHAPE), np.stack([*s[1:4], temperature(s)])
     partial = np.zeros((6, NK, NI))
     program(backend, ("metrics.h", "statistics.h"), viscosity=viscosity).launch(
-        "column_energy", (NI, 1, NK), *alone.PLACE, *alone.STRIDES, NJ, NI * NK, NI, alone.POINTS, q, w, m, jacobian,
-        weight, RE, partial,
+        "column_energy", (NI, 1, NK), **alone.PLACE, **dict(zip(("di", "dj", "dk"), alone.STRIDES, strict=True)),
+        **ALONG_J, q=q, w=w, m=m, jacobian=jacobian, weight=weight, inverse_reynolds=RE, partial=partial,
     )  # fmt: skip
     g = np.stack([gradient(c, m, jacobian) for c in s[1:4]])
     curl = np.stack([g[2, 1] - g[1, 2], g[0, 2] - g[2, 0], g[1, 0] - g[0, 1]])
@@ -175,7 +177,8 @@ def test_averages(backend, kind):
     for n, s in enumerate(samples):
         share = weights[n] / weights[: n + 1].sum()
         kernels.launch(
-            f"average_{kind}", alone.SIZE, *alone.PLACE, alone.POINTS, conserved(s), NI, NJ, NI * NJ * NK, share, found
+            f"average_{kind}", alone.SIZE, **alone.PLACE, sv=alone.POINTS, q=conserved(s), width=NI, height=NJ,
+            count=NI * NJ * NK, share=share, mean=found,
         )  # fmt: skip
     values = [dict(zip(MEANS["reynolds"], inside(np.stack([*s, temperature(s)])), strict=True)) for s in samples]
     values = {name: np.stack([v[name] for v in values]) for name in values[0]}  # (samples, nk, nj, ni)
@@ -213,7 +216,7 @@ def test_the_sponge_draws_to_its_reference(backend):
         goal = reference if stride else reference[:, None, None, None]
         wanted[(slice(None), *box)] -= sigma * (q[(slice(None), *box)] - goal) / jacobian[box]
         kernels.launch(
-            "sponge", (ni, nj, nk), o, *alone.STRIDES[1:], ni, nj, ni * nj * nk, alone.POINTS, q, jacobian, sigma,
-            reference, stride, r,
+            "sponge", (ni, nj, nk), **(alone.PLACE | {"o": o}), width=ni, height=nj, count=ni * nj * nk,
+            sv=alone.POINTS, q=q, jacobian=jacobian, sigma=sigma, reference=reference, reference_stride=stride, r=r,
         )  # fmt: skip
         np.testing.assert_allclose(r, wanted, rtol=1e-13, atol=1e-13)

@@ -248,7 +248,8 @@ def program(request):
 
 
 SHAPE, STRIDE = (5, 9, 9, 40), 9 * 9 * 40
-PLACE = (3 * (1 + 40 + 9 * 40), 40, 9 * 40)
+PLACE = {"o": 3 * (1 + 40 + 9 * 40), "sj": 40, "sk": 9 * 40, "sv": STRIDE}
+FIELDS = ("q0", "q", "r", "jacobian", "dt")
 
 
 def test_launch_passes_what_the_kernel_takes(program):
@@ -256,52 +257,77 @@ def test_launch_passes_what_the_kernel_takes(program):
     rng = np.random.default_rng(3)
     q0, q, r = (rng.random(SHAPE).astype(real) for _ in range(3))
     jacobian, dt = np.ones(SHAPE[1:], real), np.full(1, 0.1, real)
-    host = [q0.copy(), q.copy(), r, jacobian, dt]
-    tail = (0, 0.75, np.float64(0.25), np.int64(0))
-    emulated.launch("update", (34, 3, 3), *PLACE, STRIDE, *host, *tail)
-    launched.launch("update", (34, 3, 3), *PLACE, STRIDE, *map(on_host, (q0, q, r, jacobian, dt)), *tail)
-    assert np.array_equal(q, host[1]) and not np.array_equal(q, q0)
+    host = dict(zip(FIELDS, (q0.copy(), q.copy(), r, jacobian, dt), strict=True))
+    device = dict(zip(FIELDS, map(on_host, (q0, q, r, jacobian, dt)), strict=True))
+    tail = {"dt_stride": 0, "a": 0.75, "b": np.float64(0.25), "first": np.int64(0)}
+    emulated.launch("update", (34, 3, 3), **PLACE, **host, **tail)
+    launched.launch("update", (34, 3, 3), **PLACE, **device, **tail)
+    assert np.array_equal(q, host["q"]) and not np.array_equal(q, q0)
 
 
 def test_launch_takes_views_and_int32(program):
     launched, _, real = program
     places = np.array([3, 1, 2], np.int32)
     a, b = np.arange(10, dtype=real), np.zeros(10, real)
-    launched.launch("copy_halo", (3, 1, 1), on_host(places), on_host(places), on_host(a)[2:], 0, on_host(b)[1:], 0, -1)
+    lists = {"to": on_host(places), "giving": on_host(places), "source_sv": 0, "target_sv": 0}
+    launched.launch("copy_halo", (3, 1, 1), **lists, source=on_host(a)[2:], target=on_host(b)[1:], sign=-1.0)
     assert np.flatnonzero(b).tolist() == [2, 3, 4] and np.array_equal(b[2:5], -a[3:6])
-    launched.launch("copy_halo", (0, 1, 1), on_host(places), on_host(places), on_host(b), 0, on_host(a), 0, 1)
+    launched.launch("copy_halo", (0, 1, 1), **lists, source=on_host(b), target=on_host(a), sign=1.0)
     assert np.array_equal(a, np.arange(10))
 
 
 @pytest.mark.parametrize(
-    ("place", "value", "message"),
+    ("name", "value", "message"),
     [
-        (0, np.zeros(3, np.int32), "argument to .const int .*: wants a cupy.ndarray of int32, got ndarray"),
-        (0, on_host(np.zeros(3)), "argument to .*wants an array of int32, got one of float64"),
-        (0, on_host(np.zeros(6, np.int32))[::2], "argument to .*side by side"),
-        (3, 2**63, "argument source_sv .long long.: .*does not fit int64"),
-        (3, 0.5, "argument source_sv"),
-        (6, "1", "argument sign .real.: wants a number"),
+        ("to", np.zeros(3, np.int32), "argument to .const int .*: wants a cupy.ndarray of int32, got ndarray"),
+        ("to", on_host(np.zeros(3)), "argument to .*wants an array of int32, got one of float64"),
+        ("to", on_host(np.zeros(6, np.int32))[::2], "argument to .*side by side"),
+        ("source_sv", 2**63, "argument source_sv .long long.: .*does not fit int64"),
+        ("source_sv", 0.5, "argument source_sv"),
+        ("sign", "1", "argument sign .real.: wants a number"),
+        ("sign", 1, "argument sign .real.: wants a number with a fraction"),
     ],
 )
-def test_wrong_argument_is_named(program, place, value, message):
+def test_wrong_argument_is_named(program, name, value, message):
     launched, _, real = program
-    index, field = on_host(np.zeros(3, np.int32)), on_host(np.zeros(3, real))
-    arguments = [index, index, field, 0, field, 0, 1.0]
-    arguments[place] = value
+    arguments = copied(real) | {name: value}
     with pytest.raises(TypeError, match=f"kernel copy_halo, {message}"):
-        launched.launch("copy_halo", (3, 1, 1), *arguments)
-    with pytest.raises(TypeError, match="takes 7 arguments, got 6"):
-        launched.launch("copy_halo", (3, 1, 1), *arguments[:6])
+        launched.call("copy_halo", (3, 1, 1), **arguments)
+
+
+def copied(real):
+    """Arguments of copy_halo."""
+    index, field = on_host(np.zeros(3, np.int32)), on_host(np.zeros(3, real))
+    return dict(to=index, giving=index, source=field, source_sv=0, target=field, target_sv=0, sign=1.0)
+
+
+def test_wrong_names_of_arguments(program):
+    launched, _, real = program
+    arguments = copied(real)
+    with pytest.raises(TypeError, match="kernel copy_halo takes no argument scale; it takes to, giving, source, "):
+        launched.call("copy_halo", (3, 1, 1), **arguments, scale=1.0)
+    del arguments["giving"]
+    with pytest.raises(TypeError, match=r"kernel copy_halo: missing argument giving \(const int \*\)"):
+        launched.call("copy_halo", (3, 1, 1), **arguments)
+
+
+def test_fields_that_do_not_hold_the_nodes(program):
+    launched, _, real = program
+    fields = {name: on_host(np.ones(SHAPE, real)) for name in ("q0", "q", "r")}
+    fields |= {"jacobian": on_host(np.ones(SHAPE[1:], real)), "dt": on_host(np.ones(1, real))}
+    tail = {"dt_stride": 0, "a": 0.75, "b": 0.25, "first": 0}
+    launched.call("update", (34, 3, 3), **PLACE, **fields, **tail)
+    with pytest.raises(TypeError, match=r"kernel update, argument r \(const real \*\): wants 5 variables of nodes"):
+        launched.call("update", (34, 3, 3), **PLACE, **(fields | {"r": fields["jacobian"]}), **tail)
 
 
 def test_extent_of_other_numbers(program):
     launched, _, real = program
-    arguments = [on_host(np.zeros(3, np.int32))] * 2 + [on_host(np.zeros(3, real)), 0] * 2 + [1.0]
-    launched.launch("copy_halo", np.array([1, 1, 1]), *arguments)
+    arguments = copied(real)
+    launched.launch("copy_halo", np.array([1, 1, 1]), **arguments)
     for extent in ((1.0, 1, 1), (2**31, 1, 1), ("1", 1, 1)):
         with pytest.raises(TypeError):
-            launched.launch("copy_halo", extent, *arguments)
+            launched.launch("copy_halo", extent, **arguments)
 
 
 def test_unknown_kernel(program):
@@ -317,13 +343,14 @@ def test_on_a_gpu():
     rng = np.random.default_rng(3)
     host = [rng.random(SHAPE), rng.random(SHAPE), rng.random(SHAPE), np.ones(SHAPE[1:]), np.full(1, 0.1)]
     device = [room.to_device(array) for array in host]
-    tail = (0, 0.75, 0.25, 0)
+    tail = {"dt_stride": 0, "a": 0.75, "b": 0.25, "first": 0}
     start, end = room.event(), room.event()
     start.record()
-    program.launch("update", (34, 3, 3), *PLACE, STRIDE, *device, *tail)
+    program.launch("update", (34, 3, 3), **PLACE, **dict(zip(FIELDS, device, strict=True)), **tail)
     end.record()
     assert 0 < end.elapsed(start) < 10
-    EmulatedBackend().compile(configuration).launch("update", (34, 3, 3), *PLACE, STRIDE, *host, *tail)
+    emulated = EmulatedBackend().compile(configuration)
+    emulated.launch("update", (34, 3, 3), **PLACE, **dict(zip(FIELDS, host, strict=True)), **tail)
     np.testing.assert_allclose(room.to_host(device[1]), host[1], rtol=1e-14)
     view = room.zeros((4, 6), "float32")[1:3, 2:]
     room.copy(view, room.to_device(np.ones((2, 4), np.float32)))

@@ -57,6 +57,8 @@ def test_signatures(root):
         ("KERNEL(a, int i, int j) {}", "must take int i, int j, int k first"),
         ("KERNEL(a, int i, int j, int k, float x) {}", 'cannot take "float x"'),
         ("KERNEL(a, int i, int j, int k, const real **x) {}", 'cannot take "const real \\*\\*x"'),
+        ("KERNEL(a, int i, int j, int k, field<six> x) {}", 'kernel a: the size "six" of a field is not known here'),
+        ("KERNEL(a, int i, int j, int k, const int *from) {}", "its name no keyword of Python"),
         ("KERNEL(a, int i, int j, int k) {", "braces do not balance"),
         ("KERNEL(a, int i, int j, int k) {}\nCPU_KERNEL(a, int n) {}", "declared twice"),
     ],

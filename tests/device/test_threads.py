@@ -20,6 +20,7 @@ from hiresx.bench.kernels import Timed
 from hiresx.case import load
 from hiresx.device import backend, team
 from hiresx.device.batch import levels
+from hiresx.device.call import Call
 from hiresx.kernels import Signature
 from hiresx.solver import Solver
 
@@ -36,31 +37,36 @@ SIGNATURES = {
     "copy": signature(source="const real *", target="real *", n="int"),
     "add": signature(a="const real *", b="const real *", target="real *"),
 }
-ONE = (1, 1, 1)
+
+
+def call(name, *values):
+    """A launch that nobody makes."""
+    named = {called: value for (_, called), value in zip(SIGNATURES[name].arguments, values, strict=True)}
+    return Call(SIGNATURES[name], (1, 1, 1), named, None)
 
 
 def test_what_does_not_depend_on_each_other_shares_a_level():
     a, b, c = (np.zeros(4) for _ in range(3))
-    assert levels(SIGNATURES, []) == []
-    assert levels(SIGNATURES, [("set", ONE, a), ("set", ONE, b)]) == [0, 0]
-    assert levels(SIGNATURES, [("copy", ONE, a, b, 1), ("copy", ONE, a, c, 1)]) == [0, 0], "both only read a"
-    assert levels(SIGNATURES, [("set", ONE, a), ("copy", ONE, a, b, 1), ("set", ONE, c)]) == [0, 1, 0]
-    assert levels(SIGNATURES, [("copy", ONE, a, b, 1), ("set", ONE, a)]) == [0, 1], "written after it was read"
-    assert levels(SIGNATURES, [("set", ONE, a), ("set", ONE, a)]) == [0, 1], "the later one stays"
+    assert levels([]) == []
+    assert levels([call("set", a), call("set", b)]) == [0, 0]
+    assert levels([call("copy", a, b, 1), call("copy", a, c, 1)]) == [0, 0], "both only read a"
+    assert levels([call("set", a), call("copy", a, b, 1), call("set", c)]) == [0, 1, 0]
+    assert levels([call("copy", a, b, 1), call("set", a)]) == [0, 1], "written after it was read"
+    assert levels([call("set", a), call("set", a)]) == [0, 1], "the later one stays"
 
 
 def test_views_of_one_array_depend_where_they_overlap():
     whole = np.zeros((8, 5))
-    assert levels(SIGNATURES, [("set", ONE, whole[:4]), ("set", ONE, whole[4:])]) == [0, 0]
-    assert levels(SIGNATURES, [("set", ONE, whole[:4]), ("set", ONE, whole[3:])]) == [0, 1]
-    assert levels(SIGNATURES, [("set", ONE, whole[1]), ("set", ONE, whole), ("set", ONE, whole[2])]) == [0, 1, 2]
-    assert levels(SIGNATURES, [("set", ONE, whole[:0]), ("set", ONE, whole)]) == [0, 0]
+    assert levels([call("set", whole[:4]), call("set", whole[4:])]) == [0, 0]
+    assert levels([call("set", whole[:4]), call("set", whole[3:])]) == [0, 1]
+    assert levels([call("set", whole[1]), call("set", whole), call("set", whole[2])]) == [0, 1, 2]
+    assert levels([call("set", whole[:0]), call("set", whole)]) == [0, 0]
 
 
 def test_a_list_shares_a_level_and_what_follows_waits_for_all_of_it():
     a, b, c = (np.zeros(4) for _ in range(3))
-    calls = [("set", ONE, a), [("copy", ONE, a, b, 1), ("copy", ONE, b, c, 1)], ("set", ONE, c), ("set", ONE, b)]
-    assert levels(SIGNATURES, calls) == [0, 1, 1, 2, 2]
+    calls = [call("set", a), [call("copy", a, b, 1), call("copy", b, c, 1)], call("set", c), call("set", b)]
+    assert levels(calls) == [0, 1, 1, 2, 2]
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -82,9 +88,9 @@ def test_levels_in_any_order_do_as_the_list_does(seed):
     ]
     inorder, shuffled, arrays = np.arange(36.0), np.arange(36.0), np.arange(36.0)
     perform(calls, inorder)
-    noted = [(name, ONE, *(arrays[v] for v in views), *([1] * (name == "copy"))) for name, _, *views in calls]
+    noted = [call(name, *(arrays[v] for v in views), *([1] * (name == "copy"))) for name, _, *views in calls]
     # Of two calls that write in part what they read, the sum above is taken first: as one kernel would.
-    found = levels(SIGNATURES, noted)
+    found = levels(noted)
     assert max(found) < len(calls) - 1
     order = sorted(range(len(calls)), key=lambda n: (found[n], dice.random()))
     perform([calls[n] for n in order], shuffled)
@@ -299,8 +305,8 @@ def test_the_largest_part_leaves_no_thread_idle(threads):
     solver = Solver(load("planar-jet", "quick"), device)
     calls = [call for block in solver.terms.inviscid for call in block.early]
     for level in range(2):
-        parts = [solver.program.kernel(name).cut(solver.program.kernel(name).words(*rest)) for name, *rest in calls]
-        some = [p for p, n in zip(parts, levels(solver.program.signatures, calls), strict=True) if n == level]
+        parts = [solver.program.kernel(call.name).cut(call.packed) for call in calls]
+        some = [p for p, n in zip(parts, levels(calls), strict=True) if n == level]
         whole = sum(p.parts * p.weight for p in some)
         assert max(p.weight for p in some) < 0.1 * whole / threads + 0.05 * whole
 

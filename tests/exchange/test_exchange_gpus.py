@@ -142,12 +142,15 @@ class LatePlace:
     def compile(self, configuration):
         program = self._room.compile(configuration)
 
-        def launch(*arguments):
-            self.stream.add(lambda: program.launch(*arguments))
+        def run(call):
+            self.stream.add(lambda: program.run(call))
             if self._dice.random() < self._haste:
                 self.synchronize()
 
-        late = SimpleNamespace(signatures=program.signatures, launch=launch)
+        def launch(name, extent, /, **arguments):
+            run(program.call(name, extent, **arguments))
+
+        late = SimpleNamespace(signatures=program.signatures, call=program.call, run=run, launch=launch)
         late.prepare = lambda calls: one_by_one(late, calls)
         return late
 

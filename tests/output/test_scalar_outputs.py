@@ -8,6 +8,7 @@ from hiresx import HiresxError, Simulation, load
 from hiresx.cli import execute
 from hiresx.output.fields import field_file as fields
 from hiresx.output.show import compare
+from hiresx.output.watch import history
 from hiresx.plan import memory_bytes, plan
 
 CASE_PY = """
@@ -107,6 +108,20 @@ def test_averages(folder):
                 np.testing.assert_allclose(found[kind][f"{other}_{name}"], wanted, rtol=0, atol=1e-13)
     written = fields.read(folder / "out" / "averages.nc", ["dye"]).blocks[0].state["dye"]
     np.testing.assert_array_equal(written, found["reynolds"]["dye"])
+
+
+@pytest.mark.parametrize("reynolds", [None, 100.0])
+def test_the_kinetic_energy_is_that_of_the_gas(reynolds, tmp_path):
+    """Its primitives come with the scalars', for which an inviscid run has no work array."""
+    found = []
+    for name, scalars in (("with", {}), ("without", {"scalar": []})):
+        tables = {"time": {"steps": 3, "cfl": 0.5}, "kinetic_energy": {"every": 1}} | scalars
+        spec = case((16, 16, 1), reynolds=reynolds, **tables)
+        Simulation(spec, backend="cpu", initial=shocks, out=tmp_path / name).run(progress=False)
+        found.append(history.read(history.histories(tmp_path / name)["kinetic_energy"]).data)
+    assert len(found[0]["kinetic_energy"]) > 1
+    for column in ("kinetic_energy", "enstrophy", "dissipation", "pressure_dilatation"):
+        np.testing.assert_allclose(found[0][column], found[1][column], rtol=1e-12, atol=1e-15)
 
 
 def test_a_checkpoint_of_other_scalars_is_refused(folder):

@@ -173,7 +173,7 @@ def run(tmp_path_factory):
     """The bundled jet, coarse, small and short."""
     folder = tmp_path_factory.mktemp("run")
     overrides = ["time.steps=40", "grid.points_per_height=12", "grid.length=6", "average.every=2", "time.cfl=0.4"]
-    overrides += ["output.every_steps=10"]
+    overrides += ["output.every_steps=10", "average.start=0.0", "probe=[]"]
     case = load("planar-jet", preset="quick", overrides=overrides)
     Simulation(case, backend="cpu", out=folder).run(progress=False)
     return folder

@@ -105,7 +105,7 @@ ADDED = {
         "hiresx/rhs/boundary.py": (
             "class Prescribe(Condition)",
             'class Repeat(Condition):\n    kernel = "repeat"\n\n    def ghost(self) -> None:\n'
-            '        self._launch("repeat", self._box, *self._face, self.state.q)\n\n\n',
+            '        self._launch("repeat", self._box, **self._face, q=self.state.q)\n\n\n',
         ),
     },
     "time integrator": {
@@ -116,9 +116,11 @@ ADDED = {
             "    order, registers, keeps_start, convex = 2, 1, True, True\n"
             "    cfl, viscous_cfl = 0.8, 0.7\n"
             "    times = (1.0, 1.0)\n\n"
-            "    def updates(self, s):\n"
-            "        fields = (s.size, *s.place, s.variable_stride, s.q0, s.q, s.r, s.jacobian, s.dt, s.dt_stride)\n"
-            "        return [('update', *fields, 0.0, 1.0, 1), ('update', *fields, 0.5, 0.5, 0)]\n",
+            "    def updates(self, program, s):\n"
+            "        fields = dict(sv=s.variable_stride, q0=s.q0, q=s.q, r=s.r, jacobian=s.jacobian, **s.place)\n"
+            "        fields |= dict(dt=s.dt, dt_stride=s.dt_stride)\n"
+            "        weights = ((0.0, 1.0, 1), (0.5, 0.5, 0))\n"
+            "        return [program.call('update', s.size, **fields, a=a, b=b, first=n) for a, b, n in weights]\n",
         )
     },
     "grid generator": {

@@ -23,7 +23,7 @@ FLOORS = (
     ("device",),
     ("rhs",),
     ("time",),
-    ("plan",),
+    ("plan", "resolution"),
     ("exchange",),
     ("solver",),
     ("placement",),
@@ -37,12 +37,13 @@ FLOORS = (
     ("verify",),
     ("results",),
     ("post",),
+    ("sweeps",),
     ("cli",),
     ("__main__",),
 )
 # Rooms that stand beside the house: what they may use of it, and who may use them.
 BESIDE = {"topology": {"errors", "optional"}}
-USERS = {"topology": {"placement", "launch", "scaling", "cli"}}
+USERS = {"topology": {"device", "placement", "launch", "scaling", "cli"}}
 LEVEL = {name: floor for floor, names in enumerate(FLOORS) for name in names}
 
 

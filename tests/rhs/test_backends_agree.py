@@ -33,21 +33,19 @@ def test_single_precision_agrees_and_what_is_given_stays(programs):
         for values in kernel_data.variants(signature, CONFIGURATION.real):
             results = []
             for room, program in able:
-                passed = [room.to_device(v) if isinstance(v, np.ndarray) else v for v in values]
-                program.launch(name, kernel_data.extent(signature), *passed)
-                results.append(
-                    [room.to_host(p) if isinstance(v, np.ndarray) else p for v, p in zip(values, passed, strict=True)]
-                )
+                passed = {n: room.to_device(v) if isinstance(v, np.ndarray) else v for n, v in values.items()}
+                program.launch(name, kernel_data.extent(signature), **passed)
+                results.append({n: room.to_host(p) if hasattr(p, "shape") else p for n, p in passed.items()})
             written = 0
-            for place, (kind, called) in enumerate(signature.arguments):
-                reference = results[0][place]
+            for kind, called in signature.arguments:
+                reference = results[0][called]
                 if kind.endswith("*") and not kind.startswith("const"):
                     assert np.all(np.isfinite(reference)), (name, called)
-                    written += not np.array_equal(reference, values[place])
+                    written += not np.array_equal(reference, values[called])
                     for other in results[1:]:
-                        error = np.max(np.abs(other[place] - reference)) / np.max(np.abs(reference))
+                        error = np.max(np.abs(other[called] - reference)) / np.max(np.abs(reference))
                         assert error <= 1e-6, (name, called)
                 else:
                     for found in results:
-                        assert np.array_equal(found[place], values[place]), (name, called)
+                        assert np.array_equal(found[called], values[called]), (name, called)
             assert written, name

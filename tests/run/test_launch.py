@@ -260,7 +260,7 @@ def test_the_status_of_the_run_is_that_of_the_job(tmp_path, capfd):
 def test_signals_reach_the_ranks(tmp_path, capfd, number):
     """They can end as they like: no launcher kills them."""
     ended = run_job(tmp_path, "graceful", number)
-    assert ended == job.Ended(128 + number)
+    assert ended == job.Ended(128 + number, asked=number)
     assert capfd.readouterr().out.count("ended in order") == 2
 
 

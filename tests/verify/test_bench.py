@@ -99,10 +99,7 @@ class Again:
         for column in self._columns:
             column[...] = 0
         before = [a.copy() for a in (*self.fields, *self._columns)]
-        if self._launch.extent is None:
-            self._program.run(self._launch.kernel, *self._launch.arguments.values())
-        else:
-            self._program.launch(self._launch.kernel, self._launch.extent, *self._launch.arguments.values())
+        self._program.run(self._launch.call)
         return before, [a.copy() for a in (*self.fields, *self._columns)]
 
 

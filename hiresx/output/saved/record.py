@@ -115,7 +115,7 @@ def keep_resolved(directory: str | Path, case: "Case") -> Path:
     """`keep_case` of a Case as it is resolved, its grid files named by absolute paths. Returns the folder."""
     from hiresx.case.toml import dumps
 
-    dump = case.model_dump(mode="json")
+    dump = case.document()
     functions = None
     if case.directory is not None:
         for key in ("file", "connectivity"):

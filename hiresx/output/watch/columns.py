@@ -1,5 +1,7 @@
 """Sums and extremes over parts: the column kernels on the device (kernels/statistics.h), the rest here."""
 
+from typing import Any
+
 import numpy as np
 
 from hiresx.case import Case
@@ -12,28 +14,28 @@ from hiresx.solver import Solver
 class Columns:
     """The column kernels of all parts of a solver, each giving `quantities` numbers per column."""
 
-    def __init__(self, solver: Solver, quantities: int):
-        self._backend, self._launch = solver.backend, solver.program.launch
+    def __init__(self, solver, quantities: int):
+        self._backend, self._program = solver.backend, solver.program
         self._parts = []
         for state in solver.states:
             ni, _, nk = state.size
             partial = solver.backend.zeros((quantities, nk * ni), str(state.q.dtype))
             self._parts.append((state, partial))
 
-    def __call__(self, n: int, kernel: str, *arguments, strides: tuple[int, ...] = ()) -> np.ndarray:
-        """Launch `kernel` on part `n`: `arguments` are those between q and the result, `strides` those before the
-        height. Returns float64 (quantities, nk, ni)."""
+    def __call__(self, n: int, kernel: str, /, **arguments: Any) -> np.ndarray:
+        """Launch `kernel` on part `n`: `arguments` are those that only this kernel has. Returns float64 (quantities,
+        nk, ni)."""
         state, partial = self._parts[n]
         ni, nj, nk = state.size
-        self._launch(
-            kernel, (ni, 1, nk), *state.place, *strides, nj, nk * ni, ni, state.variable_stride, state.q, *arguments,
-            partial,
+        self._program.launch(
+            kernel, (ni, 1, nk), **state.place, height=nj, columns=nk * ni, width=ni, sv=state.variable_stride,
+            q=state.q, **arguments, partial=partial,
         )  # fmt: skip
         return self._backend.to_host(partial).astype(np.float64, copy=False).reshape(-1, nk, ni)
 
-    def sums(self, n: int, kernel: str, *arguments, strides: tuple[int, ...] = ()) -> np.ndarray:
+    def sums(self, n: int, kernel: str, /, **arguments: Any) -> np.ndarray:
         """Sums (quantities,) over part `n`, in an order that does not depend on threads."""
-        return self(n, kernel, *arguments, strides=strides).sum(axis=(1, 2))
+        return self(n, kernel, **arguments).sum(axis=(1, 2))
 
 
 def volumes(solver: Solver, n: int) -> np.ndarray:

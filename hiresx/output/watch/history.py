@@ -26,7 +26,7 @@ from hiresx.output.saved.netcdf import LOCK, library
 FOLDER = "history"
 # Tags and types of the format.
 _DIMENSION, _VARIABLE, _ATTRIBUTE = 10, 11, 12
-_CHAR, _INT, _DOUBLE = 2, 4, 6
+_CHAR, _INT, _FLOAT, _DOUBLE = 2, 4, 5, 6
 # Where the header holds the number of records.
 _COUNT = 4
 
@@ -47,7 +47,7 @@ class History:
     """Samples of the monitor `name`: step, time and a value per column, or one per column and place.
 
     `kind` says what made it. `places`: coordinates (n, 3). `folder`: where <name>.nc is kept; None keeps the samples in
-    memory. Nothing is written before `start`.
+    memory. Nothing is written before `start`. `numbers`: type of the columns in the file, ">f8" or ">f4".
     """
 
     def __init__(
@@ -57,6 +57,7 @@ class History:
         columns: Sequence[Column],
         places: np.ndarray | None = None,
         folder: Path | None = None,
+        numbers: str = ">f8",
     ):
         self.name, self.kind = name, kind
         self.places = None if places is None else np.asarray(places, dtype=float).reshape(-1, 3)
@@ -64,6 +65,7 @@ class History:
         self.samples = 0
         # What is to be said of the file that was there.
         self.notes: list[str] = []
+        self._numbers = numbers
         self.define(columns)
         self._rows: list[bytes] = []
         self._file: int | None = None
@@ -75,7 +77,7 @@ class History:
         shape = () if self.places is None else (len(self.places),)
         self._nothing = np.full(shape, np.nan)
         self._record = np.dtype(
-            [("step", ">i4"), ("time", ">f8"), *((column.name, ">f8", shape) for column in self.columns)]
+            [("step", ">i4"), ("time", ">f8"), *((column.name, self._numbers, shape) for column in self.columns)]
         )
 
     def start(self, kept: int | None = None, restarted: bool = False) -> int:
@@ -111,7 +113,7 @@ class History:
         """Append a sample; a column that `values` lacks is not a number. Returns the number of samples. Raises
         HiresxError if it cannot be written."""
         values = [values.get(column.name, self._nothing) for column in self.columns]
-        row = struct.pack(">id", step, time) + np.array(values, ">f8").tobytes()
+        row = struct.pack(">id", step, time) + np.array(values, self._numbers).tobytes()
         if self._file is None:
             self._rows.append(row)
         else:
@@ -210,7 +212,7 @@ class History:
     def _set_aside(self, kept: int | None) -> None:
         """Rename the file that is there. `kept`: how many samples the checkpoint knows of."""
         try:
-            table = read(self.path)
+            samples, last = self._held()
         except HiresxError:
             aside = _free(self.path, f"{self.path.name}.damaged", "")
             were = "was" if kept == 1 else "were"
@@ -218,29 +220,42 @@ class History:
             self.notes.append(f"{self.path} is not a whole history: it is kept as {aside.name}, a new one begins{lost}")
         else:
             # named after its last sample, so that it still sorts
-            last = int(table.data[STEP.name][-1]) if table.samples else 0
             aside = _free(self.path, f"{self.name}.before-{last}", ".nc")
             why = "the checkpoint knows nothing of it" if kept is None else "it has other columns or places"
             self.notes.append(
-                f"{self.path} is not continued, {why}: it is kept as {aside.name}, with {_samples(table.samples)}"
+                f"{self.path} is not continued, {why}: it is kept as {aside.name}, with {_samples(samples)}"
             )
         self.path.rename(aside)
+
+    def _held(self) -> tuple[int, int]:
+        """How many samples the file that is there holds, and the step of the last. HiresxError for one that is none."""
+        table = read(self.path)
+        return table.samples, int(table.data[STEP.name][-1]) if table.samples else 0
 
     def _encoded(self) -> bytes:
         """The header, the record count 0, and the places."""
         points = None if self.places is None else len(self.places)
         dimensions = [("sample", 0)] + ([] if points is None else [("point", points)])
-        attributes = {"title": f"history of {self.name}", "source": "hiresx", "kind": self.kind, "name": self.name}
-        fixed = []
-        if self.places is not None:
-            fixed = [(Column(axis, f"{axis} coordinate", "L"), self.places[:, d]) for d, axis in enumerate("xyz")]
+        attributes, fixed = self._attributes(), self._fixed()
+        kinds = {STEP: _INT, TIME: _DOUBLE}
+        number = _FLOAT if self._numbers == ">f4" else _DOUBLE
         recorded = [
-            (column, self._record.fields[column.name][0].itemsize, _INT if column is STEP else _DOUBLE)
+            (column, self._record.fields[column.name][0].itemsize, kinds.get(column, number))
             for column in (STEP, TIME, *self.columns)
         ]
         length = len(_header(dimensions, attributes, _variables(fixed, recorded, points, 0)))
         header = _header(dimensions, attributes, _variables(fixed, recorded, points, length))
         return header + b"".join(np.asarray(values, ">f8").tobytes() for _, values in fixed)
+
+    def _attributes(self) -> dict[str, str]:
+        """What the file says of itself."""
+        return {"title": f"history of {self.name}", "source": "hiresx", "kind": self.kind, "name": self.name}
+
+    def _fixed(self) -> list[tuple[Column, np.ndarray]]:
+        """What there is once, of every place."""
+        if self.places is None:
+            return []
+        return [(Column(axis, f"{axis} coordinate", "L"), self.places[:, d]) for d, axis in enumerate("xyz")]
 
 
 def _variables(fixed, recorded, points: int | None, begin: int) -> list[bytes]:
@@ -346,7 +361,7 @@ def read(path: str | Path) -> Table:
     path = Path(path)
     try:
         with path.open("rb") as file:
-            _walk(file)
+            walk(file)
             size = os.fstat(file.fileno()).st_size
         with LOCK, netCDF4.Dataset(path) as file:
             file.set_auto_mask(False)
@@ -367,7 +382,7 @@ def read(path: str | Path) -> Table:
         raise HiresxError(f"{path} is not a history ({error})", "give one from the folder history of a run") from None
 
 
-def _walk(file: BinaryIO) -> None:
+def walk(file: BinaryIO) -> None:
     """Go through a header of the format; ValueError where it makes no sense. (The library would set aside gigabytes for
     a number that was changed.) Other netCDF files pass."""
     if file.read(3) != b"CDF":

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from hiresx.device.interface import Call
+from hiresx.device.interface import Call, Program
 from hiresx.device.state import BlockState
 from hiresx.time.integrator import Integrator
 
@@ -17,25 +17,25 @@ class Scheme(Integrator):
     cfl, viscous_cfl = 1.375, 0.998
     times = tuple(time for _, _, time in STAGES)
 
-    def updates(self, state: BlockState) -> list[Call]:
+    def updates(self, program: Program, state: BlockState) -> list[Call]:
         s = state
         return [
-            (
-                "update", s.size, *s.place, s.variable_stride, s.q0, s.q, s.r, s.jacobian, s.dt, s.dt_stride,
-                a, b, int(stage == 0),
+            program.call(
+                "update", s.size, **s.place, sv=s.variable_stride, q0=s.q0, q=s.q, r=s.r, jacobian=s.jacobian,
+                dt=s.dt, dt_stride=s.dt_stride, a=a, b=b, first=int(stage == 0),
             )
             for stage, (a, b, _) in enumerate(STAGES)
         ]  # fmt: skip
 
-    def viscous_updates(self, state: BlockState, differences: Sequence[Call]) -> list[list[Call]]:
+    def viscous_updates(self, program: Program, state: BlockState, differences: Sequence[Call]) -> list[list[Call]]:
         s, last = state, len(STAGES) - 1
         return [
             [
-                (
-                    "viscous_update", extent, *fields, s.q0, s.q, r, s.jacobian, s.dt, s.dt_stride,
-                    a, b, int(stage == 0), int(stage == last),
+                program.call(
+                    "viscous_update", difference.extent, **difference.arguments, q0=s.q0, q=s.q, jacobian=s.jacobian,
+                    dt=s.dt, dt_stride=s.dt_stride, a=a, b=b, first=int(stage == 0), keep=int(stage == last),
                 )
-                for _, extent, *fields, r in differences
+                for difference in differences
             ]
             for stage, (a, b, _) in enumerate(STAGES)
         ]  # fmt: skip

@@ -79,7 +79,8 @@ def interpolation_errors(bench: Workbench, configuration: Configuration, points:
     interpolates_nodes = configuration.interpolation == "modified"
     # half points -1/2 .. points - 1/2, as the right-hand side asks for them
     extent = (points + (2 if interpolates_nodes else 1), 1, 1)
-    program.launch("interpolate", extent, 2, 0, 0, 1, points + 6, q, area, minus, plus)
+    line = {"o": 2, "sj": 0, "sk": 0, "sd": 1, "sv": points + 6}
+    program.launch("interpolate", extent, **line, q=q, m=area, minus=minus, plus=plus)
     exact = state(h * (np.arange(points + 6) - 2.5))
     inner = np.s_[:, 2 : points + 3]
     # With the limiter the sign of the density is a mark (kernels/positivity/limiter.h).

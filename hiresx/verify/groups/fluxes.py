@@ -33,7 +33,9 @@ def numerical(bench: Workbench, flux: str, left, right, area) -> np.ndarray:
     n = left.shape[1]
     minus, plus, m = (device.to_device(np.ascontiguousarray(a)) for a in (left, right, area))
     zero, one = device.zeros((5, n)), device.to_device(np.ones((5, n)))
-    program.launch("numerical_flux", (n, 1, 1), 0, 0, 0, 0, n, plus, m, zero, one, minus, plus)
+    alone = dict.fromkeys(("o", "sj", "sk", "sd"), 0)
+    fields = {"q": plus, "m": m, "f": zero, "pressure": one, "minus": minus, "plus": plus}
+    program.launch("numerical_flux", (n, 1, 1), **alone, sv=n, **fields)
     return device.to_host(minus)
 
 

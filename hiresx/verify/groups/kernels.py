@@ -82,9 +82,9 @@ def point_by_point(bench: Workbench, configuration: Configuration) -> float:
         for values in kernel_data.variants(signature, configuration.real):
             results = []
             for room, program in zip(rooms, programs, strict=True):
-                passed = [room.to_device(v) if isinstance(v, np.ndarray) else v for v in values]
-                program.launch(name, kernel_data.extent(signature), *passed)
-                results.append([room.to_host(p) for p in passed if hasattr(p, "shape")])
+                passed = {n: room.to_device(v) if isinstance(v, np.ndarray) else v for n, v in values.items()}
+                program.launch(name, kernel_data.extent(signature), **passed)
+                results.append([room.to_host(p) for p in passed.values() if hasattr(p, "shape")])
             for first, other in zip(*results, strict=True):
                 worst = np.maximum(worst, _relative(other, first, np.max(np.abs(first))))
     return worst

@@ -6,14 +6,13 @@ import pkgutil
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from hiresx.case import Case
 from hiresx.communicator import Communicator
 from hiresx.output.saved import files
 from hiresx.output.saved.attachment import MANY, Attachment
-from hiresx.output.watch import history
-from hiresx.output.watch.run import Run
-from hiresx.solver import Solver
+from hiresx.output.watch import history, surface_file
 
 
 def build(case: Case, simulation: Run) -> list[Attachment]:
@@ -26,11 +25,11 @@ def build(case: Case, simulation: Run) -> list[Attachment]:
     return found if simulation.out is None else [_Earlier(simulation.solver.comm, simulation.out), *found]
 
 
-def check(case: Case, decomposition) -> None:
-    """Raises HiresxError for the first fault of the monitors of `case` that can be seen before it runs."""
-    for kind in _kinds():
-        if hasattr(kind, "check"):
-            kind.check(case, decomposition)
+def check(case, decomposition) -> dict[str, Any]:
+    """Raises HiresxError for the first fault of the monitors of `case` that can be seen before it runs. Returns what
+    their kinds have found, by name: "probe" the locations of all places."""
+    kinds = [kind for kind in _kinds() if hasattr(kind, "check")]
+    return {kind.__name__.rpartition(".")[2]: kind.check(case, decomposition) for kind in kinds}
 
 
 def _kinds() -> Iterator[ModuleType]:
@@ -39,7 +38,8 @@ def _kinds() -> Iterator[ModuleType]:
 
 
 class _Earlier(Attachment):
-    """Removes the histories that an earlier run left in a new run's directory: some might have no successor."""
+    """Removes the histories and surfaces that an earlier run left in a new run's directory: some might have no
+    successor."""
 
     name = "earlier histories"
 
@@ -51,4 +51,5 @@ class _Earlier(Attachment):
 
     def begin(self, solver: Solver, restarted: bool) -> None:
         if not restarted:
-            files.once(self._comm, lambda: files.remove(history.histories(self._out).values()))
+            left = [*history.histories(self._out).values(), *surface_file.surfaces(self._out).values()]
+            files.once(self._comm, lambda: files.remove(left))

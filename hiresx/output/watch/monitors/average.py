@@ -111,16 +111,16 @@ class Average(Attachment):
             share = weight / self._weight[kind]
             for state, mean in zip(solver.states, self._sums[kind], strict=True):
                 ni, nj, nk = state.size
-                solver.program.launch(
-                    f"average_{kind}", state.size, *state.place, state.variable_stride, state.q, ni, nj, ni * nj * nk,
-                    share, mean,
-                )  # fmt: skip
+                alike = state.place | {
+                    "sv": state.variable_stride, "q": state.q, "width": ni, "height": nj, "count": ni * nj * nk,
+                    "share": share,
+                }  # fmt: skip
+                solver.program.launch(f"average_{kind}", state.size, **alike, mean=mean)
                 if self._scalars:
-                    gas = len(MEANS[kind]) + len(MOMENTS[kind])
+                    gas, weighted = len(MEANS[kind]) + len(MOMENTS[kind]), int(kind == "favre")
                     solver.program.launch(
-                        "average_scalars", state.size, *state.place, state.variable_stride, state.q, ni, nj,
-                        ni * nj * nk, share, int(kind == "favre"), mean[:gas], mean[gas:],
-                    )  # fmt: skip
+                        "average_scalars", state.size, **alike, weighted=weighted, gas=mean[:gas], mean=mean[gas:]
+                    )
 
     def fields(self, n: int) -> dict[str, dict[str, np.ndarray]]:
         """Averages of part `n` of this rank: {"reynolds": {name: (nk, nj, ni)}, "favre": ...}, means and second

@@ -89,7 +89,7 @@ class Conservation(Monitor):
         totals, source = np.zeros((2, len(CONSERVED)))
         for n, volume in enumerate(self._volumes):
             rate, goal = self._sponges.get(n, (volume, 0.0))
-            sums = self._columns.sums(n, "column_totals", volume, rate, int(n in self._sponges))
+            sums = self._columns.sums(n, "column_totals", weight=volume, other=rate, both=int(n in self._sponges))
             totals += sums[: len(CONSERVED)]
             source += goal - sums[len(CONSERVED) :]
         fluxes = self._surface.sums(self._surface.measure().fluxes)

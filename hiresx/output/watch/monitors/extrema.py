@@ -84,7 +84,7 @@ class Extrema(Monitor):
     def _of_part(self, solver: Solver, n: int, bounds) -> np.ndarray:
         """The least number among all nodes of those of part `n` that are beyond the `bounds`, (variables, 2)."""
         part = solver.states[n].part
-        height = self._columns(n, "column_places", bounds)
+        height = self._columns(n, "column_places", bounds=bounds)
         ni, nj, _ = self._sizes[part.whole]
         mk, mi = height.shape[1:]
         own = (np.arange(mi), height.astype(np.int64), np.arange(mk)[:, None])

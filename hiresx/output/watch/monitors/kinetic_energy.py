@@ -12,7 +12,7 @@ from hiresx.output.watch.columns import Columns, padded, volumes
 from hiresx.output.watch.history import Column
 from hiresx.output.watch.run import Run
 from hiresx.output.watch.sampling import Monitor
-from hiresx.solver import Solver
+from hiresx.rhs.viscous import primitives
 
 _RATE = "rho_ref c_ref^3 / L"
 COLUMNS = (
@@ -49,8 +49,9 @@ class KineticEnergy(Monitor):
             total += volume.sum()
             self._volumes.append(padded(solver, state, volume))
             # Work arrays are free between steps; an inviscid run on the CPU has none.
-            room = state.work is not None and len(state.work) >= 4
-            w = state.work[:4] if room else solver.backend.zeros((4, *state.shape), str(state.q.dtype))
+            count = len(state.equations.gradients)
+            room = state.work is not None and len(state.work) >= count
+            w = state.work[:count] if room else solver.backend.zeros((count, *state.shape), str(state.q.dtype))
             self._velocities[state.index] = w
         self._total = float(solver.comm.sum(total))
         self._before: tuple[float, float] | None = None
@@ -60,10 +61,10 @@ class KineticEnergy(Monitor):
         reynolds = solver.case.gas.reynolds
         sums = np.zeros(len(_SUMS))
         for n, state in enumerate(solver.states):
-            strides = tuple(stride if n > 1 else 0 for stride, n in zip(state.strides, state.size, strict=True))
             sums += self._columns.sums(
-                n, "column_energy", self._velocities[state.index], state.metrics, state.jacobian, self._volumes[n],
-                0.0 if reynolds is None else 1.0 / reynolds, strides=strides,
+                n, "column_energy", **state.derivative_strides, w=self._velocities[state.index], m=state.metrics,
+                jacobian=state.jacobian, weight=self._volumes[n],
+                inverse_reynolds=0.0 if reynolds is None else 1.0 / reynolds,
             )  # fmt: skip
         values = dict(zip(_SUMS, (self._comm.sum(sums) / self._total).tolist(), strict=True))
         energy = values["kinetic_energy"]
@@ -78,10 +79,7 @@ class KineticEnergy(Monitor):
         for condition in solver.conditions:
             condition.ghost()
         for state in solver.states:
-            padded_extent, w = tuple(reversed(state.shape)), self._velocities[state.index]
-            solver.program.launch(
-                "viscous_primitives", padded_extent, 0, *state.strides[1:], state.variable_stride, state.q, w
-            )
+            solver.program.run(primitives(solver.program, state, self._velocities[state.index]))
         for condition in solver.conditions:
             condition.viscous_primitives(self._velocities[condition.state.index])
 

@@ -10,6 +10,7 @@ from hiresx.case.monitors import Probe as Spec
 from hiresx.decomposition import Decomposition
 from hiresx.equations import equations
 from hiresx.errors import HiresxError
+from hiresx.grid import Block
 from hiresx.output.fields import derived
 from hiresx.output.saved import files
 from hiresx.output.watch.gather import Gather
@@ -29,17 +30,18 @@ def build(case: Case, simulation: Run) -> list[Monitor]:
     return [Probe(spec, solver, locations, simulation.out) for spec, locations in zip(case.probe, found, strict=True)]
 
 
-def check(case: Case, decomposition: Decomposition) -> None:
-    """Raises HiresxError for a place outside the grid and for a variable that needs more than the state there."""
-    _located(case, decomposition)
+def check(case, decomposition: Decomposition) -> list[list[Location]]:
+    """The locations of all places of every table. Raises HiresxError for a place outside the grid and for a variable
+    that needs more than the state there."""
+    return _located(case, decomposition)
 
 
 class Probe(Monitor):
-    """The places of one table. `locations`: where they were found."""
+    """The places of one table, `spec`. `locations`: where they were found."""
 
     def __init__(self, spec: Spec, solver: Solver, locations: list[Location], out: Path | None):
         places = np.array(spec.places, dtype=float)
-        self.locations = locations
+        self.spec, self.locations = spec, locations
         described = (derived.about(name) for name in spec.variables)
         columns = [Column(name, v.long_name, v.scale) for name, v in zip(spec.variables, described, strict=True)]
         super().__init__(solver.comm, spec.name, "probe", columns, spec.every, spec.every_time, out, places)
@@ -53,7 +55,11 @@ class Probe(Monitor):
         self._weights = np.stack([found.weights for found in self.locations])
         self._turns = np.concatenate([found.turns for found in self.locations], axis=2)
 
-    def measure(self, solver: Solver) -> dict[str, np.ndarray]:
+    def blocks(self, blocks: Sequence[Block]) -> list[str]:
+        """Names of those of the whole `blocks` of the grid that its places lie in."""
+        return [blocks[found.block].name for found in self.locations]
+
+    def measure(self, solver) -> dict[str, np.ndarray]:
         state, shape = self._gather(), self._weights.shape
         state |= zip("uvw", turned(self._turns, np.stack([state[name] for name in "uvw"])), strict=True)
         state = {name: (values.reshape(shape) * self._weights).sum(axis=1) for name, values in state.items()}

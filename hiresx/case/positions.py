@@ -1,0 +1,26 @@
+"""Positions along an axis, as numbers or where named parts of the grid lie."""
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from hiresx.case.boundaries import Face
+from hiresx.case.model import Table, fault
+
+
+class Position(Table):
+    """Where a region of the grid, or a face of its blocks, lies along an axis."""
+
+    region: str | None = Field(None, description="name of a region of the grid")
+    face: Face | None = Field(None, description="face of blocks, instead of region")
+    block: str | None = Field(None, description="name of the block; absent: every block that has such a region or face")
+    side: Literal["least", "largest"] | None = Field(
+        None, description="which of its coordinates counts; required where they are not all the same"
+    )
+    offset: float = Field(0.0, description="what is added to it, in L")
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        if (self.region is None) == (self.face is None):
+            raise fault("takes either region or face, and one of them")
+        return self

@@ -1,0 +1,269 @@
+"""Numbers of a case that follow from other numbers: formulas, and parameters that case.py derives.
+
+A text that begins with "=" stands for a number: `end = "= grid.length + grid.sponge_length"`. It is an expression of
+dotted keys of the same case, as it is after preset and overrides, with defaults where nothing is given: what it places
+moves with the key that it names.
+"""
+
+import ast
+import math
+import operator
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hiresx.case import functions
+from hiresx.case.faults import did_you_mean
+from hiresx.errors import HiresxError
+
+# The function of case.py that gives further parameters.
+DERIVED = "derived"
+# Share by which two numbers that mean the same may differ.
+SAME = 1e-9
+# Texts that are for people.
+_PROSE = ("title", "description", "presets")
+_OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Pow: operator.pow,
+}
+_FUNCTIONS: dict[str, Callable[..., Any]] = {"min": min, "max": max, "sqrt": math.sqrt, "abs": abs, "round": round}
+
+Key = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class Related:
+    """`data` of a case with numbers for its formulas; their texts by key; the parameters that case.py derived, by name;
+    the parameters that formulas name."""
+
+    data: dict[str, Any]
+    formulas: dict[Key, str]
+    derived: dict[str, Any]
+    named: set[str]
+
+
+def is_formula(value: Any) -> bool:
+    """Whether a value of a case stands for a number by a formula."""
+    return isinstance(value, str) and value.lstrip().startswith("=")
+
+
+def related(data: Mapping[str, Any], directory: Path | None, file: str, defaults: Callable[[Key], Any]) -> Related:
+    """The case `data`, of a case file or what is laid out like one, with all numbers that follow from others.
+
+    `defaults` gives the default of a key that `data` lacks, and raises KeyError with the keys that there are instead.
+    Raises HiresxError, which names `file` and key, for a formula that is none, names what is no number or itself, and
+    for parameters that contradict each other.
+    """
+    formulas = {path: text for path, text in _texts(data) if is_formula(text)}
+    found = _Formulas(data, formulas, file, defaults)
+    own = {path: found.value(path) for path in formulas if path[0] in ("parameters", "gas")}
+    related = _with(data, own)
+    more = _derived(related, directory, file)
+    if more:
+        parameters = {**related.get("parameters", {}), **more}
+        related = {**related, "parameters": parameters}
+    found.data = related
+    related = _with(related, {path: found.value(path) for path in formulas})
+    return Related(related, formulas, more, found.named)
+
+
+def texts_back(dump: Mapping[str, Any], formulas: Mapping[Key, str], derived: Sequence[str]) -> dict[str, Any]:
+    """A resolved case with its formulas for the numbers that they gave, without what case.py derives."""
+    result = _with(dump, {path: text for path, text in formulas.items() if _holds(dump, path)})
+    kept = {name: value for name, value in (result.get("parameters") or {}).items() if name not in derived}
+    return {**result, "parameters": kept}
+
+
+def _texts(value: Any, path: Key = ()) -> Iterator[tuple[Key, str]]:
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, Mapping):
+        for key, entry in value.items():
+            if path or key not in _PROSE:
+                yield from _texts(entry, (*path, key))
+    elif isinstance(value, list | tuple):
+        for n, entry in enumerate(value):
+            yield from _texts(entry, (*path, n))
+
+
+def _with(data: Any, values: Mapping[Key, Any]) -> Any:
+    """A copy of `data` with these values at their places."""
+    if () in values:
+        return values[()]
+    if not values:
+        return data
+    within: dict[str | int, dict[Key, Any]] = {}
+    for path, value in values.items():
+        within.setdefault(path[0], {})[path[1:]] = value
+    if isinstance(data, Mapping):
+        return {key: _with(entry, within.get(key, {})) for key, entry in data.items()}
+    return [_with(entry, within.get(n, {})) for n, entry in enumerate(data)]
+
+
+def _holds(data: Any, path: Key) -> bool:
+    for key in path:
+        if (isinstance(data, Mapping) and key in data) or (isinstance(key, int) and not isinstance(data, Mapping)):
+            data = data[key]
+        else:
+            return False
+    return True
+
+
+class _Formulas:
+    """The formulas of a case, each computed when it is asked for. `named`: the parameters that they have used."""
+
+    def __init__(self, data: Mapping[str, Any], formulas: Mapping[Key, str], file: str, defaults: Callable[[Key], Any]):
+        self.data, self.named = data, set[str]()
+        self._formulas, self._file, self._defaults = formulas, file, defaults
+        self._known: dict[Key, Any] = {}
+        self._open: list[Key] = []
+
+    def value(self, path: Key) -> Any:
+        """The number that the formula at `path` stands for."""
+        if path in self._known:
+            return self._known[path]
+        if path in self._open:
+            raise self._fault(path, f"it depends on itself, by {_dotted(self._open[-1])}", "break the circle")
+        self._open.append(path)
+        text = self._formulas[path].lstrip()[1:].strip()
+        try:
+            tree = ast.parse(text, mode="eval")
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            raise self._fault(path, "it is no expression", 'write for instance "= grid.length + 5"') from None
+        try:
+            result = self._number(tree.body, path)
+        except (ArithmeticError, TypeError, ValueError) as error:
+            raise self._fault(path, f"it cannot be computed: {error}", "correct it") from None
+        if isinstance(result, complex) or not math.isfinite(result):
+            raise self._fault(path, f"it is {result}", "correct it")
+        self._open.pop()
+        self._known[path] = result
+        return result
+
+    def _number(self, node: ast.expr, path: Key) -> Any:
+        if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+            return node.value
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
+            value = self._number(node.operand, path)
+            return -value if isinstance(node.op, ast.USub) else value
+        if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
+            left, right = self._number(node.left, path), self._number(node.right, path)
+            if isinstance(node.op, ast.Pow) and abs(right) > 1000:
+                raise self._fault(path, f"the exponent {right:g} is too large", "correct it")
+            return _OPERATORS[type(node.op)](left, right)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS:
+            return _FUNCTIONS[node.func.id](*(self._number(argument, path) for argument in node.args))
+        key = _key(node)
+        if key is None:
+            raise self._fault(
+                path,
+                f"{ast.unparse(node)} is not allowed in it",
+                f"it may hold numbers, dotted keys as grid.length or probe[0].x, + - * / **, {', '.join(_FUNCTIONS)}",
+            )
+        return self._of_key(key, path)
+
+    def _of_key(self, key: Key, path: Key) -> Any:
+        if key[0] == "parameters" and len(key) > 1:
+            self.named.add(str(key[1]))
+        if key in self._formulas:
+            return self.value(key)
+        if _holds(self.data, key):
+            value: Any = self.data
+            for part in key:
+                value = value[part]
+        else:
+            try:
+                value = self._defaults(key)
+            except KeyError as error:
+                (there,) = error.args
+                raise self._fault(
+                    path, f"there is no {_dotted(key)}", did_you_mean(_dotted(key), there, "there are")
+                ) from None
+        if type(value) not in (int, float):
+            what = "has no value" if value is None else f"is no number: {value!r:.40}"
+            raise self._fault(path, f"{_dotted(key)} {what}", "name a key that is a number")
+        return value
+
+    def _fault(self, path: Key, what: str, mend: str) -> HiresxError:
+        return HiresxError(f'{self._file}: {_dotted(path)} = "{self._formulas[path]}": {what}', mend)
+
+
+def _key(node: ast.expr) -> Key | None:
+    """The key that a name, attributes and whole numbers in brackets spell; None for something else."""
+    if isinstance(node, ast.Name):
+        return (node.id,)
+    if isinstance(node, ast.Attribute):
+        before = _key(node.value)
+        return before and (*before, node.attr)
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and type(node.slice.value) is int:
+        before = _key(node.value)
+        return before and (*before, node.slice.value)
+    return None
+
+
+def _dotted(key: Key) -> str:
+    return ".".join(map(str, key))
+
+
+def _derived(data: Mapping[str, Any], directory: Path | None, file: str) -> dict[str, Any]:
+    """What the function `derived` of case.py gives besides the parameters that are there. Of parameters that exclude
+    each other it is told the first that is given; the others must be what it says of them."""
+    call = functions.listed(directory).get(DERIVED)
+    given = data.get("parameters") or {}
+    if call is None or not isinstance(given, Mapping):
+        return {}
+    groups = [group for group in data.get("alternatives") or () if isinstance(group, list | tuple)]
+    told = dict(given)
+    for group in groups:
+        there = [name for name in group if name in given]
+        for name in there[1:]:
+            del told[name]
+    table = data.get("gas")
+    gas = types.SimpleNamespace(gamma=1.4, prandtl=0.72, reynolds=None)
+    vars(gas).update(table if isinstance(table, Mapping) else {})
+    try:
+        values = functions.arguments(call, told, gas)
+        with functions.called(call, f'function "{DERIVED}"'):
+            try:
+                found = call(**values)
+            except ValueError as error:
+                # That is how it says that these parameters are of no flow.
+                raise HiresxError(f"parameters: {error}", "change these parameters") from None
+    except HiresxError as error:
+        raise HiresxError(f"{file}: {error.message}", error.mend) from None
+    if not isinstance(found, Mapping):
+        raise HiresxError(
+            f'{file}: function "{DERIVED}" returned no dictionary', "it must return {name: value} of further parameters"
+        )
+    for name in given.keys() & found.keys():
+        _agree(name, given, found[name], groups, file)
+    return {
+        str(name): value.item() if hasattr(value, "item") else value
+        for name, value in found.items()
+        if name not in given
+    }
+
+
+def _agree(name: str, given: Mapping[str, Any], value: Any, groups: Sequence[Sequence[str]], file: str) -> None:
+    mine = given[name]
+    same = mine == value
+    if isinstance(mine, int | float) and isinstance(value, int | float):
+        same = math.isclose(mine, value, rel_tol=SAME, abs_tol=SAME)
+    if same:
+        return
+    group = next((group for group in groups if name in group), ())
+    first = next((other for other in group if other in given), None)
+    if first is not None and first != name:
+        raise HiresxError(
+            f"{file}: parameters: {first} = {given[first]:g} and {name} = {mine:g} contradict each other: with that "
+            f"{first}, {name} is {value:.6g}",
+            f"give one of {', '.join(group)}",
+        )
+    raise HiresxError(
+        f"{file}: parameters.{name} = {mine} follows from the other parameters, and is {value:.6g}", "leave it out"
+    )

@@ -1,0 +1,119 @@
+"""`[[surface]]`: surfaces on which a run keeps the flow, for its far field (`hiresx post farfield`)."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from hiresx.case.boundaries import Faces, Place
+from hiresx.case.model import Counts, Listed, Positive, Table, Vector, fault
+from hiresx.case.monitors import Name, Sampled
+
+End = Literal["xmin", "xmax"]
+Side = Literal["xmin", "xmax", "ymin", "ymax", "zmin", "zmax"]
+
+
+class Nodes(Place):
+    """Nodes of surfaces of constant index, taken as they are. The outward normal points as that of the face does."""
+
+    faces: Faces = Field(description="faces of the block that the surface lies on or is parallel to, and faces as")
+    index: int | None = Field(
+        None, description="node index of the surface, negative ones from the end; absent: that of the face itself"
+    )
+
+    @model_validator(mode="after")
+    def _one_face(self) -> Self:
+        if self.index is not None and (self.faces == "all" or len(self.faces) != 1):
+            raise fault("index needs exactly one face, which says along which direction it counts")
+        return self
+
+
+class Ends(Table):
+    """What a box and a cylinder have in common."""
+
+    spacing: Positive | None = Field(None, description="length of a cell of the surface at most, in L; or give cells")
+    caps: Annotated[tuple[float, ...], Listed] = Field(
+        (),
+        description="further places x of the downstream end, in L: each closes a surface of its own, whose far fields "
+        "are averaged",
+    )
+
+
+class Box(Ends):
+    """The faces of a box, in cells; the flow is interpolated at their middles. In two dimensions z does not matter."""
+
+    lower: Vector = Field(description="lower corner [x, y, z], in L")
+    upper: Vector = Field(description="upper corner [x, y, z], in L")
+    cells: Counts | None = Field(None, description="cells along x, y, z; or give spacing")
+    open: Annotated[tuple[Side, ...], Listed] = Field((), description="sides that are left out")
+
+    @model_validator(mode="after")
+    def _some_box(self) -> Self:
+        _one_size(self)
+        if not all(a < b for a, b in zip(self.lower[:2], self.upper[:2], strict=True)) or self.lower[2] > self.upper[2]:
+            raise fault("lower must lie below upper")
+        if len(set(self.open)) == 6:
+            raise fault("a box that is open on all sides is none")
+        _caps_inside(self.caps, self.lower[0], self.upper[0])
+        return self
+
+
+class Cylinder(Ends):
+    """A cylinder, or a cone's part, around a line along x, in cells; the flow is interpolated at their middles."""
+
+    start: float = Field(description="x of the upstream end, in L")
+    end: float = Field(description="x of the downstream end, in L")
+    radius: Positive = Field(description="radius at the upstream end, in L")
+    end_radius: Positive | None = Field(None, description="radius at the downstream end, in L; absent: the same")
+    centre: Annotated[tuple[float, float], Listed] = Field((0.0, 0.0), description="y and z of the line, in L")
+    cells: Counts | None = Field(
+        None, description="cells along x, around, and along the radius of an end; or give spacing"
+    )
+    open: Annotated[tuple[End, ...], Listed] = Field((), description="ends that are left out")
+
+    @model_validator(mode="after")
+    def _some_cylinder(self) -> Self:
+        _one_size(self)
+        if not self.start < self.end:
+            raise fault("start must lie below end")
+        if self.cells is not None and self.cells[1] < 3:
+            raise fault("a cylinder has 3 or more cells around")
+        _caps_inside(self.caps, self.start, self.end)
+        return self
+
+
+def _one_size(table: Box | Cylinder) -> None:
+    if (table.spacing is None) == (table.cells is None):
+        raise fault("takes either spacing or cells, and one of them")
+
+
+def _caps_inside(caps: tuple[float, ...], start: float, end: float) -> None:
+    if any(not start < x < end for x in caps) or len(set(caps)) < len(caps):
+        raise fault(f"caps lie between the ends, above {start:g} and below {end:g}, and no two at one place")
+
+
+class Surface(Sampled):
+    """The flow (rho, u, v, w, p) on a surface, sample by sample, in surfaces/<name>.nc.
+
+    Exactly one of nodes, box and cylinder says where it lies. A far field wants it around all that sounds, 8 cells or
+    more in a wavelength, and samples at equal distances in time: `every_time`, or `every` and a constant dt.
+    """
+
+    own_history = False
+
+    name: Name = Field(description="name of the surface")
+    nodes: Annotated[tuple[Nodes, ...], Listed, Field(min_length=1)] | None = Field(
+        None, description="surfaces of constant index of blocks, which together make the surface"
+    )
+    box: Box | None = Field(None, description="a box { lower = [...], upper = [...], spacing = ... }")
+    cylinder: Cylinder | None = Field(
+        None, description="a cylinder along x { start = ..., end = ..., radius = ..., spacing = ... }"
+    )
+    precision: Literal["fp64", "fp32"] = Field(
+        "fp64", description="of the numbers in the file; fp32 rounds a pressure of 101325 Pa by up to .005 Pa"
+    )
+
+    @model_validator(mode="after")
+    def _one_form(self) -> Self:
+        if sum(form is not None for form in (self.nodes, self.box, self.cylinder)) != 1:
+            raise fault("takes nodes, box or cylinder, and exactly one of them")
+        return self

@@ -1,0 +1,172 @@
+"""What `hiresx check` says of a set-up: parameters, sponges, what the grid resolves, what the time is enough for."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from hiresx.cli import terminal
+
+if TYPE_CHECKING:
+    from hiresx.case import Case
+    from hiresx.decomposition import Decomposition
+    from hiresx.output.watch.locate import Location
+
+# Periods of a tone that a spectrum wants to hold at least.
+PERIODS = 20
+# Points in the layer at a wall below which it is worth a remark.
+IN_LAYER = 4
+
+
+def setup(
+    case: "Case", decomposition: "Decomposition", located: Sequence[Sequence["Location"]], points: float | None = None
+) -> dict[str, Any]:
+    """The report of a set-up, plain numbers of --json; `located`: where the places of every probe are; `points` per
+    wavelength make the cut-off frequency. Raises HiresxError for sponges that cannot be meant."""
+    from hiresx import resolution
+    from hiresx.output.watch.overlaps import overlaps
+    from hiresx.rhs import layers
+
+    points = resolution.POINTS_PER_WAVE if points is None else points
+    blocks = decomposition.blocks
+    case = layers.placed(case, blocks)
+    layers.check(case, blocks)
+    sponges = layers.facts(case, blocks)
+    seen = [
+        (spec.name, spec.places, [blocks[found.block].name for found in places])
+        for spec, places in zip(case.probe, located, strict=True)
+    ]
+    probes = []
+    for spec, places in zip(case.probe, located, strict=True):
+        spacing = [resolution.spacing_at(blocks[found.block], found.index) for found in places]
+        worst, best = (
+            max(range(len(spacing)), key=spacing.__getitem__),
+            min(range(len(spacing)), key=spacing.__getitem__),
+        )
+        probes.append(
+            {
+                "probe": spec.name, "places": len(places),
+                "cutoff": 1 / (points * spacing[worst]), "at": list(spec.places[worst]),
+                "largest": 1 / (points * spacing[best]), "largest_at": list(spec.places[best]),
+            }
+        )  # fmt: skip
+    inflow = resolution.inflow_layers(case, decomposition)
+    warnings = [*layers.notes(case, blocks), *overlaps(case, seen), *_thin(inflow)]
+    if case.average is not None and case.time.end is not None and case.average.start >= case.time.end:
+        warnings.append(
+            f"average.start = {case.average.start:g} is not before time.end = {case.time.end:g}: nothing is averaged"
+        )
+    screech = _screech(case)
+    if screech is not None and screech["periods"] is not None and screech["periods"] < PERIODS:
+        warnings.append(
+            f"the time from {screech['from']:g} to {screech['to']:g} holds {screech['periods']:.1f} periods of the "
+            f"expected screech; {PERIODS} want time.end = {screech['wanted_end']:.0f}"
+        )
+    return {
+        "parameters": dict(case.parameters), "derived": case.derived, "sponges": sponges,
+        "resolution": {"points_per_wave": points, "blocks": resolution.sound(case, blocks, points), "probes": probes},
+        "inflow_layers": inflow, "screech": screech, "warnings": warnings,
+    }  # fmt: skip
+
+
+def _thin(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    for layer in found:
+        if layer["points"] < IN_LAYER:
+            yield (
+                f"the layer at {layer['wall']} of block '{layer['block']}' that enters through {layer['face']} is "
+                f"{layer['thickness']:.3g} thick and has {layer['points']} nodes in it: it is not resolved"
+            )
+
+
+def _screech(case: "Case") -> dict[str, Any] | None:
+    """The screech that formulas expect of a planar jet, and how many periods of it the time holds that is looked at;
+    None for other cases."""
+    given = case.parameters
+    if getattr(case.grid, "generator", None) != "planar-jet" or "pressure_ratio" not in given:
+        return None
+    from hiresx.post import jet_theory
+
+    ratio, mach, total = (float(given.get(n, 1.0)) for n in ("pressure_ratio", "exit_mach", "temperature_ratio"))
+    state = jet_theory.expanded(ratio, mach, case.gas.gamma, total)
+    if not state.mach > 1:
+        return None
+    sheet = [jet_theory.strouhal(state, k) for k in jet_theory.CONVECTION]
+    others = [jet_theory.empirical(state, k) for k in jet_theory.EMPIRICAL.values()]
+    strouhal = [*sheet, *others]
+    frequency = sum(others) / len(others) * state.velocity
+    start = 0.0 if case.average is None else case.average.start
+    end = case.time.end
+    return {
+        "Mj": state.mach, "spacing": jet_theory.spacing(state), "strouhal": [min(strouhal), max(strouhal)],
+        "period": 1 / frequency, "from": start, "to": end,
+        "periods": None if end is None else max(end - start, 0.0) * frequency,
+        "wanted_end": start + PERIODS / frequency,
+    }  # fmt: skip
+
+
+def costs(case: "Case", planned: Mapping[str, Any]) -> dict[str, float]:
+    """Seconds that the run takes on each backend whose speed was measured on this machine."""
+    from hiresx.device.rates import known_rate
+
+    if planned["steps"] is None:
+        return {}
+    evaluations = planned["points"] * planned["steps"] * planned["integrator"]["stages"]
+    rates = {name: known_rate(name, case.gas.reynolds is not None, case.scheme.precision) for name in ("cpu", "cuda")}
+    return {name: rate["ns_per_point_rhs"] * 1e-9 * evaluations for name, rate in rates.items() if rate is not None}
+
+
+def show(report: Mapping[str, Any]) -> None:
+    """The report of `setup` on the terminal."""
+    if report["parameters"]:
+        rows = [
+            (name, value if isinstance(value, str) else f"{value:g}", "follows" if name in report["derived"] else "")
+            for name, value in report["parameters"].items()
+        ]
+        terminal.table("Parameters", ["", "", ""], rows)
+    if report["sponges"]:
+        layers = [
+            (
+                n,
+                f"{s['axis']} {s['start']:g} to {s['end']:g}",
+                f"{s['thickness']:g}",
+                s["points"],
+                f"{s['strength']:g} s^{s['power']:g}",
+                f"{s['damping']:.3g} ({s['damping_db']:.1f} dB)",
+                ", ".join(s["blocks"]) if len(s["blocks"]) <= 4 else f"{len(s['blocks'])} blocks",
+            )
+            for n, s in enumerate(report["sponges"])
+        ]
+        columns = ["", "where", "thickness", "points", "strength", "sound across it", "blocks"]
+        terminal.table("Sponges: lengths in L, what is left of a sound wave in gas at rest", columns, layers)
+    resolved = report["resolution"]
+    waves = [
+        (name, f"{r['cutoff']:.3g} at {_place(r['at'])}", f"{r['largest']:.3g} at {_place(r['largest_at'])}")
+        for kind, key in (("blocks", "block"), ("probes", "probe"))
+        for r in resolved[kind]
+        for name in (f"{key} {r[key]}",)
+    ]
+    if waves:
+        terminal.table(
+            f"Frequencies f L / c_ref with {resolved['points_per_wave']:g} points per wavelength of sound, between the "
+            "sponges",
+            ["", "least", "largest"],
+            waves,
+        )
+    if report["inflow_layers"]:
+        walls = [
+            (f"{f['block']} {f['face']}", f["wall"], f"{f['thickness']:.3g}", f["points"], f"{f['first_spacing']:.3g}")
+            for f in report["inflow_layers"]
+        ]
+        terminal.table("Layers that enter", ["through", "at", "thickness", "nodes in it", "first spacing"], walls)
+    if (s := report["screech"]) is not None:
+        low, high = s["strouhal"]
+        terminal.say(
+            f"screech expected at f h/Uj = {low:.3f} to {high:.3f} (Mj {s['Mj']:.3f}, shock cells of "
+            f"{s['spacing']:.2f} h at most): a period of {s['period']:.2f} h/c; "
+            f"{PERIODS} periods end at t = {s['wanted_end']:.0f}"
+            + ("" if s["periods"] is None else f", {s['periods']:.1f} lie between {s['from']:g} and {s['to']:g}")
+        )
+    for warning in report["warnings"]:
+        terminal.say(f"warning: {warning}")
+
+
+def _place(place: Sequence[float]) -> str:
+    return f"({', '.join(f'{c:.3g}' for c in place)})"

@@ -1,0 +1,230 @@
+"""`hiresx sweep`: one case with several values of its keys."""
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hiresx import shell
+from hiresx.cli import launch, options, terminal
+from hiresx.cli.run import Transport
+from hiresx.errors import HiresxError
+
+if TYPE_CHECKING:
+    from hiresx.sweeps.plan import Plan
+    from hiresx.sweeps.running import Wanted
+    from hiresx.sweeps.table import Table
+
+# Rows of the table that are printed.
+_SHOWN = 200
+# Numbers of analyses that are printed all.
+_NUMBERS = 6
+
+Values = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=V,V,...",
+        help="Values of a key; may be repeated. Lists in brackets: 'grid.n=[32,32,1],[64,64,1]'.",
+    ),
+]
+
+
+def sweep(
+    name: options.CaseName,
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder of the sweep, with one for each run.")],
+    set_: Values = None,
+    preset: Annotated[str | None, typer.Option("--preset", metavar="P,P,...", help="Presets of the case.")] = None,
+    zip_: Annotated[
+        bool,
+        typer.Option("--zip", help="The first values of all keys together, then the second; not all combinations."),
+    ] = False,
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--column",
+            metavar="HISTORY.QUANTITY:HOW",
+            help="Into the table: last, first, mean, min, max or std of a history, e.g. residual.rho:last; repeatable.",
+        ),
+    ] = None,
+    start: Annotated[
+        float | None, typer.Option("--from", metavar="T", help="Columns: leave out what was before this time.")
+    ] = None,
+    collect: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--collect", metavar="VERB", help="Numbers of hiresx post into the table, e.g. 'jet --from 15'; repeatable."
+        ),
+    ] = None,
+    plot: Annotated[
+        str | None, typer.Option("--plot", metavar="X,Y", help="Draw a column over another: DIR/table.png.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List the runs and what is left to do; run none.")] = False,
+    table: Annotated[bool, typer.Option("--table", help="Only the table, of what is there; run none.")] = False,
+    ranks: Annotated[int, typer.Option("-n", "--ranks", help="Ranks of each run.", **launch.Positive)] = 1,
+    backend: options.Backend = "auto",
+    transport: Transport = "auto",
+    slurm: launch.Slurm = None,
+    pbs: launch.Pbs = None,
+    nodes: launch.Nodes = 1,
+    ranks_per_node: launch.RanksPerNode = None,
+    gpus_per_node: launch.GpusPerNode = 0,
+    cpus_per_rank: launch.CpusPerRank = None,
+    limit: launch.Limit = "24:00:00",
+    partition: launch.Partition = None,
+    account: launch.Account = None,
+    setup: launch.Setup = None,
+    mpi: launch.Mpi = "pmix",
+    json: options.Json = False,
+) -> int:
+    """Run a case with every combination of values, one after the other, and make one table of what came out.
+
+    The same command goes on with a sweep that was ended: runs that are finished are not run again, others go on from
+    their checkpoints. Values may be added; a case that was changed meanwhile is refused. With --slurm or --pbs the runs
+    become a job array, and --table makes the table afterwards.
+
+    Exit status: 0 all runs are finished; 2 a fault that can be mended; 3 some run failed, or something of it could not
+    be found (the table says what); 130 Ctrl-C; 128 + N another signal N.
+    """
+    with terminal.only_json(json):
+        from hiresx.sweeps import numbers
+        from hiresx.sweeps.plan import plan
+        from hiresx.sweeps.running import Wanted
+        from hiresx.sweeps.values import parsed, separated
+
+        presets = separated(preset, f"--preset {preset}") if preset is not None else []
+        of = plan(name, parsed(set_ or []), presets, zip_)
+        axes = None if plot is None else _two(plot)
+        wanted = Wanted([numbers.column(text, start) for text in columns or []], _analyses(collect or []), axes)
+        wanted.check(of)
+        words = [*(["--backend", backend] if backend != "auto" else [])]
+        words += ["--transport", transport] if transport != "auto" else []
+    if dry_run:
+        return _listed(of, out, name, words, json)
+    if slurm is not None or pbs is not None:
+        asked = launch.understood([name, *words])
+        size = launch.ranks_of_node(ranks if ranks > 1 else None, nodes, ranks_per_node, gpus_per_node, asked)
+        made = launch.gathered(asked, nodes, size, gpus_per_node, cpus_per_rank, limit, partition, account, setup)
+        return _array(of, out, name, made, slurm, pbs, mpi, json)
+    return _ran(of, out, name, (ranks, words), wanted, table, json)
+
+
+def _two(text: str) -> tuple[str, str]:
+    parts = [part.strip() for part in text.split(",")]
+    if len(parts) != 2 or not all(parts):
+        raise HiresxError(f'--plot "{text}" does not name two columns', "e.g. --plot time.cfl,wall_s")
+    return parts[0], parts[1]
+
+
+def _analyses(texts: Sequence[str]) -> Any:
+    from hiresx.case.faults import did_you_mean
+    from hiresx.cli.post import post
+    from hiresx.sweeps import numbers
+
+    found = numbers.analyses(texts)
+    verbs = [str(command.name) for command in post.registered_commands]
+    for analysis in found:
+        if analysis.verb not in verbs:
+            raise HiresxError(f'--collect: no verb "{analysis.verb}"', did_you_mean(analysis.verb, verbs, "verbs"))
+    return found
+
+
+def _ran(
+    of: "Plan", out: Path, name: str, how: tuple[int, list[str]], wanted: "Wanted", only_table: bool, json: bool
+) -> int:
+    from hiresx.sweeps import running
+
+    with terminal.only_json(json):
+        if only_table:
+            ended = running.Ended(running.tabulated(of, out, name, wanted))
+        else:
+            ended = running.run(of, out, name, running.How(*how), wanted, terminal.progress)
+        if not json:
+            _print(ended.table, wanted)
+        for path in [
+            out / "table.csv",
+            out / "table.json",
+            *([] if ended.signal else running.drawn(ended.table, out, wanted)),
+        ]:
+            terminal.say(f"wrote {path}")
+    if json:
+        terminal.print_json(ended.table.document())
+    left = sum(row["status"] != "finished" for row in ended.table.rows)
+    if ended.signal is not None:
+        terminal.note(f"the sweep was ended, {left} of {len(ended.table.rows)} runs are not finished")
+        terminal.note("to go on: the same command again")
+        return 128 + ended.signal
+    failed = ended.table.unfinished
+    if failed:
+        terminal.note(f"{len(failed)} of {len(ended.table.rows)} runs are not in order: see the column error")
+    return 3 if failed else 0
+
+
+def _print(table: "Table", wanted: "Wanted") -> None:
+    """Without the columns that are empty; of many numbers of `hiresx post` only those that are plotted."""
+    columns = [name for name in table.columns if any(row[name] not in (None, "") for row in table.rows)]
+    found = [name for name in columns if name.startswith(tuple(f"{one.name}." for one in wanted.analyses))]
+    left_out = [name for name in found if name not in (wanted.plot or ())] if len(found) > _NUMBERS else []
+    columns = [name for name in columns if name not in left_out]
+    rows = [[_cell(row[name]) for name in columns] for row in table.rows[:_SHOWN]]
+    terminal.table(table.title, columns, rows)
+    if len(table.rows) > _SHOWN or left_out:
+        terminal.say(f"not shown: {max(0, len(table.rows) - _SHOWN)} rows, {len(left_out)} columns")
+
+
+def _cell(value: Any) -> Any:
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else terminal.text(value)
+
+
+def _listed(of: "Plan", out: Path, name: str, words: list[str], json: bool) -> int:
+    from hiresx.sweeps import folder, member, running
+
+    there = folder.compare(out, name, of)
+    needs = [member.need(out, one) if there else "begin" for one in of.members]
+    lines = [
+        ["hiresx", "run", *running.arguments(out, one, need, words)]
+        for one, need in zip(of.members, needs, strict=True)
+    ]
+    if json:
+        runs = [
+            {"run": one.name, "values": one.values, "to_do": need, "command": line if need != "nothing" else None}
+            for one, need, line in zip(of.members, needs, lines, strict=True)
+        ]
+        terminal.print_json({"title": of.title, "keys": of.axes, "runs": runs})
+        return 0
+    terminal.say(f"{len(of.members)} runs in {out}")
+    for one, need, line in zip(of.members, needs, lines, strict=True):
+        told = "finished" if need == "nothing" else f"{need}: {shell.words(line)}"
+        terminal.say(f"  {one.name}  {told}")
+    return 0
+
+
+def _array(
+    of: "Plan", out: Path, name: str, made: Any, slurm: Path | None, pbs: Path | None, mpi: str, json: bool
+) -> int:
+    """A job array. Its runs start from the copy of the case in `out`, as those of this machine do."""
+    from hiresx.launch.batch import Member
+    from hiresx.output.saved import files
+    from hiresx.sweeps import folder, member
+
+    folder.there(out)
+    files.directory(out)
+    with files.locked(out):
+        folder.claim(out, name, of)
+        left = [one for one in of.members if member.need(out, one) != "nothing"]
+    if not left:
+        raise HiresxError(f"all runs in {out} are finished", "for the table give --table")
+    words = [str(out / folder.CASE) if word == name else word for word in made.run]
+    script = dataclasses.replace(
+        made,
+        name=f"{made.name}-sweep",
+        run=tuple(words),
+        out=str(out),
+        members=tuple(Member(str(out / one.name), one.words) for one in left),
+    )
+    status = launch.write_scripts(script, slurm, pbs, mpi, json)
+    if not json:
+        terminal.say(f"  {len(left)} of {len(of.members)} runs; the table afterwards: hiresx sweep again, with --table")
+    return status

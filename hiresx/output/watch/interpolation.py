@@ -1,0 +1,211 @@
+"""The flow at many places at once, interpolated where the fields are: only the values come to the host.
+
+Sixth order, with the polynomials and the kernel of patched interfaces (`hiresx.grid.patched`, kernels/boundary/
+patched.h): every part sums over those nodes of a stencil that are its own, and rank 0 adds the sums up, in the order of
+the parts.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hiresx.decomposition import Decomposition
+from hiresx.decomposition.coordinates import extended_coordinates
+from hiresx.decomposition.halo import flat_index
+from hiresx.decomposition.patched import Rows, rows
+from hiresx.decomposition.shell import Shell, filled
+from hiresx.equations import GAS_CONSERVED, GHOSTS
+from hiresx.errors import HiresxError
+from hiresx.grid.blocks import direction, side
+from hiresx.grid.patched import CHUNK, WIDTH, BlockMap, wraps
+from hiresx.output.saved import files
+from hiresx.output.watch.locate import OUTSIDE, Locator
+
+# Cells beyond the last node of a block from which a gap before a neighbour is interpolated: half of it.
+_HALF = 0.5 + 1e-6
+# Every so many nodes of a block are looked at for the one that is nearest to a place: Newton's method does the rest.
+_SEEDS = 6
+
+
+def located(decomposition: Decomposition, places: np.ndarray, who: str) -> tuple[np.ndarray, np.ndarray]:
+    """Block (n,) and place in its index space (n, 3) of `places` (n, 3). Raises HiresxError, beginning with `who`, for
+    places outside the grid."""
+    best, block, xi = np.full(len(places), np.inf), np.full(len(places), -1), np.zeros((len(places), 3))
+    for b, other in enumerate(decomposition.blocks):
+        d = len(other.active)
+        nodes = np.stack([np.asarray(c).ravel() for c in (other.x, other.y, other.z)[:d]])
+        low, high = nodes.min(axis=1), nodes.max(axis=1)
+        room = 0.05 * (high - low).max()
+        near = np.flatnonzero(
+            (best > 0) & (places[:, :d] > low - room).all(axis=1) & (places[:, :d] < high + room).all(axis=1)
+        )
+        if not near.size:
+            continue
+        known = _map(decomposition, b)
+        at, found = known.locate(places[near, :d], _seeds(known, places[near, :d]))
+        beyond = np.where(found, known.beyond(at), np.inf)
+        better = beyond < best[near] - 1e-9
+        chosen = near[better]
+        best[chosen], block[chosen], xi[chosen] = beyond[better], b, at[better]
+    left = np.flatnonzero((best > OUTSIDE) & ~_before_neighbours(decomposition, best, block, xi))
+    if left.size:
+        _one_by_one(decomposition, places, left, block, xi, who)
+    return block, xi
+
+
+def _map(decomposition: Decomposition, b: int) -> BlockMap:
+    """The map of block `b`, with what is behind its ends where it goes on in itself."""
+    block = decomposition.blocks[b]
+    wrapped = wraps(block, b, decomposition.connections)
+    if not any(wrapped):  # ghosts are not looked at
+        return BlockMap(block, [np.pad(np.asarray(c), GHOSTS) for c in (block.x, block.y, block.z)], wrapped)
+    made = extended_coordinates(decomposition)[b]
+    if isinstance(made, Shell):
+        i, j, k = (slice(0, n + 2 * GHOSTS) for n in block.size)
+        return BlockMap(block, filled(block, made, GHOSTS, (k, j, i)), wrapped)
+    return BlockMap(block, made, wrapped)
+
+
+def _seeds(known: BlockMap, places: np.ndarray) -> np.ndarray:
+    """Nodes (n, 3) of a block that are near to places (n, dimensions)."""
+    block = known.block
+    lines = [np.unique(np.append(np.arange(0, n, _SEEDS), n - 1)) for n in block.size]
+    i, j, k = chosen = np.stack(np.meshgrid(*lines, indexing="ij")).reshape(3, -1)
+    nodes = np.stack([np.asarray(c)[k, j, i] for c in (block.x, block.y, block.z)[: places.shape[1]]])
+    centre = nodes.mean(axis=1, keepdims=True)
+    nodes = nodes - centre
+    squares = np.sum(nodes**2, axis=0)
+    found = np.empty((len(places), 3))
+    for n in range(0, len(places), CHUNK):
+        distance = squares - 2 * (places[n : n + CHUNK] - centre[:, 0]) @ nodes
+        found[n : n + CHUNK] = chosen[:, np.argmin(distance, axis=1)].T
+    return found
+
+
+def _before_neighbours(
+    decomposition: Decomposition, beyond: np.ndarray, block: np.ndarray, xi: np.ndarray
+) -> np.ndarray:
+    """Which places lie at most half a cell beyond a face of their block, where a neighbour is connected to it."""
+    found = np.zeros(len(block), dtype=bool)
+    asked = np.flatnonzero((beyond > OUTSIDE) & (beyond <= _HALF))
+    for c in decomposition.connections:
+        d, n = direction(c.face), decomposition.blocks[c.block].size
+        at = asked[block[asked] == c.block]
+        outside = xi[at] - np.clip(xi[at], 0, np.array(n) - 1)
+        node = np.clip(np.round(xi[at]), 0, np.array(n) - 1)
+        here = outside[:, d] * side(c.face) > OUTSIDE
+        for e, (lo, hi) in enumerate(c.range):
+            here &= (e == d) | ((np.abs(outside[:, e]) <= OUTSIDE) & (node[:, e] >= lo) & (node[:, e] < hi))
+        found[at[here]] = True
+    return found
+
+
+def _one_by_one(
+    decomposition: Decomposition, places: np.ndarray, left: np.ndarray, block: np.ndarray, xi: np.ndarray, who: str
+) -> None:
+    """Look for the places `left` with more patience."""
+    locator = Locator(decomposition)
+    for n in left:
+        found = locator.find(places[n])
+        if found is None:
+            b, (i, j, k), distance = locator.nearest(places[n])
+            near = ", ".join(f"{c:.6g}" for c in decomposition.blocks[b].node(i, j, k))
+            raise HiresxError(
+                f"{who}: its place ({', '.join(f'{c:.6g}' for c in places[n])}) lies outside the grid, "
+                f"{distance:.3g} from its nearest node, ({near}) in block '{decomposition.blocks[b].name}'",
+                "move the surface inside, or leave that side of it open",
+            )
+        block[n], xi[n] = found.block, found.index
+
+
+class Interpolation:
+    """The conservative state at places `xi` (n, 3) in the index space of the whole blocks `block` (n,). Collective."""
+
+    def __init__(self, solver: Any, block: np.ndarray, xi: np.ndarray):
+        self._comm, self._backend, self._program = solver.comm, solver.backend, solver.program
+        made = files.once(solver.comm, lambda: _rows(solver, block, xi))
+        by_rank: list[list[Rows]] = [[] for _ in range(solver.comm.size)]
+        for part in made:
+            by_rank[solver.cut.parts[part.part].rank].append(part)
+        self._counts = [sum(len(part.ghost) for part in some) for some in by_rank]
+        self._ghosts = [part.ghost for some in by_rank for part in some]
+        self._places = len(block)
+        states = {state.index: state for state in solver.states}
+        real = states[next(iter(states))].q.dtype if states else np.dtype("f8")
+        own = by_rank[solver.comm.rank]
+        self._buffer = solver.backend.zeros((max(self._counts[solver.comm.rank], 1), 2 * len(GAS_CONSERVED)), str(real))
+        device, row, calls = solver.backend.to_device, 0, []
+        for part in own:
+            n, s = len(part.ghost), states[part.part]
+            to = np.arange(row, row + n, dtype=np.int32)
+            # no share of the linear interpolation, which the kernel then passes over
+            weights = part.weights.copy()
+            weights[1] = 0.0
+            calls.append(
+                solver.program.call(
+                    "patched_state",
+                    (n, 1, 1),
+                    n=n,
+                    wi=part.widths[0],
+                    wj=part.widths[1],
+                    wk=part.widths[2],
+                    sj=s.strides[1],
+                    sk=s.strides[2],
+                    sv=s.variable_stride,
+                    giving=device(part.start.astype(np.int32)),
+                    to=device(to),
+                    weights=device(np.ascontiguousarray(weights.reshape(6 * WIDTH, n), dtype=real)),
+                    q=s.q,
+                    buffer=self._buffer,
+                )
+            )
+            row += n
+        self._launch = solver.program.prepare(calls) if calls else None
+
+    def __call__(self) -> np.ndarray | None:
+        """rho, rho u, rho v, rho w, e at the places, float64 (5, n), on rank 0."""
+        if self._launch is not None:
+            self._launch()
+        mine = self._counts[self._comm.rank]
+        held = self._backend.to_host(self._buffer[:mine, : len(GAS_CONSERVED)])
+        shares = np.ascontiguousarray(held, dtype=np.float64)
+        if self._comm.mpi_comm is not None:
+            width = len(GAS_CONSERVED)
+            everything = np.empty((sum(self._counts) if self._comm.root else 0, width))
+            self._comm.mpi_comm.Gatherv(shares, [everything, [width * n for n in self._counts]])
+            shares = everything
+        if not self._comm.root:
+            return None
+        found, row = np.zeros((self._places, len(GAS_CONSERVED))), 0
+        for ghost in self._ghosts:
+            found[ghost] += shares[row : row + len(ghost)]
+            row += len(ghost)
+        return found.T
+
+
+def _rows(solver: Any, block: np.ndarray, xi: np.ndarray) -> Sequence[Rows]:
+    whole = solver.decomposition
+    if (xi == np.round(xi)).all():
+        return _nodes(solver.cut, block, xi.astype(int))
+    return list(rows(whole, solver.cut, [_shape(whole, b) for b in range(len(whole.blocks))], block, xi))
+
+
+def _nodes(cut: Decomposition, block: np.ndarray, index: np.ndarray) -> list[Rows]:
+    """What the parts give of places that are nodes: those, with the weight 1."""
+    made = []
+    for p, part in enumerate(cut.parts):
+        low, high = np.array(part.box).T
+        here = np.flatnonzero((block == part.whole) & ((index >= low) & (index < high)).all(axis=1))
+        if here.size:
+            weights = np.zeros((2, 3, WIDTH, here.size))
+            weights[:, :, 0] = 1.0
+            made.append(Rows(p, here, flat_index((index[here] - low).T, cut.blocks[p]), (1, 1, 1), weights))
+    return made
+
+
+def _shape(decomposition: Decomposition, b: int) -> BlockMap:
+    """What of the map of block `b` follows from its shape alone: the nodes and weights of interpolations."""
+    block = decomposition.blocks[b]
+    none = (np.empty((2 * GHOSTS + 1,) * 3),) * 3
+    return BlockMap(block, none, wraps(block, b, decomposition.connections))

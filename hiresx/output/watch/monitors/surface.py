@@ -1,0 +1,60 @@
+"""`[[surface]]`: the flow on a surface, sample by sample, for its far field."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hiresx.case import Case
+from hiresx.case.surfaces import Surface as Spec
+from hiresx.decomposition import Decomposition
+from hiresx.equations.gas import primitive
+from hiresx.output.saved import files
+from hiresx.output.watch.interpolation import Interpolation, located
+from hiresx.output.watch.sampled import Places, surface
+from hiresx.output.watch.sampling import Monitor
+from hiresx.output.watch.surface_file import COLUMNS, FOLDER, KIND, SurfaceFile
+
+
+def build(case: Case, simulation: Any) -> list[Monitor]:
+    """Without a directory nothing is kept: surfaces are too large for the memory."""
+    if simulation.out is None or not case.surface:
+        return []
+    solver = simulation.solver
+    return [
+        Surface(f"surface.{n}", spec, solver, simulation.out / FOLDER) for n, spec in enumerate(case.surface)
+    ]  # fmt: skip
+
+
+def check(case: Case, decomposition: Decomposition) -> None:
+    """Raises HiresxError for places outside the grid, and for blocks, regions and ranges that are not there."""
+    for n, spec in enumerate(case.surface):
+        _found(f"surface.{n}", spec, decomposition)
+
+
+class Surface(Monitor):
+    """One table. Rank 0 alone has the samples."""
+
+    def __init__(self, key: str, spec: Spec, solver: Any, folder: Path):
+        super().__init__(solver.comm, spec.name, KIND, COLUMNS, spec.every, spec.every_time)
+        self.name = f"surface.{spec.name}"
+        found, block, xi = files.once(solver.comm, lambda: _found(key, spec, solver.decomposition))
+        plane = max(len(b.active) for b in solver.decomposition.blocks) == 2
+        form = next(name for name in ("nodes", "box", "cylinder") if getattr(spec, name) is not None)
+        self.history = SurfaceFile(spec.name, found, plane, spec.precision, form, folder)
+        self._gamma = solver.case.gas.gamma
+        self._interpolation = Interpolation(solver, block, xi)
+        if found.gaps:
+            what = "; ".join(found.gaps)
+            self.history.notes.append(f'surface "{spec.name}" is not closed: {what}; what passes there is not heard')
+
+    def measure(self, solver: Any) -> dict[str, np.ndarray]:
+        state = self._interpolation()
+        return {} if state is None else primitive(self._gamma, state)
+
+
+def _found(key: str, spec: Spec, decomposition: Decomposition) -> tuple[Places, np.ndarray, np.ndarray]:
+    places = surface(key, spec, decomposition)
+    if places.block is not None and places.index is not None:
+        return places, places.block, places.index
+    return places, *located(decomposition, places.at, f'{key} "{spec.name}"')

@@ -1,0 +1,26 @@
+"""Probes that see what a sponge has damped."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from hiresx.case import Case
+from hiresx.rhs.layers import along, shares
+
+
+def overlaps(case: Case, probes: Iterable[tuple[str, Sequence[Sequence[float]], Sequence[str]]]) -> Iterator[str]:
+    """A remark on every probe (its name, its places (x, y, z), and the name of the block of each) of which places lie
+    in a sponge of a `hiresx.rhs.layers.placed` case."""
+    for name, places, blocks in probes:
+        at = np.asarray(places, dtype=float)
+        for n, spec in enumerate(case.sponge):
+            theirs = np.array([spec.blocks is None or block in spec.blocks for block in blocks])
+            share = np.where(theirs, shares(spec, along(spec.axis, *at.T)), 0.0)
+            inside = np.flatnonzero(share > 0)
+            if inside.size:
+                first = ", ".join(f"{c:.6g}" for c in at[inside[0]])
+                count = f"{inside.size} of {len(at)} places" if len(at) > 1 else "its place"
+                yield (
+                    f'probe "{name}": {count} in sponge.{n}, at most {share.max():.0%} of its depth, the first at '
+                    f"({first}): what it sees there is damped"
+                )

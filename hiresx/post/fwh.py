@@ -1,0 +1,221 @@
+"""Far field of a permeable surface at rest in a uniform stream, in the time domain: Ffowcs Williams and Hawkings.
+
+Farassat's formulation 1A (NASA TM 2007-214853) with the Green function of a stream along x: Najafi-Yazdi, Bres &
+Mongeau, Proc. R. Soc. A 467 (2011) 144. Quadrupoles outside the surface are left out. With U the stream, M its
+Mach number, rho', p', u' = u - U the perturbations and n the outward normal,
+
+    (1/c^2 D^2/Dt^2 - lap) p' = D/Dt (Q delta) - div (L delta),  Q = (rho u - rho0 U).n,  L = p' n + rho u' (u.n),
+
+whose solution, for d = x - y from a place of the surface to the observer, b^2 = 1 - M^2,
+R* = sqrt(d1^2 + b^2 (d2^2 + d3^2)) and R = (R* - M d1) / b^2, is
+
+    4 pi p'(x, t) = D/Dt int Q(t - R/c) / R* dS - d/dx_i int L_i(t - R/c) / R* dS,
+
+with the derivatives taken inside: d/dx_i (F(t - R/c) / R*) = -(dR/dx_i) F' / (c R*) - (dR*/dx_i) F / R*^2.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from hiresx.errors import HiresxError
+
+# Samples that a value between two of them is interpolated from, by a polynomial, with its derivative.
+_STENCIL = 8
+# Samples at either end that are needed for that, at most.
+REACH = _STENCIL // 2 + 1
+# Bytes of sources that are held at a time.
+_HELD = 1 << 28
+# Places of which they are made at a time.
+_TURNED = 128
+# rho (time, m), velocity (time, m, 3) and pressure (time, m) of some of the places.
+Flow = Callable[[slice], tuple[np.ndarray, np.ndarray, np.ndarray]]
+
+
+@dataclass(frozen=True, eq=False)
+class Surface:
+    """A permeable surface: places (n, 3) in L, outward unit normals (n, 3), areas (n,). One that is open, such as a box
+    without the end that the jet crosses, leaves out what would pass there."""
+
+    places: np.ndarray
+    normals: np.ndarray
+    areas: np.ndarray
+
+
+@dataclass(frozen=True)
+class Stream:
+    """The uniform stream along x outside: Mach number below 1, density, pressure, sound speed."""
+
+    mach: float = 0.0
+    density: float = 1.0
+    pressure: float = 1 / 1.4
+    sound: float = 1.0
+
+
+def box(lower: np.ndarray, upper: np.ndarray, counts: tuple[int, int, int]) -> Surface:
+    """The six faces of a box in `counts` cells along x, y, z, each a place in its middle."""
+    lower, upper = np.asarray(lower, float), np.asarray(upper, float)
+    step = (upper - lower) / counts
+    places, normals, areas = [], [], []
+    for axis in range(3):
+        others = [n for n in range(3) if n != axis]
+        along = [lower[n] + (np.arange(counts[n]) + 0.5) * step[n] for n in others]
+        first, second = (f.ravel() for f in np.meshgrid(*along, indexing="ij"))
+        for side, at in ((-1.0, lower[axis]), (1.0, upper[axis])):
+            face = np.empty((first.size, 3))
+            face[:, axis], face[:, others[0]], face[:, others[1]] = at, first, second
+            normal = np.zeros_like(face)
+            normal[:, axis] = side
+            places.append(face)
+            normals.append(normal)
+            areas.append(np.full(first.size, step[others[0]] * step[others[1]]))
+    return Surface(np.concatenate(places), np.concatenate(normals), np.concatenate(areas))
+
+
+def far_field(
+    surface: Surface,
+    time: np.ndarray,
+    rho: np.ndarray,
+    velocity: np.ndarray,
+    pressure: np.ndarray,
+    observers: np.ndarray,
+    stream: Stream,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Sound pressure p' at the `observers` (m, 3) outside the surface: times (k,), those at which all of them hear all
+    of the surface, and p' (m, k). `rho`, `pressure` (time, n) and the total `velocity` (time, n, 3) on the surface are
+    given at equally spaced `time` (time,). Between samples polynomials of degree 7 are used.
+
+    Raises HiresxError for a stream that is not subsonic, samples at unequal distances, and too few of them.
+    """
+    times, found = shares(
+        surface, time, lambda some: (rho[:, some], velocity[:, some], pressure[:, some]), observers, stream
+    )
+    return times, found[0]
+
+
+def shares(
+    surface: Surface,
+    time: np.ndarray,
+    flow: Flow,
+    observers: np.ndarray,
+    stream: Stream,
+    group: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """As `far_field`, of places that belong to groups: times (k,) and the p' of each group (groups, m, k), whose sum is
+    that of all. `group` (n,): number of the group of each place, from 0; absent: one. `flow` gives rho, velocity and
+    pressure of some of the places, so that no more than these are in memory. Raises as `far_field`."""
+    if not abs(stream.mach) < 1:
+        raise HiresxError(f"a stream of Mach number {stream.mach:g} has no such far field", "it must be below 1")
+    dt = float(time[-1] - time[0]) / (len(time) - 1)
+    if np.abs(np.diff(time) - dt).max() > 1e-6 * dt:
+        raise HiresxError("the surface was sampled at unequal distances in time", "sample it with every_time")
+    observers = np.asarray(observers, float)
+    group = np.zeros(len(surface.areas), dtype=int) if group is None else np.asarray(group)
+    delays = [_ways(observer - surface.places, stream)[1] / stream.sound / dt for observer in observers]  # in samples
+    # The stencil reaches _STENCIL/2 - 1 samples before the one before a retarded time, and as far behind.
+    first = int(np.ceil(max(delay.max() for delay in delays))) + _STENCIL // 2
+    last = len(time) - 1 + int(np.floor(min(delay.min() for delay in delays))) - _STENCIL // 2
+    if last <= first:
+        raise HiresxError("the surface was sampled for less time than sound takes across it", "sample it for longer")
+    heard = last - first + 1
+    found = np.zeros((group.max() + 1, len(observers), heard))
+    step = max(1, _HELD // (32 * len(time)))
+    for start in range(0, len(surface.areas), step):
+        some = slice(start, start + step)
+        sources = _sources(surface, flow, some, stream, len(time))
+        for m, observer in enumerate(observers):
+            _add(found[:, m], sources, group[some], _ways(observer - surface.places[some], stream), first, dt, stream)
+    return time[0] + np.arange(first, last + 1) * dt, found / (4 * np.pi)
+
+
+def _sources(surface: Surface, flow: Flow, some: slice, stream: Stream, samples: int) -> np.ndarray:
+    """Q, L1, L2, L3 times the areas of `some` of the places: (m, 4, time). Made a few places at a time, so that what is
+    turned from sample by sample to place by place stays in the cache."""
+    numbers = range(len(surface.areas))[some]
+    made = np.empty((len(numbers), 4, samples))
+    wind = _wind(stream)
+    for start in range(0, len(numbers), _TURNED):
+        few = slice(numbers[start], min(numbers[start] + _TURNED, numbers[-1] + 1))
+        here = made[start : start + _TURNED]
+        rho, pressure, u, v, w = _by_place(*flow(few))
+        velocity = (u, v, w)
+        normal, area = surface.normals[few], surface.areas[few, None]
+        through = rho * area * sum(c * normal[:, n, None] for n, c in enumerate(velocity))
+        here[:, 0] = through - area * (stream.density * (normal @ wind))[:, None]
+        excess = area * (pressure - stream.pressure)
+        for n, c in enumerate(velocity):
+            here[:, n + 1] = excess * normal[:, n, None] + through * (c - wind[n])
+    return made
+
+
+def _by_place(rho: np.ndarray, velocity: np.ndarray, pressure: np.ndarray) -> list[np.ndarray]:
+    """rho, pressure, u, v, w as (n, time)."""
+    return [np.array(c.T, dtype=float, order="C") for c in (rho, pressure, *np.moveaxis(velocity, -1, 0))]
+
+
+def _wind(stream: Stream) -> np.ndarray:
+    return stream.mach * stream.sound * np.array([1.0, 0.0, 0.0])
+
+
+def _add(
+    found: np.ndarray, sources: np.ndarray, group: np.ndarray, ways: tuple[np.ndarray, ...], first: int, dt: float,
+    stream: Stream,
+) -> None:  # fmt: skip
+    """Add what one observer hears of `sources` (n, 4, time), from the sample `first` on, to `found` (groups, time).
+
+    Sources that are equally late, to a whole sample, are summed before they are shifted: a product of matrices.
+    """
+    star, radius, grad_star, grad = ways
+    delay = radius / stream.sound / dt
+    # What multiplies the rates of Q, L1, L2, L3, and what the values.
+    of_rates = np.stack([1 / star - stream.mach * grad[:, 0] / star, *(grad.T / (stream.sound * star))])
+    of_values = np.stack([-_wind(stream)[0] * grad_star[:, 0] / star**2, *(grad_star.T / star**2)])
+    whole = np.ceil(delay).astype(int)
+    weights, rates = _interpolation(whole - delay)
+    factors = (rates[:, None] / dt * of_rates + weights[:, None] * of_values).transpose(0, 2, 1)  # (stencil, n, 4)
+    order = np.lexsort((whole, group))
+    cuts = np.flatnonzero((np.diff(whole[order]) != 0) | (np.diff(group[order]) != 0)) + 1
+    samples, heard = sources.shape[2], found.shape[1]
+    for chosen in np.split(order, cuts):
+        summed = factors[:, chosen].reshape(_STENCIL, -1) @ sources[chosen].reshape(-1, samples)
+        begin = first - whole[chosen[0]] - _STENCIL // 2 + 1
+        for n in range(_STENCIL):
+            found[group[chosen[0]]] += summed[n, begin + n : begin + n + heard]
+
+
+def latest(surface: Surface, observers: np.ndarray, stream: Stream) -> float:
+    """The longest time that sound takes from the surface to one of the observers (m, 3)."""
+    ways = [_ways(observer - surface.places, stream)[1].max() for observer in np.asarray(observers, float)]
+    return float(max(ways)) / stream.sound
+
+
+def inside(surface: Surface, observers: np.ndarray) -> np.ndarray:
+    """Share (m,) of the whole solid angle that the surface takes, seen from the observers (m, 3): 1 inside a closed
+    one, 0 outside (Gauss's theorem)."""
+    found = np.empty(len(observers))
+    for m, observer in enumerate(np.asarray(observers, float)):
+        d = surface.places - observer
+        cubes = np.maximum(np.linalg.norm(d, axis=1), np.finfo(float).tiny ** 0.25) ** 3
+        found[m] = np.sum(np.einsum("ni,ni->n", d, surface.normals) * surface.areas / cubes) / (4 * np.pi)
+    return found
+
+
+def _interpolation(part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Weights (stencil, n) of the value and of the derivative at `part` (n,) of the way from a sample to the next."""
+    nodes = np.arange(_STENCIL) - (_STENCIL // 2 - 1)
+    powers = np.arange(_STENCIL)
+    inverse = np.linalg.inv(np.vander(nodes.astype(float), increasing=True))  # coefficients from values
+    value = part[:, None] ** powers
+    rate = np.where(powers > 0, powers * part[:, None] ** np.maximum(powers - 1, 0), 0.0)
+    return (value @ inverse).T, (rate @ inverse).T
+
+
+def _ways(d: np.ndarray, stream: Stream) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """R*, R (n,) and their gradients (n, 3) with respect to the observer, who is `d` (n, 3) away."""
+    b2 = 1 - stream.mach**2
+    stretched = d * np.array([1.0, b2, b2])
+    star = np.sqrt(np.einsum("ni,ni->n", d, stretched))
+    grad_star = stretched / star[:, None]
+    grad = (grad_star - np.array([stream.mach, 0.0, 0.0])) / b2
+    return star, (star - stream.mach * d[:, 0]) / b2, grad_star, grad

@@ -1,0 +1,49 @@
+"""Observers as a command line names them."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+
+from hiresx.errors import HiresxError
+from hiresx.output.saved import files
+from hiresx.post.farfield import Arc
+
+
+def read(observers: str | None, arc: str | None, centre: str = "0,0,0", azimuth: float = 0.0) -> np.ndarray | Arc:
+    """Observers (m, 3): "x,y,z;x,y,z", a CSV file with the columns x, y, z, or an `arc` "radius,from,to,number". Raises
+    HiresxError unless exactly one of both is given, and for what is no such text."""
+    if (observers is None) == (arc is None):
+        raise HiresxError("observers are given by --observers or by --arc", "give one of them, e.g. --arc 50,20,160,15")
+    if arc is not None:
+        values, middle = _numbers(arc, 4, "--arc", "50,20,160,15"), _numbers(centre, 3, "--centre", "0,0,0")
+        if values[3] != int(values[3]) or not values[3] >= 1:
+            raise HiresxError(f'--arc "{arc}": the number of observers is a whole one, 1 or more', "--arc 50,20,160,15")
+        radius, start, end, number = values
+        return Arc(radius, start, end, int(number), (middle[0], middle[1], middle[2]), azimuth)
+    assert observers is not None
+    if observers.lower().endswith(".csv"):
+        return _table(Path(observers))
+    rows = [text for text in observers.split(";") if text.strip()]
+    return np.array([_numbers(text, 3, "--observers", "10,20,0;30,40,0") for text in rows]).reshape(-1, 3)
+
+
+def _table(path: Path) -> np.ndarray:
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            rows = [[float(row[axis]) for axis in "xyz"] for row in csv.DictReader(file, skipinitialspace=True)]
+    except OSError as error:
+        raise files.fault(path, error, "read") from None
+    except (KeyError, TypeError, ValueError):
+        raise HiresxError(f"{path} is no table of observers", "its columns are x, y, z, numbers in L") from None
+    return np.array(rows).reshape(-1, 3)
+
+
+def _numbers(text: str, count: int, option: str, example: str) -> list[float]:
+    try:
+        values = [float(part) for part in text.split(",")]
+    except ValueError:
+        values = []
+    if len(values) != count or not np.isfinite(values).all():
+        raise HiresxError(f'{option} "{text}" is not {count} numbers', f"e.g. {option} {example}")
+    return values

@@ -1,0 +1,114 @@
+"""What a grid resolves of a case: sound waves between the sponges, and the layers of the flow that enters."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from hiresx.case import Case
+from hiresx.decomposition import Decomposition
+from hiresx.errors import HiresxError
+from hiresx.grid import Block
+from hiresx.grid.blocks import FACES, direction, slices
+from hiresx.grid.stored import slabs
+from hiresx.rhs.layers import along, shares
+
+# Points per wavelength at which a wave counts as resolved where nothing else is said.
+POINTS_PER_WAVE = 8.0
+# Share of the largest speed at which a layer ends, and below which a wall is one.
+EDGE, REST = 0.99, 1e-3
+
+
+def largest_spacing(x: np.ndarray, y: np.ndarray, z: np.ndarray, directions: Sequence[int]) -> np.ndarray:
+    """The longest distance from each node (nk, nj, ni) to a neighbour along these directions (0: i, 1: j, 2: k)."""
+    found = np.zeros(x.shape)
+    for d in directions:
+        axis = 2 - d
+        if x.shape[axis] < 2:
+            continue
+        edge = np.sqrt(sum(np.diff(c, axis=axis) ** 2 for c in (x, y, z)))
+        before = [(0, 0)] * 3
+        behind = [(0, 0)] * 3
+        before[axis], behind[axis] = (1, 0), (0, 1)
+        found = np.maximum(found, np.maximum(np.pad(edge, before), np.pad(edge, behind)))
+    return found
+
+
+def spacing_at(block: Block, index: Sequence[float]) -> float:
+    """The longest edge of the cell that holds the index coordinates (i, j, k)."""
+    first = [int(np.clip(np.floor(c), 0, max(n - 2, 0))) for c, n in zip(index, block.size, strict=True)]
+    found = 0.0
+    for d in block.active:
+        last = [n + (e == d) for e, n in enumerate(first)]
+        found = max(found, float(np.linalg.norm(np.subtract(block.node(*last), block.node(*first)))))
+    return found
+
+
+def sound(case: Case, blocks: Sequence[Block], points: float = POINTS_PER_WAVE) -> list[dict[str, Any]]:
+    """Of every block between the sponges (of a `hiresx.rhs.layers.placed` case): the least and the largest frequency,
+    in c_ref / L, whose wave in gas at rest has `points` nodes to its length: c_ref / (points h), h the longest distance
+    to a neighbour; and where. Blocks that lie in sponges are left out."""
+    found = []
+    for block in blocks:
+        least: tuple[float, list[float]] | None = None
+        largest: tuple[float, list[float]] | None = None
+        overlap = int(2 in block.active)
+        for x, y, z in slabs(block.x, block.y, block.z, overlap=overlap):
+            spacing = largest_spacing(x, y, z, block.active)
+            outside = np.ones(x.shape, bool)
+            for spec in case.sponge:
+                if spec.blocks is None or block.name in spec.blocks:
+                    outside &= shares(spec, along(spec.axis, x, y, z)) == 0
+            if not outside.any():
+                continue
+            for sign in (1, -1):
+                at = np.unravel_index(int(np.argmax(np.where(outside, sign * spacing, -np.inf))), x.shape)
+                entry = 1 / (points * float(spacing[at])), [float(c[at]) for c in (x, y, z)]
+                if sign > 0 and (least is None or entry[0] < least[0]):
+                    least = entry
+                if sign < 0 and (largest is None or entry[0] > largest[0]):
+                    largest = entry
+        if least is not None and largest is not None:
+            found.append(
+                {"block": block.name, "cutoff": least[0], "at": least[1], "largest": largest[0],
+                 "largest_at": largest[1]}
+            )  # fmt: skip
+    return found
+
+
+def inflow_layers(case: Case, decomposition: Decomposition) -> list[dict[str, Any]]:
+    """Of every profile-inflow of a function of case.py that is at rest on an edge of its nodes: the distance from there
+    at which its speed is .99 of the largest, and how many cells lie within it."""
+    return [found for patch in decomposition.patches for found in _layers(case, decomposition, patch)]
+
+
+def _layers(case: Case, decomposition: Decomposition, patch: Any) -> Iterator[dict[str, Any]]:
+    function = getattr(patch.condition, "function", None)
+    if patch.condition.type != "profile-inflow" or function is None:
+        return
+    block = decomposition.blocks[patch.block]
+    x, y, z = (np.asarray(c[slices(patch.range)]) for c in (block.x, block.y, block.z))
+    try:
+        _, u, v, w, _ = case.evaluate(function, x, y, z, 0.0)
+    except HiresxError:
+        return  # one that Python gives
+    speed = np.sqrt(u * u + v * v + w * w)
+    most = float(speed.max())
+    for d in range(3):
+        axis = 2 - d
+        if d == direction(patch.face) or speed.shape[axis] < 3 or not most > 0:
+            continue
+        line = tuple(slice(None) if n == axis else size // 2 for n, size in enumerate(speed.shape))
+        along = np.stack([c[line] for c in (x, y, z)])
+        for side, order in enumerate((slice(None), slice(None, None, -1))):
+            values, nodes = speed[line][order] / most, along[:, order]
+            if values[0] > REST or not (values >= EDGE).any():
+                continue
+            n = int(np.argmax(values >= EDGE))
+            distance = np.linalg.norm(nodes - nodes[:, :1], axis=0)
+            yield {
+                "block": block.name, "face": patch.face, "wall": FACES[2 * d + side],
+                "thickness": float(np.interp(EDGE, values[: n + 1], distance[: n + 1])),
+                "points": int(np.count_nonzero(values[: n + 1] < EDGE)),
+                "first_spacing": float(distance[1]),
+            }  # fmt: skip

@@ -1,0 +1,49 @@
+"""A surface that a run kept, as an xarray.Dataset: samples are read when they are used."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hiresx.output.watch import surface_file
+from hiresx.results import needs
+from hiresx.results.stored import lazy
+
+
+@dataclass(frozen=True, eq=False)
+class Sampled:
+    """One variable of the file of a surface: (sample, place)."""
+
+    records: np.ndarray
+    name: str
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.records[self.name].shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.records.dtype[self.name].base.newbyteorder("=")
+
+    def read(self, key: tuple[Any, ...]) -> np.ndarray:
+        """The part of it that `key` selects."""
+        return np.array(self.records[self.name][key[0]][..., key[1]], dtype=self.dtype)
+
+
+def dataset(stored: surface_file.Stored, title: str) -> Any:
+    """The surface over time (sample, where the time stands still) and place."""
+    xarray = needs.xarray()
+    about = {name: {"long_name": c.long_name, "units": c.units} for name, c in stored.columns.items()}
+    time = np.array(stored.records["time"], dtype=float)
+    step = np.array(stored.records["step"], dtype=np.int64)
+    clock = "time" if time.size < 2 or bool((np.diff(time) > 0).all()) else "sample"
+    held = {
+        column.name: xarray.Variable(
+            (clock, "place"), lazy(Sampled(stored.records, column.name)), about[column.name]
+        )
+        for column in surface_file.COLUMNS
+    }  # fmt: skip
+    coordinates = {"time": (clock, time, about["time"]), "step": (clock, step, about["step"])}
+    coordinates |= {name: ("place", values, about[name]) for name, values in stored.fixed.items()}
+    attributes = {"name": stored.name, "title": title, **surface_file.described(stored), "file": str(stored.path)}
+    return xarray.Dataset(held, coordinates, attributes)

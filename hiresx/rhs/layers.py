@@ -1,0 +1,195 @@
+"""The sponges of a case on its grid: where they lie, how strongly they damp, and what of them cannot be meant."""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from hiresx.case import Case
+from hiresx.case.faults import did_you_mean
+from hiresx.case.positions import Position
+from hiresx.case.schema import Sponge
+from hiresx.errors import HiresxError
+from hiresx.grid import Block
+from hiresx.grid.blocks import face_range, slices
+from hiresx.grid.stored import slabs
+
+# Share of the grid's extent within which the nodes of a region lie at one coordinate.
+FLAT = 1e-6
+# Share of its full depth that a sponge should reach, and of its thickness by which the grid may go on behind it.
+REACH, BEHIND = 0.9, 0.5
+
+
+def placed(case: Case, blocks: Sequence[Block]) -> Case:
+    """`case` with numbers for the ends of its sponges that name parts of the grid. Raises HiresxError for a part that
+    the grid does not have, or that does not lie at one coordinate."""
+    if not any(isinstance(end, Position) for spec in case.sponge for end in (spec.start, spec.end)):
+        return case
+    sponges = []
+    for n, spec in enumerate(case.sponge):
+        ends = {
+            key: _coordinate(f"sponge.{n}.{key}", end, spec.axis, blocks)
+            for key, end in (("start", spec.start), ("end", spec.end))
+            if isinstance(end, Position)
+        }
+        made = spec.model_copy(update=ends)
+        if made.start == made.end:
+            raise HiresxError(
+                f"sponge.{n}: start and end both come to {spec.axis} = {made.start:g}", "give one of them an offset"
+            )
+        sponges.append(made)
+    return case.model_copy(update={"sponge": tuple(sponges)})
+
+
+def _coordinate(key: str, position: Position, axis: str, blocks: Sequence[Block]) -> float:
+    found = []
+    for block in blocks:
+        if position.block not in (None, block.name):
+            continue
+        faces = [(position.face, face_range(position.face, block.size))] if position.face else ()
+        for _, box in block.regions.get(position.region or "", ()) or faces:
+            values = along(axis, *(c[slices(box)] for c in (block.x, block.y, block.z)))
+            found.append((float(np.min(values)), float(np.max(values))))
+    if not found:
+        names = [block.name for block in blocks]
+        if position.block is not None and position.block not in names:
+            raise HiresxError(f'{key}: no block "{position.block}"', did_you_mean(position.block, names, "blocks"))
+        there = sorted({name for block in blocks for name in block.regions})
+        raise HiresxError(f'{key}: no region "{position.region}"', did_you_mean(str(position.region), there, "regions"))
+    low, high = min(lo for lo, _ in found), max(hi for _, hi in found)
+    ends = _extent(blocks, axis)
+    if position.side is None and high - low > FLAT * (ends[1] - ends[0]):
+        what = f'region "{position.region}"' if position.region else f"the face {position.face}"
+        raise HiresxError(
+            f"{key}: {what} reaches from {axis} = {low:g} to {high:g}",
+            'say which end of it: side = "least" or "largest", or one block',
+        )
+    return (low if position.side == "least" else high) + position.offset
+
+
+def check(case: Case, blocks: Sequence[Block]) -> None:
+    """Raises HiresxError for a sponge that names a block that is not there, holds no node, or is thicker than what it
+    lies in. `case`: `placed`."""
+    names = [block.name for block in blocks]
+    for n, spec in enumerate(case.sponge):
+        for name in spec.blocks or ():
+            if name not in names:
+                raise HiresxError(f'sponge.{n}.blocks: no block "{name}"', did_you_mean(name, names, "blocks"))
+        low, high = _extent(_within(spec, blocks), spec.axis)
+        start, end = ends(spec)
+        where = f"sponge.{n} from {spec.axis} = {start:g} to {end:g}"
+        lies = f"{'its blocks reach' if spec.blocks else 'the grid reaches'} from {low:g} to {high:g}"
+        if _outermost(spec, low, high) == 0:
+            raise HiresxError(f"{where} holds no node: {lies}", "move it to where the grid is, or leave it out")
+        if abs(end - start) > (high - low) * (1 + FLAT):
+            raise HiresxError(
+                f"{where} is {abs(end - start):g} thick, thicker than the domain: {lies}",
+                "give a thinner sponge, or a larger grid",
+            )
+
+
+def ends(spec: Sponge) -> tuple[float, float]:
+    """Start and end of a sponge of a placed case."""
+    assert not isinstance(spec.start, Position) and not isinstance(spec.end, Position)
+    return spec.start, spec.end
+
+
+def along(axis: str, x: Any, y: Any, z: Any) -> Any:
+    """The coordinate of an axis of sponges; "r": the distance from the x axis."""
+    return np.hypot(y, z) if axis == "r" else {"x": x, "y": y, "z": z}[axis]
+
+
+def shares(spec: Sponge, coordinate: Any) -> Any:
+    """How far into the layer a coordinate along its axis lies: 0 to 1."""
+    start, end = ends(spec)
+    return np.clip((np.asarray(coordinate) - start) / (end - start), 0, 1)
+
+
+def facts(case: Case, blocks: Sequence[Block]) -> list[dict[str, Any]]:
+    """Of every sponge of a placed case: axis, start, end, thickness, strength, power; `blocks` with nodes in it,
+    `nodes` in it and `points` across it (the least of its blocks); `reach`, the largest share of its depth that the
+    grid has; `damping`, the factor of the amplitude of a sound wave that crosses what the grid has of it in gas at
+    rest, and `damping_db`; `behind`: how far the grid goes on at full strength.
+
+    The source -sigma (Q - Q_state) takes all of a wave alike: d ln A/dx = -sigma/c, c = 1.
+    """
+    found = []
+    for spec in case.sponge:
+        start, end = ends(spec)
+        thickness = abs(end - start)
+        inside = [(block, *_count(spec, block)) for block in _within(spec, blocks)]
+        held = [(block.name, nodes, points) for block, nodes, points in inside if nodes]
+        reach, behind = _reach(spec, blocks)
+        exponent = spec.strength * thickness * reach ** (spec.power + 1) / (spec.power + 1)
+        found.append(
+            {
+                "axis": spec.axis, "start": start, "end": end, "thickness": thickness,
+                "strength": spec.strength, "power": spec.power,
+                "draws_to": spec.function or "state",
+                "blocks": [name for name, _, _ in held], "nodes": sum(nodes for _, nodes, _ in held),
+                "points": min((points for _, _, points in held), default=0),
+                "reach": reach, "damping": math.exp(-exponent), "damping_db": 20 * exponent / math.log(10),
+                "behind": behind,
+            }
+        )  # fmt: skip
+    return found
+
+
+def notes(case: Case, blocks: Sequence[Block]) -> Iterator[str]:
+    """What one should know of the sponges of a placed case."""
+    for n, spec in enumerate(case.sponge):
+        start, end = ends(spec)
+        where = f"sponge.{n} ({spec.axis} = {start:g} to {end:g})"
+        reach, behind = _reach(spec, blocks)
+        if reach < REACH:
+            yield (
+                f"{where} is cut off by the end of the grid at {reach:.0%} of its depth, where it has "
+                f"{reach**spec.power:.0%} of its strength"
+            )
+        if behind > BEHIND * abs(end - start):
+            yield f"{where} goes on at full strength for {behind:g} behind its end: all of that is damped"
+
+
+def _reach(spec: Sponge, blocks: Sequence[Block]) -> tuple[float, float]:
+    """The largest share of its depth that the grid has, and how far the grid goes on behind its end."""
+    start, end = ends(spec)
+    low, high = _extent(_within(spec, blocks), spec.axis)
+    return _outermost(spec, low, high), max((high - end) if end > start else (end - low), 0.0)
+
+
+def _within(spec: Sponge, blocks: Sequence[Block]) -> list[Block]:
+    return [block for block in blocks if spec.blocks is None or block.name in spec.blocks]
+
+
+def _outermost(spec: Sponge, low: float, high: float) -> float:
+    return float(np.max(shares(spec, [low, high])))
+
+
+def _count(spec: Sponge, block: Block) -> tuple[int, int]:
+    """Nodes of a block in the sponge, and the most on one of its lines before the sponge's end, along the direction in
+    which the coordinate changes most."""
+    nodes, most = 0, 0
+    directions = list(block.active)
+    for coordinates in slabs(block.x, block.y, block.z):
+        values = along(spec.axis, *coordinates)
+        share = shares(spec, values)
+        nodes += int(np.count_nonzero(share > 0))
+        if not nodes:
+            continue
+        change = {d: float(np.abs(np.diff(values, axis=2 - d)).mean()) if values.shape[2 - d] > 1 else 0.0
+                  for d in directions}  # fmt: skip
+        across = max(directions, key=lambda d: change[d])
+        # the end itself counts, what is behind it does not
+        layer = (share > 0) & (np.abs(values - ends(spec)[0]) <= abs(ends(spec)[1] - ends(spec)[0]) * (1 + FLAT))
+        most = max(most, int(layer.sum(axis=2 - across).max()))
+    return nodes, most
+
+
+def _extent(blocks: Sequence[Block], axis: str) -> tuple[float, float]:
+    """Least and largest coordinate of blocks."""
+    if axis != "r":
+        found = [getattr(block, axis) for block in blocks]
+    else:
+        found = [along(axis, *slab) for block in blocks for slab in slabs(block.x, block.y, block.z)]
+    return min(float(c.min()) for c in found), max(float(c.max()) for c in found)

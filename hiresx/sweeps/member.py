@@ -1,0 +1,78 @@
+"""How far a run of a sweep is, what it still needs, and why it failed."""
+
+import shutil
+from pathlib import Path
+from typing import Any, Literal
+
+from hiresx.case import Case
+from hiresx.errors import HiresxError
+from hiresx.output.saved import checkpoint, identity, record
+from hiresx.sweeps.folder import LOGS, refuse
+from hiresx.sweeps.plan import Member
+
+Need = Literal["nothing", "begin", "go on", "begin again"]
+# What begins the part of a log that is of one start of a run, and the line in it that says why it failed.
+BEGUN = "$ "
+_ERROR = "error: "
+# How long a process may last is no matter of the case; scripts set it.
+_FREE = ("time.wall_limit",)
+
+
+def log(out: Path, member: Member) -> Path:
+    """Where it is kept what a run says."""
+    return out / LOGS / f"{member.name}.txt"
+
+
+def need(out: Path, member: Member) -> Need:
+    """What is to be done for a run. Raises HiresxError, naming the difference, where another case was run in its
+    folder."""
+    folder = out / member.name
+    if not (folder / "run.json").is_file():
+        return "begin"
+    kept = record.read(folder)
+    if kept.get("case"):
+        found = identity.differences(_known(kept["case"]), _known(member.case))
+        refuse(str(folder), [difference for difference in found if difference[0] not in _FREE])
+    if kept.get("status") == "finished":
+        return "nothing"
+    return "go on" if checkpoint.listed(folder) else "begin again"
+
+
+def _known(case: dict[str, Any]) -> dict[str, Any]:
+    """A resolved case with the defaults of keys that an older version had not."""
+    try:
+        found = Case.from_dict(case).model_dump(mode="json")
+    except HiresxError:
+        return case
+    return found
+
+
+def clear(out: Path, member: Member) -> None:
+    """Remove what a run left that came to no checkpoint."""
+    try:
+        shutil.rmtree(out / member.name)
+    except OSError as error:
+        raise HiresxError(f"cannot remove {out / member.name}: {error.strerror}", "remove it, then go on") from None
+
+
+def status(out: Path, member: Member) -> tuple[str, str, dict[str, Any]]:
+    """(status, why it is not finished, record) of a run: as in run.json, or "waiting", or "failed" where it ended
+    before it had begun."""
+    try:
+        kept = record.read(out / member.name) if (out / member.name / "run.json").is_file() else {}
+    except HiresxError as error:
+        return "failed", error.message, {}
+    if kept:
+        return str(kept.get("status")), str(kept.get("error") or ""), kept
+    told = last_error(log(out, member))
+    return ("failed", told, {}) if told else ("waiting", "", {})
+
+
+def last_error(path: Path) -> str:
+    """What the last start of a run gave as the reason of its end."""
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    last = text.rpartition(f"\n{BEGUN}")[2].splitlines()
+    return next((line.removeprefix(_ERROR) for line in reversed(last) if line.startswith(_ERROR)), "")

@@ -1,0 +1,121 @@
+"""Numbers of a run for a table: of a column of its history, and of what `hiresx post` finds."""
+
+import json
+import math
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hiresx.case.faults import did_you_mean
+from hiresx.errors import HiresxError
+from hiresx.output.watch import history
+
+REDUCTIONS: Mapping[str, Callable[[np.ndarray], Any]] = {
+    "last": lambda values: values[-1],
+    "first": lambda values: values[0],
+    "mean": np.mean,
+    "min": np.min,
+    "max": np.max,
+    "std": np.std,
+}
+# Longer lists of numbers are no columns of a table.
+_LONGEST = 16
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column `name` of the table: the `reduction` of a `quantity` (as `hiresx history` names it) of a `history`, over
+    the samples from the time `start` on."""
+
+    name: str
+    history: str
+    quantity: str
+    reduction: str
+    start: float | None = None
+
+    def value(self, run: Path) -> float:
+        """Raises HiresxError for a run that has no such column, or no sample from `start` on."""
+        there = history.histories(run)
+        if self.history not in there:
+            raise HiresxError(f'no history "{self.history}"', did_you_mean(self.history, list(there), "histories"))
+        flat = history.read(there[self.history]).flat()
+        if self.quantity not in flat:
+            raise HiresxError(
+                f'{self.history} has no column "{self.quantity}"', did_you_mean(self.quantity, list(flat), "columns")
+            )
+        values = flat[self.quantity]
+        if self.start is not None:
+            values = values[flat["time"] >= self.start]
+        if not len(values):
+            since = "" if self.start is None else f" from time {self.start:g} on"
+            raise HiresxError(f"{self.history} has no sample{since}", "run longer, or sample more often")
+        return float(REDUCTIONS[self.reduction](values))
+
+
+def column(text: str, start: float | None = None) -> Column:
+    """The column that HISTORY.QUANTITY or HISTORY.QUANTITY:REDUCTION means. Raises HiresxError for anything else."""
+    found = re.fullmatch(r"(?P<history>[^.:]+)\.(?P<quantity>[^:]+?)(?::(?P<reduction>\w+))?", text.strip())
+    if not found:
+        raise HiresxError(
+            f'--column "{text}" is not of the form HISTORY.QUANTITY:HOW',
+            "write for instance --column residual.rho:last",
+        )
+    how = found["reduction"] or "last"
+    if how not in REDUCTIONS:
+        raise HiresxError(f'--column {text}: no "{how}"', did_you_mean(how, list(REDUCTIONS), "there are"))
+    return Column(text.strip(), found["history"], found["quantity"], how, start)
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """A verb of `hiresx post` with the `words` after the run; its numbers become columns that begin with `name`."""
+
+    name: str
+    verb: str
+    words: tuple[str, ...]
+
+    def values(self, run: Path) -> dict[str, Any]:
+        """Numbers by the names of their columns. Raises HiresxError with what the verb says when it fails."""
+        line = [sys.executable, "-m", "hiresx", "post", self.verb, str(run), *self.words, "--json"]
+        done = subprocess.run(line, capture_output=True, text=True, stdin=subprocess.DEVNULL, start_new_session=True)
+        try:
+            found = json.loads(done.stdout)
+        except ValueError:
+            found = {"error": (done.stderr.strip().splitlines() or ["it said nothing"])[-1]}
+        if done.returncode or not isinstance(found, dict):
+            told = found.get("error") if isinstance(found, dict) else None
+            raise HiresxError(f"hiresx post {self.verb}: {told or f'ended with {done.returncode}'}")
+        return dict(_numbers(found, self.name))
+
+
+def analyses(texts: Sequence[str]) -> tuple[Analysis, ...]:
+    """What --collect "VERB [options]" means. Raises HiresxError for one that names no verb."""
+    found: list[Analysis] = []
+    for text in texts:
+        try:
+            verb, *words = shlex.split(text)
+        except ValueError:
+            mend = "write for instance --collect 'jet --from 15'"
+            raise HiresxError(f'--collect "{text}" names no verb', mend) from None
+        same = sum(other.verb == verb for other in found)
+        found.append(Analysis(verb if not same else f"{verb}-{same + 1}", verb, tuple(words)))
+    return tuple(found)
+
+
+def _numbers(value: Any, name: str) -> list[tuple[str, Any]]:
+    """The numbers, yes-or-nos and what is absent, by dotted names; no texts and no tables."""
+    if isinstance(value, Mapping):
+        return [entry for key, item in value.items() for entry in _numbers(item, f"{name}.{key}")]
+    if isinstance(value, list):
+        plain = len(value) <= _LONGEST and all(isinstance(item, int | float) for item in value)
+        return [(f"{name}.{n}", item) for n, item in enumerate(value)] if plain else []
+    if value is None or isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value)):
+        return [(name, value)]
+    return []

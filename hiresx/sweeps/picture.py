@@ -1,0 +1,58 @@
+"""One column of a sweep's table over another."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from hiresx.errors import HiresxError
+from hiresx.output.show import page
+from hiresx.sweeps.table import Table
+from hiresx.sweeps.values import shown
+
+MARKERS = "osD^v<>ph*"
+# More curves than this have no legend: it would hide them.
+_MOST = 12
+
+
+def draw(table: Table, x: str, y: str) -> tuple[Any, Any]:
+    """Figure and Axes of the column `y` over `x`, with a curve for each combination of the other keys that vary; one
+    curve through all where none of these has two points. Values of `x` that are no numbers stand side by side. Raises
+    HiresxError for a column that is not there or holds no number."""
+    page.require_matplotlib()
+    across, up = table.named(x), table.named(y)
+    rows = [row for row in table.rows if _is_number(row[up]) and row[across] is not None]
+    if not rows:
+        raise HiresxError(f'no run has a number in the column "{up}"', "see the table for what became of the runs")
+    numeric = all(_is_number(row[across]) for row in rows)
+    places = {text: n for n, text in enumerate(dict.fromkeys(shown(row[across]) for row in rows))}
+    others = [key for key in table.keys if key != across and len({shown(row[key]) for row in table.rows}) > 1]
+    curves: dict[str, list[tuple[float, float]]] = {}
+    for row in rows:
+        place = float(row[across]) if numeric else float(places[shown(row[across])])
+        curves.setdefault(_label(row, others), []).append((place, float(row[up])))
+    if all(len(points) == 1 for points in curves.values()):
+        # where x is no key, but follows from one: a curve through all
+        curves = {"": [point for points in curves.values() for point in points]}
+    with page.style():
+        figure = page.figure(3.6)
+        ax = figure.add_subplot()
+        colours = (page.BLUE, *page.OTHERS)
+        for n, (label, points) in enumerate(curves.items()):
+            style = {"color": colours[n % len(colours)], "marker": MARKERS[n % len(MARKERS)], "markersize": 4}
+            ax.plot(*zip(*sorted(points), strict=True), label=label, **style)
+        ax.set_xlabel(across)
+        ax.set_ylabel(up)
+        ax.set_title(table.title, loc="left")
+        if not numeric:
+            ax.set_xticks(list(places.values()), list(places))
+        if 1 < len(curves) <= _MOST:
+            figure.legend(loc="outside right upper")
+        ax.grid(linewidth=0.3, alpha=0.5)
+    return figure, ax
+
+
+def _label(row: Mapping[str, Any], others: list[str]) -> str:
+    return ", ".join(f"{key.rpartition('.')[2]} = {shown(row[key])}" for key in others)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value == value

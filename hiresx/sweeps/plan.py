@@ -1,0 +1,110 @@
+"""The runs of a sweep: their names, their values, and the case that each of them computes."""
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hiresx.case import Case, load
+from hiresx.case.loader import plain
+from hiresx.case.toml import value_text
+from hiresx.errors import HiresxError
+from hiresx.sweeps.values import PRESET, combined, shown
+
+# Longer names of folders end in a digest.
+_LONGEST = 100
+# Keys of [grid] that name files, as seen from the case.
+GRID_FILES = ("file", "connectivity")
+
+
+@dataclass(frozen=True)
+class Member:
+    """One run: `name` of its folder, the `values` of its keys (with the preset, where one is named), its `case`,
+    resolved, and the `words` of the command line that are its own. Grid files have absolute paths in the last two."""
+
+    name: str
+    values: dict[str, Any]
+    case: dict[str, Any]
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`axes`: the keys, in the order of the columns of a table, with the values of each."""
+
+    title: str
+    axes: dict[str, list[Any]]
+    members: tuple[Member, ...]
+
+    @property
+    def varied(self) -> list[str]:
+        """The keys with more than one value; all of them where none has."""
+        return [key for key, values in self.axes.items() if len(values) > 1] or list(self.axes)
+
+
+def plan(
+    case: str | Path, values: Mapping[str, Sequence[Any]], presets: Sequence[str] = (), zipped: bool = False
+) -> Plan:
+    """The runs of `case` with these `values` by key, and `presets`. Raises HiresxError for a case that cannot be (an
+    unknown key, with the one that was probably meant), before anything is run, and for two runs of the same."""
+    axes: dict[str, list[Any]] = {PRESET: list(presets)} if presets else {}
+    axes |= {key: plain(entry) for key, entry in values.items()}
+    rows = list(combined(axes, zipped))
+    names = _names([key for key, entry in axes.items() if len(entry) > 1] or list(axes), rows)
+    members: list[Member] = []
+    first: dict[str, str] = {}
+    title = ""
+    for name, row in zip(names, rows, strict=True):
+        loaded = _loaded(case, row)
+        title = loaded.title or loaded.name
+        member = _member(name, row, loaded)
+        same = first.setdefault(repr(sorted(member.case.items())), name)
+        if any(other.name in (same, name) for other in members):
+            told = f"{same} and {name} are the same case" if same != name else f"{_told(row)} is there twice"
+            raise HiresxError(f"the sweep: {told}", "give each value once")
+        members.append(member)
+    return Plan(title, axes, tuple(members))
+
+
+def _loaded(case: str | Path, row: Mapping[str, Any]) -> Case:
+    return load(case, row.get(PRESET), {key: value for key, value in row.items() if key != PRESET})
+
+
+def _member(name: str, row: Mapping[str, Any], case: Case) -> Member:
+    """Started from a copy of the case, which lies elsewhere."""
+    resolved = case.model_dump(mode="json")
+    words = ["--preset", row[PRESET]] if PRESET in row else []
+    for key in GRID_FILES:
+        if resolved["grid"].get(key) is not None and case.directory is not None:
+            resolved["grid"][key] = str((case.directory / resolved["grid"][key]).absolute())
+    for key, value in row.items():
+        if key != PRESET:
+            table, _, last = key.rpartition(".")
+            given = resolved["grid"][last] if table == "grid" and last in GRID_FILES else value
+            words += ["--set", f"{key}={value_text(given)}"]
+    return Member(name, dict(row), resolved, tuple(words))
+
+
+def _told(row: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key}={shown(value)}" for key, value in row.items())
+
+
+def _names(keys: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Names of folders: the keys that vary, by their last part where that is enough, with the values."""
+    lasts = [key.rpartition(".")[2] for key in keys]
+    short = {key: last if lasts.count(last) == 1 else key for key, last in zip(keys, lasts, strict=True)}
+    found = ["_".join(f"{short[key]}={_plain_text(row[key])}" for key in keys) for row in rows]
+    return [
+        name if len(name) <= _LONGEST and found.count(name) == 1 else f"{name[:_LONGEST]}-{_digest(keys, row)}"
+        for name, row in zip(found, rows, strict=True)
+    ]
+
+
+def _plain_text(value: Any) -> str:
+    return re.sub(r"[^A-Za-z0-9.+-]+", "_", shown(value)).strip("_") or "_"
+
+
+def _digest(keys: Sequence[str], row: Mapping[str, Any]) -> str:
+    return hashlib.sha256(repr([row[key] for key in keys]).encode()).hexdigest()[:8]

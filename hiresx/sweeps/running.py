@@ -1,0 +1,290 @@
+"""The runs of a sweep, one after the other on this machine, each in a process of its own."""
+
+import signal
+import time as wall
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stderr, redirect_stdout, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, TextIO
+
+from hiresx import shell, started
+from hiresx.errors import HiresxError
+from hiresx.launch import counts, job, mpi
+from hiresx.launch.command import command
+from hiresx.output.saved import files, record
+from hiresx.output.show.progress import duration
+from hiresx.signals import ENDING, Requests, Terminated
+from hiresx.sweeps import folder, member, table
+from hiresx.sweeps.numbers import Analysis, Column, analyses, column
+from hiresx.sweeps.plan import Member, Plan, plan
+from hiresx.sweeps.table import Table
+
+PICTURE = "table.png"
+# Seconds for which the end of a run is awaited that a killed sweep has left: it writes its checkpoint.
+PATIENCE = 60.0
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the table and the picture shall show."""
+
+    columns: Sequence[Column] = ()
+    analyses: Sequence[Analysis] = ()
+    plot: tuple[str, str] | None = None
+
+    def check(self, of: Plan) -> None:
+        """Raises HiresxError for a column to plot that the table cannot have."""
+        empty = table.table(of, [], self.columns)
+        for name in self.plot or ():
+            if not name.startswith(tuple(f"{analysis.name}." for analysis in self.analyses)):
+                empty.named(name)
+
+
+@dataclass(frozen=True)
+class How:
+    """How each run is started: `ranks`, and the `words` of hiresx run that are no matter of the case."""
+
+    ranks: int = 1
+    words: Sequence[str] = ()
+    mpirun: str | None = None
+
+
+def sweep(
+    case: str | Path,
+    values: Mapping[str, Sequence[Any]] | None = None,
+    out: str | Path = "",
+    presets: Sequence[str] = (),
+    zip: bool = False,
+    ranks: int = 1,
+    backend: str = "auto",
+    columns: Sequence[str] = (),
+    collect: Sequence[str] = (),
+    start: float | None = None,
+    plot: tuple[str, str] | None = None,
+    progress: bool = True,
+) -> Table:
+    """Run `case` (name, file or folder) with every combination of `values`, lists by dotted key, and `presets`, each in
+    a folder of its own in `out`; with `zip` the first values together, then the second. Called again it goes on: runs
+    that are finished are not run again, others go on from their checkpoints. Values may be added.
+
+    `columns`: of histories, HISTORY.QUANTITY:HOW (last, first, mean, min, max, std), over times from `start` on.
+    `collect`: verbs of `hiresx post` with their options, whose numbers become columns. `plot`: two columns, drawn as
+    table.png. The table is written as table.csv and table.json and returned; `Table.unfinished` are the rows of what
+    failed, which does not stop the others. Not `progress`: nothing is printed.
+
+    Raises HiresxError for a case that cannot be, before anything is run, and for a folder that holds something else or
+    a sweep of another case, naming the difference. Ctrl-C stops it with everything as it needs to go on.
+    """
+    if not str(out):
+        raise HiresxError("the sweep has no folder", 'give one: out="runs/sweep"')
+    of = plan(case, dict(values or {}), presets, zip)
+    wanted = Wanted([column(text, start) for text in columns], analyses(collect), plot)
+    words = ["--backend", backend] if backend != "auto" else []
+    say = partial(print, flush=True) if progress else _silent
+    ended = run(of, Path(out), case, How(ranks, words), wanted, say, progress)
+    for line in drawn(ended.table, Path(out), wanted) if plot is not None and ended.signal is None else ():
+        say(f"wrote {line}")
+    ended.act()
+    return ended.table
+
+
+def _silent(line: str) -> None:
+    """Nothing is said."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """`signal`: the one that stopped the sweep."""
+
+    table: Table
+    signal: int | None = None
+
+    def act(self) -> None:
+        """Raise what the signal means: KeyboardInterrupt or Terminated."""
+        if self.signal == signal.SIGINT:
+            raise KeyboardInterrupt
+        if self.signal is not None:
+            raise Terminated(self.signal)
+
+
+def run(of: Plan, out: Path, case: str | Path, how: How, wanted: Wanted, say: Say, show: bool = True) -> Ended:
+    """Run what is not finished, and write the table after each run. `say` takes lines of progress; `show`: what runs
+    say goes to stderr too. See `sweep` for what it raises."""
+    if (started.told() or 0) > 1:
+        raise HiresxError("a launcher started this sweep", "start it plainly; -n N gives each of its runs N ranks")
+    wanted.check(of)
+    launcher = mpi.find(how.mpirun)[1] if how.ranks > 1 else None
+    folder.there(out)
+    files.directory(out)
+    with files.locked(out), Requests() as requests:
+        folder.claim(out, case, of)
+        needs = {one.name: member.need(out, one) for one in of.members}
+        rows = {one.name: table.row(out, one, fresh=False) for one in of.members}
+        left = sum(need != "nothing" for need in needs.values())
+        say(f"{len(of.members)} runs in {out}: {len(of.members) - left} finished, {left} to do")
+        clock = _Clock(left)
+        written = table.table(of, list(rows.values()), wanted.columns)
+        found = None
+        for n, one in enumerate(of.members):
+            found = found or requests.signal
+            if found is not None:
+                break
+            need = needs[one.name]
+            if need != "nothing":
+                label = f"{n + 1}/{len(of.members)}"
+                say(f"[{label}] {one.name}{'' if need == 'begin' else f' ({need})'}: {clock.left()}")
+                found = _one(out, one, need, how, launcher, f"[{label}] " if show else None, say)
+                clock.took()
+            found = found or requests.signal
+            rows[one.name] = table.row(out, one, wanted.columns, wanted.analyses, fresh=found is None)
+            if need != "nothing":
+                say(f"[{label}] {one.name}: {_told(rows[one.name])}")
+            written = table.table(of, list(rows.values()), wanted.columns)
+            if need != "nothing" or n + 1 == len(of.members):
+                written.write(out)
+    return Ended(written, found or requests.signal)
+
+
+def tabulated(of: Plan, out: Path, case: str | Path, wanted: Wanted) -> Table:
+    """The table of what is there, written; nothing is run. Raises HiresxError where there is no sweep, or another."""
+    wanted.check(of)
+    if not folder.compare(out, case, of):
+        raise HiresxError(f"{out} holds no sweep", "leave --table away: the runs are made first")
+    for one in of.members:
+        member.need(out, one)
+    found = table.table(
+        of, [table.row(out, one, wanted.columns, wanted.analyses) for one in of.members], wanted.columns
+    )
+    found.write(out)
+    return found
+
+
+def drawn(of: Table, out: Path, wanted: Wanted) -> list[Path]:
+    """The picture, as table.png. Raises HiresxError for columns that are not there or hold no number."""
+    if wanted.plot is None:
+        return []
+    from hiresx.output.show import page
+
+    figure, _ = of.plot(*wanted.plot)
+    with page.style():  # its resolution too
+        return [page.save(figure, out / PICTURE)]
+
+
+def arguments(out: Path, one: Member, need: member.Need, words: Sequence[str]) -> list[str]:
+    """What follows hiresx run."""
+    if need == "go on":
+        return ["--restart", str(out / one.name), *words]
+    return [str(out / folder.CASE), *one.words, *words, "--out", str(out / one.name)]
+
+
+def _one(
+    out: Path, one: Member, need: member.Need, how: How, launcher: Any, prefix: str | None, say: Say
+) -> int | None:
+    """Run one. Returns the signal by which it was ended, or that came meanwhile."""
+    place = out / one.name
+    if need != "begin" and not _free(place, say):
+        say(f"{place} is kept by another process: it is left to that")
+        return None
+    if need == "begin again":
+        member.clear(out, one)
+    line = command(launcher, how.ranks, counts.cores(), arguments(out, one, need, how.words))
+    path = member.log(out, one)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8") as log:
+            log.write(f"\n{member.BEGUN}{shell.words(line)}\n")
+            with redirect_stdout(_Teller(log, None)), redirect_stderr(_Teller(log, prefix)):
+                ended = job.run(line, how.ranks)
+    except OSError as error:
+        raise files.fault(path, error) from None
+    if ended.status not in (0, 2, 3) and ended.asked is None:
+        _explain(place, path, ended)
+    if ended.asked is None and ended.status - 128 in ENDING:
+        return ended.status - 128  # somebody wants an end, and told the run
+    return ended.asked
+
+
+def _explain(place: Path, log: Path, ended: job.Ended) -> None:
+    """Have the record, or the log, say how a run ended that could not say so itself."""
+    how = f"ended with status {ended.status}" if ended.signal is None else f"was ended by signal {ended.signal}"
+    if ended.status > 128 and ended.signal is None:
+        how = f"was ended by signal {ended.status - 128}"
+    told = f"the run {how}"
+    if record.found(place).get("status") in ("running", "lost"):
+        with suppress(HiresxError):
+            record.fail(place, "failed", told)
+    elif not member.last_error(log):
+        with suppress(OSError), log.open("a", encoding="utf-8") as stream:
+            stream.write(f"error: {told}\n")
+
+
+def _free(place: Path, say: Say) -> bool:
+    """Whether no process keeps a run; one that is about to end is awaited."""
+    until, said = wall.monotonic() + PATIENCE, False
+    while True:
+        try:
+            with files.locked(place):
+                # where locks are not known, or the process is on another host, there is only its word
+                return record.found(place).get("status") != "running"
+        except HiresxError:
+            if wall.monotonic() > until:
+                return False
+        if not said:
+            say(f"{place} is still running: waiting for its end")
+            said = True
+        wall.sleep(0.2)
+
+
+def _told(row: Mapping[str, Any]) -> str:
+    facts = [str(row["status"])]
+    if row["steps"] is not None:
+        facts.append(f"{row['steps']} steps")
+    if row["wall_s"] is not None:
+        facts.append(duration(row["wall_s"]))
+    return ", ".join(facts) + (f": {row[table.ERROR]}" if row[table.ERROR] else "")
+
+
+@dataclass
+class _Clock:
+    """How long the runs that are left will take, by those that this process has seen end."""
+
+    todo: int
+    _took: list[float] = field(default_factory=list)
+    _since: float = field(default_factory=wall.monotonic)
+
+    def took(self) -> None:
+        now = wall.monotonic()
+        self._took.append(now - self._since)
+        self._since = now
+        self.todo -= 1
+
+    def left(self) -> str:
+        text = f"{self.todo} left"
+        if self._took:
+            text += f", about {duration(self.todo * sum(self._took) / len(self._took))}"
+        return text
+
+
+class _Teller:
+    """Takes what a run says, for its `log`; with a `prefix` each line goes to stderr as well."""
+
+    def __init__(self, log: TextIO, prefix: str | None):
+        import sys
+
+        self._log, self._prefix, self._target, self._line = log, prefix, sys.stderr, ""
+
+    def write(self, text: str) -> int:
+        with suppress(OSError):  # a full disk is told by the run itself
+            self._log.write(text)
+            self._log.flush()
+        if self._prefix is not None:
+            *lines, self._line = (self._line + text).split("\n")
+            for line in lines:
+                print(f"{self._prefix}{line}", file=self._target, flush=True)
+        return len(text)
+
+    def flush(self) -> None:
+        """Everything was written."""

@@ -1,0 +1,140 @@
+"""The table of a sweep: a row for each run."""
+
+import csv
+import html
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hiresx.case.faults import did_you_mean
+from hiresx.errors import HiresxError
+from hiresx.output.saved import record
+from hiresx.sweeps import folder, member
+from hiresx.sweeps.numbers import Analysis, Column
+from hiresx.sweeps.plan import Member, Plan
+from hiresx.sweeps.values import shown
+
+CSV, JSON = "table.csv", "table.json"
+# Of every run, after its values: how it ended (as in run.json; waiting: not begun) and why, steps, time (L / c_ref),
+# seconds of all its processes. `error` also says what could not be found of a run that is finished.
+FACTS = ("status", "steps", "time", "wall_s")
+ERROR = "error"
+
+
+@dataclass(frozen=True)
+class Table:
+    """`keys`: the columns of what was set, `rows`: a dictionary for each run, all with the same `columns`."""
+
+    title: str
+    keys: tuple[str, ...]
+    columns: tuple[str, ...]
+    rows: tuple[dict[str, Any], ...]
+
+    @property
+    def unfinished(self) -> list[dict[str, Any]]:
+        """The rows of runs that are not finished, or of which something could not be found."""
+        return [row for row in self.rows if row["status"] != "finished" or row[ERROR]]
+
+    def column(self, name: str) -> list[Any]:
+        """The values of a column, by its name or, of a key, the last part of that. Raises HiresxError for another."""
+        full = self.named(name)
+        return [row[full] for row in self.rows]
+
+    def named(self, name: str) -> str:
+        """The full name of a column. Raises HiresxError where there is none."""
+        near = [key for key in self.keys if key.rpartition(".")[2] == name]
+        if name in self.columns:
+            return name
+        if len(near) == 1:
+            return near[0]
+        raise HiresxError(f'the table has no column "{name}"', did_you_mean(name, list(self.columns), "columns"))
+
+    def plot(self, x: str, y: str) -> tuple[Any, Any]:
+        """Figure and Axes of the column `y` over `x`: a curve for each combination of the other keys."""
+        from hiresx.sweeps import picture
+
+        return picture.draw(self, x, y)
+
+    def csv(self) -> str:
+        """As comma-separated values, every digit kept; what is absent is empty."""
+        stream = io.StringIO()
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(self.columns)
+        writer.writerows([_cell(row[name]) for name in self.columns] for row in self.rows)
+        return stream.getvalue()
+
+    def document(self) -> dict[str, Any]:
+        """As JSON has it."""
+        plain: dict[str, Any] = record.plain(
+            {"title": self.title, "keys": self.keys, "columns": self.columns, "runs": self.rows}
+        )
+        return plain
+
+    def write(self, out: Path) -> list[Path]:
+        """Write table.csv and table.json into `out`. Raises HiresxError naming what cannot be written."""
+        folder.write(out / CSV, self.csv())
+        folder.write(out / JSON, json.dumps(self.document(), indent=2, allow_nan=False) + "\n")
+        return [out / CSV, out / JSON]
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in self.columns)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(_short(row[name]))}</td>" for name in self.columns) + "</tr>"
+            for row in self.rows
+        )
+        return f"<table><tr>{head}</tr>{body}</table>"
+
+
+def row(
+    out: Path, one: Member, columns: Sequence[Column] = (), analyses: Sequence[Analysis] = (), fresh: bool = True
+) -> dict[str, Any]:
+    """The row of a run, of which the analyses are made where it is finished. What cannot be found is told in `error`.
+    Not `fresh`: without columns and analyses."""
+    status, why, kept = member.status(out, one)
+    found: dict[str, Any] = {"run": one.name, "status": status, "steps": kept.get("steps"), "time": kept.get("time")}
+    found |= {"wall_s": _seconds(kept), **one.values}
+    faults = []
+    if status == "finished" and fresh:
+        for column in columns:
+            try:
+                found[column.name] = column.value(out / one.name)
+            except HiresxError as error:
+                faults.append(f"{column.name}: {error.message}")
+        for analysis in analyses:
+            try:
+                found |= analysis.values(out / one.name)
+            except HiresxError as error:
+                faults.append(error.message)
+    found[ERROR] = "; ".join([part for part in (why, *faults) if part])
+    return found
+
+
+def table(plan: Plan, rows: Sequence[Mapping[str, Any]], columns: Sequence[Column] = ()) -> Table:
+    """Rows of the runs of `plan` as one table; what a run lacks of the others' columns is None."""
+    keys = tuple(plan.axes)
+    names = dict.fromkeys(("run", *keys, *FACTS, *(column.name for column in columns)))
+    names |= dict.fromkeys(name for found in rows for name in found if name != ERROR)
+    names[ERROR] = None
+    every = tuple(names)
+    return Table(plan.title, keys, every, tuple({name: found.get(name) for name in every} for found in rows))
+
+
+def _seconds(kept: Mapping[str, Any]) -> float | None:
+    """Wall time of all processes that a run had."""
+    if not kept:
+        return None
+    before = [(entry.get("before") or {}).get("wall_s") for entry in kept.get("restarts") or ()]
+    return sum(float(s) for s in (*before, kept.get("wall_s")) if s is not None)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return repr(value)
+    return "" if value is None else shown(value)
+
+
+def _short(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else _cell(value)

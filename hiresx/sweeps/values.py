@@ -1,0 +1,102 @@
+"""What a sweep varies: keys of a case with the values of each, as they are written in `--set KEY=V,V,...`."""
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from hiresx.case.loader import parse_override
+from hiresx.case.toml import value_text
+from hiresx.errors import HiresxError
+
+# The name that stands for the preset among the keys.
+PRESET = "preset"
+MOST = 10_000
+_CLOSING = {"[": "]", "{": "}"}
+
+
+def separated(text: str, what: str) -> list[str]:
+    """The parts of `text` between commas; those within brackets, braces or quotes do not part. `what` is said of it in
+    errors. Raises HiresxError for an empty part, and for what is not closed."""
+    parts: list[str] = []
+    open_: list[str] = []
+    part = quote = ""
+    characters = iter(text)
+    for c in characters:
+        if quote:
+            part += c + (next(characters, "") if c == "\\" and quote == '"' else "")
+            quote = "" if c == quote else quote
+            continue
+        if c == "," and not open_:
+            parts.append(part.strip())
+            part = ""
+            continue
+        if c in "\"'":
+            quote = c
+        elif c in _CLOSING:
+            open_.append(_CLOSING[c])
+        elif c in _CLOSING.values() and (not open_ or open_.pop() != c):
+            raise HiresxError(f'{what}: the "{c}" closes nothing', _WRITE)
+        part += c
+    if quote or open_:
+        raise HiresxError(f"{what}: a {quote or open_[-1]} is missing", _WRITE)
+    parts.append(part.strip())
+    if not all(parts):
+        raise HiresxError(f"{what}: a value is missing" if len(parts) > 1 else f"{what}: no value", _WRITE)
+    return parts
+
+
+_WRITE = "write for instance --set time.cfl=0.3,0.5, of lists --set 'grid.n=[32,32,1],[64,64,1]'"
+
+
+def parsed(texts: Sequence[str]) -> dict[str, list[Any]]:
+    """Keys and values of texts KEY=V,V,... as `--set` takes them. Raises HiresxError for what is none of these, and for
+    a key that is given twice."""
+    found: dict[str, list[Any]] = {}
+    for text in texts:
+        key, equals, values = text.partition("=")
+        key = key.strip()
+        if not equals:
+            raise HiresxError(f"--set {text}: not of the form key=value,value", _WRITE)
+        if key in found:
+            raise HiresxError(f"--set {key} is given twice", f"write all its values after one: --set {key}=V,V,...")
+        found[key] = [parse_override(f"{key}={part}")[1] for part in separated(values, f"--set {text}")]
+    return found
+
+
+def combined(axes: Mapping[str, Sequence[Any]], zipped: bool) -> Iterator[dict[str, Any]]:
+    """The value of every key in each run: all combinations, the last key changing first; or, `zipped`, the first value
+    of each, then the second, where a key with one value keeps it. Raises HiresxError where that is not possible."""
+    for key, values in axes.items():
+        if isinstance(values, str) or not isinstance(values, Sequence):
+            raise HiresxError(f"{key}: {values!r:.60} is no list of values", f"write for instance {{{key!r}: [1, 2]}}")
+        if not values:
+            raise HiresxError(f"{key}: no value", "give one or more")
+    if not axes:
+        raise HiresxError("there is nothing to sweep over", _WRITE)
+    lengths = {key: len(values) for key, values in axes.items()}
+    total = max(lengths.values()) if zipped else _product(lengths.values())
+    if zipped and {n for n in lengths.values() if n > 1} - {total}:
+        told = ", ".join(f"{key} {n}" for key, n in lengths.items())
+        raise HiresxError(f"--zip: the keys have unlike numbers of values: {told}", "give each as many, or one")
+    if total > MOST:
+        raise HiresxError(
+            f"these are {total} runs, and {MOST} are the most", "give fewer values, or make several sweeps"
+        )
+    if zipped:
+        columns = [list(values) * (total if len(values) == 1 else 1) for values in axes.values()]
+        rows: Any = zip(*columns, strict=True)
+    else:
+        rows = itertools.product(*axes.values())
+    return (dict(zip(axes, row, strict=True)) for row in rows)
+
+
+def _product(numbers: Any) -> int:
+    total = 1
+    for n in numbers:
+        total *= n
+    return total
+
+
+def shown(value: Any) -> str:
+    """A value for people, and in tables: a text as it is, all else as TOML writes it."""
+    return value if isinstance(value, str) else value_text(value)

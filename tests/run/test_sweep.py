@@ -1,0 +1,498 @@
+"""hiresx sweep: its runs and names, that it goes on after a kill, what it refuses, its table."""
+
+import contextlib
+import csv
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import command
+from launching import HIRESX, write_program
+from plotted import picture
+
+import hiresx
+from hiresx.errors import HiresxError
+from hiresx.grid import Block, Grid, write_plot3d
+from hiresx.sweeps.folder import claim
+from hiresx.sweeps.numbers import column
+from hiresx.sweeps.plan import plan
+from hiresx.sweeps.table import Table
+from hiresx.sweeps.values import combined, parsed, separated
+
+CASE = """
+title = "A pulse in a tube"
+monitors = ["wait"]
+
+[parameters]
+strength = 0.1
+
+[grid]
+generator = "box"
+n = [41, 1, 1]
+lower = [0.0, 0.0, 0.0]
+upper = [1.0, 0.0, 0.0]
+
+[time]
+steps = 40
+dt = 1e-3
+
+[initial]
+function = "initial"
+
+[monitor]
+every = 1
+
+[checkpoint]
+every_steps = 5
+
+[[boundary]]
+faces = "all"
+type = "slip-wall"
+
+[presets.fine]
+grid.n = [61, 1, 1]
+"""
+FUNCTIONS = """
+import os
+import time
+
+import numpy as np
+
+
+def initial(x, y, z, *, strength, gamma):
+    p = (1 + strength * np.exp(-100 * (x - 0.5) ** 2)) / gamma
+    return (gamma * p) ** (1 / gamma), 0.0, 0.0, 0.0, p
+
+
+def wait(simulation, *, strength):
+    # the second run waits in the midst for the test, which is no part of the case
+    while strength == 0.2 and simulation.step_count == 12 and os.path.exists(os.environ.get("HOLD", "")):
+        time.sleep(0.02)
+    return {"passed": simulation.step_count}
+"""
+SET = ("--set", "parameters.strength=0.1,0.2,0.3")
+LOOK = ("--column", "residual.rho:max", "--column", "wait.passed:mean")
+
+
+@pytest.fixture(autouse=True)
+def one_thread(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+
+
+def written(folder: Path) -> Path:
+    folder.mkdir()
+    (folder / "case.toml").write_text(CASE)
+    (folder / "case.py").write_text(FUNCTIONS)
+    return folder
+
+
+@pytest.fixture
+def case(tmp_path):
+    return written(tmp_path / "tube")
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    """A sweep that ran to its end, its case beside it."""
+    folder = tmp_path_factory.mktemp("done")
+    status, out, err = command("sweep", written(folder / "tube"), *SET, *LOOK, "--out", folder / "sweep")
+    assert status == 0, err
+    return folder, out, err
+
+
+def rows(out: Path) -> list[dict[str, str]]:
+    with (out / "table.csv").open() as stream:
+        found = list(csv.DictReader(stream))
+    return [{key: value for key, value in row.items() if key != "wall_s"} for row in found]
+
+
+# ---- what is varied
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("1,2", ["1", "2"]),
+        ("[1,2],[3,4]", ["[1,2]", "[3,4]"]),
+        ("[[1,2],[3]],5", ["[[1,2],[3]]", "5"]),
+        ('"a,b",c', ['"a,b"', "c"]),
+        ("'a,[',c", ["'a,['", "c"]),
+        (r'"a\",b",c', [r'"a\",b"', "c"]),
+        ('{law="power", a=[1,2]},{law="constant"}', ['{law="power", a=[1,2]}', '{law="constant"}']),
+    ],
+)
+def test_values_are_parted_at_commas_outside_brackets_and_quotes(text, parts):
+    assert separated(text, "here") == parts
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a.b=", "no value"), ("a.b=1,,2", "a value is missing"), ("a.b=1,", "a value is missing"), ("a.b", "not of"),
+        ("a.b=[1,2", "a ] is missing"), ("a.b=1],2", 'the "]" closes nothing'), ('a.b="1,2', 'a " is missing'),
+        ("a b=1", "not of the form"), ("=1", "not of the form"),
+    ],
+)  # fmt: skip
+def test_values_that_are_none(text, message):
+    with pytest.raises(HiresxError, match=message.replace("]", r"\]")):
+        parsed([text])
+
+
+def test_all_combinations_or_values_side_by_side():
+    axes = {"a": [1, 2], "b": [3, 4], "c": [5]}
+    assert [tuple(row.values()) for row in combined(axes, False)] == [(1, 3, 5), (1, 4, 5), (2, 3, 5), (2, 4, 5)]
+    assert [tuple(row.values()) for row in combined(axes, True)] == [(1, 3, 5), (2, 4, 5)]
+    with pytest.raises(HiresxError, match="unlike numbers of values: a 2, b 3"):
+        combined({"a": [1, 2], "b": [3, 4, 5]}, True)
+    with pytest.raises(HiresxError, match="1000000 runs"):
+        combined({"a": list(range(1000)), "b": list(range(1000))}, False)
+
+
+def test_names_of_runs_are_short_and_their_own(case):
+    of = plan(case, {"parameters.strength": [0.1, 0.2], "time.steps": [5], "grid.n": [[21, 1, 1], [41, 1, 1]]})
+    assert [one.name for one in of.members][:2] == ["strength=0.1_n=21_1_1", "strength=0.1_n=41_1_1"]
+    assert of.members[1].words == (
+        "--set", "parameters.strength=0.1", "--set", "time.steps=5", "--set", "grid.n=[41, 1, 1]",
+    )  # fmt: skip
+    same = [one.name for one in plan(case, {"title": ["a b", "a_b"], "time.steps": [1, 2]}).members]
+    assert len(set(same)) == 4
+    (long,) = (one.name for one in plan(case, {"description": ["x" * 900]}).members)
+    assert len(long) < 120
+    both = plan(case, {"grid.lower": [[0.0, 0.0, 0.0]], "time.steps": [3]}, ["fine"]).members
+    assert both[0].words[:2] == ("--preset", "fine") and both[0].case["grid"]["n"] == [61, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("words", "message", "mend"),
+    [
+        (("--set", "time.stpes=1,2"), "unknown key", 'did you mean "steps"'),
+        (("--set", "time.steps=1,-2"), "time.steps = -2", "correct this key"),
+        (("--set", "time.steps=1,2,1"), "time.steps=1 is there twice", "give each value once"),
+        (("--set", "time.cfl=1,1.0"), "cfl=1 and cfl=1.0 are the same case", "give each value once"),
+        (("--set", "time.steps=1", "--set", "time.steps=2"), "time.steps is given twice", "time.steps=V,V"),
+        (("--preset", "fien"), 'no preset "fien"', 'did you mean "fine"'),
+        ((), "nothing to sweep over", "--set"),
+        ((*SET, "--plot", "strength"), "does not name two columns", "--plot"),
+        ((*SET, "--plot", "strenght,steps"), 'no column "strenght"', "strength"),
+        ((*SET, "--column", "residual"), "not of the form HISTORY.QUANTITY", "residual.rho"),
+        ((*SET, "--column", "residual.rho:most"), 'no "most"', "max"),
+        ((*SET, "--collect", "jett"), 'no verb "jett"', 'did you mean "jet"'),
+        ((*SET, "--table"), "holds no sweep", "--table"),
+        ((*SET, "--zip", "--set", "time.steps=1,2"), "unlike numbers", "one"),
+    ],
+)
+def test_sweeps_that_cannot_be_are_refused_before_anything_is_run(case, words, message, mend):
+    status, out, err = command("sweep", "tube", *words, "--out", "sweep", cwd=case.parent)
+    assert status == 2 and message in err and mend in err and not out
+    assert not (case.parent / "sweep").exists()
+
+
+# ---- a sweep
+
+
+def test_a_sweep_leaves_its_runs_a_table_and_a_picture(done):
+    folder, out, err = done
+    sweep = folder / "sweep"
+    found = rows(sweep)
+    assert [row["run"] for row in found] == ["strength=0.1", "strength=0.2", "strength=0.3"]
+    assert {row["status"] for row in found} == {"finished"} and {row["steps"] for row in found} == {"40"}
+    assert {row["wait.passed:mean"] for row in found} == {"20.0"}  # of 0 to 40
+    for row in found:
+        largest = hiresx.open(sweep / row["run"]).history("residual")["rho"].values.max()
+        assert float(row["residual.rho:max"]) == largest
+    assert json.loads((sweep / "table.json").read_text())["runs"][2]["parameters.strength"] == 0.3
+    assert "[2/3] strength=0.2: 2 left, about 0:" in err and "strength=0.3" in out
+    before = {path: path.stat().st_mtime_ns for path in sweep.glob("*/run.json")}
+    plot = ("--plot", "strength,residual.rho:max")
+    status, out, err = command("sweep", folder / "tube", *SET, *LOOK, *plot, "--out", sweep, "--json")
+    assert status == 0 and "3 finished, 0 to do" in err
+    assert [row["parameters.strength"] for row in json.loads(out)["runs"]] == [0.1, 0.2, 0.3]
+    assert before == {path: path.stat().st_mtime_ns for path in sweep.glob("*/run.json")}
+    assert picture(sweep / "table.png").size and rows(sweep) == found
+
+
+def test_what_is_to_do_is_listed(done):
+    folder, *_ = done
+    more = ("--set", "parameters.strength=0.3,0.4")
+    status, out, _ = command("sweep", folder / "tube", *more, "--out", folder / "sweep", "--dry-run", "--json")
+    runs = json.loads(out)["runs"]
+    assert status == 0 and [run["to_do"] for run in runs] == ["nothing", "begin"]
+    assert "parameters.strength=0.4" in runs[1]["command"]
+    assert "strength=0.4" not in (folder / "sweep" / "sweep.json").read_text()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda case: replace(case / "case.toml", "dt = 1e-3", "dt = 2e-3"), "time.dt is 0.002, there 0.001"),
+        (lambda case: replace(case / "case.py", "-100 *", "-90 *"), "case.py was changed"),
+    ],
+)
+def test_a_changed_case_is_refused_by_its_difference(done, tmp_path, change, message):
+    folder, *_ = done
+    case = written(tmp_path / "tube")
+    change(case)
+    table = (folder / "sweep" / "table.csv").read_bytes()
+    for more in ((), ("--dry-run",), ("--table",)):
+        status, _, err = command("sweep", case, *SET, *more, "--out", folder / "sweep")
+        assert status == 2 and "is of another case" in err and message in err
+    assert (folder / "sweep" / "table.csv").read_bytes() == table
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--set", "time.steps=4,5"), "is a sweep over parameters.strength, not over time.steps"),
+        ((*SET, "--set", "time.steps=4"), "is a sweep over parameters.strength, not over"),
+    ],
+)
+def test_another_sweep_is_refused(done, words, message):
+    folder, *_ = done
+    status, _, err = command("sweep", folder / "tube", *words, "--out", folder / "sweep")
+    assert status == 2 and message in err
+
+
+def test_a_run_of_another_case_in_a_folder_of_the_sweep_is_refused(done, tmp_path, case):
+    folder, *_ = done
+    record = json.loads((folder / "sweep" / "strength=0.1" / "run.json").read_text())
+    sweep = tmp_path / "sweep"
+    (sweep / "strength=0.2").mkdir(parents=True)
+    (sweep / "sweep.json").write_text(json.dumps({"keys": {"parameters.strength": [0.2]}, "grid_files": {}}))
+    (sweep / "strength=0.2" / "run.json").write_text(json.dumps(record))
+    with pytest.raises(HiresxError, match=r"strength=0.2 is of another case: parameters.strength is 0.2, there 0.1"):
+        hiresx.sweep(case, {"parameters.strength": [0.2]}, sweep, progress=False)
+
+
+def test_grid_files_are_found_from_the_copy_of_the_case_and_may_not_change(tmp_path):
+    case, sweep = tmp_path / "hill", tmp_path / "sweep"
+    case.mkdir()
+    nodes = np.linspace(0.0, 1.0, 9)
+    z, y, x = np.meshgrid([0.0], nodes, nodes, indexing="ij")
+    for name, height in (("a.xyz", 1.0), ("b.xyz", 2.0)):
+        write_plot3d(case / name, Grid([Block("hill", x, height * y, z)]))
+    boundary = '[[boundary]]\nfaces = "all"\ntype = "slip-wall"\n'
+    text = '[grid]\nfile = "a.xyz"\n[time]\nsteps = 1\n[initial]\nstate = { rho = 1.0, p = 1.0 }\n'
+    (case / "case.toml").write_text(text + boundary)
+    of = plan(case, {"time.steps": [1, 2]})
+    claim(sweep, case, of)
+    claim(sweep, case, of)
+    assert hiresx.load(sweep / "case").grid.file == str(case / "a.xyz")
+    both = plan(case, {"grid.file": ["a.xyz", "b.xyz"]})
+    assert [one.name for one in both.members] == ["file=a.xyz", "file=b.xyz"]
+    assert both.members[1].words == ("--set", f'grid.file="{case / "b.xyz"}"')
+    shutil.copy(case / "b.xyz", case / "a.xyz")
+    with pytest.raises(HiresxError, match=r"is of another case: .*a\.xyz was changed"):
+        claim(sweep, case, of)
+
+
+def replace(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("held", "message"),
+    [("run.json", "holds a run, not a sweep"), ("thesis.tex", "something else than a sweep: thesis.tex")],
+)
+def test_a_folder_that_holds_something_else_is_left_alone(case, tmp_path, held, message):
+    sweep = tmp_path / "mine"
+    sweep.mkdir()
+    (sweep / held).write_text("mine")
+    status, _, err = command("sweep", case, *SET, "--out", sweep)
+    assert status == 2 and message in err and [path.name for path in sweep.iterdir()] == [held]
+
+
+def test_a_file_in_place_of_the_folder(case, tmp_path):
+    (tmp_path / "file").write_text("")
+    status, _, err = command("sweep", case, *SET, "--out", tmp_path / "file")
+    assert status == 2 and "a file, not a directory" in err
+
+
+# ---- ends
+
+
+def test_a_run_that_fails_does_not_stop_the_others(case, tmp_path):
+    sweep = tmp_path / "sweep"
+    found = hiresx.sweep(case, {"time.dt": [50.0, 1e-3], "time.steps": [3]}, sweep, progress=False)
+    assert [row["status"] for row in found.rows] == ["failed", "finished"]
+    assert "time" in found.unfinished[0]["error"] and len(found.unfinished) == 1
+    status, _, err = command("sweep", case, "--set", "time.dt=50.0,1e-3", "--set", "time.steps=3", "--out", sweep)
+    assert status == 3 and "1 of 2 runs are not in order" in err and "1 finished, 1 to do" in err
+
+
+@contextlib.contextmanager
+def largest_file(size: int):
+    """What a full disk is like, for this process and those that it starts."""
+    old = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, old[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, old)
+
+
+def test_a_full_disk_fails_a_run_which_goes_on_when_there_is_space(done, case, tmp_path):
+    folder, *_ = done
+    sweep, values = tmp_path / "sweep", {"parameters.strength": [0.1]}
+    with largest_file(20), pytest.raises(HiresxError, match=r"cannot write .*sweep.json"):
+        hiresx.sweep(case, values, sweep, progress=False)
+    columns = ("residual.rho:max", "wait.passed:mean")
+    with largest_file(9_000):
+        (row,) = hiresx.sweep(case, values, sweep, columns=columns, progress=False).rows
+    assert row["status"] == "failed" and "cannot write" in row["error"]
+    assert hiresx.sweep(case, values, sweep, columns=columns, progress=False).unfinished == []
+    assert rows(sweep) == rows(folder / "sweep")[:1]
+
+
+def started(case: Path, sweep: Path) -> subprocess.Popen:
+    """A sweep whose second run waits, after it has written a checkpoint, as long as the file `hold` is there."""
+    line = [*HIRESX, "sweep", str(case), *SET, *LOOK, "--out", str(sweep)]
+    hold(case).touch()
+    environment = os.environ | {"HOLD": str(hold(case))}
+    # a shell's background job, which this test may be, has SIGINT ignored
+    heard = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
+    return subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment, **heard)
+
+
+def hold(case: Path) -> Path:
+    return case.parent / "hold"
+
+
+def await_(what, process: subprocess.Popen) -> None:
+    end = time.monotonic() + 60
+    while not what():
+        assert process.poll() is None and time.monotonic() < end, process.stdout.read()
+        time.sleep(0.02)
+
+
+def in_the_second(sweep: Path):
+    """Whether the second run has a checkpoint of step 10 or later."""
+    kept = sweep / "strength=0.2" / "checkpoints"
+    return lambda: any(int(path.stem.rpartition("_")[2]) >= 10 for path in kept.glob("*.hxc"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("both", [False, True], ids=["the sweep alone", "with its run"])
+def test_a_killed_sweep_goes_on_and_ends_in_the_same_table(done, tmp_path, both):
+    folder, *_ = done
+    case, sweep = written(tmp_path / "tube"), tmp_path / "sweep"
+    process = started(case, sweep)
+    await_(in_the_second(sweep), process)
+    process.kill()
+    process.wait()
+    if not both:
+        hold(case).unlink()
+    else:
+        keeper = json.loads((sweep / "strength=0.2" / "run.json").read_text())["process"]["pid"]
+        os.kill(keeper, signal.SIGKILL)
+        hold(case).unlink()
+    assert not (sweep / "strength=0.3").exists()
+    first = (sweep / "strength=0.1" / "run.json").stat().st_mtime_ns
+    status, _, err = command("sweep", case, *SET, *LOOK, "--out", sweep)
+    assert status == 0, err
+    assert "1 finished, 2 to do" in err and "strength=0.2 (go on)" in err
+    assert (sweep / "strength=0.1" / "run.json").stat().st_mtime_ns == first
+    restarts = json.loads((sweep / "strength=0.2" / "run.json").read_text())["restarts"]
+    assert len(restarts) == 1 and restarts[0]["before"]["status"] == ("lost" if both else "interrupted")
+    assert rows(sweep) == rows(folder / "sweep")
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_a_sweep_with_its_run_at_a_checkpoint_and_a_second_sweep_is_refused(case, tmp_path):
+    sweep = tmp_path / "sweep"
+    process = started(case, sweep)
+    await_(in_the_second(sweep), process)
+    second, _, err = command("sweep", case, *SET, "--out", sweep)
+    assert second == 2 and "another process is running in" in err
+    process.send_signal(signal.SIGINT)
+    hold(case).unlink()
+    out, _ = process.communicate()
+    assert process.returncode == 130 and "2 of 3 runs are not finished" in out and "the same command again" in out
+    assert [row["status"] for row in rows(sweep)] == ["finished", "interrupted", "waiting"]
+
+
+# ---- numbers of a run
+
+
+def test_columns_that_a_run_lacks_are_told_in_its_row(done):
+    folder, *_ = done
+    found = [column(text) for text in ("residual.rho", "residual.rh:min", "resdual.rho")]
+    assert found[0].value(folder / "sweep" / "strength=0.1") > 0
+    for wrong, message in zip(found[1:], ('no column "rh"', 'no history "resdual"'), strict=True):
+        with pytest.raises(HiresxError, match=message):
+            wrong.value(folder / "sweep" / "strength=0.1")
+    late = column("residual.rho:mean", start=1e6)
+    with pytest.raises(HiresxError, match=r"no sample from time 1e\+06 on"):
+        late.value(folder / "sweep" / "strength=0.1")
+
+
+def test_numbers_of_an_analysis_become_columns(done):
+    folder, *_ = done
+    out, post = folder / "sweep", "spectrum residual.rho --segments 2"
+    status, said, err = command(
+        "sweep", folder / "tube", "--set", "parameters.strength=0.1", "--table", "--out", out, "--json",
+        "--collect", post, "--collect", "jet",
+    )  # fmt: skip
+    (first,) = json.loads(said)["runs"]
+    alone = json.loads(command("post", "spectrum", out / "strength=0.1", *post.split()[1:], "--json")[1])
+    assert first["spectrum.resolution"] == alone["resolution"]
+    assert status == 3 and "1 of 1 runs are not in order" in err and first["status"] == "finished"
+    assert "hiresx post jet: the case of" in first["error"] and "no parameter pressure_ratio" in first["error"]
+
+
+def test_a_curve_for_each_combination_of_the_other_keys():
+    rows = [
+        {"run": f"{a}{b}", "x.a": a, "x.b": b, "n": 10 * a, "y": y}
+        for a, b, y in ((1, "p", 3.0), (2, "p", 4.0), (1, "q", 5.0), (2, "q", None))
+    ]
+    found = Table("A table", ("x.a", "x.b"), tuple(rows[0]), tuple(rows))
+
+    def curves(x: str, y: str) -> dict[str, list[tuple[float, float]]]:
+        return {line.get_label(): line.get_xydata().tolist() for line in found.plot(x, y)[1].lines}
+
+    assert curves("a", "y") == {"b = p": [[1, 3], [2, 4]], "b = q": [[1, 5]]}
+    assert curves("b", "y") == {"a = 1": [[0, 3], [1, 5]], "a = 2": [[0, 4]]}
+    only = Table("A table", ("x.a",), tuple(rows[0]), tuple(rows[:2]))
+    (line,) = only.plot("n", "y")[1].lines
+    assert line.get_xydata().tolist() == [[10, 3], [20, 4]]
+    with pytest.raises(HiresxError, match=r'no run has a number in the column "x\.b"'):
+        found.plot("a", "b")
+
+
+# ---- job arrays
+
+
+def test_a_job_array_runs_each_of_them(case, tmp_path):
+    size = ("--ranks-per-node", "2", "--cpus-per-rank", "4")
+    words = ("sweep", "tube", *SET, "--out", "my sweep", "--slurm", "a.slurm", "--pbs", "a.pbs", *size)
+    status, out, err = command(*words, cwd=tmp_path)
+    assert status == 0 and "3 of 3 runs" in out, err
+    assert "#PBS -J 0-2" in (tmp_path / "a.pbs").read_text().splitlines()
+    text = (tmp_path / "a.slurm").read_text()
+    assert {"#SBATCH --array=0-2", "#SBATCH --output=%x-%A_%a.out"} <= set(text.splitlines())
+    write_program(tmp_path / "bin" / "srun", "printf '%s\\n' \"$@\"\n")
+    environment = os.environ | {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
+
+    def ran(number: int) -> tuple[int, list[str]]:
+        line = ["bash", "a.slurm"]
+        outer = environment | {"SLURM_ARRAY_TASK_ID": str(number)}
+        without = "\n".join(line for line in text.splitlines() if not line.startswith(("source ", "export PATH")))
+        (tmp_path / "a.slurm").write_text(without)
+        ended = subprocess.run(line, cwd=tmp_path, env=outer, capture_output=True, text=True)
+        return ended.returncode, ended.stdout.splitlines()
+
+    own = ["--set", "parameters.strength=0.2", "--out", "my sweep/strength=0.2"]
+    assert ran(1)[1][-9:] == ["hiresx", "run", "my sweep/case", "--backend", "cpu", *own]
+    kept = tmp_path / "my sweep" / "strength=0.2" / "checkpoints"
+    kept.mkdir(parents=True)
+    (kept / "checkpoint_1_step_5.hxc").write_text("")
+    assert ran(1)[1][-6:] == ["hiresx", "run", "--restart", "my sweep/strength=0.2", "--backend", "cpu"]
+    assert ran(3)[0] == 2
