@@ -37,7 +37,6 @@ _BRACE = re.compile(r"[{}]")
 _FIELD = re.compile(r"\b(const_)?field<([^<>]*)>")
 _SIZE = re.compile(r"^#define (HX_\w+) (\d+)$|^constexpr int (\w+) = ([\w+* ]+);$", re.MULTILINE)
 _ARGUMENT = re.compile(r"^(?P<type>.*[\s*])(?P<name>[A-Za-z_]\w*)$")
-Kind = Literal["KERNEL", "VECTOR_KERNEL", "LINE_KERNEL", "ROW_KERNEL", "CPU_KERNEL"]
 
 
 Kind: TypeAlias = Literal["KERNEL", "VECTOR_KERNEL", "LINE_KERNEL", "ROW_KERNEL", "CPU_KERNEL"]

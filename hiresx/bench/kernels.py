@@ -59,7 +59,7 @@ class Launch(NamedTuple):
 class Timed:
     """`backend`, but programs it compiles note their launches in `launches` while that is a list."""
 
-    def __init__(self, backend: Backend):
+    def __init__(self, backend):
         self._backend = backend
         self.launches: list[Launch] | None = None
 
@@ -73,7 +73,7 @@ class Timed:
 class TimedProgram:
     """`program` of the backend of `timed`."""
 
-    def __init__(self, timed: Timed, program: Program):
+    def __init__(self, timed: Timed, program):
         self._timed, self.program = timed, program
         self.signatures = program.signatures
 
@@ -125,8 +125,7 @@ def stage_rows(solver: Solver, timed: Timed, repeats: int) -> list[dict[str, Any
     calibration = []
     for _ in range(repeats):
         calibration.append(rhs.calibrate(solver))
-        noted: list[Any] = []
-        timed.launches = noted
+        timed.launches = noted = []
         stage(solver)
         timed.launches = None
         timed.synchronize()
@@ -146,7 +145,7 @@ def stage_rows(solver: Solver, timed: Timed, repeats: int) -> list[dict[str, Any
                 "ns_per_point": 1e9 * taken / solver.points,
                 "bytes_per_point": moved / solver.points if known else None,
                 "gb_per_s": moved / taken / 1e9 if known else None,
-                "calibration_ns": None if None in calibration else median(c for c in calibration if c is not None),
+                "calibration_ns": None if None in calibration else median(calibration),
             }
         )
     return rows

@@ -5,10 +5,9 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from statistics import median
-from typing import Any, cast
+from typing import Any
 
 from hiresx.case import Case, load
-from hiresx.device.native import NativeBackend
 from hiresx.errors import HiresxError
 from hiresx.solver import Solver
 
@@ -29,7 +28,7 @@ def flow(points: int, viscous: bool, precision: str) -> Case:
     return load("taylor-green", overrides=[*grid, *choices])
 
 
-def thread_counts(device: Any, asked: Sequence[int] | None) -> list[int | None]:
+def thread_counts(device, asked: Sequence[int] | None) -> list[int | None]:
     """Threads to measure with: what was `asked`, or one and all; [None] where a backend has none."""
     if not hasattr(device, "threads"):
         return [None]
@@ -37,7 +36,7 @@ def thread_counts(device: Any, asked: Sequence[int] | None) -> list[int | None]:
 
 
 @contextmanager
-def only(device: Any, count: int | None) -> Iterator[None]:
+def only(device, count: int | None) -> Iterator[None]:
     """`device` with `count` threads for a while."""
     if count is None:
         yield
@@ -50,7 +49,7 @@ def only(device: Any, count: int | None) -> Iterator[None]:
 
 
 def measure(
-    device: Any, points: int, viscous: bool, precision: str, repeats: int, counts: Sequence[int | None]
+    device, points: int, viscous: bool, precision: str, repeats: int, counts: Sequence[int | None]
 ) -> list[dict[str, Any]]:
     """One row for each number of threads: `ns_per_point_rhs` (the median of `repeats`), `least` and `most`; on a CPU
     also `processor_ns`, what of it the processor worked for this process (all threads together, waiting included where
@@ -88,7 +87,7 @@ def time_solver(solver: Solver, repeats: int) -> dict[str, Any]:
         "least": min(samples),
         "most": max(samples),
         "processor_ns": median(worked) if hasattr(device, "threads") else None,
-        "calibration_ns": None if None in calibration else median(c for c in calibration if c is not None),
+        "calibration_ns": None if None in calibration else median(calibration),
         "bytes_per_point": solver.bytes / solver.points,
         "stages": {name: 1e9 * s / repeats / solver.points for name, s in solver.stopwatch.seconds.items()},
     }
@@ -99,8 +98,7 @@ def calibrate(solver: Solver) -> float | None:
     slowest takes. None where there is no such loop."""
     if "calibrate" not in solver.program.signatures:
         return None
-    program: Any = solver.program  # of a CPU
-    threads = cast(NativeBackend, solver.backend).threads
+    threads = solver.backend.threads
     results = [solver.backend.zeros((8,), solver.configuration.real) for _ in range(threads)]
 
     def loop(result) -> None:

@@ -38,7 +38,6 @@ def check(
         from hiresx.cli import check_setup
         from hiresx.decomposition import decompose, extended_coordinates, patched
         from hiresx.decomposition.patches import poles
-        from hiresx.decomposition.shell import in_memory
         from hiresx.equations import equations
         from hiresx.output.fields import derived, field_output
         from hiresx.output.watch import monitors
@@ -191,8 +190,8 @@ def _show_ranks(shared: dict[str, Any]) -> None:
     if 1 < shared["ranks"] <= MATRIX:
         names = list(range(shared["ranks"]))
         sent = [[f"{b / 1e6:.4g}" if b else "" for b in row] for row in shared["bytes"]]
-        matrix = [(n, *row) for n, row in zip(names, sent, strict=True)]
-        terminal.table("MB/step, from row to column", ["", *map(str, names)], matrix)
+        rows = [(n, *row) for n, row in zip(names, sent, strict=True)]
+        terminal.table("MB/step, from row to column", ["", *map(str, names)], rows)
     terminal.say(
         f"the largest rank has {shared['imbalance']:.1%} more points than its share; "
         f"{shared['bytes_per_step'] / 1e6:.4g} MB between ranks per step"

@@ -116,8 +116,7 @@ def understood(arguments: list[str]) -> _Words:
 
     from hiresx.cli.app import app
 
-    commands: Any = get_command(app)
-    values = commands.commands["run"].make_context("run", list(arguments)).params
+    values = get_command(app).commands["run"].make_context("run", list(arguments)).params
     if values["name"] is None and values["restart"] is None:
         raise HiresxError(
             "Missing argument NAME|FILE.toml", "hiresx launch -n 4 NAME [options of hiresx run]; see hiresx run --help"
@@ -165,7 +164,7 @@ def _here(
         used, launcher = mpi.find(given)
     line = command(launcher, count, cores, words.words)
     notes = []
-    if used is not None and launcher is not None and not mpi.belongs(launcher, used):
+    if used is not None and not mpi.belongs(launcher, used):
         notes.append(f"{launcher} does not belong to {used}, which mpi4py uses")
     if count > cores and not _on_gpus(wish):
         notes.append(
@@ -221,7 +220,7 @@ def _ran(line: list[str], words: _Words, count: int, as_json: bool) -> int:
             mend += f"; to go on: hiresx launch -n {count} --restart {shell.word(directory)}"
             mend += f" --backend {shell.word(backend)}" if backend != "auto" else ""
     more = {} if directory is None else {"directory": str(directory)}
-    if begun and directory is not None:
+    if begun:
         with contextlib.suppress(HiresxError):
             fail(directory, "failed", told)
     terminal.error(told, mend, as_json, **more)

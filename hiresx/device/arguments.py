@@ -63,11 +63,10 @@ def check_array(array: Any, wanted: type[Any], dtype: np.dtype[Any]) -> None:
     """Raises TypeError unless `array` is a `wanted` of `dtype` whose items lie side by side along the last axis."""
     if not isinstance(array, wanted):
         raise TypeError(f"wants a {wanted.__module__}.{wanted.__name__} of {dtype}, got {type(array).__name__}")
-    items: Array = array  # an instance of whatever `wanted` is
-    if items.dtype != dtype:
-        raise TypeError(f"wants an array of {dtype}, got one of {items.dtype}")
-    strides = items.strides
-    if strides and strides[-1] != dtype.itemsize and items.shape[-1] > 1:
+    if array.dtype != dtype:
+        raise TypeError(f"wants an array of {dtype}, got one of {array.dtype}")
+    strides = array.strides
+    if strides and strides[-1] != dtype.itemsize and array.shape[-1] > 1:
         raise TypeError("wants items side by side along the last axis, got a strided view")
 
 

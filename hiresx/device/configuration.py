@@ -9,9 +9,6 @@ from hiresx.equations import GAS_CONSERVED, GAS_GRADIENTS, GHOSTS
 from hiresx.equations.transport import largest_diffusivity
 from hiresx.errors import HiresxError
 
-if TYPE_CHECKING:
-    from hiresx.case.viscosity import ViscosityLaw
-
 Target = Literal["cpu", "cuda", "emulated"]
 INVISCID = "none"
 

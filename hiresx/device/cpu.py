@@ -1,7 +1,5 @@
 """The cpu backend: point kernels as loops over rows, and the kernels written by hand for the CPU."""
 
-from typing import Any
-
 from hiresx.device.native import NativeBackend, NativeProgram
 
 

@@ -16,7 +16,6 @@ from hiresx.device.batch import Noting
 from hiresx.device.call import Call, Calls
 from hiresx.device.configuration import Configuration
 from hiresx.device.graphs import Graph
-from hiresx.device.interface import Array
 from hiresx.device.wrappers import BLOCK, find, generate, kernel_shape
 from hiresx.errors import HiresxError
 from hiresx.topology.cuda import Driver

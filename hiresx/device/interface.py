@@ -19,7 +19,7 @@ class Event(Protocol):
     def record(self) -> None:
         """Notes the moment when all work launched so far is done."""
 
-    def elapsed(self, start: Self) -> float:
+    def elapsed(self, start: "Event") -> float:
         """Seconds from `start` to this event, both recorded; waits until this one has come."""
 
 
@@ -68,23 +68,23 @@ class Backend(Protocol):
         """The kernels of `configuration`, from the cache or compiled now, which takes seconds. Raises HiresxError with
         what is missing (a compiler, a choice without a header) or what the compiler says."""
 
-    def empty(self, shape: Sequence[int] | int, dtype: str = "float64") -> Array:
+    def empty(self, shape: Sequence[int] | int, dtype: str = "float64") -> Any:
         """An uninitialised array. Raises HiresxError if it does not fit in memory."""
 
-    def zeros(self, shape: Sequence[int] | int, dtype: str = "float64") -> Array:
+    def zeros(self, shape: Sequence[int] | int, dtype: str = "float64") -> Any:
         """An array of zeros. Raises as `empty`."""
 
-    def to_device(self, array: np.ndarray) -> Array:
+    def to_device(self, array: np.ndarray) -> Any:
         """A copy of `array` that kernels can take. Raises as `empty`."""
 
-    def to_host(self, array: Array) -> np.ndarray:
+    def to_host(self, array: Any) -> np.ndarray:
         """A numpy copy of `array`, after all work launched so far."""
 
-    def fetch(self, array: Array) -> Callable[[], np.ndarray]:
+    def fetch(self, array: Any) -> Callable[[], np.ndarray]:
         """Begins a copy to the host, of what `array` holds after all work launched so far, and does not wait for it.
         The function that is returned does, and gives a numpy array; any thread may call it."""
 
-    def copy(self, destination: Array, source: Array) -> None:
+    def copy(self, destination: Any, source: Any) -> None:
         """`source` into `destination`, arrays of this backend of one type and shape."""
 
     def synchronize(self) -> None:

@@ -3,8 +3,6 @@
 from typing import Any
 
 from hiresx.decomposition.halo import padded_shape, padding
-from hiresx.decomposition.patches import Decomposition
-from hiresx.device.interface import Array, Backend
 from hiresx.equations import DIRECTIONS, GAS, METRICS, Equations
 
 

@@ -41,7 +41,7 @@ class Channel:
     """
 
     def __init__(
-        self, backend: Backend, program: Program, layout: Layout, width: int, directed: bool, mail: Mail, later: bool
+        self, backend, program, layout: Layout, width: int, directed: bool, mail: Mail, later: bool
     ):  # fmt: skip
         self._program, self._width, self._later = program, width, later
         self._outgoing, self._transports = mail.outgoing, mail.transports
@@ -51,16 +51,14 @@ class Channel:
             found = merged(links, *keys)
             return [(link, backend.to_device(link.to), backend.to_device(link.source)) for link in found]
 
-        def turned(links: Iterable[Link]) -> list[tuple[Link, Any, Rotation]]:
+        def turned(links: Iterable[Link]) -> list[tuple[Link, Any]]:
             rotated = [link for link in links if link.rotation is not None]
-            found = lists(rotated, "block", "rotation", *ends[1:2])
-            return [(link, at, link.rotation) for link, at, _ in found if link.rotation is not None]
+            return [(link, at) for link, at, _ in lists(rotated, "block", "rotation", *ends[1:2])]
 
         self._inner = lists(layout.inner, "donor", "block", *ends)
         self._pack = lists(layout.outgoing, "donor", *ends[0::2])
         self._unpack = {peer.rank: lists(peer.links, "block", *ends[1:2]) for peer in layout.peers}
-        self._turned: dict[int | None, list[tuple[Link, Any, Rotation]]] = {None: turned(layout.inner)}
-        self._turned |= {peer.rank: turned(peer.links) for peer in layout.peers}
+        self._turned = {peer.rank: turned(peer.links) for peer in layout.peers} | {None: turned(layout.inner)}
         self._directed = directed
         # What copies between the parts of this rank, by quantity.
         self._copies: WeakKeyDictionary[Fields, Callable[[], None]] = WeakKeyDictionary()
@@ -127,8 +125,8 @@ class Channel:
     def progress(self) -> None:
         """Unpack what has come, without waiting. MPI moves long messages only while it is called: a call now and then
         lets them go on beside the work."""
-        if self._left and self._sent and self._fields is not None:
-            self._take_completed(self._fields)
+        if self._left and self._sent:
+            self._take_completed()
 
     def finish(self) -> None:
         """Wait for all messages of the exchange that is under way, if one is, and unpack them."""
@@ -138,7 +136,7 @@ class Channel:
         idle = time.perf_counter()
         while self._left:
             now = time.perf_counter()
-            if self._take_completed(self._fields):
+            if self._take_completed():
                 self.waited += now - idle
                 idle = time.perf_counter()
             elif now - idle > YIELDING:
@@ -147,16 +145,16 @@ class Channel:
                 os.sched_yield()
         for transport in self._transports:
             for peer in transport.silent:
-                self._take(self._fields, peer, transport)
+                self._take(peer, transport)
         self._fields = None
 
-    def _take_completed(self, fields: Fields) -> bool:
+    def _take_completed(self) -> bool:
         """Unpack the messages that have come since the last call; whether anything has, or was sent."""
         completed = self._requests[0].Testsome(self._requests)
         for n in completed or ():
             self._left -= 1
             if n < len(self._due):
-                self._take(fields, *self._due[n])
+                self._take(*self._due[n])
         return bool(completed)
 
     def _take(self, peer: Peer, transport: Transport) -> None:
@@ -180,9 +178,3 @@ class Channel:
 
     def _sign(self, link: Link) -> float:
         return float(link.sign) if self._directed else 1.0
-
-
-def _held(part: int | None) -> int:
-    """An end of a link that this rank holds."""
-    assert part is not None
-    return part

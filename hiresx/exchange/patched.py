@@ -1,15 +1,12 @@
 """Ghosts of patched faces: shares of interpolations, summed by whoever has the ghost, in this process or in others."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from hiresx.communicator import Communicator
 from hiresx.decomposition import Domain, patched
-from hiresx.decomposition.shell import in_memory
-from hiresx.device.interface import Backend, Call, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import DIRECTIONS, GAS_CONSERVED, GAS_GRADIENTS
 from hiresx.grid.patched import BlockMap, wraps
@@ -45,10 +42,6 @@ class _Take:
     rows: Any
 
 
-# give, take, and the buffers: what goes out, what comes in, the host's
-Launches = tuple[Callable[[], None], Callable[[], None], Any, Any, np.ndarray]
-
-
 class PatchedExchange:
     """Fills the ghosts of all patched faces of the parts `states` of this rank; nothing where there are none (`any`).
 
@@ -57,12 +50,10 @@ class PatchedExchange:
     node that no other block lies behind.
     """
 
-    def __init__(
-        self, backend: Backend, program: Program, comm: Communicator, domain: Domain, states: Sequence[BlockState]
-    ):
+    def __init__(self, backend, program, comm, domain: Domain, states: Sequence[BlockState]):
         self._backend, self._program, self._comm, self._states = backend, program, comm, states
         with comm.together():
-            found = patched.located(domain.whole, in_memory(domain.extended)) if comm.root else None
+            found = patched.located(domain.whole, domain.extended) if comm.root else None
         found = comm.bcast(found)
         self.located = found
         self.any = bool(found)
@@ -70,8 +61,8 @@ class PatchedExchange:
             return
         with comm.together():
             self._prepare(domain, found)
-        self._mpi_comm: Any = comm.mpi_comm.Dup() if comm.size > 1 else None
-        self._made: dict[int, Launches] = {}
+        self._mpi_comm = comm.mpi_comm.Dup() if comm.size > 1 else None
+        self._made: dict[int, tuple] = {}
 
     def _prepare(self, domain: Domain, found: Sequence[patched.Located]) -> None:
         whole, cut, rank = domain.whole, domain.cut, self._comm.rank
@@ -79,8 +70,7 @@ class PatchedExchange:
         owner = np.array([part.rank for part in cut.parts])
         part, flat, along = patched.targets(whole, cut, found)
         donor, xi = np.concatenate([f.donor for f in found]), np.concatenate([f.xi for f in found])
-        extended = in_memory(domain.extended)
-        maps = [BlockMap(b, extended[n], wraps(b, n, whole.connections)) for n, b in enumerate(whole.blocks)]
+        maps = [BlockMap(b, domain.extended[n], wraps(b, n, whole.connections)) for n, b in enumerate(whole.blocks)]
         taker = owner[part]
         self._real = real = self._states[0].q.dtype if self._states else np.float64
 
@@ -159,7 +149,7 @@ class PatchedExchange:
 
     def _carry(self, width: int, outgoing: Any, incoming: Any, host: np.ndarray) -> None:
         """Messages through the memory of the host."""
-        whole = self._backend.to_host(outgoing) if self._out else host
+        whole = self._backend.to_host(outgoing) if self._out else None
         mpi_comm, tag = self._mpi_comm, TAG + width
         requests = [
             mpi_comm.Irecv(host[width * a : width * (a + n)], other, tag) for other, (a, n) in self._into.items()
@@ -172,7 +162,7 @@ class PatchedExchange:
         if self._into:
             self._backend.copy(incoming[width * self._own :], self._backend.to_device(host))
 
-    def _launches(self, width: int) -> Launches:
+    def _launches(self, width: int) -> tuple:
         """What one exchange launches, prepared, and its buffers."""
         zeros, real = self._backend.zeros, str(self._real)
         outgoing = zeros((max(width * self._leaving, 1),), real)

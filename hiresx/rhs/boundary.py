@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.arrays import triple
 from hiresx.decomposition import Patch
 from hiresx.device.interface import Backend, Call, Program
 from hiresx.device.state import BlockState

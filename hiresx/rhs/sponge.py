@@ -13,7 +13,8 @@ from hiresx.equations.gas import conservative
 
 def share_and_box(spec: Any, block: Any) -> tuple[np.ndarray, tuple[slice, slice, slice] | None]:
     """How far into the layer each node lies, 0 to 1, (nk, nj, ni); the index box of the nodes in it (None: none)."""
-    share = np.clip((getattr(block, spec.axis) - spec.start) / (spec.end - spec.start), 0, 1)
+    c = np.hypot(block.y, block.z) if spec.axis == "r" else getattr(block, spec.axis)
+    share = np.clip((c - spec.start) / (spec.end - spec.start), 0, 1)
     inside = np.argwhere(share > 0)
     if len(inside) == 0:
         return share, None

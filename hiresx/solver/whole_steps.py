@@ -35,7 +35,7 @@ class WholeSteps:
         """Whether nothing of a step needs the host: no other rank, no profile that changes, no pole, no local steps, no
         iteration; and nothing is lost when one fails."""
         b, program = self._blocks, self._blocks.program
-        device = "choose_step" in program.signatures and isinstance(program, Noting)
+        device = isinstance(program, Noting) and "choose_step" in program.signatures
         steady = not self._case.time.local and self._conditions.steady
         alone = b.comm.size == 1 and not self._integrator.iterates
         return device and alone and steady and self._integrator.keeps_start

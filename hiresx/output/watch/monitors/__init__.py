@@ -8,14 +8,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from hiresx.case import Case
 from hiresx.communicator import Communicator
 from hiresx.output.saved import files
 from hiresx.output.saved.attachment import MANY, Attachment
 from hiresx.output.watch import history, surface_file
 
 
-def build(case: Case, simulation: Run) -> list[Attachment]:
+def build(case, simulation) -> list[Attachment]:
     """All monitors of `case` for `simulation`, of which `solver`, `out` (the run directory or None), `history` and
     `monitors` (functions of the user) are used.
 
@@ -46,10 +45,10 @@ class _Earlier(Attachment):
     def __init__(self, comm: Communicator, out: Path):
         self._comm, self._out = comm, out
 
-    def steps_left(self, solver: Solver) -> int:
+    def steps_left(self, solver) -> int:
         return MANY
 
-    def begin(self, solver: Solver, restarted: bool) -> None:
+    def begin(self, solver, restarted: bool) -> None:
         if not restarted:
             left = [*history.histories(self._out).values(), *surface_file.surfaces(self._out).values()]
             files.once(self._comm, lambda: files.remove(left))

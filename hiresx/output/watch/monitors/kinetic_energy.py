@@ -6,11 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.case import Case
 from hiresx.case.monitors import KineticEnergy as Spec
 from hiresx.output.watch.columns import Columns, padded, volumes
 from hiresx.output.watch.history import Column
-from hiresx.output.watch.run import Run
 from hiresx.output.watch.sampling import Monitor
 from hiresx.rhs.viscous import primitives
 
@@ -28,7 +26,7 @@ COLUMNS = (
 _SUMS = tuple(column.name for column in COLUMNS if column.name != "rate")
 
 
-def build(case: Case, simulation: Run) -> list[Monitor]:
+def build(case, simulation) -> list[Monitor]:
     if case.kinetic_energy is None:
         return []
     return [KineticEnergy(case.kinetic_energy, simulation.solver, simulation.out)]
@@ -38,7 +36,7 @@ class KineticEnergy(Monitor):
     """Gradients are those of the solver's viscous terms, ghosts included: 6th-order central, closed by polynomials at
     walls. `rate` belongs to the middle between two samples, and is not a number at the first."""
 
-    def __init__(self, spec: Spec, solver: Solver, out: Path | None):
+    def __init__(self, spec: Spec, solver, out: Path | None):
         super().__init__(solver.comm, "kinetic_energy", "kinetic_energy", COLUMNS, spec.every, spec.every_time, out)
         self._columns = Columns(solver, len(_SUMS))
         self._volumes, total = [], 0.0
@@ -56,7 +54,7 @@ class KineticEnergy(Monitor):
         self._total = float(solver.comm.sum(total))
         self._before: tuple[float, float] | None = None
 
-    def measure(self, solver: Solver) -> dict[str, float]:
+    def measure(self, solver) -> dict[str, float]:
         self._fill(solver)
         reynolds = solver.case.gas.reynolds
         sums = np.zeros(len(_SUMS))
@@ -73,7 +71,7 @@ class KineticEnergy(Monitor):
         self._before = solver.time, energy
         return values
 
-    def _fill(self, solver: Solver) -> None:
+    def _fill(self, solver) -> None:
         """Velocity and temperature with ghosts, as at the beginning of a stage."""
         solver.settle()
         for condition in solver.conditions:

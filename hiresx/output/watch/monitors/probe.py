@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 
-from hiresx.case import Case
 from hiresx.case.monitors import Probe as Spec
 from hiresx.decomposition import Decomposition
 from hiresx.equations import equations
@@ -16,12 +15,10 @@ from hiresx.output.saved import files
 from hiresx.output.watch.gather import Gather
 from hiresx.output.watch.history import Column
 from hiresx.output.watch.locate import Location, Locator, turned
-from hiresx.output.watch.run import Run
 from hiresx.output.watch.sampling import Monitor
-from hiresx.solver import Solver
 
 
-def build(case: Case, simulation: Run) -> list[Monitor]:
+def build(case, simulation) -> list[Monitor]:
     if not case.probe:
         return []
     solver = simulation.solver
@@ -39,7 +36,7 @@ def check(case, decomposition: Decomposition) -> list[list[Location]]:
 class Probe(Monitor):
     """The places of one table, `spec`. `locations`: where they were found."""
 
-    def __init__(self, spec: Spec, solver: Solver, locations: list[Location], out: Path | None):
+    def __init__(self, spec: Spec, solver, locations: list[Location], out: Path | None):
         places = np.array(spec.places, dtype=float)
         self.spec, self.locations = spec, locations
         described = (derived.about(name) for name in spec.variables)
@@ -69,7 +66,7 @@ class Probe(Monitor):
         )
 
 
-def _located(case: Case, decomposition: Decomposition) -> list[list[Location]]:
+def _located(case, decomposition: Decomposition) -> list[list[Location]]:
     """The locations of all places of every table."""
     if not case.probe:
         return []
