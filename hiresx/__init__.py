@@ -1,9 +1,10 @@
 """High-order compressible Navier-Stokes on curvilinear structured grids, on CPUs and GPUs from one kernel source."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # for those who read the sources; at run time see below
+if TYPE_CHECKING:  # for those who read the sources, people's editors among them; at run time see below
+    from hiresx import post as post
     from hiresx.case import Case as Case
     from hiresx.case import load as load
     from hiresx.errors import HiresxError as HiresxError
@@ -33,14 +34,16 @@ _HOMES = {
 _ROOMS = ("post",)
 
 
-def __getattr__(name: str) -> Any:
-    import importlib
+if not TYPE_CHECKING:  # to a reader of the sources it would say that there is any name
 
-    if name in _ROOMS:
-        return importlib.import_module(f"hiresx.{name}")
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    def __getattr__(name: str) -> object:
+        import importlib
+
+        if name in _ROOMS:
+            return importlib.import_module(f"hiresx.{name}")
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -1,11 +1,14 @@
 """A flow that has blown up: where, and what is around that place."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from hiresx.arrays import triple
 from hiresx.equations import GAS_PRIMITIVE
 from hiresx.errors import HiresxError
+from hiresx.grid.blocks import Range
 from hiresx.output.fields import field_file as fields
 from hiresx.solver import Solver
 
@@ -40,6 +43,10 @@ def _mend(solver: Solver) -> str:
     return ", or ".join([f"lower {_step(solver)}", *([limiter] * (solver.case.scheme.positivity != "limiter"))])
 
 
+# whole block, 0 rho or 1 p, (k, j, i), value, (x, y, z), rank
+Found = tuple[int, int, tuple[int, int, int], float, tuple[float, float, float], int]
+
+
 def _step(solver: Solver) -> str:
     return "time.cfl" if solver.case.time.dt is None else "time.dt"
 
@@ -47,7 +54,7 @@ def _step(solver: Solver) -> str:
 def _again(solver: Solver) -> str:
     """Half the step."""
     time = solver.case.time
-    return f"{_step(solver)}={0.5 * (time.cfl if time.dt is None else time.dt):g}"
+    return f"{_step(solver)}={0.5 * (time.dt or time.cfl or 0.0):g}"
 
 
 def check(solver: Solver) -> tuple[np.ndarray, float, float]:
@@ -80,9 +87,9 @@ def _moment(solver: Solver) -> str:
     return f"step {solver.steps}, time {solver.time:.6g}"
 
 
-def _first(solver: Solver) -> tuple | None:
+def _first(solver: Solver) -> Found | None:
     """Of this rank's nodes the first bad one: (whole block, 0 rho or 1 p, (k, j, i), value, (x, y, z), rank)."""
-    found = []
+    found: list[Found] = []
     for n, state in enumerate(solver.states):
         with np.errstate(all="ignore"):
             values = solver.primitives(n)
@@ -90,14 +97,14 @@ def _first(solver: Solver) -> tuple | None:
             bad = ~(values[name] > 0) | ~np.isfinite(values[name])
             if bad.any():
                 k, j, i = (int(m) for m in np.argwhere(bad)[0])
-                place = tuple(int(m) + first for m, first in zip((k, j, i), reversed(state.first), strict=True))
-                xyz = tuple(float(c) for c in state.block.node(i, j, k))
+                place = triple(int(m) + first for m, first in zip((k, j, i), reversed(state.first), strict=True))
+                xyz = triple(float(c) for c in state.block.node(i, j, k))
                 found.append((state.part.whole, order, place, float(values[name][k, j, i]), xyz, solver.comm.rank))
                 break
     return min(found, default=None)
 
 
-def _error(solver: Solver, first: tuple, moment: str | None = None) -> BlowUp:
+def _error(solver: Solver, first: Found, moment: str | None = None) -> BlowUp:
     whole, order, (k, j, i), value, (x, y, z), rank = first
     return BlowUp(
         f"the flow blew up: {('rho', 'p')[order]} = {value:.4g} in block '{solver.grid.blocks[whole].name}' at node "
@@ -123,7 +130,7 @@ class Trace:
         self._solver = solver
         time, every = solver.case.time, solver.case.monitor.every
         self._keeps = not solver.integrator.keeps_start or (every > 1 and (time.local or time.dt is not None))
-        self._good: tuple[dict, dict] | None = None
+        self._good: tuple[dict[str, Any], dict[tuple[str, Range], np.ndarray]] | None = None
 
     def remember(self) -> None:
         """The state is good."""
@@ -177,11 +184,11 @@ def began(solver: Solver, steps: int, otherwise: BlowUp) -> BlowUp:
     return found[0]
 
 
-def write_neighbourhood(directory: Path, solver: Solver, error: BlowUp, case: dict) -> Path | None:
+def write_neighbourhood(directory: Path, solver: Solver, error: BlowUp, case: dict[str, Any]) -> Path | None:
     """Write rho, u, v, w, p around the place, as far as this rank has it, to `directory`/blow-up.nc, a field file like
     the others; None if no place is known. The rank that has the place calls this. Raises HiresxError when it cannot be
     written."""
-    if error.block is None:
+    if error.block is None or error.node is None:
         return None
     n, place = next(
         (n, place)
@@ -197,5 +204,5 @@ def write_neighbourhood(directory: Path, solver: Solver, error: BlowUp, case: di
     i, j, k = (s.start + first for s, first in zip(reversed(box), state.first, strict=True))
     block = state.block
     name = f"{state.name}_from_{i}_{j}_{k}"
-    part = fields.FieldBlock(name, *(np.ascontiguousarray(c[box]) for c in (block.x, block.y, block.z)), values)
+    part = fields.FieldBlock(name, *triple(np.ascontiguousarray(c[box]) for c in (block.x, block.y, block.z)), values)
     return fields.write(directory / FILE, [part], solver.time, solver.steps, case, _VARIABLES)

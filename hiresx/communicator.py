@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property, partial
+from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -28,9 +29,10 @@ class Communicator:
     Every call but `together` is collective: all ranks make it, in the same order, from the main thread.
     """
 
-    def __init__(self, mpi_comm=None):
+    def __init__(self, mpi_comm: Any = None):
         self.mpi_comm = mpi_comm
-        self.rank, self.size = (0, 1) if mpi_comm is None else (mpi_comm.Get_rank(), mpi_comm.Get_size())
+        self.rank: int = 0 if mpi_comm is None else mpi_comm.Get_rank()
+        self.size: int = 1 if mpi_comm is None else mpi_comm.Get_size()
         self.root = self.rank == 0
         self._windows: list[Any] = []
         self._aside: Any = None
@@ -84,7 +86,7 @@ class Communicator:
         if self.mpi_comm is None:
             yield
             return
-        error = None
+        error: Exception | None = None
         try:
             yield
         except SIGNALLED as found:
@@ -102,14 +104,14 @@ class Communicator:
             return
         errors = self.aside().allgather(None if error is None else _sendable(error))
         first = next(rank for rank, found in enumerate(errors) if found is not None)
-        raised = error if first == self.rank else errors[first]
+        raised: Any = error if first == self.rank else errors[first]
         alike = all(found is not None for found in errors)
         if isinstance(raised, HiresxError) and not (alike or raised.placed):
             raised.message, raised.placed = f"rank {first}: {raised.message}", True
         raised.everywhere = True
         raise raised
 
-    def aside(self):
+    def aside(self) -> Any:
         """The same ranks, for what must not be taken for an answer to something else. Collective the first time."""
         if self._aside is None:
             self._aside = self.mpi_comm.Dup()
@@ -164,23 +166,25 @@ class Communicator:
         of one copy, to be read only. They live as long as the communicator."""
         local = self.local
         if local.size == 1:
-            return list(arrays)
+            return list(arrays or ())
         from mpi4py import MPI
 
-        kinds = local.bcast([(a.dtype.str, a.shape) for a in arrays] if local.root else None)
+        given = () if arrays is None else arrays
+        kinds = local.bcast([(a.dtype.str, a.shape) for a in given] if local.root else None)
         sizes = [
             -(-np.dtype(dtype).itemsize * int(np.prod(shape, dtype=np.int64)) // 64) * 64 for dtype, shape in kinds
         ]
         window = MPI.Win.Allocate_shared(sum(sizes) if local.root else 0, 1, comm=local.mpi_comm)
         self._windows.append(window)
-        memory = np.frombuffer(window.Shared_query(0)[0], np.uint8)
+        whole: Any = window.Shared_query(0)[0]
+        memory = np.frombuffer(whole, np.uint8)
         views, start = [], 0
         for (dtype, shape), size in zip(kinds, sizes, strict=True):
             count = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
             views.append(memory[start : start + count].view(dtype).reshape(shape))
             start += size
         if local.root:
-            for view, array in zip(views, arrays, strict=True):
+            for view, array in zip(views, given, strict=True):
                 view[...] = array
         local.barrier()
         return views
@@ -213,7 +217,7 @@ def _everywhere(error: BaseException) -> bool:
         return False
 
 
-def _done(request, seconds: float) -> bool:
+def _done(request: Any, seconds: float) -> bool:
     """Whether a request of MPI is completed within so many seconds."""
     end = time.monotonic() + seconds
     while not request.Test():
@@ -246,7 +250,7 @@ def world() -> Communicator:
         comm = _started()
         if comm.size > 1:
             sys.excepthook = partial(_end_all, sys.excepthook)
-            sys.exit = partial(_exit, sys.exit)
+            sys.exit = partial(_exit, sys.exit)  # type: ignore[assignment]
             comm.aside()
             comm._end = comm.mpi_comm.Dup()
             atexit.register(comm.leave)
@@ -297,14 +301,19 @@ def _ended_early(error: BaseException, status: int, tell: Callable[[str], None])
     return status
 
 
-def _exit(before: Callable, status: Any = None) -> None:
+def _exit(before: Callable[[Any], None], status: Any = None) -> None:
     """sys.exit in a program on several ranks: Python tells nobody else of it."""
     if status not in (None, 0):
         _world[0]._deserted = status if isinstance(status, int) else 1
     before(status)
 
 
-def _end_all(before: Callable, kind, error, traceback) -> None:
+def _end_all(
+    before: Callable[[type[BaseException], BaseException, TracebackType | None], Any],
+    kind: type[BaseException],
+    error: BaseException,
+    traceback: TracebackType | None,
+) -> None:
     def tell(prefix: str) -> None:
         if prefix:
             print(prefix, end="", file=sys.stderr)

@@ -3,19 +3,45 @@
 import time as wall
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, Protocol
 
+from hiresx.device.interface import Backend
 from hiresx.errors import HiresxError, described, text
 from hiresx.output.saved import identity, record
+from hiresx.output.watch.run import Run
 from hiresx.placement import Placement
 from hiresx.signals import SIGNALLED
+from hiresx.solver import Solver
+
+
+class Logged(Run, Protocol):
+    """What a logbook says of a simulation, and that it has begun."""
+
+    begun: bool
+
+    @property
+    def backend(self) -> Backend: ...
+    @property
+    def placement(self) -> Placement: ...
+    @property
+    def prints(self) -> Any: ...
+    @property
+    def resolved(self) -> dict[str, Any]: ...
+    @property
+    def restarts(self) -> list[dict[str, Any]]: ...
+    @property
+    def retries(self) -> list[dict[str, Any]]: ...
+    @property
+    def step_count(self) -> int: ...
+    @property
+    def time(self) -> float: ...
 
 
 class Logbook:
     """run.json of one `Simulation.run`, which ends after `last_step` at the latest (None: by time alone). Without a
     directory only the record that is returned."""
 
-    def __init__(self, simulation, last_step: int | None = None):
+    def __init__(self, simulation: Logged, last_step: int | None = None):
         self.simulation, self._last_step = simulation, last_step
         self._began, self._first_step = wall.perf_counter(), simulation.step_count
         self._ranks: list[dict[str, Any]] = []
@@ -67,7 +93,7 @@ class Logbook:
             if self._record is not None:
                 self._record.update(**self._entries())
 
-    def finish(self, status: str, error: str | None = None) -> dict[str, Any]:
+    def finish(self, status: record.Status, error: str | None = None) -> dict[str, Any]:
         """Collective but for a run that `fail`s."""
         if error is None:
             s = self.simulation
@@ -81,7 +107,8 @@ class Logbook:
 
     def fail(self, error: BaseException, others: Sequence[Exception]) -> None:
         """Record how the run ended as far as that is possible: what cannot be written hides no `error`."""
-        status, said = "failed", text(error) if isinstance(error, HiresxError) else described(error)
+        status: record.Status = "failed"
+        said = text(error) if isinstance(error, HiresxError) else described(error)
         if isinstance(error, SIGNALLED):
             status, said = "interrupted", text(error) or "interrupted by the user"
         said = "; ".join([said, *map(text, others)])
@@ -96,7 +123,7 @@ class Logbook:
                 record.fail(s.out, status, f"rank {s.comm.rank}: {said}")
 
 
-def _own(solver) -> dict[str, Any]:
+def _own(solver: Solver) -> dict[str, Any]:
     """What run.json says of this rank besides its seat."""
     return {
         "points": sum(state.block.points for state in solver.states),

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.arrays import triple
 from hiresx.case import Case
 from hiresx.decomposition import Decomposition, padded_shape, split
 from hiresx.decomposition.partition import best_partition
@@ -195,7 +196,7 @@ def _block_step(case: Case, block: Block) -> float:
         s = case.initial.state
         rho, u, v, w, p = (np.full(x.shape, value) for value in (s.rho, s.u, s.v, s.w, s.p))
     else:
-        rho, u, v, w, p = case.evaluate(case.initial.function, x, y, z)
+        rho, u, v, w, p = case.evaluate(case.initial.function or "", x, y, z)
     sound = np.sqrt(case.gas.gamma * p / rho)
     radius, inverse = np.zeros(x.shape), []
     for d in block.active:
@@ -204,6 +205,7 @@ def _block_step(case: Case, block: Block) -> float:
         squares = np.where(squares > 0, squares, np.inf)  # rings around a pole
         inverse.append(1 / np.sqrt(squares))
         radius += np.abs(u * ex + v * ey + w * ez) / squares + sound * inverse[-1]
+    assert case.time.cfl is not None  # without a step of its own a case has one
     dt = case.time.cfl / np.max(radius)
     if case.gas.reynolds is not None:
         mu = case.gas.viscosity.viscosity(case.gas.gamma * p / rho)
@@ -216,4 +218,4 @@ def _block_step(case: Case, block: Block) -> float:
 
 def _edges(block: Block, d: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """x, y, z of the edge vector through every node in direction d, (nk, nj, ni)."""
-    return tuple(np.gradient(c, axis=2 - d) for c in (block.x, block.y, block.z))
+    return triple(np.gradient(c, axis=2 - d) for c in (block.x, block.y, block.z))

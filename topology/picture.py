@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hiresx import optional
 from hiresx.errors import HiresxError
@@ -42,7 +42,8 @@ def draw(
         raise HiresxError(
             f'{path}: pictures cannot be written as "{path.suffix}"', "name a file that ends in .png, .svg or .pdf"
         )
-    with mpl.rc_context(STYLE):
+    style: dict[Any, Any] = dict(STYLE)
+    with mpl.rc_context(style):
         figure = _figure(machine, placement, estimate, title)
         try:
             figure.savefig(path, dpi=200, bbox_inches="tight", pad_inches=0.05)

@@ -10,7 +10,7 @@ from hiresx.verify.exact import jump, normal_shock
 def initial(x, y, z, *, jump_at, amplitude, wave_number, gamma):
     shock = normal_shock(3.0, gamma)
     # The gas ahead (rho = p = 1) is at rest: behind, the velocity is what the shock leaves behind it.
-    u = 3.0 * sqrt(gamma) * (1 - 1 / shock.density)
+    behind = 3.0 * sqrt(gamma) * (1 - 1 / shock.density)
     ahead = 1 + amplitude * np.sin(wave_number * x)
-    rho, u, p = jump(x, jump_at, (shock.density, u, shock.pressure), (ahead, 0.0, 1.0), gamma)
+    rho, u, p = jump(x, jump_at, (shock.density, behind, shock.pressure), (ahead, 0.0, 1.0), gamma)
     return rho, u, 0.0, 0.0, p

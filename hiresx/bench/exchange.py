@@ -20,11 +20,13 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.arrays import triple
 from hiresx.bench.record import header
 from hiresx.communicator import Communicator, ended, world
 from hiresx.decomposition import Decomposition, Part
 from hiresx.device import Configuration
 from hiresx.device import backend as find_backend
+from hiresx.device.interface import Backend
 from hiresx.device.state import BlockState
 from hiresx.errors import HiresxError
 from hiresx.exchange.choice import NAMES
@@ -52,7 +54,7 @@ def ring(ranks: int, points: int) -> Decomposition:
         for face, donor, offset in (("kmin", rank - 1, THICKNESS), ("kmax", rank + 1, -THICKNESS)):
             connections.append(Connection(rank, face, face_range(face, size), donor % ranks, offset=(0, 0, offset)))
     return Decomposition(
-        tuple(Block(f"b{rank}", *nodes) for rank in range(ranks)),
+        tuple(Block(f"b{rank}", *triple(nodes)) for rank in range(ranks)),
         tuple(connections),
         (),
         tuple(Part(rank, whole_box(size), rank) for rank in range(ranks)),
@@ -65,7 +67,7 @@ def values(rank: int, points: int, moment: int) -> np.ndarray:
     return np.arange(float(count)).reshape(5, THICKNESS, points, points) + count * (rank + 1000.0 * moment)
 
 
-def measure(comm: Communicator, device, points: int, transport: str, repeats: int) -> Row:
+def measure(comm: Communicator, device: Backend, points: int, transport: str, repeats: int) -> Row:
     """One size by one transport. Collective; raises HiresxError as `HaloExchange`."""
     cut = ring(comm.size, points)
     configuration = Configuration()
@@ -104,7 +106,7 @@ def measure(comm: Communicator, device, points: int, transport: str, repeats: in
     return row
 
 
-def copies(comm: Communicator, device, repeats: int) -> list[Row]:
+def copies(comm: Communicator, device: Backend, repeats: int) -> list[Row]:
     """What plain copies reach, all ranks at once, GB/s of one: within the host's memory, between it and the GPU, and
     from the memory of the next rank's GPU."""
     if device.name != "cuda":
@@ -169,7 +171,12 @@ def timed(comm: Communicator, work: Callable[[], None], repeats: int) -> float:
 
 
 def run(
-    comm: Communicator, device, transports: Sequence[str], sizes: Sequence[int], repeats: int, say: Callable
+    comm: Communicator,
+    device: Backend,
+    transports: Sequence[str],
+    sizes: Sequence[int],
+    repeats: int,
+    say: Callable[..., Any],
 ) -> list[Row]:
     """Rows of `copies`, if the ranks are alike, and of `measure` for each transport and size, with "failed" for a
     transport that cannot be used here. Collective."""

@@ -40,6 +40,10 @@ class Condition(Place):
     """Where a boundary condition holds. Subclasses say which one."""
 
     kernel: ClassVar[str | None]
+    if TYPE_CHECKING:  # every condition's own key
+
+        @property
+        def type(self) -> str: ...
 
 
 class Scalars(Table):

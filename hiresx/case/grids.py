@@ -8,14 +8,14 @@ import math
 import operator
 from functools import reduce
 from math import asinh, log, prod
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, Self
 
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
 from hiresx.case.model import Counts, Listed, Points, Positive, Table, Vector, fault
 
 Axis = Literal["x", "y", "z"]
-AXES = ("x", "y", "z")
+AXES: tuple[Axis, ...] = ("x", "y", "z")
 Stretching = Annotated[float, Field(gt=1)]
 Stencil = Annotated[int, Field(ge=7)]  # nodes of a direction that must not be singleton
 NOZZLE = 8  # least cells across a nozzle
@@ -468,7 +468,16 @@ def _kind(value: Any) -> str | None:
 
 if TYPE_CHECKING:
     GENERATORS: dict[str, type[Table]]
-    GridTable = Table  # a union that is computed is no type to a reader of the sources
+
+    class Generated(Protocol):
+        """What the tables of all generators have."""
+
+        @property
+        def generator(self) -> str: ...
+        @property
+        def nodes(self) -> int: ...
+
+    GridTable = Generated | GridFile  # at run time the union of all tables
 
 
 def __getattr__(name: str) -> Any:

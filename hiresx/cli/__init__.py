@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -55,7 +56,7 @@ def execute(arguments: list[str]) -> int:
         return terminal.fault(error, 130, "interrupted", "", as_json)
     except SystemExit as error:
         if isinstance(error, Terminated):
-            return terminal.fault(error, error.code, str(error), "", as_json)
+            return terminal.fault(error, int(error.code or 0), str(error), "", as_json)
         if isinstance(error.__context__, BrokenPipeError):  # nobody reads any more, and so nobody wants to hear of it
             return 1
         # In the middle of the work, it is no success whatever it says.
@@ -97,7 +98,7 @@ def _completed(arguments: list[str]) -> list[str]:
     return found
 
 
-def _usage(error, arguments: Sequence[str]) -> tuple[str, str]:
+def _usage(error: Any, arguments: Sequence[str]) -> tuple[str, str]:
     """(message, mend) of an unknown verb, an unknown option or a missing argument."""
     import re
 

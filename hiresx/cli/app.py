@@ -1,6 +1,7 @@
 """The verbs, put together. Nothing heavy is imported here: this is all that `hiresx --help` loads."""
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, cast
 
 import typer
 
@@ -55,7 +56,7 @@ for name, verb in VERBS.items():
     if isinstance(verb, typer.Typer):  # a verb with verbs of its own
         app.add_typer(verb, name=name)
     else:
-        app.command(name, context_settings=CONTEXTS.get(name))(verb)
+        app.command(name, context_settings=CONTEXTS.get(name))(cast(Callable[..., object], verb))
 
 
 def _version(wanted: bool) -> None:

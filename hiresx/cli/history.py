@@ -2,8 +2,9 @@
 
 import math
 import sys
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -51,8 +52,8 @@ def history(
         table.write_csv(sys.stdout)
     elif out is None:
         flat = table.flat()
-        rows = [(column, *_summary(values)) for column, values in flat.items()]
-        terminal.table(f"{table.name}: {table.samples} samples", ["", "first", "last", "least", "largest"], rows)
+        summaries = [(column, *_summary(values)) for column, values in flat.items()]
+        terminal.table(f"{table.name}: {table.samples} samples", ["", "first", "last", "least", "largest"], summaries)
         for column, values in flat.items():
             if bad := len(values) - len(_finite(values)):
                 terminal.say(f"{column}: {bad} of {len(values)} samples not finite, left out of least and largest")
@@ -81,7 +82,7 @@ def _path(run: Path, name: str | None) -> Path | None:
     return found[name]
 
 
-def _summary(values) -> list[float]:
+def _summary(values: Any) -> list[float]:
     """First and last, least and largest of the finite ones."""
     if not len(values):
         return [float("nan")] * 4
@@ -89,7 +90,7 @@ def _summary(values) -> list[float]:
     return [float(values[0]), float(values[-1]), min(finite), max(finite)]
 
 
-def _finite(values) -> list[float]:
+def _finite(values: Iterable[float]) -> list[float]:
     return [value for value in map(float, values) if math.isfinite(value)]
 
 

@@ -1,6 +1,6 @@
 """`hiresx plot`: pictures of a run."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -118,6 +118,9 @@ def plot(
         )  # fmt: skip
         if not grid:
             _refuse({"--every": every}, "only for --grid")
+        about: dict[str, Any] = {
+            "variable": variable, "out": out, "line": line, "reference": reference, "subset": subset
+        }  # fmt: skip
         if quality or grid:
             if quality and grid:
                 raise HiresxError("--grid and --quality are two pictures", "ask for one after the other")
@@ -147,14 +150,12 @@ def plot(
             _refuse({"--from": start, "--step": step, "--against": against or None}, "not for animations")
             from hiresx.output.show.plot import animate_run
 
-            about = {"variable": variable, "out": out, "line": line, "reference": reference, "subset": subset}
             pictures = animate_run(directory, fps=10.0 if fps is None else fps, look=look, **about)
         else:
             _refuse({"--from": start}, "only for histories and spectra")
             _refuse({"--fps": fps}, "only for animations")
             from hiresx.output.show.plot import plot_run
 
-            about = {"variable": variable, "out": out, "line": line, "reference": reference, "subset": subset}
             pictures = plot_run(directory, step=step, against=against, look=look, **about)
     if json:
         terminal.print_json({"pictures": pictures})
@@ -177,7 +178,7 @@ def _spectrum(
     return found.write(picture)
 
 
-def _refuse(given: dict, why: str) -> None:
+def _refuse(given: Mapping[str, object], why: str) -> None:
     """Raises HiresxError for options that would go unheard."""
     named = [option for option, value in given.items() if value is not None]
     if named:

@@ -10,7 +10,9 @@ from typing import Annotated, Any
 
 import typer
 
+from hiresx.case import Case
 from hiresx.cli import options, terminal
+from hiresx.communicator import Communicator
 from hiresx.errors import HiresxError
 from hiresx.shell import word
 from hiresx.signals import SIGNALLED, Terminated, termination_raises
@@ -107,6 +109,7 @@ class _Asked:
         """The case, by name or file."""
         from hiresx.case import load
 
+        assert self.name is not None
         return load(self.name, self.preset, self.overrides)
 
 
@@ -130,7 +133,8 @@ class _Outcome:
         """Prints it and gives the exit status."""
         from hiresx.output.saved import checkpoint
 
-        directory, fault, done, cause = self.directory, self.fault, self.done, self.fault
+        directory, done, cause = self.directory, self.done, self.fault
+        fault: Any = cause
         status = done.get("status")
         if status == "finished" and fault is None:
             if not self.root:
@@ -147,7 +151,7 @@ class _Outcome:
             return 0
         code = 3 if self.begun else 2
         if isinstance(fault, Terminated):
-            code, fault = fault.code, HiresxError(str(fault))
+            code, fault = int(fault.code or 0), HiresxError(str(fault))
         elif isinstance(fault, KeyboardInterrupt) or (fault is None and status == "interrupted"):
             code, fault = 130, HiresxError("interrupted")
         elif fault is None:
@@ -216,8 +220,9 @@ def _restarted(restart: str, asked: _Asked) -> _Outcome:
         if found.directory is None and out is None:
             raise HiresxError(f"{restart} lies in no run directory", "say with --out DIR where the run is to go on")
         directory = found.directory if out is None else out
+        assert directory is not None
         if comm.root and (found.directory is None or directory.absolute() != found.directory.absolute()):
-            directory = output_directory(out, case)
+            directory = output_directory(out, case or kept_case(found, asked.overrides))
         case = case or kept_case(found, asked.overrides)
     directory = comm.bcast(directory)
     done = comm.bcast(record(directory) if comm.root else None)
@@ -233,7 +238,7 @@ def _restarted(restart: str, asked: _Asked) -> _Outcome:
     return _Outcome(directory, fault, simulation.begun, done, comm.root)
 
 
-def at_its_end(case, found, comm) -> tuple[str, float] | None:
+def at_its_end(case: Case, found: Any, comm: Communicator) -> tuple[str, float] | None:
     """The key and value of the end of `case` that the checkpoint `found` has reached; None if it has reached none.
     Raises HiresxError for a checkpoint of another case."""
     from hiresx.output.saved import checkpoint
@@ -248,7 +253,7 @@ def at_its_end(case, found, comm) -> tuple[str, float] | None:
             time, steps, dt = float(at["time"]), int(at["steps"]), float(at["dt"])
         if spec.steps is not None and steps >= spec.steps:
             return "time.steps", spec.steps
-        return ("time.end", spec.end) if reached(spec, time, steps, dt, None) else None
+        return ("time.end", spec.end) if spec.end is not None and reached(spec, time, steps, dt, None) else None
 
 
 def latest(out: Path | None) -> Path:
@@ -266,7 +271,7 @@ def latest(out: Path | None) -> Path:
     return max(newest, key=lambda path: newest[path].stat().st_mtime_ns)
 
 
-def output_directory(out: Path | None, case) -> Path:
+def output_directory(out: Path | None, case: Case) -> Path:
     """The folder of a new run: `out`, or the first free runs/<case>[-<preset>]-<n>.
 
     Raises HiresxError when it cannot be written, or `out` holds a run already.
@@ -306,7 +311,7 @@ def discard(directory: Path, absent: Sequence[Path]) -> None:
             path.rmdir()
 
 
-def record(directory: Path) -> dict:
+def record(directory: Path) -> dict[str, Any]:
     """What run.json in `directory` says; empty when there is none."""
     from hiresx.output.saved import record as records
 

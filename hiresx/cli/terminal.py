@@ -3,9 +3,12 @@
 import contextlib
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hiresx.signals import unheard
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def fault(cause: BaseException, status: int, message: str, mend: str, as_json: bool, **more: Any) -> int:
@@ -139,7 +142,7 @@ def say(line: str) -> None:
         print(line, flush=True)
 
 
-def console():
+def console() -> "Console":
     """The console for tables; wide when its output goes to a file, where there is no edge to wrap at."""
     from rich.console import Console
 

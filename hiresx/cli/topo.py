@@ -1,11 +1,14 @@
 """`hiresx topo`: see the machine, place ranks on its GPUs, measure it, prove the placement."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hiresx.cli import options, terminal
+
+if TYPE_CHECKING:
+    from hiresx.topology.machine import Machine
 
 From = Annotated[
     Path | None,
@@ -95,7 +98,7 @@ def plan(
         machine = _machine(recording)
         chosen = _indexes(gpus, "--gpus")
         count = ranks or len(chosen or machine.gpus)
-        matrix = _matrix(bytes_) if bytes_ is not None else case_bytes(case, preset, count)
+        matrix = _matrix(bytes_) if bytes_ is not None else case_bytes(case or "", preset, count)
         if ranks is not None and ranks != len(matrix):
             raise HiresxError(f"{bytes_}: {len(matrix)} ranks, not {ranks}", "drop --ranks, or give a matrix that fits")
         beyond = None if off_host is None else [value for row in _matrix(off_host) for value in row]
@@ -236,7 +239,7 @@ def case_bytes(name: str, preset: str | None, ranks: int) -> list[list[int]]:
     return traffic(cut, is_viscous=False, item_bytes=item).tolist()
 
 
-def _machine(recording: Path | None):
+def _machine(recording: Path | None) -> "Machine":
     if recording is not None:
         from hiresx.topology.load import load
 

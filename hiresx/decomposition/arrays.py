@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.arrays import triple
 from hiresx.grid.blocks import Range
 
 
@@ -18,7 +19,7 @@ class Later:
     def __init__(self, shape: Sequence[int], dtype: Any, make: Callable[[], np.ndarray]):
         self.shape, self.dtype, self._make = tuple(shape), np.dtype(dtype), make
 
-    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.asarray(self._make(), dtype)
 
 
@@ -31,14 +32,14 @@ class Piece:
     box: Range
     array: np.ndarray | Later
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if tuple(self.array.shape[-3:]) != sizes(self.box) or 0 in sizes(self.box):
             raise ValueError(f"{label(self.name, self.box)}: an array of the shape {self.array.shape}")
 
 
 def sizes(box: Range) -> tuple[int, int, int]:
     """Shape (nk, nj, ni) of a box."""
-    return tuple(last - first for first, last in reversed(box))
+    return triple(last - first for first, last in reversed(box))
 
 
 def label(name: str, box: Range) -> str:

@@ -1,6 +1,7 @@
 """Whether a grid can be turned about the x axis."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -8,13 +9,16 @@ from hiresx.errors import HiresxError
 from hiresx.grid import Block, Connection
 from hiresx.grid.blocks import slices
 
+if TYPE_CHECKING:
+    from hiresx.decomposition.patches import Patch
+
 # Radii below this share of the grid's extent are none.
 ON_AXIS = 1e-12
 # Nodes off the axis below this share of the distance to their neighbours along y resolve nothing of what 1/y does.
 UNRESOLVED = 1e-2
 
 
-def check_axis(blocks: Sequence[Block], patches: Sequence, connections: Sequence[Connection]) -> None:
+def check_axis(blocks: Sequence[Block], patches: "Sequence[Patch]", connections: Sequence[Connection]) -> None:
     """Raises HiresxError, naming the node, for a block that is not of two dimensions, a node below the axis y = 0, one
     on it without the condition `axis`, one with this condition that is not on it, and one so close to it that its
     neighbours say nothing of the flow there; naming the face, for a connection to another radius. `patches` and
@@ -28,6 +32,7 @@ def check_axis(blocks: Sequence[Block], patches: Sequence, connections: Sequence
                 "axisymmetric flow can be periodic along x only: end the grid at walls or open boundaries",
             )
     for b, block in enumerate(blocks):
+        y = np.asarray(block.y)
         if block.active != (0, 1):
             raise HiresxError(
                 f"block '{block.name}': axisymmetric = true wants a grid of two dimensions, this one has "
@@ -38,15 +43,15 @@ def check_axis(blocks: Sequence[Block], patches: Sequence, connections: Sequence
         for patch in patches:
             if patch.block == b and patch.condition.type == "axis":
                 held[slices(patch.range)] = True
-        on = np.abs(block.y) <= ON_AXIS * extent
-        near = ~on & (block.y < UNRESOLVED * _distance(block.y))
+        on = np.abs(y) <= ON_AXIS * extent
+        near = ~on & (y < UNRESOLVED * _distance(y))
         if held.any() and not (held & on).any():
             raise HiresxError(
                 f"axisymmetric: block '{block.name}' has the condition \"axis\" where no node lies on y = 0",
                 "the axis is y = 0, x runs along it: turn a grid about another line with `rotate` of [grid]",
             )
         for wrong, what, mend in (
-            (~on & (block.y < 0), "lies below the axis y = 0", "y is the distance from the axis: give the upper half"),
+            (~on & (y < 0), "lies below the axis y = 0", "y is the distance from the axis: give the upper half"),
             (
                 on & ~held,
                 'lies on the axis y = 0 without the condition "axis"',

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hiresx.arrays import triple
 from hiresx.decomposition.contacts import Boxes, Contacts, Neighbourhood
 from hiresx.decomposition.cost import CONTACT, EXCHANGE, IMBALANCE, costs
 from hiresx.grid.blocks import MINIMUM_NODES, Range
@@ -34,7 +35,7 @@ class Balance:
     def __init__(self, neighbourhood: Neighbourhood, boxes: Boxes, rank: np.ndarray, speed: np.ndarray):
         self._neighbourhood, self._speed = neighbourhood, speed
         self._whole = boxes.whole.tolist()
-        self._box: list[Range] = [tuple((lo, hi) for lo, hi in box) for box in boxes.ranges.tolist()]
+        self._box: list[Range] = [triple((lo, hi) for lo, hi in box) for box in boxes.ranges.tolist()]
         self._rank = rank.tolist()
         self._due = boxes.sizes.prod(axis=1).sum() / len(speed) * speed
 
@@ -86,7 +87,7 @@ class Balance:
                         continue
                     at = lo + layers if low else hi - layers
                     ends = ((at, hi), (lo, at)) if low else ((lo, at), (at, hi))
-                    kept, given = (tuple(end if e == d else box[e] for e in range(3)) for end in ends)
+                    kept, given = (triple(end if e == d else box[e] for e in range(3)) for end in ends)
                     cut = 0 if grown is not None else EXCHANGE * (area + CONTACT)
                     fill = max(
                         (held[rank] - layers * area + cut) / self._due[rank],
@@ -112,7 +113,7 @@ class Balance:
             rank.append(move.to)
         else:
             other = box[move.grown]
-            box[move.grown] = tuple((min(a, c), max(b, d)) for (a, b), (c, d) in zip(other, move.given, strict=True))
+            box[move.grown] = triple((min(a, c), max(b, d)) for (a, b), (c, d) in zip(other, move.given, strict=True))
         return whole, box, rank
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from hiresx.arrays import triple
 from hiresx.decomposition.contacts import Boxes, Neighbourhood
 from hiresx.decomposition.halves import Cut, Group
 from hiresx.decomposition.sections import Sections, sides_of
@@ -19,8 +20,8 @@ class Bisection:
     def __init__(self, neighbourhood: Neighbourhood, boxes: Boxes, speed: Sequence[float], sections: Sections):
         self._neighbourhood, self._speed, self._sections = neighbourhood, speed, sections
         self._whole = boxes.whole.tolist()
-        self._box: list[Range] = [tuple((lo, hi) for lo, hi in box) for box in boxes.ranges.tolist()]
-        self._size = [tuple(hi - lo for lo, hi in box) for box in self._box]
+        self._box: list[Range] = [triple((lo, hi) for lo, hi in box) for box in boxes.ranges.tolist()]
+        self._size = [triple(hi - lo for lo, hi in box) for box in self._box]
         self._links: dict[int, list[tuple[int, int, int]]] = {}
 
     def run(self) -> tuple[Boxes, np.ndarray] | None:
@@ -64,7 +65,7 @@ class Bisection:
         """A piece of box `n`; its index."""
         self._whole.append(self._whole[n])
         self._box.append(box)
-        self._size.append(tuple(hi - lo for lo, hi in box))
+        self._size.append(triple(hi - lo for lo, hi in box))
         return len(self._box) - 1
 
     def _cut(self, cut: Cut) -> tuple[int, int]:
@@ -73,7 +74,8 @@ class Bisection:
         lo, hi = box[cut.d]
         place = lo + cut.nodes if cut.low else hi - cut.nodes
         ends = [(lo, place), (place, hi)] if cut.low else [(place, hi), (lo, place)]
-        return tuple(self._add(cut.box, tuple(e if d == cut.d else box[d] for d in range(3))) for e in ends)
+        first, second = (self._add(cut.box, triple(e if d == cut.d else box[d] for d in range(3))) for e in ends)
+        return first, second
 
     def _section(self, n: int, first: int, last: int) -> dict[int, int]:
         """The last box of its group, cut for all the ranks."""

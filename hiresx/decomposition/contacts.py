@@ -1,6 +1,6 @@
 """Which boxes of nodes touch, and over how many nodes: the graph that is cut when blocks are spread over ranks."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -59,7 +59,7 @@ class Neighbourhood:
         found = [*self._cuts(boxes), self._connected(boxes)]
         return Contacts(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
 
-    def _cuts(self, boxes: Boxes):
+    def _cuts(self, boxes: Boxes) -> Iterator[tuple[np.ndarray, ...]]:
         """Between boxes of one block."""
         lo, hi = boxes.ranges[:, :, 0], boxes.ranges[:, :, 1]
         planes = int(hi.max(initial=0)) + 1
@@ -117,4 +117,4 @@ def _meet(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _filled(ranges: np.ndarray) -> np.ndarray:
-    return (ranges[:, :, 0] < ranges[:, :, 1]).all(axis=1)
+    return np.all(ranges[:, :, 0] < ranges[:, :, 1], axis=1)

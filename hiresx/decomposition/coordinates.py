@@ -4,6 +4,7 @@ The metrics in symmetric-conservative form keep a uniform flow to round-off wher
 the same central differences of one single-valued array of coordinates, three layers deep, edges and corners included.
 """
 
+from collections.abc import Sequence
 from itertools import product
 
 import numpy as np
@@ -41,15 +42,15 @@ def extended_coordinates(
     blocks = decomposition.blocks
     # Singleton directions have no ghosts until the extrusion at the end.
     depth = [np.array([halo if n > 1 else 0 for n in block.size]) for block in blocks]
-    nodes = []
+    nodes: list[np.ndarray | Shell] = []
     for block, h in zip(blocks, depth, strict=True):
         if block.stored:
             nodes.append(Shell(block, halo))
             continue
         extended = np.full((3, *(n + 2 * m for n, m in zip(block.size[::-1], h[::-1], strict=True))), np.nan)
         inside = tuple(slice(m, m + n) for n, m in zip(block.size[::-1], h[::-1], strict=True))
-        for c, coordinate in enumerate((block.x, block.y, block.z)):
-            extended[(c, *inside)] = coordinate
+        for n, coordinate in enumerate((block.x, block.y, block.z)):
+            extended[n][inside] = coordinate
         nodes.append(extended)
 
     connections: list[list[tuple[Connection, bool]]] = [[] for _ in blocks]
@@ -69,7 +70,7 @@ def extended_coordinates(
     # Faces before edges before corners: each takes its values from places with one direction less outside.
     for outside in (1, 2, 3):
         for b, block in enumerate(blocks):
-            for place in product((0, -1, 1), repeat=3):
+            for place in product((0, -1, 1), (0, -1, 1), (0, -1, 1)):
                 if sum(map(abs, place)) == outside and all(depth[b][d] for d in range(3) if place[d]):
                     _fill(nodes, depth, block, b, place, connections[b], lines[b], mirrors[b])
     return [
@@ -96,8 +97,8 @@ def _stays(block: Block, range_: Range, plane: Motion) -> bool:
 
 
 def _fill(
-    nodes,
-    depth,
+    nodes: Sequence[np.ndarray | Shell],
+    depth: Sequence[np.ndarray],
     block: Block,
     b: int,
     place: tuple[int, int, int],
@@ -162,7 +163,7 @@ def _within(nearest: np.ndarray, range_: Range, normal: int) -> np.ndarray:
     return inside
 
 
-def _at(extended: np.ndarray, index: np.ndarray, depth: np.ndarray) -> np.ndarray:
+def _at(extended: np.ndarray | Shell, index: np.ndarray, depth: np.ndarray) -> np.ndarray:
     """Coordinates (3, ...) at index triples (3, ...)."""
     i, j, k = (m + h for m, h in zip(index, depth, strict=True))
     return extended[:, k, j, i]

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from hiresx.arrays import triple
+from hiresx.case import Case
 from hiresx.communicator import Communicator, alone
 from hiresx.decomposition.coordinates import extended_coordinates
 from hiresx.decomposition.parts import Part
@@ -41,13 +43,14 @@ class Domain:
         """x, y, z of a part with 3 ghost layers on all sides, (nk + 6, nj + 6, ni + 6): those of its whole block."""
         if part in self.own:
             return self.own[part]
-        if isinstance(self.extended[part.whole], Shell):
-            return filled(self.whole.blocks[part.whole], self.extended[part.whole], HALO, _box(part))
-        return tuple(np.ascontiguousarray(c[_box(part)]) for c in self.extended[part.whole])
+        extended = self.extended[part.whole]
+        if isinstance(extended, Shell):
+            return filled(self.whole.blocks[part.whole], extended, HALO, _box(part))
+        return triple(np.ascontiguousarray(c[_box(part)]) for c in extended)
 
 
 def domain(
-    case,
+    case: Case,
     comm: Communicator | None = None,
     grid: Grid | None = None,
     parts: Callable[[Decomposition], Sequence[Part]] | None = None,
@@ -55,59 +58,71 @@ def domain(
     """The domain of a case. `grid` replaces the grid of the case; `parts` cuts the whole blocks (None: not at all, all
     on rank 0). Collective; raises on all ranks what `build`, `decompose` and `split` raise on one."""
     comm = comm or alone()
-    whole = extended = made = None
+    first: tuple[Grid, list[Coordinates | Shell]] | None = None
+    decomposed: Decomposition | None = None
     with comm.together():
         if comm.local.root:
             grid = build(case.grid, case.directory) if grid is None else grid
-            whole = decompose(case, grid)
-            grid = grid if whole.blocks is grid.blocks else replace(grid, blocks=whole.blocks)
+            decomposed = decompose(case, grid)
+            grid = grid if decomposed.blocks is grid.blocks else replace(grid, blocks=decomposed.blocks)
             # the nodes beside the faces are needed no more
             extended = [
                 made.emptied(block, HALO) if isinstance(made, Shell) else made
-                for block, made in zip(whole.blocks, extended_coordinates(whole), strict=True)
+                for block, made in zip(decomposed.blocks, extended_coordinates(decomposed), strict=True)
             ]
-            for block in whole.blocks:
+            first = grid, extended
+            for block in decomposed.blocks:
                 block.forget()
-            if any(block.stored for block in whole.blocks):
+            if any(block.stored for block in decomposed.blocks):
                 give_back()
-    if comm.local.size > 1:
-        grid, extended = _one_copy(comm, grid, extended)
+    seen, extended = _one_copy(comm, first)
+    grid = first = None  # give back the memory of what is shared now
+    cutting: Sequence[Part] | None = None
     with comm.together():
-        if comm.local.size > 1:
-            whole = decompose(case, grid)
+        if comm.local.size > 1 or decomposed is None:
+            decomposed = decompose(case, seen)
         if parts is not None and comm.root:
-            made = parts(whole)
+            cutting = parts(decomposed)
+    whole = decomposed
     # That of rank 0 for all: a library that partitions may be on some hosts only.
-    made = comm.bcast(made)
+    cutting = comm.bcast(cutting)
     with comm.together():
-        cut = whole if made is None else split(whole, made)
+        cut = whole if cutting is None else split(whole, cutting)
     with comm.together():
         own = _read(comm, whole, cut, extended)
         if own:
             # What is computed on are views of what was read, the nodes without their ghosts.
             blocks = (_inner(b, own[p]) if p in own else b for b, p in zip(cut.blocks, cut.parts, strict=True))
             cut = replace(cut, blocks=tuple(blocks))
-    return Domain(comm, grid, whole, cut, extended, own)
+    return Domain(comm, seen, whole, cut, extended, own)
 
 
 def _one_copy(
-    comm: Communicator, grid: Grid | None, extended: list[Coordinates] | None
-) -> tuple[Grid, list[Coordinates]]:
-    """The grid that the first rank of this host gives, on memory that all its ranks see, or in its file."""
-    leads = comm.local.root
-    shape = [(b.name, b.size, b.regions, b if b.stored else None) for b in grid.blocks] if leads else None
-    rest = (grid.connections, grid.period, grid.touching) if leads else None
-    shape, rest = comm.local.bcast((shape, rest) if leads else None)
-    views = comm.shared([c for block in extended for c in _arrays(block)] if leads else None)
-    extended = [tuple(views[3 * b : 3 * b + 3]) for b in range(len(shape))]
+    comm: Communicator, first: tuple[Grid, list[Coordinates | Shell]] | None
+) -> tuple[Grid, list[Coordinates | Shell]]:
+    """The grid and the coordinates with ghosts that the first rank of this host gives, on memory that all its ranks
+    see, or in its file."""
+    if comm.local.size == 1 and first is not None:
+        return first
+    told = views = None
+    if first is not None:
+        grid, given = first
+        shape = [(b.name, b.size, b.regions, b if b.stored else None) for b in grid.blocks]
+        told = shape, (grid.connections, grid.period, grid.touching)
+        views = [c for block in given for c in _arrays(block)]
+    shape, rest = comm.local.bcast(told)
+    views = comm.shared(views)
+    extended: list[Coordinates | Shell] = []
     blocks = []
     for b, (name, size, regions, left) in enumerate(shape):
+        coordinates = triple(views[3 * b : 3 * b + 3])
         if left is not None:
             blocks.append(left)
-            extended[b] = Shell.over(left, HALO, extended[b], inside=0)
+            extended.append(Shell.over(left, HALO, coordinates, inside=0))
             continue
         inside = tuple(slice(HALO, HALO + n) for n in reversed(size))
-        blocks.append(Block(name, *(c[inside] for c in extended[b]), regions))
+        blocks.append(Block(name, *triple(c[inside] for c in coordinates), regions))
+        extended.append(coordinates)
     return Grid(tuple(blocks), *rest), extended
 
 
@@ -115,21 +130,24 @@ def _arrays(extended: Coordinates | Shell) -> Sequence[np.ndarray]:
     return extended.layers if isinstance(extended, Shell) else extended
 
 
-def _read(comm: Communicator, whole: Decomposition, cut: Decomposition, extended) -> dict[Part, Coordinates]:
+def _read(
+    comm: Communicator, whole: Decomposition, cut: Decomposition, extended: Sequence[Coordinates | Shell]
+) -> dict[Part, Coordinates]:
     """The coordinates with ghosts of this rank's parts of blocks that are left in their file."""
     for block in (*whole.blocks, *cut.blocks):
         block.forget()
-    return {
-        part: filled(whole.blocks[part.whole], extended[part.whole], HALO, _box(part))
-        for part in cut.parts
-        if part.rank == comm.rank and whole.blocks[part.whole].stored
-    }
+    found = {}
+    for part in cut.parts:
+        shell = extended[part.whole]
+        if part.rank == comm.rank and isinstance(shell, Shell):
+            found[part] = filled(whole.blocks[part.whole], shell, HALO, _box(part))
+    return found
 
 
 def _box(part: Part) -> tuple[slice, slice, slice]:
-    return tuple(slice(s.start, s.stop + 2 * HALO) for s in part.slices)
+    return triple(slice(s.start, s.stop + 2 * HALO) for s in part.slices)
 
 
 def _inner(block: Block, extended: Coordinates) -> Block:
     inside = tuple(slice(HALO, HALO + n) for n in reversed(block.size))
-    return Block(block.name, *(c[inside] for c in extended), block.regions)
+    return Block(block.name, *triple(c[inside] for c in extended), block.regions)

@@ -6,6 +6,7 @@ from math import prod
 
 import numpy as np
 
+from hiresx.arrays import triple
 from hiresx.decomposition.patches import Decomposition
 from hiresx.equations import GHOSTS
 from hiresx.errors import HiresxError
@@ -39,12 +40,12 @@ class HaloList:
 
 def padding(block: Block, halo: int = GHOSTS) -> tuple[int, int, int]:
     """Ghost layers (hi, hj, hk) of a block's padded arrays: none in singleton directions."""
-    return tuple(halo if n > 1 else 0 for n in block.size)
+    return triple(halo if n > 1 else 0 for n in block.size)
 
 
 def padded_shape(block: Block, halo: int = GHOSTS) -> tuple[int, int, int]:
     """(nk + 2 hk, nj + 2 hj, ni + 2 hi)."""
-    return tuple(n + 2 * h for n, h in zip(reversed(block.size), reversed(padding(block, halo)), strict=True))
+    return triple(n + 2 * h for n, h in zip(reversed(block.size), reversed(padding(block, halo)), strict=True))
 
 
 def halo_lists(decomposition: Decomposition, halo: int = GHOSTS, mine: Collection[int] | None = None) -> list[HaloList]:

@@ -43,7 +43,7 @@ class Grown:
     """A half while it grows: its boxes, their points, the parts that they can be cut into, and the face nodes between
     them and the others."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.boxes: set[int] = set()
         self.points = self.room = self.exchanged = 0
 

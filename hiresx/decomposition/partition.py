@@ -7,6 +7,7 @@ from math import prod
 
 import numpy as np
 
+from hiresx.arrays import triple
 from hiresx.decomposition.balance import Balance
 from hiresx.decomposition.bisection import Bisection
 from hiresx.decomposition.contacts import Boxes, Neighbourhood, boxes
@@ -76,9 +77,9 @@ def _of_one_block(
 ) -> Iterator[tuple[str, Boxes, np.ndarray]]:
     """Methods, the boxes that they cut, and the rank of each box."""
     ranks = len(speed)
-    box = tuple((lo, hi) for lo, hi in whole.ranges[0].tolist())
+    box = triple((lo, hi) for lo, hi in whole.ranges[0].tolist())
     links = zip(*(column.tolist() for column in neighbourhood.contacts(whole)[1:]), strict=True)
-    sides = sides_of(tuple(hi - lo for lo, hi in box), 0, links)
+    sides = sides_of(triple(hi - lo for lo, hi in box), 0, links)
     made = {"grid": regular(box, ranks, sides) if np.ptp(speed) == 0 else None}
     made["sections"] = sections.cut(box, 0, ranks, sides)
     for method, ranges in made.items():
@@ -119,12 +120,13 @@ def _joined(made: Boxes, rank: np.ndarray) -> tuple[Boxes, np.ndarray]:
     """Boxes of one block and rank made one where two are together a box."""
     groups: dict[tuple[int, int], list[Range]] = {}
     for r, whole, box in zip(rank.tolist(), made.whole.tolist(), made.ranges.tolist(), strict=True):
-        groups.setdefault((r, whole), []).append(tuple((lo, hi) for lo, hi in box))
+        groups.setdefault((r, whole), []).append(triple((lo, hi) for lo, hi in box))
     for group in groups.values():
-        while pair := next((p for p in combinations(group, 2) if _union(*p)), None):
+        while found := next(((p, union) for p in combinations(group, 2) if (union := _union(*p))), None):
+            pair, union = found
             for box in pair:
                 group.remove(box)
-            group.append(_union(*pair))
+            group.append(union)
     entries = sorted((r, whole, box) for (r, whole), group in groups.items() for box in group)
     ranks, wholes, ranges = zip(*entries, strict=True)
     return Boxes(np.array(wholes), np.array(ranges)), np.array(ranks)
@@ -136,12 +138,12 @@ def _union(a: Range, b: Range) -> Range | None:
     if len(apart) != 1:
         return None
     (first, middle), (again, last) = sorted((a[apart[0]], b[apart[0]]))
-    return tuple((first, last) if d == apart[0] else a[d] for d in range(3)) if middle == again else None
+    return triple((first, last) if d == apart[0] else a[d] for d in range(3)) if middle == again else None
 
 
 def _made(method: str, neighbourhood: Neighbourhood, made: Boxes, rank: np.ndarray, speed: np.ndarray) -> Partition:
     entries = zip(rank.tolist(), made.whole.tolist(), made.ranges.tolist(), strict=True)
-    parts = [Part(whole, tuple((lo, hi) for lo, hi in box), r) for r, whole, box in sorted(entries)]
+    parts = [Part(whole, triple((lo, hi) for lo, hi in box), r) for r, whole, box in sorted(entries)]
     return Partition(tuple(parts), method, costs(made, neighbourhood.contacts(made), rank, speed))
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from hiresx.arrays import triple
 from hiresx.grid.blocks import Range
 
 
@@ -16,12 +17,12 @@ class Part:
     @property
     def first(self) -> tuple[int, int, int]:
         """Index (i, j, k) of its first node in the whole block."""
-        return tuple(lo for lo, _ in self.box)
+        return triple(lo for lo, _ in self.box)
 
     @property
     def size(self) -> tuple[int, int, int]:
         """(ni, nj, nk)."""
-        return tuple(hi - lo for lo, hi in self.box)
+        return triple(hi - lo for lo, hi in self.box)
 
     @property
     def points(self) -> int:
@@ -31,4 +32,4 @@ class Part:
     @property
     def slices(self) -> tuple[slice, slice, slice]:
         """NumPy index [k, j, i] of its nodes in arrays of the whole block."""
-        return tuple(slice(lo, hi) for lo, hi in reversed(self.box))
+        return triple(slice(lo, hi) for lo, hi in reversed(self.box))

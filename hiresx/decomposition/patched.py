@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 
+from hiresx.arrays import Size, triple
 from hiresx.decomposition.halo import flat_index
 from hiresx.decomposition.patches import Decomposition, Patch
 from hiresx.errors import HiresxError
@@ -61,7 +62,7 @@ def _layers(patch: Patch, layers: Sequence[int]) -> np.ndarray:
     return index
 
 
-def _located(whole, extended: Sequence[Coordinates], maps: Sequence[BlockMap], place: int) -> Located:
+def _located(whole: Decomposition, extended: Sequence[Coordinates], maps: Sequence[BlockMap], place: int) -> Located:
     patch = whole.patches[place]
     block = whole.blocks[patch.block]
     index = _layers(patch, range(LAYERS + 1))
@@ -76,7 +77,7 @@ def _located(whole, extended: Sequence[Coordinates], maps: Sequence[BlockMap], p
     for b, other in enumerate(maps):
         if other.dimensions != dimensions:
             continue
-        nodes = np.stack([c.ravel() for c in (other.block.x, other.block.y, other.block.z)[:dimensions]], axis=1)
+        nodes = np.stack([np.ravel(c) for c in (other.block.x, other.block.y, other.block.z)[:dimensions]], axis=1)
         room = 0.1 * (high - low).max() + np.abs(points[1] - points[0]).max()
         if (nodes.min(axis=0) > high + room).any() or (nodes.max(axis=0) < low - room).any():
             continue
@@ -191,7 +192,9 @@ def _linear(m: BlockMap, xi: np.ndarray, base: np.ndarray) -> np.ndarray:
     return np.maximum(0, 1 - np.abs(t[..., None] - np.arange(WIDTH)))
 
 
-def _share(base, weights, turn, step, size, box: Range):
+def _share(
+    base: np.ndarray, weights: np.ndarray, turn: Sequence[int], step: np.ndarray, size: Size, box: Range
+) -> tuple[np.ndarray, np.ndarray, Size, np.ndarray] | None:
     """Of the boxes of nodes that begin at `base` (n, 3), moved by `-step` where they lie beyond the block's ends as
     `turn` says, what lies in `box`: (which, first nodes within the box (m, 3), widths, weights), None for nothing."""
     keep = np.ones(len(base), dtype=bool)
@@ -218,7 +221,7 @@ def _share(base, weights, turn, step, size, box: Range):
     if not chosen.size:
         return None
     own = np.stack(parts, axis=1)[:, :, chosen].transpose(0, 1, 3, 2)
-    return chosen, starts[chosen], tuple(widths), np.ascontiguousarray(own)
+    return chosen, starts[chosen], triple(widths), np.ascontiguousarray(own)
 
 
 def targets(

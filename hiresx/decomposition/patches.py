@@ -3,11 +3,12 @@
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from hiresx.case.boundaries import Patched
+from hiresx.arrays import triple
+from hiresx.case import Case
+from hiresx.case.boundaries import Condition, Patched, Place
 from hiresx.decomposition.axis import check_axis
 from hiresx.decomposition.parts import Part
 from hiresx.decomposition.poles import over_the_poles
@@ -43,8 +44,12 @@ class Patch:
     block: int
     face: str
     range: Range
-    condition: Any
+    condition: Condition
     place: int
+
+
+# block, face, nodes, what holds there
+Placed = tuple[int, str, Range, Condition]
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +69,7 @@ class Decomposition:
         return sum(block.points for block in self.blocks)
 
 
-def decompose(case, grid: Grid) -> Decomposition:
+def decompose(case: Case, grid: Grid) -> Decomposition:
     """Give every node of every face its connection or physical condition.
 
     The conditions of `case.boundary` come in this order: those with a block or a range, exactly where they say; those
@@ -76,7 +81,8 @@ def decompose(case, grid: Grid) -> Decomposition:
     region names, ranges that leave the face, and conditions (but for the last kind) that no node is left for.
     """
     cover = _Cover(grid)
-    connections, patches = list(grid.connections), []
+    connections = list(grid.connections)
+    patches: list[Patch] = []
     for n, connection in enumerate(connections):
         _check_connection(grid, connection)
         cover.take(connection.block, connection.face, connection.range, f"connection {n}")
@@ -118,7 +124,7 @@ def decompose(case, grid: Grid) -> Decomposition:
     return Decomposition(blocks, tuple(connections), tuple(patches), parts)
 
 
-def _patched(grid: Grid, cover: "_Cover", placed: Sequence[tuple]) -> Iterable[tuple]:
+def _patched(grid: Grid, cover: "_Cover", placed: Sequence[Placed]) -> Iterable[Placed]:
     """The patched connections of the grid, on what nothing else holds of them, unless the case names them itself."""
     if any(condition.range == PATCHED for *_, condition in placed):
         return
@@ -132,7 +138,7 @@ def _patched(grid: Grid, cover: "_Cover", placed: Sequence[tuple]) -> Iterable[t
                     yield b, face, part, condition
 
 
-def _check_touching(grid: Grid, placed: Sequence[tuple], conditions: Sequence[tuple]) -> None:
+def _check_touching(grid: Grid, placed: Sequence[Placed], conditions: Sequence[tuple[str, Condition]]) -> None:
     """Refuses a condition that takes in a face which lies on another block without having been told so by name."""
     who = {id(condition): name for name, condition in conditions}
     patched = f'[[boundary]] with type = "{PATCHED}"'
@@ -186,7 +192,7 @@ class _Cover:
         ranges = []
         for rectangle in rectangles(self.holder[b, face] == 0):
             by_direction = dict(zip(across, rectangle, strict=True))
-            ranges.append(tuple(by_direction.get(d, layer(face, block.size)) for d in range(3)))
+            ranges.append(triple(by_direction.get(d, layer(face, block.size)) for d in range(3)))
         return ranges
 
     def check_complete(self) -> None:
@@ -216,19 +222,19 @@ def _in_plane(face: str, range_: Range) -> tuple[slice, ...]:
     return tuple(s for e, s in zip((2, 1, 0), slices(range_), strict=True) if e != d)
 
 
-def _rank(condition) -> int:
+def _rank(condition: Condition) -> int:
     """0 for a condition held exactly where it says, 1 to 3 for those that fill what is left."""
     if condition.faces != "all":
         return 0 if condition.block is not None or condition.range else 1
     return 0 if condition.range else 2 if condition.block is not None else 3
 
 
-def _faces(condition, block: Block) -> list[str]:
+def _faces(condition: Place, block: Block) -> list[str]:
     """Faces named by a condition that the block's dimensions have."""
     return [face for face in (FACES if condition.faces == "all" else condition.faces) if face in block.faces]
 
 
-def places(blocks: Sequence[Block], who: str, place) -> Iterable[tuple[int, str, Range]]:
+def places(blocks: Sequence[Block], who: str, place: Place) -> Iterable[tuple[int, str, Range]]:
     """(block, face, range) of what `place` (`hiresx.case.boundaries.Place`) names, empty directions left out.
 
     Raises HiresxError that begins with `who` for an unknown block or region and for a range that leaves the face.
@@ -267,13 +273,13 @@ def places(blocks: Sequence[Block], who: str, place) -> Iterable[tuple[int, str,
         )
 
 
-def poles(case, grid: Grid) -> list[tuple[int, Range]]:
+def poles(case: Case, grid: Grid) -> list[tuple[int, Range]]:
     """(block, nodes) of the faces that the case calls poles."""
     conditions = [c for c in case.boundary if c.type == "pole"]
     return [(b, range_) for c in conditions for b, _, range_ in places(grid.blocks, "pole", c)]
 
 
-def _indexed(who: str, condition, block: Block, face: str) -> Range:
+def _indexed(who: str, condition: Place, block: Block, face: str) -> Range:
     """The range of a condition in node indexes, negative ones counted from the end."""
     d = direction(face)
     result = []
@@ -281,7 +287,7 @@ def _indexed(who: str, condition, block: Block, face: str) -> Range:
         if e == d:
             result.append(layer(face, block.size))
             continue
-        lo, hi = (condition.range or {}).get(axis, (0, n))
+        lo, hi = condition.range.get(axis, (0, n)) if isinstance(condition.range, dict) else (0, n)
         first, last = (lo + n if lo < 0 else lo), (n if hi == "end" else hi + n if hi < 0 else hi)
         if not 0 <= first < last <= n:
             raise HiresxError(
@@ -290,7 +296,7 @@ def _indexed(who: str, condition, block: Block, face: str) -> Range:
                 f"first and last + 1 must lie within 0 and {n}",
             )
         result.append((first, last))
-    return tuple(result)
+    return triple(result)
 
 
 def _nearest(name: str, names: list[str]) -> str:
@@ -318,7 +324,7 @@ def _periodic(grid: Grid, placed: list[tuple[int, str, Range]]) -> list[Connecti
     return connections
 
 
-def _without_normal(face: str, range_: Range) -> tuple:
+def _without_normal(face: str, range_: Range) -> tuple[tuple[int, int], ...]:
     return tuple(r for e, r in enumerate(range_) if e != direction(face))
 
 

@@ -7,6 +7,7 @@ from math import prod
 import numpy as np
 
 from hiresx import optional
+from hiresx.arrays import triple
 from hiresx.decomposition.contacts import Boxes, Contacts, Neighbourhood
 from hiresx.decomposition.cost import capacity
 from hiresx.decomposition.sections import Sections, sides_of
@@ -36,25 +37,25 @@ def chop(neighbourhood: Neighbourhood, boxes: Boxes, ranks: int, fineness: float
         links[to].append((source, face, nodes))
     whole, ranges = [], []
     for b, (n, size) in enumerate(zip(count, sizes, strict=True)):
-        box = tuple((lo, hi) for lo, hi in boxes.ranges[b].tolist())
+        box = triple((lo, hi) for lo, hi in boxes.ranges[b].tolist())
         cut = Sections([1.0] * n, prod(size) / n).cut(box, 0, n, sides_of(size, b, links[b]))
         ranges += cut
         whole += [int(boxes.whole[b])] * n
     return Boxes(np.array(whole), np.array(ranges))
 
 
-def deal(boxes: Boxes, contacts: Contacts, speed: Sequence[float]) -> np.ndarray:
+def deal(boxes: Boxes, contacts: Contacts, speed: Sequence[float] | np.ndarray) -> np.ndarray:
     """The rank of each box: the largest box first, to the rank that is done with it earliest; among those about as
     early, to the one it exchanges most with. No rank is left without a box."""
     near: list[dict[int, int]] = [{} for _ in boxes.whole]
     for to, source, _, nodes in zip(*(column.tolist() for column in contacts), strict=True):
         near[to][source] = near[to].get(source, 0) + nodes
     points = boxes.sizes.prod(axis=1)
-    speed, load = np.array(speed), np.zeros(len(speed))
+    rate, load = np.array(speed), np.zeros(len(speed))
     rank = np.full(len(points), -1)
-    ideal, empty = points.sum() / speed.sum(), len(speed)
+    ideal, empty = points.sum() / rate.sum(), len(rate)
     for dealt, n in enumerate(np.argsort(-points, kind="stable")):
-        done = (load + points[n]) / speed
+        done = (load + points[n]) / rate
         if len(points) - dealt == empty:
             done = np.where(load > 0, np.inf, done)
         shared = np.zeros(len(speed))
@@ -68,7 +69,7 @@ def deal(boxes: Boxes, contacts: Contacts, speed: Sequence[float]) -> np.ndarray
     return rank
 
 
-def metis(boxes: Boxes, contacts: Contacts, speed: Sequence[float]) -> np.ndarray | None:
+def metis(boxes: Boxes, contacts: Contacts, speed: Sequence[float] | np.ndarray) -> np.ndarray | None:
     """The rank of each box as METIS finds it; None without pymetis or when a rank is left without a box."""
     pymetis = optional.imported("pymetis")
     if pymetis is None:

@@ -1,6 +1,7 @@
 """What lies behind a pole: the nodes half a ring on, of the same block or of another one around it."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Connection
@@ -8,8 +9,11 @@ from hiresx.grid.blocks import face_range
 from hiresx.grid.rings import Ring, across, check_opposite, ring
 from hiresx.grid.singular import PAGE
 
+if TYPE_CHECKING:
+    from hiresx.decomposition.patches import Patch
 
-def pole_rings(blocks: Sequence[Block], connections: Sequence[Connection], patches: Sequence) -> list[Ring]:
+
+def pole_rings(blocks: Sequence[Block], connections: Sequence[Connection], patches: "Sequence[Patch]") -> list[Ring]:
     """The rings around all poles among `patches` of the whole blocks, each pole once. Raises HiresxError where a face
     is no pole, one that is not supported, or where a block of a ring is not said to be one."""
     poles = [patch for patch in patches if patch.condition.kernel == "pole"]
@@ -43,7 +47,9 @@ def pole_rings(blocks: Sequence[Block], connections: Sequence[Connection], patch
     return found
 
 
-def over_the_poles(blocks: Sequence[Block], connections: Sequence[Connection], patches: Sequence) -> list[Connection]:
+def over_the_poles(
+    blocks: Sequence[Block], connections: Sequence[Connection], patches: "Sequence[Patch]"
+) -> list[Connection]:
     """The connections behind all poles among `patches`."""
     rings = pole_rings(blocks, connections, patches)
     return [c for found in rings for member in found.members for c in across(blocks, found, member.block)]

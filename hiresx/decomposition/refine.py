@@ -21,7 +21,7 @@ TINY = 1e-9
 class Refinement:
     """Boxes of given `rank`, for ranks of given `speed` (mean 1)."""
 
-    def __init__(self, boxes: Boxes, contacts: Contacts, rank: Sequence[int], speed: Sequence[float]):
+    def __init__(self, boxes: Boxes, contacts: Contacts, rank: np.ndarray, speed: Sequence[float] | np.ndarray):
         sizes = boxes.sizes.tolist()
         self._points, self._work = [prod(size) for size in sizes], [work(size) for size in sizes]
         # Per box the face nodes that it shares with every other box, and with all boxes of every rank; those that a

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise, product
 from math import prod
 
+from hiresx.arrays import triple
 from hiresx.decomposition.cost import CONTACT, EXCHANGE, LINE, SAME, capacity, excess, work
 from hiresx.grid.blocks import MINIMUM_NODES, Range
 
@@ -15,6 +16,8 @@ CLOSED: Sides = ((0.0, 0.0, 0.0),) * 3
 
 # Up to so many ranks every direction is tried.
 FEW = 12
+# what a cut costs: the dearest rank, all of them, and (direction, widths, ranks of each), None for one rank
+Found = tuple[float, float, tuple[int, Sequence[int], Sequence[int]] | None]
 
 
 class Sections:
@@ -29,11 +32,11 @@ class Sections:
         self.speed, self.ideal = tuple(speed), ideal
         self._even = len(set(speed)) == 1
         self._sums = (0.0, *accumulate(speed))
-        self._known: dict = {}
+        self._known: dict[tuple[object, ...], Found] = {}
 
     def cut(self, box: Range, first: int, last: int, sides: Sides = CLOSED) -> list[Range]:
         """Boxes for the ranks `first` to `last` - 1, in their order: no more ranks than the capacity of `box`."""
-        size = tuple(hi - lo for lo, hi in box)
+        size = triple(hi - lo for lo, hi in box)
         self._best(size, sides, first, last)
         return list(self._boxes(box, sides, first, last))
 
@@ -41,15 +44,17 @@ class Sections:
         if last - first == 1:
             yield box
             return
-        size = tuple(hi - lo for lo, hi in box)
-        d, widths, counts = self._best(size, sides, first, last)[2]
+        size = triple(hi - lo for lo, hi in box)
+        made = self._best(size, sides, first, last)[2]
+        assert made is not None  # there is more than one rank
+        d, widths, counts = made
         place, rank = box[d][0], first
         for n, (width, count) in enumerate(zip(widths, counts, strict=True)):
-            inner = tuple((place, place + width) if e == d else box[e] for e in range(3))
+            inner = triple((place, place + width) if e == d else box[e] for e in range(3))
             yield from self._boxes(inner, _inner(sides, d, n, len(widths)), rank, rank + count)
             place, rank = place + width, rank + count
 
-    def _best(self, size: Size, sides: Sides, first: int, last: int):
+    def _best(self, size: Size, sides: Sides, first: int, last: int) -> "Found":
         """(cost of the dearest rank, of all, (direction, widths, ranks of each)); the last is None for one rank."""
         key = (size, sides, last - first if self._even else self.speed[first:last])
         if key not in self._known:
@@ -57,14 +62,14 @@ class Sections:
             self._known[key] = self._leaf(size, sides, first) if is_leaf else self._find(size, sides, first, last)
         return self._known[key]
 
-    def _leaf(self, size: Size, sides: Sides, rank: int):
+    def _leaf(self, size: Size, sides: Sides, rank: int) -> "Found":
         points = prod(size)
         load = work(size) + excess(points, self.ideal * self.speed[rank])
         cost = load / self.speed[rank] + EXCHANGE * _exchanged(size, sides)
         return cost, cost, None
 
-    def _find(self, size: Size, sides: Sides, first: int, last: int):
-        best = (float("inf"), float("inf"), None)
+    def _find(self, size: Size, sides: Sides, first: int, last: int) -> "Found":
+        best: Found = (float("inf"), float("inf"), None)
         for d in _directions(size, last - first):
             for counts in self._counts(first, last, size[d] // MINIMUM_NODES):
                 best = self._try(size, sides, first, d, counts, best)
@@ -77,14 +82,14 @@ class Sections:
                 best = self._try(size, sides, first, d, _even(last - first, most), best)
         return best
 
-    def _try(self, size: Size, sides: Sides, first: int, d: int, counts: Sequence[int], best):
+    def _try(self, size: Size, sides: Sides, first: int, d: int, counts: Sequence[int], best: "Found") -> "Found":
         widths = self._widths(size, d, first, counts)
         if widths is None:
             return best
         highest = total = 0.0
         rank = first
         for n, (width, count) in enumerate(zip(widths, counts, strict=True)):
-            inner = tuple(width if e == d else size[e] for e in range(3))
+            inner = triple(width if e == d else size[e] for e in range(3))
             high, sum_, _ = self._best(inner, _inner(sides, d, n, len(widths)), rank, rank + count)
             highest, total, rank = max(highest, high), total + sum_, rank + count
             if highest > best[0]:
@@ -94,8 +99,8 @@ class Sections:
     def _counts(self, first: int, last: int, most: int) -> list[tuple[int, ...]]:
         """Ways to give the ranks to 2 to `most` sections: of one number of ranks, and of one speed."""
         ranks = last - first
-        numbers = {2, *_primes(ranks)} if ranks > FEW else {2, 3, *_primes(ranks)}
-        numbers = sorted(m for m in numbers if m <= min(ranks, most))
+        divisors = {2, *_primes(ranks)} if ranks > FEW else {2, 3, *_primes(ranks)}
+        numbers = sorted(m for m in divisors if m <= min(ranks, most))
         found = [] if self._even else [self._fair(first, last, m) for m in numbers]
         if self._even or ranks <= FEW:
             found += [_even(ranks, m) for m in numbers]
@@ -132,7 +137,7 @@ class Sections:
 def regular(box: Range, ranks: int, sides: Sides = CLOSED) -> list[Range] | None:
     """`box` as a x b x c equal parts, a b c = `ranks`, in the cheapest of such ways, i fastest; None when there is
     none. Such parts have fewer neighbours than other sections."""
-    size = tuple(hi - lo for lo, hi in box)
+    size = triple(hi - lo for lo, hi in box)
     most = [1 if n == 1 else n // MINIMUM_NODES for n in size]
     ways = [
         (a, b, ranks // a // b)
@@ -145,7 +150,7 @@ def regular(box: Range, ranks: int, sides: Sides = CLOSED) -> list[Range] | None
         return None
 
     def price(way: tuple[int, int, int]) -> float:
-        largest = tuple(-(-n // m) for n, m in zip(size, way, strict=True))
+        largest = triple(-(-n // m) for n, m in zip(size, way, strict=True))
         inner = sides
         for d, m in enumerate(way):
             if m > 1:

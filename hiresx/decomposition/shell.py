@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.arrays import triple
 from hiresx.grid.blocks import Block
 from hiresx.grid.stored import part_of, slabs
 
@@ -33,7 +34,7 @@ class Shell:
                 begin = int(self._place(axis, np.array(halo + first)))
                 inside[axis] = slice(begin, begin + last - first)
                 for c, coordinate in enumerate((block.x, block.y, block.z)):
-                    self.layers[axis][(c, *inside)] = coordinate[box]
+                    self.layers[axis][c][tuple(inside)] = coordinate[box]
 
     @classmethod
     def over(cls, block: Block, halo: int, layers: Sequence[np.ndarray], inside: int = INSIDE) -> "Shell":
@@ -52,7 +53,7 @@ class Shell:
         return Shell.over(block, halo, layers, inside=0)
 
     def _sized(self, block: Block, halo: int, inside: int) -> None:
-        self.shape = tuple(n + 2 * halo for n in block.size[::-1])
+        self.shape = triple(n + 2 * halo for n in block.size[::-1])
         self.kept = halo + inside
 
     def _compressed(self, axis: int) -> tuple[int, ...]:
@@ -62,13 +63,13 @@ class Shell:
         """Where in `layers[axis]` the indexes `at` along that axis are."""
         return np.where(at < self.kept, at, at - self.shape[axis] + self.layers[axis].shape[axis + 1])
 
-    def _known(self, index: tuple[np.ndarray, ...]) -> Iterator[tuple[np.ndarray, np.ndarray, tuple]]:
+    def _known(self, index: tuple[np.ndarray, ...]) -> Iterator[tuple[np.ndarray, np.ndarray, tuple[Any, ...]]]:
         """(layers, which of the places they know, where these are in them) per axis."""
-        index = np.broadcast_arrays(*index)
-        for axis, (at, n) in enumerate(zip(index, self.shape, strict=True)):
+        places = np.broadcast_arrays(*index)
+        for axis, (at, n) in enumerate(zip(places, self.shape, strict=True)):
             known = (at < self.kept) | (at >= n - self.kept)
             if known.any():
-                there = [m[known] for m in index]
+                there = [m[known] for m in places]
                 there[axis] = self._place(axis, there[axis])
                 yield self.layers[axis], known, (slice(None), *there)
 
@@ -84,7 +85,9 @@ class Shell:
             layers[there] = values[:, known]
 
 
-def filled(block: Block, shell: Shell, halo: int, box: tuple[slice, slice, slice]) -> tuple[np.ndarray, ...]:
+def filled(
+    block: Block, shell: Shell, halo: int, box: tuple[slice, slice, slice]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Coordinates x, y, z of the places `box` [k, j, i] of a block with ghosts: nodes from the file, ghosts from its
     shell."""
     ranges = [(s.start, s.stop) for s in box]
@@ -99,10 +102,17 @@ def filled(block: Block, shell: Shell, halo: int, box: tuple[slice, slice, slice
             index = np.meshgrid(*(np.arange(a, b) for _, a, b in place), indexing="ij", sparse=True)
             result[(slice(None), *there)] = shell[(slice(None), *index)]
         else:
-            inside = tuple(slice(a - halo, b - halo) for _, a, b in place)
+            inside = triple(slice(a - halo, b - halo) for _, a, b in place)
             for c, coordinate in enumerate((block.x, block.y, block.z)):
                 first = there[0].start
                 for (slab,) in slabs(part_of(coordinate, inside)):
-                    result[(c, slice(first, first + len(slab)), *there[1:])] = slab
+                    result[c][first : first + len(slab), there[1], there[2]] = slab
                     first += len(slab)
-    return tuple(result)
+    return triple(result)
+
+
+def in_memory(
+    extended: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray] | Shell],
+) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """The coordinates with ghosts of blocks none of which is left in its file."""
+    return [c for c in extended if not isinstance(c, Shell)]

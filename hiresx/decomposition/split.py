@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from hiresx.arrays import triple
 from hiresx.decomposition.parts import Part
 from hiresx.decomposition.patches import Decomposition, Patch
 from hiresx.grid import Block
@@ -42,7 +43,7 @@ def _block(block: Block, part: Part, number: int, count: int) -> Block:
     if count == 1:
         return block
     nodes = (part_of(c, part.slices) for c in (block.x, block.y, block.z))
-    return Block(f"{block.name}.{number}", *nodes)
+    return Block(f"{block.name}.{number}", *triple(nodes))
 
 
 def _patches(decomposition: Decomposition, parts: Sequence[Part]) -> Iterator[Patch]:

@@ -2,20 +2,25 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+from hiresx.arrays import Reals, Values
 from hiresx.equations.system import GAS_CONSERVED, equations
 
+_Values = TypeVar("_Values", float, np.ndarray)
 
-def conservative(gamma: float, rho, u, v, w, p, *scalars) -> tuple[np.ndarray, ...]:
+
+def conservative(
+    gamma: float, rho: Reals, u: Reals, v: Reals, w: Reals, p: Reals, *scalars: Reals
+) -> tuple[np.ndarray, ...]:
     """(rho, rho u, rho v, rho w, e, rho s...), e = p/(gamma-1) + rho |u|^2/2, of arrays of any one shape."""
     energy = p / (gamma - 1) + 0.5 * rho * (u * u + v * v + w * w)
     return rho, rho * u, rho * v, rho * w, energy, *(rho * s for s in scalars)
 
 
-def primitive(gamma: float, q, scalars: Sequence[str] = ()) -> dict[str, np.ndarray]:
+def primitive(gamma: float, q: np.ndarray, scalars: Sequence[str] = ()) -> dict[str, np.ndarray]:
     """rho, u, v, w, p and the `scalars` of a conservative state (5 + scalars, ...)."""
     rho = q[0]
     u, v, w = q[1] / rho, q[2] / rho, q[3] / rho
@@ -23,12 +28,13 @@ def primitive(gamma: float, q, scalars: Sequence[str] = ()) -> dict[str, np.ndar
     return state | {name: q[n] / rho for n, name in enumerate(scalars, len(GAS_CONSERVED))}
 
 
-def temperature(gamma: float, rho, p):
+def temperature(gamma: float, rho: _Values, p: _Values) -> _Values:
     return gamma * p / rho
 
 
-def sound_speed(gamma: float, rho, p):
-    return np.sqrt(gamma * p / rho)
+def sound_speed(gamma: float, rho: Values, p: Values) -> np.ndarray:
+    speed: np.ndarray = np.sqrt(gamma * p / rho)
+    return speed
 
 
 @dataclass(frozen=True)
@@ -42,6 +48,6 @@ class Gas:
     def of(cls, case: Any) -> "Gas":
         return cls(case.gas.gamma, equations(case).scalars)
 
-    def primitive(self, q) -> dict[str, np.ndarray]:
+    def primitive(self, q: np.ndarray) -> dict[str, np.ndarray]:
         """See the function `primitive`."""
         return primitive(self.gamma, q, self.scalars)

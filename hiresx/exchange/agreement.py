@@ -5,9 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.communicator import Communicator
 from hiresx.exchange import cuda_aware, window
 from hiresx.exchange.choice import Facts, choose
 from hiresx.exchange.division import Division
+from hiresx.exchange.gpu import Gpu
 from hiresx.exchange.layout import Layout
 
 # Written into GPU memory, with the rank, to see whether another process reads what is there.
@@ -21,7 +23,9 @@ class Agreement:
     `packed`: the GPU memory that this rank packs its messages into. Collective; raises HiresxError as `choose`.
     """
 
-    def __init__(self, comm, gpu, layout: Layout, division: Division, asked: str, packed: Any):
+    def __init__(
+        self, comm: Communicator, gpu: Gpu | None, layout: Layout, division: Division, asked: str, packed: Any
+    ):
         self._comm, self._gpu, self._layout, self._division = comm, gpu, layout, division
         self.opened: dict[int, Any] = {}
         with comm.together():
@@ -64,6 +68,7 @@ class Agreement:
     def _open(self, packed: Any) -> dict[int, str]:
         """Open the GPU memory of the peers to be reached by "ipc". Returns why it cannot be, by peer. Collective."""
         comm, gpu = self._comm, self._gpu
+        assert gpu is not None
         peers = [rank for rank, name in self.names.items() if name == "ipc"]
         handle, closed = None, {}
         if peers:

@@ -5,6 +5,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hiresx.exchange.gpu import Gpu
 from hiresx.exchange.layout import Peer
 from hiresx.exchange.mpi import Mpi
 
@@ -14,13 +15,13 @@ class CudaAware(Mpi):
 
     def __init__(
         self,
-        mpi_comm,
+        mpi_comm: Any,
         tag: int,
         peers: Sequence[Peer],
         outgoing: Sequence[Any],
         incoming: Sequence[Any],
         width: int,
-        gpu,
+        gpu: Gpu,
     ):
         super().__init__(mpi_comm, tag, peers, outgoing, incoming, width)
         self._packed = gpu.moment()

@@ -16,7 +16,7 @@ PIECE = 2 * 2**20
 class Moment:
     """A place in the work of a stream."""
 
-    def __init__(self, event, stream):
+    def __init__(self, event: Any, stream: Any):
         self.event, self._stream = event, stream
 
     def record(self) -> None:
@@ -31,7 +31,7 @@ class Moment:
 class Gpu:
     """The GPU of this process: its kernels run on CuPy's current stream, its copies on another one."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         import cupy
 
         self._cupy = cupy
@@ -43,7 +43,7 @@ class Gpu:
         self._registered: list[np.ndarray] = []
         self.name = cupy.cuda.Device().pci_bus_id
 
-    def _event(self):
+    def _event(self) -> Any:
         return self._cupy.cuda.Event(disable_timing=True)
 
     def moment(self) -> Moment:
@@ -68,7 +68,7 @@ class Gpu:
         self._kernels.synchronize()
         return array
 
-    def _bytes(self, memory, size: int):
+    def _bytes(self, memory: Any, size: int) -> Any:
         return self._cupy.ndarray((max(size, 8),), "uint8", memptr=self._cupy.cuda.MemoryPointer(memory, 0))
 
     def host_memory(self, size: int) -> np.ndarray:

@@ -1,15 +1,20 @@
 """The halo exchange: ghosts of connected faces get what their donors have, in this process or in any other."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from hiresx.communicator import Communicator
 from hiresx.decomposition import Decomposition, halo_lists
+from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
 from hiresx.errors import HiresxError
 from hiresx.exchange.channel import Channel, Fields
 from hiresx.exchange.choice import NAMES
 from hiresx.exchange.layout import Layout
 from hiresx.exchange.post import Mail, Post
+
+if TYPE_CHECKING:
+    from hiresx.exchange.gpu import Gpu
 
 
 class Neighbour(NamedTuple):
@@ -35,7 +40,13 @@ class HaloExchange:
     """
 
     def __init__(
-        self, backend, program, comm, cut: Decomposition, states: Sequence[BlockState], transport: str = "auto"
+        self,
+        backend: Backend,
+        program: Program,
+        comm: Communicator,
+        cut: Decomposition,
+        states: Sequence[BlockState],
+        transport: str = "auto",
     ):
         with comm.together():
             if transport not in NAMES:
@@ -83,7 +94,7 @@ class HaloExchange:
         """Begin to exchange the viscous fluxes normal to the faces: `fluxes[part][direction]`. The
         donor's may be those along another direction, or run the other way."""
 
-        def array(part: int, direction: int):
+        def array(part: int, direction: int) -> Any:
             return fluxes[part][direction]
 
         if self._flux_arrays is not fluxes:
@@ -110,6 +121,7 @@ class HaloExchange:
         found = []
         for peer in self._peers:
             sent = (peer.out[1] - peer.out[0]) * self._bytes
+            assert self._post is not None  # with peers there is one
             name = self._post.names[peer.rank]
             found.append(Neighbour(peer.rank, name, sent * self._widths[0], sent * sum(self._widths[1:])))
         return found
@@ -133,7 +145,7 @@ class HaloExchange:
             self._post.close()
 
 
-def _gpu(backend):
+def _gpu(backend: Backend) -> "Gpu | None":
     """What transports need of a GPU; None on a CPU."""
     if backend.name != "cuda":
         return None

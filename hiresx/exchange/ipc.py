@@ -4,6 +4,7 @@ where they were packed."""
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hiresx.exchange.gpu import Gpu
 from hiresx.exchange.layout import Peer
 from hiresx.exchange.notice import Notice
 
@@ -11,7 +12,7 @@ from hiresx.exchange.notice import Notice
 class Ipc(Notice):
     """`messages[turn][rank]`: arrays in memory of the peers' GPUs that `gpu` has opened."""
 
-    def __init__(self, mpi_comm, tag: int, peers: Sequence[Peer], messages: Sequence[Mapping[int, Any]], gpu):
+    def __init__(self, mpi_comm: Any, tag: int, peers: Sequence[Peer], messages: Sequence[Mapping[int, Any]], gpu: Gpu):
         super().__init__(mpi_comm, tag, peers, messages)
         self._packed = gpu.moment()
 

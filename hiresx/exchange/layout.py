@@ -7,6 +7,8 @@ import numpy as np
 
 from hiresx.decomposition import HaloList
 
+Rotation = tuple[tuple[float, float, float], ...]
+
 
 @dataclass(frozen=True, eq=False)
 class Link:
@@ -23,7 +25,7 @@ class Link:
     direction: int
     donor_direction: int
     sign: int
-    rotation: tuple[tuple[float, float, float], ...] | None
+    rotation: Rotation | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +79,9 @@ class Layout:
                 self.remote[places[entry.block]] |= {entry.face}
 
 
-def _by_rank(lists, here, owners, outwards: bool) -> dict[int, list[HaloList]]:
+def _by_rank(
+    lists: Sequence[HaloList], here: Sequence[tuple[bool, bool]], owners: Sequence[int], outwards: bool
+) -> dict[int, list[HaloList]]:
     """The lists that lead out of this rank, or into it, by the rank at their other end.
 
     Both ends keep the order of the lists, which is that of (donor, block, connection), and so make the same message of
@@ -96,7 +100,7 @@ def _link(entry: HaloList, donor: int | None, block: int | None, to: np.ndarray,
 def merged(links: Iterable[Link], *keys: str) -> list[Link]:
     """Links that agree in the attributes `keys` as one, so that one launch serves them; its other attributes say
     nothing."""
-    groups: dict[tuple, list[Link]] = {}
+    groups: dict[tuple[object, ...], list[Link]] = {}
     for link in links:
         groups.setdefault(tuple(getattr(link, key) for key in keys), []).append(link)
     return [

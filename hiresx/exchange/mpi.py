@@ -12,7 +12,13 @@ class Mpi(Transport):
     all peers at their places; `width`: reals per point. `tag` tells quantities apart."""
 
     def __init__(
-        self, mpi_comm, tag: int, peers: Sequence[Peer], outgoing: Sequence[Any], incoming: Sequence[Any], width: int
+        self,
+        mpi_comm: Any,
+        tag: int,
+        peers: Sequence[Peer],
+        outgoing: Sequence[Any],
+        incoming: Sequence[Any],
+        width: int,
     ):
         super().__init__(peers)
         self._outgoing = [[out[width * p.out[0] : width * p.out[1]] for p in peers] for out in outgoing]

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from hiresx.exchange.gpu import Gpu
 from hiresx.exchange.layout import Peer
 from hiresx.exchange.transport import Transport
 
@@ -11,7 +12,13 @@ class Nccl(Transport):
     """Sends from and receives into GPU memory as `Mpi`; `communicator` from `gpu.nccl`."""
 
     def __init__(
-        self, communicator, peers: Sequence[Peer], outgoing: Sequence[Any], incoming: Sequence[Any], width: int, gpu
+        self,
+        communicator: Any,
+        peers: Sequence[Peer],
+        outgoing: Sequence[Any],
+        incoming: Sequence[Any],
+        width: int,
+        gpu: Gpu,
     ):
         super().__init__(peers)
         self.silent = self.peers

@@ -12,7 +12,7 @@ class Notice(Transport):
     """Empty messages of MPI with `tag`; `messages[turn][rank]` are the arrays in the memory of the peers that hold what
     they have for this rank."""
 
-    def __init__(self, mpi_comm, tag: int, peers: Sequence[Peer], messages: Sequence[Mapping[int, Any]]):
+    def __init__(self, mpi_comm: Any, tag: int, peers: Sequence[Peer], messages: Sequence[Mapping[int, Any]]):
         super().__init__(peers)
         self._messages = messages
         nothing = bytearray()

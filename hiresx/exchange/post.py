@@ -6,11 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.communicator import Communicator
+from hiresx.device.interface import Backend
 from hiresx.device.native import Array
 from hiresx.exchange.agreement import Agreement
 from hiresx.exchange.choice import STAGED
 from hiresx.exchange.cuda_aware import CudaAware
 from hiresx.exchange.division import Division
+from hiresx.exchange.gpu import Gpu
 from hiresx.exchange.ipc import Ipc
 from hiresx.exchange.layout import Layout, Peer
 from hiresx.exchange.mpi import Mpi
@@ -36,7 +39,16 @@ class Post:
     and for want of memory.
     """
 
-    def __init__(self, backend, gpu, comm, layout: Layout, dtype: Any, widths: Sequence[int], asked: str):
+    def __init__(
+        self,
+        backend: Backend,
+        gpu: Gpu | None,
+        comm: Communicator,
+        layout: Layout,
+        dtype: Any,
+        widths: Sequence[int],
+        asked: str,
+    ):
         self._backend, self._gpu, self._comm, self._layout = backend, gpu, comm, layout
         self._division = Division(dtype, widths)
         with comm.together():
@@ -62,6 +74,7 @@ class Post:
         comm = self._comm
         if "nccl" not in self._agreement.pairs.values():
             return None
+        assert self._gpu is not None
         with comm.together():
             identity = self._gpu.nccl_identity(comm.root)
         return self._gpu.nccl(comm.size, comm.bcast(identity), comm.rank)
@@ -76,8 +89,10 @@ class Post:
         windows, over_mpi = ([n for n in by_name if n.removeprefix(STAGED) == host] for host in ("window", "mpi"))
 
         # What is sent and received, in the memory of the host ...
-        sent = into = shared = opened = [None] * len(division.widths)
+        sent: Sequence[Any] = [None] * len(division.widths)
+        into = shared = opened = sent
         if windows:
+            assert self._window is not None
             sent = division.buffers(self._mapped(self._window.own), layout.sent)
             shared = self._messages({p.rank: self._mapped(self._window.of(p.rank)) for p in by_name[windows[0]]})
         elif over_mpi or gpu is None:
@@ -96,17 +111,22 @@ class Post:
         for tag, width in enumerate(division.widths):
             transports = []
             for name, peers in by_name.items():
+                transport: Transport
                 if name in windows:
+                    assert self._window is not None
                     transport = Window(self._mpi_comm, tag, peers, shared[tag], self._window)
                 elif name in over_mpi:
                     transport = Mpi(self._mpi_comm, tag, peers, sent[tag], into[tag], width)
-                elif name == "cuda-aware":
-                    transport = CudaAware(self._mpi_comm, tag, peers, outgoing[tag], incoming[tag], width, gpu)
-                elif name == "ipc":
-                    transport = Ipc(self._mpi_comm, tag, peers, opened[tag], gpu)
                 else:
-                    transport = Nccl(self._nccl, peers, outgoing[tag], incoming[tag], width, gpu)
+                    assert gpu is not None
+                    if name == "cuda-aware":
+                        transport = CudaAware(self._mpi_comm, tag, peers, outgoing[tag], incoming[tag], width, gpu)
+                    elif name == "ipc":
+                        transport = Ipc(self._mpi_comm, tag, peers, opened[tag], gpu)
+                    else:
+                        transport = Nccl(self._nccl, peers, outgoing[tag], incoming[tag], width, gpu)
                 if name.startswith(STAGED):
+                    assert gpu is not None
                     transport = Staged(transport, outgoing[tag], sent[tag], incoming[tag], width, gpu)
                 transports.append(transport)
             found.append(Mail(outgoing[tag], transports))
@@ -134,9 +154,9 @@ class Post:
         for mail in self.mail:
             for transport in mail.transports:
                 transport.close()
-        for memory in self._agreement.opened.values():
-            self._gpu.shut(memory)
         if self._gpu is not None:
+            for memory in self._agreement.opened.values():
+                self._gpu.shut(memory)
             self._gpu.unlock()
         # Nobody frees what others still have open.
         self._comm.barrier()

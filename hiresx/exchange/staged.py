@@ -1,8 +1,9 @@
 """Messages of a GPU that go through page-locked memory of its host."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from hiresx.exchange.gpu import Gpu
 from hiresx.exchange.layout import Peer
 from hiresx.exchange.transport import Transport
 
@@ -15,7 +16,13 @@ class Staged(Transport):
     """
 
     def __init__(
-        self, host: Transport, outgoing: Sequence[Any], staged: Sequence[Any], incoming: Sequence[Any], width: int, gpu
+        self,
+        host: Transport,
+        outgoing: Sequence[Any],
+        staged: Sequence[Any],
+        incoming: Sequence[Any],
+        width: int,
+        gpu: Gpu,
     ):
         super().__init__(host.peers)
         self._host, self._gpu = host, gpu
@@ -47,7 +54,7 @@ class Staged(Transport):
         self._host.close()
 
 
-def _spans(spans) -> list[tuple[int, int]]:
+def _spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """Spans that follow each other as one: fewer and longer copies."""
     found: list[tuple[int, int]] = []
     for first, last in sorted(spans):

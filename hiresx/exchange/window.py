@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.communicator import Communicator
 from hiresx.exchange.layout import Peer
 from hiresx.exchange.notice import Notice
 
@@ -29,7 +30,7 @@ def room() -> float:
 class SharedMemory:
     """Memory that all ranks of this host can read, `size` bytes of each. Collective on the ranks of the host."""
 
-    def __init__(self, comm, size: int):
+    def __init__(self, comm: Communicator, size: int):
         from mpi4py import MPI
 
         info = MPI.Info.Create()
@@ -46,7 +47,7 @@ class SharedMemory:
 
     def of(self, rank: int) -> np.ndarray:
         """The bytes of a rank of this host."""
-        memory, _ = self._window.Shared_query(self._places[rank])
+        memory: Any = self._window.Shared_query(self._places[rank])[0]
         return np.frombuffer(memory, np.uint8)
 
     def sync(self) -> None:
@@ -63,7 +64,12 @@ class Window(Notice):
     """`messages[turn][rank]`: arrays in `memory`."""
 
     def __init__(
-        self, mpi_comm, tag: int, peers: Sequence[Peer], messages: Sequence[Mapping[int, Any]], memory: SharedMemory
+        self,
+        mpi_comm: Any,
+        tag: int,
+        peers: Sequence[Peer],
+        messages: Sequence[Mapping[int, Any]],
+        memory: SharedMemory,
     ):
         super().__init__(mpi_comm, tag, peers, messages)
         self._memory = memory

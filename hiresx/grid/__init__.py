@@ -3,11 +3,12 @@
 from importlib import import_module
 from pathlib import Path
 
+from hiresx.case.grids import GridFile, GridTable
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Block
 from hiresx.grid.connections import Connection, Grid, periodic_connections
 from hiresx.grid.connectivity import read_connectivity, write_connectivity
-from hiresx.grid.files import read_grid
+from hiresx.grid.files import read, read_grid
 from hiresx.grid.matching import matched_connections
 from hiresx.grid.motions import Motion
 from hiresx.grid.plot3d import read_plot3d, write_plot3d
@@ -34,18 +35,19 @@ __all__ = [
 ]
 
 
-def build(spec, directory: Path | None = None) -> Grid:
+def build(spec: GridTable, directory: Path | None = None) -> Grid:
     """Grid of a case's [grid] table: from its generator, or read from its Plot3D or CGNS file.
 
     `spec`: one of the models of `hiresx.case.grids`. `directory`: where a relative file name starts.
     Raises HiresxError for grids that cannot be made or read, or are too large for this machine.
     """
-    if getattr(spec, "file", None) is not None:
-        return import_module("hiresx.grid.files").read(spec, directory)
+    if isinstance(spec, GridFile):
+        return read(spec, directory)
     name = spec.generator.replace("-", "_")
     refuse(spec.nodes)
     try:
-        return import_module(f"hiresx.grid.generators.{name}").generate(spec)
+        made: Grid = import_module(f"hiresx.grid.generators.{name}").generate(spec)
+        return made
     except (MemoryError, OverflowError, ValueError) as error:
         if isinstance(error, ValueError) and "Maximum allowed" not in str(error):
             raise  # NumPy says so of more nodes than any memory has addresses for

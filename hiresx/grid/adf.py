@@ -11,7 +11,7 @@ import mmap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -28,7 +28,7 @@ MEND = "write the file again; `cgnscheck` of the CGNS tools says more"
 
 
 @dataclass(frozen=True)
-class _Header:
+class Header:
     """A node as it stands in the file; `dimensions` in the order of Fortran."""
 
     name: str
@@ -57,7 +57,7 @@ class File:
                 f"numbers of the format '{form}' are none of this machine's",
                 "convert it to HDF5 with the tools of CGNS, cgnsconvert -h or adf2hdf, where it was written",
             )
-        self.order = ">" if form == "B" else "<"
+        self.order: Literal["<", ">"] = ">" if form == "B" else "<"
         # What parts file and path in a link: a blank in the oldest files.
         self.separator = b" " if start[26:28] == b"01" else b">"
         self.root = self.pointer(134)
@@ -101,7 +101,7 @@ class File:
         if found != tag:
             raise self.fault(at, f"{what} is marked {found!r} instead of {tag!r}")
 
-    def node(self, at: int) -> _Header:
+    def node(self, at: int) -> Header:
         data = self.take(at, NODE, "a node")
         self._tagged(at, b"NoDe", "a node")
         self._tagged(at + NODE - TAG, b"TaiL", "the end of a node")
@@ -113,7 +113,7 @@ class File:
         else:
             places = [130 + 8 * d for d in range(count)]
             dimensions = [self._hexadecimal(data[p : p + 8], at + p) for p in places]
-        return _Header(
+        return Header(
             _text(data[4:36]),
             _text(data[36:68]),
             self._hexadecimal(data[68:76], at + 68),
@@ -124,7 +124,7 @@ class File:
             self.pointer(at + 230),
         )
 
-    def children(self, header: _Header) -> Iterator[tuple[str, int]]:
+    def children(self, header: Header) -> Iterator[tuple[str, int]]:
         """(name, byte) of the children of a node, in the order of their making."""
         if not header.children:
             return
@@ -135,12 +135,12 @@ class File:
             place = at + n * (NAME + POINTER)
             yield _text(self.take(place, NAME, "a name")), self.pointer(place + NAME)
 
-    def data(self, header: _Header) -> bytes:
+    def data(self, header: Header) -> bytes:
         """The bytes of a node's data; none where it has none."""
         parts = self.stretches(header)
         return b"".join(self._map[at : at + length] for at, length in parts)
 
-    def stretches(self, header: _Header) -> list[tuple[int, int]]:
+    def stretches(self, header: Header) -> list[tuple[int, int]]:
         """(byte, bytes) of the stretches of the file that hold a node's data."""
         if not header.pieces or header.kind in EMPTY[:1]:
             return []

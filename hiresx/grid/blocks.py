@@ -5,18 +5,22 @@ Arrays are indexed [k, j, i]; every list of three (sizes, ranges, index triples)
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 
+from hiresx.arrays import triple
 from hiresx.errors import HiresxError
-from hiresx.grid.stored import Stored
+from hiresx.grid.stored import Nodes, Stored
 
-AXES = ("i", "j", "k")
+AXES: tuple[Literal["i", "j", "k"], ...] = ("i", "j", "k")
 FACES = ("imin", "imax", "jmin", "jmax", "kmin", "kmax")
 # The 6th-order central difference reaches three nodes to each side.
 MINIMUM_NODES = 7
 
 Range = tuple[tuple[int, int], tuple[int, int], tuple[int, int]]
+# name -> ((face, node range), ...)
+Regions = dict[str, tuple[tuple[str, Range], ...]]
 
 
 def direction(face: str) -> int:
@@ -38,28 +42,28 @@ def layer(face: str, size: tuple[int, int, int]) -> tuple[int, int]:
 def face_range(face: str, size: tuple[int, int, int]) -> Range:
     """Half-open node ranges of the whole `face` of a block of `size` (ni, nj, nk)."""
     d = direction(face)
-    return tuple(layer(face, size) if e == d else (0, size[e]) for e in range(3))
+    return triple(layer(face, size) if e == d else (0, size[e]) for e in range(3))
 
 
 def slices(range_: Range) -> tuple[slice, slice, slice]:
     """NumPy index [k, j, i] of a node range given in the order i, j, k."""
-    return tuple(slice(lo, hi) for lo, hi in reversed(range_))
+    return triple(slice(lo, hi) for lo, hi in reversed(range_))
 
 
 def whole_box(size: tuple[int, int, int]) -> Range:
     """The box of all nodes of a block of `size` (ni, nj, nk)."""
-    return tuple((0, n) for n in size)
+    return triple((0, n) for n in size)
 
 
 def intersection(a: Range, b: Range) -> Range | None:
     """The nodes that two boxes share; None when there are none."""
-    box = tuple((max(lo, low), min(hi, high)) for (lo, hi), (low, high) in zip(a, b, strict=True))
+    box = triple((max(lo, low), min(hi, high)) for (lo, hi), (low, high) in zip(a, b, strict=True))
     return box if all(lo < hi for lo, hi in box) else None
 
 
 def moved(box: Range, by: tuple[int, int, int]) -> Range:
     """`box` with `by` added to its indexes."""
-    return tuple((lo + n, hi + n) for (lo, hi), n in zip(box, by, strict=True))
+    return triple((lo + n, hi + n) for (lo, hi), n in zip(box, by, strict=True))
 
 
 def rectangles(free: np.ndarray) -> list[tuple[tuple[int, int], tuple[int, int]]]:
@@ -92,12 +96,12 @@ class Block:
     """
 
     name: str
-    x: np.ndarray
-    y: np.ndarray
-    z: np.ndarray
-    regions: dict[str, tuple[tuple[str, Range], ...]] = field(default_factory=dict)
+    x: Nodes
+    y: Nodes
+    z: Nodes
+    regions: Regions = field(default_factory=dict)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name in "xyz":
             array = getattr(self, name)
             if not isinstance(array, Stored):
@@ -148,7 +152,7 @@ class Block:
     @property
     def extents(self) -> tuple[float, float, float]:
         """Of its nodes along x, y and z."""
-        return tuple(float(c.max() - c.min()) for c in (self.x, self.y, self.z))
+        return triple(float(c.max() - c.min()) for c in (self.x, self.y, self.z))
 
     def forget(self) -> None:
         """Give back the memory of nodes that were read from a file and can be read again."""
@@ -179,7 +183,9 @@ def _is_finite(array: np.ndarray | Stored) -> bool:
 
 def read_whole(blocks: Sequence[Block]) -> tuple[Block, ...]:
     """Blocks that were left in their file, in memory."""
-    return tuple(type(b)(b.name, *(np.asarray(c, dtype=float) for c in (b.x, b.y, b.z)), b.regions) for b in blocks)
+    return tuple(
+        type(b)(b.name, *triple(np.asarray(c, dtype=float) for c in (b.x, b.y, b.z)), b.regions) for b in blocks
+    )
 
 
 class Delivered(Block):

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from hiresx.arrays import triple
 from hiresx.case.faults import did_you_mean
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Block, Delivered, Range, direction
@@ -20,8 +21,8 @@ from hiresx.grid.cgns_tree import MEND, Node, opened
 from hiresx.grid.cgns_units import Units, conversion
 from hiresx.grid.claims import Claim, settled
 from hiresx.grid.connections import Connection, Grid
-from hiresx.grid.motions import Motion, motion, rotation_about
-from hiresx.grid.orientation import IntMatrix, faces_of, joined, matrix_of
+from hiresx.grid.motions import IntMatrix, Motion, motion, rotation_about
+from hiresx.grid.orientation import faces_of, joined, matrix_of
 from hiresx.grid.patched import PATCHED
 from hiresx.grid.proof import misfit
 from hiresx.grid.stored import Nodes, part_of
@@ -134,7 +135,7 @@ def _zone(node: Node, cells: int, physical: int, units: Units) -> _Zone:
         nodes.append(_in_metres(_inner(coordinates, array, size), factor, offset))
     nodes += [np.broadcast_to(np.zeros(()), nodes[0].shape)] * (3 - len(nodes))
     try:
-        block = Delivered(_plain_name(node.name), *nodes)
+        block = Delivered(_plain_name(node.name), *triple(nodes))
         return _Zone(node, block, cells, units, tuple(word for word in words if word))
     except HiresxError as error:
         raise HiresxError(f"{node.path}: {error.message}", error.mend) from None
@@ -164,8 +165,8 @@ def _inner(coordinates: Node, array: Node, size: np.ndarray) -> Nodes:
     shape = [n + 1 for n in flat] + [int(n) for n in (size + below + above)[::-1]]
     first = flat + [int(b) for b in below[::-1]]
     count = [n + 1 for n in flat] + [int(n) for n in size[::-1]]
-    inside = tuple(slice(b, b + n) for b, n in zip(first, count, strict=True))
-    return part_of(array.nodes(tuple(shape)), inside)
+    inside = triple(slice(b, b + n) for b, n in zip(first, count, strict=True))
+    return part_of(array.nodes(triple(shape)), inside)
 
 
 # --- boundary patches
@@ -215,7 +216,9 @@ def _patch(zone: _Zone, patch: Node) -> tuple[str, Range]:
     return _on_face(zone, ranges[0], low, high)
 
 
-def _of_faces(node: Node, location: str, low: np.ndarray, high: np.ndarray, size: np.ndarray):
+def _of_faces(
+    node: Node, location: str, low: np.ndarray, high: np.ndarray, size: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """First and last nodes of a range of faces between nodes, which count from 1 to the number of nodes along their
     normal, or of the cells beside the face."""
     flat = [d for d in range(len(size)) if location[:5] in (f"{'IJK'[d]}Face", f"{'IJK'[d]}Edge")]
@@ -236,7 +239,7 @@ def _on_face(zone: _Zone, node: Node, low: np.ndarray, high: np.ndarray) -> tupl
     shown = f"{low.tolist()} to {high.tolist()}"
     if (low < 1).any() or (high > np.array(size)).any():
         raise node.fault(f"{shown} leaves the zone of {' x '.join(map(str, size))} nodes", "correct the range")
-    range_ = tuple((int(a) - 1, int(b)) for a, b in zip(low, high, strict=True)) + ((0, 1),) * (3 - len(size))
+    range_ = triple([(int(a) - 1, int(b)) for a, b in zip(low, high, strict=True)] + [(0, 1)] * (3 - len(size)))
     faces = faces_of(block.size, range_, block.faces)
     if not faces:
         raise node.fault(f"{shown} lies on no face of the zone", "correct the range")
@@ -309,7 +312,7 @@ def _matrix(node: Node, dimensions: int, face: str, donor_face: str) -> IntMatri
     d, e = direction(face), direction(donor_face)
     if abs(entries[d]) in (0, e + 1):
         entries[d] = (e + 1) * (1 if face[1:] != donor_face[1:] else -1)
-    entries += range(dimensions + 1, 4)
+    entries += list(range(dimensions + 1, 4))
     try:
         return matrix_of(entries)
     except ValueError as error:
@@ -339,9 +342,9 @@ def _motions(node: Node, units: Units) -> list[Motion]:
     for degrees in (np.degrees(angles), angles) if angles.any() else (angles,):
         turned = np.eye(3)
         for axis, angle in zip(np.eye(3), degrees, strict=True):  # about x first, then y, then z
-            turned = rotation_about(axis, _round_turn(float(angle))) @ turned
+            turned = rotation_about(triple(axis), _round_turn(float(angle))) @ turned
         # from this zone to the donor, says the standard; ghosts come the other way
-        there = motion(turned, given["RotationCenter"], given["Translation"])
+        there = motion(turned, triple(given["RotationCenter"]), given["Translation"])
         found += [there.inverse, there]
     return found
 

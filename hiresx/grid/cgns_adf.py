@@ -9,7 +9,7 @@ import numpy as np
 from hiresx.errors import HiresxError
 from hiresx.grid import adf
 from hiresx.grid.cgns_tree import Node
-from hiresx.grid.stored import Bytes
+from hiresx.grid.stored import Bytes, Source
 
 # Links that lead to links.
 LONGEST_CHAIN = 100
@@ -35,12 +35,18 @@ class AdfNode(Node):
             raise self.fault(f"holds data of the type {header.kind!r}")
         return header.dimensions[::-1], np.dtype(adf.TYPES[header.kind])
 
+    def _kind_of_data(self) -> tuple[tuple[int, ...], np.dtype]:
+        """Of a node that has data."""
+        found = self._described()
+        assert found is not None
+        return found
+
     def _array(self) -> np.ndarray:
-        shape, kind = self._described()
+        shape, kind = self._kind_of_data()
         return np.frombuffer(self._file.data(self._header), kind.newbyteorder(self._file.order)).reshape(shape)
 
-    def _source(self, shape: tuple[int, int, int]) -> Bytes:
-        _, kind = self._described()
+    def _source(self, shape: tuple[int, int, int]) -> Source:
+        _, kind = self._kind_of_data()
         parts = tuple(self._file.stretches(self._header))
         return Bytes(self._file.path, kind.newbyteorder(self._file.order).str, shape, parts)
 
@@ -70,18 +76,20 @@ class _Others:
             self._files[path] = self._stack.enter_context(adf.File(path))
         return self._files[path]
 
-    def linked(self, file: adf.File, header, place: str) -> tuple[adf.File, int]:
+    def linked(self, file: adf.File, header: adf.Header, place: str) -> tuple[adf.File, int]:
         """File and byte of the node that a link leads to."""
         name, _, path = bytes(file.data(header)).split(b"\0")[0].partition(file.separator)
         try:
-            target = self.file(file.path.parent / name.decode(errors="surrogateescape")) if name else file
+            target: adf.File | None = (
+                self.file(file.path.parent / name.decode(errors="surrogateescape")) if name else file
+            )
         except (OSError, ValueError):
             target = None
         at = None if target is None else target.root
         for part in path.decode("utf-8", "replace").strip().strip("/").split("/"):
-            if at is not None:
+            if target is not None and at is not None:
                 at = dict(target.children(target.node(at))).get(part)
-        if at is None:
+        if target is None or at is None:
             raise HiresxError(
                 f"{file.path}: {place}: the link leads nowhere", "put the file that it leads to back where it was"
             )

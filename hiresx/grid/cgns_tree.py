@@ -145,7 +145,7 @@ def opened(path: Path) -> Iterator[Node]:
     if start.startswith(adf.STARTS):
         from hiresx.grid import cgns_adf as form
     else:
-        from hiresx.grid import cgns_hdf5 as form
+        from hiresx.grid import cgns_hdf5 as form  # type: ignore[no-redef]
     try:
         with form.root(path) as node:
             yield node

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hiresx.arrays import triple
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Block, Range, direction, layer, rectangles
 
@@ -29,7 +30,8 @@ def settled(
     and the first node that they share. Otherwise a later one loses whatever an earlier one holds.
     """
     holders: dict[tuple[int, str], np.ndarray] = {}
-    left, everyone = [], [*held, *claims]
+    left: list[list[Range]] = []
+    everyone = [*held, *claims]
     for number, claim in enumerate(everyone):
         block, d = blocks[claim.block], direction(claim.face)
         across = [e for e in (2, 1, 0) if e != d]
@@ -43,7 +45,7 @@ def settled(
                 range_ = [layer(claim.face, block.size)] * 3
                 for e, (lo, hi) in zip(across, rectangle, strict=True):
                     range_[e] = (lo + claim.range[e][0], hi + claim.range[e][0])
-                left[-1].append(tuple(range_))
+                left[-1].append(triple(range_))
         part[part < 0] = number
     return left
 

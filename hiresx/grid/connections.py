@@ -1,13 +1,14 @@
 """Where the ghost nodes of a face that touches another block (or its own far end) come from."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from hiresx.arrays import Integers, Mask, triple
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import AXES, FACES, Block, Range, direction, face_range, layer, side, slices
-from hiresx.grid.motions import Matrix, Motion, told
+from hiresx.grid.motions import IntMatrix, Matrix, Motion, Vector, told
 
 IDENTITY = ((1, 0, 0), (0, 1, 0), (0, 0, 1))
 # Geometric agreement asked of periodic and shared faces, relative to the period or to the block's extent: coordinates
@@ -33,7 +34,7 @@ class Connection:
     face: str
     range: Range
     donor: int
-    matrix: tuple[tuple[int, int, int], ...] = IDENTITY
+    matrix: IntMatrix = IDENTITY
     offset: tuple[int, int, int] = (0, 0, 0)
     translation: tuple[float, float, float] = (0.0, 0.0, 0.0)
     rotation: Matrix | None = None
@@ -57,8 +58,10 @@ class Connection:
         The area vectors (grad xi)/J are x_eta cross x_zeta, so a change of handedness counts as well as the direction
         in which the index runs.
         """
-        hands = 1 if self.rotation is None else round(np.linalg.det(self.rotation))
-        return self.matrix[self.donor_direction][direction(self.face)] * round(np.linalg.det(self.matrix)) * hands
+        hands = 1 if self.rotation is None else round(float(np.linalg.det(self.rotation)))
+        return (
+            self.matrix[self.donor_direction][direction(self.face)] * round(float(np.linalg.det(self.matrix))) * hands
+        )
 
     @property
     def donor_face(self) -> str:
@@ -67,7 +70,7 @@ class Connection:
         inwards = side(self.face) * self.matrix[e][direction(self.face)]
         return FACES[2 * e + (inwards < 0)]
 
-    def ghosts(self, layers: int, size: tuple[int, int, int]) -> np.ndarray:
+    def ghosts(self, layers: int, size: tuple[int, int, int]) -> Integers:
         """Index triples (3, ...) of the ghost nodes in `layers` layers behind the range, in the order i, j, k;
         size = (ni, nj, nk)."""
         d = direction(self.face)
@@ -76,10 +79,11 @@ class Connection:
         axes = [normal if e == d else np.arange(*self.range[e]) for e in range(3)]
         return np.stack(np.meshgrid(*axes, indexing="ij"))
 
-    def donors(self, index: np.ndarray) -> np.ndarray:
+    def donors(self, index: Integers) -> Integers:
         """Donor node index triples (3, ...) of ghost index triples (3, ...)."""
-        donor = np.tensordot(np.array(self.matrix), index, axes=1)
-        return donor + np.array(self.offset).reshape(3, *[1] * (index.ndim - 1))
+        donor: Integers = np.tensordot(np.array(self.matrix), index, axes=1)
+        offset: Integers = np.array(self.offset).reshape(3, *[1] * (index.ndim - 1))
+        return donor + offset
 
 
 @dataclass(frozen=True)
@@ -118,13 +122,13 @@ class Grid:
 
     blocks: tuple[Block, ...]
     connections: tuple[Connection, ...] = ()
-    period: tuple[dict[str, tuple[float, float, float] | Motion], ...] = ()
+    period: tuple[Mapping[str, tuple[float, float, float] | Motion], ...] = ()
     touching: tuple[Touching, ...] = ()
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "blocks", tuple(self.blocks))
         object.__setattr__(self, "connections", tuple(self.connections))
-        period = tuple(self.period) or tuple({} for _ in self.blocks)
+        period = tuple(self.period) or tuple(dict[str, Vector | Motion]() for _ in self.blocks)
         if len(period) != len(self.blocks):
             raise HiresxError(
                 f"periods are given for {len(period)} blocks of {len(self.blocks)}", "give one dict per block"
@@ -167,14 +171,14 @@ def periodic_connections(grid: Grid, block: int, axis: str, range_: Range | None
         )
     period = grid.period[block][axis]
     if not isinstance(period, Motion):
-        period = Motion(None, tuple(float(p) for p in period))
+        period = Motion(None, triple(float(p) for p in period))
     n = b.size[d]
     whole = range_ or face_range(low, b.size)
-    section = [list(whole[e]) for e in range(3)]
+    section = list(whole)
 
     def plane(index: int) -> np.ndarray:
-        section[d] = [index, index + 1]
-        return np.stack([getattr(b, c)[slices(section)] for c in "xyz"])
+        section[d] = (index, index + 1)
+        return np.stack([getattr(b, c)[slices(triple(section))] for c in "xyz"])
 
     first = plane(0)
     image = period(first)
@@ -200,9 +204,9 @@ def periodic_connections(grid: Grid, block: int, axis: str, range_: Range | None
             Connection(
                 block=block,
                 face=face,
-                range=tuple(layer(face, b.size) if e == d else tuple(whole[e]) for e in range(3)),
+                range=triple(layer(face, b.size) if e == d else whole[e] for e in range(3)),
                 donor=block,
-                offset=tuple(sense * step * u for u in unit),
+                offset=triple(sense * step * u for u in unit),
                 translation=way.translation,
                 rotation=way.rotation,
             )
@@ -225,4 +229,5 @@ def broken_seam(before: np.ndarray, last: np.ndarray, first: np.ndarray, after: 
         bad |= ~(along > 0) | (length > 4 * other) | (length < other / 4)
         longest = np.maximum(longest, other)
     # around a pole there is no step at all
-    return bad & (longest > TOLERANCE**2 * longest.max())
+    wrong: Mask = bad & (longest > TOLERANCE**2 * longest.max())
+    return wrong

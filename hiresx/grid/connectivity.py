@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field, ValidationError
 
+from hiresx.arrays import triple
 from hiresx.case import toml
 from hiresx.case.boundaries import Face, Interval
 from hiresx.case.faults import Origin, did_you_mean, explain
@@ -178,7 +179,7 @@ def _nodes(where: str, block: Block, face: str, nodes: Nodes) -> Range:
                 f"first and last + 1 must lie within 0 and {n}",
             )
         result.append((first, last))
-    return tuple(result)
+    return triple(result)
 
 
 def _regions(
@@ -280,8 +281,10 @@ def _matched(blocks: Sequence[Block], regions: Sequence[Claim], connections: Seq
     return [replace(c, range=range_) for c, ranges in zip(found, free, strict=True) for range_ in ranges]
 
 
-def _periods(path: Path, tables: Sequence[PeriodTable], blocks: Sequence[Block], index: Mapping[str, int]) -> tuple:
-    periods: list[dict[str, Any]] = [{} for _ in blocks]
+def _periods(
+    path: Path, tables: Sequence[PeriodTable], blocks: Sequence[Block], index: Mapping[str, int]
+) -> tuple[dict[str, Vector | Motion], ...]:
+    periods: list[dict[str, Vector | Motion]] = [{} for _ in blocks]
     for n, table in enumerate(tables):
         where = f"{path}: period.{n}"
         moved = motion_of(table.rotation, table.translation)
@@ -323,7 +326,8 @@ def write_connectivity(path: str | Path, grid: Grid) -> None:
 
 def _pairs(grid: Grid) -> list[tuple[Connection, bool]]:
     """Each connection with whether it stands for its inverse too, which is then left out."""
-    found, done = [], set()
+    found: list[tuple[Connection, bool]] = []
+    done: set[int] = set()
     number = {_key(c): n for n, c in enumerate(grid.connections)}
     for n, c in enumerate(grid.connections):
         if n in done:
@@ -331,11 +335,13 @@ def _pairs(grid: Grid) -> list[tuple[Connection, bool]]:
         back = number.get(_key(opposite(c, grid.blocks)))
         mutual = back is not None and back > n and _inverse(c, grid.connections[back])
         found.append((c, mutual))
-        done |= {n, back} if mutual else {n}
+        done.add(n)
+        if back is not None and mutual:
+            done.add(back)
     return found
 
 
-def _key(c: Connection) -> tuple:
+def _key(c: Connection) -> tuple[object, ...]:
     return (c.block, c.face, c.range, c.donor, c.matrix, c.offset)
 
 
@@ -343,8 +349,8 @@ def _inverse(c: Connection, other: Connection) -> bool:
     back = c.motion.inverse
     if (back.rotation is None) != (other.rotation is None):
         return False
-    numbers = [np.append(m.translation, m.rotation or ()) for m in (back, other.motion)]
-    return bool(np.allclose(*numbers, rtol=1e-14, atol=1e-14 * (1 + np.abs(numbers[0]).max())))
+    one, two = (np.append(m.translation, m.rotation or ()) for m in (back, other.motion))
+    return bool(np.allclose(one, two, rtol=1e-14, atol=1e-14 * (1 + np.abs(one).max())))
 
 
 def _table_of(c: Connection, blocks: Sequence[Block], mutual: bool) -> dict[str, Any]:
@@ -368,14 +374,14 @@ def _table_of(c: Connection, blocks: Sequence[Block], mutual: bool) -> dict[str,
     }
 
 
-def _nodes_of(face: str, range_: Range, block: Block) -> dict[str, list[int]] | None:
+def _nodes_of(face: str, range_: Range, block: Block) -> dict[Literal["i", "j", "k"], list[int]] | None:
     nodes = {
         AXES[d]: list(range_[d]) for d in range(3) if d != direction(face) and tuple(range_[d]) != (0, block.size[d])
     }
     return nodes or None
 
 
-def _motion_table(moved) -> dict[str, Any]:
+def _motion_table(moved: Vector | Motion) -> dict[str, Any]:
     if not isinstance(moved, Motion):
         moved = motion(translation=moved)
     if moved.rotation is None:

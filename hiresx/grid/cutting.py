@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from hiresx.arrays import triple
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import (
     FACES,
@@ -56,7 +57,7 @@ def cut_along_i(
     whole = whole_box(block.size)
     pieces = [(0, (ends, *whole[1:])) for ends in pairwise([*starts, block.size[0]])]
     blocks = [
-        Block(name, *(c[:, :, slice(*box[0])] for c in (block.x, block.y, block.z)), _regions(block, box))
+        Block(name, *triple(c[:, :, slice(*box[0])] for c in (block.x, block.y, block.z)), _regions(block, box))
         for name, (_, box) in zip(names, pieces, strict=True)
     ]
     joined = (*cuts([block], pieces), *cut_connections([block], connections, pieces))
@@ -102,7 +103,7 @@ def cuts(blocks: Sequence[Block], pieces: Sequence[Piece]) -> Iterator[Connectio
                 continue
             for m, shared in of_block(b, _with(box, d, (lo - LAYERS, lo) if s < 0 else (hi, hi + LAYERS))):
                 _check_layers(blocks[b], shared, d)
-                offset = tuple(own - other for (own, _), (other, _) in zip(box, pieces[m][1], strict=True))
+                offset = triple(own - other for (own, _), (other, _) in zip(box, pieces[m][1], strict=True))
                 yield Connection(block=n, face=face, range=_on_face(box, face, shared), donor=m, offset=offset)
 
 
@@ -124,13 +125,13 @@ def cut_connections(
                 _check_layers(blocks[c.donor], found, c.donor_direction)
                 own, other = (np.array([lo for lo, _ in pieces[p][1]]) for p in (n, m))
                 back = _image(found, matrix.T, -matrix.T @ offset)
-                moves = tuple(int(o) for o in matrix @ own + offset - other)
+                moves = triple(int(o) for o in matrix @ own + offset - other)
                 yield replace(c, block=n, range=_on_face(pieces[n][1], c.face, back), donor=m, offset=moves)
 
 
 def within(box: Range, range_: Range) -> Range:
     """Nodes of a block in the indexes of its piece `box`."""
-    return moved(range_, tuple(-lo for lo, _ in box))
+    return moved(range_, triple(-lo for lo, _ in box))
 
 
 class _Found:
@@ -145,24 +146,24 @@ class _Found:
         low, high = np.maximum(ends[:, :, 0], wanted[:, 0]), np.minimum(ends[:, :, 1], wanted[:, 1])
         for place in np.flatnonzero((low < high).all(axis=1)):
             shared = zip(low[place].tolist(), high[place].tolist(), strict=True)
-            yield self._numbers[b][place], tuple(shared)
+            yield self._numbers[b][place], triple(shared)
 
 
 def _with(box: Range, d: int, range_: tuple[int, int]) -> Range:
-    return tuple(range_ if e == d else box[e] for e in range(3))
+    return triple(range_ if e == d else box[e] for e in range(3))
 
 
 def _on_face(box: Range, face: str, ghosts: Range) -> Range:
     """The nodes on `face` of the piece `box` behind which the box `ghosts` of the block lies, in its own indexes."""
     d = direction(face)
-    size = tuple(hi - lo for lo, hi in box)
+    size = triple(hi - lo for lo, hi in box)
     return _with(within(box, ghosts), d, face_range(face, size)[d])
 
 
 def _image(box: Range, matrix: np.ndarray, offset: np.ndarray) -> Range:
     """The box to which a signed permutation and a shift bring `box`."""
     image = matrix @ np.array([[lo, hi - 1] for lo, hi in box]) + offset[:, None]
-    return tuple((int(a.min()), int(a.max()) + 1) for a in image)
+    return triple((int(a.min()), int(a.max()) + 1) for a in image)
 
 
 def _check_layers(block: Block, donors: Range, d: int) -> None:

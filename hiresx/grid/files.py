@@ -5,14 +5,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from hiresx.case.faults import shown
-from hiresx.case.grids import GridFile
+from hiresx.case.grids import GridFile, Rotation
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import read_whole
 from hiresx.grid.cgns_tree import is_cgns
 from hiresx.grid.connections import Grid
 from hiresx.grid.connectivity import motion_of, read_connectivity
 from hiresx.grid.matching import matched_connections
-from hiresx.grid.motions import Motion
+from hiresx.grid.motions import Motion, Vector
 from hiresx.grid.plane import checked, flattened, moved, right_handed
 from hiresx.grid.plot3d import delivered_blocks
 from hiresx.grid.plot3d_binary import laid_out
@@ -34,7 +34,9 @@ def read(spec: GridFile, directory: Path | None = None) -> Grid:
     grid, words = taken(spec, path, connectivity)
     for line in words:
         log.info("%s: %s", path, line)
-    period = {axis: motion_of(given) if hasattr(given, "axis") else tuple(given) for axis, given in spec.period.items()}
+    period: dict[str, Vector | Motion] = {
+        axis: motion_of(given) if isinstance(given, Rotation) else given for axis, given in spec.period.items()
+    }
     try:
         prove(grid.blocks, grid.connections)
     except HiresxError as error:
@@ -89,7 +91,7 @@ def _taken(grid: Grid, spec: GridFile, joined: bool) -> tuple[Grid, list[str]]:
     grid, said = _in_memory(grid, spec)
     words += said
     grid = checked(grid)
-    by = motion_of(spec.rotate, spec.translate) if spec.rotate else Motion(None, tuple(spec.translate))
+    by = motion_of(spec.rotate, spec.translate) if spec.rotate else Motion(None, spec.translate)
     if spec.scale != 1 or not by.still:
         grid = moved(grid, by, spec.scale)
     if not joined:

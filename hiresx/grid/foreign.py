@@ -199,7 +199,7 @@ def _nmf_patch(lines: Lines, numbers: list[int], blocks: Sequence[Block]) -> Pat
         lines.fault(f"there is no face {face}: they are 1 to 6")
     name = NMF_FACES[face]
     first, second = NMF_ALONG[name[0]]
-    return _checked(lines, Patch(block - 1, name, {first: tuple(ends[:2]), second: tuple(ends[2:])}), blocks)
+    return _checked(lines, Patch(block - 1, name, {first: (ends[0], ends[1]), second: (ends[2], ends[3])}), blocks)
 
 
 # --- CFL3D
@@ -286,7 +286,7 @@ def _cfl3d_segments(lines: Lines, face: str, blocks: Sequence[Block], open_: lis
 def _cfl3d_side(lines: Lines, blocks: Sequence[Block]) -> tuple[Patch, tuple[int, int]]:
     """A side of a one-to-one interface and the two directions in which its nodes run, in order."""
     _, block, *rest = lines.integers(10, "a line of the blocking data")
-    first, last, along = rest[:3], rest[3:6], tuple(d - 1 for d in rest[6:8])
+    first, last, along = rest[:3], rest[3:6], (rest[6] - 1, rest[7] - 1)
     if sorted({0, 1, 2} - set(along)) == [] or len(set(along)) != 2 or not set(along) <= {0, 1, 2}:
         lines.fault(f"ISVA1, ISVA2 = {rest[6]}, {rest[7]}: two different of 1, 2 and 3 are wanted")
     (d,) = {0, 1, 2} - set(along)

@@ -1,21 +1,25 @@
 """Connections found from coinciding nodes: what a grid file does not say."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 
 import numpy as np
 
-from hiresx.grid.blocks import Block, direction, face_range, rectangles, side
+from hiresx.arrays import Integers, Reals, triple
+from hiresx.grid.blocks import Block, Range, direction, face_range, rectangles, side
 from hiresx.grid.claims import Claim, settled
 from hiresx.grid.connections import TOLERANCE, Connection
+from hiresx.grid.motions import IntMatrix
 from hiresx.grid.singular import COLLAPSED, collapsed
 from hiresx.grid.stored import slabs
 
 # No node of a usable grid lies on more faces, but for those of a pole, of which rings lie at one place.
+Place = tuple[int, str]  # number of a block, face
 AT_ONE_PLACE = 64
 
 
-def matched_connections(blocks: list[Block] | tuple[Block, ...]) -> list[Connection]:
+def matched_connections(blocks: Sequence[Block]) -> list[Connection]:
     """Connections between faces (or parts of faces) that hold the same nodes one to one.
 
     Nodes coincide when they are closer than 1e-6 of the blocks' extent and than a thousandth of the smallest spacing.
@@ -30,7 +34,7 @@ def matched_connections(blocks: list[Block] | tuple[Block, ...]) -> list[Connect
         return _matched(blocks, faces)
 
 
-def _matched(blocks, faces) -> list[Connection]:
+def _matched(blocks: Sequence[Block], faces: Sequence[Place]) -> list[Connection]:
     nodes, owner, index = _face_nodes(blocks, faces)
     distance = _distance(blocks)
     if distance == 0:  # neighbours coincide: nothing to match on a grid that has no Jacobian
@@ -54,7 +58,7 @@ def _matched(blocks, faces) -> list[Connection]:
     return [replace(c, range=range_) for c, ranges in zip(connections, free, strict=True) for range_ in ranges]
 
 
-def _face_nodes(blocks, faces) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _face_nodes(blocks: Sequence[Block], faces: Sequence[Place]) -> tuple[Reals, Integers, Integers]:
     """Coordinates (n, 3), place in `faces` (n,) and index triples (3, n) of all face nodes."""
     nodes, owner, index = [], [], []
     for f, (b, face) in enumerate(faces):
@@ -66,9 +70,9 @@ def _face_nodes(blocks, faces) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.concatenate(nodes), np.concatenate(owner), np.concatenate(index, axis=1)
 
 
-def _distance(blocks) -> float:
+def _distance(blocks: Sequence[Block]) -> float:
     extent = max(max(block.extents) for block in blocks)
-    smallest = np.inf
+    smallest = float("inf")
     for block in blocks:
         for nodes in slabs(block.x, block.y, block.z, overlap=1):
             for d in block.active:
@@ -100,7 +104,9 @@ def _coinciding(nodes: np.ndarray, distance: float, most: int) -> tuple[np.ndarr
     return np.concatenate(own), np.concatenate(other)
 
 
-def _rectangles(blocks, own_face, donor_face, index: np.ndarray, donor: np.ndarray):
+def _rectangles(
+    blocks: Sequence[Block], own_face: Place, donor_face: Place, index: Integers, donor: Integers
+) -> Iterator[tuple[Range, IntMatrix, tuple[int, int, int]]]:
     """(range, matrix, offset) of the rectangles of one face on which coinciding nodes are one to one."""
     (a, face), (b, other) = own_face, donor_face
     block, d, e = blocks[a], direction(face), direction(other)
@@ -129,7 +135,7 @@ def _rectangles(blocks, own_face, donor_face, index: np.ndarray, donor: np.ndarr
                     for x, part in zip([x for x in range(3) if x != d], rectangle, strict=True):
                         range_[x] = part
                     if all(range_[x][1] - range_[x][0] > 1 for x in across):
-                        yield tuple(range_), tuple(map(tuple, matrix.tolist())), tuple(int(o) for o in offsets[n])
+                        yield triple(range_), triple(map(triple, matrix.tolist())), triple(int(o) for o in offsets[n])
 
 
 def _wide(index: np.ndarray, group: np.ndarray, count: int) -> np.ndarray:

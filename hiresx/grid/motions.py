@@ -1,12 +1,16 @@
 """Rigid motions: what brings one side of a periodic grid onto the other."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
+from hiresx.arrays import triple
+
 Vector = tuple[float, float, float]
 Matrix = tuple[Vector, Vector, Vector]
+IntMatrix = tuple[tuple[int, int, int], ...]
 # Two rotation matrices that differ by less are the same one, and one that differs by less from no rotation is none.
 SAME_ROTATION = 1e-9
 
@@ -66,7 +70,7 @@ class Motion:
         return " and ".join(words)
 
 
-def told(vector) -> str:
+def told(vector: Iterable[float]) -> str:
     """Three numbers as a message gives them."""
     return "({:.6g}, {:.6g}, {:.6g})".format(*(float(v) + 0.0 for v in vector))
 
@@ -86,7 +90,9 @@ def _unit(vector: np.ndarray) -> np.ndarray:
     return scaled / np.linalg.norm(scaled)
 
 
-def motion(rotation: np.ndarray | None = None, centre: Vector = (0.0, 0.0, 0.0), translation=(0.0, 0.0, 0.0)) -> Motion:
+def motion(
+    rotation: np.ndarray | None = None, centre: Vector = (0.0, 0.0, 0.0), translation: Iterable[float] = (0.0, 0.0, 0.0)
+) -> Motion:
     """The motion that turns about `centre` with the matrix `rotation` (3, 3) and then moves by `translation`."""
     if rotation is None or np.abs(rotation - np.eye(3)).max() < SAME_ROTATION:
         return Motion(None, _vector(translation))
@@ -100,9 +106,9 @@ def _cosine_sine(degrees: float) -> tuple[float, float]:
     return math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
 
 
-def _vector(values) -> Vector:
-    return tuple(float(v) + 0.0 for v in values)  # no negative zeros: they would only be seen in messages and files
+def _vector(values: Iterable[float]) -> Vector:
+    return triple(float(v) + 0.0 for v in values)  # no negative zeros: they would only be seen in messages and files
 
 
 def _matrix(values: np.ndarray) -> Matrix:
-    return tuple(_vector(row) for row in values)
+    return triple(_vector(row) for row in values)

@@ -6,13 +6,13 @@ from itertools import permutations, product
 
 import numpy as np
 
+from hiresx.arrays import triple
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import AXES, Block, Range, direction, face_range, layer, side
 from hiresx.grid.connections import Connection
-from hiresx.grid.motions import Motion
+from hiresx.grid.motions import IntMatrix, Motion
 
 LAYOUTS = ("shared", "offset")
-IntMatrix = tuple[tuple[int, int, int], ...]
 
 
 def matrix_of(transform: Sequence[int]) -> IntMatrix:
@@ -35,7 +35,7 @@ def transform_of(matrix: IntMatrix) -> list[int]:
 
 def extents(range_: Range) -> tuple[int, int, int]:
     """Nodes of a range in each direction."""
-    return tuple(hi - lo for lo, hi in range_)
+    return triple(hi - lo for lo, hi in range_)
 
 
 def possible(
@@ -103,7 +103,7 @@ def joined(
     if layout == "offset":
         start[d] += side(face)
     offset = low - m @ start
-    return Connection(b, face, range_, p, matrix, tuple(int(o) for o in offset), motion.translation, motion.rotation)
+    return Connection(b, face, range_, p, matrix, triple(int(o) for o in offset), motion.translation, motion.rotation)
 
 
 def _ends(range_: Range) -> tuple[np.ndarray, np.ndarray]:
@@ -128,7 +128,7 @@ def donor_range(connection: Connection, blocks: Sequence[Block]) -> Range:
     range_ = [(int(a.min()), int(a.max()) + 1) for a in image]
     face = connection.donor_face
     range_[direction(face)] = layer(face, blocks[connection.donor].size)
-    return tuple(range_)
+    return triple(range_)
 
 
 def opposite(connection: Connection, blocks: Sequence[Block]) -> Connection:
@@ -141,8 +141,8 @@ def opposite(connection: Connection, blocks: Sequence[Block]) -> Connection:
         face=connection.donor_face,
         range=donor_range(connection, blocks),
         donor=connection.block,
-        matrix=tuple(map(tuple, m.T.tolist())),
-        offset=tuple(int(o) for o in -m.T @ np.array(connection.offset)),
+        matrix=triple(map(triple, m.T.tolist())),
+        offset=triple(int(o) for o in -m.T @ np.array(connection.offset)),
         translation=back.translation,
         rotation=back.rotation,
     )

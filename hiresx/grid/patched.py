@@ -136,14 +136,14 @@ class BlockMap:
             flat = array.reshape(*shape[:2], shape[2], -1)
             return np.matmul(weights[None, :, None], flat).reshape(*shape[:2], *shape[3:])
 
-        planes, of_planes = summed(near, c), summed(near, dc) if self.dimensions > 2 else None
+        planes = summed(near, c)
         lines = summed(planes, b)
         position = summed(lines, a)
         slopes = [summed(lines, da)]
         if self.dimensions > 1:
             slopes.append(summed(summed(planes, db), a))
         if self.dimensions > 2:
-            slopes.append(summed(summed(of_planes, b), a))
+            slopes.append(summed(summed(summed(near, dc), b), a))
         return position.T, np.stack(slopes).transpose(2, 1, 0)
 
     def locate(self, points: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -152,7 +152,8 @@ class BlockMap:
         found = [self._locate(points[n : n + CHUNK], start[n : n + CHUNK]) for n in parts]
         if not found:
             return start, np.zeros(0, dtype=bool)
-        return tuple(np.concatenate(columns) for columns in zip(*found, strict=True))
+        places, outside = (np.concatenate(columns) for columns in zip(*found, strict=True))
+        return places, outside
 
     def _locate(self, points: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         m, xi = self.dimensions, start.astype(float)

@@ -10,10 +10,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from hiresx.arrays import triple
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import AXES, Block, Delivered
 from hiresx.grid.connections import TOLERANCE, Grid
-from hiresx.grid.motions import Motion, motion
+from hiresx.grid.motions import Motion, Vector, motion
 from hiresx.grid.quality import hands
 from hiresx.grid.reindexing import Reindexing, reindexed
 
@@ -51,18 +52,18 @@ def flattened(grid: Grid) -> tuple[Grid, list[str]]:
                 "a 2-D grid has two directions of 7 nodes or more, a 1-D grid runs along i and x",
             )
         return grid, []
-    thin = [found[0] for found in thin]
-    for block, d in zip(blocks, thin, strict=True):
+    chosen = [found[0] for found in thin]
+    for block, d in zip(blocks, chosen, strict=True):
         if block.size[d] == 2:
             _check_equal(block, d)
-    by = [Reindexing(order=(*(e for e in range(3) if e != d), d), thin=(d,)) for d in thin]
+    by = [Reindexing(order=triple((*(e for e in range(3) if e != d), d)), thin=(d,)) for d in chosen]
     grid = reindexed(grid, by)
     words = []
-    doubled = sum(block.size[d] == 2 for block, d in zip(blocks, thin, strict=True))
+    doubled = sum(block.size[d] == 2 for block, d in zip(blocks, chosen, strict=True))
     if doubled:
-        names = sorted({AXES[d] for d in thin})
+        names = sorted({AXES[d] for d in chosen})
         words.append(f"one of two equal planes taken in direction {' or '.join(names)} of {_blocks(doubled)}")
-    elif any(d != 2 for d in thin):
+    elif any(d != 2 for d in chosen):
         words.append("directions named i and j")
     normal = _normal(grid.blocks)
     if normal != "z":
@@ -86,23 +87,23 @@ def moved(grid: Grid, by: Motion, scale: float = 1.0) -> Grid:
     """The grid scaled, then moved, with what it says of motions between its faces."""
 
     def carried(own: Motion) -> Motion:
-        scaled = Motion(own.rotation, tuple(scale * t for t in own.translation))
+        scaled = Motion(own.rotation, triple(scale * t for t in own.translation))
         if own.rotation is None:
-            return Motion(None, tuple(Motion(by.rotation)(np.array(scaled.translation)).tolist()))
+            return Motion(None, triple(Motion(by.rotation)(np.array(scaled.translation)).tolist()))
         return by.inverse.then(scaled).then(by)
 
-    def of(period) -> Motion | tuple:
+    def of(period: Vector | Motion) -> Vector | Motion:
         if isinstance(period, Motion):
             return carried(period)
-        return carried(Motion(None, tuple(period))).translation
+        return carried(Motion(None, triple(period))).translation
 
     blocks = []
     for block in grid.blocks:
         if by.still and block.stored:
             nodes = [c * scale for c in (block.x, block.y, block.z)]
         else:
-            nodes = by(scale * np.stack([block.x, block.y, block.z]))
-        blocks.append(type(block)(block.name, *nodes, block.regions))
+            nodes = list(by(scale * np.stack([block.x, block.y, block.z])))
+        blocks.append(type(block)(block.name, *triple(nodes), block.regions))
     connections = []
     for c in grid.connections:
         there = carried(c.motion) if not c.motion.still else c.motion

@@ -6,23 +6,25 @@ with blanking an integer per node, which must be positive everywhere.
 
 import os
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, Literal
 
 import numpy as np
 
+from hiresx.arrays import triple
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Block, Delivered
 from hiresx.grid.connections import Grid
 from hiresx.grid.plot3d_binary import read_binary
 from hiresx.grid.plot3d_layout import EXPORT
 from hiresx.grid.plot3d_text import read_ascii
+from hiresx.grid.stored import Nodes
 from hiresx.grid.writing import written
 
 # Longest subrecord that gfortran and ifort write.
 SUBRECORD = 2**31 - 9
 
 
-def read_plot3d(path: str | os.PathLike) -> list[Block]:
+def read_plot3d(path: str | os.PathLike[str]) -> list[Block]:
     """Blocks "block-1", "block-2", ... of a file, coordinates float64 as they stand in it; z = 0 in a 2-D file.
 
     Form, byte order, precision, number of blocks, dimensions and blanking are found out from the file. Nothing is
@@ -32,28 +34,32 @@ def read_plot3d(path: str | os.PathLike) -> list[Block]:
     return [Block(block.name, block.x, block.y, block.z) for block in delivered_blocks(path)]
 
 
-def delivered_blocks(path: str | os.PathLike) -> list[Delivered]:
+def delivered_blocks(path: str | os.PathLike[str]) -> list[Delivered]:
     """As `read_plot3d`, of any size: see `hiresx.grid.plane`."""
     path = Path(path)
     try:
         with path.open("rb") as file:
+            arrays: list[list[Nodes]]
             size = os.fstat(file.fileno()).st_size
             if size == 0:
                 raise HiresxError(f"{path}: the file is empty", EXPORT)
             start = file.read(64)
             file.seek(0)
             # Integers below 2^24 have a zero byte, text has none.
-            arrays = read_binary(path, file, size) if b"\0" in start else read_ascii(path, file.read())
+            if b"\0" in start:
+                arrays = read_binary(path, file, size)
+            else:
+                arrays = [list(block) for block in read_ascii(path, file.read())]
     except OSError as error:
         raise HiresxError(f"{path}: cannot be read: {error.strerror or error}", "check grid.file") from error
     return [
-        Delivered(f"block-{n}", *nodes, *[np.broadcast_to(np.zeros(()), nodes[0].shape)] * (3 - len(nodes)))
+        Delivered(f"block-{n}", *triple([*nodes, *[np.broadcast_to(np.zeros(()), nodes[0].shape)] * (3 - len(nodes))]))
         for n, nodes in enumerate(arrays, 1)
     ]
 
 
 def write_plot3d(
-    path: str | os.PathLike,
+    path: str | os.PathLike[str],
     grid: Grid,
     *,
     ascii: bool = False,
@@ -77,7 +83,7 @@ def write_plot3d(
     sizes = [block.size[:dimensions] for block in grid.blocks]
     real = np.dtype({"fp64": "f8", "fp32": "f4"}[precision])
     put = _put_ascii if ascii else _put_record
-    order = ">" if big_endian else "<"
+    order: Literal["<", ">"] = ">" if big_endian else "<"
     with written(path) as file:
         if not single:
             put(file, np.array([len(sizes)], order + "i4"))
@@ -87,7 +93,7 @@ def write_plot3d(
             put(file, nodes.astype(real.newbyteorder(order)))
 
 
-def _put_ascii(file: BinaryIO, values: np.ndarray) -> None:
+def _put_ascii(file: IO[bytes], values: np.ndarray) -> None:
     if values.dtype.kind == "i":
         file.write((" ".join(map(str, values)) + "\n").encode())
         return
@@ -96,12 +102,12 @@ def _put_ascii(file: BinaryIO, values: np.ndarray) -> None:
         file.write((" ".join(map(str, values[n : n + 6])) + "\n").encode())
 
 
-def _put_record(file: BinaryIO, values: np.ndarray) -> None:
+def _put_record(file: IO[bytes], values: np.ndarray) -> None:
     data = values.view("u1")
     marker = np.dtype("i4") if values.dtype.isnative else np.dtype("i4").newbyteorder("S")
     for n in range(0, len(data), SUBRECORD):
         part = data[n : n + SUBRECORD]
         more, less = n + SUBRECORD < len(data), n > 0
         file.write(np.array(-len(part) if more else len(part), marker).tobytes())
-        file.write(part)
+        file.write(part.data)
         file.write(np.array(-len(part) if less else len(part), marker).tobytes())

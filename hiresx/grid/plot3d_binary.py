@@ -7,14 +7,15 @@ with nothing between them; it is one when the file is exactly as long as its siz
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from io import BufferedReader
 from itertools import product
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 
+from hiresx.arrays import triple
 from hiresx.errors import HiresxError
 from hiresx.grid import stored
 from hiresx.grid.plot3d_layout import EXPORT, check_blanking, check_size, points, shaped, told
@@ -44,24 +45,26 @@ class Layout:
         )
 
 
-def read_binary(path: Path, file: BinaryIO, size: int) -> list[list[Nodes]]:
+def read_binary(path: Path, file: BufferedReader, size: int) -> list[list[Nodes]]:
     """The coordinates of the blocks, each (nk, nj, ni); those of a large file stay there. `size`: bytes of the file."""
     layout = laid_out(path, file, size)
     keep = points([block for block, _ in layout.blocks]) >= stored.LARGE
-    arrays = []
+    arrays: list[list[Nodes]] = []
     for n, (block, parts) in enumerate(layout.blocks, 1):
         kind = np.dtype(layout.order + layout.real)
         if keep:
             arrays.append(_kept(path, n, block, parts, layout, kind))
         else:
-            arrays.append(_block(path, n, block, memoryview(_bytes(file, parts)), layout.order, layout.real,
-                                 layout.blanked))  # fmt: skip
+            arrays.append([*_block(path, n, block, memoryview(_bytes(file, parts)), layout.order, layout.real,
+                                 layout.blanked)])  # fmt: skip
     return arrays
 
 
-def _kept(path: Path, n: int, block: list[int], parts, layout: Layout, kind: np.dtype) -> list[Nodes]:
+def _kept(
+    path: Path, n: int, block: list[int], parts: Sequence[tuple[int, int]], layout: Layout, kind: np.dtype[np.floating]
+) -> list[Nodes]:
     """Coordinates that are left in the file; its blanking is read."""
-    shape, bytes_ = tuple([*block, 1][:3][::-1]), math.prod(block) * kind.itemsize
+    shape, bytes_ = triple([*block, 1][:3][::-1]), math.prod(block) * kind.itemsize
     if layout.blanked:
         blanking = Stored.of(Bytes(path, layout.order + "i4", shape, tuple(parts), len(block) * bytes_))
         for slab in blanking.slabs():
@@ -70,7 +73,7 @@ def _kept(path: Path, n: int, block: list[int], parts, layout: Layout, kind: np.
     return [Stored.of(Bytes(path, kind.str, shape, tuple(parts), c * bytes_)) for c in range(len(block))]
 
 
-def laid_out(path: Path, file: BinaryIO, size: int) -> Layout:
+def laid_out(path: Path, file: BufferedReader, size: int) -> Layout:
     """Where a binary file has its nodes."""
     order = _record_order(file, size)
     if order is None:
@@ -91,7 +94,7 @@ def begins_like(path: Path) -> bool:
         return _record_order(file, size) is not None or bool(_streams(file, size))
 
 
-def _record_order(file: BinaryIO, size: int) -> str | None:
+def _record_order(file: BufferedReader, size: int) -> str | None:
     """Byte order of the markers when the file begins with a record of 1, 2 or 3 integers."""
     file.seek(0)
     start = file.read(4)
@@ -105,7 +108,7 @@ def _record_order(file: BinaryIO, size: int) -> str | None:
     return None
 
 
-def _record_layout(path: Path, file: BinaryIO, size: int, order: str) -> Layout:
+def _record_layout(path: Path, file: BufferedReader, size: int, order: str) -> Layout:
     records = _records(path, file, size, order)
 
     def integers(parts: list[tuple[int, int]]) -> list[int]:
@@ -157,7 +160,9 @@ def _record_layout(path: Path, file: BinaryIO, size: int, order: str) -> Layout:
     return Layout("Fortran records", order, *layouts.pop(), held)
 
 
-def _block(path: Path, n: int, size: list[int], data, order: str, real: str, blanked: int) -> list[np.ndarray]:
+def _block(
+    path: Path, n: int, size: list[int], data: memoryview, order: str, real: str, blanked: int
+) -> list[np.ndarray]:
     """The coordinates in `data`, behind which 4-byte integers say which nodes are blanked, if `blanked`."""
     nodes = math.prod(size)
     end = nodes * len(size) * int(real[1])
@@ -175,7 +180,9 @@ def _no_grid(path: Path, what: str) -> HiresxError:
     return HiresxError(f"{path}: a Plot3D {what} file, which holds no nodes", "name the grid file that belongs to it")
 
 
-def _records(path: Path, file: BinaryIO, size: int, order: str) -> Iterator[tuple[int, list[tuple[int, int]], int]]:
+def _records(
+    path: Path, file: BufferedReader, size: int, order: str
+) -> Iterator[tuple[int, list[tuple[int, int]], int]]:
     """(byte of the marker, [(byte, length) of its parts], total length) of each record, lengths checked."""
 
     def marker(at: int) -> int:
@@ -186,7 +193,8 @@ def _records(path: Path, file: BinaryIO, size: int, order: str) -> Iterator[tupl
 
     at = 0
     while at < size:
-        start, parts, more = at, [], True
+        start, more = at, True
+        parts: list[tuple[int, int]] = []
         while more:
             lead = marker(at)
             length, more = abs(lead), lead < 0
@@ -205,13 +213,15 @@ def _records(path: Path, file: BinaryIO, size: int, order: str) -> Iterator[tupl
         yield start, parts, sum(length for _, length in parts)
 
 
-def _next(path: Path, records: Iterator, what: str) -> tuple[int, list[tuple[int, int]], int]:
+def _next(
+    path: Path, records: Iterator[tuple[int, list[tuple[int, int]], int]], what: str
+) -> tuple[int, list[tuple[int, int]], int]:
     for record in records:
         return record
     raise HiresxError(f"{path}: the file ends before {what}", EXPORT)
 
 
-def _bytes(file: BinaryIO, parts: list[tuple[int, int]]) -> bytes | bytearray:
+def _bytes(file: BufferedReader, parts: list[tuple[int, int]]) -> bytes | bytearray:
     data = bytearray(sum(length for _, length in parts))
     view, filled = memoryview(data), 0
     for at, length in parts:
@@ -223,7 +233,7 @@ def _bytes(file: BinaryIO, parts: list[tuple[int, int]]) -> bytes | bytearray:
 # --- streams
 
 
-def _streams(file: BinaryIO, size: int) -> list[tuple[str, list[list[int]], int, str, int]]:
+def _streams(file: BufferedReader, size: int) -> list[tuple[str, list[list[int]], int, str, int]]:
     """(byte order, block sizes, byte at which nodes begin, type of the reals, bytes of blanking per node) of every way
     in which the file is exactly as long as a stream that begins like it."""
     found = []
@@ -235,7 +245,9 @@ def _streams(file: BinaryIO, size: int) -> list[tuple[str, list[list[int]], int,
     return found
 
 
-def _stream_sizes(file: BinaryIO, size: int, order: str, many: bool, dimensions: int) -> tuple[list[list[int]], int]:
+def _stream_sizes(
+    file: BufferedReader, size: int, order: str, many: bool, dimensions: int
+) -> tuple[list[list[int]], int]:
     """The sizes at the start under one reading and where they end; ([], 0) when they cannot be sizes."""
     file.seek(0)
     count = 1
@@ -253,7 +265,7 @@ def _stream_sizes(file: BinaryIO, size: int, order: str, many: bool, dimensions:
     return numbers.tolist(), 4 * many + len(data)
 
 
-def _stream_layout(path: Path, file: BinaryIO, size: int) -> Layout:
+def _stream_layout(path: Path, file: BufferedReader, size: int) -> Layout:
     found = _streams(file, size)
     if not found:
         raise _no_stream(path, file, size)
@@ -268,7 +280,7 @@ def _stream_layout(path: Path, file: BinaryIO, size: int) -> Layout:
     return Layout("C stream", order, real, blanked, held)
 
 
-def _likeness(file: BinaryIO, reading: tuple[str, list[list[int]], int, str, int]) -> float:
+def _likeness(file: BufferedReader, reading: tuple[str, list[list[int]], int, str, int]) -> float:
     """Share of the first block's numbers that a grid may hold: finite, of no extreme size."""
     order, sizes, begin, real, _ = reading
     file.seek(begin)
@@ -278,7 +290,7 @@ def _likeness(file: BinaryIO, reading: tuple[str, list[list[int]], int, str, int
         return float(np.mean((size == 0) | ((size > 1e-30) & (size < 1e30))))
 
 
-def _no_stream(path: Path, file: BinaryIO, size: int) -> HiresxError:
+def _no_stream(path: Path, file: BufferedReader, size: int) -> HiresxError:
     """The error for a file that no reading fits: what the likeliest would need."""
     for order, many, dimensions in product("<>", (True, False), (3, 2)):
         sizes, begin = _stream_sizes(file, size, order, many, dimensions)

@@ -2,8 +2,9 @@
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 
@@ -18,7 +19,7 @@ PIECE = 200_000
 
 def read_ascii(path: Path, text: bytes) -> list[list[np.ndarray]]:
     values, counts, total = _numbers(path, text)
-    candidates = []
+    candidates: list[tuple[bool, int, list[list[int]], int, int]] = []
     heads = _expanded(values, counts)
     # Sizes of less than a byte each would only come from a repeat count that means harm.
     header = min(total, len(text))
@@ -106,7 +107,7 @@ def _floats(path: Path, text: bytes, begun: int, tokens: list[bytes]) -> np.ndar
         raise
 
 
-def _refuse_token(path: Path, text: bytes, n: int, token: bytes) -> None:
+def _refuse_token(path: Path, text: bytes, n: int, token: bytes) -> NoReturn:
     """Raise for the n-th token, naming its line."""
     for line, content in enumerate(text.split(b"\n"), 1):
         n -= len(content.replace(b",", b" ").split())
@@ -114,9 +115,10 @@ def _refuse_token(path: Path, text: bytes, n: int, token: bytes) -> None:
             raise HiresxError(
                 f"{path}, line {line}: '{token[:40].decode(errors='backslashreplace')}' is not a number", EXPORT
             )
+    raise AssertionError("the text has fewer numbers than were read from it")
 
 
-def _expanded(values: np.ndarray, counts: np.ndarray | None):
+def _expanded(values: np.ndarray, counts: np.ndarray | None) -> Callable[[int], float]:
     """Access to number n of the file, repeat counts expanded."""
     if counts is None:
         return values.__getitem__
@@ -124,7 +126,7 @@ def _expanded(values: np.ndarray, counts: np.ndarray | None):
     return lambda n: values[np.searchsorted(ends, n, side="right")]
 
 
-def _sizes(head, dimensions: int, many: bool, total: int) -> tuple[list[list[int]], int]:
+def _sizes(head: Callable[[int], float], dimensions: int, many: bool, total: int) -> tuple[list[list[int]], int]:
     """Block sizes under one reading of the first numbers, and how many numbers they are; ([], 0) if none is possible.
 
     `total`: how many numbers there are to read them from.
@@ -147,7 +149,7 @@ def _sizes(head, dimensions: int, many: bool, total: int) -> tuple[list[list[int
     return sizes, used
 
 
-def _refuse_ascii(path: Path, head, first: list[bytes], header: int, total: int) -> None:
+def _refuse_ascii(path: Path, head: Callable[[int], float], first: list[bytes], header: int, total: int) -> NoReturn:
     """No reading of the sizes fits the file: say so for the one that the first line suggests."""
     dimensions = len(first) if len(first) in (2, 3) else 3
     sizes, used = _sizes(head, dimensions, len(first) == 1, header)

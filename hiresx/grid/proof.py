@@ -1,6 +1,6 @@
 """Whether the connections of a grid are what its nodes say: proved node by node, and told by the first that is not."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -9,7 +9,7 @@ import numpy as np
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Block, direction, layer, side
 from hiresx.grid.connections import TOLERANCE, Connection, broken_seam
-from hiresx.grid.motions import Motion, told
+from hiresx.grid.motions import IntMatrix, Motion, told
 from hiresx.grid.orientation import (
     LAYOUTS,
     donor_range,
@@ -121,7 +121,7 @@ def _size(block: Block) -> str:
     return " x ".join(map(str, block.size))
 
 
-def _index(index) -> str:
+def _index(index: Iterable[int]) -> str:
     return "({}, {}, {})".format(*map(int, index))
 
 
@@ -227,14 +227,14 @@ def _hint(blocks: Sequence[Block], c: Connection, layout: str) -> str:
     return "correct the ranges, the transform, the motion or the layout of the connection, or the grid"
 
 
-def _orientations(blocks: Sequence[Block], c: Connection) -> list:
+def _orientations(blocks: Sequence[Block], c: Connection) -> list[IntMatrix]:
     """The own matrix and every other under which the ranges cover each other."""
     there = (c.donor, c.donor_face, donor_range(c, blocks))
     found = possible(blocks, (c.block, c.face, c.range), there)
     return [c.matrix, *(m for m in found if m != c.matrix and round(np.linalg.det(m)) > 0)]
 
 
-def _turned(c: Connection, matrix, motion: Motion, blocks: Sequence[Block], layout: str) -> Connection:
+def _turned(c: Connection, matrix: IntMatrix, motion: Motion, blocks: Sequence[Block], layout: str) -> Connection:
     """A connection of the same ranges with another orientation, motion and layout."""
     there = (c.donor, c.donor_face, donor_range(c, blocks))
     return joined("", (c.block, c.face, c.range), there, matrix, layout, motion)

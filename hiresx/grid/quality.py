@@ -1,6 +1,7 @@
 """What the solver will feel of a grid: cell volumes, skewness, stretching, aspect ratio."""
 
 from collections.abc import Collection, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,7 @@ FLAT = 1e-12
 TURNED = 0.98
 
 
-def quality(grid: Grid) -> list[dict]:
+def quality(grid: Grid) -> list[dict[str, Any]]:
     """Per block a dict: "block" (name), "size" [ni, nj, nk], and extremes, each {"value", "node": [i, j, k],
     "position": [x, y, z]}:
 
@@ -34,7 +35,7 @@ def quality(grid: Grid) -> list[dict]:
     """
     records = []
     for b, block in enumerate(grid.blocks):
-        found = {}
+        found: dict[str, Any] = {}
         for k, tangents in _slabs(grid, b):
             volume = _volume(tangents)
             _note(found, "volume_min", block, k, volume, smallest=True)
@@ -56,7 +57,8 @@ def check_jacobian(grid: Grid, poles: Collection[tuple[int, Range]] = ()) -> Non
     """Raises HiresxError naming the node with the smallest 1/J when that is not positive. `poles`: (block, nodes) that
     have no volume and need none."""
     for b, block in enumerate(grid.blocks):
-        found, bad = {}, 0
+        found: dict[str, Any] = {}
+        bad = 0
         for k, tangents in _slabs(grid, b):
             volume = _volume(tangents)
             for _, range_ in (pole for pole in poles if pole[0] == b):
@@ -156,7 +158,9 @@ def hands(block: Block) -> str:
     return "mixed" if right and left else "left" if left else "right"
 
 
-def _note(found: dict, name: str, block: Block, first: int, values: np.ndarray, smallest: bool = False) -> None:
+def _note(
+    found: dict[str, Any], name: str, block: Block, first: int, values: np.ndarray, smallest: bool = False
+) -> None:
     """Keep the extreme of `values` (nk', nj, ni), whose first k index is `first`, if it beats what was found before."""
     k, j, i = (int(m) for m in np.unravel_index((np.argmin if smallest else np.argmax)(values), values.shape))
     value = float(values[k, j, i])

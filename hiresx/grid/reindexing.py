@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from hiresx.arrays import Size, triple
 from hiresx.grid.blocks import AXES, FACES, Block, Delivered, Range, direction, side
 from hiresx.grid.connections import Connection, Grid
-from hiresx.grid.motions import Motion
+from hiresx.grid.motions import Motion, Vector
 from hiresx.grid.stored import Nodes, Stored
 
 
@@ -64,7 +65,7 @@ class Reindexing:
             if self.reverse[d]:
                 lo, hi = size[old] - hi, size[old] - lo
             result.append((lo // self.step[d], (hi - 1) // self.step[d] + 1))
-        return tuple(result)
+        return triple(result)
 
 
 def reindexed(grid: Grid, by: Sequence[Reindexing]) -> Grid:
@@ -76,7 +77,7 @@ def reindexed(grid: Grid, by: Sequence[Reindexing]) -> Grid:
         for c in grid.connections
         if by[c.block].face(c.face) is not None
     ]
-    period = []
+    period: list[dict[str, Vector | Motion]] = []
     for known, r in zip(grid.period, by, strict=True):
         period.append({})
         for axis, moved in known.items():
@@ -91,13 +92,13 @@ def _block(block: Block, r: Reindexing) -> Block:
     if r.still:
         return block
     regions = {
-        name: tuple((r.face(face), r.range(range_, block.size)) for face, range_ in parts if r.face(face) is not None)
+        name: tuple((new, r.range(range_, block.size)) for face, range_ in parts if (new := r.face(face)) is not None)
         for name, parts in block.regions.items()
     }
-    return Delivered(block.name, *(r.array(c) for c in (block.x, block.y, block.z)), regions)
+    return Delivered(block.name, *triple(r.array(c) for c in (block.x, block.y, block.z)), regions)
 
 
-def _connection(c: Connection, own: Reindexing, donor: Reindexing, size, donor_size) -> Connection:
+def _connection(c: Connection, own: Reindexing, donor: Reindexing, size: Size, donor_size: Size) -> Connection:
     m, o = own.matrix(size)
     n, p = donor.matrix(donor_size)
     matrix, offset = np.array(c.matrix), np.array(c.offset)
@@ -109,12 +110,12 @@ def _connection(c: Connection, own: Reindexing, donor: Reindexing, size, donor_s
         new[2, :2], new[:2, 2], new[2, 2], shift[2] = 0, 0, 1, 0
     return replace(
         c,
-        face=own.face(c.face),
+        face=own.face(c.face) or c.face,
         range=own.range(c.range, size),
-        matrix=tuple(map(tuple, new.tolist())),
-        offset=tuple(shift.tolist()),
+        matrix=triple(map(triple, new.tolist())),
+        offset=triple(shift.tolist()),
     )
 
 
-def _inverse(moved):
-    return moved.inverse if isinstance(moved, Motion) else tuple(-m for m in moved)
+def _inverse(moved: Vector | Motion) -> Vector | Motion:
+    return moved.inverse if isinstance(moved, Motion) else triple(-m for m in moved)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hiresx.arrays import triple
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import AXES, FACES, Block, direction, side
 from hiresx.grid.connections import IDENTITY, TOLERANCE, Connection
@@ -220,7 +221,7 @@ def _mirror(where: str, blocks: Sequence[Block], half: Ring, ends: Sequence[tupl
             f"a half model ends at its plane of symmetry on both sides of the pole; {PAGE}",
         )
     reflection = np.eye(3) - 2 * np.outer(normal, normal)
-    return Motion(tuple(map(tuple, reflection.tolist())), tuple((2 * height * normal).tolist()))
+    return Motion(triple(map(triple, reflection.tolist())), triple((2 * height * normal).tolist()))
 
 
 def _nodes(blocks: Sequence[Block], found: Ring, g: int, layers: int = LAYERS) -> np.ndarray:
@@ -254,11 +255,13 @@ def across(blocks: Sequence[Block], found: Ring, b: int) -> Iterator[Connection]
         here = sorted(int(member.matrix[e, found.around] * g + member.offset[e]) for g in (first, last))
         d = direction(member.face)
         at = 0 if side(member.face) < 0 else size[d] - 1
-        range_ = tuple((here[0], here[1] + 1) if a == e else (at, at + 1) if a == d else (0, size[a]) for a in range(3))
+        range_ = triple(
+            (here[0], here[1] + 1) if a == e else (at, at + 1) if a == d else (0, size[a]) for a in range(3)
+        )
         motion = found.mirror or Motion()
         yield Connection(
-            b, member.face, range_, other.block, tuple(tuple(int(n) for n in row) for row in matrix),
-            tuple(int(n) for n in offset), motion.translation, motion.rotation, over_a_pole=True,
+            b, member.face, range_, other.block, triple(triple(int(n) for n in row) for row in matrix),
+            triple(int(n) for n in offset), motion.translation, motion.rotation, over_a_pole=True,
         )  # fmt: skip
 
 
@@ -271,15 +274,16 @@ def _stretches(found: Ring, member: Member) -> Iterator[tuple[int, int, tuple[Me
             if begun is not None:
                 yield begun[0], g - 1, begun[1]
             begun = (g, there)
-    yield begun[0], member.last, begun[1]
+    if begun is not None:
+        yield begun[0], member.last, begun[1]
 
 
 def _opposite(found: Ring, g: int) -> tuple[Member, int, int]:
     if found.mirror is not None:
         shift = found.members[0].first + found.members[-1].last
-        turn, wraps = -1, (0,)
+        turn, wraps = -1, [0]
     else:
-        shift, turn, wraps = found.nodes // 2, 1, (0, -found.nodes, found.nodes, -2 * found.nodes, 2 * found.nodes)
+        shift, turn, wraps = found.nodes // 2, 1, [0, -found.nodes, found.nodes, -2 * found.nodes, 2 * found.nodes]
     best = None
     for wrap in wraps:
         at = turn * g + shift + wrap
@@ -289,21 +293,22 @@ def _opposite(found: Ring, g: int) -> tuple[Member, int, int]:
                 if at < m.last:
                     return m, turn, shift + wrap
                 best = best or (m, turn, shift + wrap)
+    assert best is not None  # the members hold every node of the ring
     return best
 
 
 def check_opposite(where: str, blocks: Sequence[Block], found: Ring, b: int, face: str) -> None:
     """Raises HiresxError unless the nodes next to the pole lie across it from those half a ring on."""
     first = found.members[0].first
-    away = []
+    steps = []
     for g in range(first, first + found.nodes + (found.mirror is not None)):
         at = g if any(m.first <= g <= m.last for m in found.members) else g - found.nodes
         near = _nodes(blocks, found, at, 2)
-        away.append(near[:, 1] - near[:, 0])
+        steps.append(near[:, 1] - near[:, 0])
     if found.mirror is not None:
         image = np.array(found.mirror.rotation)
-        away += [image @ away[g] for g in range(found.nodes - 1, 0, -1)]
-    away = np.stack(away)
+        steps += [image @ steps[g] for g in range(found.nodes - 1, 0, -1)]
+    away = np.stack(steps)
     other = np.roll(away, len(away) // 2, axis=0)
     # only the part square to the line turns round
     mean = away.mean(axis=0)

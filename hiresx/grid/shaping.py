@@ -3,21 +3,39 @@
 What belongs to the nodes goes with them: regions, connections, periods.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
+from hiresx.arrays import Reals, triple
+from hiresx.case.grids import GridFile
 from hiresx.errors import HiresxError
-from hiresx.grid.blocks import AXES, MINIMUM_NODES, Block, Range, direction, face_range, rectangles, side, slices
+from hiresx.grid.blocks import (
+    AXES,
+    MINIMUM_NODES,
+    Block,
+    Range,
+    Regions,
+    direction,
+    face_range,
+    rectangles,
+    side,
+    slices,
+)
 from hiresx.grid.connections import IDENTITY, TOLERANCE, Connection, Grid
-from hiresx.grid.motions import motion, rotation_about
+from hiresx.grid.motions import Motion, Vector, motion, rotation_about
 from hiresx.grid.orientation import layout_of
 from hiresx.grid.reindexing import Reindexing, reindexed
 from hiresx.grid.singular import collapsed
 from hiresx.grid.size import refuse
 
 COORDINATES = ("x", "y", "z")
+
+
+# x, y and z of a plane grid -> those of what is drawn from it
+Drawing = Callable[[Reals, Reals, Reals], tuple[Reals, Reals, Reals]]
 
 
 def coarsened(grid: Grid) -> tuple[Grid, list[str]]:
@@ -48,7 +66,7 @@ def coarsened(grid: Grid) -> tuple[Grid, list[str]]:
             kept[c.block, d] &= holds
     bad = {group[place] for place, holds in kept.items() if not holds}
     by = [
-        Reindexing(step=tuple(2 if (b, d) in group and group[b, d] not in bad else 1 for d in range(3)))
+        Reindexing(step=triple(2 if (b, d) in group and group[b, d] not in bad else 1 for d in range(3)))
         for b in range(len(grid.blocks))
     ]
     if all(r.still for r in by):
@@ -107,11 +125,11 @@ def mirrored(grid: Grid, axis: str) -> tuple[Grid, list[str]]:
         n = block.size[d]
         for face, range_ in parts:
             # In the image node i has the index n - 1 - i; ghost -1 is the image of node 1, ghost n that of n - 2.
-            offset = tuple((n - 1) * (e == d) * (1 if side(face) < 0 else -1) for e in range(3))
+            offset = triple((n - 1) * (e == d) * (1 if side(face) < 0 else -1) for e in range(3))
             seams.append(Connection(b, face, range_, count + b, IDENTITY, offset))
             other = face[0] + ("max" if side(face) < 0 else "min")
-            turned = tuple((n - range_[e][1], n - range_[e][0]) if e == d else range_[e] for e in range(3))
-            back = tuple(-o for o in offset)
+            turned = triple((n - range_[e][1], n - range_[e][0]) if e == d else range_[e] for e in range(3))
+            back = triple(-o for o in offset)
             seams.append(Connection(count + b, other, turned, b, IDENTITY, back))
         on_plane = {(face, range_) for face, range_ in parts}
         blocks.append(replace(block, regions=_without(block.regions, on_plane)))
@@ -121,13 +139,13 @@ def mirrored(grid: Grid, axis: str) -> tuple[Grid, list[str]]:
             "move the plane of symmetry to 0 (grid.translate)",
         )
     half = Grid(tuple(blocks), grid.connections, grid.period)
-    image = reindexed(half, [Reindexing(reverse=tuple(e == d for e in range(3))) for d in reverse])
+    image = reindexed(half, [Reindexing(reverse=triple(e == d for e in range(3))) for d in reverse])
     flip = np.eye(3)
     flip[COORDINATES.index(axis)] *= -1
     images = [
         Block(
             f"{block.name}-mirror-{axis}",
-            *(np.einsum("ab,b...->a...", flip, np.stack([block.x, block.y, block.z])) + 0.0),
+            *triple(np.einsum("ab,b...->a...", flip, np.stack([block.x, block.y, block.z])) + 0.0),
             block.regions,
         )
         for block in image.blocks
@@ -145,8 +163,8 @@ def _in_plane(grid: Grid, b: int, face: str, flat: np.ndarray) -> list[Range]:
     mask = flat[slices(whole)].copy()
     for c in grid.connections:
         if (c.block, c.face) == (b, face):
-            inner = tuple((lo + (lo > 0), hi - (hi < n)) for (lo, hi), n in zip(c.range, block.size, strict=True))
-            inner = tuple(whole[e] if e == direction(face) else inner[e] for e in range(3))
+            inner = triple((lo + (lo > 0), hi - (hi < n)) for (lo, hi), n in zip(c.range, block.size, strict=True))
+            inner = triple(whole[e] if e == direction(face) else inner[e] for e in range(3))
             mask[tuple(slice(lo - f, hi - f) for (lo, hi), (f, _) in zip(inner, whole, strict=True))[::-1]] = False
     across = [e for e in (2, 1, 0) if e != direction(face)]
     found = []
@@ -155,11 +173,11 @@ def _in_plane(grid: Grid, b: int, face: str, flat: np.ndarray) -> list[Range]:
         for e, part in zip(across, rectangle, strict=True):
             range_[e] = part
         if all(range_[e][1] - range_[e][0] > 1 for e in across if block.size[e] > 1):
-            found.append(tuple(range_))
+            found.append(triple(range_))
     return found
 
 
-def _without(regions, parts: set) -> dict:
+def _without(regions: Regions, parts: set[tuple[str, Range]]) -> Regions:
     held = {
         name: tuple(
             (face, range_)
@@ -179,13 +197,13 @@ def _flipped(c: Connection, flip: np.ndarray) -> Connection:
     """A connection of the images: its motion seen in the mirror."""
     rotation = c.rotation
     if rotation is not None:
-        rotation = tuple(map(tuple, (flip @ np.array(rotation) @ flip).tolist()))
-    return replace(c, rotation=rotation, translation=tuple((flip @ np.array(c.translation) + 0.0).tolist()))
+        rotation = triple(map(triple, (flip @ np.array(rotation) @ flip).tolist()))
+    return replace(c, rotation=rotation, translation=triple((flip @ np.array(c.translation) + 0.0).tolist()))
 
 
-def _flipped_period(period, flip: np.ndarray):
+def _flipped_period(period: Vector | Motion, flip: Reals) -> Vector | Motion:
     if isinstance(period, tuple):
-        return tuple((flip @ np.array(period) + 0.0).tolist())
+        return triple((flip @ np.array(period) + 0.0).tolist())
     turned = None if period.rotation is None else flip @ np.array(period.rotation) @ flip
     return motion(turned, translation=flip @ np.array(period.translation))
 
@@ -196,7 +214,7 @@ def extruded(grid: Grid, n: int, length: float) -> tuple[Grid, list[str]]:
     refuse(grid.points * n)
     heights = length * np.arange(n) / n
 
-    def nodes(x, y, z):
+    def nodes(x: Reals, y: Reals, z: Reals) -> tuple[Reals, Reals, Reals]:
         shape = (n, *x.shape[1:])
         return np.broadcast_to(x, shape), np.broadcast_to(y, shape), z + heights[:, None, None]
 
@@ -207,10 +225,11 @@ def revolved(grid: Grid, n: int, angle: float) -> tuple[Grid, list[str]]:
     """(a plane grid turned about the x axis through `angle` degrees in `n` nodes, which may be periodic: the last node
     comes one step before `angle`; what was done in words). Raises HiresxError for nodes at y <= 0."""
     for block in grid.blocks:
-        if (block.y <= 0).any():
-            k, j, i = (int(m) for m in np.argwhere(block.y <= 0)[0])
+        y = np.asarray(block.y)
+        if (y <= 0).any():
+            k, j, i = (int(m) for m in np.argwhere(y <= 0)[0])
             raise HiresxError(
-                f"revolve: block '{block.name}' has y = {block.y[k, j, i]:.6g} at node (i, j, k) = ({i}, {j}, {k})",
+                f"revolve: block '{block.name}' has y = {y[k, j, i]:.6g} at node (i, j, k) = ({i}, {j}, {k})",
                 "the axis itself cannot be a grid line: begin at y > 0",
             )
     refuse(grid.points * n)
@@ -218,14 +237,14 @@ def revolved(grid: Grid, n: int, angle: float) -> tuple[Grid, list[str]]:
     cosine, sine = np.cos(turns)[:, None, None], np.sin(turns)[:, None, None]
     period = motion(rotation_about((1.0, 0.0, 0.0), angle))
 
-    def nodes(x, y, z):
+    def nodes(x: Reals, y: Reals, z: Reals) -> tuple[Reals, Reals, Reals]:
         return np.broadcast_to(x, (n, *x.shape[1:])), y * cosine, y * sine
 
     drawn = _drawn(grid, "revolve", n, nodes, (0.0, 0.0, 0.0) if abs(angle) == 360 else period)
     return drawn, [f"turned about the x axis: {n} nodes over {angle:g} degrees"]
 
 
-def _drawn(grid: Grid, key: str, n: int, nodes, period) -> Grid:
+def _drawn(grid: Grid, key: str, n: int, nodes: Drawing, period: Vector | Motion) -> Grid:
     """A plane grid with `n` nodes along k, periodic under `period`."""
     if any(len(block.active) != 2 for block in grid.blocks):
         raise HiresxError(f"{key}: the grid is not plane", f"leave {key} out")
@@ -236,7 +255,7 @@ def _drawn(grid: Grid, key: str, n: int, nodes, period) -> Grid:
     blocks = [
         Block(
             block.name,
-            *nodes(block.x, block.y, block.z),
+            *triple(nodes(np.asarray(block.x), np.asarray(block.y), np.asarray(block.z))),
             {name: tuple((f, long(r)) for f, r in parts) for name, parts in block.regions.items()},
         )
         for block in grid.blocks
@@ -246,15 +265,15 @@ def _drawn(grid: Grid, key: str, n: int, nodes, period) -> Grid:
     return Grid(tuple(blocks), tuple(connections), tuple(periods))
 
 
-def shaped(grid: Grid, spec) -> tuple[Grid, list[str]]:
+def shaped(grid: Grid, spec: GridFile) -> tuple[Grid, list[str]]:
     """(the grid with what a [grid] table asks of `coarsen`, `mirror`, `extrude` and `revolve`, in this order; what was
     done in words)."""
     words: list[str] = []
-    tasks: Sequence = [
+    tasks: list[Callable[[Grid], tuple[Grid, list[str]]]] = [
         *[coarsened] * spec.coarsen,
-        *[lambda g, axis=axis: mirrored(g, axis) for axis in spec.mirror],
-        *([lambda g: extruded(g, spec.extrude.n, spec.extrude.length)] if spec.extrude else []),
-        *([lambda g: revolved(g, spec.revolve.n, spec.revolve.angle)] if spec.revolve else []),
+        *[partial(mirrored, axis=axis) for axis in spec.mirror],
+        *([partial(extruded, n=spec.extrude.n, length=spec.extrude.length)] if spec.extrude else []),
+        *([partial(revolved, n=spec.revolve.n, angle=spec.revolve.angle)] if spec.revolve else []),
     ]
     for task in tasks:
         grid, said = task(grid)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from hiresx.case.grids import Cylinder, Sphere
 from hiresx.errors import HiresxError
 
 
@@ -43,7 +44,7 @@ def from_wall(cells: int, length: float, first: float, name: str) -> np.ndarray:
     return length * (n / cells if rate == 0 else np.sinh(rate * n) / np.sinh(rate * cells))
 
 
-def to_ellipse(spec, t: np.ndarray) -> np.ndarray:
+def to_ellipse(spec: Cylinder | Sphere, t: np.ndarray) -> np.ndarray:
     """Distances (n_normal, len(t)) from the origin of the nodes on rays at the angles t from the upstream axis, between
     the circle of `spec.radius` and the ellipse through its two stand-offs."""
     a, b = spec.radius + spec.standoff_axis, spec.radius + spec.standoff_side

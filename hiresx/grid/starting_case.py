@@ -77,8 +77,8 @@ def _apart(meets: Sequence[dict[str, Any]]) -> list[tuple[dict[str, Any], str]]:
 
 
 def _ends(row: dict[str, Any]) -> list[tuple[int, int]]:
-    first, second, third = (tuple(map(int, part.split(":"))) for part in row["nodes"].split())
-    return [first, second, third]
+    first, second, third = (part.split(":") for part in row["nodes"].split())
+    return [(int(lo), int(hi)) for lo, hi in (first, second, third)]
 
 
 def _quoted(text: str) -> str:

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from hiresx.arrays import triple
 from hiresx.errors import HiresxError
 
 # Nodes of a file from which on they are left there: what is smaller is read faster than it is asked for.
@@ -45,7 +46,8 @@ def give_back() -> None:
 class Source(Protocol):
     """One coordinate of a block in a file; `shape` (nk, nj, ni)."""
 
-    shape: tuple[int, int, int]
+    @property
+    def shape(self) -> tuple[int, int, int]: ...
 
     def read(self, box: Box) -> np.ndarray:
         """The numbers of half-open ranges (k, j, i), as they are stored."""
@@ -134,11 +136,11 @@ class Stored:
 
     @classmethod
     def of(cls, source: Source) -> "Stored":
-        return cls(source, tuple((0, n) for n in source.shape))
+        return cls(source, triple((0, n) for n in source.shape))
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        return tuple(hi - lo for lo, hi in self.window)
+        return triple(hi - lo for lo, hi in self.window)
 
     @property
     def size(self) -> int:
@@ -159,7 +161,7 @@ class Stored:
         return bool(np.isfinite(self._extremes).all())  # a nan is the least of whatever it is among
 
     def reversed(self, axes: tuple[bool, bool, bool]) -> "Stored":
-        return replace(self, reverse=tuple(a != b for a, b in zip(self.reverse, axes, strict=True)))
+        return replace(self, reverse=triple(a != b for a, b in zip(self.reverse, axes, strict=True)))
 
     def __mul__(self, factor: float) -> "Stored":
         return replace(self, factor=self.factor * factor)
@@ -183,19 +185,20 @@ class Stored:
             inner.append(local)
         return self._read(box)[tuple(inner)]
 
-    def take(self, indices: Any, axis: int, out=None, mode: str = "raise") -> np.ndarray:
+    def take(self, indices: Any, axis: int, out: None = None, mode: str = "raise") -> np.ndarray:
         indices = list(indices) if isinstance(indices, range) else indices
         index: list[Any] = [slice(None)] * 3
         index[axis] = indices if np.ndim(indices) == 0 else np.asarray(indices)
         return self[tuple(index)]
 
-    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return self[:].astype(dtype or self.dtype, copy=False)
 
     @cached_property
     def _extremes(self) -> tuple[float, float]:
         """Of the same pass through the file are the rims of its planes, which are looked at again and again."""
-        found, rims = [], [[], [], [], []]
+        found: list[tuple[float, float]] = []
+        rims: list[list[np.ndarray]] = [[], [], [], []]
         for slab in self.slabs():
             found.append((float(slab.min()), float(slab.max())))
             for rim, place in zip(rims, RIMS, strict=True):
@@ -210,10 +213,10 @@ class Stored:
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in self.__dict__.items() if key != "_rims"}
 
-    def min(self, axis=None, out=None) -> float:
+    def min(self, axis: None = None, out: None = None) -> float:
         return self._extremes[0]
 
-    def max(self, axis=None, out=None) -> float:
+    def max(self, axis: None = None, out: None = None) -> float:
         return self._extremes[1]
 
     def _there(self, box: Any) -> Box:
@@ -221,7 +224,7 @@ class Stored:
         found = []
         for (lo, hi), (first, last), turned in zip(box, self.window, self.reverse, strict=True):
             found.append((last - hi, last - lo) if turned else (first + lo, first + hi))
-        return tuple(found)
+        return triple(found)
 
     def _read(self, box: Any) -> np.ndarray:
         for rim, (axis, last) in zip(self.__dict__.get("_rims", ()), ((1, 0), (1, 1), (2, 0), (2, 1)), strict=False):
@@ -238,8 +241,8 @@ class Stored:
 def _within(n: Any, size: int) -> tuple[int, int, Any]:
     """(first, last + 1, the same index counted from the first) of an index into a direction of `size` nodes."""
     if isinstance(n, slice):
-        chosen = range(*n.indices(size))
-        return (min(chosen), max(chosen) + 1, slice(None, None, chosen.step)) if chosen else (0, 0, slice(None))
+        run = range(*n.indices(size))
+        return (min(run), max(run) + 1, slice(None, None, run.step)) if run else (0, 0, slice(None))
     chosen = np.asarray(n)
     if not chosen.size:
         return 0, 0, chosen
@@ -262,7 +265,7 @@ def slabs(*coordinates: Nodes, overlap: int = 0) -> Iterator[list[np.ndarray]]:
     """Coordinates of one shape side by side in slabs of k, each with the `overlap` first planes of the next. Arrays
     come whole."""
     if not any(isinstance(c, Stored) for c in coordinates):
-        yield list(coordinates)
+        yield [np.asarray(c) for c in coordinates]
         return
     stored = (c if isinstance(c, Stored) else _held(c, overlap) for c in coordinates)
     yield from map(list, zip(*(c.slabs(overlap) if isinstance(c, Stored) else c for c in stored), strict=True))

@@ -1,10 +1,12 @@
 """What a grid file holds and what becomes of it, said before anything is computed."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from hiresx.arrays import triple
 from hiresx.case.grids import GridFile
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import AXES, Block, Range, direction, face_range, layer, rectangles, side, slices
@@ -82,14 +84,14 @@ def left_over(grid: Grid) -> list[dict[str, Any]]:
             for _, range_ in (part for part in held if part[0] == face):
                 free[tuple(slice(*range_[e]) for e in across)] = False
             for rectangle in rectangles(free):
-                range_ = [layer(face, block.size)] * 3
+                patch = [layer(face, block.size)] * 3
                 for e, part in zip(across, rectangle, strict=True):
-                    range_[e] = part
+                    patch[e] = part
                 # A line left beside a patch belongs to what lies there.
-                if all(range_[e][1] - range_[e][0] > 1 for e in across if block.size[e] > 1):
-                    centre, normal = _place(block, face, tuple(range_))
+                if all(patch[e][1] - patch[e][0] > 1 for e in across if block.size[e] > 1):
+                    centre, normal = _place(block, face, triple(patch))
                     found.append(
-                        {"block": block.name, "face": face, "nodes": _nodes(range_), "centre": centre, "normal": normal}
+                        {"block": block.name, "face": face, "nodes": _nodes(patch), "centre": centre, "normal": normal}
                     )
     return found
 
@@ -104,13 +106,13 @@ def _in_region(block: Block, face: str, range_: Range) -> bool:
     )
 
 
-def _nodes(range_) -> str:
+def _nodes(range_: Iterable[tuple[int, int]]) -> str:
     return " ".join(f"{lo}:{hi}" for lo, hi in range_)
 
 
 def _place(block: Block, face: str, range_: Range) -> tuple[list[float], list[float]]:
     d = direction(face)
-    inner = tuple((lo - side(face), hi - side(face)) if e == d else (lo, hi) for e, (lo, hi) in enumerate(range_))
+    inner = triple((lo - side(face), hi - side(face)) if e == d else (lo, hi) for e, (lo, hi) in enumerate(range_))
     nodes, behind = (
         np.stack([c[slices(r)] for c in (block.x, block.y, block.z)], axis=-1).reshape(-1, 3) for r in (range_, inner)
     )

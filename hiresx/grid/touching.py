@@ -7,9 +7,11 @@ be connected; and what is not connected is a boundary. To take it for a wall in 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
+from hiresx.arrays import triple
 from hiresx.grid.blocks import MINIMUM_NODES, Block, direction, face_range, side, slices
 from hiresx.grid.connections import Connection, Grid, Touching
 
@@ -51,7 +53,7 @@ def _is_narrow(blocks: Sequence[Block], c: Connection) -> bool:
     return any(c.range[d][1] - c.range[d][0] < MINIMUM_NODES - 2 for d in across)
 
 
-def _faces(contact: Touching) -> frozenset:
+def _faces(contact: Touching) -> frozenset[tuple[int, str | None]]:
     return frozenset({(contact.block, contact.face), (contact.other, contact.other_face)})
 
 
@@ -64,7 +66,8 @@ def touching(grid: Grid) -> list[Touching]:
             for face in block.faces
             if len(block.active) > 1  # the ends of a line cannot lie along each other
         ]
-        found, coarse = [], {}
+        found: list[Touching] = []
+        coarse: dict[int, np.ndarray] = {}
         for own in surfaces:
             if not own.free.any():
                 continue
@@ -83,7 +86,7 @@ class _Surface:
         self.range = face_range(face, block.size)
         d = direction(face)
         self.across = [e for e in (2, 1, 0) if e != d]
-        inner = tuple(
+        inner = triple(
             (lo - side(face), hi - side(face)) if e == d else (lo, hi) for e, (lo, hi) in enumerate(self.range)
         )
         shape = [block.size[e] for e in self.across]
@@ -94,7 +97,7 @@ class _Surface:
         self.nodes = nodes
         self.spacing = _of_cells(np.linalg.norm(nodes - behind, axis=-1))
         self.centres = _of_cells(nodes)
-        self.sag = sum(_of_cells(_bend(nodes, axis)) for axis in (0, 1)) / 8
+        self.sag = (_of_cells(_bend(nodes, 0)) + _of_cells(_bend(nodes, 1))) / 8
         self.lie = _lie(nodes)
         held = np.zeros(shape, dtype=bool)
         for c in grid.connections:
@@ -181,7 +184,8 @@ def _between(own: _Surface, other: _Surface) -> list[Touching]:
 def _facets(surface: _Surface) -> list[tuple[np.ndarray, ...]]:
     """Per tile: its bounding box (low, high), the largest spacing and sag, segments (n, 2, 3) of a line or triangles
     (n, 3, 3) of a surface, and the spacing, sag and lie (n, 3) of each."""
-    nodes, tiles = surface.nodes, []
+    nodes = surface.nodes
+    tiles: list[tuple[np.ndarray, ...]] = []
     for rows, columns in surface.tiles(surface.spacing):
         off, bent = surface.spacing[rows, columns].ravel(), surface.sag[rows, columns].ravel()
         lie = surface.lie[rows, columns].reshape(-1, 3)
@@ -244,7 +248,7 @@ def _inside(grid: Grid, own: _Surface, coarse: dict[int, np.ndarray]) -> Iterato
 
 
 def _stride(block: Block) -> int:
-    return max(1, round((block.points / COARSE) ** (1 / len(block.active))))
+    return max(1, round(float(block.points / COARSE) ** (1 / len(block.active))))
 
 
 def _coarse(block: Block) -> np.ndarray:
@@ -261,14 +265,15 @@ def _is_inside(block: Block, coarse: np.ndarray, points: np.ndarray) -> np.ndarr
     inside = np.zeros(len(points), dtype=bool)
     for n, point in enumerate(points):
         at = np.unravel_index(int(np.argmin(squares - 2 * (flat @ point))), coarse.shape[:3])
-        box = tuple(slice(max(stride * (i - 1), 0), stride * (i + 1) + 1) for i in at)
+        begin = [max(stride * (int(i) - 1), 0) for i in at]
+        box = tuple(slice(first, stride * (int(i) + 1) + 1) for first, i in zip(begin, at, strict=True))
         part = _nodes(block, box)
-        at = np.unravel_index(int(np.argmin(np.sum((part - point) ** 2, axis=-1))), part.shape[:3])
-        inside[n] = _covers(block, [b.start + i for b, i in zip(box, at, strict=True)], point)
+        nearest = np.unravel_index(int(np.argmin(np.sum((part - point) ** 2, axis=-1))), part.shape[:3])
+        inside[n] = _covers(block, [first + int(i) for first, i in zip(begin, nearest, strict=True)], point)
     return inside
 
 
-def _nodes(block: Block, index: tuple) -> np.ndarray:
+def _nodes(block: Block, index: tuple[Any, ...]) -> np.ndarray:
     return np.stack([c[index] for c in (block.x, block.y, block.z)], axis=-1)
 
 
@@ -303,5 +308,5 @@ def _report(own: _Surface, b: int, face: str | None, mask: np.ndarray) -> Touchi
     range_ = list(own.range)
     for e, column, n in zip(own.across, at.T, own.nodes.shape[:2], strict=True):
         range_[e] = (int(column.min()), min(int(column.max()) + 2, n))
-    place = tuple(float(c) for c in own.centres[tuple(at[0])])
-    return Touching(own.block, own.face, tuple(range_), b, face, int(mask.sum()), place)
+    place = triple(float(c) for c in own.centres[tuple(at[0])])
+    return Touching(own.block, own.face, triple(range_), b, face, int(mask.sum()), place)

@@ -5,13 +5,13 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO
 
 from hiresx.errors import HiresxError
 
 
 @contextmanager
-def written(path: Path) -> Iterator[BinaryIO]:
+def written(path: Path) -> Iterator[IO[bytes]]:
     """A file to write into, which becomes `path` when the block ends well. Raises HiresxError where it cannot."""
     name = None
     try:

@@ -8,15 +8,21 @@ process may use, and binding it. record: what comes out, as a table and as JSON.
 """
 
 import time
+from typing import cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from hiresx.communicator import Communicator
+from hiresx.decomposition import Decomposition
 from hiresx.decomposition.traffic import traffic
 from hiresx.device import Backend, backend
+from hiresx.device.native import NativeBackend
 from hiresx.errors import HiresxError
 from hiresx.placement import bound, cores, gpus
+from hiresx.placement.cores import Share
 from hiresx.placement.facts import Facts, gather
+from hiresx.placement.gpus import Chosen
 from hiresx.placement.record import Placement, Seat
 from hiresx.placement.wishes import AUTO, by_rank
 from hiresx.topology import memory, sysfs
@@ -25,13 +31,19 @@ from hiresx.topology.discover import discover
 from hiresx.topology.machine import Machine
 from hiresx.topology.place import BUSY_UTILISATION
 
-__all__ = ["Placement", "Seat", "place"]
+__all__ = ["AUTO", "Placement", "Seat", "place"]
 
 # nvmlUtilization_t: "the past sample period", up to a second.
 SAMPLE = 1.1
 
 
-def place(comm: Communicator, cut=None, wish: str = AUTO, bytes_=None, strategy: str | None = None) -> Placement:
+def place(
+    comm: Communicator,
+    cut: Decomposition | None = None,
+    wish: str = AUTO,
+    bytes_: ArrayLike | None = None,
+    strategy: str | None = None,
+) -> Placement:
     """Choose, bind, and make the backend of this rank. Collective.
 
     `cut`: the Decomposition of the parts of all ranks. `wish`: auto, cpu, cuda, emulated, or a list by rank (see
@@ -56,7 +68,7 @@ def place(comm: Communicator, cut=None, wish: str = AUTO, bytes_=None, strategy:
     return Placement(tuple(comm.allgather(seat)), made, tuple(_said(comm, machine)))
 
 
-def _square(bytes_, size: int) -> np.ndarray:
+def _square(bytes_: ArrayLike, size: int) -> np.ndarray:
     """`bytes_` with ranks that have no part, and send nothing, added."""
     given = np.asarray(bytes_, float)
     matrix = np.zeros((size, size))
@@ -69,7 +81,7 @@ def _resolved(names: list[str], known: list[Facts]) -> list[str]:
     lacking = [rank for rank, name in enumerate(names) if name == "cuda" and known[rank].fault]
     if lacking:
         rank = lacking[0]
-        message, mend = known[rank].fault
+        message, mend = known[rank].fault or ("", "")
         if len(names) > 1:
             more = len(lacking) - 1
             others = f" (and {more} other{'s' * (more > 1)})" if more else ""
@@ -82,7 +94,9 @@ def _resolved(names: list[str], known: list[Facts]) -> list[str]:
     ]
 
 
-def _agreed(comm: Communicator, known: list[Facts], names: list[str], bytes_: np.ndarray, strategy: str | None):
+def _agreed(
+    comm: Communicator, known: list[Facts], names: list[str], bytes_: np.ndarray, strategy: str | None
+) -> tuple[Machine, dict[int, tuple[Chosen | None, Share]]]:
     """(this host's machine, {rank of this host: (Chosen or None, Share)}), worked out by its first rank."""
     here = [rank for rank, host in enumerate(comm.hosts) if host == comm.hosts[comm.rank]]
     wanting = {rank: known[rank] for rank in here if names[rank] == "cuda"}
@@ -103,7 +117,8 @@ def _agreed(comm: Communicator, known: list[Facts], names: list[str], bytes_: np
             machine = machines[next(iter(wanting), here[0])]
             shares = cores.cut(machine, {rank: known[rank] for rank in here}, {r: c.gpu for r, c in chosen.items()})
             answer = machine, {rank: (chosen.get(rank), shares[rank]) for rank in here}
-    return comm.local.bcast(answer)
+    agreed: tuple[Machine, dict[int, tuple[Chosen | None, Share]]] = comm.local.bcast(answer)
+    return agreed
 
 
 def _seen() -> Machine:
@@ -115,7 +130,9 @@ def _seen() -> Machine:
     return machine
 
 
-def _taken(comm: Communicator, facts: Facts, name: str, machine: Machine, chosen, share) -> tuple[Seat, Backend]:
+def _taken(
+    comm: Communicator, facts: Facts, name: str, machine: Machine, chosen: Chosen | None, share: Share
+) -> tuple[Seat, Backend]:
     """Bind, then make the backend: the first moment at which a CUDA context may exist."""
     why = [*(chosen.why if chosen else ()), *share.why]
     by = "the launcher" if share.kept else ""
@@ -135,9 +152,10 @@ def _taken(comm: Communicator, facts: Facts, name: str, machine: Machine, chosen
     threads = None
     found = backend(name, number)
     if name != "cuda":
+        cpu = cast(NativeBackend, found)
         if comm.size > 1 and facts.threads is None:
-            found.threads = share.cores
-        threads = found.threads
+            cpu.threads = share.cores
+        threads = cpu.threads
         if facts.threads is not None and comm.size > 1:
             why.append(f"OMP_NUM_THREADS={facts.threads}")
     seat = Seat(
@@ -145,7 +163,7 @@ def _taken(comm: Communicator, facts: Facts, name: str, machine: Machine, chosen
         host=facts.host,
         backend=name,
         gpu=chosen.gpu.index if chosen else None,
-        gpu_name=(chosen.gpu.model or facts.names[number]) if chosen else "",
+        gpu_name=(chosen.gpu.model or facts.names[number or 0]) if chosen else "",
         gpu_uuid=chosen.gpu.uuid if chosen else "",
         gpu_pci=chosen.gpu.bus_id if chosen else "",
         cpus=format_list(share.cpus),

@@ -39,8 +39,9 @@ def choose(
         machine = complete(machines[view], facts[ranks[0]])
         number = {bus_id(gpu.bus_id): gpu.index for gpu in machine.gpus}
         for rank in ranks:
-            if facts[rank].used is not None:
-                gpu = machine.gpus[number[view[facts[rank].used]]]
+            used = facts[rank].used
+            if used is not None:
+                gpu = machine.gpus[number[view[used]]]
                 found[rank] = Chosen(gpu, ("this process has computed on it before",))
         ranks = [rank for rank in ranks if rank not in found]
         gpus, why = _free(machine, [number[address] for address in view])
@@ -100,7 +101,9 @@ def _free(machine: Machine, visible: Sequence[int]) -> tuple[tuple[int, ...], tu
     return chosen, tuple(f"GPU {gpu} left out: {why}" for gpu, why in left_out.items() if gpu in visible)
 
 
-def _parts(machine: Machine, gpus: tuple[int, ...], facts: Mapping[int, Facts]):
+def _parts(
+    machine: Machine, gpus: tuple[int, ...], facts: Mapping[int, Facts]
+) -> list[tuple[list[int], tuple[int, ...]]]:
     """(ranks, GPUs for them): where a launcher bound ranks near some GPUs each, and has left no GPU short, they take
     these; else all take all."""
     if not facts:
@@ -124,7 +127,7 @@ def _planned(
     gpus: tuple[int, ...],
     bytes_: np.ndarray,
     off_host: np.ndarray,
-    why: tuple,
+    why: tuple[str, ...],
     strategy: str | None,
 ) -> dict[int, Chosen]:
     made = plan(machine, traffic(bytes_[np.ix_(ranks, ranks)], off_host[ranks]), gpus=gpus)

@@ -5,6 +5,7 @@ import platform
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from hiresx import optional
 from hiresx.communicator import Communicator
@@ -46,7 +47,9 @@ def comm() -> Communicator:
     return Communicator(MPI.COMM_WORLD)
 
 
-def verify(ranks: Communicator, bytes_=None, strategy: str | None = None, wish: str = AUTO) -> list[Standing]:
+def verify(
+    ranks: Communicator, bytes_: ArrayLike | None = None, strategy: str | None = None, wish: str = AUTO
+) -> list[Standing]:
     """Where every rank is, on all ranks, after `hiresx.placement.place` has put them there. `bytes_`: between them, a
     chain of neighbours if absent; the others as of `place`. Raises HiresxError as that does, and for bytes between
     another number of ranks."""

@@ -35,7 +35,7 @@ def by_rank(text: str, hosts: Sequence[int]) -> list[str]:
     if len(names) == size:
         return names
     if set(Counter(hosts).values()) == {len(names)}:
-        seen: Counter = Counter()
+        seen: Counter[int] = Counter()
         found = []
         for host in hosts:
             found.append(names[seen[host]])

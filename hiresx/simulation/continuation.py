@@ -13,6 +13,7 @@ from hiresx.decomposition.arrays import Later, Piece
 from hiresx.errors import HiresxError
 from hiresx.output.saved import checkpoint, identity, pieces, record
 from hiresx.output.saved.attachment import Attachment
+from hiresx.output.saved.container import Container
 from hiresx.solver import Solver
 
 
@@ -78,7 +79,7 @@ class Continuation:
         )
         return history
 
-    def restore(self, container: checkpoint.Container, solver: Solver) -> list[dict[str, Any]]:
+    def restore(self, container: Container, solver: Solver) -> list[dict[str, Any]]:
         """`solver`, `retries` and `captured` as a checkpoint of this run has them. Returns the history until then.
         Collective."""
         values = container.values

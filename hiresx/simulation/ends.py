@@ -37,9 +37,9 @@ class Ends:
     def asked(self, requests: Requests) -> bool:
         """Whether a signal reached any of the ranks, or the time is up. Collective."""
         struck = self._comm.root and self._checkpoints is not None and self._checkpoints.struck()
-        found = [requests.signal or 0, self._out_of_time(), struck]
+        found = np.array([requests.signal or 0, self._out_of_time(), struck], dtype=float)
         if self._comm.size > 1:
-            found = self._comm.max(np.array(found, dtype=float))
+            found = self._comm.max(found)
         # A signal that came to this rank meanwhile stays noted, and is told the others next time.
         requests.agreed = int(found[0]) or None
         self.struck = bool(found[2])

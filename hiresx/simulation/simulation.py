@@ -94,7 +94,7 @@ class Simulation:
             if case is None:
                 case = kept_case(found)
             self.case = load(case) if isinstance(case, str | Path) else case
-            self.out = None if out is None and found is None else found.directory if out is None else Path(out)
+            self.out: Path | None = Path(out) if out is not None else None if found is None else found.directory
             field_output.check(self.case)
             check_profiles(self.case, profiles or ())
             if self.out is not None:
@@ -110,7 +110,7 @@ class Simulation:
                 refuse_oversized(self.case, backend, hosts=hosts)
             if self.comm.local.root:
                 grid = build(self.case.grid, self.case.directory) if grid is None else grid
-            if self.comm.root:
+            if self.comm.root and grid is not None:
                 self.prints = identity.fingerprint(grid)
         self.prints = self.comm.bcast(self.prints)
         with self.comm.together():
@@ -147,7 +147,7 @@ class Simulation:
         self._checkpoints = None
         if self.out is not None:
             self._checkpoints = checkpoint.Checkpoints(
-                self.out, self.case.checkpoint, self._contents, lambda: blow_up.check(self.solver), comm=self.comm
+                self.out, self.case.checkpoint, self._contents, self._check, comm=self.comm
             )
         # Whether a run was begun: what was there before it is then changed.
         self.begun = False
@@ -243,8 +243,8 @@ class Simulation:
                             attachment.pausing = self._pausing
                     stopped = None if self._finished(last_step) else self._out_of_time_message()
                     self._continuation.captured = {a.name: checkpoint.remembered(a.capture()) for a in self.attachments}
-                    for error in self._finish_attachments():
-                        raise error
+                    for failed in self._finish_attachments():
+                        raise failed
             except BaseException as error:
                 if isinstance(error, BlowUp):
                     self._describe_blow_up(error)
@@ -351,7 +351,12 @@ class Simulation:
         self._pass_notes(bar)
         self._continuation.told, self._continuation.passed = [], []
 
+    def _check(self) -> None:
+        """Raises BlowUp for a flow that is not alive."""
+        blow_up.check(self.solver)
+
     def _tidy(self) -> None:
+        assert self.out is not None
         files.sweep(self.out)
         record.keep_resolved(self.out, self.case)
         checkpoint.set_aside(self._continuation.passed)

@@ -32,7 +32,9 @@ class BlockView:
         state = self._solver.primitives(self._index)
         if name in state:
             return state[name]
-        flow = derived.Flow(self.x, self.y, self.z, state, self._solver.case.gas.gamma)
+        flow = derived.Flow(
+            np.asarray(self.x), np.asarray(self.y), np.asarray(self.z), state, self._solver.case.gas.gamma
+        )
         return derived.evaluate([name], flow)[name]
 
     def set_state(
@@ -53,7 +55,9 @@ class BlockView:
                         f"set_state of block '{self.name}': {name} has the shape {np.shape(given)}",
                         f"give numbers, or an array that broadcasts to {self.x.shape}",
                     ) from None
-            check_state(f"set_state of block '{self.name}':", state, (self.x, self.y, self.z))
+            places = np.asarray(self.x), np.asarray(self.y), np.asarray(self.z)
+            check_state(f"set_state of block '{self.name}':", state, places)
         carried = {name: state.pop(name) for name in scalars or {}}
-        self._solver.set_state(self._index, *state.values(), carried)
+        gas = [state[name] for name in STATE]
+        self._solver.set_state(self._index, gas[0], gas[1], gas[2], gas[3], gas[4], carried)
         self._solver.complete_state()

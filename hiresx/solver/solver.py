@@ -4,11 +4,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from hiresx.case import Case
 from hiresx.decomposition import Domain
 from hiresx.decomposition import domain as make_domain
 from hiresx.decomposition.arrays import Piece
+from hiresx.device.interface import Backend
 from hiresx.equations import equations
 from hiresx.grid import Grid
 from hiresx.grid.blocks import Range
@@ -50,10 +52,10 @@ class Solver:
     def __init__(
         self,
         case: Case,
-        backend,
+        backend: Backend,
         grid: Grid | None = None,
         plan: str | None = None,
-        profiles: dict[str, Callable] | None = None,
+        profiles: dict[str, Callable[..., Any]] | None = None,
         domain: Domain | None = None,
         transport: str = "auto",
         overlap: bool = True,
@@ -260,6 +262,8 @@ class Solver:
 
     def rewind(self) -> None:
         """Go back to where the last step began. Collective."""
+        if self._began is None:
+            raise RuntimeError("no step was taken")
         self.time, self.steps = self._began
         self.settle()
         with self.comm.together():
@@ -273,25 +277,29 @@ class Solver:
 
     # ---- the state
 
-    def set_state(self, block: int, rho, u, v, w, p, scalars: Mapping[str, Any] | None = None) -> None:
+    def set_state(
+        self, block: int, rho: ArrayLike, u: ArrayLike, v: ArrayLike, w: ArrayLike, p: ArrayLike,
+        scalars: Mapping[str, ArrayLike] | None = None,
+    ) -> None:  # fmt: skip
         """Set `states[block]` from primitive arrays broadcastable to its (nk, nj, ni); passive `scalars` that are not
         named keep their values. When all are set, `complete_state` brings the rest up to them."""
         self.settle()
         self.step_size.known_radii = self._began = None
         self._blocks.set_state(block, rho, u, v, w, p, scalars)
 
-    def initialize(self, initial=None) -> None:
+    def initialize(self, initial: str | Callable[..., Any] | None = None) -> None:
         """The case's initial state, or `initial`: a function f(x, y, z, *, <parameters>) -> (rho, u, v, w, p)."""
         spec = self.case.initial
         with self.comm.together():
             for n, state in enumerate(self.states):
-                places = state.block.x, state.block.y, state.block.z
+                places = np.asarray(state.block.x), np.asarray(state.block.y), np.asarray(state.block.z)
                 carried = self.case.initial_scalars(*places)
                 if initial is None and spec.state is not None:
                     s = spec.state
                     self.set_state(n, s.rho, s.u, s.v, s.w, s.p, carried)
                 else:
-                    self.set_state(n, *self.case.evaluate(initial or spec.function, *places), carried)
+                    rho, u, v, w, p = self.case.evaluate(initial or spec.function or "", *places)
+                    self.set_state(n, rho, u, v, w, p, carried)
         self.time, self.steps = 0.0, 0
         self.complete_state()
 

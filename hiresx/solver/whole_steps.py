@@ -46,7 +46,7 @@ class WholeSteps:
             self._recorded = self._made()
         spec, size = self._case.time, self._size
         fixed = None if spec.dt is None else factor * spec.dt
-        limits = (0.0, 0.0) if fixed else (factor * spec.cfl, factor * spec.viscous_cfl)
+        limits = (0.0, 0.0) if fixed else (factor * (spec.cfl or 0.0), factor * spec.viscous_cfl)
         taken = self._recorded(count, time, until, fixed, *limits, known=size.known_radii is not None)
         size.forget()
         size.known_radii = taken.radii if fixed is None else None

@@ -1,7 +1,7 @@
 """What a check is: a flow to run, a number to take from it, and what that number must be."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -25,7 +25,7 @@ class Limit:
         """False for what is not a number."""
         if not math.isfinite(value):
             return False
-        if self.relation == "in":
+        if isinstance(self.threshold, tuple):
             low, high = self.threshold
             return low <= value <= high
         return value <= self.threshold if self.relation == "<=" else value >= self.threshold
@@ -50,7 +50,7 @@ class Run:
     case: str
     preset: str | None = None
     sets: tuple[str, ...] = ()
-    monitors: tuple[Callable[[Simulation], dict], ...] = ()
+    monitors: tuple[Callable[[Simulation], dict[str, float]], ...] = ()
 
     @property
     def command(self) -> str:
@@ -91,7 +91,7 @@ class Finished:
     def exact(self, name: str, block: int = 0) -> np.ndarray:
         """rho, u, v, w or p of the case's function `exact` at the end, (nk, nj, ni)."""
         b = self.blocks[block]
-        values = self.case.evaluate("exact", b.x, b.y, b.z, self.time)
+        values = self.case.evaluate("exact", np.asarray(b.x), np.asarray(b.y), np.asarray(b.z), self.time)
         return values[("rho", "u", "v", "w", "p").index(name)]
 
     def samples(self, name: str) -> np.ndarray:
@@ -106,7 +106,7 @@ class Workbench:
         self.backend = backend
         self._known: dict[Any, Any] = {}
 
-    def once(self, function: Callable, *arguments: Any) -> Any:
+    def once(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """function(self, *arguments), from memory when it was asked before. What it raised is raised again."""
         key = (function, arguments)
         if key not in self._known:
@@ -140,14 +140,14 @@ class Check:
     limit: Limit
     measure: Callable[..., float]
     runs: tuple[Run, ...] = ()
-    curves: Callable[..., dict[str, Sequence[float]]] | None = None
+    curves: Callable[..., Mapping[str, Sequence[float] | np.ndarray]] | None = None
     configurations: tuple[Configuration, ...] = field(default=(), repr=False)
     """What `measure` compiles besides its runs."""
 
     def value(self, bench: Workbench) -> float:
         return float(self.measure(*self._given(bench)))
 
-    def drawn(self, bench: Workbench) -> dict[str, Sequence[float]]:
+    def drawn(self, bench: Workbench) -> Mapping[str, Sequence[float] | np.ndarray]:
         return self.curves(*self._given(bench)) if self.curves else {}
 
     def _given(self, bench: Workbench) -> list[Any]:

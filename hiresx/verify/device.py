@@ -37,6 +37,7 @@ from hiresx.bench.record import header
 from hiresx.bench.start_up import start_up
 from hiresx.case import load
 from hiresx.device import backend as find_backend
+from hiresx.device.interface import Backend
 from hiresx.errors import HiresxError
 from hiresx.grid import build
 from hiresx.output.saved import files
@@ -86,7 +87,7 @@ def machine(session: Session) -> Iterator[Row]:
         yield {"start_up": start_up(session.device.name, 2)}
 
 
-def launch_cost(device) -> dict[str, float]:
+def launch_cost(device: Backend) -> dict[str, float]:
     """Microseconds that a launch of one point keeps the caller, and that one takes when many follow each other."""
     solver, timed = kernels.prepare(device, rhs.LEAST_NODES, "fp64")
     timed.launches = []
@@ -171,11 +172,12 @@ def blocks(session: Session) -> Iterator[Row]:
     n = _stage_size(session)
     for precision in ("fp64", "fp32"):
         solver, timed = kernels.prepare(session.device, n, precision)
-        for block in BLOCKS if hasattr(solver.program.program, "block") else ():
+        program: Any = solver.program
+        for block in BLOCKS if hasattr(program.program, "block") else ():
             if not session.fits(0):
                 yield {"left_out": f"block {block} {precision}: no time left"}
                 continue
-            solver.program.program.block = block
+            program.program.block = block
             kernels.stage(solver)
             taken: dict[str, float] = {}
             for row in kernels.stage_rows(solver, timed, 3):
@@ -236,7 +238,7 @@ def _nothing(line: str) -> None:
     pass
 
 
-def _held(device, solver: Solver) -> float | None:
+def _held(device: Backend, solver: Solver) -> float | None:
     """Bytes per point that this process holds of the GPU's memory; None where there is none."""
     if device.name != "cuda":
         return None
@@ -247,7 +249,7 @@ def _held(device, solver: Solver) -> float | None:
     return pool.total_bytes() / solver.points
 
 
-def _release(device) -> None:
+def _release(device: Backend) -> None:
     """Gives the memory of arrays that are gone back to the GPU."""
     gc.collect()
     if device.name == "cuda":

@@ -45,7 +45,7 @@ def ranks(
             continue
         yield from _exchange(launcher, n, backend, sizes, repeats)
     case = load("taylor-green", overrides=[f"grid.n=[{size}, {size}, {size}]"])
-    found = []
+    found: list[dict[str, Any]] = []
     for job in jobs([1, *numbers], []):
         if not fits(60):
             yield {"left_out": f"scaling on {job.ranks} ranks: no time left"}
@@ -54,7 +54,7 @@ def ranks(
     yield from (row | {"nodes": size} for row in rows(found))
 
 
-def _exchange(launcher, n: int, backend: str, sizes: tuple[int, ...], repeats: int) -> Iterator[dict[str, Any]]:
+def _exchange(launcher: Any, n: int, backend: str, sizes: tuple[int, ...], repeats: int) -> Iterator[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "exchange.json"
         points = ",".join(map(str, sizes))

@@ -11,7 +11,9 @@ from math import acos, atan, cos, exp, pi, radians, sin, sqrt, tan
 
 import numpy as np
 from numpy.polynomial.legendre import leggauss
+from numpy.typing import ArrayLike
 
+from hiresx.arrays import Values, triple
 from hiresx.errors import HiresxError
 
 
@@ -31,7 +33,7 @@ class Riemann:
     p_star: float = field(init=False)
     u_star: float = field(init=False)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for side, (rho, _, p) in (("left", self.left), ("right", self.right)):
             if not (rho > 0 and p > 0):
                 raise HiresxError(
@@ -86,7 +88,7 @@ class Riemann:
         wave_l, wave_r = self._wave(self.left, self.p_star)[0], self._wave(self.right, self.p_star)[0]
         return 0.5 * (self.left[1] + self.right[1]) + 0.5 * (wave_r - wave_l)
 
-    def sample(self, xi) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def sample(self, xi: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(rho, u, p), each of the shape of xi = (x - x0) / t, the similarity coordinate (Toro 4.5)."""
         xi = np.asarray(xi, dtype=float)
         rho_l, u_l, p_l = self._side(self.left, xi, 1.0)
@@ -95,7 +97,9 @@ class Riemann:
         on_left = xi <= self.u_star
         return np.where(on_left, rho_l, rho_r), np.where(on_left, u_l, u_r), np.where(on_left, p_l, p_r)
 
-    def _side(self, state, xi, sign: float):
+    def _side(
+        self, state: tuple[float, float, float], xi: np.ndarray, sign: float
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         rho0, u0, p0 = state
         g = self.gamma
         u0, u_star, xi = sign * u0, sign * self.u_star, sign * xi
@@ -119,19 +123,29 @@ class Riemann:
         return rho, sign * u, p
 
 
-def riemann(x, t: float, *, left, right, x0: float, gamma: float):
+def riemann(
+    x: np.ndarray,
+    t: float,
+    *,
+    left: tuple[float, float, float],
+    right: tuple[float, float, float],
+    x0: float,
+    gamma: float,
+) -> tuple[np.ndarray, ...]:
     """State (rho, u, v, w, p) of the Riemann problem at time t, arrays of the shape of x; v = w = 0.
 
     `left`, `right`: (rho, u, p) on the two sides of x0. At t = 0 the initial states as `jump` places them, which takes
     x to be the nodes of a line. Raises HiresxError as `Riemann` does.
     """
-    solution = Riemann(tuple(left), tuple(right), gamma)
+    solution = Riemann(triple(left), triple(right), gamma)
     x = np.asarray(x, dtype=float)
     rho, u, p = solution.sample((x - x0) / t) if t > 0 else jump(x, x0, left, right, gamma)
     return rho, u, np.zeros_like(x), np.zeros_like(x), p
 
 
-def jump(x, x0: float, left, right, gamma: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def jump(
+    x: np.ndarray, x0: float, left: tuple[Values, Values, Values], right: tuple[Values, Values, Values], gamma: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(rho, u, p) with `left` below x0 and `right` above it, arrays of the shape of x (nodes along its last axis).
 
     The node whose cell (half-way to its neighbours) holds x0 takes the mean of the conserved variables over that cell:
@@ -142,7 +156,7 @@ def jump(x, x0: float, left, right, gamma: float) -> tuple[np.ndarray, np.ndarra
     # A share that is 0 or 1 but for the rounding of x must not mix in a trace of the other state.
     share = np.clip(np.where(np.abs(share - np.rint(share)) < 1e-9, np.rint(share), share), 0.0, 1.0)
 
-    def conserved(state):
+    def conserved(state: tuple[Values, Values, Values]) -> tuple[Values, Values, Values]:
         rho, u, p = state
         return rho, rho * u, p / (gamma - 1) + 0.5 * rho * u * u
 
@@ -160,7 +174,7 @@ def _blasius_table() -> tuple[np.ndarray, np.ndarray]:
     """eta and (f, f', f'') of Blasius's equation on 0 <= eta <= 12, where f' = 1 within 1e-11."""
 
     def march(curvature: float, end: float, steps: int) -> np.ndarray:
-        def rate(y):
+        def rate(y: np.ndarray) -> np.ndarray:
             return np.array([y[1], y[2], -0.5 * y[0] * y[2]])
 
         y = np.array([0.0, 0.0, curvature])
@@ -179,7 +193,7 @@ def _blasius_table() -> tuple[np.ndarray, np.ndarray]:
     return np.linspace(0.0, 12.0, 1201), march(slope**-1.5, 12.0, 1200)
 
 
-def blasius(eta) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def blasius(eta: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(f, f', f'') of f''' + f f'' / 2 = 0, f(0) = f'(0) = 0, f'(inf) = 1; arrays of the shape of eta >= 0.
 
     eta = y sqrt(U / (nu x)), u = U f', v = U (eta f' - f) / (2 sqrt(Re_x)), Cf = 2 f''(0) / sqrt(Re_x).
@@ -196,7 +210,7 @@ def blasius(eta) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     s = inside / h - i
     values = np.concatenate([table, (-0.5 * table[:, 0] * table[:, 2])[:, None]], axis=1)
 
-    def hermite(m):
+    def hermite(m: int) -> np.ndarray:
         y0, y1, d0, d1 = values[i, m], values[i + 1, m], values[i, m + 1], values[i + 1, m + 1]
         return (
             (1 + 2 * s) * (1 - s) ** 2 * y0
@@ -208,7 +222,7 @@ def blasius(eta) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return f + (eta - inside), fp, fpp
 
 
-def blasius_layer(distance, thickness: float) -> np.ndarray:
+def blasius_layer(distance: ArrayLike, thickness: float) -> np.ndarray:
     """u / U of a Blasius layer at a distance >= 0 from its wall, of the shape of `distance`.
 
     thickness: the distance at which u = 0.99 U. Source: as `blasius`.
@@ -218,7 +232,9 @@ def blasius_layer(distance, thickness: float) -> np.ndarray:
     return blasius(np.asarray(distance, dtype=float) * (edge / thickness))[1]
 
 
-def crocco_busemann(u, *, T_wall: float | None, T_edge: float, u_edge: float, gamma: float, recovery: float = 1.0):
+def crocco_busemann(
+    u: np.ndarray, *, T_wall: float | None, T_edge: float, u_edge: float, gamma: float, recovery: float = 1.0
+) -> np.ndarray:
     """Temperature (scale: c = sqrt(T)) across a layer with velocity u, of the shape of u.
 
     T_wall None is an adiabatic wall. recovery: 1 for Pr = 1, where the relation is exact; sqrt(Pr) is the usual
@@ -233,7 +249,13 @@ def crocco_busemann(u, *, T_wall: float | None, T_edge: float, u_edge: float, ga
 
 
 def couette(
-    y, wall_speed: float, T_lower: float | None, T_upper: float, gamma: float, prandtl: float, viscosity: Callable
+    y: ArrayLike,
+    wall_speed: float,
+    T_lower: float | None,
+    T_upper: float,
+    gamma: float,
+    prandtl: float,
+    viscosity: Callable[[np.ndarray], np.ndarray],
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """u and T, each of the shape of y, of steady Couette flow between walls at y = 0, at rest, and y = 1; and the mean
     of 1/T over 0 <= y <= 1, which gives the pressure from the mass.
@@ -248,14 +270,14 @@ def couette(
     else:
         at_rest, slope = T_lower, (T_upper - T_lower) / wall_speed + 0.5 * heating * wall_speed
 
-    def temperature(u):
+    def temperature(u: np.ndarray) -> np.ndarray:
         return at_rest + slope * u - 0.5 * heating * u * u
 
     # Gauss-Legendre: the integrands are analytic
     nodes, weights = leggauss(40)
     nodes, weights = 0.5 * (nodes + 1), 0.5 * weights
 
-    def integral(f, u):
+    def integral(f: Callable[[np.ndarray], np.ndarray], u: np.ndarray) -> np.ndarray:
         return u * (f(temperature(u[..., None] * nodes)) @ weights)
 
     y = np.asarray(y, dtype=float)
@@ -336,7 +358,7 @@ def billig_standoff(mach: float, shape: str = "cylinder") -> tuple[float, float]
     raise HiresxError(f"no bow-shock correlation for a {shape!r}", "shape is 'cylinder' or 'sphere'")
 
 
-def billig_shock(y, mach: float, shape: str = "cylinder") -> np.ndarray:
+def billig_shock(y: ArrayLike, mach: float, shape: str = "cylinder") -> np.ndarray:
     """x of the bow shock of a body of radius 1 centred at the origin in a flow along +x, of the shape of y.
 
     y: distance from the axis. Source: as `billig_standoff`.

@@ -84,7 +84,7 @@ def _sources(paths: list[Path], documents: list[dict[str, Any]]) -> str:
 
 
 def _section(name: str, found: dict[str, dict[str, dict[str, Any]]], out: Path) -> str:
-    title, _, text = runner.group(name).__doc__.strip().partition("\n")
+    title, _, text = (runner.group(name).__doc__ or "").strip().partition("\n")
     backends = sorted({backend for results in found.values() for backend in results})
     rows, commands = [], []
     for check, results in found.items():

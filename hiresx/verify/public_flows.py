@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.case.schema import Case
+from hiresx.grid import Grid
 from hiresx.simulation import Simulation
 from hiresx.verify.exact import oblique_shock
 
@@ -32,21 +33,23 @@ class Flow:
     initial: Callable | None = None
 
 
-def compared(case: Case, grid, name: str) -> dict[str, Any]:
+def compared(case: Case, grid: Grid, name: str) -> dict[str, Any]:
     """The flow `name` on a grid: "told", "steps", "rows" of [what, found, wanted], and "change", the largest relative
     change of the found values over the last tenth of the steps."""
     flow = FLOWS[name]
     dump, boundary = case.model_dump(mode="json", exclude_none=True), []
     for condition in dump["boundary"]:
         place = {key: condition[key] for key in ("faces", "block", "range") if key in condition}
-        region = place.get("range") if isinstance(place.get("range"), str) else ""
+        given = place.get("range")
+        region = given if isinstance(given, str) else ""
         boundary.append({**place, **flow.boundary(region)})
     tables = {"boundary": boundary, "initial": {"state": flow.state}, "monitor": {"every": flow.steps}}
     time = {"steps": flow.steps, "local": True, "cfl": 0.5}
     simulation = Simulation(
         Case.from_dict({**dump, **tables, "time": time}), grid=grid, backend="cpu", initial=flow.initial
     )
-    before, rows = [], []
+    before: list[Any] = []
+    rows: list[Any] = []
     for steps in (flow.steps - flow.steps // 10, flow.steps):
         before = [found for _, found, _ in rows]
         while simulation.solver.steps < steps:

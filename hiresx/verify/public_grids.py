@@ -19,6 +19,7 @@ import tarfile
 import tempfile
 import time
 import tomllib
+from collections.abc import Sequence
 from importlib.resources import files as resources
 from pathlib import Path
 from typing import Any
@@ -28,8 +29,9 @@ import numpy as np
 from hiresx.case.schema import Case
 from hiresx.decomposition import decompose
 from hiresx.errors import HiresxError
-from hiresx.grid import build, check_jacobian, matched_connections
+from hiresx.grid import Grid, build, check_jacobian, matched_connections
 from hiresx.grid.blocks import direction
+from hiresx.grid.connections import Connection
 from hiresx.grid.files import described, form
 from hiresx.grid.starting_case import case_text
 from hiresx.grid.survey import survey
@@ -97,7 +99,9 @@ def _file(repository: Path, place: str, scratch: Path) -> Path:
     data = subprocess.run(["gzip", "-dc", str(path)], capture_output=True, check=True).stdout
     if member:
         with tarfile.open(fileobj=io.BytesIO(data)) as archive:
-            data = archive.extractfile(member).read()
+            held = archive.extractfile(member)
+            assert held is not None
+            data = held.read()
     made = scratch / Path(member or path.stem).name
     made.write_bytes(data)
     return made
@@ -136,7 +140,7 @@ def _one(path: Path, joins: Path | None, flow: list[str] | None, known: str | No
     return record
 
 
-def _agreement(path: Path, joins: Path | None, grid) -> dict[str, Any]:
+def _agreement(path: Path, joins: Path | None, grid: Grid) -> dict[str, Any]:
     """Where the author lists joins: whether nodes that coincide give the same ghosts at every node inside them
     ("agree"), and how many nodes of faces coincide that the author does not join ("beyond")."""
     if joins is None and form(path) != "CGNS":
@@ -151,7 +155,7 @@ def _agreement(path: Path, joins: Path | None, grid) -> dict[str, Any]:
     }
 
 
-def _ghosts(connections, grid, rim: bool) -> dict[tuple, tuple]:
+def _ghosts(connections: Sequence[Connection], grid: Grid, rim: bool) -> dict[tuple[Any, ...], tuple[Any, ...]]:
     """Donor (block, node) of the first ghost behind every node of every connection, with or without its rim."""
     found = {}
     for c in connections:
@@ -171,7 +175,7 @@ def _with(case: Case, **changes: Any) -> Case:
     return Case.from_dict({**case.model_dump(mode="json", exclude_none=True), **changes})
 
 
-def _uniform(case: Case, grid) -> float:
+def _uniform(case: Case, grid: Grid) -> float:
     """The largest departure of a uniform flow from itself, every boundary the same far field."""
     boundary = []
     for condition in case.model_dump(mode="json", exclude_none=True)["boundary"]:
@@ -187,13 +191,14 @@ def _uniform(case: Case, grid) -> float:
     return worst
 
 
-def _flow(case: Case, grid, solid: list[str]) -> dict[str, Any]:
+def _flow(case: Case, grid: Grid, solid: list[str]) -> dict[str, Any]:
     """100 steps of a viscous flow at Mach 0.3 with the walls that the author names, or the regions `solid`."""
     dump, walls = case.model_dump(mode="json", exclude_none=True), []
     stream = {**STREAM, "v": 0.0}
     for condition in dump["boundary"]:
         place = {key: condition[key] for key in ("faces", "block", "range") if key in condition}
-        name = place.get("range") if isinstance(place.get("range"), str) else ""
+        given = place.get("range")
+        name = given if isinstance(given, str) else ""
         if name in solid or WALL.search(name):
             walls.append({**place, "type": "no-slip-wall"})
         elif MIRROR.search(name):

@@ -6,10 +6,11 @@ from itertools import permutations, product
 
 import numpy as np
 
+from hiresx.arrays import triple
 from hiresx.case import Case
 from hiresx.decomposition import Decomposition, Part, split
 from hiresx.grid import Block, Connection, Grid
-from hiresx.grid.blocks import FACES, MINIMUM_NODES, Range, direction, side
+from hiresx.grid.blocks import FACES, MINIMUM_NODES, Range, Regions, direction, side
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Turn:
 
     def box(self, box: Range) -> Range:
         ends = self.m @ np.array([[lo, hi - 1] for lo, hi in box]) + self.offset[:, None]
-        return tuple((int(a.min()), int(a.max()) + 1) for a in ends)
+        return triple((int(a.min()), int(a.max()) + 1) for a in ends)
 
 
 def _permuted(values: np.ndarray, m: np.ndarray) -> np.ndarray:
@@ -104,7 +105,7 @@ def random_parts(whole: Decomposition, count: int, chance: np.random.Generator) 
         lo, hi = part.box[d]
         at = int(chance.integers(lo + MINIMUM_NODES, hi - MINIMUM_NODES + 1))
         parts += [
-            replace(part, box=tuple(range_ if e == d else part.box[e] for e in range(3)))
+            replace(part, box=triple(range_ if e == d else part.box[e] for e in range(3)))
             for range_ in ((lo, at), (at, hi))
         ]
     return parts
@@ -118,12 +119,12 @@ def rearranged(case: Case, whole: Decomposition, blocks: int, chance: np.random.
     chosen = [turns(part.size)[chance.integers(len(turns(part.size)))] for part in parts]
     new = []
     for n, (block, turn) in enumerate(zip(cut.blocks, chosen, strict=True)):
-        regions: dict[str, tuple] = {}
+        regions: Regions = {}
         for patch in cut.patches:
             if patch.block == n:
                 name = f"patch.{patch.place}"
                 regions[name] = (*regions.get(name, ()), (turn.face(patch.face), turn.box(patch.range)))
-        new.append(Block(f"b{n}", *(turn.array(c) for c in (block.x, block.y, block.z)), regions))
+        new.append(Block(f"b{n}", *triple(turn.array(np.asarray(c)) for c in (block.x, block.y, block.z)), regions))
     connections = [_turned(c, chosen[c.block], chosen[c.donor]) for c in cut.connections]
     dump = case.model_dump(mode="json")
     dump["boundary"] = [
@@ -151,5 +152,5 @@ def _turned(c: Connection, own: Turn, donor: Turn) -> Connection:
     offset = donor.m @ np.array(c.offset) + donor.offset - matrix @ own.offset
     return replace(
         c, face=own.face(c.face), range=own.box(c.range), matrix=tuple(map(tuple, matrix.tolist())),
-        offset=tuple(int(o) for o in offset),
+        offset=triple(int(o) for o in offset),
     )  # fmt: skip

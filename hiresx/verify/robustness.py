@@ -136,7 +136,13 @@ def outcome(flow: Flow, flux: str, weights: str, positivity: str, backend: str, 
     """One cell of the table: what was chosen, the `command`, and either what was left (`steps`, `time`, `least_rho`,
     `least_p`, `error` of the flow, None where there is no exact answer) or the words of what `stopped` it."""
     run = flow.run(flux, weights, positivity, small)
-    cell = {"flow": flow.title, "flux": flux, "weights": weights, "positivity": positivity, "command": run.command}
+    cell: dict[str, Any] = {
+        "flow": flow.title,
+        "flux": flux,
+        "weights": weights,
+        "positivity": positivity,
+        "command": run.command,
+    }
     began = time.perf_counter()
     try:
         finished = Finished(run, backend)
@@ -159,7 +165,10 @@ def table(backend: str, small: bool, jobs: int, say: Callable[[str], None]) -> d
         for weights in WEIGHTS
     ]
     began = time.perf_counter()
-    compiled = [Check("", at_least(0), least, (flow.run(*choices, small),)) for flow, *choices, _, _ in wanted]
+    compiled = [
+        Check("", at_least(0), least, (flow.run(flux, weights, positivity, small),))
+        for flow, flux, weights, positivity, _, _ in wanted
+    ]
     runner.compile_ahead(Workbench(backend), compiled)
     cells = []
     # Each job is a process of its own with one thread: these grids are too small to share.
@@ -181,7 +190,7 @@ def table(backend: str, small: bool, jobs: int, say: Callable[[str], None]) -> d
     }
 
 
-def _outcome(arguments: tuple) -> dict[str, Any]:
+def _outcome(arguments: tuple[Any, ...]) -> dict[str, Any]:
     return outcome(*arguments)
 
 

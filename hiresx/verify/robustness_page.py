@@ -100,7 +100,7 @@ def _counts(cells: list[dict[str, Any]], names: list[str]) -> str:
     return _table(["positivity", "runs that come to their end"], rows)
 
 
-def _cell(cell: dict[str, Any] | None, flow) -> str:
+def _cell(cell: dict[str, Any] | None, flow: Any) -> str:
     if cell is None:
         return ""
     if "stopped" in cell:

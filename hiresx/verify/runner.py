@@ -13,6 +13,7 @@ from typing import Any
 
 from hiresx.case.faults import did_you_mean
 from hiresx.device import backend as find_backend
+from hiresx.device.configuration import Configuration
 from hiresx.errors import HiresxError
 from hiresx.verify.check import Check, Workbench
 
@@ -73,7 +74,7 @@ def compile_ahead(bench: Workbench, checks: Iterable[Check]) -> int:
     if bench.backend == "cuda":
         return len(wanted)
 
-    def compiled(configuration) -> None:
+    def compiled(configuration: Configuration) -> None:
         try:
             find_backend(bench.backend).compile(configuration)
         except HiresxError:

@@ -17,17 +17,20 @@ besides eta itself: lines continue smoothly across the cut. An algebraic grid of
 as these, without the residual of an elliptic solver or the dissipation of a hyperbolic one.
 """
 
+from functools import partial
+
 import numpy as np
 
+from hiresx.case.grids import AirfoilC
 from hiresx.errors import HiresxError
-from hiresx.grid.blocks import Block, Range
+from hiresx.grid.blocks import Block, Range, Regions
 from hiresx.grid.connections import Connection, Grid
 from hiresx.grid.cutting import cut_along_i, even_starts
 from hiresx.grid.diffusion import diffused
 from hiresx.grid.spacing import from_centre
 
 
-def generate(spec) -> Grid:
+def generate(spec: AirfoilC) -> Grid:
     """Grid of an `airfoil-c` table (`hiresx.case.grids.AirfoilC`), lengths in chords.
 
     i runs clockwise: from the outflow along the lower side of the cut, the lower surface, the leading edge, the upper
@@ -47,16 +50,16 @@ def generate(spec) -> Grid:
     starts = even_starts(ni, spec.blocks)
     x, y = (np.broadcast_to(c, (nk, nj, ni)) for c in (nodes.real, nodes.imag))
     z = np.broadcast_to((np.arange(nk) * (spec.span / nk))[:, None, None], (nk, nj, ni))
-    regions = {
+    regions: Regions = {
         "wall": (("jmin", _along(spec.n_wake, ni - spec.n_wake, 0, nk)),),
         "far-field": (("jmax", _along(0, ni, nj - 1, nk)),),
         "outflow": (("imin", ((0, 1), (0, nj), (0, nk))), ("imax", ((ni - 1, ni), (0, nj), (0, nk)))),
     }
     # Both sides hold the nodes of the cut, and the layers of one side lie behind the other in reverse.
-    opposite = {"matrix": ((-1, 0, 0), (0, -1, 0), (0, 0, 1)), "offset": (ni - 1, 0, 0)}
+    opposite = partial(Connection, matrix=((-1, 0, 0), (0, -1, 0), (0, 0, 1)), offset=(ni - 1, 0, 0))
     cut = [
-        Connection(0, "jmin", _along(0, spec.n_wake, 0, nk), 0, **opposite),
-        Connection(0, "jmin", _along(ni - spec.n_wake, ni, 0, nk), 0, **opposite),
+        opposite(0, "jmin", _along(0, spec.n_wake, 0, nk), 0),
+        opposite(0, "jmin", _along(ni - spec.n_wake, ni, 0, nk), 0),
     ]
     names = ["airfoil"] if spec.blocks == 1 else [f"airfoil-{n + 1}" for n in range(spec.blocks)]
     period = {"k": (0.0, 0.0, float(spec.span))} if nk > 1 else {}
@@ -99,7 +102,7 @@ class Section:
         cut = behind - 1j * self._mean_line(np.array(1.0))[1] * np.expm1(-behind)
         return x + 1j * mean + np.where(upper, half, -half) * normal + cut
 
-    def unfolded(self, z: np.ndarray, side: np.ndarray) -> np.ndarray:
+    def unfolded(self, z: np.ndarray | complex, side: np.ndarray | float) -> np.ndarray:
         """w with Im w > 0 on the surface; `side`: positive where z belongs to the upper one. There the argument of
         z - z0 goes from about 0 on the cut to about pi at the nose, on the lower side to -pi; at the nose both give the
         same w."""
@@ -116,7 +119,7 @@ class Section:
         return self.outline(0.5 * (low + high))
 
 
-def _line(spec, section: Section) -> tuple[np.ndarray, np.ndarray]:
+def _line(spec: AirfoilC, section: Section) -> tuple[np.ndarray, np.ndarray]:
     """u (ni,) = Re w and the points z (ni,) of the nodes on airfoil and cut.
 
     On the airfoil du/dn is level at the leading edge, where the square root itself draws the nodes together, and at the
@@ -152,7 +155,7 @@ def _line(spec, section: Section) -> tuple[np.ndarray, np.ndarray]:
     return u, outline
 
 
-def _distances(spec, section: Section, u: np.ndarray, outline: np.ndarray) -> np.ndarray:
+def _distances(spec: AirfoilC, section: Section, u: np.ndarray, outline: np.ndarray) -> np.ndarray:
     """eta (nj, ni), by hyperbolic sines from the wall to the outer boundary."""
     # |dz/dw| = |w|. From this size on the first distance is levelled over the chord; on the cut it grows with |w|. The
     # size at the nose, about 0.1, levelled as well would skew the lines ahead of it by 60 degrees.
@@ -176,7 +179,7 @@ def _distances(spec, section: Section, u: np.ndarray, outline: np.ndarray) -> np
     return outer * np.sinh(rate * n) / np.sinh(rate * cells)
 
 
-def _outer(spec, section: Section, u: np.ndarray) -> np.ndarray:
+def _outer(spec: AirfoilC, section: Section, u: np.ndarray) -> np.ndarray:
     """eta where the lines leave the ellipse about the end of the cut with the half axes `far_field` + chord + wake and
     `far_field`, the section taken for a straight line."""
     end, b = 1 + spec.wake, spec.far_field

@@ -1,14 +1,20 @@
 """Rectangular box, uniform or stretched along each axis, one block named "box"."""
 
+from collections.abc import Iterable
+
 import numpy as np
 
+from hiresx.arrays import triple
+from hiresx.case.grids import AXES as COORDINATES
+from hiresx.case.grids import Box, Wavy
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import AXES, Block
 from hiresx.grid.connections import Grid
+from hiresx.grid.motions import Motion, Vector
 from hiresx.grid.spacing import stretched
 
 
-def generate(spec) -> Grid:
+def generate(spec: Box) -> Grid:
     """Grid of a `box` table: n, lower, upper, periodic, stretch (`hiresx.case.grids.Box`), in reference lengths.
 
     A periodic axis has n unique nodes and none at the upper end; the others have nodes at both ends. Every axis may be
@@ -22,30 +28,30 @@ def generate(spec) -> Grid:
                 f"remove grid.stretch.{axis}, or {axis} from grid.periodic",
             )
     lines = []
-    for axis, s in zip("xyz", unit_lines(spec), strict=True):
+    for axis, s in zip(COORDINATES, unit_lines(spec), strict=True):
         lines.append(stretched(s, stretch[axis].cluster, stretch[axis].ratio) if axis in stretch else s)
-    block = Block("box", *box_nodes(spec, lines))
+    block = Block("box", *triple(box_nodes(spec, lines)))
     return Grid((block,), period=(box_period(spec, range(3)),))
 
 
-def unit_lines(spec) -> list[np.ndarray]:
+def unit_lines(spec: Box | Wavy) -> list[np.ndarray]:
     """Per axis, n values from 0 to 1 (non-periodic), from 0 to 1 - 1/n (periodic), or [0] for one node."""
     return [
         np.arange(n) / (n if axis in spec.periodic else max(n - 1, 1)) for axis, n in zip("xyz", spec.n, strict=True)
     ]
 
 
-def box_nodes(spec, lines: list[np.ndarray]) -> list[np.ndarray]:
+def box_nodes(spec: Box | Wavy, lines: list[np.ndarray]) -> list[np.ndarray]:
     """Coordinates x, y, z (nk, nj, ni) of the box for positions in [0, 1] along its axes."""
     x, y, z = (lo + (hi - lo) * s for lo, hi, s in zip(spec.lower, spec.upper, lines, strict=True))
     z, y, x = np.meshgrid(z, y, x, indexing="ij")
     return [x, y, z]
 
 
-def box_period(spec, directions) -> dict[str, tuple[float, float, float]]:
+def box_period(spec: Box | Wavy, directions: Iterable[int]) -> dict[str, Vector | Motion]:
     """Period of the box in the given directions that have more than one node."""
     return {
-        AXES[d]: tuple(float(spec.upper[d] - spec.lower[d]) if e == d else 0.0 for e in range(3))
+        AXES[d]: triple(float(spec.upper[d] - spec.lower[d]) if e == d else 0.0 for e in range(3))
         for d in directions
         if spec.n[d] > 1
     }

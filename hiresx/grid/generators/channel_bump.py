@@ -7,15 +7,17 @@ wall on the bump, ends included.
 
 import numpy as np
 
+from hiresx.arrays import triple
+from hiresx.case.grids import ChannelBump
 from hiresx.errors import HiresxError
-from hiresx.grid.blocks import MINIMUM_NODES, Block, face_range
+from hiresx.grid.blocks import MINIMUM_NODES, Block, Regions, face_range
 from hiresx.grid.connections import Grid
 from hiresx.grid.cutting import cut_along_i
 from hiresx.grid.diffusion import diffused
 from hiresx.grid.spacing import from_centre, from_wall
 
 
-def generate(spec) -> Grid:
+def generate(spec: ChannelBump) -> Grid:
     """Grid of a `channel-bump` table (`hiresx.case.grids.ChannelBump`), lengths in chords of the bump, which reaches
     from x = 0 to 1.
 
@@ -46,7 +48,7 @@ def generate(spec) -> Grid:
     x, y = np.broadcast_to(x, shape), np.broadcast_to(y, shape)
     z = np.broadcast_to((np.arange(spec.nk) * (spec.width / spec.nk))[:, None, None], shape)
     faces = {"inlet": "imin", "outlet": "imax", "lower-wall": "jmin", "upper-wall": "jmax"}
-    regions = {name: ((face, face_range(face, shape[::-1])),) for name, face in faces.items()}
+    regions: Regions = {name: ((face, face_range(face, triple(shape[::-1]))),) for name, face in faces.items()}
     regions["bump"] = (("jmin", ((before, before + on + 1), (0, 1), (0, spec.nk))),)
     block = Block("channel", x, y, z, regions)
     period = {"k": (0.0, 0.0, float(spec.width))} if spec.nk > 1 else {}
@@ -55,7 +57,7 @@ def generate(spec) -> Grid:
     return cut_along_i(block, (0, before, before + on + 1), ("upstream", "bump", "downstream"), period=period)
 
 
-def _wall(spec, x: np.ndarray) -> np.ndarray:
+def _wall(spec: ChannelBump, x: np.ndarray) -> np.ndarray:
     """Height of the lower wall."""
     t, inside = spec.thickness, (x > 0) & (x < 1)
     if spec.shape == "sine-squared":

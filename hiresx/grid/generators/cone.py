@@ -6,13 +6,14 @@ Regions: "axis" and "cone" (jmin; the tip's node is the axis'), "inlet" (imin), 
 
 import numpy as np
 
-from hiresx.grid.blocks import Block, face_range
+from hiresx.case.grids import Cone
+from hiresx.grid.blocks import Block, Regions, face_range
 from hiresx.grid.connections import Grid
 from hiresx.grid.diffusion import diffused
 from hiresx.grid.spacing import from_centre, from_wall
 
 
-def generate(spec) -> Grid:
+def generate(spec: Cone) -> Grid:
     """Grid of a `cone` table (`hiresx.case.grids.Cone`), lengths in reference lengths.
 
     The tip is the origin, the axis y = 0. Along x the spacing is uniform on the cone and grows ahead of it; j runs from
@@ -32,7 +33,7 @@ def generate(spec) -> Grid:
     shape = (1, *y.shape)
     size = shape[::-1]
     faces = {"inlet": "imin", "outlet": "imax", "outer": "jmax"}
-    regions = {name: ((face, face_range(face, size)),) for name, face in faces.items()}
+    regions: Regions = {name: ((face, face_range(face, size)),) for name, face in faces.items()}
     regions["axis"] = (("jmin", ((0, before + 1), (0, 1), (0, 1))),)
     regions["cone"] = (("jmin", ((before + 1, size[0]), (0, 1), (0, 1))),)
     return Grid((Block("cone", np.broadcast_to(x, shape), y[None], np.zeros(shape), regions),))

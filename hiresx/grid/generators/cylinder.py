@@ -2,19 +2,20 @@
 
 import numpy as np
 
+from hiresx.case.grids import Cylinder
 from hiresx.grid.blocks import Block
 from hiresx.grid.connections import Grid
 from hiresx.grid.spacing import to_ellipse
 
 
-def generate(spec) -> Grid:
+def generate(spec: Cylinder) -> Grid:
     """Grid of a `cylinder` table (`hiresx.case.grids.Cylinder`), lengths in reference lengths.
 
     i runs along the wall with the angle t from the upstream stagnation line (the negative x axis), the wall being
     radius * (-cos t, sin t); j runs along straight rays from the wall (jmin) to the ellipse through the two stand-offs
     (jmax); k runs along +z, `span` the period (no node at the upper end). In this order the Jacobian is positive.
     """
-    t = np.radians(np.linspace(*spec.angle, spec.n_around))
+    t = np.radians(np.linspace(spec.angle[0], spec.angle[1], spec.n_around))
     r = to_ellipse(spec, t)
     shape = (spec.n_span, *r.shape)
     x = np.broadcast_to(-r * np.cos(t), shape)

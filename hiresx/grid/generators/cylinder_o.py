@@ -5,13 +5,14 @@ Regions: "wall" (jmin) and "far-field" (jmax).
 
 import numpy as np
 
-from hiresx.grid.blocks import Block, face_range
+from hiresx.case.grids import CylinderO
+from hiresx.grid.blocks import Block, Regions, face_range
 from hiresx.grid.connections import Connection, Grid
 from hiresx.grid.cutting import cut_along_i, even_starts
 from hiresx.grid.spacing import from_wall
 
 
-def generate(spec) -> Grid:
+def generate(spec: CylinderO) -> Grid:
     """Grid of a `cylinder-o` table (`hiresx.case.grids.CylinderO`), lengths in reference lengths.
 
     i runs clockwise from the downstream side (the positive x axis) around the wall and is connected to its own
@@ -28,7 +29,9 @@ def generate(spec) -> Grid:
     y = np.broadcast_to(r * np.sin(angle), shape)
     z = np.broadcast_to((np.arange(spec.n_span) * (spec.span / spec.n_span))[:, None, None], shape)
     size = shape[::-1]
-    regions = {name: ((face, face_range(face, size)),) for name, face in (("wall", "jmin"), ("far-field", "jmax"))}
+    regions: Regions = {
+        name: ((face, face_range(face, size)),) for name, face in (("wall", "jmin"), ("far-field", "jmax"))
+    }
     seam = [
         Connection(0, face, face_range(face, size), 0, offset=(step * spec.n_around, 0, 0))
         for face, step in (("imin", 1), ("imax", -1))

@@ -20,13 +20,14 @@ from functools import partial
 
 import numpy as np
 
+from hiresx.case.grids import PlanarJet
 from hiresx.errors import HiresxError
-from hiresx.grid.blocks import Block, face_range
+from hiresx.grid.blocks import Block, Range, face_range
 from hiresx.grid.connections import Connection, Grid
 from hiresx.grid.spacing import into_sponge, marched
 
 
-def generate(spec) -> Grid:
+def generate(spec: PlanarJet) -> Grid:
     """Grid of a `planar-jet` table (`hiresx.case.grids.PlanarJet`), lengths in nozzle heights.
 
     Spacing grows from `exit_spacing` at x = 0 as sqrt(exit_spacing^2 + (b x)^2), b = ln(stretching), the same to both
@@ -87,11 +88,11 @@ def _block(name: str, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> Block:
     return Block(name, x, y, z)
 
 
-def _faces(block: Block, *faces: str) -> tuple:
+def _faces(block: Block, *faces: str) -> tuple[tuple[str, Range], ...]:
     return tuple((face, face_range(face, block.size)) for face in faces)
 
 
-def _heights(spec) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _heights(spec: PlanarJet) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Nodes along y >= 0: inside the nozzle (0 to 1/2), along the lip, and beyond it."""
     cells = spec.points_per_height
     if spec.half_height <= 0.5 + spec.lip_thickness:
@@ -117,7 +118,7 @@ def _heights(spec) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return 0.5 - _from_nozzle_wall(spec, fine, cells // 2)[::-1], lip, beyond
 
 
-def _from_nozzle_wall(spec, fine: float, cells: int) -> np.ndarray:
+def _from_nozzle_wall(spec: PlanarJet, fine: float, cells: int) -> np.ndarray:
     """Distances 0 to 1/2 from the nozzle's wall: spacing `fine` through the layer, then growing towards the axis, where
     it levels off, at the rate that makes `cells` fit."""
     layer = round(spec.boundary_layer_thickness / fine)

@@ -5,13 +5,14 @@ Regions of the face jmin: "plate" from the leading edge (that node included) on,
 
 import numpy as np
 
+from hiresx.case.grids import Plate
 from hiresx.errors import HiresxError
-from hiresx.grid.blocks import Block
+from hiresx.grid.blocks import Block, Regions
 from hiresx.grid.connections import Grid
 from hiresx.grid.spacing import from_centre, from_wall
 
 
-def generate(spec) -> Grid:
+def generate(spec: Plate) -> Grid:
     """Grid of a `plate` table (`hiresx.case.grids.Plate`), lengths in reference lengths.
 
     Along x two hyperbolic sines meet at the leading edge, a node, with `leading_edge_spacing` to both sides; of the
@@ -27,7 +28,7 @@ def generate(spec) -> Grid:
     x = spec.leading_edge + np.concatenate([-before[:0:-1], after])
     y = from_wall(nj - 1, spec.height, spec.first_spacing, "first_spacing")
     z, y, x = np.meshgrid(np.arange(nk) * (spec.width / nk), y, x, indexing="ij")
-    regions = {
+    regions: Regions = {
         "upstream": (("jmin", ((0, ahead), (0, 1), (0, nk))),),
         "plate": (("jmin", ((ahead, ni), (0, 1), (0, nk))),),
     }

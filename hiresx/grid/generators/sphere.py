@@ -6,12 +6,13 @@ Regions: "wall" (jmin), "outer" (jmax), "upstream-pole" (imin), and at imax "dow
 
 import numpy as np
 
-from hiresx.grid.blocks import Block, face_range
+from hiresx.case.grids import Sphere
+from hiresx.grid.blocks import Block, Regions, face_range
 from hiresx.grid.connections import Connection, Grid
 from hiresx.grid.spacing import to_ellipse
 
 
-def generate(spec) -> Grid:
+def generate(spec: Sphere) -> Grid:
     """Grid of a `sphere` table (`hiresx.case.grids.Sphere`), lengths in reference lengths.
 
     i runs along meridians with the angle t from the upstream pole on the negative x axis to `angle`; j along rays from
@@ -31,7 +32,7 @@ def generate(spec) -> Grid:
     size = y.shape[::-1]
     end = "downstream-pole" if spec.angle == 180 else "outlet"
     faces = {"wall": "jmin", "outer": "jmax", "upstream-pole": "imin", end: "imax"}
-    regions = {name: ((face, face_range(face, size)),) for name, face in faces.items()}
+    regions: Regions = {name: ((face, face_range(face, size)),) for name, face in faces.items()}
     seam = [
         Connection(0, face, face_range(face, size), 0, offset=(0, 0, step * spec.n_around))
         for face, step in (("kmin", 1), ("kmax", -1))

@@ -2,12 +2,14 @@
 
 import numpy as np
 
+from hiresx.arrays import triple
+from hiresx.case.grids import Wavy
 from hiresx.grid.blocks import Block
 from hiresx.grid.connections import Grid
 from hiresx.grid.generators.box import box_nodes, box_period, unit_lines
 
 
-def generate(spec) -> Grid:
+def generate(spec: Wavy) -> Grid:
     """Grid of a `wavy` table: that of a `box`, and amplitude, waves (`hiresx.case.grids.Wavy`), in reference lengths.
 
     The node that would lie at X is displaced along coordinate c by amplitude_c times the product, over the directions
@@ -24,4 +26,4 @@ def generate(spec) -> Grid:
             wave = wave * np.sin(2 * np.pi * spec.waves[d] * s).reshape([-1 if 2 - d == a else 1 for a in range(3)])
     nodes = [c + amplitude * wave for c, amplitude in zip(coordinates, spec.amplitude, strict=True)]
     directions = [d for d in range(3) if float(spec.waves[d]).is_integer()]
-    return Grid((Block("wavy", *nodes),), period=(box_period(spec, directions),))
+    return Grid((Block("wavy", *triple(nodes)),), period=(box_period(spec, directions),))

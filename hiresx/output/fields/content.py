@@ -23,7 +23,7 @@ from hiresx.output.saved.layout import Layout
 from hiresx.output.saved.places import Box, Portion
 from hiresx.output.saved.writer import Work
 
-_TYPES = {"fp64": np.dtype("f8"), "fp32": np.dtype("f4")}
+_TYPES: dict[str, np.dtype] = {"fp64": np.dtype("f8"), "fp32": np.dtype("f4")}
 
 
 class Content:
@@ -144,12 +144,15 @@ class Files(Work):
 
     @cached_property
     def _frames(self) -> list[fields.Frame | vtk.Frame]:
-        content, found = self._content, []
+        content = self._content
+        found: list[fields.Frame | vtk.Frame] = []
         tag, root = content.tag, content.comm.root
         if "netcdf" in content.formats and not self._by_library:
             path = fields.frame(self._directory, self._step, content.name)
             layout = content.series(self._directory, self._step)[1]
+            assert layout is not None
             if self._grid is not None:  # it has its name before the first file that links to it
+                assert self._grid.layout is not None
                 joint = JointFile(self._grid.path, self._grid.layout, tag, root)
                 found.append(fields.Frame(joint, content.pieces))
             found.append(fields.Frame(JointFile(path, layout, tag, root), content.pieces, self._time, self._step))

@@ -175,7 +175,7 @@ VARIABLES: dict[str, Variable] = {
         local=False,
     ),
     "dilatation": Variable(
-        lambda f: sum(f.gradient(name)[d] for d, name in enumerate("uvw")),
+        lambda f: np.asarray(sum(f.gradient(name)[d] for d, name in enumerate("uvw"))),
         "divergence of velocity",
         "c_ref / L",
         r"\nabla\cdot\mathbf{u}\,L/c_\mathrm{ref}",

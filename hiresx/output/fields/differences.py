@@ -1,6 +1,10 @@
 """6th-order differences on a curvilinear block, one-sided at its faces."""
 
+from collections.abc import Sequence
+
 import numpy as np
+
+from hiresx.arrays import triple
 
 # Rows of the 6th-order one-sided derivative at the nodes 0, 1, 2 from the nodes 0..6, times 60 (Lagrange polynomial of
 # degree 6, differentiated). The last three nodes take the mirror image with the opposite sign.
@@ -67,10 +71,10 @@ class Metrics:
         """df/dx, df/dy, df/dz of f (nk, nj, ni), each (nk, nj, ni) float64."""
         along = {axis: derivative(f, axis) for axis in self.axes}
         zero = np.zeros(f.shape)
-        return tuple(sum((along[axis] * slope[axis] for axis in self.axes), zero) for slope in self.slope)
+        return triple(sum((along[axis] * slope[axis] for axis in self.axes), zero) for slope in self.slope)
 
 
-def _minor(m: list, a: int, d: int):
+def _minor(m: Sequence[Sequence[np.ndarray | float]], a: int, d: int) -> np.ndarray | float:
     """Cofactor (a, d) of a 3x3 matrix; cyclic indexes carry the sign."""
     a1, a2, d1, d2 = (a + 1) % 3, (a + 2) % 3, (d + 1) % 3, (d + 2) % 3
     return m[a1][d1] * m[a2][d2] - m[a1][d2] * m[a2][d1]

@@ -115,7 +115,7 @@ class Series:
         check_names([block.name for block in blocks])
         self._case, self._part, self._linked = case, part, linked
         self._axes = () if linked else coordinates.AXES
-        kinds = {"fp64": np.dtype("f8"), "fp32": np.dtype("f4")}
+        kinds: dict[str, np.dtype[Any]] = {"fp64": np.dtype("f8"), "fp32": np.dtype("f4")}
         self._kind = blocks[0].state["rho"].dtype if precision is None else kinds[precision]
         self._blocks = [(block.name, block.shape, block.gaps) for block in blocks]
         self._size = sum(
@@ -214,8 +214,8 @@ class Series:
 
     def _values(self, blocks: Sequence[FieldBlock], time: float, step: int) -> Iterator[tuple[tuple[str, str], Any]]:
         """What belongs to the keys of `_define`, in its order."""
-        for name, value in zip((number[0] for number in self._numbers), (time, step), strict=False):
-            yield ("", name), np.asarray(value)
+        for name, number in zip((number[0] for number in self._numbers), (time, step), strict=False):
+            yield ("", name), np.asarray(number)
         for block in blocks:
             for axis in self._axes:
                 yield (block.name, axis), getattr(block, axis)
@@ -253,7 +253,7 @@ class Frame:
         self._file.frame({("", name): value for name, value in self._moment.items()})
         return self
 
-    def __exit__(self, *error) -> None:
+    def __exit__(self, *error: Any) -> None:
         self._file.__exit__(*error)
 
     def put(self, n: int, portions: Sequence[Portion]) -> None:
@@ -331,7 +331,7 @@ def moment(path: str | Path) -> float:
 
 
 @contextmanager
-def opened(path: str | Path) -> Iterator[tuple[Any, list]]:
+def opened(path: str | Path) -> Iterator[tuple[Any, list[Any]]]:
     """The netCDF file and its groups in the order of the blocks; its faults are named by path."""
     netCDF4 = library()
 
@@ -352,7 +352,7 @@ def opened(path: str | Path) -> Iterator[tuple[Any, list]]:
         raise HiresxError(f"{path} is not a whole field file ({error})", "give one that hiresx run wrote") from None
 
 
-def _read_block(group, wanted: Iterable[str] | None, gamma: float, part: str) -> FieldBlock:
+def _read_block(group: Any, wanted: Iterable[str] | None, gamma: float, part: str) -> FieldBlock:
     x, y, z = (group[axis][...] for axis in "xyz")
     stored = [name for name in group.variables if name not in ("x", "y", "z")]
     wanted = stored if wanted is None else list(wanted)

@@ -196,6 +196,7 @@ class FieldOutput(Attachment):
         self._writer.drain()
 
     def _clear(self, after: int) -> None:
+        assert self.directory is not None
         for output in self._outputs:
             fields.clear(self.directory, output.name, after)
             vtk.clear(self.directory, output.name, after)
@@ -215,9 +216,13 @@ class FieldOutput(Attachment):
         if self.directory is None or not outputs:
             return
         solver.settle()  # at cuts gradients take ghosts
-        self._writer.submit(
-            Moment([output.content.moment(self.directory, solver, self._workers) for output in outputs])
-        )
+        self._writer.submit(Moment([_made(output).moment(self.directory, solver, self._workers) for output in outputs]))
         self._files += len(outputs) * len(self._case.output.formats)
         for output in outputs:
             output.written = solver.steps
+
+
+def _made(output: _Output) -> Content:
+    """What an output writes: there is one once a run has begun."""
+    assert output.content is not None
+    return output.content

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.arrays import triple
 from hiresx.decomposition import Part
 from hiresx.equations import GHOSTS
 from hiresx.equations.gas import Gas
@@ -120,7 +121,7 @@ class Boxes:
             source.take = _Index(index)
             self.sources.append(source)
             self._places.append(
-                (Box(piece.shape, tuple(ends)), tuple(source.take(c) for c in (source.x, source.y, source.z)))
+                (Box(piece.shape, triple(ends)), triple(source.take(c) for c in (source.x, source.y, source.z)))
             )
 
     def portions(
@@ -129,8 +130,8 @@ class Boxes:
         """With the variables `names` as `dtype`, of the conservative variables of each source; nothing is left over."""
         found = [s.evaluate(names, q, gas, dtype, workers) for s, q in zip(self.sources, states, strict=True)]
         return [
-            Portion(place, *coordinates, dict(zip(names, values, strict=True)))
-            for (place, coordinates), values in zip(self._places, found, strict=True)
+            Portion(place, x, y, z, dict(zip(names, values, strict=True)))
+            for (place, (x, y, z)), values in zip(self._places, found, strict=True)
         ], None
 
 
@@ -146,7 +147,8 @@ class Samples:
         self, piece: Sampled, blocks: Sequence[Any], parts: Sequence[Part], own: Sequence[Part], rank: int, ranks: int,
         margin: bool,
     ):  # fmt: skip
-        self.sources, slots = [], np.full(piece.nodes.shape, -1)
+        self.sources: list[Source] = []
+        slots = np.full(piece.nodes.shape, -1)
         self._count = 0
         for n, part in enumerate(own):
             self._add_part(n, part, piece, blocks, slots, margin)
@@ -163,7 +165,9 @@ class Samples:
             _Points(piece, blocks, slots, np.flatnonzero(chosen)) for chosen in (mine & ~lacking, lacking)
         )
 
-    def _add_part(self, n: int, part: Part, piece: Sampled, blocks, slots: np.ndarray, margin: bool) -> None:
+    def _add_part(
+        self, n: int, part: Part, piece: Sampled, blocks: Sequence[Any], slots: np.ndarray, margin: bool
+    ) -> None:
         here = np.flatnonzero(piece.blocks == part.whole)
         if not here.size:
             return
@@ -182,13 +186,18 @@ class Samples:
         self.sources.append(source)
 
     @staticmethod
-    def _outgoing(piece, blocks, parts, slots: np.ndarray, points: np.ndarray, ranks: int) -> list[np.ndarray]:
+    def _outgoing(
+        piece: Sampled, blocks: Sequence[Any], parts: Sequence[Part], slots: np.ndarray, points: np.ndarray, ranks: int
+    ) -> list[np.ndarray]:
         """Per rank the places of the values that it wants."""
         owner = _owners(piece.blocks[points], piece.nodes[0, points], blocks, parts)
         given = slots[:, points]
         return [given.T[(given >= 0).T & (owner == r)[:, None]] for r in range(ranks)]
 
-    def _await(self, piece, blocks, parts, slots: np.ndarray, points: np.ndarray, ranks: int) -> None:
+    def _await(
+        self, piece: Sampled, blocks: Sequence[Any], parts: Sequence[Part], slots: np.ndarray, points: np.ndarray,
+        ranks: int,
+    ) -> None:  # fmt: skip
         """Gives places to the values that come."""
         order, row = np.nonzero(slots[:, points].T < 0)
         which = points[order]
@@ -211,7 +220,7 @@ class Samples:
 
     def sent(self, values: np.ndarray | None) -> list[np.ndarray]:
         """What goes to each rank of the values that `portions` gave."""
-        return [values[:, places] if places.size else np.empty((0, 0)) for places in self._send]
+        return [values[:, places] if places.size and values is not None else np.empty((0, 0)) for places in self._send]
 
     def late(
         self, names: Sequence[str], values: np.ndarray | None, received: Sequence[np.ndarray], dtype: np.dtype
@@ -230,7 +239,7 @@ class _Points:
         self._place = Points(points)
         self._slots, self._weights = slots[:, points], piece.weights[:, points]
         self._missing = piece.missing[points] if piece.incomplete else None
-        self._coordinates = [np.empty(self.count) for _ in "xyz"]
+        self._coordinates = triple(np.empty(self.count) for _ in "xyz")
         nodes, of = piece.nodes[:, points], piece.blocks[points]
         for n in np.unique(of):
             here = of == n
@@ -250,7 +259,7 @@ class _Points:
 class _Index:
     """Takes `index` of an array."""
 
-    def __init__(self, index: tuple):
+    def __init__(self, index: tuple[Any, ...]):
         self._index = index
 
     def __call__(self, values: np.ndarray) -> np.ndarray:
@@ -274,7 +283,7 @@ def _met(nodes: tuple[int, int, int], box: tuple[int, int]) -> tuple[int, int]:
 
 def _source(n: int, block: Any, ends: Sequence[tuple[int, int]], margin: bool) -> Source:
     """The nodes `ends` of part number `n`, with those that derivatives take."""
-    box = tuple(
+    box = triple(
         slice(*(_widened(first, last, size) if margin else (first, last)))
         for (first, last), size in zip(ends, block.x.shape, strict=True)
     )
@@ -293,7 +302,7 @@ def _widened(first: int, last: int, size: int) -> tuple[int, int]:
 
 def _inside(part: Part, at: Sequence[np.ndarray]) -> np.ndarray:
     """Which of the nodes `at` (indexes k, j, i) are in `part`."""
-    found = True
+    found = np.ones(np.shape(at[0]), dtype=bool)
     for index, (low, high) in zip(at, reversed(part.box), strict=True):
         found = found & (index >= low) & (index < high)
     return found

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.arrays import triple
 from hiresx.errors import HiresxError
 from hiresx.output.fields import cut
 
@@ -31,7 +32,7 @@ class Grid:
     @property
     def shape(self) -> tuple[int, int, int]:
         """(nk, nj, ni) of the points."""
-        return tuple(len(range(*nodes)) for nodes in self.ranges)
+        return triple(len(range(*nodes)) for nodes in self.ranges)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +62,7 @@ Piece = Grid | Sampled
 
 def whole(blocks: Sequence[Any]) -> list[Piece]:
     """Every node of `blocks` (anything with name, x, y, z)."""
-    return [Grid(block.name, n, tuple((0, size, 1) for size in block.x.shape)) for n, block in enumerate(blocks)]
+    return [Grid(block.name, n, triple((0, size, 1) for size in block.x.shape)) for n, block in enumerate(blocks)]
 
 
 def subset(spec: Any, blocks: Sequence[Any]) -> list[Piece]:
@@ -97,7 +98,7 @@ def describe(spec: Any) -> str:
     return f"{kind} {', '.join(f'{axis} = {value:g}' for axis, value in fixed.items())}"
 
 
-def _ranges(spec: Mapping[str, tuple], block: Any, place: str) -> tuple[Nodes, Nodes, Nodes]:
+def _ranges(spec: Mapping[str, tuple[int, int]], block: Any, place: str) -> tuple[Nodes, Nodes, Nodes]:
     """In the order of an array's axes."""
     found = []
     for axis, size in zip("kji", block.x.shape, strict=True):
@@ -111,17 +112,18 @@ def _ranges(spec: Mapping[str, tuple], block: Any, place: str) -> tuple[Nodes, N
                 f"give [first, last + 1] between 0 and {size}, or name the blocks it is meant for: blocks = [...]",
             )
         found.append((start, last, stride))
-    return tuple(found)
+    return triple(found)
 
 
-def _plane(fixed: Mapping[str, float], chosen: list, grids: list, dimensions: int) -> list[Piece]:
+def _plane(fixed: Mapping[str, float], chosen: list[tuple[int, Any]], grids: list[Any], dimensions: int) -> list[Piece]:
     if dimensions < 3:
         raise HiresxError(
             f"a plane needs a three-dimensional field, this one has {dimensions} dimension(s)",
             'take "line" in two dimensions, or "range"',
         )
     ((axis, value),) = fixed.items()
-    pieces, sheets = [], {}
+    pieces: list[Piece] = []
+    sheets: dict[int, int] = {}
     for n, samples in cut.plane_samples(grids, axis, value):
         number, block = chosen[n]
         sheets[n] = sheets.get(n, 0) + 1
@@ -131,7 +133,7 @@ def _plane(fixed: Mapping[str, float], chosen: list, grids: list, dimensions: in
     return pieces
 
 
-def _line(fixed: Mapping[str, float], chosen: list, grids: list, dimensions: int) -> Piece:
+def _line(fixed: Mapping[str, float], chosen: list[tuple[int, Any]], grids: list[Any], dimensions: int) -> Piece:
     wanted = dimensions - 1
     if wanted < 1 or len(fixed) != wanted or (dimensions == 2 and "z" in fixed):
         raise HiresxError(

@@ -20,6 +20,7 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
+from hiresx.arrays import triple
 from hiresx.errors import HiresxError
 from hiresx.output.fields.field_file import check_names, numbered
 from hiresx.output.saved import files
@@ -56,7 +57,9 @@ def series(directory: str | Path, name: str = "fields") -> Path:
     return Path(directory) / f"{name}.pvd"
 
 
-def write(directory: str | Path, blocks: Sequence[Any], time: float, step: int, names: Sequence[str], **about) -> Path:
+def write(
+    directory: str | Path, blocks: Sequence[Any], time: float, step: int, names: Sequence[str], **about: Any
+) -> Path:
     """Write the variables `names` of every block (as `fields.FieldBlock`, whose `state` holds them) to the run's folder
     `vtk`, and add the time to the series.
 
@@ -88,7 +91,7 @@ def _portion(block: Any, names: Sequence[str]) -> Portion:
         return np.where(hidden, values[~hidden][0], values) if hidden.any() else values
 
     values = {name: seen(block.state[name]) for name in names}
-    at = (seen(getattr(block, axis)) for axis in "xyz")
+    at = triple(seen(getattr(block, axis)) for axis in "xyz")
     return Portion(Box.all(block.shape), *at, values, hidden if hidden.any() else None)
 
 
@@ -135,7 +138,7 @@ class Frame:
             raise files.fault(self.path.parent, error) from None
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         """One file after the other was opened and closed."""
 
     def put(self, n: int, portions: Sequence[Portion]) -> None:
@@ -196,14 +199,14 @@ def describe(path: str | Path) -> dict[str, Any]:
         found: dict[str, Any] = {"kind": f"VTK file ({root.get('type')})"}
         times = [element.text for element in root.iter("DataArray") if element.get("Name") == "TimeValue"]
         if times:
-            found["time"] = float(times[0])
+            found["time"] = float(times[0] or "nan")
         grid = root.find("StructuredGrid")
         if grid is not None:
-            ends = [int(n) for n in grid.get("WholeExtent").split()]
+            ends = [int(n) for n in grid.get("WholeExtent", "").split()]
             found["size"] = [ends[2 * d + 1] - ends[2 * d] + 1 for d in range(3)]
             arrays = grid.iter("DataArray")
             found["variables"] = [
-                {"name": a.get("Name"), "components": int(a.get("NumberOfComponents")), "type": a.get("type")}
+                {"name": a.get("Name"), "components": int(a.get("NumberOfComponents", "1")), "type": a.get("type")}
                 for a in arrays
                 if a.get("offset") is not None and a.get("Name") != "Points"
             ]

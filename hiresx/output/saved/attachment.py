@@ -4,6 +4,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from hiresx.solver import Solver
+
 # More steps than are ever taken at a time.
 MANY = 1 << 30
 
@@ -16,21 +18,24 @@ class Attachment:
     """
 
     name: str
-    # The next step must not pass this time.
-    next_time: float = math.inf
+
+    @property
+    def next_time(self) -> float:
+        """The next step must not pass this time."""
+        return math.inf
 
     @property
     def notes(self) -> list[str]:
         """What it has to say; who has said it empties the list."""
         return []
 
-    def begin(self, solver, restarted: bool) -> None:
+    def begin(self, solver: Solver, restarted: bool) -> None:
         """Before the first step of this process; after `restore` if the run continues from a checkpoint."""
 
-    def after_step(self, solver) -> None:
+    def after_step(self, solver: Solver) -> None:
         """After every step, or after as many as `steps_left` gave: does its work if it is due."""
 
-    def steps_left(self, solver) -> int:
+    def steps_left(self, solver: Solver) -> int:
         """How many steps it can let pass, from the state as it is, before `after_step`: those after which it would have
         no work, and one more. `next_time` stops them by itself."""
         return 1
@@ -43,5 +48,5 @@ class Attachment:
     def restore(self, captured: Mapping[str, Any]) -> None:
         """Take back what `capture` gave; for a list of pieces there is a function read(name, box) -> array."""
 
-    def finish(self, solver) -> None:
+    def finish(self, solver: Solver) -> None:
         """At the end of the run, also after a failure or an interrupt, when the state may be bad."""

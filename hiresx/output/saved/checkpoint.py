@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +25,10 @@ from hiresx.output.saved import container, files, pieces
 from hiresx.output.saved.attachment import MANY, Attachment
 from hiresx.output.saved.container import Container, Damaged
 from hiresx.shell import word
+from hiresx.solver import Solver
+
+if TYPE_CHECKING:
+    from hiresx.case.schema import Checkpoint as Spec
 
 FOLDER = "checkpoints"
 # Of what a checkpoint holds and how it is laid out: another one is refused.
@@ -48,7 +52,9 @@ def listed(directory: str | Path) -> list[Path]:
 
 
 def _number(path: Path) -> int:
-    return int(_PATTERN.fullmatch(path.name)[1])
+    found = _PATTERN.fullmatch(path.name)
+    assert found is not None
+    return int(found[1])
 
 
 @dataclass
@@ -156,7 +162,7 @@ class Checkpoints(Attachment):
     def __init__(
         self,
         directory: Path,
-        spec,
+        spec: "Spec",
         contents: Callable[[], Contents],
         alive: Callable[[], None],
         clock: Callable[[], float] = wall.monotonic,
@@ -176,7 +182,7 @@ class Checkpoints(Attachment):
         """What writing one may take."""
         return max(self._took, default=0.0)
 
-    def start(self, solver, source: Path | None, new: bool) -> None:
+    def start(self, solver: Solver, source: Path | None, new: bool) -> None:
         """Before the first step. `source`: the checkpoint whose state this is, None without one. The directory of a
         `new` run loses the checkpoints that an earlier one left there."""
         self._begun = self._written = self._clock()
@@ -191,7 +197,7 @@ class Checkpoints(Attachment):
     def _folder(self) -> Path:
         return self._directory / FOLDER
 
-    def _periods(self, solver) -> int:
+    def _periods(self, solver: Solver) -> int:
         return 0 if self._spec.every_time is None else math.floor(solver.time / self._spec.every_time * (1 + 1e-9))
 
     def struck(self) -> bool:
@@ -210,7 +216,7 @@ class Checkpoints(Attachment):
         affordable = min(self._took, default=0.0) / SHARE
         return then + self._pace + self.seconds - self._begun > LOST and then - self._begun >= affordable
 
-    def steps_left(self, solver) -> int:
+    def steps_left(self, solver: Solver) -> int:
         """Steps that can be taken before `after_step`: until one is due by their number, and, where it is by time, half
         of those that the last step would still fit in, for no step has to end there."""
         spec, left = self._spec, MANY
@@ -221,18 +227,18 @@ class Checkpoints(Attachment):
             left = min(left, max(1, int(0.5 * time / solver.dt) if solver.dt > 0 else 1))
         return left
 
-    def after_step(self, solver, struck: bool = False) -> None:
+    def after_step(self, solver: Solver, struck: bool = False) -> None:
         """`struck`: what rank 0 answered before the step; the same on all ranks."""
         if self._spec.keep and (struck or self._due(solver)):
             self.write(solver)
 
-    def _due(self, solver) -> bool:
+    def _due(self, solver: Solver) -> bool:
         spec = self._spec
         if spec.every_steps is not None and solver.steps % spec.every_steps == 0:
             return True
         return self._periods(solver) > self._period
 
-    def write(self, solver) -> None:
+    def write(self, solver: Solver) -> None:
         """Write one now, unless this step has one. Raises what `alive` raises, and HiresxError naming the path when it
         cannot be written; the earlier ones stay then."""
         if self._spec.keep == 0 or self._step == solver.steps:

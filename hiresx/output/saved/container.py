@@ -15,8 +15,9 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from io import BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
@@ -65,7 +66,7 @@ def write(
     with ExitStack() as undone:
         with comm.together(), _told(path):
             temporary = undone.enter_context(files.replacing(path)) if comm.root else None
-            if comm.root:
+            if temporary is not None:
                 os.truncate(temporary, end)
         temporary = comm.bcast(temporary)
         with comm.together(), _told(path):
@@ -92,7 +93,8 @@ def _laid(given: Sequence[tuple[str, list[dict[str, Any]]]]) -> tuple[list[list[
     """The entries of all ranks with the places of their arrays, and where the last one ends."""
     if len({path for path, _ in given}) > 1:
         raise ValueError(f"the ranks write to several files: {sorted({path for path, _ in given})}")
-    place, names, laid = len(MAGIC), Counter(), []
+    place, names = len(MAGIC), Counter[str]()
+    laid: list[list[dict[str, Any]]] = []
     for _, entries in given:
         laid.append([])
         for entry in entries:
@@ -136,7 +138,9 @@ def _pwrite(handle: int, content: Any, place: int) -> str:
     return digest.hexdigest()
 
 
-def _index(values: Mapping[str, Any], laid: Iterable[Sequence[Mapping]], hashes: Iterable[Sequence[str]]) -> bytes:
+def _index(
+    values: Mapping[str, Any], laid: Iterable[Sequence[dict[str, Any]]], hashes: Iterable[Sequence[str]]
+) -> bytes:
     """What follows the arrays."""
     entries = [
         entry | {"sha256": sha256}
@@ -270,7 +274,8 @@ class Container:
 
     def _shares(self, number: int) -> list[list["_Entry"]]:
         """The arrays in shares of much the same size: the largest first, each to who has least; in the file's order."""
-        shares, loads = [[] for _ in range(number)], [(0, n) for n in range(number)]
+        shares: list[list[Any]] = [[] for _ in range(number)]
+        loads = [(0, n) for n in range(number)]
         for entry in sorted(self._entries.values(), key=lambda entry: -entry.bytes):
             load, n = heapq.heappop(loads)
             shares[n].append(entry)
@@ -278,7 +283,7 @@ class Container:
         return [sorted(share, key=lambda entry: entry.place) for share in shares]
 
     @contextmanager
-    def _opened(self) -> Iterator[BinaryIO]:
+    def _opened(self) -> Iterator[BufferedReader]:
         try:
             with self.path.open("rb") as file:
                 yield file

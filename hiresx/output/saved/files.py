@@ -42,7 +42,9 @@ def fault(path: str | Path, error: OSError, action: str = "write") -> HiresxErro
     gone = error.errno == errno.ENOENT and action != "read" and not Path(path).parent.is_dir()
     if gone:
         return HiresxError(f"cannot {action} {path}: its directory is gone", "see whether it was moved or removed")
-    reason, mend = _FAULTS.get(error.errno, (error.strerror or str(error), "see that the path is right and reachable"))
+    reason, mend = _FAULTS.get(
+        error.errno or 0, (error.strerror or str(error), "see that the path is right and reachable")
+    )
     return HiresxError(f"cannot {action} {path}: {reason}", mend)
 
 

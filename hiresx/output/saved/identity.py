@@ -86,7 +86,7 @@ def fingerprint(grid: Grid) -> list[dict[str, Any]]:
                 digest.update(c.data)
                 for n, found_so_far in enumerate(sums):
                     found_so_far.append(c.sum(axis=_others(2 - n)))
-            sums[:2] = ([sum(parts)] for parts in sums[:2])
+            sums[:2] = ([np.asarray(sum(parts))] for parts in sums[:2])
             planes[axis] = {
                 d: (np.concatenate(parts) * n / block.points).tolist()
                 for d, parts, n in zip(AXES, sums, block.size, strict=True)

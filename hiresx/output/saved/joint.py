@@ -30,7 +30,7 @@ class JointFile:
     def __init__(self, path: Path, layout: Layout, tag: int, root: bool):
         self.path, self._layout, self._root = path, layout, root
         self._temporary = files.temporary_path(path, tag)
-        self._file: int | None = None
+        self._file = -1  # nothing is open
 
     def __enter__(self) -> "JointFile":
         try:
@@ -42,7 +42,7 @@ class JointFile:
             raise files.fault(self.path, error) from None
         return self
 
-    def __exit__(self, kind, *_) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             if kind is None:
                 os.fsync(self._file)
@@ -52,8 +52,8 @@ class JointFile:
             self._leave()
 
     def _leave(self) -> None:
-        file, self._file = self._file, None
-        if file is not None:
+        file, self._file = self._file, -1
+        if file >= 0:
             with suppress(OSError):  # what was synced is there
                 os.close(file)
 

@@ -32,12 +32,14 @@ Key = Hashable
 class Layout:
     """The bytes between the arrays of a file, and by key where each array lies: (offset, type, shape)."""
 
-    def __init__(self, size: int, between: list[tuple[int, bytes]], arrays: dict[Key, tuple[int, np.dtype, tuple]]):
+    def __init__(
+        self, size: int, between: list[tuple[int, bytes]], arrays: Mapping[Any, tuple[int, np.dtype, tuple[int, ...]]]
+    ):
         self.size, self._between, self.arrays = size, between, arrays
 
     @classmethod
     def learn(
-        cls, path: Path, define: Callable[[Any], Mapping[Key, Any]], finish: Callable[[Path], None] = lambda path: None
+        cls, path: Path, define: Callable[[Any], Mapping[Any, Any]], finish: Callable[[Path], None] = lambda path: None
     ) -> "Layout | None":
         """The layout of the file that `define` describes: it is given a new netCDF4.Dataset and returns its variables
         by key; `finish` gets the closed file. `path`: a file to try it on, which becomes as large as the real one, but
@@ -48,7 +50,8 @@ class Layout:
         """
         netCDF4 = library()
 
-        chance, marks = random.Random(0), []
+        chance = random.Random(0)
+        marks: list[bytes] = []
         with LOCK:
             file = netCDF4.Dataset(path, "w", format="NETCDF4")
             try:
@@ -56,9 +59,11 @@ class Layout:
                 arrays = {key: (np.dtype(v.dtype), tuple(v.shape)) for key, v in variables.items()}
                 for variable, (dtype, shape) in zip(variables.values(), arrays.values(), strict=True):
                     count = min(shape[-1], _MARKS) if shape else 1
-                    mark = _mark(chance, dtype, count)
-                    variable[(*(0 for _ in shape[:-1]), slice(0, count)) if shape else ...] = mark if shape else mark[0]
-                    marks.append(mark.tobytes())
+                    written = _mark(chance, dtype, count)
+                    variable[(*(0 for _ in shape[:-1]), slice(0, count)) if shape else ...] = (
+                        written if shape else written[0]
+                    )
+                    marks.append(written.tobytes())
             finally:
                 with suppress(RuntimeError):
                     file.close()
@@ -74,7 +79,9 @@ class Layout:
             return cls._between_arrays(file, size, found)
 
     @classmethod
-    def _between_arrays(cls, file: Any, size: int, arrays: dict[Key, tuple[int, np.dtype, tuple]]) -> "Layout | None":
+    def _between_arrays(
+        cls, file: Any, size: int, arrays: Mapping[Any, tuple[int, np.dtype, tuple[int, ...]]]
+    ) -> "Layout | None":
         between, end = [], 0
         ranges = sorted((offset, _bytes(dtype, shape)) for offset, dtype, shape in arrays.values())
         for offset, length in [*ranges, (size, 0)]:

@@ -50,7 +50,7 @@ def hardware() -> dict[str, Any]:
 def gpus() -> list[dict[str, Any]]:
     """Name, memory in bytes and UUID of the GPUs that NVML sees; empty without it or without a driver."""
 
-    def found(nvml) -> list[dict[str, Any]]:
+    def found(nvml: Any) -> list[dict[str, Any]]:
         handles = [nvml.nvmlDeviceGetHandleByIndex(index) for index in range(nvml.nvmlDeviceGetCount())]
         return [
             {
@@ -78,7 +78,7 @@ def versions() -> dict[str, str | None]:
 def _driver() -> dict[str, str | None]:
     """NVIDIA driver, and the newest CUDA version it can run."""
 
-    def found(nvml) -> dict[str, str | None]:
+    def found(nvml: Any) -> dict[str, str | None]:
         number = nvml.nvmlSystemGetCudaDriverVersion_v2()
         return {
             "driver": _string(nvml.nvmlSystemGetDriverVersion()),

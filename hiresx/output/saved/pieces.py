@@ -12,6 +12,7 @@ from functools import partial
 
 import numpy as np
 
+from hiresx.arrays import triple
 from hiresx.decomposition.arrays import Later, Piece, label, sizes
 from hiresx.grid.blocks import Range, intersection, slices
 from hiresx.output.saved.container import Container
@@ -70,7 +71,7 @@ class Reader:
 
     def whole(self, name: str) -> Range:
         """The box of the whole array."""
-        return tuple((0, last) for last in _ends(piece.box for piece in self._pieces(name)))
+        return triple((0, last) for last in _ends(piece.box for piece in self._pieces(name)))
 
     def __call__(self, name: str, box: Range) -> np.ndarray:
         met = [(piece, common) for piece in self._pieces(name) if (common := intersection(piece.box, box)) is not None]
@@ -99,14 +100,16 @@ class Reader:
 
 def _seen(box: Range, whole: Range) -> Range:
     """`box` counted from the first node of `whole`."""
-    return tuple((first - start, last - start) for (first, last), (start, _) in zip(box, whole, strict=True))
+    return triple((first - start, last - start) for (first, last), (start, _) in zip(box, whole, strict=True))
 
 
 class _Stored:
     """A piece that can be read: `planes` gives (number, planes (n, nj, ni)) of the array viewed as one row of planes
     of constant k, a few at a time."""
 
-    def __init__(self, box: Range, shape: Sequence[int], dtype: np.dtype, planes: Callable[[], Iterator]):
+    def __init__(
+        self, box: Range, shape: Sequence[int], dtype: np.dtype, planes: Callable[[], Iterator[tuple[int, np.ndarray]]]
+    ):
         self.box, self.shape, self.dtype, self._planes = box, tuple(shape), dtype, planes
 
     def copy(self, box: Range, target: np.ndarray) -> None:

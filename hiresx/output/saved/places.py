@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hiresx.arrays import triple
+
 # Bytes that are prepared for writing at a time.
 _SLAB = 1 << 24
 
@@ -25,12 +27,12 @@ class Box:
     @classmethod
     def all(cls, whole: tuple[int, int, int]) -> "Box":
         """Every node of the array."""
-        return cls(tuple(whole), tuple((0, n) for n in whole))
+        return cls(triple(whole), triple((0, n) for n in whole))
 
     @property
     def shape(self) -> tuple[int, int, int]:
         """Of the values."""
-        return tuple(last - first for first, last in self.ends)
+        return triple(last - first for first, last in self.ends)
 
     def fits(self, whole: tuple[int, ...]) -> bool:
         """Whether it is a place in an array of this shape."""
@@ -90,7 +92,7 @@ def put(file: int, offset: int, dtype: np.dtype, place: Place, parts: Sequence[n
     for first, last, starts, length in _slabs(place, width):
         slab = [np.asarray(part)[first:last] for part in parts]
         values = np.ascontiguousarray(slab[0] if len(slab) == 1 else np.stack(slab, axis=-1), dtype)
-        _scatter(file, memoryview(values.reshape(-1)).cast("B"), (offset + starts * width).tolist(), length, width)
+        _scatter(file, values.reshape(-1).data.cast("B"), (offset + starts * width).tolist(), length, width)
 
 
 def _slabs(place: Place, width: int) -> Iterator[tuple[int, int, np.ndarray, int | np.ndarray]]:

@@ -6,13 +6,16 @@ import time as wall
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from hiresx.errors import HiresxError
 from hiresx.output.saved import files, process
 from hiresx.output.saved.machine import hardware, versions
+
+if TYPE_CHECKING:
+    from hiresx.case import Case
 
 _KEYS = (
     "status",
@@ -29,6 +32,8 @@ _KEYS = (
     "versions",
     "hardware",
 )
+
+Status = Literal["finished", "stopped", "interrupted", "failed"]
 
 
 class Record:
@@ -61,9 +66,7 @@ class Record:
         if self._clock() - self._written >= every:
             self.write()
 
-    def finish(
-        self, status: Literal["finished", "stopped", "interrupted", "failed"], error: str | None = None, **entries: Any
-    ) -> None:
+    def finish(self, status: Status, error: str | None = None, **entries: Any) -> None:
         """Write the last state of the record; `error` says in a line or two why it did not finish."""
         self.entries |= entries | {"status": status, "error": error, "ended": now()}
         self.write()
@@ -108,7 +111,7 @@ def fail(directory: str | Path, status: str, error: str) -> None:
         _replace(Path(directory) / "run.json", _text(entries | {"status": status, "error": error, "ended": now()}))
 
 
-def keep_resolved(directory: str | Path, case) -> Path:
+def keep_resolved(directory: str | Path, case: "Case") -> Path:
     """`keep_case` of a Case as it is resolved, its grid files named by absolute paths. Returns the folder."""
     from hiresx.case.toml import dumps
 

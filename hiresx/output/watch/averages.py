@@ -49,7 +49,14 @@ class Averages:
     `blocks`. `case`: the resolved case; averaging began at `start`, which is counted in `unit`."""
 
     def __init__(
-        self, path: Path, comm: Communicator, blocks: Sequence[Any], kinds: Sequence[str], case, start, unit: str
+        self,
+        path: Path,
+        comm: Communicator,
+        blocks: Sequence[Any],
+        kinds: Sequence[str],
+        case: Mapping[str, Any],
+        start: float,
+        unit: str,
     ):
         self.path, self.comm, self._kinds = path, comm, tuple(kinds)
         self._blocks = [(block.name, block.x.shape) for block in blocks]
@@ -65,11 +72,11 @@ class Averages:
         if not self._learned:
             self._layout = files.once(self.comm, self._learn)
             self._learned = True
-        numbers = {("", name): value for name, value in numbers.items()}
+        keyed: dict[Key, float] = {("", name): value for name, value in numbers.items()}
         if self._layout is None:
-            return _ByLibrary(self, list(portions), numbers)
+            return _ByLibrary(self, list(portions), keyed)
         file = JointFile(self.path, self._layout, self._tag, self.comm.root)
-        return _Together(file, portions, numbers)
+        return _Together(file, portions, keyed)
 
     def _learn(self) -> Layout | None:
         with self._told(), files.replacing(self.path, keep=False) as temporary:
@@ -101,7 +108,7 @@ class Averages:
                 for key, array in entries(portion):
                     variables[key][tuple(slice(*ends) for ends in portion.box.ends)] = array
 
-    def define(self, file) -> dict[Key, Any]:
+    def define(self, file: Any) -> dict[tuple[str, str], Any]:
         """Everything but values. Returns the variables by (block, name), those of the file having the block ""."""
         from importlib.metadata import version
 

@@ -4,13 +4,14 @@ import numpy as np
 
 from hiresx.equations import equations
 from hiresx.equations.gas import Gas
+from hiresx.solver import Solver
 
 
 class Take:
     """The state at nodes of this rank's parts, given by `states` (n,), indexes in `solver.states`, and their `places`
     (n,) in the padded arrays of these. Only these nodes are copied from the device, every one once."""
 
-    def __init__(self, solver, states: np.ndarray, places: np.ndarray):
+    def __init__(self, solver: Solver, states: np.ndarray, places: np.ndarray):
         self._backend, self._gas = solver.backend, Gas.of(solver.case)
         self._variables = equations(solver.case).variables
         self._parts = []
@@ -34,7 +35,7 @@ class Take:
 class Gather:
     """The flow at nodes of whole blocks, on all ranks: each copies those of its own parts. Collective."""
 
-    def __init__(self, solver, blocks: np.ndarray, nodes: np.ndarray):
+    def __init__(self, solver: Solver, blocks: np.ndarray, nodes: np.ndarray):
         """`blocks` (n,) and `nodes` (3, n), index triples (i, j, k) in these."""
         self._comm = solver.comm
         sizes = np.array([block.size for block in solver.decomposition.blocks], dtype=np.int64)
@@ -62,7 +63,7 @@ class Gather:
         return {name: values[self._order] for name, values in state.items()}
 
 
-def _own(solver, blocks: np.ndarray, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _own(solver: Solver, blocks: np.ndarray, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Per node the index in `solver.states` of what holds it, -1 where that is another rank's, and its place there."""
     states, places = np.full(len(blocks), -1), np.zeros(len(blocks), dtype=np.int64)
     for n, state in enumerate(solver.states):

@@ -11,6 +11,7 @@ from hiresx.communicator import Communicator
 from hiresx.output.saved import files
 from hiresx.output.saved.attachment import MANY, Attachment
 from hiresx.output.watch.history import FOLDER, Column, History
+from hiresx.solver import Solver
 
 # Times closer than this share of a step are the same time.
 SAME_TIME = 1e-9
@@ -29,7 +30,7 @@ class Clock:
         self.last: int | None = None
         self.next_time = math.inf
 
-    def begin(self, solver) -> None:
+    def begin(self, solver: Solver) -> None:
         """Set it to the time a run begins or goes on at, which may be one at which it has yet to strike."""
         self._wind(solver)
         if self.every_time is not None and solver.steps != self.last:
@@ -37,7 +38,7 @@ class Clock:
             if abs(solver.time - nearest) <= _same(solver):
                 self.next_time = nearest
 
-    def due(self, solver) -> bool:
+    def due(self, solver: Solver) -> bool:
         """Whether it strikes now; it does so once in a step."""
         if solver.steps == self.last:
             return False
@@ -50,16 +51,16 @@ class Clock:
             self._wind(solver)
         return due
 
-    def steps_left(self, solver) -> int:
+    def steps_left(self, solver: Solver) -> int:
         """Steps until it strikes, at most, as far as they are what it counts."""
         return MANY if self.every is None else self.every - solver.steps % self.every
 
-    def _wind(self, solver) -> None:
+    def _wind(self, solver: Solver) -> None:
         if self.every_time is not None:
             self.next_time = (math.floor(solver.time / self.every_time + ROUND_OFF) + 1) * self.every_time
 
 
-def _same(solver) -> float:
+def _same(solver: Solver) -> float:
     """Difference below which two times are the same."""
     return max(SAME_TIME * solver.dt, 4 * math.ulp(solver.time))
 
@@ -98,11 +99,11 @@ class Monitor(Attachment):
         """The next step must not pass this time."""
         return self._clock.next_time
 
-    def measure(self, solver) -> Mapping[str, Any]:
+    def measure(self, solver: Solver) -> Mapping[str, Any]:
         """Value, or array over the places, of every column; the same on all ranks. Collective."""
         raise NotImplementedError
 
-    def begin(self, solver, restarted: bool) -> None:
+    def begin(self, solver: Solver, restarted: bool) -> None:
         if self._begun:
             return
         self._start(restarted)
@@ -114,14 +115,14 @@ class Monitor(Attachment):
     def _start(self, restarted: bool) -> None:
         self.history.samples = self._keeping(lambda: self.history.start(self._kept, restarted))
 
-    def after_step(self, solver) -> None:
+    def after_step(self, solver: Solver) -> None:
         if self._clock.due(solver):
             self._add(solver, self.measure(solver))
 
-    def steps_left(self, solver) -> int:
+    def steps_left(self, solver: Solver) -> int:
         return self._clock.steps_left(solver)
 
-    def _add(self, solver, values: Mapping[str, Any]) -> None:
+    def _add(self, solver: Solver, values: Mapping[str, Any]) -> None:
         self.history.samples = self._keeping(lambda: self.history.add(solver.steps, solver.time, values))
 
     def _keeping(self, work: Callable[[], Any]) -> Any:
@@ -140,7 +141,7 @@ class Monitor(Attachment):
         rows = {name.removeprefix(_ROWS): rows for name, rows in captured.items() if name.startswith(_ROWS)}
         self.history.remember(rows)
 
-    def finish(self, solver) -> None:
+    def finish(self, solver: Solver) -> None:
         self._kept, self._begun = self.history.samples, False
         try:
             self._keeping(self.history.sync)

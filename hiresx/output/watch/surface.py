@@ -10,6 +10,7 @@ from hiresx.grid.blocks import FACES, Range, direction, face_range, intersection
 from hiresx.output.watch import quadrature
 from hiresx.output.watch.columns import circumference, off_poles
 from hiresx.output.watch.gather import Take
+from hiresx.solver import Solver
 
 # One-sided derivative at the face from it and the four nodes behind, fourth order.
 _INWARD = np.array([-25.0, 48.0, -36.0, 16.0, -3.0]) / 12
@@ -51,7 +52,7 @@ class Surface:
     """Those of the nodes `faces` that are this rank's; only these and what their gradients need are copied from the
     device at a sample. At a cut gradients reach into ghosts, so each node has all it needs in its own part."""
 
-    def __init__(self, solver, faces: list[FaceNodes], groups: int):
+    def __init__(self, solver: Solver, faces: list[FaceNodes], groups: int):
         self._solver = solver
         self._case = solver.case
         self._viscous = solver.configuration.viscous
@@ -162,7 +163,7 @@ class _Piece:
     and for gradients the `factors` (tangents, 7, n) of the derivatives along the face, and `slopes`
     (1 + tangents, 3, n), by which the derivatives inwards and along the face count in those with respect to x, y, z."""
 
-    def __init__(self, solver, n: int, nodes: FaceNodes, box: Range, viscous: bool):
+    def __init__(self, solver: Solver, n: int, nodes: FaceNodes, box: Range, viscous: bool):
         self.state, self.group, self.mirror = n, nodes.group, nodes.mirror
         state, block = solver.states[n], solver.decomposition.blocks[nodes.block]
         d = direction(nodes.face)

@@ -9,6 +9,7 @@ variables vary.
 """
 
 from math import log2
+from typing import Any
 
 import numpy as np
 
@@ -45,9 +46,9 @@ def _vortex(n: int, preset: str | None = None, *sets: str) -> Run:
 
 def _family(name: str, runs: tuple[Run, ...], least_order: float, most_error: float) -> list[Check]:
     def curves(*finished: Finished) -> dict[str, list[float]]:
-        return {"points": [run.case.grid.n[0] for run in finished], "error": [error(run) for run in finished]}
+        return {"points": [_points(run.case.grid) for run in finished], "error": [error(run) for run in finished]}
 
-    last = runs[-1].loaded.grid.n[0]
+    last = _points(runs[-1].loaded.grid)
     return [
         Check(f"{name}: L1 error, {last} points", at_most(most_error), error, runs[-1:]),
         Check(f"{name}: order", at_least(least_order), order, runs, curves),
@@ -64,7 +65,7 @@ def interpolation_errors(bench: Workbench, configuration: Configuration, points:
     program = device.compile(configuration)
     h = 2 * np.pi / points
 
-    def state(x):
+    def state(x: np.ndarray) -> np.ndarray:
         """Density, velocities and total energy that vary by a tenth, each with a phase of its own."""
         base = np.array([1.0, 0.4, 0.3, -0.2, 2.5])[:, None]
         return base + 0.1 * np.sin(x + np.arange(5)[:, None])
@@ -94,7 +95,12 @@ def interpolation_order(bench: Workbench, configuration: Configuration) -> float
     return log2(coarse / fine)
 
 
-def _interpolation(least: float, **choices: str) -> Check:
+def _points(grid: Any) -> int:
+    """Nodes along i of a box."""
+    return int(grid.n[0])
+
+
+def _interpolation(least: float, **choices: Any) -> Check:
     configuration = Configuration(**choices)
     c = configuration
     return Check(

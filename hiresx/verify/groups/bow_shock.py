@@ -20,14 +20,16 @@ OTHERS = {3.0: (1.0, 3.4), 4.0: (0.8, 2.8), 6.0: (0.7, 2.4), 8.0: (0.65, 2.3)}
 
 def mach(run: Finished) -> float:
     state = run.case.initial.state
+    assert state is not None
     return state.u / np.sqrt(run.case.gas.gamma * state.p / state.rho)
 
 
 def axis(run: Finished) -> tuple[np.ndarray, np.ndarray]:
     """Distance from the wall and pressure over that of the free stream, on the axis ahead of the cylinder."""
-    block, p = run.blocks[0], run.state("p")[0]
+    block, p, free = run.blocks[0], run.state("p")[0], run.case.initial.state
+    assert free is not None
     middle = block.x.shape[2] // 2
-    return -block.x[0, :, middle] - 1, p[:, middle] / run.case.initial.state.p
+    return -block.x[0, :, middle] - 1, p[:, middle] / free.p
 
 
 def standoff(run: Finished) -> float:

@@ -8,9 +8,10 @@ uncut grid had there, and metrics, fluxes, viscous terms and conditions must not
 
 import numpy as np
 
+from hiresx.case import Case
 from hiresx.decomposition import decompose
 from hiresx.device import backend as find_backend
-from hiresx.grid import build
+from hiresx.grid import Grid, build
 from hiresx.solver import Solver
 from hiresx.verify.check import Check, Run, Workbench, at_most
 from hiresx.verify.rearranged import difference, rearranged
@@ -30,7 +31,7 @@ RUNS = {
 }
 
 
-def _computed(backend: str, case, grid) -> list[np.ndarray]:
+def _computed(backend: str, case: Case, grid: Grid) -> list[np.ndarray]:
     solver = Solver(case, find_backend(backend), grid=grid)
     solver.initialize()
     for _ in range(STEPS):

@@ -33,7 +33,12 @@ def compared(x: np.ndarray) -> np.ndarray:
 
 def reynolds(run: Finished, x: np.ndarray) -> np.ndarray:
     """Re_x of the free stream."""
-    return run.case.parameters["mach"] * run.case.gas.reynolds * x
+    assert run.case.gas.reynolds is not None
+    return _mach(run) * run.case.gas.reynolds * x
+
+
+def _mach(run: Finished) -> float:
+    return float(run.case.parameters["mach"])
 
 
 def friction(run: Finished) -> tuple[np.ndarray, np.ndarray]:
@@ -44,7 +49,7 @@ def friction(run: Finished) -> tuple[np.ndarray, np.ndarray]:
     weights = np.linalg.solve(np.vander(nodes, increasing=True).T, np.eye(6)[1])
     stress = found["T"][0, i] * (weights @ found["u"][:6, i]) / run.case.gas.reynolds
     x = found["x"][i]
-    return x, stress / (0.5 * run.case.parameters["mach"] ** 2) * np.sqrt(reynolds(run, x))
+    return x, stress / (0.5 * _mach(run) ** 2) * np.sqrt(reynolds(run, x))
 
 
 def profile(run: Finished, i: int) -> tuple[np.ndarray, np.ndarray]:
@@ -78,14 +83,14 @@ def displacement_error(run: Finished) -> float:
 
 def points_in_layer(run: Finished) -> float:
     i = int(np.searchsorted(run.blocks[0].x[0, 0], 0.5))
-    return np.sum(profile(run, i)[1] < 0.99)
+    return float(np.sum(profile(run, i)[1] < 0.99))
 
 
 def curves(run: Finished) -> dict[str, np.ndarray]:
     x, cf = friction(run)
     i = int(np.searchsorted(run.blocks[0].x[0, 0], 0.5))
     eta, u = profile(run, i)
-    return {"x": x, "friction": cf, "eta": eta, "velocity": u, "place": [run.blocks[0].x[0, 0, i]]}
+    return {"x": x, "friction": cf, "eta": eta, "velocity": u, "place": np.array([run.blocks[0].x[0, 0, i]])}
 
 
 CHECKS = [

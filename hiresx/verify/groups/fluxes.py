@@ -122,7 +122,7 @@ def supersonic(bench: Workbench, flux: str) -> float:
     # faster than 1.3 times the larger of both sound speeds
     normal = sign * mach * np.sqrt(1.4 * np.max(p / rho, axis=0))
     sides = [_with_normal_velocity(rho[s], rng.uniform(-1, 1, (3, PAIRS)), p[s], m, normal[s]) for s in (0, 1)]
-    return _upwind(bench, flux, *sides, m, sign)
+    return _upwind(bench, flux, sides[0], sides[1], m, sign)
 
 
 def contact(bench: Workbench, flux: str) -> float:
@@ -130,7 +130,7 @@ def contact(bench: Workbench, flux: str) -> float:
     m = rng.normal(size=(3, PAIRS))
     rho, (p, normal) = rng.uniform(0.1, 2.0, (2, PAIRS)), rng.uniform((0.1, -2), (2.0, 2), (PAIRS, 2)).T
     sides = [_with_normal_velocity(rho[s], rng.uniform(-2, 2, (3, PAIRS)), p, m, normal) for s in (0, 1)]
-    return _upwind(bench, flux, *sides, m, normal)
+    return _upwind(bench, flux, sides[0], sides[1], m, normal)
 
 
 def _check(flux: str, title: str, function) -> Check:

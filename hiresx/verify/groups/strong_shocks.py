@@ -8,6 +8,8 @@ of which the wall pressure falls most steeply; an independent program of the sam
 tells it to one spacing, which is the tolerance.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 from hiresx.verify.check import Check, Finished, Run, at_least, between
@@ -37,7 +39,7 @@ RUNS = {
 }
 
 
-def least(name: str):
+def least(name: str) -> Callable[[Finished], float]:
     def measure(run: Finished) -> float:
         return run.samples(name).min()
 

@@ -25,7 +25,7 @@ def energy(simulation: Simulation) -> dict[str, float]:
     """Monitor: mean of rho |u|^2 / 2, in units of the initial largest speed."""
     state = simulation.solver.primitives(0)
     speed2 = state["u"] ** 2 + state["v"] ** 2 + state["w"] ** 2
-    return {"energy": float(np.mean(0.5 * state["rho"] * speed2)) / simulation.case.parameters["mach"] ** 2}
+    return {"energy": float(np.mean(0.5 * state["rho"] * speed2)) / float(simulation.case.parameters["mach"]) ** 2}
 
 
 def history(run: Finished) -> dict[str, np.ndarray]:

@@ -9,6 +9,8 @@ polynomial, and a flux that spreads shear (Steger-Warming) must not be felt more
 not (HLLC): `order` is log2 of the ratio of the errors on 17 and 33 nodes.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 from hiresx.verify.check import Check, Finished, Run, at_least, at_most, between
@@ -23,11 +25,11 @@ def amplitude(x: np.ndarray, wave: np.ndarray) -> float:
     return 2 * abs(np.mean(wave * np.exp(-1j * K * x)))
 
 
-def rate_error(name: str):
+def rate_error(name: str) -> Callable[[Finished], float]:
     """Relative error of the decay rate of the first harmonic of `name`."""
 
     def measure(run: Finished) -> float:
-        x = run.blocks[0].x
+        x = np.asarray(run.blocks[0].x)
         rate = np.log(amplitude(x, run.start(name)) / amplitude(x, run.state(name))) / run.time
         return rate / exact_rate(run) - 1
 
@@ -36,12 +38,13 @@ def rate_error(name: str):
 
 def exact_rate(run: Finished) -> float:
     gas, mode = run.case.gas, run.case.parameters["mode"]
+    assert gas.reynolds is not None
     if mode == "shear":
         return K * K / gas.reynolds
     return 0.5 * K * K / gas.reynolds * (4 / 3 + (gas.gamma - 1) / gas.prandtl)
 
 
-def temperature(rho, p, gamma: float):
+def temperature(rho: np.ndarray, p: np.ndarray, gamma: float) -> np.ndarray:
     return gamma * p / rho
 
 
@@ -69,11 +72,11 @@ def couette_profiles(run: Finished) -> dict[str, np.ndarray]:
     return {name: values[0, :, 0] for name, values in lines.items()}
 
 
-def order(measure):
+def order(measure: Callable[[Finished], float]) -> Callable[[Finished, Finished], float]:
     return lambda coarse, fine: np.log2(measure(coarse) / measure(fine))
 
 
-def ratio(measure):
+def ratio(measure: Callable[[Finished], float]) -> Callable[[Finished, Finished], float]:
     return lambda run, reference: measure(run) / measure(reference)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.case import Case
 from hiresx.case.monitors import Average as Spec
 from hiresx.decomposition.arrays import Later, Piece
 from hiresx.device.averages import MEANS, MOMENTS, names
@@ -15,12 +16,14 @@ from hiresx.output.saved.attachment import Attachment
 from hiresx.output.saved.places import Box
 from hiresx.output.saved.writer import JointWriter
 from hiresx.output.watch.averages import Averages, Portion
+from hiresx.output.watch.run import Run
 from hiresx.output.watch.sampling import Clock
+from hiresx.solver import Solver
 
 FILE = "averages.nc"
 
 
-def build(case, simulation) -> list[Attachment]:
+def build(case: Case, simulation: Run) -> list[Attachment]:
     if case.average is None:
         return []
     return [Average(case.average, simulation.solver, simulation.out)]
@@ -35,7 +38,7 @@ class Average(Attachment):
 
     name = "averages"
 
-    def __init__(self, spec: Spec, solver, out: Path | None):
+    def __init__(self, spec: Spec, solver: Solver, out: Path | None):
         self._spec, self._solver, self._path = spec, solver, None if out is None else out / FILE
         self._kinds = [kind for kind in MEANS if getattr(spec, kind)]
         self._scalars = equations(solver.case).scalars
@@ -65,10 +68,10 @@ class Average(Attachment):
         """Device memory held for the averages."""
         return sum(array.nbytes for arrays in self._sums.values() for array in arrays)
 
-    def _now(self, solver) -> float:
+    def _now(self, solver: Solver) -> float:
         return float(solver.steps) if solver.case.time.local else solver.time
 
-    def begin(self, solver, restarted: bool) -> None:
+    def begin(self, solver: Solver, restarted: bool) -> None:
         if self._begun:
             return
         self._begun = True
@@ -85,17 +88,17 @@ class Average(Attachment):
             self._since = self._now(solver)
         self._sample(solver)
 
-    def steps_left(self, solver) -> int:
+    def steps_left(self, solver: Solver) -> int:
         # Times of writing are those at which fields are written, where steps end in any case.
         return min(self._clock.steps_left(solver), self._writing.steps_left(solver))
 
-    def after_step(self, solver) -> None:
+    def after_step(self, solver: Solver) -> None:
         self._writer.advance()
         self._sample(solver)
         if self._writing.due(solver):
             self._write(solver)
 
-    def _sample(self, solver) -> None:
+    def _sample(self, solver: Solver) -> None:
         if not self._clock.due(solver):
             return
         now = self._now(solver)
@@ -163,7 +166,7 @@ class Average(Attachment):
                     value = captured[kind](f"{kind}.{state.part.whole}", state.part.box)
                 self._solver.backend.copy(array, self._solver.backend.to_device(value))
 
-    def finish(self, solver) -> None:
+    def finish(self, solver: Solver) -> None:
         """Writes the last averages, also those of a run that failed."""
         self._begun = False
         try:
@@ -177,7 +180,7 @@ class Average(Attachment):
         mine = all(bool(np.isfinite(array).all()) for arrays in self._sums.values() for array in arrays)
         return bool(self._solver.comm.min(mine))
 
-    def _write(self, solver) -> None:
+    def _write(self, solver: Solver) -> None:
         # Where a bad state has come into the averages, those written before stay.
         if self._path is None or not any(self._weight.values()) or not self._finite():
             return

@@ -4,18 +4,21 @@ from pathlib import Path
 
 import numpy as np
 
+from hiresx.case import Case
 from hiresx.case.monitors import Conservation as Spec
 from hiresx.output.watch.columns import Columns, dimension, padded, volumes
 from hiresx.output.watch.history import Column
 from hiresx.output.watch.quadrature import face_weights
+from hiresx.output.watch.run import Run
 from hiresx.output.watch.sampling import Monitor
 from hiresx.output.watch.surface import FaceNodes, Surface, mask
+from hiresx.solver import Solver
 
 CONSERVED = ("mass", "momentum_x", "momentum_y", "momentum_z", "energy")
 _SCALES = ("rho_ref", *("rho_ref c_ref",) * 3, "rho_ref c_ref^2")
 
 
-def build(case, simulation) -> list[Monitor]:
+def build(case: Case, simulation: Run) -> list[Monitor]:
     if case.conservation is None:
         return []
     return [Conservation(case.conservation, simulation.solver, simulation.out)]
@@ -24,7 +27,7 @@ def build(case, simulation) -> list[Monitor]:
 class Conservation(Monitor):
     """Columns: every conserved quantity; <quantity>_flux_<boundary>, outward; with sponges <quantity>_source."""
 
-    def __init__(self, spec: Spec, solver, out: Path | None):
+    def __init__(self, spec: Spec, solver: Solver, out: Path | None):
         decomposition = solver.decomposition
         boundaries = list(solver.case.boundary)
         # Patched connections of the grid need no table of the case.
@@ -70,7 +73,7 @@ class Conservation(Monitor):
             self._volumes.append(padded(solver, state, volume))
             self._add_sponges(solver, n, volume)
 
-    def _add_sponges(self, solver, n: int, volume: np.ndarray) -> None:
+    def _add_sponges(self, solver: Solver, n: int, volume: np.ndarray) -> None:
         """Rate and goal of all sponges of a part as one: the source is the integral of goal - rate q."""
         rate, goal = np.zeros(volume.shape), np.zeros(len(CONSERVED))
         for layer in solver.sponges:
@@ -82,7 +85,7 @@ class Conservation(Monitor):
         if rate.any():
             self._sponges[n] = padded(solver, solver.states[n], rate), goal
 
-    def measure(self, solver) -> dict[str, float]:
+    def measure(self, solver: Solver) -> dict[str, float]:
         totals, source = np.zeros((2, len(CONSERVED)))
         for n, volume in enumerate(self._volumes):
             rate, goal = self._sponges.get(n, (volume, 0.0))

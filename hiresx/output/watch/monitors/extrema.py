@@ -2,13 +2,16 @@
 
 import numpy as np
 
+from hiresx.case import Case
 from hiresx.case.faults import did_you_mean
 from hiresx.equations import GAS_PRIMITIVE
 from hiresx.errors import HiresxError
 from hiresx.output.fields import derived
 from hiresx.output.watch.columns import Columns
 from hiresx.output.watch.history import Column
+from hiresx.output.watch.run import Run
 from hiresx.output.watch.sampling import Monitor
+from hiresx.solver import Solver
 
 # In the order of the kernel.
 VARIABLES = (*GAS_PRIMITIVE, "T", "mach")
@@ -23,7 +26,7 @@ _SCALES = np.array([[1.0 if name in ("u", "v", "w", "mach") else 0.0] for name i
 PLACE = ("x", "y", "z", "block", "i", "j", "k")
 
 
-def build(case, simulation) -> list[Monitor]:
+def build(case: Case, simulation: Run) -> list[Monitor]:
     if case.extrema is None:
         return []
     solver = simulation.solver
@@ -32,7 +35,7 @@ def build(case, simulation) -> list[Monitor]:
     return [Extrema(case.extrema, solver, simulation.out)]
 
 
-def check(case, decomposition) -> None:
+def check(case: Case, decomposition) -> None:
     """Raises HiresxError for a variable whose extremes are not looked for."""
     for name in case.extrema.variables if case.extrema is not None else ():
         if name not in VARIABLES:
@@ -42,7 +45,7 @@ def check(case, decomposition) -> None:
 
 
 class Extrema(Monitor):
-    def __init__(self, spec, solver, out):
+    def __init__(self, spec, solver: Solver, out):
         self._variables = spec.variables
         columns, self._names = [], {}
         for name in spec.variables:
@@ -59,7 +62,7 @@ class Extrema(Monitor):
         self._sizes = [block.size for block in solver.decomposition.blocks]
         self._first = np.cumsum([0, *(ni * nj * nk for ni, nj, nk in self._sizes)])
 
-    def measure(self, solver) -> dict[str, float]:
+    def measure(self, solver: Solver) -> dict[str, float]:
         # least and largest of each variable, (variables, 2)
         parts = range(len(solver.states))
         columns = [self._columns(n, "column_extrema").reshape(*_SHAPE, -1) for n in parts]
@@ -78,7 +81,7 @@ class Extrema(Monitor):
                 measured |= zip(self._names[name, end], (row[n], *place), strict=True)
         return measured
 
-    def _of_part(self, solver, n: int, bounds) -> np.ndarray:
+    def _of_part(self, solver: Solver, n: int, bounds) -> np.ndarray:
         """The least number among all nodes of those of part `n` that are beyond the `bounds`, (variables, 2)."""
         part = solver.states[n].part
         height = self._columns(n, "column_places", bounds=bounds)

@@ -4,14 +4,17 @@ from pathlib import Path
 
 import numpy as np
 
+from hiresx.case import Case
 from hiresx.case.monitors import Force as Spec
 from hiresx.decomposition import Decomposition, places
 from hiresx.errors import HiresxError
 from hiresx.output.watch.columns import dimension
 from hiresx.output.watch.history import Column
 from hiresx.output.watch.quadrature import face_weights
+from hiresx.output.watch.run import Run
 from hiresx.output.watch.sampling import Monitor
 from hiresx.output.watch.surface import FaceNodes, Surface, mask
+from hiresx.solver import Solver
 
 WALLS = ("no-slip-wall", "slip-wall")
 # Where the components of a force point, in plane flow and around an axis.
@@ -19,11 +22,11 @@ PLANE = tuple(f" along {c}" for c in "xyz")
 ROUND = (" along x", ", sum of the radial components", ", sum of the components along the swirl")
 
 
-def build(case, simulation) -> list[Monitor]:
+def build(case: Case, simulation: Run) -> list[Monitor]:
     return [Force(f"force.{n}", spec, simulation.solver, simulation.out) for n, spec in enumerate(case.force)]
 
 
-def check(case, decomposition: Decomposition) -> None:
+def check(case: Case, decomposition: Decomposition) -> None:
     """Raises HiresxError for blocks, regions and ranges that are not there, and where no wall is named."""
     for n, spec in enumerate(case.force):
         _walls(f"force.{n}", spec, decomposition)
@@ -34,7 +37,7 @@ class Force(Monitor):
 
     Of axisymmetric flow y and z are sums of radial components and of those along the swirl, and there is the torque."""
 
-    def __init__(self, key: str, spec: Spec, solver, out: Path | None):
+    def __init__(self, key: str, spec: Spec, solver: Solver, out: Path | None):
         area = ("", " L", " L^2")[dimension(solver) - 1]
         round_ = solver.case.axisymmetric
         along = dict(zip("xyz", ROUND if round_ else PLANE, strict=True))
@@ -58,7 +61,7 @@ class Force(Monitor):
         self._area = solver.comm.sum(self._surface.areas())[0]
         self._pressure = spec.pressure
 
-    def measure(self, solver) -> dict[str, float]:
+    def measure(self, solver: Solver) -> dict[str, float]:
         flow = self._surface.measure()
         pressure = (flow.p - self._pressure) * flow.push
         torque = [self._surface.moments(flow.friction)[None]] if solver.case.axisymmetric else []

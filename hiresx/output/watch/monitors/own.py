@@ -6,11 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.case import Case
 from hiresx.case.functions import called
 from hiresx.case.monitors import RESIDUAL
 from hiresx.errors import HiresxError
 from hiresx.output.watch.history import STEP, TIME, Column
+from hiresx.output.watch.run import Run
 from hiresx.output.watch.sampling import Monitor
+from hiresx.solver import Solver
 
 # Relative difference up to which a value is the same on two ranks.
 SAME = 1e-9
@@ -21,7 +24,7 @@ _UNITS = "as the function has it"
 _WANTED = "a monitor returns numbers by name, {name: number}, with the same names at every call, or nothing"
 
 
-def build(case, simulation) -> list[Monitor]:
+def build(case: Case, simulation: Run) -> list[Monitor]:
     calls = [*(case.function(name) for name in case.monitors), *simulation.monitors]
     names = [_name(call, n) for n, call in enumerate(calls)]
     taken = [*names, RESIDUAL, *(table.name for table in (*case.probe, *case.force))]
@@ -42,14 +45,14 @@ class Own(Monitor):
     """Calls `function(simulation, *, <parameters>)` on every rank; what it returns first settles the columns of its
     history."""
 
-    def __init__(self, name: str, function: Callable, case, simulation):
+    def __init__(self, name: str, function: Callable, case: Case, simulation):
         super().__init__(simulation.solver.comm, name, "function", (), case.monitor.every, out=simulation.out)
         self._function, self._simulation = function, simulation
         self._arguments = case.arguments(function)
         self._found: tuple[int, dict[str, float]] | None = None
         self._restarted = False
 
-    def values(self, solver) -> dict[str, float]:
+    def values(self, solver: Solver) -> dict[str, float]:
         """What the function returns for the present step; it is called once per step. Raises HiresxError when it fails,
         returns something else, or not the same on all ranks."""
         if self._found is None or self._found[0] != solver.steps:
@@ -108,7 +111,7 @@ class Own(Monitor):
         if self.history.columns:
             super()._start(restarted)
 
-    def after_step(self, solver) -> None:
+    def after_step(self, solver: Solver) -> None:
         if not self._clock.due(solver):
             return
         values = self.values(solver)

@@ -1,7 +1,10 @@
 """Residual norms of every run, every `monitor.every` steps."""
 
+from hiresx.case import Case
 from hiresx.output.watch.history import Column
+from hiresx.output.watch.run import Run
 from hiresx.output.watch.sampling import Monitor
+from hiresx.solver import Solver
 
 _RATE = "rho_ref c_ref / L"
 COLUMNS = (
@@ -14,19 +17,19 @@ COLUMNS = (
 )
 
 
-def build(case, simulation) -> list[Monitor]:
+def build(case: Case, simulation: Run) -> list[Monitor]:
     return [Residual(case, simulation)]
 
 
 class Residual(Monitor):
     """The rates of change are those of the last stage of the step."""
 
-    def __init__(self, case, simulation):
+    def __init__(self, case: Case, simulation):
         comm, every = simulation.solver.comm, case.monitor.every
         super().__init__(comm, "residual", "residual", COLUMNS, every, out=simulation.out)
         self._simulation = simulation
 
-    def measure(self, solver) -> dict[str, float]:
+    def measure(self, solver: Solver) -> dict[str, float]:
         history = self._simulation.history
         if history and history[-1]["step"] == solver.steps:  # the run has looked at this step already
             return {column.name: history[-1][column.name] for column in COLUMNS}

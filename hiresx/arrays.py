@@ -1,0 +1,25 @@
+"""The types of arrays, and of what is counted along i, j and k."""
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Coordinates, and states on the host.
+Reals = NDArray[np.float64]
+# Numbers of nodes, blocks, ranks.
+Integers = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+# What is one number everywhere, or one at every node.
+Values = Reals | float
+# (ni, nj, nk)
+Size = tuple[int, int, int]
+
+_T = TypeVar("_T")
+
+
+def triple(items: Iterable[_T]) -> tuple[_T, _T, _T]:
+    """One thing for each of i, j and k, or x, y and z. Raises ValueError for any other number of them."""
+    a, b, c = items
+    return a, b, c
