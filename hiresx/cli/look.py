@@ -54,7 +54,7 @@ def made(
         raise HiresxError(f'--range "{limits}" is not two numbers', "e.g. --range 0,2")
     if box is not None and len(box) not in (2, 4):
         raise HiresxError(f'--zoom "{zoom}" is not four numbers (of curves two)', "e.g. --zoom 0,10,-3,3")
-    values: tuple[float, ...] = options.numbers(levels, "--levels", "0.5,1") or ()
-    number = int(values[0]) if levels.strip().isdigit() else tuple(values)
+    values = tuple(options.numbers(levels, "--levels", "0.5,1") or ())
+    number = int(values[0]) if levels.strip().isdigit() else values
     given: dict[str, Any] = {"limits": tuple(ends) if ends else None, "zoom": tuple(box) if box else None}
     return Look(plane=plane, symmetric=symmetric, colours=colours, title=title, levels=number, **given, **others)

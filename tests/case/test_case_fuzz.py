@@ -7,6 +7,7 @@ import copy
 import os
 import tomllib
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -66,6 +67,7 @@ fuzzed = settings(
 
 @fuzzed
 @given(data=st.data())
+@pytest.mark.slow
 def test_changed_keys_and_values(tmp_path, data):
     tree = copy.deepcopy(CASES[data.draw(st.sampled_from(sorted(CASES)))])
     for _ in range(data.draw(st.integers(1, 3))):

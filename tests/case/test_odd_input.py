@@ -198,6 +198,7 @@ KINDS = ("run.json", "history/extrema.nc", "history/p.nc", "averages.nc", "field
 
 
 @pytest.mark.parametrize("name", KINDS)
+@pytest.mark.slow
 def test_a_byte_that_is_no_text(finished, name, place):
     content = (finished / name).read_bytes()
     words = [match.start() for match in re.finditer(rb"[A-Za-z_]{4,}", content)]
@@ -273,6 +274,7 @@ def command(environment: dict[str, str], *words: str) -> subprocess.CompletedPro
     return done
 
 
+@pytest.mark.slow
 def test_a_run_needs_no_library_that_is_optional(place):
     Path("case.toml").write_text(CASE[CASE.index("[grid]") :])  # inviscid: its kernels are compiled for others too
     environment = broken(place, *LIBRARIES)

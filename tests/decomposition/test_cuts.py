@@ -87,6 +87,7 @@ def test_cuts_through_the_end_of_a_c_cut(seed):
     assert difference(new.wholes(computed(new.case, grid=new.grid)), expected) <= SAME
 
 
+@pytest.mark.slow
 def test_the_free_stream_stays_on_any_arrangement():
     case, whole, _ = reference("free stream, viscous")
     for seed in range(3):

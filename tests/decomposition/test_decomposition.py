@@ -264,6 +264,7 @@ ORIENTATIONS = [
 
 @pytest.mark.parametrize("turn", ORIENTATIONS, ids=lambda turn: "".join(f"{row @ [1, 2, 3]:+d}" for row in turn))
 @pytest.mark.parametrize("face", FACES)
+@pytest.mark.slow
 def test_halo_lists_in_all_orientations(turn, face):
     """Two halves of a box with an analytic mapping, the second one turned: ghosts get the analytic values, and fluxes
     normal to the face the analytic fluxes."""

@@ -102,6 +102,7 @@ def grids(draw):
 
 @settings(max_examples=80, deadline=None)
 @given(grid=grids(), data=st.data())
+@pytest.mark.slow
 def test_every_node_once_and_parts_thick_enough(grid, data):
     most = sum(capacity(block.size) for block in grid.blocks)
     ranks = data.draw(st.one_of(st.integers(1, min(most, 9)), st.integers(max(1, min(most, 40) - 3), min(most, 40))))
@@ -361,6 +362,7 @@ def test_real_metis():
 # --- the same everywhere, in time
 
 
+@pytest.mark.slow
 def test_the_same_in_another_process():
     code = (
         "import sys; sys.path[:0] = ['tests', 'tests/decomposition']\n"
@@ -379,6 +381,7 @@ def test_the_same_in_another_process():
     assert len(outputs) == 1 and "Part(" in outputs.pop()
 
 
+@pytest.mark.slow
 def test_a_thousand_blocks_on_256_ranks():
     chance = np.random.default_rng(1)
     grid = lattice(*(chance.integers(8, 60, 10).tolist() for _ in range(3)))
@@ -388,6 +391,7 @@ def test_a_thousand_blocks_on_256_ranks():
     assert shares(grid, parts, 256).max() <= 1.06
 
 
+@pytest.mark.slow
 def test_one_block_on_many_ranks():
     began = time.process_time()
     partition(box(256, 200, 180), 64)

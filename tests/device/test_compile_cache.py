@@ -18,6 +18,7 @@ from hiresx.errors import HiresxError
 pytestmark = pytest.mark.usefixtures("environment")
 
 
+@pytest.mark.slow
 def test_second_compile_comes_from_the_cache(native, monkeypatch):
     native.compile(Configuration())
     real = subprocess.run
@@ -53,6 +54,7 @@ def test_key_sees_text_flags_compiler_and_processor(tmp_path, monkeypatch):
     assert host_compiler.build("text", ("-O1",), "label") == paths[-1] and len(compiled) == 5
 
 
+@pytest.mark.slow
 def test_simultaneous_processes(tmp_path, root):
     code = textwrap.dedent(f"""
         from pathlib import Path

@@ -23,6 +23,7 @@ pytestmark = pytest.mark.usefixtures("environment")
 
 
 @pytest.mark.parametrize("precision", ["fp64", "fp32"])
+@pytest.mark.slow
 def test_launch_on_part_of_an_array(native, precision):
     configuration = Configuration(precision=precision)
     program = native.compile(configuration)
@@ -139,6 +140,7 @@ def test_unknown_kernel(native):
         program.launch("sett", (1, 1, 1))
 
 
+@pytest.mark.slow
 def test_kernel_behind_an_if(native):
     assert "unlimited_only" not in native.compile(Configuration()).signatures
     program = native.compile(Configuration(positivity="fallback"))

@@ -61,6 +61,7 @@ def test_single_precision_and_no_viscosity():
         (4, "auto", ["emulated", "cpu", "cpu", "emulated"]),
     ],
 )
+@pytest.mark.slow
 def test_ranks(ranks, transport, names):
     assert run_ranks(ranks, several, transport, names, range(4)) == [[]] * ranks
 
@@ -100,6 +101,7 @@ def turned_blocks(comm, transport):
     return found
 
 
+@pytest.mark.slow
 def test_orientations_between_ranks():
     """All 48, on each face, each rank being the other's donor."""
     assert run_ranks(2, turned_blocks, "mpi") == [[], []]
@@ -122,6 +124,7 @@ def measured(comm):
     return exchange_bench.run(comm, place, ["auto", "mpi", "ipc"], [8, 12], 1, lambda row: None)
 
 
+@pytest.mark.slow
 def test_benchmark():
     rows, others = run_ranks(2, measured)
     assert [row.get("copy") or row["transport"] for row in rows] == [

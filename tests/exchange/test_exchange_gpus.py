@@ -200,6 +200,7 @@ def late(comm, folder, seeds):
     return found
 
 
+@pytest.mark.slow
 def test_late_gpus(tmp_path):
     assert run_ranks(3, late, str(tmp_path), range(3)) == [[]] * 3
 

@@ -131,6 +131,7 @@ def ended(process: subprocess.Popen, seconds: float = 90) -> tuple[int, str, str
     return process.returncode, out, err
 
 
+@pytest.mark.slow
 def test_a_run_tells_where_every_rank_was(tmp_path):
     status, _, err = ended(hiresx(2, "run", "sod", "--steps", "5", "--out", "run", cwd=tmp_path))
     assert status == 0, err
@@ -190,6 +191,7 @@ def test_a_killed_rank_ends_the_job_and_the_last_checkpoint_stays(tmp_path, mome
     assert not list(out.glob("**/.*.part"))
 
 
+@pytest.mark.slow
 def test_sigterm_to_one_rank_ends_all_with_a_checkpoint(tmp_path):
     out = tmp_path / "run"
     process = hiresx(2, "run", "planar-jet", "--preset", "quick", "--out", str(out), cwd=tmp_path)
@@ -203,6 +205,7 @@ def test_sigterm_to_one_rank_ends_all_with_a_checkpoint(tmp_path):
     assert err.count("terminated by SIGTERM") == 1
 
 
+@pytest.mark.slow
 def test_a_flow_that_blows_up_is_told_once_with_its_place(tmp_path):
     words = ("run", "sod", "--set", "time.cfl=20.0", "--out", "run")
     status, _, err = ended(hiresx(3, *words, cwd=tmp_path))
@@ -215,12 +218,14 @@ def test_a_flow_that_blows_up_is_told_once_with_its_place(tmp_path):
     assert (tmp_path / "run" / "blow-up.nc").exists()
 
 
+@pytest.mark.slow
 def test_a_mistake_is_told_once(tmp_path):
     status, _, err = ended(hiresx(3, "run", "sod", "--set", "time.clf=0.5", cwd=tmp_path))
     assert status == 2
     assert err.count("error: ") == 1 and "clf" in err
 
 
+@pytest.mark.slow
 def test_more_ranks_than_can_be_cut(tmp_path):
     status, _, err = ended(hiresx(4, "run", "sod", "--set", "grid.n=[20,1,1]", cwd=tmp_path))
     assert status == 2
@@ -235,6 +240,7 @@ def different_cases(comm: Communicator) -> str:
     return "nothing"
 
 
+@pytest.mark.slow
 def test_ranks_with_different_cases_are_refused():
     found = run_ranks(2, different_cases)
     assert found[0] == found[1]
@@ -256,11 +262,13 @@ def failing_alone(comm: Communicator) -> str:
     return "nothing"
 
 
+@pytest.mark.slow
 def test_what_fails_on_one_rank_fails_on_all():
     found = run_ranks(3, failing_alone)
     assert len(set(found)) == 1 and "rank 1" in found[0] and "no flow here" in found[0]
 
 
+@pytest.mark.slow
 def test_a_script_that_fails_on_one_rank_ends_all(tmp_path):
     command = launcher()
     if not command:

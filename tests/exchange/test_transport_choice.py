@@ -130,6 +130,7 @@ def told(comm):
     return found, errors
 
 
+@pytest.mark.slow
 def test_what_is_told():
     results = run_ranks(2, told)
     points = 3 * 8 * 9

@@ -53,6 +53,7 @@ def written(path, arrangement, real="f8", physical=3, zero=False):
 @pytest.mark.parametrize("version", "AB")
 @pytest.mark.parametrize("order", "<>")
 @pytest.mark.parametrize("start, pieces", [(b"@(#)", 1), (b"\xc0\xa8\xa3\xa9", 3)])
+@pytest.mark.slow
 def test_both_forms_hold_the_same(tmp_path, version, order, start, pieces):
     arrangement = Arrangement(shaken((18, 19, 20)).blocks[0], 4, 1, True)
     written(tmp_path / "g.cgns", arrangement, "f8" if version == "A" else "f4")
@@ -74,6 +75,7 @@ def test_adf_needs_no_h5py(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("version", "AB")
+@pytest.mark.slow
 def test_damaged_adf(tmp_path, version):
     """Bytes changed, cut off or doubled: a grid or one error, in no time, and no more memory than the file takes."""
     arrangement = Arrangement(shaken((16, 17, 1)).blocks[0], 2, 1, True)
@@ -96,6 +98,7 @@ def test_damaged_adf(tmp_path, version):
 
 @pytest.mark.parametrize("real", ["f4", "f8"])
 @pytest.mark.parametrize("n", [(40, 41, 1), (18, 19, 20)], ids=["2d", "3d"])
+@pytest.mark.slow
 def test_random_arrangements(tmp_path, n, real):
     """Neighbours turned every way, sub-ranges, several to a face: ghosts are those of the uncut block."""
     for seed in range(2):
@@ -341,6 +344,7 @@ def test_more_faults(tmp_path):
         read(path)
 
 
+@pytest.mark.slow
 def test_mutated_files(tmp_path):
     """Trees with nodes taken out, relabelled, linked or with other data, and files with bytes changed: a proved grid
     or a clear error."""

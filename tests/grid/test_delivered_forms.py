@@ -43,6 +43,7 @@ def left_handed(blocks: list, which: int) -> list:
 
 @pytest.mark.parametrize("form", ["text", "records", "stream"])
 @pytest.mark.parametrize("thin", [0, 1, 2, None], ids=["thin i", "thin j", "thin k", "3-D"])
+@pytest.mark.slow
 def test_plot3d(tmp_path, form, thin):
     path = tmp_path / "grid"
     for real, order, left in product(NUMBERS, BYTES, (False, True)):

@@ -125,6 +125,7 @@ WRITERS = {"nmf": (nmf, "viscous_solid"), "cfl3d": (cfl3d, "viscous-wall"), "gri
 
 
 @pytest.mark.parametrize("form", WRITERS)
+@pytest.mark.slow
 def test_the_same_as_in_our_own_file(tmp_path, form):
     write, wall = WRITERS[form]
     for seed in range(4):

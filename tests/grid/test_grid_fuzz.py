@@ -140,6 +140,7 @@ def most_memory() -> int:
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize("large", [False, True], ids=["in memory", "in the file"])
 @pytest.mark.parametrize("name", CONTAINERS)
+@pytest.mark.slow
 def test_damaged_containers(tmp_path, monkeypatch, name, large):
     monkeypatch.setattr(stored, "LARGE", 0 if large else stored.LARGE)
     content = CONTAINERS[name](tmp_path).read_bytes()

@@ -57,6 +57,7 @@ def delivered(folder, form: str, real: str, order: str):
     [("stream", "f4", ">"), ("stream", "f8", "<"), ("records", "f8", ">"), ("hdf5", "f4", "<"), ("adf", "f8", ">")],
 )
 @pytest.mark.parametrize("keys", [{}, {"scale": 0.0254}], ids=["plain", "scaled"])
+@pytest.mark.slow
 def test_the_same_grid_box_by_box(tmp_path, monkeypatch, form, real, order, keys):
     """Connections, quality, fingerprint and every coordinate, ghosts included, are those of the grid in memory."""
     path = delivered(tmp_path, form, real, order)
@@ -141,6 +142,7 @@ def shared_out(comm, path):
     return parts
 
 
+@pytest.mark.slow
 def test_every_rank_reads_its_own(tmp_path):
     path = delivered(tmp_path, "stream", "f8", ">")
     whole = domain(case(path))
@@ -151,6 +153,7 @@ def test_every_rank_reads_its_own(tmp_path):
                 np.testing.assert_array_equal(mine, wanted)
 
 
+@pytest.mark.slow
 def test_a_part_takes_less_memory_than_the_whole(tmp_path, monkeypatch):
     """What the first rank of a host, which makes ghosts and connections, ever holds."""
     monkeypatch.setattr(stored, "LARGE", 0)

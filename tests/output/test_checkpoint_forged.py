@@ -53,6 +53,7 @@ def forged(content: bytes, index) -> bytes:
 
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
+@pytest.mark.slow
 def test_a_forged_index_is_refused_or_understood(finished, data):
     path = checkpoint.listed(finished)[0]
     content = path.read_bytes()

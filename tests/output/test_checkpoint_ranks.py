@@ -263,6 +263,7 @@ def forever(comm: Communicator, folder: Path) -> None:
 # --- the ranks
 
 
+@pytest.mark.slow
 def test_any_number_of_ranks_reads_what_any_number_wrote(tmp_path):
     run_ranks(4, crossed, tmp_path)
 
@@ -281,6 +282,7 @@ def disk(tmp_path):
         subprocess.run(["umount", "-l", folder], check=True)
 
 
+@pytest.mark.slow
 def test_what_fails_on_one_rank_fails_on_all(disk):
     found = run_ranks(3, failing, disk)[0]
     left = found.pop("left")
@@ -306,6 +308,7 @@ def test_what_fails_on_one_rank_fails_on_all(disk):
     assert all(told.endswith("True") for told in itertools.chain(*found.values())), "all know that all know"
 
 
+@pytest.mark.slow
 def test_damaged_files_are_refused_by_all_ranks(tmp_path):
     found = run_ranks(3, damaged, tmp_path)[0]
     for told in found["told"]:
@@ -315,6 +318,7 @@ def test_damaged_files_are_refused_by_all_ranks(tmp_path):
     assert all("no such run and no such checkpoint" in told for told in found["nowhere"])
 
 
+@pytest.mark.slow
 def test_the_clock_of_rank_0_decides(tmp_path):
     assert run_ranks(2, clocks, tmp_path)[0] == [0, 10, 20]
 

@@ -173,6 +173,7 @@ def test_slopes_at_a_face_are_exact_for_polynomials():
             assert factors @ (np.arange(7.0) - node) ** power == pytest.approx(slope, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_the_force_on_the_cylinder_converges():
     forces = []
     for n in (1, 2, 4):

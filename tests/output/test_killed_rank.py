@@ -18,6 +18,7 @@ from hiresx.output.fields import field_file as fields
 from hiresx.output.fields import vtk
 
 
+@pytest.mark.slow
 def test_a_killed_rank_leaves_whole_files(tmp_path):
     if not launcher():
         pytest.skip("no mpi4py with an mpirun of its MPI")

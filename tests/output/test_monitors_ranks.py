@@ -269,6 +269,7 @@ def faults(comm, folder) -> dict[str, str]:
     }
 
 
+@pytest.mark.slow
 def test_a_fault_is_the_same_on_all_ranks(tmp_path):
     by_rank = run_ranks(2, faults, tmp_path, timeout=120)
     assert by_rank[0] == by_rank[1]

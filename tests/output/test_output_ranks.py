@@ -245,6 +245,7 @@ def ranks(tmp_path_factory) -> tuple[Path, dict[str, dict]]:
     return folder, run_ranks(4, everything, str(folder), timeout=300)[0]
 
 
+@pytest.mark.slow
 def test_the_files_of_many_ranks_are_those_of_one(ranks, tmp_path):
     folder, found = ranks
     for kind in KINDS:

@@ -118,6 +118,7 @@ def test_references_that_cannot_be_read(tmp_path, text, message):
     ],
     ids=["vortex", "jet", "ring", "jet-3d"],
 )
+@pytest.mark.slow
 def test_default_pictures(tmp_path, blocks, about):
     save(tmp_path, blocks, about)
     picture(plot_run(tmp_path)[0])
@@ -180,6 +181,7 @@ def test_missing_values_leave_holes(tmp_path):
 
 
 @pytest.mark.parametrize("suffix", [".svg", ".pdf"])
+@pytest.mark.slow
 def test_the_same_fields_give_the_same_file(tmp_path, suffix):
     save(tmp_path, jet(), case("Jet"))
     first, second = (plot_run(tmp_path, out=tmp_path / f"{n}{suffix}")[0].read_bytes() for n in (1, 2))

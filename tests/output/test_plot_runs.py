@@ -48,6 +48,7 @@ def test_a_line_that_was_written_is_drawn_with_its_gaps(tmp_path):
     picture(plot_run(tmp_path, subset="cut")[0])
 
 
+@pytest.mark.slow
 def test_another_run_beside_a_line_and_as_a_difference(tmp_path):
     for name, shift, size in (("one", 0.0, 32), ("two", 0.05, 32), ("coarse", 0.0, 20)):
         blocks = vortex(size)
@@ -95,6 +96,7 @@ def watched(tmp_path):
     return tmp_path / "run"
 
 
+@pytest.mark.slow
 def test_histories_are_drawn(watched, tmp_path):
     (path,) = plot_history(watched, "lip")
     assert path == watched / "history_lip.png"
@@ -161,6 +163,7 @@ def moving(tmp_path):
     return tmp_path / "run"
 
 
+@pytest.mark.slow
 def test_an_animation(moving):
     from PIL import Image
 
@@ -179,6 +182,7 @@ def test_an_animation(moving):
     assert (pictures[0][0, 0] == 255).all()
 
 
+@pytest.mark.slow
 def test_an_animation_of_lines_keeps_its_axes(moving, tmp_path, monkeypatch):
     seen = []
     monkeypatch.setattr(lines, "draw", lambda *a, f=lines.draw: seen.append(f(*a)) or seen[-1])
@@ -236,6 +240,7 @@ def test_options_that_would_go_unheard_are_refused(watched, capsys, arguments, e
     assert expected in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_verb(watched, moving, tmp_path, capsys):
     assert (
         cli.execute(["plot", str(watched), "--spectrum", "lip.p", "--from", "4", "--out", str(tmp_path / "s.png")]) == 0

@@ -108,6 +108,7 @@ def test_modes_of_a_travelling_wave(window):
         modes.spod(slabs, times, dt, 200)
 
 
+@pytest.mark.slow
 def test_spod_of_a_run(run, monkeypatch):
     from hiresx.post import spod as function
 
@@ -190,6 +191,7 @@ def test_x_t_and_correlations_of_the_wave(run):
 
 
 @pytest.mark.parametrize("ending", [".mp4", ".gif"])
+@pytest.mark.slow
 def test_a_film_has_all_frames_and_moves(run, tmp_path, ending):
     if ending == ".mp4":
         pytest.importorskip("imageio_ffmpeg", reason="pip install 'hiresx[post]'")
@@ -225,6 +227,7 @@ def space(tmp_path_factory):
 
 
 @pytest.mark.parametrize(("plane", "cut"), [("z=0.25", "z"), ("y", "y"), (None, "z")])
+@pytest.mark.slow
 def test_planes_of_fields_in_space(space, tmp_path, plane, cut):
     import hiresx
     from hiresx.post import slice as sliced

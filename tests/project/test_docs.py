@@ -177,6 +177,7 @@ def constants() -> set[str]:
     return found
 
 
+@pytest.mark.slow
 def test_the_messages_of_the_troubleshooting_page_are_those_of_the_code():
     known = constants()
     headings = re.findall(r"^### (.*)$", (DOCS / "troubleshooting.md").read_text(), re.MULTILINE)

@@ -271,6 +271,7 @@ def _on_ranks(comm):
     return off_on_ranks(comm, _viscous_cone(), 20)
 
 
+@pytest.mark.slow
 def test_nothing_depends_on_ranks():
     assert max(run_ranks(2, _on_ranks)) < 1e-12
 

@@ -169,6 +169,7 @@ def box(n, dimensions, mach, height):
     return Simulation(spec, "cpu", initial=pulse)
 
 
+@pytest.mark.slow
 def test_a_round_pulse_leaves_a_box_of_outflows():
     """Six faces, twelve edges, eight corners: what is symmetric stays so, as long as the pulse is there (later the
     angle of next to nothing magnifies rounding), nothing grows, and at last what is left comes to rest."""
@@ -220,6 +221,7 @@ def test_cuts_do_not_change_an_outflow():
     assert abs(found[0] - found[1]).max() < 1e-13
 
 
+@pytest.mark.slow
 def test_a_supersonic_outflow_keeps_the_order():
     errors = []
     for n in (17, 33):

@@ -36,6 +36,7 @@ def test_a_vortex_leaves_a_wavy_grid_in_both_precisions(grid, precision):
     assert leaving(SIDES, grid, scheme={"precision": precision}) < 0.05
 
 
+@pytest.mark.slow
 def test_a_vortex_leaves_through_whichever_face():
     """x along -j or -i: what is left is the same but for rounding, which the choice of an angle magnifies."""
     b, a = (c[None] for c in np.meshgrid(*2 * [np.linspace(-HALF, HALF, 51)], indexing="ij"))

@@ -133,6 +133,7 @@ def test_friction_passes():
     assert math.log2(found[0] / found[1]) > 3.7
 
 
+@pytest.mark.slow
 def test_a_shear_layer_stays():
     def layer(x, y, z, t=0.0):
         return 1 + 0 * x, 0.5 + 0.25 * np.tanh(y / 0.1), 0 * x, 0 * x, P0 + 0 * x

@@ -147,6 +147,7 @@ def test_a_profile_that_changes_with_time_flows_in():
     assert error.max() < 1e-4
 
 
+@pytest.mark.slow
 def test_couette_with_an_adiabatic_wall():
     """T = T_upper + Pr (gamma - 1) U^2 / 2 (1 - y^2): no heat through the lower wall."""
     case = load("couette", overrides=["grid.n=[8,17,1]"])

@@ -207,6 +207,7 @@ def test_half_a_model_is_half_the_whole():
 
 
 @pytest.mark.parametrize("name", MODELS)
+@pytest.mark.slow
 def test_nothing_depends_on_cuts(tmp_path, name):
     half, ends, turns = MODELS[name]
     chosen = delivered(tmp_path, half, ends, turns, moving(LEVEL if half else OBLIQUE))
@@ -226,6 +227,7 @@ def _on_ranks(comm, folder):
     ]
 
 
+@pytest.mark.slow
 def test_nothing_depends_on_ranks(tmp_path):
     assert np.max(run_ranks(2, _on_ranks, tmp_path)) < 1e-13
 

@@ -263,6 +263,7 @@ def _on_ranks(comm, where):
 
 
 @pytest.mark.parametrize("where", ["cpu", "emulated"])
+@pytest.mark.slow
 def test_ranks_agree_with_one(where):
     alone = solver(case((24, 20, 1), OPEN, 100.0, periodic=()), where=where)
     for _ in range(5):

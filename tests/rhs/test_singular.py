@@ -80,6 +80,7 @@ def _blob_error(n) -> tuple[float, float]:
     return float(inner.mean()), float(inner[:, :, 0].max())
 
 
+@pytest.mark.slow
 def test_a_blob_crosses_the_pole():
     coarse, fine = _blob_error(12), _blob_error(24)
     assert np.log2(coarse[0] / fine[0]) > 4
@@ -94,6 +95,7 @@ def _standoff(block, mach) -> float:
     return distance[last] + share * (distance[last + 1] - distance[last])
 
 
+@pytest.mark.slow
 def test_bow_shock():
     """Stand-off by the correlation of Ambrosio & Wortman (Billig, 1967); the flow is that of the axisymmetric grid."""
     sets = ["grid.n_normal=21", "time.steps=800"]
@@ -152,6 +154,7 @@ def _on_ranks(comm):
     return off_on_ranks(comm, _moving(), 10)
 
 
+@pytest.mark.slow
 def test_nothing_depends_on_ranks():
     assert max(run_ranks(2, _on_ranks)) < 1e-12
 

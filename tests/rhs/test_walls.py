@@ -256,6 +256,7 @@ FLUX_BY_FLUX = [
 
 @pytest.mark.parametrize("adiabatic", [False, True], ids=["isothermal", "adiabatic"])
 @pytest.mark.parametrize("flux", FLUX_BY_FLUX)
+@pytest.mark.slow
 def test_every_flux_sees_couette_flow_as_hllc_does(sharp, flux, adiabatic):
     """Errors of u and T of third order at least, and on 17 nodes within a factor 3 of HLLC's."""
     coarse, fine = (couette_errors(flux, n, adiabatic) for n in (9, 17)) if flux != "hllc" else sharp[adiabatic]

@@ -281,6 +281,7 @@ def test_plot(hiresx_command, monkeypatch, place):
 # --- doctor
 
 
+@pytest.mark.slow
 def test_doctor_names_what_is_missing(hiresx_command, monkeypatch, place):
     probes = []
 

@@ -212,6 +212,7 @@ def alone(comm: Communicator, folder: str) -> dict[str, str]:
     return found
 
 
+@pytest.mark.slow
 def test_what_only_one_rank_raises_all_are_told(tmp_path):
     written(tmp_path)
     by_rank = run_ranks(2, alone, str(tmp_path), timeout=120)
@@ -246,6 +247,7 @@ def launched(place: Path, *words: str) -> tuple[int, str]:
     ],
     ids=["exit", "left", "monitor"],
 )
+@pytest.mark.slow
 def test_what_ends_one_rank_ends_all_with_its_line(tmp_path, monkeypatch, ranks, function, way, status, told):
     other = {"monitors": ["mass"], "boundary": [CASE["boundary"][1] | {"faces": ["imin", "imax"]}, CASE["boundary"][2]]}
     written(tmp_path / "ends", way, **(other if function == "mass" else {}))
@@ -258,6 +260,7 @@ def test_what_ends_one_rank_ends_all_with_its_line(tmp_path, monkeypatch, ranks,
 
 
 @needs_mpi
+@pytest.mark.slow
 def test_a_monitor_that_fails_at_once_fails_alike_on_any_number_of_ranks(tmp_path):
     """Message, status and what is left."""
     (tmp_path / "ends").mkdir()
@@ -296,6 +299,7 @@ except SystemExit:
 
 @needs_mpi
 @pytest.mark.parametrize(("way", "status"), [("exit", 5), ("caught", 1)])
+@pytest.mark.slow
 def test_a_script_of_which_one_rank_leaves_ends(tmp_path, way, status):
     (tmp_path / "script.py").write_text(SCRIPT)
     done = subprocess.run(

@@ -202,6 +202,7 @@ def test_the_second_signal_acts_at_once():
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 
+@pytest.mark.slow
 def test_the_wall_clock_limit_of_the_command(place):
     said = done(place, "waves", "--out", "out", "--set", "time.wall_limit=0.2", status=3)
     assert "the wall-clock limit time.wall_limit = 0.2 s is reached" in said and "hiresx run --restart out" in said
@@ -210,6 +211,7 @@ def test_the_wall_clock_limit_of_the_command(place):
     assert last_step(place / "out") > first
 
 
+@pytest.mark.slow
 def test_one_process_at_a_time(place):
     process = begun(place, "waves", "--out", "out")
     wait_for(process, lambda: "step 1 " in (place / "log").read_text(), place)
@@ -224,6 +226,7 @@ def test_one_process_at_a_time(place):
     done(place, "--restart", "out", "--steps", 1)
 
 
+@pytest.mark.slow
 def test_what_a_killed_run_left_half_written_is_swept(place):
     done(place, "waves", "--out", "out", "--steps", 1)
     (place / "out/checkpoints/.checkpoint_000009_step_000100.hxc.123.part").write_bytes(b"half")
@@ -248,6 +251,7 @@ def small_disk(place):
     subprocess.run(["umount", "-l", disk], check=True)
 
 
+@pytest.mark.slow
 def test_disk_full(place, small_disk):
     often = ("--set", "checkpoint.every_steps=1", "--set", "output.every_steps=3")
     said = done(place, "waves", "--out", small_disk / "out", *often, status=3)
@@ -264,6 +268,7 @@ def test_disk_full(place, small_disk):
     assert last_step(out) == step + 3
 
 
+@pytest.mark.slow
 def test_no_file_may_grow_so_large(place):
     def limited() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))
@@ -276,6 +281,7 @@ def test_no_file_may_grow_so_large(place):
     done(place, "--restart", "out", "--steps", 1)
 
 
+@pytest.mark.slow
 def test_directory_moved_away(place):
     process = begun(place, "waves", "--out", "out", "--set", "checkpoint.every_steps=1")
     wait_for(process, lambda: last_step(place / "out") > 3, place)
@@ -286,6 +292,7 @@ def test_directory_moved_away(place):
     done(place, "--restart", "moved", "--steps", 2)
 
 
+@pytest.mark.slow
 def test_directory_removed(place):
     process = begun(place, "waves", "--out", "out", "--set", "checkpoint.every_steps=1")
     wait_for(process, lambda: last_step(place / "out") > 3, place)
@@ -301,6 +308,7 @@ def without_root_s_privilege() -> None:
         os._exit(99)
 
 
+@pytest.mark.slow
 def test_directory_made_read_only(place):
     often = ("--set", "checkpoint.every_steps=1")
     process = begun(place, "waves", "--out", "out", *often, preexec_fn=without_root_s_privilege)

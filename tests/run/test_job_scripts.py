@@ -103,6 +103,7 @@ def test_a_pbs_script(capfd, tmp_path, monkeypatch):
         (("--slurm", "f", "--ranks-per-node", "4", "sod", "--stepps", "4"), 'no option "--stepps"'),
     ],
 )
+@pytest.mark.slow
 def test_scripts_that_cannot_be(capfd, tmp_path, monkeypatch, words, message):
     monkeypatch.chdir(tmp_path)
     status, _, err = hiresx(capfd, "launch", *words)

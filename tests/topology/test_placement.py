@@ -246,6 +246,7 @@ def _placed_in_turn(comm):
 
 
 @two_cores
+@pytest.mark.slow
 def test_two_ranks():
     found = run_ranks(2, _placed_in_turn)
     (first, second), wanted = (own for own, _, _ in found), [wanted for _, wanted, _ in found]
@@ -276,6 +277,7 @@ def _free_threads(comm):
 
 
 @pytest.mark.skipif(CORES > 8, reason="takes more ranks than cores")
+@pytest.mark.slow
 def test_many_ranks_take_turns():
     ranks = CORES + 1
     for cpus, _, threads, seats in run_ranks(ranks, _free_threads):
@@ -309,6 +311,7 @@ def _on_fake_gpus(comm, bytes_):
 
 
 @two_cores
+@pytest.mark.slow
 def test_the_gpu_is_chosen_and_the_rank_bound_before_anything_is_on_the_gpu():
     found = run_ranks(2, _on_fake_gpus, pairs(2, (0, 1, 1e6)))
     at = [gpu for gpu, *_ in found]

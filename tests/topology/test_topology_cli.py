@@ -246,6 +246,7 @@ def _seated(cpus):
 @pytest.mark.skipif(
     importlib.util.find_spec("mpi4py") is None or shutil.which("mpirun") is None, reason="mpi4py or mpirun is not here"
 )
+@pytest.mark.slow
 def test_verify_under_mpirun(place):
     start = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", "2", sys.executable, "-c"]
     code = "from hiresx.cli import main; main(['topo', 'verify', '--json'])"

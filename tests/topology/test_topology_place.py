@@ -81,6 +81,7 @@ def brute_force(model: Model, demand, gpus) -> float:
     return cost.min()
 
 
+@pytest.mark.slow
 def test_pair_sum_is_brute_force():
     draw = np.random.default_rng(7)
     every = machines()

@@ -24,6 +24,7 @@ def cache(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_run(cache):
     result = bench.run("cpu", POINTS, repeats=3, threads=[1, 2], precisions=["fp64"], start_up=False)
     json.dumps(result, allow_nan=False)
@@ -54,6 +55,7 @@ def test_run(cache):
     assert plan(case)["rate_from"] == "hiresx bench"
 
 
+@pytest.mark.slow
 def test_run_without_threads(cache):
     result = bench.run("emulated", 8, repeats=1, precisions=["fp32"], start_up=False)
     assert {row["plan"] for row in result["kernels"]} == {"fused", "decomposed"}
@@ -69,6 +71,7 @@ def test_threads_are_given_back():
     assert device.threads == usual
 
 
+@pytest.mark.slow
 def test_too_few_points():
     with pytest.raises(HiresxError, match="6 points in a direction are too few"):
         bench.run("cpu", 6)
@@ -147,6 +150,7 @@ def test_record():
     assert record.header("x")["kind"] == "x"
 
 
+@pytest.mark.slow
 def test_start_up(tmp_path, monkeypatch):
     monkeypatch.setenv("HIRESX_CACHE", str(tmp_path / "not-used"))
     monkeypatch.setattr(start_up, "ARGUMENTS", ("run", "sod", "--steps", "1"))
@@ -158,6 +162,7 @@ def test_start_up(tmp_path, monkeypatch):
         start_up.start_up("cpu", 1)
 
 
+@pytest.mark.slow
 def test_command_line(cache, capsys, monkeypatch):
     monkeypatch.setattr(
         start_up, "start_up", lambda backend, repeats: {"run": "hiresx run", "first_s": 9, "later_s": 1}

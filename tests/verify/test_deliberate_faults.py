@@ -75,6 +75,7 @@ tests = ["tests/decomposition/test_partition.py::test_bytes_of_a_stage"]
 """
 
 
+@pytest.mark.slow
 def test_the_script_tells_what_is_caught(tmp_path, capsys):
     (tmp_path / "list.toml").write_text(LIST)
     before = (script.ROOT / "hiresx/decomposition/traffic.py").read_bytes()

@@ -27,6 +27,7 @@ def results(folder):
     return {path.stem: json.loads(path.read_text()) for path in folder.iterdir()}
 
 
+@pytest.mark.slow
 def test_every_part(quick, tmp_path, capsys):
     assert script.main([*SHORT, "--out", str(tmp_path / "out")]) == 0
     found = results(tmp_path / "out")

@@ -184,6 +184,7 @@ CURVES = {
 }
 
 
+@pytest.mark.slow
 def test_the_page_is_made_from_results(tmp_path):
     files = [tmp_path / "verification-cpu.json", tmp_path / "verification-emulated.json"]
     drawn = [
