@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from hiresx.case.functions import STATE
 from hiresx.case.given import check_state
 from hiresx.errors import HiresxError
+from hiresx.grid.blocks import Block
 from hiresx.output.fields import derived
 from hiresx.solver import Solver
 
@@ -19,7 +20,7 @@ class BlockView:
     def __init__(self, solver: Solver, index: int):
         self._solver, self._index = solver, index
         state = solver.states[index]
-        block = state.block
+        block: Block = state.block
         self.name, self.x, self.y, self.z = block.name, block.x, block.y, block.z
         self.whole, self.first = state.name, state.first
 
