@@ -12,6 +12,13 @@ def derived(*, Mj=None, NPR=None, pressure_ratio=None, exit_mach, temperature_ra
     pressure, of the one that is given; velocity Uj (in a) and height hj (in h) of the expanded jet. A ValueError says
     why there is no such jet."""
     g, power = 0.5 * (gamma - 1), gamma / (gamma - 1)
+    jet = {"pressure_ratio": pressure_ratio, "NPR": NPR, "Mj": Mj}
+    chosen = {name: value for name, value in jet.items() if value is not None}
+    if not chosen:
+        raise ValueError("none of pressure_ratio, NPR and Mj is given: one of them says which jet it is")
+    for name, value in chosen.items():
+        if isinstance(value, str) or not 0 < value < np.inf:
+            raise ValueError(f"{name} = {value} must be a positive number")
     for name, value in (("exit_mach", exit_mach), ("temperature_ratio", temperature_ratio), ("layer", layer)):
         if not value > 0:
             raise ValueError(f"{name} = {value:g} must be positive")
@@ -31,13 +38,11 @@ def derived(*, Mj=None, NPR=None, pressure_ratio=None, exit_mach, temperature_ra
         given = f"NPR = {NPR:g}" if Mj is None else f"Mj = {Mj:g}"
     else:
         given = f"pressure_ratio = {pressure_ratio:g}"
-    if pressure_ratio <= 0:
-        raise ValueError(f"{given} must be positive")
     if exit_mach == 1 and pressure_ratio < 1:
         least = np.sqrt((total ** (1 / power) - 1) / g)
         raise ValueError(
             f"{given} is below choking: a sonic exit would have {pressure_ratio:.4g} of the ambient pressure; out of a "
-            f"sonic nozzle Mj >= {least:g}, NPR >= {total:.4g}, pressure_ratio >= 1"
+            f"sonic nozzle Mj > {least:g}, NPR > {total:.4g}, pressure_ratio > 1"
         )
     NPR = pressure_ratio * total
     Mj = np.sqrt((NPR ** (1 / power) - 1) / g) if NPR > 1 else 0.0

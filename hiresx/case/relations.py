@@ -107,10 +107,13 @@ def _with(data: Any, values: Mapping[Key, Any]) -> Any:
 
 def _holds(data: Any, path: Key) -> bool:
     for key in path:
-        if (isinstance(data, Mapping) and key in data) or (isinstance(key, int) and not isinstance(data, Mapping)):
-            data = data[key]
+        if isinstance(data, Mapping):
+            there = key in data
         else:
+            there = isinstance(data, list | tuple) and isinstance(key, int) and 0 <= key < len(data)
+        if not there:
             return False
+        data = data[key]
     return True
 
 
@@ -177,6 +180,7 @@ class _Formulas:
             for part in key:
                 value = value[part]
         else:
+            self._check_places(key, path)
             try:
                 value = self._defaults(key)
             except KeyError as error:
@@ -188,6 +192,13 @@ class _Formulas:
             what = "has no value" if value is None else f"is no number: {value!r:.40}"
             raise self._fault(path, f"{_dotted(key)} {what}", "name a key that is a number")
         return value
+
+    def _check_places(self, key: Key, path: Key) -> None:
+        """Raises HiresxError for a number in brackets that a list of the case is too short for."""
+        for n, part in enumerate(key):
+            if isinstance(part, int) and _holds(self.data, key[:n]) and not _holds(self.data, key[: n + 1]):
+                mend = f"the entries of {_dotted(key[:n])} count from 0; without brackets where it is no list"
+                raise self._fault(path, f"there is no {_dotted(key[: n + 1])}", mend)
 
     def _fault(self, path: Key, what: str, mend: str) -> HiresxError:
         return HiresxError(f'{self._file}: {_dotted(path)} = "{self._formulas[path]}": {what}', mend)

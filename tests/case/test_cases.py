@@ -233,7 +233,10 @@ def test_a_hot_planar_jet():
 @pytest.mark.parametrize(
     ("overrides", "reason"),
     [
-        (["parameters.Mj=0.9"], "Mj = 0.9 is below choking: .* pressure_ratio >= 1"),
+        (["parameters.Mj=0.9"], "Mj = 0.9 is below choking: .* pressure_ratio > 1"),
+        (["parameters.Mj='abc'"], "Mj = abc must be a positive number"),
+        (["parameters.NPR=inf"], "NPR = inf must be a positive number"),
+        (["parameters.Mj=nan"], "Mj = nan must be a positive number"),
         (["parameters.pressure_ratio=0.9"], "pressure_ratio = 0.9 is below choking"),
         (["parameters.NPR=1.5"], "NPR = 1.5 is below choking"),
         (["parameters.exit_mach=0.9"], "a subsonic flow at the exit takes the ambient pressure"),

@@ -99,6 +99,9 @@ def test_a_kept_case_keeps_its_relations(folder):
     [
         ("sponge.0.end== grid.uper[0]", r'sponge.0.end = "= grid.uper\[0\]": there is no grid.uper'),
         ("sponge.0.end== gird.upper[0]", "there is no gird.upper.0"),
+        ("sponge.0.end== sponge[9].start", "there is no sponge.9"),
+        ("sponge.0.end== grid.upper[3]", "there is no grid.upper.3"),
+        ("sponge.0.end== time.end[1]", "there is no time.end.1"),
         ("sponge.0.end== parameters.breadth", "there is no parameters.breadth"),
         ("sponge.0.end== grid.generator", "grid.generator is no number: 'box'"),
         ("sponge.0.end== gas.reynolds", "gas.reynolds has no value"),
