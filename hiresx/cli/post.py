@@ -401,7 +401,7 @@ def spod(
 @post.command("farfield")
 def farfield(
     run: Folder,
-    surface: Annotated[str, typer.Argument(metavar="SURFACE", help="Name of a [[surface]] of the case.")],
+    surface: Annotated[str, typer.Argument(metavar="SURFACE", help="Name of a [\\[surface]] of the case.")],
     observers: Annotated[
         str | None,
         typer.Option("--observers", metavar="X,Y,Z;...|CSV", help="Places in L, or a CSV file with columns x, y, z."),
@@ -425,7 +425,7 @@ def farfield(
         typer.Option("--ambient", metavar="PA", help="Ambient pressure in Pa: signals in Pa, levels re 20 uPa."),
     ] = None,
     still: Annotated[
-        bool, typer.Option("--still", help="Before the first sample the surface was as in it: of runs from rest.")
+        bool, typer.Option("--still", help="Runs from rest: each observer hears from its first sound on.")
     ] = False,
     segments: Segments = 8,
     window: Annotated[str, typer.Option("--window", metavar="W", help="Of SciPy: hann, hamming, boxcar, ...")] = "hann",

@@ -71,8 +71,10 @@ def farfield(
     of its own, and the signals of these are averaged ("average": Shur, Spalart & Strelets, Int. J. Aeroacoustics 4
     (2005) 213; Mendez, Shoeybi, Lele & Moin, ibid. 12 (2013) 1) or kept apart ("each"). `ambient`: the ambient pressure
     in Pa: signals are in Pa and levels dB re 20 uPa; without it in rho_ref c_ref^2 and dB re 1 of that. `still`: before
-    the first sample the surface was as in it, so that observers hear from then on: of runs from rest. `segments`,
-    `window`, `overlap`: of the spectra, see `welch.spectra`. `length`, `velocity`: scales of the Strouhal number.
+    the first sample the surface was as in it (runs from rest): each observer then has a window of its own, all equally
+    long, from its first sound on until it no longer hears all of the surface; `heard_from` is where it begins, `time`
+    counts from there. `segments`, `window`, `overlap`: of the spectra, see `welch.spectra`. `length`, `velocity`:
+    scales of the Strouhal number.
 
     Raises HiresxError for plane and axisymmetric runs, observers inside the surface or on it, samples at unequal
     distances, too far apart for what is in them, and too few of them.
@@ -98,13 +100,14 @@ def farfield(
     unresolved = _unresolved(stored, first, len(time), stored.name)
     kinds, group = np.unique(stored.placed("first", "last").astype(int), axis=0, return_inverse=True)
     dt = float(time[-1] - time[0]) / (len(time) - 1)
-    before = int(np.ceil(fwh.latest(around, heard_at, stream) / dt)) + fwh.REACH if still else 0
+    before = fwh.samples_before(around, heard_at, stream, dt) if still else 0
     asked = np.concatenate([time[0] - dt * np.arange(before, 0, -1), time])
     reader = _reader(stored, first, len(time), before)
-    times, found = fwh.shares(around, asked, reader, heard_at, stream, group.ravel())
-    if times.size < SHORTEST:
+    times, found = fwh.shares(around, asked, reader, heard_at, stream, group.ravel(), before if still else None)
+    heard = times.shape[1]
+    if heard < SHORTEST:
         raise HiresxError(
-            f"all observers hear all of the surface for {times.size} samples, {SHORTEST} are needed",
+            f"all observers hear all of the surface for {heard} samples, {SHORTEST} are needed",
             "sample it for longer, ask for observers that are at like distances, or give --still to a run from rest",
         )
     each = np.stack([found[(kinds[:, 0] <= m) & (m <= kinds[:, 1])].sum(axis=0) for m in range(1, number + 1)])
@@ -113,7 +116,7 @@ def farfield(
     pascal = 1.0 if ambient is None else run.gamma * ambient
     kept, each = kept * pascal, each * pascal
     reference = 1.0 if ambient is None else welch.REFERENCE_PRESSURE
-    spectra = welch.spectra(kept.reshape(-1, times.size).T, times[1] - times[0], segments, None, window, overlap)
+    spectra = welch.spectra(kept.reshape(-1, heard).T, dt, segments, None, window, overlap)
     density = spectra.density.reshape(*kept.shape[:2], -1)
     with np.errstate(divide="ignore"):
         level = 10 * np.log10(density * velocity / length) - 20 * np.log10(reference)
@@ -130,7 +133,8 @@ def farfield(
     summary: dict[str, Any] = {
         "run": str(run.path), "surface": stored.name, **described(stored), "samples": len(time),
         "from": float(time[0]), "to": float(time[-1]), "dt": dt,
-        "heard_from": float(times[0]), "heard_to": float(times[-1]), "mach": mach, "ambient": ambient,
+        "heard_from": float(times.min()), "heard_to": float(times.max()), "still": still,
+        "mach": mach, "ambient": ambient,
         "pressure_unit": unit, "level_unit": level_unit, "caps_taken": caps if number > 1 else "one",
         "highest_frequency_of_samples": float(1 / (PER_PERIOD * dt)),
         "highest_frequency_of_cells": float((1 - abs(mach)) / (PER_WAVELENGTH * cell)),
@@ -141,18 +145,25 @@ def farfield(
         "warnings": _warnings(stored, spectra, kept),
         "observers": [
             {"observer": n, **dict(zip("xyz", map(float, heard_at[n]), strict=True)), "distance": float(distance[n]),
-             "angle_deg": float(angle[n]), **({"cap": stored.caps[m]} if len(kept) > 1 else {}),
+             "angle_deg": float(angle[n]), "heard_from": float(times[n, 0]), "heard_to": float(times[n, -1]),
+             **({"cap": stored.caps[m]} if len(kept) > 1 else {}),
              "rms": float(rms[m, n]), "overall_level_db": float(overall[m, n])}
             for m in range(len(kept)) for n in range(len(heard_at))
         ],
     }  # fmt: skip
-    data = _dataset(kept, density, level, overall, times, spectra.frequency, heard_at, angle, stored, unit, level_unit)
+    since = dt * np.arange(heard) if still else times[0]
+    data = _dataset(kept, density, level, overall, since, spectra.frequency, heard_at, angle, stored, unit, level_unit)
+    text = {"long_name": "time at the observer of its first sample", "units": "L / c_ref"}
+    data = data.assign_coords(heard_from=("observer", times[:, 0], text))
+    if still:
+        data["time"].attrs["long_name"] = "time since heard_from of the observer"
     data.attrs |= {"title": run.title, "surface": stored.name, "mach": mach}
     if length != 1 or velocity != 1:
         text = {"long_name": f"Strouhal number f {length:g} L / {velocity:g} c_ref", "units": "1"}
         data = data.assign_coords(strouhal=("frequency", spectra.frequency * length / velocity, text))
     name = stem("farfield", surface)
-    return Result(name, summary, data, lambda: draw(data, summary), {".csv": lambda path: _csv(path, data)})
+    clocks = {f"time_{n}": own for n, own in enumerate(times)} if still else {"time": times[0]}
+    return Result(name, summary, data, lambda: draw(data, summary), {".csv": lambda path: _csv(path, data, clocks)})
 
 
 def _check_dimensions(run: Any, stored: Stored) -> None:
@@ -273,11 +284,12 @@ def _dataset(
     return made.isel(cap=0)
 
 
-def _csv(path: Path, data: Any) -> None:
-    """The signals: time, then a column for each observer, of each end cap if they are apart."""
+def _csv(path: Path, data: Any, clocks: dict[str, np.ndarray]) -> None:
+    """The signals: time, or that of each observer, then a column for each observer, of each end cap if they are
+    apart."""
     signals = data["pressure"].values.reshape(-1, data.sizes["time"])
     count = data.sizes["observer"]
     names = [f"p_{n % count}" + (f"_cap_{n // count}" if "cap" in data.dims else "") for n in range(len(signals))]
-    rows = zip(data["time"].values.tolist(), *signals.tolist(), strict=True)
-    text = "\n".join([",".join(["time", *names]), *(",".join(map(repr, row)) for row in rows)])
+    rows = zip(*(own.tolist() for own in clocks.values()), *signals.tolist(), strict=True)
+    text = "\n".join([",".join([*clocks, *names]), *(",".join(map(repr, row)) for row in rows)])
     path.write_text(text + "\n", encoding="utf-8")

@@ -23,7 +23,7 @@ def draw(data: Any, summary: dict[str, Any]) -> Any:
         label = f"{one['angle'].values[n]:.0f} deg"
         signals.plot(one["time"], one["pressure"].values[n], color=colour, lw=0.8, label=label)
         spectra.plot(one["frequency"][1:], one["level"].values[n][1:], color=colour, lw=0.9, label=label)
-    signals.set_xlabel(page.TIME)
+    signals.set_xlabel(page.TIME + (", from the first sound at each" if summary["still"] else ""))
     signals.set_ylabel(f"$p'$ [${unit}$]")
     signals.margins(x=0)
     limit = min(summary["highest_frequency_of_samples"], summary["highest_frequency_of_cells"])

@@ -23,8 +23,6 @@ from hiresx.errors import HiresxError
 
 # Samples that a value between two of them is interpolated from, by a polynomial, with its derivative.
 _STENCIL = 8
-# Samples at either end that are needed for that, at most.
-REACH = _STENCIL // 2 + 1
 # Bytes of sources that are held at a time.
 _HELD = 1 << 28
 # Places of which they are made at a time.
@@ -91,7 +89,7 @@ def far_field(
     times, found = shares(
         surface, time, lambda some: (rho[:, some], velocity[:, some], pressure[:, some]), observers, stream
     )
-    return times, found[0]
+    return times[0], found[0]
 
 
 def shares(
@@ -101,10 +99,13 @@ def shares(
     observers: np.ndarray,
     stream: Stream,
     group: np.ndarray | None = None,
+    still: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """As `far_field`, of places that belong to groups: times (k,) and the p' of each group (groups, m, k), whose sum is
-    that of all. `group` (n,): number of the group of each place, from 0; absent: one. `flow` gives rho, velocity and
-    pressure of some of the places, so that no more than these are in memory. Raises as `far_field`."""
+    """As `far_field`, of places that belong to groups: times (m, k) and the p' of each group (groups, m, k), whose sum
+    is that of all. `group` (n,): number of the group of each place, from 0; absent: one. `flow` gives rho, velocity and
+    pressure of some of the places, so that no more than these are in memory. `still`: so many samples at the beginning
+    (`samples_before` or more) are of the surface at rest; each observer then has times of its own, as many as the
+    others, from when it hears the nearest place end to rest until it no longer hears all. Raises as `far_field`."""
     if not abs(stream.mach) < 1:
         raise HiresxError(f"a stream of Mach number {stream.mach:g} has no such far field", "it must be below 1")
     dt = float(time[-1] - time[0]) / (len(time) - 1)
@@ -114,19 +115,24 @@ def shares(
     group = np.zeros(len(surface.areas), dtype=int) if group is None else np.asarray(group)
     delays = [_ways(observer - surface.places, stream)[1] / stream.sound / dt for observer in observers]  # in samples
     # The stencil reaches _STENCIL/2 - 1 samples before the one before a retarded time, and as far behind.
-    first = int(np.ceil(max(delay.max() for delay in delays))) + _STENCIL // 2
-    last = len(time) - 1 + int(np.floor(min(delay.min() for delay in delays))) - _STENCIL // 2
-    if last <= first:
+    nearest = [int(np.floor(delay.min())) for delay in delays]
+    if still is None:
+        firsts = [int(np.ceil(max(delay.max() for delay in delays))) + _STENCIL // 2] * len(delays)
+        heard = len(time) + min(nearest) - _STENCIL // 2 - firsts[0]
+    else:
+        firsts = [still + near for near in nearest]
+        heard = len(time) - _STENCIL // 2 - still
+    if heard <= 1:
         raise HiresxError("the surface was sampled for less time than sound takes across it", "sample it for longer")
-    heard = last - first + 1
     found = np.zeros((group.max() + 1, len(observers), heard))
     step = max(1, _HELD // (32 * len(time)))
     for start in range(0, len(surface.areas), step):
         some = slice(start, start + step)
         sources = _sources(surface, flow, some, stream, len(time))
         for m, observer in enumerate(observers):
-            _add(found[:, m], sources, group[some], _ways(observer - surface.places[some], stream), first, dt, stream)
-    return time[0] + np.arange(first, last + 1) * dt, found / (4 * np.pi)
+            ways = _ways(observer - surface.places[some], stream)
+            _add(found[:, m], sources, group[some], ways, firsts[m], dt, stream)
+    return time[0] + np.add.outer(firsts, np.arange(heard)) * dt, found / (4 * np.pi)
 
 
 def _sources(surface: Surface, flow: Flow, some: slice, stream: Stream, samples: int) -> np.ndarray:
@@ -184,10 +190,11 @@ def _add(
             found[group[chosen[0]]] += summed[n, begin + n : begin + n + heard]
 
 
-def latest(surface: Surface, observers: np.ndarray, stream: Stream) -> float:
-    """The longest time that sound takes from the surface to one of the observers (m, 3)."""
-    ways = [_ways(observer - surface.places, stream)[1].max() for observer in np.asarray(observers, float)]
-    return float(max(ways)) / stream.sound
+def samples_before(surface: Surface, observers: np.ndarray, stream: Stream, dt: float) -> int:
+    """Samples of rest that an observer (m, 3) hears, at most, of the farthest place when it hears the nearest end to
+    rest, with those that the polynomials need."""
+    ways = [_ways(observer - surface.places, stream)[1] for observer in np.asarray(observers, float)]
+    return int(np.ceil(max(float(np.ptp(way)) for way in ways) / stream.sound / dt)) + _STENCIL // 2 + 2
 
 
 def inside(surface: Surface, observers: np.ndarray) -> np.ndarray:

@@ -246,6 +246,17 @@ def test_another_surface_at_a_restart_sets_the_file_aside(tmp_path):
     assert samples(tmp_path)["box"]["step"].tolist() == [6]  # step 4 was sampled before the checkpoint
 
 
+@pytest.mark.parametrize("clock", [{"every": 1}, {"every_time": 0.02}])
+def test_other_times_of_sampling_at_a_restart_set_the_file_aside(tmp_path, clock):
+    """Steps in one file are equal."""
+    interrupted(tmp_path, LISTED[:1])
+    other = {**{key: value for key, value in LISTED[0].items() if key != "every"}, **clock}
+    again = Simulation(case(other), backend="cpu", restart=tmp_path, out=tmp_path, initial=flow)
+    again.run(steps=2, progress=False)
+    assert sorted(path.name for path in (tmp_path / "surfaces").iterdir()) == ["box.before-6.nc", "box.nc"]
+    assert samples(tmp_path)["box"]["step"][0] > 4
+
+
 def test_a_new_run_removes_the_surfaces_of_the_one_before(tmp_path):
     ran(tmp_path, LISTED[:1], steps=2)
     ran(tmp_path, LISTED[2:], steps=2)

@@ -50,6 +50,9 @@ class History:
     memory. Nothing is written before `start`. `numbers`: type of the columns in the file, ">f8" or ">f4".
     """
 
+    # What a file of a monitor that was changed differs in.
+    _kind_of_change = "columns or places"
+
     def __init__(
         self,
         name: str,
@@ -84,10 +87,10 @@ class History:
         """Begin a new history, or go on after the first `kept` samples of the one that is there. What lies behind them
         is dropped: it will be sampled again. Returns the number of samples.
 
-        In a `restarted` run a file with other columns or places (the monitor was changed), or one that the checkpoint
-        knows nothing of (`kept` is None), is set aside as <name>.before-<step>.nc, one that is no whole history as
-        <name>.nc.damaged; a new one begins then, and where the file is gone. `notes` say so. Raises HiresxError when it
-        lacks samples, and when it cannot be written.
+        In a `restarted` run a file with other columns, places or attributes (the monitor was changed), or one that the
+        checkpoint knows nothing of (`kept` is None), is set aside as <name>.before-<step>.nc, one that is no whole
+        history as <name>.nc.damaged; a new one begins then, and where the file is gone. `notes` say so. Raises
+        HiresxError when it lacks samples, and when it cannot be written.
         """
         self.close()
         if self.path is None:
@@ -221,7 +224,7 @@ class History:
         else:
             # named after its last sample, so that it still sorts
             aside = _free(self.path, f"{self.name}.before-{last}", ".nc")
-            why = "the checkpoint knows nothing of it" if kept is None else "it has other columns or places"
+            why = "the checkpoint knows nothing of it" if kept is None else f"it has other {self._kind_of_change}"
             self.notes.append(
                 f"{self.path} is not continued, {why}: it is kept as {aside.name}, with {_samples(samples)}"
             )

@@ -32,13 +32,18 @@ class SurfaceFile(History):
     """Samples of a surface in <folder>/<name>.nc, in the format of a history: see there. A sample is there as a whole,
     or not at all."""
 
-    def __init__(self, name: str, places: Places, plane: bool, precision: str, form: str, folder: Path):
-        self._surface, self._plane, self._form = places, plane, form
+    _kind_of_change = "places, precision or times of sampling"
+
+    def __init__(
+        self, name: str, places: Places, plane: bool, precision: str, form: str, sampled: str, folder: Path
+    ):  # fmt: skip
+        self._surface, self._plane, self._form, self._sampled = places, plane, form, sampled
         super().__init__(name, KIND, COLUMNS, places.at, folder, ">f4" if precision == "fp32" else ">f8")
 
     def _attributes(self) -> dict[str, str]:
         return {
             **super()._attributes(), "title": f"surface {self.name}", "form": self._form,
+            "sampled": self._sampled,
             "caps": ", ".join(f"{x!r}" for x in self._surface.caps if x == x),
             "gaps": "; ".join(self._surface.gaps),
         }  # fmt: skip

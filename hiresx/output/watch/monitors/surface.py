@@ -41,7 +41,9 @@ class Surface(Monitor):
         found, block, xi = files.once(solver.comm, lambda: _found(key, spec, solver.decomposition))
         plane = max(len(b.active) for b in solver.decomposition.blocks) == 2
         form = next(name for name in ("nodes", "box", "cylinder") if getattr(spec, name) is not None)
-        self.history = SurfaceFile(spec.name, found, plane, spec.precision, form, folder)
+        # Samples at other times do not go on in the same file: a far field needs them at equal distances.
+        sampled = f"every = {spec.every}" if spec.every_time is None else f"every_time = {spec.every_time!r}"
+        self.history = SurfaceFile(spec.name, found, plane, spec.precision, form, sampled, folder)
         self._gamma = solver.case.gas.gamma
         self._interpolation = Interpolation(solver, block, xi)
         if found.gaps:
