@@ -58,6 +58,8 @@ def mpi(environment: Mapping[str, str] = os.environ) -> Any:
     try:
         import mpi4py
 
+        # UCX, when MPI brings it, takes SIGHUP for its debugging, and a run would not hear of it.
+        os.environ.setdefault("UCX_DEBUG_SIGNO", "0")
         if "mpi4py.MPI" not in sys.modules:
             mpi4py.rc.initialize = False  # an MPI that does not belong to the launcher may end the process
         with warnings.catch_warnings():

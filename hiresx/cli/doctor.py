@@ -85,7 +85,7 @@ def _pip(extra: str) -> str:
 def _python(code: str) -> tuple[str | None, str]:
     """(what `code` prints, last line of its errors) in a Python of its own: a broken library may abort the process."""
     try:
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+        done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=60)
     except subprocess.TimeoutExpired:
         return None, "no answer within a minute"
     if done.returncode == 0:

@@ -1,6 +1,7 @@
 """`hiresx sweep`: one case with several values of its keys."""
 
 import dataclasses
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -158,7 +159,10 @@ def _ran(
         return 128 + ended.signal
     failed = ended.table.unfinished
     if failed:
-        terminal.note(f"{len(failed)} of {len(ended.table.rows)} runs are not in order: see the column error")
+        ways = Counter("finished, but lack numbers" if row["status"] == "finished" else row["status"] for row in failed)
+        told = ", ".join(f"{count} {way}" for way, count in sorted(ways.items()))
+        see = "; see the column error" if any(row["error"] for row in failed) else ""
+        terminal.note(f"{len(failed)} of {len(ended.table.rows)} runs are not in order: {told}{see}")
     return 3 if failed else 0
 
 

@@ -48,6 +48,11 @@ class Batch:
         return f"0-{len(self.members) - 1}" if len(self.members) > 1 else None
 
     @property
+    def verb(self) -> str:
+        """Of hiresx, that the script is from."""
+        return "sweep" if self.members else "launch"
+
+    @property
     def job(self) -> str:
         """The name as every scheduler takes it."""
         plain = re.sub(r"[^A-Za-z0-9._-]", "_", self.name)

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from hiresx.launch.mpi import INTEL, OPEN_MPI, Mpirun
 
-PROGRAM = (sys.executable, "-m", "hiresx", "run")
+# -P: the current folder may hold files named like modules; hiresx run does not look there either.
+PROGRAM = (sys.executable, "-P", "-m", "hiresx", "run")
 
 
 def command(

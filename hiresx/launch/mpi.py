@@ -61,7 +61,7 @@ class Mpirun:
 def library() -> Library:
     """What mpi4py loads here. Raises HiresxError when mpi4py is not there or finds no library."""
     try:
-        done = subprocess.run([sys.executable, "-c", _ASK], capture_output=True, text=True, timeout=60)
+        done = subprocess.run([sys.executable, "-P", "-c", _ASK], capture_output=True, text=True, timeout=60)
     except subprocess.TimeoutExpired:
         raise HiresxError("mpi4py does not load within a minute", INSTALL) from None
     if done.returncode:

@@ -28,7 +28,7 @@ def script(batch: Batch, file: str, kind: str) -> str:
     array = [f"#PBS -J {batch.array}"] if batch.array else []
     head = [
         "#!/bin/bash",
-        f"# Written by hiresx launch. Submit it with: qsub {in_line(file)}",
+        f"# Written by hiresx {batch.verb}. Submit it with: qsub {in_line(file)}",
         "# and once more to go on from the newest checkpoint.",
         f"#PBS -N {batch.job[:15]}",
         *array,

@@ -8,7 +8,7 @@ def script(batch: Batch, file: str, mpi: str = "pmix") -> str:
     """Text of the script that will lie in `file`. `mpi`: what srun starts MPI programs with."""
     head = [
         "#!/bin/bash",
-        f"# Written by hiresx launch. Submit it with: sbatch {in_line(file)}",
+        f"# Written by hiresx {batch.verb}. Submit it with: sbatch {in_line(file)}",
         f"#SBATCH --job-name={batch.job}",
         f"#SBATCH --nodes={batch.nodes}",
         f"#SBATCH --ntasks-per-node={batch.ranks}",
@@ -31,12 +31,14 @@ def script(batch: Batch, file: str, mpi: str = "pmix") -> str:
         f"#SBATCH --signal=B:USR1@{batch.margin}",
         "",
     ]
+    # In an array SLURM_JOB_ID is of one task that of the array too, by which Slurm means all tasks.
+    own = "${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID}" if batch.array else "$SLURM_JOB_ID"
     cores = "" if batch.cores is None else f" --cpus-per-task={batch.cores}"
     tail = [
         "",
         "# Then the ranks get TERM, write a checkpoint and end with status 143, and the job is queued again.",
         "late=",
-        "trap 'late=yes; scancel --signal=TERM \"$SLURM_JOB_ID\"' USR1",
+        f"trap 'late=yes; scancel --signal=TERM \"{own}\"' USR1",
         "",
         "# Nothing is bound by Slurm: the run binds its ranks itself. --mpi: as the MPI library wants it; pmix for",
         "# Open MPI, pmi2 or cray_shasta for MPICH and its like; srun --mpi=list names what there is.",
@@ -49,7 +51,7 @@ def script(batch: Batch, file: str, mpi: str = "pmix") -> str:
         "    status=$?",
         "fi",
         'if [ -n "$late" ] && [ "$status" -ne 0 ]; then',
-        '    scontrol requeue "$SLURM_JOB_ID"',
+        f'    scontrol requeue "{own}"',
         "fi",
         'exit "$status"',
     ]

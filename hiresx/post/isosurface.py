@@ -238,7 +238,7 @@ def _picture(
 
 def _check_gl() -> None:
     """Raises HiresxError where nothing can be drawn. Tried in a process of its own: VTK may end the one it fails in."""
-    tried = subprocess.run([sys.executable, "-c", _PROBE], capture_output=True, text=True, timeout=120)
+    tried = subprocess.run([sys.executable, "-P", "-c", _PROBE], capture_output=True, text=True, timeout=120)
     if tried.returncode:
         said = next(
             (line for line in reversed(tried.stderr.strip().splitlines()) if line.strip()), "it does not say why"

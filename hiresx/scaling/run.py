@@ -16,7 +16,7 @@ from hiresx.launch.command import command
 from hiresx.output.saved.record import keep_resolved
 from hiresx.scaling.weak import grown
 
-PROGRAM = (sys.executable, "-m", "hiresx.scaling.measure")
+PROGRAM = (sys.executable, "-P", "-m", "hiresx.scaling.measure")
 
 
 @dataclass(frozen=True)

@@ -176,12 +176,14 @@ def _compare_keys(out: Path, old: Mapping[str, Any], plan: Plan) -> None:
         if key not in plan.varied and len(old[key]) == 1 and old[key] != values:
             told = f"{key} is {shown(values[0])}, there {shown(old[key][0])}"
             raise HiresxError(f"{out} is of another case: {told}", _ELSEWHERE)
-        if (key in plan.varied) != (len(old[key]) > 1) and [key] != plan.varied:
-            several = "several values" if len(old[key]) > 1 else "one value"
-            raise HiresxError(
-                f"{out} is a sweep in which {key} has {several}, not {len(values)}",
-                "the runs are named by the keys that vary: name another folder with --out DIR",
-            )
+    varied = [key for key, values in old.items() if len(values) > 1] or list(old)
+    if varied != plan.varied:
+        key = next(key for key, values in plan.axes.items() if (len(values) > 1) != (len(old[key]) > 1))
+        several = "several values" if len(old[key]) > 1 else "one value"
+        raise HiresxError(
+            f"{out} is another sweep: {key} has {several} there, here {len(plan.axes[key])}",
+            "the runs are named by the keys that vary: name another folder with --out DIR",
+        )
 
 
 def _without_presets(document: Mapping[str, Any], used: list[Any]) -> dict[str, Any]:

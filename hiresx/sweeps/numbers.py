@@ -83,7 +83,7 @@ class Analysis:
 
     def values(self, run: Path) -> dict[str, Any]:
         """Numbers by the names of their columns. Raises HiresxError with what the verb says when it fails."""
-        line = [sys.executable, "-m", "hiresx", "post", self.verb, str(run), *self.words, "--json"]
+        line = [sys.executable, "-P", "-m", "hiresx", "post", self.verb, str(run), *self.words, "--json"]
         done = subprocess.run(line, capture_output=True, text=True, stdin=subprocess.DEVNULL, start_new_session=True)
         try:
             found = json.loads(done.stdout)

@@ -16,7 +16,7 @@ from hiresx.launch.command import command
 from hiresx.scaling.run import jobs, measured
 from hiresx.scaling.table import rows
 
-EXCHANGE = (sys.executable, "-m", "hiresx.bench.exchange")
+EXCHANGE = (sys.executable, "-P", "-m", "hiresx.bench.exchange")
 # Two ranks have at least 7 nodes each.
 LEAST = 16
 # Nodes in a direction: beyond them nothing new is seen, and host memory is short.

@@ -51,7 +51,7 @@ def open_mpi(monkeypatch):
 
 
 def test_dry_run(open_mpi, capfd):
-    start = f"/opt/bin/mpirun -n 3 --bind-to none {sys.executable} -m hiresx run"
+    start = f"/opt/bin/mpirun -n 3 --bind-to none {sys.executable} -P -m hiresx run"
     words = ("planar-jet", "--preset", "quick", "--set", "time.steps=3")
     assert hiresx(capfd, "launch", "-n", "3", "--dry-run", *words) == (0, f"{start} {' '.join(words)}\n", "")
     # Options of both may be mixed, and what a shell would take apart is quoted.
@@ -329,6 +329,31 @@ def test_a_rank_that_dies_and_what_goes_on(tmp_path):
 
 def job_processes(pid: int) -> list[int]:
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+@pytest.mark.slow
+def test_files_named_like_modules_in_the_current_folder_are_left_alone(capfd, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "random.py").write_text("raise SystemExit(77)\n")
+    shutil.copytree(ROOT / "hiresx" / "case", tmp_path / "hiresx")
+    shutil.copytree(ROOT / "cases" / "sod", tmp_path / "own")
+    with (tmp_path / "own" / "case.py").open("a") as functions:
+        functions.write("print('found')\n")
+    status, out, err = hiresx(capfd, "launch", "-n", "1", "own/case.toml", "--steps", "1", "--out", "here")
+    assert status == 0 and "found" in out + err, out + err
+
+
+@needs_mpi
+@pytest.mark.slow
+def test_the_mpi_library_takes_no_signal(tmp_path):
+    """UCX takes SIGHUP, where it is let."""
+    text = "import os, signal, hiresx.communicator as c; got = []"
+    text += "\nsignal.signal(signal.SIGHUP, lambda *_: got.append(1))"
+    text += "\nassert c.world().size == 2; os.kill(os.getpid(), signal.SIGHUP); assert got"
+    (tmp_path / "program.py").write_text(text)
+    words = [*launcher(), "-n", "2", sys.executable, str(tmp_path / "program.py")]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr[-2000:]
 
 
 # ---- scripts

@@ -15,6 +15,7 @@ from launching import HIRESX, hiresx, needs_mpi, write_program
 from hiresx import started
 from hiresx.errors import HiresxError
 from hiresx.launch import mpi
+from hiresx.launch.command import PROGRAM
 from hiresx.launch.mpi import INTEL, MPICH, OPEN_MPI, Library, Mpirun
 
 # ---- who started a process
@@ -179,7 +180,7 @@ def test_mpi4py_is_missing(tmp_path, monkeypatch, capfd):
     assert done.returncode == 2 and "a launcher started 4 processes, but mpi4py cannot be used" in done.stderr
     # One rank needs none.
     status, out, err = hiresx(capfd, "launch", "-n", "1", "sod", "--dry-run")
-    assert status == 0 and out.split() == [*HIRESX, "run", "sod"]
+    assert status == 0 and out.split() == [*PROGRAM, "sod"]
 
 
 @needs_mpi

@@ -292,6 +292,28 @@ def test_grid_files_are_found_from_the_copy_of_the_case_and_may_not_change(tmp_p
         claim(sweep, case, of)
 
 
+def test_a_sweep_in_which_other_keys_vary_is_refused_by_the_key_that_does(case, tmp_path):
+    def of(*sizes: float) -> object:
+        return plan(case, {"parameters.strength": list(sizes), "time.steps": [4]})
+
+    claim(tmp_path / "several", case, of(0.1, 0.2))
+    with pytest.raises(HiresxError, match=r"parameters\.strength has several values there, here 1"):
+        claim(tmp_path / "several", case, of(0.1))
+    claim(tmp_path / "one", case, of(0.1))
+    claim(tmp_path / "one", case, of(0.1))
+    with pytest.raises(HiresxError, match=r"parameters\.strength has one value there, here 2"):
+        claim(tmp_path / "one", case, of(0.1, 0.2))
+
+
+def test_runs_that_wait_are_told_by_that(case, tmp_path):
+    claim(tmp_path / "sweep", case, plan(case, {"time.steps": [1, 2]}))
+    place = tmp_path / "sweep" / "steps=1"
+    place.mkdir()
+    (place / "run.json").write_text('{"status": "interrupted"}')
+    status, _, err = command("sweep", case, "--set", "time.steps=1,2", "--out", tmp_path / "sweep", "--table")
+    assert status == 3 and "2 of 2 runs are not in order: 1 interrupted, 1 waiting\n" in err, err
+
+
 def replace(path: Path, old: str, new: str) -> None:
     text = path.read_text()
     assert old in text
@@ -325,7 +347,11 @@ def test_a_run_that_fails_does_not_stop_the_others(case, tmp_path):
     assert [row["status"] for row in found.rows] == ["failed", "finished"]
     assert "time" in found.unfinished[0]["error"] and len(found.unfinished) == 1
     status, _, err = command("sweep", case, "--set", "time.dt=50.0,1e-3", "--set", "time.steps=3", "--out", sweep)
-    assert status == 3 and "1 of 2 runs are not in order" in err and "1 finished, 1 to do" in err
+    assert (
+        status == 3
+        and "1 of 2 runs are not in order: 1 failed; see the column error" in err
+        and "1 finished, 1 to do" in err
+    )
 
 
 @contextlib.contextmanager
@@ -478,6 +504,11 @@ def test_a_job_array_runs_each_of_them(case, tmp_path):
     assert "#PBS -J 0-2" in (tmp_path / "a.pbs").read_text().splitlines()
     text = (tmp_path / "a.slurm").read_text()
     assert {"#SBATCH --array=0-2", "#SBATCH --output=%x-%A_%a.out"} <= set(text.splitlines())
+    assert "# Written by hiresx sweep." in text and "# Written by hiresx sweep." in (tmp_path / "a.pbs").read_text()
+    # Of one task SLURM_JOB_ID is that of the whole array.
+    task = '"${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID}"'
+    assert f"scancel --signal=TERM {task}" in text and f"scontrol requeue {task}" in text
+    assert "SLURM_JOB_ID" not in text
     write_program(tmp_path / "bin" / "srun", "printf '%s\\n' \"$@\"\n")
     environment = os.environ | {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
 
