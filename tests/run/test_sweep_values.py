@@ -1,0 +1,65 @@
+"""The values that a sweep goes through, and the curves that are drawn of its table."""
+
+import pytest
+
+from hiresx.errors import HiresxError
+from hiresx.sweeps.table import Table
+from hiresx.sweeps.values import combined, parsed, separated
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("1,2", ["1", "2"]),
+        ("[1,2],[3,4]", ["[1,2]", "[3,4]"]),
+        ("[[1,2],[3]],5", ["[[1,2],[3]]", "5"]),
+        ('"a,b",c', ['"a,b"', "c"]),
+        ("'a,[',c", ["'a,['", "c"]),
+        (r'"a\",b",c', [r'"a\",b"', "c"]),
+        ('{law="power", a=[1,2]},{law="constant"}', ['{law="power", a=[1,2]}', '{law="constant"}']),
+    ],
+)
+def test_values_are_parted_at_commas_outside_brackets_and_quotes(text, parts):
+    assert separated(text, "here") == parts
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a.b=", "no value"), ("a.b=1,,2", "a value is missing"), ("a.b=1,", "a value is missing"), ("a.b", "not of"),
+        ("a.b=[1,2", "a ] is missing"), ("a.b=1],2", 'the "]" closes nothing'), ('a.b="1,2', 'a " is missing'),
+        ("a b=1", "not of the form"), ("=1", "not of the form"),
+    ],
+)  # fmt: skip
+def test_values_that_are_none(text, message):
+    with pytest.raises(HiresxError, match=message.replace("]", r"\]")):
+        parsed([text])
+
+
+def test_all_combinations_or_values_side_by_side():
+    axes = {"a": [1, 2], "b": [3, 4], "c": [5]}
+    assert [tuple(row.values()) for row in combined(axes, False)] == [(1, 3, 5), (1, 4, 5), (2, 3, 5), (2, 4, 5)]
+    assert [tuple(row.values()) for row in combined(axes, True)] == [(1, 3, 5), (2, 4, 5)]
+    with pytest.raises(HiresxError, match="unlike numbers of values: a 2, b 3"):
+        combined({"a": [1, 2], "b": [3, 4, 5]}, True)
+    with pytest.raises(HiresxError, match="1000000 runs"):
+        combined({"a": list(range(1000)), "b": list(range(1000))}, False)
+
+
+def test_a_curve_for_each_combination_of_the_other_keys():
+    rows = [
+        {"run": f"{a}{b}", "x.a": a, "x.b": b, "n": 10 * a, "y": y}
+        for a, b, y in ((1, "p", 3.0), (2, "p", 4.0), (1, "q", 5.0), (2, "q", None))
+    ]
+    found = Table("A table", ("x.a", "x.b"), tuple(rows[0]), tuple(rows))
+
+    def curves(x: str, y: str) -> dict[str, list[tuple[float, float]]]:
+        return {line.get_label(): line.get_xydata().tolist() for line in found.plot(x, y)[1].lines}
+
+    assert curves("a", "y") == {"b = p": [[1, 3], [2, 4]], "b = q": [[1, 5]]}
+    assert curves("b", "y") == {"a = 1": [[0, 3], [1, 5]], "a = 2": [[0, 4]]}
+    only = Table("A table", ("x.a",), tuple(rows[0]), tuple(rows[:2]))
+    (line,) = only.plot("n", "y")[1].lines
+    assert line.get_xydata().tolist() == [[10, 3], [20, 4]]
+    with pytest.raises(HiresxError, match=r'no run has a number in the column "x\.b"'):
+        found.plot("a", "b")
