@@ -6,16 +6,18 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hiresx.case import Case
 from hiresx.cli import options, terminal
-from hiresx.communicator import Communicator
 from hiresx.errors import HiresxError
 from hiresx.shell import word
 from hiresx.signals import SIGNALLED, Terminated, termination_raises
+
+if TYPE_CHECKING:
+    from hiresx.case import Case
+    from hiresx.communicator import Communicator
 
 # What ends a run in a way that is reported in a line or two; anything else is a fault of the program.
 _ENDS = (HiresxError, *SIGNALLED)
@@ -238,7 +240,7 @@ def _restarted(restart: str, asked: _Asked) -> _Outcome:
     return _Outcome(directory, fault, simulation.begun, done, comm.root)
 
 
-def at_its_end(case: Case, found: Any, comm: Communicator) -> tuple[str, float] | None:
+def at_its_end(case: "Case", found: Any, comm: "Communicator") -> tuple[str, float] | None:
     """The key and value of the end of `case` that the checkpoint `found` has reached; None if it has reached none.
     Raises HiresxError for a checkpoint of another case."""
     from hiresx.output.saved import checkpoint
@@ -271,7 +273,7 @@ def latest(out: Path | None) -> Path:
     return max(newest, key=lambda path: newest[path].stat().st_mtime_ns)
 
 
-def output_directory(out: Path | None, case: Case) -> Path:
+def output_directory(out: Path | None, case: "Case") -> Path:
     """The folder of a new run: `out`, or the first free runs/<case>[-<preset>]-<n>.
 
     Raises HiresxError when it cannot be written, or `out` holds a run already.

@@ -4,6 +4,7 @@ import json
 import math
 import os
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -39,12 +40,17 @@ def known_rate(backend: str, viscous: bool, precision: str) -> dict[str, Any] | 
     try:
         path = _file()
     except HiresxError as error:
-        announce(f"{error.message}; {error.mend}")
+        _announce_once(f"{error.message}; {error.mend}")
         return None
     entry = _read(path).get(_key(backend, viscous, precision))
     rate = entry.get("ns_per_point_rhs") if isinstance(entry, dict) else None
     whole = isinstance(rate, int | float) and 0 < rate < math.inf and "from" in entry
     return entry if whole else None
+
+
+@cache
+def _announce_once(text: str) -> None:
+    announce(text)
 
 
 def _key(backend: str, viscous: bool, precision: str) -> str:

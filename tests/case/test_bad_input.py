@@ -285,7 +285,7 @@ def test_disk_full_while_fields_are_written(place):
     said = refused(
         place, "run", "square.toml", "--backend", "cpu", "--out", "out", preexec_fn=at_most(8192), status=3, left="out"
     )
-    assert "cannot write out/fields_000000.nc" in said and "what was computed is in out" in said
+    assert "cannot write out/fields_grid.nc" in said and "what was computed is in out" in said
     assert json.loads((place / "out/run.json").read_text())["status"] == "failed"
 
 

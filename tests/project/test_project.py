@@ -73,6 +73,7 @@ def test_public_names_are_those_that_an_editor_sees():
     text = (ROOT / "hiresx" / "__init__.py").read_text()
     found = re.findall(r"^    from ([\w.]+) import (\w+) as \2$", text, re.MULTILINE)
     seen = {name: home for home, name in found}
-    assert seen == hiresx._HOMES
-    assert set(hiresx.__all__) == {*seen, "__version__"}
-    assert all(getattr(hiresx, name).__name__ == name for name in seen)
+    assert seen == hiresx._HOMES | dict.fromkeys(hiresx._ROOMS, "hiresx")
+    assert set(hiresx.__all__) == {*hiresx._HOMES, "__version__"}
+    assert all(getattr(hiresx, name).__name__ == name for name in hiresx._HOMES)
+    assert all(getattr(hiresx, name).__name__ == f"hiresx.{name}" for name in hiresx._ROOMS)

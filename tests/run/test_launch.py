@@ -26,7 +26,7 @@ from hiresx.launch.notices import Known, Notices
 
 
 def test_commands_of_every_kind(monkeypatch):
-    program = [*HIRESX, "run", "sod"]
+    program = [sys.executable, "-P", "-m", "hiresx", "run", "sod"]
 
     def made(kind, ranks, root=False):
         monkeypatch.setattr(command.os, "geteuid", lambda: 0 if root else 1000)
