@@ -284,7 +284,10 @@ def _unfit(workers: Workers, faults: list[Fault], longest: float) -> tuple[set[s
     for test in dict.fromkeys(test for fault in faults for test in fault.tests):
         by_file.setdefault(test.partition("::")[0], []).append(test)
 
-    sources = sorted(str(path.relative_to(ROOT)) for room in SOURCES for path in ROOT.glob(f"{room}/**/*.[ph]*"))
+    endings = (".py", ".h")  # not what Python keeps compiled beside them
+    sources = sorted(
+        str(path.relative_to(ROOT)) for room in SOURCES for path in ROOT.glob(f"{room}/**/*") if path.suffix in endings
+    )
 
     def looked_at(tests: list[str], place: Path, cache: Path) -> dict[str, Any]:
         key = Workers.key("green", *tests, files=[tests[0].partition("::")[0], *sources])
