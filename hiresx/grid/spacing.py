@@ -1,10 +1,11 @@
 """Node distributions along one line."""
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
-from hiresx.case.grids import Cylinder, Sphere
+from hiresx.case.grids import Cylinder, PlanarJet, RoundJet, Sphere
 from hiresx.errors import HiresxError
 
 
@@ -115,3 +116,21 @@ def marched(spacing: Callable[[float], float], end: float) -> np.ndarray:
             x += h * (k1 + 2 * k2 + 2 * k3 + k4) / 6
         nodes.append(x)
     return np.array(nodes)
+
+
+def along_jet(spec: PlanarJet | RoundJet) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Nodes along the axis of a jet whose nozzle ends at x = 0: inside the nozzle and outside of it, both x < 0, and
+    downstream from x = 0 through the sponge. Spacing as `into_sponge`; each line ends at the first node at or beyond
+    its length."""
+    downstream = marched(
+        partial(into_sponge, spec.exit_spacing, spec.stretching[0], spec.length, spec.sponge_stretching),
+        spec.length + spec.sponge_length,
+    )
+    # Upstream lines mirror the downstream one: what continues behind the exit plane has no kink.
+    farthest = max(spec.nozzle_length, spec.upstream)
+    ahead = marched(partial(into_sponge, spec.exit_spacing, spec.stretching[0], np.inf, 1.0), farthest)
+    inside, outside = (
+        -ahead[np.searchsorted(ahead, length - 1e-3 * spec.exit_spacing) : 0 : -1]
+        for length in (spec.nozzle_length, spec.upstream)
+    )
+    return inside, outside, downstream

@@ -9,12 +9,12 @@ from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import GAS_CONSERVED, GAS_PRIMITIVE
 from hiresx.equations.gas import conservative
+from hiresx.rhs.layers import along, shares
 
 
 def share_and_box(spec: Any, block: Any) -> tuple[np.ndarray, tuple[slice, slice, slice] | None]:
     """How far into the layer each node lies, 0 to 1, (nk, nj, ni); the index box of the nodes in it (None: none)."""
-    c = np.hypot(block.y, block.z) if spec.axis == "r" else getattr(block, spec.axis)
-    share = np.clip((c - spec.start) / (spec.end - spec.start), 0, 1)
+    share = shares(spec, along(spec.axis, block.x, block.y, block.z))
     inside = np.argwhere(share > 0)
     if len(inside) == 0:
         return share, None

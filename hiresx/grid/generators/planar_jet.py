@@ -24,7 +24,7 @@ from hiresx.case.grids import PlanarJet
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Block, Range, face_range
 from hiresx.grid.connections import Connection, Grid
-from hiresx.grid.spacing import into_sponge, marched
+from hiresx.grid.spacing import along_jet, into_sponge, marched
 
 
 def generate(spec: PlanarJet) -> Grid:
@@ -34,15 +34,7 @@ def generate(spec: PlanarJet) -> Grid:
     sides, and from the lip's outside along y alike; in the sponge the growth bends to `sponge_stretching`. Every line
     ends at the first node at or beyond its length. Along z nk nodes, `width` the period (no node at the upper end).
     """
-    downstream = marched(
-        partial(into_sponge, spec.exit_spacing, spec.stretching[0], spec.length, spec.sponge_stretching),
-        spec.length + spec.sponge_length,
-    )
-    # Upstream lines mirror the downstream one: what continues behind the exit plane has no kink.
-    farthest = max(spec.nozzle_length, spec.upstream)
-    ahead = marched(partial(into_sponge, spec.exit_spacing, spec.stretching[0], np.inf, 1.0), farthest)
-    inside = -ahead[np.searchsorted(ahead, spec.nozzle_length - 1e-3 * spec.exit_spacing) : 0 : -1]
-    outside = -ahead[np.searchsorted(ahead, spec.upstream - 1e-3 * spec.exit_spacing) : 0 : -1]
+    inside, outside, downstream = along_jet(spec)
     nozzle, lip, beyond = _heights(spec)
     positive = np.concatenate([nozzle[nozzle > 0], lip[1:], beyond[1:]])
     y = np.concatenate([-positive[::-1], [0.0], positive])

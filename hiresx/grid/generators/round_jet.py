@@ -28,7 +28,7 @@ from hiresx.errors import HiresxError
 from hiresx.grid.blocks import MINIMUM_NODES, Block, Range, face_range
 from hiresx.grid.butterfly import butterfly
 from hiresx.grid.connections import IDENTITY, Connection, Grid
-from hiresx.grid.spacing import into_sponge, marched
+from hiresx.grid.spacing import along_jet, into_sponge, marched
 
 CORE, JET, NOZZLE, OUTSIDE = range(4)
 # Growth of the spacing from one layer in the nozzle to the next that is still refused, as a logarithm.
@@ -45,15 +45,7 @@ def generate(spec: Any) -> Grid:
     to that of the core, whose size follows. The section is the same at every x (`hiresx.grid.butterfly`); from the
     boundary layer on outwards it is polar.
     """
-    downstream = marched(
-        partial(into_sponge, spec.exit_spacing, spec.stretching[0], spec.length, spec.sponge_stretching),
-        spec.length + spec.sponge_length,
-    )
-    # Upstream lines mirror the downstream one: what continues behind the exit plane has no kink.
-    farthest = max(spec.nozzle_length, spec.upstream)
-    ahead = marched(partial(into_sponge, spec.exit_spacing, spec.stretching[0], np.inf, 1.0), farthest)
-    inside = -ahead[np.searchsorted(ahead, spec.nozzle_length - 1e-3 * spec.exit_spacing) : 0 : -1]
-    around = -ahead[np.searchsorted(ahead, spec.upstream - 1e-3 * spec.exit_spacing) : 0 : -1]
+    inside, around, downstream = along_jet(spec)
 
     m = spec.points_around // 4
     radii, wall, lip = _radii(spec, m)
