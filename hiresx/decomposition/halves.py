@@ -54,7 +54,7 @@ class Grown:
         self.exchanged += exchanged
 
 
-class Group:
+class RankGroup:
     """The boxes of some ranks of given `speed`: indexes into `size` and `links`."""
 
     def __init__(self, boxes: Sequence[int], size: Sequence[Size], links: Links, speed: Sequence[float]):

@@ -49,7 +49,7 @@ def fault() -> HiresxError | None:
 
 
 @dataclass(frozen=True)
-class Device:
+class CudaDevice:
     """A GPU as CUDA counts them in this process. `bus_id`: its PCI address, as the driver writes it; `used`: whether
     this process has a context on it."""
 
@@ -59,12 +59,12 @@ class Device:
     used: bool
 
 
-def devices() -> list[Device]:
+def devices() -> list[CudaDevice]:
     """The GPUs that CUDA offers this process; none where `fault` says why. Makes no context on any."""
     if fault():
         return []
     driver = Driver()
-    return [Device(n, driver.name(n), driver.bus_id(n), driver.used(n)) for n in range(driver.count())]
+    return [CudaDevice(n, driver.name(n), driver.bus_id(n), driver.used(n)) for n in range(driver.count())]
 
 
 class Event:

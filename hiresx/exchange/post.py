@@ -15,7 +15,7 @@ from hiresx.exchange.cuda_aware import CudaAware
 from hiresx.exchange.division import Division
 from hiresx.exchange.gpu import Gpu
 from hiresx.exchange.ipc import Ipc
-from hiresx.exchange.layout import Layout, Peer
+from hiresx.exchange.layout import HaloLayout, Peer
 from hiresx.exchange.mpi import Mpi
 from hiresx.exchange.nccl import Nccl
 from hiresx.exchange.staged import Staged
@@ -44,7 +44,7 @@ class Post:
         backend: Backend,
         gpu: Gpu | None,
         comm: Communicator,
-        layout: Layout,
+        layout: HaloLayout,
         dtype: Any,
         widths: Sequence[int],
         asked: str,

@@ -8,7 +8,7 @@ import numpy as np
 from hiresx.output.fields import cut
 from hiresx.output.show import page
 from hiresx.post import jet_theory
-from hiresx.post.jet_points import Points
+from hiresx.post.jet_points import MeasuredPoints
 from hiresx.post.welch import REFERENCE_PRESSURE
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def strouhal(jet: "Jet") -> str:
     return "f\\,h/U_j" if jet.state.shape == "planar" else "f\\,D_j/U_j"
 
 
-def against_theory(jets: Sequence["Jet"], known: Sequence[Points]) -> Any:
+def against_theory(jets: Sequence["Jet"], known: Sequence[MeasuredPoints]) -> Any:
     """Spacing of the shock cells and Strouhal number of the screech over Mj, with curves of theory and `known` points:
     Figs 18 and 19."""
     figure = page.figure(4.4)

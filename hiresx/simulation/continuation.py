@@ -23,7 +23,7 @@ class Continuation:
     `source` the file of it and `passed` those that were not good. Raises HiresxError for a checkpoint of another case.
     """
 
-    def __init__(self, comm: Communicator, resolved: Mapping[str, Any], found: checkpoint.Found | None):
+    def __init__(self, comm: Communicator, resolved: Mapping[str, Any], found: checkpoint.FoundCheckpoint | None):
         self._comm, self._resolved, self._found = comm, resolved, found
         self.told: list[str] = []
         self.restarts: list[dict[str, Any]] = []
@@ -33,7 +33,7 @@ class Continuation:
         self.passed: list[tuple[Path, str]] = []
         self._changed = {} if found is None else self._compare_case(found)
 
-    def _compare_case(self, found: checkpoint.Found) -> dict[str, list[Any]]:
+    def _compare_case(self, found: checkpoint.FoundCheckpoint) -> dict[str, list[Any]]:
         """Refuse a checkpoint of another case; returns the keys that differ and may: [there, here]."""
         place, values = str(found.container.path), found.container.values
         with checkpoint.understood(found.container.path):
@@ -124,7 +124,7 @@ def _alive(solver: Solver, piece: Piece) -> Piece:
     return Piece(piece.name, piece.box, Later(piece.array.shape, piece.array.dtype, make))
 
 
-def kept_case(found: checkpoint.Found | None, overrides: Sequence[str] = ()) -> Case:
+def kept_case(found: checkpoint.FoundCheckpoint | None, overrides: Sequence[str] = ()) -> Case:
     """The case that the run of a checkpoint keeps in its directory, with `overrides` (see hiresx.case.load). Functions
     that it names and lacks may come from Python. Raises HiresxError when there is none."""
     if found is None:

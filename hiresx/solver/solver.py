@@ -25,7 +25,7 @@ from hiresx.solver.terms import Task, Terms
 from hiresx.solver.updates import update_tasks
 from hiresx.solver.whole_steps import WholeSteps
 from hiresx.time.integrators import integrator
-from hiresx.time.recorded import State
+from hiresx.time.recorded import StepState
 from hiresx.time.stopwatch import Stopwatch
 
 # A step that fails is taken again with these shares of it.
@@ -180,7 +180,7 @@ class Solver:
             self._began = taken.began, self.steps + taken.count - 1
             self.time, self.dt = taken.time, taken.dt
             self.steps += taken.count
-        if taken.state == State.DEAD:
+        if taken.state == StepState.DEAD:
             self._began = self.time, self.steps
             self.rewind()
             self.retaken += 1

@@ -5,7 +5,7 @@ from typing import Any
 
 from hiresx.errors import HiresxError
 from hiresx.output.show import page
-from hiresx.sweeps.table import Table
+from hiresx.sweeps.table import SweepTable
 from hiresx.sweeps.values import shown
 
 MARKERS = "osD^v<>ph*"
@@ -13,7 +13,7 @@ MARKERS = "osD^v<>ph*"
 _MOST = 12
 
 
-def draw(table: Table, x: str, y: str) -> tuple[Any, Any]:
+def draw(table: SweepTable, x: str, y: str) -> tuple[Any, Any]:
     """Figure and Axes of the column `y` over `x`, with a curve for each combination of the other keys that vary; one
     curve through all where none of these has two points. Values of `x` that are no numbers stand side by side. Raises
     HiresxError for a column that is not there or holds no number."""

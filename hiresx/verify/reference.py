@@ -32,10 +32,10 @@ def table(name: str) -> dict[str, np.ndarray]:
 
 def compute(name: str) -> str:
     """The text of data/<name>.csv."""
-    from hiresx.verify.check import Finished, Run
+    from hiresx.verify.check import CheckRun, Finished
 
     sets, nodes = FINE[name]
-    run = Run(name, None, sets)
+    run = CheckRun(name, None, sets)
     end = Finished(run, "cpu")
     columns = {"x": end.blocks[0].x[0, 0], **{v: end.state(v)[0, 0] for v in ("rho", "u", "p")}}
     averaged = {title: _averaged(values, nodes) for title, values in columns.items()}

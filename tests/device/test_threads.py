@@ -111,7 +111,7 @@ class Work:
     def __init__(self, *groups):
         self._kept, rows = [], []
         for group in groups:
-            calls = (team.Call * len(group))()
+            calls = (team.TeamCall * len(group))()
             before = 0
             for call, (function, parts, weight) in zip(calls, group, strict=True):
                 made = FUNCTION(lambda words, first, last, function=function: function(first, last))

@@ -106,8 +106,8 @@ def test_looking_changes_nothing(tmp_path):
 
 def test_the_run_goes_on_while_two_outputs_are_written(tmp_path, monkeypatch):
     gate = threading.Event()
-    put = fields.Frame.put
-    monkeypatch.setattr(fields.Frame, "put", lambda *a: (gate.wait(10), put(*a)))
+    put = fields.FieldFrame.put
+    monkeypatch.setattr(fields.FieldFrame, "put", lambda *a: (gate.wait(10), put(*a)))
     run = Run(periodic("output.every_steps=5"), tmp_path).steps(9)
     assert run.output.summary["waited_s"] < 1 and not fields.frames(tmp_path)
     # What is written is the state of then, not of now.
@@ -200,8 +200,8 @@ def test_a_run_that_is_continued_writes_what_one_without_a_stop_writes(tmp_path,
 
 
 def test_a_capture_is_flat_and_waits_for_what_is_being_written(tmp_path, monkeypatch):
-    put = fields.Frame.put
-    monkeypatch.setattr(fields.Frame, "put", lambda *a: (time.sleep(0.1), put(*a)))
+    put = fields.FieldFrame.put
+    monkeypatch.setattr(fields.FieldFrame, "put", lambda *a: (time.sleep(0.1), put(*a)))
     run = Run(periodic(*CLOCKS), tmp_path).steps(4)
     captured = run.output.capture()
     assert list(fields.frames(tmp_path)) == [0, 4]
@@ -314,15 +314,15 @@ def test_files_of_a_series_are_what_the_library_writes(tmp_path, shapes, precisi
 
 def by_layout(path, known, blocks, step):
     """The file of one time, in its place."""
-    frame = fields.Frame(JointFile(path, known, 7, True), blocks, 0.1 * step, step)
+    frame = fields.FieldFrame(JointFile(path, known, 7, True), blocks, 0.1 * step, step)
     with frame:
         for n, block in enumerate(blocks):
             state = block.state
-            flow = derived.Flow(block.x, block.y, block.z, state, 1.4)
+            flow = derived.FlowState(block.x, block.y, block.z, state, 1.4)
             values = {
                 name: state.get(name, derived.evaluate([name], flow)[name]) for name in ABOUT["output"]["variables"]
             }
-            frame.put(n, [places.Portion(places.Box.all(block.shape), block.x, block.y, block.z, values)])
+            frame.put(n, [places.IndexPortion(places.IndexBox.all(block.shape), block.x, block.y, block.z, values)])
     frame.publish()
     return path
 

@@ -16,7 +16,7 @@ from hiresx import started
 from hiresx.errors import HiresxError
 from hiresx.launch import mpi
 from hiresx.launch.command import PROGRAM
-from hiresx.launch.mpi import INTEL, MPICH, OPEN_MPI, Library, Mpirun
+from hiresx.launch.mpi import INTEL, MPICH, OPEN_MPI, MpiLibrary, Mpirun
 
 # ---- who started a process
 
@@ -128,7 +128,7 @@ def test_what_an_mpi_calls_itself(text, expected):
     ],
 )
 def test_what_belongs_together(launcher, library, expected):
-    assert mpi.belongs(Mpirun("mpirun", *launcher), Library(*library, "", "4.1")) == expected
+    assert mpi.belongs(Mpirun("mpirun", *launcher), MpiLibrary(*library, "", "4.1")) == expected
 
 
 SAYS = {OPEN_MPI: "mpirun (Open MPI) {}", MPICH: "HYDRA build details:\n    Version:   {}"}
@@ -143,13 +143,15 @@ def test_the_mpirun_of_the_library_is_found(tmp_path, monkeypatch):
     beside = write_mpirun(tmp_path / "opt" / "bin", OPEN_MPI, "5.0.1")
     write_mpirun(tmp_path / "path", MPICH, "4.0")
     monkeypatch.setenv("PATH", f"{tmp_path / 'path'}:{os.environ['PATH']}")
-    library = Library(OPEN_MPI, "5.0.1", str(tmp_path / "opt" / "lib" / "libmpi.so.40"), "4.1")
+    library = MpiLibrary(OPEN_MPI, "5.0.1", str(tmp_path / "opt" / "lib" / "libmpi.so.40"), "4.1")
     monkeypatch.setattr(mpi, "library", lambda: library)
     assert mpi.find()[1] == Mpirun(beside, OPEN_MPI, "5.0.1")
     debian = tmp_path / "debian" / "bin"
     write_mpirun(debian, MPICH, "4.0")
     wanted = write_mpirun(debian, OPEN_MPI, "4.1.6", "mpirun.openmpi")
-    library = Library(OPEN_MPI, "4.1.6", str(tmp_path / "debian/lib/x86_64-linux-gnu/openmpi/lib/libmpi.so.40"), "4.1")
+    library = MpiLibrary(
+        OPEN_MPI, "4.1.6", str(tmp_path / "debian/lib/x86_64-linux-gnu/openmpi/lib/libmpi.so.40"), "4.1"
+    )
     assert mpi.find()[1].path == wanted
 
 
@@ -157,7 +159,7 @@ def test_no_mpirun_of_the_library(tmp_path, monkeypatch):
     other = write_mpirun(tmp_path, MPICH, "4.0")
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     monkeypatch.setattr(sys, "prefix", str(tmp_path / "nowhere"))
-    monkeypatch.setattr(mpi, "library", lambda: Library(OPEN_MPI, "5.0.1", "/nowhere/lib/libmpi.so.40", "4.1"))
+    monkeypatch.setattr(mpi, "library", lambda: MpiLibrary(OPEN_MPI, "5.0.1", "/nowhere/lib/libmpi.so.40", "4.1"))
     monkeypatch.setattr(mpi.os, "get_exec_path", lambda: [str(tmp_path)])
     with pytest.raises(HiresxError, match=r"mpi4py uses Open MPI 5\.0\.1") as caught:
         mpi.find()

@@ -89,7 +89,7 @@ def test_on_emulated_cuda(benches, name, check):
 
 
 def test_every_choice_of_kernels_is_compared():
-    configurations = [checking.Run("free-stream", None, sets).configuration for sets in kernel_group.SETS.values()]
+    configurations = [checking.CheckRun("free-stream", None, sets).configuration for sets in kernel_group.SETS.values()]
     for folder in ("interpolation", "weights", "space", "flux", "positivity"):
         assert {getattr(c, folder) for c in configurations} == set(kernels.choices(folder)), folder
     assert {c.viscosity for c in configurations} == {"none", *VISCOSITIES}
@@ -131,7 +131,7 @@ def test_limits():
 
 
 def test_a_run_that_fails_fails_its_checks():
-    dies = checking.Run("blast-waves", None, ('scheme.positivity="none"',))
+    dies = checking.CheckRun("blast-waves", None, ('scheme.positivity="none"',))
     check = checking.Check("the bare scheme", checking.at_least(0.0), lambda run: 1.0, (dies,))
     for _ in range(2):
         result = runner.judge("strong-shocks", check, bench := checking.Workbench("cpu"))

@@ -58,7 +58,7 @@ def _number(path: Path) -> int:
 
 
 @dataclass
-class Found:
+class FoundCheckpoint:
     """A whole checkpoint. `directory`: the run it lies in, None if it lies elsewhere. `passed`: later ones that are
     not whole, with the reason."""
 
@@ -67,7 +67,7 @@ class Found:
     passed: list[tuple[Path, str]] = field(default_factory=list)
 
 
-def find(path: str | Path, comm: Communicator | None = None) -> Found:
+def find(path: str | Path, comm: Communicator | None = None) -> FoundCheckpoint:
     """The checkpoint that `path` means: a file, or the newest whole one of a run directory. Rank 0 looks for it; each
     rank opens it and reads a share of it.
 
@@ -76,12 +76,12 @@ def find(path: str | Path, comm: Communicator | None = None) -> Found:
     path = Path(path)
     if files.once(comm, path.is_file):
         parent = path.absolute().parent
-        return Found(opened(path, comm), path.parent.parent if parent.name == FOLDER else None)
+        return FoundCheckpoint(opened(path, comm), path.parent.parent if parent.name == FOLDER else None)
     directory, candidates = files.once(comm, lambda: _candidates(path))
     passed: list[tuple[Path, str]] = []
     for candidate in candidates:
         try:
-            return Found(opened(candidate, comm), directory, passed)
+            return FoundCheckpoint(opened(candidate, comm), directory, passed)
         except Damaged as error:
             passed.append((candidate, error.message))
     with (comm or alone()).together():

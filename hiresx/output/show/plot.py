@@ -124,10 +124,10 @@ class _Request:
         asked = [name for name in about["case"]["output"]["variables"] if name not in derived.PRIMITIVE]
         return ["rho", *(asked or ["schlieren"])]
 
-    def read(self, path: Path) -> fields.Fields:
+    def read(self, path: Path) -> fields.FieldFileContent:
         return fields.read(path, [*self.names, *self.read_too])
 
-    def draw(self, data: fields.Fields, others: Sequence[tuple[Path, fields.Fields]] = ()) -> Any:
+    def draw(self, data: fields.FieldFileContent, others: Sequence[tuple[Path, fields.FieldFileContent]] = ()) -> Any:
         pieces = _pieces(data)
         if self.as_lines:
             drawn = lines.samples(data, pieces, self.dimensions, self.line)
@@ -186,11 +186,11 @@ def _same_places(known: list[colours.View], views: list[colours.View]) -> bool:
     )
 
 
-def _pieces(data: fields.Fields) -> list[cut.Piece]:
+def _pieces(data: fields.FieldFileContent) -> list[cut.Piece]:
     return [{"x": b.x, "y": b.y, "z": b.z} | dict(b.state) for b in data.blocks]
 
 
-def _difference(data: fields.Fields, other: fields.Fields, names: list[str]) -> list[cut.Piece]:
+def _difference(data: fields.FieldFileContent, other: fields.FieldFileContent, names: list[str]) -> list[cut.Piece]:
     """The fields of `data` less those of `other`, on one grid."""
     ours, theirs = _pieces(data), _pieces(other)
     alike = [piece["x"].shape for piece in ours] == [piece["x"].shape for piece in theirs]

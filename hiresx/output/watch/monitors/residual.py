@@ -2,7 +2,7 @@
 
 from hiresx.case import Case
 from hiresx.output.watch.history import Column
-from hiresx.output.watch.run import Run
+from hiresx.output.watch.run import WatchedRun
 from hiresx.output.watch.sampling import Monitor
 from hiresx.solver import Solver
 
@@ -17,7 +17,7 @@ COLUMNS = (
 )
 
 
-def build(case: Case, simulation: Run) -> list[Monitor]:
+def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
     return [Residual(case, simulation)]
 
 
