@@ -15,7 +15,7 @@ from typing import Any
 from hiresx.bench.markdown import counted
 from hiresx.errors import HiresxError
 from hiresx.output.saved import files
-from hiresx.output.show import page
+from hiresx.output.show import picture_file
 from hiresx.shell import word
 from hiresx.verify import pictures, runner
 
@@ -118,8 +118,8 @@ def _picture(name: str, curves: dict[str, Any], out: Path) -> str | None:
     draw = getattr(pictures, name.replace("-", "_"), None)
     if draw is None or not curves:
         return None
-    with page.style():
-        return page.save(draw(curves), out.with_name(f"{out.stem}-{name}.png")).name
+    with picture_file.style():
+        return picture_file.save(draw(curves), out.with_name(f"{out.stem}-{name}.png")).name
 
 
 def _value(result: dict[str, Any]) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 from hiresx.arrays import triple
 from hiresx.equations import equations
-from hiresx.output.saved import identity, pieces
+from hiresx.output.saved import block_arrays, identity
 from hiresx.output.saved.checkpoint import understood
 from hiresx.output.saved.container import Container
 from hiresx.output.show import measures
@@ -63,7 +63,7 @@ def _state(
 ) -> Iterator[dict[str, Any]]:
     states = []
     for container, sizes in ((first, blocks), (second, others)):
-        read = pieces.reader(container, "solver/")
+        read = block_arrays.reader(container, "solver/")
         states.append([read(f"q.{b}", triple((0, n) for n in size)) for b, (_, size) in enumerate(sizes)])
     a, b = (equations(dict(container.values["case"])).conserved for container in (first, second))
     for v, (name, other) in enumerate(zip(a, b, strict=False)):
@@ -79,7 +79,7 @@ def _state(
 
 def _attached(first: Container, second: Container) -> Iterator[dict[str, Any]]:
     """The arrays of attachments that both have in one size."""
-    reads = [pieces.reader(container, "attachments/") for container in (first, second)]
+    reads = [block_arrays.reader(container, "attachments/") for container in (first, second)]
     for name in reads[0].names:
         if name not in reads[1].names or reads[0].whole(name) != reads[1].whole(name):
             continue

@@ -14,7 +14,7 @@ from hiresx.decomposition import Decomposition
 from hiresx.output.saved import files
 from hiresx.output.saved.attachment import MANY, Attachment
 from hiresx.output.watch import history, surface_file
-from hiresx.output.watch.run import WatchedRun
+from hiresx.output.watch.watched import WatchedRun
 from hiresx.solver import Solver
 
 

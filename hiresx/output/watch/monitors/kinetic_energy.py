@@ -10,8 +10,8 @@ from hiresx.case import Case
 from hiresx.case.monitors import KineticEnergy as Spec
 from hiresx.output.watch.columns import Columns, padded, volumes
 from hiresx.output.watch.history import Column
-from hiresx.output.watch.run import WatchedRun
 from hiresx.output.watch.sampling import Monitor
+from hiresx.output.watch.watched import WatchedRun
 from hiresx.rhs.viscous import primitives
 from hiresx.solver import Solver
 

@@ -16,8 +16,8 @@ from hiresx.output.saved import files
 from hiresx.output.watch.gather import Gather
 from hiresx.output.watch.history import Column
 from hiresx.output.watch.locate import Location, Locator, turned
-from hiresx.output.watch.run import WatchedRun
 from hiresx.output.watch.sampling import Monitor
+from hiresx.output.watch.watched import WatchedRun
 from hiresx.solver import Solver
 
 
