@@ -9,7 +9,7 @@ import pytest
 from hiresx import HiresxError, Simulation, cli, load
 from hiresx.grid.blocks import slices
 from hiresx.output.fields import field_file as fields
-from hiresx.output.fields import vtk
+from hiresx.output.fields.formats import vtk
 from hiresx.output.saved import block_arrays, checkpoint, container
 from hiresx.output.show.about import about
 from hiresx.output.show.compare import compare

@@ -10,9 +10,10 @@ import pytest
 from written_runs import Run, periodic
 
 from hiresx import HiresxError
-from hiresx.output.fields import derived, vtk
+from hiresx.output.fields import derived
 from hiresx.output.fields import field_file as fields
 from hiresx.output.fields.field_output import FieldOutput
+from hiresx.output.fields.formats import vtk
 from hiresx.output.saved import file_layout, places
 from hiresx.output.saved.joint import JointFile
 from hiresx.output.saved.writer import Writer
