@@ -18,6 +18,9 @@ from hiresx.solver import Solver, default_plan
 # Bytes of each of two arrays whose copying tells the bandwidth: beyond any cache, and little of any memory.
 COPIED = 512 * 2**20
 
+# Rounds and points of the chains that tell the rate of arithmetic: some 20 ms of a core, or of a GPU of 30e12 a second.
+CHAINS, GPU_CHAINS = (4096, 2**14), (40_000, 2**20)
+
 
 class Launch(NamedTuple):
     """One launch of a kernel and events around it."""
@@ -187,3 +190,20 @@ def copy_bandwidth(device: Backend, repeats: int) -> float:
         device.synchronize()
         samples.append(stop.elapsed(start))
     return 2 * COPIED / median(samples[1:]) / 1e9
+
+
+def arithmetic_rate(device: Backend, configuration: Configuration, repeats: int) -> float:
+    """10^9 operations a second of independent chains of multiply-adds that wait for no memory (kernels/calibration.h),
+    by the whole device, in the precision of the `configuration`. The median of `repeats`."""
+    program = device.compile(configuration)
+    rounds, points = CHAINS if hasattr(device, "threads") else GPU_CHAINS
+    result = device.zeros((points,), configuration.real)
+    samples = []
+    for _ in range(repeats + 1):
+        start, stop = device.event(), device.event()
+        start.record()
+        program.launch("multiply_adds", (points, 1, 1), count=rounds, result=result)
+        stop.record()
+        device.synchronize()
+        samples.append(stop.elapsed(start))
+    return 16 * rounds * points / median(samples[1:]) / 1e9
