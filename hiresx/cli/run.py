@@ -146,7 +146,9 @@ class _Outcome:
                 key, end, at = self.already
                 where = f"at {key} = {end:g}" if at <= end * (1 + 1e-9) else f"at {at:g}, past {key} = {end:g}"
                 terminal.note(f"{directory} is already {where}: nothing was done")
-                terminal.note(f"to go on, with a value above {at:g}: hiresx run --restart {word(directory)} --set {key}=...")
+                terminal.note(
+                    f"to go on, with a value above {at:g}: hiresx run --restart {word(directory)} --set {key}=..."
+                )
             if json:
                 terminal.print_json({"directory": str(directory), **done})
             elif self.already is None:

@@ -51,8 +51,9 @@ class Snapshots:
             try:
                 self._file.write(row.data)
             except OSError as error:
+                size = f"{1e-9 * self._bytes:.1f} GB of snapshots"
                 raise HiresxError(
-                    f"{1e-9 * self._bytes:.1f} GB of snapshots do not fit into {tempfile.gettempdir()}: {error.strerror}",
+                    f"{size} do not fit into {tempfile.gettempdir()}: {error.strerror}",
                     "set TMPDIR to a folder with room, or take fewer of them",
                 ) from None
 

@@ -77,8 +77,8 @@ def _check_sense(n: int, spec: Sponge, blocks: Sequence[Block]) -> None:
     before, behind = (start - low, high - end) if end > start else (high - start, end - low)
     if behind > max(before, BEHIND * abs(end - start)):
         raise HiresxError(
-            f"sponge.{n}: its start comes to {spec.axis} = {start:g} and its end to {end:g}: turned round, it damps all "
-            f"of the grid from there to {high if end > start else low:g}",
+            f"sponge.{n}: its start comes to {spec.axis} = {start:g} and its end to {end:g}: turned round, it damps "
+            f"all of the grid from there to {high if end > start else low:g}",
             "give both ends by the same part of the grid, the start with an offset: they then move together",
         )
 
@@ -136,9 +136,9 @@ def shares(spec: Sponge, coordinate: Any) -> Any:
 
 def facts(case: Case, blocks: Sequence[Block]) -> list[dict[str, Any]]:
     """Of every sponge of a placed case: axis, start, end, thickness, strength, power; `blocks` with nodes in it,
-    `nodes` in it and `points` across it (the least of the blocks that it grows in); `reach`, the largest share of its depth that the
-    grid has; `damping`, the factor of the amplitude of a sound wave that crosses what the grid has of it in gas at
-    rest, and `damping_db`; `behind`: how far the grid goes on at full strength.
+    `nodes` in it and `points` across it (the least of the blocks that it grows in); `reach`, the largest share of its
+    depth that the grid has; `damping`, the factor of the amplitude of a sound wave that crosses what the grid has of it
+    in gas at rest, and `damping_db`; `behind`: how far the grid goes on at full strength.
 
     The source -sigma (Q - Q_state) takes all of a wave alike: d ln A/dx = -sigma/c, c = 1.
     """

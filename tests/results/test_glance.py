@@ -54,5 +54,5 @@ def test_without_h5py_it_is_the_same(folder, monkeypatch):
 def test_a_damaged_file_is_named(tmp_path):
     path = tmp_path / "fields_000001.nc"
     path.write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(100))
-    with pytest.raises(HiresxError, match="fields_000001.nc is not a whole field file"):
+    with pytest.raises(HiresxError, match=r"fields_000001.nc is not a whole field file"):
         glance(path)
