@@ -8,13 +8,13 @@ from typing import Any, Protocol
 from hiresx.device.interface import Backend
 from hiresx.errors import HiresxError, described, text
 from hiresx.output.saved import identity, record
-from hiresx.output.watch.run import Run
+from hiresx.output.watch.watched import WatchedRun
 from hiresx.placement import Placement
 from hiresx.signals import SIGNALLED
 from hiresx.solver import Solver
 
 
-class Logged(Run, Protocol):
+class Logged(WatchedRun, Protocol):
     """What a logbook says of a simulation, and that it has begun."""
 
     begun: bool

@@ -66,7 +66,7 @@ def traffic(matrix: ArrayLike, off_host: ArrayLike | None = None) -> Traffic:
 
 
 @dataclass(frozen=True)
-class Link:
+class CostedLink:
     """`bandwidth`: GB/s in this direction. `shared`: several GPUs' traffic meets there."""
 
     name: str
@@ -95,7 +95,7 @@ class Model:
 
     def __init__(self, machine: Machine):
         self.machine = machine
-        self.links: list[Link] = []
+        self.links: list[CostedLink] = []
         self._index: dict[str, int] = {}
         count = len(machine.gpus)
         self._groups = {level: _membership(pcie_groups(machine, level), count) for level in ("PIX", "PXB", "NODE")}
@@ -178,7 +178,7 @@ class Model:
     def _link(self, name: str, bandwidth: float, shared: bool) -> int:
         if name not in self._index:
             self._index[name] = len(self.links)
-            self.links.append(Link(name, bandwidth, shared))
+            self.links.append(CostedLink(name, bandwidth, shared))
         return self._index[name]
 
     def _climb(self, gpu: int, level: str, direction: str) -> list[int]:

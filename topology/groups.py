@@ -12,12 +12,12 @@ NESTED = ("NUMA", "NODE", "PHB", "PXB", "PIX", "PSB", "NV")
 
 
 @dataclass(frozen=True)
-class Group:
+class GpuGroup:
     """GPUs that reach each other at least by `level`; `children`: the finer groups it consists of, if any."""
 
     level: str
     gpus: tuple[int, ...]
-    children: tuple["Group", ...] = ()
+    children: tuple["GpuGroup", ...] = ()
 
 
 def groups(machine: Machine) -> dict[str, Partition]:
@@ -90,7 +90,7 @@ def _grown(island: Sequence[int], link: list[list[int]]) -> list[tuple[int, ...]
     return found
 
 
-def tree(machine: Machine, usable: tuple[int, ...] | None = None) -> Group:
+def tree(machine: Machine, usable: tuple[int, ...] | None = None) -> GpuGroup:
     """The groups in each other, down to the finest that differ; only `usable` GPUs.
 
     A group of NVLink that reaches over coarser groups pulls them together: its links are the best there are.
@@ -113,7 +113,7 @@ def tree(machine: Machine, usable: tuple[int, ...] | None = None) -> Group:
     return _nest("machine", usable, levels)
 
 
-def _nest(name: str, members: tuple[int, ...], levels: list[tuple[str, list[tuple[int, ...]]]]) -> Group:
+def _nest(name: str, members: tuple[int, ...], levels: list[tuple[str, list[tuple[int, ...]]]]) -> GpuGroup:
     for n, (level, parts) in enumerate(levels):
         inside = [part for part in parts if part and set(part) <= set(members)]
         # NUMA by affinity and NODE by level may cross; then the parts are cut at what is already separate.
@@ -121,10 +121,10 @@ def _nest(name: str, members: tuple[int, ...], levels: list[tuple[str, list[tupl
             inside = [tuple(g for g in part if g in members) for part in parts]
             inside = [part for part in inside if part]
         if len(inside) > 1 and any(len(part) > 1 for part in inside):
-            return Group(name, members, tuple(_nest(level, part, levels[n + 1 :]) for part in inside))
+            return GpuGroup(name, members, tuple(_nest(level, part, levels[n + 1 :]) for part in inside))
         if len(inside) == 1 and name != "machine":
             name = level
-    return Group(name if len(members) > 1 or name == "machine" else "GPU", members)
+    return GpuGroup(name if len(members) > 1 or name == "machine" else "GPU", members)
 
 
 def joined(count: int, together: Callable[[int, int], bool]) -> Partition:

@@ -63,7 +63,7 @@ FFI: TypeAlias = Any
 Bitmap: TypeAlias = Any
 
 
-class Library:
+class HwlocLibrary:
     """One loaded libhwloc. `version`: of its interface, e.g. "2.8.0"; `path`: the file that was loaded."""
 
     def __init__(self, ffi: FFI, handle: Any, path: str):
@@ -120,7 +120,7 @@ class Topology:
     Recordings are not given to the library: 2.8 dies on XML that lacks what it expects, and before 3.0 it reads no 3.0.
     """
 
-    def __init__(self, library: Library):
+    def __init__(self, library: HwlocLibrary):
         self.library = library
         slot = library.ffi.new("hwloc_topology_t *")
         if library.c.hwloc_topology_init(slot):
@@ -173,7 +173,7 @@ def candidates() -> list[str]:
     return found
 
 
-def library() -> Library:
+def library() -> HwlocLibrary:
     """The first libhwloc that loads and has what is needed. Raises HiresxError saying what to install.
 
     HIRESX_HWLOC names another file, or, empty, none.
@@ -182,7 +182,7 @@ def library() -> Library:
 
 
 @cache
-def _library(names: tuple[str, ...]) -> Library:
+def _library(names: tuple[str, ...]) -> HwlocLibrary:
     cffi = optional.needed("cffi", "hwloc is used through cffi", "pip install cffi")
     try:
         ffi = cffi.FFI()
@@ -202,7 +202,7 @@ def _library(names: tuple[str, ...]) -> Library:
         except (OSError, AttributeError) as error:
             faults.append(str(error)[:100])
             continue
-        return Library(ffi, handle, name)
+        return HwlocLibrary(ffi, handle, name)
     raise HiresxError("libhwloc is not here" + (f": {faults[0]}" if faults else ""), "apt install libhwloc15")
 
 

@@ -87,7 +87,7 @@ class Cache:
 
 
 @dataclass(frozen=True)
-class Device:
+class OtherDevice:
     """Another PCI device worth a line: `kind`, what it is; `name`: by the system, else by its maker."""
 
     kind: str
@@ -131,7 +131,7 @@ class Machine:
     cores: tuple[Cpus, ...] = ()
     nic_pairs: Matrix = ()
     caches: tuple[Cache, ...] = ()
-    devices: tuple[Device, ...] = ()
+    devices: tuple[OtherDevice, ...] = ()
     allowed: Cpus | None = None
     host: str = ""
     product: str = ""
@@ -252,7 +252,9 @@ def _machine(document: _Object) -> Machine:
             for m, item in enumerate(_list(document, "caches", 65536))
         ),
         devices=tuple(
-            Device(**{key: _text(item, key) for key in ("kind", "bus_id", "name")}, numa=_optional(item, "numa", int))
+            OtherDevice(
+                **{key: _text(item, key) for key in ("kind", "bus_id", "name")}, numa=_optional(item, "numa", int)
+            )
             for item in _list(document, "devices", 4096)
         ),
         cores=tuple(_cpu_text(item, f"cores[{m}]") for m, item in enumerate(_list(document, "cores", 65536, str))),

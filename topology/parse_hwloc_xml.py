@@ -17,9 +17,9 @@ from hiresx.topology.machine import (
     MOST_NICS,
     NIC,
     Cache,
-    Device,
     Machine,
     NumaNode,
+    OtherDevice,
     Package,
     bus_id,
 )  # fmt: skip
@@ -178,7 +178,7 @@ def _adapters(objects: _Objects) -> list[Element]:
     ]
 
 
-def _others(objects: _Objects, taken: set[int], numa: tuple[NumaNode, ...]) -> Iterator[Device]:
+def _others(objects: _Objects, taken: set[int], numa: tuple[NumaNode, ...]) -> Iterator[OtherDevice]:
     """PCI devices that are neither GPU nor adapter, nor a virtual function."""
     for node in objects.devices:
         kind, vendor, device = _pci(node)
@@ -192,7 +192,7 @@ def _others(objects: _Objects, taken: set[int], numa: tuple[NumaNode, ...]) -> I
             known = "NVSwitch"
         names = [child.get("name") for child in _os_devices(node)]
         maker = " ".join(infos[key] for key in ("PCIVendor", "PCIDevice") if infos.get(key))
-        yield Device(
+        yield OtherDevice(
             known,
             bus_id(node.get("pci_busid")),
             ", ".join(names) or maker or f"PCI {vendor:04x}:{device:04x}",

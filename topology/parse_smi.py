@@ -11,7 +11,7 @@ from hiresx.errors import HiresxError
 from hiresx.topology import infer, levels, smi_affinities, smi_report, smi_rows
 from hiresx.topology.machine import GPU, MOST_GPUS, MOST_NICS, NIC, Machine, Matrix, NumaNode, Package, printable
 from hiresx.topology.smi_affinities import Nodes, Sets
-from hiresx.topology.smi_rows import MOST_TOLD, After, Header, Row
+from hiresx.topology.smi_rows import MOST_TOLD, After, Row, RowHeader
 
 # Rows of a `topo -p2p` by GPU; cells of the matrix by GPU.
 _Peers: TypeAlias = dict[int, list[list[str]]]
@@ -87,12 +87,12 @@ def parse_smi(text: str, name: str = "nvidia-smi topo -m") -> Machine:
     )
 
 
-def _rows(text: str, name: str) -> tuple[dict[int, Row], list[Row], Header | None, _Peers]:
+def _rows(text: str, name: str) -> tuple[dict[int, Row], list[Row], RowHeader | None, _Peers]:
     """(rows of GPUs by number, other rows, the header, rows of a `topo -p2p` in the same report)."""
     peers: _Peers = {}
     gpus: dict[int, Row] = {}
     others: list[Row] = []
-    header: Header | None = None
+    header: RowHeader | None = None
     for number, raw in enumerate(text.splitlines(), 1):
         if len(raw) > LONGEST_LINE:
             if "GPU" in raw:
@@ -154,7 +154,7 @@ def _peers(rows: _Peers, count: int) -> Matrix:
     return tuple(tuple(levels.SELF if a == b else status(a, b) for b in range(count)) for a in range(count))
 
 
-def _complete(gpus: dict[int, Row], count: int, header: Header | None, name: str) -> None:
+def _complete(gpus: dict[int, Row], count: int, header: RowHeader | None, name: str) -> None:
     missing = [n for n in range(count) if n not in gpus]
     named = max(header.gpus, default=0) if header else 0
     if count <= named < MOST_GPUS and not missing:
@@ -163,7 +163,7 @@ def _complete(gpus: dict[int, Row], count: int, header: Header | None, name: str
         raise HiresxError(f"{name}: rows of {count - len(missing)} GPUs, but none of GPU{missing[0]}: cut off?", MEND)
 
 
-def _columns(header: Header | None, gpus: dict[int, Row], problems: list[str]) -> list[str]:
+def _columns(header: RowHeader | None, gpus: dict[int, Row], problems: list[str]) -> list[str]:
     """Labels of the matrix's columns as the header has them; none where it does not name each GPU once."""
     if header is None:
         return []

@@ -43,7 +43,7 @@ class Placed:
 
 
 @dataclass(frozen=True)
-class Plan:
+class PlacementPlan:
     """`gpus`: those that may be used. `left_out`: why others are not, by index. `bound`: seconds that no placement goes
     below, 0 where nothing looked for one."""
 
@@ -145,7 +145,7 @@ def plan(
     gpu_map: Sequence[int] | None = None,
     busy_utilisation: float = BUSY_UTILISATION,
     busy_memory: float = BUSY_MEMORY,
-) -> Plan:
+) -> PlacementPlan:
     """The placement of every strategy, and of `gpu_map` (GPU of each rank) if given, with what it costs.
 
     Raises HiresxError as `free_gpus` does, for an unknown strategy and for a map that does not fit.
@@ -198,7 +198,7 @@ def plan(
         for name in (EXPLICIT, *STRATEGIES)
         if name in found and name in (EXPLICIT, *strategies)
     }
-    return Plan(machine, demand, chosen, left_out, placed, bound)
+    return PlacementPlan(machine, demand, chosen, left_out, placed, bound)
 
 
 def place(machine: Machine, demand: Traffic, strategy: str = "optimal", **options: Any) -> tuple[int, ...]:
@@ -206,7 +206,7 @@ def place(machine: Machine, demand: Traffic, strategy: str = "optimal", **option
     return plan(machine, demand, strategies=(strategy,), **options).strategies[strategy].placement
 
 
-def to_json(made: Plan) -> dict[str, Any]:
+def to_json(made: PlacementPlan) -> dict[str, Any]:
     """The plan as plain data: strategies.NAME.placement, .cost, .seconds, .busiest_link and what else is known."""
     return {
         "machine": {"source": made.machine.source, "host": made.machine.host, "gpus": len(made.machine.gpus)},

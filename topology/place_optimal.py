@@ -29,7 +29,7 @@ SOFT, POWER = 0.05, 3
 
 
 @dataclass(frozen=True)
-class Found:
+class Optimum:
     """`placement`: GPU of each rank. `bound`: seconds that no placement goes below; `shortest`: it is proven to be the
     best. `evaluations`: placements and parts of such that were costed."""
 
@@ -69,7 +69,7 @@ class _Costing:
         return self.model.cost(self.demand, self.gpus[place])
 
 
-def place_optimal(model: Model, demand: Traffic, gpus: list[int], starts: list[list[int]]) -> Found:
+def place_optimal(model: Model, demand: Traffic, gpus: list[int], starts: list[list[int]]) -> Optimum:
     """The best placement found. `starts`: placements not to be worse than."""
     costing = _Costing(model, demand, gpus)
     rooms = Rooms(model, demand, gpus)
@@ -93,7 +93,7 @@ def place_optimal(model: Model, demand: Traffic, gpus: list[int], starts: list[l
     near = known[seconds <= best * (1 + SAME)]
     chosen = min(near, key=lambda place: (float(f"{costing.cost(place):.9g}"), tuple(place)))
     bound = best if shortest else bound
-    return Found([gpus[n] for n in chosen], shortest, float(bound), costing.evaluations)
+    return Optimum([gpus[n] for n in chosen], shortest, float(bound), costing.evaluations)
 
 
 def _bound(model: Model, demand: Traffic, gpus: list[int], share: int) -> float:

@@ -4,13 +4,13 @@ fewest bytes cross between groups; where all ranks fit into one group, they go i
 import numpy as np
 
 from hiresx.topology.cost import Traffic
-from hiresx.topology.groups import Group
+from hiresx.topology.groups import GpuGroup
 
 # All subsets of this many ranks are tried; beyond, a first cut is improved by swaps.
 MOST_SUBSETS = 16
 
 
-def place_paper(demand: Traffic, groups: Group) -> list[int]:
+def place_paper(demand: Traffic, groups: GpuGroup) -> list[int]:
     """GPU of each rank. More ranks than GPUs share evenly: their numbers on two GPUs differ by one at most."""
     weight = demand.bytes + demand.bytes.T
     placement = [0] * demand.ranks
@@ -18,7 +18,7 @@ def place_paper(demand: Traffic, groups: Group) -> list[int]:
     return placement
 
 
-def _split(ranks: list[int], group: Group, weight: np.ndarray, placement: list[int]) -> None:
+def _split(ranks: list[int], group: GpuGroup, weight: np.ndarray, placement: list[int]) -> None:
     if not ranks:
         return
     if not group.children:
@@ -41,7 +41,7 @@ def _split(ranks: list[int], group: Group, weight: np.ndarray, placement: list[i
     # Cut into two sides as even in GPUs as the order of the groups allows, then each side again.
     half = max(1, len(group.children) // 2)
     sides = [
-        Group(group.level, sum((c.gpus for c in part), ()), part)
+        GpuGroup(group.level, sum((c.gpus for c in part), ()), part)
         for part in (group.children[:half], group.children[half:])
     ]
     first = _cut(ranks, len(sides[0].gpus), len(sides[1].gpus), weight)

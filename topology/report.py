@@ -8,7 +8,7 @@ from hiresx.topology.groups import groups
 from hiresx.topology.layout import Branch, layout
 from hiresx.topology.levels import NVLINK, PCIE_SHARE, generation, nvlinks, pcie_assumed
 from hiresx.topology.machine import GPU, NIC, Machine, to_json
-from hiresx.topology.place import Plan
+from hiresx.topology.place import PlacementPlan
 from hiresx.topology.problems import problems
 
 if TYPE_CHECKING:  # Rich is imported when something is printed
@@ -303,7 +303,7 @@ def group_table(machine: Machine) -> "Table":
     return table
 
 
-def plan_table(made: Plan) -> "Table":
+def plan_table(made: PlacementPlan) -> "Table":
     """Strategies side by side."""
     count = made.demand.ranks
     shown = f"GPU of ranks 0 to {count - 1}"
@@ -323,7 +323,7 @@ def plan_table(made: Plan) -> "Table":
     return table
 
 
-def bound_text(made: Plan) -> str:
+def bound_text(made: PlacementPlan) -> str:
     """What is known of the best placement's exchange."""
     if any(entry.shortest for entry in made.strategies.values()):
         return f"no placement takes less than {time_text(made.bound)}: proven"

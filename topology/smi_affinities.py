@@ -6,7 +6,7 @@ from typing import TypeAlias
 from hiresx.topology import levels, smi_rows
 from hiresx.topology.cpus import format_list, parse_list
 from hiresx.topology.machine import printable
-from hiresx.topology.smi_rows import CPU, MEMORY, MOST_TOLD, NUMA, After, Header, Row
+from hiresx.topology.smi_rows import CPU, MEMORY, MOST_TOLD, NUMA, After, Row, RowHeader
 
 # By GPU: CPUs or NUMA nodes, one NUMA node; None where they are not known.
 Sets: TypeAlias = list[frozenset[int] | None]
@@ -14,7 +14,7 @@ Nodes: TypeAlias = list[int | None]
 
 
 def read(
-    gpus: dict[int, Row], after: After, header: Header | None, count: int, problems: list[str]
+    gpus: dict[int, Row], after: After, header: RowHeader | None, count: int, problems: list[str]
 ) -> tuple[Sets, Nodes, Sets]:
     """(CPUs of each GPU or None, its NUMA node or None, nodes near it where there are several)."""
     cpus: Sets = []

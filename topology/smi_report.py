@@ -18,7 +18,7 @@ _NODE = re.compile(r"^\W*NUMA node\s?(\d{1,4}) CPU\(s\)\s*:\s*([0-9][0-9,\-]*)\s
 
 
 @dataclass
-class Facts:
+class ReportedFacts:
     """By index of the GPU: `models`, `uuids`, `buses`, `pcie` (GB/s of the link as the bus counts). `cpu`: the model of
     the CPU; `nodes`: CPUs of each NUMA node."""
 
@@ -30,9 +30,9 @@ class Facts:
     nodes: dict[int, frozenset[int]] = field(default_factory=dict)
 
 
-def facts(text: str) -> Facts:
+def facts(text: str) -> ReportedFacts:
     """All that is found; lines that are something else are passed over."""
-    found = Facts()
+    found = ReportedFacts()
     lines = [line for line in text.splitlines() if len(line) < 400]
     for line in lines:
         if match := _LISTED.match(line):
@@ -50,7 +50,7 @@ def facts(text: str) -> Facts:
     return found
 
 
-def _queried(lines: list[str], found: Facts) -> None:
+def _queried(lines: list[str], found: ReportedFacts) -> None:
     """`nvidia-smi -q`: a block for each GPU, in order; the highest generation and width that both ends can do."""
     number, section, generation = -1, "", None
     for line in lines:
@@ -76,7 +76,7 @@ def _queried(lines: list[str], found: Facts) -> None:
                 found.pcie.setdefault(number, speed)
 
 
-def _table(lines: list[str], found: Facts) -> None:
+def _table(lines: list[str], found: ReportedFacts) -> None:
     """CSV of --query-gpu: a line of names, then one for each GPU."""
     names: list[str] = []
     rows = 0

@@ -51,7 +51,7 @@ def is_device(label: str) -> bool:
 
 
 @dataclass
-class Header:
+class RowHeader:
     """`devices`: labels of the matrix's columns. `before`, `after`: the affinity columns on either side."""
 
     devices: list[str] = field(default_factory=list)
@@ -63,9 +63,9 @@ class Header:
         return [int(match[1]) for label in self.devices if (match := GPU.fullmatch(label))]
 
 
-def header(body: str) -> Header | None:
+def header(body: str) -> RowHeader | None:
     """The header in a line that names GPUs; None where it names none."""
-    found = Header()
+    found = RowHeader()
     for match in _HEADING.finditer(body):
         kind = match.lastgroup
         if kind in (CPU, NUMA, MEMORY):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hiresx.topology import levels, pci
 from hiresx.topology.cpus import parse_list
-from hiresx.topology.machine import GPU, NIC, Cache, Device, Machine, NumaNode, Package, bus_id
+from hiresx.topology.machine import GPU, NIC, Cache, Machine, NumaNode, OtherDevice, Package, bus_id
 
 # Where a device says what the system calls it.
 _NAMES = ("nvme/*/nvme*n*", "block/*", "ata*/host*/target*/*/block/*", "host*/target*/*/block/*", "virtio*/block/*")
@@ -22,7 +22,7 @@ def discover(root: Path = Path("/")) -> Machine:
     numa = tuple(_numa_nodes(root))
     gpus: list[GPU] = []
     nics: list[NIC] = []
-    others: list[Device] = []
+    others: list[OtherDevice] = []
     for path in found:
         kind, vendor, device = (_hex(path / name) for name in ("class", "vendor", "device"))
         kind >>= 8  # class and subclass; the last byte is the programming interface
@@ -33,11 +33,11 @@ def discover(root: Path = Path("/")) -> Machine:
         elif kind >> 8 == 0x02:
             nics.append(_nic(path))
         elif kind == pci.BRIDGE and vendor == pci.NVIDIA:
-            others.append(Device("NVSwitch", bus_id(path.name), f"PCI {vendor:04x}:{device:04x}", _node(path)))
+            others.append(OtherDevice("NVSwitch", bus_id(path.name), f"PCI {vendor:04x}:{device:04x}", _node(path)))
         elif kind != pci.BRIDGE and (known := pci.kind_name(kind)):
             names = sorted(entry.name for pattern in _NAMES for entry in path.glob(pattern))
             named = ", ".join(names) or f"PCI {vendor:04x}:{device:04x}"
-            others.append(Device(known, bus_id(path.name), named, _node(path)))
+            others.append(OtherDevice(known, bus_id(path.name), named, _node(path)))
     matrix = tuple(tuple(levels.SELF if a is b else _level(a, b) for b in gpus) for a in gpus)
     packages, cores = _processors(root)
     return Machine(

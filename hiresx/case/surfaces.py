@@ -27,7 +27,7 @@ class Nodes(Place):
         return self
 
 
-class Ends(Table):
+class CellSurface(Table):
     """What a box and a cylinder have in common."""
 
     spacing: Positive | None = Field(None, description="length of a cell of the surface at most, in L; or give cells")
@@ -38,7 +38,7 @@ class Ends(Table):
     )
 
 
-class Box(Ends):
+class BoxSurface(CellSurface):
     """The faces of a box, in cells; the flow is interpolated at their middles. In two dimensions z does not matter."""
 
     lower: Vector = Field(description="lower corner [x, y, z], in L")
@@ -57,7 +57,7 @@ class Box(Ends):
         return self
 
 
-class Cylinder(Ends):
+class CylinderSurface(CellSurface):
     """A cylinder, or a cone's part, around a line along x, in cells; the flow is interpolated at their middles."""
 
     start: float = Field(description="x of the upstream end, in L")
@@ -81,7 +81,7 @@ class Cylinder(Ends):
         return self
 
 
-def _one_size(table: Box | Cylinder) -> None:
+def _one_size(table: BoxSurface | CylinderSurface) -> None:
     if (table.spacing is None) == (table.cells is None):
         raise fault("takes either spacing or cells, and one of them")
 
@@ -104,8 +104,8 @@ class Surface(Sampled):
     nodes: Annotated[tuple[Nodes, ...], Listed, Field(min_length=1)] | None = Field(
         None, description="surfaces of constant index of blocks, which together make the surface"
     )
-    box: Box | None = Field(None, description="a box { lower = [...], upper = [...], spacing = ... }")
-    cylinder: Cylinder | None = Field(
+    box: BoxSurface | None = Field(None, description="a box { lower = [...], upper = [...], spacing = ... }")
+    cylinder: CylinderSurface | None = Field(
         None, description="a cylinder along x { start = ..., end = ..., radius = ..., spacing = ... }"
     )
     precision: Literal["fp64", "fp32"] = Field(

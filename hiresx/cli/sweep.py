@@ -14,9 +14,9 @@ from hiresx.cli.run import Transport
 from hiresx.errors import HiresxError
 
 if TYPE_CHECKING:
-    from hiresx.sweeps.plan import Plan
+    from hiresx.sweeps.members import SweepPlan
     from hiresx.sweeps.running import Wanted
-    from hiresx.sweeps.table import Table
+    from hiresx.sweeps.table import SweepTable
 
 # Rows of the table that are printed.
 _SHOWN = 200
@@ -91,7 +91,7 @@ def sweep(
     """
     with terminal.only_json(json):
         from hiresx.sweeps import numbers
-        from hiresx.sweeps.plan import plan
+        from hiresx.sweeps.members import plan
         from hiresx.sweeps.running import Wanted
         from hiresx.sweeps.values import parsed, separated
 
@@ -133,7 +133,7 @@ def _analyses(texts: Sequence[str]) -> Any:
 
 
 def _ran(
-    of: "Plan", out: Path, name: str, how: tuple[int, list[str]], wanted: "Wanted", only_table: bool, json: bool
+    of: "SweepPlan", out: Path, name: str, how: tuple[int, list[str]], wanted: "Wanted", only_table: bool, json: bool
 ) -> int:
     from hiresx.sweeps import running
 
@@ -166,7 +166,7 @@ def _ran(
     return 3 if failed else 0
 
 
-def _print(table: "Table", wanted: "Wanted") -> None:
+def _print(table: "SweepTable", wanted: "Wanted") -> None:
     """Without the columns that are empty; of many numbers of `hiresx post` only those that are plotted."""
     columns = [name for name in table.columns if any(row[name] not in (None, "") for row in table.rows)]
     found = [name for name in columns if name.startswith(tuple(f"{one.name}." for one in wanted.analyses))]
@@ -182,7 +182,7 @@ def _cell(value: Any) -> Any:
     return value if isinstance(value, int | float) and not isinstance(value, bool) else terminal.text(value)
 
 
-def _listed(of: "Plan", out: Path, name: str, words: list[str], json: bool) -> int:
+def _listed(of: "SweepPlan", out: Path, name: str, words: list[str], json: bool) -> int:
     from hiresx.sweeps import folder, member, running
 
     there = folder.compare(out, name, of)
@@ -206,10 +206,10 @@ def _listed(of: "Plan", out: Path, name: str, words: list[str], json: bool) -> i
 
 
 def _array(
-    of: "Plan", out: Path, name: str, made: Any, slurm: Path | None, pbs: Path | None, mpi: str, json: bool
+    of: "SweepPlan", out: Path, name: str, made: Any, slurm: Path | None, pbs: Path | None, mpi: str, json: bool
 ) -> int:
     """A job array. Its runs start from the copy of the case in `out`, as those of this machine do."""
-    from hiresx.launch.batch import Member
+    from hiresx.launch.batch_script import ArrayMember
     from hiresx.output.saved import files
     from hiresx.sweeps import folder, member
 
@@ -226,7 +226,7 @@ def _array(
         name=f"{made.name}-sweep",
         run=tuple(words),
         out=str(out),
-        members=tuple(Member(str(out / one.name), one.words) for one in left),
+        members=tuple(ArrayMember(str(out / one.name), one.words) for one in left),
     )
     status = launch.write_scripts(script, slurm, pbs, mpi, json)
     if not json:

@@ -6,7 +6,7 @@ import numpy as np
 
 from hiresx.arrays import triple
 from hiresx.decomposition.contacts import Boxes, Neighbourhood
-from hiresx.decomposition.halves import Cut, Group
+from hiresx.decomposition.halves import Cut, RankGroup
 from hiresx.decomposition.sections import Sections, sides_of
 from hiresx.grid.blocks import Range
 
@@ -37,7 +37,7 @@ class Bisection:
                 elif len(group) == 1:
                     rank |= self._section(group[0], first, last)
                 else:
-                    found = Group(group, self._size, self._links, self._speed[first:last]).best()
+                    found = RankGroup(group, self._size, self._links, self._speed[first:last]).best()
                     if found is None:
                         return None
                     at, half = found

@@ -9,8 +9,8 @@ from itertools import product
 
 import numpy as np
 
+from hiresx.decomposition.block_shell import Shell
 from hiresx.decomposition.patches import Decomposition, Patch
-from hiresx.decomposition.shell import Shell
 from hiresx.equations import GHOSTS
 from hiresx.grid.blocks import FACES, Block, Range, direction, side, slices
 from hiresx.grid.connections import TOLERANCE, Connection

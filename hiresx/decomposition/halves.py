@@ -7,7 +7,7 @@ from itertools import accumulate
 from math import prod
 from typing import NamedTuple
 
-from hiresx.decomposition.cost import CONTACT, EXCHANGE, IMBALANCE, PART, STEEP, capacity
+from hiresx.decomposition.rank_cost import CONTACT, EXCHANGE, IMBALANCE, PART, STEEP, capacity
 from hiresx.grid.blocks import MINIMUM_NODES
 
 # Boxes from which halves are grown, and the largest share of a half of whole boxes, if the ranks are not more uneven.
@@ -54,7 +54,7 @@ class Grown:
         self.exchanged += exchanged
 
 
-class Group:
+class RankGroup:
     """The boxes of some ranks of given `speed`: indexes into `size` and `links`."""
 
     def __init__(self, boxes: Sequence[int], size: Sequence[Size], links: Links, speed: Sequence[float]):

@@ -12,13 +12,13 @@ import numpy as np
 from hiresx import kernels, optional
 from hiresx.device import nvrtc
 from hiresx.device.arguments import check_array, check_places, is_pointer, item, misfit, ordered, scalar
-from hiresx.device.batch import Noting
 from hiresx.device.call import Call, Calls
 from hiresx.device.configuration import Configuration
 from hiresx.device.graphs import Graph
+from hiresx.device.side_by_side import Noting
 from hiresx.device.wrappers import BLOCK, find, generate, kernel_shape
 from hiresx.errors import HiresxError
-from hiresx.topology.cuda import Driver
+from hiresx.topology.libcuda import Driver
 
 _NO_GPU = "use the cpu backend, or emulated to run the CUDA kernels on the CPU"
 
@@ -49,7 +49,7 @@ def fault() -> HiresxError | None:
 
 
 @dataclass(frozen=True)
-class Device:
+class CudaDevice:
     """A GPU as CUDA counts them in this process. `bus_id`: its PCI address, as the driver writes it; `used`: whether
     this process has a context on it."""
 
@@ -59,12 +59,12 @@ class Device:
     used: bool
 
 
-def devices() -> list[Device]:
+def devices() -> list[CudaDevice]:
     """The GPUs that CUDA offers this process; none where `fault` says why. Makes no context on any."""
     if fault():
         return []
     driver = Driver()
-    return [Device(n, driver.name(n), driver.bus_id(n), driver.used(n)) for n in range(driver.count())]
+    return [CudaDevice(n, driver.name(n), driver.bus_id(n), driver.used(n)) for n in range(driver.count())]
 
 
 class Event:

@@ -26,10 +26,10 @@ from hiresx.device.arguments import (
     ordered,
     scalar,
 )
-from hiresx.device.batch import Noting, flat, levels
 from hiresx.device.call import Call, Calls
 from hiresx.device.compiler import build
 from hiresx.device.configuration import Configuration, Target
+from hiresx.device.side_by_side import Noting, flat, levels
 from hiresx.device.wrappers import find, generate, kernel_shape
 from hiresx.errors import HiresxError
 
@@ -82,7 +82,7 @@ def empty(shape: Sequence[int] | int, dtype: Any = "float64") -> Array:
     return found
 
 
-class Event:
+class NativeEvent:
     """A moment in the work. Kernels of these backends are done when `launch` returns, so a clock is enough."""
 
     def __init__(self) -> None:
@@ -170,8 +170,8 @@ class NativeBackend:
     def synchronize(self) -> None:
         """Returns when all launched work is done: at once, as `launch` waits for it."""
 
-    def event(self) -> Event:
-        return Event()
+    def event(self) -> NativeEvent:
+        return NativeEvent()
 
 
 class _Kernel:
@@ -357,7 +357,7 @@ def _table(groups: list[list[_Made]]) -> tuple[int, int, Any]:
     are kept in."""
     rows, kept = [], []
     for group in groups:
-        calls = (team.Call * len(group))()
+        calls = (team.TeamCall * len(group))()
         parts = weight = 0
         for call, (function, words, share, each) in zip(calls, group, strict=True):
             call.function, call.words, call.first, call.parts, call.weight = function, words, parts, share, each

@@ -21,8 +21,8 @@ SPIN = 20_000
 POLICIES = {"active": 1_000_000_000, "passive": 0}
 
 
-class Call(ctypes.Structure):
-    """`Call` of kernels/team.h."""
+class TeamCall(ctypes.Structure):
+    """`TeamCall` of kernels/team.h."""
 
     _fields_ = (
         ("function", ctypes.c_void_p),

@@ -11,9 +11,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from hiresx.device.interface import Call
-from hiresx.exchange.layout import Layout, Link, Peer, merged
-from hiresx.exchange.post import Mail
-from hiresx.exchange.transport import Transport
+from hiresx.exchange.carrier import Transport
+from hiresx.exchange.halo_layout import HaloLayout, HaloLink, Peer, merged
+from hiresx.exchange.mailbox import Mail
 
 # A rank that waits looks without a pause for so many seconds, then lets others have its core in between, and at last
 # sleeps in between: what comes at once is seen at once, and long waiting leaves the core to those that are waited for.
@@ -22,7 +22,7 @@ NAP = 50e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Fields:
+class ExchangedArrays:
     """The arrays of a quantity, always the same ones: `array(part, direction)` with all its variables, `strides[part]`
     reals apart, and `vectors(part, direction)` from the first of three vector components on; None for a quantity
     without any."""
@@ -41,17 +41,17 @@ class Channel:
     """
 
     def __init__(
-        self, backend, program, layout: Layout, width: int, directed: bool, mail: Mail, later: bool
+        self, backend, program, layout: HaloLayout, width: int, directed: bool, mail: Mail, later: bool
     ):  # fmt: skip
         self._program, self._width, self._later = program, width, later
         self._outgoing, self._transports = mail.outgoing, mail.transports
         ends = ("donor_direction", "direction", "sign") if directed else ()
 
-        def lists(links: Iterable[Link], *keys: str) -> list[tuple[Link, Any, Any]]:
+        def lists(links: Iterable[HaloLink], *keys: str) -> list[tuple[HaloLink, Any, Any]]:
             found = merged(links, *keys)
             return [(link, backend.to_device(link.to), backend.to_device(link.source)) for link in found]
 
-        def turned(links: Iterable[Link]) -> list[tuple[Link, Any]]:
+        def turned(links: Iterable[HaloLink]) -> list[tuple[HaloLink, Any]]:
             rotated = [link for link in links if link.rotation is not None]
             return [(link, at) for link, at, _ in lists(rotated, "block", "rotation", *ends[1:2])]
 
@@ -61,10 +61,10 @@ class Channel:
         self._turned = {peer.rank: turned(peer.links) for peer in layout.peers} | {None: turned(layout.inner)}
         self._directed = directed
         # What copies between the parts of this rank, by quantity.
-        self._copies: WeakKeyDictionary[Fields, Callable[[], None]] = WeakKeyDictionary()
+        self._copies: WeakKeyDictionary[ExchangedArrays, Callable[[], None]] = WeakKeyDictionary()
 
         self._turn = 0
-        self._fields: Fields | None = None  # of the exchange that is under way
+        self._fields: ExchangedArrays | None = None  # of the exchange that is under way
         self._sent = True
         # Requests under way and, of those for receives, whose message it is and who has it.
         self._requests: list[Any] = []
@@ -72,7 +72,7 @@ class Channel:
         self._left = 0  # requests not yet completed
         self.waited, self.exchanges = 0.0, 0
 
-    def start(self, fields: Fields) -> None:
+    def start(self, fields: ExchangedArrays) -> None:
         """Begin the exchange with other ranks, and copy between the parts of this one. One that is under way is
         finished first. What is sent are the values of now, whatever is done to them afterwards."""
         self.finish()
@@ -86,7 +86,7 @@ class Channel:
             )
         copy()
 
-    def _inner_copies(self, fields: Fields) -> Iterator[Call]:
+    def _inner_copies(self, fields: ExchangedArrays) -> Iterator[Call]:
         for link, to, giving in self._inner:
             yield self._program.call(
                 "copy_halo", (len(to), self._width, 1), to=to, giving=giving,
@@ -95,7 +95,7 @@ class Channel:
                 sign=self._sign(link),
             )  # fmt: skip
 
-    def _post(self, fields: Fields) -> None:
+    def _post(self, fields: ExchangedArrays) -> None:
         self._turn = turn = 1 - self._turn
         self._fields, self._sent = fields, False
         self._requests, self._due, self._left = [], [], 0
@@ -167,7 +167,7 @@ class Channel:
         for call in self._turns(fields, peer.rank):
             self._program.run(call)
 
-    def _turns(self, fields: Fields, rank: int | None) -> Iterator[Call]:
+    def _turns(self, fields: ExchangedArrays, rank: int | None) -> Iterator[Call]:
         """Bring vectors among what came from a rank, None for this one, into the frames of the parts they came to."""
         for link, at in self._turned[rank] if fields.vectors else ():
             entries = zip(product("xyz", repeat=2), np.ravel(link.rotation).tolist(), strict=True)
@@ -176,5 +176,5 @@ class Channel:
                 target_sv=fields.strides[link.block], **{f"r{row}{column}": float(r) for (row, column), r in entries},
             )  # fmt: skip
 
-    def _sign(self, link: Link) -> float:
+    def _sign(self, link: HaloLink) -> float:
         return float(link.sign) if self._directed else 1.0

@@ -18,7 +18,7 @@ STAGED = "staged over "
 
 
 @dataclass
-class Facts:
+class RankFacts:
     """What a rank tells the others.
 
     `gpu`: the name of the GPU on its host, None for a CPU rank. `cuda_fault`: why MPI cannot be given GPU memory, in
@@ -39,7 +39,7 @@ class Facts:
     closed: Mapping[int, str] = field(default_factory=dict)
 
 
-def choose(facts: Sequence[Facts], spare_room: Mapping[int, bool]) -> dict[tuple[int, int], str]:
+def choose(facts: Sequence[RankFacts], spare_room: Mapping[int, bool]) -> dict[tuple[int, int], str]:
     """The transport of every two ranks that exchange messages, by (lower, higher) rank. `spare_room`: whether a host
     has the shared memory that windows take.
 
@@ -68,11 +68,11 @@ def choose(facts: Sequence[Facts], spare_room: Mapping[int, bool]) -> dict[tuple
     return {pair: _of_pair(facts, pair, asked, spare_room) for pair in pairs}
 
 
-def _gpus(facts: Sequence[Facts], pair: tuple[int, int]) -> int:
+def _gpus(facts: Sequence[RankFacts], pair: tuple[int, int]) -> int:
     return sum(facts[rank].gpu is not None for rank in pair)
 
 
-def _check_sizes(facts: Sequence[Facts], a: int, b: int) -> None:
+def _check_sizes(facts: Sequence[RankFacts], a: int, b: int) -> None:
     (first, last), (begin, end) = facts[a].sends.get(b, (0, -1)), facts[b].receives.get(a, (0, -1))
     if last - first != end - begin:
         raise HiresxError(
@@ -81,7 +81,7 @@ def _check_sizes(facts: Sequence[Facts], a: int, b: int) -> None:
         )
 
 
-def _of_pair(facts: Sequence[Facts], pair: tuple[int, int], asked: str, spare_room: Mapping[int, bool]) -> str:
+def _of_pair(facts: Sequence[RankFacts], pair: tuple[int, int], asked: str, spare_room: Mapping[int, bool]) -> str:
     (a, b), (one, two) = pair, (facts[rank] for rank in pair)
     apart = None if one.host == two.host else f"ranks {a} and {b} are on two hosts"
     crowded = None if spare_room[one.host] else f"the host of ranks {a} and {b} has too little shared memory (/dev/shm)"
@@ -107,7 +107,7 @@ def _of_pair(facts: Sequence[Facts], pair: tuple[int, int], asked: str, spare_ro
     return name
 
 
-def _nccl_fault(facts: Sequence[Facts]) -> str | None:
+def _nccl_fault(facts: Sequence[RankFacts]) -> str | None:
     """NCCL joins all ranks, each on a GPU of its own."""
     users: dict[tuple[int, str], int] = {}
     for rank, own in enumerate(facts):

@@ -13,7 +13,7 @@ from hiresx.errors import HiresxError
 PIECE = 2 * 2**20
 
 
-class Moment:
+class StreamMark:
     """A place in the work of a stream."""
 
     def __init__(self, event: Any, stream: Any):
@@ -46,9 +46,9 @@ class Gpu:
     def _event(self) -> Any:
         return self._cupy.cuda.Event(disable_timing=True)
 
-    def moment(self) -> Moment:
+    def moment(self) -> StreamMark:
         """To be recorded in the order of the kernels."""
-        return Moment(self._event(), self._kernels)
+        return StreamMark(self._event(), self._kernels)
 
     # ---- memory
 
@@ -126,7 +126,7 @@ class Gpu:
 
     # ---- copies
 
-    def copy_out(self, pairs: Iterable[tuple[np.ndarray, Any]], packed: Moment, copied: Moment) -> None:
+    def copy_out(self, pairs: Iterable[tuple[np.ndarray, Any]], packed: StreamMark, copied: StreamMark) -> None:
         """Begins copies (there, here) of GPU arrays to the host after the moment `packed`; `copied` is recorded behind
         them."""
         self._copies.wait_event(packed.event)

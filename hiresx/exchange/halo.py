@@ -8,10 +8,10 @@ from hiresx.decomposition import Decomposition, halo_lists
 from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
 from hiresx.errors import HiresxError
-from hiresx.exchange.channel import Channel, Fields
+from hiresx.exchange.channel import Channel, ExchangedArrays
 from hiresx.exchange.choice import NAMES
-from hiresx.exchange.layout import Layout
-from hiresx.exchange.post import Mail, Post
+from hiresx.exchange.halo_layout import HaloLayout
+from hiresx.exchange.mailbox import Mail, Post
 
 if TYPE_CHECKING:
     from hiresx.exchange.gpu import Gpu
@@ -53,7 +53,7 @@ class HaloExchange:
                 raise HiresxError(f'there is no transport "{transport}"', f"transports are {', '.join(NAMES)}")
             gpu = _gpu(backend) if comm.size > 1 else None
         places = {state.index: n for n, state in enumerate(states)}
-        layout = Layout(halo_lists(cut, mine=places), places, [part.rank for part in cut.parts])
+        layout = HaloLayout(halo_lists(cut, mine=places), places, [part.rank for part in cut.parts])
         self.remote = layout.remote
         self.equations = states[0].equations
         # Variables of the state, and of the viscous flux along one direction (momentum, energy, scalars).
@@ -73,13 +73,13 @@ class HaloExchange:
         # Views are made once: a backend remembers the address of an array object.
         momentum = [state.q[state.equations.momentum] for state in states]
         self._strides = [state.variable_stride for state in states]
-        self._q = Fields(lambda part, _: states[part].q, self._strides, lambda part, _: momentum[part])
+        self._q = ExchangedArrays(lambda part, _: states[part].q, self._strides, lambda part, _: momentum[part])
         self._flux_arrays: Sequence[Sequence[Any]] | None = None
 
     def values(self, arrays: Sequence[Any]) -> None:
         """Exchange one value per node, from start to finish: `arrays`, one for each part of this rank."""
         # Sent as often as the state has variables: for what is exchanged so rarely, that is the simplest.
-        self._channels[0].start(Fields(lambda part, _: arrays[part], [0] * len(arrays)))
+        self._channels[0].start(ExchangedArrays(lambda part, _: arrays[part], [0] * len(arrays)))
         self._channels[0].finish()
 
     def start_state(self) -> None:
@@ -98,7 +98,7 @@ class HaloExchange:
             return fluxes[part][direction]
 
         if self._flux_arrays is not fluxes:
-            self._flux_arrays, self._fluxes = fluxes, Fields(array, self._strides, vectors=array)
+            self._flux_arrays, self._fluxes = fluxes, ExchangedArrays(array, self._strides, vectors=array)
         self._channels[1].start(self._fluxes)
 
     def finish_fluxes(self) -> None:

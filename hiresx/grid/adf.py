@@ -28,7 +28,7 @@ MEND = "write the file again; `cgnscheck` of the CGNS tools says more"
 
 
 @dataclass(frozen=True)
-class Header:
+class AdfHeader:
     """A node as it stands in the file; `dimensions` in the order of Fortran."""
 
     name: str
@@ -101,7 +101,7 @@ class File:
         if found != tag:
             raise self.fault(at, f"{what} is marked {found!r} instead of {tag!r}")
 
-    def node(self, at: int) -> Header:
+    def node(self, at: int) -> AdfHeader:
         data = self.take(at, NODE, "a node")
         self._tagged(at, b"NoDe", "a node")
         self._tagged(at + NODE - TAG, b"TaiL", "the end of a node")
@@ -113,7 +113,7 @@ class File:
         else:
             places = [130 + 8 * d for d in range(count)]
             dimensions = [self._hexadecimal(data[p : p + 8], at + p) for p in places]
-        return Header(
+        return AdfHeader(
             _text(data[4:36]),
             _text(data[36:68]),
             self._hexadecimal(data[68:76], at + 68),
@@ -124,7 +124,7 @@ class File:
             self.pointer(at + 230),
         )
 
-    def children(self, header: Header) -> Iterator[tuple[str, int]]:
+    def children(self, header: AdfHeader) -> Iterator[tuple[str, int]]:
         """(name, byte) of the children of a node, in the order of their making."""
         if not header.children:
             return
@@ -135,12 +135,12 @@ class File:
             place = at + n * (NAME + POINTER)
             yield _text(self.take(place, NAME, "a name")), self.pointer(place + NAME)
 
-    def data(self, header: Header) -> bytes:
+    def data(self, header: AdfHeader) -> bytes:
         """The bytes of a node's data; none where it has none."""
         parts = self.stretches(header)
         return b"".join(self._map[at : at + length] for at, length in parts)
 
-    def stretches(self, header: Header) -> list[tuple[int, int]]:
+    def stretches(self, header: AdfHeader) -> list[tuple[int, int]]:
         """(byte, bytes) of the stretches of the file that hold a node's data."""
         if not header.pieces or header.kind in EMPTY[:1]:
             return []

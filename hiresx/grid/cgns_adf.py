@@ -9,7 +9,7 @@ import numpy as np
 from hiresx.errors import HiresxError
 from hiresx.grid import adf
 from hiresx.grid.cgns_tree import Node
-from hiresx.grid.stored import Bytes, Source
+from hiresx.grid.stored_coordinates import Bytes, CoordinateSource
 
 # Links that lead to links.
 LONGEST_CHAIN = 100
@@ -45,7 +45,7 @@ class AdfNode(Node):
         shape, kind = self._kind_of_data()
         return np.frombuffer(self._file.data(self._header), kind.newbyteorder(self._file.order)).reshape(shape)
 
-    def _source(self, shape: tuple[int, int, int]) -> Source:
+    def _source(self, shape: tuple[int, int, int]) -> CoordinateSource:
         _, kind = self._kind_of_data()
         parts = tuple(self._file.stretches(self._header))
         return Bytes(self._file.path, kind.newbyteorder(self._file.order).str, shape, parts)
@@ -76,7 +76,7 @@ class _Others:
             self._files[path] = self._stack.enter_context(adf.File(path))
         return self._files[path]
 
-    def linked(self, file: adf.File, header: adf.Header, place: str) -> tuple[adf.File, int]:
+    def linked(self, file: adf.File, header: adf.AdfHeader, place: str) -> tuple[adf.File, int]:
         """File and byte of the node that a link leads to."""
         name, _, path = bytes(file.data(header)).split(b"\0")[0].partition(file.separator)
         try:

@@ -15,7 +15,7 @@ import numpy as np
 from hiresx import optional
 from hiresx.errors import HiresxError
 from hiresx.grid.cgns_tree import MEND, Node, plain
-from hiresx.grid.stored import Hdf5, Source
+from hiresx.grid.stored_coordinates import CoordinateSource, Hdf5
 from hiresx.shell import word
 
 
@@ -41,7 +41,7 @@ class Hdf5Node(Node):
     def _array(self) -> np.ndarray:
         return np.asarray(self.group[" data"][()])
 
-    def _source(self, shape: tuple[int, int, int]) -> Source:
+    def _source(self, shape: tuple[int, int, int]) -> CoordinateSource:
         data = self.group[" data"]
         return Hdf5(Path(data.file.filename), data.name, shape)
 

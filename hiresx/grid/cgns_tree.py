@@ -12,7 +12,7 @@ import numpy as np
 
 from hiresx.errors import HiresxError
 from hiresx.grid import adf
-from hiresx.grid.stored import Nodes, Source, Stored, is_large
+from hiresx.grid.stored_coordinates import CoordinateSource, Nodes, Stored, is_large
 
 HDF5 = b"\x89HDF\r\n\x1a\n"
 MEND = "write the file again: structured zones, 1-to-1 connections"
@@ -53,7 +53,7 @@ class Node:
     def _array(self) -> np.ndarray:
         raise NotImplementedError
 
-    def _source(self, shape: tuple[int, int, int]) -> Source:
+    def _source(self, shape: tuple[int, int, int]) -> CoordinateSource:
         raise NotImplementedError
 
     def fault(self, what: str, mend: str = MEND) -> HiresxError:

@@ -22,7 +22,7 @@ Ends = dict[int, tuple[int, int]]
 
 
 @dataclass(frozen=True)
-class Patch:
+class ForeignPatch:
     """Part of a face: `ends` are first and last node, from 1, of each direction along the face, in the order in which
     they run. `block` counts from 0."""
 
@@ -110,15 +110,17 @@ def is_wall(name: str) -> bool:
 # --- what the forms share
 
 
-def _region(name: str, patch: Patch, blocks: Sequence[Block]) -> dict[str, Any]:
+def _region(name: str, patch: ForeignPatch, blocks: Sequence[Block]) -> dict[str, Any]:
     return {"name": name, "block": blocks[patch.block].name, "face": patch.face, "range": _range(patch)}
 
 
-def _range(patch: Patch) -> dict[str, list[int]]:
+def _range(patch: ForeignPatch) -> dict[str, list[int]]:
     return {AXES[d]: [min(ends) - 1, max(ends)] for d, ends in patch.ends.items()}
 
 
-def _connection(own: Patch, donor: Patch, pairs: dict[int, int], blocks: Sequence[Block]) -> dict[str, Any]:
+def _connection(
+    own: ForeignPatch, donor: ForeignPatch, pairs: dict[int, int], blocks: Sequence[Block]
+) -> dict[str, Any]:
     """The table of two patches; `pairs`: the donor's direction along which each direction of the block's runs."""
     transform = [0, 0, 0]
     for d, e in pairs.items():
@@ -137,7 +139,7 @@ def _connection(own: Patch, donor: Patch, pairs: dict[int, int], blocks: Sequenc
     }
 
 
-def _checked(lines: Lines, patch: Patch, blocks: Sequence[Block]) -> Patch:
+def _checked(lines: Lines, patch: ForeignPatch, blocks: Sequence[Block]) -> ForeignPatch:
     """The patch, if it lies in a block that there is."""
     if not 0 <= patch.block < len(blocks):
         lines.fault(f"there is no block {patch.block + 1}: the grid has {len(blocks)}")
@@ -193,13 +195,15 @@ def _nmf(path: Path, blocks: Sequence[Block]) -> dict[str, Any]:
     return {"connection": connections, "region": regions}
 
 
-def _nmf_patch(lines: Lines, numbers: list[int], blocks: Sequence[Block]) -> Patch:
+def _nmf_patch(lines: Lines, numbers: list[int], blocks: Sequence[Block]) -> ForeignPatch:
     block, face, *ends = numbers
     if face not in NMF_FACES:
         lines.fault(f"there is no face {face}: they are 1 to 6")
     name = NMF_FACES[face]
     first, second = NMF_ALONG[name[0]]
-    return _checked(lines, Patch(block - 1, name, {first: (ends[0], ends[1]), second: (ends[2], ends[3])}), blocks)
+    return _checked(
+        lines, ForeignPatch(block - 1, name, {first: (ends[0], ends[1]), second: (ends[2], ends[3])}), blocks
+    )
 
 
 # --- CFL3D
@@ -226,8 +230,8 @@ def _cfl3d(path: Path, blocks: Sequence[Block]) -> dict[str, Any]:
     lines = Lines(path)
     regions: list[dict[str, Any]] = []
     connections: list[dict[str, Any]] = []
-    open_: list[Patch] = []
-    sides: list[list[tuple[Patch, tuple[int, int]]]] = [[], []]
+    open_: list[ForeignPatch] = []
+    sides: list[list[tuple[ForeignPatch, tuple[int, int]]]] = [[], []]
     sized = is_patched = False
     while lines.left:
         words = lines.next("a section").split()
@@ -254,14 +258,16 @@ def _cfl3d(path: Path, blocks: Sequence[Block]) -> dict[str, Any]:
     return {"connection": connections, "region": regions}
 
 
-def _meet(a: Patch, b: Patch) -> bool:
+def _meet(a: ForeignPatch, b: ForeignPatch) -> bool:
     """Whether two patches share more than a line of nodes."""
     return (a.block, a.face) == (b.block, b.face) and all(
         min(max(a.ends[d]), max(b.ends[d])) > max(min(a.ends[d]), min(b.ends[d])) for d in a.ends
     )
 
 
-def _cfl3d_segments(lines: Lines, face: str, blocks: Sequence[Block], open_: list[Patch]) -> list[dict[str, Any]]:
+def _cfl3d_segments(
+    lines: Lines, face: str, blocks: Sequence[Block], open_: list[ForeignPatch]
+) -> list[dict[str, Any]]:
     """The boundary segments of a face; those of type 0, which are what other blocks hold, are added to `open_`."""
     along = [d for d in range(3) if d != direction(face)]
     found = []
@@ -275,7 +281,7 @@ def _cfl3d_segments(lines: Lines, face: str, blocks: Sequence[Block], open_: lis
         if count:  # a line of names, and one of values or with the name of a file
             lines.next("the names of the data of a segment")
             lines.next("the data of a segment")
-        patch = _checked(lines, Patch(block - 1, face, whole), blocks)
+        patch = _checked(lines, ForeignPatch(block - 1, face, whole), blocks)
         if not kind:
             open_.append(patch)
         else:
@@ -283,7 +289,7 @@ def _cfl3d_segments(lines: Lines, face: str, blocks: Sequence[Block], open_: lis
     return found
 
 
-def _cfl3d_side(lines: Lines, blocks: Sequence[Block]) -> tuple[Patch, tuple[int, int]]:
+def _cfl3d_side(lines: Lines, blocks: Sequence[Block]) -> tuple[ForeignPatch, tuple[int, int]]:
     """A side of a one-to-one interface and the two directions in which its nodes run, in order."""
     _, block, *rest = lines.integers(10, "a line of the blocking data")
     first, last, along = rest[:3], rest[3:6], (rest[6] - 1, rest[7] - 1)
@@ -293,7 +299,7 @@ def _cfl3d_side(lines: Lines, blocks: Sequence[Block]) -> tuple[Patch, tuple[int
     if first[d] != last[d] or not 1 <= block <= len(blocks):
         lines.fault("the interface lies on no face of a block")
     face = FACES[2 * d + (first[d] > 1)]
-    return _checked(lines, Patch(block - 1, face, {e: (first[e], last[e]) for e in along}), blocks), along
+    return _checked(lines, ForeignPatch(block - 1, face, {e: (first[e], last[e]) for e in along}), blocks), along
 
 
 # --- GridPro
@@ -345,7 +351,9 @@ def _gridgen(path: Path, blocks: Sequence[Block]) -> dict[str, Any]:
     return {"connection": connections, "region": regions}
 
 
-def _gridgen_patch(lines: Lines, block: int, numbers: list[int], blocks: Sequence[Block]) -> tuple[Patch, int | None]:
+def _gridgen_patch(
+    lines: Lines, block: int, numbers: list[int], blocks: Sequence[Block]
+) -> tuple[ForeignPatch, int | None]:
     """A patch, and its direction that is marked by negative numbers: it meets the marked one of the other side."""
     pairs = {d: (numbers[2 * d], numbers[2 * d + 1]) for d in range(len(numbers) // 2)}
     marked = next((d for d, pair in pairs.items() if pair[0] < 0), None)
@@ -358,4 +366,4 @@ def _gridgen_patch(lines: Lines, block: int, numbers: list[int], blocks: Sequenc
         lines.fault("the patch lies on no face of a block")
     (d,) = thick
     face = FACES[2 * d + (plain[d][0] > 1)]
-    return _checked(lines, Patch(block, face, {e: ends for e, ends in plain.items() if e != d}), blocks), marked
+    return _checked(lines, ForeignPatch(block, face, {e: ends for e, ends in plain.items() if e != d}), blocks), marked

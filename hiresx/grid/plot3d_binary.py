@@ -17,16 +17,16 @@ import numpy as np
 
 from hiresx.arrays import triple
 from hiresx.errors import HiresxError
-from hiresx.grid import stored
+from hiresx.grid import stored_coordinates
 from hiresx.grid.plot3d_layout import EXPORT, check_blanking, check_size, points, shaped, told
-from hiresx.grid.stored import Bytes, Nodes, Stored
+from hiresx.grid.stored_coordinates import Bytes, Nodes, Stored
 
 # More blocks than a grid has.
 MOST_BLOCKS = 1_000_000
 
 
 @dataclass(frozen=True)
-class Layout:
+class RecordLayout:
     """Where a file has what. `order` "<" or ">", `real` "f4" or "f8", `blanked`: bytes of blanking per node, `blocks`:
     per block its size and the stretches (byte, bytes) of the file that hold its numbers."""
 
@@ -48,7 +48,7 @@ class Layout:
 def read_binary(path: Path, file: BufferedReader, size: int) -> list[list[Nodes]]:
     """The coordinates of the blocks, each (nk, nj, ni); those of a large file stay there. `size`: bytes of the file."""
     layout = laid_out(path, file, size)
-    keep = points([block for block, _ in layout.blocks]) >= stored.LARGE
+    keep = points([block for block, _ in layout.blocks]) >= stored_coordinates.LARGE
     arrays: list[list[Nodes]] = []
     for n, (block, parts) in enumerate(layout.blocks, 1):
         kind = np.dtype(layout.order + layout.real)
@@ -61,7 +61,12 @@ def read_binary(path: Path, file: BufferedReader, size: int) -> list[list[Nodes]
 
 
 def _kept(
-    path: Path, n: int, block: list[int], parts: Sequence[tuple[int, int]], layout: Layout, kind: np.dtype[np.floating]
+    path: Path,
+    n: int,
+    block: list[int],
+    parts: Sequence[tuple[int, int]],
+    layout: RecordLayout,
+    kind: np.dtype[np.floating],
 ) -> list[Nodes]:
     """Coordinates that are left in the file; its blanking is read."""
     shape, bytes_ = triple([*block, 1][:3][::-1]), math.prod(block) * kind.itemsize
@@ -73,7 +78,7 @@ def _kept(
     return [Stored.of(Bytes(path, kind.str, shape, tuple(parts), c * bytes_)) for c in range(len(block))]
 
 
-def laid_out(path: Path, file: BufferedReader, size: int) -> Layout:
+def laid_out(path: Path, file: BufferedReader, size: int) -> RecordLayout:
     """Where a binary file has its nodes."""
     order = _record_order(file, size)
     if order is None:
@@ -108,7 +113,7 @@ def _record_order(file: BufferedReader, size: int) -> str | None:
     return None
 
 
-def _record_layout(path: Path, file: BufferedReader, size: int, order: str) -> Layout:
+def _record_layout(path: Path, file: BufferedReader, size: int, order: str) -> RecordLayout:
     records = _records(path, file, size, order)
 
     def integers(parts: list[tuple[int, int]]) -> list[int]:
@@ -157,7 +162,7 @@ def _record_layout(path: Path, file: BufferedReader, size: int, order: str) -> L
         held.append((block, parts))
     for at, _, _ in records:
         raise HiresxError(f"{path}, byte {at}: {size - at} bytes follow the last block", EXPORT)
-    return Layout("Fortran records", order, *layouts.pop(), held)
+    return RecordLayout("Fortran records", order, *layouts.pop(), held)
 
 
 def _block(
@@ -265,7 +270,7 @@ def _stream_sizes(
     return numbers.tolist(), 4 * many + len(data)
 
 
-def _stream_layout(path: Path, file: BufferedReader, size: int) -> Layout:
+def _stream_layout(path: Path, file: BufferedReader, size: int) -> RecordLayout:
     found = _streams(file, size)
     if not found:
         raise _no_stream(path, file, size)
@@ -277,7 +282,7 @@ def _stream_layout(path: Path, file: BufferedReader, size: int) -> Layout:
         length = math.prod(block) * (len(block) * int(real[1]) + blanked)
         held.append((block, [(at, length)]))
         at += length
-    return Layout("C stream", order, real, blanked, held)
+    return RecordLayout("C stream", order, real, blanked, held)
 
 
 def _likeness(file: BufferedReader, reading: tuple[str, list[list[int]], int, str, int]) -> float:

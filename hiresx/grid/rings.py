@@ -20,7 +20,7 @@ LAYERS = 4
 
 
 @dataclass(frozen=True)
-class Member:
+class RingBlock:
     """A block of a ring: its node (i, j, k) is the node I of the ring's indexes with (i, j, k) = `matrix` @ I +
     `offset`. `face`: the one that has collapsed. `first`, `last`: of its nodes around the pole, in the ring's
     indexes."""
@@ -41,7 +41,7 @@ class Ring:
     `pole`: the index of the pole in the first of them. `nodes`: different ones around, of a half model the steps from
     end to end. `mirror`: None, or the reflection at the plane of symmetry of a half model."""
 
-    members: tuple[Member, ...]
+    members: tuple[RingBlock, ...]
     normal: int
     around: int
     along: int
@@ -49,10 +49,10 @@ class Ring:
     nodes: int
     mirror: Motion | None = None
 
-    def member(self, block: int) -> Member:
+    def member(self, block: int) -> RingBlock:
         return next(m for m in self.members if m.block == block)
 
-    def shares(self, member: Member) -> tuple[float, float]:
+    def shares(self, member: RingBlock) -> tuple[float, float]:
         """How much the first and the last node of a member around the pole count, 1/2 where another has them too. At
         the ends of a half model the node stands for one of the whole ring, the others for two."""
         if self.mirror is not None and len(self.members) == 1:
@@ -84,7 +84,7 @@ def ring(
         )
     normal = direction(face)
     along = 3 - normal - around
-    own = Member(b, face, np.eye(3, dtype=int), np.zeros(3, dtype=int), 0, block.size[around] - 1)
+    own = RingBlock(b, face, np.eye(3, dtype=int), np.zeros(3, dtype=int), 0, block.size[around] - 1)
     members, nodes = [own], None
     for way in (1, -1):
         while nodes is None:
@@ -116,15 +116,15 @@ def ring(
     return Ring(tuple(members), normal, around, along, pole, nodes, mirror)
 
 
-def _face(member: Member, d: int, way: int) -> str:
+def _face(member: RingBlock, d: int, way: int) -> str:
     """The face of a member towards `way` along the direction `d` of the ring's indexes."""
     e = int(np.flatnonzero(member.matrix[:, d])[0])
     return FACES[2 * e + (way * member.matrix[e, d] > 0)]
 
 
 def _following(
-    where: str, blocks: Sequence[Block], connections: Sequence[Connection], member: Member, around: int, way: int
-) -> Member | None:
+    where: str, blocks: Sequence[Block], connections: Sequence[Connection], member: RingBlock, around: int, way: int
+) -> RingBlock | None:
     """The block that comes after (way 1) or before (-1) a member; None where nothing is joined to it."""
     block, face = blocks[member.block], _face(member, around, way)
     normal = direction(member.face)
@@ -164,7 +164,7 @@ def _following(
     e = int(np.flatnonzero(a[:, d])[0])
     inwards = -side(member.face) * matrix[e, normal]
     ends = sorted(int(n) for n in corners[around])
-    found = Member(c.donor, FACES[2 * e + (inwards < 0)], a, o, *ends)
+    found = RingBlock(c.donor, FACES[2 * e + (inwards < 0)], a, o, *ends)
     line = sorted(int(n) for n in corners[3 - d - around])
     own = sorted(int(n) for n in (member.matrix.T @ (_corners(block) - member.offset[:, None]))[3 - d - around])
     if line != own or collapsed(blocks[c.donor], found.face) is None:
@@ -179,7 +179,7 @@ def _corners(block: Block) -> np.ndarray:
     return np.array([[0] * 3, [n - 1 for n in block.size]]).T
 
 
-def _closed(where: str, blocks: Sequence[Block], again: Member, around: int) -> int:
+def _closed(where: str, blocks: Sequence[Block], again: RingBlock, around: int) -> int:
     """How many steps lead around to the first block again."""
     nodes = abs(int(again.offset[around]))
     still = all(again.offset[d] == 0 for d in range(3) if d != around)
@@ -265,9 +265,9 @@ def across(blocks: Sequence[Block], found: Ring, b: int) -> Iterator[Connection]
         )  # fmt: skip
 
 
-def _stretches(found: Ring, member: Member) -> Iterator[tuple[int, int, tuple[Member, int, int]]]:
+def _stretches(found: Ring, member: RingBlock) -> Iterator[tuple[int, int, tuple[RingBlock, int, int]]]:
     """(first, last, (member across, turn, shift)): the node g of the ring lies across from turn * g + shift."""
-    begun: tuple[int, tuple[Member, int, int]] | None = None
+    begun: tuple[int, tuple[RingBlock, int, int]] | None = None
     for g in range(member.first, member.last + 1):
         there = _opposite(found, g)
         if begun is None or there[1:] != begun[1][1:] or there[0] is not begun[1][0]:
@@ -278,7 +278,7 @@ def _stretches(found: Ring, member: Member) -> Iterator[tuple[int, int, tuple[Me
         yield begun[0], member.last, begun[1]
 
 
-def _opposite(found: Ring, g: int) -> tuple[Member, int, int]:
+def _opposite(found: Ring, g: int) -> tuple[RingBlock, int, int]:
     if found.mirror is not None:
         shift = found.members[0].first + found.members[-1].last
         turn, wraps = -1, [0]

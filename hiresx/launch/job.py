@@ -27,7 +27,7 @@ _RANK = re.compile("|".join(f"(?:^|\0)(?:{name})=([0-9]+)" for name in RANKS))
 
 
 @dataclass(frozen=True)
-class Ended:
+class JobEnd:
     """`status`: exit status of the job. `rank`: that was ended first, if MPI says; `signal`: by which signal; `left`:
     by none, but by itself with status 0; `asked`: the first signal that this process was sent meanwhile."""
 
@@ -38,7 +38,7 @@ class Ended:
     asked: int | None = None
 
 
-def run(command: Sequence[str], ranks: int = 1) -> Ended:
+def run(command: Sequence[str], ranks: int = 1) -> JobEnd:
     """Run a command, an mpirun where it is for several `ranks`, to its end. Signals go to the ranks themselves, which
     then end with a checkpoint: an mpirun that got them would kill them within a second. The third SIGINT or SIGTERM, or
     the second and some seconds, kills them. Before all ranks are there a signal is for mpirun too, and after some
@@ -57,8 +57,8 @@ def run(command: Sequence[str], ranks: int = 1) -> Ended:
     status = status if number is None else 128 + number
     if job.asked and status not in (0, 2, 3):
         # however the launcher tells it: this is how it was ended
-        return Ended(128 + job.asked[0], asked=job.asked[0])
-    return Ended(status, job.first(), number, job.notices.left, next(iter(job.asked), None))
+        return JobEnd(128 + job.asked[0], asked=job.asked[0])
+    return JobEnd(status, job.first(), number, job.notices.left, next(iter(job.asked), None))
 
 
 class _Job:

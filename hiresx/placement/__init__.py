@@ -21,9 +21,9 @@ from hiresx.device.native import NativeBackend
 from hiresx.errors import HiresxError
 from hiresx.placement import bound, cores, gpus
 from hiresx.placement.cores import Share
-from hiresx.placement.facts import Facts, gather
+from hiresx.placement.facts import PlacementFacts, gather
 from hiresx.placement.gpus import Chosen
-from hiresx.placement.record import Placement, Seat
+from hiresx.placement.stored_placement import Placement, Seat
 from hiresx.placement.wishes import AUTO, by_rank
 from hiresx.topology import memory, sysfs
 from hiresx.topology.cpus import format_list
@@ -76,7 +76,7 @@ def _square(bytes_: ArrayLike, size: int) -> np.ndarray:
     return matrix
 
 
-def _resolved(names: list[str], known: list[Facts]) -> list[str]:
+def _resolved(names: list[str], known: list[PlacementFacts]) -> list[str]:
     """auto become cuda or cpu. Raises for a GPU that is not there, the same on all ranks."""
     lacking = [rank for rank, name in enumerate(names) if name == "cuda" and known[rank].fault]
     if lacking:
@@ -95,7 +95,7 @@ def _resolved(names: list[str], known: list[Facts]) -> list[str]:
 
 
 def _agreed(
-    comm: Communicator, known: list[Facts], names: list[str], bytes_: np.ndarray, strategy: str | None
+    comm: Communicator, known: list[PlacementFacts], names: list[str], bytes_: np.ndarray, strategy: str | None
 ) -> tuple[Machine, dict[int, tuple[Chosen | None, Share]]]:
     """(this host's machine, {rank of this host: (Chosen or None, Share)}), worked out by its first rank."""
     here = [rank for rank, host in enumerate(comm.hosts) if host == comm.hosts[comm.rank]]
@@ -131,7 +131,7 @@ def _seen() -> Machine:
 
 
 def _taken(
-    comm: Communicator, facts: Facts, name: str, machine: Machine, chosen: Chosen | None, share: Share
+    comm: Communicator, facts: PlacementFacts, name: str, machine: Machine, chosen: Chosen | None, share: Share
 ) -> tuple[Seat, Backend]:
     """Bind, then make the backend: the first moment at which a CUDA context may exist."""
     why = [*(chosen.why if chosen else ()), *share.why]

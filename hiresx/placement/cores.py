@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
-from hiresx.placement.facts import Facts
+from hiresx.placement.facts import PlacementFacts
 from hiresx.topology.machine import GPU, Machine
 
 Cpus = frozenset[int]
@@ -21,7 +21,7 @@ class Share(NamedTuple):
     why: tuple[str, ...]
 
 
-def cut(machine: Machine, facts: Mapping[int, Facts], gpus: Mapping[int, GPU]) -> dict[int, Share]:
+def cut(machine: Machine, facts: Mapping[int, PlacementFacts], gpus: Mapping[int, GPU]) -> dict[int, Share]:
     """The share of each rank of this host; `gpus`: of those that have one.
 
     Ranks that may use the same CPUs share them in whole cores. A launcher that gave each rank CPUs of its own has
@@ -56,7 +56,7 @@ def cut(machine: Machine, facts: Mapping[int, Facts], gpus: Mapping[int, GPU]) -
     return found
 
 
-def _kept(machine: Machine, facts: Mapping[int, Facts]) -> str:
+def _kept(machine: Machine, facts: Mapping[int, PlacementFacts]) -> str:
     """What there is to say of a launcher that bound the ranks."""
     used = sum(1 for core in machine.cores if any(core & fact.cpus for fact in facts.values()))
     said = "the launcher has bound the ranks: kept"

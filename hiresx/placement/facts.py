@@ -13,7 +13,7 @@ from hiresx.topology.machine import bus_id
 
 
 @dataclass(frozen=True)
-class Facts:
+class PlacementFacts:
     """`cpus`: those it may use. `gpus`: PCI addresses of the GPUs that CUDA offers it, in CUDA's order; `names`: what
     they are called. `used`: CUDA's number of the one it has a context on. `fault`: why it has no GPU, and what to do.
     `threads`: what OMP_NUM_THREADS says. `launcher`: see `hiresx.started`."""
@@ -28,15 +28,15 @@ class Facts:
     fault: tuple[str, str] | None = None
 
 
-def gather(gpu: bool, environment: Mapping[str, str] = os.environ) -> Facts:
+def gather(gpu: bool, environment: Mapping[str, str] = os.environ) -> PlacementFacts:
     """The facts of this process. `gpu`: whether it may want one; if not, the driver is left alone."""
     host, cpus, threads = platform.node(), bound.allowed(), asked_threads(environment)
     by = launcher(environment)
     if not gpu:
-        return Facts(host, cpus, threads, by)
+        return PlacementFacts(host, cpus, threads, by)
     if error := cuda.fault():
-        return Facts(host, cpus, threads, by, fault=(error.message, error.mend))
+        return PlacementFacts(host, cpus, threads, by, fault=(error.message, error.mend))
     found = cuda.devices()
     used = next((device.number for device in found if device.used), None)
     addresses = tuple(bus_id(device.bus_id) for device in found)
-    return Facts(host, cpus, threads, by, addresses, tuple(device.name for device in found), used)
+    return PlacementFacts(host, cpus, threads, by, addresses, tuple(device.name for device in found), used)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hiresx.errors import HiresxError
-from hiresx.placement.facts import Facts
+from hiresx.placement.facts import PlacementFacts
 from hiresx.topology import levels
 from hiresx.topology.cost import traffic
 from hiresx.topology.machine import GPU, Machine, bus_id
@@ -21,7 +21,7 @@ class Chosen(NamedTuple):
 
 def choose(
     machines: Mapping[tuple[str, ...], Machine],
-    facts: Mapping[int, Facts],
+    facts: Mapping[int, PlacementFacts],
     bytes_: np.ndarray,
     off_host: np.ndarray,
     strategy: str | None = None,
@@ -55,7 +55,7 @@ def choose(
     return found
 
 
-def complete(machine: Machine, facts: Facts) -> Machine:
+def complete(machine: Machine, facts: PlacementFacts) -> Machine:
     """The machine, if it has all GPUs that CUDA offers; else one of just these, of whose links nothing is known: in a
     container NVML may be missing and /sys hidden."""
     if {bus_id(gpu.bus_id) for gpu in machine.gpus} >= set(facts.gpus):
@@ -79,7 +79,7 @@ def complete(machine: Machine, facts: Facts) -> Machine:
     )
 
 
-def idle(machine: Machine, facts: Facts) -> tuple[int, ...]:
+def idle(machine: Machine, facts: PlacementFacts) -> tuple[int, ...]:
     """Indexes of the GPUs that CUDA offers and nobody uses."""
     machine = complete(machine, facts)
     return tuple(gpu for gpu in _idle(machine)[0] if bus_id(machine.gpus[gpu].bus_id) in facts.gpus)
@@ -102,7 +102,7 @@ def _free(machine: Machine, visible: Sequence[int]) -> tuple[tuple[int, ...], tu
 
 
 def _parts(
-    machine: Machine, gpus: tuple[int, ...], facts: Mapping[int, Facts]
+    machine: Machine, gpus: tuple[int, ...], facts: Mapping[int, PlacementFacts]
 ) -> list[tuple[list[int], tuple[int, ...]]]:
     """(ranks, GPUs for them): where a launcher bound ranks near some GPUs each, and has left no GPU short, they take
     these; else all take all."""

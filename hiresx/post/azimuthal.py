@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from hiresx.errors import HiresxError
-from hiresx.output.show import page
-from hiresx.post import signals as signal_reading
+from hiresx.output.show import picture_file
+from hiresx.post import even_samples as signal_reading
 from hiresx.post import welch
 from hiresx.post.result import Result, dataset, opened, stem
 
@@ -20,7 +20,7 @@ _DRAWN, _NAMED = 2, 4
 
 
 @dataclass(frozen=True, eq=False)
-class Modes:
+class AzimuthalModes:
     """One-sided densities (mode, frequency) of the azimuthal modes m (mode,): of waves cos(m theta - 2 pi f t), f > 0.
 
     m > 0 turns with growing theta, m < 0 against it. The sum over all modes of the integrals is the mean square,
@@ -32,7 +32,7 @@ class Modes:
     whole: welch.Spectra
 
 
-def decomposed(values: np.ndarray, theta: np.ndarray, dt: float, segments: int = 8) -> Modes:
+def decomposed(values: np.ndarray, theta: np.ndarray, dt: float, segments: int = 8) -> AzimuthalModes:
     """Azimuthal modes of `values` (time, place) at `n` angles theta = theta_0 + 2 pi p / n in any order.
 
     With p_m = sum over the places of p exp(-i m theta) / n, whose spectrum is two-sided, the part at -f is that of the
@@ -56,7 +56,7 @@ def decomposed(values: np.ndarray, theta: np.ndarray, dt: float, segments: int =
     # Round-off alone makes the density of a pure mode's mirror image less than nothing.
     density = np.maximum(np.stack([densities[m] for m in order.tolist()]), 0.0)
     single = welch.spectra(values, dt, segments)
-    return Modes(order, single.frequency, density, single.mean())
+    return AzimuthalModes(order, single.frequency, density, single.mean())
 
 
 def ring(places: np.ndarray | None, wanted: str) -> np.ndarray:
@@ -142,9 +142,9 @@ def _kind(m: np.ndarray, share: np.ndarray) -> dict[str, Any]:
 def _draw(data: Any, summary: dict[str, Any]) -> Any:
     own = summary["strouhal_length"] != 1 or summary["strouhal_velocity"] != 1
     over = data["strouhal"].values if own else data["frequency"].values
-    figure = page.figure(3.6)
+    figure = picture_file.figure(3.6)
     ax = figure.subplots()
-    colours = (page.BLUE, *page.OTHERS)
+    colours = (picture_file.BLUE, *picture_file.OTHERS)
     for m in data["m"].values.tolist():
         if abs(m) <= _DRAWN:
             density = np.maximum(data["density"].sel(m=m).values[1:], np.finfo(float).tiny)

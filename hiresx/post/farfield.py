@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from hiresx.errors import HiresxError
-from hiresx.output.watch.surface_file import Stored, described
+from hiresx.output.watch.surface_file import StoredSurface, described
 from hiresx.post import fwh, welch
+from hiresx.post.even_samples import SHORTEST
 from hiresx.post.farfield_picture import draw
 from hiresx.post.result import Result, dataset, opened, stem
-from hiresx.post.signals import SHORTEST
 
 CAPS = ("average", "each")
 # Samples in a period from which the polynomials between samples are right: to .2 % in amplitude.
@@ -26,7 +26,7 @@ _LOOKED_AT = 64
 
 
 @dataclass(frozen=True, eq=False)
-class Arc:
+class ObserverArc:
     """`n` observers at the distance `radius` of `centre`, at equal angles from `start` to `end`, in degrees, against
     the x axis, in the half plane at the `azimuth` about it: 0 that of y > 0, 90 of z > 0."""
 
@@ -51,7 +51,7 @@ class Arc:
 def farfield(
     run: Any,
     surface: str,
-    observers: Sequence[Sequence[float]] | np.ndarray | Arc,
+    observers: Sequence[Sequence[float]] | np.ndarray | ObserverArc,
     start: float | None = None,
     end: float | None = None,
     caps: str = "average",
@@ -88,7 +88,9 @@ def farfield(
         raise HiresxError("an ambient pressure is above 0 Pa", "e.g. --ambient 101325")
     stored = run.stored_surface(surface)
     _check_dimensions(run, stored)
-    heard_at = observers.places if isinstance(observers, Arc) else np.asarray(observers, dtype=float).reshape(-1, 3)
+    heard_at = (
+        observers.places if isinstance(observers, ObserverArc) else np.asarray(observers, dtype=float).reshape(-1, 3)
+    )
     if not (len(heard_at) and np.isfinite(heard_at).all()):
         raise HiresxError("there are no observers", "give places x,y,z or an arc")
     time, first = _times(stored, start, end)
@@ -123,7 +125,7 @@ def farfield(
         overall = 10 * np.log10(kept.var(axis=2)) - 20 * np.log10(reference)
         of_each = 10 * np.log10(each.var(axis=2)) - 20 * np.log10(reference)
     cell = float(np.sqrt(areas.max()))
-    centre = np.array(observers.centre) if isinstance(observers, Arc) else np.zeros(3)
+    centre = np.array(observers.centre) if isinstance(observers, ObserverArc) else np.zeros(3)
     away = heard_at - centre
     distance = np.linalg.norm(away, axis=1)
     angle = np.degrees(np.arccos(np.clip(away[:, 0] / np.maximum(distance, 1e-300), -1, 1)))
@@ -166,7 +168,7 @@ def farfield(
     return Result(name, summary, data, lambda: draw(data, summary), {".csv": lambda path: _csv(path, data, clocks)})
 
 
-def _check_dimensions(run: Any, stored: Stored) -> None:
+def _check_dimensions(run: Any, stored: StoredSurface) -> None:
     if stored.plane:
         raise HiresxError(
             f"surface '{stored.name}' is a line in a plane flow, without end along z: its sound falls with "
@@ -177,7 +179,7 @@ def _check_dimensions(run: Any, stored: Stored) -> None:
         raise HiresxError(f'surface "{stored.name}" is of an axisymmetric flow', "run it in three dimensions")
 
 
-def _times(stored: Stored, start: float | None, end: float | None) -> tuple[np.ndarray, int]:
+def _times(stored: StoredSurface, start: float | None, end: float | None) -> tuple[np.ndarray, int]:
     """The times to use and the number of the first."""
     time = np.array(stored.records["time"], dtype=float)
     chosen = np.flatnonzero(
@@ -196,7 +198,7 @@ def _times(stored: Stored, start: float | None, end: float | None) -> tuple[np.n
     return time, int(chosen[0])
 
 
-def _check_outside(stored: Stored, surface: fwh.Surface, observers: np.ndarray, number: int) -> None:
+def _check_outside(stored: StoredSurface, surface: fwh.Surface, observers: np.ndarray, number: int) -> None:
     first, last = stored.fixed["first"], stored.fixed["last"]
     for m in range(1, number + 1):
         mine = (first <= m) & (m <= last)
@@ -213,7 +215,7 @@ def _check_outside(stored: Stored, surface: fwh.Surface, observers: np.ndarray, 
                 )
 
 
-def _reader(stored: Stored, first: int, count: int, before: int) -> Any:
+def _reader(stored: StoredSurface, first: int, count: int, before: int) -> Any:
     """Flow at some of the places of a surface, of the samples that are used, the first of them `before` times more."""
     rows = slice(first, first + count)
 
@@ -229,7 +231,7 @@ def _reader(stored: Stored, first: int, count: int, before: int) -> Any:
     return flow
 
 
-def _unresolved(stored: Stored, first: int, count: int, name: str) -> float:
+def _unresolved(stored: StoredSurface, first: int, count: int, name: str) -> float:
     """Share of the variance of the pressure that lies above what the samples resolve. Raises HiresxError where it is
     too large."""
     places = np.unique(np.linspace(0, len(stored.fixed["x"]) - 1, _LOOKED_AT).astype(int))
@@ -250,7 +252,7 @@ def _unresolved(stored: Stored, first: int, count: int, name: str) -> float:
     return share
 
 
-def _warnings(stored: Stored, spectra: welch.Spectra, kept: np.ndarray) -> list[str]:
+def _warnings(stored: StoredSurface, spectra: welch.Spectra, kept: np.ndarray) -> list[str]:
     said = [f"the surface is not closed: {gap}; what passes there is not heard" for gap in stored.gaps]
     cell = np.sqrt(stored.fixed["area"].max())
     power = spectra.density.sum(axis=0)
@@ -262,7 +264,7 @@ def _warnings(stored: Stored, spectra: welch.Spectra, kept: np.ndarray) -> list[
 
 def _dataset(
     kept: np.ndarray, density: np.ndarray, level: np.ndarray, overall: np.ndarray, times: np.ndarray,
-    frequency: np.ndarray, observers: np.ndarray, angle: np.ndarray, stored: Stored, unit: str, level_unit: str,
+    frequency: np.ndarray, observers: np.ndarray, angle: np.ndarray, stored: StoredSurface, unit: str, level_unit: str,
 ) -> Any:  # fmt: skip
     over = ("cap", "observer")
     made = dataset(

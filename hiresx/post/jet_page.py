@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hiresx.errors import HiresxError
-from hiresx.output.show import page
+from hiresx.output.show import picture_file
 from hiresx.post import jet_pictures
-from hiresx.post.jet_points import Points
+from hiresx.post.jet_points import MeasuredPoints
 
 if TYPE_CHECKING:
     from hiresx.post.jet import Jet
@@ -27,12 +27,12 @@ figure { margin: 1rem 0; } img { max-width: 100%; } figcaption { color: #555; fo
 """
 
 
-def write(path: Path, jets: Sequence["Jet"], known: Sequence[Points]) -> None:
+def write(path: Path, jets: Sequence["Jet"], known: Sequence[MeasuredPoints]) -> None:
     """Write the page of `jets` to `path`; `known` as `jet_pictures.against_theory` takes them."""
     path.write_text(text(jets, known), encoding="utf-8")
 
 
-def text(jets: Sequence["Jet"], known: Sequence[Points]) -> str:
+def text(jets: Sequence["Jet"], known: Sequence[MeasuredPoints]) -> str:
     """The page: all jets beside theory, then each by itself."""
     name = html.escape(jets[0].run.title) if len(jets) == 1 else f"Under-expanded {jets[0].state.shape} jets"
     parts = [f"<h1>{name}</h1>", _legend(jets[0]), _compared(jets), "<h2>Beside theory and other jets</h2>"]
@@ -79,7 +79,7 @@ def _compared(jets: Sequence["Jet"]) -> str:
     return _table(rows, names)
 
 
-def _sources(jet: "Jet", known: Sequence[Points]) -> str:
+def _sources(jet: "Jet", known: Sequence[MeasuredPoints]) -> str:
     listed = "".join(f"<li>{html.escape(points.source)}</li>" for points in known)
     words = ""
     if jet.state.shape == "planar" and not any(points.measured for points in known):
@@ -126,7 +126,7 @@ def _one(ours: "Jet") -> list[str]:
 
 
 def _figure(draw: Callable[[], Any], caption: str) -> str:
-    with page.style():
+    with picture_file.style():
         stream = io.BytesIO()
         draw().savefig(stream, format="png", dpi=150, bbox_inches="tight", pad_inches=0.05)
     data = base64.b64encode(stream.getvalue()).decode()

@@ -18,7 +18,7 @@ KEPT = Path(__file__).parent / "data" / "jet-points.csv"
 
 
 @dataclass(frozen=True, eq=False)
-class Points:
+class MeasuredPoints:
     """Values over Mj under one `source`: `columns` "Ls" (Ls/h, Ls/D) and "St", each a pair of arrays Mj and value."""
 
     source: str
@@ -36,17 +36,17 @@ class Points:
         return f"{rest.split(',')[0].split(';')[0]} ({kind})" if rest else self.source
 
 
-def kept(shape: Shape) -> list[Points]:
+def kept(shape: Shape) -> list[MeasuredPoints]:
     """What is kept of jets of this shape."""
     found: dict[str, list[dict[str, str]]] = {}
     with KEPT.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             if row["shape"] == shape:
                 found.setdefault(row["source"], []).append(row)
-    return [Points(source, {key: _pair(rows, key) for key in ("Ls", "St")}) for source, rows in found.items()]
+    return [MeasuredPoints(source, {key: _pair(rows, key) for key in ("Ls", "St")}) for source, rows in found.items()]
 
 
-def read(paths: Sequence[str | Path]) -> list[Points]:
+def read(paths: Sequence[str | Path]) -> list[MeasuredPoints]:
     """Of CSV files with a column Mj, and Ls or St or both. Raises HiresxError for others."""
     found = []
     for path in map(Path, paths):
@@ -54,7 +54,7 @@ def read(paths: Sequence[str | Path]) -> list[Points]:
         columns = {str(key): (table["Mj"], table[key]) for key in ("Ls", "St") if key in table}
         if not columns:
             raise HiresxError(f"{path} has neither a column Ls nor St", "name its columns: Mj,Ls,St")
-        found.append(Points(path.stem, columns))
+        found.append(MeasuredPoints(path.stem, columns))
     return found
 
 

@@ -7,10 +7,12 @@ import numpy as np
 
 from hiresx.errors import HiresxError
 from hiresx.output.saved import files
-from hiresx.post.farfield import Arc
+from hiresx.post.farfield import ObserverArc
 
 
-def read(observers: str | None, arc: str | None, centre: str = "0,0,0", azimuth: float = 0.0) -> np.ndarray | Arc:
+def read(
+    observers: str | None, arc: str | None, centre: str = "0,0,0", azimuth: float = 0.0
+) -> np.ndarray | ObserverArc:
     """Observers (m, 3): "x,y,z;x,y,z", a CSV file with the columns x, y, z, or an `arc` "radius,from,to,number". Raises
     HiresxError unless exactly one of both is given, and for what is no such text."""
     if (observers is None) == (arc is None):
@@ -20,7 +22,7 @@ def read(observers: str | None, arc: str | None, centre: str = "0,0,0", azimuth:
         if values[3] != int(values[3]) or not values[3] >= 1:
             raise HiresxError(f'--arc "{arc}": the number of observers is a whole one, 1 or more', "--arc 50,20,160,15")
         radius, start, end, number = values
-        return Arc(radius, start, end, int(number), (middle[0], middle[1], middle[2]), azimuth)
+        return ObserverArc(radius, start, end, int(number), (middle[0], middle[1], middle[2]), azimuth)
     assert observers is not None
     if observers.lower().endswith(".csv"):
         return _table(Path(observers))

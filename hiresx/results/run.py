@@ -140,7 +140,7 @@ class Run:
         used, with x, y, z, normals and areas of the places."""
         return surface_results.dataset(self.stored_surface(name), self.title)
 
-    def stored_surface(self, name: str) -> surface_file.Stored:
+    def stored_surface(self, name: str) -> surface_file.StoredSurface:
         """The file of the surface `name`. Raises HiresxError when there is none, or it was cut short."""
         there = surface_file.surfaces(self.path)
         if name not in there:

@@ -19,7 +19,7 @@ AXES = ("x", "y", "z")
 
 
 @dataclass(frozen=True, eq=False)
-class Stored:
+class StoredVariable:
     """The variable `name` of the block named `block` in the field files `paths`, of each time one, which `gamma` and
     the shape (nk, nj, ni) of the block belong to. `moving`: with a first dimension, time; else there is one path."""
 
@@ -59,7 +59,7 @@ class Stored:
                 return np.asarray(group[self.name][key])
             whole = not derived.about(self.name).local
             part = (slice(None),) * 3 if whole else tuple(slice(n, n + 1) if isinstance(n, int) else n for n in key)
-            flow = derived.Flow(
+            flow = derived.FlowState(
                 *(np.asarray(group[axis][part]) if whole else np.zeros(1) for axis in AXES),
                 {name: np.asarray(group[name][part]) for name in derived.PRIMITIVE if name in group.variables},
                 self.gamma,
@@ -83,7 +83,7 @@ class Computed:
     """An array (nk, nj, ni) that `function` makes of those that the `parts` select: a root mean square of a moment."""
 
     function: Callable[..., np.ndarray]
-    parts: tuple["Stored | Moment", ...]
+    parts: tuple["StoredVariable | SecondMoment", ...]
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -99,7 +99,7 @@ class Computed:
 
 
 @dataclass(frozen=True, eq=False)
-class Moment:
+class SecondMoment:
     """The variable `name` of the group `kind` ("reynolds", "favre") of a block in averages.nc."""
 
     path: Path

@@ -11,7 +11,7 @@ from hiresx.results.stored import lazy
 
 
 @dataclass(frozen=True, eq=False)
-class Sampled:
+class SurfaceVariable:
     """One variable of the file of a surface: (sample, place)."""
 
     records: np.ndarray
@@ -30,7 +30,7 @@ class Sampled:
         return np.array(self.records[self.name][key[0]][..., key[1]], dtype=self.dtype)
 
 
-def dataset(stored: surface_file.Stored, title: str) -> Any:
+def dataset(stored: surface_file.StoredSurface, title: str) -> Any:
     """The surface over time (sample, where the time stands still) and place."""
     xarray = needs.xarray()
     about = {name: {"long_name": c.long_name, "units": c.units} for name, c in stored.columns.items()}
@@ -39,7 +39,7 @@ def dataset(stored: surface_file.Stored, title: str) -> Any:
     clock = "time" if time.size < 2 or bool((np.diff(time) > 0).all()) else "sample"
     held = {
         column.name: xarray.Variable(
-            (clock, "place"), lazy(Sampled(stored.records, column.name)), about[column.name]
+            (clock, "place"), lazy(SurfaceVariable(stored.records, column.name)), about[column.name]
         )
         for column in surface_file.COLUMNS
     }  # fmt: skip

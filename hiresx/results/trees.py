@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.device.averages import MOMENTS
+from hiresx.device.averaging import MOMENTS
 from hiresx.errors import HiresxError
 from hiresx.output.fields import derived, field_file
 from hiresx.results import needs
-from hiresx.results.stored import AXES, Computed, Moment, Stored, lazy
+from hiresx.results.stored import AXES, Computed, SecondMoment, StoredVariable, lazy
 
 INDEXES = ("k", "j", "i")
 _NUMBERS = {
@@ -43,7 +43,7 @@ def fields(paths: Sequence[Path], variables: Iterable[str] | None = None, series
         held = {}
         for name in names:
             kind = np.dtype("f4" if first["precision"] == "fp32" and name in first["variables"] else "f8")
-            source = Stored(tuple(paths), block, name, shape, kind, gamma, series)
+            source = StoredVariable(tuple(paths), block, name, shape, kind, gamma, series)
             held[name] = xarray.Variable(dimensions, lazy(source), _about(name))
         nodes[f"/{block}"] = xarray.Dataset(held, {**_places(paths[0], block, shape, gamma), **clock})
     root = {"title": first["case"].get("title", ""), "part": first["part"], "gamma": gamma, "file": str(paths[0])}
@@ -74,12 +74,14 @@ def averages(path: Path) -> Any:
         for name in (name for name, entry in derived.VARIABLES.items() if entry.local):
             text = _about(name)
             text["long_name"] = f"{'mean ' if name in about['variables'] else 'of the means: '}{text['long_name']}"
-            held[name] = xarray.Variable(INDEXES, lazy(Stored((path,), block, name, shape, double, gamma)), text)
+            held[name] = xarray.Variable(
+                INDEXES, lazy(StoredVariable((path,), block, name, shape, double, gamma)), text
+            )
         kinds = sorted({kind for at, kind, _ in attributes if at == block}, reverse=True)  # reynolds first
         for kind in kinds:
             part = {}
             for name in (name for at, of, name in attributes if (at, of) == (block, kind)):
-                moment = Moment(path, block, kind, name, shape, double)
+                moment = SecondMoment(path, block, kind, name, shape, double)
                 part[name] = xarray.Variable(INDEXES, lazy(moment), attributes[block, kind, name])
             nodes[f"/{block}/{kind}"] = xarray.Dataset(part, places)
         if kinds:
@@ -94,7 +96,7 @@ def _moments(path: Path, block: str, kind: str, shape: tuple[int, int, int], att
     """Second moments, root mean squares and the turbulent kinetic energy of a block."""
     xarray = needs.xarray()
     double, found = np.dtype("f8"), {}
-    source = {name: Moment(path, block, kind, name, shape, double) for name in MOMENTS[kind]}
+    source = {name: SecondMoment(path, block, kind, name, shape, double) for name in MOMENTS[kind]}
     for name, moment in source.items():
         found[name] = xarray.Variable(INDEXES, lazy(moment), attributes[block, kind, name])
         one, _, other = name.partition("_")
@@ -115,7 +117,7 @@ def _places(path: Path, block: str, shape: tuple[int, int, int], gamma: float) -
     return {
         axis: xarray.Variable(
             INDEXES,
-            lazy(Stored((path,), block, axis, shape, np.dtype("f8"), gamma)),
+            lazy(StoredVariable((path,), block, axis, shape, np.dtype("f8"), gamma)),
             {"long_name": f"{axis} coordinate of the nodes", "units": "L"},
         )
         for axis in AXES

@@ -8,7 +8,7 @@ from hiresx.device.interface import Backend, Call, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import DIRECTIONS
 from hiresx.grid.blocks import direction, side, slices
-from hiresx.rhs.boundary import Axis
+from hiresx.rhs.boundary import AxisCondition
 
 
 class Axisymmetric:
@@ -19,7 +19,12 @@ class Axisymmetric:
     """
 
     def __init__(
-        self, backend: Backend, program: Program, state: BlockState, axes: Sequence[Axis], reynolds: float | None
+        self,
+        backend: Backend,
+        program: Program,
+        state: BlockState,
+        axes: Sequence[AxisCondition],
+        reynolds: float | None,
     ):
         s, sv = state, state.variable_stride
         y = np.abs(s.block.y)

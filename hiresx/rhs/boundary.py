@@ -22,7 +22,7 @@ from hiresx.grid.blocks import direction, side
 _GRADIENTS = len(GAS_GRADIENTS)
 
 
-class Condition:
+class FaceCondition:
     """One patch: `node()` sets the nodes on the face, `ghost()` the layers behind it, `rate()` mends the inviscid
     right-hand side on it, `viscous_primitives` and `viscous_flux` set the ghosts of the viscous terms; `hold`
     and `follow` stand before and behind what sets the rate of the density at outflows. What a condition
@@ -122,7 +122,7 @@ class Condition:
         return tuple(found)
 
 
-class Reflect(Condition):
+class Reflect(FaceCondition):
     kernel = "reflect"
     rank = 1
 
@@ -140,8 +140,8 @@ class Reflect(Condition):
         self._launch("viscous_reflect", self._box, **self._face, m=self.state.areas[d], flux=fluxes[d])
 
 
-class Patched(Condition):
-    """All ghosts come from other blocks (`hiresx.exchange.patched`)."""
+class PatchedCondition(FaceCondition):
+    """All ghosts come from other blocks (`hiresx.exchange.patched_ghosts`)."""
 
     kernel = "patched"
 
@@ -152,7 +152,7 @@ class Patched(Condition):
         pass
 
 
-class Axis(Condition):
+class AxisCondition(FaceCondition):
     """Of axisymmetric flow; what its source term is there, `hiresx.rhs.axisymmetric` says."""
 
     kernel = "axis"
@@ -189,7 +189,7 @@ class Axis(Condition):
         )  # fmt: skip
 
 
-class Pole(Condition):
+class PoleCondition(FaceCondition):
     """What happens there is done by `hiresx.rhs.pole`, once all faces have theirs, and by the exchange with the nodes
     across."""
 
@@ -202,7 +202,7 @@ class Pole(Condition):
         pass
 
 
-class NoSlip(Condition):
+class NoSlip(FaceCondition):
     kernel = "no_slip"
     rank = 2
     closed = True
@@ -229,7 +229,7 @@ class NoSlip(Condition):
         )
 
 
-class Extrapolate(Condition):
+class Extrapolate(FaceCondition):
     """An outflow. What enters a subsonic one is a matter of rates (`hiresx.rhs.outflow`)."""
 
     kernel = "extrapolate"
@@ -240,7 +240,7 @@ class Extrapolate(Condition):
         self._launch("extrapolate", self._box, **self._face, direction=self._inward, rated=rated, m=area, q=s.q)
 
 
-class Prescribe(Condition):
+class Prescribe(FaceCondition):
     """`profile(x, y, z, t)` gives (rho, u, v, w, p); evaluated once, or before every stage unless `steady`."""
 
     def __init__(
@@ -279,7 +279,7 @@ class Prescribe(Condition):
         self._launch("prescribe", self._box, **self._face, n1=n1, n2=n2, state=self._target, q=self.state.q)
 
 
-class Characteristic(Condition):
+class Characteristic(FaceCondition):
     def __init__(self, backend: Backend, program: Program, state: BlockState, patch: Patch, gamma: float):
         super().__init__(backend, program, state, patch)
         s = patch.condition.state
@@ -296,14 +296,14 @@ class Characteristic(Condition):
         )  # fmt: skip
 
 
-def together(conditions: Sequence[Condition], method: str) -> list[list[Call]]:
+def together(conditions: Sequence[FaceCondition], method: str) -> list[list[Call]]:
     """What `method` of the conditions, sorted by rank, launches on nodes of faces: in lists of what touches no node in
     common, as faces of one direction and rank do not."""
     groups = groupby(sorted(conditions, key=_order), key=_order)
     return [calls for _, group in groups if (calls := [call for c in group for call in c.calls(method)])]
 
 
-def _order(condition: Condition) -> tuple[int, int]:
+def _order(condition: FaceCondition) -> tuple[int, int]:
     return condition.rank, direction(condition.patch.face)
 
 
@@ -315,12 +315,12 @@ def condition(
     gamma: float,
     profile: Callable[[str], Callable[..., Any]],
     extended: tuple[np.ndarray, ...],
-) -> Condition:
+) -> FaceCondition:
     """The condition of `patch`. `profile(name)` gives the function of a profile inflow; `extended`: the block's
     coordinates with ghosts."""
     spec = patch.condition
     # The ghosts of the two outflows are the same.
-    simple = {kind.kernel: kind for kind in Condition.__subclasses__() if kind.kernel is not None}
+    simple = {kind.kernel: kind for kind in FaceCondition.__subclasses__() if kind.kernel is not None}
     simple["outflow"] = Extrapolate
     if spec.kernel in simple:
         return simple[spec.kernel](backend, program, state, patch)

@@ -7,10 +7,10 @@ from hiresx.device.interface import Call, Program
 from hiresx.device.state import BlockState
 from hiresx.grid.blocks import direction, side
 from hiresx.rhs.chunks import line_chunk, row_chunk
-from hiresx.rhs.inviscid import Plan, ordered
+from hiresx.rhs.inviscid import InviscidPlan, ordered
 
 
-class Fused(Plan):
+class Fused(InviscidPlan):
     """One launch for each direction; no work memory. Given `viscous_fluxes` (by direction 4, with ghosts), their
     differences too."""
 

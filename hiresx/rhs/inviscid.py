@@ -17,7 +17,7 @@ from hiresx.grid.blocks import direction, side
 _GAS = len(GAS_CONSERVED)
 
 
-class Plan:
+class InviscidPlan:
     """Launches of the inviscid terms of one block: `early` and `late` ones. `work_variables`: reals of work memory per
     padded point for the gas. `carries_scalars`: whether passive scalars may be among the equations."""
 
@@ -37,7 +37,7 @@ class Plan:
         return frozenset()
 
 
-class Pencils(Plan):
+class Pencils(InviscidPlan):
     """CPU plan: a bundle of grid lines in cache, one kernel per direction."""
 
     work_variables = 0
@@ -64,7 +64,7 @@ class Pencils(Plan):
             )  # fmt: skip
 
 
-class Decomposed(Plan):
+class Decomposed(InviscidPlan):
     """The paper's plan, a thread per point: interpolate, physical flux, numerical flux, difference."""
 
     # minus states, physical flux, pressure, plus states

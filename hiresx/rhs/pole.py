@@ -11,7 +11,7 @@ from hiresx.device.interface import Backend, Call, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import GAS_CONSERVED
 from hiresx.grid.blocks import direction, side, slices
-from hiresx.grid.rings import Member, Ring
+from hiresx.grid.rings import Ring, RingBlock
 
 # What is left of the area vector of the collapsed face, of that of the next nodes: no flux, but a direction.
 TRACE = {"float64": 1e-13, "float32": 1e-7}
@@ -156,6 +156,6 @@ class Poles:
         return p
 
 
-def _line(found: Ring, member: Member) -> int:
+def _line(found: Ring, member: RingBlock) -> int:
     """The direction of a block's own indexes along the line of its pole."""
     return int(np.flatnonzero(member.matrix[:, found.along])[0])

@@ -16,7 +16,7 @@ from hiresx.device.interface import Backend, Call, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import GAS_GRADIENTS, GHOSTS, equations
 from hiresx.errors import HiresxError
-from hiresx.rhs.boundary import Condition
+from hiresx.rhs.boundary import FaceCondition
 from hiresx.rhs.plans import PLANS
 from hiresx.rhs.sponge import SpongeLayer
 
@@ -29,7 +29,7 @@ _BEHIND = 10
 UNKNOWING = ("patched", "axis", "pole")
 
 
-class ScalarCondition(Condition):
+class ScalarCondition(FaceCondition):
     """Scalar number `number` on one patch; `value`: what the case gives it there, if anything, brought up to date
     before every stage unless `steady`."""
 

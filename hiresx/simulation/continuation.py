@@ -9,9 +9,9 @@ import numpy as np
 from hiresx import __version__, blow_up
 from hiresx.case import Case, load
 from hiresx.communicator import Communicator
-from hiresx.decomposition.arrays import Later, Piece
+from hiresx.decomposition.held_arrays import Later, Piece
 from hiresx.errors import HiresxError
-from hiresx.output.saved import checkpoint, identity, pieces, record
+from hiresx.output.saved import block_arrays, checkpoint, identity, record
 from hiresx.output.saved.attachment import Attachment
 from hiresx.output.saved.container import Container
 from hiresx.solver import Solver
@@ -23,7 +23,7 @@ class Continuation:
     `source` the file of it and `passed` those that were not good. Raises HiresxError for a checkpoint of another case.
     """
 
-    def __init__(self, comm: Communicator, resolved: Mapping[str, Any], found: checkpoint.Found | None):
+    def __init__(self, comm: Communicator, resolved: Mapping[str, Any], found: checkpoint.FoundCheckpoint | None):
         self._comm, self._resolved, self._found = comm, resolved, found
         self.told: list[str] = []
         self.restarts: list[dict[str, Any]] = []
@@ -33,7 +33,7 @@ class Continuation:
         self.passed: list[tuple[Path, str]] = []
         self._changed = {} if found is None else self._compare_case(found)
 
-    def _compare_case(self, found: checkpoint.Found) -> dict[str, list[Any]]:
+    def _compare_case(self, found: checkpoint.FoundCheckpoint) -> dict[str, list[Any]]:
         """Refuse a checkpoint of another case; returns the keys that differ and may: [there, here]."""
         place, values = str(found.container.path), found.container.values
         with checkpoint.understood(found.container.path):
@@ -84,7 +84,7 @@ class Continuation:
         Collective."""
         values = container.values
         with checkpoint.understood(container.path):
-            solver.restore(values["solver"], pieces.reader(container, "solver/"))
+            solver.restore(values["solver"], block_arrays.reader(container, "solver/"))
             real = solver.configuration.real
             identity.check_given(values["given"], solver.given(), real, str(container.path))
             history = [{"step": entry["step"], **entry} for entry in values["run"]["history"]]
@@ -109,7 +109,10 @@ class Continuation:
             "run": {"history": record.plain(history, finite=False), "retries": self.retries},
             "attachments": attached,
         }
-        return values, [*pieces.labelled("solver/", (_alive(solver, piece) for piece in solver.pieces())), *arrays]
+        return values, [
+            *block_arrays.labelled("solver/", (_alive(solver, piece) for piece in solver.pieces())),
+            *arrays,
+        ]
 
 
 def _alive(solver: Solver, piece: Piece) -> Piece:
@@ -124,7 +127,7 @@ def _alive(solver: Solver, piece: Piece) -> Piece:
     return Piece(piece.name, piece.box, Later(piece.array.shape, piece.array.dtype, make))
 
 
-def kept_case(found: checkpoint.Found | None, overrides: Sequence[str] = ()) -> Case:
+def kept_case(found: checkpoint.FoundCheckpoint | None, overrides: Sequence[str] = ()) -> Case:
     """The case that the run of a checkpoint keeps in its directory, with `overrides` (see hiresx.case.load). Functions
     that it names and lacks may come from Python. Raises HiresxError when there is none."""
     if found is None:

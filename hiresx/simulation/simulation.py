@@ -25,7 +25,7 @@ from hiresx.output.saved.attachment import Attachment
 from hiresx.output.show.progress import Progress
 from hiresx.output.watch import monitors as watch
 from hiresx.output.watch.monitors.own import Own
-from hiresx.output.watch.monitors.probe import Probe
+from hiresx.output.watch.monitors.probe import ProbeMonitor
 from hiresx.output.watch.overlaps import overlaps
 from hiresx.placement import place
 from hiresx.plan import refuse_oversized
@@ -76,7 +76,7 @@ class Simulation:
         profiles: Mapping[str, Callable[..., Any]] | None = None,
         monitors: Sequence[Callable[..., Mapping[str, float] | None]] = (),
         grid: Grid | None = None,
-        restart: str | Path | checkpoint.Found | None = None,
+        restart: str | Path | checkpoint.FoundCheckpoint | None = None,
         comm: Communicator | None = None,
         weights: Sequence[float] | None = None,
         transport: str = "auto",
@@ -262,7 +262,7 @@ class Simulation:
             return
         case, blocks = self.solver.case, self.solver.grid.blocks
         yield from layers.notes(case, blocks)
-        probes = [a for a in self.attachments if isinstance(a, Probe)]
+        probes = [a for a in self.attachments if isinstance(a, ProbeMonitor)]
         yield from overlaps(case, ((p.spec.name, p.spec.places, p.blocks(blocks)) for p in probes))
 
     def _advance(self, bar: Progress, last_step: int | None, log: Logbook) -> None:

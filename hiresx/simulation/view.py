@@ -33,7 +33,7 @@ class BlockView:
         state = self._solver.primitives(self._index)
         if name in state:
             return state[name]
-        flow = derived.Flow(
+        flow = derived.FlowState(
             np.asarray(self.x), np.asarray(self.y), np.asarray(self.z), state, self._solver.case.gas.gamma
         )
         return derived.evaluate([name], flow)[name]

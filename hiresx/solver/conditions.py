@@ -14,7 +14,7 @@ from hiresx.rhs import boundary, scalars
 from hiresx.rhs.outflow import Outflow
 from hiresx.rhs.pole import Poles
 from hiresx.rhs.sponge import SpongeLayer, moments
-from hiresx.solver.blocks import LocalBlocks
+from hiresx.solver.block_states import LocalBlocks
 
 
 class Conditions:
@@ -46,7 +46,7 @@ class Conditions:
             self.outflow = Outflow(backend, program, comm, grid, blocks.decomposition, blocks.cut, states)
         self.outflow.meet()
         self.poles = Poles(backend, program, comm, blocks.decomposition, blocks.cut, states, case.gas.gamma)
-        self._changing = [c for c in self.all if type(c).prepare is not boundary.Condition.prepare]
+        self._changing = [c for c in self.all if type(c).prepare is not boundary.FaceCondition.prepare]
         self._nodes = program.prepare(boundary.together(self.all, "node"))
         # what scalars do before and behind outflows set the rate of the density
         self._hold, self._follow = (program.prepare(self.calls(method)) for method in ("hold", "follow"))
@@ -97,9 +97,9 @@ class Conditions:
         """Faces of a part whose conditions ask for the sums of mass fluxes behind them."""
         return {c.patch.face for c in self.all if c.closed and c.state is state}
 
-    def axes(self, state: BlockState) -> list[boundary.Axis]:
+    def axes(self, state: BlockState) -> list[boundary.AxisCondition]:
         """The conditions on the axis of axisymmetric flow that a part has."""
-        return [c for c in self.all if isinstance(c, boundary.Axis) and c.state is state]
+        return [c for c in self.all if isinstance(c, boundary.AxisCondition) and c.state is state]
 
     def nodes(self, time: float) -> None:
         """Nodes on physical faces as they must be at `time`."""

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from hiresx.case import Case
 from hiresx.decomposition import Domain
 from hiresx.decomposition import domain as make_domain
-from hiresx.decomposition.arrays import Piece
+from hiresx.decomposition.held_arrays import Piece
 from hiresx.device.interface import Backend
 from hiresx.equations import equations
 from hiresx.grid import Grid
@@ -17,7 +17,7 @@ from hiresx.grid.blocks import Range
 from hiresx.rhs import scalars
 from hiresx.rhs.layers import placed
 from hiresx.rhs.plans import default_plan, work_variables
-from hiresx.solver.blocks import LocalBlocks
+from hiresx.solver.block_states import LocalBlocks
 from hiresx.solver.conditions import Conditions
 from hiresx.solver.ghosts import Ghosts
 from hiresx.solver.step_size import StepSize
@@ -25,7 +25,7 @@ from hiresx.solver.terms import Task, Terms
 from hiresx.solver.updates import update_tasks
 from hiresx.solver.whole_steps import WholeSteps
 from hiresx.time.integrators import integrator
-from hiresx.time.recorded import State
+from hiresx.time.recorded import StepState
 from hiresx.time.stopwatch import Stopwatch
 
 # A step that fails is taken again with these shares of it.
@@ -180,7 +180,7 @@ class Solver:
             self._began = taken.began, self.steps + taken.count - 1
             self.time, self.dt = taken.time, taken.dt
             self.steps += taken.count
-        if taken.state == State.DEAD:
+        if taken.state == StepState.DEAD:
             self._began = self.time, self.steps
             self.rewind()
             self.retaken += 1

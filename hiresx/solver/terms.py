@@ -9,7 +9,7 @@ from hiresx.grid.blocks import direction
 from hiresx.rhs import boundary, viscous
 from hiresx.rhs.axisymmetric import Axisymmetric
 from hiresx.rhs.plans import PLANS
-from hiresx.solver.blocks import LocalBlocks
+from hiresx.solver.block_states import LocalBlocks
 from hiresx.solver.conditions import Conditions
 from hiresx.solver.ghosts import Ghosts
 from hiresx.time.integrator import Integrator

@@ -6,6 +6,6 @@ the other. array: a job array.
 """
 
 from hiresx.sweeps.running import sweep
-from hiresx.sweeps.table import Table
+from hiresx.sweeps.table import SweepTable
 
-__all__ = ["Table", "sweep"]
+__all__ = ["SweepTable", "sweep"]

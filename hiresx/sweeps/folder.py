@@ -18,7 +18,7 @@ from hiresx.case.loader import FILE, find
 from hiresx.case.toml import dumps, read
 from hiresx.errors import HiresxError
 from hiresx.output.saved import files, identity, record
-from hiresx.sweeps.plan import GRID_FILES, Plan
+from hiresx.sweeps.members import GRID_FILES, SweepPlan
 from hiresx.sweeps.values import PRESET, shown
 
 NAME = "sweep.json"
@@ -40,7 +40,7 @@ class _Case:
     digests: dict[str, str | None]
 
 
-def _read(case: str | Path, plan: Plan) -> _Case:
+def _read(case: str | Path, plan: SweepPlan) -> _Case:
     path = find(case)
     document = _document(path)
     beside = path.parent / "case.py"
@@ -49,7 +49,7 @@ def _read(case: str | Path, plan: Plan) -> _Case:
     return _Case(document, functions, beside, digests)
 
 
-def compare(out: Path, case: str | Path, plan: Plan) -> bool:
+def compare(out: Path, case: str | Path, plan: SweepPlan) -> bool:
     """Whether the sweep `plan` of `case` is in `out`, perhaps with other values; False where nothing is. Raises
     HiresxError for a folder that holds something else, and for another sweep, naming the difference."""
     if not there(out):
@@ -58,7 +58,7 @@ def compare(out: Path, case: str | Path, plan: Plan) -> bool:
     return True
 
 
-def claim(out: Path, case: str | Path, plan: Plan) -> None:
+def claim(out: Path, case: str | Path, plan: SweepPlan) -> None:
     """Make `out` the folder of the sweep `plan` of `case`, or prove that it is that; values may have been added. Raises
     HiresxError as `compare` does, and for what cannot be written."""
     found = _read(case, plan)
@@ -127,7 +127,7 @@ def _document(path: Path) -> dict[str, Any]:
     return document
 
 
-def _grid_files(document: Mapping[str, Any], plan: Plan) -> Iterator[str]:
+def _grid_files(document: Mapping[str, Any], plan: SweepPlan) -> Iterator[str]:
     """Those that a run reads."""
     found = [document.get("grid"), *(member.case["grid"] for member in plan.members)]
     return iter(
@@ -149,7 +149,7 @@ def _digest(path: Path) -> str | None:
         return None  # a run that needs it will say so
 
 
-def _compare(out: Path, case: _Case, plan: Plan) -> None:
+def _compare(out: Path, case: _Case, plan: SweepPlan) -> None:
     entries = kept(out)
     _compare_keys(out, entries["keys"], plan)
     used = plan.axes.get(PRESET, [])
@@ -166,7 +166,7 @@ def _compare(out: Path, case: _Case, plan: Plan) -> None:
             raise HiresxError(f"{out} is of another case: {name} was changed since it began", _ELSEWHERE)
 
 
-def _compare_keys(out: Path, old: Mapping[str, Any], plan: Plan) -> None:
+def _compare_keys(out: Path, old: Mapping[str, Any], plan: SweepPlan) -> None:
     if list(old) != list(plan.axes):
         raise HiresxError(
             f"{out} is a sweep over {', '.join(old)}, not over {', '.join(plan.axes)}",

@@ -8,7 +8,7 @@ from hiresx.case import Case
 from hiresx.errors import HiresxError
 from hiresx.output.saved import checkpoint, identity, record
 from hiresx.sweeps.folder import LOGS, refuse
-from hiresx.sweeps.plan import Member
+from hiresx.sweeps.members import SweepMember
 
 Need = Literal["nothing", "begin", "go on", "begin again"]
 # What begins the part of a log that is of one start of a run, and the line in it that says why it failed.
@@ -18,12 +18,12 @@ _ERROR = "error: "
 _FREE = ("time.wall_limit",)
 
 
-def log(out: Path, member: Member) -> Path:
+def log(out: Path, member: SweepMember) -> Path:
     """Where it is kept what a run says."""
     return out / LOGS / f"{member.name}.txt"
 
 
-def need(out: Path, member: Member) -> Need:
+def need(out: Path, member: SweepMember) -> Need:
     """What is to be done for a run. Raises HiresxError, naming the difference, where another case was run in its
     folder."""
     folder = out / member.name
@@ -47,7 +47,7 @@ def _known(case: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def clear(out: Path, member: Member) -> None:
+def clear(out: Path, member: SweepMember) -> None:
     """Remove what a run left that came to no checkpoint."""
     try:
         shutil.rmtree(out / member.name)
@@ -55,7 +55,7 @@ def clear(out: Path, member: Member) -> None:
         raise HiresxError(f"cannot remove {out / member.name}: {error.strerror}", "remove it, then go on") from None
 
 
-def status(out: Path, member: Member) -> tuple[str, str, dict[str, Any]]:
+def status(out: Path, member: SweepMember) -> tuple[str, str, dict[str, Any]]:
     """(status, why it is not finished, record) of a run: as in run.json, or "waiting", or "failed" where it ended
     before it had begun."""
     try:

@@ -30,7 +30,7 @@ _LONGEST = 16
 
 
 @dataclass(frozen=True)
-class Column:
+class ReducedColumn:
     """A column `name` of the table: the `reduction` of a `quantity` (as `hiresx history` names it) of a `history`, over
     the samples from the time `start` on."""
 
@@ -59,7 +59,7 @@ class Column:
         return float(REDUCTIONS[self.reduction](values))
 
 
-def column(text: str, start: float | None = None) -> Column:
+def column(text: str, start: float | None = None) -> ReducedColumn:
     """The column that HISTORY.QUANTITY or HISTORY.QUANTITY:REDUCTION means. Raises HiresxError for anything else."""
     found = re.fullmatch(r"(?P<history>[^.:]+)\.(?P<quantity>[^:]+?)(?::(?P<reduction>\w+))?", text.strip())
     if not found:
@@ -70,7 +70,7 @@ def column(text: str, start: float | None = None) -> Column:
     how = found["reduction"] or "last"
     if how not in REDUCTIONS:
         raise HiresxError(f'--column {text}: no "{how}"', did_you_mean(how, list(REDUCTIONS), "there are"))
-    return Column(text.strip(), found["history"], found["quantity"], how, start)
+    return ReducedColumn(text.strip(), found["history"], found["quantity"], how, start)
 
 
 @dataclass(frozen=True)

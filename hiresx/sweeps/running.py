@@ -11,15 +11,15 @@ from typing import Any, TextIO
 
 from hiresx import shell, started
 from hiresx.errors import HiresxError
-from hiresx.launch import counts, job, mpi
+from hiresx.launch import counts, job, mpi_library
 from hiresx.launch.command import command
 from hiresx.output.saved import files, record
 from hiresx.output.show.progress import duration
 from hiresx.signals import ENDING, Requests, Terminated
 from hiresx.sweeps import folder, member, table
-from hiresx.sweeps.numbers import Analysis, Column, analyses, column
-from hiresx.sweeps.plan import Member, Plan, plan
-from hiresx.sweeps.table import Table
+from hiresx.sweeps.members import SweepMember, SweepPlan, plan
+from hiresx.sweeps.numbers import Analysis, ReducedColumn, analyses, column
+from hiresx.sweeps.table import SweepTable
 
 PICTURE = "table.png"
 # Seconds for which the end of a run is awaited that a killed sweep has left: it writes its checkpoint.
@@ -31,11 +31,11 @@ Say = Callable[[str], None]
 class Wanted:
     """What the table and the picture shall show."""
 
-    columns: Sequence[Column] = ()
+    columns: Sequence[ReducedColumn] = ()
     analyses: Sequence[Analysis] = ()
     plot: tuple[str, str] | None = None
 
-    def check(self, of: Plan) -> None:
+    def check(self, of: SweepPlan) -> None:
         """Raises HiresxError for a column to plot that the table cannot have."""
         empty = table.table(of, [], self.columns)
         for name in self.plot or ():
@@ -65,15 +65,15 @@ def sweep(
     start: float | None = None,
     plot: tuple[str, str] | None = None,
     progress: bool = True,
-) -> Table:
+) -> SweepTable:
     """Run `case` (name, file or folder) with every combination of `values`, lists by dotted key, and `presets`, each in
     a folder of its own in `out`; with `zip` the first values together, then the second. Called again it goes on: runs
     that are finished are not run again, others go on from their checkpoints. Values may be added.
 
     `columns`: of histories, HISTORY.QUANTITY:HOW (last, first, mean, min, max, std), over times from `start` on.
     `collect`: verbs of `hiresx post` with their options, whose numbers become columns. `plot`: two columns, drawn as
-    table.png. The table is written as table.csv and table.json and returned; `Table.unfinished` are the rows of what
-    failed, which does not stop the others. Not `progress`: nothing is printed.
+    table.png. The table is written as table.csv and table.json and returned; `SweepTable.unfinished` are the rows of
+    what failed, which does not stop the others. Not `progress`: nothing is printed.
 
     Raises HiresxError for a case that cannot be, before anything is run, and for a folder that holds something else or
     a sweep of another case, naming the difference. Ctrl-C stops it with everything as it needs to go on.
@@ -99,7 +99,7 @@ def _silent(line: str) -> None:
 class Ended:
     """`signal`: the one that stopped the sweep."""
 
-    table: Table
+    table: SweepTable
     signal: int | None = None
 
     def act(self) -> None:
@@ -110,13 +110,13 @@ class Ended:
             raise Terminated(self.signal)
 
 
-def run(of: Plan, out: Path, case: str | Path, how: How, wanted: Wanted, say: Say, show: bool = True) -> Ended:
+def run(of: SweepPlan, out: Path, case: str | Path, how: How, wanted: Wanted, say: Say, show: bool = True) -> Ended:
     """Run what is not finished, and write the table after each run. `say` takes lines of progress; `show`: what runs
     say goes to stderr too. See `sweep` for what it raises."""
     if (started.told() or 0) > 1:
         raise HiresxError("a launcher started this sweep", "start it plainly; -n N gives each of its runs N ranks")
     wanted.check(of)
-    launcher = mpi.find(how.mpirun)[1] if how.ranks > 1 else None
+    launcher = mpi_library.find(how.mpirun)[1] if how.ranks > 1 else None
     folder.there(out)
     files.directory(out)
     with files.locked(out), Requests() as requests:
@@ -148,7 +148,7 @@ def run(of: Plan, out: Path, case: str | Path, how: How, wanted: Wanted, say: Sa
     return Ended(written, found or requests.signal)
 
 
-def tabulated(of: Plan, out: Path, case: str | Path, wanted: Wanted) -> Table:
+def tabulated(of: SweepPlan, out: Path, case: str | Path, wanted: Wanted) -> SweepTable:
     """The table of what is there, written; nothing is run. Raises HiresxError where there is no sweep, or another."""
     wanted.check(of)
     if not folder.compare(out, case, of):
@@ -162,18 +162,18 @@ def tabulated(of: Plan, out: Path, case: str | Path, wanted: Wanted) -> Table:
     return found
 
 
-def drawn(of: Table, out: Path, wanted: Wanted) -> list[Path]:
+def drawn(of: SweepTable, out: Path, wanted: Wanted) -> list[Path]:
     """The picture, as table.png. Raises HiresxError for columns that are not there or hold no number."""
     if wanted.plot is None:
         return []
-    from hiresx.output.show import page
+    from hiresx.output.show import picture_file
 
     figure, _ = of.plot(*wanted.plot)
-    with page.style():  # its resolution too
-        return [page.save(figure, out / PICTURE)]
+    with picture_file.style():  # its resolution too
+        return [picture_file.save(figure, out / PICTURE)]
 
 
-def arguments(out: Path, one: Member, need: member.Need, words: Sequence[str]) -> list[str]:
+def arguments(out: Path, one: SweepMember, need: member.Need, words: Sequence[str]) -> list[str]:
     """What follows hiresx run."""
     if need == "go on":
         return ["--restart", str(out / one.name), *words]
@@ -181,7 +181,7 @@ def arguments(out: Path, one: Member, need: member.Need, words: Sequence[str]) -
 
 
 def _one(
-    out: Path, one: Member, need: member.Need, how: How, launcher: Any, prefix: str | None, say: Say
+    out: Path, one: SweepMember, need: member.Need, how: How, launcher: Any, prefix: str | None, say: Say
 ) -> int | None:
     """Run one. Returns the signal by which it was ended, or that came meanwhile."""
     place = out / one.name
@@ -207,7 +207,7 @@ def _one(
     return ended.asked
 
 
-def _explain(place: Path, log: Path, ended: job.Ended) -> None:
+def _explain(place: Path, log: Path, ended: job.JobEnd) -> None:
     """Have the record, or the log, say how a run ended that could not say so itself."""
     how = f"ended with status {ended.status}" if ended.signal is None else f"was ended by signal {ended.signal}"
     if ended.status > 128 and ended.signal is None:

@@ -13,8 +13,8 @@ from hiresx.case.faults import did_you_mean
 from hiresx.errors import HiresxError
 from hiresx.output.saved import record
 from hiresx.sweeps import folder, member
-from hiresx.sweeps.numbers import Analysis, Column
-from hiresx.sweeps.plan import Member, Plan
+from hiresx.sweeps.members import SweepMember, SweepPlan
+from hiresx.sweeps.numbers import Analysis, ReducedColumn
 from hiresx.sweeps.values import shown
 
 CSV, JSON = "table.csv", "table.json"
@@ -25,7 +25,7 @@ ERROR = "error"
 
 
 @dataclass(frozen=True)
-class Table:
+class SweepTable:
     """`keys`: the columns of what was set, `rows`: a dictionary for each run, all with the same `columns`."""
 
     title: str
@@ -89,7 +89,11 @@ class Table:
 
 
 def row(
-    out: Path, one: Member, columns: Sequence[Column] = (), analyses: Sequence[Analysis] = (), fresh: bool = True
+    out: Path,
+    one: SweepMember,
+    columns: Sequence[ReducedColumn] = (),
+    analyses: Sequence[Analysis] = (),
+    fresh: bool = True,
 ) -> dict[str, Any]:
     """The row of a run, of which the analyses are made where it is finished. What cannot be found is told in `error`.
     Not `fresh`: without columns and analyses."""
@@ -112,14 +116,14 @@ def row(
     return found
 
 
-def table(plan: Plan, rows: Sequence[Mapping[str, Any]], columns: Sequence[Column] = ()) -> Table:
+def table(plan: SweepPlan, rows: Sequence[Mapping[str, Any]], columns: Sequence[ReducedColumn] = ()) -> SweepTable:
     """Rows of the runs of `plan` as one table; what a run lacks of the others' columns is None."""
     keys = tuple(plan.axes)
     names = dict.fromkeys(("run", *keys, *FACTS, *(column.name for column in columns)))
     names |= dict.fromkeys(name for found in rows for name in found if name != ERROR)
     names[ERROR] = None
     every = tuple(names)
-    return Table(plan.title, keys, every, tuple({name: found.get(name) for name in every} for found in rows))
+    return SweepTable(plan.title, keys, every, tuple({name: found.get(name) for name in every} for found in rows))
 
 
 def _seconds(kept: Mapping[str, Any]) -> float | None:

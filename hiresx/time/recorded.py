@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.device.batch import Noting
 from hiresx.device.interface import Call, Program
+from hiresx.device.side_by_side import Noting
 from hiresx.time.reduction import FEW
 
 # Steps launched at most before the host looks.
 STEPS = 32
 
 
-class Clock(IntEnum):
+class DeviceClock(IntEnum):
     """What stands where in the device's clock (kernels/clock.h), in doubles."""
 
     TIME = 0
@@ -32,7 +32,7 @@ class Clock(IntEnum):
     NEAR = 12
 
 
-class State(IntEnum):
+class StepState(IntEnum):
     """How it stands with the steps: all taken; the last one ended at `until` or close to it; the flow did not survive
     the one after the last; it allows none."""
 
@@ -47,9 +47,11 @@ class Taken:
     or, `DEAD`, of the one that failed, whose first state is in q0; `radii` of the state as it is."""
 
     def __init__(self, clock: np.ndarray):
-        self.state, self.count = State(int(clock[Clock.STATE])), int(clock[Clock.STEPS])
-        self.time, self.began, self.dt = (float(clock[at]) for at in (Clock.TIME, Clock.BEGAN, Clock.DT))
-        self.radii = clock[[Clock.INVISCID, Clock.VISCOUS]].copy()
+        self.state, self.count = StepState(int(clock[DeviceClock.STATE])), int(clock[DeviceClock.STEPS])
+        self.time, self.began, self.dt = (
+            float(clock[at]) for at in (DeviceClock.TIME, DeviceClock.BEGAN, DeviceClock.DT)
+        )
+        self.radii = clock[[DeviceClock.INVISCID, DeviceClock.VISCOUS]].copy()
 
 
 class Recorded:
@@ -69,7 +71,7 @@ class Recorded:
         dt: Any,
     ):
         self._backend, self._dt = backend, dt
-        self._clock = backend.zeros((len(Clock),), "float64")
+        self._clock = backend.zeros((len(DeviceClock),), "float64")
         counts = backend.to_device(few)
 
         def choose(last: bool) -> Call:
@@ -90,9 +92,9 @@ class Recorded:
     ) -> Taken:
         """`count` steps from `time` on, none past `until`: of `fixed` size, or by these limits. `known`: whether the
         radii of the state are in `found`. Waits for the device once."""
-        clock = np.zeros(len(Clock))
-        clock[[Clock.TIME, Clock.BEGAN, Clock.UNTIL]] = time, time, until
-        clock[[Clock.CFL, Clock.VISCOUS_CFL, Clock.FIXED]] = cfl, viscous_cfl, fixed or 0.0
+        clock = np.zeros(len(DeviceClock))
+        clock[[DeviceClock.TIME, DeviceClock.BEGAN, DeviceClock.UNTIL]] = time, time, until
+        clock[[DeviceClock.CFL, DeviceClock.VISCOUS_CFL, DeviceClock.FIXED]] = cfl, viscous_cfl, fixed or 0.0
         self._backend.copy(self._clock, self._backend.to_device(clock))
         if fixed is None and not known:
             self._radii()

@@ -21,7 +21,7 @@ P = 1 / GAMMA
 
 
 @dataclass(frozen=True)
-class Flow:
+class PublicFlow:
     """`boundary(name)`: the condition of a region, without its place; `state`: of the free stream; `steps`;
     `judged(blocks, grid)`: (what, found, wanted) rows."""
 
@@ -206,10 +206,10 @@ def _airfoil(simulation) -> list[tuple[str, float, float]]:
 
 STREAM = {"rho": 1.0, "u": MACH * np.cos(ANGLE), "v": MACH * np.sin(ANGLE), "p": P}
 FLOWS = {
-    "ramp": Flow("Mach 2", {"rho": 1.0, "u": RAMP, "p": P}, 1500, _supersonic, _ramp),
-    "nozzle": Flow(
+    "ramp": PublicFlow("Mach 2", {"rho": 1.0, "u": RAMP, "p": P}, 1500, _supersonic, _ramp),
+    "nozzle": PublicFlow(
         "choked, on to supersonic", {"rho": 1.0, "u": INLET, "p": P}, 6000, _nozzle_condition, _nozzle,
         _supersonic_behind,
     ),
-    "airfoil": Flow("Mach 0.3 at 2 degrees", STREAM, 20_000, _inclined, _airfoil),
+    "airfoil": PublicFlow("Mach 0.3 at 2 degrees", STREAM, 20_000, _inclined, _airfoil),
 }  # fmt: skip

@@ -23,9 +23,9 @@ import numpy as np
 
 from hiresx import kernels
 from hiresx.errors import HiresxError
-from hiresx.output.saved import files, machine
+from hiresx.output.saved import files, machine_record
 from hiresx.verify import runner
-from hiresx.verify.check import Check, Finished, Run, Workbench, at_least
+from hiresx.verify.checks import Check, CheckRun, Finished, Workbench, at_least
 from hiresx.verify.exact import rayleigh_pitot
 
 WEIGHTS = ("js", "z")
@@ -55,7 +55,7 @@ def pitot_error(run: Finished) -> float:
 
 
 @dataclass(frozen=True)
-class Flow:
+class StrongFlow:
     """A flow of the list: what is run, a form of it that takes a fraction of a second, and what is wrong at the end if
     it gets there (`error`, `limit`: more than this is called wrong, `fault` is what that is)."""
 
@@ -68,25 +68,27 @@ class Flow:
     limit: float = np.inf
     fault: str = ""
 
-    def run(self, flux: str, weights: str, positivity: str, small: bool = False) -> Run:
+    def run(self, flux: str, weights: str, positivity: str, small: bool = False) -> CheckRun:
         choices = {"flux": flux, "weights": weights, "positivity": positivity}
         scheme = (f'scheme.{key}="{value}"' for key, value in choices.items())
-        return Run(self.case, self.preset, (*self.sets, *(self.small if small else ()), *scheme, "monitor.every=1"))
+        return CheckRun(
+            self.case, self.preset, (*self.sets, *(self.small if small else ()), *scheme, "monitor.every=1")
+        )
 
 
 # All with one gamma in the small forms, so that few kernels are compiled.
 AIR = "gas.gamma=1.4"
 FLOWS = (
-    Flow("Sedov's blast", "sedov", "quick", (), ("time.end=0.05",), shock_radius_error, 0.1, "shock misplaced"),
-    Flow("Noh, planar", "noh", "planar", (), (AIR, "grid.n=[60,1,1]"), density_error),
-    Flow("Noh", "noh", None, (), (AIR, "grid.n=[24,24,1]", "time.end=0.2"), density_error),
-    Flow("123 problem", "einfeldt-123", None, (), ("grid.n=[100,1,1]",), density_error),
-    Flow("vacuum", "vacuum", None, (), ("grid.n=[100,1,1]",), density_error),
-    Flow("Le Blanc's tube", "le-blanc", None, (), (AIR, "grid.n=[120,1,1]", "time.end=3.0"), density_error),
-    Flow("two blast waves", "blast-waves", None, ("grid.n=[401,1,1]",), ("grid.n=[101,1,1]",)),
-    Flow("cylindrical blast", "blast-2d", None, (), ("grid.n=[40,40,1]", "time.end=0.006")),
-    Flow("double Mach reflection", "double-mach", "coarse", (), ("time.end=0.01",)),
-    Flow(
+    StrongFlow("Sedov's blast", "sedov", "quick", (), ("time.end=0.05",), shock_radius_error, 0.1, "shock misplaced"),
+    StrongFlow("Noh, planar", "noh", "planar", (), (AIR, "grid.n=[60,1,1]"), density_error),
+    StrongFlow("Noh", "noh", None, (), (AIR, "grid.n=[24,24,1]", "time.end=0.2"), density_error),
+    StrongFlow("123 problem", "einfeldt-123", None, (), ("grid.n=[100,1,1]",), density_error),
+    StrongFlow("vacuum", "vacuum", None, (), ("grid.n=[100,1,1]",), density_error),
+    StrongFlow("Le Blanc's tube", "le-blanc", None, (), (AIR, "grid.n=[120,1,1]", "time.end=3.0"), density_error),
+    StrongFlow("two blast waves", "blast-waves", None, ("grid.n=[401,1,1]",), ("grid.n=[101,1,1]",)),
+    StrongFlow("cylindrical blast", "blast-2d", None, (), ("grid.n=[40,40,1]", "time.end=0.006")),
+    StrongFlow("double Mach reflection", "double-mach", "coarse", (), ("time.end=0.01",)),
+    StrongFlow(
         "Mach 20 cylinder",
         "cylinder-bow-shock",
         "mach20",
@@ -96,7 +98,7 @@ FLOWS = (
         0.05,
         "carbuncle",
     ),
-    Flow(
+    StrongFlow(
         "Mach 20 cylinder, all round",
         "cylinder-o",
         None,
@@ -132,7 +134,7 @@ def checks() -> list[Check]:
     ]
 
 
-def outcome(flow: Flow, flux: str, weights: str, positivity: str, backend: str, small: bool) -> dict[str, Any]:
+def outcome(flow: StrongFlow, flux: str, weights: str, positivity: str, backend: str, small: bool) -> dict[str, Any]:
     """One cell of the table: what was chosen, the `command`, and either what was left (`steps`, `time`, `least_rho`,
     `least_p`, `error` of the flow, None where there is no exact answer) or the words of what `stopped` it."""
     run = flow.run(flux, weights, positivity, small)
@@ -184,7 +186,7 @@ def table(backend: str, small: bool, jobs: int, say: Callable[[str], None]) -> d
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "backend": backend,
         "small": small,
-        "hardware": machine.hardware(),
+        "hardware": machine_record.hardware(),
         "wall_s": round(time.perf_counter() - began, 1),
         "cells": cells,
     }

@@ -16,11 +16,11 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from hiresx.bench.kernels import Timed
+from hiresx.bench.kernel_times import Timed
 from hiresx.case import load
 from hiresx.device import backend, team
-from hiresx.device.batch import levels
 from hiresx.device.call import Call
+from hiresx.device.side_by_side import levels
 from hiresx.kernels import Signature
 from hiresx.solver import Solver
 
@@ -111,7 +111,7 @@ class Work:
     def __init__(self, *groups):
         self._kept, rows = [], []
         for group in groups:
-            calls = (team.Call * len(group))()
+            calls = (team.TeamCall * len(group))()
             before = 0
             for call, (function, parts, weight) in zip(calls, group, strict=True):
                 made = FUNCTION(lambda words, first, last, function=function: function(first, last))

@@ -10,10 +10,10 @@ from ranks import run_ranks
 from hiresx.communicator import alone
 from hiresx.errors import HiresxError
 from hiresx.exchange import window
-from hiresx.exchange.choice import Facts, choose
+from hiresx.exchange.choice import RankFacts, choose
 
 
-def facts(host=0, gpu=None, **others) -> Facts:
+def facts(host=0, gpu=None, **others) -> RankFacts:
     rest = {
         "asked": "auto",
         "cuda_fault": "MPI takes none",
@@ -23,7 +23,7 @@ def facts(host=0, gpu=None, **others) -> Facts:
         "points": 10,
         "room": np.inf,
     }
-    return Facts(host=host, gpu=gpu, **{**rest, **others})
+    return RankFacts(host=host, gpu=gpu, **{**rest, **others})
 
 
 def pair(asked, first: dict, second: dict, room=True) -> str:

@@ -12,7 +12,7 @@ from hiresx.output.fields.differences import Metrics, derivative
 
 
 def flow(coordinates, **values):
-    return derived.Flow(*coordinates, state(coordinates[0].shape, **values), gamma=1.4)
+    return derived.FlowState(*coordinates, state(coordinates[0].shape, **values), gamma=1.4)
 
 
 # Differences ----------------------------------------------------------------------------------------------------------

@@ -16,10 +16,10 @@ from hiresx import HiresxError, Simulation, load
 from hiresx.communicator import Communicator, alone
 from hiresx.output.fields import field_file as fields
 from hiresx.output.fields.field_output import FieldOutput
-from hiresx.output.saved import layout
+from hiresx.output.saved import file_layout
+from hiresx.output.saved.file_layout import FileLayout
 from hiresx.output.saved.joint import JointFile
-from hiresx.output.saved.layout import Layout
-from hiresx.output.saved.places import Box
+from hiresx.output.saved.places import IndexBox
 from hiresx.output.saved.writer import JointWriter, Work
 
 
@@ -84,14 +84,14 @@ def _full_for_one(comm: Communicator, folder: Path, formats: str) -> dict:
 
 def waiting(comm: Communicator, folder: Path) -> dict:
     """A rank that is slow to write: the others go on, and no file has its name before it is done."""
-    slow, put_whole = threading.Event(), fields.Frame.put
+    slow, put_whole = threading.Event(), fields.FieldFrame.put
 
     def later(*arguments):
         slow.wait(60)
         put_whole(*arguments)
 
     if comm.rank == comm.size - 1:
-        fields.Frame.put = later
+        fields.FieldFrame.put = later
     blocks = grid(KINDS["sheet"][1])
     case = load("taylor-green", overrides=["time.end=10.0", "output.every_steps=2"])
     output = FieldOutput(case, folder)
@@ -106,7 +106,7 @@ def waiting(comm: Communicator, folder: Path) -> dict:
     after = comm.bcast(sorted(path.name for path in folder.glob("*.nc")))
     output.finish(solver)
     comm.barrier()
-    fields.Frame.put = put_whole
+    fields.FieldFrame.put = put_whole
     return {"early": early, "captured": after, "all": sorted(contents(folder)), "clock": captured}
 
 
@@ -114,9 +114,9 @@ class Rewritten(Work):
     """A file that is written again and again under one name: every rank its row, with the same number; some slowly."""
 
     def __init__(self, comm: Communicator, path: Path, number: int):
-        self._place = Box((1, comm.size, 1000), ((0, 1), (comm.rank, comm.rank + 1), (0, 1000)))
+        self._place = IndexBox((1, comm.size, 1000), ((0, 1), (comm.rank, comm.rank + 1), (0, 1000)))
         self._file = JointFile(
-            path, Layout(8000 * comm.size, [], {"a": (0, np.dtype("f8"), self._place.whole)}), 5, comm.root
+            path, FileLayout(8000 * comm.size, [], {"a": (0, np.dtype("f8"), self._place.whole)}), 5, comm.root
         )
         self._number, self._seconds = number, 0.02 * ((number + comm.rank) % comm.size)
 
@@ -204,9 +204,9 @@ def stressed(comm: Communicator, folder: Path) -> list[dict]:
 
 def by_library(comm: Communicator, folder: Path) -> dict:
     """Where arrays are not found again in a file, rank 0 writes what all have."""
-    find, layout._find = layout._find, lambda _, marks: {mark: [] for mark in marks}
+    find, file_layout._find = file_layout._find, lambda _, marks: {mark: [] for mark in marks}
     written(comm, folder, "solid", cut(grid(KINDS["solid"][1]), 9, comm.size, random.Random(8)), steps=2)
-    layout._find = find
+    file_layout._find = find
     return {}
 
 

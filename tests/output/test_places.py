@@ -10,7 +10,7 @@ from rank_fields import KINDS, VARIABLES, contents, cut, grid, written
 
 from hiresx.communicator import alone
 from hiresx.output.fields import field_file as fields
-from hiresx.output.saved.places import Box, Points, put
+from hiresx.output.saved.places import IndexBox, IndexPoints, put
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -22,13 +22,13 @@ def test_places_hold_what_numpy_would_put_there(tmp_path, seed, monkeypatch):
     chosen = sorted(dice.sample(range(np.prod(shape)), dice.randint(0, int(np.prod(shape)))))
     chance = np.random.default_rng(seed)
     with (tmp_path / "a").open("wb+") as file:
-        for place in (Box(shape, ends), Points(np.array(chosen, np.int64))):
+        for place in (IndexBox(shape, ends), IndexPoints(np.array(chosen, np.int64))):
             for count, dtype in ((1, "f8"), (3, "f4"), (1, "u1")):
                 kind = np.dtype(dtype)
                 parts = [chance.integers(0, 200, place.shape).astype(float) for _ in range(count)]
                 expected = np.zeros((*shape, count), kind)
                 values = np.stack(parts, axis=-1)
-                if isinstance(place, Box):
+                if isinstance(place, IndexBox):
                     expected[tuple(slice(*e) for e in ends)] = values
                 else:
                     expected.reshape(-1, count)[chosen] = values

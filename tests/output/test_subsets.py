@@ -16,7 +16,7 @@ NAMES = ["p", "mach", "schlieren", "q_criterion"]
 
 def full(run):
     block = run.solver.decomposition.blocks[0]
-    flow = derived.Flow(block.x, block.y, block.z, run.solver.primitives(0), 1.4)
+    flow = derived.FlowState(block.x, block.y, block.z, run.solver.primitives(0), 1.4)
     return {"x": block.x, "y": block.y, "z": block.z, **derived.evaluate(NAMES, flow)}
 
 
@@ -74,9 +74,9 @@ def share(run, names=NAMES):
     (piece,) = selection.subset(run.case.output.subset[0], [block])
     parts = [Part(0, whole_box(block.size))]
     margin = any(not derived.VARIABLES[name].local for name in names)
-    if isinstance(piece, selection.Grid):
-        return portions.Boxes(piece, [block], parts, margin)
-    return portions.Samples(piece, [block], parts, parts, 0, 1, margin)
+    if isinstance(piece, selection.NodeBlock):
+        return portions.OwnBoxes(piece, [block], parts, margin)
+    return portions.OwnSamples(piece, [block], parts, parts, 0, 1, margin)
 
 
 @pytest.mark.parametrize("workers", [1, 3])

@@ -156,7 +156,7 @@ def test_a_run_in_three_dimensions_with_its_blocks_and_derived_variables(tmp_pat
     for n, block in enumerate(solver.decomposition.blocks):
         _, points, arrays = found[block.name]
         state = solver.primitives(n)
-        flow = derived.Flow(block.x, block.y, block.z, state, case.gas.gamma)
+        flow = derived.FlowState(block.x, block.y, block.z, state, case.gas.gamma)
         np.testing.assert_array_equal(points, np.stack([block.x, block.y, block.z], axis=-1))
         np.testing.assert_array_equal(arrays["rho"], state["rho"])
         np.testing.assert_array_equal(arrays["velocity"], np.stack([state[name] for name in "uvw"], axis=-1))

@@ -13,7 +13,7 @@ from hiresx import HiresxError
 from hiresx.output.fields import derived, vtk
 from hiresx.output.fields import field_file as fields
 from hiresx.output.fields.field_output import FieldOutput
-from hiresx.output.saved import layout, places
+from hiresx.output.saved import file_layout, places
 from hiresx.output.saved.joint import JointFile
 from hiresx.output.saved.writer import Writer
 
@@ -106,8 +106,8 @@ def test_looking_changes_nothing(tmp_path):
 
 def test_the_run_goes_on_while_two_outputs_are_written(tmp_path, monkeypatch):
     gate = threading.Event()
-    put = fields.Frame.put
-    monkeypatch.setattr(fields.Frame, "put", lambda *a: (gate.wait(10), put(*a)))
+    put = fields.FieldFrame.put
+    monkeypatch.setattr(fields.FieldFrame, "put", lambda *a: (gate.wait(10), put(*a)))
     run = Run(periodic("output.every_steps=5"), tmp_path).steps(9)
     assert run.output.summary["waited_s"] < 1 and not fields.frames(tmp_path)
     # What is written is the state of then, not of now.
@@ -200,8 +200,8 @@ def test_a_run_that_is_continued_writes_what_one_without_a_stop_writes(tmp_path,
 
 
 def test_a_capture_is_flat_and_waits_for_what_is_being_written(tmp_path, monkeypatch):
-    put = fields.Frame.put
-    monkeypatch.setattr(fields.Frame, "put", lambda *a: (time.sleep(0.1), put(*a)))
+    put = fields.FieldFrame.put
+    monkeypatch.setattr(fields.FieldFrame, "put", lambda *a: (time.sleep(0.1), put(*a)))
     run = Run(periodic(*CLOCKS), tmp_path).steps(4)
     captured = run.output.capture()
     assert list(fields.frames(tmp_path)) == [0, 4]
@@ -287,7 +287,7 @@ ABOUT = {"title": "a test", "gas": {"gamma": 1.4}, "output": {"variables": ["rho
     ],
 )
 def test_files_of_a_series_are_what_the_library_writes(tmp_path, shapes, precision, gaps, monkeypatch):
-    monkeypatch.setattr(layout, "_SLAB", 100_000)
+    monkeypatch.setattr(file_layout, "_SLAB", 100_000)
     monkeypatch.setattr(places, "_SLAB", 1000)
     monkeypatch.setattr(fields, "_SLAB", 100_000)
     first = some_blocks(0, *shapes, gaps=gaps)
@@ -314,22 +314,22 @@ def test_files_of_a_series_are_what_the_library_writes(tmp_path, shapes, precisi
 
 def by_layout(path, known, blocks, step):
     """The file of one time, in its place."""
-    frame = fields.Frame(JointFile(path, known, 7, True), blocks, 0.1 * step, step)
+    frame = fields.FieldFrame(JointFile(path, known, 7, True), blocks, 0.1 * step, step)
     with frame:
         for n, block in enumerate(blocks):
             state = block.state
-            flow = derived.Flow(block.x, block.y, block.z, state, 1.4)
+            flow = derived.FlowState(block.x, block.y, block.z, state, 1.4)
             values = {
                 name: state.get(name, derived.evaluate([name], flow)[name]) for name in ABOUT["output"]["variables"]
             }
-            frame.put(n, [places.Portion(places.Box.all(block.shape), block.x, block.y, block.z, values)])
+            frame.put(n, [places.IndexPortion(places.IndexBox.all(block.shape), block.x, block.y, block.z, values)])
     frame.publish()
     return path
 
 
 @pytest.mark.parametrize("formats", [["netcdf"], ["netcdf", "vtk"]])
 def test_without_a_layout_the_library_writes(tmp_path, monkeypatch, formats):
-    monkeypatch.setattr(layout, "_find", lambda _, marks: {mark: [] for mark in marks})
+    monkeypatch.setattr(file_layout, "_find", lambda _, marks: {mark: [] for mark in marks})
     subset = '[{name="mid", plane={z=0.3}}, {name="some", range={k=[2, 6, 2]}}]'
     settings = (f"output.formats={formats}", f"output.subset={subset}")
     run = Run(periodic(*settings), tmp_path / "a").steps(2).finish()
@@ -347,9 +347,9 @@ def test_where_the_system_knows_no_holes(tmp_path, monkeypatch):
     first = some_blocks(0, (7, 20, 9), (1, 1, 2))
     series = fields.Series(first, ABOUT)
     known = series.learn(tmp_path / "f.nc")
-    monkeypatch.setattr(layout.os, "lseek", unknown)
+    monkeypatch.setattr(file_layout.os, "lseek", unknown)
     for slab in (10_000, 999):
-        monkeypatch.setattr(layout, "_SLAB", slab)
+        monkeypatch.setattr(file_layout, "_SLAB", slab)
         assert series.learn(tmp_path / "f.nc").arrays == known.arrays
     block = fields.read(by_layout(tmp_path / "f.nc", known, first, 0)).blocks[0]
     np.testing.assert_array_equal(block.state["p"], first[0].state["p"])

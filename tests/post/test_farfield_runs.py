@@ -11,7 +11,7 @@ from hiresx import Case, HiresxError, Simulation
 from hiresx import open as open_run
 from hiresx.cli import execute
 from hiresx.output.watch import monitors
-from hiresx.post.farfield import Arc, farfield
+from hiresx.post.farfield import ObserverArc, farfield
 from hiresx.post.observers import read
 
 P = 1 / 1.4
@@ -109,7 +109,7 @@ def test_an_open_surface_is_heard_with_a_warning_that_names_the_gap(run):
 
 def test_levels_are_of_the_ambient_pressure(run):
     """A tone of known amplitude: its overall level, and where it is heard."""
-    arc = Arc(11.0, 30.0, 150.0, 3, azimuth=90.0)
+    arc = ObserverArc(11.0, 30.0, 150.0, 3, azimuth=90.0)
     found = farfield(run, "nodes", arc, mach=MACH, ambient=101325.0, segments=1, window="boxcar")
     np.testing.assert_allclose(found.data["angle"].values, [30, 90, 150])
     np.testing.assert_allclose(found.data["y"].values, 0.0, atol=1e-14)

@@ -89,8 +89,10 @@ def test_a_series_has_time_first_and_coordinates_once(tmp_path):
 def test_only_what_is_used_is_read(tmp_path, monkeypatch):
     run = two_blocks(tmp_path)
     read = []
-    before = stored.Stored._of
-    monkeypatch.setattr(stored.Stored, "_of", lambda self, path, key: read.append(path.name) or before(self, path, key))
+    before = stored.StoredVariable._of
+    monkeypatch.setattr(
+        stored.StoredVariable, "_of", lambda self, path, key: read.append(path.name) or before(self, path, key)
+    )
     tree = run.series(["p"])
     assert read == [], "opening reads nothing"
     assert tree["left"]["p"].isel(time=1, k=0).values.shape == (8, 9)

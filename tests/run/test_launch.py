@@ -18,8 +18,8 @@ from paths import ROOT
 from ranks import launcher
 
 from hiresx.errors import HiresxError
-from hiresx.launch import command, counts, job, mpi
-from hiresx.launch.mpi import INTEL, MPICH, OPEN_MPI, Library, Mpirun
+from hiresx.launch import command, counts, job, mpi_library
+from hiresx.launch.mpi_library import INTEL, MPICH, OPEN_MPI, MpiLibrary, Mpirun
 from hiresx.launch.notices import Known, Notices
 
 # ---- the command
@@ -43,8 +43,8 @@ def test_commands_of_every_kind(monkeypatch):
 @pytest.fixture
 def open_mpi(monkeypatch):
     """An Open MPI, four cores, no GPU."""
-    used = Library(OPEN_MPI, "5.0.1", "/opt/lib/libmpi.so.40", "4.1"), Mpirun("/opt/bin/mpirun", OPEN_MPI, "5.0.1")
-    monkeypatch.setattr(mpi, "find", lambda given=None: used)
+    used = MpiLibrary(OPEN_MPI, "5.0.1", "/opt/lib/libmpi.so.40", "4.1"), Mpirun("/opt/bin/mpirun", OPEN_MPI, "5.0.1")
+    monkeypatch.setattr(mpi_library, "find", lambda given=None: used)
     monkeypatch.setattr(counts, "cores", lambda: 4)
     monkeypatch.setattr(command.os, "geteuid", lambda: 1000)
     monkeypatch.setattr(counts.cuda, "fault", lambda: HiresxError("the cuda backend finds no NVIDIA driver", "use cpu"))
@@ -104,7 +104,7 @@ def test_a_launcher_in_a_launcher(open_mpi, monkeypatch, capfd):
 
 
 def test_how_many_ranks(monkeypatch):
-    from hiresx.placement.facts import Facts
+    from hiresx.placement.facts import PlacementFacts
     from hiresx.topology.machine import GPU, Machine, NumaNode
 
     allowed = frozenset(os.sched_getaffinity(0))
@@ -113,7 +113,9 @@ def test_how_many_ranks(monkeypatch):
     assert counts.default("cpu") == (2, "one rank per NUMA node")  # only nodes of ours
     assert counts.default("cpu:1,emulated:3")[0] == 4
     addresses = tuple(f"0000:0{n}:00.0" for n in range(3))
-    monkeypatch.setattr(counts, "gather", lambda gpu: Facts("host", allowed, gpus=addresses, names=("H200",) * 3))
+    monkeypatch.setattr(
+        counts, "gather", lambda gpu: PlacementFacts("host", allowed, gpus=addresses, names=("H200",) * 3)
+    )
     monkeypatch.setattr(counts.cuda, "fault", lambda: None)
     devices = [GPU(n, address, utilisation=90 * (n == 1)) for n, address in enumerate(addresses)]
     square = tuple(tuple("X" if a == b else "SYS" for a in range(3)) for b in range(3))
@@ -221,7 +223,7 @@ sys.exit(3)
 """
 
 
-def run_job(tmp_path, mode: str, *signals: int, ranks: int = 2) -> job.Ended:
+def run_job(tmp_path, mode: str, *signals: int, ranks: int = 2) -> job.JobEnd:
     """How the program ends."""
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
@@ -260,7 +262,7 @@ def test_the_status_of_the_run_is_that_of_the_job(tmp_path, capfd):
 def test_signals_reach_the_ranks(tmp_path, capfd, number):
     """They can end as they like: no launcher kills them."""
     ended = run_job(tmp_path, "graceful", number)
-    assert ended == job.Ended(128 + number, asked=number)
+    assert ended == job.JobEnd(128 + number, asked=number)
     assert capfd.readouterr().out.count("ended in order") == 2
 
 
@@ -268,7 +270,7 @@ def test_signals_reach_the_ranks(tmp_path, capfd, number):
 def test_a_rank_is_killed(tmp_path, capfd):
     ended = run_job(tmp_path, "killed")
     assert (ended.status, ended.signal) == (137, signal.SIGKILL)
-    assert ended.rank == 1 or mpi.library().kind != OPEN_MPI
+    assert ended.rank == 1 or mpi_library.library().kind != OPEN_MPI
     out, err = capfd.readouterr()
     assert "BAD TERMINATION" not in out and "noticed that process rank" not in err
 
@@ -282,7 +284,7 @@ def test_a_job_that_does_not_listen_is_killed(tmp_path, capfd, monkeypatch):
 
 def test_a_run_on_one_rank_needs_no_mpi(capfd):
     code = "import os, sys; print(os.getpid()); sys.exit(3)"
-    assert job.run([sys.executable, "-c", code]) == job.Ended(3)
+    assert job.run([sys.executable, "-c", code]) == job.JobEnd(3)
     code = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
     assert job.run([sys.executable, "-c", code]).status == 137
 

@@ -3,7 +3,7 @@
 import pytest
 
 from hiresx.errors import HiresxError
-from hiresx.sweeps.table import Table
+from hiresx.sweeps.table import SweepTable
 from hiresx.sweeps.values import combined, parsed, separated
 
 
@@ -51,14 +51,14 @@ def test_a_curve_for_each_combination_of_the_other_keys():
         {"run": f"{a}{b}", "x.a": a, "x.b": b, "n": 10 * a, "y": y}
         for a, b, y in ((1, "p", 3.0), (2, "p", 4.0), (1, "q", 5.0), (2, "q", None))
     ]
-    found = Table("A table", ("x.a", "x.b"), tuple(rows[0]), tuple(rows))
+    found = SweepTable("A table", ("x.a", "x.b"), tuple(rows[0]), tuple(rows))
 
     def curves(x: str, y: str) -> dict[str, list[tuple[float, float]]]:
         return {line.get_label(): line.get_xydata().tolist() for line in found.plot(x, y)[1].lines}
 
     assert curves("a", "y") == {"b = p": [[1, 3], [2, 4]], "b = q": [[1, 5]]}
     assert curves("b", "y") == {"a = 1": [[0, 3], [1, 5]], "a = 2": [[0, 4]]}
-    only = Table("A table", ("x.a",), tuple(rows[0]), tuple(rows[:2]))
+    only = SweepTable("A table", ("x.a",), tuple(rows[0]), tuple(rows[:2]))
     (line,) = only.plot("n", "y")[1].lines
     assert line.get_xydata().tolist() == [[10, 3], [20, 4]]
     with pytest.raises(HiresxError, match=r'no run has a number in the column "x\.b"'):

@@ -13,7 +13,7 @@ from topology_recordings import UNEVEN, level_matrix
 from hiresx.device import cuda
 from hiresx.errors import HiresxError
 from hiresx.placement import facts, gpus
-from hiresx.placement.facts import Facts
+from hiresx.placement.facts import PlacementFacts
 from hiresx.topology.machine import NIC, Machine
 
 # ---- GPUs
@@ -23,9 +23,9 @@ from hiresx.topology.machine import NIC, Machine
 SEVEN = described(UNEVEN, ["0-3"] * 4 + ["4-7"] * 3)
 
 
-def offered(machine, which=None, **more) -> Facts:
+def offered(machine, which=None, **more) -> PlacementFacts:
     addresses = tuple(gpu.bus_id for gpu in machine.gpus if which is None or gpu.index in which)
-    return Facts(
+    return PlacementFacts(
         "host", more.pop("cpus", frozenset(range(8))), gpus=addresses, names=("H200",) * len(addresses), **more
     )
 
@@ -158,12 +158,12 @@ class FakeDriver:
 
 def test_what_cuda_offers(monkeypatch):
     driver = FakeDriver()
-    monkeypatch.setattr("hiresx.topology.cuda.ctypes.CDLL", lambda name: driver)
+    monkeypatch.setattr("hiresx.topology.libcuda.ctypes.CDLL", lambda name: driver)
     monkeypatch.setattr(cuda.importlib.util, "find_spec", lambda name: True)
     monkeypatch.setitem(sys.modules, "cupy", ModuleType("cupy"))
     assert cuda.devices() == [
-        cuda.Device(0, "GPU number 0", "0000:3B:00.0", False),
-        cuda.Device(1, "GPU number 1", "0000:1A:00.0", True),
+        cuda.CudaDevice(0, "GPU number 0", "0000:3B:00.0", False),
+        cuda.CudaDevice(1, "GPU number 1", "0000:1A:00.0", True),
     ]
     assert not [name for name in driver.called if "Ctx" in name or "Mem" in name]
     known = facts.gather(True, {"OMP_NUM_THREADS": "3,2"})
@@ -177,7 +177,7 @@ def test_a_gpu_without_a_cupy_that_works_is_not_taken(monkeypatch, tmp_path):
     (tmp_path / "cupy.py").write_text('raise OSError("libcublas.so.13 is not there")\n')
     monkeypatch.delitem(sys.modules, "cupy", raising=False)
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr("hiresx.topology.cuda.ctypes.CDLL", lambda name: FakeDriver())
+    monkeypatch.setattr("hiresx.topology.libcuda.ctypes.CDLL", lambda name: FakeDriver())
     assert backend("auto").name == "cpu" and cuda.devices() == []
     with pytest.raises(HiresxError, match=r"CuPy, which is installed but broken \(OSError: libcublas.so.13"):
         backend("cuda")

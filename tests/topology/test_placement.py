@@ -17,8 +17,8 @@ from hiresx.communicator import alone
 from hiresx.device import cuda
 from hiresx.errors import HiresxError
 from hiresx.placement import Seat, cores, place, wishes
-from hiresx.placement.facts import Facts
-from hiresx.placement.record import Placement
+from hiresx.placement.facts import PlacementFacts
+from hiresx.placement.stored_placement import Placement
 from hiresx.topology import memory, sysfs
 from hiresx.topology.machine import GPU, Machine, NumaNode
 
@@ -76,7 +76,7 @@ ALL = frozenset(range(16))
 
 
 def cut(ranks, machine=EVEN_ODD, with_gpu=None, allowed=ALL, launcher=""):
-    known = {rank: Facts("host", allowed, launcher=launcher) for rank in ranks}
+    known = {rank: PlacementFacts("host", allowed, launcher=launcher) for rank in ranks}
     return cores.cut(machine, known, with_gpu or {})
 
 
@@ -110,7 +110,7 @@ def test_more_ranks_than_cores_are_not_bound():
 
 
 def test_what_a_launcher_bound_is_kept():
-    known = {n: Facts("host", frozenset([n, n + 8]), launcher="Open MPI") for n in range(4)}
+    known = {n: PlacementFacts("host", frozenset([n, n + 8]), launcher="Open MPI") for n in range(4)}
     found = cores.cut(EVEN_ODD, known, {})
     assert {n: found[n].cpus for n in range(4)} == {n: known[n].cpus for n in range(4)}
     assert found[0].kept and found[0].cores == 1
@@ -119,7 +119,7 @@ def test_what_a_launcher_bound_is_kept():
     by_slurm = {n: replace(fact, launcher="Slurm") for n, fact in known.items()}
     assert cores.cut(EVEN_ODD, by_slurm, {})[0].why == ("the launcher has bound the ranks: kept",)
     # Bound to sockets: those of one share it.
-    sockets = {n: Facts("host", EVEN_ODD.numa[n % 2].cpus) for n in range(4)}
+    sockets = {n: PlacementFacts("host", EVEN_ODD.numa[n % 2].cpus) for n in range(4)}
     found = cores.cut(EVEN_ODD, sockets, {})
     assert [sorted(found[n].cpus) for n in range(4)] == [[0, 2, 8, 10], [1, 3, 9, 11], [4, 6, 12, 14], [5, 7, 13, 15]]
 
@@ -294,7 +294,7 @@ def _on_fake_gpus(comm, bytes_):
     from hiresx.topology.binding import bound_cpus
 
     order = (2, 0, 1)
-    devices = [cuda.Device(n, "H200", PAIR.gpus[gpu].bus_id.upper(), False) for n, gpu in enumerate(order)]
+    devices = [cuda.CudaDevice(n, "H200", PAIR.gpus[gpu].bus_id.upper(), False) for n, gpu in enumerate(order)]
     cuda.fault, cuda.devices = (lambda: None), (lambda: devices)
     placement.discover = lambda: PAIR
     made = []

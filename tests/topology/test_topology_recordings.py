@@ -235,7 +235,7 @@ def test_agreement_with_mpibind():
     """mpibind's mappings of whole machines with as many tasks as cores, GPUs, or two per GPU: the same GPU for every
     task when ranks share GPUs evenly, and CPUs near it. Where mpibind differs, test_mpibind_differs says why."""
     from hiresx.placement.cores import cut
-    from hiresx.placement.facts import Facts
+    from hiresx.placement.facts import PlacementFacts
 
     for name, tests in (("coral-lassen", (1, 3, 11)), ("epyc-corona", (1, 11))):
         machine = load(RECORDINGS / f"hwloc/mpibind-{name}.xml")
@@ -255,7 +255,7 @@ def test_agreement_with_mpibind():
             placement = [rank * len(machine.gpus) // count for rank in range(count)]
             assert [[gpu] for gpu in placement] == gpus, (name, number)
             seats = {rank: machine.gpus[gpu] for rank, gpu in enumerate(placement)}
-            shares = cut(machine, {rank: Facts("host", every) for rank in seats}, seats)
+            shares = cut(machine, {rank: PlacementFacts("host", every) for rank in seats}, seats)
             for rank, own in ((rank, share.cpus) for rank, share in shares.items()):
                 assert cpus[rank] <= machine.gpus[placement[rank]].cpus
                 if count <= len(machine.cores):
@@ -268,14 +268,14 @@ def test_mpibind_differs():
     there is none on their node. Ours never does that: a rank has a GPU, and is bound to the CPUs near it. Test 5
     restricts tasks to core 0, which is near no GPU: mpibind gives none, ours warns and stays on that core."""
     from hiresx.placement.cores import cut
-    from hiresx.placement.facts import Facts
+    from hiresx.placement.facts import PlacementFacts
 
     machine = load(RECORDINGS / "hwloc/mpibind-epyc-corona.xml")
     expected = mpibind("epyc-corona")
     assert expected[10][1] == [[], [0], [1], [], [], [2], [], [3]]
     assert [gpu.numa for gpu in machine.gpus] == [1, 2, 5, 7]
     assert expected[5][1] == [[], []]
-    share = cut(machine, {0: Facts("host", frozenset({0, 48}))}, {0: machine.gpus[0]})[0]
+    share = cut(machine, {0: PlacementFacts("host", frozenset({0, 48}))}, {0: machine.gpus[0]})[0]
     assert share.cpus == {0, 48} and share.why == ("none of its CPUs is near its GPU",)
 
 

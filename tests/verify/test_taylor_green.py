@@ -6,7 +6,7 @@ import pytest
 
 from hiresx.device import backend
 from hiresx.solver import Solver
-from hiresx.verify.check import Finished, Run
+from hiresx.verify.checks import CheckRun, Finished
 from hiresx.verify.groups import taylor_green
 
 WHOLE = ('scheme.weights="js"', taylor_green.CFL)
@@ -37,7 +37,7 @@ def energy(simulation) -> dict[str, float]:
 def test_the_eighth_is_the_whole(where):
     """At symmetry planes, their edges and corners; on 16^3 points differences of round-off have grown to 1e-15."""
     solvers = [
-        Solver(Run("taylor-green", None, (*WHOLE, *sets)).loaded, backend(where))
+        Solver(CheckRun("taylor-green", None, (*WHOLE, *sets)).loaded, backend(where))
         for sets in (("grid.n=[16,16,16]",), eighth(8))
     ]
     for solver in solvers:
@@ -52,7 +52,7 @@ def test_the_eighth_is_the_whole(where):
 
 @pytest.mark.slow
 def test_taylor_green_until_its_peak():
-    run = Run("taylor-green", None, (*WHOLE, *eighth(32), "time.end=70.0", "monitor.every=20"), (energy,))
+    run = CheckRun("taylor-green", None, (*WHOLE, *eighth(32), "time.end=70.0", "monitor.every=20"), (energy,))
     finished = Finished(run, "cpu")
     by_name = {check.name: check for check in taylor_green.CHECKS}
     for name in ("JS: largest -dE/dt", "JS: turnover times at which it is reached"):

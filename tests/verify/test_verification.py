@@ -11,8 +11,8 @@ from paths import SHARED
 from hiresx import kernels, verify
 from hiresx.case.viscosity import VISCOSITIES
 from hiresx.errors import HiresxError
-from hiresx.verify import check as checking
-from hiresx.verify import page, pictures, reference, runner
+from hiresx.verify import checks as checking
+from hiresx.verify import page, pictures, reference_solutions, runner
 from hiresx.verify.groups import kernels as kernel_group
 
 QUICK = [(name, check) for name in verify.names(long=False) for check in runner.group(name).CHECKS]
@@ -89,7 +89,7 @@ def test_on_emulated_cuda(benches, name, check):
 
 
 def test_every_choice_of_kernels_is_compared():
-    configurations = [checking.Run("free-stream", None, sets).configuration for sets in kernel_group.SETS.values()]
+    configurations = [checking.CheckRun("free-stream", None, sets).configuration for sets in kernel_group.SETS.values()]
     for folder in ("interpolation", "weights", "space", "flux", "positivity"):
         assert {getattr(c, folder) for c in configurations} == set(kernels.choices(folder)), folder
     assert {c.viscosity for c in configurations} == {"none", *VISCOSITIES}
@@ -108,7 +108,7 @@ def test_every_choice_of_kernels_is_compared():
 def test_stored_references_agree_with_independent_ones(name, file, threshold):
     lines = [line for line in (REFERENCE / file).read_text().splitlines() if line[0] not in "#x"]
     x, independent = np.array([[float(v) for v in line.split(",")[:2]] for line in lines]).T
-    own_x, own = list(reference.table(name).values())[:2]
+    own_x, own = list(reference_solutions.table(name).values())[:2]
     assert np.trapezoid(abs(np.interp(own_x, x, independent) - own), own_x) < threshold
 
 
@@ -131,7 +131,7 @@ def test_limits():
 
 
 def test_a_run_that_fails_fails_its_checks():
-    dies = checking.Run("blast-waves", None, ('scheme.positivity="none"',))
+    dies = checking.CheckRun("blast-waves", None, ('scheme.positivity="none"',))
     check = checking.Check("the bare scheme", checking.at_least(0.0), lambda run: 1.0, (dies,))
     for _ in range(2):
         result = runner.judge("strong-shocks", check, bench := checking.Workbench("cpu"))

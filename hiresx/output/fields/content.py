@@ -13,14 +13,14 @@ import numpy as np
 from hiresx.announce import announce
 from hiresx.communicator import Communicator
 from hiresx.equations.gas import Gas
-from hiresx.output.fields import coordinates, derived, selection, vtk
+from hiresx.output.fields import coordinate_file, derived, selection, vtk
 from hiresx.output.fields import field_file as fields
 from hiresx.output.fields.field_file import FieldBlock
-from hiresx.output.fields.portions import Boxes, Samples, Source
+from hiresx.output.fields.portions import OwnBoxes, OwnSamples, PartBox
 from hiresx.output.saved import files
+from hiresx.output.saved.file_layout import FileLayout
 from hiresx.output.saved.joint import JointFile
-from hiresx.output.saved.layout import Layout
-from hiresx.output.saved.places import Box, Portion
+from hiresx.output.saved.places import IndexBox, IndexPortion
 from hiresx.output.saved.writer import Work
 
 _TYPES: dict[str, np.dtype] = {"fp64": np.dtype("f8"), "fp32": np.dtype("f4")}
@@ -47,53 +47,53 @@ class Content:
             self.comm, lambda: selection.whole(blocks) if spec is None else selection.subset(spec, blocks)
         )
         margin = not all(derived.about(variable).local for variable in variables)
-        self.shares: list[Boxes | Samples] = [
-            Boxes(piece, blocks, own, margin)
-            if isinstance(piece, selection.Grid)
-            else Samples(piece, blocks, parts, own, self.comm.rank, self.comm.size, margin)
+        self.shares: list[OwnBoxes | OwnSamples] = [
+            OwnBoxes(piece, blocks, own, margin)
+            if isinstance(piece, selection.NodeBlock)
+            else OwnSamples(piece, blocks, parts, own, self.comm.rank, self.comm.size, margin)
             for piece in self.pieces
         ]
         # Whether ranks wait for each other's values.
         self.waits = bool(self.comm.max(any(share.waits for share in self.shares)))
         # A number that the temporary files of all ranks have in common, and no others.
         self.tag = self.comm.bcast(os.getpid())
-        self._layout: Layout | None = None
+        self._layout: FileLayout | None = None
         self._series: fields.Series | None = None
         self._once = case["output"].get("coordinates") == "once"
         self._digest = files.once(self.comm, lambda: self._digested(blocks))
         # The file of the coordinates, until it has been written.
-        self.grid: Grid | None = None
+        self.grid: CoordinatesFile | None = None
 
     def _digested(self, blocks: Sequence[Any]) -> str:
         """What the coordinates are known by, where they are written once."""
         if not self._once or "netcdf" not in self.formats:
             return ""
-        if coordinates.h5py() is None:
+        if coordinate_file.h5py() is None:
             announce("h5py is missing: the coordinates are written in each file of the fields (pip install h5py)")
             return ""
-        return coordinates.digest(self.pieces, blocks)
+        return coordinate_file.digest(self.pieces, blocks)
 
-    def series(self, directory: Path, step: int) -> tuple[fields.Series, Layout | None]:
+    def series(self, directory: Path, step: int) -> tuple[fields.Series, FileLayout | None]:
         """How the netCDF files are laid out; tried beside the one of `step` the first time. Collective; raises as if
         that were written."""
         if self._series is None:
             about = self.case, self.variables, self.precision, self.part
             linked, there = "", True
             if self._digest:
-                path, there = files.once(self.comm, lambda: coordinates.place(directory, self.name, self._digest))
+                path, there = files.once(self.comm, lambda: coordinate_file.place(directory, self.name, self._digest))
                 linked = path.name
             if not there:
                 grid = fields.Coordinates(self.pieces, self.case, self.part, self._digest)
-                self.grid = Grid(path, grid, self._learned(grid, path))
+                self.grid = CoordinatesFile(path, grid, self._learned(grid, path))
             self._series = fields.Series(self.pieces, *about, linked)
             self._layout = self._learned(self._series, fields.frame(directory, step, self.name))
         return self._series, self._layout
 
-    def _learned(self, series: fields.Series, path: Path) -> Layout | None:
+    def _learned(self, series: fields.Series, path: Path) -> FileLayout | None:
         """The layout, on rank 0 whole, on the others the places of the arrays. Collective."""
-        found: list[Layout | None] = []
+        found: list[FileLayout | None] = []
 
-        def learn() -> Layout | None:
+        def learn() -> FileLayout | None:
             found.append(series.learn(path))
             return None if found[0] is None else found[0].places
 
@@ -112,12 +112,12 @@ class Content:
 
 
 @dataclass(frozen=True, eq=False)
-class Grid:
+class CoordinatesFile:
     """The file `path` of the coordinates, and its layout if one was found."""
 
     path: Path
     series: fields.Series
-    layout: Layout | None
+    layout: FileLayout | None
 
 
 class Files(Work):
@@ -126,14 +126,14 @@ class Files(Work):
 
     def __init__(
         self, content: Content, directory: Path, fetched: list[list[Callable[[], np.ndarray]]], time: float, step: int,
-        workers: int, grid: Grid | None = None,
+        workers: int, grid: CoordinatesFile | None = None,
     ):  # fmt: skip
         self._grid = grid
         self._content, self._directory, self._fetched = content, directory, fetched
         self._time, self._step, self._workers = time, step, workers
         # Per piece: values that others wait for, or that wait for others'; what rank 0 must write by the library.
         self._left: list[np.ndarray | None] = []
-        self._kept: list[list[Portion]] = []
+        self._kept: list[list[IndexPortion]] = []
 
     @cached_property
     def _by_library(self) -> bool:
@@ -143,9 +143,9 @@ class Files(Work):
         return unknown or self._content.series(self._directory, self._step)[1] is None
 
     @cached_property
-    def _frames(self) -> list[fields.Frame | vtk.Frame]:
+    def _frames(self) -> list[fields.FieldFrame | vtk.VtkFrame]:
         content = self._content
-        found: list[fields.Frame | vtk.Frame] = []
+        found: list[fields.FieldFrame | vtk.VtkFrame] = []
         tag, root = content.tag, content.comm.root
         if "netcdf" in content.formats and not self._by_library:
             path = fields.frame(self._directory, self._step, content.name)
@@ -154,11 +154,11 @@ class Files(Work):
             if self._grid is not None:  # it has its name before the first file that links to it
                 assert self._grid.layout is not None
                 joint = JointFile(self._grid.path, self._grid.layout, tag, root)
-                found.append(fields.Frame(joint, content.pieces))
-            found.append(fields.Frame(JointFile(path, layout, tag, root), content.pieces, self._time, self._step))
+                found.append(fields.FieldFrame(joint, content.pieces))
+            found.append(fields.FieldFrame(JointFile(path, layout, tag, root), content.pieces, self._time, self._step))
         if "vtk" in content.formats:
             about = content.pieces, self._time, self._step, content.variables, content.dtype
-            found.append(vtk.Frame(self._directory, *about, tag, root, content.name))
+            found.append(vtk.VtkFrame(self._directory, *about, tag, root, content.name))
         return found
 
     def write(self) -> None:
@@ -188,7 +188,7 @@ class Files(Work):
     def _exchange(self, comm: Communicator) -> None:
         """Points between nodes of several ranks."""
         content = self._content
-        sampled = [(n, share) for n, share in enumerate(content.shares) if isinstance(share, Samples)]
+        sampled = [(n, share) for n, share in enumerate(content.shares) if isinstance(share, OwnSamples)]
         of_pieces = [share.sent(self._left[n]) for n, share in sampled]
         received = comm.mpi_comm.alltoall([list(of_rank) for of_rank in zip(*of_pieces, strict=True)])
         left, self._left = self._left, []
@@ -229,7 +229,7 @@ class Files(Work):
             frame.discard()
 
 
-class Moment(Work):
+class TimeContent(Work):
     """All that is written at one moment."""
 
     def __init__(self, work: Sequence[Work]):
@@ -252,7 +252,7 @@ class Moment(Work):
             one.discard()
 
 
-def _together(piece: selection.Piece, portions: Sequence[Portion], variables: Sequence[str]) -> FieldBlock:
+def _together(piece: selection.Piece, portions: Sequence[IndexPortion], variables: Sequence[str]) -> FieldBlock:
     """A block from all its portions."""
     arrays = {name: np.empty(piece.shape, portions[0].values[name].dtype) for name in variables}
     arrays |= {axis: np.empty(piece.shape) for axis in "xyz"}
@@ -261,7 +261,7 @@ def _together(piece: selection.Piece, portions: Sequence[Portion], variables: Se
             values = getattr(portion, name) if name in ("x", "y", "z") else portion.values[name]
             if portion.missing is not None:
                 values = np.where(portion.missing, np.nan, values)
-            if isinstance(portion.place, Box):
+            if isinstance(portion.place, IndexBox):
                 array[tuple(slice(*ends) for ends in portion.place.ends)] = values
             else:
                 array.reshape(-1)[portion.place.index] = values
@@ -269,7 +269,7 @@ def _together(piece: selection.Piece, portions: Sequence[Portion], variables: Se
     return FieldBlock(piece.name, arrays["x"], arrays["y"], arrays["z"], state, piece.gaps)
 
 
-def _fetch(solver: Any, source: Source) -> Callable[[], np.ndarray]:
+def _fetch(solver: Any, source: PartBox) -> Callable[[], np.ndarray]:
     """Begins to bring the conservative variables (n, bk, bj, bi) of a source to the host; the function gives them."""
     state = solver.states[source.state]
     where = zip(source.box, reversed(state.first), reversed(state.halo), strict=True)

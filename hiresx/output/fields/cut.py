@@ -44,7 +44,7 @@ def middle(pieces: list[Piece], axis: str) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Samples:
+class WeightedPlaces:
     """Places in a piece, each a weighted mean of its nodes: `nodes` (m, ...) indexes into flat arrays, `weights` the
     same shape; nan where there is no such place."""
 
@@ -55,12 +55,12 @@ class Samples:
         """`values` of the piece at the places."""
         return (np.ravel(values)[self.nodes] * self.weights).sum(axis=0)
 
-    def of(self, first: "Samples") -> "Samples":
+    def of(self, first: "WeightedPlaces") -> "WeightedPlaces":
         """These samples of a piece that itself consists of the samples `first` of another."""
         shape = first.weights.shape[0], -1
         nodes = first.nodes.reshape(shape)[:, self.nodes]
         weights = first.weights.reshape(shape)[:, self.nodes] * self.weights
-        return Samples(*(part.reshape(-1, *self.nodes.shape[1:]) for part in (nodes, weights)))
+        return WeightedPlaces(*(part.reshape(-1, *self.nodes.shape[1:]) for part in (nodes, weights)))
 
 
 def plane(pieces: list[Piece], axis: str, value: float) -> list[Piece]:
@@ -75,7 +75,7 @@ def plane(pieces: list[Piece], axis: str, value: float) -> list[Piece]:
     ]
 
 
-def plane_samples(pieces: list[Piece], axis: str, value: float) -> list[tuple[int, Samples]]:
+def plane_samples(pieces: list[Piece], axis: str, value: float) -> list[tuple[int, WeightedPlaces]]:
     """The plane as samples of the pieces of these numbers; see `plane`."""
     found = [(number, sheet) for number, piece in enumerate(pieces) for sheet in _sheets(piece, axis, value)]
     if not found:
@@ -98,7 +98,7 @@ def line(pieces: list[Piece], axis: str, value: float) -> tuple[Piece, np.ndarra
 
 def line_samples(
     pieces: list[Piece], axis: str, value: float
-) -> tuple[list[tuple[int, Samples]], np.ndarray, np.ndarray]:
+) -> tuple[list[tuple[int, WeightedPlaces]], np.ndarray, np.ndarray]:
     """The line as samples of the pieces of these numbers; of all of them put together, `order` (n,) selects those to
     keep; then the gaps. See `line`."""
     parts = [(n, _crossings(piece, axis, value, d)) for n, piece in enumerate(pieces) for d in (0, 1)]
@@ -151,7 +151,7 @@ def _meets(s: np.ndarray) -> np.ndarray:
     return meets
 
 
-def _sheets(piece: Piece, axis: str, value: float) -> list[Samples]:
+def _sheets(piece: Piece, axis: str, value: float) -> list[WeightedPlaces]:
     s = _distance(piece, axis, value)
     nodes = np.arange(s.size).reshape(s.shape)
     directions = [d for d in range(3) if s.shape[d] > 1]
@@ -170,17 +170,17 @@ def _sheets(piece: Piece, axis: str, value: float) -> list[Samples]:
         t = _fraction(np.take_along_axis(s, n, 0)[0], np.take_along_axis(s, after, 0)[0])
         t = np.where(known, t, np.nan)
         ends = [np.take_along_axis(nodes, end, 0)[0] for end in (n, after)]
-        sheets.append(Samples(np.stack(ends), np.stack([1 - t, t])))
+        sheets.append(WeightedPlaces(np.stack(ends), np.stack([1 - t, t])))
     return sheets
 
 
-def _crossings(piece: Piece, axis: str, value: float, direction: int) -> Samples:
+def _crossings(piece: Piece, axis: str, value: float, direction: int) -> WeightedPlaces:
     s = np.moveaxis(_distance(piece, axis, value), direction, 0)
     nodes = np.moveaxis(np.arange(s.size).reshape(piece[axis].shape), direction, 0)
     n, other = np.nonzero(_meets(s))
     after = np.minimum(n + 1, s.shape[0] - 1)
     t = _fraction(s[n, other], s[after, other])
-    return Samples(np.stack([nodes[n, other], nodes[after, other]]), np.stack([1 - t, t]))
+    return WeightedPlaces(np.stack([nodes[n, other], nodes[after, other]]), np.stack([1 - t, t]))
 
 
 def _fraction(s0: np.ndarray, s1: np.ndarray) -> np.ndarray:

@@ -20,12 +20,12 @@ PRIMITIVE = GAS_PRIMITIVE
 
 @dataclass(frozen=True)
 class Variable:
-    """A variable: its function of a `Flow`, what it is, its scale, its symbol (mathtext) and its colours in plots.
+    """A variable: its function of a `FlowState`, what it is, its scale, its symbol (mathtext) and its colours in plots.
 
     `local`: it follows from the state at a point alone; the others need gradients.
     """
 
-    compute: Callable[["Flow"], np.ndarray]
+    compute: Callable[["FlowState"], np.ndarray]
     long_name: str
     scale: str
     symbol: str
@@ -33,7 +33,7 @@ class Variable:
     local: bool = True
 
 
-class Flow:
+class FlowState:
     """The flow on one block: x, y, z and the primitive variables (nk, nj, ni), gradients on demand and kept.
 
     `metrics`: gives those of the grid if they are known already. Raises HiresxError when a variable is asked of a state
@@ -98,25 +98,25 @@ class Flow:
         return w_y - v_z, u_z - w_x, v_x - u_y
 
 
-def _vorticity(flow: Flow) -> np.ndarray:
+def _vorticity(flow: FlowState) -> np.ndarray:
     x, y, z = flow.vorticity
     return z if flow.flat else np.sqrt(x * x + y * y + z * z)
 
 
-def _mach(flow: Flow) -> np.ndarray:
+def _mach(flow: FlowState) -> np.ndarray:
     return np.sqrt(flow.speed_squared / flow.temperature)
 
 
-def _total_pressure(flow: Flow) -> np.ndarray:
+def _total_pressure(flow: FlowState) -> np.ndarray:
     gamma = flow.gamma
     return flow["p"] * (1 + (gamma - 1) / 2 * _mach(flow) ** 2) ** (gamma / (gamma - 1))
 
 
-def _total_enthalpy(flow: Flow) -> np.ndarray:
+def _total_enthalpy(flow: FlowState) -> np.ndarray:
     return flow.temperature / (flow.gamma - 1) + flow.speed_squared / 2
 
 
-def _q_criterion(flow: Flow) -> np.ndarray:
+def _q_criterion(flow: FlowState) -> np.ndarray:
     # Q = (|Omega|^2 - |S|^2)/2 = -(du_i/dx_j)(du_j/dx_i)/2 (Hunt, Wray & Moin 1988), also where the flow is compressed.
     g = [flow.gradient(name) for name in "uvw"]
     return -0.5 * sum(g[i][j] * g[j][i] for i in range(3) for j in range(3))
@@ -217,7 +217,7 @@ def check(names: Iterable[str], place: str = "output.variables", scalars: Iterab
             raise HiresxError(f'{place}: there is no variable "{name}"', f"{hint}there are {', '.join(known)}")
 
 
-def evaluate(names: Iterable[str], flow: Flow) -> dict[str, np.ndarray]:
+def evaluate(names: Iterable[str], flow: FlowState) -> dict[str, np.ndarray]:
     """The variables `names` of `flow`, each (nk, nj, ni) float64. Not a number where a gas state is inadmissible.
 
     Raises HiresxError for an unknown name or one whose primitive variables are missing.

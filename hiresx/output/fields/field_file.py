@@ -16,12 +16,12 @@ import numpy as np
 
 from hiresx.equations import equations
 from hiresx.errors import HiresxError
-from hiresx.output.fields import coordinates, derived
+from hiresx.output.fields import coordinate_file, derived
 from hiresx.output.saved import files
+from hiresx.output.saved.file_layout import FileLayout
 from hiresx.output.saved.joint import JointFile
-from hiresx.output.saved.layout import Layout
 from hiresx.output.saved.netcdf import LOCK, library
-from hiresx.output.saved.places import Portion
+from hiresx.output.saved.places import IndexPortion
 
 _SUFFIX = ".nc"
 _SCALES = (
@@ -53,7 +53,7 @@ class FieldBlock:
 
 
 @dataclass
-class Fields:
+class FieldFileContent:
     """What a field file holds: time in L / c_ref, step, the resolved case and the blocks.
 
     `part`: "" for whole fields, else what part of them it is.
@@ -114,7 +114,7 @@ class Series:
         derived.check(self._names, scalars=equations(case).scalars)
         check_names([block.name for block in blocks])
         self._case, self._part, self._linked = case, part, linked
-        self._axes = () if linked else coordinates.AXES
+        self._axes = () if linked else coordinate_file.AXES
         kinds: dict[str, np.dtype[Any]] = {"fp64": np.dtype("f8"), "fp32": np.dtype("f4")}
         self._kind = blocks[0].state["rho"].dtype if precision is None else kinds[precision]
         self._blocks = [(block.name, block.shape, block.gaps) for block in blocks]
@@ -129,12 +129,12 @@ class Series:
             self._create(temporary, blocks, time, step)
         return path
 
-    def learn(self, path: str | Path) -> Layout | None:
+    def learn(self, path: str | Path) -> FileLayout | None:
         """Where everything lies in these files; None when that cannot be found out. Tried beside `path`. Raises
         HiresxError as if that were written."""
         path = Path(path)
         with self._told(path), files.replacing(path, keep=False) as temporary:
-            return Layout.learn(temporary, self._define, self._link)
+            return FileLayout.learn(temporary, self._define, self._link)
 
     @contextmanager
     def _told(self, path: Path) -> Iterator[None]:
@@ -176,7 +176,7 @@ class Series:
     def _link(self, path: Path) -> None:
         """Have the file, which is closed, refer to the coordinates."""
         if self._linked:
-            coordinates.link(path, [name for name, _, _ in self._blocks], self._linked)
+            coordinate_file.link(path, [name for name, _, _ in self._blocks], self._linked)
 
     def _define(self, file: Any) -> dict[tuple[str, str], Any]:
         """Everything but values. Returns the variables by (block, name); those of the file have the block ""."""
@@ -219,7 +219,7 @@ class Series:
         for block in blocks:
             for axis in self._axes:
                 yield (block.name, axis), getattr(block, axis)
-            flow = derived.Flow(block.x, block.y, block.z, block.state, self._case["gas"]["gamma"])
+            flow = derived.FlowState(block.x, block.y, block.z, block.state, self._case["gas"]["gamma"])
             for name in self._names:
                 # One variable at a time, written before the next is computed: a block's worth of memory, not of all.
                 value = block.state[name] if name in block.state else derived.evaluate([name], flow)[name]
@@ -236,10 +236,10 @@ class Coordinates(Series):
         self._digest = digest
 
     def _describe(self, file: Any) -> None:
-        file.setncattr(coordinates.DIGEST, self._digest)
+        file.setncattr(coordinate_file.DIGEST, self._digest)
 
 
-class Frame:
+class FieldFrame:
     """The field file of one time, which the ranks of a communicator write together (see `JointFile`): `file`, laid out
     as the `blocks` (anything with a name) of a `Series`; or, without time and step, of `Coordinates`. A context, for
     one thread at a time."""
@@ -248,7 +248,7 @@ class Frame:
         self._file, self._blocks = file, [block.name for block in blocks]
         self._moment = {} if time is None or step is None else {"time": time, "step": step}
 
-    def __enter__(self) -> "Frame":
+    def __enter__(self) -> "FieldFrame":
         self._file.__enter__()
         self._file.frame({("", name): value for name, value in self._moment.items()})
         return self
@@ -256,7 +256,7 @@ class Frame:
     def __exit__(self, *error: Any) -> None:
         self._file.__exit__(*error)
 
-    def put(self, n: int, portions: Sequence[Portion]) -> None:
+    def put(self, n: int, portions: Sequence[IndexPortion]) -> None:
         """What this process has of block number `n`."""
         for portion in portions:
             for name, values in {"x": portion.x, "y": portion.y, "z": portion.z, **portion.values}.items():
@@ -293,7 +293,7 @@ def _put(variable: Any, value: np.ndarray) -> None:
             variable[first : first + rows] = value[first : first + rows]
 
 
-def read(path: str | Path, variables: Iterable[str] | None = None) -> Fields:
+def read(path: str | Path, variables: Iterable[str] | None = None) -> FieldFileContent:
     """Read a field file. `variables`: the names wanted, those not stored are computed; default: what is stored.
 
     Raises HiresxError when the file is missing, is not a field file, or cannot give a variable.
@@ -302,7 +302,7 @@ def read(path: str | Path, variables: Iterable[str] | None = None) -> Fields:
         case = json.loads(file.case)
         part = getattr(file, "part", "")
         blocks = [_read_block(group, variables, case["gas"]["gamma"], part) for group in groups]
-        return Fields(Path(path), float(file["time"][...]), int(file["step"][...]), case, blocks, part)
+        return FieldFileContent(Path(path), float(file["time"][...]), int(file["step"][...]), case, blocks, part)
 
 
 def describe(path: str | Path) -> dict[str, Any]:
@@ -345,7 +345,7 @@ def opened(path: str | Path) -> Iterator[tuple[Any, list[Any]]]:
     except FileNotFoundError as error:
         raise files.fault(path, error, "read") from None
     except (OSError, AttributeError, LookupError, ValueError, RuntimeError) as error:
-        if gone := coordinates.missing(path):
+        if gone := coordinate_file.missing(path):
             raise HiresxError(
                 f"{path} has its coordinates in {gone}, which is not beside it", "keep the two in one folder"
             ) from None
@@ -367,7 +367,7 @@ def _read_block(group: Any, wanted: Iterable[str] | None, gamma: float, part: st
                 f'write "{gradients[0]}" in the variables of this output.subset',
             )
         primitive = {name: group[name][...] for name in derived.PRIMITIVE if name in stored}
-        state |= derived.evaluate(missing, derived.Flow(x, y, z, primitive, gamma))
+        state |= derived.evaluate(missing, derived.FlowState(x, y, z, primitive, gamma))
     gaps = tuple(int(n) for n in np.atleast_1d(getattr(group, "gaps", ())))
     return FieldBlock(group.name, x, y, z, {name: state[name] for name in wanted}, gaps)
 
@@ -415,7 +415,7 @@ def clear(directory: str | Path, name: str = "fields", after: int = -1) -> int:
     found = [path for step, path in frames(directory, name).items() if step > after]
     files.remove(found)
     if not frames(directory, name):
-        coordinates.clear(directory, name)
+        coordinate_file.clear(directory, name)
     return len(found)
 
 

@@ -13,7 +13,7 @@ from hiresx.equations import equations
 from hiresx.errors import HiresxError
 from hiresx.output.fields import derived, selection, vtk
 from hiresx.output.fields import field_file as fields
-from hiresx.output.fields.content import Content, Moment
+from hiresx.output.fields.content import Content, TimeContent
 from hiresx.output.saved import files
 from hiresx.output.saved.attachment import MANY, Attachment
 from hiresx.output.saved.writer import JointWriter
@@ -216,7 +216,9 @@ class FieldOutput(Attachment):
         if self.directory is None or not outputs:
             return
         solver.settle()  # at cuts gradients take ghosts
-        self._writer.submit(Moment([_made(output).moment(self.directory, solver, self._workers) for output in outputs]))
+        self._writer.submit(
+            TimeContent([_made(output).moment(self.directory, solver, self._workers) for output in outputs])
+        )
         self._files += len(outputs) * len(self._case.output.formats)
         for output in outputs:
             output.written = solver.steps

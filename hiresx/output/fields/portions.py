@@ -2,7 +2,7 @@
 
 Derivatives at a node take three nodes to each side along grid lines, or seven at the face of a block. At a cut those
 are ghosts of the part, so that values are the same wherever the blocks are cut. A point between nodes of several
-processes belongs to the one that has its first node; the others send it the values at theirs (see `Samples`).
+processes belongs to the one that has its first node; the others send it the values at theirs (see `OwnSamples`).
 """
 
 from collections.abc import Callable, Sequence
@@ -18,8 +18,8 @@ from hiresx.equations import GHOSTS
 from hiresx.equations.gas import Gas
 from hiresx.output.fields import derived
 from hiresx.output.fields.differences import Metrics
-from hiresx.output.fields.selection import Grid, Sampled
-from hiresx.output.saved.places import Box, Points, Portion
+from hiresx.output.fields.selection import NodeBlock, SampledBlock
+from hiresx.output.saved.places import IndexBox, IndexPoints, IndexPortion
 
 # [k, j, i]
 Slices = tuple[slice, slice, slice]
@@ -34,7 +34,7 @@ _KEPT = 1 << 30
 
 
 @dataclass(eq=False)
-class Source:
+class PartBox:
     """A box of nodes of a block that part number `state` of this process gives, its ghosts at cuts included, and how
     the values wanted are taken from an array of it.
 
@@ -72,7 +72,7 @@ class Source:
             with np.errstate(all="ignore"):
                 state = gas.primitive(q[(slice(None), *part)].astype(np.float64, copy=False))
                 x, y, z = self.x[part], self.y[part], self.z[part]
-                flow = derived.Flow(x, y, z, state, gas.gamma, lambda: self._known_metrics(low, high, x, y, z))
+                flow = derived.FlowState(x, y, z, state, gas.gamma, lambda: self._known_metrics(low, high, x, y, z))
                 for values, name in zip(found, names, strict=True):
                     values[out] = derived.evaluate([name], flow)[name][inside]
 
@@ -94,17 +94,17 @@ class Source:
         return metrics
 
 
-class Boxes:
-    """This process's points of a `Grid`: for each of its parts that meets it, a box of them.
+class OwnBoxes:
+    """This process's points of a `NodeBlock`: for each of its parts that meets it, a box of them.
 
     `own`: its parts; `margin`: whether variables need gradients.
     """
 
     waits = False
 
-    def __init__(self, piece: Grid, blocks: Sequence[Any], own: Sequence[Part], margin: bool):
-        self.sources: list[Source] = []
-        self._places: list[tuple[Box, tuple[np.ndarray, ...]]] = []
+    def __init__(self, piece: NodeBlock, blocks: Sequence[Any], own: Sequence[Part], margin: bool):
+        self.sources: list[PartBox] = []
+        self._places: list[tuple[IndexBox, tuple[np.ndarray, ...]]] = []
         block = blocks[piece.block]
         for n, part in enumerate(own):
             if part.whole != piece.block:
@@ -121,22 +121,22 @@ class Boxes:
             source.take = _Index(index)
             self.sources.append(source)
             self._places.append(
-                (Box(piece.shape, triple(ends)), triple(source.take(c) for c in (source.x, source.y, source.z)))
+                (IndexBox(piece.shape, triple(ends)), triple(source.take(c) for c in (source.x, source.y, source.z)))
             )
 
     def portions(
         self, names: Sequence[str], states: Sequence[np.ndarray], gas: Gas, dtype: np.dtype, workers: int
-    ) -> tuple[list[Portion], None]:
+    ) -> tuple[list[IndexPortion], None]:
         """With the variables `names` as `dtype`, of the conservative variables of each source; nothing is left over."""
         found = [s.evaluate(names, q, gas, dtype, workers) for s, q in zip(self.sources, states, strict=True)]
         return [
-            Portion(place, x, y, z, dict(zip(names, values, strict=True)))
+            IndexPortion(place, x, y, z, dict(zip(names, values, strict=True)))
             for (place, (x, y, z)), values in zip(self._places, found, strict=True)
         ], None
 
 
-class Samples:
-    """This process's points of a `Sampled`.
+class OwnSamples:
+    """This process's points of a `SampledBlock`.
 
     Values at the nodes of its parts are counted through; behind them come those that other processes send, in the order
     of the ranks and within one of the points and their nodes, an order that both sides know. Constructed by all `ranks`
@@ -144,10 +144,10 @@ class Samples:
     """
 
     def __init__(
-        self, piece: Sampled, blocks: Sequence[Any], parts: Sequence[Part], own: Sequence[Part], rank: int, ranks: int,
-        margin: bool,
+        self, piece: SampledBlock, blocks: Sequence[Any], parts: Sequence[Part], own: Sequence[Part], rank: int,
+        ranks: int, margin: bool,
     ):  # fmt: skip
-        self.sources: list[Source] = []
+        self.sources: list[PartBox] = []
         slots = np.full(piece.nodes.shape, -1)
         self._count = 0
         for n, part in enumerate(own):
@@ -166,7 +166,7 @@ class Samples:
         )
 
     def _add_part(
-        self, n: int, part: Part, piece: Sampled, blocks: Sequence[Any], slots: np.ndarray, margin: bool
+        self, n: int, part: Part, piece: SampledBlock, blocks: Sequence[Any], slots: np.ndarray, margin: bool
     ) -> None:
         here = np.flatnonzero(piece.blocks == part.whole)
         if not here.size:
@@ -187,7 +187,12 @@ class Samples:
 
     @staticmethod
     def _outgoing(
-        piece: Sampled, blocks: Sequence[Any], parts: Sequence[Part], slots: np.ndarray, points: np.ndarray, ranks: int
+        piece: SampledBlock,
+        blocks: Sequence[Any],
+        parts: Sequence[Part],
+        slots: np.ndarray,
+        points: np.ndarray,
+        ranks: int,
     ) -> list[np.ndarray]:
         """Per rank the places of the values that it wants."""
         owner = _owners(piece.blocks[points], piece.nodes[0, points], blocks, parts)
@@ -195,7 +200,7 @@ class Samples:
         return [given.T[(given >= 0).T & (owner == r)[:, None]] for r in range(ranks)]
 
     def _await(
-        self, piece: Sampled, blocks: Sequence[Any], parts: Sequence[Part], slots: np.ndarray, points: np.ndarray,
+        self, piece: SampledBlock, blocks: Sequence[Any], parts: Sequence[Part], slots: np.ndarray, points: np.ndarray,
         ranks: int,
     ) -> None:  # fmt: skip
         """Gives places to the values that come."""
@@ -207,7 +212,7 @@ class Samples:
 
     def portions(
         self, names: Sequence[str], states: Sequence[np.ndarray], gas: Gas, dtype: np.dtype, workers: int
-    ) -> tuple[list[Portion], np.ndarray | None]:
+    ) -> tuple[list[IndexPortion], np.ndarray | None]:
         """Those that nothing lacks, with the variables `names` as `dtype`, of the conservative variables of each
         source; and the values at all nodes (variables, nodes), if more must be made of them."""
         values = np.empty((len(names), self._count))
@@ -224,7 +229,7 @@ class Samples:
 
     def late(
         self, names: Sequence[str], values: np.ndarray | None, received: Sequence[np.ndarray], dtype: np.dtype
-    ) -> list[Portion]:
+    ) -> list[IndexPortion]:
         """Those that lacked what has now been `received` from each rank."""
         if not self._late.count:
             return []
@@ -232,11 +237,11 @@ class Samples:
 
 
 class _Points:
-    """Some points of a `Sampled`: where their nodes lie in an array of values, and their coordinates."""
+    """Some points of a `SampledBlock`: where their nodes lie in an array of values, and their coordinates."""
 
-    def __init__(self, piece: Sampled, blocks: Sequence[Any], slots: np.ndarray, points: np.ndarray):
+    def __init__(self, piece: SampledBlock, blocks: Sequence[Any], slots: np.ndarray, points: np.ndarray):
         self.count = points.size
-        self._place = Points(points)
+        self._place = IndexPoints(points)
         self._slots, self._weights = slots[:, points], piece.weights[:, points]
         self._missing = piece.missing[points] if piece.incomplete else None
         self._coordinates = triple(np.empty(self.count) for _ in "xyz")
@@ -246,14 +251,14 @@ class _Points:
             for axis, found in zip("xyz", self._coordinates, strict=True):
                 found[here] = _mean(np.ravel(getattr(blocks[n], axis)), nodes[:, here], self._weights[:, here])
 
-    def portions(self, names: Sequence[str], values: np.ndarray, dtype: np.dtype) -> list[Portion]:
+    def portions(self, names: Sequence[str], values: np.ndarray, dtype: np.dtype) -> list[IndexPortion]:
         if not self.count:
             return []
         found = {
             name: _mean(of_nodes, self._slots, self._weights).astype(dtype)
             for name, of_nodes in zip(names, values, strict=True)
         }
-        return [Portion(self._place, *self._coordinates, found, self._missing)]
+        return [IndexPortion(self._place, *self._coordinates, found, self._missing)]
 
 
 class _Index:
@@ -281,13 +286,13 @@ def _met(nodes: tuple[int, int, int], box: tuple[int, int]) -> tuple[int, int]:
     return low, high
 
 
-def _source(n: int, block: Any, ends: Sequence[tuple[int, int]], margin: bool) -> Source:
+def _source(n: int, block: Any, ends: Sequence[tuple[int, int]], margin: bool) -> PartBox:
     """The nodes `ends` of part number `n`, with those that derivatives take."""
     box = triple(
         slice(*(_widened(first, last, size) if margin else (first, last)))
         for (first, last), size in zip(ends, block.x.shape, strict=True)
     )
-    return Source(n, box, block.x[box], block.y[box], block.z[box], take=lambda values: values)
+    return PartBox(n, box, block.x[box], block.y[box], block.z[box], take=lambda values: values)
 
 
 def _widened(first: int, last: int, size: int) -> tuple[int, int]:

@@ -18,7 +18,7 @@ Nodes = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
-class Grid:
+class NodeBlock:
     """The nodes `ranges` (along k, j, i) of block number `block`: a block of what is written, called `name`."""
 
     name: str
@@ -36,7 +36,7 @@ class Grid:
 
 
 @dataclass(frozen=True, eq=False)
-class Sampled:
+class SampledBlock:
     """Points between nodes: a block of what is written, called `name`, of `shape` (nk, nj, ni), nk nj ni = p.
 
     `blocks` (p,): the number of the block in which a point lies; `nodes`, `weights` (m, p): the nodes of that block,
@@ -57,12 +57,12 @@ class Sampled:
         return bool(self.missing.any())
 
 
-Piece = Grid | Sampled
+Piece = NodeBlock | SampledBlock
 
 
 def whole(blocks: Sequence[Any]) -> list[Piece]:
     """Every node of `blocks` (anything with name, x, y, z)."""
-    return [Grid(block.name, n, triple((0, size, 1) for size in block.x.shape)) for n, block in enumerate(blocks)]
+    return [NodeBlock(block.name, n, triple((0, size, 1) for size in block.x.shape)) for n, block in enumerate(blocks)]
 
 
 def subset(spec: Any, blocks: Sequence[Any]) -> list[Piece]:
@@ -78,7 +78,7 @@ def subset(spec: Any, blocks: Sequence[Any]) -> list[Piece]:
             raise HiresxError(f'{place}: there is no block "{name}"', f"blocks: {', '.join(names)}")
     chosen = [(n, block) for n, block in enumerate(blocks) if spec.blocks is None or block.name in spec.blocks]
     if spec.range is not None:
-        return [Grid(block.name, n, _ranges(spec.range, block, place)) for n, block in chosen]
+        return [NodeBlock(block.name, n, _ranges(spec.range, block, place)) for n, block in chosen]
     dimensions = max(sum(n > 1 for n in block.x.shape) for block in blocks)
     grids = [{axis: getattr(block, axis) for axis in "xyz"} for _, block in chosen]
     try:
@@ -151,17 +151,17 @@ def _line(fixed: Mapping[str, float], chosen: list[tuple[int, Any]], grids: list
     return _sampled("line", (1, 1, len(order)), parts, order, tuple(int(n) for n in gaps))
 
 
-def _every_node(shape: tuple[int, ...]) -> cut.Samples:
-    return cut.Samples(np.arange(np.prod(shape)).reshape(1, *shape), np.ones((1, *shape)))
+def _every_node(shape: tuple[int, ...]) -> cut.WeightedPlaces:
+    return cut.WeightedPlaces(np.arange(np.prod(shape)).reshape(1, *shape), np.ones((1, *shape)))
 
 
 def _sampled(
     name: str,
     shape: tuple[int, int, int],
-    parts: Sequence[tuple[int, cut.Samples]],
+    parts: Sequence[tuple[int, cut.WeightedPlaces]],
     order: np.ndarray | slice = slice(None),
     gaps: tuple[int, ...] = (),
-) -> Sampled:
+) -> SampledBlock:
     """The samples of `parts` (number of block, samples) put together, of which `order` selects those to keep."""
     flat = [(n, samples.nodes, samples.weights) for n, samples in parts]
     flat = [(n, nodes.reshape(len(nodes), -1), weights.reshape(len(nodes), -1)) for n, nodes, weights in flat]
@@ -172,4 +172,4 @@ def _sampled(
         there = int(np.argmin(missing))
         blocks[missing] = blocks[there]
         nodes[:, missing], weights[:, missing] = nodes[:, there, None], weights[:, there, None]
-    return Sampled(name, shape, blocks, nodes, weights, missing, gaps)
+    return SampledBlock(name, shape, blocks, nodes, weights, missing, gaps)

@@ -24,9 +24,9 @@ from hiresx.arrays import triple
 from hiresx.errors import HiresxError
 from hiresx.output.fields.field_file import check_names, numbered
 from hiresx.output.saved import files
+from hiresx.output.saved.file_layout import FileLayout
 from hiresx.output.saved.joint import JointFile
-from hiresx.output.saved.layout import Layout
-from hiresx.output.saved.places import Box, Portion
+from hiresx.output.saved.places import IndexBox, IndexPortion
 
 FOLDER = "vtk"
 _TYPES = {"f4": "Float32", "f8": "Float64", "u1": "UInt8"}
@@ -70,7 +70,7 @@ def write(
     portions = [_portion(block, names) for block in blocks]
     outlines = [Outline(b.name, b.shape, p.missing is not None) for b, p in zip(blocks, portions, strict=True)]
     dtype = np.dtype("f4" if portions[0].values[names[0]].dtype == np.float32 else "f8")
-    moment = Frame(directory, outlines, time, step, names, dtype, os.getpid(), True, **about)
+    moment = VtkFrame(directory, outlines, time, step, names, dtype, os.getpid(), True, **about)
     try:
         with moment:
             for n, portion in enumerate(portions):
@@ -83,7 +83,7 @@ def write(
     return moment.path
 
 
-def _portion(block: Any, names: Sequence[str]) -> Portion:
+def _portion(block: Any, names: Sequence[str]) -> IndexPortion:
     """All of a block. Hidden points get the numbers of the first that is there."""
     hidden = ~(np.isfinite(block.x) & np.isfinite(block.y) & np.isfinite(block.z))
 
@@ -92,7 +92,7 @@ def _portion(block: Any, names: Sequence[str]) -> Portion:
 
     values = {name: seen(block.state[name]) for name in names}
     at = triple(seen(getattr(block, axis)) for axis in "xyz")
-    return Portion(Box.all(block.shape), *at, values, hidden if hidden.any() else None)
+    return IndexPortion(IndexBox.all(block.shape), *at, values, hidden if hidden.any() else None)
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class Outline:
     incomplete: bool
 
 
-class Frame:
+class VtkFrame:
     """The files of one time, which the ranks of a communicator write together (see `JointFile`, also for `tag` and
     `root`).
 
@@ -131,7 +131,7 @@ class Frame:
         self._hidden = [block.incomplete for block in blocks]
         self._published = 0
 
-    def __enter__(self) -> "Frame":
+    def __enter__(self) -> "VtkFrame":
         try:
             self.path.parent.mkdir(exist_ok=True)
         except OSError as error:
@@ -141,7 +141,7 @@ class Frame:
     def __exit__(self, *_: object) -> None:
         """One file after the other was opened and closed."""
 
-    def put(self, n: int, portions: Sequence[Portion]) -> None:
+    def put(self, n: int, portions: Sequence[IndexPortion]) -> None:
         """What this process has of block number `n`; on rank 0 also if that is nothing."""
         if not (portions or self._root):
             return
@@ -151,7 +151,7 @@ class Frame:
                 for name, parts in self._arrays(n, portion).items():
                     file.put(name, portion.place, parts)
 
-    def _arrays(self, n: int, portion: Portion) -> dict[str, list[np.ndarray]]:
+    def _arrays(self, n: int, portion: IndexPortion) -> dict[str, list[np.ndarray]]:
         arrays = {name: [values] for name, values in portion.values.items()}
         if self._vector:
             arrays["velocity"] = [arrays.pop(name)[0] for name in _VECTOR]
@@ -282,7 +282,7 @@ def _moment(time: float, step: int) -> str:
     return f"<FieldData>\n{arrays}</FieldData>\n"
 
 
-def _describe(block: Any, names: Sequence[str], kind: str, vector: bool, time: float, step: int) -> Layout:
+def _describe(block: Any, names: Sequence[str], kind: str, vector: bool, time: float, step: int) -> FileLayout:
     """The file of a block: its header, and where its arrays will lie, each behind its size."""
     shape, points = tuple(block.shape), math.prod(block.shape)
     kinds: dict[str, tuple[int, str]] = {}
@@ -320,4 +320,4 @@ def _describe(block: Any, names: Sequence[str], kind: str, vector: bool, time: f
         end += bytes_of[name]
         header = b""
     between.append((end, _TAIL))
-    return Layout(end + len(_TAIL), between, arrays)
+    return FileLayout(end + len(_TAIL), between, arrays)

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from hiresx.output.saved import files
-from hiresx.output.saved.layout import Key, Layout
+from hiresx.output.saved.file_layout import FileLayout, Key
 from hiresx.output.saved.places import Place
 
 
@@ -27,7 +27,7 @@ class JointFile:
     that names the path.
     """
 
-    def __init__(self, path: Path, layout: Layout, tag: int, root: bool):
+    def __init__(self, path: Path, layout: FileLayout, tag: int, root: bool):
         self.path, self._layout, self._root = path, layout, root
         self._temporary = files.temporary_path(path, tag)
         self._file = -1  # nothing is open

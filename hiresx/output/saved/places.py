@@ -18,14 +18,14 @@ _SLAB = 1 << 24
 
 
 @dataclass(frozen=True)
-class Box:
+class IndexBox:
     """The nodes `ends` ((first, last + 1) along k, j, i) of an array of the shape `whole` (nk, nj, ni)."""
 
     whole: tuple[int, int, int]
     ends: tuple[tuple[int, int], tuple[int, int], tuple[int, int]]
 
     @classmethod
-    def all(cls, whole: tuple[int, int, int]) -> "Box":
+    def all(cls, whole: tuple[int, int, int]) -> "IndexBox":
         """Every node of the array."""
         return cls(triple(whole), triple((0, n) for n in whole))
 
@@ -52,7 +52,7 @@ class Box:
 
 
 @dataclass(frozen=True, eq=False)
-class Points:
+class IndexPoints:
     """The nodes `index` (n,), rising, of an array counted through."""
 
     index: np.ndarray
@@ -67,11 +67,11 @@ class Points:
         return not self.index.size or 0 <= self.index[0] <= self.index[-1] < math.prod(whole)
 
 
-Place = Box | Points
+Place = IndexBox | IndexPoints
 
 
 @dataclass(eq=False)
-class Portion:
+class IndexPortion:
     """The points `place` of a block of what is written: coordinates and variables by name, all of the shape of `place`.
 
     Where `missing` there is no such point, and the numbers are those of another.
@@ -97,7 +97,7 @@ def put(file: int, offset: int, dtype: np.dtype, place: Place, parts: Sequence[n
 
 def _slabs(place: Place, width: int) -> Iterator[tuple[int, int, np.ndarray, int | np.ndarray]]:
     """The values in slabs along their first axis: (first, last + 1, starts of runs, their length or lengths)."""
-    if isinstance(place, Points):
+    if isinstance(place, IndexPoints):
         index = place.index
         if index.size:
             begin = np.flatnonzero(np.diff(index, prepend=index[0] - 2) != 1)

@@ -11,12 +11,12 @@ import numpy as np
 from hiresx.errors import HiresxError
 from hiresx.output.fields import cut, derived
 from hiresx.output.fields import field_file as fields
-from hiresx.output.show import page
+from hiresx.output.show import picture_file
 from hiresx.output.show.look import Look
 
 
 @dataclass(frozen=True)
-class Samples:
+class LineValues:
     """Values (n,) by name on a line, coordinates among them: in rising order of `along`. `gaps`: indexes before which
     the line leaves the grid. `where`: words for the axis that say where the line is."""
 
@@ -26,7 +26,7 @@ class Samples:
     where: str
 
 
-def samples(data: fields.Fields, pieces: list[cut.Piece], dimensions: int, line: str | None) -> Samples:
+def samples(data: fields.FieldFileContent, pieces: list[cut.Piece], dimensions: int, line: str | None) -> LineValues:
     """What is to be drawn of `pieces` of `data`: a one-dimensional field or part, or `line` through one of more
     dimensions. Raises HiresxError for lines that are not there."""
     if dimensions > 1:
@@ -36,11 +36,11 @@ def samples(data: fields.Fields, pieces: list[cut.Piece], dimensions: int, line:
     found = {key: np.concatenate([piece[key].ravel() for piece in pieces]) for key in pieces[0]}
     if not data.part:
         found = {key: values[np.argsort(found["x"], kind="stable")] for key, values in found.items()}
-        return Samples(found, [], "x", "")
+        return LineValues(found, [], "x", "")
     along = max("xyz", key=lambda axis: float(np.ptp(found[axis])))
     order = np.argsort(found[along], kind="stable")
     gaps = data.blocks[0].gaps if len(data.blocks) == 1 else ()
-    return Samples({key: values[order] for key, values in found.items()}, gaps, along, "")
+    return LineValues({key: values[order] for key, values in found.items()}, gaps, along, "")
 
 
 def ends(name: str, values: np.ndarray) -> tuple[float, float]:
@@ -54,11 +54,11 @@ def ends(name: str, values: np.ndarray) -> tuple[float, float]:
 
 
 def draw(
-    data: fields.Fields,
-    drawn: Samples,
+    data: fields.FieldFileContent,
+    drawn: LineValues,
     names: list[str],
     reference: str | Path | None,
-    compared: Sequence[tuple[str, Samples]] = (),
+    compared: Sequence[tuple[str, LineValues]] = (),
     scales: Mapping[str, tuple[float, float]] | None = None,
     look: Look | None = None,
 ) -> Any:
@@ -75,11 +75,11 @@ def draw(
             ax.plot(points[along], points[name], color="0.55", lw=1.6, label=Path(reference).stem, zorder=1)
         if exact is not None and name in exact:
             ax.plot(exact[along], exact[name], color="black", lw=0.8, label="exact", zorder=2)
-        for (label, other), colour in zip(compared, cycle(page.OTHERS), strict=False):
+        for (label, other), colour in zip(compared, cycle(picture_file.OTHERS), strict=False):
             ax.plot(*_broken(other, name), color=colour, lw=1.0, label=label, zorder=2.5)
         style = {"marker": "o", "ms": 2.6, "mfc": "none", "mew": 0.7, "lw": 0.5} if count <= 256 else {"lw": 1.0}
-        ax.plot(*_broken(drawn, name), color=page.BLUE, label=f"computed, {count} points", zorder=3, **style)
-        ax.set_ylabel(page.symbol(name))
+        ax.plot(*_broken(drawn, name), color=picture_file.BLUE, label=f"computed, {count} points", zorder=3, **style)
+        ax.set_ylabel(picture_file.symbol(name))
         ax.margins(x=0)
         if scales is not None:
             ax.set_ylim(*scales[name])
@@ -91,12 +91,12 @@ def draw(
     return figure
 
 
-def _broken(drawn: Samples, name: str) -> list[np.ndarray]:
+def _broken(drawn: LineValues, name: str) -> list[np.ndarray]:
     """Coordinate and values with nan where the line leaves the grid."""
     return [np.insert(drawn.values[key].astype(float), drawn.gaps, np.nan) for key in (drawn.along, name)]
 
 
-def _along(pieces: list[cut.Piece], dimensions: int, line: str, part: str) -> Samples:
+def _along(pieces: list[cut.Piece], dimensions: int, line: str, part: str) -> LineValues:
     fixed = cut.parse(line, "line")
     flat = [{name: np.squeeze(values) for name, values in piece.items()} for piece in pieces]
     axes = "xyz"
@@ -120,10 +120,12 @@ def _along(pieces: list[cut.Piece], dimensions: int, line: str, part: str) -> Sa
     found, gaps = cut.line(flat, axis, value)
     (along,) = set(axes) - set(fixed)
     where = ", ".join(f"${name} = {value:.4g}\\,L$" for name, value in fixed.items())
-    return Samples(found, gaps, along, f"   at {where}")
+    return LineValues(found, gaps, along, f"   at {where}")
 
 
-def _exact(data: fields.Fields, samples: cut.Piece, along: str, names: list[str]) -> dict[str, np.ndarray] | None:
+def _exact(
+    data: fields.FieldFileContent, samples: cut.Piece, along: str, names: list[str]
+) -> dict[str, np.ndarray] | None:
     """The case's exact solution on a fine line through the samples; None when its case.py has no function `exact`.
 
     Variables that are gradients are left out: a line does not tell them.
@@ -139,7 +141,7 @@ def _exact(data: fields.Fields, samples: cut.Piece, along: str, names: list[str]
     at = np.linspace(samples[along][0], samples[along][-1], 2001)
     points = {axis: at if axis == along else np.interp(at, samples[along], samples[axis]) for axis in "xyz"}
     state = dict(zip(derived.PRIMITIVE, case.evaluate("exact", **points, t=data.time), strict=True))
-    flow = derived.Flow(**points, state=state, gamma=case.gas.gamma)
+    flow = derived.FlowState(**points, state=state, gamma=case.gas.gamma)
     return {
         along: at,
         **derived.evaluate([name for name in names if name in derived.VARIABLES and derived.about(name).local], flow),

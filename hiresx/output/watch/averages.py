@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 
 from hiresx.communicator import Communicator
-from hiresx.device.averages import means, names
+from hiresx.device.averaging import means, names
 from hiresx.equations import equations
 from hiresx.errors import HiresxError
 from hiresx.output.fields import derived
 from hiresx.output.saved import files
+from hiresx.output.saved.file_layout import FileLayout, Key
 from hiresx.output.saved.joint import JointFile
-from hiresx.output.saved.layout import Key, Layout
 from hiresx.output.saved.netcdf import LOCK, library
-from hiresx.output.saved.places import Box
+from hiresx.output.saved.places import IndexBox
 from hiresx.output.saved.writer import Work
 
 # Of the whole file: (name, type, what it is).
@@ -32,12 +32,12 @@ _NUMBERS = (
 
 
 @dataclass(frozen=True, eq=False)
-class Portion:
+class AveragedBox:
     """The nodes `box` of the whole block named `block`: coordinates and `found`, {"reynolds": {name: array}, "favre":
     ...}, all of the shape of the box."""
 
     block: str
-    box: Box
+    box: IndexBox
     x: np.ndarray
     y: np.ndarray
     z: np.ndarray
@@ -63,10 +63,10 @@ class Averages:
         self._case, self._start, self._unit = case, start, unit
         self._scalars = equations(case).scalars
         self._tag = comm.bcast(os.getpid())
-        self._layout: Layout | None = None
+        self._layout: FileLayout | None = None
         self._learned = False
 
-    def moment(self, portions: Sequence[Portion], numbers: Mapping[str, float]) -> Work:
+    def moment(self, portions: Sequence[AveragedBox], numbers: Mapping[str, float]) -> Work:
         """What writes the file, of which this rank has `portions`; `numbers`: time, step, averaged_over. Collective;
         raises HiresxError when nothing can be written."""
         if not self._learned:
@@ -78,9 +78,9 @@ class Averages:
         file = JointFile(self.path, self._layout, self._tag, self.comm.root)
         return _Together(file, portions, keyed)
 
-    def _learn(self) -> Layout | None:
+    def _learn(self) -> FileLayout | None:
         with self._told(), files.replacing(self.path, keep=False) as temporary:
-            return Layout.learn(temporary, self.define)
+            return FileLayout.learn(temporary, self.define)
 
     @contextmanager
     def _told(self) -> Iterator[None]:
@@ -91,7 +91,7 @@ class Averages:
         except OSError as error:
             raise files.fault(self.path, error) from None
 
-    def create(self, values: Mapping[Key, float], portions: Sequence[Portion]) -> None:
+    def create(self, values: Mapping[Key, float], portions: Sequence[AveragedBox]) -> None:
         """Write the file by the library, from the `portions` of all ranks."""
         netCDF4 = library()
 
@@ -151,7 +151,7 @@ def _variable(holder, name: str, long_name: str, units: str, kind: str = "f8", d
     return made
 
 
-def entries(portion: Portion) -> Iterator[tuple[Key, np.ndarray]]:
+def entries(portion: AveragedBox) -> Iterator[tuple[Key, np.ndarray]]:
     """Values by the keys of `Averages.define`."""
     for axis in "xyz":
         yield (portion.block, axis), getattr(portion, axis)
@@ -166,7 +166,7 @@ def entries(portion: Portion) -> Iterator[tuple[Key, np.ndarray]]:
 class _Together(Work):
     """Each rank writes its portions to their places."""
 
-    def __init__(self, file: JointFile, portions: Sequence[Portion], numbers: Mapping[Key, float]):
+    def __init__(self, file: JointFile, portions: Sequence[AveragedBox], numbers: Mapping[Key, float]):
         self._file, self._portions, self._numbers = file, portions, numbers
 
     def write(self) -> None:
@@ -187,7 +187,7 @@ class _Together(Work):
 class _ByLibrary(Work):
     """Rank 0 writes what all have, where the library's files cannot be written in another way."""
 
-    def __init__(self, averages: Averages, portions: list[Portion], numbers: Mapping[Key, float]):
+    def __init__(self, averages: Averages, portions: list[AveragedBox], numbers: Mapping[Key, float]):
         self._averages, self._portions, self._numbers = averages, portions, numbers
 
     def complete(self, comm: Communicator) -> None:

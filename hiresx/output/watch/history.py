@@ -171,12 +171,12 @@ class History:
             rows[name] = values
         self._rows = [row.tobytes() for row in rows]
 
-    def table(self) -> "Table":
+    def table(self) -> "HistoryTable":
         """All samples so far."""
         if self.path is not None and self.path.exists():
             return read(self.path)
         columns = {column.name: column for column in (STEP, TIME, *self.columns)}
-        return Table(self.name, self.kind, self._by_column(), columns, self.places)
+        return HistoryTable(self.name, self.kind, self._by_column(), columns, self.places)
 
     # ---- the file
 
@@ -317,7 +317,7 @@ def _native(array: np.ndarray) -> np.ndarray:
 
 
 @dataclass
-class Table:
+class HistoryTable:
     """A history that was read: `data` by column (n,), or (n, points) where there are places (points, 3); step and time
     first. `columns` says what they are."""
 
@@ -357,7 +357,7 @@ class Table:
             stream.write(",".join(map(repr, row)) + "\n")
 
 
-def read(path: str | Path) -> Table:
+def read(path: str | Path) -> HistoryTable:
     """Read a history file; also one that a run is writing to. Raises HiresxError when it is none or is missing."""
     netCDF4 = library()
 
@@ -376,7 +376,7 @@ def read(path: str | Path) -> Table:
                 data[name] = _native(variable[...])
             places = np.stack([data.pop(axis) for axis in "xyz"], axis=1) if "point" in file.dimensions else None
             _check(data, places)
-            return Table(
+            return HistoryTable(
                 file.getncattr("name"), file.kind, data, {n: c for n, c in columns.items() if n in data}, places
             )
     except FileNotFoundError as error:

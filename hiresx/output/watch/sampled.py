@@ -6,12 +6,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from hiresx.case.surfaces import Box, Cylinder, Nodes
+from hiresx.case.surfaces import BoxSurface, CylinderSurface, Nodes
 from hiresx.case.surfaces import Surface as Spec
 from hiresx.decomposition import Decomposition, places
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Block, Range, direction, side, slices
-from hiresx.grid.stored import part_of
+from hiresx.grid.stored_coordinates import part_of
 
 # A surface of more places is a mistake: a sample of it would have 400 MB.
 MOST = 10_000_000
@@ -61,7 +61,7 @@ def surface(key: str, spec: Spec, decomposition: Decomposition) -> Places:
     count = _cells(form, dimensions)
     if count > MOST:
         raise HiresxError(f"{who} has {count} cells, {MOST} are the most", "give a larger spacing, or fewer cells")
-    pieces = list(_of_box(form, dimensions) if isinstance(form, Box) else _of_cylinder(form))
+    pieces = list(_of_box(form, dimensions) if isinstance(form, BoxSurface) else _of_cylinder(form))
     at, areas, first, last = (np.concatenate(part) for part in zip(*pieces, strict=True))
     names = [name for name in form.open if dimensions == 3 or name[0] != "z"]
     gaps = tuple(f"it is open at {name}" for name in _SIDES if name in names)
@@ -69,18 +69,18 @@ def surface(key: str, spec: Spec, decomposition: Decomposition) -> Places:
     return Places(at, areas, first, last, caps, gaps)
 
 
-def _ends(form: Box | Cylinder) -> tuple[float, float]:
-    return (form.start, form.end) if isinstance(form, Cylinder) else (form.lower[0], form.upper[0])
+def _ends(form: BoxSurface | CylinderSurface) -> tuple[float, float]:
+    return (form.start, form.end) if isinstance(form, CylinderSurface) else (form.lower[0], form.upper[0])
 
 
-def _segments(form: Box | Cylinder) -> list[tuple[float, float, int]]:
+def _segments(form: BoxSurface | CylinderSurface) -> list[tuple[float, float, int]]:
     """Start, end and number of cells of the parts along x between the caps."""
     start, end = _ends(form)
     edges = [start, *sorted(form.caps), end]
     return [(a, b, _number(form, 0, b - a, end - start)) for a, b in pairwise(edges)]
 
 
-def _number(form: Box | Cylinder, axis: int, length: float, whole: float) -> int:
+def _number(form: BoxSurface | CylinderSurface, axis: int, length: float, whole: float) -> int:
     """Cells of a `length` along an axis of which the `whole` has the number that was given."""
     if form.spacing is not None:
         return max(1, int(np.ceil(min(length / form.spacing * (1 - 1e-12), 2.0 * MOST))))
@@ -88,24 +88,24 @@ def _number(form: Box | Cylinder, axis: int, length: float, whole: float) -> int
     return max(1, round(form.cells[axis] * length / whole))
 
 
-def _cells(form: Box | Cylinder, dimensions: int) -> int:
+def _cells(form: BoxSurface | CylinderSurface, dimensions: int) -> int:
     """An upper bound of the number of cells."""
     nx = sum(number for *_, number in _segments(form))
     caps = len(form.caps) + 2
-    if isinstance(form, Cylinder):
+    if isinstance(form, CylinderSurface):
         around, across = _round(form)
         return nx * around + caps * around * across
     ny, nz = _across(form, dimensions)
     return 2 * nx * (ny + nz) + caps * ny * nz
 
 
-def _across(box: Box, dimensions: int) -> tuple[int, int]:
+def _across(box: BoxSurface, dimensions: int) -> tuple[int, int]:
     """Cells of a box along y and z."""
     size = [b - a for a, b in zip(box.lower, box.upper, strict=True)]
     return _number(box, 1, size[1], size[1]), _number(box, 2, size[2], size[2]) if dimensions == 3 else 1
 
 
-def _round(cylinder: Cylinder) -> tuple[int, int]:
+def _round(cylinder: CylinderSurface) -> tuple[int, int]:
     """Cells of a cylinder around it and along its radius."""
     widest = max(cylinder.radius, cylinder.end_radius or cylinder.radius)
     around = 2 * np.pi * widest
@@ -124,7 +124,7 @@ def _piece(at: np.ndarray, areas: np.ndarray, first: int, last: int) -> _Piece:
     return at, areas, np.full(len(at), first), np.full(len(at), last)
 
 
-def _of_box(box: Box, dimensions: int) -> Iterator[_Piece]:
+def _of_box(box: BoxSurface, dimensions: int) -> Iterator[_Piece]:
     """Places, areas, first and last surface of the sides of a box. A side along x ends where a cap is."""
     low, high = np.array(box.lower), np.array(box.upper)
     if dimensions == 2:
@@ -158,7 +158,7 @@ def _plane(d: int, sign: float, at: float, one: _Line, two: _Line) -> tuple[np.n
     return found, areas
 
 
-def _of_cylinder(cylinder: Cylinder) -> Iterator[_Piece]:
+def _of_cylinder(cylinder: CylinderSurface) -> Iterator[_Piece]:
     """As `_of_box`. Areas are those of the round surface, not of facets."""
     around, across = _round(cylinder)
     segments = _segments(cylinder)

@@ -20,7 +20,7 @@ ROUND_OFF = 1e-6
 _ROWS = "row."
 
 
-class Clock:
+class SampleTimes:
     """Strikes every `every` steps or `every_time` time units, counted from step and time 0, whether the run was
     restarted or not; without either, never. `last`: the step at which it struck last; `next_time`: the next step must
     not pass this time."""
@@ -66,8 +66,8 @@ def _same(solver: Solver) -> float:
 
 
 class Monitor(Attachment):
-    """Samples by a `Clock` and keeps a history. A subclass gives `measure`; `out` is the run directory, None to keep
-    the history in memory.
+    """Samples by a `SampleTimes` and keeps a history. A subclass gives `measure`; `out` is the run directory, None to
+    keep the history in memory.
 
     Every rank of `comm` measures the same values; in a directory rank 0 writes them, and what fails there fails on all.
     """
@@ -86,7 +86,7 @@ class Monitor(Attachment):
         self.name = f"history.{name}"
         self._comm = comm
         self.history = History(name, kind, columns, places, None if out is None else out / FOLDER)
-        self._clock = Clock(every, every_time)
+        self._clock = SampleTimes(every, every_time)
         self._kept: int | None = None
         self._begun = False
 

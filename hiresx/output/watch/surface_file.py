@@ -69,7 +69,7 @@ class SurfaceFile(History):
 
 
 @dataclass(frozen=True, eq=False)
-class Stored:
+class StoredSurface:
     """A surface that was read: `records` (sample,) stay in the file, with the fields step, time, rho, u, v, w, p, of
     which each of the last five has a value for every place. `fixed`: x, y, z, normal_x, ..., area, first, last."""
 
@@ -109,7 +109,7 @@ def surfaces(run: str | Path) -> dict[str, Path]:
     return {path.stem: path for path in sorted((Path(run) / FOLDER).glob("*.nc"))}
 
 
-def read(path: str | Path) -> Stored:
+def read(path: str | Path) -> StoredSurface:
     """Open the file of a surface; also one that a run is writing to. The samples are read when they are used. Raises
     HiresxError when it is none, is missing, or was cut short."""
     netCDF4 = library()
@@ -142,7 +142,7 @@ def read(path: str | Path) -> Stored:
         raise files.fault(path, error, "read") from None
     except (OSError, AttributeError, LookupError, TypeError, ValueError, RuntimeError, MemoryError) as error:
         raise HiresxError(f"{path} is not a surface ({error})", f"give one from the folder {FOLDER} of a run") from None
-    return Stored(path, attributes["name"], records, fixed, columns, attributes)
+    return StoredSurface(path, attributes["name"], records, fixed, columns, attributes)
 
 
 def _short(path: Path, whole: int, samples: int) -> HiresxError:
@@ -152,7 +152,7 @@ def _short(path: Path, whole: int, samples: int) -> HiresxError:
     )
 
 
-def described(stored: Stored) -> Mapping[str, Any]:
+def described(stored: StoredSurface) -> Mapping[str, Any]:
     """Numbers of a surface for people and programs."""
     return {
         "form": stored.attributes["form"], "places": len(stored.fixed["x"]), "samples": stored.samples,

@@ -15,7 +15,7 @@ import numpy as np
 
 from hiresx.device import Configuration
 from hiresx.device import backend as find_backend
-from hiresx.verify.check import Check, Finished, Run, Workbench, at_least, at_most
+from hiresx.verify.checks import Check, CheckRun, Finished, Workbench, at_least, at_most
 
 LONG = False
 
@@ -31,20 +31,20 @@ def order(*runs: Finished) -> float:
     return log2(error(runs[-2]) / error(runs[-1]))
 
 
-def _wave(n: int) -> Run:
-    return Run("density-wave", None, (f"grid.n=[{n},1,1]", f"time.cfl={0.5 * (20 / n) ** (2 / 3):.6g}"))
+def _wave(n: int) -> CheckRun:
+    return CheckRun("density-wave", None, (f"grid.n=[{n},1,1]", f"time.cfl={0.5 * (20 / n) ** (2 / 3):.6g}"))
 
 
-def _vortex(n: int, preset: str | None = None, *sets: str) -> Run:
+def _vortex(n: int, preset: str | None = None, *sets: str) -> CheckRun:
     # Nodes at the centres of n cells: on the seam of the periodic box the vortex's velocity has a kink (2e-5), which
     # is seen beside the error of 128 points when nodes lie on it.
     half = 5 / n
     places = (f"grid.lower=[{half - 5},{half - 5},0]", f"grid.upper=[{half + 5},{half + 5},0]")
     cfl = f"time.cfl={0.5 * (32 / n) ** (2 / 3):.6g}"
-    return Run("isentropic-vortex", preset, (f"grid.n=[{n},{n},1]", *places, cfl, *sets))
+    return CheckRun("isentropic-vortex", preset, (f"grid.n=[{n},{n},1]", *places, cfl, *sets))
 
 
-def _family(name: str, runs: tuple[Run, ...], least_order: float, most_error: float) -> list[Check]:
+def _family(name: str, runs: tuple[CheckRun, ...], least_order: float, most_error: float) -> list[Check]:
     def curves(*finished: Finished) -> dict[str, list[float]]:
         return {"points": [_points(run.case.grid) for run in finished], "error": [error(run) for run in finished]}
 

@@ -8,7 +8,7 @@ out the computed shock stands, at Mach 3 by more than the 5 % asked for here, on
 
 import numpy as np
 
-from hiresx.verify.check import Check, Finished, Run, at_most, between
+from hiresx.verify.checks import Check, CheckRun, Finished, at_most, between
 from hiresx.verify.exact import billig_standoff, normal_shock, rayleigh_pitot
 
 LONG = True
@@ -57,7 +57,7 @@ def standoffs(*runs: Finished) -> dict[str, list[float]]:
     return {"mach": [mach(run) for run in ordered], "standoff": [standoff(run) for run in ordered]}
 
 
-def _other(number: float) -> Run:
+def _other(number: float) -> CheckRun:
     on_axis, at_side = OTHERS[number]
     sets = (
         f"initial.state.u={number}",
@@ -66,10 +66,10 @@ def _other(number: float) -> Run:
         f"grid.standoff_side={at_side}",
         "time.end=16.0",
     )
-    return Run("cylinder-bow-shock", "quick", sets)
+    return CheckRun("cylinder-bow-shock", "quick", sets)
 
 
-CYLINDER = Run("cylinder-bow-shock")
+CYLINDER = CheckRun("cylinder-bow-shock")
 
 CHECKS = [
     Check(

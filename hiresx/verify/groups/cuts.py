@@ -13,7 +13,7 @@ from hiresx.decomposition import decompose
 from hiresx.device import backend as find_backend
 from hiresx.grid import Grid, build
 from hiresx.solver import Solver
-from hiresx.verify.check import Check, Run, Workbench, at_most
+from hiresx.verify.checks import Check, CheckRun, Workbench, at_most
 from hiresx.verify.rearranged import difference, rearranged
 
 LONG = False
@@ -22,12 +22,12 @@ STEPS = 20
 COUNTS = (2, 3, 4, 7, 8, 12)
 
 RUNS = {
-    "free stream, viscous": Run("free-stream", None, ("gas.reynolds=100.0", 'scheme.flux="hllc"')),
-    "vortex, wavy grid": Run("isentropic-vortex", "wavy", ("grid.n=[64,64,1]",)),
-    "Taylor-Green, viscous": Run("taylor-green", None, ("grid.n=[24,24,24]",)),
-    "planar jet": Run("planar-jet", "quick"),
-    "cylinder, O-grid, viscous": Run("cylinder-o", "quick"),
-    "airfoil, C-grid": Run("naca0012", "quick"),
+    "free stream, viscous": CheckRun("free-stream", None, ("gas.reynolds=100.0", 'scheme.flux="hllc"')),
+    "vortex, wavy grid": CheckRun("isentropic-vortex", "wavy", ("grid.n=[64,64,1]",)),
+    "Taylor-Green, viscous": CheckRun("taylor-green", None, ("grid.n=[24,24,24]",)),
+    "planar jet": CheckRun("planar-jet", "quick"),
+    "cylinder, O-grid, viscous": CheckRun("cylinder-o", "quick"),
+    "airfoil, C-grid": CheckRun("naca0012", "quick"),
 }
 
 
@@ -39,7 +39,7 @@ def _computed(backend: str, case: Case, grid: Grid) -> list[np.ndarray]:
     return [np.asarray(piece.array, np.float64) for piece in solver.pieces()]
 
 
-def worst(bench: Workbench, run: Run) -> float:
+def worst(bench: Workbench, run: CheckRun) -> float:
     """Over all COUNTS of blocks."""
     case = run.loaded
     grid = build(case.grid, case.directory)
@@ -51,7 +51,7 @@ def worst(bench: Workbench, run: Run) -> float:
     return float(np.max(differences))
 
 
-def _check(name: str, run: Run) -> Check:
+def _check(name: str, run: CheckRun) -> Check:
     return Check(name, at_most(AGREE), lambda bench: worst(bench, run), configurations=(run.configuration,))
 
 

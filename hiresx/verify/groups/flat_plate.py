@@ -8,12 +8,12 @@ layer's edge, where the outer flow is 0.2 % faster than far away. 33 points lie 
 
 import numpy as np
 
-from hiresx.verify.check import Check, Finished, Run, at_least, between
+from hiresx.verify.checks import Check, CheckRun, Finished, at_least, between
 from hiresx.verify.exact import blasius
 
 LONG = True
 
-PLATE = Run("flat-plate")
+PLATE = CheckRun("flat-plate")
 FRICTION = 2 * float(blasius(0.0)[2])
 # eta - f far from the wall
 DISPLACEMENT = 12.0 - float(blasius(12.0)[0])

@@ -7,7 +7,7 @@ every flux and both variants of the interpolation.
 """
 
 from hiresx import kernels
-from hiresx.verify.check import Check, Finished, Run, at_most
+from hiresx.verify.checks import Check, CheckRun, Finished, at_most
 
 LONG = False
 
@@ -20,8 +20,8 @@ def change(run: Finished) -> float:
     )
 
 
-def _run(preset: str | None, *sets: str) -> Run:
-    return Run("free-stream", preset, sets)
+def _run(preset: str | None, *sets: str) -> CheckRun:
+    return CheckRun("free-stream", preset, sets)
 
 
 CHECKS = (
@@ -47,7 +47,7 @@ CHECKS = (
             "periodic wavy grid in two dimensions",
             at_most(1e-12),
             change,
-            (Run("isentropic-vortex", "wavy", ("parameters.strength=0.0", "time.steps=50")),),
+            (CheckRun("isentropic-vortex", "wavy", ("parameters.strength=0.0", "time.steps=50")),),
         )
     ]
 )

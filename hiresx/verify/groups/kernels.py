@@ -14,7 +14,7 @@ from hiresx.device import backend as find_backend
 from hiresx.device.wrappers import GPU_KINDS
 from hiresx.solver import Solver
 from hiresx.verify import kernel_data
-from hiresx.verify.check import Check, Run, Workbench, at_most
+from hiresx.verify.checks import Check, CheckRun, Workbench, at_most
 
 LONG = False
 AGREE = 1e-12
@@ -90,14 +90,14 @@ def point_by_point(bench: Workbench, configuration: Configuration) -> float:
     return worst
 
 
-def _solvers(bench: Workbench, run: Run) -> list[Solver]:
+def _solvers(bench: Workbench, run: CheckRun) -> list[Solver]:
     """The CPU's pencils first, then its decomposed kernels, and what the partner has for GPUs."""
     places = [("cpu", "pencils"), ("cpu", "decomposed")]
     places += [(partner(bench.backend), plan) for plan in ("decomposed", "fused")]
     return [Solver(run.loaded, find_backend(name), plan=plan) for name, plan in places]
 
 
-def right_hand_side(bench: Workbench, run: Run) -> float:
+def right_hand_side(bench: Workbench, run: CheckRun) -> float:
     results = []
     for solver in _solvers(bench, run):
         # The bare scheme would make negative pressures at a strong jump.
@@ -108,7 +108,7 @@ def right_hand_side(bench: Workbench, run: Run) -> float:
     return _worst(results)
 
 
-def twenty_steps(bench: Workbench, run: Run) -> float:
+def twenty_steps(bench: Workbench, run: CheckRun) -> float:
     results = []
     for solver in _solvers(bench, run):
         solver.initialize()
@@ -119,7 +119,7 @@ def twenty_steps(bench: Workbench, run: Run) -> float:
     return _worst(results)
 
 
-def many_at_a_time(bench: Workbench, run: Run) -> float:
+def many_at_a_time(bench: Workbench, run: CheckRun) -> float:
     """Twenty steps that the device takes on its own, less the same under the host's eyes."""
     results = []
     for largest in (np.inf, np.finfo(float).max):
@@ -146,20 +146,20 @@ def _worst(results: list[list[np.ndarray]]) -> float:
     return worst
 
 
-def _check(name: str, function, argument, run: Run) -> Check:
+def _check(name: str, function, argument, run: CheckRun) -> Check:
     return Check(name, at_most(AGREE), lambda bench: function(bench, argument), configurations=(run.configuration,))
 
 
 CHECKS = []
 for title, sets in SETS.items():
-    cube = Run("free-stream", None, sets)
+    cube = CheckRun("free-stream", None, sets)
     CHECKS += [
         _check(f"every kernel: {title}", point_by_point, cube.configuration, cube),
         _check(f"right-hand side: {title}", right_hand_side, cube, cube),
     ]
 for title, steps in {
-    "vortex, wavy grid": Run("isentropic-vortex", "wavy", ("grid.n=[64,64,1]",)),
-    "planar jet": Run("planar-jet", "quick"),
+    "vortex, wavy grid": CheckRun("isentropic-vortex", "wavy", ("grid.n=[64,64,1]",)),
+    "planar jet": CheckRun("planar-jet", "quick"),
 }.items():
     CHECKS.append(_check(f"20 steps: {title}", twenty_steps, steps, steps))
     CHECKS.append(

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from hiresx.simulation import Simulation
-from hiresx.verify.check import Check, Finished, Run, at_least, between
+from hiresx.verify.checks import Check, CheckRun, Finished, at_least, between
 from hiresx.verify.shear_layer import growing_mode
 
 LONG = False
@@ -61,10 +61,10 @@ def curves(run: Finished) -> dict[str, Sequence[float]]:
     return {"time": time.tolist(), "wave": amplitude.tolist(), "theory": theory.tolist()}
 
 
-def _layer(mach: float, *sets: str) -> tuple[Run]:
+def _layer(mach: float, *sets: str) -> tuple[CheckRun]:
     # 2.5 e-foldings and what goes before.
     end = _START + 2.5 / growing_mode(mach, 0.4, 10.0).rate
-    return (Run("mixing-layer", None, (f"parameters.mach={mach}", f"time.end={end:.4g}", *sets), (wave,)),)
+    return (CheckRun("mixing-layer", None, (f"parameters.mach={mach}", f"time.end={end:.4g}", *sets), (wave,)),)
 
 
 MIDDLE, FINE = _layer(0.4), _layer(0.4, "grid.n=[64,161,1]")

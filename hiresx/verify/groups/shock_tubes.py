@@ -6,8 +6,8 @@ solution on 6400 points (hiresx/verify/data). Default scheme, and the original v
 
 import numpy as np
 
-from hiresx.verify.check import Check, Finished, Run, at_most
-from hiresx.verify.reference import table
+from hiresx.verify.checks import Check, CheckRun, Finished, at_most
+from hiresx.verify.reference_solutions import table
 
 LONG = False
 
@@ -46,7 +46,7 @@ CHECKS = [
         at_most(threshold),
         error,
         (
-            Run(
+            CheckRun(
                 case,
                 preset,
                 sets if interpolation == "modified" else (*sets, f'scheme.interpolation="{interpolation}"'),

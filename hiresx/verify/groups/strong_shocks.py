@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from hiresx.verify.check import Check, Finished, Run, at_least, between
+from hiresx.verify.checks import Check, CheckRun, Finished, at_least, between
 
 LONG = False
 
@@ -20,22 +20,22 @@ LONG = False
 FLOOR = 6.7e-14
 
 EVERY = "monitor.every=1"
-DOUBLE_MACH = Run("double-mach", "coarse", (EVERY,))
-SEDOV = Run("sedov", "quick", ("time.end=0.5", EVERY))
+DOUBLE_MACH = CheckRun("double-mach", "coarse", (EVERY,))
+SEDOV = CheckRun("sedov", "quick", ("time.end=0.5", EVERY))
 RUNS = {
     "double Mach reflection": DOUBLE_MACH,
-    "blast waves, 200 points": Run("blast-waves", None, (EVERY,)),
-    "blast waves, 400 points": Run("blast-waves", None, ("grid.n=[401,1,1]", EVERY)),
-    "two-dimensional blast": Run("blast-2d", None, (EVERY,)),
+    "blast waves, 200 points": CheckRun("blast-waves", None, (EVERY,)),
+    "blast waves, 400 points": CheckRun("blast-waves", None, ("grid.n=[401,1,1]", EVERY)),
+    "two-dimensional blast": CheckRun("blast-2d", None, (EVERY,)),
     "Sedov's blast": SEDOV,
-    "Noh's problem, planar": Run("noh", "planar", (EVERY,)),
-    "Noh's problem": Run("noh", None, ("grid.n=[40,40,1]", "time.end=0.3", EVERY)),
-    "vacuum": Run("vacuum", None, (EVERY,)),
-    "cylinder at Mach 20": Run(
+    "Noh's problem, planar": CheckRun("noh", "planar", (EVERY,)),
+    "Noh's problem": CheckRun("noh", None, ("grid.n=[40,40,1]", "time.end=0.3", EVERY)),
+    "vacuum": CheckRun("vacuum", None, (EVERY,)),
+    "cylinder at Mach 20": CheckRun(
         "cylinder-bow-shock", "mach20", ("grid.n_around=49", "grid.n_normal=33", "time.end=0.5", EVERY)
     ),
-    "123 problem": Run("einfeldt-123", None, (EVERY,)),
-    "Le Blanc's tube": Run("le-blanc", None, (EVERY,)),
+    "123 problem": CheckRun("einfeldt-123", None, (EVERY,)),
+    "Le Blanc's tube": CheckRun("le-blanc", None, (EVERY,)),
 }
 
 

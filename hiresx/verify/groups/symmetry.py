@@ -4,7 +4,7 @@ Two-dimensional Riemann problems, configurations 3, 4 and 12 on 200 x 200 points
 (p = 1000 in 0.01) on 200 x 200 points: the density and its three mirror images.
 """
 
-from hiresx.verify.check import Check, Finished, Run, at_most
+from hiresx.verify.checks import Check, CheckRun, Finished, at_most
 
 LONG = False
 
@@ -24,10 +24,10 @@ CHECKS = [
         f"Riemann problem, configuration {n}: diagonal",
         at_most(1e-12),
         transposed,
-        (Run("riemann-2d", None if n == 3 else f"configuration-{n}"),),
+        (CheckRun("riemann-2d", None if n == 3 else f"configuration-{n}"),),
     )
     for n in (3, 4, 12)
 ] + [
-    Check("cylindrical blast: mirror images", at_most(1e-12), mirrored, (Run("blast-2d"),)),
-    Check("cylindrical blast: diagonal", at_most(1e-12), transposed, (Run("blast-2d"),)),
+    Check("cylindrical blast: mirror images", at_most(1e-12), mirrored, (CheckRun("blast-2d"),)),
+    Check("cylindrical blast: diagonal", at_most(1e-12), transposed, (CheckRun("blast-2d"),)),
 ]

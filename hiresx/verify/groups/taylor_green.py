@@ -11,8 +11,8 @@ the DNS: energy left after 9 turnover times.
 import numpy as np
 
 from hiresx.simulation import Simulation
-from hiresx.verify.check import Check, Finished, Run, at_least, between
-from hiresx.verify.reference import table
+from hiresx.verify.checks import Check, CheckRun, Finished, at_least, between
+from hiresx.verify.reference_solutions import table
 
 LONG = True
 
@@ -57,8 +57,8 @@ def left_in_dns(run: Finished) -> float:
     return np.interp(9.0, dns["t"], dns["E"]) / energy_at(run, 9.0)
 
 
-def run(weights: str, *sets: str) -> Run:
-    return Run("taylor-green", None, (f'scheme.weights="{weights}"', CFL, "monitor.every=20", *sets), (energy,))
+def run(weights: str, *sets: str) -> CheckRun:
+    return CheckRun("taylor-green", None, (f'scheme.weights="{weights}"', CFL, "monitor.every=20", *sets), (energy,))
 
 
 JS, Z, LINEAR = (run(weights) for weights in ("js", "z", "linear"))

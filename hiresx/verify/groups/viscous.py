@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from hiresx.verify.check import Check, Finished, Run, at_least, at_most, between
+from hiresx.verify.checks import Check, CheckRun, Finished, at_least, at_most, between
 
 LONG = False
 
@@ -80,16 +80,16 @@ def ratio(measure: Callable[[Finished], float]) -> Callable[[Finished, Finished]
     return lambda run, reference: measure(run) / measure(reference)
 
 
-def _sutherland(n: int, flux: str) -> Run:
-    return Run("couette", "sutherland", (f"grid.n=[8,{n},1]", "time.cfl=1.0", f'scheme.flux="{flux}"'))
+def _sutherland(n: int, flux: str) -> CheckRun:
+    return CheckRun("couette", "sutherland", (f"grid.n=[8,{n},1]", "time.cfl=1.0", f'scheme.flux="{flux}"'))
 
 
-def _shear(n: int) -> tuple[Run]:
-    return (Run("shear-wave", None, (f"grid.n=[{n},1,1]", "time.viscous_cfl=0.1")),)
+def _shear(n: int) -> tuple[CheckRun]:
+    return (CheckRun("shear-wave", None, (f"grid.n=[{n},1,1]", "time.viscous_cfl=0.1")),)
 
 
-SOUND = (Run("shear-wave", "acoustic", ("grid.n=[64,1,1]", "time.cfl=0.1")),)
-COUETTE = (Run("couette"),)
+SOUND = (CheckRun("shear-wave", "acoustic", ("grid.n=[64,1,1]", "time.cfl=0.1")),)
+COUETTE = (CheckRun("couette"),)
 ORDER = (_sutherland(17, "steger_warming"), _sutherland(33, "steger_warming"))
 AGAINST_HLLC = (_sutherland(17, "steger_warming"), _sutherland(17, "hllc"))
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from hiresx.verify import plane_wave
-from hiresx.verify.check import Check, Finished, Run, at_most
+from hiresx.verify.checks import Check, CheckRun, Finished, at_most
 
 LONG = False
 
@@ -76,10 +76,10 @@ def tabulated(found: dict[str, dict[str, Sequence[float]]]) -> tuple[list[str], 
     return columns, rows
 
 
-def _runs(amplitude: float, **scheme: str) -> tuple[Run, ...]:
+def _runs(amplitude: float, **scheme: str) -> tuple[CheckRun, ...]:
     chosen = tuple(f'scheme.{key}="{value}"' for key, value in scheme.items())
     return tuple(
-        Run("plane-wave", None, (f"parameters.amplitude={amplitude:g}", f"grid.n=[{IN_BOX * n},1,1]", *chosen))
+        CheckRun("plane-wave", None, (f"parameters.amplitude={amplitude:g}", f"grid.n=[{IN_BOX * n},1,1]", *chosen))
         for n in POINTS
     )
 

@@ -8,28 +8,28 @@ import numpy as np
 
 from hiresx.case import Case
 from hiresx.case.monitors import Average as Spec
-from hiresx.decomposition.arrays import Later, Piece
-from hiresx.device.averages import MEANS, MOMENTS, names
+from hiresx.decomposition.held_arrays import Later, Piece
+from hiresx.device.averaging import MEANS, MOMENTS, names
 from hiresx.equations import equations
 from hiresx.output.saved import files
 from hiresx.output.saved.attachment import Attachment
-from hiresx.output.saved.places import Box
+from hiresx.output.saved.places import IndexBox
 from hiresx.output.saved.writer import JointWriter
-from hiresx.output.watch.averages import Averages, Portion
-from hiresx.output.watch.run import Run
-from hiresx.output.watch.sampling import Clock
+from hiresx.output.watch.averages import AveragedBox, Averages
+from hiresx.output.watch.sampling import SampleTimes
+from hiresx.output.watch.watched import WatchedRun
 from hiresx.solver import Solver
 
 FILE = "averages.nc"
 
 
-def build(case: Case, simulation: Run) -> list[Attachment]:
+def build(case: Case, simulation: WatchedRun) -> list[Attachment]:
     if case.average is None:
         return []
-    return [Average(case.average, simulation.solver, simulation.out)]
+    return [AverageMonitor(case.average, simulation.solver, simulation.out)]
 
 
-class Average(Attachment):
+class AverageMonitor(Attachment):
     """Reynolds and Favre means and second moments of every block, each rank those of its parts.
 
     A sample stands for the time since the sample before (with local time steps: for the steps), from `start` or the
@@ -42,9 +42,9 @@ class Average(Attachment):
         self._spec, self._solver, self._path = spec, solver, None if out is None else out / FILE
         self._kinds = [kind for kind in MEANS if getattr(spec, kind)]
         self._scalars = equations(solver.case).scalars
-        self._clock = Clock(spec.every, spec.every_time)
+        self._clock = SampleTimes(spec.every, spec.every_time)
         output = solver.case.output
-        self._writing = Clock(output.every_steps, output.every_time)
+        self._writing = SampleTimes(output.every_steps, output.every_time)
         self._writer = JointWriter(solver.comm, outstanding=1)
         self._file: Averages | None = None
         self._begun = False
@@ -187,7 +187,7 @@ class Average(Attachment):
         portions = []
         for n, state in enumerate(solver.states):
             block, whole = state.block, solver.decomposition.blocks[state.part.whole]
-            box = Box(whole.x.shape, tuple(reversed(state.part.box)))
-            portions.append(Portion(whole.name, box, block.x, block.y, block.z, self.fields(n)))
+            box = IndexBox(whole.x.shape, tuple(reversed(state.part.box)))
+            portions.append(AveragedBox(whole.name, box, block.x, block.y, block.z, self.fields(n)))
         numbers = {"time": solver.time, "step": solver.steps, "averaged_over": max(self._weight.values())}
         self._writer.submit(self._file.moment(portions, numbers))

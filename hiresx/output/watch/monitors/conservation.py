@@ -9,22 +9,22 @@ from hiresx.case.monitors import Conservation as Spec
 from hiresx.output.watch.columns import Columns, dimension, padded, volumes
 from hiresx.output.watch.history import Column
 from hiresx.output.watch.quadrature import face_weights
-from hiresx.output.watch.run import Run
 from hiresx.output.watch.sampling import Monitor
-from hiresx.output.watch.surface import FaceNodes, Surface, mask
+from hiresx.output.watch.watched import WatchedRun
+from hiresx.output.watch.watched_surface import FaceNodes, WatchedSurface, mask
 from hiresx.solver import Solver
 
 CONSERVED = ("mass", "momentum_x", "momentum_y", "momentum_z", "energy")
 _SCALES = ("rho_ref", *("rho_ref c_ref",) * 3, "rho_ref c_ref^2")
 
 
-def build(case: Case, simulation: Run) -> list[Monitor]:
+def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
     if case.conservation is None:
         return []
-    return [Conservation(case.conservation, simulation.solver, simulation.out)]
+    return [ConservationMonitor(case.conservation, simulation.solver, simulation.out)]
 
 
-class Conservation(Monitor):
+class ConservationMonitor(Monitor):
     """Columns: every conserved quantity; <quantity>_flux_<boundary>, outward; with sponges <quantity>_source."""
 
     def __init__(self, spec: Spec, solver: Solver, out: Path | None):
@@ -42,7 +42,7 @@ class Conservation(Monitor):
                 weights = face_weights(decomposition, patch.block, patch.face)
                 weights *= mask(decomposition, patch.block, patch.face, patch.range)
                 faces.append(FaceNodes(patch.block, patch.face, weights, group, patch.condition.kernel == "reflect"))
-        self._surface = Surface(solver, faces, len(names))
+        self._surface = WatchedSurface(solver, faces, len(names))
         # Those that end up periodic, or on a direction of one node, let nothing through.
         self._groups = sorted(groups)
         self._names = [names[group] for group in self._groups]

@@ -9,8 +9,8 @@ from hiresx.errors import HiresxError
 from hiresx.output.fields import derived
 from hiresx.output.watch.columns import Columns
 from hiresx.output.watch.history import Column
-from hiresx.output.watch.run import Run
 from hiresx.output.watch.sampling import Monitor
+from hiresx.output.watch.watched import WatchedRun
 from hiresx.solver import Solver
 
 # In the order of the kernel.
@@ -26,13 +26,13 @@ _SCALES = np.array([[1.0 if name in ("u", "v", "w", "mach") else 0.0] for name i
 PLACE = ("x", "y", "z", "block", "i", "j", "k")
 
 
-def build(case: Case, simulation: Run) -> list[Monitor]:
+def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
     if case.extrema is None:
         return []
     solver = simulation.solver
     with solver.comm.together():
         check(case, solver.decomposition)
-    return [Extrema(case.extrema, solver, simulation.out)]
+    return [ExtremaMonitor(case.extrema, solver, simulation.out)]
 
 
 def check(case: Case, decomposition) -> None:
@@ -44,7 +44,7 @@ def check(case: Case, decomposition) -> None:
             )
 
 
-class Extrema(Monitor):
+class ExtremaMonitor(Monitor):
     def __init__(self, spec, solver: Solver, out):
         self._variables = spec.variables
         columns, self._names = [], {}

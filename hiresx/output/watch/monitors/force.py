@@ -11,9 +11,9 @@ from hiresx.errors import HiresxError
 from hiresx.output.watch.columns import dimension
 from hiresx.output.watch.history import Column
 from hiresx.output.watch.quadrature import face_weights
-from hiresx.output.watch.run import Run
 from hiresx.output.watch.sampling import Monitor
-from hiresx.output.watch.surface import FaceNodes, Surface, mask
+from hiresx.output.watch.watched import WatchedRun
+from hiresx.output.watch.watched_surface import FaceNodes, WatchedSurface, mask
 from hiresx.solver import Solver
 
 WALLS = ("no-slip-wall", "slip-wall")
@@ -22,8 +22,8 @@ PLANE = tuple(f" along {c}" for c in "xyz")
 ROUND = (" along x", ", sum of the radial components", ", sum of the components along the swirl")
 
 
-def build(case: Case, simulation: Run) -> list[Monitor]:
-    return [Force(f"force.{n}", spec, simulation.solver, simulation.out) for n, spec in enumerate(case.force)]
+def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
+    return [ForceMonitor(f"force.{n}", spec, simulation.solver, simulation.out) for n, spec in enumerate(case.force)]
 
 
 def check(case: Case, decomposition: Decomposition) -> None:
@@ -32,7 +32,7 @@ def check(case: Case, decomposition: Decomposition) -> None:
         _walls(f"force.{n}", spec, decomposition)
 
 
-class Force(Monitor):
+class ForceMonitor(Monitor):
     """Columns: force_x, y, z by pressure and friction together, pressure_x, y, z, friction_x, y, z, heat and area.
 
     Of axisymmetric flow y and z are sums of radial components and of those along the swirl, and there is the torque."""
@@ -57,7 +57,7 @@ class Force(Monitor):
         for b, face, nodes, mirror in walls:
             if b in here:
                 faces.append(FaceNodes(b, face, face_weights(solver.decomposition, b, face, nodes), 0, mirror))
-        self._surface = Surface(solver, faces, 1)
+        self._surface = WatchedSurface(solver, faces, 1)
         self._area = solver.comm.sum(self._surface.areas())[0]
         self._pressure = spec.pressure
 

@@ -29,10 +29,10 @@ _SUMS = tuple(column.name for column in COLUMNS if column.name != "rate")
 def build(case, simulation) -> list[Monitor]:
     if case.kinetic_energy is None:
         return []
-    return [KineticEnergy(case.kinetic_energy, simulation.solver, simulation.out)]
+    return [KineticEnergyMonitor(case.kinetic_energy, simulation.solver, simulation.out)]
 
 
-class KineticEnergy(Monitor):
+class KineticEnergyMonitor(Monitor):
     """Gradients are those of the solver's viscous terms, ghosts included: 6th-order central, closed by polynomials at
     walls. `rate` belongs to the middle between two samples, and is not a number at the first."""
 

@@ -11,8 +11,8 @@ from hiresx.case.functions import called
 from hiresx.case.monitors import RESIDUAL
 from hiresx.errors import HiresxError
 from hiresx.output.watch.history import STEP, TIME, Column
-from hiresx.output.watch.run import Run
 from hiresx.output.watch.sampling import Monitor
+from hiresx.output.watch.watched import WatchedRun
 from hiresx.solver import Solver
 
 # Relative difference up to which a value is the same on two ranks.
@@ -24,7 +24,7 @@ _UNITS = "as the function has it"
 _WANTED = "a monitor returns numbers by name, {name: number}, with the same names at every call, or nothing"
 
 
-def build(case: Case, simulation: Run) -> list[Monitor]:
+def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
     calls = [*(case.function(name) for name in case.monitors), *simulation.monitors]
     names = [_name(call, n) for n, call in enumerate(calls)]
     taken = [*names, RESIDUAL, *(table.name for table in (*case.probe, *case.force))]

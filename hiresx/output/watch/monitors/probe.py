@@ -24,7 +24,9 @@ def build(case, simulation) -> list[Monitor]:
     solver = simulation.solver
     # once: looking for them takes a copy of the coordinates
     found = files.once(solver.comm, lambda: _located(case, solver.decomposition))
-    return [Probe(spec, solver, locations, simulation.out) for spec, locations in zip(case.probe, found, strict=True)]
+    return [
+        ProbeMonitor(spec, solver, locations, simulation.out) for spec, locations in zip(case.probe, found, strict=True)
+    ]
 
 
 def check(case, decomposition: Decomposition) -> list[list[Location]]:
@@ -33,7 +35,7 @@ def check(case, decomposition: Decomposition) -> list[list[Location]]:
     return _located(case, decomposition)
 
 
-class Probe(Monitor):
+class ProbeMonitor(Monitor):
     """The places of one table, `spec`. `locations`: where they were found."""
 
     def __init__(self, spec: Spec, solver, locations: list[Location], out: Path | None):
@@ -62,7 +64,7 @@ class Probe(Monitor):
         state = {name: (values.reshape(shape) * self._weights).sum(axis=1) for name, values in state.items()}
         return derived.evaluate(
             [column.name for column in self.history.columns],
-            derived.Flow(*self._coordinates, state, self._gamma),
+            derived.FlowState(*self._coordinates, state, self._gamma),
         )
 
 

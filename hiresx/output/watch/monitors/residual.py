@@ -2,8 +2,8 @@
 
 from hiresx.case import Case
 from hiresx.output.watch.history import Column
-from hiresx.output.watch.run import Run
 from hiresx.output.watch.sampling import Monitor
+from hiresx.output.watch.watched import WatchedRun
 from hiresx.solver import Solver
 
 _RATE = "rho_ref c_ref / L"
@@ -17,7 +17,7 @@ COLUMNS = (
 )
 
 
-def build(case: Case, simulation: Run) -> list[Monitor]:
+def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
     return [Residual(case, simulation)]
 
 

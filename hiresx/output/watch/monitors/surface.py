@@ -22,7 +22,7 @@ def build(case: Case, simulation: Any) -> list[Monitor]:
         return []
     solver = simulation.solver
     return [
-        Surface(f"surface.{n}", spec, solver, simulation.out / FOLDER) for n, spec in enumerate(case.surface)
+        SurfaceMonitor(f"surface.{n}", spec, solver, simulation.out / FOLDER) for n, spec in enumerate(case.surface)
     ]  # fmt: skip
 
 
@@ -32,7 +32,7 @@ def check(case: Case, decomposition: Decomposition) -> None:
         _found(f"surface.{n}", spec, decomposition)
 
 
-class Surface(Monitor):
+class SurfaceMonitor(Monitor):
     """One table. Rank 0 alone has the samples."""
 
     def __init__(self, key: str, spec: Spec, solver: Any, folder: Path):

@@ -9,13 +9,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hiresx.bench import rhs
-from hiresx.bench.traffic import reals
-from hiresx.device.batch import one_by_one
+from hiresx.bench.bytes_moved import reals
+from hiresx.device.configuration import Configuration
 from hiresx.device.interface import Call, Calls
+from hiresx.device.side_by_side import one_by_one
 from hiresx.solver import Solver, default_plan
 
 # Bytes of each of two arrays whose copying tells the bandwidth: beyond any cache, and little of any memory.
 COPIED = 512 * 2**20
+
+# Rounds and points of the chains that tell the rate of arithmetic: some 20 ms of a core, or of a GPU of 30e12 a second.
+CHAINS, GPU_CHAINS = (4096, 2**14), (40_000, 2**20)
 
 
 class Launch(NamedTuple):
@@ -119,7 +123,7 @@ def stage_rows(solver: Solver, timed: Timed, repeats: int) -> list[dict[str, Any
 
     `kernel`, `direction` (i, j, k or None), `launches`, `ns_per_point` of all of them together (the median of
     `repeats`), `bytes_per_point` they must move at least and the `gb_per_s` that makes (None where that says nothing,
-    see `hiresx.bench.traffic`), and beside them the median `calibration_ns`.
+    see `hiresx.bench.bytes_moved`), and beside them the median `calibration_ns`.
     """
     samples: dict[tuple, list[float]] = defaultdict(list)
     calibration = []
@@ -184,3 +188,21 @@ def copy_bandwidth(device, repeats: int) -> float:
         device.synchronize()
         samples.append(stop.elapsed(start))
     return 2 * COPIED / median(samples[1:]) / 1e9
+
+
+def arithmetic_rate(device, precision: str, repeats: int) -> float:
+    """10^9 operations a second of independent chains of multiply-adds that wait for no memory (kernels/calibration.h),
+    by the whole device. The median of `repeats`."""
+    configuration = Configuration(precision=precision)
+    program = device.compile(configuration)
+    rounds, points = CHAINS if hasattr(device, "threads") else GPU_CHAINS
+    result = device.zeros((points,), configuration.real)
+    samples = []
+    for _ in range(repeats + 1):
+        start, stop = device.event(), device.event()
+        start.record()
+        program.launch("multiply_adds", (points, 1, 1), count=rounds, result=result)
+        stop.record()
+        device.synchronize()
+        samples.append(stop.elapsed(start))
+    return 16 * rounds * points / median(samples[1:]) / 1e9

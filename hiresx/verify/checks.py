@@ -44,7 +44,7 @@ def between(low: float, high: float) -> Limit:
 
 
 @dataclass(frozen=True)
-class Run:
+class CheckRun:
     """A bundled case, as `hiresx run` takes it; `monitors` are called every `monitor.every` steps (see Simulation)."""
 
     case: str
@@ -70,7 +70,7 @@ class Run:
 class Finished:
     """A run that has come to its end, and the state it started from."""
 
-    def __init__(self, run: Run, backend: str):
+    def __init__(self, run: CheckRun, backend: str):
         self.simulation = Simulation(run.loaded, backend, monitors=run.monitors)
         self.case, self.blocks = self.simulation.case, self.simulation.blocks
         self._start = [self.simulation.solver.primitives(b) for b in range(len(self.blocks))]
@@ -119,7 +119,7 @@ class Workbench:
             raise found
         return found
 
-    def finished(self, run: Run) -> Finished:
+    def finished(self, run: CheckRun) -> Finished:
         return self.once(_finish, run)
 
     def forget(self) -> None:
@@ -127,7 +127,7 @@ class Workbench:
         self._known.clear()
 
 
-def _finish(bench: Workbench, run: Run) -> Finished:
+def _finish(bench: Workbench, run: CheckRun) -> Finished:
     return Finished(run, bench.backend)
 
 
@@ -139,7 +139,7 @@ class Check:
     name: str
     limit: Limit
     measure: Callable[..., float]
-    runs: tuple[Run, ...] = ()
+    runs: tuple[CheckRun, ...] = ()
     curves: Callable[..., Mapping[str, Sequence[float] | np.ndarray]] | None = None
     configurations: tuple[Configuration, ...] = field(default=(), repr=False)
     """What `measure` compiles besides its runs."""

@@ -34,7 +34,7 @@ print(next((line.split()[-1] for line in open("/proc/self/maps") if "/libmpi" in
 
 
 @dataclass(frozen=True)
-class Library:
+class MpiLibrary:
     """`kind`: one of the families here, or "" for another. `version`: "5.0.11". `path`: of the file, "" if unknown."""
 
     kind: str
@@ -58,7 +58,7 @@ class Mpirun:
         return f"{self.path} ({self.kind or 'unknown'} {self.version})"
 
 
-def library() -> Library:
+def library() -> MpiLibrary:
     """What mpi4py loads here. Raises HiresxError when mpi4py is not there or finds no library."""
     try:
         done = subprocess.run([sys.executable, "-P", "-c", _ASK], capture_output=True, text=True, timeout=60)
@@ -71,7 +71,7 @@ def library() -> Library:
         raise HiresxError(f"mpi4py cannot be used: {fault.partition('Error: ')[2] or fault}", INSTALL)
     version, text, path = done.stdout.split("\n")[:3]
     kind, number = _named(text)
-    return Library(kind, number, path, version)
+    return MpiLibrary(kind, number, path, version)
 
 
 def _named(text: str) -> tuple[str, str]:
@@ -108,7 +108,7 @@ def asked(path: str) -> Mpirun:
     return Mpirun(path, *_named(done.stdout + done.stderr))
 
 
-def belongs(mpirun: Mpirun, library: Library) -> bool:
+def belongs(mpirun: Mpirun, library: MpiLibrary) -> bool:
     """Whether processes that `mpirun` starts find each other through `library`: Open MPI's two sides are of one major
     version; Hydra starts every MPI of MPICH's family."""
     if OPEN_MPI in (mpirun.kind, library.kind):
@@ -116,7 +116,7 @@ def belongs(mpirun: Mpirun, library: Library) -> bool:
     return mpirun.kind in (MPICH, INTEL) and library.kind in (MPICH, INTEL)
 
 
-def find(given: str | None = None) -> tuple[Library, Mpirun]:
+def find(given: str | None = None) -> tuple[MpiLibrary, Mpirun]:
     """mpi4py's library and the launcher that belongs to it; `given`: one to take whatever it says of itself.
 
     Raises HiresxError as `library` does, and when there is none, with those that were found and belong to another MPI.

@@ -20,7 +20,7 @@ GRID_FILES = ("file", "connectivity")
 
 
 @dataclass(frozen=True)
-class Member:
+class SweepMember:
     """One run: `name` of its folder, the `values` of its keys (with the preset, where one is named), its `case`,
     resolved, and the `words` of the command line that are its own. Grid files have absolute paths in the last two."""
 
@@ -31,12 +31,12 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Plan:
+class SweepPlan:
     """`axes`: the keys, in the order of the columns of a table, with the values of each."""
 
     title: str
     axes: dict[str, list[Any]]
-    members: tuple[Member, ...]
+    members: tuple[SweepMember, ...]
 
     @property
     def varied(self) -> list[str]:
@@ -46,14 +46,14 @@ class Plan:
 
 def plan(
     case: str | Path, values: Mapping[str, Sequence[Any]], presets: Sequence[str] = (), zipped: bool = False
-) -> Plan:
+) -> SweepPlan:
     """The runs of `case` with these `values` by key, and `presets`. Raises HiresxError for a case that cannot be (an
     unknown key, with the one that was probably meant), before anything is run, and for two runs of the same."""
     axes: dict[str, list[Any]] = {PRESET: list(presets)} if presets else {}
     axes |= {key: plain(entry) for key, entry in values.items()}
     rows = list(combined(axes, zipped))
     names = _names([key for key, entry in axes.items() if len(entry) > 1] or list(axes), rows)
-    members: list[Member] = []
+    members: list[SweepMember] = []
     first: dict[str, str] = {}
     title = ""
     for name, row in zip(names, rows, strict=True):
@@ -65,14 +65,14 @@ def plan(
             told = f"{same} and {name} are the same case" if same != name else f"{_told(row)} is there twice"
             raise HiresxError(f"the sweep: {told}", "give each value once")
         members.append(member)
-    return Plan(title, axes, tuple(members))
+    return SweepPlan(title, axes, tuple(members))
 
 
 def _loaded(case: str | Path, row: Mapping[str, Any]) -> Case:
     return load(case, row.get(PRESET), {key: value for key, value in row.items() if key != PRESET})
 
 
-def _member(name: str, row: Mapping[str, Any], case: Case) -> Member:
+def _member(name: str, row: Mapping[str, Any], case: Case) -> SweepMember:
     """Started from a copy of the case, which lies elsewhere."""
     resolved = case.model_dump(mode="json")
     words = ["--preset", row[PRESET]] if PRESET in row else []
@@ -84,7 +84,7 @@ def _member(name: str, row: Mapping[str, Any], case: Case) -> Member:
             table, _, last = key.rpartition(".")
             given = resolved["grid"][last] if table == "grid" and last in GRID_FILES else value
             words += ["--set", f"{key}={value_text(given)}"]
-    return Member(name, dict(row), resolved, tuple(words))
+    return SweepMember(name, dict(row), resolved, tuple(words))
 
 
 def _told(row: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ Rotation = tuple[tuple[float, float, float], ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Link:
+class HaloLink:
     """Nodes that go from part `donor` to part `block` of this rank; None for the end that another rank holds.
 
     `to[n]` gets what `source[n]` holds: places in the padded arrays of `block` and `donor`, points of a buffer for the
@@ -31,7 +31,7 @@ class Link:
 @dataclass(frozen=True, eq=False)
 class Peer:
     """A rank with which messages are exchanged, in both directions, at every exchange: even if one of them is empty, as
-    it is in a message that its sender tells that it has read the one before (see `hiresx.exchange.transport`).
+    it is in a message that its sender tells that it has read the one before (see `hiresx.exchange.carrier`).
 
     `out`, `into`: first and last + 1 of the points of the message among all that this rank sends and receives.
     `links` unpack it, `source` counting from its first point.
@@ -40,10 +40,10 @@ class Peer:
     rank: int
     out: tuple[int, int]
     into: tuple[int, int]
-    links: tuple[Link, ...]
+    links: tuple[HaloLink, ...]
 
 
-class Layout:
+class HaloLayout:
     """`inner` links between own parts, `outgoing` links into the points that are sent, `peers` by rank."""
 
     def __init__(self, lists: Sequence[HaloList], places: Mapping[int, int], owners: Sequence[int]):
@@ -93,14 +93,14 @@ def _by_rank(
     return found
 
 
-def _link(entry: HaloList, donor: int | None, block: int | None, to: np.ndarray, source: np.ndarray) -> Link:
-    return Link(donor, block, to, source, entry.direction, entry.donor_direction, entry.sign, entry.rotation)
+def _link(entry: HaloList, donor: int | None, block: int | None, to: np.ndarray, source: np.ndarray) -> HaloLink:
+    return HaloLink(donor, block, to, source, entry.direction, entry.donor_direction, entry.sign, entry.rotation)
 
 
-def merged(links: Iterable[Link], *keys: str) -> list[Link]:
+def merged(links: Iterable[HaloLink], *keys: str) -> list[HaloLink]:
     """Links that agree in the attributes `keys` as one, so that one launch serves them; its other attributes say
     nothing."""
-    groups: dict[tuple[object, ...], list[Link]] = {}
+    groups: dict[tuple[object, ...], list[HaloLink]] = {}
     for link in links:
         groups.setdefault(tuple(getattr(link, key) for key in keys), []).append(link)
     return [

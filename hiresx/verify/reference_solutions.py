@@ -1,6 +1,6 @@
 """Reference solutions that are stored with the project, in hiresx/verify/data/*.csv.
 
-    python -m hiresx.verify.reference shu-osher blast-waves
+    python -m hiresx.verify.reference_solutions shu-osher blast-waves
 
 computes those two anew: the default scheme on 6400 points, averaged to every fourth.
 """
@@ -32,10 +32,10 @@ def table(name: str) -> dict[str, np.ndarray]:
 
 def compute(name: str) -> str:
     """The text of data/<name>.csv."""
-    from hiresx.verify.check import Finished, Run
+    from hiresx.verify.checks import CheckRun, Finished
 
     sets, nodes = FINE[name]
-    run = Run(name, None, sets)
+    run = CheckRun(name, None, sets)
     end = Finished(run, "cpu")
     columns = {"x": end.blocks[0].x[0, 0], **{v: end.state(v)[0, 0] for v in ("rho", "u", "p")}}
     averaged = {title: _averaged(values, nodes) for title, values in columns.items()}
@@ -44,7 +44,7 @@ def compute(name: str) -> str:
     heading = [
         f"# {end.case.title}: default scheme, t = {end.time:g}, {made_by}",
         f"# {run.command}",
-        f"# written by: python -m hiresx.verify.reference {name}",
+        f"# written by: python -m hiresx.verify.reference_solutions {name}",
         ",".join(averaged),
     ]
     return "\n".join([*heading, *(",".join(f"{value:.7g}" for value in row) for row in rows)]) + "\n"

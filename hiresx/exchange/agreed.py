@@ -7,10 +7,10 @@ import numpy as np
 
 from hiresx.communicator import Communicator
 from hiresx.exchange import cuda_aware, window
-from hiresx.exchange.choice import Facts, choose
+from hiresx.exchange.choice import RankFacts, choose
 from hiresx.exchange.division import Division
 from hiresx.exchange.gpu import Gpu
-from hiresx.exchange.layout import Layout
+from hiresx.exchange.halo_layout import HaloLayout
 
 # Written into GPU memory, with the rank, to see whether another process reads what is there.
 MARK = 0x48616C6F
@@ -24,12 +24,12 @@ class Agreement:
     """
 
     def __init__(
-        self, comm: Communicator, gpu: Gpu | None, layout: Layout, division: Division, asked: str, packed: Any
+        self, comm: Communicator, gpu: Gpu | None, layout: HaloLayout, division: Division, asked: str, packed: Any
     ):
         self._comm, self._gpu, self._layout, self._division = comm, gpu, layout, division
         self.opened: dict[int, Any] = {}
         with comm.together():
-            own = Facts(
+            own = RankFacts(
                 host=comm.hosts[comm.rank],
                 asked=asked,
                 gpu=None if gpu is None else gpu.name,
@@ -40,7 +40,7 @@ class Agreement:
                 points=layout.sent,
                 room=window.room(),
             )
-        self.facts: list[Facts] = comm.allgather(own)
+        self.facts: list[RankFacts] = comm.allgather(own)
         self.pairs = self._choose()
         if "ipc" in self.pairs.values():
             told = comm.allgather(self._open(packed))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from hiresx import optional
-from hiresx.output.fields.selection import Grid, Piece
+from hiresx.output.fields.selection import NodeBlock, Piece
 from hiresx.output.saved import files
 
 AXES = ("x", "y", "z")
@@ -32,7 +32,7 @@ def digest(pieces: Sequence[Piece], blocks: Sequence[Any]) -> str:
     for piece in pieces:
         found.update(f"{piece.name} {piece.shape};".encode())
         for axis in AXES:
-            if isinstance(piece, Grid):
+            if isinstance(piece, NodeBlock):
                 values = getattr(blocks[piece.block], axis)
                 for plane in values[tuple(slice(*nodes) for nodes in piece.ranges)]:
                     found.update(plane.tobytes())

@@ -43,7 +43,7 @@ def give_back() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-class Source(Protocol):
+class CoordinateSource(Protocol):
     """One coordinate of a block in a file; `shape` (nk, nj, ni)."""
 
     @property
@@ -126,7 +126,7 @@ class Stored:
     """A box of what a source holds, `window` (half-open, as it lies there), times `factor`, from last to first in the
     directions `reverse` (k, j, i)."""
 
-    source: Source
+    source: CoordinateSource
     window: Box
     factor: float = 1.0
     reverse: tuple[bool, bool, bool] = (False, False, False)
@@ -135,7 +135,7 @@ class Stored:
     ndim = 3
 
     @classmethod
-    def of(cls, source: Source) -> "Stored":
+    def of(cls, source: CoordinateSource) -> "Stored":
         return cls(source, triple((0, n) for n in source.shape))
 
     @property

@@ -36,7 +36,7 @@ class FaceNodes:
 
 
 @dataclass(frozen=True)
-class Flow:
+class FaceFlow:
     """Per node (n,), through its share of the face and outwards. `fluxes` (5, n): of mass, momentum x, y, z, energy.
     `push` (3, n): outward normal times share, which times the pressure is its force. `friction` (3, n): force on the
     wall. `heat` (n,): into the wall."""
@@ -48,7 +48,7 @@ class Flow:
     heat: np.ndarray
 
 
-class Surface:
+class WatchedSurface:
     """Those of the nodes `faces` that are this rank's; only these and what their gradients need are copied from the
     device at a sample. At a cut gradients reach into ghosts, so each node has all it needs in its own part."""
 
@@ -105,10 +105,10 @@ class Surface:
         direction of the swirl."""
         return self._radius * forces[2] if self.n else np.empty(0)
 
-    def measure(self) -> Flow:
+    def measure(self) -> FaceFlow:
         """The flow at this rank's nodes."""
         if not self.n:
-            return Flow(*(np.empty(shape) for shape in ((0,), (len(GAS_CONSERVED), 0), (3, 0), (3, 0), (0,))))
+            return FaceFlow(*(np.empty(shape) for shape in ((0,), (len(GAS_CONSERVED), 0), (3, 0), (3, 0), (0,))))
         if self._viscous:
             self._solver.settle()
         gamma = self._case.gas.gamma
@@ -126,7 +126,7 @@ class Surface:
             friction, heat = self._viscous_terms(rows)
             fluxes[1:4] += friction
             fluxes[4] += u * friction[0] + v * friction[1] + w * friction[2] + heat
-        return Flow(p, fluxes, area, friction, heat)
+        return FaceFlow(p, fluxes, area, friction, heat)
 
     def _viscous_terms(self, rows: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """Friction -tau n (3, n) and heat q n (n,), times the share of the face."""

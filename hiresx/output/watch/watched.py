@@ -8,7 +8,7 @@ from hiresx.communicator import Communicator
 from hiresx.solver import Solver
 
 
-class Run(Protocol):
+class WatchedRun(Protocol):
     """`solver`; `out`, the run directory, or None; `history` as of run.json; `monitors`, functions of the user."""
 
     @property

@@ -14,7 +14,7 @@ MARGIN = 300
 
 
 @dataclass(frozen=True)
-class Member:
+class ArrayMember:
     """One run of a job array: its folder, and the words after `hiresx run` that are its own."""
 
     out: str
@@ -40,7 +40,7 @@ class Batch:
     run: tuple[str, ...]
     again: tuple[str, ...]
     out: str
-    members: tuple[Member, ...] = ()
+    members: tuple[ArrayMember, ...] = ()
 
     @property
     def array(self) -> str | None:

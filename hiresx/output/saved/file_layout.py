@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.output.saved.netcdf import LOCK, library
-from hiresx.output.saved.places import Box, Place, put
+from hiresx.output.saved.places import IndexBox, Place, put
 
 # Bytes that are read at a time.
 _SLAB = 1 << 24
@@ -29,7 +29,7 @@ _MARKS, _HEAD = 8, 8
 Key = Hashable
 
 
-class Layout:
+class FileLayout:
     """The bytes between the arrays of a file, and by key where each array lies: (offset, type, shape)."""
 
     def __init__(
@@ -40,7 +40,7 @@ class Layout:
     @classmethod
     def learn(
         cls, path: Path, define: Callable[[Any], Mapping[Any, Any]], finish: Callable[[Path], None] = lambda path: None
-    ) -> "Layout | None":
+    ) -> "FileLayout | None":
         """The layout of the file that `define` describes: it is given a new netCDF4.Dataset and returns its variables
         by key; `finish` gets the closed file. `path`: a file to try it on, which becomes as large as the real one, but
         takes little room on disk.
@@ -81,7 +81,7 @@ class Layout:
     @classmethod
     def _between_arrays(
         cls, file: Any, size: int, arrays: Mapping[Any, tuple[int, np.dtype, tuple[int, ...]]]
-    ) -> "Layout | None":
+    ) -> "FileLayout | None":
         between, end = [], 0
         ranges = sorted((offset, _bytes(dtype, shape)) for offset, dtype, shape in arrays.values())
         for offset, length in [*ranges, (size, 0)]:
@@ -94,9 +94,9 @@ class Layout:
         return cls(size, between, arrays) if end == size else None
 
     @property
-    def places(self) -> "Layout":
+    def places(self) -> "FileLayout":
         """Where the arrays lie, without what is between them: all that processes need who write arrays only."""
-        return Layout(self.size, [], self.arrays)
+        return FileLayout(self.size, [], self.arrays)
 
     def frame(self, file: int) -> None:
         """Write all that is in no array to the open `file`. Raises OSError."""
@@ -108,7 +108,7 @@ class Layout:
         """Write an array of one item. Raises OSError."""
         offset, dtype, _ = self.arrays[key]
         one = np.full((1, 1, 1), value, dtype)
-        put(file, offset, dtype, Box.all(one.shape), [one])
+        put(file, offset, dtype, IndexBox.all(one.shape), [one])
 
     def put(self, file: int, key: Key, place: Place, parts: Sequence[np.ndarray]) -> None:
         """Write the values `place` of an array (see `places.put`). Raises OSError."""
