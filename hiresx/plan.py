@@ -15,7 +15,7 @@ from hiresx.decomposition.traffic import traffic
 from hiresx.device.averages import MEANS, names
 from hiresx.device.rates import known_rate
 from hiresx.device.state import variables_per_point
-from hiresx.equations import equations
+from hiresx.equations import DIRECTIONS, equations
 from hiresx.equations.transport import largest_diffusivity
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Grid, build
@@ -143,21 +143,30 @@ def rank_plan(
     }
 
 
-def memory_bytes(case: Case, blocks: Sequence[Block], backend: str = "cpu") -> int:
-    """Device memory of fields, reductions, sponges and averages on these blocks."""
+def memory_bytes(case: Case, blocks: Sequence[Block], backend: str = "cpu", plan: str | None = None) -> int:
+    """Device memory of fields, reductions, sponges and averages on these blocks. `plan` (hiresx.rhs.plans): that of the
+    case, or the backend's, if absent."""
     padded = sum(math.prod(padded_shape(block)) for block in blocks)
-    reals = padded * _variables(case, backend) + _extra_reals(case, blocks, _work(case, backend))
+    reals = padded * _variables(case, backend, plan) + _extra_reals(case, blocks, _work(case, backend, plan))
     return reals * _item(case) + _average_bytes(case, sum(block.points for block in blocks))
 
 
-def _work(case: Case, backend: str) -> int:
+def device_bytes(case: Case, blocks: Sequence[Block], backend: str, plan: str) -> int:
+    """Device memory that it takes to set up and run: `memory_bytes`, and the coordinates of which metrics are made."""
+    largest = max((math.prod(padded_shape(block)) for block in blocks), default=0)
+    return memory_bytes(case, blocks, backend, plan) + DIRECTIONS * 8 * largest
+
+
+def _work(case: Case, backend: str, plan: str | None = None) -> int:
     system = equations(case)
-    return work_variables(default_plan(backend, system), case.gas.reynolds is not None, system)
+    plan = plan or (default_plan(backend, system) if case.plan == "auto" else case.plan)
+    return work_variables(plan, case.gas.reynolds is not None, system)
 
 
-def _variables(case: Case, backend: str) -> int:
+def _variables(case: Case, backend: str, plan: str | None = None) -> int:
     registers = integrator(case.time.integrator).registers
-    return variables_per_point(_work(case, backend), registers, case.time.local, case.axisymmetric, equations(case))
+    work = _work(case, backend, plan)
+    return variables_per_point(work, registers, case.time.local, case.axisymmetric, equations(case))
 
 
 def _item(case: Case) -> int:

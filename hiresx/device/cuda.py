@@ -245,6 +245,11 @@ class Backend:
                 'take a coarser grid or precision = "fp32", or end what else uses the GPU',
             ) from None
 
+    def free_memory(self) -> int:
+        """Bytes of the GPU's memory that nobody has, or that CuPy keeps for the next arrays."""
+        free: int = self._cupy.cuda.runtime.memGetInfo()[0]
+        return free + int(self._cupy.get_default_memory_pool().free_bytes())
+
     def to_device(self, array: np.ndarray[Any, Any]) -> Any:
         """A copy of `array` on the GPU, in C order."""
         array = np.ascontiguousarray(array)
