@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from hiresx.device.interface import Backend
 from hiresx.errors import HiresxError, described, text
 from hiresx.output.saved import identity, record
-from hiresx.output.watch.run import WatchedRun
+from hiresx.output.watch.watched import WatchedRun
 from hiresx.placement import Placement
 from hiresx.signals import SIGNALLED
 from hiresx.solver import Solver

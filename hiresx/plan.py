@@ -12,7 +12,7 @@ from hiresx.case import Case
 from hiresx.decomposition import Decomposition, padded_shape, split
 from hiresx.decomposition.partition import best_partition
 from hiresx.decomposition.traffic import traffic
-from hiresx.device.averages import MEANS, names
+from hiresx.device.averaging import MEANS, names
 from hiresx.device.rates import known_rate
 from hiresx.device.state import variables_per_point
 from hiresx.equations import DIRECTIONS, equations

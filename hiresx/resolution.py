@@ -10,7 +10,7 @@ from hiresx.decomposition import Decomposition
 from hiresx.errors import HiresxError
 from hiresx.grid import Block
 from hiresx.grid.blocks import FACES, direction, slices
-from hiresx.grid.stored import slabs
+from hiresx.grid.stored_coordinates import slabs
 from hiresx.rhs.layers import along, shares
 
 # Points per wavelength at which a wave counts as resolved where nothing else is said.

@@ -15,8 +15,8 @@ from numpy.typing import DTypeLike
 
 from hiresx.errors import HiresxError
 from hiresx.topology import hwloc_library
-from hiresx.topology.cuda import Cuda
 from hiresx.topology.hwloc_library import MEMBIND_BIND, MEMBIND_BYNODESET, MEMBIND_MIGRATE, MEMBIND_STRICT
+from hiresx.topology.libcuda import Cuda
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 # Number of the system call move_pages (Linux: arch/*/include, unistd.h).
@@ -167,7 +167,7 @@ def _by_numa_maps(array: np.ndarray) -> dict[int, int]:
 class Pinned:
     """An array that CUDA may copy from and to directly; give it back before the array goes.
 
-    `cuda`: a started `hiresx.topology.cuda.Cuda` with a context, None for a machine without: then nothing is done.
+    `cuda`: a started `hiresx.topology.libcuda.Cuda` with a context, None for a machine without: then nothing is done.
     """
 
     def __init__(self, array: np.ndarray, cuda: Cuda | None = None):

@@ -25,12 +25,12 @@ def run(
 
     `threads`: threads to measure with on a CPU, by default one and all. `start_up`: also what the first run with
     an empty kernel cache takes, and later ones. Returns `rhs` (see `hiresx.bench.rhs`), `kernels` (see
-    `hiresx.bench.kernels`), `copy_gb_per_s`, `start_up` (see `hiresx.bench.start_up`) and the entries of
-    `hiresx.bench.record.header`. The rates are kept for `hiresx check`. Raises HiresxError for too few points, and as
+    `hiresx.bench.kernel_times`), `copy_gb_per_s`, `start_up` (see `hiresx.bench.start_up`) and the entries of
+    `hiresx.bench.results.header`. The rates are kept for `hiresx check`. Raises HiresxError for too few points, and as
     `hiresx.device.backend`.
     """
-    from hiresx.bench import kernels, rhs
-    from hiresx.bench.record import header
+    from hiresx.bench import kernel_times, rhs
+    from hiresx.bench.results import header
     from hiresx.bench.start_up import start_up as measured_start_up
     from hiresx.device import backend as find_backend
     from hiresx.device import rates
@@ -38,7 +38,7 @@ def run(
     device = find_backend(backend)
     counts = rhs.thread_counts(device, threads)
     result = header("bench") | {"backend": device.name, "nodes": points, "points": points**3, "repeats": repeats}
-    result["copy_gb_per_s"] = kernels.copy_bandwidth(device, repeats)
+    result["copy_gb_per_s"] = kernel_times.copy_bandwidth(device, repeats)
     result["rhs"] = [
         row
         for precision in precisions
@@ -49,8 +49,8 @@ def run(
         result["kernels"] = [
             row
             for precision in precisions
-            for plan in kernels.plans(device)
-            for row in kernels.measure(device, points, precision, plan, repeats)
+            for plan in kernel_times.plans(device)
+            for row in kernel_times.measure(device, points, precision, plan, repeats)
         ]
     if start_up:
         result["start_up"] = measured_start_up(device.name, repeats)

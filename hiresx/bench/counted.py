@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hiresx.bench import kernels
-from hiresx.bench.record import header
+from hiresx.bench import kernel_times
+from hiresx.bench.results import header
 from hiresx.case import Case, load
 from hiresx.device import backend as find_backend
 from hiresx.errors import HiresxError
@@ -54,16 +54,16 @@ def flows() -> dict[str, Case]:
 
 def count() -> dict[str, Any]:
     """`rows`, one for each flow and plan: `flow`, `plan`, `launches` of a stage with the time step and the norms,
-    `bytes_moved` per point, those of kernels for which `hiresx.bench.traffic` knows it, `bytes_held` per point, and
+    `bytes_moved` per point, those of kernels for which `hiresx.bench.bytes_moved` knows it, `bytes_held` per point, and
     `kernels`, {"kernel" or "kernel along i": launches}."""
     device = find_backend(BACKEND)
     rows = []
     for name, case in flows().items():
-        for plan in kernels.plans(device):
-            timed = kernels.Timed(device)
+        for plan in kernel_times.plans(device):
+            timed = kernel_times.Timed(device)
             solver = Solver(case, timed, plan=plan)
             solver.initialize()
-            found = kernels.stage_rows(solver, timed, 1)
+            found = kernel_times.stage_rows(solver, timed, 1)
             rows.append(
                 {
                     "flow": name,

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.arrays import triple
-from hiresx.bench.record import header
+from hiresx.bench.results import header
 from hiresx.communicator import Communicator, ended, world
 from hiresx.decomposition import Decomposition, Part
 from hiresx.device import Configuration

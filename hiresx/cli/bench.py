@@ -31,7 +31,7 @@ def bench(
     """Time the right-hand side, each kernel, first use and start-up on this machine."""
     with terminal.only_json(json):
         from hiresx import bench as measurements
-        from hiresx.bench import compare as comparison
+        from hiresx.bench import comparison as comparison
 
         before = None if compare is None else comparison.read(compare)
         result = measurements.run(

@@ -36,7 +36,7 @@ def check(
         case = load(name, preset, set_ or ())
         from hiresx import grid
         from hiresx.cli import check_setup
-        from hiresx.decomposition import decompose, extended_coordinates, patched
+        from hiresx.decomposition import decompose, extended_coordinates, patched_donors
         from hiresx.decomposition.patches import poles
         from hiresx.equations import equations
         from hiresx.output.fields import derived, field_output
@@ -53,7 +53,7 @@ def check(
         field_output.check_grid(case, built.blocks)
         decomposition = decompose(case, built)
         proofs = grid.prove(built.blocks, decomposition.connections)
-        interfaces = patched.located(decomposition, extended_coordinates(decomposition))
+        interfaces = patched_donors.located(decomposition, extended_coordinates(decomposition))
         watched = monitors.check(case, decomposition)
         setup = check_setup.setup(case, decomposition, watched["probe"], points_per_wave)
         planned = plan(case, grid=built)

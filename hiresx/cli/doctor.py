@@ -169,7 +169,7 @@ def _broken(fault: str) -> str:
 def _cuda_driver() -> tuple[int | None, list[str]]:
     """(highest CUDA version the driver takes, e.g. 12040, names of the GPUs); no context is made on any of them."""
     from hiresx.errors import HiresxError
-    from hiresx.topology.cuda import Driver
+    from hiresx.topology.libcuda import Driver
 
     try:
         driver = Driver()
@@ -184,14 +184,14 @@ def _cuda_driver() -> tuple[int | None, list[str]]:
 
 def _mpi() -> Iterator[Finding]:
     from hiresx.errors import HiresxError
-    from hiresx.launch import mpi
+    from hiresx.launch import mpi_library
 
     needed_for = "runs on several ranks"
     version, fault = _python("import mpi4py; print(mpi4py.__version__)")
     yield Finding("mpi4py", version, f"{needed_for}{_broken(fault)}", _pip("mpi"))
     library, why, mend = None, "", _pip("mpi")
     try:
-        library = mpi.library()
+        library = mpi_library.library()
     except HiresxError as error:
         why = f"; {error.message}" if version else ""
     told = None if library is None else f"{library} {library.path}".rstrip()
@@ -199,7 +199,7 @@ def _mpi() -> Iterator[Finding]:
     launcher, why = None, ""
     if library is not None:
         try:
-            launcher = f"{mpi.find()[1]}, which belongs to the library"
+            launcher = f"{mpi_library.find()[1]}, which belongs to the library"
         except HiresxError as error:
             why, mend = f"; {error.message}", error.mend
     yield Finding("mpirun", launcher, f"hiresx launch{why}", mend)

@@ -15,7 +15,7 @@ from hiresx.errors import HiresxError
 from hiresx.signals import ENDING
 
 if TYPE_CHECKING:
-    from hiresx.launch.batch import Batch
+    from hiresx.launch.batch_script import Batch
 
 # What it does not know is for `hiresx run`.
 CONTEXT = {"ignore_unknown_options": True}
@@ -270,7 +270,7 @@ def gathered(
     account: str | None, setup: Sequence[str] | None,
 ) -> "Batch":  # fmt: skip
     """What a script is made of. Raises HiresxError for what cannot be in one."""
-    from hiresx.launch import batch
+    from hiresx.launch import batch_script
 
     values = words.values
     if values["restart"] == "latest" and values["name"] is None:
@@ -286,16 +286,16 @@ def gathered(
     for value in (queue, account):
         if value is not None and (not value.isprintable() or not value.split() == [value]):
             raise HiresxError(f'"{value}" is no name of a partition or an account', "write one word")
-    return batch.Batch(
+    return batch_script.Batch(
         name=name,
         nodes=nodes,
         ranks=size,
         gpus=gpus,
         cores=cores,
-        seconds=batch.seconds(limit),
+        seconds=batch_script.seconds(limit),
         queue=queue,
         account=account,
-        setup=(*(setup or ()), *batch.environment()),
+        setup=(*(setup or ()), *batch_script.environment()),
         run=(*words.plain, "--backend", backend),
         again=(*_without(words.plain, ("--preset", "--set", "--steps"), values["name"]), "--backend", backend),
         out=str(out),
@@ -303,7 +303,7 @@ def gathered(
 
 
 def write_scripts(made: "Batch", slurm: Path | None, pbs: Path | None, mpi: str, as_json: bool) -> int:
-    from hiresx.launch import mpi as launchers
+    from hiresx.launch import mpi_library as launchers
     from hiresx.launch import pbs as pbs_script
     from hiresx.launch import slurm as slurm_script
     from hiresx.output.saved import files

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hiresx.cli import look as looks
+from hiresx.cli import look_options as looks
 from hiresx.cli import options, terminal
 from hiresx.errors import HiresxError
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from hiresx.cli import look as looks
+from hiresx.cli import look_options as looks
 from hiresx.cli import options, terminal
 
 if TYPE_CHECKING:

@@ -45,12 +45,12 @@ def scaling(
     from hiresx.errors import HiresxError
 
     with terminal.only_json(json):
-        from hiresx.bench.record import header
+        from hiresx.bench.results import header
         from hiresx.case import load
         from hiresx.output.saved import files
+        from hiresx.scaling import experiment, store
         from hiresx.scaling import predict as prediction
-        from hiresx.scaling import run, store
-        from hiresx.scaling.table import rows
+        from hiresx.scaling.scaling_table import rows
         from hiresx.scaling.weak import grown
         from hiresx.topology.place import STRATEGIES
 
@@ -69,8 +69,8 @@ def scaling(
         rates = None if predict is None else prediction.Rates.read(predict)
         found = []
         if measure:
-            todo = run.jobs(wanted, names)
-            found = list(run.measured(case, todo, mode, steps, repeats, backend, transport, terminal.note))
+            todo = experiment.jobs(wanted, names)
+            found = list(experiment.measured(case, todo, mode, steps, repeats, backend, transport, terminal.note))
         backends = {rank["backend"] for run_ in found for rank in run_["by_rank"]}
         document: dict[str, Any] = header("scaling") | {
             "case": " ".join([case.name, *(set_ or ())]),

@@ -14,7 +14,7 @@ from hiresx.cli.run import Transport
 from hiresx.errors import HiresxError
 
 if TYPE_CHECKING:
-    from hiresx.sweeps.plan import SweepPlan
+    from hiresx.sweeps.members import SweepPlan
     from hiresx.sweeps.running import Wanted
     from hiresx.sweeps.table import SweepTable
 
@@ -91,7 +91,7 @@ def sweep(
     """
     with terminal.only_json(json):
         from hiresx.sweeps import numbers
-        from hiresx.sweeps.plan import plan
+        from hiresx.sweeps.members import plan
         from hiresx.sweeps.running import Wanted
         from hiresx.sweeps.values import parsed, separated
 
@@ -209,7 +209,7 @@ def _array(
     of: "SweepPlan", out: Path, name: str, made: Any, slurm: Path | None, pbs: Path | None, mpi: str, json: bool
 ) -> int:
     """A job array. Its runs start from the copy of the case in `out`, as those of this machine do."""
-    from hiresx.launch.batch import ArrayMember
+    from hiresx.launch.batch_script import ArrayMember
     from hiresx.output.saved import files
     from hiresx.sweeps import folder, member
 

@@ -43,7 +43,7 @@ def show(
 
             write(machine, save)
         if plot is not None:
-            from hiresx.topology.picture import draw
+            from hiresx.topology.diagram import draw
 
             draw(machine, plot)
     from hiresx.topology import report
@@ -111,7 +111,7 @@ def plan(
             busy_memory=busy_memory,
         )
         if plot is not None:
-            from hiresx.topology.picture import draw
+            from hiresx.topology.diagram import draw
 
             best = made.strategies[made.best]
             draw(machine, plot, best.placement, best.estimate)
@@ -150,7 +150,7 @@ def measure(
     with terminal.only_json(json):
         from hiresx.topology import machine as description
         from hiresx.topology.discover import discover
-        from hiresx.topology.measure import measure as run
+        from hiresx.topology.link_speeds import measure as run
 
         measured = run(discover(), say=terminal.say)
         description.save(measured, save)
@@ -185,7 +185,7 @@ def verify(
         if strategy is not None and strategy not in STRATEGIES:
             raise HiresxError(f"--strategy {strategy}: not known", f"there are {', '.join(STRATEGIES)}")
         matrix = None if bytes_ is None else _matrix(bytes_)
-        from hiresx.placement import verify as room
+        from hiresx.placement import verified as room
 
         ranks = room.comm()
         standing = room.verify(ranks, matrix, strategy)

@@ -27,7 +27,7 @@ def verify(
         checks = checks_room.run(groups or [], backend)
     passed = sum(bool(check["pass"]) for check in checks)
     if json:
-        from hiresx.output.saved.machine import hardware, versions
+        from hiresx.output.saved.machine_record import hardware, versions
 
         command = " ".join(["hiresx verify", *(groups or []), "--backend", backend, "--json"])
         terminal.print_json(

@@ -9,7 +9,7 @@ import numpy as np
 
 from hiresx.arrays import triple
 from hiresx.decomposition.contacts import Boxes, Contacts, Neighbourhood
-from hiresx.decomposition.cost import CONTACT, EXCHANGE, IMBALANCE, costs
+from hiresx.decomposition.rank_cost import CONTACT, EXCHANGE, IMBALANCE, costs
 from hiresx.grid.blocks import MINIMUM_NODES, Range
 
 # So many of the moves that look best are priced, and of the emptiest ranks tried beside the neighbours.

@@ -8,14 +8,14 @@ import numpy as np
 from hiresx.arrays import triple
 from hiresx.case import Case
 from hiresx.communicator import Communicator, alone
+from hiresx.decomposition.block_shell import Shell, filled
 from hiresx.decomposition.coordinates import extended_coordinates
 from hiresx.decomposition.parts import Part
 from hiresx.decomposition.patches import Decomposition, decompose
-from hiresx.decomposition.shell import Shell, filled
 from hiresx.decomposition.split import split
 from hiresx.equations import GHOSTS
 from hiresx.grid import Block, Grid, build
-from hiresx.grid.stored import give_back
+from hiresx.grid.stored_coordinates import give_back
 
 HALO = GHOSTS
 Coordinates = tuple[np.ndarray, np.ndarray, np.ndarray]

@@ -7,7 +7,7 @@ from itertools import accumulate
 from math import prod
 from typing import NamedTuple
 
-from hiresx.decomposition.cost import CONTACT, EXCHANGE, IMBALANCE, PART, STEEP, capacity
+from hiresx.decomposition.rank_cost import CONTACT, EXCHANGE, IMBALANCE, PART, STEEP, capacity
 from hiresx.grid.blocks import MINIMUM_NODES
 
 # Boxes from which halves are grown, and the largest share of a half of whole boxes, if the ranks are not more uneven.

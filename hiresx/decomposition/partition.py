@@ -11,10 +11,10 @@ from hiresx.arrays import triple
 from hiresx.decomposition.balance import Balance
 from hiresx.decomposition.bisection import Bisection
 from hiresx.decomposition.contacts import Boxes, Neighbourhood, boxes
-from hiresx.decomposition.cost import SAME, capacity, costs
 from hiresx.decomposition.parts import Part
 from hiresx.decomposition.patches import Decomposition
 from hiresx.decomposition.pieces import chop, deal, metis
+from hiresx.decomposition.rank_cost import SAME, capacity, costs
 from hiresx.decomposition.refine import Refinement
 from hiresx.decomposition.sections import Sections, regular, sides_of
 from hiresx.errors import HiresxError
@@ -30,7 +30,7 @@ MANY = 16
 class Partition:
     """`parts`, in the order of the ranks. `method`: what found them: a "grid" or other "sections" of one block,
     "bisection" of the graph of blocks, pieces of blocks "dealt" largest first, or "metis"; for one rank "whole blocks".
-    `costs` (ranks,): see `hiresx.decomposition.cost`."""
+    `costs` (ranks,): see `hiresx.decomposition.rank_cost`."""
 
     parts: tuple[Part, ...]
     method: str

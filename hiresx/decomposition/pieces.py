@@ -9,7 +9,7 @@ import numpy as np
 from hiresx import optional
 from hiresx.arrays import triple
 from hiresx.decomposition.contacts import Boxes, Contacts, Neighbourhood
-from hiresx.decomposition.cost import capacity
+from hiresx.decomposition.rank_cost import capacity
 from hiresx.decomposition.sections import Sections, sides_of
 
 # A piece goes to its best neighbour among the ranks whose load with it is within this share of the least possible.

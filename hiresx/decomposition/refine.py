@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from hiresx.decomposition.contacts import Boxes, Contacts
-from hiresx.decomposition.cost import CONTACT, EXCHANGE, excess, work
+from hiresx.decomposition.rank_cost import CONTACT, EXCHANGE, excess, work
 
 # Every part is looked at so many times at most.
 PASSES = 6

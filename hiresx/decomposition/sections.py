@@ -5,7 +5,7 @@ from itertools import accumulate, pairwise, product
 from math import prod
 
 from hiresx.arrays import triple
-from hiresx.decomposition.cost import CONTACT, EXCHANGE, LINE, SAME, capacity, excess, work
+from hiresx.decomposition.rank_cost import CONTACT, EXCHANGE, LINE, SAME, capacity, excess, work
 from hiresx.grid.blocks import MINIMUM_NODES, Range
 
 # Per direction: the shares of the low and the high face behind which another rank's nodes lie, and the share of the

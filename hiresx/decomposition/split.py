@@ -8,7 +8,7 @@ from hiresx.decomposition.patches import Decomposition, Patch
 from hiresx.grid import Block
 from hiresx.grid.blocks import intersection
 from hiresx.grid.cutting import check_cover, cut_connections, cuts, within
-from hiresx.grid.stored import part_of
+from hiresx.grid.stored_coordinates import part_of
 
 
 def split(decomposition: Decomposition, parts: Sequence[Part]) -> Decomposition:

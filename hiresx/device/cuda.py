@@ -12,13 +12,13 @@ import numpy as np
 from hiresx import kernels, optional
 from hiresx.device import nvrtc
 from hiresx.device.arguments import check_array, check_places, is_pointer, item, misfit, ordered, scalar
-from hiresx.device.batch import Noting
 from hiresx.device.call import Call, Calls
 from hiresx.device.configuration import Configuration
 from hiresx.device.graphs import Graph
+from hiresx.device.side_by_side import Noting
 from hiresx.device.wrappers import BLOCK, find, generate, kernel_shape
 from hiresx.errors import HiresxError
-from hiresx.topology.cuda import Driver
+from hiresx.topology.libcuda import Driver
 
 _NO_GPU = "use the cpu backend, or emulated to run the CUDA kernels on the CPU"
 

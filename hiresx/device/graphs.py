@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from hiresx.device.batch import flat, levels
 from hiresx.device.call import Call, Calls
+from hiresx.device.side_by_side import flat, levels
 
 # Streams that independent launches are spread over.
 BRANCHES = 16

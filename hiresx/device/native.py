@@ -26,10 +26,10 @@ from hiresx.device.arguments import (
     ordered,
     scalar,
 )
-from hiresx.device.batch import Noting, flat, levels
 from hiresx.device.call import Call, Calls
 from hiresx.device.compiler import build
 from hiresx.device.configuration import Configuration, Target
+from hiresx.device.side_by_side import Noting, flat, levels
 from hiresx.device.wrappers import find, generate, kernel_shape
 from hiresx.errors import HiresxError
 

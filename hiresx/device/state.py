@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hiresx.decomposition.halo import padded_shape, padding
+from hiresx.decomposition.halo_copies import padded_shape, padding
 from hiresx.equations import DIRECTIONS, GAS, METRICS, Equations
 
 

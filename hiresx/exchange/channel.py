@@ -11,9 +11,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from hiresx.device.interface import Call
-from hiresx.exchange.layout import HaloLayout, HaloLink, Peer, merged
-from hiresx.exchange.post import Mail
-from hiresx.exchange.transport import Transport
+from hiresx.exchange.carrier import Transport
+from hiresx.exchange.halo_layout import HaloLayout, HaloLink, Peer, merged
+from hiresx.exchange.mailbox import Mail
 
 # A rank that waits looks without a pause for so many seconds, then lets others have its core in between, and at last
 # sleeps in between: what comes at once is seen at once, and long waiting leaves the core to those that are waited for.

@@ -10,8 +10,8 @@ from hiresx.device.state import BlockState
 from hiresx.errors import HiresxError
 from hiresx.exchange.channel import Channel, ExchangedArrays
 from hiresx.exchange.choice import NAMES
-from hiresx.exchange.layout import HaloLayout
-from hiresx.exchange.post import Mail, Post
+from hiresx.exchange.halo_layout import HaloLayout
+from hiresx.exchange.mailbox import Mail, Post
 
 if TYPE_CHECKING:
     from hiresx.exchange.gpu import Gpu

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hiresx.exchange.gpu import Gpu
-from hiresx.exchange.layout import Peer
+from hiresx.exchange.halo_layout import Peer
 from hiresx.exchange.notice import Notice
 
 

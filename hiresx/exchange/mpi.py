@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from hiresx.exchange.layout import Peer
-from hiresx.exchange.transport import Transport
+from hiresx.exchange.carrier import Transport
+from hiresx.exchange.halo_layout import Peer
 
 
 class Mpi(Transport):

@@ -4,8 +4,8 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hiresx.exchange.layout import Peer
-from hiresx.exchange.transport import Transport
+from hiresx.exchange.carrier import Transport
+from hiresx.exchange.halo_layout import Peer
 
 
 class Notice(Transport):

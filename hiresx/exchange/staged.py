@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from hiresx.exchange.carrier import Transport
 from hiresx.exchange.gpu import Gpu
-from hiresx.exchange.layout import Peer
-from hiresx.exchange.transport import Transport
+from hiresx.exchange.halo_layout import Peer
 
 
 class Staged(Transport):

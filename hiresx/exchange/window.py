@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.communicator import Communicator
-from hiresx.exchange.layout import Peer
+from hiresx.exchange.halo_layout import Peer
 from hiresx.exchange.notice import Notice
 
 # Where MPI libraries on Linux keep what processes share.

@@ -8,7 +8,7 @@ from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Block
 from hiresx.grid.connections import Connection, Grid, periodic_connections
 from hiresx.grid.connectivity import read_connectivity, write_connectivity
-from hiresx.grid.files import read, read_grid
+from hiresx.grid.from_file import read, read_grid
 from hiresx.grid.matching import matched_connections
 from hiresx.grid.motions import Motion
 from hiresx.grid.plot3d import read_plot3d, write_plot3d

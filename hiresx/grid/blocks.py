@@ -11,7 +11,7 @@ import numpy as np
 
 from hiresx.arrays import triple
 from hiresx.errors import HiresxError
-from hiresx.grid.stored import Nodes, Stored
+from hiresx.grid.stored_coordinates import Nodes, Stored
 
 AXES: tuple[Literal["i", "j", "k"], ...] = ("i", "j", "k")
 FACES = ("imin", "imax", "jmin", "jmax", "kmin", "kmax")

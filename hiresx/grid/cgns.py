@@ -25,7 +25,7 @@ from hiresx.grid.motions import IntMatrix, Motion, motion, rotation_about
 from hiresx.grid.orientation import faces_of, joined, matrix_of
 from hiresx.grid.patched import PATCHED
 from hiresx.grid.proof import misfit
-from hiresx.grid.stored import Nodes, part_of
+from hiresx.grid.stored_coordinates import Nodes, part_of
 
 # A rotation by an angle that a whole number of times makes a full turn is meant to do so to round-off: angles are often
 # stored in single precision.

@@ -9,7 +9,7 @@ import numpy as np
 from hiresx.errors import HiresxError
 from hiresx.grid import adf
 from hiresx.grid.cgns_tree import Node
-from hiresx.grid.stored import Bytes, CoordinateSource
+from hiresx.grid.stored_coordinates import Bytes, CoordinateSource
 
 # Links that lead to links.
 LONGEST_CHAIN = 100

@@ -15,7 +15,7 @@ import numpy as np
 from hiresx import optional
 from hiresx.errors import HiresxError
 from hiresx.grid.cgns_tree import MEND, Node, plain
-from hiresx.grid.stored import CoordinateSource, Hdf5
+from hiresx.grid.stored_coordinates import CoordinateSource, Hdf5
 from hiresx.shell import word
 
 

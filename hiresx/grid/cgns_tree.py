@@ -12,7 +12,7 @@ import numpy as np
 
 from hiresx.errors import HiresxError
 from hiresx.grid import adf
-from hiresx.grid.stored import CoordinateSource, Nodes, Stored, is_large
+from hiresx.grid.stored_coordinates import CoordinateSource, Nodes, Stored, is_large
 
 HDF5 = b"\x89HDF\r\n\x1a\n"
 MEND = "write the file again: structured zones, 1-to-1 connections"

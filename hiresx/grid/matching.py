@@ -12,7 +12,7 @@ from hiresx.grid.claims import Claim, settled
 from hiresx.grid.connections import TOLERANCE, Connection
 from hiresx.grid.motions import IntMatrix
 from hiresx.grid.singular import COLLAPSED, collapsed
-from hiresx.grid.stored import slabs
+from hiresx.grid.stored_coordinates import slabs
 
 # No node of a usable grid lies on more faces, but for those of a pole, of which rings lie at one place.
 Place = tuple[int, str]  # number of a block, face

@@ -17,7 +17,7 @@ from hiresx.grid.connections import Grid
 from hiresx.grid.plot3d_binary import read_binary
 from hiresx.grid.plot3d_layout import EXPORT
 from hiresx.grid.plot3d_text import read_ascii
-from hiresx.grid.stored import Nodes
+from hiresx.grid.stored_coordinates import Nodes
 from hiresx.grid.writing import written
 
 # Longest subrecord that gfortran and ifort write.

@@ -17,9 +17,9 @@ import numpy as np
 
 from hiresx.arrays import triple
 from hiresx.errors import HiresxError
-from hiresx.grid import stored
+from hiresx.grid import stored_coordinates
 from hiresx.grid.plot3d_layout import EXPORT, check_blanking, check_size, points, shaped, told
-from hiresx.grid.stored import Bytes, Nodes, Stored
+from hiresx.grid.stored_coordinates import Bytes, Nodes, Stored
 
 # More blocks than a grid has.
 MOST_BLOCKS = 1_000_000
@@ -48,7 +48,7 @@ class RecordLayout:
 def read_binary(path: Path, file: BufferedReader, size: int) -> list[list[Nodes]]:
     """The coordinates of the blocks, each (nk, nj, ni); those of a large file stay there. `size`: bytes of the file."""
     layout = laid_out(path, file, size)
-    keep = points([block for block, _ in layout.blocks]) >= stored.LARGE
+    keep = points([block for block, _ in layout.blocks]) >= stored_coordinates.LARGE
     arrays: list[list[Nodes]] = []
     for n, (block, parts) in enumerate(layout.blocks, 1):
         kind = np.dtype(layout.order + layout.real)

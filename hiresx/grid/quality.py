@@ -9,7 +9,7 @@ from hiresx.errors import HiresxError
 from hiresx.grid.blocks import AXES, FACES, Block, Range, direction, side
 from hiresx.grid.connections import Grid
 from hiresx.grid.singular import PAGE, collapsed
-from hiresx.grid.stored import slabs
+from hiresx.grid.stored_coordinates import slabs
 
 # 6th-order central first derivative (Ye et al., Adv. Aerodyn. 4:7, 2022, section 2).
 CENTRAL = np.array([-1 / 60, 3 / 20, -3 / 4, 0.0, 3 / 4, -3 / 20, 1 / 60])

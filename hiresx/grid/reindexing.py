@@ -9,7 +9,7 @@ from hiresx.arrays import Size, triple
 from hiresx.grid.blocks import AXES, FACES, Block, Delivered, Range, direction, side
 from hiresx.grid.connections import Connection, Grid
 from hiresx.grid.motions import Motion, Vector
-from hiresx.grid.stored import Nodes, Stored
+from hiresx.grid.stored_coordinates import Nodes, Stored
 
 
 @dataclass(frozen=True)

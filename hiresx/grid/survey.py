@@ -11,9 +11,9 @@ from hiresx.case.grids import GridFile
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import AXES, Block, Range, direction, face_range, layer, rectangles, side, slices
 from hiresx.grid.connections import Grid
-from hiresx.grid.files import delivered, described, form, taken
+from hiresx.grid.from_file import delivered, described, form, taken
 from hiresx.grid.quality import hands
-from hiresx.grid.stored import slabs
+from hiresx.grid.stored_coordinates import slabs
 
 # Lines shorter than this share of the block's extent have collapsed to a point.
 COLLAPSED = 1e-9

@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from hiresx.launch.mpi import INTEL, OPEN_MPI, Mpirun
+from hiresx.launch.mpi_library import INTEL, OPEN_MPI, Mpirun
 
 # -P: the current folder may hold files named like modules; hiresx run does not look there either.
 PROGRAM = (sys.executable, "-P", "-m", "hiresx", "run")

@@ -1,6 +1,6 @@
 """The script for sbatch."""
 
-from hiresx.launch.batch import Batch, body
+from hiresx.launch.batch_script import Batch, body
 from hiresx.shell import in_line, word
 
 

@@ -23,7 +23,7 @@ from hiresx.placement import bound, cores, gpus
 from hiresx.placement.cores import Share
 from hiresx.placement.facts import PlacementFacts, gather
 from hiresx.placement.gpus import Chosen
-from hiresx.placement.record import Placement, Seat
+from hiresx.placement.stored_placement import Placement, Seat
 from hiresx.placement.wishes import AUTO, by_rank
 from hiresx.topology import memory, sysfs
 from hiresx.topology.cpus import format_list

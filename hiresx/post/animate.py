@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.output.fields import derived
-from hiresx.output.show import animation, colours, page, raster
+from hiresx.output.show import animation, colours, picture_file, raster
 from hiresx.output.show.look import Look
 from hiresx.post import view
 from hiresx.post.result import opened, stem
@@ -34,7 +34,7 @@ def animate(
     at all. Raises HiresxError for what is not there, and without an encoder."""
     run, look = opened(run), look or Look()
     derived.check([variable], "variable")
-    page.require_matplotlib()
+    picture_file.require_matplotlib()
     target = run.path / "post" / f"{stem('animate', variable)}.mp4" if out is None else Path(out)
     animation.check(target, fps)
     window = (-np.inf if start is None else start, np.inf if end is None else end)
@@ -76,7 +76,7 @@ def _frames(
         interpolation_stage="data", aspect=ax.get_aspect(),
     )  # fmt: skip
     bar = figure.colorbar(drawn, cax=ax.inset_axes((1.02, 0, 0.022, 1)), extend=extend)
-    bar.set_label(page.symbol(variable))
+    bar.set_label(picture_file.symbol(variable))
     heading = look.title if look.title is not None else title
     ax.set_title(f"{heading}{', ' + where if where else ''}", loc="left", fontsize=9)
     clock = ax.text(0.01, 0.98, "", transform=ax.transAxes, va="top", fontsize=9,

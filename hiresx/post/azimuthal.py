@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from hiresx.errors import HiresxError
-from hiresx.output.show import page
-from hiresx.post import signals as signal_reading
+from hiresx.output.show import picture_file
+from hiresx.post import even_samples as signal_reading
 from hiresx.post import welch
 from hiresx.post.result import Result, dataset, opened, stem
 
@@ -142,9 +142,9 @@ def _kind(m: np.ndarray, share: np.ndarray) -> dict[str, Any]:
 def _draw(data: Any, summary: dict[str, Any]) -> Any:
     own = summary["strouhal_length"] != 1 or summary["strouhal_velocity"] != 1
     over = data["strouhal"].values if own else data["frequency"].values
-    figure = page.figure(3.6)
+    figure = picture_file.figure(3.6)
     ax = figure.subplots()
-    colours = (page.BLUE, *page.OTHERS)
+    colours = (picture_file.BLUE, *picture_file.OTHERS)
     for m in data["m"].values.tolist():
         if abs(m) <= _DRAWN:
             density = np.maximum(data["density"].sel(m=m).values[1:], np.finfo(float).tiny)

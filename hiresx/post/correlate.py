@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.output.show import page
+from hiresx.output.show import picture_file
+from hiresx.post import even_samples as signal_reading
 from hiresx.post import lags
-from hiresx.post import signals as signal_reading
 from hiresx.post.result import Result, dataset, opened, stem
 
 
@@ -76,7 +76,7 @@ def _integral(row: np.ndarray, over: np.ndarray, zero: int) -> float:
 
 
 def _draw(data: Any, summary: dict[str, Any]) -> Any:
-    figure = page.figure(4.2)
+    figure = picture_file.figure(4.2)
     left, right = figure.subplots(1, 2, width_ratios=[1.6, 1])
     distance = data["distance"].values
     drawn = left.pcolormesh(
@@ -94,7 +94,7 @@ def _draw(data: Any, summary: dict[str, Any]) -> Any:
     left.set_ylim(distance[0], distance[-1])
     left.set_xlabel(r"lag $\tau\,c_\mathrm{ref}/L$")
     left.set_ylabel("distance along the line, $/L$")
-    right.plot(data["two_point"], distance, color=page.BLUE)
+    right.plot(data["two_point"], distance, color=picture_file.BLUE)
     right.axvline(0, color="0.6", lw=0.6)
     right.axhline(at, color="0.6", lw=0.6)
     right.set_ylim(distance[0], distance[-1])

@@ -10,9 +10,9 @@ import numpy as np
 from hiresx.errors import HiresxError
 from hiresx.output.watch.surface_file import StoredSurface, described
 from hiresx.post import fwh, welch
+from hiresx.post.even_samples import SHORTEST
 from hiresx.post.farfield_picture import draw
 from hiresx.post.result import Result, dataset, opened, stem
-from hiresx.post.signals import SHORTEST
 
 CAPS = ("average", "each")
 # Samples in a period from which the polynomials between samples are right: to .2 % in amplitude.

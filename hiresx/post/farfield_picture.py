@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.output.show import page
+from hiresx.output.show import picture_file
 
 # Signals and spectra of one picture.
 _CURVES = 6
@@ -16,14 +16,14 @@ def draw(data: Any, summary: dict[str, Any]) -> Any:
     one = data.isel(cap=-1) if "cap" in data.dims else data
     chosen = np.unique(np.linspace(0, one.sizes["observer"] - 1, min(_CURVES, one.sizes["observer"])).astype(int))
     unit = r"\mathrm{Pa}" if summary["ambient"] is not None else r"\rho_\mathrm{ref}c_\mathrm{ref}^2"
-    colours = (page.BLUE, *page.OTHERS, "0.35", "#b0417a", "#4d8fb0")
-    figure = page.figure(7.6)
+    colours = (picture_file.BLUE, *picture_file.OTHERS, "0.35", "#b0417a", "#4d8fb0")
+    figure = picture_file.figure(7.6)
     signals, spectra, directivity = figure.subplots(3, 1)
     for n, colour in zip(chosen, colours, strict=False):
         label = f"{one['angle'].values[n]:.0f} deg"
         signals.plot(one["time"], one["pressure"].values[n], color=colour, lw=0.8, label=label)
         spectra.plot(one["frequency"][1:], one["level"].values[n][1:], color=colour, lw=0.9, label=label)
-    signals.set_xlabel(page.TIME + (", from the first sound at each" if summary["still"] else ""))
+    signals.set_xlabel(picture_file.TIME + (", from the first sound at each" if summary["still"] else ""))
     signals.set_ylabel(f"$p'$ [${unit}$]")
     signals.margins(x=0)
     limit = min(summary["highest_frequency_of_samples"], summary["highest_frequency_of_cells"])

@@ -13,7 +13,7 @@ import numpy as np
 from hiresx import optional
 from hiresx.errors import HiresxError
 from hiresx.output.fields import derived
-from hiresx.output.show import colours, page
+from hiresx.output.show import colours, picture_file
 from hiresx.output.show.look import Look
 from hiresx.post.result import Result, dataset, opened, stem
 
@@ -88,7 +88,7 @@ def isosurface(
         title=run.title,
         time=time,
     )
-    symbol, listed = page.symbol(variable), ", ".join(f"{v:g}" for v in values)
+    symbol, listed = picture_file.symbol(variable), ", ".join(f"{v:g}" for v in values)
     heading = look.heading(f"{run.title}\n{symbol} = {listed},  $t = {time:.4g}\\,L/c_\\mathrm{{ref}}$")
 
     def draw() -> Any:
@@ -97,7 +97,7 @@ def isosurface(
         picture = _picture(pyvista, found, shown, norm, chosen, bounds if clip is None else list(clip), opacity,
                            (azimuth, elevation, zoom), int(_DPI * size))  # fmt: skip
         ratio = picture.shape[0] / picture.shape[1]
-        figure = page.figure(size * ratio + 0.5, "constrained", look.width)
+        figure = picture_file.figure(size * ratio + 0.5, "constrained", look.width)
         ax = figure.subplots()
         ax.imshow(picture, interpolation="antialiased")
         ax.set_axis_off()
@@ -105,7 +105,7 @@ def isosurface(
             from matplotlib.cm import ScalarMappable
 
             bar = figure.colorbar(ScalarMappable(norm, chosen), ax=ax, extend=extend, pad=0.01, aspect=30, shrink=0.85)
-            bar.set_label(page.symbol(by))
+            bar.set_label(picture_file.symbol(by))
         if heading:
             figure.suptitle(heading)
         return figure

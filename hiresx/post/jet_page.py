@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hiresx.errors import HiresxError
-from hiresx.output.show import page
+from hiresx.output.show import picture_file
 from hiresx.post import jet_pictures
 from hiresx.post.jet_points import MeasuredPoints
 
@@ -126,7 +126,7 @@ def _one(ours: "Jet") -> list[str]:
 
 
 def _figure(draw: Callable[[], Any], caption: str) -> str:
-    with page.style():
+    with picture_file.style():
         stream = io.BytesIO()
         draw().savefig(stream, format="png", dpi=150, bbox_inches="tight", pad_inches=0.05)
     data = base64.b64encode(stream.getvalue()).decode()

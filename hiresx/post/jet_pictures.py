@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hiresx.output.fields import cut
-from hiresx.output.show import page
+from hiresx.output.show import picture_file
 from hiresx.post import jet_theory
 from hiresx.post.jet_points import MeasuredPoints
 from hiresx.post.welch import REFERENCE_PRESSURE
@@ -31,7 +31,7 @@ def strouhal(jet: "Jet") -> str:
 def against_theory(jets: Sequence["Jet"], known: Sequence[MeasuredPoints]) -> Any:
     """Spacing of the shock cells and Strouhal number of the screech over Mj, with curves of theory and `known` points:
     Figs 18 and 19."""
-    figure = page.figure(4.4)
+    figure = picture_file.figure(4.4)
     left, right = figure.subplots(1, 2)
     first, shape = jets[0], jets[0].state.shape
     machs = [jet.state.mach for jet in jets]
@@ -54,7 +54,7 @@ def against_theory(jets: Sequence["Jet"], known: Sequence[MeasuredPoints]) -> An
             if key in points.columns and points.columns[key][0].size:
                 ax.plot(*points.columns[key], **how)
     for n, jet in enumerate(jets):
-        colour = page.BLUE if n == 0 else page.OTHERS[(n - 1) % len(page.OTHERS)]
+        colour = picture_file.BLUE if n == 0 else picture_file.OTHERS[(n - 1) % len(picture_file.OTHERS)]
         mark = {"marker": "o", "ms": 6, "color": colour, "ls": "", "zorder": 4, "label": name_of(jet)}
         if jet.cells is not None and jet.cells.mean:
             least, most = min(jet.cells.lengths), max(jet.cells.lengths)
@@ -90,35 +90,35 @@ def axis(ours: "Jet") -> Any:
     flow, cells = ours.flow, ours.cells
     assert flow is not None and cells is not None
     rows = 2 + bool(flow.station.size)
-    figure = page.figure(1.0 + 1.55 * rows)
+    figure = picture_file.figure(1.0 + 1.55 * rows)
     axes = figure.subplots(rows, 1, sharex=True)
-    axes[0].plot(flow.x, flow.p, color=page.BLUE)
+    axes[0].plot(flow.x, flow.p, color=picture_file.BLUE)
     axes[0].axhline(1 / ours.run.gamma, color="0.5", lw=0.7, ls="--")
-    axes[0].set_ylabel(page.symbol("p"))
+    axes[0].set_ylabel(picture_file.symbol("p"))
     for n, (at, length) in enumerate(zip(cells.ends, cells.lengths, strict=True)):
         height = float(np.interp(at, flow.x, flow.p))
-        axes[0].plot([at], [height], "o", ms=4, color=page.OTHERS[0])
+        axes[0].plot([at], [height], "o", ms=4, color=picture_file.OTHERS[0])
         axes[0].annotate(
             f"cell {n + 1}: {length:.2f}", (at, height), (0, 6), textcoords="offset points", ha="center", fontsize=8
         )
     axes[0].margins(y=0.18)
-    axes[1].plot(flow.x, flow.u, color=page.BLUE)
+    axes[1].plot(flow.x, flow.u, color=picture_file.BLUE)
     axes[1].axhline(ours.state.velocity, color="0.5", lw=0.7, ls="--")
     axes[1].annotate("$U_j$", (1, ours.state.velocity), (4, 0), xycoords=("axes fraction", "data"),
                      textcoords="offset points", va="center", fontsize=8, color="0.4")  # fmt: skip
-    axes[1].set_ylabel(page.symbol("u"))
+    axes[1].set_ylabel(picture_file.symbol("u"))
     core = ours.summary.get("core_end")
     if core:
-        axes[1].axvline(core, color=page.OTHERS[0], lw=0.8)
+        axes[1].axvline(core, color=picture_file.OTHERS[0], lw=0.8)
         side = "right" if core > 0.6 * flow.end else "left"
         text = f" end of the core, {core:.2f} "
         axes[1].text(core, 0.06, text, transform=axes[1].get_xaxis_transform(), fontsize=8, ha=side)
     if flow.station.size:
-        axes[2].plot(flow.station, flow.half_width, "o", ms=3, mfc="none", color=page.BLUE)
+        axes[2].plot(flow.station, flow.half_width, "o", ms=3, mfc="none", color=picture_file.BLUE)
         grown = ours.summary.get("spreading")
         if grown:
             ends = np.array([grown["from"], grown["to"]])
-            axes[2].plot(ends, grown["rate"] * (ends - grown["virtual_origin"]), color=page.OTHERS[0],
+            axes[2].plot(ends, grown["rate"] * (ends - grown["virtual_origin"]), color=picture_file.OTHERS[0],
                          label=f"grows by {grown['rate']:.3f}")  # fmt: skip
             axes[2].legend(loc="upper left")
         axes[2].set_ylabel(f"half-width $/{unit(ours)}$")
@@ -135,14 +135,14 @@ def lip_spectra(ours: "Jet") -> Any:
     """Spectra of the symmetric and the antisymmetric part of the pressure at the lips, over the Strouhal number."""
     assert ours.screech is not None
     found, summary = ours.screech.spectra, ours.screech.summary
-    figure = page.figure(3.2)
+    figure = picture_file.figure(3.2)
     ax = figure.subplots()
     scale = ours.state.velocity / ours.state.length
     st = found.frequency / scale
     # p / (rho_ref c_ref^2) = p* / (gamma p_ambient), the ambient air at 101325 Pa.
     reference = REFERENCE_PRESSURE / (ours.run.gamma * 101325.0)
     labels = ("antisymmetric (flapping)", "symmetric")
-    for n, colour, label in zip((1, 0), (page.BLUE, page.OTHERS[0]), labels, strict=True):
+    for n, colour, label in zip((1, 0), (picture_file.BLUE, picture_file.OTHERS[0]), labels, strict=True):
         level = 10 * np.log10(found.density[n] * scale / reference**2)
         ax.plot(st[1:], level[1:], color=colour, label=label, lw=1.2 if n else 0.9)
     tone = summary["fundamental"]
@@ -187,7 +187,7 @@ def flow(ours: "Jet") -> Any:
     loudest = max(2 * float(np.quantile(quiet if quiet.size > 100 else sound, 0.95)), 1e-12)
     width, tall = box[1] - box[0], box[3] - box[2]
     beside = width < 2 * tall
-    figure = page.figure(0.9 + (3.0 if beside else 11.6) * tall / width)
+    figure = picture_file.figure(0.9 + (3.0 if beside else 11.6) * tall / width)
     axes = figure.subplots(1, 2, sharey=True) if beside else figure.subplots(2, 1, sharex=True)
     shown = (("vorticity_z", "RdBu_r", strongest, "(a) spanwise vorticity"),
              ("dilatation", "gray", loudest, "(b) dilatation"))  # fmt: skip
@@ -203,7 +203,7 @@ def flow(ours: "Jet") -> Any:
         ax.set_title(title, loc="left")
         sides = {"location": "bottom", "aspect": 40} if beside else {"location": "right", "aspect": 20}
         bar = figure.colorbar(drawn, ax=ax, extend="both", pad=0.02, shrink=0.9, **sides)
-        bar.set_label(page.symbol(name).replace("L/", f"{unit(ours)}/"), labelpad=1)
+        bar.set_label(picture_file.symbol(name).replace("L/", f"{unit(ours)}/"), labelpad=1)
     for ax in axes if beside else axes[-1:]:
         ax.set_xlabel(f"$x/{unit(ours)}$")
     for ax in axes[:1] if beside else axes:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.errors import HiresxError
-from hiresx.post import signals as signal_reading
+from hiresx.post import even_samples as signal_reading
 from hiresx.post import welch
 from hiresx.post.jet_theory import Shape
 from hiresx.results import Run

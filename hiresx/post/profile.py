@@ -8,7 +8,7 @@ import numpy as np
 
 from hiresx.errors import HiresxError
 from hiresx.output.fields import derived
-from hiresx.output.show import page
+from hiresx.output.show import picture_file
 from hiresx.post.result import Result, dataset, opened, stem
 
 _LINES = 8
@@ -61,10 +61,12 @@ def profile(
     summary = {"run": str(run.path), "of": source, "along": along, "extremes": extremes}
 
     def draw() -> Any:
-        figure = page.figure(0.9 + 2.0 * len(variables))
+        figure = picture_file.figure(0.9 + 2.0 * len(variables))
         axes = figure.subplots(len(variables), 1, sharex=True, squeeze=False)[:, 0]
         for ax, name in zip(axes, variables, strict=True):
-            for n, (line, found, colour) in enumerate(zip(lines, ours, cycle((page.BLUE, *page.OTHERS)), strict=False)):
+            for n, (line, found, colour) in enumerate(
+                zip(lines, ours, cycle((picture_file.BLUE, *picture_file.OTHERS)), strict=False)
+            ):
                 if n >= _LINES:
                     break
                 label = line if not beside else f"{run.path.resolve().name}: {line}"
@@ -73,7 +75,7 @@ def profile(
                     ax.plot(theirs[n][along], theirs[n][name], style, color=colour,
                             label=f"{other.path.resolve().name}: {line}")  # fmt: skip
             text = held[name]
-            ax.set_ylabel(page.symbol(name) if name in derived.VARIABLES else f"{name} [{text[3]}]")
+            ax.set_ylabel(picture_file.symbol(name) if name in derived.VARIABLES else f"{name} [{text[3]}]")
             ax.margins(x=0)
             ax.grid(lw=0.3, color="0.85")
             ax.set_axisbelow(True)

@@ -9,7 +9,7 @@ from typing import Any
 
 from hiresx.errors import HiresxError
 from hiresx.output.saved import files
-from hiresx.output.show import page
+from hiresx.output.show import picture_file
 from hiresx.results import Run, needs
 from hiresx.results import open as open_run
 
@@ -25,11 +25,11 @@ class Result:
     data: Any
     draw: Callable[[], Any]
     more: Mapping[str, Callable[[Path], None]] = field(default_factory=dict)
-    style: Callable[[], Any] = page.style
+    style: Callable[[], Any] = picture_file.style
 
     def plot(self) -> tuple[Any, Any]:
         """Figure and Axes (one, or a list of them)."""
-        page.require_matplotlib()
+        picture_file.require_matplotlib()
         with self.style():
             figure = self.draw()
         axes = [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
@@ -65,9 +65,9 @@ class Result:
                 with files.replacing(path) as temporary:
                     temporary.write_text(tables, encoding="utf-8")
             elif kind in (".png", ".svg", ".pdf"):
-                page.require_matplotlib()
+                picture_file.require_matplotlib()
                 with self.style():  # of which the resolution is a part
-                    page.save(self.draw(), path)
+                    picture_file.save(self.draw(), path)
             else:
                 others = ", ".join([".nc", ".csv", ".png", ".svg", ".pdf", *self.more])
                 raise HiresxError(f'{path}: results cannot be written as "{path.suffix}"', f"there are {others}")

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.output.fields import derived
-from hiresx.output.show import colours, page
+from hiresx.output.show import colours, picture_file
 from hiresx.output.show.look import Look
 from hiresx.post import view
 from hiresx.post.result import Result, opened, stem
@@ -59,7 +59,7 @@ def slice(
             figure.suptitle(title)
         return figure
 
-    page.require_matplotlib()
+    picture_file.require_matplotlib()
     said = "averages" if averages else f"{int(tree.coords['step']):06d}"
     return Result(
         stem("slice", variable, (look.plane or "").replace("=", ""), said), summary, data, draw, style=look.style

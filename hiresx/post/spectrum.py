@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from hiresx.errors import HiresxError
-from hiresx.output.show import lines, page
+from hiresx.output.show import lines, picture_file
 from hiresx.output.show.look import Look
-from hiresx.post import signals as signal_reading
+from hiresx.post import even_samples as signal_reading
 from hiresx.post import welch
 from hiresx.post.result import Result, dataset, opened, stem
 
@@ -151,7 +151,7 @@ def _draw(data: Any, summary: dict[str, Any], cross: bool, beside: Sequence[Curv
     panels = ["level", *(["coherence", "phase"] if cross else [])]
     figure = look.figure(3.4 + 1.6 * (len(panels) - 1))
     axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False, height_ratios=[2.2, *[1] * (len(panels) - 1)])
-    colours = (page.BLUE, *page.OTHERS, "0.35", "#b0417a", "#4d8fb0")
+    colours = (picture_file.BLUE, *picture_file.OTHERS, "0.35", "#b0417a", "#4d8fb0")
     count = data.sizes["signal"]
     for panel, ax in zip(panels, axes[:, 0], strict=True):
         shown = range(1 if panel != "level" else 0, min(count, _CURVES))
@@ -191,7 +191,7 @@ def _draw(data: Any, summary: dict[str, Any], cross: bool, beside: Sequence[Curv
         )  # fmt: skip
     ax.set_ylim(bottom, top + 0.1 * (top - bottom))
     if count > 1 or beside:
-        page.legend_beside(ax, title=f"{_CURVES} of {count} signals" if count > _CURVES else None)
+        picture_file.legend_beside(ax, title=f"{_CURVES} of {count} signals" if count > _CURVES else None)
     look.curves([ax])
     if cross:
         axes[1, 0].set_ylim(0, 1.05)

@@ -7,7 +7,7 @@ import numpy as np
 
 from hiresx.errors import HiresxError
 from hiresx.output.fields import field_file
-from hiresx.output.show import page, raster
+from hiresx.output.show import picture_file, raster
 from hiresx.output.show.look import Look
 from hiresx.post import modes, view
 from hiresx.post.result import Result, opened, stem
@@ -134,15 +134,16 @@ def _draw(found: modes.Modes, pieces: list, shapes: list[np.ndarray], about: dic
     box = look.box or raster.box_of(pieces, horizontal, vertical)
     picture = raster.raster(pieces, horizontal, vertical, box)([shape[0].real for shape in shapes])
     ratio = (box[3] - box[2]) / (box[1] - box[0])
-    figure = page.figure(3.3 + float(np.clip(5.8 * ratio, 1.2, 5.5)))
+    figure = picture_file.figure(3.3 + float(np.clip(5.8 * ratio, 1.2, 5.5)))
     top, ax = figure.subplots(2, 1, height_ratios=[2.4, float(np.clip(5.8 * ratio, 1.2, 5.5))])
     count = found.energy.shape[1]
     for n in range(count - 1, -1, -1):
-        top.loglog(found.frequency[1:], np.maximum(found.energy[1:, n], 1e-300), color=page.BLUE if n == 0 else "0.55",
+        top.loglog(found.frequency[1:], np.maximum(found.energy[1:, n], 1e-300),
+                   color=picture_file.BLUE if n == 0 else "0.55",
                    lw=1.4 if n == 0 else 0.7, label={0: "first mode", 1: "the others"}.get(n))  # fmt: skip
     highest = found.energy[1:].max()
     top.set_ylim(max(found.energy[1:, 0].min() * 1e-3, highest * 1e-10), highest * 3)
-    top.axvline(found.frequency[about["line"]], color=page.OTHERS[0], lw=0.8, ls="--")
+    top.axvline(found.frequency[about["line"]], color=picture_file.OTHERS[0], lw=0.8, ls="--")
     top.set_xlim(found.frequency[1], found.frequency[-1])
     top.set_xlabel(r"$f\,L/c_\mathrm{ref}$")
     top.set_ylabel(f"energy of {about['variable']}")

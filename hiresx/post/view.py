@@ -6,7 +6,7 @@ import numpy as np
 
 from hiresx.errors import HiresxError
 from hiresx.output.fields import cut
-from hiresx.output.show import colours, page, raster
+from hiresx.output.show import colours, picture_file, raster
 from hiresx.output.show.look import Look
 
 
@@ -42,10 +42,10 @@ def frame(box: raster.Box, horizontal: str, vertical: str, look: Look) -> tuple[
     """Figure and Axes for a picture of what is in `box`."""
     ratio = (box[3] - box[2]) / (box[1] - box[0])
     inner = 0.84 * look.width
-    height = float(np.clip(inner * ratio, 1.2, page.HEIGHT - 1.0))
-    figure = page.figure(height + 0.95)
+    height = float(np.clip(inner * ratio, 1.2, picture_file.HEIGHT - 1.0))
+    figure = picture_file.figure(height + 0.95)
     figure.set_figwidth(look.width)
     ax = figure.subplots()
     true = abs(inner * ratio - height) < 1e-9
-    page.name_axes(ax, horizontal, vertical, true)
+    picture_file.name_axes(ax, horizontal, vertical, true)
     return figure, ax

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from hiresx.output.fields import derived
-from hiresx.output.show import page
-from hiresx.post import signals as signal_reading
+from hiresx.output.show import picture_file
+from hiresx.post import even_samples as signal_reading
 from hiresx.post.result import Result, dataset, opened, stem
 
 
@@ -52,16 +52,16 @@ def xt(
         if fluctuations or (low < 0 < high and min(-low, high) > 0.1 * max(-low, high)):
             high = max(-low, high)
             low, colours = -high, "RdBu_r"
-        figure = page.figure(5.2)
+        figure = picture_file.figure(5.2)
         ax = figure.subplots()
         drawn = ax.pcolormesh(
             over, taken.time, values, cmap=colours, vmin=low, vmax=high, shading="gouraud", rasterized=True
         )
         bar = figure.colorbar(drawn, ax=ax, pad=0.015, extend="both", aspect=35)
-        name = page.symbol(taken.column)
+        name = picture_file.symbol(taken.column)
         bar.set_label(f"{name} less its mean" if fluctuations else name)
         ax.set_xlabel(f"${along}/L$" if along in "xyz" else "distance along the line, $/L$")
-        ax.set_ylabel(page.TIME)
+        ax.set_ylabel(picture_file.TIME)
         ax.set_title(f"{run.title}\n{taken.history}", fontsize=9)
         return figure
 

@@ -8,7 +8,7 @@ import xarray
 from hiresx.errors import HiresxError
 from hiresx.output.fields import cut
 from hiresx.output.fields.derived import VARIABLES
-from hiresx.output.show import colours, lines, page
+from hiresx.output.show import colours, lines, picture_file
 
 # Curves of one panel that can be told apart.
 _CURVES = 10
@@ -66,12 +66,12 @@ class OfTree:
     def plot(self, *names: str, plane: str | None = None, line: str | None = None) -> tuple[Any, Any]:
         """Figure and Axes: colours of the variables `names` (default: the first one) on the grid, in three dimensions
         on `plane` ("z=0") or the three mid-planes; along `line` curves. Axes is one, or an array of them."""
-        page.require_matplotlib()
+        picture_file.require_matplotlib()
         names = names or (str(next(iter(next(iter(self.blocks.values())).data_vars))),)
         if line is not None or self.dimensions == 1:
             return _curves(self.line(line, *names) if line else _one_dimension(self.pieces(*names)), names)
         views = colours.views(self.pieces(*names), self.dimensions, plane, self._tree.attrs.get("part", ""))
-        with page.style():
+        with picture_file.style():
             figure = colours.draw(views, list(names))
             time = float(np.asarray(self._tree.coords["time"])) if "time" in self._tree.coords else np.nan
             over = self._tree.attrs.get("averaged_over")
@@ -91,7 +91,7 @@ class OfDataset:
     def plot(self, *names: str) -> tuple[Any, Any]:
         """Figure and Axes: curves of the variables `names` (default: all) over time or along the line; of a block what
         its tree would draw."""
-        page.require_matplotlib()
+        picture_file.require_matplotlib()
         if {"k", "j", "i"} & set(self._held.dims):
             return xarray.DataTree.from_dict({"/block": self._held}).hiresx.plot(*names)
         return _curves(self._held, names or tuple(map(str, self._held.data_vars)))
@@ -114,8 +114,8 @@ def _curves(held: Any, names: tuple[str, ...]) -> tuple[Any, Any]:
     for name in names:
         if name not in held:
             raise HiresxError(f'there is no variable "{name}"', f"there are {', '.join(map(str, held.data_vars))}")
-    with page.style():
-        figure = page.figure(0.7 + 1.75 * len(names))
+    with picture_file.style():
+        figure = picture_file.figure(0.7 + 1.75 * len(names))
         axes = figure.subplots(len(names), 1, sharex=True, squeeze=False)[:, 0]
         for ax, name in zip(axes, names, strict=True):
             values = held[name]
@@ -131,10 +131,10 @@ def _curves(held: Any, names: tuple[str, ...]) -> tuple[Any, Any]:
                 ax.legend(ncols=2, title=title, fontsize=7)
             units = values.attrs.get("units", "")
             known = name in VARIABLES or units in ("", "1")
-            ax.set_ylabel(page.symbol(name) if known else f"{name} [{units}]")
+            ax.set_ylabel(picture_file.symbol(name) if known else f"{name} [{units}]")
             ax.margins(x=0)
             ax.grid(lw=0.3, color="0.85")
-        axes[-1].set_xlabel(page.TIME if along == "time" else f"${along}/L$" if along in "xyz" else along)
+        axes[-1].set_xlabel(picture_file.TIME if along == "time" else f"${along}/L$" if along in "xyz" else along)
         if held.attrs.get("title"):
             figure.suptitle(f"{held.attrs['title']}\n{held.attrs.get('name', '')}", fontsize=10)
     return figure, axes[0] if len(axes) == 1 else axes

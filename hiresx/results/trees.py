@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.device.averages import MOMENTS
+from hiresx.device.averaging import MOMENTS
 from hiresx.errors import HiresxError
 from hiresx.output.fields import derived, field_file
 from hiresx.results import needs

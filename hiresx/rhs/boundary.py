@@ -141,7 +141,7 @@ class Reflect(FaceCondition):
 
 
 class PatchedCondition(FaceCondition):
-    """All ghosts come from other blocks (`hiresx.exchange.patched`)."""
+    """All ghosts come from other blocks (`hiresx.exchange.patched_ghosts`)."""
 
     kernel = "patched"
 

@@ -13,7 +13,7 @@ from hiresx.case.schema import Sponge
 from hiresx.errors import HiresxError
 from hiresx.grid import Block
 from hiresx.grid.blocks import face_range, slices
-from hiresx.grid.stored import slabs
+from hiresx.grid.stored_coordinates import slabs
 
 # Share of the grid's extent within which the nodes of a region lie at one coordinate.
 FLAT = 1e-6

@@ -15,7 +15,7 @@ from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
 from hiresx.grid import Grid
 from hiresx.grid.blocks import direction, intersection, side
-from hiresx.grid.stored import slabs
+from hiresx.grid.stored_coordinates import slabs
 
 # Per patch: what the case gives, then means over its face; sums for these (kernels/boundary/outflow.h).
 GIVEN, MEANS, SUMS = 3, 10, 13

@@ -81,7 +81,7 @@ class Rates:
 
 def curve(cases: Sequence[tuple[int, Case]], rates: Rates) -> list[dict[str, Any]]:
     """`predict` of every (ranks, case), with `speedup` and `efficiency` against the fewest ranks, as in
-    `hiresx.scaling.table`, of the rate."""
+    `hiresx.scaling.scaling_table`, of the rate."""
     found = [predict(case, ranks, rates) for ranks, case in cases]
     first = min(found, key=lambda row: row["ranks"])
     base = first["points"] / first["step_s"] / first["ranks"]

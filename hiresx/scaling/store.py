@@ -8,7 +8,7 @@ from typing import Any
 
 from hiresx.output.saved import files
 from hiresx.output.saved.netcdf import LOCK, library
-from hiresx.output.show import page
+from hiresx.output.show import picture_file
 
 # name -> (what it is, unit)
 COLUMNS = {
@@ -71,21 +71,21 @@ def write_netcdf(path: Path, document: dict[str, Any]) -> None:
 def draw(path: Path, document: dict[str, Any]) -> None:
     """Step time and efficiency over ranks, measured and predicted, and the stages of the step. Raises HiresxError
     without matplotlib, and when `path` cannot be written."""
-    page.require_matplotlib()
-    with page.style():
-        page.save(_figure(document), path)
+    picture_file.require_matplotlib()
+    with picture_file.style():
+        picture_file.save(_figure(document), path)
 
 
 def _figure(document: dict[str, Any]) -> Any:
     rows, predicted = document["rows"], document.get("predicted") or []
-    figure = page.figure(6.0)
+    figure = picture_file.figure(6.0)
     grid = figure.add_gridspec(2, 2)
     time, efficiency, parts = (
         figure.add_subplot(grid[0, 0]),
         figure.add_subplot(grid[0, 1]),
         figure.add_subplot(grid[1, :]),
     )
-    colours = cycle((page.BLUE, *page.OTHERS))
+    colours = cycle((picture_file.BLUE, *picture_file.OTHERS))
     for placement in dict.fromkeys(row["placement"] for row in rows):
         mine = [row for row in rows if row["placement"] == placement]
         ranks, colour = [row["ranks"] for row in mine], next(colours)
@@ -118,7 +118,7 @@ def _figure(document: dict[str, Any]) -> Any:
     time.set_yscale("log")
     efficiency.set_ylim(bottom=0)
     bottom = [0.0] * len(rows)
-    shades = cycle((page.BLUE, *page.OTHERS, "#4d8fb0", "#b0417a", "#6b8e23", "0.55", "0.75"))
+    shades = cycle((picture_file.BLUE, *picture_file.OTHERS, "#4d8fb0", "#b0417a", "#6b8e23", "0.55", "0.75"))
     for name in stages(rows):
         heights = [1e3 * row["stages"].get(name, 0.0) for row in rows]
         parts.bar(range(len(rows)), heights, width=0.6, bottom=bottom, color=next(shades), label=name)

@@ -9,9 +9,9 @@ import numpy as np
 from hiresx import __version__, blow_up
 from hiresx.case import Case, load
 from hiresx.communicator import Communicator
-from hiresx.decomposition.arrays import Later, Piece
+from hiresx.decomposition.held_arrays import Later, Piece
 from hiresx.errors import HiresxError
-from hiresx.output.saved import checkpoint, identity, pieces, record
+from hiresx.output.saved import block_arrays, checkpoint, identity, record
 from hiresx.output.saved.attachment import Attachment
 from hiresx.output.saved.container import Container
 from hiresx.solver import Solver
@@ -84,7 +84,7 @@ class Continuation:
         Collective."""
         values = container.values
         with checkpoint.understood(container.path):
-            solver.restore(values["solver"], pieces.reader(container, "solver/"))
+            solver.restore(values["solver"], block_arrays.reader(container, "solver/"))
             real = solver.configuration.real
             identity.check_given(values["given"], solver.given(), real, str(container.path))
             history = [{"step": entry["step"], **entry} for entry in values["run"]["history"]]
@@ -109,7 +109,10 @@ class Continuation:
             "run": {"history": record.plain(history, finite=False), "retries": self.retries},
             "attachments": attached,
         }
-        return values, [*pieces.labelled("solver/", (_alive(solver, piece) for piece in solver.pieces())), *arrays]
+        return values, [
+            *block_arrays.labelled("solver/", (_alive(solver, piece) for piece in solver.pieces())),
+            *arrays,
+        ]
 
 
 def _alive(solver: Solver, piece: Piece) -> Piece:

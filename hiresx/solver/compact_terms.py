@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from hiresx.grid.blocks import direction
 from hiresx.rhs.compact import CompactViscous, ghost_states
-from hiresx.solver.blocks import LocalBlocks
+from hiresx.solver.block_states import LocalBlocks
 from hiresx.solver.conditions import Conditions
 from hiresx.solver.ghosts import Ghosts
 

@@ -14,7 +14,7 @@ from hiresx.rhs import boundary, scalars
 from hiresx.rhs.outflow import Outflow
 from hiresx.rhs.pole import Poles
 from hiresx.rhs.sponge import SpongeLayer, moments
-from hiresx.solver.blocks import LocalBlocks
+from hiresx.solver.block_states import LocalBlocks
 
 
 class Conditions:

@@ -6,8 +6,8 @@ from typing import Any
 from hiresx.decomposition import Domain
 from hiresx.device.interface import Call
 from hiresx.exchange.halo import HaloExchange
-from hiresx.exchange.patched import PatchedExchange
-from hiresx.solver.blocks import LocalBlocks
+from hiresx.exchange.patched_ghosts import PatchedExchange
+from hiresx.solver.block_states import LocalBlocks
 
 
 class Ghosts:

@@ -1,4 +1,4 @@
-"""By which plan a case is computed: the one that is asked for, or the backend's own unless only the compact one fits."""
+"""By which plan a case is computed: the one that is asked for, or the backend's own unless compact alone fits."""
 
 from hiresx.case import Case
 from hiresx.decomposition import Domain

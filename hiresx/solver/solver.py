@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from hiresx.case import Case
 from hiresx.decomposition import Domain
 from hiresx.decomposition import domain as make_domain
-from hiresx.decomposition.arrays import Piece
+from hiresx.decomposition.held_arrays import Piece
 from hiresx.device.interface import Backend
 from hiresx.equations import equations
 from hiresx.grid import Grid
@@ -17,7 +17,7 @@ from hiresx.grid.blocks import Range
 from hiresx.rhs import scalars
 from hiresx.rhs.layers import placed
 from hiresx.rhs.plans import inviscid_plan, work_variables
-from hiresx.solver.blocks import LocalBlocks
+from hiresx.solver.block_states import LocalBlocks
 from hiresx.solver.conditions import Conditions
 from hiresx.solver.ghosts import Ghosts
 from hiresx.solver.plan_choice import chosen_plan

@@ -6,7 +6,7 @@ import numpy as np
 
 from hiresx.case import Case
 from hiresx.device.interface import Call
-from hiresx.solver.blocks import LocalBlocks
+from hiresx.solver.block_states import LocalBlocks
 from hiresx.time.reduction import FEW, Reduction
 
 

@@ -9,7 +9,7 @@ from hiresx.grid.blocks import direction
 from hiresx.rhs import boundary, compact, viscous
 from hiresx.rhs.axisymmetric import Axisymmetric
 from hiresx.rhs.plans import PLANS, inviscid_plan
-from hiresx.solver.blocks import LocalBlocks
+from hiresx.solver.block_states import LocalBlocks
 from hiresx.solver.compact_terms import compact_tasks
 from hiresx.solver.conditions import Conditions
 from hiresx.solver.ghosts import Ghosts

@@ -1,6 +1,6 @@
 """What ends a stage: the update of the state, which takes the viscous differences along where it can."""
 
-from hiresx.solver.blocks import LocalBlocks
+from hiresx.solver.block_states import LocalBlocks
 from hiresx.solver.ghosts import Ghosts
 from hiresx.solver.terms import Task, Terms
 from hiresx.time.integrator import Integrator

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from hiresx.case import Case
-from hiresx.device.batch import Noting
-from hiresx.solver.blocks import LocalBlocks
+from hiresx.device.side_by_side import Noting
+from hiresx.solver.block_states import LocalBlocks
 from hiresx.solver.conditions import Conditions
 from hiresx.solver.step_size import StepSize
 from hiresx.solver.terms import Task

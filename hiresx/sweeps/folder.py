@@ -18,7 +18,7 @@ from hiresx.case.loader import FILE, find
 from hiresx.case.toml import dumps, read
 from hiresx.errors import HiresxError
 from hiresx.output.saved import files, identity, record
-from hiresx.sweeps.plan import GRID_FILES, SweepPlan
+from hiresx.sweeps.members import GRID_FILES, SweepPlan
 from hiresx.sweeps.values import PRESET, shown
 
 NAME = "sweep.json"

@@ -8,7 +8,7 @@ from hiresx.case import Case
 from hiresx.errors import HiresxError
 from hiresx.output.saved import checkpoint, identity, record
 from hiresx.sweeps.folder import LOGS, refuse
-from hiresx.sweeps.plan import SweepMember
+from hiresx.sweeps.members import SweepMember
 
 Need = Literal["nothing", "begin", "go on", "begin again"]
 # What begins the part of a log that is of one start of a run, and the line in it that says why it failed.

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hiresx.errors import HiresxError
-from hiresx.output.show import page
+from hiresx.output.show import picture_file
 from hiresx.sweeps.table import SweepTable
 from hiresx.sweeps.values import shown
 
@@ -17,7 +17,7 @@ def draw(table: SweepTable, x: str, y: str) -> tuple[Any, Any]:
     """Figure and Axes of the column `y` over `x`, with a curve for each combination of the other keys that vary; one
     curve through all where none of these has two points. Values of `x` that are no numbers stand side by side. Raises
     HiresxError for a column that is not there or holds no number."""
-    page.require_matplotlib()
+    picture_file.require_matplotlib()
     across, up = table.named(x), table.named(y)
     rows = [row for row in table.rows if _is_number(row[up]) and row[across] is not None]
     if not rows:
@@ -32,10 +32,10 @@ def draw(table: SweepTable, x: str, y: str) -> tuple[Any, Any]:
     if all(len(points) == 1 for points in curves.values()):
         # where x is no key, but follows from one: a curve through all
         curves = {"": [point for points in curves.values() for point in points]}
-    with page.style():
-        figure = page.figure(3.6)
+    with picture_file.style():
+        figure = picture_file.figure(3.6)
         ax = figure.add_subplot()
-        colours = (page.BLUE, *page.OTHERS)
+        colours = (picture_file.BLUE, *picture_file.OTHERS)
         for n, (label, points) in enumerate(curves.items()):
             style = {"color": colours[n % len(colours)], "marker": MARKERS[n % len(MARKERS)], "markersize": 4}
             ax.plot(*zip(*sorted(points), strict=True), label=label, **style)

@@ -11,14 +11,14 @@ from typing import Any, TextIO
 
 from hiresx import shell, started
 from hiresx.errors import HiresxError
-from hiresx.launch import counts, job, mpi
+from hiresx.launch import counts, job, mpi_library
 from hiresx.launch.command import command
 from hiresx.output.saved import files, record
 from hiresx.output.show.progress import duration
 from hiresx.signals import ENDING, Requests, Terminated
 from hiresx.sweeps import folder, member, table
+from hiresx.sweeps.members import SweepMember, SweepPlan, plan
 from hiresx.sweeps.numbers import Analysis, ReducedColumn, analyses, column
-from hiresx.sweeps.plan import SweepMember, SweepPlan, plan
 from hiresx.sweeps.table import SweepTable
 
 PICTURE = "table.png"
@@ -116,7 +116,7 @@ def run(of: SweepPlan, out: Path, case: str | Path, how: How, wanted: Wanted, sa
     if (started.told() or 0) > 1:
         raise HiresxError("a launcher started this sweep", "start it plainly; -n N gives each of its runs N ranks")
     wanted.check(of)
-    launcher = mpi.find(how.mpirun)[1] if how.ranks > 1 else None
+    launcher = mpi_library.find(how.mpirun)[1] if how.ranks > 1 else None
     folder.there(out)
     files.directory(out)
     with files.locked(out), Requests() as requests:
@@ -166,11 +166,11 @@ def drawn(of: SweepTable, out: Path, wanted: Wanted) -> list[Path]:
     """The picture, as table.png. Raises HiresxError for columns that are not there or hold no number."""
     if wanted.plot is None:
         return []
-    from hiresx.output.show import page
+    from hiresx.output.show import picture_file
 
     figure, _ = of.plot(*wanted.plot)
-    with page.style():  # its resolution too
-        return [page.save(figure, out / PICTURE)]
+    with picture_file.style():  # its resolution too
+        return [picture_file.save(figure, out / PICTURE)]
 
 
 def arguments(out: Path, one: SweepMember, need: member.Need, words: Sequence[str]) -> list[str]:

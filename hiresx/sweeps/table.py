@@ -13,8 +13,8 @@ from hiresx.case.faults import did_you_mean
 from hiresx.errors import HiresxError
 from hiresx.output.saved import record
 from hiresx.sweeps import folder, member
+from hiresx.sweeps.members import SweepMember, SweepPlan
 from hiresx.sweeps.numbers import Analysis, ReducedColumn
-from hiresx.sweeps.plan import SweepMember, SweepPlan
 from hiresx.sweeps.values import shown
 
 CSV, JSON = "table.csv", "table.json"

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.device.batch import Noting
 from hiresx.device.interface import Call, Program
+from hiresx.device.side_by_side import Noting
 from hiresx.time.reduction import FEW
 
 # Steps launched at most before the host looks.

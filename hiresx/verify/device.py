@@ -32,8 +32,8 @@ from pathlib import Path
 from typing import Any
 
 from hiresx import verify
-from hiresx.bench import kernels, rhs
-from hiresx.bench.record import header
+from hiresx.bench import kernel_times, rhs
+from hiresx.bench.results import header
 from hiresx.bench.start_up import start_up
 from hiresx.case import load
 from hiresx.device import backend as find_backend
@@ -81,7 +81,7 @@ def machine(session: Session) -> Iterator[Row]:
         asked = "name,driver_version,clocks.sm,clocks.max.sm,clocks.mem,power.limit,memory.total,ecc.mode.current"
         command = ["nvidia-smi", f"--query-gpu={asked}", "--format=csv"]
         yield {"nvidia-smi": subprocess.run(command, capture_output=True, text=True).stdout.strip()}
-    yield {"copy_gb_per_s": kernels.copy_bandwidth(session.device, REPEATS)}
+    yield {"copy_gb_per_s": kernel_times.copy_bandwidth(session.device, REPEATS)}
     yield {"launch": launch_cost(session.device)}
     if session.fits(60):
         yield {"start_up": start_up(session.device.name, 2)}
@@ -89,9 +89,9 @@ def machine(session: Session) -> Iterator[Row]:
 
 def launch_cost(device: Backend) -> dict[str, float]:
     """Microseconds that a launch of one point keeps the caller, and that one takes when many follow each other."""
-    solver, timed = kernels.prepare(device, rhs.LEAST_NODES, "fp64")
+    solver, timed = kernel_times.prepare(device, rhs.LEAST_NODES, "fp64")
     timed.launches = []
-    kernels.stage(solver)
+    kernel_times.stage(solver)
     launch = next(found for found in timed.launches if found.kernel.endswith("update"))
     timed.launches = None
     device.synchronize()
@@ -163,7 +163,7 @@ def _stage_size(session: Session) -> int:
 
 def _stage_rows(session: Session, n: int, precision: str) -> list[Row]:
     try:
-        return kernels.stage_rows(*kernels.prepare(session.device, n, precision), REPEATS)
+        return kernel_times.stage_rows(*kernel_times.prepare(session.device, n, precision), REPEATS)
     finally:
         _release(session.device)
 
@@ -171,16 +171,16 @@ def _stage_rows(session: Session, n: int, precision: str) -> list[Row]:
 def blocks(session: Session) -> Iterator[Row]:
     n = _stage_size(session)
     for precision in ("fp64", "fp32"):
-        solver, timed = kernels.prepare(session.device, n, precision)
+        solver, timed = kernel_times.prepare(session.device, n, precision)
         program: Any = solver.program
         for block in BLOCKS if hasattr(program.program, "block") else ():
             if not session.fits(0):
                 yield {"left_out": f"block {block} {precision}: no time left"}
                 continue
             program.program.block = block
-            kernels.stage(solver)
+            kernel_times.stage(solver)
             taken: dict[str, float] = {}
-            for row in kernels.stage_rows(solver, timed, 3):
+            for row in kernel_times.stage_rows(solver, timed, 3):
                 taken[row["kernel"]] = taken.get(row["kernel"], 0.0) + row["ns_per_point"]
             yield {"nodes": n, "precision": precision, "block": block, "ns_per_point": taken}
         del solver, timed

@@ -11,10 +11,10 @@ from typing import Any
 from hiresx.case import load
 from hiresx.device import cuda
 from hiresx.errors import HiresxError
-from hiresx.launch import counts, mpi
+from hiresx.launch import counts, mpi_library
 from hiresx.launch.command import command
-from hiresx.scaling.run import jobs, measured
-from hiresx.scaling.table import rows
+from hiresx.scaling.experiment import jobs, measured
+from hiresx.scaling.scaling_table import rows
 
 EXCHANGE = (sys.executable, "-P", "-m", "hiresx.bench.exchange")
 # Two ranks have at least 7 nodes each.
@@ -29,9 +29,10 @@ def ranks(
     backend: str, sizes: tuple[int, ...], repeats: int, fits: Callable[[float], bool]
 ) -> Iterator[dict[str, Any]]:
     """Rows of `hiresx.bench.exchange` on 2, 4, ... ranks up to the number of GPUs (2, which share it, if there is one),
-    `pass` if every ghost was right; then rows of `hiresx.scaling.table` on as many. `skipped` where there is no MPI."""
+    `pass` if every ghost was right; then rows of `hiresx.scaling.scaling_table` on as many. `skipped` where there is no
+    MPI."""
     try:
-        _, launcher = mpi.find(None)
+        _, launcher = mpi_library.find(None)
     except HiresxError as error:
         yield {"skipped": error.message}
         return

@@ -15,7 +15,7 @@ from typing import Any
 from hiresx.bench.markdown import counted
 from hiresx.errors import HiresxError
 from hiresx.output.saved import files
-from hiresx.output.show import page
+from hiresx.output.show import picture_file
 from hiresx.shell import word
 from hiresx.verify import pictures, runner
 
@@ -120,8 +120,8 @@ def _picture(name: str, curves: dict[str, Any], out: Path) -> str | None:
         return None
     import matplotlib as mpl
 
-    with mpl.rc_context(page.STYLE):
-        return page.save(draw(curves), out.with_name(f"{out.stem}-{name}.png")).name
+    with mpl.rc_context(picture_file.STYLE):
+        return picture_file.save(draw(curves), out.with_name(f"{out.stem}-{name}.png")).name
 
 
 def _value(result: dict[str, Any]) -> str:

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 
 from hiresx.case import load
-from hiresx.output.show import page
+from hiresx.output.show import picture_file
 from hiresx.verify.exact import billig_standoff, blasius
-from hiresx.verify.reference import table
+from hiresx.verify.reference_solutions import table
 
 Curves = dict[str, dict[str, Any]]
 
 
 def accuracy(curves: Curves) -> Any:
     """L1 errors over the number of points."""
-    figure = page.figure(3.0)
+    figure = picture_file.figure(3.0)
     left, right = figure.subplots(1, 2)
     for name, found in curves.items():
         ax = left if name.startswith("density wave") else right
@@ -35,7 +35,7 @@ def accuracy(curves: Curves) -> Any:
 
 def shock_tubes(curves: Curves) -> Any:
     """Density of the four problems, 200 points."""
-    figure = page.figure(4.6)
+    figure = picture_file.figure(4.6)
     panels = figure.subplots(2, 2).ravel()
     for ax, (check, found) in zip(panels, curves.items(), strict=True):
         name = check.partition(",")[0]
@@ -58,7 +58,7 @@ def shock_tubes(curves: Curves) -> Any:
 def viscous(curves: Curves) -> Any:
     """Couette flow: velocity and temperature."""
     (found,) = curves.values()
-    figure = page.figure(2.6)
+    figure = picture_file.figure(2.6)
     for ax, name, title in zip(figure.subplots(1, 2), ("u", "T"), ("velocity", "temperature"), strict=True):
         ax.plot(found[f"{name}_exact"], found["y"], "k-", lw=0.7, label="exact")
         ax.plot(found[name], found["y"], "o", ms=2.5, label=f"{len(found['y'])} points")
@@ -72,7 +72,7 @@ def taylor_green(curves: Curves) -> Any:
     """Energy and its decay rate for three kinds of weights, beside the DNS."""
     dns = table("taylor-green-dns")
     named = zip(("Jiang-Shu", "Z", "linear"), curves.values(), strict=True)
-    figure = page.figure(3.0)
+    figure = picture_file.figure(3.0)
     energy, rate = figure.subplots(1, 2)
     energy.plot(dns["t"], dns["E"], "k-", lw=0.8, label="DNS")
     rate.plot(dns["t"], dns["rate"], "k-", lw=0.8, label="DNS")
@@ -92,7 +92,7 @@ def taylor_green(curves: Curves) -> Any:
 def flat_plate(curves: Curves) -> Any:
     """Friction along the plate and the velocity profile."""
     (found,) = curves.values()
-    figure = page.figure(2.8)
+    figure = picture_file.figure(2.8)
     friction, profile = figure.subplots(1, 2)
     friction.plot(found["x"], found["friction"], "o", ms=2.5)
     friction.axhline(2 * float(blasius(0.0)[2]), color="k", lw=0.7)
@@ -112,7 +112,7 @@ def flat_plate(curves: Curves) -> Any:
 def bow_shock(curves: Curves) -> Any:
     """Stand-off over the Mach number."""
     (found,) = curves.values()
-    figure = page.figure(2.6)
+    figure = picture_file.figure(2.6)
     ax = figure.subplots(1, 1)
     mach = np.linspace(2.5, 9, 100)
     ax.plot(mach, [billig_standoff(m)[0] for m in mach], "k-", lw=0.7, label="Billig's correlation")
@@ -131,7 +131,7 @@ def bow_shock(curves: Curves) -> Any:
 
 def waves(curves: Curves) -> Any:
     """What is left of a sound wave's amplitude, and its phase, over points per wave length."""
-    figure = page.figure(4.0)
+    figure = picture_file.figure(4.0)
     left, right = figure.subplots(1, 2)
     for check, found in curves.items():
         name = check.partition(":")[0]
@@ -154,7 +154,7 @@ def waves(curves: Curves) -> Any:
 
 def mixing_layer(curves: Curves) -> Any:
     """Growth of the mixing layer's wave."""
-    figure = page.figure(2.8)
+    figure = picture_file.figure(2.8)
     ax = figure.subplots()
     for check, found in curves.items():
         if not check.endswith("error of the rate"):

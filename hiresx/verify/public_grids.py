@@ -32,7 +32,7 @@ from hiresx.errors import HiresxError
 from hiresx.grid import Grid, build, check_jacobian, matched_connections
 from hiresx.grid.blocks import direction
 from hiresx.grid.connections import Connection
-from hiresx.grid.files import described, form
+from hiresx.grid.from_file import described, form
 from hiresx.grid.starting_case import case_text
 from hiresx.grid.survey import survey
 from hiresx.output.saved import files

@@ -23,9 +23,9 @@ import numpy as np
 
 from hiresx import kernels
 from hiresx.errors import HiresxError
-from hiresx.output.saved import files, machine
+from hiresx.output.saved import files, machine_record
 from hiresx.verify import runner
-from hiresx.verify.check import Check, CheckRun, Finished, Workbench, at_least
+from hiresx.verify.checks import Check, CheckRun, Finished, Workbench, at_least
 from hiresx.verify.exact import rayleigh_pitot
 
 WEIGHTS = ("js", "z")
@@ -186,7 +186,7 @@ def table(backend: str, small: bool, jobs: int, say: Callable[[str], None]) -> d
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "backend": backend,
         "small": small,
-        "hardware": machine.hardware(),
+        "hardware": machine_record.hardware(),
         "wall_s": round(time.perf_counter() - began, 1),
         "cells": cells,
     }

@@ -15,7 +15,7 @@ from hiresx.case.faults import did_you_mean
 from hiresx.device import backend as find_backend
 from hiresx.device.configuration import Configuration
 from hiresx.errors import HiresxError
-from hiresx.verify.check import Check, Workbench
+from hiresx.verify.checks import Check, Workbench
 
 # Digits of curves: more than a picture shows.
 DIGITS = 6

@@ -20,8 +20,8 @@ from hiresx.case import load
 from hiresx.decomposition import Decomposition, Part, decompose, split
 from hiresx.decomposition.balance import Balance
 from hiresx.decomposition.contacts import Neighbourhood, boxes
-from hiresx.decomposition.cost import CONTACT, EXCHANGE, IMBALANCE, capacity, costs, excess, work
 from hiresx.decomposition.partition import best_partition, partition
+from hiresx.decomposition.rank_cost import CONTACT, EXCHANGE, IMBALANCE, capacity, costs, excess, work
 from hiresx.decomposition.sections import CLOSED, _exchanged, _inner
 from hiresx.decomposition.traffic import traffic
 from hiresx.equations import GAS, GHOSTS

@@ -11,7 +11,7 @@ from ranks import run_ranks
 from hiresx import HiresxError, Simulation, load
 from hiresx.case import Case
 from hiresx.communicator import alone
-from hiresx.decomposition import Part, decompose, domain, extended_coordinates, patched
+from hiresx.decomposition import Part, decompose, domain, extended_coordinates, patched_donors
 from hiresx.device import backend
 from hiresx.grid import Block, Grid, build, read_grid, write_connectivity, write_plot3d
 from hiresx.grid.blocks import Delivered, whole_box
@@ -86,7 +86,7 @@ def test_coordinates_go_on_behind_a_patched_face():
 def told(boundary, blocks):
     with pytest.raises(HiresxError) as error:
         whole = decompose(case(boundary, {"steps": 1}), Grid(blocks))
-        patched.located(whole, extended_coordinates(whole))
+        patched_donors.located(whole, extended_coordinates(whole))
     return str(error.value)
 
 
@@ -218,7 +218,7 @@ def test_faces_that_meet_are_offered(tmp_path):
     (tmp_path / "case.toml").write_text(case_text(tmp_path / "grid.xyz", survey(tmp_path / "grid.xyz")))
     offered = load(tmp_path)
     whole = decompose(offered, build(offered.grid, tmp_path))
-    assert [entry.donor.tolist() for entry in patched.located(whole, extended_coordinates(whole))] == [
+    assert [entry.donor.tolist() for entry in patched_donors.located(whole, extended_coordinates(whole))] == [
         [1] * 39,
         [0] * 57,
     ]

@@ -306,7 +306,7 @@ def test_cuda_without_a_gpu(monkeypatch, library, message):
         return library
 
     monkeypatch.setattr(cuda.importlib.util, "find_spec", lambda name: True)
-    monkeypatch.setattr("hiresx.topology.cuda.ctypes.CDLL", load)
+    monkeypatch.setattr("hiresx.topology.libcuda.ctypes.CDLL", load)
     with pytest.raises(HiresxError, match=message):
         backend("cuda")
     assert backend("auto").name == "cpu"

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from hiresx.device import graphs
-from hiresx.device.batch import Noting
 from hiresx.device.call import Call
 from hiresx.device.graphs import Graph
+from hiresx.device.side_by_side import Noting
 from hiresx.kernels import Signature
 
 SCALE = Signature("scale", (("const real *", "x"), ("real *", "y")), "const real *x, real *y", "KERNEL")

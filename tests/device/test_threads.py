@@ -16,11 +16,11 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from hiresx.bench.kernels import Timed
+from hiresx.bench.kernel_times import Timed
 from hiresx.case import load
 from hiresx.device import backend, team
-from hiresx.device.batch import levels
 from hiresx.device.call import Call
+from hiresx.device.side_by_side import levels
 from hiresx.kernels import Signature
 from hiresx.solver import Solver
 

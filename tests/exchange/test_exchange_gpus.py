@@ -9,8 +9,8 @@ from exchange_arrangements import Place, exchanged, several, shared
 from ranks import run_ranks
 
 from hiresx.device import backend, cuda
-from hiresx.device.batch import one_by_one
 from hiresx.device.native import Array
+from hiresx.device.side_by_side import one_by_one
 from hiresx.errors import HiresxError
 from hiresx.exchange import cuda_aware, halo
 

@@ -112,10 +112,10 @@ def test_periods_have_the_units_of_the_zone(tmp_path):
 
 
 def test_large_files_too(tmp_path, monkeypatch):
-    from hiresx.grid import stored
+    from hiresx.grid import stored_coordinates
 
     path = written(tmp_path / "g.cgns", lambda base, zone, nodes: cgns.units(base, "Inch"))
-    monkeypatch.setattr(stored, "LARGE", 0)
+    monkeypatch.setattr(stored_coordinates, "LARGE", 0)
     assert build(GridFile(file=str(path))).blocks[0].stored
     assert factor_of_stored(path) == pytest.approx(0.0254)
 

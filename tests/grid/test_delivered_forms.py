@@ -16,7 +16,7 @@ from test_grid_delivered import PLANES, as_delivered
 from hiresx.case.grids import GridFile
 from hiresx.decomposition import extended_coordinates
 from hiresx.grid import build, check_jacobian
-from hiresx.grid.files import described
+from hiresx.grid.from_file import described
 
 PLANE = Arrangement(shaken((27, 24, 1)).blocks[0], 3, 5, True)
 SOLID = Arrangement(shaken((16, 15, 15)).blocks[0], 2, 2, True)

@@ -19,8 +19,8 @@ from test_foreign_connectivity import WRITERS
 from test_grid_delivered import as_delivered
 
 from hiresx.errors import HiresxError
-from hiresx.grid import Grid, stored, write_plot3d
-from hiresx.grid.files import delivered
+from hiresx.grid import Grid, stored_coordinates, write_plot3d
+from hiresx.grid.from_file import delivered
 from hiresx.grid.survey import survey
 
 EXAMPLES = int(os.environ.get("HIRESX_FUZZ_EXAMPLES", "20"))
@@ -142,7 +142,7 @@ def most_memory() -> int:
 @pytest.mark.parametrize("name", CONTAINERS)
 @pytest.mark.slow
 def test_damaged_containers(tmp_path, monkeypatch, name, large):
-    monkeypatch.setattr(stored, "LARGE", 0 if large else stored.LARGE)
+    monkeypatch.setattr(stored_coordinates, "LARGE", 0 if large else stored_coordinates.LARGE)
     content = CONTAINERS[name](tmp_path).read_bytes()
     random = np.random.default_rng(len(name) + 100 * large)
     delivered(next(tmp_path.glob("g.*")), None)  # what is imported for it is not counted

@@ -15,10 +15,10 @@ from test_cgns import written
 from hiresx.case.grids import GridFile
 from hiresx.case.schema import Case
 from hiresx.decomposition import Part, domain, extended_coordinates
+from hiresx.decomposition.block_shell import filled
 from hiresx.decomposition.partition import partition
-from hiresx.decomposition.shell import filled
-from hiresx.grid import build, quality, stored
-from hiresx.grid.stored import Bytes, Stored
+from hiresx.grid import build, quality, stored_coordinates
+from hiresx.grid.stored_coordinates import Bytes, Stored
 from hiresx.output.saved.identity import fingerprint
 
 STATE = {"rho": 1.0, "p": 0.7142857142857143}
@@ -30,8 +30,8 @@ def whole(*_):
 
 @pytest.fixture
 def all_large(monkeypatch):
-    monkeypatch.setattr(stored, "LARGE", 0)
-    monkeypatch.setattr(stored, "SLAB", 4000)
+    monkeypatch.setattr(stored_coordinates, "LARGE", 0)
+    monkeypatch.setattr(stored_coordinates, "SLAB", 4000)
 
 
 def arrangement(seed=1) -> Arrangement:
@@ -63,8 +63,8 @@ def test_the_same_grid_box_by_box(tmp_path, monkeypatch, form, real, order, keys
     path = delivered(tmp_path, form, real, order)
     spec = GridFile(file=str(path), **keys)
     held = build(spec)
-    monkeypatch.setattr(stored, "LARGE", 0)
-    monkeypatch.setattr(stored, "SLAB", 4000)
+    monkeypatch.setattr(stored_coordinates, "LARGE", 0)
+    monkeypatch.setattr(stored_coordinates, "SLAB", 4000)
     left = build(spec)
     assert all(block.stored for block in left.blocks) and not any(block.stored for block in held.blocks)
     assert left.connections == held.connections and len(held.connections) > 4
@@ -134,7 +134,7 @@ def case(path) -> Case:
 
 def shared_out(comm, path):
     """Coordinates with ghosts of this rank's parts, and the nodes that it computes on."""
-    stored.LARGE, stored.SLAB = 0, 4000
+    stored_coordinates.LARGE, stored_coordinates.SLAB = 0, 4000
     found = domain(case(path), comm, None, lambda whole: partition(whole, comm.size))
     parts = [(found.cut.parts[n], found.coordinates(found.cut.parts[n]), found.cut.blocks[n].x) for n in found.mine]
     assert all(isinstance(x, np.ndarray) for _, _, x in parts)
@@ -156,8 +156,8 @@ def test_every_rank_reads_its_own(tmp_path):
 @pytest.mark.slow
 def test_a_part_takes_less_memory_than_the_whole(tmp_path, monkeypatch):
     """What the first rank of a host, which makes ghosts and connections, ever holds."""
-    monkeypatch.setattr(stored, "LARGE", 0)
-    monkeypatch.setattr(stored, "SLAB", 20_000)
+    monkeypatch.setattr(stored_coordinates, "LARGE", 0)
+    monkeypatch.setattr(stored_coordinates, "SLAB", 20_000)
     n = 128
     k, j, i = np.meshgrid(*[np.arange(n) / n] * 3, indexing="ij")
     bump = 0.05 * np.sin(6 * i) * np.sin(6 * j) * np.sin(6 * k)

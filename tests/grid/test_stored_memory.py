@@ -7,8 +7,8 @@ from plot3d_files import write
 
 from hiresx.case.schema import Case
 from hiresx.decomposition import Part, domain
-from hiresx.decomposition.shell import Shell
-from hiresx.grid import files, stored
+from hiresx.decomposition.block_shell import Shell
+from hiresx.grid import from_file, stored_coordinates
 
 N = 112
 STATE = {"rho": 1.0, "p": 0.7142857142857143}
@@ -23,9 +23,11 @@ def case(path) -> Case:
 def test_the_first_of_two_ranks_holds_its_half(tmp_path, monkeypatch):
     """Beside the half that it computes on: ghosts of the whole block, and what it works with at a time. Of a file of
     5e7 nodes, 384^3, that is a third of it here: it goes with the faces."""
-    monkeypatch.setattr(stored, "LARGE", 0)
-    monkeypatch.setattr(stored, "SLAB", 20_000)
-    monkeypatch.setattr(files, "touching", lambda grid: [])  # whose memory goes with the faces, and which takes long
+    monkeypatch.setattr(stored_coordinates, "LARGE", 0)
+    monkeypatch.setattr(stored_coordinates, "SLAB", 20_000)
+    monkeypatch.setattr(
+        from_file, "touching", lambda grid: []
+    )  # whose memory goes with the faces, and which takes long
     nodes = np.stack(np.meshgrid(*[np.linspace(0, 1, N) ** 1.1] * 3, indexing="ij"))
     write(tmp_path / "g.x", [nodes[::-1]], "stream")
     halves = [Part(0, ((0, N), (0, N), ends), rank) for rank, ends in enumerate(((0, N // 2), (N // 2, N)))]
@@ -57,7 +59,7 @@ def test_patched_interfaces_want_the_nodes_in_memory(tmp_path, monkeypatch, capl
     tables["boundary"][:0] = [{"block": block, "faces": [face], "type": "patched"} for block, face in faces]
     made = Case.from_dict({key: tables[key] for key in ("grid", "time", "initial", "boundary")})
     wanted = domain(made)
-    monkeypatch.setattr(stored, "LARGE", 0)
+    monkeypatch.setattr(stored_coordinates, "LARGE", 0)
     found = domain(made)
     assert "read whole by the first rank of every host for its patched interfaces" in caplog.text
     assert not any(block.stored for block in (*found.grid.blocks, *found.whole.blocks))

@@ -9,7 +9,7 @@ from written_runs import Run, periodic
 
 import hiresx
 from hiresx import HiresxError, announce, optional
-from hiresx.output.fields import coordinates
+from hiresx.output.fields import coordinate_file
 from hiresx.output.fields import field_file as fields
 from hiresx.output.show import about
 
@@ -82,7 +82,7 @@ def test_a_continued_run_keeps_the_file_and_another_grid_has_its_own(tmp_path):
 
 
 def test_without_what_makes_links_each_file_has_its_own(tmp_path, monkeypatch):
-    monkeypatch.setattr(coordinates, "h5py", lambda: None)
+    monkeypatch.setattr(coordinate_file, "h5py", lambda: None)
     told = []
     with announce.listening(told.append):
         Run(periodic(CLOCK), tmp_path).steps(2).finish()

@@ -10,7 +10,7 @@ from hiresx import HiresxError, Simulation, cli, load
 from hiresx.grid.blocks import slices
 from hiresx.output.fields import field_file as fields
 from hiresx.output.fields import vtk
-from hiresx.output.saved import checkpoint, container, pieces
+from hiresx.output.saved import block_arrays, checkpoint, container
 from hiresx.output.show.about import about
 from hiresx.output.show.compare import compare
 
@@ -222,7 +222,10 @@ def test_functions_of_the_case_differ(one, tmp_path):
 def rewritten(path, other, change=lambda array: array, at=3, **values):
     """The checkpoint once more, everything in pieces in two of them, the cut at i = `at`."""
     found = container.Container(path)
-    read, made = pieces.reader(found), [(n, found.array(n)) for n in found.names if pieces.parsed(n) is None]
+    read, made = (
+        block_arrays.reader(found),
+        [(n, found.array(n)) for n in found.names if block_arrays.parsed(n) is None],
+    )
     for name in read.names:
         ends, *rest = read.whole(name)
         for part in ((0, at), (at, ends[1])):
@@ -230,7 +233,7 @@ def rewritten(path, other, change=lambda array: array, at=3, **values):
             whole = (
                 change(read(name, read.whole(name)).copy()) if name == "solver/q.0" else read(name, read.whole(name))
             )
-            made += pieces.labelled("", [pieces.Piece(name, box, whole[(..., *slices(box))])])
+            made += block_arrays.labelled("", [block_arrays.Piece(name, box, whole[(..., *slices(box))])])
     container.write(other, found.values | values, made)
     return other
 

@@ -10,7 +10,7 @@ from hiresx import Case, load
 from hiresx.decomposition import decompose
 from hiresx.grid import build
 from hiresx.output.fields.differences import Metrics
-from hiresx.output.watch import surface
+from hiresx.output.watch import watched_surface
 from hiresx.output.watch.quadrature import block_weights, corrections
 
 # --- integrals
@@ -167,9 +167,9 @@ def test_slopes_at_a_face_are_exact_for_polynomials():
     for power in range(7):
         slope = float(power == 1)
         if power < 5:
-            assert surface._INWARD @ np.arange(5.0) ** power == pytest.approx(slope, abs=1e-12)
-        assert surface._CENTRAL @ np.arange(-3.0, 4.0) ** power == pytest.approx(slope, abs=1e-10)
-        for node, factors in enumerate(surface._ONE_SIDED):
+            assert watched_surface._INWARD @ np.arange(5.0) ** power == pytest.approx(slope, abs=1e-12)
+        assert watched_surface._CENTRAL @ np.arange(-3.0, 4.0) ** power == pytest.approx(slope, abs=1e-10)
+        for node, factors in enumerate(watched_surface._ONE_SIDED):
             assert factors @ (np.arange(7.0) - node) ** power == pytest.approx(slope, abs=1e-9)
 
 

@@ -24,7 +24,7 @@ from hiresx.grid.connectivity import write_connectivity
 from hiresx.output.fields import derived
 from hiresx.output.fields import field_file as fields
 from hiresx.output.fields.field_file import FieldBlock
-from hiresx.output.saved import files, machine, record
+from hiresx.output.saved import files, machine_record, record
 
 CASE = {
     "title": "a test",
@@ -273,7 +273,7 @@ def test_a_kept_case_finds_its_grid_files_from_anywhere(tmp_path, monkeypatch):
 
 
 def test_hardware_and_versions_of_this_machine():
-    hardware, versions = machine.hardware(), machine.versions()
+    hardware, versions = machine_record.hardware(), machine_record.versions()
     json.dumps([hardware, versions], allow_nan=False)
     assert hardware["cpu"]
     assert hardware["threads"] >= hardware["threads_available"] >= 1
@@ -285,7 +285,7 @@ def test_hardware_and_versions_of_this_machine():
 
 def test_a_compiler_that_is_not_there(monkeypatch):
     monkeypatch.setenv("CXX", "no-such-compiler")
-    assert machine.versions()["compiler"] is None
+    assert machine_record.versions()["compiler"] is None
 
 
 def fake_nvml(failing=()):
@@ -317,15 +317,17 @@ def fake_nvml(failing=()):
 
 def test_gpus_through_nvml(monkeypatch):
     monkeypatch.setitem(sys.modules, "pynvml", fake_nvml())
-    assert machine.hardware()["gpus"] == [{"name": "NVIDIA H200", "memory_bytes": 16 * 2**30, "uuid": "GPU-1"}] * 2
-    versions = machine.versions()
+    assert (
+        machine_record.hardware()["gpus"] == [{"name": "NVIDIA H200", "memory_bytes": 16 * 2**30, "uuid": "GPU-1"}] * 2
+    )
+    versions = machine_record.versions()
     assert (versions["driver"], versions["cuda"]) == ("580.1", "13.1")
 
 
 @pytest.mark.parametrize("failing", ["nvmlInit", "nvmlDeviceGetMemoryInfo", None])
 def test_no_gpus_without_nvml_or_driver(monkeypatch, failing):
     monkeypatch.setitem(sys.modules, "pynvml", fake_nvml([failing]) if failing else None)
-    assert machine.hardware()["gpus"] == []
+    assert machine_record.hardware()["gpus"] == []
 
 
 # Progress -------------------------------------------------------------------------------------------------------------

@@ -16,9 +16,9 @@ from hiresx import HiresxError, Simulation, load
 from hiresx.communicator import Communicator, alone
 from hiresx.output.fields import field_file as fields
 from hiresx.output.fields.field_output import FieldOutput
-from hiresx.output.saved import layout
+from hiresx.output.saved import file_layout
+from hiresx.output.saved.file_layout import FileLayout
 from hiresx.output.saved.joint import JointFile
-from hiresx.output.saved.layout import FileLayout
 from hiresx.output.saved.places import IndexBox
 from hiresx.output.saved.writer import JointWriter, Work
 
@@ -204,9 +204,9 @@ def stressed(comm: Communicator, folder: Path) -> list[dict]:
 
 def by_library(comm: Communicator, folder: Path) -> dict:
     """Where arrays are not found again in a file, rank 0 writes what all have."""
-    find, layout._find = layout._find, lambda _, marks: {mark: [] for mark in marks}
+    find, file_layout._find = file_layout._find, lambda _, marks: {mark: [] for mark in marks}
     written(comm, folder, "solid", cut(grid(KINDS["solid"][1]), 9, comm.size, random.Random(8)), steps=2)
-    layout._find = find
+    file_layout._find = find
     return {}
 
 

@@ -9,7 +9,7 @@ import pytest
 from plotted import block, case, jet, mesh, ring, save
 
 from hiresx import HiresxError, announce, cli
-from hiresx.output.show import colours, page, plot_history, raster
+from hiresx.output.show import colours, picture_file, plot_history, raster
 from hiresx.output.show.look import Look
 from hiresx.output.show.plot import plot_run
 from hiresx.output.show.plot_grid import plot_grid
@@ -93,7 +93,7 @@ def test_poles_and_holes(tmp_path):
 
 def test_what_is_asked_for_is_what_is_drawn(tmp_path, monkeypatch):
     drawn = []
-    monkeypatch.setattr(page, "save", lambda figure, path: drawn.append(figure) or path)
+    monkeypatch.setattr(picture_file, "save", lambda figure, path: drawn.append(figure) or path)
     save(tmp_path, jet(), case("Jet"))
     command = ["plot", str(tmp_path), "--variable", "schlieren", "--exponent", "0.3", "--contours", "mach"]
     command += ["--levels", "0.4,0.8", "--zoom", "1,6,-2,2", "--range", "0,1.5", "--title", "mine", "--width", "5"]
@@ -149,7 +149,7 @@ def test_plot_and_slice_draw_the_same_pixels(tmp_path):
 
 def test_grids_are_drawn_by_their_lines(tmp_path, monkeypatch):
     drawn = []
-    monkeypatch.setattr(page, "save", lambda figure, path: drawn.append(figure) or path)
+    monkeypatch.setattr(picture_file, "save", lambda figure, path: drawn.append(figure) or path)
     save(tmp_path, jet(), case("Jet"))
     assert plot_grid(tmp_path, every=7) == [tmp_path / "grid.png"]
     plot_grid(tmp_path / "fields_000007.nc", every=1)
@@ -170,7 +170,7 @@ def test_the_grid_of_a_case_and_of_a_field_in_space(tmp_path):
 
 def test_what_is_left_out_is_said(tmp_path, monkeypatch, capsys):
     drawn = []
-    monkeypatch.setattr(page, "save", lambda figure, path: drawn.append(figure) or path)
+    monkeypatch.setattr(picture_file, "save", lambda figure, path: drawn.append(figure) or path)
     made_runs.run(tmp_path / "run")
     time = 0.1 * np.arange(30)
     p = np.sin(time)[:, None] + np.arange(200)
@@ -192,7 +192,7 @@ def test_what_is_left_out_is_said(tmp_path, monkeypatch, capsys):
 
 def test_several_runs_over_each_other(tmp_path, monkeypatch):
     drawn = []
-    monkeypatch.setattr(page, "save", lambda figure, path: drawn.append(figure) or path)
+    monkeypatch.setattr(picture_file, "save", lambda figure, path: drawn.append(figure) or path)
     time = 0.1 * np.arange(40)
     for n, name in enumerate(("a", "b", "c")):
         made_runs.run(tmp_path / name)

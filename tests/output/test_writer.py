@@ -13,7 +13,7 @@ from hiresx import HiresxError
 from hiresx.output.fields import derived, vtk
 from hiresx.output.fields import field_file as fields
 from hiresx.output.fields.field_output import FieldOutput
-from hiresx.output.saved import layout, places
+from hiresx.output.saved import file_layout, places
 from hiresx.output.saved.joint import JointFile
 from hiresx.output.saved.writer import Writer
 
@@ -287,7 +287,7 @@ ABOUT = {"title": "a test", "gas": {"gamma": 1.4}, "output": {"variables": ["rho
     ],
 )
 def test_files_of_a_series_are_what_the_library_writes(tmp_path, shapes, precision, gaps, monkeypatch):
-    monkeypatch.setattr(layout, "_SLAB", 100_000)
+    monkeypatch.setattr(file_layout, "_SLAB", 100_000)
     monkeypatch.setattr(places, "_SLAB", 1000)
     monkeypatch.setattr(fields, "_SLAB", 100_000)
     first = some_blocks(0, *shapes, gaps=gaps)
@@ -329,7 +329,7 @@ def by_layout(path, known, blocks, step):
 
 @pytest.mark.parametrize("formats", [["netcdf"], ["netcdf", "vtk"]])
 def test_without_a_layout_the_library_writes(tmp_path, monkeypatch, formats):
-    monkeypatch.setattr(layout, "_find", lambda _, marks: {mark: [] for mark in marks})
+    monkeypatch.setattr(file_layout, "_find", lambda _, marks: {mark: [] for mark in marks})
     subset = '[{name="mid", plane={z=0.3}}, {name="some", range={k=[2, 6, 2]}}]'
     settings = (f"output.formats={formats}", f"output.subset={subset}")
     run = Run(periodic(*settings), tmp_path / "a").steps(2).finish()
@@ -347,9 +347,9 @@ def test_where_the_system_knows_no_holes(tmp_path, monkeypatch):
     first = some_blocks(0, (7, 20, 9), (1, 1, 2))
     series = fields.Series(first, ABOUT)
     known = series.learn(tmp_path / "f.nc")
-    monkeypatch.setattr(layout.os, "lseek", unknown)
+    monkeypatch.setattr(file_layout.os, "lseek", unknown)
     for slab in (10_000, 999):
-        monkeypatch.setattr(layout, "_SLAB", slab)
+        monkeypatch.setattr(file_layout, "_SLAB", slab)
         assert series.learn(tmp_path / "f.nc").arrays == known.arrays
     block = fields.read(by_layout(tmp_path / "f.nc", known, first, 0)).blocks[0]
     np.testing.assert_array_equal(block.state["p"], first[0].state["p"])

@@ -15,7 +15,7 @@ from hiresx import HiresxError, cli
 from hiresx.output.fields import field_file
 from hiresx.output.fields.field_file import FieldBlock
 from hiresx.output.show import raster
-from hiresx.post import Look, animate, correlate, modes, signals, spod, xt
+from hiresx.post import Look, animate, correlate, even_samples, modes, spod, xt
 
 F, K = 0.25, 1.5
 ENDS = (("left", 0.0, 4.0), ("right", 4.1, 8.0))
@@ -249,7 +249,7 @@ def test_planes_of_fields_in_space(space, tmp_path, plane, cut):
 
 def test_places_of_a_line_lie_one_behind_the_other(monkeypatch):
     places = np.array([[0.0, 0, 0], [2, 0, 0], [1, 0, 0]])
-    taken = signals.Signals("h", "p", "", 0.0, 0.1, np.zeros((20, 3)), ("a", "b", "c"), places, False)
-    monkeypatch.setattr(signals, "read", lambda *arguments: taken)
+    taken = even_samples.Signals("h", "p", "", 0.0, 0.1, np.zeros((20, 3)), ("a", "b", "c"), places, False)
+    monkeypatch.setattr(even_samples, "read", lambda *arguments: taken)
     with pytest.raises(HiresxError, match=r'the places of "h\.p" do not lie one behind the other'):
-        signals.read_line("run", "h.p", None, None, 2, "")
+        even_samples.read_line("run", "h.p", None, None, 2, "")

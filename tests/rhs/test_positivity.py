@@ -14,7 +14,7 @@ from hiresx.cli import execute
 from hiresx.decomposition import Part
 from hiresx.grid import Block, Grid
 from hiresx.verify import robustness
-from hiresx.verify.check import Finished
+from hiresx.verify.checks import Finished
 
 SIX_OVER = 1 / 1.4
 

@@ -15,7 +15,7 @@ from hiresx.case.toml import dumps
 from hiresx.cli import doctor
 from hiresx.cli.app import VERBS
 from hiresx.errors import HiresxError
-from hiresx.launch import mpi
+from hiresx.launch import mpi_library
 
 CASE = {
     "title": "box",
@@ -290,7 +290,7 @@ def test_doctor_names_what_is_missing(hiresx_command, monkeypatch, place):
         return (None, "ModuleNotFoundError: No module named 'x'") if "matplotlib" in code else ("1.0", "")
 
     monkeypatch.setattr(doctor, "_python", python)
-    monkeypatch.setattr(mpi, "library", lambda: mpi.MpiLibrary("", "4", "", "1.0"))
+    monkeypatch.setattr(mpi_library, "library", lambda: mpi_library.MpiLibrary("", "4", "", "1.0"))
     monkeypatch.setenv("HIRESX_CACHE", str(place / "cache"))
     report = json.loads(hiresx_command("doctor", "--json")[1])
     found = {finding["item"]: finding for finding in report["findings"]}

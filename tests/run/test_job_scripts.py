@@ -13,8 +13,8 @@ import pytest
 from launching import hiresx, write_program
 from paths import ROOT
 
-from hiresx.launch import batch, mpi
-from hiresx.launch.mpi import MPICH, OPEN_MPI, MpiLibrary
+from hiresx.launch import batch_script, mpi_library
+from hiresx.launch.mpi_library import MPICH, OPEN_MPI, MpiLibrary
 
 
 def written(capfd, tmp_path, kind: str, *words: str) -> str:
@@ -60,7 +60,7 @@ def test_a_slurm_script_of_whole_nodes_without_gpus(capfd, tmp_path):
 
 
 def test_a_pbs_script(capfd, tmp_path, monkeypatch):
-    monkeypatch.setattr(mpi, "library", lambda: MpiLibrary(OPEN_MPI, "5.0", "", ""))
+    monkeypatch.setattr(mpi_library, "library", lambda: MpiLibrary(OPEN_MPI, "5.0", "", ""))
     words = (
         "--nodes",
         "2",
@@ -80,7 +80,7 @@ def test_a_pbs_script(capfd, tmp_path, monkeypatch):
         'mpirun -n 8 --hostfile "$PBS_NODEFILE" --map-by ppr:4:node --bind-to none "${pass[@]}" "${run[@]}"',
     ):  # fmt: skip
         assert line in lines, line
-    monkeypatch.setattr(mpi, "library", lambda: MpiLibrary(MPICH, "4.0", "", ""))
+    monkeypatch.setattr(mpi_library, "library", lambda: MpiLibrary(MPICH, "4.0", "", ""))
     lines = written(capfd, tmp_path, "pbs", *words, "sod").splitlines()
     assert 'mpirun -n 8 -ppn 4 -f "$PBS_NODEFILE" -bind-to none "${run[@]}"' in lines
 
@@ -112,7 +112,7 @@ def test_scripts_that_cannot_be(capfd, tmp_path, monkeypatch, words, message):
 
 @pytest.mark.parametrize(("text", "expected"), [("90", 5400), ("12:00:00", 43200), ("2-00:00:01", 172801)])
 def test_time_limits(text, expected):
-    assert batch.seconds(text) == expected
+    assert batch_script.seconds(text) == expected
 
 
 SRUN_STUB = """
@@ -165,7 +165,7 @@ def test_the_slurm_script_does_what_it_says(capfd, tmp_path):
 
 
 def test_the_pbs_script_does_what_it_says(capfd, tmp_path, monkeypatch):
-    monkeypatch.setattr(mpi, "library", lambda: MpiLibrary(OPEN_MPI, "5.0", "", ""))
+    monkeypatch.setattr(mpi_library, "library", lambda: MpiLibrary(OPEN_MPI, "5.0", "", ""))
     words = ("--ranks-per-node", "2", "--cpus-per-rank", "1", "--time", "10", "sod", "--out", "there")
     text = written(capfd, tmp_path, "pbs", *words)
     text = re.sub(r"^(source|export PATH).*\n", "", text, flags=re.MULTILINE)
@@ -193,7 +193,7 @@ HOSTILE = (
 @pytest.mark.parametrize("kind", ["slurm", "pbs"])
 def test_names_reach_the_run_as_they_are(capfd, tmp_path, monkeypatch, kind, name):
     """Of the case, its folder, the run, the script, the kind of MPI and a value: in a real shell."""
-    monkeypatch.setattr(mpi, "library", lambda: MpiLibrary(OPEN_MPI, "5.0", "", ""))
+    monkeypatch.setattr(mpi_library, "library", lambda: MpiLibrary(OPEN_MPI, "5.0", "", ""))
     monkeypatch.chdir(tmp_path)
     shutil.copytree(ROOT / "cases" / "sod", tmp_path / name)
     script = tmp_path / f"{name}.job"

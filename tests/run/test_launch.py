@@ -18,8 +18,8 @@ from paths import ROOT
 from ranks import launcher
 
 from hiresx.errors import HiresxError
-from hiresx.launch import command, counts, job, mpi
-from hiresx.launch.mpi import INTEL, MPICH, OPEN_MPI, MpiLibrary, Mpirun
+from hiresx.launch import command, counts, job, mpi_library
+from hiresx.launch.mpi_library import INTEL, MPICH, OPEN_MPI, MpiLibrary, Mpirun
 from hiresx.launch.notices import Known, Notices
 
 # ---- the command
@@ -44,7 +44,7 @@ def test_commands_of_every_kind(monkeypatch):
 def open_mpi(monkeypatch):
     """An Open MPI, four cores, no GPU."""
     used = MpiLibrary(OPEN_MPI, "5.0.1", "/opt/lib/libmpi.so.40", "4.1"), Mpirun("/opt/bin/mpirun", OPEN_MPI, "5.0.1")
-    monkeypatch.setattr(mpi, "find", lambda given=None: used)
+    monkeypatch.setattr(mpi_library, "find", lambda given=None: used)
     monkeypatch.setattr(counts, "cores", lambda: 4)
     monkeypatch.setattr(command.os, "geteuid", lambda: 1000)
     monkeypatch.setattr(counts.cuda, "fault", lambda: HiresxError("the cuda backend finds no NVIDIA driver", "use cpu"))
@@ -270,7 +270,7 @@ def test_signals_reach_the_ranks(tmp_path, capfd, number):
 def test_a_rank_is_killed(tmp_path, capfd):
     ended = run_job(tmp_path, "killed")
     assert (ended.status, ended.signal) == (137, signal.SIGKILL)
-    assert ended.rank == 1 or mpi.library().kind != OPEN_MPI
+    assert ended.rank == 1 or mpi_library.library().kind != OPEN_MPI
     out, err = capfd.readouterr()
     assert "BAD TERMINATION" not in out and "noticed that process rank" not in err
 

@@ -8,10 +8,10 @@ import pytest
 
 from hiresx.case import load
 from hiresx.decomposition import decompose, split
-from hiresx.decomposition.halo import halo_lists
+from hiresx.decomposition.halo_copies import halo_lists
 from hiresx.decomposition.partition import partition
 from hiresx.exchange.division import Division
-from hiresx.exchange.layout import HaloLayout
+from hiresx.exchange.halo_layout import HaloLayout
 from hiresx.grid import build
 from hiresx.grid.blocks import FACES, direction, side
 from hiresx.rhs.viscous import REACH, inner_box, shells

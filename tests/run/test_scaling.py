@@ -10,9 +10,9 @@ from ranks import ENVIRONMENT, launcher
 
 from hiresx.case import load
 from hiresx.errors import HiresxError
-from hiresx.scaling import run, store
+from hiresx.scaling import experiment, store
 from hiresx.scaling.predict import Rates, curve, predict
-from hiresx.scaling.table import rows
+from hiresx.scaling.scaling_table import rows
 from hiresx.scaling.weak import grown
 
 
@@ -51,7 +51,7 @@ def test_figures_of_strong_and_weak_scaling():
 
 
 def test_jobs_of_an_experiment():
-    found = [(job.ranks, job.placement) for job in run.jobs([1, 2], ["optimal", "paper"])]
+    found = [(job.ranks, job.placement) for job in experiment.jobs([1, 2], ["optimal", "paper"])]
     assert found == [(1, None), (2, "optimal"), (2, "paper")]
 
 

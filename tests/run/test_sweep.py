@@ -21,8 +21,8 @@ import hiresx
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Grid, write_plot3d
 from hiresx.sweeps.folder import claim
+from hiresx.sweeps.members import plan
 from hiresx.sweeps.numbers import column
-from hiresx.sweeps.plan import plan
 
 CASE = """
 title = "A pulse in a tube"

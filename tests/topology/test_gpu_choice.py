@@ -158,7 +158,7 @@ class FakeDriver:
 
 def test_what_cuda_offers(monkeypatch):
     driver = FakeDriver()
-    monkeypatch.setattr("hiresx.topology.cuda.ctypes.CDLL", lambda name: driver)
+    monkeypatch.setattr("hiresx.topology.libcuda.ctypes.CDLL", lambda name: driver)
     monkeypatch.setattr(cuda.importlib.util, "find_spec", lambda name: True)
     monkeypatch.setitem(sys.modules, "cupy", ModuleType("cupy"))
     assert cuda.devices() == [
@@ -177,7 +177,7 @@ def test_a_gpu_without_a_cupy_that_works_is_not_taken(monkeypatch, tmp_path):
     (tmp_path / "cupy.py").write_text('raise OSError("libcublas.so.13 is not there")\n')
     monkeypatch.delitem(sys.modules, "cupy", raising=False)
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr("hiresx.topology.cuda.ctypes.CDLL", lambda name: FakeDriver())
+    monkeypatch.setattr("hiresx.topology.libcuda.ctypes.CDLL", lambda name: FakeDriver())
     assert backend("auto").name == "cpu" and cuda.devices() == []
     with pytest.raises(HiresxError, match=r"CuPy, which is installed but broken \(OSError: libcublas.so.13"):
         backend("cuda")

@@ -18,7 +18,7 @@ from hiresx.device import cuda
 from hiresx.errors import HiresxError
 from hiresx.placement import Seat, cores, place, wishes
 from hiresx.placement.facts import PlacementFacts
-from hiresx.placement.record import Placement
+from hiresx.placement.stored_placement import Placement
 from hiresx.topology import memory, sysfs
 from hiresx.topology.machine import GPU, Machine, NumaNode
 

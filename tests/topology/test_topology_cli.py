@@ -208,13 +208,13 @@ class Alone:
 @pytest.mark.parametrize("right", [True, False])
 @pytest.mark.parametrize("form", [(), ("--json",)])
 def test_the_exit_status_of_verify_is_what_it_found(place, topo, monkeypatch, right, form):
-    from hiresx.placement import verify
-    from hiresx.placement.record import Seat
+    from hiresx.placement import verified
+    from hiresx.placement.stored_placement import Seat
 
     seat = Seat(0, "n1", "cpu", None, "", "", "", "0-3", 4, 0, 4, "hwloc")
-    standing = verify.Standing(seat, "", "0-3" if right else "0-7", "NUMA 0", right, ())
-    monkeypatch.setattr(verify, "comm", Alone)
-    monkeypatch.setattr(verify, "verify", lambda ranks, matrix, strategy: [standing])
+    standing = verified.Standing(seat, "", "0-3" if right else "0-7", "NUMA 0", right, ())
+    monkeypatch.setattr(verified, "comm", Alone)
+    monkeypatch.setattr(verified, "verify", lambda ranks, matrix, strategy: [standing])
     status, out, _ = topo("verify", *form)
     assert status == (0 if right else 1)
     if form:
@@ -226,18 +226,18 @@ def test_the_exit_status_of_verify_is_what_it_found(place, topo, monkeypatch, ri
 def test_verify_sees_a_rank_that_is_elsewhere(monkeypatch):
     """What the placement says and the kernel does not is found: here by a kernel that tells other CPUs."""
     from hiresx.communicator import alone
-    from hiresx.placement import bound, verify
+    from hiresx.placement import bound, verified
 
-    assert [entry.right for entry in verify.verify(alone(), wish="cpu")] == [True]
+    assert [entry.right for entry in verified.verify(alone(), wish="cpu")] == [True]
     given = bound.allowed()
-    monkeypatch.setattr(verify.bound, "now", lambda: frozenset([4095]))
-    monkeypatch.setattr(verify, "place", lambda *_, **__: _seated(given))
-    (standing,) = verify.verify(alone(), wish="cpu")
+    monkeypatch.setattr(verified.bound, "now", lambda: frozenset([4095]))
+    monkeypatch.setattr(verified, "place", lambda *_, **__: _seated(given))
+    (standing,) = verified.verify(alone(), wish="cpu")
     assert not standing.right and "bound to CPUs 4095, not" in standing.remarks[0]
 
 
 def _seated(cpus):
-    from hiresx.placement.record import Placement, Seat
+    from hiresx.placement.stored_placement import Placement, Seat
     from hiresx.topology.cpus import format_list
 
     return Placement((Seat(0, "n1", "cpu", None, "", "", "", format_list(cpus), 1, None, 1, ""),), None)

@@ -13,11 +13,11 @@ import pytest
 from topology_recordings import RECORDINGS, hwloc_xml, needs_shared
 
 from hiresx.errors import HiresxError
-from hiresx.topology import cuda, hwloc_library, memory, nvml, sysfs
+from hiresx.topology import hwloc_library, libcuda, memory, nvml, sysfs
 from hiresx.topology.cpus import parse_list
 from hiresx.topology.discover import discover, merged, with_devices
+from hiresx.topology.link_speeds import measure
 from hiresx.topology.load import load, parse
-from hiresx.topology.measure import measure
 from hiresx.topology.problems import problems
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="binding is read back from Linux's /proc")
@@ -323,7 +323,7 @@ def test_without_nvml(monkeypatch):
     assert discover().live
 
 
-class FakeCuda(cuda.Cuda):
+class FakeCuda(libcuda.Cuda):
     """Copies take a time that depends on the pair; CUDA numbers the GPUs the other way round."""
 
     def __init__(self):
@@ -384,7 +384,7 @@ class FakeDriver:
 
 def test_calls_of_the_driver():
     driver = FakeDriver()
-    device = cuda.Cuda(driver)
+    device = libcuda.Cuda(driver)
     assert "cuDevicePrimaryCtxRetain" not in driver.calls  # no context before the choice
     pointer = device.allocate(0, 8)
     assert device.enable_peer(0, 1) and device.copy_time("peer", pointer, pointer, 8, 5, 0, 1) == pytest.approx(1e-3)
@@ -393,11 +393,11 @@ def test_calls_of_the_driver():
     device.close()
     assert driver.calls.count("cuDevicePrimaryCtxRelease_v2") == driver.calls.count("cuDevicePrimaryCtxRetain") == 2
     with pytest.raises(HiresxError, match=r"cuMemAlloc_v2: out of memory \(2\)"):
-        cuda.Cuda(FakeDriver(cuMemAlloc_v2=2)).allocate(0, 8)
-    pinned = memory.Pinned(np.ones(4), cuda.Cuda(FakeDriver()))
+        libcuda.Cuda(FakeDriver(cuMemAlloc_v2=2)).allocate(0, 8)
+    pinned = memory.Pinned(np.ones(4), libcuda.Cuda(FakeDriver()))
     assert pinned.pinned
     pinned.release()
-    assert "not pinned" in memory.Pinned(np.ones(4), cuda.Cuda(FakeDriver(cuMemHostRegister_v2=1))).warning
+    assert "not pinned" in memory.Pinned(np.ones(4), libcuda.Cuda(FakeDriver(cuMemHostRegister_v2=1))).warning
 
 
 def fake_sys(root: Path) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hiresx import bench, cli
-from hiresx.bench import kernels, record, rhs, start_up, traffic
+from hiresx.bench import bytes_moved, kernel_times, results, rhs, start_up
 from hiresx.device import backend, rates
 from hiresx.errors import HiresxError
 from hiresx.plan import plan
@@ -109,15 +109,15 @@ class Again:
 @pytest.mark.parametrize("plan", ["pencils", "decomposed"])
 def test_traffic_is_what_kernels_touch(plan):
     """Every kernel of a stage once more, on its own: which variables it changes, and which of all matter to those."""
-    timed = kernels.Timed(backend("cpu"))
+    timed = kernel_times.Timed(backend("cpu"))
     solver = Solver(rhs.flow(8, True, "fp64"), timed, plan=plan)
     solver.initialize()
     timed.launches = noted = []
-    kernels.stage(solver)
+    kernel_times.stage(solver)
     timed.launches = None
     checked = set()
     for launch in noted:
-        wanted = traffic.reals(launch.kernel, launch.arguments)
+        wanted = bytes_moved.reals(launch.kernel, launch.arguments)
         if np.isnan(wanted):
             continue
         checked.add(launch.kernel)
@@ -143,11 +143,11 @@ def test_rates_that_cannot_be_kept(tmp_path, monkeypatch):
 
 def test_record():
     code = (
-        "import runpy, sys; sys.argv = ['x', '--a', 'b c']; from hiresx.bench.record import command; print(command())"
+        "import runpy, sys; sys.argv = ['x', '--a', 'b c']; from hiresx.bench.results import command; print(command())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout.endswith("--a 'b c'\n"), done
-    assert record.header("x")["kind"] == "x"
+    assert results.header("x")["kind"] == "x"
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import pytest
 from paths import ROOT
 
 from hiresx import cli
-from hiresx.bench import compare, counted
+from hiresx.bench import comparison, counted
 from hiresx.errors import HiresxError
 
 COUNTED = ROOT / "docs/results/performance-counted.json"
@@ -28,19 +28,19 @@ def bench(tmp_path, monkeypatch):
 
 def test_ratios_of_two_results(bench):
     before, path = bench
-    assert compare.read(path) == before
+    assert comparison.read(path) == before
     now = copy.deepcopy(before)
     now["rhs"][0] |= {"ns_per_point_rhs": 80.0, "least": 70.0, "most": 90.0, "calibration_ns": 5.0}
     now["kernels"].append(now["kernels"][0] | {"kernel": "new"})
-    rhs, sweep = compare.pairs(before, now)
+    rhs, sweep = comparison.pairs(before, now)
     assert (rhs.ratio, rhs.loop, rhs.apart) == (0.8, 1.25, True)
     assert (sweep.ratio, sweep.loop, sweep.apart) == (1.0, 1.0, None)
     assert sweep.name == "pencils, fp64: inviscid_sweep along i"
     now["rhs"][0]["most"] = 96.0
-    assert not next(compare.pairs(before, now)).apart
-    assert compare.differences(before, now) == []
+    assert not next(comparison.pairs(before, now)).apart
+    assert comparison.differences(before, now) == []
     now["hardware"]["cpu"], now["points"] = "B", 512
-    assert compare.differences(before, now) == ["points: 4096 before, 512 now", "cpu: A before, B now"]
+    assert comparison.differences(before, now) == ["points: 4096 before, 512 now", "cpu: A before, B now"]
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"kind": "counted"}'])

@@ -6,7 +6,7 @@ import pytest
 
 from hiresx.device import backend
 from hiresx.solver import Solver
-from hiresx.verify.check import CheckRun, Finished
+from hiresx.verify.checks import CheckRun, Finished
 from hiresx.verify.groups import taylor_green
 
 WHOLE = ('scheme.weights="js"', taylor_green.CFL)

@@ -11,8 +11,8 @@ from paths import SHARED
 from hiresx import kernels, verify
 from hiresx.case.viscosity import VISCOSITIES
 from hiresx.errors import HiresxError
-from hiresx.verify import check as checking
-from hiresx.verify import page, pictures, reference, runner
+from hiresx.verify import checks as checking
+from hiresx.verify import page, pictures, reference_solutions, runner
 from hiresx.verify.groups import kernels as kernel_group
 
 QUICK = [(name, check) for name in verify.names(long=False) for check in runner.group(name).CHECKS]
@@ -108,7 +108,7 @@ def test_every_choice_of_kernels_is_compared():
 def test_stored_references_agree_with_independent_ones(name, file, threshold):
     lines = [line for line in (REFERENCE / file).read_text().splitlines() if line[0] not in "#x"]
     x, independent = np.array([[float(v) for v in line.split(",")[:2]] for line in lines]).T
-    own_x, own = list(reference.table(name).values())[:2]
+    own_x, own = list(reference_solutions.table(name).values())[:2]
     assert np.trapezoid(abs(np.interp(own_x, x, independent) - own), own_x) < threshold
 
 

@@ -13,13 +13,13 @@ import numpy as np
 from hiresx.announce import announce
 from hiresx.communicator import Communicator
 from hiresx.equations.gas import Gas
-from hiresx.output.fields import coordinates, derived, selection, vtk
+from hiresx.output.fields import coordinate_file, derived, selection, vtk
 from hiresx.output.fields import field_file as fields
 from hiresx.output.fields.field_file import FieldBlock
 from hiresx.output.fields.portions import OwnBoxes, OwnSamples, PartBox
 from hiresx.output.saved import files
+from hiresx.output.saved.file_layout import FileLayout
 from hiresx.output.saved.joint import JointFile
-from hiresx.output.saved.layout import FileLayout
 from hiresx.output.saved.places import IndexBox, IndexPortion
 from hiresx.output.saved.writer import Work
 
@@ -68,10 +68,10 @@ class Content:
         """What the coordinates are known by, where they are written once."""
         if not self._once or "netcdf" not in self.formats:
             return ""
-        if coordinates.h5py() is None:
+        if coordinate_file.h5py() is None:
             announce("h5py is missing: the coordinates are written in each file of the fields (pip install h5py)")
             return ""
-        return coordinates.digest(self.pieces, blocks)
+        return coordinate_file.digest(self.pieces, blocks)
 
     def series(self, directory: Path, step: int) -> tuple[fields.Series, FileLayout | None]:
         """How the netCDF files are laid out; tried beside the one of `step` the first time. Collective; raises as if
@@ -80,7 +80,7 @@ class Content:
             about = self.case, self.variables, self.precision, self.part
             linked, there = "", True
             if self._digest:
-                path, there = files.once(self.comm, lambda: coordinates.place(directory, self.name, self._digest))
+                path, there = files.once(self.comm, lambda: coordinate_file.place(directory, self.name, self._digest))
                 linked = path.name
             if not there:
                 grid = fields.Coordinates(self.pieces, self.case, self.part, self._digest)

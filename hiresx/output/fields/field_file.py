@@ -16,10 +16,10 @@ import numpy as np
 
 from hiresx.equations import equations
 from hiresx.errors import HiresxError
-from hiresx.output.fields import coordinates, derived
+from hiresx.output.fields import coordinate_file, derived
 from hiresx.output.saved import files
+from hiresx.output.saved.file_layout import FileLayout
 from hiresx.output.saved.joint import JointFile
-from hiresx.output.saved.layout import FileLayout
 from hiresx.output.saved.netcdf import LOCK, library
 from hiresx.output.saved.places import IndexPortion
 
@@ -114,7 +114,7 @@ class Series:
         derived.check(self._names, scalars=equations(case).scalars)
         check_names([block.name for block in blocks])
         self._case, self._part, self._linked = case, part, linked
-        self._axes = () if linked else coordinates.AXES
+        self._axes = () if linked else coordinate_file.AXES
         kinds: dict[str, np.dtype[Any]] = {"fp64": np.dtype("f8"), "fp32": np.dtype("f4")}
         self._kind = blocks[0].state["rho"].dtype if precision is None else kinds[precision]
         self._blocks = [(block.name, block.shape, block.gaps) for block in blocks]
@@ -176,7 +176,7 @@ class Series:
     def _link(self, path: Path) -> None:
         """Have the file, which is closed, refer to the coordinates."""
         if self._linked:
-            coordinates.link(path, [name for name, _, _ in self._blocks], self._linked)
+            coordinate_file.link(path, [name for name, _, _ in self._blocks], self._linked)
 
     def _define(self, file: Any) -> dict[tuple[str, str], Any]:
         """Everything but values. Returns the variables by (block, name); those of the file have the block ""."""
@@ -236,7 +236,7 @@ class Coordinates(Series):
         self._digest = digest
 
     def _describe(self, file: Any) -> None:
-        file.setncattr(coordinates.DIGEST, self._digest)
+        file.setncattr(coordinate_file.DIGEST, self._digest)
 
 
 class FieldFrame:
@@ -345,7 +345,7 @@ def opened(path: str | Path) -> Iterator[tuple[Any, list[Any]]]:
     except FileNotFoundError as error:
         raise files.fault(path, error, "read") from None
     except (OSError, AttributeError, LookupError, ValueError, RuntimeError) as error:
-        if gone := coordinates.missing(path):
+        if gone := coordinate_file.missing(path):
             raise HiresxError(
                 f"{path} has its coordinates in {gone}, which is not beside it", "keep the two in one folder"
             ) from None
@@ -415,7 +415,7 @@ def clear(directory: str | Path, name: str = "fields", after: int = -1) -> int:
     found = [path for step, path in frames(directory, name).items() if step > after]
     files.remove(found)
     if not frames(directory, name):
-        coordinates.clear(directory, name)
+        coordinate_file.clear(directory, name)
     return len(found)
 
 

@@ -24,8 +24,8 @@ from hiresx.arrays import triple
 from hiresx.errors import HiresxError
 from hiresx.output.fields.field_file import check_names, numbered
 from hiresx.output.saved import files
+from hiresx.output.saved.file_layout import FileLayout
 from hiresx.output.saved.joint import JointFile
-from hiresx.output.saved.layout import FileLayout
 from hiresx.output.saved.places import IndexBox, IndexPortion
 
 FOLDER = "vtk"

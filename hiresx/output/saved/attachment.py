@@ -42,7 +42,7 @@ class Attachment:
 
     def capture(self) -> dict[str, Any]:
         """Numbers, texts and numpy arrays by name, enough to continue as if the run had not stopped. All ranks have
-        these alike; what each has for its own nodes is a list of pieces (hiresx.decomposition.arrays)."""
+        these alike; what each has for its own nodes is a list of pieces (hiresx.decomposition.held_arrays)."""
         return {}
 
     def restore(self, captured: Mapping[str, Any]) -> None:

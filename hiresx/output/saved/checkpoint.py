@@ -3,8 +3,8 @@
 They lie in `<run>/checkpoints/`, numbered in the order in which they were written; the step is in the name for people.
 
 A communicator writes one file together and reads it together, by any number of ranks: what is spread over the ranks is
-in it as pieces (hiresx.decomposition.arrays), the rest as rank 0 has it. What takes a communicator is called by all its
-ranks.
+in it as pieces (hiresx.decomposition.held_arrays), the rest as rank 0 has it. What takes a communicator is called by
+all its ranks.
 """
 
 import math
@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hiresx.communicator import Communicator, alone
-from hiresx.decomposition.arrays import Later, Piece
+from hiresx.decomposition.held_arrays import Later, Piece
 from hiresx.errors import HiresxError
-from hiresx.output.saved import container, files, pieces
+from hiresx.output.saved import block_arrays, container, files
 from hiresx.output.saved.attachment import MANY, Attachment
 from hiresx.output.saved.container import Container, Damaged
 from hiresx.shell import word
@@ -250,7 +250,7 @@ class Checkpoints(Attachment):
             arrays = list(given)
         names = self._comm.allgather([name for name, _ in arrays])
         with self._comm.together():
-            pieces.check_whole(name for theirs in names for name in theirs)
+            block_arrays.check_whole(name for theirs in names for name in theirs)
         path = files.once(self._comm, lambda: self._next(solver.steps))
         container.write(path, {"format": FORMAT, **values}, arrays, self._comm)
         self._step, self._period, self._written = solver.steps, self._periods(solver), self._clock()
@@ -316,7 +316,7 @@ def packed(captured: Mapping[str, Mapping[str, Any]], comm: Communicator | None 
         values[name] = {"values": plain, "arrays": list(whole), "pieces": list(spread)}
         arrays += [(_place(name, key), array) for key, array in whole.items() if root]
         for key, theirs in spread.items():
-            arrays += pieces.labelled(f"{_place(name, key)}/", theirs)
+            arrays += block_arrays.labelled(f"{_place(name, key)}/", theirs)
     return values, arrays
 
 
@@ -326,7 +326,7 @@ def unpacked(found: Container) -> dict[str, dict[str, Any]]:
     return {
         name: part["values"]
         | {key: found.array(_place(name, key)) for key in part["arrays"]}
-        | {key: pieces.reader(found, f"{_place(name, key)}/") for key in part["pieces"]}
+        | {key: block_arrays.reader(found, f"{_place(name, key)}/") for key in part["pieces"]}
         for name, part in found.values["attachments"].items()
     }
 
@@ -334,7 +334,7 @@ def unpacked(found: Container) -> dict[str, dict[str, Any]]:
 def remembered(captured: Mapping[str, Any]) -> dict[str, Any]:
     """What an attachment captured, as it takes it back in the same process: pieces, copied now, as read(name, box)."""
     *plain, spread = parted("", captured)
-    return plain[0] | plain[1] | {key: pieces.held(theirs) for key, theirs in spread.items()}
+    return plain[0] | plain[1] | {key: block_arrays.held(theirs) for key, theirs in spread.items()}
 
 
 def _place(name: str, key: str) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from hiresx.errors import HiresxError
 from hiresx.grid import Grid
 from hiresx.grid.blocks import AXES
-from hiresx.grid.stored import slabs
+from hiresx.grid.stored_coordinates import slabs
 
 # What a run computes: it must be as it was. All else may differ: how long, with what step, what is watched and written;
 # the initial flow is past; what a grid file holds is compared, not what it is called.

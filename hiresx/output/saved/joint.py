@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from hiresx.output.saved import files
-from hiresx.output.saved.layout import FileLayout, Key
+from hiresx.output.saved.file_layout import FileLayout, Key
 from hiresx.output.saved.places import Place
 
 

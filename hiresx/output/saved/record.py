@@ -12,7 +12,7 @@ import numpy as np
 
 from hiresx.errors import HiresxError
 from hiresx.output.saved import files, process
-from hiresx.output.saved.machine import hardware, versions
+from hiresx.output.saved.machine_record import hardware, versions
 
 if TYPE_CHECKING:
     from hiresx.case import Case

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.errors import HiresxError
-from hiresx.output.fields import coordinates, vtk
+from hiresx.output.fields import coordinate_file, vtk
 from hiresx.output.fields import field_file as fields
 from hiresx.output.saved import checkpoint, files, record
 from hiresx.output.saved.container import MAGIC
@@ -169,7 +169,7 @@ def _any_netcdf(file: Any) -> dict[str, Any]:
             yield from variables(part, f"{prefix}{name}/")
 
     attributes = {name: str(file.getncattr(name)) for name in file.ncattrs()}
-    kind = "coordinates of fields" if coordinates.DIGEST in file.ncattrs() else "netCDF file of another origin"
+    kind = "coordinates of fields" if coordinate_file.DIGEST in file.ncattrs() else "netCDF file of another origin"
     return {"kind": kind, "attributes": attributes, "variables": list(variables(file))}
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from hiresx.errors import HiresxError
 from hiresx.output.fields import cut, derived
-from hiresx.output.show import page, raster
+from hiresx.output.show import picture_file, raster
 from hiresx.output.show.look import Look
 
 _DIVERGING = "RdBu_r"
@@ -73,7 +73,7 @@ def draw(
     # "compressed" brings panels of a given shape together, but gives those of different shapes different scales.
     layout = "compressed" if len({round(high / wide, 6) for wide, high in sizes}) == 1 else "constrained"
     lines = 0.02 * look.font  # inches of a line of text and what is around it
-    figure = page.figure(
+    figure = picture_file.figure(
         sum(heights) + 1.7 * lines * len(heights) + (3.4 if by_rows else 5.5) * lines, layout, look.width
     )
     grid = figure.subplots(len(heights), len(widths), squeeze=False, width_ratios=widths, height_ratios=heights)
@@ -88,7 +88,7 @@ def draw(
         norm, colours, extend = scales[name] if scales else scale(name, values, look, difference)
         for ax, picture, mapped, (horizontal, vertical, flat, where) in zip(axes, painted, rasters, views, strict=True):
             left, right, low, high = mapped.box
-            page.name_axes(ax, horizontal, vertical, 1 / 12 <= (high - low) / (right - left) <= 12)
+            picture_file.name_axes(ax, horizontal, vertical, 1 / 12 <= (high - low) / (right - left) <= 12)
             drawn = ax.imshow(
                 picture, origin="lower", extent=mapped.box, norm=norm, cmap=colours, interpolation="nearest",
                 aspect=ax.get_aspect(),
@@ -107,7 +107,7 @@ def draw(
         bar = figure.colorbar(
             drawn, ax=list(axes), location=side, extend=extend, pad=0.015, aspect=slimness, shrink=0.95
         )
-        bar.set_label(r"$\Delta$ " * difference + page.symbol(name) + _shaded(norm))
+        bar.set_label(r"$\Delta$ " * difference + picture_file.symbol(name) + _shaded(norm))
         bar.outline.set_linewidth(0.5)
         if side == "bottom":
             bar.locator = MaxNLocator(3)
@@ -129,7 +129,7 @@ def _arrangement(sizes: list[tuple[float, float]], variables: int, look: Look) -
     """
     wide, high = ([size[m] for size in sizes] for m in (0, 1))
     bars = variables if len(sizes) == 1 else 0
-    label = 0.5 * look.font / page.FONT
+    label = 0.5 * look.font / picture_file.FONT
     choices = [
         (False, max(look.width - label * (variables + bars), 1) / (variables * max(wide)), sum(high)),
         (True, max(look.width - label * (len(sizes) + 1), 1) / sum(wide), variables * max(high)),

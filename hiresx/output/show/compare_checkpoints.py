@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from hiresx.equations import equations
-from hiresx.output.saved import identity, pieces
+from hiresx.output.saved import block_arrays, identity
 from hiresx.output.saved.checkpoint import understood
 from hiresx.output.saved.container import Container
 from hiresx.output.show import measures
@@ -57,7 +57,7 @@ def _blocks(found: Container) -> list[tuple[str, tuple[int, ...]]]:
 def _state(first: Container, second: Container, blocks: list, others: list) -> Iterator[dict[str, Any]]:
     states = []
     for container, sizes in ((first, blocks), (second, others)):
-        read = pieces.reader(container, "solver/")
+        read = block_arrays.reader(container, "solver/")
         states.append([read(f"q.{b}", tuple((0, n) for n in size)) for b, (_, size) in enumerate(sizes)])
     a, b = (equations(dict(container.values["case"])).conserved for container in (first, second))
     for v, (name, other) in enumerate(zip(a, b, strict=False)):
@@ -73,7 +73,7 @@ def _state(first: Container, second: Container, blocks: list, others: list) -> I
 
 def _attached(first: Container, second: Container) -> Iterator[dict[str, Any]]:
     """The arrays of attachments that both have in one size."""
-    reads = [pieces.reader(container, "attachments/") for container in (first, second)]
+    reads = [block_arrays.reader(container, "attachments/") for container in (first, second)]
     for name in reads[0].names:
         if name not in reads[1].names or reads[0].whole(name) != reads[1].whole(name):
             continue

@@ -11,7 +11,7 @@ import numpy as np
 from hiresx.errors import HiresxError
 from hiresx.output.fields import cut, derived
 from hiresx.output.fields import field_file as fields
-from hiresx.output.show import page
+from hiresx.output.show import picture_file
 from hiresx.output.show.look import Look
 
 
@@ -75,11 +75,11 @@ def draw(
             ax.plot(points[along], points[name], color="0.55", lw=1.6, label=Path(reference).stem, zorder=1)
         if exact is not None and name in exact:
             ax.plot(exact[along], exact[name], color="black", lw=0.8, label="exact", zorder=2)
-        for (label, other), colour in zip(compared, cycle(page.OTHERS), strict=False):
+        for (label, other), colour in zip(compared, cycle(picture_file.OTHERS), strict=False):
             ax.plot(*_broken(other, name), color=colour, lw=1.0, label=label, zorder=2.5)
         style = {"marker": "o", "ms": 2.6, "mfc": "none", "mew": 0.7, "lw": 0.5} if count <= 256 else {"lw": 1.0}
-        ax.plot(*_broken(drawn, name), color=page.BLUE, label=f"computed, {count} points", zorder=3, **style)
-        ax.set_ylabel(page.symbol(name))
+        ax.plot(*_broken(drawn, name), color=picture_file.BLUE, label=f"computed, {count} points", zorder=3, **style)
+        ax.set_ylabel(picture_file.symbol(name))
         ax.margins(x=0)
         if scales is not None:
             ax.set_ylim(*scales[name])

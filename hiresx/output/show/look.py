@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hiresx.errors import HiresxError
-from hiresx.output.show import page
+from hiresx.output.show import picture_file
 from hiresx.output.show.raster import Box
 
 
@@ -22,10 +22,10 @@ class Look:
     symmetric: bool = False
     colours: str | None = None
     zoom: Box | tuple[float, float] | None = None
-    width: float = page.WIDTH
+    width: float = picture_file.WIDTH
     title: str | None = None
-    height: float = page.HEIGHT
-    font: float = page.FONT
+    height: float = picture_file.HEIGHT
+    font: float = picture_file.FONT
     contours: str | None = None
     levels: int | tuple[float, ...] = 10
     exponent: float = 0.5
@@ -62,7 +62,7 @@ class Look:
         large, small = self.font, self.font - 1
         named = {"font.size": large, "axes.titlesize": large, "axes.labelsize": large, "figure.titlesize": large + 1}
         named |= {"xtick.labelsize": small, "ytick.labelsize": small, "legend.fontsize": small}
-        return page.style(named | (more or {}))
+        return picture_file.style(named | (more or {}))
 
     def heading(self, ours: str) -> str:
         """What stands above the picture."""
@@ -70,7 +70,7 @@ class Look:
 
     def figure(self, height: float, layout: str = "constrained") -> Any:
         """A figure `height` inches high, or as high as it may be."""
-        return page.figure(min(height, max(self.height, 1.0)), layout, self.width)
+        return picture_file.figure(min(height, max(self.height, 1.0)), layout, self.width)
 
     def curves(self, axes: Any) -> None:
         """Set the ends of the axes of curves, of which the last has the name of what runs along."""

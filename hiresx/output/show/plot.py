@@ -11,7 +11,7 @@ from hiresx.equations import equations
 from hiresx.errors import HiresxError
 from hiresx.output.fields import cut, derived
 from hiresx.output.fields import field_file as fields
-from hiresx.output.show import animation, colours, lines, page, raster
+from hiresx.output.show import animation, colours, lines, picture_file, raster
 from hiresx.output.show.look import Look
 
 
@@ -41,7 +41,7 @@ def plot_run(
 
     Raises HiresxError when matplotlib or the fields are missing, or something asked for is not there.
     """
-    page.require_matplotlib()
+    picture_file.require_matplotlib()
     path = _field_file(Path(directory), step, subset or "fields")
     look = look or Look()
     request = _Request(path, variable, plane or look.plane, line, reference, look)
@@ -51,7 +51,7 @@ def plot_run(
     others = [(run, request.read(_same_time(run, path, subset or "fields"))) for run in runs]
     with look.style():
         figure = request.draw(request.read(path), others)
-        return [page.save(figure, target(path, out, ".png", variable, plane or look.plane, line, *runs))]
+        return [picture_file.save(figure, target(path, out, ".png", variable, plane or look.plane, line, *runs))]
 
 
 def animate_run(
@@ -69,7 +69,7 @@ def animate_run(
     a second, with colours and axes that do not change. Arguments and errors as those of `plot_run`; default of `out`: a
     GIF beside the fields. Returns the files written.
     """
-    page.require_matplotlib()
+    picture_file.require_matplotlib()
     name = subset or "fields"
     frames = fields.frames(directory, name)
     if not frames:

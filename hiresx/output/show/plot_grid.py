@@ -8,12 +8,12 @@ import numpy as np
 
 from hiresx.errors import HiresxError
 from hiresx.output.fields import cut, field_file
-from hiresx.output.show import colours, page, raster
+from hiresx.output.show import colours, picture_file, raster
 from hiresx.output.show.look import Look
 
 # Blocks that a legend names; of more each still has a colour.
 _NAMED = 16
-_COLOURS = (page.BLUE, *page.OTHERS, "0.35", "#b0417a", "#4d8fb0", "#6b8e23")
+_COLOURS = (picture_file.BLUE, *picture_file.OTHERS, "0.35", "#b0417a", "#4d8fb0", "#6b8e23")
 
 
 def plot_grid(
@@ -25,7 +25,7 @@ def plot_grid(
 
     Raises HiresxError where there is no grid, and when matplotlib is missing.
     """
-    page.require_matplotlib()
+    picture_file.require_matplotlib()
     look, path = look or Look(), Path(path)
     if every is not None and every < 1:
         raise HiresxError(f"each {every}-th line cannot be", "give --every 1 or more")
@@ -47,7 +47,7 @@ def plot_grid(
         heading = look.heading(f"{title}\n{len(named)} block{'s' * (len(named) > 1)}, {lines}")
         if heading:
             figure.suptitle(heading)
-        return [page.save(figure, target)]
+        return [picture_file.save(figure, target)]
 
 
 def _grid(path: Path) -> tuple[str, list[cut.Piece], list[str]]:
@@ -65,7 +65,7 @@ def _grid(path: Path) -> tuple[str, list[cut.Piece], list[str]]:
         blocks, title = data.blocks, data.case.get("title") or path.resolve().name
     else:
         from hiresx.case.grids import GridFile
-        from hiresx.grid.files import taken
+        from hiresx.grid.from_file import taken
 
         grid, _ = taken(GridFile(file=str(path)), path, None)
         blocks, title = grid.blocks, path.name
@@ -83,7 +83,7 @@ def _draw(views: list[colours.View], named: list[str], step: int, look: Look) ->
     ratios = [float(np.clip((box[3] - box[2]) / (box[1] - box[0]), 1 / 12, 12)) for box in boxes]
     wide = (look.width - 1.6) / sum(1 / ratio if ratio > 1 else 1 for ratio in ratios)
     height = min(look.height, 1.2 + wide * max(min(ratio, 1.0) for ratio in ratios) * (1.0 if len(views) > 1 else 1.05))
-    figure = page.figure(height, "constrained", look.width)
+    figure = picture_file.figure(height, "constrained", look.width)
     axes = figure.subplots(1, len(views), squeeze=False, width_ratios=[1 / r if r > 1 else 1 for r in ratios])[0]
     for ax, box, (horizontal, vertical, flat, where) in zip(axes, boxes, views, strict=True):
         for piece in flat:
@@ -99,13 +99,13 @@ def _draw(views: list[colours.View], named: list[str], step: int, look: Look) ->
         margin = 0.02 * max(box[1] - box[0], box[3] - box[2]) if look.box is None else 0.0
         ax.set_xlim(box[0] - margin, box[1] + margin)
         ax.set_ylim(box[2] - margin, box[3] + margin)
-        page.name_axes(ax, horizontal, vertical, 1 / 12 <= (box[3] - box[2]) / (box[1] - box[0]) <= 12)
+        picture_file.name_axes(ax, horizontal, vertical, 1 / 12 <= (box[3] - box[2]) / (box[1] - box[0]) <= 12)
         if where:
             ax.set_title(where)
     if len(named) > 1:
         keys = [Line2D([], [], color=_COLOURS[n % len(_COLOURS)], label=name) for n, name in enumerate(named[:_NAMED])]
         title = f"{_NAMED} of {len(named)} blocks" if len(named) > _NAMED else None
-        page.legend_beside(axes[-1], handles=keys, title=title)
+        picture_file.legend_beside(axes[-1], handles=keys, title=title)
     return figure
 
 

@@ -12,7 +12,7 @@ from hiresx.case.faults import did_you_mean
 from hiresx.errors import HiresxError
 from hiresx.output.fields import derived
 from hiresx.output.saved import record
-from hiresx.output.show import lines, page
+from hiresx.output.show import lines, picture_file
 from hiresx.output.show.look import Look
 from hiresx.output.show.plot import several, target
 from hiresx.output.watch import history
@@ -43,7 +43,7 @@ def plot_history(
 
     Raises HiresxError when matplotlib, the history or a column is missing.
     """
-    page.require_matplotlib()
+    picture_file.require_matplotlib()
     look = look or Look()
     ours = _chosen(directory, columns, start)
     runs = several(against)
@@ -57,11 +57,11 @@ def plot_history(
         figure = look.figure(0.9 + 1.75 * len(panels))
         axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
         for ax, names in zip(axes, panels, strict=True):
-            own = dict(zip(names, page.colours_of(len(names)), strict=True))
+            own = dict(zip(names, picture_file.colours_of(len(names)), strict=True))
             for n, (label, other) in enumerate(compared):
                 there = {name: colour for name, colour in own.items() if name in other.data}
                 if len(names) == 1:  # each run has a colour; of several curves each has, and a run its dashes
-                    there = dict.fromkeys(there, page.OTHERS[n % len(page.OTHERS)])
+                    there = dict.fromkeys(there, picture_file.OTHERS[n % len(picture_file.OTHERS)])
                 _draw(ax, other, there, f"{label}: ", "-" if len(names) == 1 else _DASHES[n % len(_DASHES)])
             _draw(ax, ours, own, "", "-")
             for name in names:
@@ -73,14 +73,14 @@ def plot_history(
                 ax.set_yscale("log")
                 ax.set_ylabel("residual norms")
             if len(ax.lines) > 1:
-                page.legend_beside(ax, title=ours.told(names))
+                picture_file.legend_beside(ax, title=ours.told(names))
             _finish(ax)
         look.curves(axes)
-        axes[-1].set_xlabel(page.TIME if clock == "time" else "step")
+        axes[-1].set_xlabel(picture_file.TIME if clock == "time" else "step")
         heading = look.heading("\n".join([ours.title, f"history {ours.name}", *ours.left_out[len(ours.thinned) :]]))
         if heading:
             figure.suptitle(heading)
-        return [page.save(figure, _target(directory, out, columns, runs))]
+        return [picture_file.save(figure, _target(directory, out, columns, runs))]
 
 
 @dataclass
@@ -151,7 +151,7 @@ class _Chosen:
         if about is None:
             return name
         if about.name in derived.VARIABLES and self.kind == "probe":
-            return page.symbol(about.name)
+            return picture_file.symbol(about.name)
         return f"{about.name} [{about.units}]" if about.units not in ("", "1") else about.name
 
 

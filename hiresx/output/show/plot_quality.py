@@ -8,8 +8,8 @@ import numpy as np
 from hiresx.case.grids import GridFile
 from hiresx.grid import Grid, quality
 from hiresx.grid.blocks import Block
-from hiresx.grid.files import taken
-from hiresx.output.show import page
+from hiresx.grid.from_file import taken
+from hiresx.output.show import picture_file
 
 # Nodes to each side of the place that are drawn.
 AROUND = 6
@@ -21,13 +21,13 @@ LIMITS = {"skewness": 60.0, "stretching": 1.3}
 def plot_quality(path: str | Path, out: str | Path | None = None) -> list[Path]:
     """Draw a grid file whole and around its worst place. `out`: a file (.png, .svg, .pdf); default: a PNG beside the
     grid. Returns the files written. Raises HiresxError when matplotlib is missing or the file holds no grid."""
-    page.require_matplotlib()
+    picture_file.require_matplotlib()
     path = Path(path)
     grid, _ = taken(GridFile(file=str(path)), path, None)
     block, what, extreme = worst(grid)
     target = Path(out) if out is not None else path.with_name(f"{path.name}-quality.png")
-    with page.style():
-        return [page.save(_figure(grid, block, what, extreme), target)]
+    with picture_file.style():
+        return [picture_file.save(_figure(grid, block, what, extreme), target)]
 
 
 def worst(grid: Grid) -> tuple[Block, str, dict[str, Any]]:

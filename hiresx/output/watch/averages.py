@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from hiresx.communicator import Communicator
-from hiresx.device.averages import means, names
+from hiresx.device.averaging import means, names
 from hiresx.equations import equations
 from hiresx.errors import HiresxError
 from hiresx.output.fields import derived
 from hiresx.output.saved import files
+from hiresx.output.saved.file_layout import FileLayout, Key
 from hiresx.output.saved.joint import JointFile
-from hiresx.output.saved.layout import FileLayout, Key
 from hiresx.output.saved.netcdf import LOCK, library
 from hiresx.output.saved.places import IndexBox
 from hiresx.output.saved.writer import Work

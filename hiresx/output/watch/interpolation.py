@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from hiresx.decomposition import Decomposition
+from hiresx.decomposition.block_shell import Shell, filled
 from hiresx.decomposition.coordinates import extended_coordinates
-from hiresx.decomposition.halo import flat_index
-from hiresx.decomposition.patched import Rows, rows
-from hiresx.decomposition.shell import Shell, filled
+from hiresx.decomposition.halo_copies import flat_index
+from hiresx.decomposition.patched_donors import Rows, rows
 from hiresx.equations import GAS_CONSERVED, GHOSTS
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import direction, side

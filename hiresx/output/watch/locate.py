@@ -14,7 +14,7 @@ import numpy as np
 
 from hiresx.decomposition import Decomposition
 from hiresx.grid.blocks import FACES
-from hiresx.grid.stored import slabs
+from hiresx.grid.stored_coordinates import slabs
 
 # Nodes of a stencil per direction: polynomials of degree 5.
 WIDTH = 6

@@ -11,7 +11,7 @@ from hiresx.case.surfaces import Surface as Spec
 from hiresx.decomposition import Decomposition, places
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Block, Range, direction, side, slices
-from hiresx.grid.stored import part_of
+from hiresx.grid.stored_coordinates import part_of
 
 # A surface of more places is a mistake: a sample of it would have 400 MB.
 MOST = 10_000_000

@@ -15,7 +15,7 @@ import numpy as np
 
 from hiresx.device import Configuration
 from hiresx.device import backend as find_backend
-from hiresx.verify.check import Check, CheckRun, Finished, Workbench, at_least, at_most
+from hiresx.verify.checks import Check, CheckRun, Finished, Workbench, at_least, at_most
 
 LONG = False
 

@@ -13,7 +13,7 @@ from hiresx.decomposition import decompose
 from hiresx.device import backend as find_backend
 from hiresx.grid import Grid, build
 from hiresx.solver import Solver
-from hiresx.verify.check import Check, CheckRun, Workbench, at_most
+from hiresx.verify.checks import Check, CheckRun, Workbench, at_most
 from hiresx.verify.rearranged import difference, rearranged
 
 LONG = False

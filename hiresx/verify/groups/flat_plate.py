@@ -8,7 +8,7 @@ layer's edge, where the outer flow is 0.2 % faster than far away. 33 points lie 
 
 import numpy as np
 
-from hiresx.verify.check import Check, CheckRun, Finished, at_least, between
+from hiresx.verify.checks import Check, CheckRun, Finished, at_least, between
 from hiresx.verify.exact import blasius
 
 LONG = True

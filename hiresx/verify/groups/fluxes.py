@@ -13,7 +13,7 @@ from hiresx import kernels
 from hiresx.device import Configuration
 from hiresx.device import backend as find_backend
 from hiresx.equations.gas import conservative
-from hiresx.verify.check import Check, Workbench, at_most
+from hiresx.verify.checks import Check, Workbench, at_most
 
 LONG = False
 PAIRS = 4096

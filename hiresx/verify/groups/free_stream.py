@@ -7,7 +7,7 @@ every flux and both variants of the interpolation.
 """
 
 from hiresx import kernels
-from hiresx.verify.check import Check, CheckRun, Finished, at_most
+from hiresx.verify.checks import Check, CheckRun, Finished, at_most
 
 LONG = False
 

@@ -14,7 +14,7 @@ from hiresx.device import backend as find_backend
 from hiresx.device.wrappers import GPU_KINDS
 from hiresx.solver import Solver
 from hiresx.verify import kernel_data
-from hiresx.verify.check import Check, CheckRun, Workbench, at_most
+from hiresx.verify.checks import Check, CheckRun, Workbench, at_most
 
 LONG = False
 AGREE = 1e-12

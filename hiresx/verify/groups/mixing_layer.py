@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from hiresx.simulation import Simulation
-from hiresx.verify.check import Check, CheckRun, Finished, at_least, between
+from hiresx.verify.checks import Check, CheckRun, Finished, at_least, between
 from hiresx.verify.shear_layer import growing_mode
 
 LONG = False

@@ -6,8 +6,8 @@ solution on 6400 points (hiresx/verify/data). Default scheme, and the original v
 
 import numpy as np
 
-from hiresx.verify.check import Check, CheckRun, Finished, at_most
-from hiresx.verify.reference import table
+from hiresx.verify.checks import Check, CheckRun, Finished, at_most
+from hiresx.verify.reference_solutions import table
 
 LONG = False
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from hiresx.verify.check import Check, CheckRun, Finished, at_least, between
+from hiresx.verify.checks import Check, CheckRun, Finished, at_least, between
 
 LONG = False
 

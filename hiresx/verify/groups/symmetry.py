@@ -4,7 +4,7 @@ Two-dimensional Riemann problems, configurations 3, 4 and 12 on 200 x 200 points
 (p = 1000 in 0.01) on 200 x 200 points: the density and its three mirror images.
 """
 
-from hiresx.verify.check import Check, CheckRun, Finished, at_most
+from hiresx.verify.checks import Check, CheckRun, Finished, at_most
 
 LONG = False
 

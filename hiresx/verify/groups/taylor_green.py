@@ -11,8 +11,8 @@ the DNS: energy left after 9 turnover times.
 import numpy as np
 
 from hiresx.simulation import Simulation
-from hiresx.verify.check import Check, CheckRun, Finished, at_least, between
-from hiresx.verify.reference import table
+from hiresx.verify.checks import Check, CheckRun, Finished, at_least, between
+from hiresx.verify.reference_solutions import table
 
 LONG = True
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from hiresx.verify.check import Check, CheckRun, Finished, at_least, at_most, between
+from hiresx.verify.checks import Check, CheckRun, Finished, at_least, at_most, between
 
 LONG = False
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from hiresx.verify import plane_wave
-from hiresx.verify.check import Check, CheckRun, Finished, at_most
+from hiresx.verify.checks import Check, CheckRun, Finished, at_most
 
 LONG = False
 

@@ -8,16 +8,16 @@ import numpy as np
 
 from hiresx.case import Case
 from hiresx.case.monitors import Average as Spec
-from hiresx.decomposition.arrays import Later, Piece
-from hiresx.device.averages import MEANS, MOMENTS, names
+from hiresx.decomposition.held_arrays import Later, Piece
+from hiresx.device.averaging import MEANS, MOMENTS, names
 from hiresx.equations import equations
 from hiresx.output.saved import files
 from hiresx.output.saved.attachment import Attachment
 from hiresx.output.saved.places import IndexBox
 from hiresx.output.saved.writer import JointWriter
 from hiresx.output.watch.averages import AveragedBox, Averages
-from hiresx.output.watch.run import WatchedRun
 from hiresx.output.watch.sampling import SampleTimes
+from hiresx.output.watch.watched import WatchedRun
 from hiresx.solver import Solver
 
 FILE = "averages.nc"

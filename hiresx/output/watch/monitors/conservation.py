@@ -9,9 +9,9 @@ from hiresx.case.monitors import Conservation as Spec
 from hiresx.output.watch.columns import Columns, dimension, padded, volumes
 from hiresx.output.watch.history import Column
 from hiresx.output.watch.quadrature import face_weights
-from hiresx.output.watch.run import WatchedRun
 from hiresx.output.watch.sampling import Monitor
-from hiresx.output.watch.surface import FaceNodes, WatchedSurface, mask
+from hiresx.output.watch.watched import WatchedRun
+from hiresx.output.watch.watched_surface import FaceNodes, WatchedSurface, mask
 from hiresx.solver import Solver
 
 CONSERVED = ("mass", "momentum_x", "momentum_y", "momentum_z", "energy")

@@ -9,8 +9,8 @@ from hiresx.errors import HiresxError
 from hiresx.output.fields import derived
 from hiresx.output.watch.columns import Columns
 from hiresx.output.watch.history import Column
-from hiresx.output.watch.run import WatchedRun
 from hiresx.output.watch.sampling import Monitor
+from hiresx.output.watch.watched import WatchedRun
 from hiresx.solver import Solver
 
 # In the order of the kernel.

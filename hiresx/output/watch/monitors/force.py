@@ -11,9 +11,9 @@ from hiresx.errors import HiresxError
 from hiresx.output.watch.columns import dimension
 from hiresx.output.watch.history import Column
 from hiresx.output.watch.quadrature import face_weights
-from hiresx.output.watch.run import WatchedRun
 from hiresx.output.watch.sampling import Monitor
-from hiresx.output.watch.surface import FaceNodes, WatchedSurface, mask
+from hiresx.output.watch.watched import WatchedRun
+from hiresx.output.watch.watched_surface import FaceNodes, WatchedSurface, mask
 from hiresx.solver import Solver
 
 WALLS = ("no-slip-wall", "slip-wall")

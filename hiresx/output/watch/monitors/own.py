@@ -11,8 +11,8 @@ from hiresx.case.functions import called
 from hiresx.case.monitors import RESIDUAL
 from hiresx.errors import HiresxError
 from hiresx.output.watch.history import STEP, TIME, Column
-from hiresx.output.watch.run import WatchedRun
 from hiresx.output.watch.sampling import Monitor
+from hiresx.output.watch.watched import WatchedRun
 from hiresx.solver import Solver
 
 # Relative difference up to which a value is the same on two ranks.

@@ -2,8 +2,8 @@
 
 from hiresx.case import Case
 from hiresx.output.watch.history import Column
-from hiresx.output.watch.run import WatchedRun
 from hiresx.output.watch.sampling import Monitor
+from hiresx.output.watch.watched import WatchedRun
 from hiresx.solver import Solver
 
 _RATE = "rho_ref c_ref / L"

@@ -11,7 +11,7 @@ from typing import Any
 
 from hiresx.case import Case
 from hiresx.errors import HiresxError
-from hiresx.launch import counts, mpi
+from hiresx.launch import counts, mpi_library
 from hiresx.launch.command import command
 from hiresx.output.saved.record import keep_resolved
 from hiresx.scaling.weak import grown
@@ -50,7 +50,7 @@ def measured(
     """
     launcher = None
     if any(job.ranks > 1 for job in todo):
-        _, launcher = mpi.find(None)
+        _, launcher = mpi_library.find(None)
     for job in todo:
         now = grown(case, job.ranks) if mode == "weak" else case
         say(f"{job.ranks} rank{'s' * (job.ranks > 1)}" + (f", {job.placement}" if job.placement else ""))
@@ -64,7 +64,7 @@ def _done(
     folder: Path,
     case: Case,
     job: Job,
-    launcher: mpi.Mpirun | None,
+    launcher: mpi_library.Mpirun | None,
     steps: int,
     repeats: int,
     backend: str,

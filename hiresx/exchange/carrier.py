@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
-from hiresx.exchange.layout import Peer
+from hiresx.exchange.halo_layout import Peer
 
 
 class Transport(ABC):

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hiresx.bench import rhs
-from hiresx.bench.traffic import reals
-from hiresx.device.batch import one_by_one
+from hiresx.bench.bytes_moved import reals
 from hiresx.device.interface import Call, Calls
+from hiresx.device.side_by_side import one_by_one
 from hiresx.solver import Solver, default_plan
 
 # Bytes of each of two arrays whose copying tells the bandwidth: beyond any cache, and little of any memory.
@@ -119,7 +119,7 @@ def stage_rows(solver: Solver, timed: Timed, repeats: int) -> list[dict[str, Any
 
     `kernel`, `direction` (i, j, k or None), `launches`, `ns_per_point` of all of them together (the median of
     `repeats`), `bytes_per_point` they must move at least and the `gb_per_s` that makes (None where that says nothing,
-    see `hiresx.bench.traffic`), and beside them the median `calibration_ns`.
+    see `hiresx.bench.bytes_moved`), and beside them the median `calibration_ns`.
     """
     samples: dict[tuple, list[float]] = defaultdict(list)
     calibration = []

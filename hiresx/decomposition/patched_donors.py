@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 
 from hiresx.arrays import Size, triple
-from hiresx.decomposition.halo import flat_index
+from hiresx.decomposition.halo_copies import flat_index
 from hiresx.decomposition.patches import Decomposition, Patch
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Range, direction, face_range, side

@@ -8,7 +8,7 @@ import numpy as np
 
 from hiresx.case import Case
 from hiresx.decomposition import Domain
-from hiresx.decomposition.arrays import Later, Piece
+from hiresx.decomposition.held_arrays import Later, Piece
 from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import GAS_CONSERVED, equations

@@ -12,7 +12,7 @@ from hiresx.communicator import Communicator
 from hiresx.device import cuda
 from hiresx.errors import HiresxError
 from hiresx.placement import AUTO, bound, place
-from hiresx.placement.record import Seat
+from hiresx.placement.stored_placement import Seat
 from hiresx.topology import memory
 from hiresx.topology.cpus import format_list
 from hiresx.topology.machine import bus_id

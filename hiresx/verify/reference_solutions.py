@@ -1,6 +1,6 @@
 """Reference solutions that are stored with the project, in hiresx/verify/data/*.csv.
 
-    python -m hiresx.verify.reference shu-osher blast-waves
+    python -m hiresx.verify.reference_solutions shu-osher blast-waves
 
 computes those two anew: the default scheme on 6400 points, averaged to every fourth.
 """
@@ -32,7 +32,7 @@ def table(name: str) -> dict[str, np.ndarray]:
 
 def compute(name: str) -> str:
     """The text of data/<name>.csv."""
-    from hiresx.verify.check import CheckRun, Finished
+    from hiresx.verify.checks import CheckRun, Finished
 
     sets, nodes = FINE[name]
     run = CheckRun(name, None, sets)
@@ -44,7 +44,7 @@ def compute(name: str) -> str:
     heading = [
         f"# {end.case.title}: default scheme, t = {end.time:g}, {made_by}",
         f"# {run.command}",
-        f"# written by: python -m hiresx.verify.reference {name}",
+        f"# written by: python -m hiresx.verify.reference_solutions {name}",
         ",".join(averaged),
     ]
     return "\n".join([*heading, *(",".join(f"{value:.7g}" for value in row) for row in rows)]) + "\n"

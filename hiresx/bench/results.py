@@ -9,7 +9,7 @@ from typing import Any
 
 def header(kind: str) -> dict[str, Any]:
     """`kind` of result, `date` (UTC), `command`, `versions` and `hardware` (without what names this one machine)."""
-    from hiresx.output.saved.machine import hardware, versions
+    from hiresx.output.saved.machine_record import hardware, versions
 
     found = hardware()
     del found["host"]

@@ -10,7 +10,7 @@ from hiresx.exchange import cuda_aware, window
 from hiresx.exchange.choice import RankFacts, choose
 from hiresx.exchange.division import Division
 from hiresx.exchange.gpu import Gpu
-from hiresx.exchange.layout import HaloLayout
+from hiresx.exchange.halo_layout import HaloLayout
 
 # Written into GPU memory, with the rank, to see whether another process reads what is there.
 MARK = 0x48616C6F

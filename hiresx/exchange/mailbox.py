@@ -9,17 +9,17 @@ import numpy as np
 from hiresx.communicator import Communicator
 from hiresx.device.interface import Backend
 from hiresx.device.native import Array
-from hiresx.exchange.agreement import Agreement
+from hiresx.exchange.agreed import Agreement
+from hiresx.exchange.carrier import Transport
 from hiresx.exchange.choice import STAGED
 from hiresx.exchange.cuda_aware import CudaAware
 from hiresx.exchange.division import Division
 from hiresx.exchange.gpu import Gpu
+from hiresx.exchange.halo_layout import HaloLayout, Peer
 from hiresx.exchange.ipc import Ipc
-from hiresx.exchange.layout import HaloLayout, Peer
 from hiresx.exchange.mpi import Mpi
 from hiresx.exchange.nccl import Nccl
 from hiresx.exchange.staged import Staged
-from hiresx.exchange.transport import Transport
 from hiresx.exchange.window import SharedMemory, Window
 
 

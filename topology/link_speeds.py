@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from hiresx.errors import HiresxError
 from hiresx.topology import memory
-from hiresx.topology.cuda import Cuda
+from hiresx.topology.libcuda import Cuda
 from hiresx.topology.machine import Machine, Measured
 
 # Large enough that a copy's start does not count, small enough for a card of 4 GB.

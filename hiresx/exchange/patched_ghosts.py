@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.decomposition import Domain, patched
+from hiresx.decomposition import Domain, patched_donors
 from hiresx.device.state import BlockState
 from hiresx.equations import DIRECTIONS, GAS_CONSERVED, GAS_GRADIENTS
 from hiresx.grid.patched import BlockMap, wraps
@@ -53,7 +53,7 @@ class PatchedExchange:
     def __init__(self, backend, program, comm, domain: Domain, states: Sequence[BlockState]):
         self._backend, self._program, self._comm, self._states = backend, program, comm, states
         with comm.together():
-            found = patched.located(domain.whole, domain.extended) if comm.root else None
+            found = patched_donors.located(domain.whole, domain.extended) if comm.root else None
         found = comm.bcast(found)
         self.located = found
         self.any = bool(found)
@@ -64,11 +64,11 @@ class PatchedExchange:
         self._mpi_comm = comm.mpi_comm.Dup() if comm.size > 1 else None
         self._made: dict[int, tuple] = {}
 
-    def _prepare(self, domain: Domain, found: Sequence[patched.Located]) -> None:
+    def _prepare(self, domain: Domain, found: Sequence[patched_donors.Located]) -> None:
         whole, cut, rank = domain.whole, domain.cut, self._comm.rank
         places = {state.index: n for n, state in enumerate(self._states)}
         owner = np.array([part.rank for part in cut.parts])
-        part, flat, along = patched.targets(whole, cut, found)
+        part, flat, along = patched_donors.targets(whole, cut, found)
         donor, xi = np.concatenate([f.donor for f in found]), np.concatenate([f.xi for f in found])
         maps = [BlockMap(b, domain.extended[n], wraps(b, n, whole.connections)) for n, b in enumerate(whole.blocks)]
         taker = owner[part]
@@ -78,7 +78,7 @@ class PatchedExchange:
         sent = {other: 0 for other in range(self._comm.size)}
         received = dict(sent)
         gives, comes = [], []
-        for share in patched.rows(whole, cut, maps, donor, xi):
+        for share in patched_donors.rows(whole, cut, maps, donor, xi):
             giver = int(owner[share.part])
             if giver == rank:
                 for other in np.unique(taker[share.ghost]):

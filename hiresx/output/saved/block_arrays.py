@@ -1,5 +1,5 @@
-"""Arrays over the nodes of whole blocks, kept as the boxes that the ranks hold (hiresx.decomposition.arrays), and read
-again box by box.
+"""Arrays over the nodes of whole blocks, kept as the boxes that the ranks hold (hiresx.decomposition.held_arrays), and
+read again box by box.
 
 In a container the piece `box` of the array `name` is called "name[0:64,0:32,0:7]". However an array was cut, a reader
 gives any box of it.
@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 
 from hiresx.arrays import triple
-from hiresx.decomposition.arrays import Later, Piece, label, sizes
+from hiresx.decomposition.held_arrays import Later, Piece, label, sizes
 from hiresx.grid.blocks import Range, intersection, slices
 from hiresx.output.saved.container import Container
 

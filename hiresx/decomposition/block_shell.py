@@ -11,7 +11,7 @@ import numpy as np
 
 from hiresx.arrays import triple
 from hiresx.grid.blocks import Block
-from hiresx.grid.stored import part_of, slabs
+from hiresx.grid.stored_coordinates import part_of, slabs
 
 # Nodes of a block beside its face that ghosts are made of: the face's and three behind.
 INSIDE = 4
