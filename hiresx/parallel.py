@@ -2,14 +2,16 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Thread
+from typing import ParamSpec, TypeVar
 
 # Nodes worked on at a time: few enough that what is made of them stays in a core's cache.
 SLAB = 250_000
 # Threads that are of use: memory is then the limit.
 MOST = 16
 
+_Given = ParamSpec("_Given")
 _Item = TypeVar("_Item")
 _Found = TypeVar("_Found")
 
@@ -30,6 +32,21 @@ def planes(count: int, nodes: int) -> list[slice]:
 def each(work: Callable[[_Item], _Found], items: Sequence[_Item]) -> list[_Found]:
     """`work` of every item, side by side. Of several that fail the first one is raised."""
     return list(ahead(work, items))
+
+
+def later(work: Callable[_Given, _Found], *args: _Given.args, **kwargs: _Given.kwargs) -> Callable[[], _Found]:
+    """Begins `work` beside what the caller goes on with. What is returned waits for it, and gives or raises what it
+    did; nothing waits for it otherwise, not even the end of the process."""
+    outcome: Future[_Found] = Future()
+
+    def run() -> None:
+        try:
+            outcome.set_result(work(*args, **kwargs))
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    Thread(target=run, daemon=True).start()
+    return outcome.result
 
 
 def ahead(work: Callable[[_Item], _Found], items: Iterable[_Item]) -> Iterator[_Found]:

@@ -16,14 +16,16 @@ from hiresx.rhs.boundary import FaceCondition
 NAME = "compact"
 
 
-def obstacle(case: Case, cut: Decomposition) -> str | None:
-    """Why a case cannot be computed with this plan; None where it can."""
+def obstacle(case: Case, cut: Decomposition | None = None) -> str | None:
+    """Why a case cannot be computed with this plan, as far as is known without its grid `cut`; None where it can."""
     if case.gas.reynolds is None:
         return None  # nothing is left to save
     if case.axisymmetric:
         return "the flow is axisymmetric"
     if case.scalar:
         return "there are passive scalars"
+    if cut is None:
+        return None
     if any(patch.condition.kernel == "patched" for patch in cut.patches):
         return "there are patched faces"
     for c in cut.connections:

@@ -10,6 +10,7 @@ from hiresx.device.state import BlockState
 from hiresx.equations import GHOSTS
 from hiresx.errors import HiresxError
 from hiresx.grid.quality import why_not_positive
+from hiresx.parallel import planes
 from hiresx.rhs.pole import mend_metrics
 
 HALO = GHOSTS
@@ -43,13 +44,27 @@ def compute_metrics(
     program.launch("jacobian", state.size, c=start, **coordinate_strides, **xyz, **state.place, result=state.jacobian)
     mend_metrics(backend, state, patches)
     _check(backend, state)
-    jacobian = backend.to_host(state.interior(state.jacobian))
-    widths = [(h, h) for h in reversed(state.halo)]
-    backend.copy(state.jacobian, backend.to_device(np.pad(jacobian, widths, mode="edge")))
+    _repeat_faces(backend, state)
+
+
+def _repeat_faces(backend: Backend, state: BlockState) -> None:
+    """Ghosts of the Jacobian, edges and corners included."""
+    jacobian = state.jacobian
+    for d, (n, h) in enumerate(zip(state.size, state.halo, strict=True)):
+        for face, ghosts in ((h, range(h)), (h + n - 1, range(h + n, 2 * h + n))):
+            for ghost in ghosts:
+                to, source = ([slice(None)] * 3 for _ in range(2))
+                to[2 - d], source[2 - d] = slice(ghost, ghost + 1), slice(face, face + 1)
+                backend.copy(jacobian[tuple(to)], jacobian[tuple(source)])
 
 
 def _check(backend: Backend, state: BlockState) -> None:
-    volume = 1 / backend.to_host(state.interior(state.jacobian)).astype(float)
+    inner, (ni, nj, nk) = state.interior(state.jacobian), state.size
+    slabs = (backend.to_host(inner[rows]) for rows in planes(nk, ni * nj))
+    with np.errstate(all="ignore"):
+        if all(((slab > 0) & (slab < np.inf)).all() for slab in slabs):
+            return
+    volume = 1 / backend.to_host(inner).astype(float)
     if not (volume > 0).all():
         k, j, i = (int(n) for n in np.unravel_index(np.nanargmin(volume), volume.shape))
         x, y, z = state.block.node(i, j, k)

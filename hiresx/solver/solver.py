@@ -290,18 +290,21 @@ class Solver:
         self._blocks.set_state(block, rho, u, v, w, p, scalars)
 
     def initialize(self, initial: str | Callable[..., Any] | None = None) -> None:
-        """The case's initial state, or `initial`: a function f(x, y, z, *, <parameters>) -> (rho, u, v, w, p)."""
-        spec = self.case.initial
+        """The case's initial state, or `initial`: a function f(x, y, z, *, <parameters>) -> (rho, u, v, w, p), which is
+        called for slabs of large blocks, several at a time."""
+        case, uniform = self.case, self.case.initial.state if initial is None else None
+        function = initial or case.initial.function or ""
+
+        def flow(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> tuple[Sequence[Any], Mapping[str, Any]]:
+            s = uniform
+            gas = case.evaluate(function, x, y, z) if s is None else [s.rho, s.u, s.v, s.w, s.p]
+            return gas, case.initial_scalars(x, y, z)
+
+        self.settle()
+        self.step_size.known_radii = self._began = None
         with self.comm.together():
-            for n, state in enumerate(self.states):
-                places = np.asarray(state.block.x), np.asarray(state.block.y), np.asarray(state.block.z)
-                carried = self.case.initial_scalars(*places)
-                if initial is None and spec.state is not None:
-                    s = spec.state
-                    self.set_state(n, s.rho, s.u, s.v, s.w, s.p, carried)
-                else:
-                    rho, u, v, w, p = self.case.evaluate(initial or spec.function or "", *places)
-                    self.set_state(n, rho, u, v, w, p, carried)
+            for n in range(len(self.states)):
+                self._blocks.evaluate(n, flow)
         self.time, self.steps = 0.0, 0
         self.complete_state()
 
