@@ -91,6 +91,7 @@ def plan(case: Case, backend: str = "cpu", grid: Grid | None = None) -> dict[str
     is_viscous = case.gas.reynolds is not None
     points = sum(block.points for block in grid.blocks)
     memory = memory_bytes(case, grid.blocks, backend)
+    compact_bytes = memory_bytes(case, grid.blocks, backend, "compact")
     with np.errstate(all="ignore"):  # what comes of it is looked at
         dt = case.time.dt or _step(case, grid)
     if not 0 < dt < math.inf:
@@ -110,7 +111,10 @@ def plan(case: Case, backend: str = "cpu", grid: Grid | None = None) -> dict[str
         "bytes_per_point": memory / points,
         "memory_bytes": memory,
         "variables": list(equations(case).conserved),
-        "plans": {name: default_plan(name, equations(case)) for name in ("cpu", "cuda")},
+        "plans": {
+            name: default_plan(name, equations(case)) if case.plan == "auto" else case.plan for name in ("cpu", "cuda")
+        },
+        "compact_bytes_per_point": compact_bytes / points if compact_obstacle(case) is None else None,
         "integrator": {
             "name": case.time.integrator,
             "order": scheme.order,

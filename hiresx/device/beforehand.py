@@ -4,7 +4,6 @@ import threading
 from contextlib import suppress
 
 from hiresx.device.configuration import Configuration
-from hiresx.errors import HiresxError
 
 
 def begin(configuration: Configuration, name: str) -> None:
@@ -17,7 +16,7 @@ def begin(configuration: Configuration, name: str) -> None:
 
 
 def _compile(configuration: Configuration, name: str) -> None:
-    with suppress(HiresxError, OSError):
+    with suppress(Exception):
         if name in ("auto", "cuda"):
             from hiresx.device import cuda
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from hiresx.grid.blocks import direction
+from hiresx.rhs.boundary import Prescribe
 from hiresx.rhs.compact import CompactViscous, ghost_states
 from hiresx.solver.block_states import LocalBlocks
 from hiresx.solver.conditions import Conditions
@@ -41,4 +42,7 @@ def compact_tasks(blocks: LocalBlocks, ghosts: Ghosts, conditions: Conditions, r
         made = prepare([[part.flux[d] for part in parts if d in part.flux], behind])
         differences = prepare([[part.difference[d] for part in parts if d in part.difference]])
         tasks += [task(made), ("exchange", exchange), task(differences)]
+    if any(isinstance(condition, Prescribe) for condition in conditions.all):
+        # What is prescribed behind inflows is set with the nodes, not with the other ghosts: it is put back.
+        tasks.append(("boundary", lambda stage: conditions.nodes_again()))
     return tasks
