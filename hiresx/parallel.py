@@ -8,6 +8,8 @@ from typing import ParamSpec, TypeVar
 
 # Nodes worked on at a time: few enough that what is made of them stays in a core's cache.
 SLAB = 250_000
+# The same for what makes many arrays on the way, each of which is to stay there; lines beside each other at least.
+PIECE, LEAST = 50_000, 8
 # Threads that are of use: memory is then the limit.
 MOST = 16
 
@@ -27,6 +29,13 @@ def planes(count: int, nodes: int) -> list[slice]:
     """`count` planes of so many nodes each, cut into slabs of about SLAB nodes."""
     depth = max(1, SLAB // max(nodes, 1))
     return [slice(lo, min(lo + depth, count)) for lo in range(0, count, depth)]
+
+
+def lines_of(count: int, nodes: int) -> list[slice]:
+    """`count` lines of so many nodes each, cut into pieces of about PIECE nodes and LEAST lines at least."""
+    depth = max(LEAST, PIECE // max(nodes, 1))
+    ends = [*range(depth, count - LEAST + 1, depth), count]
+    return [slice(lo, hi) for lo, hi in zip([0, *ends], ends, strict=False)]
 
 
 def each(work: Callable[[_Item], _Found], items: Sequence[_Item]) -> list[_Found]:

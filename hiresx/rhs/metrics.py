@@ -10,7 +10,6 @@ from hiresx.device.state import BlockState
 from hiresx.equations import GHOSTS
 from hiresx.errors import HiresxError
 from hiresx.grid.quality import why_not_positive
-from hiresx.parallel import planes
 from hiresx.rhs.pole import mend_metrics
 
 HALO = GHOSTS
@@ -43,7 +42,7 @@ def compute_metrics(
         )  # fmt: skip
     program.launch("jacobian", state.size, c=start, **coordinate_strides, **xyz, **state.place, result=state.jacobian)
     mend_metrics(backend, state, patches)
-    _check(backend, state)
+    _check(backend, program, state)
     _repeat_faces(backend, state)
 
 
@@ -58,13 +57,15 @@ def _repeat_faces(backend: Backend, state: BlockState) -> None:
                 backend.copy(jacobian[tuple(to)], jacobian[tuple(source)])
 
 
-def _check(backend: Backend, state: BlockState) -> None:
-    inner, (ni, nj, nk) = state.interior(state.jacobian), state.size
-    slabs = (backend.to_host(inner[rows]) for rows in planes(nk, ni * nj))
-    with np.errstate(all="ignore"):
-        if all(((slab > 0) & (slab < np.inf)).all() for slab in slabs):
-            return
-    volume = 1 / backend.to_host(inner).astype(float)
+def _check(backend: Backend, program: Program, state: BlockState) -> None:
+    ni, nj, nk = state.size
+    least = backend.empty((nj, ni), str(state.q.dtype))
+    program.launch(
+        "least_jacobian", (ni, nj, 1), **state.place, nodes=nk, jacobian=state.jacobian, width=ni, least=least
+    )  # fmt: skip
+    if (backend.to_host(least) > 0).all():
+        return
+    volume = 1 / backend.to_host(state.interior(state.jacobian)).astype(float)
     if not (volume > 0).all():
         k, j, i = (int(n) for n in np.unravel_index(np.nanargmin(volume), volume.shape))
         x, y, z = state.block.node(i, j, k)

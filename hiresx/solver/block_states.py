@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -13,9 +13,12 @@ from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import GAS_CONSERVED, equations
 from hiresx.equations.gas import Gas, conservative
-from hiresx.parallel import ahead, planes
+from hiresx.parallel import ahead, lines_of, planes
 from hiresx.rhs.metrics import compute_metrics
 from hiresx.solver.choices import configuration
+
+# Planes k and lines j of a block.
+Lines: TypeAlias = tuple[slice, slice]
 
 
 class LocalBlocks:
@@ -65,17 +68,17 @@ class LocalBlocks:
         kept = self.primitives(n) if any(name not in scalars for name in self.gas.scalars) else {}
         carried = [scalars.get(name, kept.get(name)) for name in self.gas.scalars]
         values = [np.broadcast_to(np.asarray(a, float), shape) for a in (rho, u, v, w, p, *carried)]
-        self._fill(self.states[n], lambda rows: conservative(self.gas.gamma, *(a[rows] for a in values)))
+        self._fill(self.states[n], lambda at: conservative(self.gas.gamma, *(a[at] for a in values)))
 
     def evaluate(
         self, n: int, flow: Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[Sequence[Any], Mapping[str, Any]]]
     ) -> None:
         """Set the nodes of `states[n]` from what `flow(x, y, z)` gives: rho, u, v, w, p and passive scalars by name. It
-        is called for slabs of planes k, several at a time, where there are many nodes."""
+        is called for pieces of planes k, several at a time, where there are many nodes."""
         block, gamma = self.states[n].block, self.gas.gamma
 
-        def values(rows: slice) -> Sequence[np.ndarray]:
-            x, y, z = (np.ascontiguousarray(c[rows]) for c in (block.x, block.y, block.z))
+        def values(at: Lines) -> Sequence[np.ndarray]:
+            x, y, z = (np.ascontiguousarray(c[at]) for c in (block.x, block.y, block.z))
             gas, scalars = flow(x, y, z)
             carried = [scalars[name] for name in self.gas.scalars]
             return conservative(gamma, *(np.broadcast_to(np.asarray(a, float), x.shape) for a in (*gas, *carried)))
@@ -101,7 +104,7 @@ class LocalBlocks:
             shape = (len(state.q), *reversed(state.size))
             if values.shape != shape or values.dtype != state.q.dtype:
                 raise ValueError(f"q is {values.dtype} {values.shape}, not {state.q.dtype} {shape}")
-            self._fill(state, lambda rows, values=values: values[:, rows])
+            self._fill(state, lambda at, values=values: values[:, *at])
 
     def alive_before(self) -> bool:
         """Whether the state with which the last step began was one."""
@@ -120,14 +123,22 @@ class LocalBlocks:
     def _held(self, state: BlockState) -> np.ndarray:
         return np.ascontiguousarray(state.interior(self.backend.to_host(state.q)))
 
-    def _fill(self, state: BlockState, values: Callable[[slice], Any]) -> None:
-        """The nodes, from their conservative values in slabs of planes k, which are made while others are brought to
-        the device."""
-        inner = state.interior(state.q)
-        (ni, nj, nk), dtype = state.size, state.q.dtype
+    def _fill(self, state: BlockState, values: Callable[[Lines], Any]) -> None:
+        """The nodes, from their conservative values in pieces (k, j) of slabs of planes k, which are made while others
+        are brought to the device."""
+        inner, (ni, nj, nk) = state.interior(state.q), state.size
+        # Memory that was brought to the device already is used again: new one costs as much as what is put there.
+        done: list[np.ndarray] = []
 
         def made(rows: slice) -> tuple[slice, np.ndarray]:
-            return rows, np.stack([np.asarray(a, dtype) for a in values(rows)])
+            shape = (len(inner), rows.stop - rows.start, nj, ni)
+            there = done.pop() if done else np.empty(shape, inner.dtype)
+            to = there if there.shape == shape else np.empty(shape, inner.dtype)
+            for lines in lines_of(nj, ni * shape[1]):
+                for own, value in zip(to, values((rows, lines)), strict=True):
+                    own[:, lines] = value
+            return rows, to
 
         for rows, found in ahead(made, planes(nk, ni * nj)):
             self.backend.copy(inner[:, rows], self.backend.to_device(found))
+            done.append(found)

@@ -115,9 +115,10 @@ def threads(request, monkeypatch):
 
 def test_slabs_give_what_the_whole_gives(monkeypatch, threads):
     found = []
-    for slab in (10**9, 200):
+    for slab in (10**9, 400):
         monkeypatch.setattr(parallel, "SLAB", slab)
-        solver = Solver(rhs.flow(12, True, "fp64"), backend("cpu"))
+        monkeypatch.setattr(parallel, "PIECE", slab)
+        solver = Solver(rhs.flow(17, True, "fp64"), backend("cpu"))
         solver.initialize()
         (state,) = solver.states
         (extended,) = solver._blocks.extended.values()
@@ -151,3 +152,6 @@ def test_planes_are_all_there_once():
     for count, nodes in ((1, 10**9), (1000, 10**6), (7, 3), (100, 30_000)):
         covered = [n for part in parallel.planes(count, nodes) for n in range(part.start, part.stop)]
         assert covered == list(range(count))
+        cut = parallel.lines_of(count, nodes)
+        assert [n for part in cut for n in range(part.start, part.stop)] == list(range(count))
+        assert all(part.stop - part.start >= min(count, parallel.LEAST) for part in cut)
