@@ -173,6 +173,10 @@ class NativeBackend:
         """`source` into `destination`, of the same type and shape."""
         np.copyto(destination, source, casting="no")
 
+    def free_memory(self) -> int | None:
+        """None: arrays are in the host's memory."""
+        return None
+
     def synchronize(self) -> None:
         """Returns when all launched work is done: at once, as `launch` waits for it."""
 
