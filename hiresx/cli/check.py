@@ -135,6 +135,9 @@ def _plan(planned: Mapping[str, Any], blocks: int) -> Iterator[tuple[str, str]]:
         f"{in_bytes(planned['memory_bytes'])}: {planned['bytes_per_point']:,.0f} bytes per point "
         f"({planned['reals_per_padded_point']} numbers at every node and ghost)",
     )
+    compact = planned["compact_bytes_per_point"]
+    if compact is not None and compact < planned["bytes_per_point"]:
+        yield "compact plan", f"{in_bytes(compact * points)}: {compact:,.0f} bytes per point"
     plans = planned["plans"]
     fused = "" if plans["cuda"] == "fused" else " (the fused kernels carry no passive scalars)"
     yield "variables", f"{len(planned['variables'])}: {', '.join(planned['variables'])}"
@@ -190,8 +193,8 @@ def _show_ranks(shared: dict[str, Any]) -> None:
     if 1 < shared["ranks"] <= MATRIX:
         names = list(range(shared["ranks"]))
         sent = [[f"{b / 1e6:.4g}" if b else "" for b in row] for row in shared["bytes"]]
-        rows = [(n, *row) for n, row in zip(names, sent, strict=True)]
-        terminal.table("MB/step, from row to column", ["", *map(str, names)], rows)
+        lines = [(n, *row) for n, row in zip(names, sent, strict=True)]
+        terminal.table("MB/step, from row to column", ["", *map(str, names)], lines)
     terminal.say(
         f"the largest rank has {shared['imbalance']:.1%} more points than its share; "
         f"{shared['bytes_per_step'] / 1e6:.4g} MB between ranks per step"

@@ -62,8 +62,8 @@ def animate(
 
 
 def _frames(
-    picture: Any, times: np.ndarray, sampled: np.ndarray, variable: str, box: raster.Box, axes: tuple, look: Look,
-    title: str,
+    picture: Any, times: np.ndarray, sampled: np.ndarray, variable: str, box: raster.Box, axes: tuple[str, str, str],
+    look: Look, title: str,
 ) -> Iterator[np.ndarray]:  # fmt: skip
     """The pixels (height, width, 3) of each frame. The frame around it is drawn once."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -76,12 +76,12 @@ def _frames(
         interpolation_stage="data", aspect=ax.get_aspect(),
     )  # fmt: skip
     bar = figure.colorbar(drawn, cax=ax.inset_axes((1.02, 0, 0.022, 1)), extend=extend)
-    bar.set_label(picture_file.symbol(variable))
+    bar.set_label(picture_file.symbol(variable) + colours.shaded(norm))
     heading = look.title if look.title is not None else title
     ax.set_title(f"{heading}{', ' + where if where else ''}", loc="left", fontsize=9)
     clock = ax.text(0.01, 0.98, "", transform=ax.transAxes, va="top", fontsize=9,
                     bbox={"fc": "white", "ec": "none", "alpha": 0.75, "pad": 2})  # fmt: skip
-    canvas = FigureCanvasAgg(figure)
+    canvas: Any = FigureCanvasAgg(figure)
     drawn.set_animated(True)
     clock.set_animated(True)
     canvas.draw()
