@@ -77,26 +77,26 @@ def _thin(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _screech(case: "Case") -> dict[str, Any] | None:
-    """The screech that formulas expect of a planar jet, and how many periods of it the time holds that is looked at;
-    None for other cases."""
-    given = case.parameters
-    if getattr(case.grid, "generator", None) != "planar-jet" or "pressure_ratio" not in given:
+    """The screech that formulas expect of a planar or a round jet, and how many periods of it the time holds that is
+    looked at; None for other cases, and for a jet that leaves its nozzle at the ambient pressure."""
+    given, generator = case.parameters, getattr(case.grid, "generator", None)
+    if generator not in ("planar-jet", "round-jet") or "pressure_ratio" not in given:
         return None
     from hiresx.post import jet_theory
 
     ratio, mach, total = (float(given.get(n, 1.0)) for n in ("pressure_ratio", "exit_mach", "temperature_ratio"))
-    state = jet_theory.expanded(ratio, mach, case.gas.gamma, total)
-    if not state.mach > 1:
+    shape: jet_theory.Shape = "planar" if generator == "planar-jet" else "round"
+    state = jet_theory.expanded(ratio, mach, case.gas.gamma, total, shape=shape)
+    if not state.mach > 1 or ratio == 1:
         return None
-    sheet = [jet_theory.strouhal(state, k) for k in jet_theory.CONVECTION]
-    others = [jet_theory.empirical(state, k) for k in jet_theory.EMPIRICAL.values()]
-    strouhal = [*sheet, *others]
-    frequency = sum(others) / len(others) * state.velocity
+    formulas = [*jet_theory.tones(shape), *jet_theory.correlations(shape)]
+    strouhal = [formula(state) for _, formula in formulas]
+    frequency = jet_theory.expected(state) * state.velocity / state.length
     start = 0.0 if case.average is None else case.average.start
     end = case.time.end
     return {
-        "Mj": state.mach, "spacing": jet_theory.spacing(state), "strouhal": [min(strouhal), max(strouhal)],
-        "period": 1 / frequency, "from": start, "to": end,
+        "shape": shape, "Mj": state.mach, "spacing": jet_theory.spacing(state),
+        "strouhal": [min(strouhal), max(strouhal)], "period": 1 / frequency, "from": start, "to": end,
         "periods": None if end is None else max(end - start, 0.0) * frequency,
         "wanted_end": start + PERIODS / frequency,
     }  # fmt: skip
@@ -158,9 +158,10 @@ def show(report: Mapping[str, Any]) -> None:
         terminal.table("Layers that enter", ["through", "at", "thickness", "nodes in it", "first spacing"], walls)
     if (s := report["screech"]) is not None:
         low, high = s["strouhal"]
+        length, unit = ("h", "h") if s["shape"] == "planar" else ("Dj", "D")
         terminal.say(
-            f"screech expected at f h/Uj = {low:.3f} to {high:.3f} (Mj {s['Mj']:.3f}, shock cells of "
-            f"{s['spacing']:.2f} h at most): a period of {s['period']:.2f} h/c; "
+            f"screech expected at f {length}/Uj = {low:.3f} to {high:.3f} (Mj {s['Mj']:.3f}, shock cells of "
+            f"{s['spacing']:.2f} {unit} at most): a period of {s['period']:.2f} {unit}/c; "
             f"{PERIODS} periods end at t = {s['wanted_end']:.0f}"
             + ("" if s["periods"] is None else f", {s['periods']:.1f} lie between {s['from']:g} and {s['to']:g}")
         )

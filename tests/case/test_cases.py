@@ -23,7 +23,7 @@ THINNED = {
     ("planar-jet", "three-d"): ("grid.nk=8",),
     ("planar-jet", "paper"): ("grid.nk=1",),
     **{("round-jet", preset): ("grid.exit_spacing=0.08", "grid.stretching=[1.05,1.15]")
-       for preset in (None, "axisymmetric", "ideal")},
+       for preset in (None, "axisymmetric", "ideal", "screech")},
 }  # fmt: skip
 NAMES = {
     "isentropic-vortex", "density-wave", "shear-wave", "sod", "lax", "shu-osher", "blast-waves", "einfeldt-123",

@@ -45,6 +45,20 @@ def test_the_jet_is_described(checked):
     assert "probe" not in said and "sponge" not in said
 
 
+def test_the_screech_of_a_round_jet_is_over_its_own_lengths(checked, capfd):
+    """By Tam, Seiner and Yu f D/c = .408 at Mj 1.42; one that is expanded in its nozzle has no cells."""
+    found = checked("round-jet", "--preset", "quick")["screech"]
+    assert found["strouhal"] == pytest.approx([0.289, 0.361], abs=1e-3) and found["spacing"] == pytest.approx(
+        1.398, abs=1e-3
+    )
+    assert 1 / found["period"] == pytest.approx(0.408, abs=1e-3)
+    assert found["periods"] == pytest.approx(18 / found["period"])
+    assert checked("round-jet", "--preset", "quick", "--set", "parameters.exit_mach=1.4", "--set",
+                   "parameters.pressure_ratio=1.0")["screech"] is None  # fmt: skip
+    assert cli.execute(["check", "round-jet", "--preset", "quick"]) == 0
+    assert "f Dj/Uj = 0.289 to 0.361" in capfd.readouterr().out
+
+
 def test_frequencies_are_those_of_the_spacing(checked):
     found = checked(*QUICK, "--points-per-wave", "10")["resolution"]
     (block,) = (b for b in build(load("planar-jet", "quick").grid).blocks if b.name == "jet")
