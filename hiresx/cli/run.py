@@ -183,6 +183,11 @@ def _new(asked: _Asked) -> _Outcome:
         )
     with comm.together():
         case = asked.load()
+    from hiresx.plan import refuse_on_gpus, refuse_oversized
+
+    with comm.together():  # ahead of the imports that a run needs
+        refuse_oversized(case, asked.how["backend"], hosts=len(set(comm.hosts)))
+        refuse_on_gpus(case, asked.how["backend"], comm.size)
     from hiresx.equations import equations
     from hiresx.output.fields import derived
     from hiresx.simulation import Simulation
