@@ -153,6 +153,8 @@ class Sponge(Table):
     """Layer in which the flow is drawn to a given state by the source term -sigma (Q - Q_state).
 
     sigma = strength * s^power with s = (c - start) / (end - start) clipped to [0, 1].
+    Refused are sponges without a node between start and end, that start outside the grid, are thicker than it, or that
+    a region has turned round, so that they damp more behind their end than they leave alone.
     """
 
     axis: Literal["x", "y", "z", "r"] = Field(

@@ -16,6 +16,7 @@ def draw(data: Any, summary: dict[str, Any]) -> Any:
     one = data.isel(cap=-1) if "cap" in data.dims else data
     chosen = np.unique(np.linspace(0, one.sizes["observer"] - 1, min(_CURVES, one.sizes["observer"])).astype(int))
     unit = r"\mathrm{Pa}" if summary["ambient"] is not None else r"\rho_\mathrm{ref}c_\mathrm{ref}^2"
+    reference = r"dB re 20 $\mu$Pa" if summary["ambient"] is not None else f"dB re 1 ${unit}$"
     colours = (picture_file.BLUE, *picture_file.OTHERS, "0.35", "#b0417a", "#4d8fb0")
     figure = picture_file.figure(7.6)
     signals, spectra, directivity = figure.subplots(3, 1)
@@ -27,13 +28,12 @@ def draw(data: Any, summary: dict[str, Any]) -> Any:
     signals.set_ylabel(f"$p'$ [${unit}$]")
     signals.margins(x=0)
     limit = min(summary["highest_frequency_of_samples"], summary["highest_frequency_of_cells"])
-    spectra.set_xscale("log")
-    spectra.set_xlim(one["frequency"].values[1], one["frequency"].values[-1])
+    picture_file.frequencies(spectra, one["frequency"].values[1], one["frequency"].values[-1])
     if limit < one["frequency"].values[-1]:
         spectra.axvspan(limit, one["frequency"].values[-1], color="0.92", lw=0, zorder=0)
         spectra.text(limit, 0.03, " not resolved", transform=spectra.get_xaxis_transform(), fontsize=7, color="0.4")
     spectra.set_xlabel(r"$f\,L/c_\mathrm{ref}$")
-    spectra.set_ylabel(f"level [{summary['level_unit']}]\nper Strouhal number")
+    spectra.set_ylabel(f"level [{reference}]\nper Strouhal number")
     if one.sizes["observer"] > 1:
         title = f"{len(chosen)} of {one.sizes['observer']} observers" if len(chosen) < one.sizes["observer"] else None
         spectra.legend(title=title, ncols=2, fontsize=7)
@@ -45,7 +45,7 @@ def draw(data: Any, summary: dict[str, Any]) -> Any:
     if len(overall) > 1:
         directivity.legend(fontsize=7)
     directivity.set_xlabel("angle against the x axis [deg]")
-    directivity.set_ylabel(f"overall level\n[{summary['level_unit']}]")
+    directivity.set_ylabel(f"overall level\n[{reference}]")
     for ax in (signals, spectra, directivity):
         ax.grid(lw=0.3, color="0.85", which="both")
         ax.set_axisbelow(True)

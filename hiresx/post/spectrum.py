@@ -143,8 +143,6 @@ def _points(path: Path, column: str) -> Curve:
 
 
 def _draw(data: Any, summary: dict[str, Any], cross: bool, beside: Sequence[Curve], look: Look) -> Any:
-    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
-
     data = data if "signal" in data.dims else data.expand_dims("signal")
     own = summary["strouhal_length"] != 1 or summary["strouhal_velocity"] != 1
     over = data["strouhal"].values if own else data["frequency"].values
@@ -163,11 +161,7 @@ def _draw(data: Any, summary: dict[str, Any], cross: bool, beside: Sequence[Curv
         ax.grid(lw=0.3, color="0.85", which="both")
         ax.set_axisbelow(True)
     ax = axes[0, 0]
-    ax.set_xscale("log")
-    ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if over[-1] < 1000 * over[1] else (1,)))
-    ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    ax.xaxis.set_minor_formatter(NullFormatter())
-    ax.set_xlim(over[1], over[-1])
+    picture_file.frequencies(ax, over[1], over[-1])
     scale = summary["strouhal_length"] / summary["strouhal_velocity"]
     for label, frequency, level, signal, run in beside:
         if signal < _CURVES:

@@ -145,7 +145,7 @@ def _draw(found: modes.Modes, pieces: list[Any], shapes: list[np.ndarray], about
     highest = found.energy[1:].max()
     top.set_ylim(max(found.energy[1:, 0].min() * 1e-3, highest * 1e-10), highest * 3)
     top.axvline(found.frequency[about["line"]], color=picture_file.OTHERS[0], lw=0.8, ls="--")
-    top.set_xlim(found.frequency[1], found.frequency[-1])
+    picture_file.frequencies(top, found.frequency[1], found.frequency[-1])
     top.set_xlabel(r"$f\,L/c_\mathrm{ref}$")
     top.set_ylabel(f"energy of {about['variable']}")
     top.grid(lw=0.3, color="0.85", which="both")

@@ -250,3 +250,8 @@ def test_a_missing_map_is_an_error(tmp_path):
     save(tmp_path, jet(), case("Jet"))
     with pytest.raises(HiresxError, match='no colour map "mud"'):
         plot_run(tmp_path, "rho", look=Look(colours="mud"))
+
+
+def test_moments_bear_the_symbol_of_what_they_are_of():
+    assert picture_file.symbol("rms_p") == f"rms {picture_file.symbol('p')}"
+    assert picture_file.symbol("u_v") == "u_v"

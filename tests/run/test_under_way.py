@@ -47,6 +47,9 @@ def test_a_restart_of_a_run_at_its_end_says_so_and_does_nothing(tmp_path, capsys
         assert "wrote" not in said.out
         assert not also or also[0] != "--json" or json.loads(said.out)["status"] == "finished"
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+    earlier = "time.steps=4" if "steps" in time else "time.end=0.05"
+    assert execute(["run", "--restart", str(out), "--backend", "cpu", "--set", earlier]) == 0
+    assert f"past {earlier.replace('=', ' = ')}: nothing was done" in capsys.readouterr().err
     later = "time.steps=8" if "steps" in time else "time.end=0.2"
     assert execute(["run", "--restart", str(out), "--backend", "cpu", "--set", later]) == 0
     assert "wrote" in capsys.readouterr().out

@@ -78,8 +78,22 @@ def name_axes(ax: Any, horizontal: str, vertical: str, true: bool) -> None:
 
 
 def symbol(name: str) -> str:
-    """Symbol and scale of a variable, for an axis or a colour bar; the name of what is none, such as a moment."""
-    return f"${derived.VARIABLES[name].symbol}$" if name in derived.VARIABLES else name
+    """Symbol and scale of a variable, for an axis or a colour bar, also of `rms_<name>`; the name of what is none, such
+    as another moment."""
+    if (of := name.removeprefix("rms_")) not in derived.VARIABLES:
+        return name
+    return f"{'rms ' if of != name else ''}${derived.VARIABLES[of].symbol}$"
+
+
+def frequencies(ax: Any, least: float, largest: float) -> None:
+    """Make the horizontal axis that of frequencies: logarithmic, with numbers that are no powers."""
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+    ax.set_xscale("log")
+    ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if largest < 1000 * least else (1,)))
+    ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    ax.xaxis.set_minor_formatter(NullFormatter())
+    ax.set_xlim(least, largest)
 
 
 def save(drawn: Any, target: Path) -> Path:
