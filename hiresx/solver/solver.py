@@ -14,7 +14,7 @@ from hiresx.device.interface import Backend
 from hiresx.equations import equations
 from hiresx.grid import Grid
 from hiresx.grid.blocks import Range
-from hiresx.rhs import scalars
+from hiresx.rhs import boundary, scalars
 from hiresx.rhs.layers import placed
 from hiresx.rhs.plans import default_plan, work_variables
 from hiresx.solver.block_states import LocalBlocks
@@ -70,6 +70,7 @@ class Solver:
         self.step_factor = 1.0
         system = equations(case)
         self.plan = plan or default_plan(backend.name, system)
+        boundary.check(self.decomposition.patches)
         scalars.check(case, self.decomposition.patches, self.plan)
         work = work_variables(self.plan, case.gas.reynolds is not None, system)
         self.integrator = integrator(case.time.integrator)
