@@ -19,7 +19,7 @@ from hiresx.equations import equations
 from hiresx.equations.transport import largest_diffusivity
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Grid, build
-from hiresx.grid.size import MAKING, refuse
+from hiresx.grid.size import MAKING, refuse, refuse_places
 from hiresx.rhs.layers import placed
 from hiresx.rhs.plans import default_plan, work_variables
 from hiresx.rhs.sponge import layer_reals
@@ -37,13 +37,21 @@ CHECKING = 200
 def refuse_oversized(
     case: Case, backend: str = "", nodes: int | None = None, hosts: int = 1, for_grid: float = MAKING
 ) -> None:
-    """Raises HiresxError, before anything is made, where this machine's memory does not hold the grid of a case; nor,
-    where it is `backend` "cpu" or "emulated", its share of the fields on so many `hosts`. `nodes`: of a grid that is no
-    longer to be made; of one from a file nothing is known before."""
+    """Raises HiresxError, before anything is made, where this machine's memory does not hold the grid of a case, nor
+    the places of its probes; nor, where it is `backend` "cpu" or "emulated", its share of the fields on so many
+    `hosts`. `nodes`: of a grid that is no longer to be made; of one from a file nothing is known before."""
+    for n, probe in enumerate(case.probe):
+        refuse_places(f"probe.{n}", probe.count, _dimensions(case))
     nodes = getattr(case.grid, "nodes", None) if nodes is None else nodes
     if nodes is not None:
         fields = _variables(case, backend) * _item(case) / hosts if backend in ("cpu", "emulated") else 0
         refuse(nodes, for_grid, fields)
+
+
+def _dimensions(case: Case) -> int:
+    """Those that the grid of a case has at least."""
+    size = getattr(case.grid, "n", None)
+    return sum(n > 1 for n in size) if isinstance(size, tuple) else 1
 
 
 def plan(case: Case, backend: str = "cpu", grid: Grid | None = None) -> dict[str, Any]:
