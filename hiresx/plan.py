@@ -22,7 +22,7 @@ from hiresx.equations.transport import largest_diffusivity
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Grid, build
 from hiresx.grid.counting import file_nodes
-from hiresx.grid.size import MAKING, in_bytes, refuse
+from hiresx.grid.size import MAKING, in_bytes, refuse, refuse_places
 from hiresx.rhs.compact import obstacle as compact_obstacle
 from hiresx.rhs.layers import placed
 from hiresx.rhs.plans import default_plan, work_variables
@@ -41,15 +41,24 @@ CHECKING = 200
 def refuse_oversized(
     case: Case, backend: str = "", nodes: int | None = None, hosts: int = 1, for_grid: float = MAKING
 ) -> None:
-    """Raises HiresxError, before anything is made, where this machine's memory does not hold the grid of a case; nor,
-    where it is `backend` "cpu" or "emulated", its share of the fields on so many `hosts`. `nodes`: of a grid that is no
-    longer to be made. A grid file is asked for how many it has; large ones stay where they are."""
+    """Raises HiresxError, before anything is made, where this machine's memory does not hold the grid of a case, nor
+    the places of its probes; nor, where it is `backend` "cpu" or "emulated", its share of the fields on so many
+    `hosts`. `nodes`: of a grid that is no longer to be made. A grid file is asked for how many it has; large ones stay
+    where they are."""
+    for n, probe in enumerate(case.probe):
+        refuse_places(f"probe.{n}", probe.count, _dimensions(case))
     if nodes is None and isinstance(case.grid, GridFile):
         for_grid = 0  # large files stay where they are
     nodes = grid_nodes(case) if nodes is None else nodes
     if nodes is not None:
         fields = _variables(case, backend) * _item(case) / hosts if backend in ("cpu", "emulated") else 0
         refuse(nodes, for_grid, fields)
+
+
+def _dimensions(case: Case) -> int:
+    """Those that the grid of a case has at least."""
+    size = getattr(case.grid, "n", None)
+    return sum(n > 1 for n in size) if isinstance(size, tuple) else 1
 
 
 def refuse_on_gpus(case: Case, backend: str, ranks: int) -> None:

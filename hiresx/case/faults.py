@@ -47,6 +47,7 @@ class Origin:
 def _holds(layer: Any, path: Sequence[str | int]) -> bool:
     for key in path:
         if isinstance(layer, Mapping):
+            key = key if key in layer else str(key)  # --set boundary.0.type= has a table for the list
             if key not in layer:
                 return False
             layer = layer[key]
@@ -59,25 +60,50 @@ def _holds(layer: Any, path: Sequence[str | int]) -> bool:
 def explain(error: ValidationError, model: type[BaseModel], origin: Origin) -> HiresxError:
     """The HiresxError for all faults that pydantic found in a `model`."""
     faults: dict[tuple[str | int, ...], list[tuple[str, str]]] = {}
+    wanted: dict[tuple[str | int, ...], str] = {}
     for item in error.errors(include_url=False):
         path, level = _walk(model, item["loc"])
         if item["type"] == "missing" and path and isinstance(path[-1], int):
             path = path[:-1]  # a list that is too short: the fault is the list's
         faults.setdefault(path, []).append(_describe(item, path, level, model))
-    lines, hints = [], []
+        wanted.setdefault(path, "" if item["type"] == "case" else _meaning(model, item["loc"]))
+    lines, hints, meanings = [], [], []
     for path, found in faults.items():
         if any(other[: len(path)] == path and len(other) > len(path) for other in faults):
             continue  # a union's other branches: the one whose faults lie deeper is the one that was meant
-        label = origin.label(path)
+        label = origin.label(path or _named(found[0][0]))
         texts = list(dict.fromkeys(text for text, _ in found))
         # a fault of the case as a whole has no key to begin with
-        line = f"{label + ' ' if label else ''}{_dotted(path)}{_joined(texts)}"
-        lines.append(line.removeprefix(": "))
+        line = f"{_dotted(path)}{_joined(texts)}".removeprefix(": ")
+        lines.append(f"{label} {line}" if label else line)
         hints.append("; ".join(dict.fromkeys(hint for _, hint in found if hint)))
+        meanings.append(wanted[path])
     if len(lines) == 1:
-        return HiresxError(f"{origin.file}: {lines[0]}", hints[0] or "correct this key")
+        return HiresxError(f"{origin.file}: {lines[0]}", hints[0] or meanings[0])
     listed = "".join(f"\n  {line}{f' ({hint})' if hint else ''}" for line, hint in zip(lines, hints, strict=True))
     return HiresxError(f"{origin.file}: {len(lines)} faults{listed}", "correct these keys")
+
+
+def _meaning(model: type[BaseModel], location: Sequence[str | int]) -> str:
+    """What the schema says of the key at pydantic's `location`: what it is, between which numbers, its default."""
+    last = max((n for n, step in enumerate(location) if isinstance(step, str)), default=-1)
+    path, level = _walk(model, location[: last + 1])
+    field = level.model_fields.get(path[-1]) if path and _is_model(level) else None
+    if field is None:
+        return ""
+    bounds = {name: getattr(extra, name) for extra in field.metadata for name in _BOUNDS if hasattr(extra, name)}
+    told = [f"{path[-1]}: {field.description}"] if field.description else []
+    if len(bounds) > 1:
+        told.append(" and ".join(f"{_BOUNDS[name]} {bound:g}" for name, bound in sorted(bounds.items())))
+    if isinstance(field.default, bool | int | float | str):
+        told.append(f"the default is {shown(field.default)}")
+    return "; ".join(told)
+
+
+def _named(text: str) -> tuple[str | int, ...]:
+    """The key with which the sentence of a fault begins; of one that names none, a key that nothing holds."""
+    found = re.match(r": ([a-z_]+(?:\.\w+)*)", text)
+    return tuple(int(part) if part.isdigit() else part for part in found[1].split(".")) if found else ("",)
 
 
 def _dotted(path: Sequence[str | int]) -> str:
@@ -99,6 +125,7 @@ def shown(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:28]}...{text[-29:]}"
 
 
+_BOUNDS = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
 _WANTED = {
     "float_type": "a number",
     "int_type": "a whole number",
@@ -146,13 +173,25 @@ def _describe(item: Any, path: Sequence[str | int], level: Any, model: type[Base
         near = closest(value, names) if isinstance(value, str) else None
         return f" = {shown(value)}: must be {context['expected']}", f'did you mean "{near}"?' if near else ""
     if kind == "string_pattern_mismatch":
-        return ": not a name", "letters, digits and underscores, not beginning with a digit, 100 at most"
+        said = "" if item["loc"][-1] == "[key]" else f" = {shown(value)}"
+        return f"{said}: not a name", _rule(context["pattern"])
     wanted = _WANTED.get(kind)
     if wanted is None:
         wanted = item["msg"].replace("Input should be ", "").replace("Tuple should have", "a list with")
         wanted = wanted.replace("Value should have", "a list with")
         wanted = wanted.replace(" after validation", "")
     return f" = {shown(value)}: must be {wanted}", ""
+
+
+def _rule(pattern: str) -> str:
+    """In words what a pattern of names, [first][others]{0,99}, asks for."""
+    found = re.fullmatch(r"\^\[(.*?)\]\[(.*?)\]\{0,(\d+)\}\$", pattern)
+    if found is None:
+        return ""
+    first, others, more = found.groups()
+    signs = ["letters", "digits", *(["hyphens"] if others.endswith("-") else []), *(["underscores"] * ("_" in others))]
+    begin = "beginning with a letter" + (" or an underscore" if "_" in first else "")
+    return f"{', '.join(signs[:-1])} and {signs[-1]}, {begin}, {int(more) + 1} at most"
 
 
 def _key_hint(key: str, path: Sequence[str | int], level: Any, model: type[BaseModel]) -> str:

@@ -158,8 +158,17 @@ def _named_functions(case: Case) -> list[tuple[str, str]]:
     named = [("initial.function", case.initial.function)]
     named += [(f"boundary.{n}.function", getattr(item, "function", None)) for n, item in enumerate(case.boundary)]
     named += [(f"sponge.{n}.function", item.function) for n, item in enumerate(case.sponge)]
+    named += [(f"scalar.{n}.initial", _text(scalar.initial)) for n, scalar in enumerate(case.scalar)]
+    for n, item in enumerate(case.boundary):
+        given = getattr(item, "scalars", {})
+        named += [(f"boundary.{n}.scalars.{name}", _text(value)) for name, value in given.items()]
     named += [(f"monitors.{n}", name) for n, name in enumerate(case.monitors)]
     return [(place, name) for place, name in named if name is not None]
+
+
+def _text(value: float | str) -> str | None:
+    """The function that a value of a scalar names."""
+    return value if isinstance(value, str) else None
 
 
 def merge(

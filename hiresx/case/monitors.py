@@ -115,6 +115,14 @@ class Probe(Sampled):
         return self
 
     @property
+    def count(self) -> int:
+        """How many places there are; none is made to count them."""
+        if self.points is not None:
+            return len(self.points)
+        along = self.line or self.arc
+        return 1 if along is None else along.n
+
+    @property
     def places(self) -> list[tuple[float, float, float]]:
         """All places (x, y, z)."""
         if self.points is not None:

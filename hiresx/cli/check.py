@@ -35,13 +35,14 @@ def check(
     with terminal.only_json(json):
         case = load(name, preset, set_ or ())
         from hiresx import grid
-        from hiresx.cli import check_setup
+        from hiresx.cli import check_numbers, check_setup
         from hiresx.decomposition import decompose, extended_coordinates, patched_donors
         from hiresx.decomposition.patches import poles
         from hiresx.equations import equations
         from hiresx.output.fields import derived, field_output
         from hiresx.output.watch import monitors
         from hiresx.plan import CHECKING, plan, rank_plan, refuse_oversized
+        from hiresx.rhs import boundary
 
         refuse_oversized(case, for_grid=CHECKING)
         derived.check(case.output.variables, f"{name}: output.variables", equations(case).scalars)
@@ -52,11 +53,13 @@ def check(
         grid.check_jacobian(built, poles(case, built))
         field_output.check_grid(case, built.blocks)
         decomposition = decompose(case, built)
+        boundary.check(decomposition.patches)
         proofs = grid.prove(built.blocks, decomposition.connections)
         interfaces = patched_donors.located(decomposition, extended_coordinates(decomposition))
         watched = monitors.check(case, decomposition)
         setup = check_setup.setup(case, decomposition, watched["probe"], points_per_wave)
         planned = plan(case, grid=built)
+        setup["warnings"] += check_numbers.unlikely(case, planned["dt"])
         planned["seconds_on"] = check_setup.costs(case, planned)
         speeds = options.numbers(weights, "--weights", "1,1,4")
         count = ranks or (speeds and len(speeds))

@@ -20,6 +20,7 @@ def history(
 ) -> int:
     """List the histories of a run, or show one: as a summary, as CSV or as JSON."""
     with terminal.only_json(json):
+        from hiresx.case.monitors import RESIDUAL
         from hiresx.output.saved import files
         from hiresx.output.watch import history as kept
 
@@ -55,7 +56,9 @@ def history(
         summaries = [(column, *_summary(values)) for column, values in flat.items()]
         terminal.table(f"{table.name}: {table.samples} samples", ["", "first", "last", "least", "largest"], summaries)
         for column, values in flat.items():
-            if bad := len(values) - len(_finite(values)):
+            # before the first step there are no rates to have norms of
+            unknown = table.kind == RESIDUAL and flat["step"][:1] == 0 and not math.isfinite(values[0])
+            if bad := len(values) - len(_finite(values)) - int(unknown):
                 terminal.say(f"{column}: {bad} of {len(values)} samples not finite, left out of least and largest")
     else:
         terminal.say(f"wrote {out}")

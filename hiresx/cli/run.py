@@ -58,6 +58,15 @@ Weights = Annotated[
         "--weights", metavar="W,W,...", help="How fast each rank is, relative to the others; all alike if absent."
     ),
 ]
+Threads = Annotated[
+    int | None,
+    typer.Option(
+        "--threads",
+        metavar="N",
+        min=1,
+        help="Threads of a rank on a CPU, as OMP_NUM_THREADS=N; all cores if absent.",
+    ),
+]
 
 
 def run(
@@ -70,6 +79,7 @@ def run(
     restart: Restart = None,
     transport: Transport = "auto",
     weights: Weights = None,
+    threads: Threads = None,
     json: options.Json = False,
 ) -> int:
     """Run a case and write its fields and run.json, or go on with a run.
@@ -84,6 +94,8 @@ def run(
 
     from hiresx.communicator import world
 
+    if threads is not None:
+        os.environ["OMP_NUM_THREADS"] = str(threads)
     with terminal.only_json(json), termination_raises():
         speeds = options.numbers(weights, "--weights", "1,1,4")
         how = {"backend": backend, "comm": world(), "transport": transport, "weights": speeds}

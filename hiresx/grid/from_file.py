@@ -16,7 +16,7 @@ from hiresx.grid.motions import Motion, Vector
 from hiresx.grid.plane import checked, flattened, moved, right_handed
 from hiresx.grid.plot3d import delivered_blocks
 from hiresx.grid.plot3d_binary import laid_out
-from hiresx.grid.proof import prove
+from hiresx.grid.proof import OverlapError, prove
 from hiresx.grid.shaping import shaped
 from hiresx.grid.touching import touching, trusted
 
@@ -40,7 +40,7 @@ def read(spec: GridFile, directory: Path | None = None) -> Grid:
     try:
         prove(grid.blocks, grid.connections)
     except HiresxError as error:
-        guessed = connectivity is None and form(path) == "Plot3D"
+        guessed = connectivity is None and form(path) == "Plot3D" and not isinstance(error, OverlapError)
         mend = "what is connected was found from nodes that coincide: say it in a connectivity file" if guessed else ""
         raise HiresxError(f"{path}: {error.message}", mend or error.mend) from None
     return replace(grid, period=tuple({**known, **period} for known in grid.period))

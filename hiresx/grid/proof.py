@@ -55,6 +55,10 @@ def prove(blocks: Sequence[Block], connections: Sequence[Connection]) -> list[Pr
     return proofs
 
 
+class OverlapError(HiresxError):
+    """Blocks lie over each other: nothing that is said of their connections mends it."""
+
+
 def _proved(blocks: Sequence[Block], c: Connection) -> Proof:
     where = _where(blocks, c)
     _check_form(blocks, c, where)
@@ -77,6 +81,11 @@ def _proved(blocks: Sequence[Block], c: Connection) -> Proof:
     if bad.any():
         raise _mismatch(blocks, c, where, layout, bad)
     if round(np.linalg.det(c.matrix)) < 0 and not c.over_a_pole:
+        if _right_handed(blocks[c.block]) == _right_handed(blocks[c.donor]):
+            raise OverlapError(
+                f"{where}: the blocks overlap: they share the nodes of these faces and lie on the same side of them",
+                "move one of the blocks, or leave out of one what the other holds as well",
+            )
         left = next((b for b in (c.block, c.donor) if not _right_handed(blocks[b])), c.donor)
         raise HiresxError(
             f"{where}: a right-handed block meets a left-handed one",

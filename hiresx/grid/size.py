@@ -8,6 +8,11 @@ from hiresx.errors import HiresxError
 
 # Bytes a node while a grid is made and handed on: x, y, z, the same with ghosts, and one copy on the way.
 MAKING = 72
+# Nodes per direction of the stencil that interpolates at a place.
+WIDTH = 6
+# Bytes of a place besides its stencil; of a node of that: block, i, j, k, weight and rotation (3 x 3), by place and
+# once more for all places together.
+PLACE, STENCIL = 400, 2 * 14 * 8
 # Where the control groups of this process say how much memory it may have: version 2, version 1.
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
@@ -34,6 +39,17 @@ def refuse(nodes: int, for_grid: float = MAKING, for_fields: float = 0.0) -> Non
         f"grid: {nodes:,} nodes take {parts}, this machine has {in_bytes(there)} of memory",
         "ask for fewer nodes, or take a machine that holds them",
     )
+
+
+def refuse_places(key: str, places: int, dimensions: int) -> None:
+    """Raises HiresxError, naming the memory that is needed, where this machine's does not hold the stencils by which
+    the flow is interpolated at so many places of the table `key`, in a grid of so many dimensions."""
+    needed, there = places * (PLACE + STENCIL * WIDTH**dimensions), host_memory()
+    if needed > there:
+        raise HiresxError(
+            f"{key}: {places:,} places take {in_bytes(needed)}, this machine has {in_bytes(there)} of memory",
+            "ask for fewer places",
+        )
 
 
 def in_bytes(count: float) -> str:

@@ -7,6 +7,7 @@ import numpy as np
 
 from hiresx.case.grids import Cylinder, PlanarJet, RoundJet, Sphere
 from hiresx.errors import HiresxError
+from hiresx.grid.blocks import MINIMUM_NODES
 
 
 def stretched(s: np.ndarray, cluster: str, ratio: float) -> np.ndarray:
@@ -121,7 +122,7 @@ def marched(spacing: Callable[[float], float], end: float) -> np.ndarray:
 def along_jet(spec: PlanarJet | RoundJet) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Nodes along the axis of a jet whose nozzle ends at x = 0: inside the nozzle and outside of it, both x < 0, and
     downstream from x = 0 through the sponge. Spacing as `into_sponge`; each line ends at the first node at or beyond
-    its length."""
+    its length. Raises HiresxError where one of them has too few."""
     downstream = marched(
         partial(into_sponge, spec.exit_spacing, spec.stretching[0], spec.length, spec.sponge_stretching),
         spec.length + spec.sponge_length,
@@ -133,4 +134,11 @@ def along_jet(spec: PlanarJet | RoundJet) -> tuple[np.ndarray, np.ndarray, np.nd
         -ahead[np.searchsorted(ahead, length - 1e-3 * spec.exit_spacing) : 0 : -1]
         for length in (spec.nozzle_length, spec.upstream)
     )
+    for key, length, nodes in (("nozzle_length", spec.nozzle_length, inside), ("upstream", spec.upstream, outside)):
+        if len(nodes) < MINIMUM_NODES:
+            raise HiresxError(
+                f"grid.exit_spacing = {spec.exit_spacing:g} leaves {len(nodes)} nodes along x in "
+                f"grid.{key} = {length:g}; the 6th-order stencil needs {MINIMUM_NODES} or more",
+                f"give a smaller grid.exit_spacing, below about {length / MINIMUM_NODES:.2g}, or a larger grid.{key}",
+            )
     return inside, outside, downstream

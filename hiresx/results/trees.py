@@ -11,6 +11,7 @@ from hiresx.errors import HiresxError
 from hiresx.output.fields import derived, field_file
 from hiresx.output.fields.glance import glance
 from hiresx.results import needs
+from hiresx.results.block_tree import block_tree
 from hiresx.results.stored import AXES, Computed, SecondMoment, StoredVariable, lazy
 
 INDEXES = ("k", "j", "i")
@@ -48,7 +49,7 @@ def fields(paths: Sequence[Path], variables: Iterable[str] | None = None, series
             held[name] = xarray.Variable(dimensions, lazy(source), _about(name))
         nodes[f"/{block}"] = xarray.Dataset(held, {**_places(paths[0], block, shape, gamma), **clock})
     root = {"title": first["case"].get("title", ""), "part": first["part"], "gamma": gamma, "file": str(paths[0])}
-    return xarray.DataTree.from_dict({"/": xarray.Dataset(coords=clock, attrs=root), **nodes})
+    return block_tree().from_dict({"/": xarray.Dataset(coords=clock, attrs=root), **nodes})
 
 
 def averages(path: Path) -> Any:
@@ -90,7 +91,7 @@ def averages(path: Path) -> Any:
         nodes[f"/{block}"] = xarray.Dataset(held, places)
     root = {"title": about["case"].get("title", ""), "part": "", "gamma": gamma, "file": str(path)}
     root["averaged_over"] = over
-    return xarray.DataTree.from_dict({"/": xarray.Dataset(coords=clock, attrs=root), **nodes})
+    return block_tree().from_dict({"/": xarray.Dataset(coords=clock, attrs=root), **nodes})
 
 
 def _moments(path: Path, block: str, kind: str, shape: tuple[int, int, int], attributes: Any) -> dict[str, Any]:

@@ -16,10 +16,13 @@ from hiresx.device.interface import Backend, Call, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import GAS_CONSERVED, GAS_GRADIENTS, GHOSTS
 from hiresx.equations.gas import conservative
+from hiresx.errors import HiresxError
 from hiresx.grid.blocks import direction, side
 
 # What the gas has gradients and viscous fluxes of.
 _GRADIENTS = len(GAS_GRADIENTS)
+# Kernels of conditions that are made of the states which the case gives.
+_OF_STATES = ("prescribe", "characteristic")
 
 
 class FaceCondition:
@@ -307,6 +310,25 @@ def _order(condition: FaceCondition) -> tuple[int, int]:
     return condition.rank, direction(condition.patch.face)
 
 
+def _of_the_patch() -> dict[str, type[FaceCondition]]:
+    """Kernel -> condition, of those that are made of nothing but the patch."""
+    found = {kind.kernel: kind for kind in FaceCondition.__subclasses__() if kind.kernel is not None}
+    # The ghosts of the two outflows are the same.
+    return found | {"outflow": Extrapolate}
+
+
+def check(patches: Sequence[Patch]) -> None:
+    """Raises HiresxError for the first patch whose condition has a kernel that no class here is for."""
+    known = {*_of_the_patch(), *_OF_STATES}
+    for patch in patches:
+        kernel = patch.condition.kernel
+        if kernel not in known:
+            raise HiresxError(
+                f'boundary type = "{patch.condition.type}": no class in hiresx/rhs/boundary.py has kernel = "{kernel}"',
+                f"write one there, or take one of the kernels that are there: {', '.join(sorted(known))}",
+            )
+
+
 def condition(
     backend: Backend,
     program: Program,
@@ -319,9 +341,7 @@ def condition(
     """The condition of `patch`. `profile(name)` gives the function of a profile inflow; `extended`: the block's
     coordinates with ghosts."""
     spec = patch.condition
-    # The ghosts of the two outflows are the same.
-    simple = {kind.kernel: kind for kind in FaceCondition.__subclasses__() if kind.kernel is not None}
-    simple["outflow"] = Extrapolate
+    simple = _of_the_patch()
     if spec.kernel in simple:
         return simple[spec.kernel](backend, program, state, patch)
     if spec.kernel == "characteristic":

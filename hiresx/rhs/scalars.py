@@ -190,6 +190,11 @@ def check(case: Case, patches: Sequence[Patch], plan: str) -> None:
                 f'[[scalar]]: a passive scalar cannot cross the "{patch.condition.type}" face {patch.face}',
                 "patched interfaces, poles and the axis are for flows without scalars",
             )
+        if patch.condition.kernel not in _KINDS:
+            raise HiresxError(
+                f'[[scalar]]: nothing says what a passive scalar does at the "{patch.condition.type}" face',
+                f'name the kernel "{patch.condition.kernel}" in _KINDS of hiresx/rhs/scalars.py',
+            )
     if not PLANS[plan].carries_scalars:
         raise HiresxError(
             f'[[scalar]]: the plan "{plan}" carries no passive scalars', 'take "pencils" (CPU) or "decomposed"'

@@ -14,7 +14,7 @@ from hiresx.device.interface import Backend
 from hiresx.equations import equations
 from hiresx.grid import Grid
 from hiresx.grid.blocks import Range
-from hiresx.rhs import scalars
+from hiresx.rhs import boundary, scalars
 from hiresx.rhs.layers import placed
 from hiresx.rhs.plans import inviscid_plan, work_variables
 from hiresx.solver.block_states import LocalBlocks
@@ -72,6 +72,7 @@ class Solver:
         self.step_factor = 1.0
         system = equations(case)
         self.plan = chosen_plan(case, backend, domain, plan)
+        boundary.check(self.decomposition.patches)
         scalars.check(case, self.decomposition.patches, inviscid_plan(self.plan, backend.name))
         work = work_variables(self.plan, case.gas.reynolds is not None, system)
         self.integrator = integrator(case.time.integrator)
@@ -88,6 +89,8 @@ class Solver:
         self.dt = case.time.dt or 0.0
         # Time and steps at which the step began whose first state is in q0.
         self._began: tuple[float, int] | None = None
+        # Whether rates of change were computed since the state was set: until then `r` holds nothing.
+        self.has_rates = False
         # How often a step was taken again with a smaller dt.
         self.retaken = 0
         self.tasks = self._task_list()
@@ -124,6 +127,7 @@ class Solver:
     def stage(self, stage: int) -> None:
         """One Runge-Kutta stage: every task in order."""
         self.step_size.known_radii = None
+        self.has_rates = True
         for name, task in self.tasks:
             with self.stopwatch(name):
                 task(stage)
@@ -131,6 +135,7 @@ class Solver:
     def right_hand_side(self) -> None:
         """The halo exchange and everything of a stage up to the update: fills `r` of every block (1/J times dq/dt)."""
         self.settle()
+        self.has_rates = True
         with self.stopwatch("exchange"):
             self._ghosts.start_state()
         for name, task in [*self.terms.tasks, *self.terms.left]:
@@ -180,6 +185,7 @@ class Solver:
         self.stopwatch.collect()
         if taken.count:
             self._began = taken.began, self.steps + taken.count - 1
+            self.has_rates = True
             self.time, self.dt = taken.time, taken.dt
             self.steps += taken.count
         if taken.state == StepState.DEAD:
@@ -287,6 +293,7 @@ class Solver:
         named keep their values. When all are set, `complete_state` brings the rest up to them."""
         self.settle()
         self.step_size.known_radii = self._began = None
+        self.has_rates = False
         self._blocks.set_state(block, rho, u, v, w, p, scalars)
 
     def initialize(self, initial: str | Callable[..., Any] | None = None) -> None:
@@ -342,6 +349,7 @@ class Solver:
             self._conditions.nodes(0.0)  # a steady profile is that of the beginning
             self.time, self.steps, self.dt, self.step_factor = time, steps, dt, factor
             self.step_size.known_radii = self._began = None
+            self.has_rates = False
             found = [read(f"q.{state.part.whole}", state.part.box) for state in self.states]
             self._blocks.take(found)
             self._conditions.nodes(self.time)
@@ -361,8 +369,10 @@ class Solver:
         return self._blocks.primitives(block)
 
     def norms(self) -> tuple[np.ndarray, float, float]:
-        """Root mean square of dq/dt over all points (5), least density, least pressure. Collective."""
-        return self.step_size.norms()
+        """Root mean square of dq/dt over all points (5), nan before the first step from a given state; least density,
+        least pressure. Collective."""
+        rates, density, pressure = self.step_size.norms()
+        return rates if self.has_rates else np.full_like(rates, np.nan), density, pressure
 
     @property
     def points(self) -> int:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.case.faults import did_you_mean
+from hiresx.case.monitors import RESIDUAL
 from hiresx.errors import HiresxError
 from hiresx.output.watch import history
 
@@ -45,7 +46,8 @@ class ReducedColumn:
         there = history.histories(run)
         if self.history not in there:
             raise HiresxError(f'no history "{self.history}"', did_you_mean(self.history, list(there), "histories"))
-        flat = history.read(there[self.history]).flat()
+        table = history.read(there[self.history])
+        flat = table.flat()
         if self.quantity not in flat:
             raise HiresxError(
                 f'{self.history} has no column "{self.quantity}"', did_you_mean(self.quantity, list(flat), "columns")
@@ -53,6 +55,8 @@ class ReducedColumn:
         values = flat[self.quantity]
         if self.start is not None:
             values = values[flat["time"] >= self.start]
+        if table.kind == RESIDUAL:
+            values = values[~np.isnan(values)]  # before the first step there is none
         if not len(values):
             since = "" if self.start is None else f" from time {self.start:g} on"
             raise HiresxError(f"{self.history} has no sample{since}", "run longer, or sample more often")

@@ -166,7 +166,7 @@ def test_a_run_says_what_became_of_its_histories(tmp_path, capfd):
     said = capfd.readouterr().err
     assert "residual.nc is not a whole history: it is kept as residual.nc.damaged, a new one begins; 3 samples" in said
     assert "middle.nc is not a whole history" in said
-    assert history.read(folder / "residual.nc").data["step"].tolist() == [12]
+    assert history.read(folder / "residual.nc").data["step"].tolist() == [12, 15]
     assert history.histories(tmp_path / "out").keys() == {"residual", "middle"}
 
 

@@ -142,6 +142,16 @@ def test_averages_hold_rms_and_stresses(run):
     assert "favre" in block.children and run.averages.attrs["averaged_over"] > 0
 
 
+def test_a_block_that_is_not_there_is_named(run):
+    for tree in (run.averages, run.fields(), run.series()):
+        for key, said in (("bxo", 'there is no block "bxo"'), ("box/rhoo", 'box has no variable "rhoo"')):
+            with pytest.raises(HiresxError, match=said) as caught:
+                tree[key]
+            assert caught.value.mend == f'did you mean "{ {"bxo": "box"}.get(key, "rho") }"?'
+        assert "bxo" not in tree and tree.get("bxo") is None and isinstance(caught.value, KeyError)
+    assert list(run.averages["box/reynolds"].data_vars)
+
+
 def test_plots_return_figure_and_axes(run):
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure

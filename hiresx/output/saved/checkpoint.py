@@ -101,10 +101,11 @@ def _candidates(path: Path) -> tuple[Path, list[Path]]:
     if not found:
         raise HiresxError(
             f"there is no checkpoint in {path}",
-            f"a run writes its first one before its first step; begin anew: hiresx run {word(path / 'case')} "
-            "--out ANOTHER_DIR"
+            "the run keeps none (checkpoint.keep = 0) or ended before its first; start it again: "
+            f"hiresx run {word(path / 'case')} --out ANOTHER_DIR"
             if (path / "case").is_dir()
-            else "give the folder that hiresx run made",
+            else "a run that ended before its first checkpoint leaves none: start it again; or give the folder that "
+            "hiresx run made",
         )
     return path, found
 

@@ -171,7 +171,7 @@ def _chosen(directory: str | Path, wanted: str, start: float | None) -> _Chosen:
     for key in data:
         groups.setdefault(columns[key].name, []).append(key)
     # In two dimensions there is no w: a residual that is always zero shows nothing.
-    idle = {key for key, values in data.items() if table.kind == "residual" and not values.any()}
+    idle = {key for key, values in data.items() if table.kind == "residual" and not np.nan_to_num(values).any()}
     asked = [key for key in data if key not in (*_CLOCK, *_ASIDE) and key not in idle]
     if listed:
         asked = []

@@ -70,6 +70,8 @@ class History:
         self.notes: list[str] = []
         self._numbers = numbers
         self.define(columns)
+        # The step a run goes on at: a sample of it is none that lies behind.
+        self.step: int | None = None
         self._rows: list[bytes] = []
         self._file: int | None = None
         self._header = b""
@@ -203,7 +205,7 @@ class History:
                     f"{self.path} holds {_samples(max(min(there, fit), 0))}, the checkpoint was written after {kept}",
                     "put the file back that belongs to this run, or remove this one to begin a new history",
                 )
-            if (dropped := min(there, fit) - kept) > 0:
+            if (dropped := self._behind(handle, length, min(there, fit) - kept)) > 0:
                 self.notes.append(f"{self.path}: {_samples(dropped)} behind the checkpoint dropped, to be taken anew")
             os.pwrite(handle, struct.pack(">i", kept), _COUNT)
             os.ftruncate(handle, length)
@@ -212,6 +214,13 @@ class History:
             raise
         self._file = handle
         return True
+
+    def _behind(self, handle: int, first: int, dropped: int) -> int:
+        """How many of the `dropped` samples, which begin at the byte `first`, lie behind the step a run goes on at: a
+        run that ended there has one of its own."""
+        if dropped > 0 and self.step is not None and os.pread(handle, 4, first) == struct.pack(">i", self.step):
+            return dropped - 1
+        return dropped
 
     def _set_aside(self, kept: int | None) -> None:
         """Rename the file that is there. `kept`: how many samples the checkpoint knows of."""

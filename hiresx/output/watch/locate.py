@@ -15,10 +15,10 @@ import numpy as np
 from hiresx.arrays import triple
 from hiresx.decomposition import Decomposition
 from hiresx.grid.blocks import FACES
+from hiresx.grid.size import WIDTH
 from hiresx.grid.stored_coordinates import slabs
 
-# Nodes of a stencil per direction: polynomials of degree 5.
-WIDTH = 6
+# WIDTH, the nodes of a stencil per direction: polynomials of degree 5.
 # Share of a cell by which a point may lie outside the grid and is taken to its face: nodes of a coarse curved wall and
 # the polynomials through them differ from the wall that was meant.
 OUTSIDE = 0.01

@@ -106,6 +106,7 @@ class Monitor(Attachment):
     def begin(self, solver: Solver, restarted: bool) -> None:
         if self._begun:
             return
+        self.history.step = solver.steps
         self._start(restarted)
         self._begun = True
         self._clock.begin(solver)

@@ -11,6 +11,7 @@ from hiresx.decomposition import Decomposition
 from hiresx.equations import equations
 from hiresx.errors import HiresxError
 from hiresx.grid import Block
+from hiresx.grid.size import refuse_places
 from hiresx.output.fields import derived
 from hiresx.output.saved import files
 from hiresx.output.watch.gather import Gather
@@ -75,6 +76,9 @@ def _located(case: Case, decomposition: Decomposition) -> list[list[Location]]:
     """The locations of all places of every table."""
     if not case.probe:
         return []
+    dimensions = max(len(block.active) for block in decomposition.blocks)
+    for n, spec in enumerate(case.probe):
+        refuse_places(f"probe.{n}", spec.count, dimensions)
     locator = Locator(decomposition)
     return [
         _locations(f"probe.{n}", spec, locator, decomposition, equations(case).scalars)

@@ -1,4 +1,6 @@
-"""Residual norms of every run, every `monitor.every` steps."""
+"""Residual norms of every run, every `monitor.every` steps and at its end."""
+
+import sys
 
 from hiresx.case import Case
 from hiresx.output.watch.history import Column
@@ -22,12 +24,23 @@ def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
 
 
 class Residual(Monitor):
-    """The rates of change are those of the last stage of the step."""
+    """The rates of change are those of the last stage of the step; nan where none was taken."""
 
     def __init__(self, case: Case, simulation: WatchedRun):
         comm, every = simulation.solver.comm, case.monitor.every
         super().__init__(comm, "residual", "residual", COLUMNS, every, out=simulation.out)
         self._simulation = simulation
+
+    def finish(self, solver: Solver) -> None:
+        """Adds the last step, where the run has looked at it, unless an exception is being handled. A run that goes on
+        takes it away again."""
+        history = self._simulation.history
+        looked_at = bool(history) and history[-1]["step"] == solver.steps
+        try:
+            if looked_at and self._clock.last != solver.steps and sys.exception() is None:
+                self._add(solver, self.measure(solver))
+        finally:
+            super().finish(solver)
 
     def measure(self, solver: Solver) -> dict[str, float]:
         history = self._simulation.history

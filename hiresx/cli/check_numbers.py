@@ -1,0 +1,58 @@
+"""What `hiresx check` says of numbers that are valid and can hardly be meant."""
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hiresx.case import Case
+
+# A step takes a microsecond at least: so many take a quarter of an hour, and on any grid worth it a year.
+STEPS = 1e9
+# Files of one folder that no file system likes.
+FILES = 1e6
+# A gas whose molecules move along a line only; real ones have 5/3 at most.
+GAMMA = 3.0
+
+
+def unlikely(case: "Case", dt: float) -> Iterator[str]:
+    """One line for each of them; `dt`: the time step of the initial state."""
+    time = case.time
+    if case.gas.gamma > GAMMA:
+        yield f"gas.gamma = {case.gas.gamma:g}: no gas has more than 5/3"
+    # what each wants on its own; the run ends with the first
+    wanted = [] if time.steps is None else [(float(time.steps), f"time.steps = {time.steps:g}")]
+    if time.end is not None and not time.local:
+        step, of = min(((dt, f"steps of {dt:.3g}"), *_intervals(case)))
+        wanted.append((time.end / step, f"time.end = {time.end:g} in {of}"))
+    steps, why = min(wanted)
+    if steps > STEPS:
+        yield f"more than {STEPS:.0e} steps, {_count(steps)} of them: {why}".replace("e+0", "e")
+    for key, clock in (("output", case.output), *((f"output.subset.{n}", s) for n, s in enumerate(case.output.subset))):
+        files, given = 0.0, ""
+        if clock.every_time is not None:
+            span = min(math.inf if time.end is None else time.end, math.inf if time.steps is None else time.steps * dt)
+            files, given = span / clock.every_time, f"{key}.every_time = {clock.every_time:g}"
+        elif clock.every_steps is not None:
+            files, given = steps / clock.every_steps, f"{key}.every_steps = {clock.every_steps}"
+        if files > FILES:
+            yield f"{given} writes the fields {_count(files)} times"
+
+
+def _intervals(case: "Case") -> Iterator[tuple[float, str]]:
+    """Intervals that shorten steps, with their keys."""
+    from hiresx.case.schema import sampled
+
+    tables = [("output", case.output), *((f"output.subset.{n}", s) for n, s in enumerate(case.output.subset))]
+    tables += [
+        (f"{key}.{n}", table) for key in ("probe", "force", "surface") for n, table in enumerate(getattr(case, key))
+    ]
+    tables += [(name, getattr(case, name)) for name in sampled()]
+    for key, table in tables:
+        every = getattr(table, "every_time", None)
+        if every is not None:
+            yield every, f"steps no longer than {key}.every_time = {every:g}"
+
+
+def _count(number: float) -> str:
+    return f"about {number:.2g}" if math.isfinite(number) else "more than can be counted"

@@ -1,0 +1,44 @@
+"""Trees of blocks that say what there is when something is asked for that there is not."""
+
+from functools import cache
+from typing import Any
+
+from hiresx.case.faults import did_you_mean
+from hiresx.errors import HiresxError
+from hiresx.results import needs
+
+
+class Absent(HiresxError, KeyError):
+    """No such block or variable: also the KeyError that readers of mappings expect."""
+
+
+@cache
+def block_tree() -> Any:
+    """The class of these trees, an xarray.DataTree."""
+
+    class BlockTree(needs.xarray().DataTree):  # type: ignore[misc]
+        """`tree["jet/p"]` raises `Absent`, with what is there, for a block or a variable that is not."""
+
+        __slots__ = ()
+
+        def __getitem__(self, key: Any) -> Any:
+            try:
+                return super().__getitem__(key)
+            except KeyError:
+                raise (_absent(self, key) if isinstance(key, str) else KeyError(key)) from None
+
+    return BlockTree
+
+
+def _absent(tree: Any, key: str) -> Absent:
+    node, word = tree, key
+    for word in key.strip("/").split("/"):
+        if word not in node.children:
+            break
+        node = node.children[word]
+    held = list(map(str, node.data_vars))
+    if held:
+        there, kind, who = [*held, *node.children], "variable", f"{node.path.strip('/')} has"
+    else:
+        there, kind, who = list(node.children), "block", "there is"
+    return Absent(f'{who} no {kind} "{word}"', did_you_mean(word, there, f"{kind}s"))

@@ -1,0 +1,90 @@
+"""What is said before a run begins: what does not fit, what can hardly be meant, what it is to compute with."""
+
+import os
+
+import pytest
+from watched_runs import tables
+
+from hiresx import Case, Simulation
+from hiresx.case import load
+from hiresx.cli import execute
+from hiresx.cli.check_numbers import unlikely
+from hiresx.decomposition import decompose
+from hiresx.device.cpu import Backend
+from hiresx.errors import HiresxError
+from hiresx.grid import build, size
+from hiresx.output.watch import monitors
+
+MANY = 'probe=[{name="a", line={start=[0.1, 0.0, 0.0], end=[0.9, 0.0, 0.0], n=2000000000}}]'
+
+
+@pytest.mark.parametrize("verb", ["check", "run"])
+def test_a_probe_that_does_not_fit_is_refused_before_its_places_are_made(verb, tmp_path, monkeypatch, capfd):
+    monkeypatch.setattr(size, "host_memory", lambda: 25_000_000_000)
+    monkeypatch.setattr(Backend, "compile", lambda *_: pytest.fail("it compiles"))
+    monkeypatch.chdir(tmp_path)
+    assert execute([verb, "sod", "--set", MANY]) == 2
+    assert "probe.0: 2,000,000,000 places take" in capfd.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_places_need_more_in_more_dimensions(monkeypatch):
+    """A grid that only its file knows the dimensions of: looked at again, before any place is looked for."""
+    line = {"start": [0.1, 0.1, 0.0], "end": [0.9, 0.9, 0.0], "n": 100}
+    case = Case.from_dict(tables(probe=[{"name": "a", "line": line}]))
+    decomposition = decompose(case, build(case.grid))
+    assert [len(found) for found in monitors.check(case, decomposition)["probe"]] == [100]
+    monkeypatch.setattr(size, "host_memory", lambda: 800_000)
+    with pytest.raises(HiresxError, match=r"probe\.0: 100 places take 846 kB"):
+        monitors.check(case, decomposition)
+    assert [probe.count for probe in case.probe] == [len(case.probe[0].places)]
+
+
+@pytest.mark.parametrize(
+    ("override", "dt", "lines"),
+    [
+        ("time.cfl=0.4", 2e-3, []),
+        ("time.cfl=0.4", 1e-13, ["more than 1e9 steps, about 2e+12 of them: time.end = 0.2 in steps of 1e-13"]),
+        ("time.end=1e300", 1e-300, ["more than 1e9 steps, more than can be counted of them: time.end = 1e+300"]),
+        ("time.steps=2000000000000", 2e-3, []),  # the end comes first
+        ("output.every_time=1e-12", 2e-3, ["more than 1e9 steps", "output.every_time = 1e-12 writes the fields about"]),
+        ("extrema.every_time=1e-12", 2e-3, ["more than 1e9 steps, about 2e+11 of them: time.end = 0.2"]),
+        ("gas.gamma=1e9", 2e-3, ["gas.gamma = 1e+09: no gas has more than 5/3"]),
+    ],
+)  # fmt: skip
+def test_numbers_that_can_hardly_be_meant(override, dt, lines):
+    found = list(unlikely(load("sod", overrides=[override]), dt))
+    assert len(found) == len(lines) and all(line in said for line, said in zip(lines, found, strict=True))
+
+
+def test_check_says_so(capfd):
+    assert execute(["check", "sod", "--set", "time.dt=1e-300"]) == 0
+    assert "warning: more than 1e9 steps, about 2e+299 of them" in capfd.readouterr().out
+
+
+def test_threads_of_a_run(tmp_path, monkeypatch, capfd):
+    monkeypatch.setitem(os.environ, "OMP_NUM_THREADS", "3")
+    seen = []
+
+    def begun(self, *_, **__):
+        seen.append(self.threads)
+        raise HiresxError("that is enough")
+
+    monkeypatch.setattr(Backend, "compile", begun)
+    assert execute(["run", "sod", "--threads", "2", "--out", str(tmp_path / "a")]) == 2
+    monkeypatch.setitem(os.environ, "OMP_NUM_THREADS", "3")
+    assert execute(["run", "sod", "--out", str(tmp_path / "b")]) == 2
+    assert seen == [2, 3]
+    assert execute(["launch", "-n", "1", "sod", "--threads", "2", "--dry-run"]) == 0
+    assert "run sod --threads 2" in capfd.readouterr().out
+
+
+def test_a_run_that_ended_before_its_first_checkpoint(tmp_path, monkeypatch, capfd):
+    folder = tmp_path / "k"
+    folder.mkdir()
+    assert execute(["run", "--restart", str(folder)]) == 2
+    assert "ended before its first checkpoint leaves none: start it again" in capfd.readouterr().err
+    Simulation(Case.from_dict(tables(time={"steps": 1, "cfl": 0.5}, checkpoint={"keep": 0})), "cpu", out=folder).run()
+    (folder / "case").mkdir(exist_ok=True)
+    assert execute(["run", "--restart", str(folder)]) == 2
+    assert "ended before its first; start it again: hiresx run" in capfd.readouterr().err
