@@ -129,8 +129,8 @@ arrays of one shape; each of the values returned is an array that broadcasts to 
 | `derived(*, ...) -> {name: value}` | its own name | when the case is read: parameters that follow from others |
 | `exact(x, y, z, t, *, ...) -> (rho, u, v, w, p)` | its own name | by `hiresx plot`, which draws it beside 1-D fields |
 
-What they return at a node may depend on that node alone: a grid may be cut among ranks, and initial states of blocks with
-many nodes are made in pieces, several at a time on threads of their own.
+What they return at a node may depend on that node alone: a grid may be cut among ranks, and initial states of blocks
+with many nodes are made in pieces, several at a time on threads of their own.
 
 ### When it is executed
 

@@ -74,6 +74,9 @@ class Backend(Protocol):
     def zeros(self, shape: Sequence[int] | int, dtype: str = "float64") -> Any:
         """An array of zeros. Raises as `empty`."""
 
+    def free_memory(self) -> int | None:
+        """Bytes that are free for arrays; None where they are those of the host."""
+
     def to_device(self, array: np.ndarray) -> Any:
         """A copy of `array` that kernels can take. Raises as `empty`."""
 

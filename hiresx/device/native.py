@@ -154,6 +154,9 @@ class NativeBackend:
         array[...] = 0
         return array
 
+    def free_memory(self) -> None:
+        return None
+
     def to_device(self, array: np.ndarray[Any, Any]) -> Array:
         """A copy of `array` for kernels."""
         copy = empty(np.shape(array), np.asarray(array).dtype)

@@ -104,7 +104,7 @@ class LocalBlocks:
             shape = (len(state.q), *reversed(state.size))
             if values.shape != shape or values.dtype != state.q.dtype:
                 raise ValueError(f"q is {values.dtype} {values.shape}, not {state.q.dtype} {shape}")
-            self._fill(state, lambda at, values=values: values[:, *at])
+            self._fill(state, partial(_piece, values))
 
     def alive_before(self) -> bool:
         """Whether the state with which the last step began was one."""
@@ -142,3 +142,7 @@ class LocalBlocks:
         for rows, found in ahead(made, planes(nk, ni * nj)):
             self.backend.copy(inner[:, rows], self.backend.to_device(found))
             done.append(found)
+
+
+def _piece(values: np.ndarray, at: Lines) -> np.ndarray:
+    return values[:, *at]

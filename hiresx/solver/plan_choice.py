@@ -25,7 +25,7 @@ def chosen_plan(case: Case, backend: Backend, domain: Domain, asked: str | None 
     blocks = [domain.cut.blocks[n] for n in domain.mine]
     why = compact.obstacle(case, domain.cut)
     wanted = asked or (None if case.plan == "auto" else case.plan)
-    free = backend.free_memory() if backend.name == "cuda" else None
+    free = backend.free_memory()
     with comm.together():
         if wanted is not None and inviscid_plan(wanted, backend.name) not in _OF_BACKEND[backend.name]:
             known = ", ".join((*_OF_BACKEND[backend.name], compact.NAME))
