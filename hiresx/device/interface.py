@@ -74,9 +74,6 @@ class Backend(Protocol):
     def zeros(self, shape: Sequence[int] | int, dtype: str = "float64") -> Any:
         """An array of zeros. Raises as `empty`."""
 
-    def free_memory(self) -> int | None:
-        """Bytes that are free for arrays; None where they are those of the host."""
-
     def to_device(self, array: np.ndarray) -> Any:
         """A copy of `array` that kernels can take. Raises as `empty`."""
 
@@ -89,6 +86,9 @@ class Backend(Protocol):
 
     def copy(self, destination: Any, source: Any) -> None:
         """`source` into `destination`, arrays of this backend of one type and shape."""
+
+    def free_memory(self) -> int | None:
+        """Bytes that arrays of this backend may still take; None where that is the host's own memory."""
 
     def synchronize(self) -> None:
         """Waits until all launched work is done."""

@@ -154,9 +154,6 @@ class NativeBackend:
         array[...] = 0
         return array
 
-    def free_memory(self) -> None:
-        return None
-
     def to_device(self, array: np.ndarray[Any, Any]) -> Array:
         """A copy of `array` for kernels."""
         copy = empty(np.shape(array), np.asarray(array).dtype)
@@ -175,6 +172,10 @@ class NativeBackend:
     def copy(self, destination: np.ndarray, source: np.ndarray[Any, Any]) -> None:
         """`source` into `destination`, of the same type and shape."""
         np.copyto(destination, source, casting="no")
+
+    def free_memory(self) -> int | None:
+        """None: arrays are in the host's memory."""
+        return None
 
     def synchronize(self) -> None:
         """Returns when all launched work is done: at once, as `launch` waits for it."""

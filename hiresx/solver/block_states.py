@@ -104,7 +104,7 @@ class LocalBlocks:
             shape = (len(state.q), *reversed(state.size))
             if values.shape != shape or values.dtype != state.q.dtype:
                 raise ValueError(f"q is {values.dtype} {values.shape}, not {state.q.dtype} {shape}")
-            self._fill(state, partial(_piece, values))
+            self._fill(state, partial(_part, values))
 
     def alive_before(self) -> bool:
         """Whether the state with which the last step began was one."""
@@ -144,5 +144,6 @@ class LocalBlocks:
             done.append(found)
 
 
-def _piece(values: np.ndarray, at: Lines) -> np.ndarray:
+def _part(values: np.ndarray, at: Any) -> np.ndarray:
+    """The part `at` of an array over variables and nodes."""
     return values[:, *at]
