@@ -15,11 +15,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from hiresx.bench import page_ranks
+from hiresx.bench import page_ranks, page_ready
 from hiresx.bench.markdown import cell, counted, section, table
 from hiresx.device.state import variables_per_point
 from hiresx.errors import HiresxError
 from hiresx.output.saved import files
+from hiresx.rhs.compact import NAME as COMPACT
 from hiresx.shell import word
 from hiresx.solver import PLANS, default_plan, work_variables
 from hiresx.time.integrators import integrator
@@ -96,6 +97,7 @@ def page(results: dict[str, Result], out: Path) -> str:
         *_cpu(list(benches.values()), codes.get("cpu")),
         _memory(list(benches.values())),
         _start_up([*benches.values(), *filter(None, [on_gpu.get("machine")])]),
+        *page_ready.sections(of_kind.get("ready", [])),
         _registers(next(iter(of_kind.get("registers", [])[::-1]), None)),
         *map(_counted, of_kind.get("counted", [])[-1:]),
         *_gpu(on_gpu, codes.get("gpu")),
@@ -221,7 +223,7 @@ def _list(lines: Iterable[str]) -> str:
 
 def _memory(benches: list[Result]) -> str:
     rows = []
-    for plan in PLANS:
+    for plan in (*PLANS, COMPACT):
         for viscous in (False, True):
             reals = variables_per_point(
                 work_variables(plan, viscous), integrator("ssp_rk3").registers, local_step=False
@@ -236,7 +238,7 @@ def _memory(benches: list[Result]) -> str:
     rows.append(["paper", "viscous", PAPER_REALS, 8 * PAPER_REALS, 4 * PAPER_REALS, None])
     text = (
         "Per point, ghost layers aside; allocated once. Local time steps need one real more. `pencils` is the CPU's\n"
-        "plan, `fused` the GPU's, `decomposed` the paper's."
+        "plan, `fused` the GPU's, `decomposed` the paper's, `compact` the one of the largest grids."
     )
     nodes = sorted({result["nodes"] for result in benches})
     if nodes:

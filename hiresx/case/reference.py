@@ -120,14 +120,17 @@ arrays of one shape; each of the values returned is an array that broadcasts to 
 
 | function | named by | called |
 |---|---|---|
-| `f(x, y, z, *, ...) -> (rho, u, v, w, p)` | `initial.function` | once |
+| `f(x, y, z, *, ...) -> (rho, u, v, w, p)` | `initial.function` | once, or for each piece of a large block |
 | `f(x, y, z, t, *, ...) -> (rho, u, v, w, p)` | `boundary.function` | once, or at every stage if not `steady` |
-| `f(x, y, z, *, ...) -> s` | `scalar.initial` | once |
+| `f(x, y, z, *, ...) -> s` | `scalar.initial` | as `initial.function` |
 | `f(x, y, z, t, *, ...) -> s` | `boundary.scalars` | once; on a `profile-inflow` that is not `steady` at every stage |
 | `f(x, y, z, *, ...) -> (rho, u, v, w, p)` | `sponge.function` | once |
 | `f(simulation, *, ...) -> {name: number}` | `monitors` | every `monitor.every` steps |
 | `derived(*, ...) -> {name: value}` | its own name | when the case is read: parameters that follow from others |
 | `exact(x, y, z, t, *, ...) -> (rho, u, v, w, p)` | its own name | by `hiresx plot`, which draws it beside 1-D fields |
+
+What they return at a node may depend on that node alone: a grid may be cut among ranks, and initial states of blocks
+with many nodes are made in pieces, several at a time on threads of their own.
 
 ### When it is executed
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from ranks import run_ranks
 
+from hiresx import Simulation
 from hiresx.bench import rhs
 from hiresx.case import load
 from hiresx.decomposition import domain
@@ -88,6 +89,19 @@ def test_two_ranks():
     whole = solver.states[0].interior(solver.backend.to_host(solver.states[0].q))
     for slices, q in [piece for rank in run_ranks(2, of_ranks, "compact") for piece in rank]:
         assert np.abs(q - whole[(slice(None), *slices)]).max() <= 1e-13
+
+
+@pytest.mark.parametrize("where", OWN)
+def test_a_run_that_goes_on_is_the_one_that_did_not_stop(where, tmp_path):
+    case = load("planar-jet", "quick", [*JET, 'plan="compact"', "time.steps=4"])
+    whole, first = (Simulation(case, backend=where, out=tmp_path / name) for name in ("whole", "parts"))
+    whole.run(progress=False)
+    first.run(steps=2, progress=False)
+    again = Simulation(case, backend=where, restart=tmp_path / "parts")
+    again.run(progress=False)
+    assert again.solver.plan == "compact" and again.step_count == 4
+    for one, other in zip(whole.solver.states, again.solver.states, strict=True):
+        assert np.array_equal(one.interior(one.q), other.interior(other.q))
 
 
 def test_reals_a_point():
