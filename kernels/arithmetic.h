@@ -138,6 +138,10 @@ template <class T> HD T load_or_common(const real *p, long long at, int stride) 
     return stride ? load<T>(p + at) : T(p[0]);
 }
 
+// Asks for memory that packs will need; nothing to points on their own.
+template <class T> HD void expect_read(const real *) {}
+template <class T> HD void expect_write(const real *) {}
+
 #ifdef HX_CPU
 namespace stdx = std::experimental;
 typedef stdx::native_simd<real> pack;
@@ -163,4 +167,6 @@ template <> inline __attribute__((always_inline)) pack load<pack>(const real *p)
     return pack(p, stdx::element_aligned);
 }
 HD void store(real *p, pack a) { a.copy_to(p, stdx::element_aligned); }
+template <> inline __attribute__((always_inline)) void expect_read<pack>(const real *p) { __builtin_prefetch(p, 0, 2); }
+template <> inline __attribute__((always_inline)) void expect_write<pack>(const real *p) { __builtin_prefetch(p, 1, 2); }
 #endif

@@ -72,16 +72,34 @@ HD void nodes(const Line &line) {  // physical flux and pressure of every node; 
     }
 }
 
-HD void interpolations(const Line &line) {  // minus[h], plus[h]: the two states at h + 1/2, h = -1..n-1
+// What a bundle finds in cache because the one before it has asked for it: hardware does not foresee rows of so many
+// arrays.
+struct Ahead {
+    const real *q = nullptr, *m, *r, *viscous_flux;
+    long long sv, sd;
+    HD void operator()(const Line &line, size_t e) const {
+        if (!q) return;
+        const long long place = (int(e) / line.B - H) * sd + int(e) % line.B;
+        for (int v = 0; v < gas_variables; ++v) __builtin_prefetch(q + v * sv + place, 0, 2);
+        for (int d = 0; d < 3; ++d) __builtin_prefetch(m + d * sv + place, 0, 2);
+        for (int v = 0; v < gas_variables; ++v) __builtin_prefetch(r + v * sv + place, 1, 2);
+        if (viscous_flux)
+            for (int v = 0; v < gas_gradients; ++v) __builtin_prefetch(viscous_flux + v * sv + place, 0, 2);
+    }
+};
+
+HD void interpolations(const Line &line, const Ahead &ahead) {  // minus[h], plus[h]: the two states at h + 1/2, h = -1..n-1
     const int B = line.B;
 #ifdef HX_INTERPOLATES_NODES
     for (size_t e = line.node(-1), end = line.node(line.n + 1); e < end; e += W) {
         const size_t right = e, left = e - B;
+        ahead(line, e);
         pack m[3], minus[gas_variables], plus[gas_variables];
         for (int d = 0; d < 3; ++d) m[d] = load<pack>(line.m + d * line.size + e);
 #else
     for (size_t e = line.node(-1), end = line.node(line.n); e < end; e += W) {
         const size_t right = e, left = e;
+        ahead(line, e);
         pack m[3], minus[gas_variables], plus[gas_variables];
         for (int d = 0; d < 3; ++d)
             m[d] = interpolate_metric<pack>([&](int s) { return load<pack>(line.m + d * line.size + e + s * B); });
@@ -128,15 +146,22 @@ HD void fluxes(const Line &line) {
     }
 }
 
-// r -= F_{i+1/2} - F_{i-1/2} of one variable
-HD void difference(const Line &line, const real *fluxes, real *target, int sd, int first) {
+// r -= F_{i+1/2} - F_{i-1/2} of one variable, r += the derivative of its viscous flux, if there is one
+HD void difference(const Line &line, const real *fluxes, const real *viscous_flux, real *r, int sd, int first) {
     const int B = line.B, count = B == 1 ? line.n : line.lanes, lines = B == 1 ? 1 : line.n;
-    const real *flux = fluxes + line.node(0);
-    for (int l = 0; l < lines; ++l, target += sd, flux += B)
+    const real *flux = fluxes + line.node(0), *g = viscous_flux;
+    for (int l = 0; l < lines; ++l, r += sd, flux += B) {
         if (first)
-            for (int e = 0; e < count; ++e) target[e] = flux[e - B] - flux[e];
+            for (int e = 0; e < count; ++e) r[e] = flux[e - B] - flux[e];
+        else if (!g)
+            for (int e = 0; e < count; ++e) r[e] += flux[e - B] - flux[e];
         else
-            for (int e = 0; e < count; ++e) target[e] += flux[e - B] - flux[e];
+            for (int e = 0; e < count; ++e)
+                r[e] += flux[e - B] - flux[e] + derivative<real>([&](int s) { return g[e + (long long)s * sd]; });
+        if (g && first)
+            for (int e = 0; e < count; ++e) r[e] += derivative<real>([&](int s) { return g[e + (long long)s * sd]; });
+        if (g) g += sd;
+    }
 }
 
 // what face_mass does, at both ends of the line
@@ -165,40 +190,45 @@ HD int bundle(int n, int available, int planes) {
 constexpr long long SWEEP_WEIGHT = 16;
 
 // Bundles of the sweep below.
-static hx_shape inviscid_sweep_parts(const real *q, const real *m, real *r, long long sv, int o, int sd, int nd, int s1,
-                                     int n1, int s2, int n2, int first, int walls) {
-    (void)q, (void)m, (void)r, (void)sv, (void)o, (void)s1, (void)s2, (void)first, (void)walls;
+static hx_shape inviscid_sweep_parts(const real *q, const real *m, const real *viscous_flux, real *r, long long sv, int o,
+                                     int sd, int nd, int s1, int n1, int s2, int n2, int first, int walls, int viscous) {
+    (void)q, (void)m, (void)viscous_flux, (void)r, (void)sv, (void)o, (void)s1, (void)s2, (void)first, (void)walls;
+    (void)viscous;
     const long long B = sd == 1 ? 1 : pencil::bundle(nd, n1, n2);
     return {(n1 + B - 1) / B * n2, SWEEP_WEIGHT * B * nd};
 }
 
 // r = or -= the inviscid flux differences along one direction of a block, times -1 (1/J scaling is left
-// to the update). q, m (3 area components of this direction), r: padded arrays, variable stride sv, o the index of node
-// (0, 0, 0). sd, nd: stride and nodes along the sweep; (s1, n1), (s2, n2): the other two directions, s1 <= s2. first: r
-// is set, not added to; walls: whether there is one at an end of the lines.
+// to the update), and += those of the viscous flux along it if it is to carry them. q, m (3 area components of this
+// direction), r: padded arrays, variable stride sv, o the index of node (0, 0, 0). sd, nd: stride and nodes along the
+// sweep; (s1, n1), (s2, n2): the other two directions, s1 <= s2. first: r is set, not added to; walls: whether there is
+// one at an end of the lines; viscous: whether viscous_flux, with ghosts, is one.
 CPU_KERNEL(inviscid_sweep, long long begin, long long end, const_field<conserved_variables> q, const_field<3> m,
-           field<conserved_variables> r, long long sv, int o, int sd, int nd, int s1, int n1, int s2, int n2, int first,
-           int walls) {
+           const_field<gradient_variables> viscous_flux, field<conserved_variables> r, long long sv, int o, int sd,
+           int nd, int s1, int n1, int s2, int n2, int first, int walls, int viscous) {
     using namespace pencil;
     const bool along = sd == 1;
     const int B = along ? 1 : bundle(nd, n1, n2);
     const int bundles = (n1 + B - 1) / B;
     static thread_local Buffer buffer;
+    auto place = [&](long long part) { return o + part / bundles * s2 + part % bundles * (along ? s1 : B); };
     for (long long part = begin; part < end; ++part) {
-        const int k = int(part / bundles), b = int(part % bundles);
-        const int start = along ? b * s1 : b * B, lanes = along ? 1 : (n1 - b * B < B ? n1 - b * B : B);
-        const long long at = o + (long long)k * s2 + start;
+        const int left = along ? 1 : n1 - int(part % bundles) * B, lanes = left < B ? left : B;
+        const long long at = place(part), next = place(part + 1);
+        auto carried = [&](int v, long long at) { return viscous && v > 0 ? viscous_flux + (v - 1) * sv + at : nullptr; };
         Line line(buffer, nd, B, lanes);
         for (int v = 0; v < gas_variables; ++v) line.gather(q + v * sv + at, sd, line.q + v * line.size);
         for (int d = 0; d < 3; ++d) line.gather(m + d * sv + at, sd, line.m + d * line.size);
         nodes(line);
-        interpolations(line);
+        Ahead ahead;
+        if (part + 1 < end) ahead = {q + next, m + next, r + next, carried(1, next), sv, sd};
+        interpolations(line, ahead);
         fluxes(line);
         for (int v = 0; v < gas_variables; ++v)
-            difference(line, line.minus + v * line.size, r + v * sv + at, sd, first);
+            difference(line, line.minus + v * line.size, carried(v, at), r + v * sv + at, sd, first);
         if (walls) end_sums(line, line.minus, r + at, sd);
         for (int v = gas_variables; v < conserved_variables; ++v)
-            scalar(line, q + v * sv + at, r + v * sv + at, sd, first, walls);
+            scalar(line, q + v * sv + at, carried(v, at), r + v * sv + at, sd, first, walls);
     }
 }
 #endif

@@ -1,7 +1,7 @@
 // Passive scalars in the CPU's pencils, behind the fluxes of the gas: `minus` holds these, and `plus` is free.
 namespace pencil {
-// q, r: of one scalar
-HD void scalar(const Line &line, const real *q, real *r, int sd, int first, int walls) {
+// q, viscous_flux (null for none), r: of one scalar
+HD void scalar(const Line &line, const real *q, const real *viscous_flux, real *r, int sd, int first, int walls) {
     const int B = line.B;
     real *s = line.plus, *flux = line.plus + line.size;
     line.gather(q, sd, s);
@@ -15,7 +15,7 @@ HD void scalar(const Line &line, const real *q, real *r, int sd, int first, int 
                                              [&](int o) { return load<pack>(line.f + e + o * B); },
                                              load<pack>(line.minus + e), sensor));
     }
-    difference(line, flux, r, sd, first);
+    difference(line, flux, viscous_flux, r, sd, first);
     if (walls) end_sums(line, flux, r, sd);
 }
 }  // namespace pencil

@@ -15,6 +15,7 @@
 #include "reduce.h"
 #include "statistics.h"
 #include "exchange.h"
+#include "halo_rows.h"
 #include "sponge.h"
 #include "continuation.h"
 #include "scalar_boundary.h"

@@ -86,12 +86,16 @@ VECTOR_KERNEL(viscous_flux, int i, int j, int k, int o, int sj, int sk, int di, 
               const_field<gradient_variables> w, const_field<9> m, const_field<1> jacobian, real inverse_reynolds,
               field<3 * gradient_variables> flux) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
+    // of the next row, on a CPU: of so many arrays its hardware foresees little
+    for (int v = 0; v < 9; ++v) expect_read<T>(m + v * sv + p + sj);
+    for (int v = 0; v < 3 * gradient_variables; ++v) expect_write<T>(flux + v * sv + p + sj);
     T area[3][3], gradient[gradient_variables][3], own[gradient_variables];
     for (int d = 0; d < 3; ++d)
         for (int c = 0; c < 3; ++c) area[d][c] = load<T>(m + (3 * d + c) * sv + p);
     T scale = load<T>(jacobian + p);
     for (int v = 0; v < gradient_variables; ++v) {
         const real *field = w + v * sv + p;
+        expect_read<T>(field + 4 * (long long)dk);
         own[v] = load<T>(field);
         T xi = derivative<T>([&](int s) { return load<T>(field + s * di); }) * scale;
         T eta = derivative<T>([&](int s) { return load<T>(field + (long long)s * dj); }) * scale;

@@ -189,7 +189,8 @@ def _kernels(result: Result) -> str:
     text = (
         f"Each kernel of a viscous stage, the time step (once in three stages) and the norms, one thread, FP64.\n"
         f"{KERNEL_NOTE}\nAn array is copied at {result['copy_gb_per_s']:.0f} GB/s. The CPU runs the first plan, "
-        "`pencils`: a bundle of grid lines in cache; `decomposed` is\nthe paper's plan for GPUs, on the same CPU."
+        "`pencils`: a bundle of grid lines in cache,\nwhich takes the viscous differences along; "
+        "`decomposed` is the paper's plan for GPUs, on the same CPU."
     )
     parts = []
     for plan in dict.fromkeys(row["plan"] for row in result["kernels"]):

@@ -14,6 +14,7 @@ from hiresx.device.interface import Call
 from hiresx.exchange.carrier import Transport
 from hiresx.exchange.halo_layout import HaloLayout, HaloLink, Peer, merged
 from hiresx.exchange.mailbox import Mail
+from hiresx.exchange.rows import rows
 
 # A rank that waits looks without a pause for so many seconds, then lets others have its core in between, and at last
 # sleeps in between: what comes at once is seen at once, and long waiting leaves the core to those that are waited for.
@@ -55,7 +56,15 @@ class Channel:
             rotated = [link for link in links if link.rotation is not None]
             return [(link, at) for link, at, _ in lists(rotated, "block", "rotation", *ends[1:2])]
 
-        self._inner = lists(layout.inner, "donor", "block", *ends)
+        # Between the parts of this rank: by rows where the kernels can, else by lists.
+        self._inner: list[tuple[HaloLink, Any, Any]] = []
+        self._inner_rows: list[tuple[HaloLink, Any, int]] = []
+        for link in merged(layout.inner, "donor", "block", *ends):
+            found = rows(link.to, link.source) if "copy_halo_rows" in program.signatures else None
+            if found is None:
+                self._inner += lists([link], "donor")
+            else:
+                self._inner_rows.append((link, backend.to_device(found), len(link.to)))
         self._pack = lists(layout.outgoing, "donor", *ends[0::2])
         self._unpack = {peer.rank: lists(peer.links, "block", *ends[1:2]) for peer in layout.peers}
         self._turned = {peer.rank: turned(peer.links) for peer in layout.peers} | {None: turned(layout.inner)}
@@ -87,13 +96,19 @@ class Channel:
         copy()
 
     def _inner_copies(self, fields: ExchangedArrays) -> Iterator[Call]:
+        def ends(link: HaloLink) -> dict[str, Any]:
+            return {
+                "source": fields.array(link.donor, link.donor_direction), "source_sv": fields.strides[link.donor],
+                "target": fields.array(link.block, link.direction), "target_sv": fields.strides[link.block],
+                "sign": self._sign(link),
+            }  # fmt: skip
+
         for link, to, giving in self._inner:
+            yield self._program.call("copy_halo", (len(to), self._width, 1), to=to, giving=giving, **ends(link))
+        for link, found, nodes in self._inner_rows:
             yield self._program.call(
-                "copy_halo", (len(to), self._width, 1), to=to, giving=giving,
-                source=fields.array(link.donor, link.donor_direction), source_sv=fields.strides[link.donor],
-                target=fields.array(link.block, link.direction), target_sv=fields.strides[link.block],
-                sign=self._sign(link),
-            )  # fmt: skip
+                "copy_halo_rows", None, rows=found, count=len(found), nodes=nodes, variables=self._width, **ends(link)
+            )
 
     def _post(self, fields: ExchangedArrays) -> None:
         self._turn = turn = 1 - self._turn

@@ -5,12 +5,12 @@ on their way. Both are lists of launches. Behind the faces `walls` the sums of m
 conditions ask for.
 """
 
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from typing import Any
 
 from hiresx.device.interface import Call, Program
 from hiresx.device.state import BlockState
-from hiresx.equations import GAS, GAS_CONSERVED, Equations
+from hiresx.equations import DIRECTIONS, GAS, GAS_CONSERVED, Equations
 from hiresx.grid.blocks import direction, side
 
 # Conserved variables of the gas.
@@ -38,10 +38,16 @@ class InviscidPlan:
 
 
 class Pencils(InviscidPlan):
-    """CPU plan: a bundle of grid lines in cache, one kernel per direction."""
+    """CPU plan: a bundle of grid lines in cache, one kernel per direction. Given `viscous_fluxes` (by direction, with
+    ghosts), their differences too, while `r` is there."""
 
     work_variables = 0
     carries_scalars = True
+
+    @staticmethod
+    def carried(precision: str) -> Set[int]:
+        """All."""
+        return frozenset(range(DIRECTIONS))
 
     def __init__(
         self,
@@ -50,16 +56,19 @@ class Pencils(InviscidPlan):
         interpolation: str,
         late: Set[int] = frozenset(),
         walls: Set[str] = frozenset(),
+        viscous_fluxes: Mapping[int, Any] | None = None,
     ):
+        carried = viscous_fluxes or {}
         self.early: list[Call] = []
         self.late: list[Call] = []
         for order, d in enumerate(ordered(state, late)):
             (s1, n1), (s2, n2) = sorted((state.strides[e], state.size[e]) for e in range(3) if e != d)
             (self.late if d in late else self.early).append(
                 program.call(
-                    "inviscid_sweep", None, q=state.q, m=state.areas[d], r=state.r, sv=state.variable_stride,
-                    o=state.origin, sd=state.strides[d], nd=state.size[d], s1=s1, n1=n1, s2=s2, n2=n2,
-                    first=int(order == 0), walls=int(d in map(direction, walls)),
+                    "inviscid_sweep", None, q=state.q, m=state.areas[d], viscous_flux=carried.get(d, state.q),
+                    r=state.r, sv=state.variable_stride, o=state.origin, sd=state.strides[d], nd=state.size[d], s1=s1,
+                    n1=n1, s2=s2, n2=n2, first=int(order == 0), walls=int(d in map(direction, walls)),
+                    viscous=int(d in carried),
                 )
             )  # fmt: skip
 

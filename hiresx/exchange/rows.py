@@ -1,0 +1,21 @@
+"""Lists of nodes as rows that follow each other in memory at both ends, for the kernel of kernels/halo_rows.h."""
+
+import numpy as np
+
+# Nodes that the rows of a list hold on average at least: with shorter ones the list itself is copied as fast.
+SHORTEST = 3
+
+
+def rows(to: np.ndarray, source: np.ndarray) -> np.ndarray | None:
+    """Rows (first of `to`, first of `source`, length), int32 (n, 3), in ascending order of the first, of lists whose
+    item n says where what lies at source[n] goes; None where they are shorter than `SHORTEST` on average, as behind
+    faces whose indices run another way."""
+    if not len(to):
+        return None
+    order = np.argsort(to, kind="stable")
+    to, source = to[order], source[order]
+    begins = np.flatnonzero(np.concatenate([[True], (np.diff(to) != 1) | (np.diff(source) != 1)]))
+    if len(to) < SHORTEST * len(begins):
+        return None
+    lengths = np.diff(np.append(begins, len(to)))
+    return np.stack([to[begins], source[begins], lengths], axis=1).astype(np.int32)
