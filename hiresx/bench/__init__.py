@@ -35,6 +35,7 @@ def run(
     from hiresx.bench.start_up import start_up as measured_start_up
     from hiresx.device import backend as find_backend
     from hiresx.device import rates
+    from hiresx.solver.choices import configuration
 
     device = find_backend(backend)
     counts = rhs.thread_counts(device, threads)
@@ -54,7 +55,10 @@ def run(
             for row in kernel_times.measure(device, points, precision, plan, repeats)
         ]
         # As many threads as the kernels had.
-        result["gflop_per_s"] = {name: kernel_times.arithmetic_rate(device, name, repeats) for name in precisions}
+        result["gflop_per_s"] = {
+            name: kernel_times.arithmetic_rate(device, configuration(rhs.flow(points, True, name)), repeats)
+            for name in precisions
+        }
     roofline.rate(result)
     if start_up:
         result["start_up"] = measured_start_up(device.name, repeats)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from hiresx.arrays import triple
 from hiresx.equations import equations
 from hiresx.output.saved import block_arrays, identity
 from hiresx.output.saved.checkpoint import understood
@@ -54,11 +55,16 @@ def _blocks(found: Container) -> list[tuple[str, tuple[int, ...]]]:
     return [(str(block["name"]), tuple(block["size"])) for block in found.values["grid"]]
 
 
-def _state(first: Container, second: Container, blocks: list, others: list) -> Iterator[dict[str, Any]]:
+def _state(
+    first: Container,
+    second: Container,
+    blocks: list[tuple[str, tuple[int, ...]]],
+    others: list[tuple[str, tuple[int, ...]]],
+) -> Iterator[dict[str, Any]]:
     states = []
     for container, sizes in ((first, blocks), (second, others)):
         read = block_arrays.reader(container, "solver/")
-        states.append([read(f"q.{b}", tuple((0, n) for n in size)) for b, (_, size) in enumerate(sizes)])
+        states.append([read(f"q.{b}", triple((0, n) for n in size)) for b, (_, size) in enumerate(sizes)])
     a, b = (equations(dict(container.values["case"])).conserved for container in (first, second))
     for v, (name, other) in enumerate(zip(a, b, strict=False)):
         if name != other:
@@ -79,8 +85,8 @@ def _attached(first: Container, second: Container) -> Iterator[dict[str, Any]]:
             continue
         a, b = (read(name, read.whole(name)) for read in reads)
         if a.shape == b.shape:
-            planes = [array.reshape(-1, *array.shape[-2:]) for array in (a, b)]
-            found = measures.difference([("", *planes)])
+            ours, theirs = (array.reshape(-1, *array.shape[-2:]) for array in (a, b))
+            found = measures.difference([("", ours, theirs)])
             if found["at"] is not None:
                 found["at"] |= {"k": found["at"]["k"] % a.shape[-3]}
             yield {"name": name, **found}
