@@ -6,12 +6,12 @@ Both go by what one of the GPUs for large runs can do at a time (H100, H200); on
 
 MULTIPROCESSORS = 132
 
-# Threads of a block that marches; what 0, 1, ... such blocks, sharing a multiprocessor, take together over what one takes
-# alone, by the bytes of a real (H200); nodes' worth of work that a chunk takes beside its own.
+# Threads of a block that marches; nodes' worth of work that a chunk takes beside its own; what 0, 1, ... such blocks,
+# sharing a multiprocessor, take together over what one takes alone, by the bytes of a real (H200).
 BLOCK, BESIDE = 64, 2
 SHARING = {8: (0.0, 1.0, 1.07, 1.70, 1.84), 4: (0.0, 1.0, 1.06, 1.50, 1.58, 2.07, 2.10, 2.60, 2.77)}
-# Nodes that a chunk keeps at least, and at most: of long ones that begin together some end late (6 to 10 % of the time of a
-# sweep over 256^3 nodes).
+# Nodes that a chunk keeps at least, and at most: of long ones that begin together some end late (6 to 10 % of a sweep
+# over 256^3 nodes).
 LEAST, MOST = 2, 96
 
 # Lanes of a warp that goes along rows; such warps of a multiprocessor at a time; nodes that it visits beside its own;
