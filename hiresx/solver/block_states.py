@@ -1,8 +1,8 @@
 """The local blocks: the parts of the grid that this rank computes, with their fields on its device."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -13,8 +13,12 @@ from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import GAS_CONSERVED, equations
 from hiresx.equations.gas import Gas, conservative
+from hiresx.parallel import ahead, lines_of, planes
 from hiresx.rhs.metrics import compute_metrics
 from hiresx.solver.choices import configuration
+
+# Planes k and lines j of a block.
+Lines: TypeAlias = tuple[slice, slice]
 
 
 class LocalBlocks:
@@ -64,7 +68,22 @@ class LocalBlocks:
         kept = self.primitives(n) if any(name not in scalars for name in self.gas.scalars) else {}
         carried = [scalars.get(name, kept.get(name)) for name in self.gas.scalars]
         values = [np.broadcast_to(np.asarray(a, float), shape) for a in (rho, u, v, w, p, *carried)]
-        self._put(self.states[n], np.stack(conservative(self.gas.gamma, *values)))
+        self._fill(self.states[n], lambda at: conservative(self.gas.gamma, *(a[at] for a in values)))
+
+    def evaluate(
+        self, n: int, flow: Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[Sequence[Any], Mapping[str, Any]]]
+    ) -> None:
+        """Set the nodes of `states[n]` from what `flow(x, y, z)` gives: rho, u, v, w, p and passive scalars by name. It
+        is called for pieces of planes k, several at a time, where there are many nodes."""
+        block, gamma = self.states[n].block, self.gas.gamma
+
+        def values(at: Lines) -> Sequence[np.ndarray]:
+            x, y, z = (np.ascontiguousarray(c[at]) for c in (block.x, block.y, block.z))
+            gas, scalars = flow(x, y, z)
+            carried = [scalars[name] for name in self.gas.scalars]
+            return conservative(gamma, *(np.broadcast_to(np.asarray(a, float), x.shape) for a in (*gas, *carried)))
+
+        self._fill(self.states[n], values)
 
     def primitives(self, n: int) -> dict[str, np.ndarray]:
         """rho, u, v, w, p and the passive scalars of `states[n]`, float64 (nk, nj, ni)."""
@@ -85,7 +104,7 @@ class LocalBlocks:
             shape = (len(state.q), *reversed(state.size))
             if values.shape != shape or values.dtype != state.q.dtype:
                 raise ValueError(f"q is {values.dtype} {values.shape}, not {state.q.dtype} {shape}")
-            self._put(state, values)
+            self._fill(state, partial(_part, values))
 
     def alive_before(self) -> bool:
         """Whether the state with which the last step began was one."""
@@ -99,12 +118,32 @@ class LocalBlocks:
     def back(self) -> None:
         """The nodes as they were when the last step began."""
         for state in self.states:
-            self._put(state, state.interior(self.backend.to_host(state.q0)))
+            self.backend.copy(state.interior(state.q), state.interior(state.q0))
 
     def _held(self, state: BlockState) -> np.ndarray:
         return np.ascontiguousarray(state.interior(self.backend.to_host(state.q)))
 
-    def _put(self, state: BlockState, values: Any) -> None:
-        q = self.backend.to_host(state.q)
-        state.interior(q)[...] = values
-        self.backend.copy(state.q, self.backend.to_device(q))
+    def _fill(self, state: BlockState, values: Callable[[Lines], Any]) -> None:
+        """The nodes, from their conservative values in pieces (k, j) of slabs of planes k, which are made while others
+        are brought to the device."""
+        inner, (ni, nj, nk) = state.interior(state.q), state.size
+        # Memory that was brought to the device already is used again: new one costs as much as what is put there.
+        done: list[np.ndarray] = []
+
+        def made(rows: slice) -> tuple[slice, np.ndarray]:
+            shape = (len(inner), rows.stop - rows.start, nj, ni)
+            there = done.pop() if done else np.empty(shape, inner.dtype)
+            to = there if there.shape == shape else np.empty(shape, inner.dtype)
+            for lines in lines_of(nj, ni * shape[1]):
+                for own, value in zip(to, values((rows, lines)), strict=True):
+                    own[:, lines] = value
+            return rows, to
+
+        for rows, found in ahead(made, planes(nk, ni * nj)):
+            self.backend.copy(inner[:, rows], self.backend.to_device(found))
+            done.append(found)
+
+
+def _part(values: np.ndarray, at: Any) -> np.ndarray:
+    """The part `at` of an array over variables and nodes."""
+    return values[:, *at]
