@@ -34,11 +34,23 @@
     const int name##_own = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)
 #define OWN(name, at) name[(at) * HX_LINE_THREADS + name##_own]
 #define LANES for (int lane = threadIdx.x, hx_once = 1; hx_once; hx_once = 0, __syncwarp())
+// A real from memory into SHARED or OWN_MEMORY, on its way until FETCHED.
+#if __CUDA_ARCH__ >= 800
+#define FETCH(to, from) \
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"((unsigned)__cvta_generic_to_shared(&(to))), \
+                 "l"(from), "n"(sizeof(real)) : "memory")
+#define FETCHED asm volatile("cp.async.wait_all;" ::: "memory")
+#else
+#define FETCH(to, from) to = *(from)
+#define FETCHED
+#endif
 #elif defined(HX_EMULATED)
 #define SHARED
 #define LANES for (int lane = 0; lane < 32; ++lane)
 #define OWN_MEMORY(name, count) real name[count]
 #define OWN(name, at) name[at]
+#define FETCH(to, from) to = *(from)
+#define FETCHED
 #endif
 // A visitor written for the CPU alone (see kernels/__init__.py for those that threads share).
 #define CPU_KERNEL(name, ...) extern "C" void name(__VA_ARGS__)

@@ -1,63 +1,57 @@
 // The inviscid right-hand side of one direction in one kernel, for GPUs: the point functions of inviscid.h without what
-// its four kernels leave in memory between them. Across i a thread marches along its line and keeps what the next half
-// points need; along i, which lies side by side in memory, a warp goes along a row, 32 nodes at a time, and its lanes
-// hand over through shared memory. Lines are cut into chunks, so that few of them fill a GPU too; the flux between two
-// chunks is computed twice, with the same outcome.
+// its four kernels leave in memory between them. Across i a thread marches along its line; along i, which lies side by
+// side in memory, a warp goes along a row, 32 nodes at a time. What the stencils read, and what the next half points
+// need, is kept on the chip, where the next nodes arrive while these are computed. Lines are cut into chunks, so that few
+// of them fill a GPU too; the flux between two chunks is computed twice, with the same outcome.
 #ifndef HX_CPU
-// The compiler spares registers enough for sm_90; for others it has to be helped. FP64 alone wants so many.
-#if !defined(HX_FP32) && defined(HX_INTERPOLATES_NODES) && (!defined(__CUDA_ARCH__) || __CUDA_ARCH__ != 900)
-#define HX_FEW_REGISTERS
-#endif
-// On sm_100 it loads too far ahead, and spills, unless it is told where to stop.
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
-#define HX_IN_ORDER asm volatile("" ::: "memory")
-#else
-#define HX_IN_ORDER
-#endif
+// What is kept of a node: q (5), m (3 area components of the direction), and its physical flux (5).
+enum { FUSED_Q = 0, FUSED_M = 5, FUSED_F = 8, FUSED_NODE = 13 };
 
-template <class T> HD void fused_node(const real *q, const real *m, long long p, long long sv, T *flux, T &pressure) {
+// q and m of node p to where `keep(v)` says, on their way until FETCHED.
+#define FUSED_FETCH(keep, p) \
+    do { \
+        for (int v = 0; v < 5; ++v) FETCH(keep(FUSED_Q + v), q + v * sv + (p)); \
+        for (int d = 0; d < 3; ++d) FETCH(keep(FUSED_M + d), m + d * sv + (p)); \
+    } while (0)
+
+// In what follows at(s, v) is what is kept of node s of a line, FUSED_Q + v or FUSED_M + d.
+
+// Physical flux and pressure of node 0.
+template <class T, class At> HD void fused_node(const At &at, T *flux, T &pressure) {
     T state[5], area[3];
-    for (int v = 0; v < 5; ++v) state[v] = load<T>(q + v * sv + p);
-    for (int d = 0; d < 3; ++d) area[d] = load<T>(m + d * sv + p);
+    for (int v = 0; v < 5; ++v) state[v] = at(0, FUSED_Q + v);
+    for (int d = 0; d < 3; ++d) area[d] = at(0, FUSED_M + d);
     Primitive<T> s = primitive(state);
     flux_of(state, s, area, flux);
     pressure = s.p;
 }
 
-// The states on both sides of node p (minus at p + 1/2, plus at p - 1/2), or of half point p + 1/2 in the original
-// scheme.
-template <class T>
-HD void fused_states(const real *q, const real *m, long long p, long long sd, long long sv, T *minus, T *plus) {
+// The states on both sides of node 0 (minus at 1/2, plus at -1/2), or of half point 1/2 in the original scheme.
+template <class T, class At> HD void fused_states(const At &at, T *minus, T *plus) {
     T area[3];
 #ifdef HX_INTERPOLATES_NODES
-    for (int d = 0; d < 3; ++d) area[d] = load<T>(m + d * sv + p);
+    for (int d = 0; d < 3; ++d) area[d] = at(0, FUSED_M + d);
 #else
-    for (int d = 0; d < 3; ++d)
-        area[d] = interpolate_metric<T>([&](int s) { return load<T>(m + d * sv + p + s * sd); });
+    for (int d = 0; d < 3; ++d) area[d] = interpolate_metric<T>([&](int s) { return at(s, FUSED_M + d); });
 #endif
-    interpolate([&](int s, int v) { return load<T>(q + v * sv + p + s * sd); }, area, minus, plus);
+    interpolate([&](int s, int v) { return at(s, FUSED_Q + v); }, area, minus, plus);
 }
 
-// The flux at half point p + 1/2 between two states. f(s, v): physical flux at node p + s.
-template <class T, class At>
-HD void fused_flux(const real *q, const real *m, long long p, long long sd, long long sv, T *left, T *right,
-                   const At &f, T sensor, T *flux) {
+// The flux at half point 1/2 between two states. f(s, v): physical flux at node s.
+template <class T, class At, class F>
+HD void fused_flux(const At &at, T *left, T *right, const F &f, T sensor, T *flux) {
     T area[3];
-    for (int d = 0; d < 3; ++d)
-        area[d] = interpolate_metric<T>([&](int s) { return load<T>(m + d * sv + p + s * sd); });
+    for (int d = 0; d < 3; ++d) area[d] = interpolate_metric<T>([&](int s) { return at(s, FUSED_M + d); });
 #ifdef HX_LIMITER
     const auto rough = read_marks(left, right);
 #endif
     half_point_flux(left, right, area, f, sensor, flux);
 #ifdef HX_LIMITER
     if (anywhere(rough)) {
-        for (int v = 0; v < 5; ++v) left[v] = load<T>(q + v * sv + p), right[v] = load<T>(q + v * sv + p + sd);
-        for (int d = 0; d < 3; ++d)
-            area[d] = corrected_metric<T>([&](int s) { return load<T>(m + d * sv + p + s * sd); });
+        for (int v = 0; v < 5; ++v) left[v] = at(0, FUSED_Q + v), right[v] = at(1, FUSED_Q + v);
+        for (int d = 0; d < 3; ++d) area[d] = corrected_metric<T>([&](int s) { return at(s, FUSED_M + d); });
         limit_flux(left, right, area, rough, flux);
     }
-#else
-    (void)q;
 #endif
 }
 
@@ -90,6 +84,9 @@ HD void fused_difference(real *r, long long p, long long sd, long long sv, int l
     if ((walls & 2) && l == n - 1) r[p + sd] = after[0] + before[0];
 }
 
+// Element 0 <= e < sj + 32 of rows of sj: its place in its row.
+HD int place_in_row(int e, int sj) { return sj < 32 ? e % sj : e < sj ? e : e - sj; }
+
 // Lines along a direction other than i, each in chunks of `chunk` of its n nodes: (i, j) is the line, k the chunk. s2:
 // stride of j, sd of the line.
 LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int chunk, long long sv,
@@ -97,88 +94,106 @@ LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int
             field<gas_variables> r, int first, int walls, int viscous) {
     const int begin = k * chunk, end = n - begin < chunk ? n : begin + chunk;
     long long p = o + i + (long long)j * s2 + (long long)(begin - 1) * sd;  // node h, half point h + 1/2
-    // the fluxes of node h + s stand at at[s + 2]: registers hold no more
     (void)viscous_flux, (void)viscous;
-    OWN_MEMORY(f, 6 * 5);
-#ifdef HX_FEW_REGISTERS
-    OWN_MEMORY(kept, 2 * 5);
-#endif
-    int at[6] = {0, 5, 10, 15, 20, 25};
+    // of node h + s at place[s + 2]; h + 4 is on its way
+    OWN_MEMORY(kept, 7 * FUSED_NODE);
+    int place[7];
+    for (int s = 0; s < 7; ++s) place[s] = s * FUSED_NODE;
+    const auto at = [&](int s, int v) { return OWN(kept, place[s + 2] + v); };
     real sensor[4], pressure[3], before[5], left[5], next[5], right[5], flux[5];
-    for (int s = 0; s < 5; ++s) {  // nodes h-2..h+2, half point h = begin - 1
+    for (int s = 0; s < 6; ++s) {
+#define HX_KEEP(v) OWN(kept, place[s] + v)
+        FUSED_FETCH(HX_KEEP, p + (long long)(s - 2) * sd);
+#undef HX_KEEP
+    }
+    FETCHED;
+    for (int s = -2; s < 3; ++s) {  // h = begin - 1
         pressure[0] = pressure[1], pressure[1] = pressure[2];
-        fused_node(q, m, p + (long long)(s - 2) * sd, sv, flux, pressure[2]);
-        for (int v = 0; v < 5; ++v) OWN(f, at[s + 1] + v) = flux[v];
-        if (s > 1) sensor[s - 1] = jump_sensor(pressure[0], pressure[1], pressure[2]);
+        fused_node([&](int, int v) { return at(s, v); }, flux, pressure[2]);
+        for (int v = 0; v < 5; ++v) OWN(kept, place[s + 2] + FUSED_F + v) = flux[v];
+        if (s >= 0) sensor[s + 1] = jump_sensor(pressure[0], pressure[1], pressure[2]);
     }
 #ifdef HX_INTERPOLATES_NODES
-    fused_states(q, m, p, (long long)sd, sv, left, right);
+    fused_states(at, left, right);
 #endif
     for (int h = begin - 1; h < end; ++h, p += sd) {
-#ifdef HX_FP32  // in FP64 the registers would not do (see hiresx/rhs/fused.py)
+        FETCHED;
+#define HX_KEEP(v) OWN(kept, place[6] + v)
+        if (h + 1 < end) FUSED_FETCH(HX_KEEP, p + 4ll * sd);
+#undef HX_KEEP
+#ifdef HX_FP32  // in FP64 it is no gain (see hiresx/rhs/fused.py), and room for it alone costs 3 %
         if (viscous && h >= begin) fused_viscous(viscous_flux, p, (long long)sd, sv, before);
 #endif
-        const int oldest = at[0];
-        for (int s = 0; s < 5; ++s) at[s] = at[s + 1];
-        at[5] = oldest;
         for (int s = 0; s < 3; ++s) sensor[s] = sensor[s + 1];
         pressure[0] = pressure[1], pressure[1] = pressure[2];
-        fused_node(q, m, p + 3ll * sd, sv, flux, pressure[2]);
-        for (int v = 0; v < 5; ++v) OWN(f, at[5] + v) = flux[v];
+        fused_node([&](int, int v) { return at(3, v); }, flux, pressure[2]);
+        for (int v = 0; v < 5; ++v) OWN(kept, place[5] + FUSED_F + v) = flux[v];
         sensor[3] = jump_sensor(pressure[0], pressure[1], pressure[2]);
-        HX_IN_ORDER;
 #ifdef HX_INTERPOLATES_NODES
-        fused_states(q, m, p + sd, (long long)sd, sv, next, right);
+        fused_states([&](int s, int v) { return at(s + 1, v); }, next, right);
 #else
-        fused_states(q, m, p, (long long)sd, sv, left, right);
+        fused_states(at, left, right);
 #endif
-        HX_IN_ORDER;
         const real jump = larger(larger(sensor[0], sensor[1]), larger(sensor[2], sensor[3]));
-#ifdef HX_FEW_REGISTERS
-        if (h >= begin)
-            for (int v = 0; v < 5; ++v) left[v] = OWN(kept, v);
-#endif
-        fused_flux(q, m, p, (long long)sd, sv, left, right, [&](int s, int v) { return OWN(f, at[s + 2] + v); }, jump,
-                   flux);
-#ifdef HX_FEW_REGISTERS
-        if (h >= begin)
-            for (int v = 0; v < 5; ++v) before[v] = OWN(kept, 5 + v);
-#endif
+        fused_flux(at, left, right, [&](int s, int v) { return at(s, FUSED_F + v); }, jump, flux);
         if (h >= begin) fused_difference(r, p, sd, sv, h, n, before, flux, first, walls);
-#ifdef HX_FEW_REGISTERS
-        for (int v = 0; v < 5; ++v) OWN(kept, v) = next[v], OWN(kept, 5 + v) = flux[v];
-#else
         for (int v = 0; v < 5; ++v) before[v] = flux[v], left[v] = next[v];
-#endif
+        const int oldest = place[0];
+        for (int s = 0; s < 6; ++s) place[s] = place[s + 1];
+        place[6] = oldest;
     }
 }
 
-// Rows along i, each in chunks of `chunk` nodes: i is the chunk, (j, k) the row.
-ROW_KERNEL(sweep_along, int i, int j, int k, int o, int sj, int sk, int n, int chunk, long long sv,
+// Rows along i, which with the ghosts between them lie one behind the other, as one line for each plane, so that all lanes
+// have work whatever n is: element e of plane k is node e % sj of row e / sj, a ghost from n on. i is the chunk, of
+// `chunk` of the (rows - 1) sj + n elements.
+ROW_KERNEL(sweep_along, int i, int j, int k, int o, int sj, int sk, int n, int rows, int chunk, long long sv,
            const_field<gas_variables> q, const_field<3> m, const_field<gas_gradients> viscous_flux,
            field<gas_variables> r, int first, int walls, int viscous) {
+    // q and m of 37 elements, and the same of the next 32, on their way, behind the last 5 of these
+    SHARED real nodes[2][FUSED_F][37];
     SHARED real minus[5][33], plus[5][32], f[5][37], pressure[37], sensor[35], fluxes[5][33];
-    const int begin = i * chunk, end = n - begin < chunk ? n : begin + chunk;
-    const long long row = o + (long long)j * sj + (long long)k * sk;
-    // f and pressure at [s]: of node base - 3 + s, sensor at [s]: of base - 2 + s; minus[0], fluxes[0]: what lane 31 left
+    const int elements = (rows - 1) * sj + n, begin = i * chunk;
+    const int end = elements - begin < chunk ? elements : begin + chunk;
+    const long long plane = o + (long long)k * sk;
+    (void)j;
+    // nodes, f and pressure at [s]: of element base - 3 + s, sensor at [s]: of base - 2 + s; minus[0], fluxes[0]: what lane
+    // 31 left
     LANES {
-        if (lane < 5) {
+        for (int s = lane; s < 37; s += 32) {
+            const int e = begin - 4 + s;
+#define HX_KEEP(v) nodes[0][v][s]
+            if (s > 0 && e < end + ghost_layers) FUSED_FETCH(HX_KEEP, plane + e);
+#undef HX_KEEP
+        }
+        FETCHED;
+    }
+    LANES {
+        if (lane > 0 && lane < 5) {
             real flux[5];
-            fused_node(q, m, row + begin - 4 + lane, sv, flux, pressure[lane]);
+            fused_node([&](int, int v) { return nodes[0][v][lane]; }, flux, pressure[lane]);
             for (int v = 0; v < 5; ++v) f[v][lane] = flux[v];
         }
     }
-    for (int base = begin - 1; base <= end; base += 32) {
+    int node = (begin - 1 + sj) % sj;  // of lane 0
+    for (int base = begin - 1, now = 0; base <= end; base += 32, node = place_in_row(node + 32, sj), now = 1 - now) {
         LANES {
-            const int node = base + lane;
-            if (node <= end) {
+            const int e = base + 34 + lane;
+#define HX_KEEP(v) nodes[1 - now][v][5 + lane]
+            if (e < end + ghost_layers) FUSED_FETCH(HX_KEEP, plane + e);
+#undef HX_KEEP
+        }
+        LANES {
+            const int e = base + lane;
+            if (e <= end) {
+                const auto at = [&](int s, int v) { return nodes[now][v][lane + 3 + s]; };
                 real left[5], right[5], flux[5];
 #ifdef HX_INTERPOLATES_NODES
-                fused_states(q, m, row + node, 1ll, sv, left, right);
+                fused_states(at, left, right);
 #else
-                if (node >= begin) fused_states(q, m, row + node - 1, 1ll, sv, left, right);
+                if (e >= begin) fused_states([&](int s, int v) { return at(s - 1, v); }, left, right);
 #endif
-                fused_node(q, m, row + node + 2, sv, flux, pressure[lane + 5]);
+                fused_node([&](int, int v) { return at(2, v); }, flux, pressure[lane + 5]);
                 for (int v = 0; v < 5; ++v) minus[v][lane + 1] = left[v], plus[v][lane] = right[v], f[v][lane + 5] = flux[v];
             }
         }
@@ -186,9 +201,9 @@ ROW_KERNEL(sweep_along, int i, int j, int k, int o, int sj, int sk, int n, int c
             for (int s = lane; s < 35; s += 32)
                 sensor[s] = jump_sensor(pressure[s], pressure[s + 1], pressure[s + 2]);
         }
-        LANES {  // the half point behind the node
-            const int node = base + lane;
-            if (node >= begin && node <= end) {
+        LANES {  // the half point behind the node, of those next to nodes that are no ghosts
+            const int e = base + lane;
+            if (e >= begin && e <= end && place_in_row(node + lane, sj) <= n) {
                 real left[5], right[5], flux[5];
 #ifdef HX_INTERPOLATES_NODES
                 for (int v = 0; v < 5; ++v) left[v] = minus[v][lane], right[v] = plus[v][lane];
@@ -196,26 +211,28 @@ ROW_KERNEL(sweep_along, int i, int j, int k, int o, int sj, int sk, int n, int c
                 for (int v = 0; v < 5; ++v) left[v] = minus[v][lane + 1], right[v] = plus[v][lane];
 #endif
                 const real jump = larger(larger(sensor[lane], sensor[lane + 1]), larger(sensor[lane + 2], sensor[lane + 3]));
-                fused_flux(q, m, row + node - 1, 1ll, sv, left, right, [&](int s, int v) { return f[v][lane + 2 + s]; },
-                           jump, flux);
+                fused_flux([&](int s, int v) { return nodes[now][v][lane + 2 + s]; }, left, right,
+                           [&](int s, int v) { return f[v][lane + 2 + s]; }, jump, flux);
                 for (int v = 0; v < 5; ++v) fluxes[v][lane + 1] = flux[v];
             }
         }
         LANES {
-            const int l = base + lane - 1;
-            if (l >= begin && l < end) {
+            const int e = base + lane - 1, l = place_in_row(node + lane, sj) - 1;
+            if (e >= begin && e < end && l >= 0 && l < n) {
                 real before[5], after[5];
                 for (int v = 0; v < 5; ++v) before[v] = fluxes[v][lane], after[v] = fluxes[v][lane + 1];
-                if (viscous) fused_viscous(viscous_flux, row + l, 1ll, sv, before);
-                fused_difference(r, row + l, 1ll, sv, l, n, before, after, first, walls);
+                if (viscous) fused_viscous(viscous_flux, plane + e, 1ll, sv, before);
+                fused_difference(r, plane + e, 1ll, sv, l, n, before, after, first, walls);
             }
         }
         LANES {
             if (lane < 5) {
                 pressure[lane] = pressure[lane + 32];
                 for (int v = 0; v < 5; ++v) f[v][lane] = f[v][lane + 32];
+                for (int v = 0; v < FUSED_F; ++v) nodes[1 - now][v][lane] = nodes[now][v][lane + 32];
                 minus[lane][0] = minus[lane][32], fluxes[lane][0] = fluxes[lane][32];
             }
+            FETCHED;
         }
     }
 }

@@ -1,19 +1,30 @@
-// One stage of SSP-RK3, eq. (20): q = a q0 + b (q + dt J r), (a, b) = (0, 1), (3/4, 1/4), (1/3, 2/3).
-// The first stage keeps the state it starts from in q0. dt: one value (dt_stride 0) or one per point (1).
+// One stage of SSP-RK3, eq. (20), at node p: q = a q0 + b (q + step rate), (a, b) = (0, 1), (3/4, 1/4), (1/3, 2/3).
+// The first stage keeps the state it starts from in q0. Everything is loaded ahead of the first store: for all that a
+// compiler knows a store changes what is loaded behind it, and a GPU would wait for memory once a variable.
+template <class T>
+HD void advance(real *q0, real *q, long long p, long long sv, const T *rate, T step, real a, real b, int first) {
+    T state[conserved_variables], start[conserved_variables];
+    for (int v = 0; v < conserved_variables; ++v) state[v] = load<T>(q + v * sv + p);
+    if (first) {
+        for (int v = 0; v < conserved_variables; ++v) {
+            store(q0 + v * sv + p, state[v]);
+            store(q + v * sv + p, state[v] + step * rate[v]);
+        }
+    } else {
+        for (int v = 0; v < conserved_variables; ++v) start[v] = load<T>(q0 + v * sv + p);
+        for (int v = 0; v < conserved_variables; ++v)
+            store(q + v * sv + p, a * start[v] + b * (state[v] + step * rate[v]));
+    }
+}
+
+// dt: one value (dt_stride 0) or one per point (1); dt J is the step, r the rate.
 VECTOR_KERNEL(update, int i, int j, int k, int o, int sj, int sk, long long sv, field<conserved_variables> q0,
               field<conserved_variables> q, const_field<conserved_variables> r, const_field<1> jacobian, const real *dt,
               int dt_stride, real a, real b, int first) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
-    T step = load_or_common<T>(dt, p, dt_stride) * load<T>(jacobian + p);
-    for (int v = 0; v < conserved_variables; ++v) {
-        T state = load<T>(q + v * sv + p), advanced = state + step * load<T>(r + v * sv + p);
-        if (first) {
-            store(q0 + v * sv + p, state);
-            store(q + v * sv + p, advanced);
-        } else {
-            store(q + v * sv + p, a * load<T>(q0 + v * sv + p) + b * advanced);
-        }
-    }
+    T rate[conserved_variables];
+    for (int v = 0; v < conserved_variables; ++v) rate[v] = load<T>(r + v * sv + p);
+    advance<T>(q0, q, p, sv, rate, load_or_common<T>(dt, p, dt_stride) * load<T>(jacobian + p), a, b, first);
 }
 
 // One stage of a scheme in Williamson's form (hiresx/time/low_storage.py): d = a d + dt J r, q = q + b d. The first stage
@@ -44,15 +55,7 @@ VECTOR_KERNEL(viscous_update, int i, int j, int k, int o, int sj, int sk, int di
     for (int c = 0; c < gradient_variables; ++c)
         rate[c + 1] = with_viscous_rates(rate[c + 1], flux + c * sv + p, di, dj, dk, sv);
     const T step = load_or_common<T>(dt, p, dt_stride) * load<T>(jacobian + p);
-    for (int v = 0; v < conserved_variables; ++v) {
-        if (keep && v > 0) store(r + v * sv + p, rate[v]);
-        const T state = load<T>(q + v * sv + p), ahead = state + step * rate[v];
-        if (first) {
-            store(q0 + v * sv + p, state);
-            store(q + v * sv + p, ahead);
-        } else {
-            store(q + v * sv + p, a * load<T>(q0 + v * sv + p) + b * ahead);
-        }
-    }
+    advance<T>(q0, q, p, sv, rate, step, a, b, first);
+    for (int v = 1; v < conserved_variables && keep; ++v) store(r + v * sv + p, rate[v]);
 }
 #endif

@@ -51,7 +51,7 @@ class Launch(NamedTuple):
         """Points: those of the range, times the height of the columns of a kernel that goes through columns."""
         extent = self.call.extent or [self.arguments.get(name, 1) for name in ("nd", "n1", "n2")]
         if "chunk" in self.arguments:  # of lines: as many nodes as they have
-            lines = extent[1:] if self.kernel == "sweep_along" else extent[:2]
+            lines = (self.arguments["rows"], extent[2]) if self.kernel == "sweep_along" else extent[:2]
             return math.prod(lines) * self.arguments["n"]
         return math.prod(extent) * self.arguments.get("height", 1)
 

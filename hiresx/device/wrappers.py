@@ -49,7 +49,7 @@ BLOCK_THREADS = 256
 BLOCK = (32, 2, 2)
 
 # Kernels that go better with others: along i, where a stencil's neighbours are, as many as can be.
-BLOCKS = {"viscous_flux": (64, 4, 1)}
+BLOCKS = dict.fromkeys(("viscous_flux", "viscous_update"), (64, 4, 1))
 
 # Kernels with stencils along j and k, and how many blocks along j make up a slab of theirs: blocks go through a slab
 # plane by plane, so that what a stencil along k reads again is still in the GPU's second cache, which seven whole
@@ -67,11 +67,11 @@ GPU_KINDS = ("LINE_KERNEL", "ROW_KERNEL")
 WARP = 32
 ROW_BLOCKS = "16"
 
-# Threads (x, y, z) of a block of a line kernel, and how many such blocks are to fit a multiprocessor: three leave 168
-# registers a thread, which is 14 % faster than two with 255 on an H200 (FP64). For sm_100 they would spill: not tried.
-# In FP32 four are 7 % faster than three, and five spill.
-LINE_BLOCK = (32, 4, 1)
-LINE_BLOCKS = "(__CUDA_ARCH__ >= 1000 ? 2 : sizeof(real) == 4 ? 4 : 3)"
+# Threads (x, y, z) of a block of a line kernel, and how many such blocks are to fit a multiprocessor: as many as what
+# they keep on the chip leaves room for. In FP64 a thread may then have 255 registers; of those that keep less on the
+# chip, to be more at a time with 168, none was as fast on an H200.
+LINE_BLOCK = (32, 2, 1)
+LINE_BLOCKS = "(sizeof(real) == 4 ? 8 : 4)"
 
 
 def generate(

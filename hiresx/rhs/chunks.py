@@ -6,36 +6,39 @@ Both go by what one of the GPUs for large runs can do at a time (H100, H200); on
 
 MULTIPROCESSORS = 132
 
-# Threads of a block that marches; what so many blocks, sharing a multiprocessor, take together over what one takes
-# alone (H200, FP64); nodes' worth of work that a chunk takes beside its own.
-BLOCK, SHARING, BESIDE = 128, (0.0, 1.0, 1.35, 1.75), 2
-# Nodes that a chunk keeps at least.
-LEAST = 2
+# Threads of a block that marches; nodes' worth of work that a chunk takes beside its own; what 0, 1, ... such blocks,
+# sharing a multiprocessor, take together over what one takes alone, by the bytes of a real (H200).
+BLOCK, BESIDE = 64, 2
+SHARING = {8: (0.0, 1.0, 1.07, 1.70, 1.84), 4: (0.0, 1.0, 1.06, 1.50, 1.58, 2.07, 2.10, 2.60, 2.77)}
+# Nodes that a chunk keeps at least, and at most: of long ones that begin together some end late (6 to 10 % of a sweep
+# over 256^3 nodes).
+LEAST, MOST = 2, 96
 
 # Lanes of a warp that goes along rows; such warps of a multiprocessor at a time; nodes that it visits beside its own;
-# what a chunk takes beside going along it, in goes of a warp.
-LANES, WARPS, ENDS, START = 32, 16, 2, 0.05
+# what a chunk takes beside going along it, in goes of a warp; nodes of a chunk at most.
+LANES, WARPS, ENDS, START, LONGEST = 32, 16, 2, 0.05, 1022
 
 
-def line_chunk(n: int, lines: int) -> int:
-    """Nodes of a chunk of each of so many lines of n nodes, marched along by a thread."""
+def line_chunk(n: int, lines: int, itemsize: int) -> int:
+    """Nodes of a chunk of each of so many lines of n nodes, marched along by a thread, of reals of `itemsize` bytes."""
+    sharing = SHARING[itemsize]
 
     def cost(chunk: int) -> float:
         blocks = -(-lines * -(-n // chunk) // BLOCK)
-        turns, rest = divmod(-(-blocks // MULTIPROCESSORS), len(SHARING) - 1)
-        return (turns * SHARING[-1] + SHARING[rest]) * (chunk + BESIDE)
+        turns, rest = divmod(-(-blocks // MULTIPROCESSORS), len(sharing) - 1)
+        return (turns * sharing[-1] + sharing[rest]) * (chunk + BESIDE)
 
-    return min(_chunks(n, n // LEAST), key=cost)
+    return min((chunk for chunk in _chunks(n, n // LEAST) if chunk <= MOST), key=cost)
 
 
 def row_chunk(n: int, rows: int) -> int:
-    """Nodes of a chunk of each of so many rows of n nodes, gone along by a warp."""
+    """Elements of a chunk of each of so many lines of n, side by side in memory, gone along by a warp."""
 
     def cost(chunk: int) -> float:
         turns = rows * -(-n // chunk) / (WARPS * MULTIPROCESSORS)
         return (turns + -(-turns // 1)) * (-(-(chunk + ENDS) // LANES) + START)
 
-    return min(_chunks(n, -(-n // (LANES - ENDS))), key=cost)
+    return min((chunk for chunk in _chunks(n, -(-n // (LANES - ENDS))) if chunk <= LONGEST), key=cost)
 
 
 def _chunks(n: int, most: int) -> list[int]:

@@ -39,7 +39,7 @@ INTEGERS = {
 }
 # Of kernels that go along lines, in chunks: along k those across i.
 LINES = {
-    "sweep_along": {"n": SIZE[0], "chunk": 9},
+    "sweep_along": {"n": SIZE[0], "rows": SIZE[1], "chunk": 50},
     "sweep_across": {"n": SIZE[2], "chunk": 3, "s2": STRIDES[1], "sd": STRIDES[2]},
 }
 NUMBERS = {"direction": 1.0, "sign": -1.0}
@@ -50,7 +50,7 @@ EXTENTS = {
     **{"outflow_rates": (SIZE[0], 1, 1), "outflow_sums": (5, 2, 1), "outflow_means": (10, 3, 1)},
     **dict.fromkeys(("patched_state", "patched_ghosts", "patched_flux", "patched_fluxes"), (SIZE[0], 1, 1)),
     **{"reduce": (5, 7, 1), "copy_halo": (SIZE[0], 5, 1)},
-    **{"sweep_along": (2, *SIZE[1:]), "sweep_across": (*SIZE[:2], 3)},
+    **{"sweep_along": (4, 1, SIZE[2]), "sweep_across": (*SIZE[:2], 3)},
 }
 # Arguments that switch between ways of a kernel: all their values are tried.
 SWITCHES = {

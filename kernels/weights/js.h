@@ -5,7 +5,7 @@ template <class T> HD void nonlinear_weights(const T *beta3, T *a) {
     constexpr real epsilon3 = real(3.0 * HX_EPSILON);
     T x0 = beta3[0] + epsilon3, x1 = beta3[1] + epsilon3, x2 = beta3[2] + epsilon3;
 #ifdef HX_FP32  // products of four would overflow or underflow a float
-    T scale = real(1) / larger(x0, larger(x1, x2));
+    T scale = reciprocal(larger(x0, larger(x1, x2)));
     x0 = x0 * scale, x1 = x1 * scale, x2 = x2 * scale;
 #endif
     a[0] = x1 * x2;

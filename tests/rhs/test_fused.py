@@ -44,9 +44,9 @@ def test_viscous_terms(precision):
 def test_walls_and_lines_of_many_chunks(monkeypatch):
     """A wall's condition reads what the sweep leaves behind the face, in the first and in the last chunk."""
     case = load("couette", overrides=["grid.n=[9,41,1]"])
-    monkeypatch.setattr(fused, "line_chunk", lambda n, lines: n)
+    monkeypatch.setattr(fused, "line_chunk", lambda n, lines, itemsize: n)
     whole = rates(case, "fused")
-    monkeypatch.setattr(fused, "line_chunk", lambda n, lines: 4)
+    monkeypatch.setattr(fused, "line_chunk", lambda n, lines, itemsize: 4)
     monkeypatch.setattr(fused, "row_chunk", lambda n, rows: 4)
     cut = rates(case, "fused")
     for one, other, paper in zip(whole, cut, rates(case, "decomposed"), strict=True):
@@ -57,7 +57,7 @@ def test_walls_and_lines_of_many_chunks(monkeypatch):
 def test_chunks_cover_a_line():
     for n in (1, 7, 31, 32, 33, 200, 4096):
         for lines in (1, 50, 10**6):
-            for chunk in (chunks.line_chunk(n, lines), chunks.row_chunk(n, lines)):
+            for chunk in (chunks.line_chunk(n, lines, 8), chunks.line_chunk(n, lines, 4), chunks.row_chunk(n, lines)):
                 assert 0 < chunk <= n
 
 
