@@ -11,8 +11,8 @@ from hiresx.arrays import triple
 from hiresx.case import Case
 from hiresx.case.grids import GridFile
 from hiresx.decomposition import Decomposition, padded_shape, split
+from hiresx.decomposition.halo_bytes import halo_bytes
 from hiresx.decomposition.partition import best_partition
-from hiresx.decomposition.traffic import traffic
 from hiresx.device import cuda
 from hiresx.device.averaging import MEANS, names
 from hiresx.device.rates import known_rate
@@ -145,7 +145,7 @@ def rank_plan(
     case = placed(case, decomposition.blocks)
     found = best_partition(decomposition, ranks, weights)
     cut = split(decomposition, found.parts)
-    per_stage = traffic(cut, case.gas.reynolds is not None, _item(case), equations(case))
+    per_stage = halo_bytes(cut, case.gas.reynolds is not None, _item(case), equations(case))
     matrix = integrator(case.time.integrator).stages * per_stage
     share = np.ones(ranks) / ranks if weights is None else np.array(weights) / np.sum(weights)
     held: list[list[int]] = [[] for _ in range(ranks)]

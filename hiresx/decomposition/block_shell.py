@@ -109,10 +109,3 @@ def filled(
                     result[c][first : first + len(slab), there[1], there[2]] = slab
                     first += len(slab)
     return triple(result)
-
-
-def in_memory(
-    extended: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray] | Shell],
-) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """The coordinates with ghosts of blocks none of which is left in its file."""
-    return [c for c in extended if not isinstance(c, Shell)]

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from hiresx.communicator import Communicator
 from hiresx.decomposition import Decomposition
-from hiresx.decomposition.traffic import traffic
+from hiresx.decomposition.halo_bytes import halo_bytes
 from hiresx.device import Backend, backend
 from hiresx.device.native import NativeBackend
 from hiresx.errors import HiresxError
@@ -61,7 +61,7 @@ def place(
     known = comm.allgather(facts)
     names = _resolved(names, known)
     if bytes_ is None:
-        bytes_ = np.zeros((comm.size, comm.size)) if cut is None or comm.size == 1 else traffic(cut)
+        bytes_ = np.zeros((comm.size, comm.size)) if cut is None or comm.size == 1 else halo_bytes(cut)
     machine, shared = _agreed(comm, known, names, _square(bytes_, comm.size), strategy)
     with comm.together():
         seat, made = _taken(comm, facts, names[comm.rank], machine, *shared[comm.rank])

@@ -19,8 +19,8 @@ import numpy as np
 
 from hiresx.case import Case
 from hiresx.decomposition import decompose, split
+from hiresx.decomposition.halo_bytes import halo_bytes
 from hiresx.decomposition.partition import partition
-from hiresx.decomposition.traffic import traffic
 from hiresx.equations import equations
 from hiresx.errors import HiresxError
 from hiresx.grid import build
@@ -102,7 +102,7 @@ def predict(case: Case, ranks: int, rates: Rates, strategy: str = "optimal") -> 
     viscous = case.gas.reynolds is not None
     stages = integrator(case.time.integrator).stages
     item = 4 if case.scheme.precision == "fp32" else 8
-    sent = np.array(stages * traffic(cut, viscous, item, equations(case)), dtype=float)
+    sent = np.array(stages * halo_bytes(cut, viscous, item, equations(case)), dtype=float)
     np.fill_diagonal(sent, 0.0)
     exchange, busiest = _exchange(sent, rates, strategy)
     count = stages * (2 if viscous else 1)  # of the state and, in viscous flow, of the viscous fluxes

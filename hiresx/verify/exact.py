@@ -356,14 +356,3 @@ def billig_standoff(mach: float, shape: str = "cylinder") -> tuple[float, float]
     if shape == "sphere":
         return 0.143 * exp(3.24 / mach**2), 1.143 * exp(0.54 / (mach - 1) ** 1.2)
     raise HiresxError(f"no bow-shock correlation for a {shape!r}", "shape is 'cylinder' or 'sphere'")
-
-
-def billig_shock(y: ArrayLike, mach: float, shape: str = "cylinder") -> np.ndarray:
-    """x of the bow shock of a body of radius 1 centred at the origin in a flow along +x, of the shape of y.
-
-    y: distance from the axis. Source: as `billig_standoff`.
-    """
-    standoff, curvature = billig_standoff(mach, shape)
-    tan2 = 1 / (mach * mach - 1)
-    y = np.asarray(y, dtype=float)
-    return -(1 + standoff - curvature / tan2 * (np.sqrt(1 + y * y * tan2 / curvature**2) - 1))

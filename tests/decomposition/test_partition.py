@@ -20,10 +20,10 @@ from hiresx.case import load
 from hiresx.decomposition import Decomposition, Part, decompose, split
 from hiresx.decomposition.balance import Balance
 from hiresx.decomposition.contacts import Neighbourhood, boxes
+from hiresx.decomposition.halo_bytes import halo_bytes
 from hiresx.decomposition.partition import best_partition, partition
 from hiresx.decomposition.rank_cost import CONTACT, EXCHANGE, IMBALANCE, capacity, costs, excess, work
 from hiresx.decomposition.sections import CLOSED, _exchanged, _inner
-from hiresx.decomposition.traffic import traffic
 from hiresx.equations import GAS, GHOSTS
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Connection, build
@@ -110,7 +110,7 @@ def test_every_node_once_and_parts_thick_enough(grid, data):
     found = best_partition(grid, ranks, weights)
     check_cover(grid, found.parts, ranks)
     cut = split(grid, found.parts)
-    sent = traffic(cut, is_viscous=True)
+    sent = halo_bytes(cut, is_viscous=True)
     assert sent.sum() == exchanged(grid, found.parts) * GHOSTS * (GAS.variables + len(GAS.gradients)) * 8
     assert (sent == sent.T).all()  # offset blocks: as many ghosts on either side
 
@@ -321,7 +321,7 @@ def test_wake_of_a_c_grid_is_near():
     parts = partition(whole, 6)
     check_cover(whole, parts, 6)
     assert shares(whole, parts, 6).max() <= 1.05
-    assert (traffic(split(whole, parts)) > 0).sum() > 2 * 5
+    assert (halo_bytes(split(whole, parts)) > 0).sum() > 2 * 5
 
 
 # --- METIS, when it is there
@@ -423,9 +423,9 @@ def test_what_cannot_be(grid, ranks, weights, expected):
 def test_bytes_of_a_stage():
     grid = lattice([10, 10], [12], [1])
     cut = split(grid, partition(grid, 2))
-    assert traffic(cut, is_viscous=False, item_bytes=4).tolist() == [[0, 12 * 3 * 5 * 4], [12 * 3 * 5 * 4, 0]]
-    assert traffic(cut).sum() == 2 * 12 * 3 * 9 * 8
-    assert traffic(grid).tolist() == [[0]]
+    assert halo_bytes(cut, is_viscous=False, item_bytes=4).tolist() == [[0, 12 * 3 * 5 * 4], [12 * 3 * 5 * 4, 0]]
+    assert halo_bytes(cut).sum() == 2 * 12 * 3 * 9 * 8
+    assert halo_bytes(grid).tolist() == [[0]]
 
 
 # --- the plan

@@ -143,7 +143,7 @@ def computed(comm, cuts, backends):
     return [(s.part.whole, s.part.box, solver.primitives(n)) for n, s in enumerate(solver.states)]
 
 
-@pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=pytest.mark.slow), 3])
+@pytest.mark.parametrize("ranks", [1, *(pytest.param(ranks, marks=pytest.mark.slow) for ranks in (2, 3))])
 def test_the_answer_does_not_depend_on_cut_and_ranks(ranks):
     whole = {b: values for b, _, values in computed(alone(), False, ["cpu"])}
     rows = [computed(alone(), True, ["cpu"])] if ranks == 1 else run_ranks(ranks, computed, True, ["cpu", "emulated"])

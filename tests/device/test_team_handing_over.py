@@ -18,7 +18,7 @@ from hiresx.device.compiler import build
 library = team.load_library(build(Path(sys.argv[1]).read_text(), team.FLAGS, "team"))
 done = ctypes.c_longlong.in_dll(library, "parts_done")
 function = ctypes.cast(library.count_parts, ctypes.c_void_p)
-calls = (team.Call * 2)(*(team.Call(function, 0, 0, 16, 512) for _ in range(2)))
+calls = (team.TeamCall * 2)(*(team.TeamCall(function, 0, 0, 16, 512) for _ in range(2)))
 levels = (team.Level * 2)(*(team.Level(ctypes.addressof(call), 1, 16, 8192) for call in calls))
 runs = int(sys.argv[2])
 for run in range(runs):

@@ -100,7 +100,8 @@ def written_and_read(comm: Communicator, folder: str) -> dict[str, float]:
     return found
 
 
-@pytest.mark.parametrize("most", [2, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("most", [2, 4])
 def test_a_run_of_any_number_of_ranks_goes_on_with_any_other(tmp_path, most):
     found = {}
     for ranks in (*range(1, most), *range(most, 0, -1)):

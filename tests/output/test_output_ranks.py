@@ -265,6 +265,7 @@ def test_the_files_of_many_ranks_are_those_of_one(ranks, tmp_path):
     np.testing.assert_array_equal(block.state["u"], q[1] / q[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("formats", ["netcdf", "vtk"])
 def test_a_disk_that_is_full_for_one_rank(ranks, formats):
     found = ranks[1]["failing"][formats]
@@ -275,6 +276,7 @@ def test_a_disk_that_is_full_for_one_rank(ranks, formats):
     assert found["after"] == found["before"], "nothing is left of what was begun"
 
 
+@pytest.mark.slow
 def test_a_file_has_its_name_when_all_have_written(ranks):
     found = ranks[1]["waiting"]
     assert not found["early"]
@@ -283,11 +285,13 @@ def test_a_file_has_its_name_when_all_have_written(ranks):
     assert found["clock"] == {"fields.written": 2}
 
 
+@pytest.mark.slow
 def test_files_of_one_name_are_never_mixed(ranks):
     numbers = ranks[1]["rewriting"]["numbers"]
     assert len(numbers) > 20 and all(len(seen) == 1 for seen in numbers) and numbers[-1] == [11]
 
 
+@pytest.mark.slow
 def test_what_fails_on_one_rank_fails_on_all_once(ranks):
     for found in ranks[1]["stressed"]:
         (number, where, _), notes = found["fails"], found["notes"]

@@ -184,15 +184,3 @@ def test_blunt_bodies_against_the_reference_file():
         assert exact.rayleigh_pitot(mach, 1.4) == pytest.approx(pitot, rel=1e-5)
         shock = exact.normal_shock(mach, 1.4)
         np.testing.assert_allclose((shock.pressure, shock.density), (p, rho), rtol=1e-5)
-
-
-def test_billig_shock_shape():
-    standoff, curvature = exact.billig_standoff(3.0)
-    y = np.array([0.0, 1e-3])
-    x = exact.billig_shock(y, 3.0)
-    assert x[0] == pytest.approx(-1 - standoff)
-    assert 0.5 * y[1] ** 2 / (x[1] - x[0]) == pytest.approx(curvature, rel=1e-4)
-    far = exact.billig_shock(np.array([1e4, 2e4]), 3.0)
-    assert 1e4 / (far[1] - far[0]) == pytest.approx(1 / sqrt(8), rel=1e-3)  # tends to the Mach angle
-    with pytest.raises(HiresxError, match="'cone'"):
-        exact.billig_standoff(3.0, "cone")

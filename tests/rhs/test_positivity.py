@@ -151,7 +151,8 @@ HARD = {
 }
 
 
-@pytest.mark.parametrize("positivity", [pytest.param("fallback", marks=pytest.mark.slow), "none"])
+@pytest.mark.slow
+@pytest.mark.parametrize("positivity", HARD)
 def test_the_flows_are_hard(positivity):
     """Otherwise the list would prove nothing."""
     for flow in robustness.FLOWS:
@@ -201,6 +202,7 @@ def began(*sets) -> tuple[BlowUp, Simulation]:
     return caught.value, simulation
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clock", ["time.cfl=0.5", "time.dt=0.01"])
 def test_a_blow_up_is_named_where_it_began(clock):
     """Nobody looks for 50 steps: by then the flow is gone everywhere, and node (0, 0, 0) is the first bad one."""
@@ -220,6 +222,7 @@ CUT = [
 ]
 
 
+@pytest.mark.slow
 def test_a_blow_up_is_named_the_same_however_it_is_cut():
     whole, simulation = began("time.dt=0.01", "monitor.every=50")
     case = simulation.case

@@ -131,7 +131,7 @@ def same_results(ours: Path, reference: Path) -> None:
 # --- killed
 
 
-@pytest.mark.parametrize("kills", [2, pytest.param(KILLS, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [1, pytest.param(KILLS, marks=pytest.mark.slow)])
 def test_killed_at_any_moment_a_run_goes_on_to_the_same_end(place, kills):
     out, clock = place / "out", random.Random(kills)
     often = ("--set", "checkpoint.every_steps=1", "--set", "output.every_steps=7")
@@ -163,7 +163,9 @@ def test_killed_at_any_moment_a_run_goes_on_to_the_same_end(place, kills):
     print(f"{kills} kills, {writing} of them while a checkpoint was written, {reached} steps")
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGTERM, 143), pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow)]
+)
 def test_a_signal_ends_a_run_in_order(place, number, status):
     process = begun(place, "waves", "--out", "out")
     wait_for(process, lambda: "step 1 " in (place / "log").read_text(), place)

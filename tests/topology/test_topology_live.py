@@ -69,14 +69,14 @@ def test_one_core_is_all_the_scheduler_gave(without):
     first = min(os.sched_getaffinity(0))
     code = """
 from hiresx.placement import cores
-from hiresx.placement.facts import Facts
+from hiresx.placement.facts import PlacementFacts
 from hiresx.topology import binding
 from hiresx.topology.discover import discover
 from hiresx.topology.machine import GPU, Machine
 allowed = binding.bound_cpus()
 machine = discover()
 gpus = GPU(0, cpus=allowed | {9999}), GPU(1, cpus=frozenset([9999]))
-inside, outside = (cores.cut(Machine("m"), {0: Facts("host", allowed)}, {0: gpu})[0] for gpu in gpus)
+inside, outside = (cores.cut(Machine("m"), {0: PlacementFacts("host", allowed)}, {0: gpu})[0] for gpu in gpus)
 made = binding.bind(inside.cpus)
 print(sorted(allowed), sorted(machine.allowed), sorted(made.is_), inside.why, len(outside.why), sorted(outside.cpus))
 """

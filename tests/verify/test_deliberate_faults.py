@@ -47,28 +47,28 @@ def test_the_list_is_long_enough_and_covers_every_room():
 LIST = """
 [[fault]]
 name = "caught"
-file = "hiresx/decomposition/traffic.py"
+file = "hiresx/decomposition/halo_bytes.py"
 old = "per_node = GHOSTS"
 new = "per_node = (GHOSTS - 1)"
 tests = ["tests/decomposition/test_partition.py::test_bytes_of_a_stage"]
 
 [[fault]]
 name = "harmless"
-file = "hiresx/decomposition/traffic.py"
+file = "hiresx/decomposition/halo_bytes.py"
 old = "per_node = GHOSTS"
 new = "per_node = (GHOSTS)"
 tests = ["tests/decomposition/test_partition.py::test_bytes_of_a_stage"]
 
 [[fault]]
 name = "no program"
-file = "hiresx/decomposition/traffic.py"
+file = "hiresx/decomposition/halo_bytes.py"
 old = "matrix[rank[c.donor], rank[c.block]] +="
 new = "matrix[rank[c.donor], ranks[c.block]] +="
 tests = ["tests/decomposition/test_partition.py::test_bytes_of_a_stage"]
 
 [[fault]]
 name = "nowhere"
-file = "hiresx/decomposition/traffic.py"
+file = "hiresx/decomposition/halo_bytes.py"
 old = "this stands nowhere"
 new = ""
 tests = ["tests/decomposition/test_partition.py::test_bytes_of_a_stage"]
@@ -78,12 +78,12 @@ tests = ["tests/decomposition/test_partition.py::test_bytes_of_a_stage"]
 @pytest.mark.slow
 def test_the_script_tells_what_is_caught(tmp_path, capsys):
     (tmp_path / "list.toml").write_text(LIST)
-    before = (script.ROOT / "hiresx/decomposition/traffic.py").read_bytes()
+    before = (script.ROOT / "hiresx/decomposition/halo_bytes.py").read_bytes()
     assert script.main(["--from", str(tmp_path / "list.toml"), "--jobs", "1"]) == 1
     said = capsys.readouterr().out
     lines = " caught  caught", " survived  harmless", "does not run  no program", "not found once  nowhere", "1 of 4"
     assert all(line in said for line in lines), said
-    assert (script.ROOT / "hiresx/decomposition/traffic.py").read_bytes() == before
+    assert (script.ROOT / "hiresx/decomposition/halo_bytes.py").read_bytes() == before
 
 
 def test_what_there_is(capsys):

@@ -130,6 +130,7 @@ def test_limits():
         assert not limit.holds(math.nan) and not limit.holds(math.inf)
 
 
+@pytest.mark.slow
 def test_a_run_that_fails_fails_its_checks():
     dies = checking.CheckRun("blast-waves", None, ('scheme.positivity="none"',))
     check = checking.Check("the bare scheme", checking.at_least(0.0), lambda run: 1.0, (dies,))

@@ -8,7 +8,9 @@ from hiresx.decomposition.patches import Decomposition
 from hiresx.equations import GAS, GHOSTS, Equations
 
 
-def traffic(cut: Decomposition, is_viscous: bool = True, item_bytes: int = 8, equations: Equations = GAS) -> np.ndarray:
+def halo_bytes(
+    cut: Decomposition, is_viscous: bool = True, item_bytes: int = 8, equations: Equations = GAS
+) -> np.ndarray:
     """Bytes per stage from rank (row) to rank (column), int64 (ranks, ranks): the ghost layers behind every connected
     face node, of the state and, with viscous terms, of the normal fluxes (of the gas 5 and 4 variables). `cut`: see
     `split`.
