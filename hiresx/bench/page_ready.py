@@ -8,7 +8,7 @@ from hiresx.bench.markdown import section, table
 
 
 def sections(results: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """One table of all `results` of `hiresx.bench.ready`; nothing where there are none."""
+    """One table of all `results` of `hiresx.scaling.ready`; nothing where there are none."""
     rows = [
         [
             f"{found['nodes']}^3", found["precision"].upper(), f"`{found['plan']}`", found["reals"],
@@ -23,8 +23,8 @@ def sections(results: Sequence[dict[str, Any]]) -> Iterator[str]:
     if not rows:
         return
     text = (
-        "Viscous flow on a bent box, nothing written, `python -m hiresx.bench.ready`: seconds since the process began\n"
-        "until it had imported what it needs, until it was ready to step, and until a few steps were done. Grids,\n"
+        "Viscous flow on a bent box, nothing written, `python -m hiresx.scaling.ready`: seconds since the process\n"
+        "began until it had imported what it needs, until it was ready to step, and until a few steps were done. Grids,\n"
         "coordinates and initial states are made by the threads of the host. The plan is chosen by what fits."
     )
     columns = [
