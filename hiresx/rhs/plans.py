@@ -1,10 +1,12 @@
 """The ways of visiting points for the right-hand side, by name, and which one suits a backend."""
 
+from typing import Any
+
 from hiresx.equations import GAS, Equations
 from hiresx.rhs import compact, inviscid
 from hiresx.rhs.fused import Fused
 
-PLANS = {"pencils": inviscid.Pencils, "decomposed": inviscid.Decomposed, "fused": Fused}
+PLANS: dict[str, Any] = {"pencils": inviscid.Pencils, "decomposed": inviscid.Decomposed, "fused": Fused}
 
 
 def default_plan(backend_name: str, equations: Equations = GAS) -> str:
@@ -24,4 +26,5 @@ def work_variables(plan: str, is_viscous: bool, equations: Equations = GAS) -> i
     """Reals of work memory per padded point: the inviscid and the viscous terms use the same, one after the other."""
     if plan == compact.NAME:
         return len(equations.gradients) if is_viscous else 0
-    return max(PLANS[plan].work(equations), equations.viscous_variables if is_viscous else 0)
+    inviscid_work: int = PLANS[plan].work(equations)
+    return max(inviscid_work, equations.viscous_variables if is_viscous else 0)
