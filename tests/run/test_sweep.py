@@ -17,6 +17,7 @@ import pytest
 from command_line import command
 from launching import HIRESX, write_program
 from plotted import picture
+from swept_case import CASE, FUNCTIONS, LOOK, SET, written
 
 import hiresx
 from hiresx.errors import HiresxError
@@ -26,71 +27,10 @@ from hiresx.sweeps.member import need
 from hiresx.sweeps.members import SweepPlan, plan
 from hiresx.sweeps.numbers import column
 
-CASE = """
-title = "A pulse in a tube"
-monitors = ["wait"]
-
-[parameters]
-strength = 0.1
-
-[grid]
-generator = "box"
-n = [41, 1, 1]
-lower = [0.0, 0.0, 0.0]
-upper = [1.0, 0.0, 0.0]
-
-[time]
-steps = 40
-dt = 1e-3
-
-[initial]
-function = "initial"
-
-[monitor]
-every = 1
-
-[checkpoint]
-every_steps = 5
-
-[[boundary]]
-faces = "all"
-type = "slip-wall"
-
-[presets.fine]
-grid.n = [61, 1, 1]
-"""
-FUNCTIONS = """
-import os
-import time
-
-import numpy as np
-
-
-def initial(x, y, z, *, strength, gamma):
-    p = (1 + strength * np.exp(-100 * (x - 0.5) ** 2)) / gamma
-    return (gamma * p) ** (1 / gamma), 0.0, 0.0, 0.0, p
-
-
-def wait(simulation, *, strength):
-    # the second run waits in the midst for the test, which is no part of the case
-    while strength == 0.2 and simulation.step_count == 12 and os.path.exists(os.environ.get("HOLD", "")):
-        time.sleep(0.02)
-    return {"passed": simulation.step_count}
-"""
-SET = ("--set", "parameters.strength=0.1,0.2,0.3")
-LOOK = ("--column", "residual.rho:max", "--column", "wait.passed:mean")
-
 
 @pytest.fixture(autouse=True)
 def one_thread(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-
-
-def written(folder: Path) -> Path:
-    folder.mkdir()
-    (folder / "case.toml").write_text(CASE)
-    (folder / "case.py").write_text(FUNCTIONS)
-    return folder
 
 
 @pytest.fixture
