@@ -24,8 +24,8 @@ def sections(results: Sequence[dict[str, Any]]) -> Iterator[str]:
         return
     text = (
         "Viscous flow on a bent box, nothing written, `python -m hiresx.scaling.ready`: seconds since the process\n"
-        "began until it had imported what it needs, until it was ready to step, and until a few steps were done. Grids,\n"
-        "coordinates and initial states are made by the threads of the host. The plan is chosen by what fits."
+        "began until it had imported what it needs, until it was ready to step, and until a few steps were done.\n"
+        "Grids, coordinates and initial states are made by the threads of the host. The plan is chosen by what fits."
     )
     columns = [
         "nodes", "precision", "plan", "reals", "bytes a point", "imported, s", "ready, s", "done, s",
