@@ -39,9 +39,9 @@ def check(
         from hiresx.decomposition import decompose, extended_coordinates, patched_donors
         from hiresx.decomposition.patches import poles
         from hiresx.equations import equations
+        from hiresx.estimate import CHECKING, estimate, estimate_ranks, refuse_oversized
         from hiresx.output.fields import derived, field_output
         from hiresx.output.watch import monitors
-        from hiresx.plan import CHECKING, plan, rank_plan, refuse_oversized
         from hiresx.rhs import boundary
 
         refuse_oversized(case, for_grid=CHECKING)
@@ -58,12 +58,12 @@ def check(
         interfaces = patched_donors.located(decomposition, extended_coordinates(decomposition))
         watched = monitors.check(case, decomposition)
         setup = check_setup.setup(case, decomposition, watched["probe"], points_per_wave)
-        planned = plan(case, grid=built)
+        planned = estimate(case, grid=built)
         setup["warnings"] += check_numbers.unlikely(case, planned["dt"])
         planned["seconds_on"] = check_setup.costs(case, planned)
         speeds = options.numbers(weights, "--weights", "1,1,4")
         count = ranks or (speeds and len(speeds))
-        shared = rank_plan(case, decomposition, count, speeds) if count else None
+        shared = estimate_ranks(case, decomposition, count, speeds) if count else None
     report: dict[str, Any] = {
         "case": case.model_dump(mode="json"),
         "points": sum(block.x.size for block in built.blocks),

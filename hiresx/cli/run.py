@@ -195,7 +195,7 @@ def _new(asked: _Asked) -> _Outcome:
         )
     with comm.together():
         case = asked.load()
-    from hiresx.plan import refuse_on_gpus, refuse_oversized
+    from hiresx.estimate import refuse_on_gpus, refuse_oversized
 
     with comm.together():  # ahead of the imports that a run needs
         refuse_oversized(case, asked.how["backend"], hosts=len(set(comm.hosts)))

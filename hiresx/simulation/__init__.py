@@ -4,9 +4,9 @@
 and what it leaves in the next; `ends`: when it stops; `agreement`: what its ranks have to agree upon.
 """
 
-from hiresx.plan import plan
+from hiresx.estimate import estimate
 from hiresx.simulation.continuation import kept_case
 from hiresx.simulation.simulation import Simulation
 from hiresx.simulation.view import BlockView
 
-__all__ = ["BlockView", "Simulation", "kept_case", "plan"]
+__all__ = ["BlockView", "Simulation", "estimate", "kept_case"]

@@ -17,6 +17,7 @@ from hiresx.decomposition import Decomposition, Part, domain
 from hiresx.decomposition.partition import partition
 from hiresx.device import beforehand
 from hiresx.errors import HiresxError
+from hiresx.estimate import refuse_on_gpus, refuse_oversized
 from hiresx.grid import Grid, build
 from hiresx.logbook import Logbook
 from hiresx.output.fields import field_output
@@ -30,7 +31,6 @@ from hiresx.output.watch.monitors.probe import ProbeMonitor
 from hiresx.output.watch.overlaps import overlaps
 from hiresx.parallel import later
 from hiresx.placement import place
-from hiresx.plan import refuse_on_gpus, refuse_oversized
 from hiresx.rhs import layers
 from hiresx.signals import Requests
 from hiresx.simulation.agreement import check_same, measured

@@ -5,8 +5,8 @@ from hiresx.decomposition import Domain
 from hiresx.device.interface import Backend
 from hiresx.equations import equations
 from hiresx.errors import HiresxError
+from hiresx.estimate import device_bytes
 from hiresx.grid.size import in_bytes
-from hiresx.plan import device_bytes
 from hiresx.rhs import compact
 from hiresx.rhs.plans import default_plan, inviscid_plan
 

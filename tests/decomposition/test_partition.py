@@ -26,9 +26,9 @@ from hiresx.decomposition.rank_cost import CONTACT, EXCHANGE, IMBALANCE, capacit
 from hiresx.decomposition.sections import CLOSED, _exchanged, _inner
 from hiresx.equations import GAS, GHOSTS
 from hiresx.errors import HiresxError
+from hiresx.estimate import estimate_ranks
 from hiresx.grid import Block, Connection, build
 from hiresx.grid.blocks import FACES, MINIMUM_NODES, face_range, whole_box
-from hiresx.plan import rank_plan
 from hiresx.verify.rearranged import random_parts, rearranged
 
 
@@ -453,7 +453,7 @@ def test_check_prints_the_plan(capsys):
 def test_the_imbalance_is_that_of_the_rank_with_most():
     case = load("taylor-green", overrides=["grid.n=[23,17,16]"])
     whole = decompose(case, build(case.grid, case.directory))
-    plan = rank_plan(case, whole, 3, [1.0, 2.0, 1.5])
+    plan = estimate_ranks(case, whole, 3, [1.0, 2.0, 1.5])
     due = [whole.points * weight / 4.5 for weight in (1.0, 2.0, 1.5)]
     ratios = [row["points"] / share for row, share in zip(plan["per_rank"], due, strict=True)]
     assert plan["imbalance"] == pytest.approx(max(ratios) - 1) and max(ratios) > min(ratios)

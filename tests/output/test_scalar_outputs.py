@@ -6,10 +6,10 @@ from scalar_cases import NAMES, OPEN, case, patches, shocks
 
 from hiresx import HiresxError, Simulation, load
 from hiresx.cli import execute
+from hiresx.estimate import estimate, memory_bytes
 from hiresx.output.fields import field_file as fields
 from hiresx.output.show import compare
 from hiresx.output.watch import history
-from hiresx.plan import memory_bytes, plan
 
 CASE_PY = """
 import numpy as np
@@ -146,7 +146,7 @@ def test_what_is_planned_is_what_is_held(where, reynolds):
     simulation = Simulation(spec, backend=where)
     planned = memory_bytes(spec, simulation.solver.grid.blocks, where)
     assert planned == simulation.solver.bytes - 8  # the time step
-    assert plan(case((24, 20, 1)))["plans"] == {"cpu": "pencils", "cuda": "decomposed"}
+    assert estimate(case((24, 20, 1)))["plans"] == {"cpu": "pencils", "cuda": "decomposed"}
 
 
 def faulty(**tables):

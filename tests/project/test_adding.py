@@ -289,7 +289,7 @@ from hiresx.cli import execute
 from hiresx.grid import from_file
 from hiresx.output.fields import field_file as fields
 from hiresx.output.watch import history
-from hiresx.plan import plan
+from hiresx.estimate import estimate
 from hiresx.verify import runner
 
 assert execute(["run", "two-walls", "--out", "out", "--backend", "cpu"]) == 0
@@ -306,7 +306,7 @@ with netCDF4.Dataset(list(fields.frames("out").values())[-1]) as file:
 print(json.dumps({
     "file": sys.modules["hiresx"].__file__,
     "friction": float(below["friction_x"][0]),
-    "dt": simulation.solver.choose_dt(), "planned": plan(case)["dt"],
+    "dt": simulation.solver.choose_dt(), "planned": estimate(case)["dt"],
     "mean": float(mass["mean"][0]), "samples": len(mass["mean"]), "twice": twice,
     "page": [word in reference.page() for word in (
         "exp(rate * (T - 1))", '"repeated"', '"halved"', "`[mass]`", '"heun_rk2"'
@@ -314,7 +314,7 @@ print(json.dumps({
     "listed": Path("out/fields_000002.list").read_text(), "check": runner.run(["halves"], "cpu", None)[0]["pass"],
     "analysed": Path("found.csv").read_text().split(), "script": Path("job.sh").read_text(),
     "counted": counted.size,
-    "integrator": plan(case)["integrator"], "stages": simulation.solver.integrator.stages,
+    "integrator": estimate(case)["integrator"], "stages": simulation.solver.integrator.stages,
 }))
 """
 

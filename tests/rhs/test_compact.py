@@ -13,7 +13,7 @@ from hiresx.decomposition import domain
 from hiresx.decomposition.partition import partition
 from hiresx.device import backend
 from hiresx.errors import HiresxError
-from hiresx.plan import memory_bytes, plan
+from hiresx.estimate import estimate, memory_bytes
 from hiresx.rhs.compact import obstacle
 from hiresx.solver import Solver
 from hiresx.verify.groups.kernels import rough
@@ -107,8 +107,8 @@ def test_a_run_that_goes_on_is_the_one_that_did_not_stop(where, tmp_path):
 def test_reals_a_point():
     case = rhs.flow(14, True, "fp64")
     compact = load("taylor-green", overrides=["grid.n=[14,14,14]", 'plan="compact"'])
-    assert plan(case)["reals_per_padded_point"] == 41
-    assert plan(compact)["reals_per_padded_point"] == 29
+    assert estimate(case)["reals_per_padded_point"] == 41
+    assert estimate(compact)["reals_per_padded_point"] == 29
     solver = Solver(compact, backend("cpu"))
     assert solver.plan == "compact"
     assert 0 <= solver.bytes - memory_bytes(compact, solver.grid.blocks) <= 8  # the one step of all points

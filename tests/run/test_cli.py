@@ -80,7 +80,7 @@ def simulation(monkeypatch, status="finished", error=None, before=None):
         },
         "steps": 12345, "ns_per_point_rhs": 12.5, "rate_from": "hiresx bench", "seconds": 283.816,
     }  # fmt: skip
-    monkeypatch.setattr("hiresx.plan.plan", lambda case, grid=None: plan)
+    monkeypatch.setattr("hiresx.estimate.estimate", lambda case, grid=None: plan)
     stand_in(monkeypatch, "simulation", Simulation=Simulation)
     return asked
 

@@ -8,8 +8,8 @@ import pytest
 from paths import ROOT
 
 from hiresx import Case, HiresxError, Simulation, load
+from hiresx.estimate import estimate
 from hiresx.output.fields import field_file as fields
-from hiresx.plan import plan
 
 SURFACE = (
     "status", "case", "backend", "points", "steps", "time", "wall_s", "ns_per_point_rhs", "point_steps_per_s",
@@ -142,7 +142,7 @@ def test_the_plan_states_the_memory_that_is_then_taken(name, backend):
     preset = "quick" if name == "planar-jet" else None
     overrides = ["grid.n=[16, 16, 16]"] if name == "taylor-green" else []
     case = load(name, preset=preset, overrides=overrides)
-    planned = plan(case, backend)
+    planned = estimate(case, backend)
     simulation = Simulation(case, backend=backend)
     held = simulation.solver
     averages = sum(attachment.bytes for attachment in simulation.attachments if attachment.name == "averages")
@@ -160,14 +160,14 @@ def test_the_plan_counts_the_averages(kinds):
     averaged = load("taylor-green", overrides=[*sets, f"average={{every=1{kinds}}}"])
     simulation = Simulation(averaged, backend="emulated")
     (held,) = (attachment.bytes for attachment in simulation.attachments if attachment.name == "averages")
-    assert plan(averaged, "emulated")["memory_bytes"] - plan(case, "emulated")["memory_bytes"] == held > 0
+    assert estimate(averaged, "emulated")["memory_bytes"] - estimate(case, "emulated")["memory_bytes"] == held > 0
 
 
 @pytest.mark.parametrize("name", ["sod", "isentropic-vortex", "planar-jet", "cylinder-bow-shock", "couette"])
 def test_the_planned_step_is_near_the_first_one(name):
     case = load(name, preset="quick" if name == "planar-jet" else None)
     simulation = Simulation(case, backend="cpu")
-    assert plan(case)["dt"] == pytest.approx(simulation.solver.choose_dt(), rel=0.25)
+    assert estimate(case)["dt"] == pytest.approx(simulation.solver.choose_dt(), rel=0.25)
 
 
 def test_the_python_of_the_readme_runs(capsys, monkeypatch):

@@ -109,7 +109,7 @@ def test_a_run_with_outputs_and_monitors(tmp_path, one_by_one):
     one = run("one")
     assert many[0].time == one[0].time == 0.05
     assert many[2] == one[2] and len(many[2]) == 4
-    assert many[0].history == one[0].history
+    assert repr(many[0].history) == repr(one[0].history)  # to the last bit, and nan where nothing was measured
     assert max(many[3]) <= 3
     for a, b in zip(many[0].blocks, one[0].blocks, strict=True):
         assert np.array_equal(a.state("rho"), b.state("rho"))

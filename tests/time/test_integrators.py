@@ -10,7 +10,7 @@ from hiresx.blow_up import BlowUp
 from hiresx.case.model import integrators
 from hiresx.cli import execute
 from hiresx.device import backend
-from hiresx.plan import plan
+from hiresx.estimate import estimate
 from hiresx.solver import Solver
 from hiresx.solver import solver as solver_module
 from hiresx.time.integrator import Integrator
@@ -280,7 +280,7 @@ def test_what_a_device_takes_on_its_own():
 
 
 def test_the_plan_counts_stages_and_registers():
-    by_name = {name: plan(periodic(name, 64)) for name in NAMES}
+    by_name = {name: estimate(periodic(name, 64)) for name in NAMES}
     assert {name: (found["integrator"]["order"], found["integrator"]["stages"]) for name, found in by_name.items()} == {
         "ssp_rk3": (3, 3), "williamson_rk3": (3, 3), "carpenter_kennedy_rk4": (4, 5)
     }  # fmt: skip

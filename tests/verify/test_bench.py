@@ -11,7 +11,7 @@ from hiresx import bench, cli
 from hiresx.bench import bytes_moved, kernel_times, results, rhs, start_up
 from hiresx.device import backend, rates
 from hiresx.errors import HiresxError
-from hiresx.plan import plan
+from hiresx.estimate import estimate
 from hiresx.solver import Solver
 
 POINTS = 12
@@ -52,7 +52,7 @@ def test_run(cache):
     assert found["pencils", "inviscid_sweep", "k"]["bytes_per_point"] == 22 * 8
     assert rates.known_rate("cpu", True, "fp64")["threads"] == 2 and rates.known_rate("cpu", True, "fp32") is None
     case = rhs.flow(POINTS, True, "fp64")
-    assert plan(case)["rate_from"] == "hiresx bench"
+    assert estimate(case)["rate_from"] == "hiresx bench"
 
 
 @pytest.mark.slow

@@ -88,7 +88,7 @@ def grid_nodes(case: Case) -> int | None:
     return case.grid.nodes
 
 
-def plan(case: Case, backend: str = "cpu", grid: Grid | None = None) -> dict[str, Any]:
+def estimate(case: Case, backend: str = "cpu", grid: Grid | None = None) -> dict[str, Any]:
     """Points, device memory (fields, reductions, sponges, averages), estimated time step, steps and seconds of a case.
 
     The step is estimated from the initial state on a sample of the nodes, the edges of the cells taken for the
@@ -141,7 +141,7 @@ def plan(case: Case, backend: str = "cpu", grid: Grid | None = None) -> dict[str
     }
 
 
-def rank_plan(
+def estimate_ranks(
     case: Case, decomposition: Decomposition, ranks: int, weights: Sequence[float] | None = None, backend: str = "cpu"
 ) -> dict[str, Any]:
     """How the blocks are cut for `ranks` ranks of speeds `weights`: per rank its parts, points, their ratio to what is
