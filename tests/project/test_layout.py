@@ -23,7 +23,7 @@ FLOORS = (
     ("device",),
     ("rhs",),
     ("time",),
-    ("plan", "resolution"),
+    ("estimate", "resolution"),
     ("exchange",),
     ("solver",),
     ("placement",),
@@ -90,7 +90,7 @@ def test_every_room_has_a_floor():
     assert rooms <= LEVEL.keys() | BESIDE.keys()
 
 
-@pytest.mark.parametrize("room", ["solver", "plan"])
+@pytest.mark.parametrize("room", ["solver", "estimate"])
 def test_what_computes_knows_nothing_of_outputs(room):
     """Nor does anything that it is made of, wherever it is imported."""
     code = f"import sys, hiresx.{room}; print(*(name for name in sys.modules if name.startswith('hiresx.')))"
