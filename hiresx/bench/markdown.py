@@ -1,8 +1,24 @@
 """Pieces of a page in Markdown."""
 
+import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
+
+from hiresx.errors import HiresxError
+from hiresx.output.saved import files
+
+
+def write_page(results: Path, out: Path, page: Callable[[Any], str], held: str, mend: str) -> None:
+    """Write the text that `page` makes of the document in the JSON file `results`. Raises HiresxError, with `mend`, for
+    a file that does not hold what it asks for, which is called `held`."""
+    try:
+        text = page(json.loads(results.read_text(encoding="utf-8")))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise HiresxError(f"{results} holds no {held}: {type(error).__name__}: {error}", mend) from None
+    with files.replacing(out) as temporary:
+        temporary.write_text(text, encoding="utf-8")
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:

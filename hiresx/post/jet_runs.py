@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hiresx.bench.markdown import table
-from hiresx.errors import HiresxError
+from hiresx.bench.markdown import table, write_page
 from hiresx.output.saved import files
 from hiresx.post.azimuthal import azimuthal
 from hiresx.post.jet import analysed
@@ -92,16 +91,10 @@ def collected(run: Any, command: str | None = None) -> dict[str, Any]:
 
 def write(results: Path, out: Path) -> None:
     """Write the page `out` from the file `results`. Raises HiresxError for a file that holds no such results."""
-    try:
-        document = json.loads(results.read_text(encoding="utf-8"))
-        sections = _sections(document, f"python -m hiresx.post.jet_runs page {results} --out {out}")
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise HiresxError(
-            f"{results} holds no runs of jets: {type(error).__name__}: {error}",
-            f"python -m hiresx.post.jet_runs collect RUN... --out {results}",
-        ) from None
-    with files.replacing(out) as temporary:
-        temporary.write_text("\n".join(sections), encoding="utf-8")
+    made, mend = (f"python -m hiresx.post.jet_runs {words}" for words in (
+        f"page {results} --out {out}", f"collect RUN... --out {results}"
+    ))  # fmt: skip
+    write_page(results, out, lambda document: "\n".join(_sections(document, made)), "runs of jets", mend)
 
 
 def _sections(document: dict[str, Any], made: str) -> list[str]:

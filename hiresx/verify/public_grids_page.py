@@ -1,11 +1,9 @@
 """The page of public grids, made from stored results and never typed; see `hiresx.verify.public_grids`."""
 
-import json
 from pathlib import Path
 from typing import Any
 
-from hiresx.errors import HiresxError
-from hiresx.output.saved import files
+from hiresx.bench.markdown import write_page
 
 HEADING = """# Public grids
 
@@ -34,17 +32,10 @@ COLUMNS = ("file", "form", "blocks", "nodes", "thin", "joins", "author's list", 
 
 def write(results: Path, out: Path) -> None:
     """Write the page `out` from the file `results`. Raises HiresxError for a file that holds no such results."""
-    try:
-        document = json.loads(results.read_text(encoding="utf-8"))
-        grids, steps = document["grids"], document["steps"]
-        text = _page(grids, steps, results, out)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise HiresxError(
-            f"{results} holds no results of public grids: {type(error).__name__}: {error}",
-            f"python -m hiresx.verify.public_grids FOLDER --out {results}",
-        ) from None
-    with files.replacing(out) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    mend = f"python -m hiresx.verify.public_grids FOLDER --out {results}"
+    write_page(
+        results, out, lambda found: _page(found["grids"], found["steps"], results, out), "results of public grids", mend
+    )
 
 
 def _page(grids: list[dict[str, Any]], steps: int, results: Path, out: Path) -> str:
