@@ -1,7 +1,7 @@
 """Work of the host on large arrays, shared among threads: NumPy lets go of Python's lock while it computes."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Thread
 from typing import ParamSpec, TypeVar
@@ -18,11 +18,15 @@ _Item = TypeVar("_Item")
 _Found = TypeVar("_Found")
 
 
+def asked_threads(environment: Mapping[str, str] = os.environ) -> int | None:
+    """What OMP_NUM_THREADS says of the outermost level; None where it says nothing."""
+    first = environment.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    return int(first) if first.isdigit() and int(first) > 0 else None
+
+
 def workers() -> int:
     """How many threads work: OMP_NUM_THREADS or every core that this process may use, MOST at most."""
-    asked = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
-    count = int(asked) if asked.isdigit() and int(asked) > 0 else len(os.sched_getaffinity(0))
-    return min(count, MOST)
+    return min(asked_threads() or len(os.sched_getaffinity(0)), MOST)
 
 
 def planes(count: int, nodes: int) -> list[slice]:

@@ -1,9 +1,9 @@
 """Compiling the kernels while the grid is made: what is asked for later is then in the cache, or under way."""
 
-import threading
 from contextlib import suppress
 
 from hiresx.device.configuration import Configuration
+from hiresx.parallel import later
 
 
 def begin(configuration: Configuration, name: str) -> None:
@@ -12,7 +12,7 @@ def begin(configuration: Configuration, name: str) -> None:
 
     No context is made on a GPU. What fails here is left to the one who asks again, and is told then. Lists of backends
     by rank are not looked at."""
-    threading.Thread(target=_compile, args=(configuration, name), daemon=True).start()
+    later(_compile, configuration, name)
 
 
 def _compile(configuration: Configuration, name: str) -> None:

@@ -32,6 +32,7 @@ from hiresx.device.configuration import Configuration, Target
 from hiresx.device.side_by_side import Noting, flat, levels
 from hiresx.device.wrappers import find, generate, kernel_shape
 from hiresx.errors import HiresxError
+from hiresx.parallel import asked_threads
 
 # Bytes: a cache line, and the widest vector register there is.
 ALIGNMENT = 64
@@ -129,7 +130,7 @@ class NativeBackend:
     def threads(self) -> int:
         """Threads of a kernel: OMP_NUM_THREADS or every core that this process may use, until it is set."""
         if self._threads is None:
-            self._threads = team.asked_threads() or len(os.sched_getaffinity(0))
+            self._threads = asked_threads() or len(os.sched_getaffinity(0))
         return self._threads
 
     @threads.setter

@@ -82,12 +82,6 @@ def counts() -> Counts:
     return Counts(*found)
 
 
-def asked_threads(environment: Mapping[str, str] = os.environ) -> int | None:
-    """What OMP_NUM_THREADS says of the outermost level; None where it says nothing."""
-    first = environment.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
-    return int(first) if first.isdigit() and int(first) > 0 else None
-
-
 def patience(threads: int, environment: Mapping[str, str] = os.environ) -> int:
     """Nanoseconds that one of `threads` threads looks for work before it sleeps: what OMP_WAIT_POLICY says; else
     `SPIN`, or none where there are more threads than CPUs that this process may use."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hiresx.device import cuda
-from hiresx.device.team import asked_threads
+from hiresx.parallel import asked_threads
 from hiresx.placement import bound
 from hiresx.started import launcher
 from hiresx.topology.machine import bus_id

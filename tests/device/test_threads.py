@@ -16,6 +16,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from hiresx import parallel
 from hiresx.bench.kernel_times import Timed
 from hiresx.case import load
 from hiresx.device import backend, team
@@ -234,7 +235,7 @@ def test_patience():
     assert team.patience(cores + 1, {}) == 0, "no core is left to wait on"
     assert team.patience(1, {"OMP_WAIT_POLICY": "PASSIVE"}) == 0
     assert team.patience(cores + 1, {"OMP_WAIT_POLICY": " active"}) > 100 * team.SPIN
-    assert team.asked_threads({"OMP_NUM_THREADS": "4,2"}) == 4 and team.asked_threads({}) is None
+    assert parallel.asked_threads({"OMP_NUM_THREADS": "4,2"}) == 4 and parallel.asked_threads({}) is None
 
 
 # ---- a time step
