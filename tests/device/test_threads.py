@@ -175,13 +175,14 @@ def test_a_second_thread_of_the_program_works_for_itself():
     own = []
 
     def inner(first, last):
-        own.append(threading.get_ident())
+        own.extend([threading.get_ident()] * (last - first))
 
     def outer(first, last):
-        Work([(inner, 8, 1000)]).run(2)
+        for _ in range(first, last):  # one call may take several parts
+            Work([(inner, 8, 1000)]).run(2)
 
     Work([(outer, 4, 10000)]).run(2)
-    assert sum(Counter(own).values()) >= 4  # and it came to an end
+    assert sum(Counter(own).values()) == 4 * 8  # and it came to an end
 
 
 def test_after_fork_there_is_a_new_team():
