@@ -24,6 +24,7 @@ from hiresx.grid.connectivity import write_connectivity
 from hiresx.output.fields import derived
 from hiresx.output.fields import field_file as fields
 from hiresx.output.fields.field_file import FieldBlock
+from hiresx.output.fields.formats import netcdf
 from hiresx.output.saved import files, machine_record, record
 
 CASE = {
@@ -117,16 +118,16 @@ def test_two_blocks_of_one_name(tmp_path):
 
 
 def test_frames_of_a_run(tmp_path):
-    assert fields.frame(tmp_path, 120).name == "fields_000120.nc"
-    assert fields.frame(tmp_path, 12345678).name == "fields_12345678.nc"
+    assert netcdf.frame(tmp_path, 120).name == "fields_000120.nc"
+    assert netcdf.frame(tmp_path, 12345678).name == "fields_12345678.nc"
     with pytest.raises(HiresxError, match="no fields"):
         fields.last(tmp_path)
     for step in (120, 12345678, 0):
-        fields.frame(tmp_path, step).touch()
+        netcdf.frame(tmp_path, step).touch()
     (tmp_path / "fields_mean.nc").touch()
     assert list(fields.frames(tmp_path)) == [0, 120, 12345678]
     assert fields.last(tmp_path) == tmp_path / "fields_12345678.nc"
-    assert fields.clear(tmp_path) == 3
+    assert netcdf.clear(tmp_path) == 3
     assert os.listdir(tmp_path) == ["fields_mean.nc"]
 
 

@@ -1,22 +1,32 @@
-"""Files that are either complete or not there: write beside, fsync, rename; faults named by path.
+"""Files that are either complete or not there: write beside, fsync, rename; by one process, or by many
+together, each its values in their places. Faults are named by path.
 
 What takes a communicator is called by all its ranks.
 """
 
 import errno
 import fcntl
+import math
 import os
 import re
+import shutil
 import time as wall
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
+
+import numpy as np
 
 from hiresx.communicator import Communicator, alone
 from hiresx.errors import HiresxError
+from hiresx.output.saved.places import Place
 
 Thing = TypeVar("Thing")
+Key = Hashable
+
+# Bytes that are prepared for writing at a time.
+_SLAB = 1 << 24
 
 _ELSEWHERE = "choose another directory with --out DIR"
 _FAULTS = {
@@ -191,3 +201,143 @@ def sync(path: Path) -> None:
             raise
     finally:
         os.close(handle)
+
+
+class FileLayout:
+    """The bytes between the arrays of a file, and by key where each array lies: (offset, type, shape)."""
+
+    def __init__(
+        self, size: int, between: list[tuple[int, bytes]], arrays: Mapping[Any, tuple[int, np.dtype, tuple[int, ...]]]
+    ):
+        self.size, self._between, self.arrays = size, between, arrays
+
+    @property
+    def places(self) -> "FileLayout":
+        """Where the arrays lie, without what is between them: all that processes need who write arrays only."""
+        return FileLayout(self.size, [], self.arrays)
+
+    def frame(self, file: int) -> None:
+        """Write all that is in no array to the open `file`. Raises OSError."""
+        for offset, content in self._between:
+            _write(file, memoryview(content), offset)
+
+    def put_number(self, file: int, key: Key, value: float) -> None:
+        """Write an array of one item. Raises OSError."""
+        offset, dtype, _ = self.arrays[key]
+        _write(file, memoryview(np.array(value, dtype).tobytes()), offset)
+
+    def put(self, file: int, key: Key, place: Place, parts: Sequence[np.ndarray]) -> None:
+        """Write the values `place` of an array (see `JointFile.put`). Nothing is mapped or locked: that works on any
+        file system. Raises OSError."""
+        offset, dtype, shape = self.arrays[key]
+        runs, nodes, width = place.runs, math.prod(shape[:3]), dtype.itemsize * len(parts)
+        ends = runs.starts[:1], nodes - runs.starts[-1:] - runs.lengths[-1:]
+        if place.whole not in (None, shape[:3]) or any((end < 0).any() for end in ends):
+            raise ValueError(f"{key}: {place} is no place in an array of the shape {shape}")
+        if not runs.layers:
+            return
+        rows, count = place.shape[0] // runs.layers, len(runs.starts) // runs.layers
+        layers = max(1, _SLAB // max(math.prod(place.shape) // runs.layers * width, 1))
+        for first in range(0, runs.layers, layers):
+            last = min(first + layers, runs.layers)
+            slab = [np.asarray(part)[first * rows : last * rows] for part in parts]
+            values = np.ascontiguousarray(slab[0] if len(slab) == 1 else np.stack(slab, axis=-1), dtype)
+            content, chosen = values.reshape(-1).data.cast("B"), slice(first * count, last * count)
+            starts = (offset + runs.starts[chosen] * width).tolist()
+            if runs.joined:
+                _write(file, content, starts[0])
+                continue
+            at = 0
+            for start, length in zip(starts, (runs.lengths[chosen] * width).tolist(), strict=True):
+                _write(file, content[at : at + length], start)
+                at += length
+
+
+def _write(file: int, content: memoryview, offset: int) -> None:
+    written = os.pwrite(file, content, offset)
+    while written < len(content):  # a signal, or a disk that is about to be full
+        written += os.pwrite(file, content[written:], offset + written)
+
+
+class JointFile:
+    """The file `path`, of a known `layout`, which several processes write together, each its values in their places.
+
+    Nothing in the threads that write depends on the order of the processes, or has one wait for another: all open one
+    temporary file, whose name all know, and none cuts off what another has written. Rank 0 adds what lies between the
+    arrays. When all have written (their main threads can tell: `background.JointWriter`), it gives the file its name.
+
+    `tag`: a number that all who write it have in common, and no other process that may write here. `root`: whether this
+    process adds what is no array. A context, for one thread at a time: on leaving what was put is synced to disk.
+    OSErrors are raised as HiresxError that names the path.
+    """
+
+    def __init__(self, path: Path, layout: FileLayout, tag: int, root: bool):
+        self.path, self._layout, self._root = path, layout, root
+        self._temporary = temporary_path(path, tag)
+        self._file = -1  # nothing is open
+
+    def __enter__(self) -> "JointFile":
+        try:
+            self._file = os.open(self._temporary, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            # A network file system that knows of no end within a page writes no zeros over what others put there.
+            os.ftruncate(self._file, self._layout.size)
+        except OSError as error:
+            self._leave()
+            raise fault(self.path, error) from None
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            if kind is None:
+                os.fsync(self._file)
+        except OSError as error:
+            raise fault(self.path, error) from None
+        finally:
+            self._leave()
+
+    def _leave(self) -> None:
+        file, self._file = self._file, -1
+        if file >= 0:
+            with suppress(OSError):  # what was synced is there
+                os.close(file)
+
+    def frame(self, numbers: Mapping[Key, float] | None = None) -> None:
+        """Everything but arrays, and the `numbers`, which are arrays of one item; nothing where this is not rank 0."""
+        if not self._root:
+            return
+        try:
+            # Others may have begun.
+            there = 512 * os.fstat(self._file).st_blocks
+            if shutil.disk_usage(self.path.parent).free + there < self._layout.size:
+                raise OSError(errno.ENOSPC, "")
+            self._layout.frame(self._file)
+            for key, number in (numbers or {}).items():
+                self._layout.put_number(self._file, key, number)
+        except OSError as error:
+            raise fault(self.path, error) from None
+
+    def holds(self, key: Key) -> bool:
+        """Whether there is such an array."""
+        return key in self._layout.arrays
+
+    def put(self, key: Key, place: Place, parts: Sequence[np.ndarray]) -> None:
+        """The values `place` of the array `key`. `parts`: arrays of the shape of `place`, which lie side by side at
+        every node of the file: one for numbers, three for vectors."""
+        try:
+            self._layout.put(self._file, key, place, parts)
+        except OSError as error:
+            raise fault(self.path, error) from None
+
+    def publish(self, synced: bool = True) -> None:
+        """Give the file its name: on rank 0, once all processes have left it. `synced`: and have that on disk."""
+        try:
+            os.replace(self._temporary, self.path)
+            if synced:
+                sync(self.path.parent)
+        except OSError as error:
+            raise fault(self.path, error) from None
+
+    def discard(self) -> None:
+        """Remove what was written: on rank 0, once no process writes to it."""
+        with suppress(OSError):
+            self._temporary.unlink()
