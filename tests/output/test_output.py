@@ -25,7 +25,7 @@ from hiresx.output.fields import derived
 from hiresx.output.fields import field_file as fields
 from hiresx.output.fields.field_file import FieldBlock
 from hiresx.output.fields.formats import netcdf
-from hiresx.output.saved import files, machine_record, record
+from hiresx.output.saved import directories, machine_record, record
 
 CASE = {
     "title": "a test",
@@ -192,19 +192,19 @@ def test_a_disk_that_fills_while_writing(tmp_path):
 
 
 def test_output_directories_that_cannot_be(tmp_path):
-    assert files.directory(tmp_path / "a" / "b").is_dir()
+    assert directories.made(tmp_path / "a" / "b").is_dir()
     assert os.listdir(tmp_path / "a" / "b") == []
     (tmp_path / "file").touch()
     with pytest.raises(HiresxError, match=r"cannot write to .*file: it is a file, not a directory"):
-        files.directory(tmp_path / "file")
+        directories.made(tmp_path / "file")
     with pytest.raises(HiresxError, match=r"cannot write to .*file/under: a part of the path is a file"):
-        files.directory(tmp_path / "file" / "under")
+        directories.made(tmp_path / "file" / "under")
 
 
 @pytest.mark.skipif(not Path("/sys/kernel").is_dir(), reason="needs a directory that nobody may write to")
 def test_read_only_directories():
     with pytest.raises(HiresxError, match=r"cannot write to /sys/kernel: (permission denied|the file system is read)"):
-        files.directory("/sys/kernel")
+        directories.made("/sys/kernel")
     with pytest.raises(HiresxError, match=r"cannot write /sys/kernel/f\.nc"):
         fields.write("/sys/kernel/f.nc", two_blocks(), 0.0, 0, CASE)
     with pytest.raises(HiresxError, match=r"cannot write /sys/kernel/run\.json"):

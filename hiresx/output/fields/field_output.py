@@ -20,7 +20,7 @@ from hiresx.output.fields import derived, formats, selection
 from hiresx.output.fields.content import Content
 from hiresx.output.fields.formats import FormatFrame, SeriesFrame
 from hiresx.output.fields.portions import OwnSamples, PartBox
-from hiresx.output.saved import files
+from hiresx.output.saved import directories, files
 from hiresx.output.saved.attachment import MANY, Attachment
 
 # Times closer than this share of a step are the same time.
@@ -139,7 +139,7 @@ class FieldOutput(Attachment):
         continued = restarted or solver.steps > 0
         self._comm, self._writer = solver.comm, JointWriter(solver.comm)
         if self.directory is not None:
-            files.directory(self.directory, self._comm)
+            directories.made(self.directory, self._comm)
             files.once(self._comm, lambda: self._clear(solver.steps if continued else -1))
         if solver.backend.name == "cuda":
             # The host's cores have nothing else to do; on a CPU they are the solver's.
