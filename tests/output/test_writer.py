@@ -7,10 +7,15 @@ import time
 
 import numpy as np
 import pytest
+from rank_fields import KINDS, Held, grid
 from written_runs import Run, periodic
 
 from hiresx import HiresxError
 from hiresx.background import Writer
+from hiresx.communicator import alone
+from hiresx.decomposition import Part
+from hiresx.grid import Block
+from hiresx.grid.blocks import whole_box
 from hiresx.output.fields import derived
 from hiresx.output.fields import field_file as fields
 from hiresx.output.fields.field_output import FieldOutput
@@ -170,6 +175,17 @@ def test_no_last_fields_of_a_state_that_may_be_bad(tmp_path):
 def test_requests_that_no_grid_can_meet(overrides, message):
     with pytest.raises(HiresxError, match=message):
         FieldOutput(periodic(*overrides), None)
+
+
+def test_a_run_whose_blocks_cannot_name_files(tmp_path):
+    left, right = grid(KINDS["sheet"][1])
+    blocks = Block("a/b", left.x, left.y, left.z), right
+    solver = Held(alone(), blocks, [Part(n, whole_box(block.size), 0) for n, block in enumerate(blocks)])
+    case = periodic('output.formats=["vtk"]')
+    FieldOutput(case, None).begin(solver, False)  # nothing is written
+    with pytest.raises(HiresxError, match='block name "a/b"'):
+        FieldOutput(case, tmp_path).begin(solver, False)
+    assert not list(tmp_path.iterdir())
 
 
 # Restarts -------------------------------------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ import numpy as np
 
 from hiresx.equations.gas import Gas
 from hiresx.output.fields import derived, formats, selection
-from hiresx.output.fields.field_file import check_names
 from hiresx.output.fields.formats import FormatFrame, FormatSeries, Outline, WrittenSeries
 from hiresx.output.fields.portions import OwnBoxes, OwnSamples
 from hiresx.output.saved import files
@@ -20,8 +19,7 @@ class Content:
     """`variables` in `precision` of the blocks of a solver, or of the subset `spec` of them (None: all), in files of
     the formats `kinds`, whose names begin with `name`. `case`: the resolved case as a dictionary.
 
-    Constructed by all ranks of the solver's comm; raises as `selection.subset`, and HiresxError for names of blocks
-    that no file can have.
+    Constructed by all ranks of the solver's comm; raises as `selection.subset`.
     """
 
     def __init__(
@@ -35,7 +33,6 @@ class Content:
         pieces = files.once(
             self.comm, lambda: selection.whole(blocks) if spec is None else selection.subset(spec, blocks)
         )
-        check_names([piece.name for piece in pieces])
         self.blocks = [Outline(piece.name, piece.shape, piece.incomplete) for piece in pieces]
         margin = not all(derived.about(variable).local for variable in variables)
         self.shares: list[OwnBoxes | OwnSamples] = [

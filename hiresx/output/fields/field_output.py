@@ -18,6 +18,7 @@ from hiresx.equations import equations
 from hiresx.errors import HiresxError
 from hiresx.output.fields import derived, formats, selection
 from hiresx.output.fields.content import Content
+from hiresx.output.fields.field_file import check_names
 from hiresx.output.fields.formats import FormatFrame, SeriesFrame
 from hiresx.output.fields.portions import OwnSamples, PartBox
 from hiresx.output.saved import directories, files
@@ -208,7 +209,10 @@ class FieldOutput(Attachment):
 
     def _content(self, output: _Output, solver: Any) -> Content:
         about = output.variables, output.precision, self._case.output.formats, self._dump, solver
-        return Content(output.name, output.spec, *about)
+        content = Content(output.name, output.spec, *about)
+        if self.directory is not None:
+            check_names([block.name for block in content.blocks])
+        return content
 
     def _there(self, output: _Output, step: int) -> bool:
         if self.directory is None:

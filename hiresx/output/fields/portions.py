@@ -71,6 +71,7 @@ class PartBox:
             # Ghosts beyond edges are numbers without a meaning, and used for none.
             with np.errstate(all="ignore"):
                 state = gas.primitive(q[(slice(None), *part)].astype(np.float64, copy=False))
+                # What the state has needs no function of `derived`.
                 more = [name for name in names if name not in state]
                 if more:
                     x, y, z = self.x[part], self.y[part], self.z[part]
