@@ -40,7 +40,7 @@ from hiresx.device import backend as find_backend
 from hiresx.device.interface import Backend
 from hiresx.errors import HiresxError
 from hiresx.grid import build
-from hiresx.output.saved import files
+from hiresx.output.saved import directories, files
 from hiresx.simulation import Simulation
 from hiresx.solver import Solver
 from hiresx.time.recorded import STEPS
@@ -341,7 +341,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown := [name for name in parts if name not in PARTS]:
         parser.error(f"no part is called {unknown[0]}: parts are {', '.join(PARTS)}")
     try:
-        folder = files.directory(options.out)
+        folder = directories.made(options.out)
         device = find_backend(options.backend)
         session = Session(device, tuple(sorted(options.sizes)), began + 60 * options.minutes)
         done = [work(session, name, folder) for name in parts]
