@@ -144,16 +144,20 @@ class Reflect(FaceCondition):
         self._launch("viscous_reflect", self._box, **self._face, m=self.state.areas[d], flux=fluxes[d])
 
 
-class PatchedCondition(FaceCondition):
-    """All ghosts come from other blocks (`hiresx.exchange.patched_ghosts`)."""
-
-    kernel = "patched"
+class GhostsOfOthers(FaceCondition):
+    """All ghosts come from elsewhere; nothing is done here."""
 
     def viscous_primitives(self, w: Any) -> None:
         pass
 
     def viscous_flux(self, fluxes: Any) -> None:
         pass
+
+
+class PatchedCondition(GhostsOfOthers):
+    """They come from other blocks (`hiresx.exchange.patched_ghosts`)."""
+
+    kernel = "patched"
 
 
 class AxisCondition(FaceCondition):
@@ -193,17 +197,11 @@ class AxisCondition(FaceCondition):
         )  # fmt: skip
 
 
-class PoleCondition(FaceCondition):
+class PoleCondition(GhostsOfOthers):
     """What happens there is done by `hiresx.rhs.pole`, once all faces have theirs, and by the exchange with the nodes
     across."""
 
     kernel = "pole"
-
-    def viscous_primitives(self, w: Any) -> None:
-        pass
-
-    def viscous_flux(self, fluxes: Any) -> None:
-        pass
 
 
 class NoSlip(FaceCondition):

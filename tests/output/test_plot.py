@@ -4,6 +4,7 @@ import sys
 
 import numpy as np
 import pytest
+from case_texts import boundary, box
 from plotted import block, case, jet, mesh, picture, ring, save, vortex
 
 from hiresx.case import load
@@ -13,21 +14,10 @@ from hiresx.output.saved import record
 from hiresx.output.show import colours, lines
 from hiresx.output.show.plot import plot_run
 
-CASE_TOML = """
-title = "A travelling wave"
-[parameters]
-amplitude = 0.2
-[grid]
-generator = "box"
-n = [41, 1, 1]
-lower = [0.0, 0.0, 0.0]
-upper = [1.0, 0.0, 0.0]
-[time]
-end = 1.0
-[[boundary]]
-faces = ["imin", "imax"]
-type = "supersonic-outflow"
-"""
+CASE_TOML = box(
+    "[41, 1, 1]", "[1.0, 0.0, 0.0]", "end = 1.0", boundary("supersonic-outflow", '["imin", "imax"]'),
+    head='title = "A travelling wave"\n[parameters]\namplitude = 0.2',
+)  # fmt: skip
 CASE_PY = """
 import numpy as np
 
