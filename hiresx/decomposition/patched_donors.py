@@ -55,11 +55,6 @@ def located(whole: Decomposition, extended: Sequence[Coordinates | Shell]) -> li
     return [_located(whole, here, maps, place) for place in places]
 
 
-def ghosts(patch: Patch, size: tuple[int, int, int]) -> np.ndarray:
-    """Index triples (3, LAYERS, nodes) of a patch's ghosts, layer by layer, i fastest."""
-    return _layers(patch, range(1, LAYERS + 1))
-
-
 def _layers(patch: Patch, layers: Sequence[int]) -> np.ndarray:
     d = direction(patch.face)
     axes = [np.arange(*r) for r in patch.range]

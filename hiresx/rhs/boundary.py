@@ -144,20 +144,16 @@ class Reflect(FaceCondition):
         self._launch("viscous_reflect", self._box, **self._face, m=self.state.areas[d], flux=fluxes[d])
 
 
-class GhostsOfOthers(FaceCondition):
-    """All ghosts come from elsewhere; nothing is done here."""
+class PatchedCondition(FaceCondition):
+    """All ghosts come from other blocks (`hiresx.exchange.patched_ghosts`)."""
+
+    kernel = "patched"
 
     def viscous_primitives(self, w: Any) -> None:
         pass
 
     def viscous_flux(self, fluxes: Any) -> None:
         pass
-
-
-class PatchedCondition(GhostsOfOthers):
-    """They come from other blocks (`hiresx.exchange.patched_ghosts`)."""
-
-    kernel = "patched"
 
 
 class AxisCondition(FaceCondition):
@@ -197,11 +193,17 @@ class AxisCondition(FaceCondition):
         )  # fmt: skip
 
 
-class PoleCondition(GhostsOfOthers):
+class PoleCondition(FaceCondition):
     """What happens there is done by `hiresx.rhs.pole`, once all faces have theirs, and by the exchange with the nodes
     across."""
 
     kernel = "pole"
+
+    def viscous_primitives(self, w: Any) -> None:
+        pass
+
+    def viscous_flux(self, fluxes: Any) -> None:
+        pass
 
 
 class NoSlip(FaceCondition):
