@@ -1,0 +1,205 @@
+"""Whether kernels touch memory that is not theirs, read what nobody wrote, or go by the order of threads.
+
+    python -m hiresx.verify.sanitize [--tools memcheck,initcheck,racecheck] [--flows "jet,round jet"] [--json]
+    python -m hiresx.verify.sanitize --on cuda
+
+Small flows (hiresx.verify.sanitize_flows) take two steps by the plans that suit them. Without a GPU this is done with
+the CUDA form of the kernels on the CPU (hiresx.device.checked):
+
+  memcheck   compiled with AddressSanitizer and UndefinedBehaviorSanitizer, arrays of exactly their size
+  initcheck  new device memory holds signalling NaNs: no bit of the answer changes
+  racecheck  blocks, threads, lanes between two meetings of a warp and launches of one level in other orders, copies
+             that come when they are waited for: no bit of the answer changes. Atomic adds are no exception: of one
+             launch, each goes to an address of its own
+
+With a GPU NVIDIA's compute-sanitizer runs the same flows with its tools of these names; it comes with the CUDA toolkit.
+Exit status 0 if nothing was found, 1 if something was, 2 where it could not be looked for. g++ 12 or later is wanted.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hiresx.device import backend
+from hiresx.device.checked import Backend
+from hiresx.device.compiler import compiler
+from hiresx.errors import HiresxError
+from hiresx.verify.sanitize_flows import FLOWS, computed
+
+TOOLS = ("memcheck", "initcheck", "racecheck")
+# Backwards, and by chance.
+ORDERS = (1, 2, 3)
+# What the same kernels compiled otherwise may differ by: round-off, of arrays of order one.
+ROUND_OFF = 1e-10
+# Status of compute-sanitizer where it found something, and lines of a report that are shown.
+FOUND, SHOWN = 9, 12
+MARKS = ("ERROR: AddressSanitizer", "runtime error:", "========= ")
+
+
+class Finding(NamedTuple):
+    """What `tool` says of a flow computed by a plan; empty `fault`: nothing."""
+
+    flow: str
+    plan: str
+    tool: str
+    fault: str
+
+
+def changes(found: Sequence[np.ndarray], usual: Sequence[np.ndarray]) -> str:
+    """What is another in two lists of arrays; empty if nothing is to the last bit."""
+    for n, (one, other) in enumerate(zip(found, usual, strict=True)):
+        # NaNs are equal to themselves where both have them
+        differ = one.view(f"u{one.itemsize}") != other.view(f"u{other.itemsize}")
+        if differ.any():
+            first = tuple(int(m) for m in np.argwhere(differ)[0])
+            return (
+                f"{int(differ.sum())} of {one.size} values of array {n} change, first {first}: {one[first]:.6g}, "
+                f"not {other[first]:.6g}"
+            )
+    return ""
+
+
+def findings(flow: str, plan: str, tools: Sequence[str]) -> Iterator[Finding]:
+    """What the emulated kernels do. With memcheck a fault ends this process, with a report."""
+    memory = "memcheck" in tools
+    usual = computed(flow, plan, Backend(0, poisoned=False, memory=memory))
+    for array, plain in zip(usual, computed(flow, plan, backend("emulated")), strict=True):
+        # Local memory that is read before it is written holds huge numbers here.
+        if not np.abs(array - plain).max(initial=0) <= ROUND_OFF * max(1.0, np.abs(plain).max(initial=0)):
+            yield Finding(flow, plan, "initcheck", "memory of a thread or a block is read before it is written")
+    if memory:
+        yield Finding(flow, plan, "memcheck", "")
+    if "initcheck" in tools:
+        yield Finding(flow, plan, "initcheck", changes(computed(flow, plan, Backend(0, memory=memory)), usual))
+    if "racecheck" in tools:
+        faults = {order: changes(computed(flow, plan, Backend(order, memory=memory)), usual) for order in ORDERS}
+        yield Finding(flow, plan, "racecheck", "; ".join(f"order {n}: {fault}" for n, fault in faults.items() if fault))
+
+
+def _inside(options: argparse.Namespace) -> int:
+    """Goes through the flows in this process, one line of JSON for each finding and for what is begun."""
+    for flow in options.flows:
+        for plan in FLOWS[flow].plans:
+            print(json.dumps({"begun": [flow, plan]}), flush=True)
+            if options.on == "cuda":
+                computed(flow, plan, backend("cuda"))
+                continue
+            for finding in findings(flow, plan, options.tools):
+                print(json.dumps(finding._asdict()), flush=True)
+    return 0
+
+
+def _address_sanitizer() -> str:
+    """The library of AddressSanitizer, which must be loaded ahead of all others. Raises HiresxError."""
+    command, _ = compiler()
+    found = subprocess.run([*command, "-print-file-name=libasan.so"], capture_output=True, text=True).stdout.strip()
+    if not os.path.isabs(found):
+        raise HiresxError(f"{command[0]} has no AddressSanitizer", "apt install libasan8, or leave memcheck out")
+    return found
+
+
+def _emulated(options: argparse.Namespace) -> Iterator[Finding]:
+    """The findings of a process of its own, one for all flows; where it ends early, what it was at."""
+    environment = {**os.environ}
+    if "memcheck" in options.tools:
+        environment |= {
+            "LD_PRELOAD": _address_sanitizer(),
+            "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=0:exitcode=1:handle_segv=1",
+            "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=0",
+        }
+    done = _ran(_again(options, options.tools, options.flows), environment)
+    begun = ["", ""]
+    for line in done.stdout.splitlines():
+        found = json.loads(line)
+        if "begun" in found:
+            begun = found["begun"]
+        else:
+            yield Finding(**found)
+    if done.returncode:
+        fault = _report(done.stderr)
+        if not any(mark in fault for mark in MARKS):
+            raise HiresxError(f"{' '.join(begun)}: {fault}", "see that `hiresx run --backend emulated` works")
+        yield Finding(*begun, "memcheck", fault)
+
+
+def _cuda(options: argparse.Namespace) -> Iterator[Finding]:
+    """The findings of compute-sanitizer."""
+    program = shutil.which("compute-sanitizer")
+    if program is None:
+        raise HiresxError("there is no compute-sanitizer", "apt install cuda-sanitizer, or --on emulated")
+    for flow in options.flows:
+        for tool in options.tools:
+            command = [program, "--tool", tool, "--error-exitcode", str(FOUND)]
+            done = _ran([*command, *_again(options, [tool], [flow])], dict(os.environ))
+            if done.returncode not in (0, FOUND):
+                raise HiresxError(
+                    f"{flow}: {_report(done.stderr or done.stdout)}", "see that `hiresx doctor` finds a GPU"
+                )
+            yield Finding(flow, ", ".join(FLOWS[flow].plans), tool, _report(done.stdout) if done.returncode else "")
+
+
+def _ran(command: Sequence[str], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, env=environment, capture_output=True, text=True)
+
+
+def _again(options: argparse.Namespace, tools: Sequence[str], flows: Sequence[str]) -> list[str]:
+    given = ["--inside", "--on", options.on, "--tools", ",".join(tools), "--flows", ",".join(flows)]
+    return [sys.executable, "-m", "hiresx.verify.sanitize", *given]
+
+
+def _report(text: str) -> str:
+    """Of what a sanitizer printed the first lines that say something."""
+    lines = [line.rstrip() for line in text.splitlines() if line.strip(" =")]
+    first = next((n for n, line in enumerate(lines) if any(mark in line for mark in MARKS)), max(0, len(lines) - SHOWN))
+    return "\n".join(lines[first : first + SHOWN])
+
+
+def _names(known: Sequence[str]) -> Any:
+    def names(text: str) -> list[str]:
+        found = [name.strip() for name in text.split(",")]
+        for name in found:
+            if name not in known:
+                raise argparse.ArgumentTypeError(f'no "{name}": there are {", ".join(known)}')
+        return found
+
+    return names
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line; returns its exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m hiresx.verify.sanitize", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--tools", type=_names(TOOLS), default=list(TOOLS), help=f"of {', '.join(TOOLS)}")
+    parser.add_argument("--flows", type=_names(tuple(FLOWS)), default=list(FLOWS), help=f"of {', '.join(FLOWS)}")
+    parser.add_argument("--on", choices=("emulated", "cuda"), default="emulated", help="where kernels run")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    if options.inside:
+        return _inside(options)
+    found: list[Finding] = []
+    try:
+        for finding in _cuda(options) if options.on == "cuda" else _emulated(options):
+            found.append(finding)
+            if not options.json:
+                print(
+                    f"{finding.flow:16}{finding.plan:12}{finding.tool:11}{finding.fault or 'nothing found'}", flush=True
+                )
+    except HiresxError as error:
+        print(error, file=sys.stderr)
+        return 2
+    if options.json:
+        print(json.dumps([finding._asdict() for finding in found], indent=1))
+    return int(any(finding.fault for finding in found))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
