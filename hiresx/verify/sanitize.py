@@ -23,14 +23,17 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from itertools import starmap
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from hiresx.device import backend
+from hiresx.device import backend, emulated
 from hiresx.device.checked import Backend
 from hiresx.device.compiler import compiler
 from hiresx.errors import HiresxError
+from hiresx.kernels import ROOT
 from hiresx.verify.sanitize_flows import FLOWS, computed
 
 TOOLS = ("memcheck", "initcheck", "racecheck")
@@ -66,21 +69,41 @@ def changes(found: Sequence[np.ndarray], usual: Sequence[np.ndarray]) -> str:
     return ""
 
 
-def findings(flow: str, plan: str, tools: Sequence[str]) -> Iterator[Finding]:
-    """What the emulated kernels do. With memcheck a fault ends this process, with a report."""
+def findings(flow: str, plan: str, tools: Sequence[str], root: Path = ROOT) -> Iterator[Finding]:
+    """What the emulated form of the kernels in `root` does. With memcheck a fault of theirs ends this process, with a
+    report on its standard error."""
     memory = "memcheck" in tools
-    usual = computed(flow, plan, Backend(0, poisoned=False, memory=memory))
-    for array, plain in zip(usual, computed(flow, plan, backend("emulated")), strict=True):
-        # Local memory that is read before it is written holds huge numbers here.
-        if not np.abs(array - plain).max(initial=0) <= ROUND_OFF * max(1.0, np.abs(plain).max(initial=0)):
-            yield Finding(flow, plan, "initcheck", "memory of a thread or a block is read before it is written")
+    plain = computed(flow, plan, emulated.Backend(root))
+    usual, fault = _tried(flow, plan, Backend(0, poisoned=False, memory=memory, root=root))
+    if not fault and not all(starmap(_close, zip(usual, plain, strict=True))):
+        fault = "what was fetched and not waited for, or never written, is read from a block's or a thread's own memory"
     if memory:
         yield Finding(flow, plan, "memcheck", "")
+
+    def changed(order: int, poisoned: bool) -> str:
+        found, failed = _tried(flow, plan, Backend(order, poisoned, memory, root))
+        return failed or changes(found, usual)
+
     if "initcheck" in tools:
-        yield Finding(flow, plan, "initcheck", changes(computed(flow, plan, Backend(0, memory=memory)), usual))
+        yield Finding(flow, plan, "initcheck", fault or changed(0, poisoned=True))
     if "racecheck" in tools:
-        faults = {order: changes(computed(flow, plan, Backend(order, memory=memory)), usual) for order in ORDERS}
-        yield Finding(flow, plan, "racecheck", "; ".join(f"order {n}: {fault}" for n, fault in faults.items() if fault))
+        faults = {order: fault or changed(order, poisoned=False) for order in ORDERS}
+        said = [f"order {order}: {fault}" for order, fault in faults.items() if fault]
+        yield Finding(flow, plan, "racecheck", "; ".join(said))
+
+
+def _tried(flow: str, plan: str, device: Backend) -> tuple[list[np.ndarray], str]:
+    """What is computed, or why it is not."""
+    try:
+        return computed(flow, plan, device), ""
+    except (ArithmeticError, HiresxError) as error:
+        return [], f"the flow does not survive: {error}"
+
+
+def _close(array: np.ndarray, other: np.ndarray) -> bool:
+    """To the round-off of another compilation."""
+    scale = max(1.0, float(np.abs(other).max(initial=0)))
+    return bool(np.abs(array - other).max(initial=0) <= ROUND_OFF * scale)
 
 
 def _inside(options: argparse.Namespace) -> int:
@@ -96,24 +119,24 @@ def _inside(options: argparse.Namespace) -> int:
     return 0
 
 
-def _address_sanitizer() -> str:
-    """The library of AddressSanitizer, which must be loaded ahead of all others. Raises HiresxError."""
+def preloaded() -> dict[str, str]:
+    """The environment of a process whose kernels may be compiled with memory=True: the library of AddressSanitizer is
+    loaded ahead of all others. Raises HiresxError."""
     command, _ = compiler()
     found = subprocess.run([*command, "-print-file-name=libasan.so"], capture_output=True, text=True).stdout.strip()
     if not os.path.isabs(found):
         raise HiresxError(f"{command[0]} has no AddressSanitizer", "apt install libasan8, or leave memcheck out")
-    return found
+    return {
+        **os.environ,
+        "LD_PRELOAD": found,
+        "ASAN_OPTIONS": "detect_leaks=0:exitcode=1",
+        "UBSAN_OPTIONS": "halt_on_error=1",
+    }
 
 
 def _emulated(options: argparse.Namespace) -> Iterator[Finding]:
     """The findings of a process of its own, one for all flows; where it ends early, what it was at."""
-    environment = {**os.environ}
-    if "memcheck" in options.tools:
-        environment |= {
-            "LD_PRELOAD": _address_sanitizer(),
-            "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=0:exitcode=1:handle_segv=1",
-            "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=0",
-        }
+    environment = preloaded() if "memcheck" in options.tools else dict(os.environ)
     done = _ran(_again(options, options.tools, options.flows), environment)
     begun = ["", ""]
     for line in done.stdout.splitlines():

@@ -1,7 +1,8 @@
 """Small flows that together launch what steps launch, and what is looked at of them."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -13,6 +14,7 @@ from hiresx.case import Case, load
 from hiresx.decomposition import decompose
 from hiresx.device.interface import Backend
 from hiresx.grid import Block, Grid, build
+from hiresx.rhs import chunks
 from hiresx.solver import Solver
 from hiresx.verify.rearranged import rearranged
 
@@ -26,10 +28,12 @@ STEPS = 2
 
 @dataclass(frozen=True)
 class Flow:
-    """`case` gives a case and its grid (None: the case's own), computed by these `plans`."""
+    """`case` gives a case and its grid (None: the case's own), computed by these `plans` as for a GPU of so many
+    `multiprocessors`: of few, threads go as far along their lines as in large grids."""
 
     case: Callable[[], tuple[Case, Grid | None]]
     plans: tuple[str, ...]
+    multiprocessors: int = 1
 
 
 @cache
@@ -82,7 +86,7 @@ def _poles() -> tuple[Case, None]:
 
 
 FLOWS = {
-    "jet": Flow(lambda: (_jet(), None), ("fused", "decomposed", "compact")),
+    "jet": Flow(lambda: (_jet(), None), ("fused", "decomposed", "compact"), chunks.MULTIPROCESSORS),
     "round jet": Flow(_round, ("fused",)),
     "turned blocks": Flow(_turned, ("fused", "decomposed")),
     "patched faces": Flow(_patched, ("fused", "decomposed")),
@@ -91,10 +95,21 @@ FLOWS = {
 }
 
 
+@contextmanager
+def _gpu_of(multiprocessors: int) -> Iterator[None]:
+    usual = chunks.MULTIPROCESSORS
+    chunks.MULTIPROCESSORS = multiprocessors
+    try:
+        yield
+    finally:
+        chunks.MULTIPROCESSORS = usual
+
+
 def computed(flow: str, plan: str, device: Backend) -> list[Any]:
     """Of a flow after two steps by CFL number the state and the right-hand side of every block, and the norms."""
     case, grid = FLOWS[flow].case()
-    solver = Solver(case, device, grid=grid, plan=plan)
+    with _gpu_of(FLOWS[flow].multiprocessors):
+        solver = Solver(case, device, grid=grid, plan=plan)
     solver.initialize()
     for _ in range(STEPS):
         solver.step()
