@@ -76,6 +76,7 @@ class Backend(emulated.Backend):
 
     def compile(self, configuration: Configuration) -> NativeProgram:
         found = super().compile(configuration)
+        assert isinstance(found, Program)
         found.order = self.order
         ctypes.c_uint.in_dll(found._library, "hx_order").value = self.order
         return found

@@ -23,6 +23,10 @@ JET = (
     "grid.points_per_height=12", "grid.boundary_layer_points=2", "grid.exit_spacing=0.08", "grid.length=3",
     "grid.half_height=1.5", "grid.sponge_length=1.5", "grid.sponge_height=1.5",
 )  # fmt: skip
+ROUND = (
+    "grid.length=1.0", "grid.radius=1.0", "grid.upstream=0.7", "grid.sponge_length=0.5", "grid.sponge_height=0.5",
+    "grid.stretching=[1.1,1.3]",
+)  # fmt: skip
 STEPS = 2
 
 
@@ -42,13 +46,13 @@ def _jet() -> Case:
 
 
 def _alike(case: Case) -> Case:
-    """`case` with the gas and the scheme of the jet, so that all flows share their kernels."""
+    """`case` with the gas and the scheme of the jet, so that flows share their kernels."""
     return case.model_copy(update={"gas": _jet().gas, "scheme": _jet().scheme})
 
 
 def _round() -> tuple[Case, None]:
     """The butterfly around the axis, its seams and their triple points."""
-    return _alike(load("round-jet", "quick", ["grid.length=2"])), None
+    return _alike(load("round-jet", "quick", ROUND)), None
 
 
 def _turned() -> tuple[Case, Grid]:
@@ -57,6 +61,19 @@ def _turned() -> tuple[Case, Grid]:
     whole = decompose(case, build(case.grid, case.directory))
     new = rearranged(case, whole, 6, np.random.default_rng(4))
     return new.case, new.grid
+
+
+def _single() -> tuple[Case, Grid]:
+    """The same in single precision, where the sweeps take all viscous differences."""
+    case, grid = _turned()
+    return case.model_copy(update={"scheme": case.scheme.model_copy(update={"precision": "fp32"})}), grid
+
+
+def _scalars() -> tuple[Case, None]:
+    """Two passive scalars that spread, on a wavy box."""
+    scalars = '[{name="dye", schmidt=0.7, initial=0.7}, {name="ink", schmidt=0.4, initial=0.2}]'
+    wavy = ['grid.generator="wavy"', "grid.amplitude=[0.1,0.1,0.1]"]
+    return _alike(load("taylor-green", overrides=["grid.n=[13,12,11]", *wavy, f"scalar={scalars}"])), None
 
 
 def _patched() -> tuple[Case, Grid]:
@@ -89,6 +106,8 @@ FLOWS = {
     "jet": Flow(lambda: (_jet(), None), ("fused", "decomposed", "compact"), chunks.MULTIPROCESSORS),
     "round jet": Flow(_round, ("fused",)),
     "turned blocks": Flow(_turned, ("fused", "decomposed")),
+    "single precision": Flow(_single, ("fused",)),
+    "scalars": Flow(_scalars, ("decomposed",)),
     "patched faces": Flow(_patched, ("fused", "decomposed")),
     "poles": Flow(_poles, ("fused",)),
     "axisymmetric": Flow(lambda: (_alike(load("cone")), None), ("fused",)),
