@@ -314,7 +314,10 @@ def _order(condition: FaceCondition) -> tuple[int, int]:
 
 def _of_the_patch() -> dict[str, type[FaceCondition]]:
     """Kernel -> condition, of those that are made of nothing but the patch."""
-    found = {kind.kernel: kind for kind in FaceCondition.__subclasses__() if kind.kernel is not None}
+    kinds = list(FaceCondition.__subclasses__())
+    for kind in kinds:
+        kinds += kind.__subclasses__()
+    found = {kind.kernel: kind for kind in kinds if kind.kernel is not None}
     # The ghosts of the two outflows are the same.
     return found | {"outflow": Extrapolate}
 
