@@ -1,5 +1,5 @@
-"""The ways of going through the loops of the right-hand side that `hiresx.bench.loop_modes` measures: fields to work on,
-and for each loop and mode the launches (kernels/loop_modes.h).
+"""The ways of going through the loops of the right-hand side that `hiresx.bench.loop_modes` measures: fields to work
+on, and for each loop and mode the launches (kernels/loop_modes.h).
 
 Modes: "node", a thread per node, "line", one per grid line, "half point", one per half point; a half point that adds to
 the nodes on both its sides does so with atomics, or by "two colours" one after the other.
@@ -17,7 +17,7 @@ from hiresx.device.configuration import Configuration
 from hiresx.device.interface import Backend, Call, Program
 from hiresx.equations import DIRECTIONS, GAS, GAS_CONSERVED, GAS_GRADIENTS, GHOSTS
 from hiresx.rhs.chunks import line_chunk, row_chunk
-from hiresx.solver.choices import configuration
+from hiresx.solver import choices
 
 Triple = tuple[int, int, int]
 
@@ -34,8 +34,8 @@ _GAS, _W = len(GAS_CONSERVED), len(GAS_GRADIENTS)
 _FLUX_READ = 3 + 3 * _GAS + 1  # m, minus, plus, f, pressure
 # What lies in a stencil, and so is gone through by each of two colours: m, f, pressure.
 _STENCIL = 3 + _GAS + 1
-# Reals read and written per visited node, as in `hiresx.bench.bytes_moved`, whose table has the solver's kernels; of two
-# colours what both take together, though each visits half of them.
+# Reals read and written per visited node, as in `hiresx.bench.bytes_moved`, whose table has the solver's kernels; of
+# two colours what both take together, though each visits half of them.
 _MOVED = {
     "interpolate_half": (8, 10),
     "interpolate_line": (8, 10),
@@ -61,8 +61,8 @@ _MOVED = {
 
 
 class Form(NamedTuple):
-    """One way of a loop: `calls` are its launches, those of the solver's decomposed plan if it is `solvers`; `results` are
-    the arrays it changes, and adds to if `adds`; `direction` is None for all directions; `atomics`: whether several
+    """One way of a loop: `calls` are its launches, those of the solver's decomposed plan if it is `solvers`; `results`
+    are the arrays it changes, and adds to if `adds`; `direction` is None for all directions; `atomics`: whether several
     threads add to one number."""
 
     loop: str
@@ -77,7 +77,7 @@ class Form(NamedTuple):
 
 def study(precision: str) -> Configuration:
     """The choices of `hiresx.bench.rhs.flow`, viscous, compiled with the kernels of the study."""
-    return replace(configuration(rhs.flow(rhs.LEAST_NODES, True, precision)), program="loop_modes")
+    return replace(choices.configuration(rhs.flow(rhs.LEAST_NODES, True, precision)), program="loop_modes")
 
 
 def moved(form: Form) -> int:
@@ -102,9 +102,10 @@ class Fields:
     """Fields on n^3 nodes with ghosts, smooth, nowhere uniform, with areas that are nearly those of a uniform grid; and
     the forms of the loops on them."""
 
-    def __init__(self, device: Backend, program: Program, n: int, real: str):
-        self.device = self.backend = device
-        self.program, self.n = program, n
+    def __init__(self, device: Backend, n: int, configuration: Configuration):
+        self.backend, self.configuration, self.n = device, configuration, n
+        self.program: Program = device.compile(configuration)
+        real = configuration.real
         side = n + 2 * GHOSTS
         self.shape, self.strides, self.variable_stride = (side,) * 3, (1, side, side * side), side**3
         self.origin = GHOSTS * sum(self.strides)
@@ -122,16 +123,16 @@ class Fields:
         self.w, self.viscous_flux, self.gradient = empty(_W), empty(GAS.viscous_variables - _W), empty(3 * _W)
         everywhere = (0, 0, 0), (side,) * 3
         self._run("viscous_primitives", *everywhere, q=self.q, w=self.w)
-        program.run(self._viscous_flux())
+        self.program.run(self._viscous_flux())
 
     def _smooth(self, means: Any, real: str) -> Any:
         """One variable for each of `means`, which varies by a tenth of it, or by a tenth about 0."""
-        target = self.device.empty((len(means), *self.shape), real)
+        target = self.backend.empty((len(means), *self.shape), real)
         for v, mean in enumerate(means):
-            waves = [0.05 * np.sin(2 * np.pi * (d + 1) * np.arange(n) / n + v) for d, n in enumerate(self.shape)]
+            waves = [0.05 * np.sin(2 * np.pi * np.arange(n) / n + v + d) for d, n in enumerate(self.shape)]
             k, j, i = np.ix_(*waves)
             values = mean + (mean or 1.0) * (k * (1 + j) + j + i)
-            self.device.copy(target[v], self.device.to_device(values.astype(real)))
+            self.backend.copy(target[v], self.backend.to_device(values.astype(real)))
         return target
 
     # --- launches
@@ -196,12 +197,12 @@ class Fields:
         self.program.run(self._physical_flux(d))
         self.restore()
         self.program.run(self._numerical_flux(d))
-        self.device.copy(self.fluxes, self.minus)
+        self.backend.copy(self.fluxes, self.minus)
         self.restore()
 
     def restore(self) -> None:
         """The states that a numerical flux was written over."""
-        self.device.copy(self.minus, self.states)
+        self.backend.copy(self.minus, self.states)
 
     def _physical_flux(self, d: int) -> Call:
         begin, extent = [GHOSTS] * 3, [self.n] * 3

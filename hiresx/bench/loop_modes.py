@@ -12,6 +12,7 @@ After Weng et al., Advances in Aerodynamics 3:21 (2021).
 import argparse
 import json
 import sys
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
 from typing import Any, cast
@@ -48,8 +49,7 @@ def fields_of(device: Backend, n: int, precision: str) -> Fields:
     """Raises HiresxError for too few nodes."""
     if n < rhs.LEAST_NODES:
         raise HiresxError(f"{n} points in a direction are too few", f"take at least {rhs.LEAST_NODES}")
-    configuration = study(precision)
-    return Fields(device, device.compile(configuration), n, configuration.real)
+    return Fields(device, n, study(precision))
 
 
 def disagreements(device: Backend, n: int, precision: str) -> Iterator[tuple[Form, float]]:
@@ -69,7 +69,7 @@ def disagreements(device: Backend, n: int, precision: str) -> Iterator[tuple[For
 
 def _outcome(fields: Fields, form: Form, before: Any) -> list[np.ndarray[Any, Any]]:
     """What the form makes, where it is read."""
-    device = fields.device
+    device = fields.backend
     fields.restore()
     device.copy(fields.r, before)
     if not form.adds:
@@ -77,7 +77,7 @@ def _outcome(fields: Fields, form: Form, before: Any) -> list[np.ndarray[Any, An
             device.copy(array, device.zeros(array.shape, str(array.dtype)))
     for call in form.calls:
         fields.program.run(call)
-    cuts = [slice(GHOSTS, -GHOSTS)] * DIRECTIONS
+    cuts: list[Any] = [slice(GHOSTS, -GHOSTS)] * DIRECTIONS
     if form.loop == INTERPOLATION and form.direction is not None:
         cuts[DIRECTIONS - 1 - form.direction] = slice(GHOSTS - 1, -GHOSTS)
     return [device.to_host(array)[(..., *cuts)] for array in form.results]
@@ -88,9 +88,10 @@ def _difference(found: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> fl
 
 
 def measure(device: Backend, n: int, precision: str, repeats: int) -> list[Row]:
-    """One row for each form: `loop`, `mode`, `direction` (i, j, k or None), `atomics`, `solvers`, `kernels`, `launches`,
-    `ns_per_point` (the median of `repeats`, by the device's events), `least`, `most`, `bytes_per_point` that it must
-    move at least, and the median `calibration_ns` beside it. On a CPU one core does it."""
+    """One row for each form: `loop`, `mode`, `direction` (i, j, k or None), `atomics`, `solvers`, `kernels`,
+    `launches`, `ns_per_point` (the median of `repeats`, by the device's events), `least`, `most`; on a CPU, of which it
+    takes one core, `processor_ns`, what of it the processor worked, and the median `calibration_ns` beside it; and
+    `bytes_per_point` that it must move at least."""
     with rhs.only(device, _threads(device)):
         fields = fields_of(device, n, precision)
         return [_row(fields, form, repeats) for form in forms(fields)]
@@ -102,8 +103,8 @@ def _threads(device: Backend) -> int | None:
 
 
 def _row(fields: Fields, form: Form, repeats: int) -> Row:
-    device, samples = fields.device, []
-    calibration: list[float] = []
+    device, samples = fields.backend, []
+    worked, calibration = [], []
     for repeat in range(repeats + 1):
         if form.loop in (FLUX, WHOLE):
             fields.restore()
@@ -111,11 +112,13 @@ def _row(fields: Fields, form: Form, repeats: int) -> Row:
             loop = rhs.calibrate(cast(Any, fields))
             calibration += [] if loop is None else [loop]
         start, stop = device.event(), device.event()
+        began = time.process_time()
         start.record()
         for call in form.calls:
             fields.program.run(call)
         stop.record()
         device.synchronize()
+        worked.append(1e9 * (time.process_time() - began) / fields.n**3)
         samples.append(1e9 * stop.elapsed(start) / fields.n**3)
     counted = samples[1:]
     return {
@@ -129,14 +132,15 @@ def _row(fields: Fields, form: Form, repeats: int) -> Row:
         "ns_per_point": median(counted),
         "least": min(counted),
         "most": max(counted),
+        "processor_ns": median(worked[1:]) if hasattr(device, "threads") else None,
         "bytes_per_point": fields.q.itemsize * moved(form),
         "calibration_ns": median(calibration) if calibration else None,
     }
 
 
 def counted_operations() -> list[Row]:
-    """`loop`, `mode`, `direction`, `operations_per_point` of every CUDA form: sums, products, quotients and roots, counted
-    as in `hiresx.bench.operations`, with what the ends of a line and of a chunk take."""
+    """`loop`, `mode`, `direction`, `operations_per_point` of every CUDA form: sums, products, quotients and roots,
+    counted as in `hiresx.bench.operations`, with what the ends of a line and of a chunk take."""
     rows = measure(cast(Backend, operations.Backend()), COUNTED, "fp64", 1)
     # The events of that backend give operations where others give seconds.
     return [_key(row) | {"operations_per_point": row["ns_per_point"] / 1e9} for row in rows]
@@ -147,8 +151,8 @@ def _key(row: Row) -> Row:
 
 
 def registers(kernels: Iterable[str], precisions: Sequence[str]) -> list[Row]:
-    """What NVRTC says of these kernels: `precision`, `architecture`, `kernel`, `registers`, `spill_stores`, `spill_loads`,
-    `stack`. Raises HiresxError without it."""
+    """What NVRTC says of these kernels: `precision`, `architecture`, `kernel`, `registers`, `spill_stores`,
+    `spill_loads`, `stack`. Raises HiresxError without it."""
     wanted, found = set(kernels), []
     for precision in precisions:
         for entry in nvrtc.report([study(precision)], ARCHITECTURES):

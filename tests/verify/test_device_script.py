@@ -18,6 +18,7 @@ def quick(monkeypatch):
     monkeypatch.setattr(script, "JETS", (("quick", 1),))
     monkeypatch.setattr(script, "REPEATS", 1)
     monkeypatch.setattr(script, "STEPPING", 0.01)
+    monkeypatch.setattr(script, "PAPER_SIZES", (8, 10))
     monkeypatch.setattr(script, "start_up", lambda backend, repeats: {"run": "x", "first_s": 9.0, "later_s": 1.0})
     monkeypatch.setattr(verify, "run", lambda groups, backend, say: [CHECK | {"group": groups[0], "backend": backend}])
     monkeypatch.setattr("hiresx.verify.runner.chosen", lambda asked: ["accuracy", "kernels"])
