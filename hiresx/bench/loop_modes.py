@@ -139,15 +139,15 @@ def _row(fields: Fields, form: Form, repeats: int) -> Row:
 
 
 def counted_operations() -> list[Row]:
-    """`loop`, `mode`, `direction`, `operations_per_point` of every CUDA form: sums, products, quotients and roots,
-    counted as in `hiresx.bench.operations`, with what the ends of a line and of a chunk take."""
+    """`loop`, `mode`, `direction`, `kernels`, `operations_per_point` of every CUDA form: sums, products, quotients
+    and roots, counted as in `hiresx.bench.operations`, with what the ends of a line and of a chunk take."""
     rows = measure(cast(Backend, operations.Backend()), COUNTED, "fp64", 1)
     # The events of that backend give operations where others give seconds.
     return [_key(row) | {"operations_per_point": row["ns_per_point"] / 1e9} for row in rows]
 
 
 def _key(row: Row) -> Row:
-    return {name: row[name] for name in ("loop", "mode", "direction")}
+    return {name: row[name] for name in ("loop", "mode", "direction", "kernels")}
 
 
 def registers(kernels: Iterable[str], precisions: Sequence[str]) -> list[Row]:
@@ -166,11 +166,9 @@ def run(backend: str, n: int, precisions: Sequence[str], repeats: int) -> dict[s
     `hiresx.bench.results.header`. Raises HiresxError."""
     device = find_backend(backend)
     rows = [{"precision": p} | row for p in precisions for row in measure(device, n, p, repeats)]
-    operations_rows = counted_operations()
-    # The CUDA form has kernels that a CPU has no use for.
-    kernels = {call.name for form in forms(fields_of(find_backend("emulated"), COUNTED, "fp64")) for call in form.calls}
+    done = counted_operations()
     try:
-        taken = registers(kernels, precisions)
+        taken = registers({name for row in done for name in row["kernels"]}, precisions)
     except HiresxError as error:
         print(f"registers are left out: {error}", file=sys.stderr)
         taken = []
@@ -179,7 +177,7 @@ def run(backend: str, n: int, precisions: Sequence[str], repeats: int) -> dict[s
         "nodes": n,
         "repeats": repeats,
         "rows": rows,
-        "operations": operations_rows,
+        "operations": done,
         "registers": taken,
         "disagreement": {p: max(error for _, error in disagreements(device, COUNTED, p)) for p in precisions},
     }
