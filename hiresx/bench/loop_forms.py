@@ -100,10 +100,10 @@ def moved(form: Form) -> int:
 
 class Fields:
     """Fields on n^3 nodes with ghosts, smooth, nowhere uniform, with areas that are nearly those of a uniform grid; and
-    the forms of the loops on them."""
+    the forms of the loops on them. `cut`: whether the fused sweeps cut lines into chunks, as they do to fill a GPU."""
 
-    def __init__(self, device: Backend, n: int, configuration: Configuration):
-        self.backend, self.configuration, self.n = device, configuration, n
+    def __init__(self, device: Backend, n: int, configuration: Configuration, cut: bool = True):
+        self.backend, self.configuration, self.n, self.cut = device, configuration, n, cut
         self.program: Program = device.compile(configuration)
         real = configuration.real
         side = n + 2 * GHOSTS
@@ -272,11 +272,11 @@ class Fields:
             )
         if d == 0:
             elements = (n - 1) * s[1] + n
-            chunk = row_chunk(elements, n)
+            chunk = row_chunk(elements, n) if self.cut else elements
             place = {"o": self.origin, "sj": s[1], "sk": s[2], "rows": n}
             extent = (-(-elements // chunk), 1, n)
             return self.program.call("sweep_along", extent, **place, n=n, chunk=chunk, **fields, **ways)
-        chunk = line_chunk(n, n * n, self.q.itemsize)
+        chunk = line_chunk(n, n * n, self.q.itemsize) if self.cut else n
         place = {"o": self.origin, "s2": s[3 - d], "sd": s[d]}
         return self.program.call("sweep_across", (n, n, -(-n // chunk)), **place, n=n, chunk=chunk, **fields, **ways)
 

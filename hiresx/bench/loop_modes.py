@@ -120,7 +120,7 @@ def _row(fields: Fields, form: Form, repeats: int) -> Row:
         device.synchronize()
         worked.append(1e9 * (time.process_time() - began) / fields.n**3)
         samples.append(1e9 * stop.elapsed(start) / fields.n**3)
-    counted = samples[1:]
+    timed = samples[1:]
     return {
         "loop": form.loop,
         "mode": form.mode,
@@ -129,25 +129,27 @@ def _row(fields: Fields, form: Form, repeats: int) -> Row:
         "solvers": form.solvers,
         "kernels": list(dict.fromkeys(call.name for call in form.calls)),
         "launches": len(form.calls),
-        "ns_per_point": median(counted),
-        "least": min(counted),
-        "most": max(counted),
+        "ns_per_point": median(timed),
+        "least": min(timed),
+        "most": max(timed),
         "processor_ns": median(worked[1:]) if hasattr(device, "threads") else None,
         "bytes_per_point": fields.q.itemsize * moved(form),
         "calibration_ns": median(calibration) if calibration else None,
     }
 
 
-def counted_operations() -> list[Row]:
-    """`loop`, `mode`, `direction`, `kernels`, `operations_per_point` of every CUDA form: sums, products, quotients
-    and roots, counted as in `hiresx.bench.operations`, with what the ends of a line and of a chunk take."""
-    rows = measure(cast(Backend, operations.Backend()), COUNTED, "fp64", 1)
-    # The events of that backend give operations where others give seconds.
-    return [_key(row) | {"operations_per_point": row["ns_per_point"] / 1e9} for row in rows]
-
-
-def _key(row: Row) -> Row:
-    return {name: row[name] for name in ("loop", "mode", "direction", "kernels")}
+def counted() -> list[Row]:
+    """Of every CUDA form `loop`, `mode`, `direction`, `atomics`, `solvers`, `kernels`, `bytes_per_point` (FP64) and
+    `operations_per_point`: sums, products, quotients and roots, counted as in `hiresx.bench.operations`, with what the
+    ends of a line take."""
+    fields = Fields(cast(Backend, operations.Backend()), COUNTED, study("fp64"), cut=False)
+    found = []
+    for row in (_row(fields, form, 1) for form in forms(fields)):
+        kept = ("loop", "mode", "direction", "atomics", "solvers", "kernels", "bytes_per_point")
+        # The events of that backend give operations where others give seconds.
+        done = row["ns_per_point"] / 1e9
+        found.append({name: row[name] for name in kept} | {"operations_per_point": done})
+    return found
 
 
 def registers(kernels: Iterable[str], precisions: Sequence[str]) -> list[Row]:
@@ -161,12 +163,12 @@ def registers(kernels: Iterable[str], precisions: Sequence[str]) -> list[Row]:
 
 
 def run(backend: str, n: int, precisions: Sequence[str], repeats: int) -> dict[str, Any]:
-    """`rows` (see `measure`, each with its precision), `operations` (see `counted_operations`), `registers` (see there;
+    """`rows` (see `measure`, each with its precision), `counted` (see there), `registers` (see there;
     empty without NVRTC), `disagreement` by precision (see `disagreements`), and the entries of
     `hiresx.bench.results.header`. Raises HiresxError."""
     device = find_backend(backend)
     rows = [{"precision": p} | row for p in precisions for row in measure(device, n, p, repeats)]
-    done = counted_operations()
+    done = counted()
     try:
         taken = registers({name for row in done for name in row["kernels"]}, precisions)
     except HiresxError as error:
@@ -177,7 +179,7 @@ def run(backend: str, n: int, precisions: Sequence[str], repeats: int) -> dict[s
         "nodes": n,
         "repeats": repeats,
         "rows": rows,
-        "operations": done,
+        "counted": done,
         "registers": taken,
         "disagreement": {p: max(error for _, error in disagreements(device, COUNTED, p)) for p in precisions},
     }
