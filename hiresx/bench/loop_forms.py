@@ -128,11 +128,11 @@ class Fields:
     def _smooth(self, means: Any, real: str) -> Any:
         """One variable for each of `means`, which varies by a tenth of it, or by a tenth about 0."""
         target = self.backend.empty((len(means), *self.shape), real)
-        for v, mean in enumerate(means):
-            waves = [0.05 * np.sin(2 * np.pi * np.arange(n) / n + v + d) for d, n in enumerate(self.shape)]
-            k, j, i = np.ix_(*waves)
-            values = mean + (mean or 1.0) * (k * (1 + j) + j + i)
-            self.backend.copy(target[v], self.backend.to_device(values.astype(real)))
+        for v, mean in enumerate(map(float, means)):
+            waves = (0.05 * np.sin(2 * np.pi * np.arange(n) / n + v + d) for d, n in enumerate(self.shape))
+            k, j, i = (self.backend.to_device(wave.astype(real)) for wave in waves)
+            # Where the arrays are: a GPU would wait for the host to do it, and for the copy.
+            target[v] = mean + (mean or 1.0) * (k[:, None, None] * (1 + j[:, None]) + j[:, None] + i)
         return target
 
     # --- launches

@@ -159,7 +159,8 @@ The rate of the core beyond its largest grid is taken to be that of its largest.
 
 ![Shares of a step and speed-ups by part](loop-modes-parts.png)
 
-FP64, viscous; 64^3 points on the core, 256^3 on the GPU; three stages, one time step and one residual. A sweep takes
+FP64, viscous; 64^3 points on the core (wall time, [Performance](performance.md)), 256^3 on the GPU, where a point has a
+quarter of the ghosts; three stages, one time step and one residual. A sweep takes
 viscous differences along (along i on the GPU, all on the core), and the update of the GPU's fused plan the others:
 parts of different plans are not the same work. With the decomposed plan on both they are.
 

@@ -171,6 +171,7 @@ def draw_parts(results: Sequence[Result]) -> Any:
     left.set_yticks(range(len(steps)), [name.replace(", ", "\n") for name in steps])
     left.invert_yaxis()
     left.set_xlabel("share of a step, %")
+    left.set_xlim(0, 100)
     pairs = _pairs(steps)
     height = 0.8 / len(pairs)
     for number, (name, gpu, core) in enumerate(pairs):

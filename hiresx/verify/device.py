@@ -193,7 +193,7 @@ def loops(session: Session) -> Iterator[Row]:
             yield {"left_out": f"{n}^3: no time left"}
             continue
         began = time.monotonic()
-        for row in sizes.measure(device, n, "fp64", PAPER_PLANS, STEPPING):
+        for row in sizes.measure(device, n, "fp64", PAPER_PLANS, STEPPING / 3):
             yield row
             _release(device)
         following = PAPER_SIZES[min(number + 1, len(PAPER_SIZES) - 1)]

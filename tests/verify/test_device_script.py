@@ -50,6 +50,12 @@ def test_every_part(quick, tmp_path, capsys):
     for row in found["stage"]["rows"]:
         kernels = {(kernel["kernel"], kernel["direction"]) for kernel in row["kernels"]}
         assert row["nodes"] == 10 and {("sweep_along", "i"), ("sweep_across", "j"), ("sweep_across", "k")} <= kernels
+    loops = found["loops"]["rows"]
+    assert [row["disagreement"] < 1e-4 for row in loops[:2]] == [True, True]
+    assert {form["mode"] for form in loops[2]["loops"]} > {"node", "line", "half point, two colours"}
+    assert [(row["nodes"], row["plan"]) for row in loops[4:]] == [
+        (n, plan) for n in (8, 10) for plan in ("decomposed", "fused")
+    ]
     assert {tuple(row["block"]) for row in found["blocks"]["rows"]} == set(script.BLOCKS)
     assert found["jet"]["rows"][0]["preset"] == "quick" and found["jet"]["rows"][0]["steps_per_s"] > 0
     assert [row["group"] for row in found["checks"]["checks"]] == ["accuracy"]
