@@ -160,9 +160,9 @@ The rate of the core beyond its largest grid is taken to be that of its largest.
 ![Shares of a step and speed-ups by part](loop-modes-parts.png)
 
 FP64, viscous; 64^3 points on the core (wall time, [Performance](performance.md)), 256^3 on the GPU, where a point has a
-quarter of the ghosts; three stages, one time step and one residual. A sweep takes
-viscous differences along (along i on the GPU, all on the core), and the update of the GPU's fused plan the others:
-parts of different plans are not the same work. With the decomposed plan on both they are.
+quarter of the ghosts; three stages, one time step and one residual. A sweep takes viscous differences along (along i on
+the GPU, all on the core), and the update of the GPU's fused plan the others: parts of different plans are not the same
+work. With the decomposed plan on both they are.
 
 ### Fig. 15: several GPUs
 
@@ -319,8 +319,8 @@ def _sweeps(results: Iterable[Result]) -> str:
         return ""
     sweeps, four = (f"{min(took[p][1]):.3f} to {max(took[p][1]):.3f} ns" for p in ("fused", "decomposed"))
     return (
-        f": inside stages\n  a sweep takes {sweeps} a node ({took['fused'][0]}), the four kernels of a direction\n"
-        f"  {four} ({took['decomposed'][0]})"
+        f": inside stages\n  a sweep takes {sweeps} a node ({took['fused'][0]}; along i with the viscous difference),\n"
+        f"  the four kernels of a direction {four} ({took['decomposed'][0]})"
     )
 
 
