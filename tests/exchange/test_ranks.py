@@ -168,7 +168,8 @@ def processes(marker: str) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("moment", [pytest.param("mid-step", marks=pytest.mark.slow), "mid-checkpoint"])
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", ["mid-step", "mid-checkpoint"])
 def test_a_killed_rank_ends_the_job_and_the_last_checkpoint_stays(tmp_path, moment):
     out = tmp_path / f"run-{moment}"
     every = "checkpoint.every_steps=" + ("50" if moment == "mid-step" else "1")
