@@ -66,7 +66,7 @@ def every_cut(comm: Communicator, names: list[str], seed: int) -> dict[str, floa
 
 @pytest.mark.parametrize(
     ("ranks", "names"),
-    [(3, ["vortex on a wavy grid", "airfoil, C-grid"])]
+    [(3, ["vortex on a wavy grid"])]
     + [pytest.param(ranks, list(CASES), marks=pytest.mark.slow) for ranks in (2, 3, 4)],
     ids=["3", "2-all", "3-all", "4-all"],
 )
