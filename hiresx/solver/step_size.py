@@ -47,9 +47,11 @@ class StepSize:
             reduction.local_steps(self._case.gas.reynolds, factor * time.cfl, factor * time.viscous_cfl)
         self._limit_steps()
 
-    def radii(self) -> np.ndarray:
-        """Largest inviscid and viscous spectral radius of all blocks of all ranks. Collective."""
-        self._launch()
+    def radii(self, launched: bool = False) -> np.ndarray:
+        """Largest inviscid and viscous spectral radius of all blocks of all ranks; `launched`: `calls` were made of the
+        state as it is. Collective."""
+        if not launched:
+            self._launch()
         # a NaN must not lose against a number
         radii = zip(self.reductions, self._blocks.backend.to_host(self.found), strict=True)
         return self._blocks.comm.max(np.max([reduction.found_radii(found) for reduction, found in radii], axis=0))
@@ -59,7 +61,7 @@ class StepSize:
         if dt == self._on_device:
             return
         value = self._blocks.backend.to_device(np.full(1, dt, self._blocks.configuration.real))
-        for state in self._blocks.states:
+        for state in self._blocks.states[:1]:  # all blocks have the same one
             self._blocks.backend.copy(state.dt, value)
         self._on_device = dt
 
