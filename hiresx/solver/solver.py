@@ -197,6 +197,7 @@ class Solver:
             self.rewind()
             self.retaken += 1
             self._attempt(taken.dt, STEP_SHARES[1:])
+            self.stopwatch.collect()
             return taken.count + 1
         if not taken.count:
             self._step(max(until - self.time, 0.0))  # which says why there is none
@@ -229,7 +230,6 @@ class Solver:
             raise FloatingPointError(f"time step {self.dt:.4g}")
         self.time += self.dt
         self.steps += 1
-        self.stopwatch.collect()
 
     def _taken(self) -> bool:
         """Whether the integrator could take the step, and the flow survived it. Collective."""
@@ -248,8 +248,8 @@ class Solver:
         return self._survived(launched=joined)
 
     def _survived(self, launched: bool) -> bool:
-        """Whether the flow allows another step: known at no cost where the next one is chosen by CFL number. `launched`:
-        whether its radii were sought already."""
+        """Whether the flow allows another step: known at no cost where the next one is chosen by CFL number.
+        `launched`: what seeks its radii was launched already."""
         if not self.joined_steps.finds_radii:
             return True
         with self.stopwatch("time step"):

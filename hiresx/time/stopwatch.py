@@ -11,7 +11,6 @@ from hiresx.device.interface import Backend, Event
 # Event pairs kept before they are read: reading waits for the device, so it is not done every step.
 PENDING = 2000
 
-
 # Of steps whose parts need not be told apart, the parts of one in so many are timed.
 SAMPLED = 16
 
@@ -61,11 +60,12 @@ class Stopwatch:
 
     @property
     def seconds(self) -> dict[str, float]:
+        """By part; what was timed together, shared out in proportion."""
         self.collect(everything=True)
         found = dict(self._seconds)
         together = found.pop("", 0.0)
         apart = sum(found.values())
-        return {name: seconds * (1 + together / apart) for name, seconds in found.items()}
+        return {name: seconds + together * seconds / (apart or 1.0) for name, seconds in found.items()}
 
     def reset(self) -> None:
         self.collect(everything=True)
