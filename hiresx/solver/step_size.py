@@ -23,6 +23,7 @@ class StepSize:
         self.reductions = [Reduction(backend, program, s, self.found[n]) for n, s in enumerate(blocks.states)]
         self.calls = [call for r in self.reductions for call in r.radii_calls(case.gas.reynolds)]
         self._launch = program.prepare(self.calls)
+        self._seek_norms = program.prepare([call for r in self.reductions for call in r.norm_calls])
         self.known_radii: np.ndarray | None = None
         self._on_device: float | None = None
 
@@ -71,6 +72,7 @@ class StepSize:
 
     def norms(self) -> tuple[np.ndarray, float, float]:
         """Root mean square of dq/dt over all points (5), least density, least pressure. Collective."""
+        self._seek_norms()
         found = [r.norms() for r in self.reductions]
         sums = self._blocks.comm.sum(np.sum([f[0] for f in found], axis=0))
         density, pressure = self._blocks.comm.min(np.min([f[1:] for f in found], axis=0))
