@@ -24,6 +24,10 @@ Out = Annotated[
     ),
 ]
 Subset = Annotated[str, typer.Option("--subset", metavar="NAME", help="Use this output.subset.")]
+PointsPerWave = Annotated[
+    float | None,
+    typer.Option("--points-per-wave", metavar="N", min=2, help="Points per wavelength that carry sound; 8."),
+]
 Segments = Annotated[int, typer.Option("--segments", metavar="N", help="Segments that a spectrum is the mean of.")]
 
 post = typer.Typer(
@@ -87,6 +91,7 @@ def spectrum(
     reference: Annotated[
         Path | None, typer.Option("--reference", metavar="CSV", help="Levels to draw beside: columns f, level.")
     ] = None,
+    points_per_wave: PointsPerWave = None,
     out: Out = None,
     json: options.Json = False,
 ) -> int:
@@ -97,7 +102,7 @@ def spectrum(
 
         return analyse(
             run, signals, start, end, segments, window, overlap, ambient, length, velocity, prominence, cross,
-            others or (), reference,
+            others or (), reference, points_per_wave=points_per_wave,
         )  # fmt: skip
 
     return _give(run, out, json, make)
