@@ -13,7 +13,7 @@ import numpy as np
 from hiresx.announce import announce
 from hiresx.communicator import Communicator
 from hiresx.equations.gas import Gas
-from hiresx.output.fields import coordinate_file, derived, selection
+from hiresx.output.fields import coordinate_file, derived, joined, selection
 from hiresx.output.fields import field_file as fields
 from hiresx.output.fields import formats as others
 from hiresx.output.fields.field_file import FieldBlock
@@ -47,6 +47,7 @@ class Content:
         self.pieces = files.once(
             self.comm, lambda: selection.whole(blocks) if spec is None else selection.subset(spec, blocks)
         )
+        self._joined = joined.told(solver.decomposition.connections) if spec is None else ""
         margin = not all(derived.about(variable).local for variable in variables)
         self.shares: list[OwnBoxes | OwnSamples] = [
             OwnBoxes(piece, blocks, own, margin)
@@ -86,7 +87,7 @@ class Content:
             if not there:
                 grid = fields.Coordinates(self.pieces, self.case, self.part, self._digest)
                 self.grid = CoordinatesFile(path, grid, self._learned(grid, path))
-            self._series = fields.Series(self.pieces, *about, linked)
+            self._series = fields.Series(self.pieces, *about, linked, self._joined)
             self._layout = self._learned(self._series, fields.frame(directory, step, self.name))
         return self._series, self._layout
 
