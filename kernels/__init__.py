@@ -26,7 +26,7 @@ from typing import Literal, NamedTuple, TypeAlias, cast
 
 ROOT = Path(__file__).parent
 
-POINTER_TYPES = tuple(f"{const}{base} *" for base in ("real", "int", "double") for const in ("", "const "))
+POINTER_TYPES = tuple(f"{const}{base} *" for base in ("real", "int", "long long", "double") for const in ("", "const "))
 ARGUMENT_TYPES = ("int", "long long", "real", "double", *POINTER_TYPES)
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"([^"]+)".*$')

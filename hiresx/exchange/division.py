@@ -25,10 +25,18 @@ class Division:
 
     def buffers(self, memory: Any, points: int) -> list[list[Any]]:
         """`memory` of `size(points)` bytes as arrays of reals, by quantity and turn."""
+        sizes = [points * width for width in self.widths]
+        return [
+            [both[first : first + size] for first in (0, apart)]
+            for size, (both, apart) in zip(sizes, self.both_turns(memory, points), strict=True)
+        ]
+
+    def both_turns(self, memory: Any, points: int) -> list[tuple[Any, int]]:
+        """The same, by quantity the buffers of both turns as one array, and how many reals they are apart."""
         start, found = 0, []
         for width in self.widths:
-            size, room = points * width * self.dtype.itemsize, self._room(points, width)
-            found.append([memory[first : first + size].view(self.dtype) for first in (start, start + room)])
+            room = self._room(points, width)
+            found.append((memory[start : start + 2 * room].view(self.dtype), room // self.dtype.itemsize))
             start += 2 * room
         return found
 
