@@ -1,15 +1,18 @@
 """What a right-hand side costs per point."""
 
+import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from statistics import median
 from typing import Any
 
 from hiresx.case import Case, load
+from hiresx.device.configuration import Configuration
 from hiresx.errors import HiresxError
 from hiresx.solver import Solver
+from hiresx.time.recorded import STEPS
 
 # Rounds of the calibration loop (kernels/calibration.h), about 5 ms on a core at 4 GHz.
 CALIBRATION_ROUNDS = 5_000_000
@@ -19,13 +22,13 @@ LEAST_NODES = 7  # of a direction: the 6th-order stencil
 
 def flow(points: int, viscous: bool, precision: str) -> Case:
     """The Taylor-Green vortex on `points`^3 nodes of a wavy grid, so that no metric is 0: AFWENO5, Steger-Warming,
-    Jiang-Shu weights, characteristic space. Raises HiresxError for too few points."""
+    Jiang-Shu weights, characteristic space, the default Prandtl number. Raises HiresxError for too few points."""
     if points < LEAST_NODES:
         raise HiresxError(f"{points} points in a direction are too few", f"take at least {LEAST_NODES}")
     # Lengths come from the case; a displacement of 0.1 on the box of 2 pi bends every cell.
     grid = ['grid.generator="wavy"', f"grid.n=[{points}, {points}, {points}]", "grid.amplitude=[0.1, 0.1, 0.1]"]
-    choices = [f'scheme.precision="{precision}"', "time.steps=1", *([] if viscous else ["gas.reynolds=inf"])]
-    return load("taylor-green", overrides=[*grid, *choices])
+    gas = [f"gas.prandtl={Configuration.prandtl}", *([] if viscous else ["gas.reynolds=inf"])]
+    return load("taylor-green", overrides=[*grid, *gas, f'scheme.precision="{precision}"', "time.steps=1"])
 
 
 def thread_counts(device: Any, asked: Sequence[int] | None) -> list[int | None]:
@@ -93,6 +96,22 @@ def time_solver(solver: Solver, repeats: int) -> dict[str, Any]:
         "bytes_per_point": solver.bytes / solver.points,
         "stages": {name: 1e9 * s / repeats / solver.points for name, s in solver.stopwatch.seconds.items()},
     }
+
+
+def step_rate(solver: Solver, seconds: float, clock: Callable[[], float] = time.perf_counter) -> float:
+    """Points times steps per second of a `clock`, whole steps, as many as make about so many `seconds`."""
+
+    def taken(count: int) -> float:
+        began = clock()
+        done = 0
+        while done < count:
+            done += solver.advance(min(STEPS, count - done))
+        solver.backend.synchronize()
+        return clock() - began
+
+    taken(1)
+    count = max(3, min(1000, math.ceil(seconds / taken(1))))
+    return count * solver.points / taken(count)
 
 
 def calibrate(solver: Solver) -> float | None:

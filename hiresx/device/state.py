@@ -29,7 +29,8 @@ class BlockState:
     besides, `r` right-hand side times 1/J; `metrics` (9) area components grad(xi)/J, `jacobian` (1), `dt` (1 value, or
     1 per point with local steps).
     `work` (`work_variables`): interpolated states and fluxes of the decomposed inviscid kernels, then primitives and
-    fluxes of the viscous ones; empty where neither is used.
+    fluxes of the viscous ones; empty where neither is used. Viscous fluxes that come ahead of the inviscid terms have
+    their primitives in `r` (hiresx.rhs.viscous).
     """
 
     def __init__(

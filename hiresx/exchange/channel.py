@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from hiresx.device.interface import Call
+from hiresx.device.interface import Backend, Call, Program
 from hiresx.exchange.carrier import Transport
 from hiresx.exchange.halo_layout import HaloLayout, HaloLink, Peer, merged
 from hiresx.exchange.mailbox import Mail
@@ -42,7 +42,8 @@ class Channel:
     """
 
     def __init__(
-        self, backend, program, layout: HaloLayout, width: int, directed: bool, mail: Mail, later: bool
+        self, backend: Backend, program: Program, layout: HaloLayout, width: int, directed: bool, mail: Mail,
+        later: bool,
     ):  # fmt: skip
         self._program, self._width, self._later = program, width, later
         self._outgoing, self._transports = mail.outgoing, mail.transports
@@ -97,6 +98,7 @@ class Channel:
 
     def _inner_copies(self, fields: ExchangedArrays) -> Iterator[Call]:
         def ends(link: HaloLink) -> dict[str, Any]:
+            assert link.donor is not None and link.block is not None
             return {
                 "source": fields.array(link.donor, link.donor_direction), "source_sv": fields.strides[link.donor],
                 "target": fields.array(link.block, link.direction), "target_sv": fields.strides[link.block],
@@ -119,6 +121,7 @@ class Channel:
                 self._requests.append(request)
                 self._due.append((peer, transport))
         for link, to, giving in self._pack:
+            assert link.donor is not None
             self._program.launch(
                 "pack_halo", (len(to), 1, 1), to=to, giving=giving,
                 source=fields.array(link.donor, link.donor_direction), source_sv=fields.strides[link.donor],
@@ -174,7 +177,9 @@ class Channel:
 
     def _take(self, peer: Peer, transport: Transport) -> None:
         fields, message = self._fields, transport.message(peer, self._turn)
+        assert fields is not None
         for link, to, giving in self._unpack[peer.rank]:
+            assert link.block is not None
             self._program.launch(
                 "unpack_halo", (len(to), 1, 1), to=to, giving=giving, buffer=message, variables=self._width,
                 target=fields.array(link.block, link.direction), target_sv=fields.strides[link.block],
@@ -184,7 +189,10 @@ class Channel:
 
     def _turns(self, fields: ExchangedArrays, rank: int | None) -> Iterator[Call]:
         """Bring vectors among what came from a rank, None for this one, into the frames of the parts they came to."""
-        for link, at in self._turned[rank] if fields.vectors else ():
+        if fields.vectors is None:
+            return
+        for link, at in self._turned[rank]:
+            assert link.block is not None and link.rotation is not None
             entries = zip(product("xyz", repeat=2), np.ravel(link.rotation).tolist(), strict=True)
             yield self._program.call(
                 "rotate_vectors", (len(at), 1, 1), at=at, target=fields.vectors(link.block, link.direction),

@@ -1,12 +1,13 @@
 """The compile-time choices of a case."""
 
 from hiresx.case import Case
-from hiresx.device.configuration import Configuration
+from hiresx.device.configuration import INVISCID, Configuration
 
 
 def configuration(case: Case) -> Configuration:
     """The compile-time choices of a case."""
     scheme, gas = case.scheme, case.gas
+    inviscid = gas.reynolds is None
     return Configuration(
         interpolation=scheme.interpolation,
         weights=scheme.weights,
@@ -16,9 +17,10 @@ def configuration(case: Case) -> Configuration:
         epsilon=scheme.epsilon,
         positivity=scheme.positivity,
         precision=scheme.precision,
-        viscosity="none" if gas.reynolds is None else gas.viscosity.law,
-        viscosity_parameters=() if gas.reynolds is None else gas.viscosity.parameters,
+        viscosity=INVISCID if inviscid else gas.viscosity.law,
+        viscosity_parameters=() if inviscid else gas.viscosity.parameters,
         gamma=gas.gamma,
-        prandtl=gas.prandtl,
+        # Without viscosity no heat is conducted: such cases share their kernels.
+        prandtl=Configuration.prandtl if inviscid else gas.prandtl,
         schmidt=tuple(scalar.schmidt for scalar in case.scalar),
     )

@@ -3,7 +3,7 @@ nodes which a kernel visits."""
 
 import numpy as np
 import pytest
-from kernels_alone import PLACE, POINTS, SHAPE, SIZE, inside, program
+from kernels_alone import PLACE, POINTS, SHAPE, SIZE, SMALL, inside, program
 
 from hiresx import kernels
 from hiresx.device import Configuration
@@ -17,7 +17,7 @@ def update(backend):
     fields = {name: np.full((5, *SHAPE), float(n + 1)) for n, name in enumerate(("q0", "q", "r"))}
     numbers = {"sv": POINTS, "dt_stride": 0, "a": 0.0, "b": 1.0, "first": 1}
     one = {"jacobian": np.ones(SHAPE), "dt": np.full(1, 0.5)}
-    return program(backend, ("update.h",)), PLACE | numbers | fields | one
+    return program(backend, SMALL), PLACE | numbers | fields | one
 
 
 def exchanged(arguments: dict, one: str, other: str) -> dict:
@@ -114,5 +114,5 @@ def test_kernels_declare_their_fields():
 
 def test_fields_are_pointers():
     text = "constexpr int five = 2 * 2 + 1;\nKERNEL(a, int i, int j, int k, const_field<five> q, field<2 * five> r) {}"
-    (found,) = kernels.signatures(text).values()
+    ((found, _),) = kernels.declarations(text)
     assert found.arguments == (("const real *", "q"), ("real *", "r")) and found.holds == {"q": 5, "r": 10}

@@ -13,14 +13,14 @@ from rank_fields import KINDS, SOLID, VARIABLES, Held, contents, cut, flow, grid
 from ranks import run_ranks
 
 from hiresx import HiresxError, Simulation, load
+from hiresx.background import JointWriter, Work
 from hiresx.communicator import Communicator, alone
 from hiresx.output.fields import field_file as fields
 from hiresx.output.fields.field_output import FieldOutput
+from hiresx.output.fields.formats import netcdf
 from hiresx.output.saved import file_layout
-from hiresx.output.saved.file_layout import FileLayout
-from hiresx.output.saved.joint import JointFile
+from hiresx.output.saved.files import FileLayout, JointFile
 from hiresx.output.saved.places import IndexBox
-from hiresx.output.saved.writer import JointWriter, Work
 
 
 def said(comm: Communicator, work) -> list[str]:
@@ -84,14 +84,14 @@ def _full_for_one(comm: Communicator, folder: Path, formats: str) -> dict:
 
 def waiting(comm: Communicator, folder: Path) -> dict:
     """A rank that is slow to write: the others go on, and no file has its name before it is done."""
-    slow, put_whole = threading.Event(), fields.FieldFrame.put
+    slow, put_whole = threading.Event(), netcdf.FieldFrame.put
 
     def later(*arguments):
         slow.wait(60)
         put_whole(*arguments)
 
     if comm.rank == comm.size - 1:
-        fields.FieldFrame.put = later
+        netcdf.FieldFrame.put = later
     blocks = grid(KINDS["sheet"][1])
     case = load("taylor-green", overrides=["time.end=10.0", "output.every_steps=2"])
     output = FieldOutput(case, folder)
@@ -106,7 +106,7 @@ def waiting(comm: Communicator, folder: Path) -> dict:
     after = comm.bcast(sorted(path.name for path in folder.glob("*.nc")))
     output.finish(solver)
     comm.barrier()
-    fields.FieldFrame.put = put_whole
+    netcdf.FieldFrame.put = put_whole
     return {"early": early, "captured": after, "all": sorted(contents(folder)), "clock": captured}
 
 
@@ -227,27 +227,37 @@ def real(comm: Communicator, folder: Path) -> list:
     return [state.part.box for state in simulation.solver.states]
 
 
-def everything(comm: Communicator, folder: str) -> dict[str, dict]:
-    """All of these programs, in folders of their names."""
+def programs(comm: Communicator, names: list[str], folder: str) -> dict[str, dict]:
+    """The programs of these names, in folders of their names."""
     found = {}
-    for program in (divided, failing, waiting, rewriting, stressed, by_library, real):
-        where = Path(folder, program.__name__)
+    for name in names:
+        where = Path(folder, name)
         where.mkdir(exist_ok=True)
         comm.barrier()
-        found[program.__name__] = program(comm, where)
+        found[name] = globals()[name](comm, where)
     return found
+
+
+def on_four_ranks(folder: Path, *names: str) -> tuple[Path, dict[str, dict]]:
+    """The folder of these programs on four ranks, and what rank 0 found."""
+    return folder, run_ranks(4, programs, names, str(folder), timeout=300)[0]
 
 
 @pytest.fixture(scope="module")
 def ranks(tmp_path_factory) -> tuple[Path, dict[str, dict]]:
-    """The folder of `everything` on four ranks, and what rank 0 found."""
-    folder = tmp_path_factory.mktemp("ranks")
-    return folder, run_ranks(4, everything, str(folder), timeout=300)[0]
+    return on_four_ranks(tmp_path_factory.mktemp("ranks"), "by_library", "real")
+
+
+@pytest.fixture(scope="module")
+def more_ranks(tmp_path_factory) -> tuple[Path, dict[str, dict]]:
+    """The programs that take longer."""
+    names = ("divided", "failing", "waiting", "rewriting", "stressed")
+    return on_four_ranks(tmp_path_factory.mktemp("ranks"), *names)
 
 
 @pytest.mark.slow
-def test_the_files_of_many_ranks_are_those_of_one(ranks, tmp_path):
-    folder, found = ranks
+def test_the_files_of_many_ranks_are_those_of_one(more_ranks, tmp_path):
+    folder, found = more_ranks
     for kind in KINDS:
         written(alone(), tmp_path / kind, kind)
     waits = {name for names in found["divided"].values() for name in names}
@@ -260,15 +270,15 @@ def test_the_files_of_many_ranks_are_those_of_one(ranks, tmp_path):
             assert theirs.keys() == expected.keys()
             different = [name for name, whole in expected.items() if theirs[name] != whole]
             assert not different, f"{kind} on {count} ranks"
-    block = fields.read(fields.frame(folder / "divided" / "solid-4", 4)).blocks[1]
+    block = fields.read(netcdf.frame(folder / "divided" / "solid-4", 4)).blocks[1]
     q = flow(grid(KINDS["solid"][1])[1], 4)
     np.testing.assert_array_equal(block.state["u"], q[1] / q[0])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("formats", ["netcdf", "vtk"])
-def test_a_disk_that_is_full_for_one_rank(ranks, formats):
-    found = ranks[1]["failing"][formats]
+def test_a_disk_that_is_full_for_one_rank(more_ranks, formats):
+    found = more_ranks[1]["failing"][formats]
     first, second = found["told"]
     assert all("cannot write" in text and "largest size" in text for text in first)
     assert len(set(text.removeprefix("rank 1: ") for text in first)) == 1
@@ -277,8 +287,8 @@ def test_a_disk_that_is_full_for_one_rank(ranks, formats):
 
 
 @pytest.mark.slow
-def test_a_file_has_its_name_when_all_have_written(ranks):
-    found = ranks[1]["waiting"]
+def test_a_file_has_its_name_when_all_have_written(more_ranks):
+    found = more_ranks[1]["waiting"]
     assert not found["early"]
     assert found["captured"] == ["fields_000000.nc", "fields_000002.nc", "fields_grid.nc"]
     assert found["all"] == [*(f"fields_{n:06d}.nc" for n in (0, 2, 3)), "fields_grid.nc"]
@@ -286,14 +296,14 @@ def test_a_file_has_its_name_when_all_have_written(ranks):
 
 
 @pytest.mark.slow
-def test_files_of_one_name_are_never_mixed(ranks):
-    numbers = ranks[1]["rewriting"]["numbers"]
+def test_files_of_one_name_are_never_mixed(more_ranks):
+    numbers = more_ranks[1]["rewriting"]["numbers"]
     assert len(numbers) > 20 and all(len(seen) == 1 for seen in numbers) and numbers[-1] == [11]
 
 
 @pytest.mark.slow
-def test_what_fails_on_one_rank_fails_on_all_once(ranks):
-    for found in ranks[1]["stressed"]:
+def test_what_fails_on_one_rank_fails_on_all_once(more_ranks):
+    for found in more_ranks[1]["stressed"]:
         (number, where, _), notes = found["fails"], found["notes"]
         done, gone = [n for n in notes if n >= 0], [-1 - n for n in notes if n < 0]
         if where > 2:

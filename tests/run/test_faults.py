@@ -24,7 +24,7 @@ from hiresx import Case, HiresxError, Simulation
 from hiresx.blow_up import BlowUp
 from hiresx.case.toml import dumps
 from hiresx.output.fields import field_file as fields
-from hiresx.output.saved import block_arrays, checkpoint, files
+from hiresx.output.saved import block_arrays, checkpoint, directories
 from hiresx.signals import Requests, Terminated, termination_raises
 
 COMMAND = [sys.executable, "-c", "from hiresx.cli import main; main()"]
@@ -163,9 +163,8 @@ def test_killed_at_any_moment_a_run_goes_on_to_the_same_end(place, kills):
     print(f"{kills} kills, {writing} of them while a checkpoint was written, {reached} steps")
 
 
-@pytest.mark.parametrize(
-    ("number", "status"), [(signal.SIGTERM, 143), pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_signal_ends_a_run_in_order(place, number, status):
     process = begun(place, "waves", "--out", "out")
     wait_for(process, lambda: "step 1 " in (place / "log").read_text(), place)
@@ -444,7 +443,7 @@ def test_a_failure_is_recorded_and_the_others_are_finished(place, monkeypatch):
 
 def test_a_lock_goes_with_its_holder(tmp_path):
     refused = pytest.raises(HiresxError, match="another process is running")
-    with files.locked(tmp_path), refused, files.locked(tmp_path):
+    with directories.locked(tmp_path), refused, directories.locked(tmp_path):
         pass
-    with files.locked(tmp_path):
+    with directories.locked(tmp_path):
         pass
