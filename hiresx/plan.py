@@ -14,8 +14,9 @@ from hiresx.decomposition.partition import best_partition
 from hiresx.decomposition.traffic import traffic
 from hiresx.device.averaging import MEANS, names
 from hiresx.device.rates import known_rate
-from hiresx.device.state import variables_per_point
+from hiresx.device.state import bytes_per_point, variables_per_point
 from hiresx.equations import equations
+from hiresx.equations.storage import STORAGE
 from hiresx.equations.transport import largest_diffusivity
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Grid, build
@@ -42,7 +43,7 @@ def refuse_oversized(
     longer to be made; of one from a file nothing is known before."""
     nodes = getattr(case.grid, "nodes", None) if nodes is None else nodes
     if nodes is not None:
-        fields = _variables(case, backend) * _item(case) / hosts if backend in ("cpu", "emulated") else 0
+        fields = _bytes(case, backend) / hosts if backend in ("cpu", "emulated") else 0
         refuse(nodes, for_grid, fields)
 
 
@@ -108,7 +109,7 @@ def rank_plan(
     case = placed(case, decomposition.blocks)
     found = best_partition(decomposition, ranks, weights)
     cut = split(decomposition, found.parts)
-    per_stage = traffic(cut, case.gas.reynolds is not None, _item(case), equations(case))
+    per_stage = traffic(cut, case.gas.reynolds is not None, STORAGE[case.scheme.precision].exchanged, equations(case))
     matrix = integrator(case.time.integrator).stages * per_stage
     share = np.ones(ranks) / ranks if weights is None else np.array(weights) / np.sum(weights)
     held: list[list[int]] = [[] for _ in range(ranks)]
@@ -146,8 +147,8 @@ def rank_plan(
 def memory_bytes(case: Case, blocks: Sequence[Block], backend: str = "cpu") -> int:
     """Device memory of fields, reductions, sponges and averages on these blocks."""
     padded = sum(math.prod(padded_shape(block)) for block in blocks)
-    reals = padded * _variables(case, backend) + _extra_reals(case, blocks, _work(case, backend))
-    return reals * _item(case) + _average_bytes(case, sum(block.points for block in blocks))
+    extra = _extra_reals(case, blocks, _work(case, backend)) * _item(case)
+    return padded * _bytes(case, backend) + extra + _average_bytes(case, sum(block.points for block in blocks))
 
 
 def _work(case: Case, backend: str) -> int:
@@ -160,13 +161,25 @@ def _variables(case: Case, backend: str) -> int:
     return variables_per_point(_work(case, backend), registers, case.time.local, case.axisymmetric, equations(case))
 
 
+def _bytes(case: Case, backend: str) -> int:
+    """Per padded point."""
+    kept, registers = STORAGE[case.scheme.precision], integrator(case.time.integrator).registers
+    return bytes_per_point(
+        kept, _work(case, backend), registers, case.time.local, case.axisymmetric, equations(case)
+    )  # fmt: skip
+
+
 def _item(case: Case) -> int:
-    return 4 if case.scheme.precision == "fp32" else 8
+    return STORAGE[case.scheme.precision].sizes[0]
 
 
 def _extra_reals(case: Case, blocks: Sequence[Block], work: int) -> int:
     """Reals of reductions and sponge layers."""
-    reductions = sum(scratch_reals(block.size, work * math.prod(padded_shape(block))) for block in blocks)
+    kept = STORAGE[case.scheme.precision]
+    reductions = sum(
+        scratch_reals(block.size, work * math.prod(padded_shape(block)) * kept.sizes[2] // kept.sizes[0])
+        for block in blocks
+    )
     return reductions + sum(layer_reals(spec, block) for spec in case.sponge for block in blocks)
 
 

@@ -5,7 +5,8 @@
 // chunks is computed twice, with the same outcome.
 #ifndef HX_CPU
 // The compiler spares registers enough for sm_90; for others it has to be helped. FP64 alone wants so many.
-#if !defined(HX_FP32) && defined(HX_INTERPOLATES_NODES) && (!defined(__CUDA_ARCH__) || __CUDA_ARCH__ != 900)
+#if !defined(HX_FP32) && defined(HX_INTERPOLATES_NODES) \
+    && (defined(HX_WORK_FP32) || !defined(__CUDA_ARCH__) || __CUDA_ARCH__ != 900)
 #define HX_FEW_REGISTERS
 #endif
 // On sm_100 it loads too far ahead, and spills, unless it is told where to stop.
@@ -15,7 +16,7 @@
 #define HX_IN_ORDER
 #endif
 
-template <class T> HD void fused_node(const real *q, const real *m, long long p, long long sv, T *flux, T &pressure) {
+template <class T> HD void fused_node(const_state_pointer q, const work_real *m, long long p, stride sv, T *flux, T &pressure) {
     T state[5], area[3];
     for (int v = 0; v < 5; ++v) state[v] = load<T>(q + v * sv + p);
     for (int d = 0; d < 3; ++d) area[d] = load<T>(m + d * sv + p);
@@ -27,7 +28,7 @@ template <class T> HD void fused_node(const real *q, const real *m, long long p,
 // The states on both sides of node p (minus at p + 1/2, plus at p - 1/2), or of half point p + 1/2 in the original
 // scheme.
 template <class T>
-HD void fused_states(const real *q, const real *m, long long p, long long sd, long long sv, T *minus, T *plus) {
+HD void fused_states(const_state_pointer q, const work_real *m, long long p, long long sd, stride sv, T *minus, T *plus) {
     T area[3];
 #ifdef HX_INTERPOLATES_NODES
     for (int d = 0; d < 3; ++d) area[d] = load<T>(m + d * sv + p);
@@ -40,7 +41,7 @@ HD void fused_states(const real *q, const real *m, long long p, long long sd, lo
 
 // The flux at half point p + 1/2 between two states. f(s, v): physical flux at node p + s.
 template <class T, class At>
-HD void fused_flux(const real *q, const real *m, long long p, long long sd, long long sv, T *left, T *right,
+HD void fused_flux(const_state_pointer q, const work_real *m, long long p, long long sd, stride sv, T *left, T *right,
                    const At &f, T sensor, T *flux) {
     T area[3];
     for (int d = 0; d < 3; ++d)
@@ -62,28 +63,28 @@ HD void fused_flux(const real *q, const real *m, long long p, long long sd, long
 }
 
 // r = or += change, by nobody else at the same time.
-HD void fused_add(real *r, real change, int first) {
+HD void fused_add(rate_real *r, real change, int first) {
     if (first)
         *r = change;
     else
 #if defined(__CUDA_ARCH__)
-        atomicAdd(r, change);  // without an answer: nothing waits for r to come
+        atomicAdd(r, rate_real(change));  // without an answer: nothing waits for r to come
 #else
         *r += change;
 #endif
 }
 
 // What viscous_difference adds at node p in this direction, onto the flux before it.
-HD void fused_viscous(const real *viscous_flux, long long p, long long sd, long long sv, real *before) {
+HD void fused_viscous(const work_real *viscous_flux, long long p, long long sd, stride sv, real *before) {
     for (int c = 0; c < 4; ++c) {
-        const real *f = viscous_flux + c * sv + p;
+        const work_real *f = viscous_flux + c * sv + p;
         before[c + 1] += derivative<real>([&](int s) { return load<real>(f + s * sd); });
     }
 }
 
 // Node p of the nodes 0..n-1 along the line, number l: r from the fluxes at its two half points, and behind a wall what
 // face_mass leaves. walls: bit 0 at node 0, bit 1 at node n-1.
-HD void fused_difference(real *r, long long p, long long sd, long long sv, int l, int n, const real *before,
+HD void fused_difference(rate_real *r, long long p, long long sd, stride sv, int l, int n, const real *before,
                          const real *after, int first, int walls) {
     for (int v = 0; v < 5; ++v) fused_add(r + v * sv + p, before[v] - after[v], first);
     if ((walls & 1) && l == 0) r[p - sd] = after[0] + before[0];
@@ -92,9 +93,9 @@ HD void fused_difference(real *r, long long p, long long sd, long long sv, int l
 
 // Lines along a direction other than i, each in chunks of `chunk` of its n nodes: (i, j) is the line, k the chunk. s2:
 // stride of j, sd of the line.
-LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int chunk, long long sv,
-            const_field<gas_variables> q, const_field<3> m, const_field<gas_gradients> viscous_flux,
-            field<gas_variables> r, int first, int walls, int viscous) {
+LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int chunk, stride sv,
+            const_state_field<gas_variables> q, const_work_field<3> m, const_work_field<gas_gradients> viscous_flux,
+            rate_field<gas_variables> r, int first, int walls, int viscous) {
     const int begin = k * chunk, end = n - begin < chunk ? n : begin + chunk;
     long long p = o + i + (long long)j * s2 + (long long)(begin - 1) * sd;  // node h, half point h + 1/2
     // the fluxes of node h + s stand at at[s + 2]: registers hold no more
@@ -154,9 +155,9 @@ LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int
 }
 
 // Rows along i, each in chunks of `chunk` nodes: i is the chunk, (j, k) the row.
-ROW_KERNEL(sweep_along, int i, int j, int k, int o, int sj, int sk, int n, int chunk, long long sv,
-           const_field<gas_variables> q, const_field<3> m, const_field<gas_gradients> viscous_flux,
-           field<gas_variables> r, int first, int walls, int viscous) {
+ROW_KERNEL(sweep_along, int i, int j, int k, int o, int sj, int sk, int n, int chunk, stride sv,
+           const_state_field<gas_variables> q, const_work_field<3> m, const_work_field<gas_gradients> viscous_flux,
+           rate_field<gas_variables> r, int first, int walls, int viscous) {
     SHARED real minus[5][33], plus[5][32], f[5][37], pressure[37], sensor[35], fluxes[5][33];
     const int begin = i * chunk, end = n - begin < chunk ? n : begin + chunk;
     const long long row = o + (long long)j * sj + (long long)k * sk;

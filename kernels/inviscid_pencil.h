@@ -38,7 +38,7 @@ struct Line {
         sensor = f + gas_variables * size, minus = sensor + size, plus = minus + gas_variables * size;
     }
     // copy one variable of the nodes -H..n+H-1; what a pack reads past the end repeats the last node
-    void gather(const real *source, long long stride, real *target) const {
+    template <class From> void gather(From source, long long stride, real *target) const {
         int count = n + 2 * H;
         source -= H * stride;
         if (B == 1) {
@@ -129,7 +129,7 @@ HD void fluxes(const Line &line) {
 }
 
 // r -= F_{i+1/2} - F_{i-1/2} of one variable
-HD void difference(const Line &line, const real *fluxes, real *target, int sd, int first) {
+HD void difference(const Line &line, const real *fluxes, rate_real *target, int sd, int first) {
     const int B = line.B, count = B == 1 ? line.n : line.lanes, lines = B == 1 ? 1 : line.n;
     const real *flux = fluxes + line.node(0);
     for (int l = 0; l < lines; ++l, target += sd, flux += B)
@@ -140,7 +140,7 @@ HD void difference(const Line &line, const real *fluxes, real *target, int sd, i
 }
 
 // what face_mass does, at both ends of the line
-HD void end_sums(const Line &line, const real *fluxes, real *r, int sd) {
+HD void end_sums(const Line &line, const real *fluxes, rate_real *r, int sd) {
     const int B = line.B, count = B == 1 ? 1 : line.lanes;
     const real *low = fluxes + line.node(0), *high = fluxes + line.node(line.n - 1);
     for (int e = 0; e < count; ++e) {
@@ -165,7 +165,7 @@ HD int bundle(int n, int available, int planes) {
 constexpr long long SWEEP_WEIGHT = 16;
 
 // Bundles of the sweep below.
-static hx_shape inviscid_sweep_parts(const real *q, const real *m, real *r, long long sv, int o, int sd, int nd, int s1,
+static hx_shape inviscid_sweep_parts(const_state_pointer q, const work_real *m, rate_real *r, stride sv, int o, int sd, int nd, int s1,
                                      int n1, int s2, int n2, int first, int walls) {
     (void)q, (void)m, (void)r, (void)sv, (void)o, (void)s1, (void)s2, (void)first, (void)walls;
     const long long B = sd == 1 ? 1 : pencil::bundle(nd, n1, n2);
@@ -176,8 +176,8 @@ static hx_shape inviscid_sweep_parts(const real *q, const real *m, real *r, long
 // to the update). q, m (3 area components of this direction), r: padded arrays, variable stride sv, o the index of node
 // (0, 0, 0). sd, nd: stride and nodes along the sweep; (s1, n1), (s2, n2): the other two directions, s1 <= s2. first: r
 // is set, not added to; walls: whether there is one at an end of the lines.
-CPU_KERNEL(inviscid_sweep, long long begin, long long end, const_field<conserved_variables> q, const_field<3> m,
-           field<conserved_variables> r, long long sv, int o, int sd, int nd, int s1, int n1, int s2, int n2, int first,
+CPU_KERNEL(inviscid_sweep, long long begin, long long end, const_state_field<conserved_variables> q, const_work_field<3> m,
+           rate_field<conserved_variables> r, stride sv, int o, int sd, int nd, int s1, int n1, int s2, int n2, int first,
            int walls) {
     using namespace pencil;
     const bool along = sd == 1;

@@ -1,7 +1,7 @@
 // Passive scalars in the CPU's pencils, behind the fluxes of the gas: `minus` holds these, and `plus` is free.
 namespace pencil {
 // q, r: of one scalar
-HD void scalar(const Line &line, const real *q, real *r, int sd, int first, int walls) {
+template <class From> HD void scalar(const Line &line, From q, rate_real *r, int sd, int first, int walls) {
     const int B = line.B;
     real *s = line.plus, *flux = line.plus + line.size;
     line.gather(q, sd, s);

@@ -39,7 +39,7 @@ class Fused(InviscidPlan):
             n = s.size[d]
             closed = sum(1 << (side(face) > 0) for face in walls if direction(face) == d)
             fields = {
-                "sv": sv, "q": s.q, "m": s.areas[d], "viscous_flux": carried.get(d, s.q), "r": s.r,
+                "sv": sv, "q": s.q, "m": s.areas[d], "viscous_flux": carried.get(d, s.metrics), "r": s.r,
                 "first": int(order == 0), "walls": closed, "viscous": int(d in carried),
             }  # fmt: skip
             calls = self.late if d in late else self.early

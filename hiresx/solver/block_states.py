@@ -1,6 +1,6 @@
 """The local blocks: the parts of the grid that this rank computes, with their fields on its device."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -13,6 +13,7 @@ from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import GAS_CONSERVED, equations
 from hiresx.equations.gas import Gas, conservative
+from hiresx.grid.blocks import Range
 from hiresx.rhs.metrics import compute_metrics
 from hiresx.solver.choices import configuration
 
@@ -29,12 +30,19 @@ class LocalBlocks:
         self.decomposition, self.cut = domain.whole, domain.cut
         self.configuration = configuration(case)
         self.program = self._compiled()
-        system, real = equations(case), self.configuration.real
+        system, storage = equations(case), self.configuration.storage
         names = [block.name for block in domain.grid.blocks]
         with self.comm.together():
             self.states = [
                 BlockState(
-                    backend, self.cut, n, names[self.cut.parts[n].whole], real, work, case.time.local, registers, system
+                    backend,
+                    self.cut,
+                    n,
+                    names[self.cut.parts[n].whole],
+                    storage,
+                    work,
+                    case.time.local,
+                    *(registers, system, self.configuration.reference),
                 )
                 for n in domain.mine
             ]
@@ -64,47 +72,68 @@ class LocalBlocks:
         kept = self.primitives(n) if any(name not in scalars for name in self.gas.scalars) else {}
         carried = [scalars.get(name, kept.get(name)) for name in self.gas.scalars]
         values = [np.broadcast_to(np.asarray(a, float), shape) for a in (rho, u, v, w, p, *carried)]
-        self._put(self.states[n], np.stack(conservative(self.gas.gamma, *values)))
+        state = self.states[n]
+        self._put(state, *state.kept(np.stack(conservative(self.gas.gamma, *values))))
 
     def primitives(self, n: int) -> dict[str, np.ndarray]:
         """rho, u, v, w, p and the passive scalars of `states[n]`, float64 (nk, nj, ni)."""
         state = self.states[n]
-        q = state.interior(self.backend.to_host(state.q)).astype(np.float64)
+        q = state.numbers(self._held(state.q, state))
+        if state.carry is not None:
+            q += self._held(state.carry, state)
         return self.gas.primitive(q)
 
     def pieces(self) -> Iterator[Piece]:
-        """Of each part its conservative state (n, nk, nj, ni) as a piece of q.<whole block>, in the run's precision."""
+        """Of each part its conservative state (n, nk, nj, ni) as a piece of q.<whole block>, as the run's precision
+        keeps it, and what that carries along as one of carry.<whole block>."""
         for state in self.states:
             shape = (len(state.q), *reversed(state.size))
-            q = Later(shape, state.q.dtype, partial(self._held, state))
-            yield Piece(f"q.{state.part.whole}", state.part.box, q)
+            for name, array in _arrays(state).items():
+                piece = Later(shape, array.dtype, partial(self._held, array, state))
+                yield Piece(f"{name}.{state.part.whole}", state.part.box, piece)
 
-    def take(self, found: Sequence[np.ndarray]) -> None:
-        """The states that were in pieces. Raises ValueError for an array of another shape or type."""
-        for state, values in zip(self.states, found, strict=True):
+    def read(self, read: Callable[[str, Range], np.ndarray]) -> list[dict[str, np.ndarray]]:
+        """What was in pieces, for `take`. Raises ValueError for an array of another shape or type."""
+        found = []
+        for state in self.states:
             shape = (len(state.q), *reversed(state.size))
-            if values.shape != shape or values.dtype != state.q.dtype:
-                raise ValueError(f"q is {values.dtype} {values.shape}, not {state.q.dtype} {shape}")
-            self._put(state, values)
+            arrays = {name: read(f"{name}.{state.part.whole}", state.part.box) for name in _arrays(state)}
+            for name, values in arrays.items():
+                if values.shape != shape or values.dtype != state.q.dtype:
+                    raise ValueError(f"{name} is {values.dtype} {values.shape}, not {state.q.dtype} {shape}")
+            found.append(arrays)
+        return found
+
+    def take(self, found: Sequence[dict[str, np.ndarray]]) -> None:
+        """The states that were in pieces."""
+        for state, arrays in zip(self.states, found, strict=True):
+            self._put(state, **arrays)
 
     def alive_before(self) -> bool:
         """Whether the state with which the last step began was one."""
         alive = True
         for state in self.states:
-            rho, *momentum, e = state.interior(self.backend.to_host(state.q0))[: len(GAS_CONSERVED)]
+            q0 = state.interior(self.backend.to_host(state.q0))
+            rho, *momentum, e = (state.numbers(q0) if state.storage.carries else q0)[: len(GAS_CONSERVED)]
             with np.errstate(all="ignore"):
                 alive = alive and bool((rho > 0).all() and (e - sum(m * m for m in momentum) / (2 * rho) > 0).all())
         return alive
 
     def back(self) -> None:
-        """The nodes as they were when the last step began."""
+        """The nodes as they were when the last step began, but for what a precision carries along."""
         for state in self.states:
             self._put(state, state.interior(self.backend.to_host(state.q0)))
 
-    def _held(self, state: BlockState) -> np.ndarray:
-        return np.ascontiguousarray(state.interior(self.backend.to_host(state.q)))
+    def _held(self, array: Any, state: BlockState) -> np.ndarray:
+        return np.ascontiguousarray(state.interior(self.backend.to_host(array)))
 
-    def _put(self, state: BlockState, values: Any) -> None:
-        q = self.backend.to_host(state.q)
-        state.interior(q)[...] = values
-        self.backend.copy(state.q, self.backend.to_device(q))
+    def _put(self, state: BlockState, q: np.ndarray, carry: np.ndarray | float = 0.0) -> None:
+        for name, array in _arrays(state).items():
+            padded = self.backend.to_host(array)
+            state.interior(padded)[...] = {"q": q, "carry": carry}[name]
+            self.backend.copy(array, self.backend.to_device(padded))
+
+
+def _arrays(state: BlockState) -> dict[str, Any]:
+    """What of a block goes from one step to the next."""
+    return {"q": state.q} | ({} if state.carry is None else {"carry": state.carry})

@@ -2,6 +2,8 @@
 
 from hiresx.case import Case
 from hiresx.device.configuration import Configuration
+from hiresx.equations.gas import conservative
+from hiresx.equations.storage import STORAGE
 
 
 def configuration(case: Case) -> Configuration:
@@ -16,9 +18,16 @@ def configuration(case: Case) -> Configuration:
         epsilon=scheme.epsilon,
         positivity=scheme.positivity,
         precision=scheme.precision,
+        reference=_reference(case) if STORAGE[scheme.precision].carries else (),
         viscosity="none" if gas.reynolds is None else gas.viscosity.law,
         viscosity_parameters=() if gas.reynolds is None else gas.viscosity.parameters,
         gamma=gas.gamma,
         prandtl=gas.prandtl,
         schmidt=tuple(scalar.schmidt for scalar in case.scalar),
     )
+
+
+def _reference(case: Case) -> tuple[float, ...]:
+    """The conservative state from which the differences are kept."""
+    s = case.reference
+    return tuple(float(number) for number in conservative(case.gas.gamma, s.rho, s.u, s.v, s.w, s.p))

@@ -337,7 +337,7 @@ class Solver:
             self._conditions.nodes(0.0)  # a steady profile is that of the beginning
             self.time, self.steps, self.dt, self.step_factor = time, steps, dt, factor
             self.step_size.known_radii = self._began = None
-            found = [read(f"q.{state.part.whole}", state.part.box) for state in self.states]
+            found = self._blocks.read(read)
             self._blocks.take(found)
             self._conditions.nodes(self.time)
             # Faces had their conditions already: once more might round once more. Ghosts and targets are what was
