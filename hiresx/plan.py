@@ -175,11 +175,9 @@ def _item(case: Case) -> int:
 
 def _extra_reals(case: Case, blocks: Sequence[Block], work: int) -> int:
     """Reals of reductions and sponge layers."""
-    kept = STORAGE[case.scheme.precision]
-    reductions = sum(
-        scratch_reals(block.size, work * math.prod(padded_shape(block)) * kept.sizes[2] // kept.sizes[0])
-        for block in blocks
-    )
+    real, _, kept, _ = STORAGE[case.scheme.precision].sizes
+    in_reals = [work * kept * math.prod(padded_shape(block)) // real for block in blocks]
+    reductions = sum(scratch_reals(block.size, room) for block, room in zip(blocks, in_reals, strict=True))
     return reductions + sum(layer_reals(spec, block) for spec in case.sponge for block in blocks)
 
 

@@ -318,7 +318,15 @@ class Solver:
 
     def values(self) -> dict[str, Any]:
         """With `arrays`, all that the next step depends on: time, steps, dt, step_factor."""
-        return {"time": self.time, "steps": self.steps, "dt": float(self.dt), "step_factor": self.step_factor}
+        found: dict[str, Any] = {
+            "time": self.time,
+            "steps": self.steps,
+            "dt": float(self.dt),
+            "step_factor": self.step_factor,
+        }
+        if self.configuration.storage.carries:
+            found["reference"] = list(self.configuration.reference)
+        return found
 
     def pieces(self) -> Iterator[Piece]:
         """Of each part its conservative state (n, nk, nj, ni) as a piece of q.<whole block>, in the run's precision."""
