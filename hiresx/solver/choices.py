@@ -1,5 +1,7 @@
 """The compile-time choices of a case."""
 
+import numpy as np
+
 from hiresx.case import Case
 from hiresx.device.configuration import Configuration
 from hiresx.equations.gas import conservative
@@ -30,4 +32,5 @@ def configuration(case: Case) -> Configuration:
 def _reference(case: Case) -> tuple[float, ...]:
     """The conservative state from which the differences are kept."""
     s = case.reference
-    return tuple(float(number) for number in conservative(case.gas.gamma, s.rho, s.u, s.v, s.w, s.p))
+    values = conservative(case.gas.gamma, *np.array([s.rho, s.u, s.v, s.w, s.p]))
+    return tuple(float(number) for number in values)

@@ -8,8 +8,8 @@ from hiresx.device.state import BlockState
 
 
 def ending(
-    program: Program, state: BlockState, kernel: str, extent: tuple[int, int, int], /,
-    beside: Mapping[str, Any] | None = None, **arguments: Any,
+    program: Program, state: BlockState, kernel: str, extent: tuple[int, int, int] | None,
+    beside: Mapping[str, Any] | None = None, /, **arguments: Any,
 ) -> Call:  # fmt: skip
     """The launch of `kernel` with these arguments; of its form that carries along, which takes those `beside` them,
     where the block does so."""
