@@ -43,7 +43,10 @@
 // A visitor written for the CPU alone (see kernels/__init__.py for those that threads share).
 #define CPU_KERNEL(name, ...) extern "C" void name(__VA_ARGS__)
 
-#ifdef HX_FP32
+#if defined(HX_COUNTED)
+#include "counted.h"
+typedef counted real;
+#elif defined(HX_FP32)
 typedef float real;
 #else
 typedef double real;

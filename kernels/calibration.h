@@ -10,3 +10,15 @@ CPU_KERNEL(calibrate, int count, real *result) {
     for (int c = 0; c < 8; ++c) result[c] = stdx::reduce(chain[c]);
 }
 #endif
+
+// What a whole device can do: the same chains at every point, `count` rounds of them (16 operations each).
+VECTOR_KERNEL(multiply_adds, int i, int j, int k, int count, real *result) {
+    T chain[8];
+    for (int c = 0; c < 8; ++c) chain[c] = load<T>(result + i) + T(real(c));
+    const T factor = T(real(0.999)), added = T(real(0.001));
+    for (int n = 0; n < count; ++n)
+        for (int c = 0; c < 8; ++c) chain[c] = chain[c] * factor + added;
+    T sum = chain[0];
+    for (int c = 1; c < 8; ++c) sum = sum + chain[c];
+    store(result + i, sum);
+}

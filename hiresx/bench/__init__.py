@@ -25,15 +25,17 @@ def run(
 
     `threads`: threads to measure with on a CPU, by default one and all. `start_up`: also what the first run with
     an empty kernel cache takes, and later ones. Returns `rhs` (see `hiresx.bench.rhs`), `kernels` (see
-    `hiresx.bench.kernel_times`), `copy_gb_per_s`, `start_up` (see `hiresx.bench.start_up`) and the entries of
+    `hiresx.bench.kernel_times` and `hiresx.bench.roofline.rate`), the device's ceilings `copy_gb_per_s` and, by
+    precision, `gflop_per_s`, `start_up` (see `hiresx.bench.start_up`) and the entries of
     `hiresx.bench.results.header`. The rates are kept for `hiresx check`. Raises HiresxError for too few points, and as
     `hiresx.device.backend`.
     """
-    from hiresx.bench import kernel_times, rhs
+    from hiresx.bench import kernel_times, rhs, roofline
     from hiresx.bench.results import header
     from hiresx.bench.start_up import start_up as measured_start_up
     from hiresx.device import backend as find_backend
     from hiresx.device import rates
+    from hiresx.solver.choices import configuration
 
     device = find_backend(backend)
     counts = rhs.thread_counts(device, threads)
@@ -52,6 +54,12 @@ def run(
             for plan in kernel_times.plans(device)
             for row in kernel_times.measure(device, points, precision, plan, repeats)
         ]
+        # As many threads as the kernels had.
+        result["gflop_per_s"] = {
+            name: kernel_times.arithmetic_rate(device, configuration(rhs.flow(points, True, name)), repeats)
+            for name in precisions
+        }
+    roofline.rate(result)
     if start_up:
         result["start_up"] = measured_start_up(device.name, repeats)
     rates.keep(result)

@@ -71,11 +71,11 @@ def _key(row: Mapping[str, Any], keys: Sequence[str]) -> tuple[Any, ...]:
 
 def _pair(part: str, row: Mapping[str, Any], old: Mapping[str, Any]) -> Pair:
     figure = _FIGURE[part]
-    loops = row.get("calibration_ns"), old.get("calibration_ns")
+    loop, before = row.get("calibration_ns"), old.get("calibration_ns")
     apart = None
     if "least" in row and "least" in old:
         apart = row["least"] > old["most"] or row["most"] < old["least"]
-    return Pair(part, _name(part, row), old[figure], row[figure], loops[0] / loops[1] if all(loops) else 1.0, apart)
+    return Pair(part, _name(part, row), old[figure], row[figure], loop / before if loop and before else 1.0, apart)
 
 
 def _name(part: str, row: Mapping[str, Any]) -> str:

@@ -35,7 +35,7 @@ class Growth(NamedTuple):
     """A count that is larger than it was: of which flow, plan and kernel (empty: of all together)."""
 
     where: str
-    count: str
+    counted: str
     before: float
     now: float
 
@@ -131,7 +131,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print("{flow:26}{plan:12}{launches:9}{bytes_moved:13}{bytes_held:12}".format(**row))
     grown = [] if before is None else list(growth(before, found))
     for entry in grown:
-        print(f"grown: {entry.count} of {entry.where}: {entry.before:g} before, now {entry.now:g}", file=sys.stderr)
+        print(f"grown: {entry.counted} of {entry.where}: {entry.before:g} before, now {entry.now:g}", file=sys.stderr)
     return 1 if grown else 0
 
 

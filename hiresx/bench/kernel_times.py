@@ -10,12 +10,16 @@ import numpy as np
 
 from hiresx.bench import rhs
 from hiresx.bench.bytes_moved import reals
-from hiresx.device.interface import Call, Calls
+from hiresx.device.configuration import Configuration
+from hiresx.device.interface import Backend, Call, Calls, Program
 from hiresx.device.side_by_side import one_by_one
 from hiresx.solver import Solver, default_plan
 
 # Bytes of each of two arrays whose copying tells the bandwidth: beyond any cache, and little of any memory.
 COPIED = 512 * 2**20
+
+# Rounds and points of the chains that tell the rate of arithmetic: some 20 ms of a core, or of a GPU of 30e12 a second.
+CHAINS, GPU_CHAINS = (4096, 2**14), (40_000, 2**20)
 
 
 class Launch(NamedTuple):
@@ -59,21 +63,21 @@ class Launch(NamedTuple):
 class Timed:
     """`backend`, but programs it compiles note their launches in `launches` while that is a list."""
 
-    def __init__(self, backend):
+    def __init__(self, backend: Backend):
         self._backend = backend
         self.launches: list[Launch] | None = None
 
-    def __getattr__(self, name: str):
+    def __getattr__(self, name: str) -> Any:
         return getattr(self._backend, name)
 
-    def compile(self, configuration) -> "TimedProgram":
+    def compile(self, configuration: Configuration) -> "TimedProgram":
         return TimedProgram(self, self._backend.compile(configuration))
 
 
 class TimedProgram:
     """`program` of the backend of `timed`."""
 
-    def __init__(self, timed: Timed, program):
+    def __init__(self, timed: Timed, program: Program):
         self._timed, self.program = timed, program
         self.signatures = program.signatures
 
@@ -99,12 +103,12 @@ class TimedProgram:
         launches.append(Launch(call, start, stop))
 
 
-def plans(device) -> list[str]:
+def plans(device: Backend) -> list[str]:
     """The plan that `device` runs, and the paper's, whose kernels every backend can run."""
     return list(dict.fromkeys([default_plan(device.name), "decomposed"]))
 
 
-def prepare(device, points: int, precision: str, plan: str | None = None) -> tuple[Solver, Timed]:
+def prepare(device: Backend, points: int, precision: str, plan: str | None = None) -> tuple[Solver, Timed]:
     """A solver of the viscous flow of `hiresx.bench.rhs` on a device whose launches are noted, past its first stage."""
     timed = Timed(device)
     solver = Solver(rhs.flow(points, True, precision), timed, plan=plan)
@@ -121,10 +125,12 @@ def stage_rows(solver: Solver, timed: Timed, repeats: int) -> list[dict[str, Any
     `repeats`), `bytes_per_point` they must move at least and the `gb_per_s` that makes (None where that says nothing,
     see `hiresx.bench.bytes_moved`), and beside them the median `calibration_ns`.
     """
-    samples: dict[tuple, list[float]] = defaultdict(list)
-    calibration = []
+    samples: dict[tuple[str, str | None], list[float]] = defaultdict(list)
+    calibration: list[float] = []
+    noted: list[Launch] = []
     for _ in range(repeats):
-        calibration.append(rhs.calibrate(solver))
+        loop = rhs.calibrate(solver)
+        calibration += [] if loop is None else [loop]
         timed.launches = noted = []
         stage(solver)
         timed.launches = None
@@ -145,13 +151,13 @@ def stage_rows(solver: Solver, timed: Timed, repeats: int) -> list[dict[str, Any
                 "ns_per_point": 1e9 * taken / solver.points,
                 "bytes_per_point": moved / solver.points if known else None,
                 "gb_per_s": moved / taken / 1e9 if known else None,
-                "calibration_ns": None if None in calibration else median(calibration),
+                "calibration_ns": median(calibration) if calibration else None,
             }
         )
     return rows
 
 
-def measure(device, points: int, precision: str, plan: str, repeats: int) -> list[dict[str, Any]]:
+def measure(device: Backend, points: int, precision: str, plan: str, repeats: int) -> list[dict[str, Any]]:
     """The rows of `stage_rows`, each with its `plan`, `precision` and `threads`."""
     beside = {"plan": plan, "precision": precision, "threads": getattr(device, "threads", None)}
     return [row | beside for row in stage_rows(*prepare(device, points, precision, plan), repeats)]
@@ -171,7 +177,7 @@ def stage(solver: Solver) -> None:
     solver.norms()
 
 
-def copy_bandwidth(device, repeats: int) -> float:
+def copy_bandwidth(device: Backend, repeats: int) -> float:
     """GB/s, read and written, of copying an array that no cache holds; on a CPU by one thread. The median of
     `repeats`."""
     source, target = device.zeros((COPIED // 8,)), device.zeros((COPIED // 8,))
@@ -184,3 +190,20 @@ def copy_bandwidth(device, repeats: int) -> float:
         device.synchronize()
         samples.append(stop.elapsed(start))
     return 2 * COPIED / median(samples[1:]) / 1e9
+
+
+def arithmetic_rate(device: Backend, configuration: Configuration, repeats: int) -> float:
+    """10^9 operations a second of independent chains of multiply-adds that wait for no memory (kernels/calibration.h),
+    by the whole device, in the precision of the `configuration`. The median of `repeats`."""
+    program = device.compile(configuration)
+    rounds, points = CHAINS if hasattr(device, "threads") else GPU_CHAINS
+    result = device.zeros((points,), configuration.real)
+    samples = []
+    for _ in range(repeats + 1):
+        start, stop = device.event(), device.event()
+        start.record()
+        program.launch("multiply_adds", (points, 1, 1), count=rounds, result=result)
+        stop.record()
+        device.synchronize()
+        samples.append(stop.elapsed(start))
+    return 16 * rounds * points / median(samples[1:]) / 1e9

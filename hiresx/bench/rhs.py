@@ -28,7 +28,7 @@ def flow(points: int, viscous: bool, precision: str) -> Case:
     return load("taylor-green", overrides=[*grid, *choices])
 
 
-def thread_counts(device, asked: Sequence[int] | None) -> list[int | None]:
+def thread_counts(device: Any, asked: Sequence[int] | None) -> list[int | None]:
     """Threads to measure with: what was `asked`, or one and all; [None] where a backend has none."""
     if not hasattr(device, "threads"):
         return [None]
@@ -36,7 +36,7 @@ def thread_counts(device, asked: Sequence[int] | None) -> list[int | None]:
 
 
 @contextmanager
-def only(device, count: int | None) -> Iterator[None]:
+def only(device: Any, count: int | None) -> Iterator[None]:
     """`device` with `count` threads for a while."""
     if count is None:
         yield
@@ -49,7 +49,7 @@ def only(device, count: int | None) -> Iterator[None]:
 
 
 def measure(
-    device, points: int, viscous: bool, precision: str, repeats: int, counts: Sequence[int | None]
+    device: Any, points: int, viscous: bool, precision: str, repeats: int, counts: Sequence[int | None]
 ) -> list[dict[str, Any]]:
     """One row for each number of threads: `ns_per_point_rhs` (the median of `repeats`), `least` and `most`; on a CPU
     also `processor_ns`, what of it the processor worked for this process (all threads together, waiting included where
@@ -71,9 +71,11 @@ def time_solver(solver: Solver, repeats: int) -> dict[str, Any]:
     solver.right_hand_side()
     device.synchronize()
     solver.stopwatch.reset()
-    samples, worked, calibration = [], [], []
+    samples, worked = [], []
+    calibration: list[float] = []
     for _ in range(repeats):
-        calibration.append(calibrate(solver))
+        loop = calibrate(solver)
+        calibration += [] if loop is None else [loop]
         start, stop = device.event(), device.event()
         began = time.process_time()
         start.record()
@@ -87,7 +89,7 @@ def time_solver(solver: Solver, repeats: int) -> dict[str, Any]:
         "least": min(samples),
         "most": max(samples),
         "processor_ns": median(worked) if hasattr(device, "threads") else None,
-        "calibration_ns": None if None in calibration else median(calibration),
+        "calibration_ns": median(calibration) if calibration else None,
         "bytes_per_point": solver.bytes / solver.points,
         "stages": {name: 1e9 * s / repeats / solver.points for name, s in solver.stopwatch.seconds.items()},
     }
@@ -98,10 +100,11 @@ def calibrate(solver: Solver) -> float | None:
     slowest takes. None where there is no such loop."""
     if "calibrate" not in solver.program.signatures:
         return None
-    threads = solver.backend.threads
-    results = [solver.backend.zeros((8,), solver.configuration.real) for _ in range(threads)]
+    device: Any = solver.backend
+    threads = device.threads
+    results = [device.zeros((8,), solver.configuration.real) for _ in range(threads)]
 
-    def loop(result) -> None:
+    def loop(result: Any) -> None:
         solver.program.launch("calibrate", None, count=CALIBRATION_ROUNDS, result=result)
 
     # Python lets go of its lock during the loop.

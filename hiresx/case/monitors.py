@@ -115,9 +115,9 @@ class Probe(Sampled):
             x, y, z = ([a + (b - a) * m / (n - 1) for m in range(n)] for a, b in zip(first, last, strict=True))
             return list(zip(x, y, z, strict=True))
         if self.arc is not None:
-            (x, y, z), radius, (first, last) = self.arc.centre, self.arc.radius, self.arc.angles
-            turns = [math.radians(first + (last - first) * m / (self.arc.n - 1)) for m in range(self.arc.n)]
-            return [(x + radius * math.cos(turn), y + radius * math.sin(turn), z) for turn in turns]
+            (along, up, across), radius, (low, high) = self.arc.centre, self.arc.radius, self.arc.angles
+            turns = [math.radians(low + (high - low) * m / (self.arc.n - 1)) for m in range(self.arc.n)]
+            return [(along + radius * math.cos(turn), up + radius * math.sin(turn), across) for turn in turns]
         return [(self.x or 0.0, self.y or 0.0, self.z or 0.0)]
 
 

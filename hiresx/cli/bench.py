@@ -17,6 +17,10 @@ Compare = Annotated[
     Path | None,
     typer.Option("--compare", metavar="OLD.json", help="Beside an earlier result of --json: ratios, figure by figure."),
 ]
+Roofline = Annotated[
+    Path | None,
+    typer.Option("--roofline", metavar="FILE.png", help="Draw the kernels beside the ceilings of this device."),
+]
 
 
 def bench(
@@ -26,6 +30,7 @@ def bench(
     threads: Threads = None,
     precision: Precision = None,
     compare: Compare = None,
+    roofline: Roofline = None,
     json: options.Json = False,
 ) -> int:
     """Time the right-hand side, each kernel, first use and start-up on this machine."""
@@ -51,6 +56,10 @@ def bench(
         terminal.print_json(result)
     else:
         show(result)
+    if roofline is not None:
+        from hiresx.bench import roofline as pictures
+
+        terminal.say(f"wrote {pictures.draw(result, roofline)}")
     return 0
 
 
@@ -96,8 +105,20 @@ def show(result: dict[str, Any]) -> None:
         rows = [row for row in result["kernels"] if (row["plan"], row["precision"]) == (plan, precision)]
         thread = "" if rows[0]["threads"] is None else f", {rows[0]['threads']} thread(s)"
         terminal.table(
-            f"Kernels of a viscous stage, plan {plan}, {precision}{thread}; copying runs at {copied:.0f} GB/s",
-            ["kernel", "along", "launches", "ns per point", "least bytes per point", "GB/s", "of copying"],
+            f"Kernels of a viscous stage, plan {plan}, {precision}{thread}; copying runs at {copied:.0f} GB/s, "
+            f"multiply-adds at {result['gflop_per_s'][precision]:.0f} Gflop/s",
+            [
+                "kernel",
+                "along",
+                "launches",
+                "ns per point",
+                "least bytes per point",
+                "GB/s",
+                "of copying",
+                "operations per point",
+                "Gflop/s",
+                "of arithmetic",
+            ],
             [
                 (
                     row["kernel"],
@@ -107,6 +128,11 @@ def show(result: dict[str, Any]) -> None:
                     "" if row["bytes_per_point"] is None else round(row["bytes_per_point"]),
                     _digits(row["gb_per_s"]),
                     "" if row["gb_per_s"] is None else f"{row['gb_per_s'] / copied:.0%}",
+                    "" if row["operations_per_point"] is None else round(row["operations_per_point"]),
+                    _digits(row["gflop_per_s"]),
+                    ""
+                    if row["gflop_per_s"] is None
+                    else f"{row['gflop_per_s'] / result['gflop_per_s'][precision]:.0%}",
                 )
                 for row in rows
             ],

@@ -190,8 +190,8 @@ def _show_ranks(shared: dict[str, Any]) -> None:
     if 1 < shared["ranks"] <= MATRIX:
         names = list(range(shared["ranks"]))
         sent = [[f"{b / 1e6:.4g}" if b else "" for b in row] for row in shared["bytes"]]
-        rows = [(n, *row) for n, row in zip(names, sent, strict=True)]
-        terminal.table("MB/step, from row to column", ["", *map(str, names)], rows)
+        lines = [(n, *row) for n, row in zip(names, sent, strict=True)]
+        terminal.table("MB/step, from row to column", ["", *map(str, names)], lines)
     terminal.say(
         f"the largest rank has {shared['imbalance']:.1%} more points than its share; "
         f"{shared['bytes_per_step'] / 1e6:.4g} MB between ranks per step"

@@ -101,7 +101,7 @@ def launch(
     if mix is not None:
         if words.values["backend"] != "auto":
             raise HiresxError("--mix and --backend say the same", "give one of them")
-        words = understood([*run, "--backend", mix])
+        words = understood([*(run or []), "--backend", mix])
     if slurm is not None or pbs is not None:
         size = ranks_of_node(ranks, nodes, ranks_per_node, gpus_per_node * ranks_per_gpu, words)
         made = gathered(words, nodes, size, gpus_per_node, cpus_per_rank, limit, partition, account, setup)
@@ -116,7 +116,8 @@ def understood(arguments: list[str]) -> _Words:
 
     from hiresx.cli.app import app
 
-    values = get_command(app).commands["run"].make_context("run", list(arguments)).params
+    group: Any = get_command(app)
+    values = group.commands["run"].make_context("run", list(arguments)).params
     if values["name"] is None and values["restart"] is None:
         raise HiresxError(
             "Missing argument NAME|FILE.toml", "hiresx launch -n 4 NAME [options of hiresx run]; see hiresx run --help"
@@ -144,7 +145,7 @@ def _here(
     words: _Words, ranks: int | None, per_gpu: int, crowd: bool, given: str | None, dry_run: bool, as_json: bool
 ) -> int:
     from hiresx import started
-    from hiresx.launch import counts, mpi
+    from hiresx.launch import counts, mpi_library
     from hiresx.launch.command import command
     from hiresx.placement.wishes import by_rank
 
@@ -161,10 +162,10 @@ def _here(
     by_rank(wish, [0] * count)  # a list that does not fit is a fault now, not of every rank
     used = launcher = None
     if count > 1 or given is not None:
-        used, launcher = mpi.find(given)
+        used, launcher = mpi_library.find(given)
     line = command(launcher, count, cores, words.words)
     notes = []
-    if used is not None and not mpi.belongs(launcher, used):
+    if used is not None and launcher is not None and not mpi_library.belongs(launcher, used):
         notes.append(f"{launcher} does not belong to {used}, which mpi4py uses")
     if count > cores and not _on_gpus(wish):
         notes.append(
@@ -220,7 +221,7 @@ def _ran(line: list[str], words: _Words, count: int, as_json: bool) -> int:
             mend += f"; to go on: hiresx launch -n {count} --restart {shell.word(directory)}"
             mend += f" --backend {shell.word(backend)}" if backend != "auto" else ""
     more = {} if directory is None else {"directory": str(directory)}
-    if begun:
+    if begun and directory is not None:
         with contextlib.suppress(HiresxError):
             fail(directory, "failed", told)
     terminal.error(told, mend, as_json, **more)

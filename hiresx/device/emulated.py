@@ -27,7 +27,7 @@ class Backend(NativeBackend):
     name = "emulated"
     program = Program
     # Contracted as NVRTC does by default, which takes the processor's own fused multiply-add: -march=native.
-    flags = (
+    flags: tuple[str, ...] = (
         "-O2",
         "-march=native",
         "-ffp-contract=fast",

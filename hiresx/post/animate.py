@@ -62,8 +62,8 @@ def animate(
 
 
 def _frames(
-    picture: Any, times: np.ndarray, sampled: np.ndarray, variable: str, box: raster.Box, axes: tuple, look: Look,
-    title: str,
+    picture: Any, times: np.ndarray, sampled: np.ndarray, variable: str, box: raster.Box, axes: tuple[str, str, str],
+    look: Look, title: str,
 ) -> Iterator[np.ndarray]:  # fmt: skip
     """The pixels (height, width, 3) of each frame. The frame around it is drawn once."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -81,7 +81,7 @@ def _frames(
     ax.set_title(f"{heading}{', ' + where if where else ''}", loc="left", fontsize=9)
     clock = ax.text(0.01, 0.98, "", transform=ax.transAxes, va="top", fontsize=9,
                     bbox={"fc": "white", "ec": "none", "alpha": 0.75, "pad": 2})  # fmt: skip
-    canvas = FigureCanvasAgg(figure)
+    canvas: Any = FigureCanvasAgg(figure)
     drawn.set_animated(True)
     clock.set_animated(True)
     canvas.draw()

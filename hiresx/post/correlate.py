@@ -28,7 +28,7 @@ def correlate(
     """
     run = opened(run)
     mend = "correlate a probe with a line or several points"
-    taken, distance = signal_reading.read_line(run, signals, start, end, 3, mend)
+    taken, places, distance = signal_reading.read_line(run, signals, start, end, 3, mend)
     reference = int(np.argmin(np.abs(distance - (distance[-1] / 2 if at is None else at))))
     span = len(taken.values) * taken.dt
     longest = min(distance[-1] / 0.5, span / 4) if longest is None else longest
@@ -40,7 +40,7 @@ def correlate(
         "run": str(run.path), "history": taken.history, "column": taken.column, "places": len(taken.labels),
         "from": float(taken.time[0]), "to": float(taken.time[-1]), "samples": len(taken.values), "dt": taken.dt,
         "resampled": taken.resampled, "reference_distance": float(distance[reference]),
-        "reference_place": taken.places[reference].tolist(),
+        "reference_place": places[reference].tolist(),
         "integral_length": _integral(two_point, distance, reference),
         "integral_time": _integral(found.coefficients[reference], found.lag, found.lag.size // 2),
         "convection_velocity": float(np.median(known)) if known.size else None,
@@ -56,7 +56,7 @@ def correlate(
         {
             "distance": ("place", distance, "distance from the first place", "L"),
             "lag": ("lag", found.lag, "lag behind the reference place", "L / c_ref"),
-            **{axis: ("place", taken.places[:, n], axis, "L") for n, axis in enumerate("xyz")},
+            **{axis: ("place", places[:, n], axis, "L") for n, axis in enumerate("xyz")},
         },
         title=run.title,
     )

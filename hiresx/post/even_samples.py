@@ -39,16 +39,16 @@ class Signals:
 
 def read_line(
     run: Any, wanted: str, start: float | None, end: float | None, least: int, mend: str
-) -> tuple[Signals, np.ndarray]:
-    """The signals of a line of places, as `read`, and their distances from the first, which grow. Raises HiresxError
-    also for fewer than `least` places, with this `mend`, and for places that do not lie one behind the other."""
+) -> tuple[Signals, np.ndarray, np.ndarray]:
+    """The signals of a line of places, as `read`, the places, and their distances from the first, which grow. Raises
+    HiresxError also for fewer than `least` places, with this `mend`, and for places not one behind the other."""
     taken = read(run, wanted, start, end)
     if taken.places is None or len(taken.labels) < least:
         raise HiresxError(f'"{wanted}" has fewer than {_NUMBERS[least]} places', mend)
     distance = distances(taken.places)
     if not (np.diff(distance) > 0).all():
         raise HiresxError(f'the places of "{wanted}" do not lie one behind the other', "give a line")
-    return taken, distance
+    return taken, taken.places, distance
 
 
 def read(run: Any, wanted: str, start: float | None = None, end: float | None = None) -> Signals:
@@ -66,7 +66,8 @@ def read(run: Any, wanted: str, start: float | None = None, end: float | None = 
     quantities = list(map(str, history.data_vars))
     if not listed:
         listed = "p" if "p" in quantities else quantities[0]
-    column, numbers = "", []
+    column = ""
+    numbers: list[int] = []
     for part in (part.strip().removeprefix(f"{name}.") for part in listed.split(",")):
         stem, _, number = part.rpartition("_")
         of, where = (part, None) if part in quantities else (stem, number)

@@ -126,7 +126,7 @@ def dataset(variables: Mapping[str, Any], coordinates: Mapping[str, Any], **attr
     """An xarray.Dataset of (dimensions, values, long name, units)."""
     xarray = needs.xarray()
 
-    def made(entry: tuple) -> tuple:
+    def made(entry: tuple[Any, ...]) -> tuple[Any, ...]:
         dimensions, values, long_name, units = entry
         return dimensions, values, {"long_name": long_name, "units": units}
 

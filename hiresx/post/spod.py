@@ -129,7 +129,7 @@ def _areas(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return 0.25 * (cells[:-1, :-1] + cells[1:, :-1] + cells[:-1, 1:] + cells[1:, 1:])
 
 
-def _draw(found: modes.Modes, pieces: list, shapes: list[np.ndarray], about: dict[str, Any], look: Look) -> Any:
+def _draw(found: modes.Modes, pieces: list[Any], shapes: list[np.ndarray], about: dict[str, Any], look: Look) -> Any:
     horizontal, vertical = about["axes"]
     box = look.box or raster.box_of(pieces, horizontal, vertical)
     picture = raster.raster(pieces, horizontal, vertical, box)([shape[0].real for shape in shapes])

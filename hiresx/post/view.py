@@ -18,10 +18,10 @@ def flat(tree: Any, look: Look, *names: str) -> tuple[str, str, list[cut.Piece],
         raise HiresxError("a field of one dimension has no slice", "draw lines: hiresx plot RUN")
     pieces = accessor.pieces(*names)
     plane = look.plane
-    if accessor.dimensions == 3 and plane is None:
-        plane = "z"
-    if accessor.dimensions == 3 and "=" not in plane:
-        plane = f"{plane}={cut.middle(pieces, plane.strip()) if plane.strip() in 'xyz' else ''}"
+    if accessor.dimensions == 3:
+        plane = look.plane or "z"
+        if "=" not in plane:
+            plane = f"{plane}={cut.middle(pieces, plane.strip()) if plane.strip() in 'xyz' else ''}"
     (view,) = colours.views(pieces, accessor.dimensions, plane, tree.attrs.get("part", ""))
     return view
 

@@ -17,12 +17,12 @@ def xt(
     place. Raises HiresxError for fewer than two places."""
     run = opened(run)
     mend = "give a probe with a line or several points"
-    taken, distance = signal_reading.read_line(run, signals, start, end, 2, mend)
+    taken, places, distance = signal_reading.read_line(run, signals, start, end, 2, mend)
     mean = taken.values.mean(axis=0)
     values = taken.values - mean if fluctuations else taken.values
     # Along an axis the coordinate says more than the distance from the first place.
-    straight = [n for n in range(3) if np.ptp(taken.places[:, n]) > 0]
-    along, over = ("xyz"[straight[0]], taken.places[:, straight[0]]) if len(straight) == 1 else ("distance", distance)
+    straight = [n for n in range(3) if np.ptp(places[:, n]) > 0]
+    along, over = ("xyz"[straight[0]], places[:, straight[0]]) if len(straight) == 1 else ("distance", distance)
     rms = values.std(axis=0)
     summary = {
         "run": str(run.path), "history": taken.history, "column": taken.column, "fluctuations": fluctuations,
@@ -41,7 +41,7 @@ def xt(
         {
             "time": ("time", taken.time, "time", "L / c_ref"),
             "distance": ("place", distance, "distance from the first place", "L"),
-            **{axis: ("place", taken.places[:, n], axis, "L") for n, axis in enumerate("xyz")},
+            **{axis: ("place", places[:, n], axis, "L") for n, axis in enumerate("xyz")},
         },
         title=run.title,
     )

@@ -10,11 +10,13 @@ from hiresx.output.fields import cut
 from hiresx.output.fields.derived import VARIABLES
 from hiresx.output.show import colours, lines, picture_file
 
+# xarray says nothing of the types of what registers.
+_xarray: Any = xarray
 # Curves of one panel that can be told apart.
 _CURVES = 10
 
 
-@xarray.register_datatree_accessor("hiresx")
+@_xarray.register_datatree_accessor("hiresx")
 class OfTree:
     """Pictures and cuts of a tree of blocks (`Run.fields`, `Run.averages`, one time of `Run.series`)."""
 
@@ -81,7 +83,7 @@ class OfTree:
         return figure, axes[0] if len(axes) == 1 else np.array(axes)
 
 
-@xarray.register_dataset_accessor("hiresx")
+@_xarray.register_dataset_accessor("hiresx")
 class OfDataset:
     """Pictures of a history, of variables along a line, or of one block."""
 
@@ -97,7 +99,7 @@ class OfDataset:
         return _curves(self._held, names or tuple(map(str, self._held.data_vars)))
 
 
-@xarray.register_dataarray_accessor("hiresx")
+@_xarray.register_dataarray_accessor("hiresx")
 class OfArray:
     """The picture of one variable."""
 

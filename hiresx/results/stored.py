@@ -59,8 +59,11 @@ class StoredVariable:
                 return np.asarray(group[self.name][key])
             whole = not derived.about(self.name).local
             part = (slice(None),) * 3 if whole else tuple(slice(n, n + 1) if isinstance(n, int) else n for n in key)
+            x, y, z = (np.asarray(group[axis][part]) if whole else np.zeros(1) for axis in AXES)
             flow = derived.FlowState(
-                *(np.asarray(group[axis][part]) if whole else np.zeros(1) for axis in AXES),
+                x,
+                y,
+                z,
                 {name: np.asarray(group[name][part]) for name in derived.PRIMITIVE if name in group.variables},
                 self.gamma,
             )

@@ -90,7 +90,7 @@ def variants(signature: Signature, real: str) -> Iterator[dict[str, Any]]:
         }
 
 
-def _argument(kind: str, name: str, rng: np.random.Generator, real: str):
+def _argument(kind: str, name: str, rng: np.random.Generator, real: str) -> Any:
     if kind in ("int", "long long"):
         return INTEGERS.get(name, 1)
     if not kind.endswith("*"):

@@ -118,9 +118,7 @@ def _picture(name: str, curves: dict[str, Any], out: Path) -> str | None:
     draw = getattr(pictures, name.replace("-", "_"), None)
     if draw is None or not curves:
         return None
-    import matplotlib as mpl
-
-    with mpl.rc_context(picture_file.STYLE):
+    with picture_file.style():
         return picture_file.save(draw(curves), out.with_name(f"{out.stem}-{name}.png")).name
 
 

@@ -30,7 +30,7 @@ class PublicFlow:
     steps: int
     boundary: Callable[[str], dict[str, Any]]
     judged: Callable[[Any], list[tuple[str, float, float]]]
-    initial: Callable | None = None
+    initial: Callable[..., Any] | None = None
 
 
 def compared(case: Case, grid: Grid, name: str) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def _is_wall(name: str) -> bool:
 RAMP = 2.0
 
 
-def _ramp(simulation) -> list[tuple[str, float, float]]:
+def _ramp(simulation: Simulation) -> list[tuple[str, float, float]]:
     block = simulation.blocks[0]
     x, y, p = block.x[0, 0], block.y[0, 0], block.state("p")[0, 0] / P
     slope = np.arctan2(np.diff(y), np.diff(x))
@@ -107,7 +107,7 @@ def _mach_of(ratio: float, low: float, high: float) -> float:
 INLET = _mach_of(1.4, 0.1, 1.0)
 
 
-def _supersonic_behind(x, y, z):
+def _supersonic_behind(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, ...]:
     """The flow ahead of the throat, x < 0, and behind it the one of Mach 1.6 with the same total state."""
     t0 = 1 + 0.2 * INLET**2
     mach = np.where(x > 0, 1.6, INLET)
@@ -123,7 +123,7 @@ def _nozzle_condition(name: str) -> dict[str, Any]:
     return {"type": "characteristic-inflow", "state": {"rho": 1.0, "u": INLET, "p": P}}
 
 
-def _nozzle(simulation) -> list[tuple[str, float, float]]:
+def _nozzle(simulation: Simulation) -> list[tuple[str, float, float]]:
     block = simulation.blocks[0]
     x, y = block.x[0], block.y[0]
     rho, u, v, p = (block.state(name)[0] for name in ("rho", "u", "v", "p"))
@@ -188,7 +188,7 @@ def _panel_lift(x: np.ndarray, y: np.ndarray) -> float:
     return float(2 * circulation * length.sum() / np.ptp(x))
 
 
-def _airfoil(simulation) -> list[tuple[str, float, float]]:
+def _airfoil(simulation: Simulation) -> list[tuple[str, float, float]]:
     block = simulation.blocks[0]
     x, y, p = block.x[0, 0], block.y[0, 0], block.state("p")[0, 0]
     on = np.flatnonzero(np.hypot(x - 0.5, y) < 0.5 + 1e-6)

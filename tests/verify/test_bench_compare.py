@@ -64,7 +64,7 @@ def test_no_count_has_grown():
     less = copy.deepcopy(before)
     less["rows"][0]["launches"] -= 1
     less["rows"][1]["bytes_held"] -= 8
-    assert [(entry.count, entry.now - entry.before) for entry in counted.growth(less, now)] == [
+    assert [(entry.counted, entry.now - entry.before) for entry in counted.growth(less, now)] == [
         ("launches", 1), ("bytes_held", pytest.approx(8))
     ]  # fmt: skip
 

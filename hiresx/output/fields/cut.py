@@ -38,6 +38,12 @@ def extent(pieces: list[Piece], axis: str) -> tuple[float, float]:
     return min(float(np.nanmin(p[axis])) for p in pieces), max(float(np.nanmax(p[axis])) for p in pieces)
 
 
+def width(pieces: list[Piece], axis: str) -> float:
+    """From least to greatest coordinate `axis` of `pieces`."""
+    least, greatest = extent(pieces, axis)
+    return greatest - least
+
+
 def middle(pieces: list[Piece], axis: str) -> float:
     """Half-way between least and greatest coordinate `axis`."""
     return sum(extent(pieces, axis)) / 2

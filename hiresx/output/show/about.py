@@ -1,7 +1,6 @@
 """What is in a file or a run directory that hiresx wrote or reads."""
 
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from hiresx.shell import word
 _HDF5, _CLASSIC = b"\x89HDF\r\n\x1a\n", b"CDF"
 
 
-def about(path: str | Path) -> dict[str, Any]:
+def about(path: str | Path) -> Mapping[str, Any]:
     """What `path` holds: its kind under "kind", what else depends on that. All values are fit for JSON.
 
     A directory is a run. Files: fields and parts of them, averages, histories, checkpoints, run records, cases, grids
@@ -45,7 +44,7 @@ def about(path: str | Path) -> dict[str, Any]:
     )
 
 
-def _understood(reader: Callable[[Path], dict[str, Any]], path: Path) -> dict[str, Any]:
+def _understood(reader: Callable[[Path], Mapping[str, Any]], path: Path) -> Mapping[str, Any]:
     """What `reader` finds. What it stumbles over in a file of the right kind is damage of the file, whatever it is."""
     try:
         return reader(path)
@@ -95,7 +94,7 @@ def _run(path: Path) -> dict[str, Any]:
         )
     kept = checkpoint.listed(path)
     if kept:
-        steps = sorted(int(re.search(r"step_(\d+)", file.name)[1]) for file in kept)
+        steps = sorted(int(file.stem.rpartition("_")[2]) for file in kept)
         found["holds"].append(
             {
                 "what": "checkpoints",

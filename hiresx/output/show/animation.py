@@ -70,7 +70,7 @@ def _pixels(figure: Any) -> np.ndarray:
     """Red, green, blue (height, width, 3) of a drawn figure."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    canvas = FigureCanvasAgg(figure)
+    canvas: Any = FigureCanvasAgg(figure)
     canvas.draw()
     return np.asarray(canvas.buffer_rgba())[..., :3].copy()
 
@@ -93,7 +93,7 @@ def _write_gif(path: Path, pictures: Iterator[np.ndarray], shape: tuple[int, ...
     # One palette for all, in which every colour of the first picture, its colour bars among them, counts the same.
     # Without dithering what stands still stays the same from picture to picture, and takes no room.
     colours = np.unique(first.reshape(-1, 3), axis=0)
-    found = Image.fromarray(colours[None]).quantize(254).getpalette()
+    found = Image.fromarray(colours[None]).quantize(254).getpalette() or []
     palette = Image.new("P", (1, 1))
     palette.putpalette([*found[: 3 * 254], 0, 0, 0, 255, 255, 255])  # black on white stays what it is
 
@@ -117,6 +117,7 @@ def _write_mp4(path: Path, pictures: Iterator[np.ndarray], shape: tuple[int, ...
     command += ["-r", f"{fps:g}", "-i", "-", "-an", "-c:v", "libx264", "-pix_fmt", "yuv420p", "-crf", "14"]
     command += ["-preset", "fast", "-tune", "animation", "-movflags", "+faststart", "-f", "mp4", str(path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin is not None and process.stderr is not None
         try:
             for picture in pictures:
                 process.stdin.write(np.ascontiguousarray(picture[:height, :width]).data)

@@ -31,7 +31,7 @@ def views(pieces: list[cut.Piece], dimensions: int, plane: str | None, part: str
         flat = [{name: np.squeeze(values) for name, values in piece.items()} for piece in pieces]
         across = "z"
         if part:
-            across = min("zyx", key=lambda axis: float(np.subtract(*reversed(cut.extent(flat, axis)))))
+            across = min("zyx", key=lambda axis: cut.width(flat, axis))
         horizontal, vertical = (axis for axis in "xyz" if axis != across)
         return [(horizontal, vertical, flat, "")]
     fixed = cut.parse(plane, "plane") if plane else {"z": None, "y": None, "x": None}
@@ -71,7 +71,9 @@ def draw(
     else:
         widths, heights = [max(widths)] * len(names), heights
     # "compressed" brings panels of a given shape together, but gives those of different shapes different scales.
-    layout = "compressed" if len({round(high / wide, 6) for wide, high in sizes}) == 1 else "constrained"
+    layout: picture_file.Layout = (
+        "compressed" if len({round(high / wide, 6) for wide, high in sizes}) == 1 else "constrained"
+    )
     lines = 0.02 * look.font  # inches of a line of text and what is around it
     figure = picture_file.figure(
         sum(heights) + 1.7 * lines * len(heights) + (3.4 if by_rows else 5.5) * lines, layout, look.width

@@ -68,13 +68,13 @@ class _Side:
     def __init__(self, path: str | Path):
         self.path = Path(path)
         self.checkpoint: Container | None = None
+        self.record: dict[str, Any] = {}
         if _is_checkpoint(self.path):
             self.checkpoint = checkpoint.opened(self.path)
             self.record = compare_checkpoints.record(self.checkpoint)
             self.case, self.frames, self.functions = self.record["case"], {}, None
             return
         if self.path.is_file():
-            self.record: dict[str, Any] = {}
             about = fields.describe(self.path)
             self.case, self.frames = about["case"], {about["step"]: self.path}
             self.functions = None

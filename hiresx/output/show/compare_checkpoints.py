@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.arrays import triple
 from hiresx.equations import equations
 from hiresx.grid.blocks import Range
 from hiresx.output.saved import block_arrays, identity
@@ -57,13 +58,18 @@ def _blocks(found: Container) -> list[tuple[str, tuple[int, ...]]]:
     return [(str(block["name"]), tuple(block["size"])) for block in found.values["grid"]]
 
 
-def _state(first: Container, second: Container, blocks: list, others: list) -> Iterator[dict[str, Any]]:
+def _state(
+    first: Container,
+    second: Container,
+    blocks: list[tuple[str, tuple[int, ...]]],
+    others: list[tuple[str, tuple[int, ...]]],
+) -> Iterator[dict[str, Any]]:
     states = []
     for container, sizes in ((first, blocks), (second, others)):
         read = block_arrays.reader(container, "solver/")
         reference = container.values["solver"].get("reference")
         states.append(
-            [_conserved(read, b, tuple((0, n) for n in size), reference) for b, (_, size) in enumerate(sizes)]
+            [_conserved(read, b, triple((0, n) for n in size), reference) for b, (_, size) in enumerate(sizes)]
         )
     a, b = (equations(dict(container.values["case"])).conserved for container in (first, second))
     for v, (name, other) in enumerate(zip(a, b, strict=False)):
@@ -95,8 +101,8 @@ def _attached(first: Container, second: Container) -> Iterator[dict[str, Any]]:
             continue
         a, b = (read(name, read.whole(name)) for read in reads)
         if a.shape == b.shape:
-            planes = [array.reshape(-1, *array.shape[-2:]) for array in (a, b)]
-            found = measures.difference([("", *planes)])
+            ours, theirs = (array.reshape(-1, *array.shape[-2:]) for array in (a, b))
+            found = measures.difference([("", ours, theirs)])
             if found["at"] is not None:
                 found["at"] |= {"k": found["at"]["k"] % a.shape[-3]}
             yield {"name": name, **found}

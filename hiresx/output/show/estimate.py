@@ -24,7 +24,14 @@ class Estimator:
 
     def __init__(self, end: float | None = None, steps: int | None = None):
         self.end, self.steps = end, steps
+        self.step, self.time = 0, 0.0
+        self._begin()
+
+    def _begin(self) -> None:
+        """Nothing is known yet."""
         self._origin: tuple[float, int, float] | None = None
+        self._opened = (0.0, 0, 0.0)
+        self._aside_opened = 0.0
         # Wall time aside so far, and that of steps between the first update and the last.
         self._aside = self._busy = 0.0
         self._rates: deque[float] = deque(maxlen=self._WINDOWS)
@@ -39,7 +46,7 @@ class Estimator:
     def update(self, now: float, step: int, time: float) -> None:
         """At wall clock `now` (s) the run has done `step` steps and reached `time`. Cheap enough for every step."""
         if self._origin is not None and step < self.step:  # gone back to a checkpoint: the clock starts anew
-            self.__init__(self.end, self.steps)
+            self._begin()
         self.step, self.time = step, time
         if self._origin is None:
             self._origin = self._opened = (now, step, time)
@@ -53,7 +60,7 @@ class Estimator:
             return
         self._rates.append(busy / taken)
         if time > time_opened:
-            self._sample(now, (time + time_opened) / 2, math.log((time - time_opened) / taken))
+            self._sample(now, self._origin[0], (time + time_opened) / 2, math.log((time - time_opened) / taken))
         self._opened, self._aside_opened = (now, step, time), self._aside
 
     def aside(self, seconds: float) -> None:
@@ -95,17 +102,17 @@ class Estimator:
         if self.steps is not None:
             left.append(float(max(self.steps - self.step, 0)))
         if self.end is not None and self._recent:
-            left.append(self._steps_to_end())
+            left.append(self._steps_to(self.end))
         return min(left) if left else None
 
     def remaining(self) -> float | None:
         """Seconds of wall time left; None before it can be estimated."""
         rate, left = self.seconds_per_step, self.steps_left()
-        if rate is None or left is None:
+        if rate is None or left is None or self._origin is None:
             return None
         return left * (rate + self._aside / max(self.step - self._origin[1], 1))
 
-    def _sample(self, now: float, time: float, log_dt: float) -> None:
+    def _sample(self, now: float, began: float, time: float, log_dt: float) -> None:
         self._recent.append((time, log_dt))
         self._windows += 1
         if self._windows % self._spacing == 0:
@@ -113,7 +120,7 @@ class Estimator:
         if len(self._samples) == self._SAMPLES:
             self._samples = self._samples[1::2]
             self._spacing *= 2
-        begin = (now + self._origin[0]) / 2
+        begin = (now + began) / 2
         half = [sample[1:] for sample in self._samples if sample[0] >= begin]
         if len(half) < 6:
             # Fewer windows say more about noise than about drift.
@@ -125,8 +132,8 @@ class Estimator:
         self._slope = math.copysign(min(abs(early), abs(late)), early) if early * late > 0 else 0.0
         self._horizon = half[-1][0] - half[0][0]
 
-    def _steps_to_end(self) -> float:
-        span = max(self.end - self.time, 0.0)
+    def _steps_to(self, end: float) -> float:
+        span = max(end - self.time, 0.0)
         slope, seen = self._slope, min(span, self._horizon)
         # The level of the last few windows, carried to the present by the drift.
         level = median(log_dt + slope * (self.time - time) for time, log_dt in self._recent)

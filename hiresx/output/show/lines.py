@@ -21,7 +21,7 @@ class LineValues:
     the line leaves the grid. `where`: words for the axis that say where the line is."""
 
     values: cut.Piece
-    gaps: Sequence[int]
+    gaps: Sequence[int] | np.ndarray
     along: str
     where: str
 
@@ -30,7 +30,7 @@ def samples(data: fields.FieldFileContent, pieces: list[cut.Piece], dimensions: 
     """What is to be drawn of `pieces` of `data`: a one-dimensional field or part, or `line` through one of more
     dimensions. Raises HiresxError for lines that are not there."""
     if dimensions > 1:
-        return _along(pieces, dimensions, line, data.part)
+        return _along(pieces, dimensions, line or "", data.part)
     if line is not None:
         raise HiresxError("the field is one-dimensional: there is no line to choose", "leave the line out")
     found = {key: np.concatenate([piece[key].ravel() for piece in pieces]) for key in pieces[0]}
@@ -66,13 +66,14 @@ def draw(
     line in other runs, with their names. `scales`: ends of the axes, by variable."""
     along, count = drawn.along, drawn.values[drawn.along].size
     exact = _exact(data, drawn.values, along, names)
-    points = read_table(Path(reference), along) if reference else None
+    given = Path(reference) if reference else None
+    points = read_table(given, along) if given else {}
     look = look or Look()
     figure = look.figure(0.7 + 1.75 * len(names))
     axes = figure.subplots(len(names), 1, sharex=True, squeeze=False)[:, 0]
     for ax, name in zip(axes, names, strict=True):
-        if points is not None and name in points:
-            ax.plot(points[along], points[name], color="0.55", lw=1.6, label=Path(reference).stem, zorder=1)
+        if given and name in points:
+            ax.plot(points[along], points[name], color="0.55", lw=1.6, label=given.stem, zorder=1)
         if exact is not None and name in exact:
             ax.plot(exact[along], exact[name], color="black", lw=0.8, label="exact", zorder=2)
         for (label, other), colour in zip(compared, cycle(picture_file.OTHERS), strict=False):
@@ -104,7 +105,7 @@ def _along(pieces: list[cut.Piece], dimensions: int, line: str, part: str) -> Li
         # A part of a field may lie in any plane, see colours.views.
         across = "z"
         if part:
-            across = min("zyx", key=lambda axis: float(np.subtract(*reversed(cut.extent(flat, axis)))))
+            across = min("zyx", key=lambda axis: cut.width(flat, axis))
         axes = axes.replace(across, "")
     if len(fixed) != dimensions - 1 or not set(fixed) < set(axes):
         raise HiresxError(
@@ -113,13 +114,13 @@ def _along(pieces: list[cut.Piece], dimensions: int, line: str, part: str) -> Li
             if dimensions == 2
             else "fix two of x, y and z, as in y=0,z=0",
         )
-    fixed = {axis: cut.middle(pieces, axis) if value is None else value for axis, value in fixed.items()}
-    *planes, (axis, value) = fixed.items()
+    at = {axis: cut.middle(pieces, axis) if value is None else value for axis, value in fixed.items()}
+    *planes, (axis, value) = at.items()
     for plane_axis, plane_value in planes:
         flat = cut.plane(pieces, plane_axis, plane_value)
     found, gaps = cut.line(flat, axis, value)
-    (along,) = set(axes) - set(fixed)
-    where = ", ".join(f"${name} = {value:.4g}\\,L$" for name, value in fixed.items())
+    (along,) = set(axes) - set(at)
+    where = ", ".join(f"${name} = {value:.4g}\\,L$" for name, value in at.items())
     return LineValues(found, gaps, along, f"   at {where}")
 
 
@@ -141,7 +142,7 @@ def _exact(
     at = np.linspace(samples[along][0], samples[along][-1], 2001)
     points = {axis: at if axis == along else np.interp(at, samples[along], samples[axis]) for axis in "xyz"}
     state = dict(zip(derived.PRIMITIVE, case.evaluate("exact", **points, t=data.time), strict=True))
-    flow = derived.FlowState(**points, state=state, gamma=case.gas.gamma)
+    flow = derived.FlowState(points["x"], points["y"], points["z"], state, case.gas.gamma)
     return {
         along: at,
         **derived.evaluate([name for name in names if name in derived.VARIABLES and derived.about(name).local], flow),
@@ -158,7 +159,7 @@ def read_table(path: Path, along: str) -> dict[str, np.ndarray]:
     except (OSError, UnicodeDecodeError) as error:
         raise HiresxError(f"cannot read the reference {path}: {error}", "give a CSV file") from None
     header: list[str] = []
-    rows = []
+    rows: list[list[float]] = []
     for number, text in enumerate(lines, 1):
         cells = [cell.strip() for cell in text.lstrip("#").split(",")]
         if not text:

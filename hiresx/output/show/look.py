@@ -68,7 +68,7 @@ class Look:
         """What stands above the picture."""
         return ours if self.title is None else self.title
 
-    def figure(self, height: float, layout: str = "constrained") -> Any:
+    def figure(self, height: float, layout: picture_file.Layout = "constrained") -> Any:
         """A figure `height` inches high, or as high as it may be."""
         return picture_file.figure(min(height, max(self.height, 1.0)), layout, self.width)
 

@@ -2,15 +2,16 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from hiresx import optional
 from hiresx.errors import HiresxError
 from hiresx.output.fields import derived
 from hiresx.output.saved import files
 
+Layout = Literal["constrained", "compressed"]  # how matplotlib arranges the panels of a figure
 FONT = 9  # points
-STYLE = {
+STYLE: dict[str, Any] = {
     "font.size": FONT,
     "axes.titlesize": 9,
     "axes.labelsize": 9,
@@ -42,10 +43,11 @@ def style(more: Mapping[str, Any] | None = None) -> Any:
     """A context in which figures have the look, with `more` settings of matplotlib."""
     import matplotlib as mpl
 
-    return mpl.rc_context(STYLE | dict(more or {}))
+    settings: Any = STYLE | dict(more or {})
+    return mpl.rc_context(settings)
 
 
-def figure(height: float, layout: str = "constrained", width: float = WIDTH) -> Any:
+def figure(height: float, layout: Layout = "constrained", width: float = WIDTH) -> Any:
     """A figure as wide as the page, or `width`, and `height` inches high; tied to no window system."""
     from matplotlib.figure import Figure
 

@@ -96,7 +96,7 @@ class _Request:
     reference: str | Path | None
     look: Look
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         about = fields.describe(self.path)
         # A block of one point in a direction is flat there.
         self.dimensions = max(sum(n > 1 for n in shape) for shape in about["blocks"].values())
@@ -137,8 +137,7 @@ class _Request:
             for _, other in others:
                 pieces = _difference(data, other, self.names)
             views = colours.views(pieces, self.dimensions, self.plane, data.part)
-            how = {"difference": bool(others), "look": self.look, "rasters": self._rasters(views)}
-            figure = colours.draw(views, self.names, self.scales, **how)
+            figure = colours.draw(views, self.names, self.scales, bool(others), self.look, self._rasters(views))
         heading = " ".join(
             [data.case.get("title") or data.path.parent.name, *([f"({data.part})"] if data.part else [])]
         )

@@ -49,7 +49,8 @@ def plot_history(
     runs = several(against)
     compared = [(run.name, _chosen(run, columns, start)) for run in runs]
     clock = ours.clock
-    points = lines.read_table(Path(reference), clock) if reference else {}
+    given = Path(reference) if reference else None
+    points = lines.read_table(given, clock) if given else {}
     panels = ours.panels
     for line in ours.left_out:
         announce(line)
@@ -65,8 +66,8 @@ def plot_history(
                 _draw(ax, other, there, f"{label}: ", "-" if len(names) == 1 else _DASHES[n % len(_DASHES)])
             _draw(ax, ours, own, "", "-")
             for name in names:
-                if name in points:
-                    ax.plot(points[clock], points[name], color="0.55", lw=1.6, label=Path(reference).stem, zorder=1)
+                if given and name in points:
+                    ax.plot(points[clock], points[name], color="0.55", lw=1.6, label=given.stem, zorder=1)
             if len(names) == 1:
                 ax.set_ylabel(ours.label(names[0]))
             if names[0] in ours.norms:

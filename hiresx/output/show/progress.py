@@ -4,10 +4,14 @@ import math
 import time as wall
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hiresx.output.show.estimate import Estimator
 from hiresx.signals import unheard
+
+if TYPE_CHECKING:
+    from rich.console import Group
+    from rich.live import Live
 
 _LIVE_EVERY = 0.2  # s: smooth to the eye, and below a thousandth of the run's time
 
@@ -38,7 +42,7 @@ class Progress:
         self.points, self.end, self.steps, self.title = points, end, steps, title
         self.estimator = Estimator(end, steps)
         self._console, self._clock = console, clock
-        self._live = None
+        self._live: Live | None = None
         self._shown = self._started = clock()
         self._shown_fraction = 0.0
         self._latest: tuple[int, float, float | None] | None = None
@@ -50,19 +54,19 @@ class Progress:
             from rich.live import Live
 
             # Refreshed by hand: a thread of its own would take turns with the solver's threads.
-            self._live = Live(self._bar(), console=self._console, auto_refresh=False)
+            self._live = live = Live(self._bar(), console=self._console, auto_refresh=False)
             with unheard(self._fall_silent):
-                self._live.start()
+                live.start()
         return self
 
-    def __exit__(self, *exception) -> None:
+    def __exit__(self, *exception: object) -> None:
         if self._live:
             with unheard(self._fall_silent):
                 self._live.update(self._bar(), refresh=True)
             with unheard(self._fall_silent):
                 self._live.stop()
         elif self._latest:
-            self._print(last=True)
+            self._print(*self._latest, last=True)
 
     @property
     def elapsed(self) -> float:
@@ -101,7 +105,7 @@ class Progress:
                     self._live.update(self._bar(), refresh=True)
         elif first or self._due(now):
             self._shown = now
-            self._print()
+            self._print(*self._latest)
 
     @contextmanager
     def aside(self) -> Iterator[None]:
@@ -128,8 +132,7 @@ class Progress:
             return True
         return False
 
-    def _numbers(self) -> list[str]:
-        step, time, dt = self._latest
+    def _numbers(self, step: int, time: float, dt: float | None) -> list[str]:
         numbers = [f"step {step}", f"t {time:.6g}"]
         numbers.append("dt local" if dt is None else f"dt {dt:.3e}")
         if self._residual is not None:
@@ -138,9 +141,9 @@ class Progress:
             numbers.append(f"{self.point_steps_per_s / 1e6:.3g} Mpoint-steps/s")
         return numbers
 
-    def _print(self, last: bool = False) -> None:
+    def _print(self, step: int, time: float, dt: float | None, last: bool = False) -> None:
         fraction, left = self.estimator.fraction, self.remaining
-        line = self._numbers()
+        line = self._numbers(step, time, dt)
         if fraction is not None:
             # Rounded down: 100 % is said when it is done and not before.
             line.append(f"{math.floor(100 * fraction + 1e-9)} %")
@@ -150,7 +153,7 @@ class Progress:
             line.append(f"{duration(left)} left")
         self.note("  ".join(line))
 
-    def _bar(self):
+    def _bar(self) -> "Group":
         from rich.console import Group
         from rich.progress_bar import ProgressBar
         from rich.table import Table
@@ -169,7 +172,7 @@ class Progress:
             ProgressBar(total=1.0, completed=fraction or 0.0, pulse=self._latest is None),
             Text("   ".join(part for part in (percent, f"{duration(self.elapsed)} run", left_text) if part)),
         )
-        return Group(row, Text("  ".join(self._numbers()) if self._latest else "starting", style="dim"))
+        return Group(row, Text("  ".join(self._numbers(*self._latest)) if self._latest else "starting", style="dim"))
 
 
 def duration(seconds: float) -> str:

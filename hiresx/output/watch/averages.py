@@ -108,14 +108,15 @@ class Averages:
                 for key, array in entries(portion):
                     variables[key][tuple(slice(*ends) for ends in portion.box.ends)] = array
 
-    def define(self, file: Any) -> dict[tuple[str, str], Any]:
+    def define(self, file: Any) -> dict[Key, Any]:
         """Everything but values. Returns the variables by (block, name), those of the file having the block ""."""
         from importlib.metadata import version
 
         file.set_fill_off()
         file.title = f"time averages: {self._case.get('title', '')}"
         file.source, file.case = f"hiresx {version('hiresx')}", json.dumps(self._case)
-        file.average_start, made = self._start, {}
+        file.average_start = self._start
+        made: dict[Key, Any] = {}
         for (name, kind, long_name), units in zip(_NUMBERS, ("L / c_ref", "1", self._unit), strict=True):
             made["", name] = _variable(file, name, long_name, units, kind, ())
         for index, (block, shape) in enumerate(self._blocks):
@@ -144,7 +145,14 @@ def _about(name: str, kind: str) -> tuple[str, str]:
     return f"{what} ({kind})", " ".join(f"({factor.scale})" for factor in factors)
 
 
-def _variable(holder, name: str, long_name: str, units: str, kind: str = "f8", dimensions=("k", "j", "i")):
+def _variable(
+    holder: Any,
+    name: str,
+    long_name: str,
+    units: str,
+    kind: str = "f8",
+    dimensions: tuple[str, ...] = ("k", "j", "i"),
+) -> Any:
     made = holder.createVariable(name, kind, dimensions)
     made.set_auto_maskandscale(False)
     made.long_name, made.units = long_name, units

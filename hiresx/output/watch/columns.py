@@ -4,15 +4,17 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.case import Case
 from hiresx.device.state import BlockState
 from hiresx.grid.blocks import slices
 from hiresx.output.watch.quadrature import block_weights
+from hiresx.solver import Solver
 
 
 class Columns:
     """The column kernels of all parts of a solver, each giving `quantities` numbers per column."""
 
-    def __init__(self, solver, quantities: int):
+    def __init__(self, solver: Solver, quantities: int):
         self._backend, self._program = solver.backend, solver.program
         self._parts = []
         for state in solver.states:
@@ -36,7 +38,7 @@ class Columns:
         return self(n, kernel, **arguments).sum(axis=(1, 2))
 
 
-def volumes(solver, n: int) -> np.ndarray:
+def volumes(solver: Solver, n: int) -> np.ndarray:
     """What the nodes of part `n` count in an integral over its block: quadrature weight times cell volume,
     (nk, nj, ni)."""
     state = solver.states[n]
@@ -45,7 +47,7 @@ def volumes(solver, n: int) -> np.ndarray:
     return weights * circumference(solver.case, state.block.y) * off_poles(solver, state)
 
 
-def off_poles(solver, state: BlockState) -> np.ndarray:
+def off_poles(solver: Solver, state: BlockState) -> np.ndarray:
     """0 at the nodes of poles, which have neither area nor volume, 1 elsewhere: (nk, nj, ni)."""
     counted = np.ones(state.block.x.shape)
     for patch in solver.cut.patches:
@@ -54,17 +56,17 @@ def off_poles(solver, state: BlockState) -> np.ndarray:
     return counted
 
 
-def circumference(case, y: np.ndarray) -> np.ndarray | float:
+def circumference(case: Case, y: np.ndarray) -> np.ndarray | float:
     """What nodes at the radii `y` count more often than on a plane grid: the circumference in axisymmetric flow."""
     return 2 * np.pi * y if case.axisymmetric else 1.0
 
 
-def dimension(solver) -> int:
+def dimension(solver: Solver) -> int:
     """Of what is integrated over: 1, 2 or 3."""
     return max(3 if solver.case.axisymmetric else len(block.active) for block in solver.decomposition.blocks)
 
 
-def padded(solver, state: BlockState, values: np.ndarray):
+def padded(solver: Solver, state: BlockState, values: np.ndarray) -> Any:
     """Values (nk, nj, ni) as an array of the solver's type on its device, zero in the ghosts."""
     array = np.zeros(state.shape, dtype=state.real)
     state.interior(array)[...] = values

@@ -115,23 +115,18 @@ class History:
     def add(self, step: int, time: float, values: Mapping[str, Any]) -> int:
         """Append a sample; a column that `values` lacks is not a number. Returns the number of samples. Raises
         HiresxError if it cannot be written."""
-        values = [values.get(column.name, self._nothing) for column in self.columns]
-        row = struct.pack(">id", step, time) + np.array(values, self._numbers).tobytes()
+        cells = [values.get(column.name, self._nothing) for column in self.columns]
+        row = struct.pack(">id", step, time) + np.array(cells, self._numbers).tobytes()
         if self._file is None:
             self._rows.append(row)
         else:
             try:
-                self._put(row, len(self._header) + self.samples * self._record.itemsize)
-                self._put(struct.pack(">i", self.samples + 1), _COUNT)
+                _put(self._file, row, len(self._header) + self.samples * self._record.itemsize)
+                _put(self._file, struct.pack(">i", self.samples + 1), _COUNT)
             except OSError as error:
-                raise files.fault(self.path, error) from None
+                raise files.fault(self._there, error) from None
         self.samples += 1
         return self.samples
-
-    def _put(self, content: bytes, place: int) -> None:
-        while content:
-            written = os.pwrite(self._file, content, place)
-            content, place = content[written:], place + written
 
     def sync(self) -> None:
         """Return when every sample is on the disk. Raises HiresxError when that fails or the file was removed."""
@@ -141,7 +136,7 @@ class History:
             os.fsync(self._file)
             gone = os.fstat(self._file).st_nlink == 0
         except OSError as error:
-            raise files.fault(self.path, error) from None
+            raise files.fault(self._there, error) from None
         if gone:
             raise HiresxError(f"{self.path} was removed while the run writes to it", "restart from a checkpoint")
 
@@ -150,7 +145,7 @@ class History:
             os.close(self._file)
             self._file = None
 
-    def __del__(self):
+    def __del__(self) -> None:
         with suppress(OSError):
             self.close()
 
@@ -160,11 +155,11 @@ class History:
 
     def _by_column(self) -> dict[str, np.ndarray]:
         rows = np.frombuffer(b"".join(self._rows), self._record)
-        return {name: _native(rows[name]) for name in rows.dtype.names}
+        return {name: _native(rows[name]) for name in self._record.names or ()}
 
     def remember(self, memory: Mapping[str, np.ndarray]) -> None:
         """Take back what `memory` gave, unless it is of other columns."""
-        if self.path is not None or memory.keys() != set(self._record.names):
+        if self.path is not None or memory.keys() != set(self._record.names or ()):
             return
         rows = np.zeros(len(memory[STEP.name]), self._record)
         for name, values in memory.items():
@@ -180,16 +175,22 @@ class History:
 
     # ---- the file
 
+    @property
+    def _there(self) -> Path:
+        """The path of a history that has a file."""
+        assert self.path is not None
+        return self.path
+
     def _create(self) -> None:
-        files.directory(self.path.parent)
-        with files.replacing(self.path) as temporary:
+        files.directory(self._there.parent)
+        with files.replacing(self._there) as temporary:
             temporary.write_bytes(self._header)
-        self._file = os.open(self.path, os.O_RDWR)
+        self._file = os.open(self._there, os.O_RDWR)
         self.samples = 0
 
     def _resume(self, kept: int) -> bool:
         """Go on in the file that is there; False if it is of another monitor."""
-        handle = os.open(self.path, os.O_RDWR)
+        handle = os.open(self._there, os.O_RDWR)
         try:
             header = os.pread(handle, len(self._header), 0)
             if _uncounted(header) != _uncounted(self._header):
@@ -217,22 +218,22 @@ class History:
         try:
             samples, last = self._held()
         except HiresxError:
-            aside = _free(self.path, f"{self.path.name}.damaged", "")
+            aside = _free(self._there, f"{self._there.name}.damaged", "")
             were = "was" if kept == 1 else "were"
             lost = f"; {_samples(kept)} {were} in it when the checkpoint was written" if kept else ""
             self.notes.append(f"{self.path} is not a whole history: it is kept as {aside.name}, a new one begins{lost}")
         else:
             # named after its last sample, so that it still sorts
-            aside = _free(self.path, f"{self.name}.before-{last}", ".nc")
+            aside = _free(self._there, f"{self.name}.before-{last}", ".nc")
             why = "the checkpoint knows nothing of it" if kept is None else f"it has other {self._kind_of_change}"
             self.notes.append(
                 f"{self.path} is not continued, {why}: it is kept as {aside.name}, with {_samples(samples)}"
             )
-        self.path.rename(aside)
+        self._there.rename(aside)
 
     def _held(self) -> tuple[int, int]:
         """How many samples the file that is there holds, and the step of the last. HiresxError for one that is none."""
-        table = read(self.path)
+        table = read(self._there)
         return table.samples, int(table.data[STEP.name][-1]) if table.samples else 0
 
     def _encoded(self) -> bytes:
@@ -243,7 +244,7 @@ class History:
         kinds = {STEP: _INT, TIME: _DOUBLE}
         number = _FLOAT if self._numbers == ">f4" else _DOUBLE
         recorded = [
-            (column, self._record.fields[column.name][0].itemsize, kinds.get(column, number))
+            (column, self._record[column.name].itemsize, kinds.get(column, number))
             for column in (STEP, TIME, *self.columns)
         ]
         length = len(_header(dimensions, attributes, _variables(fixed, recorded, points, 0)))
@@ -261,7 +262,18 @@ class History:
         return [(Column(axis, f"{axis} coordinate", "L"), self.places[:, d]) for d, axis in enumerate("xyz")]
 
 
-def _variables(fixed, recorded, points: int | None, begin: int) -> list[bytes]:
+def _put(file: int, content: bytes, place: int) -> None:
+    while content:
+        written = os.pwrite(file, content, place)
+        content, place = content[written:], place + written
+
+
+def _variables(
+    fixed: Sequence[tuple[Column, np.ndarray]],
+    recorded: Sequence[tuple[Column, int, int]],
+    points: int | None,
+    begin: int,
+) -> list[bytes]:
     """Entries of the header for all variables, the data of the first starting at `begin`."""
     entries = []
     for column, values in fixed:

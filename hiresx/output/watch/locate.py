@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hiresx.arrays import triple
 from hiresx.decomposition import Decomposition
 from hiresx.grid.blocks import FACES
 from hiresx.grid.stored_coordinates import slabs
@@ -52,7 +53,7 @@ class _Nodes(NamedTuple):
     `shifts` (3, n) that bring their coordinates to where they are seen, and whether there are such nodes (n,)."""
 
     blocks: np.ndarray
-    index: np.ndarray
+    indexes: np.ndarray
     turns: np.ndarray
     shifts: np.ndarray
     there: np.ndarray
@@ -80,7 +81,7 @@ class Locator:
         ]
         self._bricks: dict[int, _Bricks] = {}
 
-    def find(self, point) -> Location | None:
+    def find(self, point: Sequence[float] | np.ndarray) -> Location | None:
         """The location of `point` (x, y, z), in the first block that holds it; None if it lies outside."""
         point = np.asarray(point, dtype=float)
         if np.abs(point).max() > FARTHEST:
@@ -93,20 +94,20 @@ class Locator:
                     index = self._newton(b, point, start)
                     if index is not None:
                         nodes, weights = self._stencil(b, index)
-                        place = tuple(float(n) for n in index)
-                        return Location(b, place, nodes.blocks, nodes.index, weights, nodes.turns)
+                        place = triple(float(n) for n in index)
+                        return Location(b, place, nodes.blocks, nodes.indexes, weights, nodes.turns)
         return None
 
-    def nearest(self, point) -> tuple[int, tuple[int, int, int], float]:
+    def nearest(self, point: Sequence[float] | np.ndarray) -> tuple[int, tuple[int, int, int], float]:
         """Block, node (i, j, k) and distance of the node closest to `point`."""
-        best = None
+        best = 0, (0, 0, 0), np.inf
         for b, block in enumerate(self._blocks):
             asked, first = self._asked(b, np.asarray(point, dtype=float)), 0
             for nodes in slabs(*(getattr(block, axis) for axis, _ in asked)):
                 with np.errstate(over="ignore"):  # a place may be anywhere
-                    square = sum((c - value) ** 2 for c, (_, value) in zip(nodes, asked, strict=True))
+                    square = np.sum([(c - value) ** 2 for c, (_, value) in zip(nodes, asked, strict=True)], axis=0)
                 k, j, i = (int(n) for n in np.unravel_index(int(np.argmin(square)), square.shape))
-                if best is None or square[k, j, i] < best[2]:
+                if square[k, j, i] < best[2]:
                     best = b, (i, j, first + k), float(square[k, j, i])
                 first += len(square)
         return best[0], best[1], float(np.sqrt(best[2]))
@@ -121,12 +122,12 @@ class Locator:
         """Where the nodes `index` (3, n) of block `b`, which may lie outside of it, are."""
         nodes = _Nodes.own(b, index)
         for _ in range(3):  # one connection per direction
-            outside = nodes.there & (self._beyond(nodes.blocks, nodes.index) != 0).any(axis=0)
+            outside = nodes.there & (self._beyond(nodes.blocks, nodes.indexes) != 0).any(axis=0)
             if not outside.any():
                 break
             for own in np.unique(nodes.blocks[outside]):
                 self._through(own, nodes, np.flatnonzero(outside & (nodes.blocks == own)))
-        nodes.there[(self._beyond(nodes.blocks, nodes.index) != 0).any(axis=0)] = False
+        nodes.there[(self._beyond(nodes.blocks, nodes.indexes) != 0).any(axis=0)] = False
         return nodes
 
     def _beyond(self, blocks: np.ndarray, nodes: np.ndarray) -> np.ndarray:
@@ -136,7 +137,7 @@ class Locator:
 
     def _through(self, b: int, nodes: _Nodes, at: np.ndarray) -> None:
         """Follow the nodes at `at`, all of them outside block `b`, through one of its connections."""
-        index = nodes.index[:, at]
+        index = nodes.indexes[:, at]
         beyond = self._beyond(nodes.blocks[at], index)
         nearest = np.clip(index, 0, np.array(self._blocks[b].size)[:, None] - 1)
         found = np.zeros(len(at), dtype=bool)
@@ -151,7 +152,7 @@ class Locator:
                         here &= (nearest[e] >= c.range[e][0]) & (nearest[e] < c.range[e][1])
                 if here.any():
                     to = at[here]
-                    nodes.blocks[to], nodes.index[:, to] = c.donor, c.donors(index[:, here])
+                    nodes.blocks[to], nodes.indexes[:, to] = c.donor, c.donors(index[:, here])
                     nodes.shifts[:, to] += turned(nodes.turns[..., to], np.reshape(c.translation, (3, 1)))
                     if c.rotation is not None:
                         nodes.turns[..., to] = np.einsum("abn,bc->acn", nodes.turns[..., to], np.array(c.rotation))
@@ -160,10 +161,10 @@ class Locator:
 
     def _coordinates(self, nodes: _Nodes) -> np.ndarray:
         """x, y, z (3, n) of nodes, where they are seen."""
-        result = np.empty(nodes.index.shape)
+        result = np.empty(nodes.indexes.shape)
         for b in np.unique(nodes.blocks):
             at, block = nodes.blocks == b, self._blocks[b]
-            i, j, k = nodes.index[:, at]
+            i, j, k = nodes.indexes[:, at]
             result[:, at] = [block.x[k, j, i], block.y[k, j, i], block.z[k, j, i]]
         return turned(nodes.turns, result) + nodes.shifts
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from hiresx.decomposition import Decomposition
 from hiresx.grid.blocks import FACES, Range, direction, layer, side, whole_box
+from hiresx.grid.connections import Connection
 
 # How a line of nodes ends: at a physical face, at a node that the neighbour has too, or beside the neighbour's first.
 PHYSICAL, SHARED, BESIDE = range(3)
@@ -44,7 +45,7 @@ def ends(decomposition: Decomposition, b: int, face: str) -> np.ndarray:
     return kinds
 
 
-def _coincide(decomposition: Decomposition, c) -> bool:
+def _coincide(decomposition: Decomposition, c: Connection) -> bool:
     """Whether the donor holds the nodes of the connected face itself."""
     block, donor = decomposition.blocks[c.block], decomposition.blocks[c.donor]
     own = np.stack(np.meshgrid(*(np.arange(*r) for r in c.range), indexing="ij")).reshape(3, -1)

@@ -1,6 +1,7 @@
 """The flow at nodes on faces: fluxes of mass, momentum and energy, pressure, friction and heat."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -185,7 +186,7 @@ class _Piece:
         around = (slice(None), *(slice(int(m.min()), int(m.max()) + 1) for m in (k, j, i)))
         here = (slice(None), *(m - m.min() for m in (k, j, i)))
 
-        def at(array) -> np.ndarray:
+        def at(array: Any) -> np.ndarray:
             """Values (variables, n) of a device array at the nodes; only their box is copied."""
             return solver.backend.to_host(state.interior(array)[around]).astype(np.float64)[here]
 

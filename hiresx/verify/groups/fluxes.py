@@ -7,6 +7,8 @@ Contact: where pressure and normal velocity are the same on both sides, HLLC's a
 All relative to the size of the flux.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 from hiresx import kernels
@@ -21,7 +23,7 @@ PAIRS = 4096
 SHARP, MEAN = ("hllc", "roe"), ("local_lax_friedrichs",)
 
 
-def numerical(bench: Workbench, flux: str, left, right, area) -> np.ndarray:
+def numerical(bench: Workbench, flux: str, left: np.ndarray, right: np.ndarray, area: np.ndarray) -> np.ndarray:
     """F(left, right; area): states (5, n), areas (3, n); returns (5, n).
 
     The kernel takes metrics, physical flux and pressure along a grid line. With a stride of 0 all its points are one,
@@ -45,7 +47,7 @@ def states(rng: np.random.Generator) -> np.ndarray:
     return np.stack(conservative(1.4, rho, *rng.uniform(-2.0, 2.0, (3, PAIRS)), p))
 
 
-def physical(q, m) -> np.ndarray:
+def physical(q: np.ndarray, m: np.ndarray) -> np.ndarray:
     """Flux of q (5, n) through the areas m (3, n), eq. (4)."""
     u = q[1:4] / q[0]
     p = 0.4 * (q[4] - 0.5 * np.sum(q[1:4] * u, axis=0))
@@ -53,12 +55,12 @@ def physical(q, m) -> np.ndarray:
     return np.concatenate([[q[0] * volume], q[1:4] * volume + m * p, [(q[4] + p) * volume]])
 
 
-def _given():
+def _given() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(11)
     return states(rng), states(rng), rng.normal(size=(3, PAIRS))
 
 
-def _error(found, wanted, *given) -> float:
+def _error(found: np.ndarray, wanted: np.ndarray | float, *given: tuple[np.ndarray, np.ndarray]) -> float:
     """Largest difference, relative to the physical fluxes of the `given` (state, area): two supersonic streams that
     part have a flux of 0."""
     scale = np.max([np.max(np.abs(physical(q, m)), axis=0) for q, m in given], axis=0)
@@ -82,10 +84,10 @@ def turned(bench: Workbench, flux: str) -> float:
     turn *= np.sign(np.linalg.det(turn))[:, None, None]
     turn[::2] *= -1
 
-    def apply(vector):
+    def apply(vector: np.ndarray) -> np.ndarray:
         return np.einsum("nij,jn->in", turn, vector)
 
-    def apply_to_state(q):
+    def apply_to_state(q: np.ndarray) -> np.ndarray:
         return np.concatenate([q[:1], apply(q[1:4]), q[4:]])
 
     found = numerical(bench, flux, apply_to_state(a), apply_to_state(b), apply(m))
@@ -101,14 +103,18 @@ def wall(bench: Workbench, flux: str) -> float:
     return _error(found[[0, 4]], 0.0, (a, m))
 
 
-def _with_normal_velocity(rho, u, p, m, normal) -> np.ndarray:
+def _with_normal_velocity(
+    rho: np.ndarray, u: np.ndarray, p: np.ndarray, m: np.ndarray, normal: np.ndarray
+) -> np.ndarray:
     """Conservative state of density rho, pressure p and velocity u whose part along m is set to `normal`."""
     n = m / np.linalg.norm(m, axis=0)
     u = u + (normal - np.sum(u * n, axis=0)) * n
     return np.stack(conservative(1.4, rho, *u, p))
 
 
-def _upwind(bench: Workbench, flux: str, left, right, m, normal) -> float:
+def _upwind(
+    bench: Workbench, flux: str, left: np.ndarray, right: np.ndarray, m: np.ndarray, normal: np.ndarray
+) -> float:
     wanted = np.where(normal > 0, physical(left, m), physical(right, m))
     return _error(numerical(bench, flux, left, right, m), wanted, (left, m), (right, m))
 
@@ -133,7 +139,7 @@ def contact(bench: Workbench, flux: str) -> float:
     return _upwind(bench, flux, sides[0], sides[1], m, normal)
 
 
-def _check(flux: str, title: str, function) -> Check:
+def _check(flux: str, title: str, function: Callable[[Workbench, str], float]) -> Check:
     return Check(
         f"{flux}: {title}",
         at_most(1e-12),

@@ -7,6 +7,9 @@ on this backend. Together the sets of choices contain every file in kernels/ tha
 Then 20 steps of the vortex on a wavy grid and of the planar jet, compared in the same way.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from hiresx.device import Configuration
@@ -53,10 +56,10 @@ def partner(backend: str) -> str:
     return "emulated" if backend == "cpu" else backend
 
 
-def rough(strength: float):
+def rough(strength: float) -> Callable[..., tuple[np.ndarray, ...]]:
     """A smooth flow with a jump in it by about `strength` in density and its square in pressure, on the unit cube."""
 
-    def state(x, y, z):
+    def state(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, ...]:
         wave = np.sin(2 * np.pi * (x + 0.7 * y + 0.4 * z))
         behind = x + 0.5 * y + 0.3 * z > 0.9
         rho = np.where(behind, strength, 1.0) * (1 + 0.1 * wave)
@@ -66,7 +69,7 @@ def rough(strength: float):
     return state
 
 
-def _relative(found, reference, scale: float) -> float:
+def _relative(found: np.ndarray, reference: np.ndarray, scale: float) -> float:
     """Largest difference over `scale` (the largest value; where all are 0, the difference). A NaN stays one."""
     difference = float(np.max(np.abs(found - reference)))
     return difference if scale == 0 else difference / scale
@@ -146,7 +149,7 @@ def _worst(results: list[list[np.ndarray]]) -> float:
     return worst
 
 
-def _check(name: str, function, argument, run: CheckRun) -> Check:
+def _check(name: str, function: Callable[[Workbench, Any], float], argument: Any, run: CheckRun) -> Check:
     return Check(name, at_most(AGREE), lambda bench: function(bench, argument), configurations=(run.configuration,))
 
 

@@ -8,13 +8,17 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from hiresx.case import Case
 from hiresx.communicator import Communicator
+from hiresx.decomposition import Decomposition
 from hiresx.output.saved import files
 from hiresx.output.saved.attachment import MANY, Attachment
 from hiresx.output.watch import history, surface_file
+from hiresx.output.watch.watched import WatchedRun
+from hiresx.solver import Solver
 
 
-def build(case, simulation) -> list[Attachment]:
+def build(case: Case, simulation: WatchedRun) -> list[Attachment]:
     """All monitors of `case` for `simulation`, of which `solver`, `out` (the run directory or None), `history` and
     `monitors` (functions of the user) are used.
 
@@ -24,7 +28,7 @@ def build(case, simulation) -> list[Attachment]:
     return found if simulation.out is None else [_Earlier(simulation.solver.comm, simulation.out), *found]
 
 
-def check(case, decomposition) -> dict[str, Any]:
+def check(case: Case, decomposition: Decomposition) -> dict[str, Any]:
     """Raises HiresxError for the first fault of the monitors of `case` that can be seen before it runs. Returns what
     their kinds have found, by name: "probe" the locations of all places."""
     kinds = [kind for kind in _kinds() if hasattr(kind, "check")]
@@ -45,10 +49,10 @@ class _Earlier(Attachment):
     def __init__(self, comm: Communicator, out: Path):
         self._comm, self._out = comm, out
 
-    def steps_left(self, solver) -> int:
+    def steps_left(self, solver: Solver) -> int:
         return MANY
 
-    def begin(self, solver, restarted: bool) -> None:
+    def begin(self, solver: Solver, restarted: bool) -> None:
         if not restarted:
             left = [*history.histories(self._out).values(), *surface_file.surfaces(self._out).values()]
             files.once(self._comm, lambda: files.remove(left))

@@ -75,12 +75,13 @@ class AverageMonitor(Attachment):
         if self._begun:
             return
         self._begun = True
-        if self._path is not None:
+        path = self._path
+        if path is not None:
             if not restarted:
-                files.once(solver.comm, lambda: files.remove([self._path]))  # another run's
+                files.once(solver.comm, lambda: files.remove([path]))  # another run's
             case, unit = solver.case.model_dump(mode="json"), "steps" if solver.case.time.local else "L / c_ref"
             blocks = solver.decomposition.blocks
-            self._file = Averages(self._path, solver.comm, blocks, self._kinds, case, self._spec.start, unit)
+            self._file = Averages(path, solver.comm, blocks, self._kinds, case, self._spec.start, unit)
         self._clock.begin(solver)
         self._writing.begin(solver)
         self._writing.last = solver.steps
@@ -102,7 +103,7 @@ class AverageMonitor(Attachment):
         if not self._clock.due(solver):
             return
         now = self._now(solver)
-        weight = now - max(self._since, self._spec.start)
+        weight = now - max(now if self._since is None else self._since, self._spec.start)
         self._since = now
         if weight <= 0:
             return
@@ -149,7 +150,7 @@ class AverageMonitor(Attachment):
                 ]
         return found
 
-    def _later(self, array) -> Later:
+    def _later(self, array: Any) -> Later:
         return Later(array.shape, np.float64, lambda: self._solver.backend.to_host(array))
 
     def restore(self, captured: Mapping[str, Any]) -> None:
@@ -182,7 +183,7 @@ class AverageMonitor(Attachment):
 
     def _write(self, solver: Solver) -> None:
         # Where a bad state has come into the averages, those written before stay.
-        if self._path is None or not any(self._weight.values()) or not self._finite():
+        if self._file is None or not any(self._weight.values()) or not self._finite():
             return
         portions = []
         for n, state in enumerate(solver.states):

@@ -1,6 +1,8 @@
 """`[conservation]`: volume integrals, what leaves through the boundaries, what the sponges add."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -67,11 +69,11 @@ class ConservationMonitor(Monitor):
         super().__init__(solver.comm, "conservation", "conservation", columns, spec.every, spec.every_time, out)
         self._columns = Columns(solver, 2 * len(CONSERVED))
         self._volumes = []
-        self._sponges: dict[int, tuple] = {}
+        self._sponges: dict[int, tuple[Any, np.ndarray]] = {}
         for n, state in enumerate(solver.states):
-            volume = volumes(solver, n)
-            self._volumes.append(padded(solver, state, volume))
-            self._add_sponges(solver, n, volume)
+            counted = volumes(solver, n)
+            self._volumes.append(padded(solver, state, counted))
+            self._add_sponges(solver, n, counted)
 
     def _add_sponges(self, solver: Solver, n: int, volume: np.ndarray) -> None:
         """Rate and goal of all sponges of a part as one: the source is the integral of goal - rate q."""
@@ -93,16 +95,16 @@ class ConservationMonitor(Monitor):
             totals += sums[: len(CONSERVED)]
             source += goal - sums[len(CONSERVED) :]
         fluxes = self._surface.sums(self._surface.measure().fluxes)
-        totals, source, *fluxes = self._comm.sum(np.stack([totals, source, *fluxes]))
+        totals, source, *through = self._comm.sum(np.stack([totals, source, *fluxes]))
         values = dict(zip(CONSERVED, totals, strict=True))
         for group, boundary in zip(self._groups, self._names, strict=True):
-            values |= {f"{name}_flux_{boundary}": f for name, f in zip(CONSERVED, fluxes[group], strict=True)}
+            values |= {f"{name}_flux_{boundary}": f for name, f in zip(CONSERVED, through[group], strict=True)}
         if self._has_sponges:
             values |= {f"{name}_source": s for name, s in zip(CONSERVED, source, strict=True)}
         return values
 
 
-def _names(boundaries) -> list[str]:
+def _names(boundaries: Sequence[Any]) -> list[str]:
     """A name for each [[boundary]]: its block, its region or faces, and its number where that is not enough."""
     plain = []
     for table in boundaries:

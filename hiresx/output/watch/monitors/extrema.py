@@ -1,9 +1,14 @@
 """`[extrema]`: least and largest values, and where they are."""
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 
 from hiresx.case import Case
 from hiresx.case.faults import did_you_mean
+from hiresx.case.monitors import Extrema as Spec
+from hiresx.decomposition import Decomposition
 from hiresx.equations import GAS_PRIMITIVE
 from hiresx.errors import HiresxError
 from hiresx.output.fields import derived
@@ -35,7 +40,7 @@ def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
     return [ExtremaMonitor(case.extrema, solver, simulation.out)]
 
 
-def check(case: Case, decomposition) -> None:
+def check(case: Case, decomposition: Decomposition) -> None:
     """Raises HiresxError for a variable whose extremes are not looked for."""
     for name in case.extrema.variables if case.extrema is not None else ():
         if name not in VARIABLES:
@@ -45,7 +50,7 @@ def check(case: Case, decomposition) -> None:
 
 
 class ExtremaMonitor(Monitor):
-    def __init__(self, spec, solver: Solver, out):
+    def __init__(self, spec: Spec, solver: Solver, out: Path | None):
         self._variables = spec.variables
         columns, self._names = [], {}
         for name in spec.variables:
@@ -71,17 +76,17 @@ class ExtremaMonitor(Monitor):
         bounds = _SIGNS * (best + _TIE[self._real] * scale)
         on_device = self._backend.to_device(bounds.ravel().astype(self._real))
         numbers = self._comm.min(np.min([self._of_part(solver, n, on_device) for n in parts], axis=0))
-        measured = {}
+        measured: dict[str, float] = {}
         for end, row, nodes in zip(("min", "max"), (_SIGNS * best).T, numbers.T, strict=True):
             for name in self._variables:
                 n = VARIABLES.index(name)
                 b, i, j, k = self._node(int(nodes[n]))
                 block = solver.decomposition.blocks[b]
-                place = (block.x[k, j, i], block.y[k, j, i], block.z[k, j, i], b, i, j, k)
+                place = (*block.node(i, j, k), b, i, j, k)
                 measured |= zip(self._names[name, end], (row[n], *place), strict=True)
         return measured
 
-    def _of_part(self, solver: Solver, n: int, bounds) -> np.ndarray:
+    def _of_part(self, solver: Solver, n: int, bounds: Any) -> np.ndarray:
         """The least number among all nodes of those of part `n` that are beyond the `bounds`, (variables, 2)."""
         part = solver.states[n].part
         height = self._columns(n, "column_places", bounds=bounds)

@@ -6,11 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.case import Case
 from hiresx.case.monitors import KineticEnergy as Spec
 from hiresx.output.watch.columns import Columns, padded, volumes
 from hiresx.output.watch.history import Column
 from hiresx.output.watch.sampling import Monitor
+from hiresx.output.watch.watched import WatchedRun
 from hiresx.rhs.viscous import primitives
+from hiresx.solver import Solver
 
 _RATE = "rho_ref c_ref^3 / L"
 COLUMNS = (
@@ -26,7 +29,7 @@ COLUMNS = (
 _SUMS = tuple(column.name for column in COLUMNS if column.name != "rate")
 
 
-def build(case, simulation) -> list[Monitor]:
+def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
     if case.kinetic_energy is None:
         return []
     return [KineticEnergyMonitor(case.kinetic_energy, simulation.solver, simulation.out)]
@@ -36,7 +39,7 @@ class KineticEnergyMonitor(Monitor):
     """Gradients are those of the solver's viscous terms, ghosts included: 6th-order central, closed by polynomials at
     walls. `rate` belongs to the middle between two samples, and is not a number at the first."""
 
-    def __init__(self, spec: Spec, solver, out: Path | None):
+    def __init__(self, spec: Spec, solver: Solver, out: Path | None):
         super().__init__(solver.comm, "kinetic_energy", "kinetic_energy", COLUMNS, spec.every, spec.every_time, out)
         self._columns = Columns(solver, len(_SUMS))
         self._volumes, total = [], 0.0
@@ -54,7 +57,7 @@ class KineticEnergyMonitor(Monitor):
         self._total = float(solver.comm.sum(total))
         self._before: tuple[float, float] | None = None
 
-    def measure(self, solver) -> dict[str, float]:
+    def measure(self, solver: Solver) -> dict[str, float]:
         self._fill(solver)
         reynolds = solver.case.gas.reynolds
         sums = np.zeros(len(_SUMS))
@@ -71,7 +74,7 @@ class KineticEnergyMonitor(Monitor):
         self._before = solver.time, energy
         return values
 
-    def _fill(self, solver) -> None:
+    def _fill(self, solver: Solver) -> None:
         """Velocity and temperature with ghosts, as at the beginning of a stage."""
         solver.settle()
         for condition in solver.conditions:

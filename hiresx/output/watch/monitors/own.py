@@ -27,7 +27,7 @@ _WANTED = "a monitor returns numbers by name, {name: number}, with the same name
 def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
     calls = [*(case.function(name) for name in case.monitors), *simulation.monitors]
     names = [_name(call, n) for n, call in enumerate(calls)]
-    taken = [*names, RESIDUAL, *(table.name for table in (*case.probe, *case.force))]
+    taken = [*names, RESIDUAL, *(table.name for table in case.probe), *(table.name for table in case.force)]
     taken += case.histories()
     with simulation.solver.comm.together():
         for name in names:
@@ -36,7 +36,7 @@ def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
     return [Own(name, call, case, simulation) for name, call in zip(names, calls, strict=True)]
 
 
-def _name(call: Callable, n: int) -> str:
+def _name(call: Callable[..., Any], n: int) -> str:
     name = getattr(call, "__name__", type(call).__name__)
     return name if _NAME.fullmatch(name) else f"monitor_{n}"  # a lambda
 
@@ -45,7 +45,7 @@ class Own(Monitor):
     """Calls `function(simulation, *, <parameters>)` on every rank; what it returns first settles the columns of its
     history."""
 
-    def __init__(self, name: str, function: Callable, case: Case, simulation):
+    def __init__(self, name: str, function: Callable[..., Any], case: Case, simulation: WatchedRun):
         super().__init__(simulation.solver.comm, name, "function", (), case.monitor.every, out=simulation.out)
         self._function, self._simulation = function, simulation
         self._arguments = case.arguments(function)

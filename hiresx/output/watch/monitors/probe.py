@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from hiresx.case import Case
 from hiresx.case.monitors import Probe as Spec
 from hiresx.decomposition import Decomposition
 from hiresx.equations import equations
@@ -16,9 +17,11 @@ from hiresx.output.watch.gather import Gather
 from hiresx.output.watch.history import Column
 from hiresx.output.watch.locate import Location, Locator, turned
 from hiresx.output.watch.sampling import Monitor
+from hiresx.output.watch.watched import WatchedRun
+from hiresx.solver import Solver
 
 
-def build(case, simulation) -> list[Monitor]:
+def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
     if not case.probe:
         return []
     solver = simulation.solver
@@ -29,7 +32,7 @@ def build(case, simulation) -> list[Monitor]:
     ]
 
 
-def check(case, decomposition: Decomposition) -> list[list[Location]]:
+def check(case: Case, decomposition: Decomposition) -> list[list[Location]]:
     """The locations of all places of every table. Raises HiresxError for a place outside the grid and for a variable
     that needs more than the state there."""
     return _located(case, decomposition)
@@ -38,14 +41,14 @@ def check(case, decomposition: Decomposition) -> list[list[Location]]:
 class ProbeMonitor(Monitor):
     """The places of one table, `spec`. `locations`: where they were found."""
 
-    def __init__(self, spec: Spec, solver, locations: list[Location], out: Path | None):
+    def __init__(self, spec: Spec, solver: Solver, locations: list[Location], out: Path | None):
         places = np.array(spec.places, dtype=float)
         self.spec, self.locations = spec, locations
         described = (derived.about(name) for name in spec.variables)
         columns = [Column(name, v.long_name, v.scale) for name, v in zip(spec.variables, described, strict=True)]
         super().__init__(solver.comm, spec.name, "probe", columns, spec.every, spec.every_time, out, places)
         self._gamma = solver.case.gas.gamma
-        self._coordinates = places.T
+        self._x, self._y, self._z = places.T
         self._gather = Gather(
             solver,
             np.concatenate([found.blocks for found in self.locations]),
@@ -58,17 +61,17 @@ class ProbeMonitor(Monitor):
         """Names of those of the whole `blocks` of the grid that its places lie in."""
         return [blocks[found.block].name for found in self.locations]
 
-    def measure(self, solver) -> dict[str, np.ndarray]:
+    def measure(self, solver: Solver) -> dict[str, np.ndarray]:
         state, shape = self._gather(), self._weights.shape
         state |= zip("uvw", turned(self._turns, np.stack([state[name] for name in "uvw"])), strict=True)
         state = {name: (values.reshape(shape) * self._weights).sum(axis=1) for name, values in state.items()}
         return derived.evaluate(
             [column.name for column in self.history.columns],
-            derived.FlowState(*self._coordinates, state, self._gamma),
+            derived.FlowState(self._x, self._y, self._z, state, self._gamma),
         )
 
 
-def _located(case, decomposition: Decomposition) -> list[list[Location]]:
+def _located(case: Case, decomposition: Decomposition) -> list[list[Location]]:
     """The locations of all places of every table."""
     if not case.probe:
         return []
@@ -89,8 +92,9 @@ def _locations(
                 f'{key}.variables: "{name}" needs gradients, which a probe does not have',
                 f"there are {', '.join(name for name, variable in derived.VARIABLES.items() if variable.local)}",
             )
-    found = [locator.find(place) for place in spec.places]
-    for place, location in zip(spec.places, found, strict=True):
+    found = []
+    for place in spec.places:
+        location = locator.find(place)
         if location is None:
             b, (i, j, k), distance = locator.nearest(place)
             block = decomposition.blocks[b]
@@ -100,4 +104,5 @@ def _locations(
                 f"{distance:.3g} from its nearest node, ({near}) in block '{block.name}'",
                 "move it inside",
             )
+        found.append(location)
     return found

@@ -24,7 +24,7 @@ def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
 class Residual(Monitor):
     """The rates of change are those of the last stage of the step."""
 
-    def __init__(self, case: Case, simulation):
+    def __init__(self, case: Case, simulation: WatchedRun):
         comm, every = simulation.solver.comm, case.monitor.every
         super().__init__(comm, "residual", "residual", COLUMNS, every, out=simulation.out)
         self._simulation = simulation

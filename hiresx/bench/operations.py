@@ -1,0 +1,89 @@
+"""The arithmetic of each kernel, counted: its CUDA form, run on the CPU with numbers that count (kernels/counted.h)."""
+
+import ctypes
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from hiresx.bench import kernel_times
+from hiresx.device import emulated
+from hiresx.device.configuration import Configuration
+
+# Nodes along each direction: what a fused kernel computes twice where its pieces meet is a small share.
+NODES = 24
+
+# What a sweep is, in the kernels of the paper's plan.
+SWEEPS = ("inviscid_sweep", "sweep_along", "sweep_across")
+PARTS = ("interpolate", "physical_flux", "numerical_flux", "flux_difference")
+
+
+class Program(emulated.Program):
+    @property
+    def operations(self) -> int:
+        """Since the process began."""
+        counted = self._library.hx_counted
+        counted.restype = ctypes.c_longlong
+        found: int = counted()
+        return found
+
+
+class CountedEvent:
+    """An event whose clock is the number of operations done."""
+
+    def __init__(self, backend: "Backend"):
+        self._backend, self._at = backend, 0
+
+    def record(self) -> None:
+        self._at = self._backend.operations
+
+    def elapsed(self, start: "CountedEvent") -> int:
+        return self._at - start._at
+
+
+class Backend(emulated.Backend):
+    """The emulated backend for one configuration, with numbers that count; events count operations, not seconds."""
+
+    program = Program
+    flags = ("-DHX_COUNTED", "-O1", "-std=c++17", "-fPIC", "-shared", "-Wl,-Bsymbolic")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.threads = 1  # each counts for itself
+        self._compiled: Any = None
+
+    def compile(self, configuration: Configuration) -> Any:
+        self._compiled = super().compile(configuration)
+        return self._compiled
+
+    @property
+    def operations(self) -> int:
+        found: int = self._compiled.operations
+        return found
+
+    def event(self) -> Any:
+        return CountedEvent(self)
+
+
+@cache
+def per_point(plan: str) -> Mapping[tuple[str, str | None], float]:
+    """Operations per point, by kernel and direction, of the kernels of `hiresx.bench.kernel_times` that visit all
+    points of a block, run by `plan`. A sum, a product, a quotient and a root are one each, so that a fused multiply-add
+    is two; comparisons are none.
+
+    A sweep has the arithmetic of the kernels of the paper's plan that it stands for: what it does again where two of
+    its pieces meet is no use.
+    """
+    found = dict(_counted("decomposed"))
+    if plan in ("pencils", "decomposed"):  # written with packs, which do not count
+        own: Mapping[tuple[str, str | None], float] = found
+    else:
+        own = _counted(plan)
+    swept = {d: sum(found.get((name, d), found.get((name, None), 0.0) / 3) for name in PARTS) for d in "ijk"}
+    return {**found, **own} | {(name, d): operations for name in SWEEPS for d, operations in swept.items()}
+
+
+@cache
+def _counted(plan: str) -> Mapping[tuple[str, str | None], float]:
+    rows = kernel_times.stage_rows(*kernel_times.prepare(Backend(), NODES, "fp64", plan), repeats=1)
+    # The events of this backend give operations where others give seconds.
+    return {(r["kernel"], r["direction"]): r["ns_per_point"] / 1e9 for r in rows if r["bytes_per_point"] is not None}
