@@ -132,7 +132,8 @@ KERNEL(axisymmetric_stress, int i, int j, int k, int o, int sj, int sk, int di, 
 }
 
 // The viscous part of S over J, from the fluxes: tau_zz is -(tau_xx + tau_yy).
-HD void axisymmetric_friction_at(const work_real *flux, const work_real *m, long long p, stride sv, real inverse, real *s) {
+HD void axisymmetric_friction_at(const work_real *flux, const work_real *m, long long p, stride sv, real inverse,
+                                 real *s) {
     const real ax = m[p], ay = m[sv + p], bx = m[3 * sv + p], by = m[4 * sv + p];
     for (int c = 0; c < 4; ++c) s[c] = inverse * (ax * flux[(4 + c) * sv + p] - bx * flux[c * sv + p]);
     s[1] = real(2) * s[1] + inverse * (by * flux[p] - ay * flux[4 * sv + p]);
@@ -140,7 +141,8 @@ HD void axisymmetric_friction_at(const work_real *flux, const work_real *m, long
 }
 
 KERNEL(axisymmetric_friction, int i, int j, int k, int o, int sj, int sk, stride sv,
-       const_work_field<2 * gas_gradients> flux, const_work_field<9> m, const_field<1> inverse, rate_field<gas_variables> r) {
+       const_work_field<2 * gas_gradients> flux, const_work_field<9> m, const_field<1> inverse,
+       rate_field<gas_variables> r) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     real s[4];
     axisymmetric_friction_at(flux, m, p, sv, inverse[p] > real(0) ? inverse[p] : real(0), s);
@@ -149,7 +151,8 @@ KERNEL(axisymmetric_friction, int i, int j, int k, int o, int sj, int sk, stride
 
 // On the axis: of momentum x and energy, which are even in y, by the next two nodes; the others are odd.
 KERNEL(axisymmetric_friction_limit, int i, int j, int k, int o, int s1, int s2, int sn, stride sv,
-       const_work_field<2 * gas_gradients> flux, const_work_field<9> m, const_work_field<1> jacobian, const_field<1> inverse,
+       const_work_field<2 * gas_gradients> flux, const_work_field<9> m, const_work_field<1> jacobian,
+       const_field<1> inverse,
        rate_field<gas_variables> r) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     real s[2][4], y[2];

@@ -11,7 +11,8 @@ template <class T, class Row> HD T put_state(Row to, T value) {
 // The stages of SSP-RK3 as in update.h. share: of what this stage rounds away, what is missing at the end of the step;
 // last: whether the step ends here.
 template <class T>
-HD void carried_stage(state_pointer q0, state_pointer q, stored_real *carry, long long p, stride sv, int v, T change, real a,
+HD void carried_stage(state_pointer q0, state_pointer q, stored_real *carry, long long p, stride sv, int v, T change,
+                      real a,
                       real b, real share, int first, int last) {
     const T state = load<T>(q + v * sv + p), ahead = state + change, kept = load<T>(carry + v * sv + p);
     if (first) store(q0 + v * sv + p, state);
@@ -21,9 +22,11 @@ HD void carried_stage(state_pointer q0, state_pointer q, stored_real *carry, lon
     store(carry + v * sv + p, last ? lost : kept + lost);
 }
 
-VECTOR_KERNEL(carried_update, int i, int j, int k, int o, int sj, int sk, stride sv, state_field<conserved_variables> q0,
+VECTOR_KERNEL(carried_update, int i, int j, int k, int o, int sj, int sk, stride sv,
+              state_field<conserved_variables> q0,
               state_field<conserved_variables> q, stored_field<conserved_variables> carry,
-              const_rate_field<conserved_variables> r, const_work_field<1> jacobian, const real *dt, int dt_stride, real a,
+              const_rate_field<conserved_variables> r, const_work_field<1> jacobian, const real *dt, int dt_stride,
+              real a,
               real b, real share, int first, int last) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     const T step = load_or_common<T>(dt, p, dt_stride) * load<T>(jacobian + p);

@@ -16,7 +16,8 @@
 #define HX_IN_ORDER
 #endif
 
-template <class T> HD void fused_node(const_state_pointer q, const work_real *m, long long p, stride sv, T *flux, T &pressure) {
+template <class T> HD void fused_node(const_state_pointer q, const work_real *m, long long p, stride sv, T *flux,
+                                      T &pressure) {
     T state[5], area[3];
     for (int v = 0; v < 5; ++v) state[v] = load<T>(q + v * sv + p);
     for (int d = 0; d < 3; ++d) area[d] = load<T>(m + d * sv + p);
@@ -28,7 +29,8 @@ template <class T> HD void fused_node(const_state_pointer q, const work_real *m,
 // The states on both sides of node p (minus at p + 1/2, plus at p - 1/2), or of half point p + 1/2 in the original
 // scheme.
 template <class T>
-HD void fused_states(const_state_pointer q, const work_real *m, long long p, long long sd, stride sv, T *minus, T *plus) {
+HD void fused_states(const_state_pointer q, const work_real *m, long long p, long long sd, stride sv, T *minus,
+                     T *plus) {
     T area[3];
 #ifdef HX_INTERPOLATES_NODES
     for (int d = 0; d < 3; ++d) area[d] = load<T>(m + d * sv + p);

@@ -6,7 +6,8 @@
 
 // nodes -1..n (modified) or half points -1..n-1 (original): the two states at every half point
 VECTOR_KERNEL(interpolate, int i, int j, int k, int o, int sj, int sk, int sd, stride sv,
-              const_state_field<gas_variables> q, const_work_field<3> m, work_field<gas_variables> minus, work_field<gas_variables> plus) {
+              const_state_field<gas_variables> q, const_work_field<3> m, work_field<gas_variables> minus,
+              work_field<gas_variables> plus) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     T area[3], left[gas_variables], right[gas_variables];
 #ifdef HX_INTERPOLATES_NODES
@@ -39,10 +40,11 @@ VECTOR_KERNEL(physical_flux, int i, int j, int k, int o, int sj, int sk, stride 
 
 // half points -1..n-1: numerical flux with its correction, written over the minus states
 VECTOR_KERNEL(numerical_flux, int i, int j, int k, int o, int sj, int sk, int sd, stride sv,
-              const_state_field<gas_variables> q, const_work_field<3> m, const_work_field<gas_variables> f, const_work_field<1> pressure,
+              const_state_field<gas_variables> q, const_work_field<3> m, const_work_field<gas_variables> f,
+              const_work_field<1> pressure,
               work_field<gas_variables> minus, const_work_field<gas_variables> plus) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
-    auto along = [&](const auto &a, int s) { return load<T>(a + p + (long long)s * sd); };
+    auto along = [&](const work_real *a, int s) { return load<T>(a + p + (long long)s * sd); };
     T area[3], left[gas_variables], right[gas_variables], flux[gas_variables], values[6];
     for (int d = 0; d < 3; ++d) area[d] = interpolate_metric<T>([&](int s) { return along(m + d * sv, s); });
     for (int v = 0; v < gas_variables; ++v) left[v] = along(minus + v * sv, 0), right[v] = along(plus + v * sv, 0);
@@ -55,7 +57,8 @@ VECTOR_KERNEL(numerical_flux, int i, int j, int k, int o, int sj, int sk, int sd
     half_point_flux(left, right, area, [&](int s, int v) { return along(f + v * sv, s); }, sensor, flux);
 #ifdef HX_LIMITER
     if (anywhere(rough)) {
-        for (int v = 0; v < gas_variables; ++v) left[v] = along(q + v * sv, 0), right[v] = along(q + v * sv, 1);
+        for (int v = 0; v < gas_variables; ++v)
+            left[v] = load<T>(q + v * sv + p), right[v] = load<T>(q + v * sv + p + sd);
         for (int d = 0; d < 3; ++d) area[d] = corrected_metric<T>([&](int s) { return along(m + d * sv, s); });
         limit_flux(left, right, area, rough, flux);
     }

@@ -165,7 +165,8 @@ HD int bundle(int n, int available, int planes) {
 constexpr long long SWEEP_WEIGHT = 16;
 
 // Bundles of the sweep below.
-static hx_shape inviscid_sweep_parts(const_state_pointer q, const work_real *m, rate_real *r, stride sv, int o, int sd, int nd, int s1,
+static hx_shape inviscid_sweep_parts(const_state_pointer q, const work_real *m, rate_real *r, stride sv, int o, int sd,
+                                     int nd, int s1,
                                      int n1, int s2, int n2, int first, int walls) {
     (void)q, (void)m, (void)r, (void)sv, (void)o, (void)s1, (void)s2, (void)first, (void)walls;
     const long long B = sd == 1 ? 1 : pencil::bundle(nd, n1, n2);
@@ -176,8 +177,10 @@ static hx_shape inviscid_sweep_parts(const_state_pointer q, const work_real *m, 
 // to the update). q, m (3 area components of this direction), r: padded arrays, variable stride sv, o the index of node
 // (0, 0, 0). sd, nd: stride and nodes along the sweep; (s1, n1), (s2, n2): the other two directions, s1 <= s2. first: r
 // is set, not added to; walls: whether there is one at an end of the lines.
-CPU_KERNEL(inviscid_sweep, long long begin, long long end, const_state_field<conserved_variables> q, const_work_field<3> m,
-           rate_field<conserved_variables> r, stride sv, int o, int sd, int nd, int s1, int n1, int s2, int n2, int first,
+CPU_KERNEL(inviscid_sweep, long long begin, long long end, const_state_field<conserved_variables> q,
+           const_work_field<3> m,
+           rate_field<conserved_variables> r, stride sv, int o, int sd, int nd, int s1, int n1, int s2, int n2,
+           int first,
            int walls) {
     using namespace pencil;
     const bool along = sd == 1;

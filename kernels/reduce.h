@@ -2,7 +2,8 @@
 
 // Per column: sums of (J r_v)^2 (residual, 5 values), then least density and least pressure.
 VECTOR_KERNEL(column_norms, int i, int j, int k, int o, int sj, int sk, int columns, int height, stride sv,
-              const_state_field<gas_variables> q, const_rate_field<gas_variables> r, const_work_field<1> jacobian, int width,
+              const_state_field<gas_variables> q, const_rate_field<gas_variables> r, const_work_field<1> jacobian,
+              int width,
               real *partial) {
     T sum[gas_variables];
     for (int v = 0; v < gas_variables; ++v) sum[v] = T(real(0));

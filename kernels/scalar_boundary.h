@@ -52,13 +52,15 @@ KERNEL(scalar_open, int i, int j, int k, int o, int s1, int s2, int sn, stride s
 
 // Where a condition sets the rate of the density itself, rho s follows with s as the flow carries it. hold: what the rate
 // of rho s has beside s rho_t, kept in r behind the face; follow: put to the new s rho_t. Twice does no harm.
-KERNEL(scalar_hold, int i, int j, int k, int o, int s1, int s2, int sn, const_state_field<1> q, const_state_field<1> scalar,
+KERNEL(scalar_hold, int i, int j, int k, int o, int s1, int s2, int sn, const_state_field<1> q,
+       const_state_field<1> scalar,
        const_rate_field<1> r, rate_field<1> rate) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     rate[p - sn] = rate[p] - scalar[p] / q[p] * r[p];
 }
 
-KERNEL(scalar_follow, int i, int j, int k, int o, int s1, int s2, int sn, const_state_field<1> q, const_state_field<1> scalar,
+KERNEL(scalar_follow, int i, int j, int k, int o, int s1, int s2, int sn, const_state_field<1> q,
+       const_state_field<1> scalar,
        const_rate_field<1> r, rate_field<1> rate) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     rate[p] = rate[p - sn] + scalar[p] / q[p] * r[p];

@@ -73,7 +73,8 @@ VECTOR_KERNEL(column_places, int i, int j, int k, int o, int sj, int sk, int hei
 // last three divided by Re_c) and p div u. w: (u, v, w, T) with the ghosts of the viscous terms; di, dj, dk as there.
 VECTOR_KERNEL(column_energy, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, int height,
               int columns, int width, stride sv, const_state_field<gas_variables> q, const_work_field<gas_gradients> w,
-              const_work_field<9> m, const_work_field<1> jacobian, const_field<1> weight, real inverse_reynolds, real *partial) {
+              const_work_field<9> m, const_work_field<1> jacobian, const_field<1> weight, real inverse_reynolds,
+              real *partial) {
     T sum[6] = {T(real(0)), T(real(0)), T(real(0)), T(real(0)), T(real(0)), T(real(0))};
     for (int l = 0; l < height; ++l) {
         const long long p = o + i + (long long)(j + l) * sj + (long long)k * sk;
@@ -137,7 +138,8 @@ KERNEL(average_reynolds, int i, int j, int k, int o, int sj, int sk, stride sv, 
 }
 
 // rho; weighted with rho u, v, w, T, uu, vv, ww, uv, uw, vw, uT, vT, wT
-KERNEL(average_favre, int i, int j, int k, int o, int sj, int sk, stride sv, const_state_field<gas_variables> q, int width,
+KERNEL(average_favre, int i, int j, int k, int o, int sj, int sk, stride sv, const_state_field<gas_variables> q,
+       int width,
        int height, long long count, double share, double *mean) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     double *at = mean + i + (long long)width * (j + (long long)height * k);

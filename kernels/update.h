@@ -1,7 +1,8 @@
 // One stage of SSP-RK3, eq. (20): q = a q0 + b (q + dt J r), (a, b) = (0, 1), (3/4, 1/4), (1/3, 2/3).
 // The first stage keeps the state it starts from in q0. dt: one value (dt_stride 0) or one per point (1).
 VECTOR_KERNEL(update, int i, int j, int k, int o, int sj, int sk, stride sv, state_field<conserved_variables> q0,
-              state_field<conserved_variables> q, const_rate_field<conserved_variables> r, const_work_field<1> jacobian, const real *dt,
+              state_field<conserved_variables> q, const_rate_field<conserved_variables> r,
+              const_work_field<1> jacobian, const real *dt,
               int dt_stride, real a, real b, int first) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     T step = load_or_common<T>(dt, p, dt_stride) * load<T>(jacobian + p);
@@ -19,7 +20,8 @@ VECTOR_KERNEL(update, int i, int j, int k, int o, int sj, int sk, stride sv, sta
 // One stage of a scheme in Williamson's form (hiresx/time/low_storage.py): d = a d + dt J r, q = q + b d. The first stage
 // takes no d.
 VECTOR_KERNEL(accumulate, int i, int j, int k, int o, int sj, int sk, stride sv, stored_field<conserved_variables> d,
-              state_field<conserved_variables> q, const_rate_field<conserved_variables> r, const_work_field<1> jacobian, const real *dt,
+              state_field<conserved_variables> q, const_rate_field<conserved_variables> r,
+              const_work_field<1> jacobian, const real *dt,
               int dt_stride, real a, real b, int first) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     const T step = load_or_common<T>(dt, p, dt_stride) * load<T>(jacobian + p);
@@ -35,8 +37,10 @@ VECTOR_KERNEL(accumulate, int i, int j, int k, int o, int sj, int sk, stride sv,
 // As update, and what viscous_difference adds to r ahead of it, which r is left without unless it is to `keep` it: the
 // memory of both is gone through once.
 VECTOR_KERNEL(viscous_update, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
-              const_work_field<3 * gradient_variables> flux, state_field<conserved_variables> q0, state_field<conserved_variables> q,
-              rate_field<conserved_variables> r, const_work_field<1> jacobian, const real *dt, int dt_stride, real a, real b,
+              const_work_field<3 * gradient_variables> flux, state_field<conserved_variables> q0,
+              state_field<conserved_variables> q,
+              rate_field<conserved_variables> r, const_work_field<1> jacobian, const real *dt, int dt_stride, real a,
+              real b,
               int first, int keep) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     T rate[conserved_variables];

@@ -42,7 +42,8 @@ constexpr real viscous_heat = real(1.0 / (HX_PRANDTL * (HX_GAMMA - 1.0)));
 // the scalars.
 // di, dj, dk: strides of the derivatives, 0 for a direction with one node (its derivative is then 0).
 VECTOR_KERNEL(viscous_flux, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
-              const_work_field<gradient_variables> w, const_work_field<9> m, const_work_field<1> jacobian, real inverse_reynolds,
+              const_work_field<gradient_variables> w, const_work_field<9> m, const_work_field<1> jacobian,
+              real inverse_reynolds,
               work_field<3 * gradient_variables> flux) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     T area[3][3], gradient[gradient_variables][3], own[gradient_variables];

@@ -41,7 +41,8 @@ HD real outward_normal(const work_real *m, long long p, stride sv, int face, rea
 // Gradients of u, v, w, p in x, y, z. (di, dj, dk): strides, 0 for a direction with one node. Returns the share of
 // the relation above: less than 1 where density or pressure jumps within reach, for there gradients along the face say
 // nothing; the rest is for an entering field without a slope.
-HD real flow_gradients(const_state_pointer q, const work_real *m, const work_real *jacobian, long long p, stride sv, int di, int dj,
+HD real flow_gradients(const_state_pointer q, const work_real *m, const work_real *jacobian, long long p, stride sv,
+                       int di, int dj,
                        int dk, real gradient[4][3]) {
     const int stride[3] = {di, dj, dk};
     real sensor = real(0);
