@@ -26,6 +26,11 @@ class Storage(NamedTuple):
         return real, stored, work, rate
 
     @property
+    def output(self) -> str:
+        """The precision in which files show the flow unless they are asked for another."""
+        return "fp32" if self.real == "float32" else "fp64"
+
+    @property
     def exchanged(self) -> tuple[int, int]:
         """Bytes of a number of the state, and of viscous fluxes, on its way to another rank."""
         return self.sizes[1], self.sizes[2]
