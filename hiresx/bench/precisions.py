@@ -90,7 +90,8 @@ def page(speed: dict[str, Any], errors: dict[str, Any]) -> str:
     rows = {(row["precision"], row["viscous"]): row for row in speed["rows"]}
     lines = [_TEXT, "## Speed\n", f"{speed['machine']}, {speed['date']}, plan `{speed['rows'][0]['plan']}`: the "]
     lines[-1] += (
-        f"Taylor-Green vortex on {speed['nodes']}^3 nodes of a\nwavy grid, `{speed['command']}`{speed.get('note', '')}.\n"
+        f"Taylor-Green vortex on {speed['nodes']}^3 nodes of a\nwavy grid, `{speed['command']}`"
+        f"{speed.get('note', '')}.\n"
     )
     head = ("precision", "viscous: 10^6 points x steps per s", "bytes per point", "inviscid", "bytes per point")
     lines += _table(

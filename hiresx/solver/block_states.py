@@ -15,7 +15,7 @@ from hiresx.equations import GAS_CONSERVED, equations
 from hiresx.equations.gas import Gas, conservative
 from hiresx.grid.blocks import Range
 from hiresx.rhs.metrics import compute_metrics
-from hiresx.solver.choices import configuration
+from hiresx.solver.choices import check_reference, configuration
 
 
 class LocalBlocks:
@@ -29,6 +29,7 @@ class LocalBlocks:
         self.backend, self.comm, self.gas = backend, domain.comm, Gas.of(case)
         self.decomposition, self.cut = domain.whole, domain.cut
         self.configuration = configuration(case)
+        check_reference(self.configuration, self.cut)
         self.program = self._compiled()
         system, storage = equations(case), self.configuration.storage
         names = [block.name for block in domain.grid.blocks]

@@ -3,9 +3,11 @@
 import numpy as np
 
 from hiresx.case import Case
+from hiresx.decomposition import Decomposition
 from hiresx.device.configuration import Configuration
 from hiresx.equations.gas import conservative
 from hiresx.equations.storage import STORAGE
+from hiresx.errors import HiresxError
 
 
 def configuration(case: Case) -> Configuration:
@@ -27,6 +29,16 @@ def configuration(case: Case) -> Configuration:
         prandtl=gas.prandtl,
         schmidt=tuple(scalar.schmidt for scalar in case.scalar),
     )
+
+
+def check_reference(chosen: Configuration, cut: Decomposition) -> None:
+    """Raises HiresxError where differences from a moving gas would be turned, which halo exchange does to what is kept."""
+    moves = any(chosen.reference[momentum] for momentum in range(1, 4)) if chosen.reference else False
+    if moves and any(connection.rotation is not None for connection in cut.connections):
+        raise HiresxError(
+            "scheme.reference has a velocity, but faces of the grid are connected by a rotation, over which it differs",
+            "give scheme.reference no velocity",
+        )
 
 
 def _reference(case: Case) -> tuple[float, ...]:

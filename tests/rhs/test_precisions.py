@@ -1,14 +1,17 @@
 """Precisions that keep fields in FP32: small increments are not lost, a restart is the same run, memory is as planned,
 and what cannot be combined is refused. That their kernels agree on all backends, test_backends_agree.py shows."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from hiresx.case import load
-from hiresx.device import backend
+from hiresx.device import Configuration, backend
 from hiresx.errors import HiresxError
 from hiresx.plan import memory_bytes
 from hiresx.solver import Solver
+from hiresx.solver.choices import check_reference
 
 AMPLITUDE = 1e-5
 
@@ -72,3 +75,14 @@ def test_what_cannot_be_combined_is_refused():
         load("sod", overrides=['scheme.precision="differences"', "scalar=[{name='dye'}]"])
     with pytest.raises(HiresxError, match=r"differences. alone"):
         load("sod", overrides=["scheme.reference={rho=1.0, p=1.0}"])
+
+
+def test_a_moving_reference_over_a_rotation_is_refused():
+    def cut(rotation):
+        return SimpleNamespace(connections=[SimpleNamespace(rotation=rotation)])
+
+    moving = Configuration(precision="differences", reference=(1.0, 0.5, 0.0, 0.0, 2.0))
+    check_reference(moving, cut(None))
+    check_reference(Configuration(), cut(np.eye(3)))
+    with pytest.raises(HiresxError, match="connected by a rotation"):
+        check_reference(moving, cut(np.eye(3)))
