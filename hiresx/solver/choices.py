@@ -32,7 +32,7 @@ def configuration(case: Case) -> Configuration:
 
 
 def check_reference(chosen: Configuration, cut: Decomposition) -> None:
-    """Raises HiresxError where differences from a moving gas would be turned, which halo exchange does to what is kept."""
+    """Raises HiresxError where differences from a moving gas would be turned: the halo exchange turns what is kept."""
     moves = any(chosen.reference[momentum] for momentum in range(1, 4)) if chosen.reference else False
     if moves and any(connection.rotation is not None for connection in cut.connections):
         raise HiresxError(
