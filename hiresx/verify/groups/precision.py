@@ -28,9 +28,9 @@ FLOWS: dict[str, tuple[str, str | None, tuple[str, ...]]] = {
 LIMITS: dict[str, tuple[float, float, float]] = {
     "vortex": (5e-7, 1e-6, 5e-5),
     "vortex, wavy grid": (1e-6, 1e-6, 5e-5),
-    "Taylor-Green, t = 10": (1e-5, 1e-5, 1e-3),
+    "Taylor-Green, t = 10": (1e-6, 1e-6, 1e-3),
     "Sod": (1e-7, 1e-6, 1e-4),
-    "jet, 100 steps": (1e-5, 1e-5, 1e-4),
+    "jet, 100 steps": (1e-6, 1e-4, 1e-2),
     "sound, over its amplitude": (1e-6, 1e-6, 10.0),
     "uniform flow, wavy grid": (1e-6, 1e-6, 1e-5),
 }
