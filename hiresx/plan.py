@@ -9,18 +9,22 @@ import numpy as np
 
 from hiresx.arrays import triple
 from hiresx.case import Case
+from hiresx.case.grids import GridFile
 from hiresx.decomposition import Decomposition, padded_shape, split
 from hiresx.decomposition.partition import best_partition
 from hiresx.decomposition.traffic import traffic
+from hiresx.device import cuda
 from hiresx.device.averaging import MEANS, names
 from hiresx.device.rates import known_rate
 from hiresx.device.state import bytes_per_point, variables_per_point
-from hiresx.equations import equations
+from hiresx.equations import DIRECTIONS, equations
 from hiresx.equations.storage import STORAGE
 from hiresx.equations.transport import largest_diffusivity
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Grid, build
-from hiresx.grid.size import MAKING, refuse
+from hiresx.grid.counting import file_nodes
+from hiresx.grid.size import MAKING, in_bytes, refuse
+from hiresx.rhs.compact import obstacle as compact_obstacle
 from hiresx.rhs.layers import placed
 from hiresx.rhs.plans import default_plan, work_variables
 from hiresx.rhs.sponge import layer_reals
@@ -40,11 +44,40 @@ def refuse_oversized(
 ) -> None:
     """Raises HiresxError, before anything is made, where this machine's memory does not hold the grid of a case; nor,
     where it is `backend` "cpu" or "emulated", its share of the fields on so many `hosts`. `nodes`: of a grid that is no
-    longer to be made; of one from a file nothing is known before."""
-    nodes = getattr(case.grid, "nodes", None) if nodes is None else nodes
+    longer to be made. A grid file is asked for how many it has; large ones stay where they are."""
+    if nodes is None and isinstance(case.grid, GridFile):
+        for_grid = 0  # large files stay where they are
+    nodes = grid_nodes(case) if nodes is None else nodes
     if nodes is not None:
         fields = _bytes(case, backend) / hosts if backend in ("cpu", "emulated") else 0
         refuse(nodes, for_grid, fields)
+
+
+def refuse_on_gpus(case: Case, backend: str, ranks: int) -> None:
+    """Raises HiresxError, before anything is made, where so many GPUs, as large as the largest that this process is
+    offered, do not hold the fields of a case; nothing where it is not computed on GPUs, or how many nodes there are is
+    not known. What each GPU has free is asked when it is known which one it is (`hiresx.solver.plan_choice`)."""
+    nodes = grid_nodes(case)
+    if nodes is None or backend not in ("auto", "cuda"):
+        return
+    largest = cuda.largest_memory()
+    if largest is None:
+        return
+    least = "compact" if case.plan == "auto" and compact_obstacle(case) is None else None
+    needed = nodes * _item(case) * _variables(case, "cuda", least)
+    if needed > ranks * largest:
+        raise HiresxError(
+            f"grid: the fields of {nodes:,} nodes take {in_bytes(needed)}, "
+            f"{'the GPU has' if ranks == 1 else f'{ranks} GPUs have'} {in_bytes(ranks * largest)} of memory",
+            'ask for fewer nodes, for precision = "fp32", or for more GPUs',
+        )
+
+
+def grid_nodes(case: Case) -> int | None:
+    """Nodes of the grid of a case, known before it is made or read; None where they are not."""
+    if isinstance(case.grid, GridFile):
+        return file_nodes(case.grid, case.directory)
+    return case.grid.nodes
 
 
 def plan(case: Case, backend: str = "cpu", grid: Grid | None = None) -> dict[str, Any]:
@@ -59,6 +92,7 @@ def plan(case: Case, backend: str = "cpu", grid: Grid | None = None) -> dict[str
     is_viscous = case.gas.reynolds is not None
     points = sum(block.points for block in grid.blocks)
     memory = memory_bytes(case, grid.blocks, backend)
+    compact_bytes = memory_bytes(case, grid.blocks, backend, "compact")
     with np.errstate(all="ignore"):  # what comes of it is looked at
         dt = case.time.dt or _step(case, grid)
     if not 0 < dt < math.inf:
@@ -78,7 +112,10 @@ def plan(case: Case, backend: str = "cpu", grid: Grid | None = None) -> dict[str
         "bytes_per_point": memory / points,
         "memory_bytes": memory,
         "variables": list(equations(case).conserved),
-        "plans": {name: default_plan(name, equations(case)) for name in ("cpu", "cuda")},
+        "plans": {
+            name: default_plan(name, equations(case)) if case.plan == "auto" else case.plan for name in ("cpu", "cuda")
+        },
+        "compact_bytes_per_point": compact_bytes / points if compact_obstacle(case) is None else None,
         "integrator": {
             "name": case.time.integrator,
             "order": scheme.order,
@@ -144,29 +181,37 @@ def rank_plan(
     }
 
 
-def memory_bytes(case: Case, blocks: Sequence[Block], backend: str = "cpu") -> int:
-    """Device memory of fields, reductions, sponges and averages on these blocks."""
+def memory_bytes(case: Case, blocks: Sequence[Block], backend: str = "cpu", plan: str | None = None) -> int:
+    """Device memory of fields, reductions, sponges and averages on these blocks. `plan` (hiresx.rhs.plans): that of the
+    case, or the backend's, if absent."""
     padded = sum(math.prod(padded_shape(block)) for block in blocks)
-    extra = _extra_reals(case, blocks, _work(case, backend)) * _item(case)
-    return padded * _bytes(case, backend) + extra + _average_bytes(case, sum(block.points for block in blocks))
+    extra = _extra_reals(case, blocks, _work(case, backend, plan)) * _item(case)
+    return padded * _bytes(case, backend, plan) + extra + _average_bytes(case, sum(block.points for block in blocks))
 
 
-def _work(case: Case, backend: str) -> int:
+def device_bytes(case: Case, blocks: Sequence[Block], backend: str, plan: str) -> int:
+    """Device memory that it takes to set up and run: `memory_bytes`, and the coordinates of which metrics are made."""
+    largest = max((math.prod(padded_shape(block)) for block in blocks), default=0)
+    return memory_bytes(case, blocks, backend, plan) + DIRECTIONS * 8 * largest
+
+
+def _work(case: Case, backend: str, plan: str | None = None) -> int:
     system = equations(case)
-    return work_variables(default_plan(backend, system), case.gas.reynolds is not None, system)
+    plan = plan or (default_plan(backend, system) if case.plan == "auto" else case.plan)
+    return work_variables(plan, case.gas.reynolds is not None, system)
 
 
-def _variables(case: Case, backend: str) -> int:
+def _variables(case: Case, backend: str, plan: str | None = None) -> int:
     registers = integrator(case.time.integrator).registers
-    return variables_per_point(_work(case, backend), registers, case.time.local, case.axisymmetric, equations(case))
+    work = _work(case, backend, plan)
+    return variables_per_point(work, registers, case.time.local, case.axisymmetric, equations(case))
 
 
-def _bytes(case: Case, backend: str) -> int:
+def _bytes(case: Case, backend: str, plan: str | None = None) -> int:
     """Per padded point."""
     kept, registers = STORAGE[case.scheme.precision], integrator(case.time.integrator).registers
-    return bytes_per_point(
-        kept, _work(case, backend), registers, case.time.local, case.axisymmetric, equations(case)
-    )  # fmt: skip
+    work = _work(case, backend, plan)
+    return bytes_per_point(kept, work, registers, case.time.local, case.axisymmetric, equations(case))
 
 
 def _item(case: Case) -> int:

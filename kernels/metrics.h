@@ -33,6 +33,20 @@ KERNEL(metrics, int i, int j, int k, int c, int cj, int ck, int s1, int s2, cons
     }
 }
 
+// The least J of each column of `nodes` nodes along k, into least[j][i]; -1 where there is one that is no number or too
+// large for one.
+KERNEL(least_jacobian, int i, int j, int k, int o, int sj, int sk, int nodes, const_work_field<1> jacobian, int width,
+       real *least) {
+    const long long p = o + i + (long long)j * sj + (long long)k * sk;
+    real found = jacobian[p];
+    for (int l = 0; l < nodes; ++l) {
+        const real value = jacobian[p + (long long)l * sk];
+        if (!(value >= found)) found = value;
+        if (!(value - value == real(0))) found = real(-1);
+    }
+    least[(long long)j * width + i] = found;
+}
+
 // J = 1/volume, eq. (8). A non-positive volume is stored as it is: the caller refuses the grid.
 KERNEL(jacobian, int i, int j, int k, int c, int cj, int ck, const double *x, const double *y, const double *z, int o,
        int sj, int sk, work_field<1> result) {

@@ -8,6 +8,7 @@
 #include "fused.h"
 #include "calibration.h"
 #include "viscous.h"
+#include "compact.h"
 #include "update.h"
 #include "timestep.h"
 #include "clock.h"

@@ -3,19 +3,32 @@
 //   viscous_primitives -> (ghosts) -> viscous_flux -> (ghosts) -> viscous_difference
 // Only the normal flux of a direction is needed in its ghosts, so no edge or corner is ever exchanged.
 
-// (u, v, w, T) and the scalars of every padded node
-VECTOR_KERNEL(viscous_primitives, int i, int j, int k, int o, int sj, int sk, stride sv,
-              const_state_field<conserved_variables> q, work_field<gradient_variables> w) {
-    const long long p = o + i + (long long)j * sj + (long long)k * sk;
+// (u, v, w, T) and the scalars of node p
+template <class T> HD void node_primitives(const_state_pointer q, long long p, stride sv, T *w) {
     T state[gas_variables];
     for (int v = 0; v < gas_variables; ++v) state[v] = load<T>(q + v * sv + p);
     Primitive<T> s = primitive(state);
-    store(w + p, s.u);
-    store(w + sv + p, s.v);
-    store(w + 2 * sv + p, s.w);
-    store(w + 3 * sv + p, gas_gamma * s.p / s.rho);
+    w[0] = s.u, w[1] = s.v, w[2] = s.w, w[3] = gas_gamma * s.p / s.rho;
     for (int n = 0; n < scalar_variables; ++n)
-        store(w + (gas_gradients + n) * sv + p, load<T>(q + (gas_variables + n) * sv + p) / s.rho);
+        w[gas_gradients + n] = load<T>(q + (gas_variables + n) * sv + p) / s.rho;
+}
+
+// The same of every padded node
+VECTOR_KERNEL(viscous_primitives, int i, int j, int k, int o, int sj, int sk, stride sv,
+              const_state_field<conserved_variables> q, work_field<gradient_variables> w) {
+    const long long p = o + i + (long long)j * sj + (long long)k * sk;
+    T own[gradient_variables];
+    node_primitives(q, p, sv, own);
+    for (int v = 0; v < gradient_variables; ++v) store(w + v * sv + p, own[v]);
+}
+
+// The ghosts -1, -2, -3 of a polynomial of degree 1, 2 or 3 through the inner nodes a, b, c, d (Newton's form)
+HD void extrapolated(real a, real b, real c, real d, int degree, real *ghosts) {
+    const real first = b - a, second = degree > 1 ? a - real(2) * b + c : real(0),
+               third = degree > 2 ? d - real(3) * c + real(3) * b - a : real(0);
+    ghosts[0] = a - first + second - third;
+    ghosts[1] = a - real(2) * first + real(3) * second - real(4) * third;
+    ghosts[2] = a - real(3) * first + real(6) * second - real(10) * third;
 }
 
 // Ghosts of a physical face by polynomial extrapolation of degree 1, 2 or 3 from its inner nodes, which turns the
@@ -25,18 +38,46 @@ KERNEL(viscous_extrapolate, int i, int j, int k, int o, int s1, int s2, int sn, 
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     for (int v = 0; v < variables; ++v) {
         work_real *f = w + v * sv + p;
-        const real a = f[0], b = f[sn], c = f[2 * sn], d = f[3 * sn];
-        const real first = b - a, second = degree > 1 ? a - real(2) * b + c : real(0),
-                   third = degree > 2 ? d - real(3) * c + real(3) * b - a : real(0);
-        // Newton's form at -1, -2, -3
-        f[-sn] = a - first + second - third;
-        f[-2 * sn] = a - real(2) * first + real(3) * second - real(4) * third;
-        f[-3 * sn] = a - real(3) * first + real(6) * second - real(10) * third;
+        real ghosts[3];
+        extrapolated(f[0], f[sn], f[2 * sn], f[3 * sn], degree, ghosts);
+        for (int l = 0; l < 3; ++l) f[-(l + 1) * sn] = ghosts[l];
     }
 }
 
 #ifdef HX_VISCOUS
 constexpr real viscous_heat = real(1.0 / (HX_PRANDTL * (HX_GAMMA - 1.0)));
+
+// Stresses, energy flux without its sign and viscosity of a node with primitives `own` and their Cartesian gradients.
+template <class T> struct ViscousStress {
+    T xx, yy, zz, xy, xz, yz, ex, ey, ez, mu;
+};
+
+template <class T> HD ViscousStress<T> viscous_stress(const T *own, T (*gradient)[3], real inverse_reynolds) {
+    ViscousStress<T> s;
+    s.mu = viscosity(own[3]) * inverse_reynolds;
+    T bulk = real(2.0 / 3) * (gradient[0][0] + gradient[1][1] + gradient[2][2]);
+    s.xx = s.mu * (real(2) * gradient[0][0] - bulk), s.yy = s.mu * (real(2) * gradient[1][1] - bulk),
+    s.zz = s.mu * (real(2) * gradient[2][2] - bulk);
+    s.xy = s.mu * (gradient[0][1] + gradient[1][0]), s.xz = s.mu * (gradient[0][2] + gradient[2][0]),
+    s.yz = s.mu * (gradient[1][2] + gradient[2][1]);
+    T heat = s.mu * viscous_heat;
+    s.ex = own[0] * s.xx + own[1] * s.xy + own[2] * s.xz + heat * gradient[3][0];
+    s.ey = own[0] * s.xy + own[1] * s.yy + own[2] * s.yz + heat * gradient[3][1];
+    s.ez = own[0] * s.xz + own[1] * s.yz + own[2] * s.zz + heat * gradient[3][2];
+    return s;
+}
+
+// What goes through the area vector a, to gradient_variables places sv apart.
+template <class T>
+HD void store_viscous_flux(const T *a, const ViscousStress<T> &s, T (*gradient)[3], stride sv, work_real *target) {
+    store(target, a[0] * s.xx + a[1] * s.xy + a[2] * s.xz);
+    store(target + sv, a[0] * s.xy + a[1] * s.yy + a[2] * s.yz);
+    store(target + 2 * sv, a[0] * s.xz + a[1] * s.yz + a[2] * s.zz);
+    store(target + 3 * sv, a[0] * s.ex + a[1] * s.ey + a[2] * s.ez);
+    for (int v = gas_gradients; v < gradient_variables; ++v)
+        store(target + v * sv, s.mu * over_schmidt(v - gas_gradients)
+                                   * (a[0] * gradient[v][0] + a[1] * gradient[v][1] + a[2] * gradient[v][2]));
+}
 
 // Curvilinear viscous fluxes of interior nodes: flux[gradient_variables d + c], direction d, c = momentum x, y, z, energy and
 // the scalars.
@@ -58,27 +99,9 @@ VECTOR_KERNEL(viscous_flux, int i, int j, int k, int o, int sj, int sk, int di, 
         T zeta = derivative<T>([&](int s) { return load<T>(field + (long long)s * dk); }) * scale;
         for (int c = 0; c < 3; ++c) gradient[v][c] = area[0][c] * xi + area[1][c] * eta + area[2][c] * zeta;
     }
-    T mu = viscosity(own[3]) * inverse_reynolds;
-    T bulk = real(2.0 / 3) * (gradient[0][0] + gradient[1][1] + gradient[2][2]);
-    T xx = mu * (real(2) * gradient[0][0] - bulk), yy = mu * (real(2) * gradient[1][1] - bulk),
-      zz = mu * (real(2) * gradient[2][2] - bulk);
-    T xy = mu * (gradient[0][1] + gradient[1][0]), xz = mu * (gradient[0][2] + gradient[2][0]),
-      yz = mu * (gradient[1][2] + gradient[2][1]);
-    T heat = mu * viscous_heat;
-    T ex = own[0] * xx + own[1] * xy + own[2] * xz + heat * gradient[3][0];
-    T ey = own[0] * xy + own[1] * yy + own[2] * yz + heat * gradient[3][1];
-    T ez = own[0] * xz + own[1] * yz + own[2] * zz + heat * gradient[3][2];
-    for (int d = 0; d < 3; ++d) {
-        const T *a = area[d];
-        work_real *target = flux + gradient_variables * d * sv + p;
-        store(target, a[0] * xx + a[1] * xy + a[2] * xz);
-        store(target + sv, a[0] * xy + a[1] * yy + a[2] * yz);
-        store(target + 2 * sv, a[0] * xz + a[1] * yz + a[2] * zz);
-        store(target + 3 * sv, a[0] * ex + a[1] * ey + a[2] * ez);
-        for (int v = gas_gradients; v < gradient_variables; ++v)
-            store(target + v * sv, mu * over_schmidt(v - gas_gradients)
-                                       * (a[0] * gradient[v][0] + a[1] * gradient[v][1] + a[2] * gradient[v][2]));
-    }
+    const ViscousStress<T> stress = viscous_stress(own, gradient, inverse_reynolds);
+    for (int d = 0; d < 3; ++d)
+        store_viscous_flux(area[d], stress, gradient, sv, flux + gradient_variables * d * sv + p);
 }
 
 // `sum`, and over the directions with a stride the derivatives of the viscous flux, whose component along i is at `f`.

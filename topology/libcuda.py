@@ -7,6 +7,7 @@ from typing import Any
 from hiresx.errors import HiresxError
 
 PEER_ALREADY = 704  # CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED
+CAPABILITY = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, _MINOR
 PORTABLE = 1  # CU_MEMHOSTREGISTER_PORTABLE: for all contexts
 
 
@@ -46,6 +47,19 @@ class Driver:
         text = ctypes.create_string_buffer(128)
         self._call("cuDeviceGetName", text, c_int(len(text)), c_int(device))
         return text.value.decode(errors="replace")
+
+    def memory(self, device: int) -> int:
+        """Bytes of memory that it has."""
+        size = c_size_t(0)
+        self._call("cuDeviceTotalMem_v2", byref(size), c_int(device))
+        return size.value
+
+    def capability(self, device: int) -> int:
+        """90 for the compute capability 9.0."""
+        found = [c_int(0), c_int(0)]
+        for number, attribute in zip(found, CAPABILITY, strict=True):
+            self._call("cuDeviceGetAttribute", byref(number), c_int(attribute), c_int(device))
+        return 10 * found[0].value + found[1].value
 
     def bus_id(self, device: int) -> str:
         """PCI address, in the driver's own letters."""

@@ -3,6 +3,7 @@
 import numpy as np
 
 from hiresx.verify.exact import blasius_layer
+from hiresx.verify.nozzle import check_walls, fully_expanded, jet
 
 SPREADING = 0.1  # half-width of a developed planar jet over the distance (Pope, Turbulent Flows, 2000, section 5.4)
 
@@ -11,45 +12,10 @@ def derived(*, Mj=None, NPR=None, pressure_ratio=None, exit_mach, temperature_ra
     """Mach number of the jet expanded to ambient pressure without losses, nozzle pressure ratio, and exit over ambient
     pressure, of the one that is given; velocity Uj (in a) and height hj (in h) of the expanded jet. A ValueError says
     why there is no such jet."""
-    g, power = 0.5 * (gamma - 1), gamma / (gamma - 1)
-    jet = {"pressure_ratio": pressure_ratio, "NPR": NPR, "Mj": Mj}
-    chosen = {name: value for name, value in jet.items() if value is not None}
-    if not chosen:
-        raise ValueError("none of pressure_ratio, NPR and Mj is given: one of them says which jet it is")
-    for name, value in chosen.items():
-        if isinstance(value, str) or not 0 < value < np.inf:
-            raise ValueError(f"{name} = {value} must be a positive number")
-    for name, value in (("exit_mach", exit_mach), ("temperature_ratio", temperature_ratio), ("layer", layer)):
-        if not value > 0:
-            raise ValueError(f"{name} = {value:g} must be positive")
-    if exit_mach < 1:
-        raise ValueError(
-            f"exit_mach = {exit_mach:g}: a subsonic flow at the exit takes the ambient pressure, and the whole state "
-            "cannot be given there; the nozzle's exit is sonic (1) or supersonic"
-        )
-    if layer >= 0.5:
-        raise ValueError(f"layer = {layer:g}: the layers of both walls meet in the nozzle, which is 1 high; below 0.5")
-    if lip <= 0:
-        raise ValueError(f"lip = {lip:g}: the lip has a thickness")
-    total = (1 + g * exit_mach**2) ** power  # total over exit pressure
-    if pressure_ratio is None:
-        NPR = (1 + g * Mj**2) ** power if NPR is None else NPR
-        pressure_ratio = NPR / total
-        given = f"NPR = {NPR:g}" if Mj is None else f"Mj = {Mj:g}"
-    else:
-        given = f"pressure_ratio = {pressure_ratio:g}"
-    if exit_mach == 1 and pressure_ratio < 1:
-        least = np.sqrt((total ** (1 / power) - 1) / g)
-        raise ValueError(
-            f"{given} is below choking: a sonic exit would have {pressure_ratio:.4g} of the ambient pressure; out of a "
-            f"sonic nozzle Mj > {least:g}, NPR > {total:.4g}, pressure_ratio > 1"
-        )
-    NPR = pressure_ratio * total
-    Mj = np.sqrt((NPR ** (1 / power) - 1) / g) if NPR > 1 else 0.0
-    if not Mj > 1:
-        raise ValueError(f"{given} makes no supersonic jet: expanded to ambient pressure its Mach number is {Mj:.4g}")
-    Uj, hj = _fully_expanded(pressure_ratio, exit_mach, temperature_ratio, gamma)
-    return {"Mj": Mj, "NPR": NPR, "pressure_ratio": pressure_ratio, "Uj": Uj, "hj": hj}
+    check_walls(layer, lip)
+    given = {"exit_mach": exit_mach, "temperature_ratio": temperature_ratio, "gamma": gamma}
+    found = jet(Mj=Mj, NPR=NPR, pressure_ratio=pressure_ratio, **given)
+    return {**found, "hj": fully_expanded(found["pressure_ratio"], **given)[1]}
 
 
 def nozzle(x, y, z, t, *, pressure_ratio, exit_mach, temperature_ratio, layer, gamma):
@@ -68,7 +34,7 @@ def developed(x, y, z, *, pressure_ratio, exit_mach, temperature_ratio, gamma):
     The wings are sech^2; their width and the decay of the axis velocity keep the integral of u^2 over y. The total
     temperature goes with u from that of the ambient to that of the jet (Crocco and Busemann).
     """
-    u_jet, height = _fully_expanded(pressure_ratio, exit_mach, temperature_ratio, gamma)
+    u_jet, height = fully_expanded(pressure_ratio, exit_mach, temperature_ratio, gamma)
     # Half-width of sech^2(k y) is acosh(sqrt(2)) / k, and 4 / (3 k) its integral of the square.
     core_length = np.arccosh(np.sqrt(2)) * 0.75 * height / SPREADING
     # Not thinner than at 0.3 heights from the exit, where the grid still resolves it.
@@ -99,12 +65,3 @@ def initial(x, y, z, *, pressure_ratio, exit_mach, temperature_ratio, layer, kic
 def _state(u, p, total_temperature, gamma):
     """State of a gas of this total temperature: T = T0 - (gamma - 1) / 2 u^2."""
     return gamma * p / (total_temperature - 0.5 * (gamma - 1) * u**2), u, 0.0, 0.0, p
-
-
-def _fully_expanded(pressure_ratio, exit_mach, temperature_ratio, gamma):
-    """Velocity and height of the jet expanded to ambient pressure without losses, the mass flux kept."""
-    g = 0.5 * (gamma - 1)
-    T_exit = temperature_ratio / (1 + g * exit_mach**2)
-    T = T_exit * pressure_ratio ** (-(gamma - 1) / gamma)
-    u = np.sqrt((temperature_ratio - T) / g)
-    return u, pressure_ratio / T_exit * exit_mach * np.sqrt(T_exit) * T / u

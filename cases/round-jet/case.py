@@ -1,11 +1,12 @@
-"""Round under-expanded jet: the state in the nozzle, disturbances of its boundary layer, an estimate of the mean jet,
-the start."""
+"""Round under-expanded jet: its parameters, the state in the nozzle, disturbances of its boundary layer, an estimate of
+the mean jet, the start."""
 
 from functools import cache
 
 import numpy as np
 
 from hiresx.verify.exact import blasius_layer
+from hiresx.verify.nozzle import check_walls, fully_expanded, jet
 
 SPREADING = 0.094  # half-width of a developed round jet over the distance (Pope, Turbulent Flows, 2000, section 5.1)
 # Integrals over s > 0 of sech^4 s and of s sech^4 s: the momentum of the wings.
@@ -13,18 +14,29 @@ WING, WING_MOMENT = 2 / 3, 2 / 3 * np.log(2) - 1 / 6
 CONVECTION = 0.7  # velocity that carries disturbances in the layer, over that of the core
 WAVES = 8  # frequencies of disturbances
 REACH = 3.0  # distance from the wall to which disturbances reach, in thicknesses of the layer
+ROUGH, ROUGH_LAYER = 8, 0.1  # of those at the start: highest azimuthal mode, thickness of their layer
 
 
-def nozzle(x, y, z, t, *, pressure_ratio, exit_mach, layer, disturbance, disturbance_modes, disturbance_frequency,
-           seed, gamma):  # fmt: skip
-    """Profile at the nozzle's inflow: uniform pressure, ambient total temperature, a Blasius layer on the wall, and in
-    it the velocity of `disturbances`.
+def derived(*, Mj=None, NPR=None, pressure_ratio=None, exit_mach, temperature_ratio, layer, lip, gamma):
+    """Mach number of the jet expanded to ambient pressure without losses, nozzle pressure ratio, and exit over ambient
+    pressure, of the one that is given; velocity Uj (in a) and diameter Dj (in D) of the expanded jet. A ValueError says
+    why there is no such jet."""
+    check_walls(layer, lip)
+    given = {"exit_mach": exit_mach, "temperature_ratio": temperature_ratio, "gamma": gamma}
+    found = jet(Mj=Mj, NPR=NPR, pressure_ratio=pressure_ratio, **given)
+    return {**found, "Dj": np.sqrt(fully_expanded(found["pressure_ratio"], **given)[1])}
+
+
+def nozzle(x, y, z, t, *, pressure_ratio, exit_mach, temperature_ratio, layer, disturbance, disturbance_modes,
+           disturbance_frequency, seed, gamma):  # fmt: skip
+    """Profile at the nozzle's inflow: uniform pressure and total temperature, a Blasius layer on the wall, and in it
+    the velocity of `disturbances`.
 
     The total temperature is uniform through the layer as well: Crocco and Busemann's relation at an adiabatic wall.
     """
-    core = exit_mach / np.sqrt(1 + 0.5 * (gamma - 1) * exit_mach**2)
+    core = exit_mach * np.sqrt(temperature_ratio) / np.sqrt(1 + 0.5 * (gamma - 1) * exit_mach**2)
     u = core * blasius_layer(np.maximum(0.5 - np.hypot(y, z), 0.0), layer)
-    rho, u, v, w, p = _unheated(u, pressure_ratio / gamma, gamma)
+    rho, u, v, w, p = _state(u, pressure_ratio / gamma, temperature_ratio, gamma)
     if disturbance > 0:
         found = disturbances(
             x, y, z, t, speed=CONVECTION * core, layer=layer, modes=disturbance_modes, highest=disturbance_frequency,
@@ -92,12 +104,14 @@ def _waves(modes, highest, seed, speed, layer):
     return f, phases, 1 / np.sqrt(square.max())
 
 
-def developed(x, y, z, *, pressure_ratio, exit_mach, gamma):
+def developed(x, y, z, *, pressure_ratio, exit_mach, temperature_ratio, gamma):
     """Estimate of the mean jet at ambient pressure, x > 0: fully expanded core, eaten away, then self-similar.
 
-    The wings are sech^2; core, width and velocity on the axis keep the integral of u^2 over the section.
+    The wings are sech^2; core, width and velocity on the axis keep the integral of u^2 over the section. The total
+    temperature goes with u from that of the ambient to that of the jet (Crocco and Busemann).
     """
-    u_jet, radius = _fully_expanded(pressure_ratio, exit_mach, gamma)
+    u_jet, section = fully_expanded(pressure_ratio, exit_mach, temperature_ratio, gamma)
+    radius = 0.5 * np.sqrt(section)
     # Not thinner than at 0.5 diameters from the exit, where the grid still resolves it.
     width = SPREADING * np.maximum(x, 0.5) / np.arccosh(np.sqrt(2))
     core = np.sqrt(np.maximum(radius**2 - (2 * WING_MOMENT - WING**2) * width**2, 0.0)) - WING * width
@@ -105,33 +119,34 @@ def developed(x, y, z, *, pressure_ratio, exit_mach, gamma):
     # Beyond 40 widths the wing is nothing; cosh would overflow.
     r = np.hypot(y, z)
     wing = 1 / np.cosh(np.minimum(np.maximum(r - np.maximum(core, 0.0), 0.0) / width, 40.0)) ** 2
-    return _unheated(u_jet * velocity * wing, 1 / gamma, gamma)
+    u = u_jet * velocity * wing
+    return _state(u, 1 / gamma, 1 + (temperature_ratio - 1) * u / u_jet, gamma)
 
 
-def initial(x, y, z, *, pressure_ratio, exit_mach, layer, kick, gamma):
-    """The exit state in the nozzle, the developed jet behind it, rest outside the nozzle, and a kick to one side."""
+def initial(x, y, z, *, pressure_ratio, exit_mach, temperature_ratio, layer, kick, roughness, seed, gamma):
+    """The exit state in the nozzle, the developed jet behind it, rest outside the nozzle, and a kick to one side;
+    `disturbances` of all azimuthal modes up to ROUGH in the layer behind the lip, `roughness` their size in a: nothing
+    that comes of them is its own mirror image."""
+    exit_state = {"pressure_ratio": pressure_ratio, "exit_mach": exit_mach, "temperature_ratio": temperature_ratio}
     inside = nozzle(
-        x, y, z, 0.0, pressure_ratio=pressure_ratio, exit_mach=exit_mach, layer=layer, disturbance=0.0,
-        disturbance_modes=0, disturbance_frequency=0.0, seed=0, gamma=gamma,
+        x, y, z, 0.0, layer=layer, disturbance=0.0, disturbance_modes=0, disturbance_frequency=0.0, seed=0,
+        gamma=gamma, **exit_state,
     )  # fmt: skip
-    behind = developed(x, y, z, pressure_ratio=pressure_ratio, exit_mach=exit_mach, gamma=gamma)
+    behind = developed(x, y, z, gamma=gamma, **exit_state)
     rest = (1.0, 0.0, 0.0, 0.0, 1 / gamma)
     r = np.hypot(y, z)
     rho, u, v, w, p = (
         np.where(x >= 0, b, np.where(r <= 0.5, i, q)) for b, i, q in zip(behind, inside, rest, strict=True)
     )
-    return rho, u, v + kick * np.exp(-((x - 2) ** 2) - r**2), w, p
+    v = v + kick * np.exp(-((x - 2) ** 2) - r**2)
+    if roughness > 0:
+        rough = disturbances(
+            x, y, z, 0.0, speed=CONVECTION, layer=max(layer, ROUGH_LAYER), modes=ROUGH, highest=1.0, seed=seed
+        )  # fmt: skip
+        u, v, w = (mean + roughness * np.where(x >= 0, part, 0.0) for mean, part in zip((u, v, w), rough, strict=True))
+    return rho, u, v, w, p
 
 
-def _unheated(u, p, gamma):
-    """State of a gas that came from rest at the ambient temperature: T = 1 - (gamma - 1) / 2 u^2."""
-    return gamma * p / (1 - 0.5 * (gamma - 1) * u**2), u, 0.0, 0.0, p
-
-
-def _fully_expanded(pressure_ratio, exit_mach, gamma):
-    """Velocity and radius of the jet expanded to ambient pressure without losses, the mass flux kept."""
-    g = 0.5 * (gamma - 1)
-    T_exit = 1 / (1 + g * exit_mach**2)
-    T = T_exit * pressure_ratio ** (-(gamma - 1) / gamma)
-    u = np.sqrt((1 - T) / g)
-    return u, 0.5 * np.sqrt(pressure_ratio / T_exit * exit_mach * np.sqrt(T_exit) * T / u)
+def _state(u, p, total_temperature, gamma):
+    """State of a gas of this total temperature: T = T0 - (gamma - 1) / 2 u^2."""
+    return gamma * p / (total_temperature - 0.5 * (gamma - 1) * u**2), u, 0.0, 0.0, p

@@ -54,9 +54,19 @@ def kernel_choice(folder: str) -> AfterValidator:
 
 
 def integrators() -> list[str]:
-    """The names of the time integrators: the listing of their folder, of which nothing is imported here."""
-    folder = Path(__file__).parents[1] / "time" / "integrators"
-    return sorted(path.stem for path in folder.glob("*.py") if path.stem != "__init__")
+    """The names of the time integrators."""
+    return _listed("time", "integrators")
+
+
+def field_formats() -> list[str]:
+    """What fields can be written as."""
+    return ["netcdf", *_listed("output", "fields", "formats")]
+
+
+def _listed(*folder: str) -> list[str]:
+    """The names of the files of a folder of rooms above, of which nothing is imported here."""
+    path = Path(__file__).parents[1].joinpath(*folder)
+    return sorted(path.stem for path in path.glob("*.py") if path.stem != "__init__")
 
 
 class State(Table):

@@ -5,7 +5,7 @@ Every table says when it samples; the histories are written to `<run>/history/<n
 
 import math
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -65,14 +65,23 @@ class Line(Table):
 
 
 class Arc(Table):
-    """Places at equal angles on an arc of a circle in a plane of constant z, both ends included."""
+    """Places at equal angles on an arc of a circle, both ends included."""
 
     centre: Vector = Field((0.0, 0.0, 0.0), description="centre [x, y, z], in L")
     radius: Positive = Field(description="radius, in L")
     angles: Annotated[tuple[float, float], Listed] = Field(
-        description="first and last angle in degrees, from the x axis towards y"
+        description="first and last angle in degrees, from the x axis towards y (from y towards z)"
     )
     n: Annotated[int, Field(ge=2)] = Field(description="number of places")
+    plane: Literal["xy", "yz"] = Field("xy", description="plane of the circle, through its centre")
+
+    @property
+    def places(self) -> list[tuple[float, float, float]]:
+        """All places (x, y, z)."""
+        (x, y, z), first, last = self.centre, *self.angles
+        turns = [math.radians(first + (last - first) * m / (self.n - 1)) for m in range(self.n)]
+        on = [(self.radius * math.cos(turn), self.radius * math.sin(turn)) for turn in turns]
+        return [(x + a, y + b, z) if self.plane == "xy" else (x, y + a, z + b) for a, b in on]
 
 
 class Probe(Sampled):
@@ -115,9 +124,7 @@ class Probe(Sampled):
             x, y, z = ([a + (b - a) * m / (n - 1) for m in range(n)] for a, b in zip(first, last, strict=True))
             return list(zip(x, y, z, strict=True))
         if self.arc is not None:
-            (along, up, across), radius, (low, high) = self.arc.centre, self.arc.radius, self.arc.angles
-            turns = [math.radians(low + (high - low) * m / (self.arc.n - 1)) for m in range(self.arc.n)]
-            return [(along + radius * math.cos(turn), up + radius * math.sin(turn), across) for turn in turns]
+            return self.arc.places
         return [(self.x or 0.0, self.y or 0.0, self.z or 0.0)]
 
 

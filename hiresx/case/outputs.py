@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from hiresx.case.model import Listed, Points, Positive, Table, fault
+from hiresx.case.model import Listed, Points, Positive, Table, choice, fault, field_formats
 from hiresx.equations import GAS_PRIMITIVE
 
 Precision = Literal["fp64", "fp32"]
@@ -69,7 +69,7 @@ class Output(Clock):
         GAS_PRIMITIVE,
         description="primitive variables, and derived ones such as T, mach, schlieren, vorticity, dilatation",
     )
-    formats: Annotated[tuple[Literal["netcdf", "vtk"], ...], Listed, Field(min_length=1)] = Field(
+    formats: Annotated[tuple[Annotated[str, choice(field_formats)], ...], Listed, Field(min_length=1)] = Field(
         ("netcdf",), description="netcdf for hiresx plot and any netCDF reader; vtk for ParaView and VisIt"
     )
     precision: Precision | None = Field(

@@ -186,19 +186,19 @@ class _Formulas:
             except KeyError as error:
                 (there,) = error.args
                 raise self._fault(
-                    path, f"there is no {_dotted(key)}", did_you_mean(_dotted(key), there, "there are")
+                    path, f"there is no {_written(key)}", did_you_mean(_dotted(key), there, "there are")
                 ) from None
         if type(value) not in (int, float):
             what = "has no value" if value is None else f"is no number: {value!r:.40}"
-            raise self._fault(path, f"{_dotted(key)} {what}", "name a key that is a number")
+            raise self._fault(path, f"{_written(key)} {what}", "name a key that is a number")
         return value
 
     def _check_places(self, key: Key, path: Key) -> None:
         """Raises HiresxError for a number in brackets that a list of the case is too short for."""
         for n, part in enumerate(key):
             if isinstance(part, int) and _holds(self.data, key[:n]) and not _holds(self.data, key[: n + 1]):
-                mend = f"the entries of {_dotted(key[:n])} count from 0; without brackets where it is no list"
-                raise self._fault(path, f"there is no {_dotted(key[: n + 1])}", mend)
+                mend = f"the entries of {_written(key[:n])} count from 0; without brackets where it is no list"
+                raise self._fault(path, f"there is no {_written(key[: n + 1])}", mend)
 
     def _fault(self, path: Key, what: str, mend: str) -> HiresxError:
         return HiresxError(f'{self._file}: {_dotted(path)} = "{self._formulas[path]}": {what}', mend)
@@ -278,3 +278,8 @@ def _agree(name: str, given: Mapping[str, Any], value: Any, groups: Sequence[Seq
     raise HiresxError(
         f"{file}: parameters.{name} = {mine} follows from the other parameters, and is {value:.6g}", "leave it out"
     )
+
+
+def _written(key: Key) -> str:
+    """As formulas have it, numbers in brackets."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in key).removeprefix(".")

@@ -236,6 +236,12 @@ class Case(Table):
         'those called z of components along the swirl; nodes on y = 0 need the condition "axis"',
     )
     scheme: Scheme = Field(Scheme(), description="space discretisation")
+    plan: Literal["auto", "pencils", "fused", "decomposed", "compact"] = Field(
+        "auto",
+        description="how points are visited: pencils is for CPUs, fused for GPUs, decomposed the paper's way; compact "
+        "takes the least memory, 29 instead of 41 reals a point of viscous flow, and more time; auto: what suits the "
+        "backend, and compact where a GPU has no room for that. Answers differ by round-off",
+    )
     time: Time = Field(description="time integration")
     initial: Initial = Field(Initial(function="initial"), description="initial flow")
     boundary: Annotated[tuple[Boundary, ...], Listed] = Field((), description="boundary conditions")

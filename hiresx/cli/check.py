@@ -135,6 +135,9 @@ def _plan(planned: Mapping[str, Any], blocks: int) -> Iterator[tuple[str, str]]:
         f"{in_bytes(planned['memory_bytes'])}: {planned['bytes_per_point']:,.0f} bytes per point "
         f"({planned['reals_per_padded_point']} numbers at every node and ghost)",
     )
+    compact = planned["compact_bytes_per_point"]
+    if compact is not None and compact < planned["bytes_per_point"]:
+        yield "compact plan", f"{in_bytes(compact * points)}: {compact:,.0f} bytes per point"
     plans = planned["plans"]
     fused = "" if plans["cuda"] == "fused" else " (the fused kernels carry no passive scalars)"
     yield "variables", f"{len(planned['variables'])}: {', '.join(planned['variables'])}"

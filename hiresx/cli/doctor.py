@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from hiresx.cli import options, terminal
@@ -67,7 +67,8 @@ def examine() -> Iterator[Finding]:
     yield from _compiler()
     yield _cache()
     yield _python_package("matplotlib", "plot", "hiresx plot")
-    yield _python_package("h5py", "cgns", "grids from CGNS files")
+    h5py = _python_package("h5py", needed_for="grids from CGNS files, and coordinates that are kept once")
+    yield replace(h5py, required=False)
     yield from _gpu()
     yield from _mpi()
     yield _hwloc()

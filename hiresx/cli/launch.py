@@ -304,12 +304,12 @@ def gathered(
 
 
 def write_scripts(made: "Batch", slurm: Path | None, pbs: Path | None, mpi: str, as_json: bool) -> int:
+    """Write the scripts, and say how to submit them. Raises HiresxError for one that cannot be written."""
     from hiresx.launch import mpi_library as launchers
     from hiresx.launch import pbs as pbs_script
     from hiresx.launch import slurm as slurm_script
     from hiresx.output.saved import files
 
-    """Write the scripts, and say how to submit them. Raises HiresxError for one that cannot be written."""
     written = []
     if slurm is not None:
         written.append((slurm, slurm_script.script(made, str(slurm), mpi), "sbatch"))

@@ -117,7 +117,8 @@ class _Asked:
 
 class _Outcome:
     """How a run in `directory` ended: `fault` (None: it came back), whether it had `begun`, and its record `done`.
-    `root`: this rank tells of it. `already`: key and value of the end it had reached before, where nothing was done."""
+    `root`: this rank tells of it. `already`: key and value of the end it had reached before, and where it is,
+    where nothing was done."""
 
     def __init__(
         self,
@@ -126,7 +127,7 @@ class _Outcome:
         begun: bool,
         done: dict[str, Any],
         root: bool,
-        already: tuple[str, float] | None = None,
+        already: tuple[str, float, float] | None = None,
     ):
         self.directory, self.fault, self.begun, self.done, self.root = directory, fault, begun, done, root
         self.already = already
@@ -142,9 +143,12 @@ class _Outcome:
             if not self.root:
                 return 0
             if self.already is not None:
-                key, value = self.already
-                terminal.note(f"{directory} is already at {key} = {value:g}: nothing was done")
-                terminal.note(f"to go on: hiresx run --restart {word(directory)} --set {key}=...")
+                key, end, at = self.already
+                where = f"at {key} = {end:g}" if at <= end * (1 + 1e-9) else f"at {at:g}, past {key} = {end:g}"
+                terminal.note(f"{directory} is already {where}: nothing was done")
+                terminal.note(
+                    f"to go on, with a value above {at:g}: hiresx run --restart {word(directory)} --set {key}=..."
+                )
             if json:
                 terminal.print_json({"directory": str(directory), **done})
             elif self.already is None:
@@ -179,6 +183,11 @@ def _new(asked: _Asked) -> _Outcome:
         )
     with comm.together():
         case = asked.load()
+    from hiresx.plan import refuse_on_gpus, refuse_oversized
+
+    with comm.together():  # ahead of the imports that a run needs
+        refuse_oversized(case, asked.how["backend"], hosts=len(set(comm.hosts)))
+        refuse_on_gpus(case, asked.how["backend"], comm.size)
     from hiresx.equations import equations
     from hiresx.output.fields import derived
     from hiresx.simulation import Simulation
@@ -240,9 +249,9 @@ def _restarted(restart: str, asked: _Asked) -> _Outcome:
     return _Outcome(directory, fault, simulation.begun, done, comm.root)
 
 
-def at_its_end(case: "Case", found: Any, comm: "Communicator") -> tuple[str, float] | None:
-    """The key and value of the end of `case` that the checkpoint `found` has reached; None if it has reached none.
-    Raises HiresxError for a checkpoint of another case."""
+def at_its_end(case: "Case", found: Any, comm: "Communicator") -> tuple[str, float, float] | None:
+    """The key and value of the end of `case` that the checkpoint `found` has reached, and its time or number of steps;
+    None if it has reached none. Raises HiresxError for a checkpoint of another case."""
     from hiresx.output.saved import checkpoint
     from hiresx.simulation.continuation import Continuation
     from hiresx.simulation.ends import reached
@@ -254,8 +263,8 @@ def at_its_end(case: "Case", found: Any, comm: "Communicator") -> tuple[str, flo
             at = found.container.values["solver"]
             time, steps, dt = float(at["time"]), int(at["steps"]), float(at["dt"])
         if spec.steps is not None and steps >= spec.steps:
-            return "time.steps", spec.steps
-        return ("time.end", spec.end) if spec.end is not None and reached(spec, time, steps, dt, None) else None
+            return "time.steps", spec.steps, steps
+        return ("time.end", spec.end, time) if spec.end is not None and reached(spec, time, steps, dt, None) else None
 
 
 def latest(out: Path | None) -> Path:

@@ -90,13 +90,13 @@ def sweep(
     be found (the table says what); 130 Ctrl-C; 128 + N another signal N.
     """
     with terminal.only_json(json):
-        from hiresx.sweeps import numbers
+        from hiresx.sweeps import folder, numbers
         from hiresx.sweeps.members import plan
         from hiresx.sweeps.running import Wanted
         from hiresx.sweeps.values import parsed, separated
 
         presets = separated(preset, f"--preset {preset}") if preset is not None else []
-        of = plan(name, parsed(set_ or []), presets, zip_)
+        of = plan(name, parsed(set_ or []), presets, zip_, folder.named_by(out))
         axes = None if plot is None else _two(plot)
         wanted = Wanted([numbers.column(text, start) for text in columns or []], _analyses(collect or []), axes)
         wanted.check(of)

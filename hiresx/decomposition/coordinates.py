@@ -17,6 +17,7 @@ from hiresx.grid.connections import TOLERANCE, Connection
 from hiresx.grid.motions import Motion
 from hiresx.grid.orientation import layout_of
 from hiresx.grid.patched import PATCHED, continued, degree_of
+from hiresx.parallel import each, planes
 
 # What lies behind the axis of axisymmetric flow.
 AXIS = Motion(((1.0, 0.0, 0.0), (0.0, -1.0, 0.0), (0.0, 0.0, 1.0)))
@@ -47,11 +48,7 @@ def extended_coordinates(
         if block.stored:
             nodes.append(Shell(block, halo))
             continue
-        extended = np.full((3, *(n + 2 * m for n, m in zip(block.size[::-1], h[::-1], strict=True))), np.nan)
-        inside = tuple(slice(m, m + n) for n, m in zip(block.size[::-1], h[::-1], strict=True))
-        for n, coordinate in enumerate((block.x, block.y, block.z)):
-            extended[n][inside] = coordinate
-        nodes.append(extended)
+        nodes.append(_surrounded(block, h))
 
     connections: list[list[tuple[Connection, bool]]] = [[] for _ in blocks]
     for c in decomposition.connections:
@@ -69,14 +66,44 @@ def extended_coordinates(
             mirrors[patch.block] += [(patch, plane) for plane in planes if _stays(block, patch.range, plane)]
     # Faces before edges before corners: each takes its values from places with one direction less outside.
     for outside in (1, 2, 3):
-        for b, block in enumerate(blocks):
-            for place in product((0, -1, 1), (0, -1, 1), (0, -1, 1)):
-                if sum(map(abs, place)) == outside and all(depth[b][d] for d in range(3) if place[d]):
-                    _fill(nodes, depth, block, b, place, connections[b], lines[b], mirrors[b])
+        places = [
+            (b, place)
+            for b in range(len(blocks))
+            for place in product((0, -1, 1), (0, -1, 1), (0, -1, 1))
+            if sum(map(abs, place)) == outside and all(depth[b][d] for d in range(3) if place[d])
+        ]
+
+        def fill(at: tuple[int, tuple[int, int, int]]) -> None:
+            b, place = at
+            _fill(nodes, depth, blocks[b], b, place, connections[b], lines[b], mirrors[b])
+
+        if outside == 1 and not any(isinstance(own, Shell) for own in nodes):
+            each(fill, places)  # of nodes within alone
+        else:
+            for at in places:
+                fill(at)
     return [
         extended if isinstance(extended, Shell) else _extrude(extended, block, halo)
         for extended, block in zip(nodes, blocks, strict=True)
     ]
+
+
+def _surrounded(block: Block, depth: np.ndarray) -> np.ndarray:
+    """x, y, z of a block in arrays with room for ghosts, which are NaN."""
+    shape = [n + 2 * int(m) for n, m in zip(block.size[::-1], depth[::-1], strict=True)]
+    extended = np.empty((3, *shape))
+    hi, hj, hk = (int(m) for m in depth)
+    ni, nj, nk = block.size
+
+    def fill(rows: slice) -> None:
+        extended[:, rows] = np.nan
+        first, last = max(rows.start - hk, 0), min(rows.stop - hk, nk)
+        for to, coordinate in zip(extended, (block.x, block.y, block.z), strict=True):
+            if first < last:
+                to[first + hk : last + hk, hj : hj + nj, hi : hi + ni] = coordinate[first:last]
+
+    each(fill, planes(shape[0], shape[1] * shape[2]))
+    return extended
 
 
 def _degree(block: Block, face: str, range_: Range) -> int:

@@ -12,11 +12,15 @@ import pwd
 import shlex
 import stat
 import tempfile
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from hiresx.errors import HiresxError
+
+# One for each file that is, or was, made in this process: what two threads want is made once.
+_making: dict[Path, threading.Lock] = {}
 
 _ELSEWHERE = "set HIRESX_CACHE to a folder of your own, where nobody else may write"
 
@@ -121,8 +125,11 @@ def made(name: str, make: Callable[[Path], Path]) -> Path:
     What `make` raises passes. Raises HiresxError for a cache that cannot be written, or is not safe to use.
     """
     path = directory() / name
-    if whole(path):
-        return path
+    with _making.setdefault(path, threading.Lock()):
+        return path if whole(path) else _put(path, make)
+
+
+def _put(path: Path, make: Callable[[Path], Path]) -> Path:
     with workplace() as private:
         found, digest = make(private), private / "digest"
         digest.write_text(_digest(found) + "\n", encoding="ascii")

@@ -48,6 +48,25 @@ def fault() -> HiresxError | None:
     return None
 
 
+def largest_memory() -> int | None:
+    """Bytes of the largest GPU that the driver offers this process; None without CuPy, driver or GPU."""
+    try:
+        if importlib.util.find_spec("cupy") is None:
+            return None
+        driver = Driver()
+        return max((driver.memory(n) for n in range(driver.count())), default=None)
+    except (HiresxError, ValueError):
+        return None
+
+
+def precompile(configuration: Configuration, root: Path = kernels.ROOT) -> None:
+    """The kernels of `configuration` for the first GPU into the cache; no context is made. Raises HiresxError."""
+    driver = Driver()
+    driver.count()
+    text, _ = generate(configuration, "cuda", root)
+    nvrtc.build(text, nvrtc.target(driver.capability(0)))
+
+
 @dataclass(frozen=True)
 class CudaDevice:
     """A GPU as CUDA counts them in this process. `bus_id`: its PCI address, as the driver writes it; `used`: whether
@@ -244,6 +263,11 @@ class Backend:
                 "are free",
                 'take a coarser grid or precision = "fp32", or end what else uses the GPU',
             ) from None
+
+    def free_memory(self) -> int:
+        """Bytes of the GPU's memory that nobody has, or that CuPy keeps for the next arrays."""
+        free: int = self._cupy.cuda.runtime.memGetInfo()[0]
+        return free + int(self._cupy.get_default_memory_pool().free_bytes())
 
     def to_device(self, array: np.ndarray[Any, Any]) -> Any:
         """A copy of `array` on the GPU, in C order."""

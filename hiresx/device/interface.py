@@ -87,6 +87,9 @@ class Backend(Protocol):
     def copy(self, destination: Any, source: Any) -> None:
         """`source` into `destination`, arrays of this backend of one type and shape."""
 
+    def free_memory(self) -> int | None:
+        """Bytes that arrays of this backend may still take; None where that is the host's own memory."""
+
     def synchronize(self) -> None:
         """Waits until all launched work is done."""
 

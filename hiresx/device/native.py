@@ -112,12 +112,18 @@ class NativeBackend:
 
     def compile(self, configuration: Configuration) -> "NativeProgram":
         """The kernels of `configuration`, from the cache or compiled now (seconds). Raises HiresxError."""
-        text, signatures = generate(configuration, self.name, self._root)
-        library = team.load_library(build(text, self.flags, self.name))
+        path, signatures = self.library(configuration)
+        library = team.load_library(path)
         team.library()
         # Some stand in an #if that this configuration leaves out.
         built = {name: found for name, found in signatures.items() if hasattr(library, f"{name}_launch")}
         return self.program(self, library, built, configuration.real)
+
+    def library(self, configuration: Configuration) -> tuple[Path, dict[str, kernels.Signature]]:
+        """The shared library of the kernels of `configuration`, compiled unless the cache has it, and what it declares.
+        Raises HiresxError."""
+        text, signatures = generate(configuration, self.name, self._root)
+        return build(text, self.flags, self.name), signatures
 
     @property
     def threads(self) -> int:
@@ -166,6 +172,10 @@ class NativeBackend:
     def copy(self, destination: np.ndarray, source: np.ndarray[Any, Any]) -> None:
         """`source` into `destination`, of the same type and shape."""
         np.copyto(destination, source, casting="no")
+
+    def free_memory(self) -> int | None:
+        """None: arrays are in the host's memory."""
+        return None
 
     def synchronize(self) -> None:
         """Returns when all launched work is done: at once, as `launch` waits for it."""

@@ -70,9 +70,7 @@ class Hdf5Node(Node):
 @contextmanager
 def root(path: Path) -> Iterator[Node]:
     """The root of a file. Raises HiresxError when h5py is missing and for what it has to say of a damaged file."""
-    h5py = optional.needed(
-        "h5py", f"{path}: CGNS files in the form of HDF5 are read by h5py", "pip install 'hiresx[cgns]'"
-    )
+    h5py = optional.needed("h5py", f"{path}: CGNS files in the form of HDF5 are read by h5py", "pip install h5py")
     try:
         with h5py.File(path, "r", locking=False) as file:
             if " version" in file and " hdf5version" not in file:

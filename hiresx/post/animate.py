@@ -76,7 +76,7 @@ def _frames(
         interpolation_stage="data", aspect=ax.get_aspect(),
     )  # fmt: skip
     bar = figure.colorbar(drawn, cax=ax.inset_axes((1.02, 0, 0.022, 1)), extend=extend)
-    bar.set_label(picture_file.symbol(variable))
+    bar.set_label(picture_file.symbol(variable) + colours.shaded(norm))
     heading = look.title if look.title is not None else title
     ax.set_title(f"{heading}{', ' + where if where else ''}", loc="left", fontsize=9)
     clock = ax.text(0.01, 0.98, "", transform=ax.transAxes, va="top", fontsize=9,

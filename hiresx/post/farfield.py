@@ -109,8 +109,10 @@ def farfield(
     heard = times.shape[1]
     if heard < SHORTEST:
         raise HiresxError(
-            f"all observers hear all of the surface for {heard} samples, {SHORTEST} are needed",
-            "sample it for longer, ask for observers that are at like distances, or give --still to a run from rest",
+            f"{'each observer hears' if still else 'all observers hear'} all of the surface for {heard} samples, "
+            f"{SHORTEST} are needed",
+            "sample it for longer"
+            + ("" if still else ", ask for observers at like distances, or give --still to a run from rest"),
         )
     each = np.stack([found[(kinds[:, 0] <= m) & (m <= kinds[:, 1])].sum(axis=0) for m in range(1, number + 1)])
     kept = each if caps == "each" else each.mean(axis=0, keepdims=True)

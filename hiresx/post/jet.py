@@ -106,9 +106,9 @@ def analysed(
             raise
         missing.append(f"shock cells: {error.message}; {error.mend}")
     if flow is not None:
-        cells = jet_shape.cells(flow, 1 / run.gamma)
-        core = jet_shape.core_end(flow, state.velocity)
         sheet = jet_theory.spacing(state)
+        cells = jet_shape.cells(flow, 1 / run.gamma, sheet)
+        core = jet_shape.core_end(flow, state.velocity)
         summary |= {
             "mean_flow": flow.source,
             "cell_spacing": cells.mean, "cell_spacing_spread": cells.spread,

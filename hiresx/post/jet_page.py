@@ -158,40 +158,47 @@ def _jet(ours: "Jet") -> str:
 
 
 def _cells(ours: "Jet") -> str:
-    summary = ours.summary
+    summary, unit = ours.summary, jet_pictures.unit(ours)
     if not summary["cells"]:
         return "<p>There are no shock cells on the axis.</p>"
     spread = summary["cell_spacing_spread"]
-    words = f"<p>Mean spacing L<sub>s</sub>/{jet_pictures.unit(ours)} = {summary['cell_spacing']:.3f}"
+    words = f"<p>Mean spacing L<sub>s</sub>/{unit} = {summary['cell_spacing']:.3f}"
     words += f", standard deviation over the {len(summary['cells'])} cells {spread:.3f}" if spread else ""
     words += f"; {summary['cell_spacing_over_vortex_sheet']:.3f} of the vortex sheet's."
     if summary["core_end"]:
-        words += f" The velocity on the axis falls below .95 U<sub>j</sub> for good at x/h = {summary['core_end']:.2f}."
+        words += (
+            f" The velocity on the axis falls below .95 U<sub>j</sub> for good at x/{unit} = {summary['core_end']:.2f}."
+        )
     if summary["spreading"]:
         grown = summary["spreading"]
         words += f" From there to {grown['to']:.1f} the half-width grows by {grown['rate']:.3f} per length."
-    names = {"cell": "cell", "end": "ends at x/h", "length": "length /h", "over_vortex_sheet": "over vortex sheet",
-             "pressure_rise": "pressure rise"}  # fmt: skip
+    names = {"cell": "cell", "end": f"ends at x/{unit}", "length": f"length /{unit}",
+             "over_vortex_sheet": "over vortex sheet", "pressure_rise": "pressure rise"}  # fmt: skip
     return words + "</p>" + _table(summary["cells"], names)
 
 
 def _screech(ours: "Jet") -> str:
     assert ours.screech is not None
-    found = ours.screech.summary
+    found, unit = ours.screech.summary, jet_pictures.unit(ours)
     words = (
         f"<p>{html.escape(found['signals'])}, t = {found['from']:.4g} to {found['to']:.4g}: {found['segments']} "
-        f"segment(s), resolution {found['resolution']:.3g} c/h; {found['expected_periods']:.1f} periods of the tone "
-        f"that correlations give. {100 * found['antisymmetric_part']:.0f} % of the variance is antisymmetric."
+        f"segment(s), resolution {found['resolution']:.3g} c/{unit}; {found['expected_periods']:.1f} periods of the "
+        f"tone that correlations give. {100 * found['antisymmetric_part']:.0f} % of the variance is antisymmetric."
     )
     tone = found["fundamental"]
     if tone is None:
         words += f" Near that, no tone stands {found['threshold_db']:.1f} dB or more above the rest."
+    if found["stronger"] is not None:
+        words += (
+            f" There is a louder tone at St = {found['stronger']:.4g}: what is called the fundamental is the loudest "
+            "near the frequency that formulas give."
+        )
     rows = [{**tone, "order": "fundamental"}] if tone else []
     rows += [{**line, "order": f"{line['order']} f"} for line in found["harmonics"]]
     rows += [{**line, "order": "other"} for line in found["other_tones"]]
     if not rows:
         return words + "</p>"
-    names = {"order": "tone", "strouhal": "f h/U<sub>j</sub>", "frequency": "f h/c", "amplitude": "amplitude p",
+    names = {"order": "tone", "strouhal": "St", "frequency": f"f {unit}/c", "amplitude": "amplitude p",
              "above_background_db": "dB above the rest", "mode": "mode"}  # fmt: skip
     return words + "</p>" + _table(rows, names)
 

@@ -146,10 +146,11 @@ def lip_spectra(ours: "Jet") -> Any:
         level = 10 * np.log10(found.density[n] * scale / reference**2)
         ax.plot(st[1:], level[1:], color=colour, label=label, lw=1.2 if n else 0.9)
     tone = summary["fundamental"]
-    for line in [tone, *summary["harmonics"]] if tone else []:
+    for n, line in enumerate([tone, *summary["harmonics"]] if tone else []):
         ax.axvline(line["strouhal"], color="0.5", lw=0.7, ls=":")
         name = "f" if line is tone else f"{line['order']} f"
-        ax.annotate(f"{name}: {line['strouhal']:.4f}\n{line['mode']}", (line["strouhal"], 0.97), (3, 0),
+        # One below the other: harmonics lie close on this scale.
+        ax.annotate(f"{name}: {line['strouhal']:.4f} {line['mode']}", (line["strouhal"], 0.97 - 0.055 * n), (3, 0),
                     xycoords=("data", "axes fraction"), textcoords="offset points", va="top", fontsize=8)  # fmt: skip
     formulas = jet_theory.correlations(ours.state.shape) or jet_theory.tones(ours.state.shape)
     expected = [formula(ours.state) for _, formula in formulas]
@@ -226,4 +227,7 @@ def _box(ours: "Jet", pieces: list[cut.Piece]) -> tuple[float, float, float, flo
             elif sponge["axis"] == "y":
                 low = max(low, sponge["start"])
             ends[sponge["axis"]] = [low, high]
+        elif sponge["axis"] == "r" and sponge["end"] > sponge["start"]:
+            low, high = ends["y"]
+            ends["y"] = [max(low, -sponge["start"]), min(high, sponge["start"])]
     return ends["x"][0], ends["x"][1], ends["y"][0], ends["y"][1]

@@ -1,5 +1,6 @@
 """Screech: what two places on both sides of the nozzle hear, symmetric and antisymmetric, its tones and its mode."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,14 +17,17 @@ _PERIODS = 4
 # Power of one part over the other that makes a mode.
 _RULES = 2.0
 _HARMONICS, _OTHERS, _HIGHEST = 4, 4, 10
+# A harmonic lies where it should to this many lines of the spectrum, or to this share of its frequency.
+_LINES, _SHARE = 0.5, 0.03
 # The fundamental is looked for at this many times the frequency that formulas give; what else sounds is another tone.
 _NEAR = (0.6, 1.6)
 
 
 @dataclass(frozen=True, eq=False)
 class Screech:
-    """`spectra` of half the sum and half the difference of the pressures at both lips; `summary`: the
-    tones and how they were found, in numbers."""
+    """`spectra` of half the sum and half the difference of the pressures at both lips; `summary`: the tones and how
+    they were found, in numbers; "stronger" is the Strouhal number of a tone that is louder than the fundamental, and
+    too far from what formulas give to be taken for it."""
 
     spectra: welch.Spectra
     summary: dict[str, Any]
@@ -72,20 +76,18 @@ def screech(
     if len(taken.labels) != 2:
         raise HiresxError(f'"{signals}" is {len(taken.labels)} signals', "name the two lips: NAME.p_0,p_1")
     parts = np.stack([taken.values.sum(axis=1), taken.values[:, 0] - taken.values[:, 1]], axis=1) / 2
-    length = None
-    if segments is None:
-        samples = len(parts)
-        length = min(samples, max(int(_PERIODS / expected / taken.dt), int(samples / 4.5)))
-    found = welch.spectra(parts, taken.dt, segments or 4, length=length)
-    peaks = [(peak, n) for n in (0, 1) for peak in welch.peaks(found.only(n))]
-    near = [entry for entry in peaks if _NEAR[0] <= entry[0].frequency / expected <= _NEAR[1]]
+    for found in _resolved(parts, taken.dt, expected, segments):
+        peaks = [(peak, n) for n in (0, 1) for peak in welch.peaks(found.only(n))]
+        near = [entry for entry in peaks if _NEAR[0] <= entry[0].frequency / expected <= _NEAR[1]]
+        if near:
+            break
     periods = len(parts) * taken.dt * expected
     summary: dict[str, Any] = {
         "signals": signals, "from": float(taken.time[0]), "to": float(taken.time[-1]),
         "segments": found.segments, "resolution": found.resolution, "threshold_db": found.threshold_db(),
         "expected_frequency": expected, "expected_periods": periods,
         "antisymmetric_part": float(parts[:, 1].var() / parts.var(axis=0).sum()),
-        "fundamental": None, "harmonics": [], "other_tones": [],
+        "fundamental": None, "harmonics": [], "other_tones": [], "stronger": None,
     }  # fmt: skip
     known = []
     if near:
@@ -94,7 +96,8 @@ def screech(
         known.append(first.frequency)
         for order in range(2, _HARMONICS + 1):
             at = order * first.frequency
-            there = [e for e in peaks if abs(e[0].frequency - at) <= max(1.5 * found.resolution, 0.03 * at)]
+            near_it = max(_LINES * found.resolution, _SHARE * at)
+            there = [e for e in peaks if abs(e[0].frequency - at) <= near_it]
             if there:
                 peak, m = max(there, key=lambda entry: entry[0].amplitude)
                 summary["harmonics"].append({"order": order, **_tone(peak, m, found, height_over_velocity)})
@@ -105,7 +108,24 @@ def screech(
         if all(abs(peak.frequency - f) > 2 * found.resolution for f in known):
             summary["other_tones"].append(_tone(peak, n, found, height_over_velocity))
             known.append(peak.frequency)
+    others = summary["other_tones"]
+    if near and others and others[0]["amplitude"] > first.amplitude:
+        summary["stronger"] = others[0]["strouhal"]
     return Screech(found, summary)
+
+
+def _resolved(parts: np.ndarray, dt: float, expected: float, segments: int | None) -> Iterator[welch.Spectra]:
+    """Spectra of four segments, which overlap by half; then of segments half as long, over and over, as long as they
+    hold enough periods: a tone that wanders is broader than the lines of the first ones. Of `segments`, if given."""
+    if segments is not None:
+        yield welch.spectra(parts, dt, segments)
+        return
+    least = min(len(parts), int(_PERIODS / expected / dt))
+    length = max(int(len(parts) / 2.5), least)
+    yield welch.spectra(parts, dt, length=length)
+    while length > least:
+        length = max(length // 2, least)
+        yield welch.spectra(parts, dt, length=length)
 
 
 def _tone(peak: welch.Peak, part: int, found: welch.Spectra, scale: float) -> dict[str, Any]:

@@ -15,6 +15,9 @@ from hiresx.results import Run, needs
 # Prominence of a cell's pressure on the axis, in ambient pressures; and how many velocity ratios end the core.
 CELL = 0.03
 CORE = 0.95
+# What a cell is long, at least and at most, in cells of the vortex sheet. Maxima that lie nearer to each other end one
+# cell (a shock that meets the axis before the pressure is highest); a rise that is farther is none of the train.
+SHORTEST, LONGEST = 0.5, 1.5
 _STATIONS = 40
 
 
@@ -110,9 +113,9 @@ def _half_width(y: np.ndarray, u: np.ndarray) -> float | None:
 
 @dataclass(frozen=True)
 class Cells:
-    """Shock cells: `ends`, where the mean pressure on the axis has its maxima; `expansions`, its minima; `lengths` of
-    the cells, the first from the exit, each other one from maximum to maximum; `depths`, the pressure at the maximum
-    less that at the minimum before it."""
+    """Shock cells: `ends`, where the mean pressure on the axis has its maxima; `expansions`, its minima before them;
+    `lengths` of the cells, the first from the exit, each other one from maximum to maximum; `depths`, the pressure at
+    the maximum less that at the minimum before it."""
 
     ends: list[float]
     expansions: list[float]
@@ -130,19 +133,38 @@ class Cells:
         return float(np.std(self.lengths, ddof=1)) if len(self.lengths) > 1 else None
 
 
-def cells(flow: Mean, ambient: float) -> Cells:
-    """The cells of a mean flow on the axis; extrema of less than CELL ambient pressures are none. Places are those of
-    the extrema of a cubic spline."""
+def cells(flow: Mean, ambient: float, sheet: float) -> Cells:
+    """The cells of a mean flow on the axis; `sheet`: the length of one by the vortex sheet, in L.
+
+    Extrema of less than CELL ambient pressures are none; of maxima less than SHORTEST sheets apart the highest one
+    counts; where one lies more than LONGEST sheets behind the one before, the train has ended. Places are those of the
+    extrema of a cubic spline.
+    """
     fine = np.linspace(flow.x[0], flow.x[-1], max(4000, 8 * flow.x.size))
     p = needs.scipy("interpolate").CubicSpline(flow.x, flow.p)(fine)
     find = needs.scipy("signal").find_peaks
     high, _ = find(p, prominence=CELL * ambient)
     low, _ = find(-p, prominence=CELL * ambient)
-    # A cell is an expansion and the compression that follows it.
-    ends = [int(n) for n in high if (low < n).any()]
-    lengths = np.diff([0.0, *fine[ends]]).tolist()
-    depths = [float(p[n] - p[low[low < n][-1]]) for n in ends]
-    return Cells(fine[ends].tolist(), fine[low].tolist(), lengths, depths)
+    ends: list[int] = []
+    for n in high.tolist():
+        # A cell is an expansion and the compression that follows it.
+        if not (low < n).any():
+            continue
+        before = fine[ends[-1]] if ends else 0.0
+        if fine[n] - before > LONGEST * sheet:
+            break
+        if ends and fine[n] - before < SHORTEST * sheet:
+            ends[-1] = n if p[n] > p[ends[-1]] else ends[-1]
+        else:
+            ends.append(n)
+    expansions, depths = [], []
+    for before, n in zip([0, *ends], ends, strict=False):
+        within = low[(low > before) & (low < n)]
+        deepest = int(within[np.argmin(p[within])])
+        expansions.append(float(fine[deepest]))
+        depths.append(float(p[n] - p[deepest]))
+    places = fine[ends].tolist()
+    return Cells(places, expansions, np.diff([0.0, *places]).tolist(), depths)
 
 
 def core_end(flow: Mean, velocity: float) -> float | None:

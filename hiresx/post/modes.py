@@ -87,5 +87,7 @@ def _transforms(values: np.ndarray, length: int, starts: range, window: np.ndarr
     mean = values.mean(axis=0)
     found = np.empty((len(starts), length // 2 + 1, values.shape[1]), complex)
     for n, first in enumerate(starts):
-        found[n] = np.fft.rfft((values[first : first + length] - mean) * window[:, None], axis=0)
+        part = values[first : first + length] - mean
+        part *= window[:, None]
+        found[n] = np.fft.rfft(part, axis=0)
     return found

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import BinaryIO, Self, cast
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from hiresx.errors import HiresxError
 
@@ -18,14 +19,19 @@ HELD = 1 << 28
 
 
 class Snapshots:
-    """`times` rows of `places` numbers, put in one after the other; a context, for the file goes with it."""
+    """`times` rows of `places` numbers of the precision `kind`, put in one after the other; a context, for the file
+    goes with it."""
 
-    def __init__(self, times: int, places: int):
-        self.shape = times, places
-        self._held = np.empty(self.shape) if 8 * times * places <= HELD else None
+    def __init__(self, times: int, places: int, kind: DTypeLike = np.float64):
+        self.shape, self._kind = (times, places), np.dtype(kind)
+        self._held = np.empty(self.shape, self._kind) if self._bytes <= HELD else None
         self._file: BinaryIO | None = None
         if self._held is None:
             self._file = cast(BinaryIO, tempfile.TemporaryFile())  # noqa: SIM115  (closed on leaving)
+
+    @property
+    def _bytes(self) -> int:
+        return self._kind.itemsize * self.shape[0] * self.shape[1]
 
     def __enter__(self) -> Self:
         return self
@@ -37,7 +43,7 @@ class Snapshots:
     def fill(self, rows: Iterable[np.ndarray]) -> None:
         """Put in all rows, (places,) each. Raises HiresxError where there is no room for them."""
         for n, row in enumerate(rows):
-            row = np.ascontiguousarray(row, dtype=float)
+            row = np.ascontiguousarray(row, dtype=self._kind)
             if self._held is not None:
                 self._held[n] = row
                 continue
@@ -45,23 +51,23 @@ class Snapshots:
             try:
                 self._file.write(row.data)
             except OSError as error:
-                size = 8e-9 * self.shape[0] * self.shape[1]
+                size = f"{1e-9 * self._bytes:.1f} GB of snapshots"
                 raise HiresxError(
-                    f"{size:.1f} GB of snapshots do not fit into {tempfile.gettempdir()}: {error.strerror}",
+                    f"{size} do not fit into {tempfile.gettempdir()}: {error.strerror}",
                     "set TMPDIR to a folder with room, or take fewer of them",
                 ) from None
 
     def columns(self, at_once: int) -> Iterator[tuple[slice, np.ndarray]]:
-        """Ranges of at most `at_once` places, and all times (times, n) of them."""
+        """Ranges of at most `at_once` places, and all times (times, n) of them, in double precision."""
         times, places = self.shape
         for first in range(0, places, max(at_once, 1)):
             part = slice(first, min(first + max(at_once, 1), places))
             if self._held is not None:
-                yield part, self._held[:, part]
+                yield part, self._held[:, part].astype(float, copy=False)
                 continue
             assert self._file is not None
-            values = np.empty((times, part.stop - first))
+            values = np.empty((times, part.stop - first), self._kind)
             for n in range(times):
-                self._file.seek(8 * (n * places + first))
+                self._file.seek(self._kind.itemsize * (n * places + first))
                 self._file.readinto(values[n].data)  # type: ignore[attr-defined]
-            yield part, values
+            yield part, values.astype(float, copy=False)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.errors import HiresxError
-from hiresx.output.fields import field_file
+from hiresx.output.fields import field_file, glance
 from hiresx.output.show import picture_file, raster
 from hiresx.output.show.look import Look
 from hiresx.post import modes, view
@@ -15,7 +15,7 @@ from hiresx.post.snapshots import Snapshots
 from hiresx.results import Run, needs
 
 # Bytes of all times of the places that are transformed at once.
-_SLAB = 1 << 26
+_SLAB = 1 << 25
 # Modes whose energies are drawn, and kept.
 _KEPT = 5
 
@@ -58,7 +58,8 @@ def spod(
         raise HiresxError("modes are found of plane fields", "write a plane: [[output.subset]] plane = { z = 0.0 }")
     horizontal, vertical, pieces, _ = view.flat(one, look)
     weights = np.concatenate([_areas(piece[horizontal], piece[vertical]).ravel() for piece in pieces])
-    with Snapshots(times.size, weights.size) as snapshots:
+    kinds = {node[variable].dtype for node in blocks.values()}
+    with Snapshots(times.size, weights.size, np.result_type(*kinds)) as snapshots:
         snapshots.fill(_rows(run, subset, blocks, variable))
         at_once = max(1, _SLAB // (8 * times.size))
         found = modes.spod(
@@ -113,10 +114,10 @@ def _rows(run: Run, subset: str, blocks: dict[str, Any], variable: str) -> Itera
     """The values of all blocks, one time after the other; each file is opened once where it holds the variable."""
     frames = field_file.frames(run.path, subset)
     for n, step in enumerate(next(iter(blocks.values()))["step"].values):
-        with field_file.opened(frames[int(step)]) as (_, groups):
-            if all(variable in group.variables for group in groups):
-                yield np.concatenate([np.asarray(group[variable][...], dtype=float).ravel() for group in groups])
-                continue
+        stored = glance.values(frames[int(step)], list(blocks), variable)
+        if stored is not None:
+            yield np.concatenate([part.ravel() for part in stored])
+            continue
         yield np.concatenate([np.asarray(block[variable].isel(time=n).values).ravel() for block in blocks.values()])
 
 

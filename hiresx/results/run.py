@@ -11,6 +11,7 @@ import numpy as np
 from hiresx.case.faults import did_you_mean
 from hiresx.errors import HiresxError
 from hiresx.output.fields import field_file
+from hiresx.output.fields.glance import glance
 from hiresx.output.saved import record as records
 from hiresx.output.watch import history as histories
 from hiresx.output.watch import surface_file
@@ -101,7 +102,7 @@ class Run:
         paths = list(field_file.frames(self.path, subset).values()) or [field_file.last(self.path, subset)]
         if start == -np.inf and end == np.inf:
             return trees.fields(paths[::every], _named(variables), series=True)
-        times = {path: field_file.moment(path) for path in paths}
+        times = {path: glance(path).time for path in paths}
         kept = [path for path in paths if start <= times[path] <= end][::every]
         if not kept:
             there = f"{min(times.values()):g} to {max(times.values()):g}"
@@ -171,7 +172,7 @@ class Run:
             if step in found:
                 return found[step]
             raise HiresxError(f"{self.path} has no {subset} of step {step}", f"there are {_some(steps)}")
-        return min(found.values(), key=lambda path: abs(field_file.moment(path) - float(which)))
+        return min(found.values(), key=lambda path: abs(glance(path).time - float(which)))
 
     def plot(self, *variables: str, which: int | float = -1, subset: str = "fields", **how: Any) -> tuple[Any, Any]:
         """A picture of fields: Figure and Axes. `how`: plane="z=0", line="y=0"."""

@@ -9,6 +9,7 @@ import numpy as np
 from hiresx.device.averaging import MOMENTS
 from hiresx.errors import HiresxError
 from hiresx.output.fields import derived, field_file
+from hiresx.output.fields.glance import glance
 from hiresx.results import needs
 from hiresx.results.stored import AXES, Computed, SecondMoment, StoredVariable, lazy
 
@@ -27,15 +28,15 @@ def fields(paths: Sequence[Path], variables: Iterable[str] | None = None, series
     and for files of different blocks.
     """
     xarray = needs.xarray()
-    about = [field_file.describe(path) for path in (paths if series else paths[:1])]
-    first = about[0]
+    first = field_file.describe(paths[0])
+    about = [glance(path) for path in paths] if series else []
     for path, other in zip(paths, about, strict=False):
-        if other["blocks"] != first["blocks"]:
+        if other.blocks != first["blocks"]:
             raise HiresxError(f"{path} has other blocks than {paths[0]}", "open them one by one")
     names = list(first["variables"] if variables is None else variables)
     _check(names, first, paths[0])
     gamma, dimensions = first["case"]["gas"]["gamma"], (("time",) if series else ()) + INDEXES
-    moments = {key: (np.array([a[key] for a in about]) if series else about[0][key]) for key in ("time", "step")}
+    moments = {key: np.array([getattr(a, key) for a in about]) if series else first[key] for key in ("time", "step")}
     over = ("time",) if series else ()
     clock = {key: xarray.Variable(over, moments[key], _NUMBERS[key]) for key in moments}
     nodes = {}

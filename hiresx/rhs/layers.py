@@ -38,6 +38,7 @@ def placed(case: Case, blocks: Sequence[Block]) -> Case:
             raise HiresxError(
                 f"sponge.{n}: start and end both come to {spec.axis} = {made.start:g}", "give one of them an offset"
             )
+        _check_sense(n, made, blocks)
         sponges.append(made)
     return case.model_copy(update={"sponge": tuple(sponges)})
 
@@ -68,9 +69,23 @@ def _coordinate(key: str, position: Position, axis: str, blocks: Sequence[Block]
     return (low if position.side == "least" else high) + position.offset
 
 
+def _check_sense(n: int, spec: Sponge, blocks: Sequence[Block]) -> None:
+    """Raises HiresxError for a sponge that a part of the grid has turned round: one that damps more behind its end than
+    it leaves alone before its start."""
+    start, end = ends(spec)
+    low, high = _extent(_within(spec, blocks) or blocks, spec.axis)
+    before, behind = (start - low, high - end) if end > start else (high - start, end - low)
+    if behind > max(before, BEHIND * abs(end - start)):
+        raise HiresxError(
+            f"sponge.{n}: its start comes to {spec.axis} = {start:g} and its end to {end:g}: turned round, it damps "
+            f"all of the grid from there to {high if end > start else low:g}",
+            "give both ends by the same part of the grid, the start with an offset: they then move together",
+        )
+
+
 def check(case: Case, blocks: Sequence[Block]) -> None:
-    """Raises HiresxError for a sponge that names a block that is not there, holds no node, or is thicker than what it
-    lies in. `case`: `placed`."""
+    """Raises HiresxError for a sponge that names a block that is not there, holds no node, none between its start and
+    its end, or all of the grid, or is thicker than what it lies in. `case`: `placed`."""
     names = [block.name for block in blocks]
     for n, spec in enumerate(case.sponge):
         for name in spec.blocks or ():
@@ -86,6 +101,19 @@ def check(case: Case, blocks: Sequence[Block]) -> None:
             raise HiresxError(
                 f"{where} is {abs(end - start):g} thick, thicker than the domain: {lies}",
                 "give a thinner sponge, or a larger grid",
+            )
+        all_low, all_high = _extent(blocks, spec.axis)
+        outside = (all_low - start) if end > start else (start - all_high)
+        if outside > FLAT * (all_high - all_low):
+            raise HiresxError(
+                f"{where} leaves no node alone: it starts outside of the grid, which reaches from {all_low:g} to "
+                f"{all_high:g}",
+                "let it start within the grid",
+            )
+        if not any(_grows_in(spec, block) for block in _within(spec, blocks)):
+            raise HiresxError(
+                f"{where} has no node between its start and its end: it would be a step from nothing to full strength",
+                "give a thicker sponge: ten nodes or more across it",
             )
 
 
@@ -108,9 +136,9 @@ def shares(spec: Sponge, coordinate: Any) -> Any:
 
 def facts(case: Case, blocks: Sequence[Block]) -> list[dict[str, Any]]:
     """Of every sponge of a placed case: axis, start, end, thickness, strength, power; `blocks` with nodes in it,
-    `nodes` in it and `points` across it (the least of its blocks); `reach`, the largest share of its depth that the
-    grid has; `damping`, the factor of the amplitude of a sound wave that crosses what the grid has of it in gas at
-    rest, and `damping_db`; `behind`: how far the grid goes on at full strength.
+    `nodes` in it and `points` across it (the least of the blocks that it grows in); `reach`, the largest share of its
+    depth that the grid has; `damping`, the factor of the amplitude of a sound wave that crosses what the grid has of it
+    in gas at rest, and `damping_db`; `behind`: how far the grid goes on at full strength.
 
     The source -sigma (Q - Q_state) takes all of a wave alike: d ln A/dx = -sigma/c, c = 1.
     """
@@ -128,7 +156,7 @@ def facts(case: Case, blocks: Sequence[Block]) -> list[dict[str, Any]]:
                 "strength": spec.strength, "power": spec.power,
                 "draws_to": spec.function or "state",
                 "blocks": [name for name, _, _ in held], "nodes": sum(nodes for _, nodes, _ in held),
-                "points": min((points for _, _, points in held), default=0),
+                "points": min((points for _, _, points in held if points), default=0),
                 "reach": reach, "damping": math.exp(-exponent), "damping_db": 20 * exponent / math.log(10),
                 "behind": behind,
             }
@@ -166,6 +194,19 @@ def _outermost(spec: Sponge, low: float, high: float) -> float:
     return float(np.max(shares(spec, [low, high])))
 
 
+def _grows_in(spec: Sponge, block: Block) -> bool:
+    """Whether a block has a node behind the start of a sponge and not behind its end."""
+    slab = (along(spec.axis, *coordinates) for coordinates in slabs(block.x, block.y, block.z))
+    return any(bool(_growing(spec, values).any()) for values in slab)
+
+
+def _growing(spec: Sponge, values: np.ndarray) -> np.ndarray:
+    """Where coordinates lie behind the start and not behind the end, which itself counts."""
+    start, end = ends(spec)
+    within: np.ndarray = np.abs(values - start) <= abs(end - start) * (1 + FLAT)
+    return within & (shares(spec, values) > 0)
+
+
 def _count(spec: Sponge, block: Block) -> tuple[int, int]:
     """Nodes of a block in the sponge, and the most on one of its lines before the sponge's end, along the direction in
     which the coordinate changes most."""
@@ -180,9 +221,7 @@ def _count(spec: Sponge, block: Block) -> tuple[int, int]:
         change = {d: float(np.abs(np.diff(values, axis=2 - d)).mean()) if values.shape[2 - d] > 1 else 0.0
                   for d in directions}  # fmt: skip
         across = max(directions, key=lambda d: change[d])
-        # the end itself counts, what is behind it does not
-        layer = (share > 0) & (np.abs(values - ends(spec)[0]) <= abs(ends(spec)[1] - ends(spec)[0]) * (1 + FLAT))
-        most = max(most, int(layer.sum(axis=2 - across).max()))
+        most = max(most, int(_growing(spec, values).sum(axis=2 - across).max()))
     return nodes, most
 
 

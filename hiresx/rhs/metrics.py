@@ -42,13 +42,29 @@ def compute_metrics(
         )  # fmt: skip
     program.launch("jacobian", state.size, c=start, **coordinate_strides, **xyz, **state.place, result=state.jacobian)
     mend_metrics(backend, state, patches)
-    _check(backend, state)
-    jacobian = backend.to_host(state.interior(state.jacobian))
-    widths = [(h, h) for h in reversed(state.halo)]
-    backend.copy(state.jacobian, backend.to_device(np.pad(jacobian, widths, mode="edge")))
+    _check(backend, program, state)
+    _repeat_faces(backend, state)
 
 
-def _check(backend: Backend, state: BlockState) -> None:
+def _repeat_faces(backend: Backend, state: BlockState) -> None:
+    """Ghosts of the Jacobian, edges and corners included."""
+    jacobian = state.jacobian
+    for d, (n, h) in enumerate(zip(state.size, state.halo, strict=True)):
+        for face, ghosts in ((h, range(h)), (h + n - 1, range(h + n, 2 * h + n))):
+            for ghost in ghosts:
+                to, source = ([slice(None)] * 3 for _ in range(2))
+                to[2 - d], source[2 - d] = slice(ghost, ghost + 1), slice(face, face + 1)
+                backend.copy(jacobian[tuple(to)], jacobian[tuple(source)])
+
+
+def _check(backend: Backend, program: Program, state: BlockState) -> None:
+    ni, nj, nk = state.size
+    least = backend.empty((nj, ni), state.real)
+    program.launch(
+        "least_jacobian", (ni, nj, 1), **state.place, nodes=nk, jacobian=state.jacobian, width=ni, least=least
+    )  # fmt: skip
+    if (backend.to_host(least) > 0).all():
+        return
     volume = 1 / backend.to_host(state.interior(state.jacobian)).astype(float)
     if not (volume > 0).all():
         k, j, i = (int(n) for n in np.unravel_index(np.nanargmin(volume), volume.shape))

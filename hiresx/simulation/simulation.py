@@ -15,6 +15,7 @@ from hiresx.case.given import check_profiles
 from hiresx.communicator import Communicator, world
 from hiresx.decomposition import Decomposition, Part, domain
 from hiresx.decomposition.partition import partition
+from hiresx.device import beforehand
 from hiresx.errors import HiresxError
 from hiresx.grid import Grid, build
 from hiresx.logbook import Logbook
@@ -27,15 +28,16 @@ from hiresx.output.watch import monitors as watch
 from hiresx.output.watch.monitors.own import Own
 from hiresx.output.watch.monitors.probe import ProbeMonitor
 from hiresx.output.watch.overlaps import overlaps
+from hiresx.parallel import later
 from hiresx.placement import place
-from hiresx.plan import refuse_oversized
+from hiresx.plan import refuse_on_gpus, refuse_oversized
 from hiresx.rhs import layers
 from hiresx.signals import Requests
 from hiresx.simulation.agreement import check_same, measured
 from hiresx.simulation.continuation import Continuation, kept_case
 from hiresx.simulation.ends import Ends
 from hiresx.simulation.view import BlockView
-from hiresx.solver import Solver
+from hiresx.solver import Solver, configuration
 from hiresx.time.integrators import remarks
 from hiresx.time.recorded import STEPS
 
@@ -101,20 +103,21 @@ class Simulation:
                 netcdf.library()
         self.resolved = self.case.model_dump(mode="json")
         check_same(self.comm, self.resolved)
-        self.prints = None
         hosts = len(set(self.comm.hosts))
         with self.comm.together():
             # A run that cannot go on is refused for that before anything is asked of its grid and conditions.
             self._continuation = Continuation(self.comm, self.resolved, found)
             if grid is None:
                 refuse_oversized(self.case, backend, hosts=hosts)
+                refuse_on_gpus(self.case, backend, self.comm.size)
             if self.comm.local.root:
+                beforehand.begin(configuration(self.case), backend)
                 grid = build(self.case.grid, self.case.directory) if grid is None else grid
-            if self.comm.root and grid is not None:
-                self.prints = identity.fingerprint(grid)
-        self.prints = self.comm.bcast(self.prints)
-        with self.comm.together():
-            self._continuation.compare_grid(self.prints)
+            prints = later(identity.fingerprint, grid) if self.comm.root and grid is not None else None
+        if found is not None:
+            given = self.comm.bcast(prints and prints())
+            with self.comm.together():
+                self._continuation.compare_grid(given)
         weights = measured(self.comm, backend, self.case) if weights is None else weights
         if parts is None and self.comm.size > 1:
             parts = partial(partition, ranks=self.comm.size, weights=weights)
@@ -130,6 +133,7 @@ class Simulation:
             own = sum(part.points for part in ground.cut.parts if part.rank == self.comm.rank)
             refuse_oversized(self.case, self.backend.name, own)
         self.solver = Solver(self.case, self.backend, profiles=dict(profiles or {}), domain=ground, transport=transport)
+        self.prints = self.comm.bcast(prints and prints())
         self.blocks = [BlockView(self.solver, b) for b in range(len(self.solver.states))]
         self.monitors = tuple(monitors)
         self._trace = blow_up.Trace(self.solver)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -14,8 +14,12 @@ from hiresx.device.state import BlockState
 from hiresx.equations import GAS_CONSERVED, equations
 from hiresx.equations.gas import Gas, conservative
 from hiresx.grid.blocks import Range
+from hiresx.parallel import ahead, lines_of, planes
 from hiresx.rhs.metrics import compute_metrics
 from hiresx.solver.choices import check_reference, configuration
+
+# Planes k and lines j of a block.
+Lines: TypeAlias = tuple[slice, slice]
 
 
 class LocalBlocks:
@@ -73,8 +77,22 @@ class LocalBlocks:
         kept = self.primitives(n) if any(name not in scalars for name in self.gas.scalars) else {}
         carried = [scalars.get(name, kept.get(name)) for name in self.gas.scalars]
         values = [np.broadcast_to(np.asarray(a, float), shape) for a in (rho, u, v, w, p, *carried)]
-        state = self.states[n]
-        self._put(state, *state.kept(np.stack(conservative(self.gas.gamma, *values))))
+        self._set(self.states[n], lambda at: conservative(self.gas.gamma, *(a[at] for a in values)))
+
+    def evaluate(
+        self, n: int, flow: Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[Sequence[Any], Mapping[str, Any]]]
+    ) -> None:
+        """Set the nodes of `states[n]` from what `flow(x, y, z)` gives: rho, u, v, w, p and passive scalars by name. It
+        is called for pieces of planes k, several at a time, where there are many nodes."""
+        block, gamma = self.states[n].block, self.gas.gamma
+
+        def values(at: Lines) -> Sequence[np.ndarray]:
+            x, y, z = (np.ascontiguousarray(c[at]) for c in (block.x, block.y, block.z))
+            gas, scalars = flow(x, y, z)
+            carried = [scalars[name] for name in self.gas.scalars]
+            return conservative(gamma, *(np.broadcast_to(np.asarray(a, float), x.shape) for a in (*gas, *carried)))
+
+        self._set(self.states[n], values)
 
     def primitives(self, n: int) -> dict[str, np.ndarray]:
         """rho, u, v, w, p and the passive scalars of `states[n]`, float64 (nk, nj, ni)."""
@@ -108,7 +126,8 @@ class LocalBlocks:
     def take(self, found: Sequence[dict[str, np.ndarray]]) -> None:
         """The states that were in pieces."""
         for state, arrays in zip(self.states, found, strict=True):
-            self._put(state, **arrays)
+            for name, array in _arrays(state).items():
+                self._fill(state, array, partial(_part, arrays[name]))
 
     def alive_before(self) -> bool:
         """Whether the state with which the last step began was one."""
@@ -123,18 +142,47 @@ class LocalBlocks:
     def back(self) -> None:
         """The nodes as they were when the last step began, but for what a precision carries along."""
         for state in self.states:
-            self._put(state, state.interior(self.backend.to_host(state.q0)))
+            self.backend.copy(state.interior(state.q), state.interior(state.q0))
+            if state.carry is not None:
+                state.carry[:] = 0
 
     def _held(self, array: Any, state: BlockState) -> np.ndarray:
         return np.ascontiguousarray(state.interior(self.backend.to_host(array)))
 
-    def _put(self, state: BlockState, q: np.ndarray, carry: np.ndarray | float = 0.0) -> None:
-        for name, array in _arrays(state).items():
-            padded = self.backend.to_host(array)
-            state.interior(padded)[...] = {"q": q, "carry": carry}[name]
-            self.backend.copy(array, self.backend.to_device(padded))
+    def _set(self, state: BlockState, values: Callable[[Lines], Any]) -> None:
+        """The nodes, from their conservative values in pieces."""
+        if state.carry is None:
+            self._fill(state, state.q, values)
+            return
+        for n, array in enumerate(_arrays(state).values()):
+            self._fill(state, array, lambda at, n=n: state.kept(np.stack(values(at)))[n])
+
+    def _fill(self, state: BlockState, array: Any, values: Callable[[Lines], Any]) -> None:
+        """The nodes of an array, from pieces (k, j) of slabs of planes k, which are made while others are brought to
+        the device."""
+        inner, (ni, nj, nk) = state.interior(array), state.size
+        # Memory that was brought to the device already is used again: new one costs as much as what is put there.
+        done: list[np.ndarray] = []
+
+        def made(rows: slice) -> tuple[slice, np.ndarray]:
+            shape = (len(inner), rows.stop - rows.start, nj, ni)
+            there = done.pop() if done else np.empty(shape, inner.dtype)
+            to = there if there.shape == shape else np.empty(shape, inner.dtype)
+            for lines in lines_of(nj, ni * shape[1]):
+                for own, value in zip(to, values((rows, lines)), strict=True):
+                    own[:, lines] = value
+            return rows, to
+
+        for rows, found in ahead(made, planes(nk, ni * nj)):
+            self.backend.copy(inner[:, rows], self.backend.to_device(found))
+            done.append(found)
 
 
 def _arrays(state: BlockState) -> dict[str, Any]:
     """What of a block goes from one step to the next."""
     return {"q": state.q} | ({} if state.carry is None else {"carry": state.carry})
+
+
+def _part(values: np.ndarray, at: Any) -> np.ndarray:
+    """The part `at` of an array over variables and nodes."""
+    return values[:, *at]

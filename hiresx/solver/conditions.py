@@ -109,6 +109,10 @@ class Conditions:
         if self.poles.any:
             self.poles()
 
+    def nodes_again(self) -> None:
+        """As `nodes` at the time of the last call, but for poles."""
+        self._nodes()
+
     def outflow_rates(self, stage: int) -> None:
         """The waves that outflows let in."""
         if stage == 0:

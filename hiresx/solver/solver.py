@@ -16,10 +16,11 @@ from hiresx.grid import Grid
 from hiresx.grid.blocks import Range
 from hiresx.rhs import scalars
 from hiresx.rhs.layers import placed
-from hiresx.rhs.plans import default_plan, work_variables
+from hiresx.rhs.plans import inviscid_plan, work_variables
 from hiresx.solver.block_states import LocalBlocks
 from hiresx.solver.conditions import Conditions
 from hiresx.solver.ghosts import Ghosts
+from hiresx.solver.plan_choice import chosen_plan
 from hiresx.solver.step_size import StepSize
 from hiresx.solver.terms import Task, Terms
 from hiresx.solver.updates import update_tasks
@@ -40,7 +41,8 @@ class Solver:
     """A case on a device: the parts of it that this rank computes.
 
     `domain`: the grid, cut among the ranks; without it all of the case's grid, or of `grid`, in this process. `plan`:
-    "pencils" (CPU), "fused" (GPUs, and emulated) or "decomposed" (any backend); None takes what suits the backend.
+    "pencils" (CPU), "fused" (GPUs, and emulated), "decomposed" or "compact" (any backend); None takes what the case
+    asks for, or what suits the backend and its memory.
     `profiles` replaces functions of case.py by name. `transport`: how halos go to other ranks (see `HaloExchange`).
     `overlap` false waits for them at once, to measure what is won by computing meanwhile. Collective. Raises
     HiresxError for a grid that is not right-handed everywhere, for boundary conditions that leave a node out, and for
@@ -69,8 +71,8 @@ class Solver:
         # Times the case's dt or CFL numbers; lowered when a run goes back after a blow-up.
         self.step_factor = 1.0
         system = equations(case)
-        self.plan = plan or default_plan(backend.name, system)
-        scalars.check(case, self.decomposition.patches, self.plan)
+        self.plan = chosen_plan(case, backend, domain, plan)
+        scalars.check(case, self.decomposition.patches, inviscid_plan(self.plan, backend.name))
         work = work_variables(self.plan, case.gas.reynolds is not None, system)
         self.integrator = integrator(case.time.integrator)
         self._blocks = LocalBlocks(case, backend, domain, work, self.integrator.registers)
@@ -288,18 +290,21 @@ class Solver:
         self._blocks.set_state(block, rho, u, v, w, p, scalars)
 
     def initialize(self, initial: str | Callable[..., Any] | None = None) -> None:
-        """The case's initial state, or `initial`: a function f(x, y, z, *, <parameters>) -> (rho, u, v, w, p)."""
-        spec = self.case.initial
+        """The case's initial state, or `initial`: a function f(x, y, z, *, <parameters>) -> (rho, u, v, w, p), which is
+        called for slabs of large blocks, several at a time."""
+        case, uniform = self.case, self.case.initial.state if initial is None else None
+        function = initial or case.initial.function or ""
+
+        def flow(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> tuple[Sequence[Any], Mapping[str, Any]]:
+            s = uniform
+            gas = case.evaluate(function, x, y, z) if s is None else [s.rho, s.u, s.v, s.w, s.p]
+            return gas, case.initial_scalars(x, y, z)
+
+        self.settle()
+        self.step_size.known_radii = self._began = None
         with self.comm.together():
-            for n, state in enumerate(self.states):
-                places = np.asarray(state.block.x), np.asarray(state.block.y), np.asarray(state.block.z)
-                carried = self.case.initial_scalars(*places)
-                if initial is None and spec.state is not None:
-                    s = spec.state
-                    self.set_state(n, s.rho, s.u, s.v, s.w, s.p, carried)
-                else:
-                    rho, u, v, w, p = self.case.evaluate(initial or spec.function or "", *places)
-                    self.set_state(n, rho, u, v, w, p, carried)
+            for n in range(len(self.states)):
+                self._blocks.evaluate(n, flow)
         self.time, self.steps = 0.0, 0
         self.complete_state()
 

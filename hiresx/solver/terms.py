@@ -6,10 +6,11 @@ from typing import TypeAlias
 from hiresx.case import Case
 from hiresx.device.interface import Call
 from hiresx.grid.blocks import direction
-from hiresx.rhs import boundary, viscous
+from hiresx.rhs import boundary, compact, viscous
 from hiresx.rhs.axisymmetric import Axisymmetric
-from hiresx.rhs.plans import PLANS
+from hiresx.rhs.plans import PLANS, inviscid_plan
 from hiresx.solver.block_states import LocalBlocks
+from hiresx.solver.compact_terms import compact_tasks
 from hiresx.solver.conditions import Conditions
 from hiresx.solver.ghosts import Ghosts
 from hiresx.time.integrator import Integrator
@@ -32,8 +33,10 @@ class Terms:
         integrator: Integrator,
     ):
         self._blocks, self._ghosts, self._conditions = blocks, ghosts, conditions
-        plan_class, states, reynolds = PLANS[plan], blocks.states, case.gas.reynolds
-        self._is_viscous = reynolds is not None
+        plan_class = PLANS[inviscid_plan(plan, blocks.backend.name)]
+        states, reynolds = blocks.states, case.gas.reynolds
+        self._compact = reynolds if plan == compact.NAME else None
+        self._is_viscous = reynolds is not None and self._compact is None
         # With neighbours there is more to win by overlapping; an outflow and an axis ask for the inviscid terms alone.
         alone = self._is_viscous and not (ghosts.others or conditions.outflow.any or case.axisymmetric)
         carried = plan_class.carried(blocks.configuration.precision) if alone else frozenset()
@@ -41,7 +44,7 @@ class Terms:
         self.viscous = [
             viscous.Viscous(blocks.program, s, reynolds, remote, carried)
             for s, remote in zip(states, ghosts.halo.remote, strict=True)
-            if reynolds is not None
+            if reynolds is not None and self._is_viscous
         ]
         self.inviscid = [
             plan_class(
@@ -95,6 +98,8 @@ class Terms:
             if self.axisymmetric:
                 friction = prepare([call for a in self.axisymmetric for call in a.friction])
                 tasks.append(("axisymmetric", lambda stage: friction()))
+        if self._compact is not None:
+            tasks += compact_tasks(self._blocks, ghosts, conditions, self._compact)
         if conditions.sponges:
             sponges = prepare(conditions.sponge_calls())
             tasks.append(("sponge", lambda stage: sponges()))

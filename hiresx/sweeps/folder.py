@@ -23,6 +23,8 @@ from hiresx.sweeps.values import PRESET, shown
 
 NAME = "sweep.json"
 CASE = "case"
+# Keys of a case that are for people.
+PROSE = ("title", "description")
 LOGS = "logs"
 # Differences named in a refusal.
 _NAMED = 5
@@ -62,16 +64,23 @@ def claim(out: Path, case: str | Path, plan: SweepPlan) -> None:
     """Make `out` the folder of the sweep `plan` of `case`, or prove that it is that; values may have been added. Raises
     HiresxError as `compare` does, and for what cannot be written."""
     found = _read(case, plan)
+    keys, runs, digests = dict(plan.axes), [member.name for member in plan.members], found.digests
     if there(out):
         _compare(out, found, plan)
+        # what this plan leaves out stays a part of the sweep
+        before = kept(out)
+        keys = {key: [*before["keys"][key], *(v for v in keys[key] if v not in before["keys"][key])] for key in keys}
+        runs = list(dict.fromkeys([*before.get("runs", ()), *runs]))
+        digests = {**before["grid_files"], **digests}
     files.directory(out)
     entries = {
         "hiresx": __version__,
         "case": str(case),
         "title": plan.title,
-        "keys": {key: record.plain(values, finite=False) for key, values in plan.axes.items()},
-        "grid_files": found.digests,
-        "runs": [member.name for member in plan.members],
+        "keys": {key: record.plain(values, finite=False) for key, values in keys.items()},
+        "named_by": list(named_by(out) or plan.named_by),
+        "grid_files": digests,
+        "runs": runs,
     }
     write(out / NAME, json.dumps(entries, indent=2) + "\n")
     if not (out / CASE / FILE).is_file():
@@ -112,6 +121,21 @@ def kept(out: Path) -> dict[str, Any]:
             f"{path} does not describe a sweep: {error}", "bring it back, or begin another sweep with --out DIR"
         ) from None
     return dict(found)
+
+
+def named_by(out: Path) -> list[str] | None:
+    """The keys that name the runs of the sweep in `out`; None where there is no sweep. Raises HiresxError as `kept`."""
+    if not (out / NAME).is_file():
+        return None
+    entries = kept(out)
+    varied = [key for key, values in entries["keys"].items() if len(values) > 1] or list(entries["keys"])
+    return [str(key) for key in entries.get("named_by", varied)]
+
+
+def others(out: Path, plan: SweepPlan) -> list[str]:
+    """The runs of the sweep in `out` that `plan` leaves out."""
+    mine = {member.name for member in plan.members}
+    return [str(name) for name in kept(out).get("runs", ()) if name not in mine]
 
 
 def _document(path: Path) -> dict[str, Any]:
@@ -156,7 +180,7 @@ def _compare(out: Path, case: _Case, plan: SweepPlan) -> None:
     path = out / CASE / FILE
     if path.is_file():
         # presets that no run has may be changed
-        old, new = (_without_presets(found, used) for found in (read(path), case.document))
+        old, new = (_without_presets(_without_prose(found), used) for found in (read(path), case.document))
         refuse(str(out), identity.differences(old, new))
         beside = out / CASE / "case.py"
         if (beside.read_text(encoding="utf-8") if beside.is_file() else None) != case.functions:
@@ -172,18 +196,22 @@ def _compare_keys(out: Path, old: Mapping[str, Any], plan: SweepPlan) -> None:
             f"{out} is a sweep over {', '.join(old)}, not over {', '.join(plan.axes)}",
             "values may be added, keys not: name another folder with --out DIR",
         )
+    named = named_by(out) or ()
     for key, values in plan.axes.items():
-        if key not in plan.varied and len(old[key]) == 1 and old[key] != values:
+        if key in named or values == old[key]:
+            continue
+        if len(values) == 1:
             told = f"{key} is {shown(values[0])}, there {shown(old[key][0])}"
             raise HiresxError(f"{out} is of another case: {told}", _ELSEWHERE)
-    varied = [key for key, values in old.items() if len(values) > 1] or list(old)
-    if varied != plan.varied:
-        key = next(key for key, values in plan.axes.items() if (len(values) > 1) != (len(old[key]) > 1))
-        several = "several values" if len(old[key]) > 1 else "one value"
         raise HiresxError(
-            f"{out} is another sweep: {key} has {several} there, here {len(plan.axes[key])}",
-            "the runs are named by the keys that vary: name another folder with --out DIR",
+            f"{out} is another sweep: {key} has one value there, here {len(values)}",
+            f"the runs are named by {', '.join(named)}: name another folder with --out DIR",
         )
+
+
+def _without_prose(document: Mapping[str, Any]) -> dict[str, Any]:
+    """What is computed: words about it may change."""
+    return {key: value for key, value in document.items() if key not in PROSE}
 
 
 def _without_presets(document: Mapping[str, Any], used: list[Any]) -> dict[str, Any]:

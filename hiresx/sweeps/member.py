@@ -7,15 +7,15 @@ from typing import Any, Literal
 from hiresx.case import Case
 from hiresx.errors import HiresxError
 from hiresx.output.saved import checkpoint, identity, record
-from hiresx.sweeps.folder import LOGS, refuse
+from hiresx.sweeps.folder import LOGS, PROSE, refuse
 from hiresx.sweeps.members import SweepMember
 
 Need = Literal["nothing", "begin", "go on", "begin again"]
 # What begins the part of a log that is of one start of a run, and the line in it that says why it failed.
 BEGUN = "$ "
 _ERROR = "error: "
-# How long a process may last is no matter of the case; scripts set it.
-_FREE = ("time.wall_limit",)
+# How long a process may last is no matter of the case, scripts set it; nor are words about it.
+_FREE = ("time.wall_limit", *PROSE)
 
 
 def log(out: Path, member: SweepMember) -> Path:
@@ -31,7 +31,8 @@ def need(out: Path, member: SweepMember) -> Need:
         return "begin"
     kept = record.read(folder)
     if kept.get("case"):
-        found = identity.differences(_known(kept["case"]), _known(member.case))
+        asked = _known(member.case)
+        found = identity.differences(_unplaced(_known(kept["case"]), asked), asked)
         refuse(str(folder), [difference for difference in found if difference[0] not in _FREE])
     if kept.get("status") == "finished":
         return "nothing"
@@ -45,6 +46,15 @@ def _known(case: dict[str, Any]) -> dict[str, Any]:
     except HiresxError:
         return case
     return found
+
+
+def _unplaced(ran: dict[str, Any], asked: dict[str, Any]) -> dict[str, Any]:
+    """The case of a record, which has numbers where sponges lie, with the parts of the grid that `asked` names."""
+    sponges = [
+        {**there, **{key: here[key] for key in ("start", "end") if isinstance(here[key], dict)}}
+        for there, here in zip(ran.get("sponge") or (), asked.get("sponge") or (), strict=False)
+    ]
+    return {**ran, "sponge": [*sponges, *ran["sponge"][len(sponges) :]]} if sponges else ran
 
 
 def clear(out: Path, member: SweepMember) -> None:

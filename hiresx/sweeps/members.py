@@ -32,27 +32,32 @@ class SweepMember:
 
 @dataclass(frozen=True)
 class SweepPlan:
-    """`axes`: the keys, in the order of the columns of a table, with the values of each."""
+    """`axes`: the keys, in the order of the columns of a table, with the values of each; `named_by`: those that are in
+    the names of the runs."""
 
     title: str
     axes: dict[str, list[Any]]
     members: tuple[SweepMember, ...]
-
-    @property
-    def varied(self) -> list[str]:
-        """The keys with more than one value; all of them where none has."""
-        return [key for key, values in self.axes.items() if len(values) > 1] or list(self.axes)
+    named_by: tuple[str, ...]
 
 
 def plan(
-    case: str | Path, values: Mapping[str, Sequence[Any]], presets: Sequence[str] = (), zipped: bool = False
+    case: str | Path,
+    values: Mapping[str, Sequence[Any]],
+    presets: Sequence[str] = (),
+    zipped: bool = False,
+    named_by: Sequence[str] | None = None,
 ) -> SweepPlan:
-    """The runs of `case` with these `values` by key, and `presets`. Raises HiresxError for a case that cannot be (an
-    unknown key, with the one that was probably meant), before anything is run, and for two runs of the same."""
+    """The runs of `case` with these `values` by key, and `presets`; `named_by`: the keys that are in the names of runs,
+    those with several values if None (of a sweep that is there: `folder.named_by`). Raises HiresxError for a case that
+    cannot be (an unknown key, with the one that was probably meant), before anything is run, and for two runs of the
+    same."""
     axes: dict[str, list[Any]] = {PRESET: list(presets)} if presets else {}
     axes |= {key: plain(entry) for key, entry in values.items()}
     rows = list(combined(axes, zipped))
-    names = _names([key for key, entry in axes.items() if len(entry) > 1] or list(axes), rows)
+    varied = [key for key, entry in axes.items() if len(entry) > 1] or list(axes)
+    keys = list(named_by) if named_by is not None and set(named_by) <= set(axes) else varied
+    names = _names([*keys, *(key for key in varied if key not in keys and len(axes[key]) > 1)], rows)
     members: list[SweepMember] = []
     first: dict[str, str] = {}
     title = ""
@@ -65,7 +70,7 @@ def plan(
             told = f"{same} and {name} are the same case" if same != name else f"{_told(row)} is there twice"
             raise HiresxError(f"the sweep: {told}", "give each value once")
         members.append(member)
-    return SweepPlan(title, axes, tuple(members))
+    return SweepPlan(title, axes, tuple(members), tuple(keys))
 
 
 def _loaded(case: str | Path, row: Mapping[str, Any]) -> Case:

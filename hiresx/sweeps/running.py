@@ -80,7 +80,7 @@ def sweep(
     """
     if not str(out):
         raise HiresxError("the sweep has no folder", 'give one: out="runs/sweep"')
-    of = plan(case, dict(values or {}), presets, zip)
+    of = plan(case, dict(values or {}), presets, zip, folder.named_by(Path(out)))
     wanted = Wanted([column(text, start) for text in columns], analyses(collect), plot)
     words = ["--backend", backend] if backend != "auto" else []
     say = partial(print, flush=True) if progress else _silent
@@ -125,6 +125,8 @@ def run(of: SweepPlan, out: Path, case: str | Path, how: How, wanted: Wanted, sa
         rows = {one.name: table.row(out, one, fresh=False) for one in of.members}
         left = sum(need != "nothing" for need in needs.values())
         say(f"{len(of.members)} runs in {out}: {len(of.members) - left} finished, {left} to do")
+        if left_out := folder.others(out, of):
+            say(f"{len(left_out)} more runs of this sweep are not asked for, and not in this table: {left_out[0]}, ...")
         clock = _Clock(left)
         written = table.table(of, list(rows.values()), wanted.columns)
         found = None

@@ -270,6 +270,16 @@ def test_planar_jet_moves_with_its_grid(preset):
     assert 0 < case.average.start < case.time.end
 
 
+def test_planar_jet_in_space_is_sampled_around():
+    """A surface from outside the nozzle to the sponge, as often as a far field of 2000 samples wants."""
+    case = load("planar-jet", "three-d", ["grid.length=15.0", "grid.half_height=6.0", "parameters.span=3.0"])
+    (surface,) = case.surface
+    assert surface.box.upper[0] == 14.0 and surface.box.upper[1] == -surface.box.lower[1] == 3.75
+    assert -case.grid.nozzle_length < surface.box.lower[0] < 0
+    assert (surface.box.lower[2], surface.box.upper[2]) == (0.0, 3.0)
+    assert case.time.end / surface.every_time == pytest.approx(2000)
+
+
 def test_planar_jet_starts_out_of_symmetry_everywhere():
     case = load("planar-jet", "three-d")
     z = np.linspace(0, case.grid.width, 9)

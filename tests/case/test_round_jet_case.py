@@ -7,6 +7,8 @@ import pytest
 
 from hiresx.case import load, presets
 from hiresx.case.schema import Sponge
+from hiresx.errors import HiresxError
+from hiresx.post.azimuthal import ring
 from hiresx.rhs.sponge import share_and_box
 
 WAVES = {"speed": 0.64, "layer": 0.1, "modes": 4, "highest": 1.5, "seed": 1}
@@ -16,16 +18,80 @@ WAVES = {"speed": 0.64, "layer": 0.1, "modes": 4, "highest": 1.5, "seed": 1}
 def test_it_fits_its_grid(preset):
     case = load("round-jet", preset)
     grid, (downstream, upstream, around) = case.grid, case.sponge
-    assert case.parameters["layer"] == grid.boundary_layer_thickness
+    assert case.parameters["layer"] == grid.boundary_layer_thickness and case.parameters["lip"] == grid.lip_thickness
     assert (downstream.start, downstream.end) == (grid.length, grid.length + grid.sponge_length)
     assert (upstream.start, upstream.end) == (-grid.nozzle_length, -grid.upstream)
     assert (around.axis, around.start, around.end) == ("r", grid.radius, grid.radius + grid.sponge_height)
     lip = next(probe for probe in case.probe if probe.name == "lip")
     radii = {round(float(np.hypot(y, z)), 5) for _, y, z in lip.places}
     assert radii == {0.65} and 0.5 + grid.lip_thickness < 0.65 and len(lip.places) == 16
+    np.testing.assert_allclose(np.sort(ring(np.array(lip.places), "lip") % (2 * np.pi)), np.arange(16) * np.pi / 8)
     # the shortest disturbances have five cells or more per wave
     speed = 0.7 * case.parameters["exit_mach"] / np.sqrt(1 + 0.2 * case.parameters["exit_mach"] ** 2)
     assert speed / case.parameters["disturbance_frequency"] > 5 * grid.exit_spacing
+
+
+@pytest.mark.parametrize("preset", [None, *presets("round-jet")])
+def test_it_moves_with_its_grid(preset):
+    """Sponges, probes and surfaces stand where the grid's keys put them, none of the probes in a sponge."""
+    moved = ["grid.length=7.5", "grid.radius=4.0", "grid.sponge_length=5.0", "parameters.lip=0.2", "grid.upstream=1.5"]
+    case = load("round-jet", preset, moved)
+    downstream, upstream, around = case.sponge
+    assert (downstream.start, downstream.end) == (7.5, 12.5) and upstream.end == -1.5 and around.start == 4.0
+    places = {probe.name: np.array(probe.places) for probe in case.probe}
+    np.testing.assert_allclose(np.hypot(*places["lip"][:, 1:].T), 0.75)
+    assert places["axis"][-1, 0] == 7.5 and len(places["axis"]) == 151
+    for name, found in places.items():
+        assert (found[:, 0] <= 7.5).all() and (np.hypot(found[:, 1], found[:, 2]) <= 4).all(), name
+    for surface in case.surface:
+        assert surface.cylinder.end == 7.0 and max(surface.cylinder.caps) < 7.0
+    assert 0 < case.average.start < case.time.end
+
+
+@pytest.mark.parametrize("given", ["Mj=1.4199992332017841", "NPR=3.2734423942053708"])
+def test_by_other_numbers(given):
+    """One of Mj, NPR and pe/p says how strongly the jet is under-expanded."""
+    case = load("round-jet", "quick", [f"parameters.{given}"])
+    assert case.parameters["pressure_ratio"] == pytest.approx(1.7293, rel=1e-12)
+    assert set(case.derived) == {"Mj", "NPR", "pressure_ratio", "Uj", "Dj"} - {given.partition("=")[0]}
+    np.testing.assert_allclose([case.parameters[n] for n in ("Uj", "Dj")], [1.19872, 1.06121], rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "reason"),
+    [
+        (["parameters.Mj=0.9"], "Mj = 0.9 is below choking: .* pressure_ratio > 1"),
+        (["parameters.NPR=1.5"], "NPR = 1.5 is below choking"),
+        (["parameters.Mj=1.4", "parameters.NPR=4.0"], "Mj and NPR say the same in other words"),
+        (["parameters.layer=0.5"], "layers of both walls meet"),
+    ],
+)
+def test_jets_that_cannot_be(overrides, reason):
+    with pytest.raises(HiresxError, match=reason):
+        load("round-jet", "quick", overrides)
+
+
+def test_a_hot_jet():
+    """Total temperature 2 in the nozzle and the core, 1 at rest around."""
+    case = load("round-jet", overrides=["parameters.temperature_ratio=2.0", "parameters.disturbance=0.0"])
+    rho, u, _, _, p = case.evaluate("nozzle", *np.zeros((3, 1)), 0.0)
+    assert 1.4 * p / rho + 0.2 * u**2 == pytest.approx(2.0) and u == pytest.approx(0.912871 * np.sqrt(2), rel=1e-6)
+    rho, u, _, _, p = case.evaluate("developed", np.full(2, 0.3), np.array([0.0, 9.0]), np.zeros(2))
+    np.testing.assert_allclose(1.4 * p / rho + 0.2 * u**2, [2.0, 1.0], atol=1e-12)
+    assert u[0] == pytest.approx(case.parameters["Uj"])
+
+
+def test_the_screech_preset_forces_nothing_and_starts_with_every_mode():
+    """The inflow is steady; the start has velocities of all modes up to 8, of both directions, and no symmetry."""
+    case = load("round-jet", "screech")
+    (inflow,) = (b for b in case.boundary if b.type == "profile-inflow")
+    assert inflow.steady and case.parameters["disturbance"] == 0
+    theta = 2 * np.pi * np.arange(64) / 64
+    x, y, z = np.full(64, 1.3), 0.42 * np.cos(theta), 0.42 * np.sin(theta)
+    modes = np.abs(np.fft.fft(case.evaluate("initial", x, y, z)[1])) / 64
+    assert (modes[1:9] > 1e-4).all() and modes[9:56].max() < 1e-12
+    bare = load("round-jet", "screech", ["parameters.roughness=0.0"]).evaluate("initial", x, y, z)
+    assert np.ptp(bare[1]) < 1e-12
 
 
 @pytest.mark.parametrize(("preset", "mach"), [(None, 1.42), ("axisymmetric", 1.19), ("ideal", 1.4)])

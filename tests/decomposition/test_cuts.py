@@ -30,7 +30,7 @@ CASES = {
         ("time.local=true", "time.steps=20", 'scheme.positivity="limiter"'),
     ),
     "cylinder, O-grid": ("cylinder-o", "quick", ()),
-    "airfoil, C-grid": ("naca0012", "quick", ()),
+    "airfoil, C-grid": ("naca0012", "quick", ("scheme.epsilon=1e-6",)),
 }
 
 

@@ -32,7 +32,7 @@ CASES = {
     "Taylor-Green": ("taylor-green", None, ("grid.n=[20,20,20]",)),
     "jet": ("planar-jet", "quick", ()),
     "cylinder, O-grid": ("cylinder-o", "quick", ()),
-    "airfoil, C-grid": ("naca0012", "quick", ()),
+    "airfoil, C-grid": ("naca0012", "quick", ("scheme.epsilon=1e-6",)),
 }
 # (transport, blocks, backend by rank)
 WAYS = (("window", 8, ("cpu",)), ("mpi", 4, ("cpu",)), ("auto", 3, ("cpu", "emulated")))

@@ -119,13 +119,17 @@ def test_the_span_is_periodic(name):
         np.testing.assert_array_equal(block.x, np.broadcast_to(block.x[0], block.x.shape))
 
 
-@pytest.mark.parametrize("reynolds", [None, 100.0])
+# With and without viscosity: kernels that other tests compile too.
+SCHEME = {None: {"flux": "hllc"}, 100.0: {}}
+
+
+@pytest.mark.parametrize("reynolds", SCHEME)
 @pytest.mark.parametrize(("name", "blocks"), [(name, counts[-1]) for name, (_, counts) in WHOLE.items()])
 def test_free_stream(name, blocks, reynolds):
     gas = {} if reynolds is None else {"reynolds": reynolds}
     outlet = {"o": "jmin", "c": "jmax", "h": "imax"}[name[0]]
     simulation = Simulation(
-        case(spec(name, blocks), {"faces": [outlet], "type": "supersonic-outflow"}, gas=gas, scheme={"flux": "hllc"}),
+        case(spec(name, blocks), {"faces": [outlet], "type": "supersonic-outflow"}, gas=gas, scheme=SCHEME[reynolds]),
         backend="cpu",
     )
     simulation.run()
@@ -140,14 +144,14 @@ def blob(x, y, z):
     return 1 + a, 0.4 - y * a, 0.1 + (x - 1) * a, 0.1 * a, (1 + a) / 1.4
 
 
-@pytest.mark.parametrize("reynolds", [None, 100.0])
+@pytest.mark.parametrize("reynolds", SCHEME)
 @pytest.mark.parametrize(("name", "blocks"), [("o", 5), ("c, cambered", 5), ("h, arc", 3)])
 def test_blocks_do_not_change_the_flow(name, blocks, reynolds):
     states = []
     for count in (1, blocks):
         wall = {"faces": ["jmin"], "range": "lower-wall" if name[0] == "h" else "wall", "type": "no-slip-wall"}
         gas = {} if reynolds is None else {"reynolds": reynolds}
-        small = case(spec(name, count), wall, gas=gas, scheme={"flux": "hllc"})
+        small = case(spec(name, count), wall, gas=gas, scheme=SCHEME[reynolds])
         simulation = Simulation(small, backend="cpu", initial=blob)
         simulation.run()
         states.append([joined(b.state(v) for b in simulation.blocks) for v in STATE])
@@ -358,6 +362,7 @@ def test_subsonic_bump_has_no_drag():
     assert np.abs(entropy(block)).max() < 2e-3
 
 
+@pytest.mark.slow
 def test_cylinder_starts_as_it_should():
     """Attached flow at the front, stagnation pressure there, and a pair of vortices that grow behind."""
     simulation = Simulation(load("cylinder-o", "quick", ["grid.n_around=48", "grid.n_normal=33", "force=[]"]), "cpu")

@@ -12,39 +12,42 @@ from hiresx.output.fields import derived
 # --- averages
 
 
-def test_averages_are_those_of_the_samples():
-    for backend, precision in (("cpu", "fp64"), ("emulated", "fp64"), ("cpu", "fp32")):
-        case = Case.from_dict(
-            tables(
-                (16, 12, 1), amplitude=0.03, scheme={"precision": precision}, average={"every": 2, "start": 0.1},
-                time={"steps": 30, "cfl": 0.5},
-            )
-        )  # fmt: skip
-        simulation = Simulation(case, backend=backend, initial=pulse)
-        average = next(a for a in simulation.attachments if a.name == "averages")
-        average.begin(simulation.solver, False)
-        weights, samples, since = [], [], 0.0
-        for _ in range(30):
-            simulation.step()
-            average.after_step(simulation.solver)
-            if simulation.step_count % 2 == 0:
-                if simulation.time > 0.1:
-                    weights.append(simulation.time - max(since, 0.1))
-                    samples.append([simulation.blocks[0].state(name) for name in ("rho", "u", "v", "w", "p", "T")])
-                since = simulation.time
-        found, samples, w = average.fields(0), np.array(samples), np.array(weights)[:, None, None, None]
-        assert len(weights) > 8 and w.sum() == pytest.approx(simulation.time - 0.1)
-        names, tolerance = ("rho", "u", "v", "w", "p", "T"), 1e-13 if precision == "fp64" else 3e-7
-        for kind, mass in (("reynolds", np.ones_like(samples[:, 0])), ("favre", samples[:, 0])):
-            weight = w * mass / (w * mass).sum(axis=0)
-            mean = {name: (weight * samples[:, n]).sum(axis=0) for n, name in enumerate(names)}
-            rest = {name: samples[:, n] - mean[name] for n, name in enumerate(names)}
-            for name, values in found[kind].items():
-                a, _, b = name.partition("_")
-                expected = (weight * rest[a] * rest[b]).sum(axis=0) if b else mean[a]
-                if kind == "favre" and name in ("rho", "p"):
-                    expected = (w * samples[:, names.index(name)]).sum(axis=0) / w.sum()
-                np.testing.assert_allclose(values, expected, rtol=tolerance, atol=tolerance, err_msg=f"{kind} {name}")
+@pytest.mark.parametrize(
+    ("backend", "precision"),
+    [("cpu", "fp64"), ("emulated", "fp64"), pytest.param("cpu", "fp32", marks=pytest.mark.slow)],
+)
+def test_averages_are_those_of_the_samples(backend, precision):
+    case = Case.from_dict(
+        tables(
+            (16, 12, 1), amplitude=0.03, scheme={"precision": precision}, average={"every": 2, "start": 0.1},
+            time={"steps": 30, "cfl": 0.5},
+        )
+    )  # fmt: skip
+    simulation = Simulation(case, backend=backend, initial=pulse)
+    average = next(a for a in simulation.attachments if a.name == "averages")
+    average.begin(simulation.solver, False)
+    weights, samples, since = [], [], 0.0
+    for _ in range(30):
+        simulation.step()
+        average.after_step(simulation.solver)
+        if simulation.step_count % 2 == 0:
+            if simulation.time > 0.1:
+                weights.append(simulation.time - max(since, 0.1))
+                samples.append([simulation.blocks[0].state(name) for name in ("rho", "u", "v", "w", "p", "T")])
+            since = simulation.time
+    found, samples, w = average.fields(0), np.array(samples), np.array(weights)[:, None, None, None]
+    assert len(weights) > 8 and w.sum() == pytest.approx(simulation.time - 0.1)
+    names, tolerance = ("rho", "u", "v", "w", "p", "T"), 1e-13 if precision == "fp64" else 3e-7
+    for kind, mass in (("reynolds", np.ones_like(samples[:, 0])), ("favre", samples[:, 0])):
+        weight = w * mass / (w * mass).sum(axis=0)
+        mean = {name: (weight * samples[:, n]).sum(axis=0) for n, name in enumerate(names)}
+        rest = {name: samples[:, n] - mean[name] for n, name in enumerate(names)}
+        for name, values in found[kind].items():
+            a, _, b = name.partition("_")
+            expected = (weight * rest[a] * rest[b]).sum(axis=0) if b else mean[a]
+            if kind == "favre" and name in ("rho", "p"):
+                expected = (w * samples[:, names.index(name)]).sum(axis=0) / w.sum()
+            np.testing.assert_allclose(values, expected, rtol=tolerance, atol=tolerance, err_msg=f"{kind} {name}")
 
 
 def test_small_fluctuations_are_not_lost_in_the_mean():

@@ -9,7 +9,7 @@ import pytest
 from hiresx import HiresxError, Simulation, cli, load
 from hiresx.grid.blocks import slices
 from hiresx.output.fields import field_file as fields
-from hiresx.output.fields import vtk
+from hiresx.output.fields.formats import vtk
 from hiresx.output.saved import block_arrays, checkpoint, container
 from hiresx.output.show.about import about
 from hiresx.output.show.compare import compare
@@ -38,7 +38,7 @@ def one(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def other(tmp_path_factory):
-    return run(tmp_path_factory.mktemp("runs") / "other", "average={start=0.0, every=1}", "scheme.weights=z")
+    return run(tmp_path_factory.mktemp("runs") / "other", "average={start=0.0, every=1}", "gas.prandtl=0.72")
 
 
 # info -----------------------------------------------------------------------------------------------------------------
@@ -161,10 +161,10 @@ def test_the_same_run_twice_differs_in_nothing(one, tmp_path):
     assert len(set(found["grid"]["hashes"])) == 1
 
 
-def test_another_scheme_differs_in_configuration_and_results(one, other):
+def test_another_gas_differs_in_configuration_and_results(one, other):
     found = compare(one, other)
     assert not found["same"] and found["grid"]["same"]
-    assert found["configuration"] == [{"key": "scheme.weights", "first": "js", "second": "z"}]
+    assert found["configuration"] == [{"key": "gas.prandtl", "first": 0.71, "second": 0.72}]
     results = found["results"]
     assert results["steps"] == [4, 4] and results["one_time"]
     a, b = (fields.read(fields.frame(run, 4)).blocks[0].state["p"] for run in (one, other))
@@ -309,7 +309,7 @@ def test_the_verb_diff(one, other, capsys):
     assert "configuration: no difference" in shown and "the same to the last bit" in shown
     assert cli.execute(["diff", str(one), str(other)]) == 1
     shown = capsys.readouterr().out
-    assert "scheme.weights" in shown and "difference of" in shown
+    assert "gas.prandtl" in shown and "difference of" in shown
     assert cli.execute(["diff", str(one), str(other), "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["same"] is False
     assert cli.execute(["diff", str(one), str(one / "nowhere")]) == 2

@@ -15,7 +15,7 @@ from ranks import ENVIRONMENT, launcher
 
 from hiresx.communicator import world
 from hiresx.output.fields import field_file as fields
-from hiresx.output.fields import vtk
+from hiresx.output.fields.formats import vtk
 
 
 @pytest.mark.slow

@@ -117,7 +117,7 @@ def symmetric(x, y, z):
 
 
 @pytest.mark.parametrize("initial", [at_rest, symmetric])
-@pytest.mark.parametrize("precision", ["fp64", "fp32"])
+@pytest.mark.parametrize("precision", ["fp64", pytest.param("fp32", marks=pytest.mark.slow)])
 def test_places_of_extremes_that_tie_do_not_depend_on_the_cut(initial, precision):
     """Everywhere in a flow at rest (on a wavy grid: but for round-off), at mirror images in a symmetric one."""
     amplitude = 0.03 if initial is at_rest else 0.0

@@ -79,6 +79,22 @@ def test_a_wall_between_blocks_stays_and_a_seam_does_not_grow_into_it():
     assert painted[np.ix_((b > 0) & (b < 1), (a > 0) & (a < 2))].all()
 
 
+def test_a_gap_ends_where_the_wall_beside_it_begins():
+    """A channel that ends one cell before a block which is wider: the wall above it reaches to that block."""
+    channel, wide = (
+        {"x": x[0], "y": y[0]}
+        for x, y, _ in (
+            mesh(np.linspace(0, 0.9, 10), np.linspace(0, 1, 11)),
+            mesh(np.linspace(1, 2, 11), np.linspace(0, 2, 81)),
+        )
+    )
+    found = raster.raster([channel, wide], "x", "y", (-0.2, 2.2, -0.2, 2.2), wide=600)
+    a, b = found.centres
+    painted = np.isfinite(found.weights[0])
+    assert not painted[np.ix_((b > 1), (a > 0.9) & (a < 1))].any(), "no corner of the wall is painted"
+    assert painted[np.ix_((b > 0) & (b < 1), (a > 0) & (a < 2))].all()
+
+
 def test_poles_and_holes(tmp_path):
     """Nodes that coincide, and nodes that are missing."""
     r, theta, _ = mesh(np.linspace(0, 1, 9), np.linspace(0, 2 * np.pi, 41))
@@ -204,8 +220,18 @@ def test_several_runs_over_each_other(tmp_path, monkeypatch):
     for figure in drawn:
         found = [line.get_color() for line in figure.axes[0].lines]
         assert len(found) == len(set(found)) == 3
+    assert [line.get_label().split(",")[0] for line in drawn[1].axes[0].lines] == ["b", "c", "a"]
     assert drawn[0].axes[0].get_xlim() == (1, 2) and drawn[0].axes[0].get_ylim() == (-1, 5)
     assert cli.execute(["plot", str(tmp_path / "a"), *beside]) == 2, "a difference is from one run"
+
+
+def test_runs_of_unlike_dimensions_are_no_curves_beside_each_other(tmp_path, capsys):
+    axes = np.linspace(0, 1, 8)
+    save(tmp_path / "plane", jet(), case("plane"))
+    save(tmp_path / "space", [block("box", *mesh(axes, axes, axes), 1.0)], case("space"))
+    words = ["plot", str(tmp_path / "plane"), "--line", "y=0", "--against", str(tmp_path / "space")]
+    assert cli.execute(words) == 2
+    assert "space has 3 dimensions" in capsys.readouterr().err
 
 
 def test_a_rate_and_a_suffix_are_checked_in_one_place(tmp_path, capsys):

@@ -110,7 +110,7 @@ def test_averages(folder):
     np.testing.assert_array_equal(written, found["reynolds"]["dye"])
 
 
-@pytest.mark.parametrize("reynolds", [None, 100.0])
+@pytest.mark.parametrize("reynolds", [pytest.param(None, marks=pytest.mark.slow), 100.0])
 def test_the_kinetic_energy_is_that_of_the_gas(reynolds, tmp_path):
     """Its primitives come with the scalars', for which an inviscid run has no work array."""
     found = []
@@ -131,7 +131,7 @@ def test_a_checkpoint_of_other_scalars_is_refused(folder):
 
 
 def test_setting_the_gas_keeps_them():
-    simulation = Simulation(case((24, 24, 1)), backend="cpu")
+    simulation = Simulation(case((24, 24, 1), reynolds=100.0), backend="cpu")
     block = simulation.blocks[0]
     block.set_state(*shocks(block.x, block.y, block.z), scalars=patches(block.x, block.y, block.z))
     before = block.state("ink")
@@ -139,12 +139,13 @@ def test_setting_the_gas_keeps_them():
     np.testing.assert_allclose(block.state("ink"), before, rtol=0, atol=1e-15)
 
 
-def test_what_is_planned_is_what_is_held():
-    for spec in (case((24, 20, 12)), case((24, 20, 12), reynolds=100.0)):
-        for where in ("cpu", "emulated"):
-            simulation = Simulation(spec, backend=where)
-            planned = memory_bytes(spec, simulation.solver.grid.blocks, where)
-            assert planned == simulation.solver.bytes - 8  # the time step
+@pytest.mark.parametrize("reynolds", [pytest.param(None, marks=pytest.mark.slow), 100.0])
+@pytest.mark.parametrize("where", ["cpu", "emulated"])
+def test_what_is_planned_is_what_is_held(where, reynolds):
+    spec = case((24, 20, 12), reynolds=reynolds)
+    simulation = Simulation(spec, backend=where)
+    planned = memory_bytes(spec, simulation.solver.grid.blocks, where)
+    assert planned == simulation.solver.bytes - 8  # the time step
     assert plan(case((24, 20, 1)))["plans"] == {"cpu": "pencils", "cuda": "decomposed"}
 
 

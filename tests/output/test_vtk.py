@@ -8,10 +8,11 @@ import pytest
 
 from hiresx import HiresxError, load
 from hiresx.device import backend
-from hiresx.output.fields import derived, vtk
+from hiresx.output.fields import derived
 from hiresx.output.fields import field_file as fields
 from hiresx.output.fields.field_file import FieldBlock
 from hiresx.output.fields.field_output import FieldOutput
+from hiresx.output.fields.formats import vtk
 from hiresx.output.saved import places
 from hiresx.solver import Solver
 

@@ -22,6 +22,19 @@ def test_all_times_of_some_places_come_back(monkeypatch, held, at_once):
             assert np.concatenate([part for _, part in found], axis=1) == pytest.approx(values, abs=1e-6)
 
 
+@pytest.mark.parametrize("held", [0, 1 << 20])
+def test_single_precision_stays_what_it_is(monkeypatch, held):
+    monkeypatch.setattr(snapshots, "HELD", held)
+    values = np.random.default_rng(2).standard_normal((9, 13)).astype("f4")
+    with snapshots.Snapshots(9, 13, "f4") as kept:
+        kept.fill(values)
+        parts = [part for _, part in kept.columns(4)]
+        assert parts[0].dtype == np.float64
+        np.testing.assert_array_equal(np.concatenate(parts, axis=1), values)
+        if not held:
+            assert kept._file.seek(0, io.SEEK_END) == values.nbytes
+
+
 def test_a_full_disk_is_said(monkeypatch):
     class Full(io.BytesIO):
         def write(self, data):

@@ -25,6 +25,8 @@ n = [9, 17, 1]
 [scheme]
 flux = "central"
 weights = "even"
+interpolation = "alike"
+positivity = "lenient"
 [time]
 steps = 2
 integrator = "heun_rk2"
@@ -44,6 +46,7 @@ temperature = 2.0
 velocity = [0.1, 0.0, 0.0]
 [output]
 variables = ["rho", "twice_rho"]
+formats = ["netcdf", "listing"]
 [[force]]
 name = "below"
 faces = ["jmin"]
@@ -83,7 +86,12 @@ ADDED = {
         "kernels/weights/even.h": (
             "",
             "template <class T> HD void nonlinear_weights(const T *, T *a) { a[0] = a[1] = a[2] = T(real(1)); }\n",
-        )
+        ),
+        "kernels/interpolation/alike.h": ("", (ROOT / "kernels/interpolation/original.h").read_text()),
+        "kernels/positivity/lenient.h": (
+            "",
+            (ROOT / "kernels/positivity/fallback.h").read_text().replace("real(1.0 / 5)", "real(1.0 / 9)"),
+        ),
     },
     "viscosity law": {"hiresx/case/viscosity.py": (END, "\n\n" + LAW)},
     "boundary condition": {
@@ -103,8 +111,8 @@ ADDED = {
             "}\n",
         ),
         "hiresx/rhs/boundary.py": (
-            "class Prescribe(Condition)",
-            'class Repeat(Condition):\n    kernel = "repeat"\n\n    def ghost(self) -> None:\n'
+            "class Reflect(FaceCondition)",
+            'class Repeat(FaceCondition):\n    kernel = "repeat"\n\n    def ghost(self) -> None:\n'
             '        self._launch("repeat", self._box, **self._face, q=self.state.q)\n\n\n',
         ),
     },
@@ -141,6 +149,97 @@ ADDED = {
             "    @property\n    def nodes(self) -> int:\n        return prod(self.n)\n",
         ),
     },
+    "form of grid file": {
+        "hiresx/grid/counted_file.py": (
+            "",
+            "import numpy as np\n"
+            "from hiresx.grid.blocks import Block\n\n\n"
+            "def read(path):\n"
+            "    lines = [np.arange(int(n), dtype=float) for n in reversed(path.read_text().split()[1:])]\n"
+            "    z, y, x = np.meshgrid(*lines, indexing='ij')\n"
+            "    return Block('counted', x, y, z)\n",
+        ),
+        "hiresx/grid/from_file.py": (
+            "    blocks = delivered_blocks(path)",
+            "    if path.read_bytes().startswith(b'counted'):\n"
+            "        from hiresx.grid import counted_file\n\n"
+            "        return Grid((counted_file.read(path),)), False, []\n",
+        ),
+    },
+    "output format": {
+        "hiresx/output/fields/formats/listing.py": (
+            "",
+            "from pathlib import Path\n\n\n"
+            "def frame(directory, step, name='fields'):\n    return Path(directory) / f'{name}_{step:06d}.list'\n\n\n"
+            "def clear(directory, name='fields', after=-1):\n"
+            "    for path in Path(directory).glob(f'{name}_*.list'):\n"
+            "        if int(path.stem.rpartition('_')[2]) > after:\n            path.unlink()\n\n\n"
+            "class Format:\n"
+            "    def __init__(self, directory, blocks, time, step, names, dtype, tag, root, name):\n"
+            "        self.path, self.lines = frame(directory, step, name), []\n\n"
+            "    def __enter__(self):\n        return self\n\n"
+            "    def __exit__(self, *_):\n        pass\n\n"
+            "    def put(self, n, portions):\n"
+            "        self.lines += [f'{n} {portion.values[\"rho\"].size}' for portion in portions]\n\n"
+            "    def publish(self):\n        self.path.write_text('\\n'.join(self.lines))\n\n"
+            "    def discard(self):\n        self.path.unlink(missing_ok=True)\n",
+        )
+    },
+    "verification check": {
+        "hiresx/verify/groups/halves.py": (
+            "",
+            '"""Halves: what is asked of them."""\n\n'
+            "from hiresx.verify.checks import Check, at_most\n\n"
+            "LONG = False\nCHECKS = [Check('a half', at_most(0.5), lambda bench: 0.5)]\n",
+        )
+    },
+    "batch system": {
+        "hiresx/launch/lsf.py": (
+            "",
+            "from hiresx.launch.batch_script import Batch, body\n\n\n"
+            "def script(batch: Batch, file: str) -> str:\n"
+            "    head = ['#!/bin/bash', f'#BSUB -n {batch.size}']\n"
+            "    return '\\n'.join([*head, *body(batch, 'LSB_JOBINDEX'), 'mpirun \"${run[@]}\"']) + '\\n'\n",
+        ),
+        "hiresx/cli/launch.py": [
+            ("    pbs: Pbs = None,\n", "    lsf: Annotated[Path | None, typer.Option('--lsf')] = None,\n"),
+            (
+                "    if slurm is not None or pbs is not None:\n",
+                "    if lsf is not None:\n"
+                "        from hiresx.launch.lsf import script\n\n"
+                "        node = ranks_of_node(ranks, nodes, ranks_per_node, gpus_per_node * ranks_per_gpu, words)\n"
+                "        made = gathered(\n"
+                "            words, nodes, node, gpus_per_node, cpus_per_rank, limit, partition, account, setup\n"
+                "        )\n"
+                "        lsf.write_text(script(made, str(lsf)))\n"
+                "        return 0\n",
+            ),
+        ],
+    },
+    "analysis of runs": {
+        "hiresx/post/heaviest.py": (
+            "",
+            "from hiresx.post.result import Result, dataset, opened\n\n\n"
+            "def heaviest(run):\n"
+            "    rho = opened(run).history('mass')['mean']\n"
+            "    data = dataset({'mean': ('time', rho.values, 'mean density', 'rho_ref')}, {})\n"
+            "    return Result('heaviest', {'greatest': float(rho.max())}, data, lambda: None)\n",
+        ),
+        "hiresx/cli/post.py": (
+            '@post.command("profile")\n',
+            '@post.command("heaviest")\n'
+            "def heaviest(run: Folder, out: Out = None, json: options.Json = False) -> int:\n"
+            "    from hiresx.post.heaviest import heaviest as analyse\n\n"
+            "    return _give(run, out, json, lambda: analyse(run))\n\n\n",
+        ),
+    },
+    "command": {
+        "hiresx/cli/greet.py": ("", "def greet() -> int:\n    print('good morning')\n    return 0\n"),
+        "hiresx/cli/app.py": [
+            ("    history,\n", "    greet,\n"),
+            ('    "history": history.history,\n', '    "greet": greet.greet,\n'),
+        ],
+    },
     "derived variable": {
         "hiresx/output/fields/derived.py": (
             '    "T": Variable(',
@@ -171,19 +270,33 @@ ADDED = {
     },
 }
 
+# Rows that are not done here: why.
+NOT_DONE = {
+    "conserved variable": "passive scalars are one: tests/rhs/test_scalars.py",
+    "source of what a machine is, placement strategy": "topology/ stands beside the house and has tests of its own",
+    "transport of halos": "wants several ranks: tests/exchange",
+}
+
 # In the copy: the case from both entrances, and what it must give with mu(T = 2) = exp(0.3).
 USED = """
 import json, sys
+from pathlib import Path
 import netCDF4
 import numpy as np
 from hiresx import Simulation, load
 from hiresx.case import reference
 from hiresx.cli import execute
+from hiresx.grid import from_file
 from hiresx.output.fields import field_file as fields
 from hiresx.output.watch import history
 from hiresx.plan import plan
+from hiresx.verify import runner
 
 assert execute(["run", "two-walls", "--out", "out", "--backend", "cpu"]) == 0
+assert execute(["post", "heaviest", "out", "--out", "found.csv"]) == 0 and execute(["greet"]) == 0
+assert execute(["launch", "--lsf", "job.sh", "-n", "2", "two-walls"]) == 0
+open("grid.counted", "w").write("counted 9 8 7")
+(counted,) = from_file.read_grid(Path("grid.counted"), None).blocks
 below, mass = history.read("out/history/below.nc").data, history.read("out/history/mass.nc").data
 case = load("two-walls")
 simulation = Simulation(case, backend="cpu")
@@ -198,6 +311,9 @@ print(json.dumps({
     "page": [word in reference.page() for word in (
         "exp(rate * (T - 1))", '"repeated"', '"halved"', "`[mass]`", '"heun_rk2"'
     )],
+    "listed": Path("out/fields_000002.list").read_text(), "check": runner.run(["halves"], "cpu", None)[0]["pass"],
+    "analysed": Path("found.csv").read_text().split(), "script": Path("job.sh").read_text(),
+    "counted": counted.size,
     "integrator": plan(case)["integrator"], "stages": simulation.solver.integrator.stages,
 }))
 """
@@ -208,6 +324,15 @@ def rows() -> dict[str, str]:
     table = README.split("## Where do I add...")[1].split("\n\n")[2]
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
     return {first: " ".join(rest) for first, *rest in cells}
+
+
+def test_every_row_is_done_or_said_why_not():
+    assert rows().keys() == ADDED.keys() | NOT_DONE.keys()
+
+
+def test_the_files_that_the_table_names_are_there():
+    names = {word for row in rows().values() for word in re.findall(r"`([\w./-]+)`", row) if "/" in word}
+    assert len(names) > 15 and [name for name in sorted(names) if not (ROOT / name).exists()] == []
 
 
 @pytest.mark.parametrize("what", ADDED)
@@ -221,18 +346,22 @@ def test_the_table_names_every_file_that_is_touched(what):
         assert there or f"`{path.name}`" in row or f"`{path.parts[0]}/`" in row, f"{file} is not in: {row}"
 
 
+def _add(path, before, text):
+    path.parent.mkdir(exist_ok=True)
+    assert path.exists() == bool(before), path
+    content = path.read_text() if before else ""
+    assert content.count(before) == 1 or before in ("", END), f"{path}: {before}"
+    path.write_text(content + text if before in ("", END) else content.replace(before, text + before))
+
+
 @pytest.mark.slow
 def test_a_copy_with_one_more_of_everything_works(tmp_path):
     for room in ROOMS:
         shutil.copytree(ROOT / room, tmp_path / room, ignore=shutil.ignore_patterns("__pycache__"))
     for files in ADDED.values():
-        for file, (before, text) in files.items():
-            path = tmp_path / file
-            path.parent.mkdir(exist_ok=True)
-            assert path.exists() == bool(before), file
-            content = path.read_text() if before else ""
-            assert content.count(before) == 1 or before in ("", END), f"{file}: {before}"
-            path.write_text(content + text if before in ("", END) else content.replace(before, text + before))
+        for file, added in files.items():
+            for before, text in added if isinstance(added, list) else [added]:
+                _add(tmp_path / file, before, text)
     # the one import that a key of Case needs
     schema = tmp_path / "hiresx/case/schema.py"
     schema.write_text(schema.read_text().replace("    KineticEnergy,\n", "    KineticEnergy,\n    Mass,\n"))
@@ -250,4 +379,7 @@ def test_a_copy_with_one_more_of_everything_works(tmp_path):
     assert found["mean"] == pytest.approx(0.5, rel=1e-14) and found["samples"] == 3
     assert found["twice"] == 0
     assert found["page"] == [True] * 5
+    assert found["listed"].splitlines() == ["0 153"] and found["check"] is True and found["counted"] == [9, 8, 7]
+    assert found["analysed"][0] == "mean" and float(found["analysed"][1]) == pytest.approx(0.5, rel=1e-14)
+    assert "#BSUB -n 2" in found["script"] and "good morning" in done.stdout
     assert (found["integrator"]["order"], found["stages"]) == (2, 2)

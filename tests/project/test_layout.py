@@ -12,7 +12,7 @@ from paths import ROOT
 
 # From the ground up. A name is a package or a module of hiresx.
 FLOORS = (
-    ("announce", "arrays", "errors", "kernels", "shell", "signals"),
+    ("announce", "arrays", "errors", "kernels", "parallel", "shell", "signals"),
     ("optional",),
     ("started",),
     ("communicator",),

@@ -86,6 +86,7 @@ def _source_error(n, bend) -> float:
     return float(error[0, : n // 2 + 1].mean())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bend", [0.0, 1.0], ids=["polar", "bent"])
 def test_spherical_source_converges(bend):
     coarse, fine = _source_error(12, bend), _source_error(24, bend)
@@ -276,6 +277,7 @@ def test_nothing_depends_on_ranks():
     assert max(run_ranks(2, _on_ranks)) < 1e-12
 
 
+@pytest.mark.slow
 def test_single_precision():
     found = []
     for precision in ("fp32", "fp64"):

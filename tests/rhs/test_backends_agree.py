@@ -10,6 +10,9 @@ from hiresx.device.cuda import fault
 from hiresx.device.wrappers import GPU_KINDS
 from hiresx.verify import kernel_data
 
+# Kernels of its own on two backends: 20 s to compile.
+pytestmark = pytest.mark.slow
+
 CONFIGURATIONS = {
     "fp32": Configuration(viscosity="constant", precision="fp32", schmidt=(0.7, 0.4)),
     "mixed": Configuration(viscosity="constant", precision="mixed", schmidt=(0.7, 0.4)),

@@ -30,13 +30,13 @@ def agree(case, within: float, **more) -> None:
         assert np.abs(one - other).max() <= within * np.abs(one).max()
 
 
-@pytest.mark.parametrize("interpolation", ["modified", "original"])
+@pytest.mark.parametrize("interpolation", ["modified", pytest.param("original", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("nodes", TURNED.values(), ids=TURNED)
 def test_inviscid_terms_to_the_last_bit(nodes, interpolation):
     agree(load("free-stream", overrides=[f"grid.n={nodes}", f'scheme.interpolation="{interpolation}"']), 0.0)
 
 
-@pytest.mark.parametrize("precision", ["fp64", "fp32"])
+@pytest.mark.parametrize("precision", ["fp64", pytest.param("fp32", marks=pytest.mark.slow)])
 def test_viscous_terms(precision):
     agree(rhs.flow(18, True, precision), 1e-13 if precision == "fp64" else 2e-5, strength=1.5)
 

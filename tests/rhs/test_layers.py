@@ -82,12 +82,25 @@ def test_one_side_of_a_region_is_a_place():
         (x(4.0, 12.5), r"sponge.0 from x = 4 to 12.5 is 8.5 thick, thicker than the domain: the grid reaches from 0"),
         (x(9.0, 10.0), "holds no node: the grid reaches from 0 to 8"),
         (x(-1.0, -2.0), "holds no node"),
+        (x(9.0, 7.0), "leaves no node alone: it starts outside of the grid, which reaches from 0 to 8"),
+        (x(-0.5, 2.0), "leaves no node alone"),
+        (x(7.81, 7.95), "has no node between its start and its end"),
+        ({**x(0.01, 0.1), "axis": "y"}, "sponge.0 from y = 0.01 to 0.1 has no node between"),
         (x(6.0, 8.0, blocks=["bxo"]), r'sponge.0.blocks: no block "bxo"'),
     ],
 )
 def test_sponges_that_cannot_be_meant(sponge, said):
     with pytest.raises(HiresxError, match=said):
         layers.check(*placed(BOX, sponge))
+
+
+@pytest.mark.parametrize("end", [{"face": "imax"}, {"face": "imax", "offset": -2.0}])
+def test_a_sponge_that_its_region_has_turned_round_is_refused(end):
+    """The grid was shortened, and the sponge's start stands where it was."""
+    shorter = {**BOX, "upper": [5.0, 2.0, 0.0]}
+    with pytest.raises(HiresxError, match=r"sponge.0: its start comes to x = 6 and its end to [35]: turned round"):
+        placed(shorter, x(6.0, end))
+    assert ends(shorter, x({**end, "offset": -2.5}, end))[0][0] == 2.5
 
 
 def test_remarks_on_sponges_that_are_cut_off_or_end_inside():

@@ -31,7 +31,7 @@ def leaving(conditions, grid=None, nodes=None, **tables) -> float:
 
 
 @pytest.mark.parametrize("grid", [None, WAVY], ids=["uniform", "wavy"])
-@pytest.mark.parametrize("precision", ["fp64", "fp32"])
+@pytest.mark.parametrize("precision", ["fp64", pytest.param("fp32", marks=pytest.mark.slow)])
 def test_a_vortex_leaves_a_wavy_grid_in_both_precisions(grid, precision):
     assert leaving(SIDES, grid, scheme={"precision": precision}) < 0.05
 
@@ -59,7 +59,7 @@ def start(x, y, z):
     return vortex(0.3)(x - 1.0, y - 1.0, z)
 
 
-@pytest.mark.parametrize("precision", ["fp64", "fp32"])
+@pytest.mark.parametrize("precision", ["fp64", pytest.param("fp32", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("backend", ["cpu", "emulated"])
 def test_a_restart_gives_the_same_bits(backend, precision, tmp_path):
     spec = edges(checkpoint={"every_steps": 7}, scheme={"precision": precision})

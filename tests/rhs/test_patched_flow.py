@@ -28,6 +28,7 @@ def test_free_stream(where, viscous, span):
         assert errors(simulation, name, lambda x, y, z, v=value: v)[0] < 1e-12, name
 
 
+@pytest.mark.slow
 def test_free_stream_in_single_precision():
     state = {"rho": 1.0, "u": 0.5, "v": 0.2, "p": P0}
     blocks = beside((10, 15), (12, 18), (-1.0, 0.0, 1.0), curve=0.1)
@@ -81,6 +82,7 @@ def vortex_error(cells):
     return errors(simulation, "rho", lambda x, y, z: vortex(2.5)(x, y, z)[0])[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ratio", [(2, 3), (1, 2)], ids=str)
 def test_a_vortex_keeps_its_order(ratio):
     """Across curved faces of 2:3 and 1:2 spacing: the order that one block has at these spacings, and no more error

@@ -43,9 +43,9 @@ def pressure_wave(simulation):
 @pytest.mark.parametrize(
     ("law", "viscosity_at_2"),
     [
-        ('{law="constant"}', 1.0),
+        pytest.param('{law="constant"}', 1.0, marks=pytest.mark.slow),
         ('{law="power", exponent=0.75}', 2**0.75),
-        ('{law="sutherland", sutherland_temperature=0.4}', 2**1.5 * 1.4 / 2.4),
+        pytest.param('{law="sutherland", sutherland_temperature=0.4}', 2**1.5 * 1.4 / 2.4, marks=pytest.mark.slow),
     ],
     ids=["constant", "power", "sutherland"],
 )
@@ -186,7 +186,7 @@ def test_single_precision_follows_double():
     assert single.solver.bytes < 0.52 * double.solver.bytes
 
 
-@pytest.mark.parametrize("interpolation", ["modified", "original"])
+@pytest.mark.parametrize("interpolation", ["modified", pytest.param("original", marks=pytest.mark.slow)])
 def test_mass_momentum_and_energy_are_conserved(interpolation):
     """On a periodic wavy grid, with shocks: sums of q/J."""
     sets = ["grid.n=[48,48,1]", "time.steps=40", f'scheme.interpolation="{interpolation}"']

@@ -57,12 +57,15 @@ def random_modes(n) -> Grid:
     return Grid((Block("random", *moved),), period=(periods,))
 
 
+# Each flux and each kind of weights has kernels of its own, which take longer to compile than the flows to run.
+OFTEN = ("steger_warming", "hllc")
+FLUXES = [pytest.param(flux, marks=() if flux in OFTEN else pytest.mark.slow) for flux in kernels.choices("flux")]
 GRIDS = {"wavy": wavy, "stretched 1:1000": stretched, "random modes": random_modes}
 
 
 @pytest.mark.parametrize("n", [(20, 16, 1), (12, 10, 9)], ids=["2d", "3d"])
 @pytest.mark.parametrize("grid", GRIDS)
-@pytest.mark.parametrize("flux", kernels.choices("flux"))
+@pytest.mark.parametrize("flux", FLUXES)
 def test_the_limiter_leaves_a_free_stream_alone(flux, grid, n):
     built = GRIDS[grid](n)
     for mach in (0.3, 1.0, 2.0, 6.0):
@@ -86,6 +89,7 @@ def test_the_limiter_leaves_a_free_stream_alone(flux, grid, n):
         assert worst <= 1e-13, (mach, worst)
 
 
+@pytest.mark.slow
 def test_the_limiter_leaves_a_density_wave_on_an_uneven_grid_alone():
     """Mach 1 along the short spacing, 64 times shorter than the other: the share of a direction in the step is no share
     of anything the limiter asks for."""
@@ -128,7 +132,8 @@ def test_the_limiter_is_conservative_and_knows_no_side():
     np.testing.assert_allclose(found[0], found[1], rtol=1e-9)
 
 
-FIVE = [(flux, "js") for flux in kernels.choices("flux")] + [("steger_warming", "z")]
+FIVE = [pytest.param(flux, "js", marks=() if flux in OFTEN else pytest.mark.slow) for flux in kernels.choices("flux")]
+FIVE += [pytest.param("steger_warming", "z", marks=pytest.mark.slow)]
 
 
 @pytest.mark.parametrize(("flux", "weights"), FIVE)
@@ -146,7 +151,7 @@ HARD = {
 }
 
 
-@pytest.mark.parametrize("positivity", HARD)
+@pytest.mark.parametrize("positivity", [pytest.param("fallback", marks=pytest.mark.slow), "none"])
 def test_the_flows_are_hard(positivity):
     """Otherwise the list would prove nothing."""
     for flow in robustness.FLOWS:
@@ -155,6 +160,7 @@ def test_the_flows_are_hard(positivity):
             assert "blew up" in cell.get("stopped", ""), flow.title
 
 
+@pytest.mark.slow
 def test_single_precision_lives():
     for title in ("Sedov's blast", "123 problem", "cylindrical blast"):
         flow = next(flow for flow in robustness.FLOWS if flow.title == title)
@@ -223,6 +229,7 @@ def test_a_blow_up_is_named_the_same_however_it_is_cut():
     assert caught.value.message == whole.message
 
 
+@pytest.mark.slow
 def test_a_late_blow_up_is_named_from_what_was_last_seen_alive():
     """The flow goes wrong some steps after the last look, with a step that is given."""
     sets = ("grid.n=[100,1,1]", "time.end=0.2", 'scheme.positivity="fallback"', "time.dt=0.0006")
@@ -237,6 +244,7 @@ def test_a_late_blow_up_is_named_from_what_was_last_seen_alive():
     assert by_look[1] == by_look[100]
 
 
+@pytest.mark.slow
 def test_what_is_said_of_a_blow_up_helps(tmp_path, monkeypatch, capsys):
     """The command that goes on is executed, and so is the other advice: begin anew with the limiter."""
     monkeypatch.chdir(tmp_path)

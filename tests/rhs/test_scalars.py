@@ -51,7 +51,7 @@ def off(made, wanted):
 
 
 @pytest.mark.parametrize("where", ["cpu", "emulated"])
-@pytest.mark.parametrize("reynolds", [None, 100.0], ids=["inviscid", "viscous"])
+@pytest.mark.parametrize("reynolds", [pytest.param(None, marks=pytest.mark.slow), 100.0], ids=["inviscid", "viscous"])
 @pytest.mark.parametrize("kind", CONDITIONS)
 def test_uniform_scalars_stay_uniform(kind, reynolds, where):
     """Whatever the flow does: shocks on a bent grid, all conditions, a sponge that takes mass."""
@@ -97,6 +97,7 @@ def advected(n, where="cpu"):
     return abs(made.primitives(0)["dye"] - wave(block.x, block.y, block.z, made.time)["dye"]).mean()
 
 
+@pytest.mark.slow
 def test_advection_is_of_fifth_order():
     errors = [advected(n) for n in (48, 72)]
     assert np.log(errors[0] / errors[1]) / np.log(1.5) > 4.75, errors
@@ -185,6 +186,7 @@ def test_what_there_is_of_a_scalar_stays(where):
             assert (weights * total(made, name)).sum() == pytest.approx(before[name], rel=2e-14)
 
 
+@pytest.mark.slow
 def test_a_jump_of_a_scalar_overshoots_little():
     """A square carried once through the box by a uniform flow: how far it leaves 0..1 (docs/numerics.md)."""
     spec = case((48, 8, 1), grid={"generator": "box", "n": [48, 8, 1], "lower": [0, 0, 0], "upper": [1, 1, 0],

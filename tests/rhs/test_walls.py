@@ -274,6 +274,7 @@ def test_on_nine_nodes_it_is_the_weights_that_differ_and_not_the_wall(sharp, flu
     assert (found < 3 * sharp[False][0]).all(), (found, sharp[False][0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("temperature", [None, 1.0], ids=["adiabatic", "isothermal"])
 @pytest.mark.parametrize("flux", FLUX_BY_FLUX)
 def test_impulsive_starts_at_walls_survive(flux, temperature):

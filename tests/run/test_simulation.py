@@ -155,7 +155,7 @@ def test_the_plan_states_the_memory_that_is_then_taken(name, backend):
 @pytest.mark.parametrize("kinds", ["", ", favre=false", ", reynolds=false"], ids=["both", "reynolds", "favre"])
 def test_the_plan_counts_the_averages(kinds):
     """Which are in double precision whatever the run's is."""
-    sets = ["grid.n=[16,8,8]", 'scheme.precision="fp32"']
+    sets = ["grid.n=[16,8,8]", 'scheme.precision="fp32"', "gas.prandtl=0.72"]
     case = load("taylor-green", overrides=sets)
     averaged = load("taylor-green", overrides=[*sets, f"average={{every=1{kinds}}}"])
     simulation = Simulation(averaged, backend="emulated")

@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import dataclasses
 import json
 import os
 import resource
@@ -20,8 +21,9 @@ from plotted import picture
 import hiresx
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Grid, write_plot3d
-from hiresx.sweeps.folder import claim
-from hiresx.sweeps.members import plan
+from hiresx.sweeps.folder import claim, kept, named_by, others
+from hiresx.sweeps.member import need
+from hiresx.sweeps.members import SweepPlan, plan
 from hiresx.sweeps.numbers import column
 
 CASE = """
@@ -255,13 +257,63 @@ def test_a_sweep_in_which_other_keys_vary_is_refused_by_the_key_that_does(case, 
     def of(*sizes: float) -> object:
         return plan(case, {"parameters.strength": list(sizes), "time.steps": [4]})
 
+    def steps(*numbers: int) -> object:
+        values = {"parameters.strength": [0.1, 0.2], "time.steps": list(numbers)}
+        return plan(case, values, named_by=named_by(tmp_path / "several"))
+
     claim(tmp_path / "several", case, of(0.1, 0.2))
-    with pytest.raises(HiresxError, match=r"parameters\.strength has several values there, here 1"):
-        claim(tmp_path / "several", case, of(0.1))
-    claim(tmp_path / "one", case, of(0.1))
-    claim(tmp_path / "one", case, of(0.1))
-    with pytest.raises(HiresxError, match=r"parameters\.strength has one value there, here 2"):
-        claim(tmp_path / "one", case, of(0.1, 0.2))
+    with pytest.raises(HiresxError, match=r"time\.steps is 5, there 4"):
+        claim(tmp_path / "several", case, steps(5))
+    with pytest.raises(HiresxError, match=r"time\.steps has one value there, here 2") as refused:
+        claim(tmp_path / "several", case, steps(4, 5))
+    assert "parameters.strength" in refused.value.mend
+
+
+def test_a_sweep_may_be_narrowed_to_one_value_and_widened_again(case, tmp_path):
+    """The names of the runs stay, and so do the others."""
+    out = tmp_path / "sweep"
+
+    def of(strengths: list[float], steps: list[int]) -> SweepPlan:
+        return plan(case, {"parameters.strength": strengths, "time.steps": steps}, named_by=named_by(out))
+
+    whole = of([0.1, 0.2], [4, 5])
+    claim(out, case, whole)
+    narrow = of([0.2], [5])
+    assert [one.name for one in narrow.members] == ["strength=0.2_steps=5"]
+    claim(out, case, narrow)
+    assert others(out, narrow) == [one.name for one in whole.members if one.name != "strength=0.2_steps=5"]
+    wider = of([0.1, 0.2, 0.3], [4])
+    claim(out, case, wider)
+    assert [one.name for one in wider.members] == [f"strength={s}_steps=4" for s in (0.1, 0.2, 0.3)]
+    assert kept(out)["keys"] == {"parameters.strength": [0.1, 0.2, 0.3], "time.steps": [4, 5]}
+    assert len(kept(out)["runs"]) == 5
+
+
+def test_a_run_whose_sponge_lies_at_a_region_is_known_again(tmp_path):
+    """Its record has the number that the region came to."""
+    case = tmp_path / "open"
+    case.mkdir()
+    sponge = '[[sponge]]\naxis = "x"\nstart = 0.5\nend = { face = "imax" }\nstrength = 1.0\nstate = { p = 1.0 }\n'
+    (case / "case.toml").write_text(CASE.replace('monitors = ["wait"]', "") + sponge.replace("{ p", "{ rho = 1.0, p"))
+    (case / "case.py").write_text(FUNCTIONS.partition("def wait")[0])
+    of = plan(case, {"time.steps": [1]})
+    run = tmp_path / "sweep" / of.members[0].name
+    hiresx.Simulation(hiresx.load(case, overrides=["time.steps=1"]), backend="cpu", out=run).run(progress=False)
+    assert json.loads((run / "run.json").read_text())["case"]["sponge"][0]["end"] == 1.0
+    assert need(tmp_path / "sweep", of.members[0]) == "nothing"
+    moved = plan(case, {"time.steps": [1], "sponge.0.start": [0.6]}).members[0]
+    with pytest.raises(HiresxError, match=r"sponge.0.start is 0.6, there 0.5"):
+        need(tmp_path / "sweep", dataclasses.replace(moved, name=run.name))
+
+
+def test_a_title_is_no_other_case(done, tmp_path):
+    folder, *_ = done
+    case = tmp_path / "tube"
+    shutil.copytree(folder / "tube", case)
+    text = (case / "case.toml").read_text()
+    (case / "case.toml").write_text('description = "more"\n' + text.replace("A pulse in a tube", "Said otherwise"))
+    status, out, err = command("sweep", case, *SET, "--dry-run", "--out", folder / "sweep")
+    assert status == 0 and out.count("finished") == 3, err
 
 
 def test_runs_that_wait_are_told_by_that(case, tmp_path):

@@ -41,7 +41,7 @@ def same(one: tuple, other: tuple) -> None:
         assert np.array_equal(a, b)
 
 
-@pytest.mark.parametrize("precision", ["fp64", "fp32"])
+@pytest.mark.parametrize("precision", ["fp64", pytest.param("fp32", marks=pytest.mark.slow)])
 def test_the_same_bits_as_one_by_one(precision, one_by_one):
     case = jet(f'scheme.precision="{precision}"')
     many = taken(case, 6)

@@ -42,10 +42,11 @@ def unit_lines(spec: Box | Wavy) -> list[np.ndarray]:
 
 
 def box_nodes(spec: Box | Wavy, lines: list[np.ndarray]) -> list[np.ndarray]:
-    """Coordinates x, y, z (nk, nj, ni) of the box for positions in [0, 1] along its axes."""
+    """Coordinates x, y, z (nk, nj, ni) of the box for positions in [0, 1] along its axes: views, read-only, of what
+    differs along one axis each."""
     x, y, z = (lo + (hi - lo) * s for lo, hi, s in zip(spec.lower, spec.upper, lines, strict=True))
-    z, y, x = np.meshgrid(z, y, x, indexing="ij")
-    return [x, y, z]
+    shape = (len(z), len(y), len(x))
+    return [np.broadcast_to(c, shape) for c in (x, y[:, None], z[:, None, None])]
 
 
 def box_period(spec: Box | Wavy, directions: Iterable[int]) -> dict[str, Vector | Motion]:

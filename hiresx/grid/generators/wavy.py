@@ -7,6 +7,7 @@ from hiresx.case.grids import Wavy
 from hiresx.grid.blocks import Block
 from hiresx.grid.connections import Grid
 from hiresx.grid.generators.box import box_nodes, box_period, unit_lines
+from hiresx.parallel import each, planes
 
 
 def generate(spec: Wavy) -> Grid:
@@ -20,10 +21,16 @@ def generate(spec: Wavy) -> Grid:
     """
     lines = unit_lines(spec)
     coordinates = box_nodes(spec, lines)
-    wave = np.ones_like(coordinates[0])
-    for d, s in enumerate(lines):
-        if spec.n[d] > 1:
-            wave = wave * np.sin(2 * np.pi * spec.waves[d] * s).reshape([-1 if 2 - d == a else 1 for a in range(3)])
-    nodes = [c + amplitude * wave for c, amplitude in zip(coordinates, spec.amplitude, strict=True)]
+    waves = [
+        np.sin(2 * np.pi * spec.waves[d] * s) if spec.n[d] > 1 else np.ones(1) for d, s in enumerate(lines)
+    ]  # fmt: skip
+    nodes = np.empty((3, *coordinates[0].shape))
+
+    def fill(rows: slice) -> None:
+        wave = 1.0 * waves[0] * waves[1][:, None] * waves[2][rows, None, None]
+        for to, c, amplitude in zip(nodes, coordinates, spec.amplitude, strict=True):
+            np.add(c[rows], amplitude * wave, out=to[rows])
+
+    each(fill, planes(spec.n[2], spec.n[0] * spec.n[1]))
     directions = [d for d in range(3) if float(spec.waves[d]).is_integer()]
     return Grid((Block("wavy", *triple(nodes)),), period=(box_period(spec, directions),))

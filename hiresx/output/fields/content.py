@@ -14,8 +14,9 @@ from hiresx.announce import announce
 from hiresx.communicator import Communicator
 from hiresx.device.state import BlockState
 from hiresx.equations.gas import Gas
-from hiresx.output.fields import coordinate_file, derived, selection, vtk
+from hiresx.output.fields import coordinate_file, derived, selection
 from hiresx.output.fields import field_file as fields
+from hiresx.output.fields import formats as others
 from hiresx.output.fields.field_file import FieldBlock
 from hiresx.output.fields.portions import OwnBoxes, OwnSamples, PartBox
 from hiresx.output.saved import files
@@ -144,9 +145,9 @@ class Files(Work):
         return unknown or self._content.series(self._directory, self._step)[1] is None
 
     @cached_property
-    def _frames(self) -> list[fields.FieldFrame | vtk.VtkFrame]:
+    def _frames(self) -> list[fields.FieldFrame | others.FormatFrame]:
         content = self._content
-        found: list[fields.FieldFrame | vtk.VtkFrame] = []
+        found: list[fields.FieldFrame | others.FormatFrame] = []
         tag, root = content.tag, content.comm.root
         if "netcdf" in content.formats and not self._by_library:
             path = fields.frame(self._directory, self._step, content.name)
@@ -157,10 +158,8 @@ class Files(Work):
                 joint = JointFile(self._grid.path, self._grid.layout, tag, root)
                 found.append(fields.FieldFrame(joint, content.pieces))
             found.append(fields.FieldFrame(JointFile(path, layout, tag, root), content.pieces, self._time, self._step))
-        if "vtk" in content.formats:
-            about = content.pieces, self._time, self._step, content.variables, content.dtype
-            found.append(vtk.VtkFrame(self._directory, *about, tag, root, content.name))
-        return found
+        about = content.pieces, self._time, self._step, content.variables, content.dtype, tag, root, content.name
+        return [*found, *others.frames(content.formats, self._directory, *about)]
 
     def write(self) -> None:
         content = self._content

@@ -12,8 +12,9 @@ from hiresx.communicator import alone
 from hiresx.equations import equations
 from hiresx.equations.storage import STORAGE
 from hiresx.errors import HiresxError
-from hiresx.output.fields import derived, selection, vtk
+from hiresx.output.fields import derived, selection
 from hiresx.output.fields import field_file as fields
+from hiresx.output.fields import formats as others
 from hiresx.output.fields.content import Content, TimeContent
 from hiresx.output.saved import files
 from hiresx.output.saved.attachment import MANY, Attachment
@@ -200,7 +201,8 @@ class FieldOutput(Attachment):
         assert self.directory is not None
         for output in self._outputs:
             fields.clear(self.directory, output.name, after)
-            vtk.clear(self.directory, output.name, after)
+            for kind in others.names():
+                others.format_of(kind).clear(self.directory, output.name, after)
 
     def _content(self, output: _Output, solver: Any) -> Content:
         formats = self._case.output.formats
@@ -210,8 +212,9 @@ class FieldOutput(Attachment):
     def _there(self, output: _Output, step: int) -> bool:
         if self.directory is None:
             return True
-        frames = {"netcdf": fields.frame, "vtk": vtk.frame}
-        return all(frames[kind](self.directory, step, output.name).is_file() for kind in self._case.output.formats)
+        directory, kinds = self.directory, self._case.output.formats
+        frames = [fields.frame if kind == "netcdf" else others.format_of(kind).frame for kind in kinds]
+        return all(frame(directory, step, output.name).is_file() for frame in frames)
 
     def _write(self, solver: Any, outputs: Sequence[_Output]) -> None:
         if self.directory is None or not outputs:

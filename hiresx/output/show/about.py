@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from hiresx.errors import HiresxError
-from hiresx.output.fields import coordinate_file, vtk
+from hiresx.output.fields import coordinate_file
 from hiresx.output.fields import field_file as fields
+from hiresx.output.fields.formats import vtk
 from hiresx.output.saved import checkpoint, files, record
 from hiresx.output.saved.container import MAGIC
 from hiresx.output.saved.netcdf import LOCK, library

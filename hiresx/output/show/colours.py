@@ -109,7 +109,7 @@ def draw(
         bar = figure.colorbar(
             drawn, ax=list(axes), location=side, extend=extend, pad=0.015, aspect=slimness, shrink=0.95
         )
-        bar.set_label(r"$\Delta$ " * difference + picture_file.symbol(name) + _shaded(norm))
+        bar.set_label(r"$\Delta$ " * difference + picture_file.symbol(name) + shaded(norm))
         bar.outline.set_linewidth(0.5)
         if side == "bottom":
             bar.locator = MaxNLocator(3)
@@ -164,8 +164,8 @@ def scale(name: str, values: np.ndarray, look: Look, difference: bool = False) -
         if look.symmetric:
             high = max(abs(low), abs(high))
             low, chosen = -high, _DIVERGING
-        shaded = isinstance(norm, PowerNorm) and low >= 0
-        norm = PowerNorm(look.exponent, low, high) if shaded else Normalize(low, high)
+        curved = isinstance(norm, PowerNorm) and low >= 0
+        norm = PowerNorm(look.exponent, low, high) if curved else Normalize(low, high)
         known = values[np.isfinite(values)]
         margin = 1e-6 * (high - low)
         extend = _ends(known.min() < low - margin, known.max() > high + margin)
@@ -206,7 +206,7 @@ def _ends(under: bool, over: bool) -> str:
     return {(0, 0): "neither", (1, 0): "min", (0, 1): "max", (1, 1): "both"}[bool(under), bool(over)]
 
 
-def _shaded(norm: Any) -> str:
+def shaded(norm: Any) -> str:
     """What must be said of shades that are not linear."""
     exponent = getattr(norm, "gamma", 1.0)
     return "" if exponent == 1 else f"   (shade: power {exponent:g})"

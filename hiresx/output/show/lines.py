@@ -69,6 +69,7 @@ def draw(
     given = Path(reference) if reference else None
     points = read_table(given, along) if given else {}
     look = look or Look()
+    ours = data.path.parent.name if compared else "computed"
     figure = look.figure(0.7 + 1.75 * len(names))
     axes = figure.subplots(len(names), 1, sharex=True, squeeze=False)[:, 0]
     for ax, name in zip(axes, names, strict=True):
@@ -79,7 +80,7 @@ def draw(
         for (label, other), colour in zip(compared, cycle(picture_file.OTHERS), strict=False):
             ax.plot(*_broken(other, name), color=colour, lw=1.0, label=label, zorder=2.5)
         style = {"marker": "o", "ms": 2.6, "mfc": "none", "mew": 0.7, "lw": 0.5} if count <= 256 else {"lw": 1.0}
-        ax.plot(*_broken(drawn, name), color=picture_file.BLUE, label=f"computed, {count} points", zorder=3, **style)
+        ax.plot(*_broken(drawn, name), color=picture_file.BLUE, label=f"{ours}, {count} points", zorder=3, **style)
         ax.set_ylabel(picture_file.symbol(name))
         ax.margins(x=0)
         if scales is not None:

@@ -1,6 +1,6 @@
 """Pictures of a run: lines in one dimension, colours on the curvilinear grid in two, mid-planes in three."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -99,7 +99,7 @@ class _Request:
     def __post_init__(self) -> None:
         about = fields.describe(self.path)
         # A block of one point in a direction is flat there.
-        self.dimensions = max(sum(n > 1 for n in shape) for shape in about["blocks"].values())
+        self.dimensions = _dimensions(about["blocks"].values())
         self.names = [name.strip() for name in self.variable.split(",")] if self.variable else self._default(about)
         scalars = equations(about["case"]).scalars
         derived.check(self.names, "variable", scalars)
@@ -131,6 +131,13 @@ class _Request:
         pieces = _pieces(data)
         if self.as_lines:
             drawn = lines.samples(data, pieces, self.dimensions, self.line)
+            for run, other in others:
+                if (theirs := _dimensions(block.shape for block in other.blocks)) != self.dimensions:
+                    raise HiresxError(
+                        f"{_label(run)} has {theirs} dimensions, {_label(data.path.parent)} has {self.dimensions}: "
+                        "they have no line in common",
+                        "draw runs of as many dimensions over each other",
+                    )
             compared = [(_label(run), lines.samples(d, _pieces(d), self.dimensions, self.line)) for run, d in others]
             figure = lines.draw(data, drawn, self.names, self.reference, compared, self.scales, self.look)
         else:
@@ -203,6 +210,10 @@ def _difference(data: fields.FieldFileContent, other: fields.FieldFileContent, n
             "compare them along a line, such as --line y=0",
         )
     return [a | {name: a[name] - b[name] for name in names} for a, b in zip(ours, theirs, strict=True)]
+
+
+def _dimensions(shapes: Iterable[Sequence[int]]) -> int:
+    return max(sum(n > 1 for n in shape) for shape in shapes)
 
 
 def several(against: str | Path | Sequence[str | Path] | None) -> list[Path]:

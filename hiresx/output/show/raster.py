@@ -12,6 +12,8 @@ Box = tuple[float, float, float, float]
 # Blocks that lie side by side and share no nodes leave a gap of one cell, which belongs to the flow: faces that are
 # nearer to each other than this many cells are joined.
 _BETWEEN = 1.5
+# Of the last cell along a face: how far past its end a node may lie that still faces it.
+_PAST = 0.1
 # Tests of pixels against triangles at a time.
 _SLAB = 1 << 21
 # Weights that are this far below 0 are round-off: a pixel on a face belongs to the block.
@@ -195,6 +197,14 @@ def _strip(one: _Face, other: _Face, x: np.ndarray, y: np.ndarray) -> list[np.nd
     facing = other.nodes[nearest]
     distance = np.hypot(x[one.nodes] - x[facing], y[one.nodes] - y[facing])
     close = (distance < _BETWEEN * np.maximum(one.depth, other.depth[nearest])) & (distance > 0)
+    # Past its ends the other face is nobody's neighbour, for a wall may begin there; two ends always face each other.
+    inner_nodes = np.ones(close.size, bool)
+    inner_nodes[[0, -1]] = False
+    for end, before in ((0, 1), (-1, -2)):
+        last, inner = other.nodes[end], other.nodes[before]
+        outward = np.array([x[last] - x[inner], y[last] - y[inner]])
+        past = (x[one.nodes] - x[last]) * outward[0] + (y[one.nodes] - y[last]) * outward[1]
+        close &= ~(inner_nodes & (facing == last) & (past > _PAST * (outward @ outward)))
     both = close[:-1] & close[1:]
     if not both.any():
         return []

@@ -184,6 +184,9 @@ class VtkFrame:
             file.discard()
 
 
+Format = VtkFrame
+
+
 def describe(path: str | Path) -> dict[str, Any]:
     """What a .vts, .vtm or .pvd file of ours holds, from its header: kind, and files, times, extent, variables.
 

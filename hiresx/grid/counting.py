@@ -1,0 +1,30 @@
+"""How many nodes a grid file has, from its head: known before the file is read."""
+
+from math import prod
+from pathlib import Path
+
+from hiresx.case.grids import GridFile
+from hiresx.errors import HiresxError
+from hiresx.grid.cgns_tree import opened
+from hiresx.grid.from_file import form
+from hiresx.grid.plot3d_binary import laid_out
+
+
+def file_nodes(spec: GridFile, directory: Path | None) -> int | None:
+    """Nodes of the grid of a [grid] table with `file`, as the file holds them; None for one that is coarsened, for text
+    and for a file that cannot be read: reading it says why."""
+    if spec.coarsen:
+        return None
+    path = Path(directory or "") / spec.file
+    try:
+        if form(path) == "CGNS":
+            with opened(path) as root:
+                (base,) = root.children("CGNSBase_t")
+                cells = int(base.numbers((2,))[0])
+                return sum(prod(map(int, z.numbers((3, cells))[0])) for z in base.children("Zone_t"))
+        with path.open("rb") as file:
+            if b"\0" not in file.read(64):
+                return None
+            return sum(prod(size) for size, _ in laid_out(path, file, file.seek(0, 2)).blocks)
+    except (HiresxError, OSError, ValueError):
+        return None

@@ -1,0 +1,68 @@
+"""What many field files hold, read by h5py: opening one takes a quarter of what netCDF's library takes for it, which
+also opens the file that its coordinates are linked to."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hiresx.output.fields import coordinate_file, field_file
+from hiresx.output.saved.netcdf import LOCK
+
+
+@dataclass(frozen=True)
+class Glance:
+    """`time` in L / c_ref and `step` of a field file, and its `blocks`: name -> (nk, nj, ni), in their order."""
+
+    time: float
+    step: int
+    blocks: Mapping[str, tuple[int, ...]]
+
+
+def glance(path: Path) -> Glance:
+    """What is in a field file. Raises HiresxError as `field_file.describe` does."""
+    with _root(path) as file:
+        if file is not None:
+            try:
+                groups = sorted(_groups(file), key=lambda group: int(np.ravel(group.attrs["index"])[0]))
+                sizes = {group.name.lstrip("/"): tuple(len(group[n]) for n in "kji") for group in groups}
+                return Glance(float(file["time"][()]), int(file["step"][()]), sizes)
+            except (AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueError):
+                pass  # the other library says what is wrong with it
+    about = field_file.describe(path)
+    return Glance(about["time"], about["step"], about["blocks"])
+
+
+def values(path: Path, blocks: Sequence[str], name: str) -> list[np.ndarray] | None:
+    """The variable `name` of each of the `blocks`, (nk, nj, ni), as it is stored; None where it is not, or h5py cannot
+    read it."""
+    with _root(path) as file:
+        if file is None:
+            return None
+        try:
+            return [np.asarray(file[f"{block}/{name}"]) for block in blocks]
+        except (LookupError, OSError, RuntimeError, TypeError, ValueError):
+            return None
+
+
+@contextmanager
+def _root(path: Path) -> Iterator[Any]:
+    """The file, None where h5py is missing or cannot open it."""
+    library = coordinate_file.h5py()
+    with LOCK:
+        try:
+            file = None if library is None else library.File(path, "r", locking=False)
+        except (OSError, RuntimeError, TypeError, ValueError):
+            file = None
+        try:
+            yield file
+        finally:
+            if file is not None:
+                file.close()
+
+
+def _groups(file: Any) -> Iterator[Any]:
+    return (entry for entry in file.values() if hasattr(entry, "keys"))

@@ -1,0 +1,79 @@
+"""Work of the host on large arrays, shared among threads: NumPy lets go of Python's lock while it computes."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Thread
+from typing import ParamSpec, TypeVar
+
+# Nodes worked on at a time: few enough that what is made of them stays in a core's cache.
+SLAB = 250_000
+# The same for what makes many arrays on the way, each of which is to stay there; lines beside each other at least.
+PIECE, LEAST = 50_000, 8
+# Threads that are of use: memory is then the limit.
+MOST = 16
+
+_Given = ParamSpec("_Given")
+_Item = TypeVar("_Item")
+_Found = TypeVar("_Found")
+
+
+def workers() -> int:
+    """How many threads work: OMP_NUM_THREADS or every core that this process may use, MOST at most."""
+    asked = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
+    count = int(asked) if asked.isdigit() and int(asked) > 0 else len(os.sched_getaffinity(0))
+    return min(count, MOST)
+
+
+def planes(count: int, nodes: int) -> list[slice]:
+    """`count` planes of so many nodes each, cut into slabs of about SLAB nodes."""
+    depth = max(1, SLAB // max(nodes, 1))
+    return [slice(lo, min(lo + depth, count)) for lo in range(0, count, depth)]
+
+
+def lines_of(count: int, nodes: int) -> list[slice]:
+    """`count` lines of so many nodes each, cut into pieces of about PIECE nodes and LEAST lines at least."""
+    depth = max(LEAST, PIECE // max(nodes, 1))
+    ends = [*range(depth, count - LEAST + 1, depth), count]
+    return [slice(lo, hi) for lo, hi in zip([0, *ends], ends, strict=False)]
+
+
+def each(work: Callable[[_Item], _Found], items: Sequence[_Item]) -> list[_Found]:
+    """`work` of every item, side by side. Of several that fail the first one is raised."""
+    return list(ahead(work, items))
+
+
+def later(work: Callable[_Given, _Found], *args: _Given.args, **kwargs: _Given.kwargs) -> Callable[[], _Found]:
+    """Begins `work` beside what the caller goes on with. What is returned waits for it, and gives or raises what it
+    did; nothing waits for it otherwise, not even the end of the process."""
+    outcome: Future[_Found] = Future()
+
+    def run() -> None:
+        try:
+            outcome.set_result(work(*args, **kwargs))
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    Thread(target=run, daemon=True).start()
+    return outcome.result
+
+
+def ahead(work: Callable[[_Item], _Found], items: Iterable[_Item]) -> Iterator[_Found]:
+    """`work` of every item, in order, the next ones being worked on meanwhile: not more than there are threads, so that
+    little waits in memory."""
+    count = workers()
+    if count == 1:
+        yield from map(work, items)
+        return
+    with ThreadPoolExecutor(count) as pool:
+        under_way = []
+        try:
+            for item in items:
+                under_way.append(pool.submit(work, item))
+                if len(under_way) > 2 * count:
+                    yield under_way.pop(0).result()
+            while under_way:
+                yield under_way.pop(0).result()
+        finally:
+            for left in under_way:
+                left.cancel()

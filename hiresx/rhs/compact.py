@@ -1,0 +1,67 @@
+"""Viscous right-hand side of the compact plan: one direction after the other, with memory for the flux of one.
+
+Of the 16 reals a point that the other plans keep for viscous terms (primitives, fluxes along three directions) 4 are
+left: gradients are taken from the conserved state (kernels/compact.h), three times instead of once.
+"""
+
+from collections.abc import Iterable
+
+from hiresx.case import Case
+from hiresx.decomposition import Decomposition
+from hiresx.device.interface import Call, Program
+from hiresx.device.state import BlockState
+from hiresx.grid.blocks import FACES, direction
+from hiresx.rhs.boundary import FaceCondition
+
+NAME = "compact"
+
+
+def obstacle(case: Case, cut: Decomposition | None = None) -> str | None:
+    """Why a case cannot be computed with this plan, as far as is known without its grid `cut`; None where it can."""
+    if case.gas.reynolds is None:
+        return None  # nothing is left to save
+    if case.axisymmetric:
+        return "the flow is axisymmetric"
+    if case.scalar:
+        return "there are passive scalars"
+    if cut is None:
+        return None
+    if any(patch.condition.kernel == "patched" for patch in cut.patches):
+        return "there are patched faces"
+    for c in cut.connections:
+        if c.donor_direction != direction(c.face):
+            block, donor = cut.blocks[c.block].name, cut.blocks[c.donor].name
+            lines = FACES[2 * direction(c.face)][0], FACES[2 * c.donor_direction][0]
+            return f"lines {lines[0]} of block '{block}' go on as lines {lines[1]} of block '{donor}'"
+    return None
+
+
+class CompactViscous:
+    """The launches of one block by direction: `flux` into the array `along`, whose ghosts are filled in between, and
+    `difference`. Ghosts of the state are those that `ghost_states` makes when the first flux is computed."""
+
+    def __init__(self, program: Program, state: BlockState, reynolds: float):
+        s, sv = state, state.variable_stride
+        self.along = along = s.work[: len(s.equations.gradients)]
+        self.flux: dict[int, Call] = {}
+        self.difference: dict[int, Call] = {}
+        for d in s.active:
+            self.flux[d] = program.call(
+                "viscous_flux_along", s.size, **s.place, **s.derivative_strides, sv=sv, q=s.q, m=s.metrics,
+                through=s.areas[d], jacobian=s.jacobian, inverse_reynolds=1.0 / reynolds, flux=along,
+            )  # fmt: skip
+            self.difference[d] = program.call(
+                "viscous_difference_along", s.size, **s.place, sd=s.strides[d], sv=sv, flux=along, r=s.r
+            )  # fmt: skip
+
+
+def ghost_states(program: Program, conditions: Iterable[FaceCondition]) -> list[Call]:
+    """What makes the ghosts of the state behind physical faces those of the viscous terms: of the conditions that
+    extrapolate primitives; the mirrored ones are so already."""
+    found = []
+    for condition in conditions:
+        q = condition.state.q
+        for call in condition.calls("viscous_primitives", q):
+            given = {name: value for name, value in call.arguments.items() if name not in ("variables", "w")}
+            found.append(program.call("viscous_ghost_state", call.extent, **given, q=q))
+    return found

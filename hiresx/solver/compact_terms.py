@@ -1,0 +1,48 @@
+"""The viscous terms of the compact plan as tasks of a stage."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from hiresx.grid.blocks import direction
+from hiresx.rhs.boundary import Prescribe
+from hiresx.rhs.compact import CompactViscous, ghost_states
+from hiresx.solver.block_states import LocalBlocks
+from hiresx.solver.conditions import Conditions
+from hiresx.solver.ghosts import Ghosts
+
+if TYPE_CHECKING:
+    from hiresx.solver.terms import Task
+
+
+def compact_tasks(blocks: LocalBlocks, ghosts: Ghosts, conditions: Conditions, reynolds: float) -> "list[Task]":
+    """What adds the viscous terms of all local blocks to `r`, behind the inviscid ones, whose ghosts of physical faces
+    are overwritten. Collective: all ranks go through all directions that a block of any rank has."""
+    prepare = blocks.program.prepare
+    parts = [CompactViscous(blocks.program, state, reynolds) for state in blocks.states]
+    fluxes = [(part.along,) * 3 for part in parts]
+    work = [part.along for part in parts]
+    states = prepare(ghost_states(blocks.program, conditions.all))
+    tasks: list[Task] = [("viscous", lambda stage: states())]
+
+    def exchange(stage: int) -> None:
+        # All faces are sent, of which those of this direction are wanted: the others follow with theirs.
+        ghosts.send_fluxes(fluxes, work)
+        ghosts.finish_fluxes()
+
+    def task(made: Callable[[], None]) -> "Task":
+        return "viscous", lambda stage: made()
+
+    for d in sorted({d for block in blocks.cut.blocks for d in block.active}):
+        behind = [
+            call
+            for condition in conditions.all
+            if direction(condition.patch.face) == d
+            for call in condition.calls("viscous_flux", fluxes[blocks.place[condition.patch.block]])
+        ]
+        made = prepare([[part.flux[d] for part in parts if d in part.flux], behind])
+        differences = prepare([[part.difference[d] for part in parts if d in part.difference]])
+        tasks += [task(made), ("exchange", exchange), task(differences)]
+    if any(isinstance(condition, Prescribe) for condition in conditions.all):
+        # What is prescribed behind inflows is set with the nodes, not with the other ghosts: it is put back.
+        tasks.append(("boundary", lambda stage: conditions.nodes_again()))
+    return tasks

@@ -1,0 +1,47 @@
+"""By which plan a case is computed: the one that is asked for, or the backend's own unless compact alone fits."""
+
+from hiresx.case import Case
+from hiresx.decomposition import Domain
+from hiresx.device.interface import Backend
+from hiresx.equations import equations
+from hiresx.errors import HiresxError
+from hiresx.grid.size import in_bytes
+from hiresx.plan import device_bytes
+from hiresx.rhs import compact
+from hiresx.rhs.plans import default_plan, inviscid_plan
+
+# The plans of each backend, besides the compact one.
+_OF_BACKEND = {"cpu": ("pencils", "decomposed"), "cuda": ("fused", "decomposed"), "emulated": ("fused", "decomposed")}
+
+
+def chosen_plan(case: Case, backend: Backend, domain: Domain, asked: str | None = None) -> str:
+    """The plan `asked`, or that of the case's key `plan`; where neither says, the backend's own, or the compact one on
+    all ranks where a GPU has no room for the fields of its parts otherwise. Collective; nothing is allocated.
+
+    Raises HiresxError for a plan that the backend has not or that does not know what the case has, and where the memory
+    of a GPU does not hold the fields.
+    """
+    comm, own = domain.comm, default_plan(backend.name, equations(case))
+    blocks = [domain.cut.blocks[n] for n in domain.mine]
+    why = compact.obstacle(case, domain.cut)
+    wanted = asked or (None if case.plan == "auto" else case.plan)
+    free = backend.free_memory()
+    with comm.together():
+        if wanted is not None and inviscid_plan(wanted, backend.name) not in _OF_BACKEND[backend.name]:
+            known = ", ".join((*_OF_BACKEND[backend.name], compact.NAME))
+            raise HiresxError(f'the plan "{wanted}" is none of the {backend.name} backend', f"take {known}, or auto")
+        if wanted == compact.NAME and why is not None:
+            raise HiresxError(f'the plan "compact" does not suit this case: {why}', 'leave it out, or plan = "auto"')
+    plan = wanted or own
+    if wanted is None and why is None and case.gas.reynolds is not None:
+        short = free is not None and device_bytes(case, blocks, backend.name, plan) > free
+        if comm.max([float(short)])[0]:
+            plan = compact.NAME
+    with comm.together():
+        if free is not None and (needed := device_bytes(case, blocks, backend.name, plan)) > free:
+            points = sum(block.points for block in blocks)
+            raise HiresxError(
+                f"{points:,} nodes take {in_bytes(needed)} on a GPU by the plan {plan}, {in_bytes(free)} are free",
+                'take a coarser grid, precision = "fp32" or more GPUs, or end what else uses the GPU',
+            )
+    return plan

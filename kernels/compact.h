@@ -1,0 +1,72 @@
+// The viscous terms of the compact plan (hiresx/rhs/compact.py), with memory for the flux along one direction alone:
+//   viscous_ghost_state, and for each direction  viscous_flux_along -> (ghosts) -> viscous_difference_along
+// Gradients are taken from the conserved state, of which the ghosts of physical faces are those of the viscous terms
+// meanwhile. Same point functions as viscous.h.
+
+#ifdef HX_VISCOUS
+// Ghosts of a physical face such that their primitives are those of viscous_extrapolate; their density, which nothing
+// takes from them, is 1.
+KERNEL(viscous_ghost_state, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int degree,
+       state_field<gas_variables> q) {
+    const long long p = o + (long long)i * s1 + (long long)j * s2;
+    real inner[4][gradient_variables], ghosts[gas_gradients][3];
+    for (int l = 0; l < 4; ++l) node_primitives(q, p + (long long)l * sn, sv, inner[l]);
+    for (int v = 0; v < gas_gradients; ++v)
+        extrapolated(inner[0][v], inner[1][v], inner[2][v], inner[3][v], degree, ghosts[v]);
+    for (int l = 0; l < 3; ++l) {
+        const auto to = q + (p - (long long)(l + 1) * sn);
+        const real u = ghosts[0][l], v = ghosts[1][l], w = ghosts[2][l];
+        to[0] = real(1), to[sv] = u, to[2 * sv] = v, to[3 * sv] = w;
+        to[4 * sv] = ghosts[3][l] / (gas_gamma * gas_gamma_1) + real(0.5) * (u * u + v * v + w * w);
+    }
+}
+
+// Index-space derivatives along stride sd of the primitives around node p; those of `derivative`.
+template <class T> HD void primitive_rates(const_state_pointer q, long long p, long long sd, stride sv, T *rate) {
+    const real weight[3] = {real(3.0 / 4), real(-3.0 / 20), real(1.0 / 60)};
+    T ahead[gradient_variables], behind[gradient_variables];
+    for (int s = 1; s <= 3; ++s) {
+        node_primitives(q, p + s * sd, sv, ahead);
+        node_primitives(q, p - s * sd, sv, behind);
+        for (int v = 0; v < gradient_variables; ++v) {
+            const T part = weight[s - 1] * (ahead[v] - behind[v]);
+            rate[v] = s == 1 ? part : rate[v] + part;
+        }
+    }
+}
+
+// The curvilinear viscous flux of interior nodes along one direction, whose area components are `through`.
+VECTOR_KERNEL(viscous_flux_along, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
+              const_state_field<conserved_variables> q, const_work_field<9> m, const_work_field<3> through,
+              const_work_field<1> jacobian,
+              real inverse_reynolds, work_field<gradient_variables> flux) {
+    const long long p = o + i + (long long)j * sj + (long long)k * sk;
+    T gradient[gradient_variables][3], own[gradient_variables], rate[3][gradient_variables], area[3];
+    primitive_rates(q, p, (long long)di, sv, rate[0]);
+    primitive_rates(q, p, (long long)dj, sv, rate[1]);
+    primitive_rates(q, p, (long long)dk, sv, rate[2]);
+    const T scale = load<T>(jacobian + p);
+    for (int v = 0; v < gradient_variables; ++v)
+        for (int d = 0; d < 3; ++d) rate[d][v] = rate[d][v] * scale;
+    for (int c = 0; c < 3; ++c) {
+        const T xi = load<T>(m + c * sv + p), eta = load<T>(m + (3 + c) * sv + p), zeta = load<T>(m + (6 + c) * sv + p);
+        for (int v = 0; v < gradient_variables; ++v)
+            gradient[v][c] = xi * rate[0][v] + eta * rate[1][v] + zeta * rate[2][v];
+    }
+    for (int c = 0; c < 3; ++c) area[c] = load<T>(through + c * sv + p);
+    node_primitives(q, p, sv, own);
+    const ViscousStress<T> stress = viscous_stress(own, gradient, inverse_reynolds);
+    store_viscous_flux(area, stress, gradient, sv, flux + p);
+}
+
+// r += the derivative of the viscous flux along stride sd, in all but the density
+VECTOR_KERNEL(viscous_difference_along, int i, int j, int k, int o, int sj, int sk, int sd, stride sv,
+              const_work_field<gradient_variables> flux, rate_field<conserved_variables> r) {
+    const long long p = o + i + (long long)j * sj + (long long)k * sk;
+    for (int c = 0; c < gradient_variables; ++c) {
+        const work_real *f = flux + c * sv + p;
+        rate_real *to = r + (c + 1) * sv + p;
+        store(to, load<T>(to) + derivative<T>([&](int s) { return load<T>(f + (long long)s * sd); }));
+    }
+}
+#endif

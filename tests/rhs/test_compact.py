@@ -1,0 +1,153 @@
+"""The compact plan against the others: the same terms, direction by direction, in less memory."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from ranks import run_ranks
+
+from hiresx.bench import rhs
+from hiresx.case import load
+from hiresx.decomposition import domain
+from hiresx.decomposition.partition import partition
+from hiresx.device import backend
+from hiresx.errors import HiresxError
+from hiresx.plan import memory_bytes, plan
+from hiresx.rhs.compact import obstacle
+from hiresx.solver import Solver
+from hiresx.verify.groups.kernels import rough
+
+# Four blocks, with walls, outflows, sponges and planes of symmetry.
+JET = [
+    "grid.points_per_height=16", "grid.boundary_layer_points=2", "grid.exit_spacing=0.05", "grid.length=4",
+    "grid.half_height=2", "grid.sponge_length=2", "grid.sponge_height=2", "time.steps=1",
+]  # fmt: skip
+OWN = {"cpu": "pencils", "emulated": "decomposed"}
+
+
+def rates(case, where: str, name: str, **more) -> list[np.ndarray]:
+    """r of every block, from a flow with a jump."""
+    solver = Solver(case, backend(where), plan=name, **more)
+    solver.initialize(rough(1.5))
+    solver.right_hand_side()
+    solver.right_hand_side()  # ghosts of the inviscid terms are made anew
+    return [s.interior(solver.backend.to_host(s.r)).astype(float) for s in solver.states]
+
+
+def cases():
+    yield "periodic", rhs.flow(14, True, "fp64"), 1e-13
+    yield "fp32", rhs.flow(14, True, "fp32"), 3e-5
+    yield "walls", load("couette", overrides=["grid.n=[9,17,1]"]), 1e-13
+    yield "jet", load("planar-jet", "quick", JET), 1e-13
+
+
+@pytest.mark.parametrize("where", OWN)
+@pytest.mark.parametrize(("case", "within"), [pytest.param(*c, id=name) for name, *c in cases()])
+def test_the_right_hand_side_is_that_of_the_other_plans(case, within, where):
+    for one, other in zip(rates(case, where, OWN[where]), rates(case, where, "compact"), strict=True):
+        assert np.abs(one).max() > 0
+        assert np.abs(one - other).max() <= within * np.abs(one).max()
+
+
+def test_a_flow_without_viscosity_knows_no_difference():
+    case = rhs.flow(12, False, "fp64")
+    (one,), (other,) = rates(case, "cpu", "pencils"), rates(case, "cpu", "compact")
+    assert np.array_equal(one, other)
+
+
+def test_blocks_that_are_cut_give_what_the_whole_one_gives():
+    case = rhs.flow(16, True, "fp64")
+    (whole,) = rates(case, "cpu", "compact")
+
+    def halves(decomposition):
+        return [type(p)(p.whole, p.box, 0) for p in partition(decomposition, ranks=2)]
+
+    found = np.zeros_like(whole)
+    ground = domain(case, parts=halves)
+    for part, piece in zip(ground.cut.parts, rates(case, "cpu", "compact", domain=ground), strict=True):
+        found[(slice(None), *part.slices)] = piece
+    assert len(ground.cut.parts) == 2
+    assert np.abs(found - whole).max() <= 1e-13 * np.abs(whole).max()
+
+
+def of_ranks(comm, name):
+    case = rhs.flow(14, True, "fp64")
+    ground = domain(case, comm, parts=lambda decomposition: partition(decomposition, ranks=comm.size))
+    solver = Solver(case, backend("cpu"), plan=name, domain=ground)
+    solver.initialize()
+    for _ in range(2):
+        solver.step()
+    return [(s.part.slices, s.interior(solver.backend.to_host(s.q))) for s in solver.states]
+
+
+def test_two_ranks():
+    solver = Solver(rhs.flow(14, True, "fp64"), backend("cpu"), plan="pencils")
+    solver.initialize()
+    for _ in range(2):
+        solver.step()
+    whole = solver.states[0].interior(solver.backend.to_host(solver.states[0].q))
+    for slices, q in [piece for rank in run_ranks(2, of_ranks, "compact") for piece in rank]:
+        assert np.abs(q - whole[(slice(None), *slices)]).max() <= 1e-13
+
+
+def test_reals_a_point():
+    case = rhs.flow(14, True, "fp64")
+    compact = load("taylor-green", overrides=["grid.n=[14,14,14]", 'plan="compact"'])
+    assert plan(case)["reals_per_padded_point"] == 41
+    assert plan(compact)["reals_per_padded_point"] == 29
+    solver = Solver(compact, backend("cpu"))
+    assert solver.plan == "compact"
+    assert 0 <= solver.bytes - memory_bytes(compact, solver.grid.blocks) <= 8  # the one step of all points
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "why"),
+    [
+        ("cone", "gas.reynolds=1e4", "axisymmetric"),
+        ("taylor-green", 'scalar=[{name="s", schmidt=0.7, initial=0.0}]', "passive scalars"),
+    ],
+)
+def test_what_it_does_not_know_is_said(name, key, why):
+    case = load(name, overrides=[key])
+    with pytest.raises(HiresxError, match=why):
+        Solver(case, backend("cpu"), plan="compact")
+
+
+def test_lines_that_turn_are_named():
+    case = load("round-jet", "quick")
+    assert "go on as lines" in (obstacle(case, domain(case).whole) or "")
+
+
+def test_plans_of_other_backends_are_refused():
+    with pytest.raises(HiresxError, match="none of the cpu backend"):
+        Solver(load("taylor-green", overrides=["grid.n=[9,9,9]", 'plan="fused"']), backend("cpu"))
+
+
+@dataclass
+class Small:
+    """A backend that says it is a GPU with so much memory, until something is to be compiled."""
+
+    bytes_: float
+    name: str = "cuda"
+
+    def free_memory(self) -> float:
+        return self.bytes_
+
+    def compile(self, configuration):
+        raise AssertionError("compiled")
+
+
+@pytest.mark.parametrize(
+    ("reals", "outcome"), [(45, "fused"), (44, "fused"), (42, "compact"), (32.1, "compact"), (31, None)]
+)
+def test_the_plan_goes_by_what_a_gpu_has_free(reals, outcome):
+    """41 and 29 reals for a padded node, 3 for its coordinates while the metrics are made."""
+    from hiresx.solver.plan_choice import chosen_plan
+
+    case = rhs.flow(32, True, "fp64")
+    gpu = Small(reals * 8 * 38**3)
+    if outcome is None:
+        with pytest.raises(HiresxError, match="by the plan compact"):
+            chosen_plan(case, gpu, domain(case))
+    else:
+        assert chosen_plan(case, gpu, domain(case)) == outcome
