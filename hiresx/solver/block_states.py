@@ -155,7 +155,7 @@ class LocalBlocks:
             self._fill(state, state.q, values)
             return
         for n, array in enumerate(_arrays(state).values()):
-            self._fill(state, array, lambda at, n=n: state.kept(np.stack(values(at)))[n])
+            self._fill(state, array, partial(_kept, state, values, n))
 
     def _fill(self, state: BlockState, array: Any, values: Callable[[Lines], Any]) -> None:
         """The nodes of an array, from pieces (k, j) of slabs of planes k, which are made while others are brought to
@@ -181,6 +181,11 @@ class LocalBlocks:
 def _arrays(state: BlockState) -> dict[str, Any]:
     """What of a block goes from one step to the next."""
     return {"q": state.q} | ({} if state.carry is None else {"carry": state.carry})
+
+
+def _kept(state: BlockState, values: Callable[[Lines], Any], n: int, at: Lines) -> np.ndarray:
+    """What q (n = 0) or the array that is carried along (1) holds of conservative values."""
+    return state.kept(np.stack(values(at)))[n]
 
 
 def _part(values: np.ndarray, at: Any) -> np.ndarray:

@@ -22,7 +22,7 @@ constexpr double hold_shear = 1.4, hold_pressure = 0.35;
 constexpr int outflow_given = 13, outflow_sums_count = 13;
 // Changes from node to node, of the velocity as a share of the speed of sound and of the pressure as one of gamma p, below
 // which it is round-off that varies: where nothing leaves all nodes count alike, and sound comes straight.
-constexpr double faintest = sizeof(stored_real) == 4 ? 1e-4 : 1e-10;
+constexpr double faintest = sizeof(real) == 4 ? 1e-4 : 1e-10;
 
 // 0 where gas comes in at a Mach number up to `threshold`, 1 from 0.04 more on; from the outward velocity.
 HD real inflow_share(real outward, real sound, real threshold) {
