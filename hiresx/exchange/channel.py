@@ -21,6 +21,9 @@ from hiresx.exchange.rows import rows
 WATCHFUL, YIELDING = 20e-6, 2e-3
 NAP = 50e-6
 
+_KERNELS = ("copy_halo", "copy_halo_rows", "pack_halo", "unpack_halo", "rotate_vectors")
+_WORK_KERNELS = tuple(name.replace("halo", "work_halo").replace("_vectors", "_work_vectors") for name in _KERNELS)
+
 
 @dataclass(frozen=True, eq=False)
 class ExchangedArrays:
@@ -37,14 +40,17 @@ class Channel:
     """Takes a quantity of `width` variables from part to part and from rank to rank.
 
     `directed`: its arrays belong to grid directions, and change sign where those are opposite. `later`: kernels run
-    after they are launched, so that sending has to wait for them. `waited`: seconds spent waiting for other ranks;
-    `exchanges`: how many were started.
+    after they are launched, so that sending has to wait for them. `apart`: it is kept in other numbers than the state.
+    `waited`: seconds spent waiting for other ranks; `exchanges`: how many were started.
     """
 
     def __init__(
-        self, backend, program, layout: HaloLayout, width: int, directed: bool, mail: Mail, later: bool
+        self, backend, program, layout: HaloLayout, width: int, directed: bool, mail: Mail, later: bool,
+        apart: bool = False,
     ):  # fmt: skip
         self._program, self._width, self._later = program, width, later
+        kernels = _WORK_KERNELS if apart else _KERNELS
+        self._copy, self._copy_rows, self._pack_kernel, self._unpack_kernel, self._rotate = kernels
         self._outgoing, self._transports = mail.outgoing, mail.transports
         ends = ("donor_direction", "direction", "sign") if directed else ()
 
@@ -60,7 +66,7 @@ class Channel:
         self._inner: list[tuple[HaloLink, Any, Any]] = []
         self._inner_rows: list[tuple[HaloLink, Any, int]] = []
         for link in merged(layout.inner, "donor", "block", *ends):
-            found = rows(link.to, link.source) if "copy_halo_rows" in program.signatures else None
+            found = rows(link.to, link.source) if self._copy_rows in program.signatures else None
             if found is None:
                 self._inner += lists([link], "donor")
             else:
@@ -104,10 +110,10 @@ class Channel:
             }  # fmt: skip
 
         for link, to, giving in self._inner:
-            yield self._program.call("copy_halo", (len(to), self._width, 1), to=to, giving=giving, **ends(link))
+            yield self._program.call(self._copy, (len(to), self._width, 1), to=to, giving=giving, **ends(link))
         for link, found, nodes in self._inner_rows:
             yield self._program.call(
-                "copy_halo_rows", None, rows=found, count=len(found), nodes=nodes, variables=self._width, **ends(link)
+                self._copy_rows, None, rows=found, count=len(found), nodes=nodes, variables=self._width, **ends(link)
             )
 
     def _post(self, fields: ExchangedArrays) -> None:
@@ -120,7 +126,7 @@ class Channel:
                 self._due.append((peer, transport))
         for link, to, giving in self._pack:
             self._program.launch(
-                "pack_halo", (len(to), 1, 1), to=to, giving=giving,
+                self._pack_kernel, (len(to), 1, 1), to=to, giving=giving,
                 source=fields.array(link.donor, link.donor_direction), source_sv=fields.strides[link.donor],
                 buffer=self._outgoing[turn], variables=self._width, sign=self._sign(link),
             )  # fmt: skip
@@ -176,7 +182,7 @@ class Channel:
         fields, message = self._fields, transport.message(peer, self._turn)
         for link, to, giving in self._unpack[peer.rank]:
             self._program.launch(
-                "unpack_halo", (len(to), 1, 1), to=to, giving=giving, buffer=message, variables=self._width,
+                self._unpack_kernel, (len(to), 1, 1), to=to, giving=giving, buffer=message, variables=self._width,
                 target=fields.array(link.block, link.direction), target_sv=fields.strides[link.block],
             )  # fmt: skip
         for call in self._turns(fields, peer.rank):
@@ -187,7 +193,7 @@ class Channel:
         for link, at in self._turned[rank] if fields.vectors else ():
             entries = zip(product("xyz", repeat=2), np.ravel(link.rotation).tolist(), strict=True)
             yield self._program.call(
-                "rotate_vectors", (len(at), 1, 1), at=at, target=fields.vectors(link.block, link.direction),
+                self._rotate, (len(at), 1, 1), at=at, target=fields.vectors(link.block, link.direction),
                 target_sv=fields.strides[link.block], **{f"r{row}{column}": float(r) for (row, column), r in entries},
             )  # fmt: skip
 

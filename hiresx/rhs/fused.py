@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Set
 from typing import Any
 
+import numpy as np
+
 from hiresx.device.interface import Call, Program
 from hiresx.device.state import BlockState
 from hiresx.grid.blocks import direction, side
@@ -40,7 +42,7 @@ class Fused(InviscidPlan):
             n = s.size[d]
             closed = sum(1 << (side(face) > 0) for face in walls if direction(face) == d)
             fields = {
-                "sv": sv, "q": s.q, "m": s.areas[d], "viscous_flux": carried.get(d, s.q), "r": s.r,
+                "sv": sv, "q": s.q, "m": s.areas[d], "viscous_flux": carried.get(d, s.metrics), "r": s.r,
                 "first": int(order == 0), "walls": closed, "viscous": int(d in carried),
             }  # fmt: skip
             calls = self.late if d in late else self.early
@@ -52,7 +54,7 @@ class Fused(InviscidPlan):
                 calls.append(program.call("sweep_along", extent, **s.place, n=n, rows=rows, chunk=chunk, **fields))
             else:
                 other = 3 - d
-                chunk = line_chunk(n, s.size[0] * s.size[other], s.q.itemsize)
+                chunk = line_chunk(n, s.size[0] * s.size[other], np.dtype(s.real).itemsize)
                 extent = (s.size[0], s.size[other], -(-n // chunk))
                 lines = {"o": s.origin, "s2": s.strides[other], "sd": s.strides[d]}
                 calls.append(program.call("sweep_across", extent, **lines, n=n, chunk=chunk, **fields))

@@ -59,13 +59,14 @@ class Pencils(InviscidPlan):
         viscous_fluxes: Mapping[int, Any] | None = None,
     ):
         carried = viscous_fluxes or {}
+        no_flux = state.q.view(state.metrics.dtype)  # that a kernel may be given and does not look at
         self.early: list[Call] = []
         self.late: list[Call] = []
         for order, d in enumerate(ordered(state, late)):
             (s1, n1), (s2, n2) = sorted((state.strides[e], state.size[e]) for e in range(3) if e != d)
             (self.late if d in late else self.early).append(
                 program.call(
-                    "inviscid_sweep", None, q=state.q, m=state.areas[d], viscous_flux=carried.get(d, state.q),
+                    "inviscid_sweep", None, q=state.q, m=state.areas[d], viscous_flux=carried.get(d, no_flux),
                     r=state.r, sv=state.variable_stride, o=state.origin, sd=state.strides[d], nd=state.size[d], s1=s1,
                     n1=n1, s2=s2, n2=n2, first=int(order == 0), walls=int(d in map(direction, walls)),
                     viscous=int(d in carried),

@@ -12,6 +12,7 @@ import numpy as np
 
 from hiresx.announce import announce
 from hiresx.communicator import Communicator
+from hiresx.device.state import BlockState
 from hiresx.equations.gas import Gas
 from hiresx.output.fields import coordinate_file, derived, selection
 from hiresx.output.fields import field_file as fields
@@ -276,5 +277,11 @@ def _fetch(solver: Any, source: PartBox) -> Callable[[], np.ndarray]:
     if all(n >= size for n, size in zip(source.x.shape, reversed(state.size), strict=True)):
         # Ghosts and all: one piece of memory, so that a device need not gather it first.
         whole = solver.backend.fetch(state.q)
-        return lambda: whole()[index]
-    return solver.backend.fetch(state.q[index])
+        return lambda: _plain(state, whole()[index])
+    some = solver.backend.fetch(state.q[index])
+    return lambda: _plain(state, some())
+
+
+def _plain(state: BlockState, kept: np.ndarray) -> np.ndarray:
+    """Conservative variables of what `q` holds of them."""
+    return state.numbers(kept) if state.storage.carries else kept

@@ -10,6 +10,7 @@ from typing import Any
 
 from hiresx.communicator import alone
 from hiresx.equations import equations
+from hiresx.equations.storage import STORAGE
 from hiresx.errors import HiresxError
 from hiresx.output.fields import derived, selection
 from hiresx.output.fields import field_file as fields
@@ -106,7 +107,7 @@ class FieldOutput(Attachment):
                 _Output(
                     "fields" if spec is None else spec.name,
                     table.variables or output.variables,
-                    table.precision or output.precision or case.scheme.precision,
+                    table.precision or output.precision or STORAGE[case.scheme.precision].output,
                     clock.every_time,
                     clock.every_steps,
                     spec,

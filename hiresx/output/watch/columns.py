@@ -19,7 +19,7 @@ class Columns:
         self._parts = []
         for state in solver.states:
             ni, _, nk = state.size
-            partial = solver.backend.zeros((quantities, nk * ni), str(state.q.dtype))
+            partial = solver.backend.zeros((quantities, nk * ni), state.real)
             self._parts.append((state, partial))
 
     def __call__(self, n: int, kernel: str, /, **arguments: Any) -> np.ndarray:
@@ -68,6 +68,6 @@ def dimension(solver: Solver) -> int:
 
 def padded(solver: Solver, state: BlockState, values: np.ndarray) -> Any:
     """Values (nk, nj, ni) as an array of the solver's type on its device, zero in the ghosts."""
-    array = np.zeros(state.shape, dtype=state.q.dtype)
+    array = np.zeros(state.shape, dtype=state.real)
     state.interior(array)[...] = values
     return solver.backend.to_device(array)
