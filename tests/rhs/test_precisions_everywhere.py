@@ -6,14 +6,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scalar_cases
 from precise_flows import FLOWS, Flow, waves
 from ranks import run_ranks
 
 from hiresx import Simulation
 from hiresx.case import Case
 from hiresx.decomposition import domain
+from hiresx.decomposition.halo_bytes import halo_bytes
 from hiresx.device import backend
+from hiresx.equations.storage import STORAGE
 from hiresx.errors import HiresxError
+from hiresx.estimate import memory_bytes
 from hiresx.solver import Solver
 from hiresx.verify.rearranged import difference, random_parts
 
@@ -73,7 +77,11 @@ def on_parts(comm, name: str, kind: str, folder: str) -> float:
     expected = states(alone, flow)
     cuts = random_parts(alone.decomposition, comm.size + len(alone.states) - 1, np.random.default_rng(1))
     parts = [replace(part, rank=n % comm.size) for n, part in enumerate(cuts)]
-    made = solver(flow, domain=domain(flow.case, comm, alone.grid, lambda cut: parts))
+    ground = domain(flow.case, comm, alone.grid, lambda cut: parts)
+    made = solver(flow, domain=ground)
+    sent = {there.rank: there.state_bytes + there.flux_bytes for there in made.halo.neighbours}
+    estimated = halo_bytes(ground.cut, True, STORAGE[kind].exchanged)[comm.rank]
+    assert sent == {rank: count for rank, count in enumerate(estimated) if count}
     found = [np.array(q) for q in states(made, flow)]
     boxes = [(s.part.whole, s.part.box) for s in made.states]
     made.halo.close()
@@ -92,6 +100,15 @@ def test_two_ranks_are_one(kind, tmp_path):
         (tmp_path / name).mkdir()
     for found in run_ranks(2, on_ranks, names, kind, str(tmp_path), timeout=300):
         assert {name: value for name, value in found.items() if not value <= OFF} == {}
+
+
+@pytest.mark.parametrize("plan", ["pencils", "decomposed", "compact"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_memory_is_as_estimated(kind, plan, tmp_path):
+    flow = FLOWS["box_3d"](kind, tmp_path)
+    made = solver(flow, plan=plan)
+    estimated = memory_bytes(flow.case, made.grid.blocks, "cpu", plan)
+    assert 0 <= made.bytes - estimated <= 8  # the one step of all points
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -120,3 +137,22 @@ def test_a_restart_goes_on_to_the_last_bit(kind, tmp_path):
     for precision in {"fp64", *KINDS} - {kind}:
         with pytest.raises(HiresxError, match=f'scheme.precision is "?{precision}"?, in the checkpoint "?{kind}'):
             Simulation(case(precision, 6), "cpu", restart=tmp_path / "run")
+
+
+def carried(precision: str, **more) -> list[np.ndarray]:
+    """Two scalars and the gas, between walls and a shock."""
+    spec = scalar_cases.case(boundary=scalar_cases.WALLS, reynolds=100.0, periodic=(), scheme={"precision": precision})
+    made = Solver(spec, backend("cpu"), **more)
+    for n, state in enumerate(made.states):
+        nodes = state.block.x, state.block.y, state.block.z
+        made.set_state(n, *scalar_cases.shocks(*nodes), scalar_cases.patches(*nodes))
+    made.complete_state()
+    for _ in range(STEPS):
+        made.step()
+    return [s.interior(made.backend.to_host(s.q)) for s in made.states]
+
+
+def test_scalars_in_mixed():
+    wanted = carried("fp64")
+    for plan in ("pencils", "decomposed"):
+        assert difference(carried("mixed", plan=plan), wanted) <= OFF, plan
