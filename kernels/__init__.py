@@ -29,7 +29,8 @@ ROOT = Path(__file__).parent
 
 # What fields are kept as (storage.h).
 KEPT_TYPES = ("stored_real", "work_real", "rate_real")
-POINTER_TYPES = tuple(f"{const}{base} *" for base in ("real", *KEPT_TYPES, "int", "double") for const in ("", "const "))
+_POINTED_TO = ("real", *KEPT_TYPES, "int", "long long", "double")
+POINTER_TYPES = tuple(f"{const}{base} *" for base in _POINTED_TO for const in ("", "const "))
 ARGUMENT_TYPES = ("int", "long long", "real", "double", *POINTER_TYPES)
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"([^"]+)".*$')

@@ -14,13 +14,14 @@ HD void unpack_point(int i, const int *to, const int *giving, const Number *buff
     for (int v = 0; v < variables; ++v) target[v * target_sv + to[i]] = point[v];
 }
 
+// Three variables at p become (rx, ry, rz) times them, the rows of a rotation.
 template <class Number>
-HD void rotate_at(Number *p, long long target_sv, real rxx, real rxy, real rxz, real ryx, real ryy, real ryz, real rzx,
-                  real rzy, real rzz) {
-    const real x = p[0], y = p[target_sv], z = p[2 * target_sv];
+HD void rotate(Number *p, long long sv, real rxx, real rxy, real rxz, real ryx, real ryy, real ryz, real rzx, real rzy,
+               real rzz) {
+    const real x = p[0], y = p[sv], z = p[2 * sv];
     p[0] = rxx * x + rxy * y + rxz * z;
-    p[target_sv] = ryx * x + ryy * y + ryz * z;
-    p[2 * target_sv] = rzx * x + rzy * y + rzz * z;
+    p[sv] = ryx * x + ryy * y + ryz * z;
+    p[2 * sv] = rzx * x + rzy * y + rzz * z;
 }
 
 // Between blocks of one process: target[variable j][to[i]] = sign * source[variable j][giving[i]].
@@ -41,9 +42,8 @@ KERNEL(unpack_halo, int i, int j, int k, const int *to, const int *giving, const
     unpack_point(i, to, giving, buffer, variables, target, target_sv);
 }
 
-// Vectors that came over a rotated connection, from the donor's frame into this block's: the three variables of `target`
-// at at[i] become (rx, ry, rz) times them, the rows of the rotation.
+// Vectors that came over a rotated connection, from the donor's frame into this block's.
 KERNEL(rotate_vectors, int i, int j, int k, const int *at, stored_real *target, long long target_sv, real rxx, real rxy,
        real rxz, real ryx, real ryy, real ryz, real rzx, real rzy, real rzz) {
-    rotate_at(target + at[i], target_sv, rxx, rxy, rxz, ryx, ryy, ryz, rzx, rzy, rzz);
+    rotate(target + at[i], target_sv, rxx, rxy, rxz, ryx, ryy, ryz, rzx, rzy, rzz);
 }

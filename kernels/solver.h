@@ -15,6 +15,7 @@
 #include "reduce.h"
 #include "statistics.h"
 #include "exchange.h"
+#include "signals.h"
 #include "halo_rows.h"
 #include "sponge.h"
 #include "continuation.h"

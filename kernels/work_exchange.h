@@ -16,7 +16,26 @@ KERNEL(unpack_work_halo, int i, int j, int k, const int *to, const int *giving, 
 
 KERNEL(rotate_work_vectors, int i, int j, int k, const int *at, work_real *target, long long target_sv, real rxx,
        real rxy, real rxz, real ryx, real ryy, real ryz, real rzx, real rzy, real rzz) {
-    rotate_at(target + at[i], target_sv, rxx, rxy, rxz, ryx, ryy, ryz, rzx, rzy, rzz);
+    rotate(target + at[i], target_sv, rxx, rxy, rxz, ryx, ryy, ryz, rzx, rzy, rzz);
+}
+
+// As in signals.h.
+KERNEL(pack_signalled_work_halo, int i, int j, int k, const int *to, const int *giving, const work_real *source,
+       long long source_sv, work_real *buffer, long long turn_reals, int variables, real sign, const long long *count) {
+    work_real *now = buffer + (count[SIGNALS_RAISED] + 1) % 2 * turn_reals;
+    pack_point(i, to, giving, source, source_sv, now, variables, sign);
+}
+
+KERNEL(unpack_signalled_work_halo, int i, int j, int k, const int *to, const int *giving, const work_real *buffer,
+       long long turn_reals, int variables, work_real *target, long long target_sv, const long long *count) {
+    if (!count[SIGNALS_NEW]) return;
+    unpack_point(i, to, giving, buffer + count[SIGNALS_RAISED] % 2 * turn_reals, variables, target, target_sv);
+}
+
+KERNEL(rotate_signalled_work_vectors, int i, int j, int k, const int *at, work_real *target, long long target_sv,
+       real rxx, real rxy, real rxz, real ryx, real ryy, real ryz, real rzx, real rzy, real rzz,
+       const long long *count) {
+    if (count[SIGNALS_NEW]) rotate(target + at[i], target_sv, rxx, rxy, rxz, ryx, ryy, ryz, rzx, rzy, rzz);
 }
 
 #ifdef HX_CPU

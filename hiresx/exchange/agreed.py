@@ -11,6 +11,10 @@ from hiresx.exchange.choice import RankFacts, choose
 from hiresx.exchange.division import Division
 from hiresx.exchange.gpu import Gpu
 from hiresx.exchange.halo_layout import HaloLayout
+from hiresx.exchange.signals import extra_bytes
+
+# Transports that open the GPU memory of other ranks.
+OPENING = frozenset({"ipc", "signals"})
 
 # Written into GPU memory, with the rank, to see whether another process reads what is there.
 MARK = 0x48616C6F
@@ -42,7 +46,7 @@ class Agreement:
             )
         self.facts: list[RankFacts] = comm.allgather(own)
         self.pairs = self._choose()
-        if "ipc" in self.pairs.values():
+        if OPENING.intersection(self.pairs.values()) and self.facts[0].gpu is not None:
             told = comm.allgather(self._open(packed))
             self.facts = [replace(facts, closed=closed) for facts, closed in zip(self.facts, told, strict=True)]
             self.pairs = self._choose()
@@ -62,14 +66,19 @@ class Agreement:
         for facts in self.facts:
             room[facts.host] = min(room.get(facts.host, np.inf), facts.room)
         for facts in self.facts:
-            room[facts.host] -= self._division.size(facts.points) + window.SPARE
+            signals = extra_bytes(len(self.facts), len(self._division.widths)) if facts.asked == "signals" else 0
+            room[facts.host] -= self._division.size(facts.points) + signals + window.SPARE
         return {host: left >= 0 for host, left in room.items()}
 
     def _open(self, packed: Any) -> dict[int, str]:
-        """Open the GPU memory of the peers to be reached by "ipc". Returns why it cannot be, by peer. Collective."""
+        """Open the GPU memory of the peers to be reached by "ipc", or of all ranks for "signals". Returns why it cannot
+        be, by rank. Collective."""
         comm, gpu = self._comm, self._gpu
         assert gpu is not None
+        signalled = "signals" in self.pairs.values()
         peers = [rank for rank, name in self.names.items() if name == "ipc"]
+        if signalled:
+            peers = [rank for rank in range(comm.size) if rank != comm.rank]
         handle, closed = None, {}
         if peers:
             try:
@@ -82,7 +91,9 @@ class Agreement:
             if handles[rank] is None:
                 continue  # its owner says why
             try:
-                self.opened[rank] = gpu.open(handles[rank], self._division.size(self.facts[rank].points))
+                size = self._division.size(self.facts[rank].points)
+                size += extra_bytes(comm.size, len(self._division.widths)) if signalled else 0
+                self.opened[rank] = gpu.open(handles[rank], size)
                 if gpu.read(self.opened[rank]) != MARK + rank:
                     closed[rank] = f"rank {comm.rank} reads something else in the GPU memory of rank {rank}"
             except RuntimeError as error:

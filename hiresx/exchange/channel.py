@@ -21,9 +21,6 @@ from hiresx.exchange.rows import rows
 WATCHFUL, YIELDING = 20e-6, 2e-3
 NAP = 50e-6
 
-_KERNELS = ("copy_halo", "copy_halo_rows", "pack_halo", "unpack_halo", "rotate_vectors")
-_WORK_KERNELS = tuple(name.replace("halo", "work_halo").replace("_vectors", "_work_vectors") for name in _KERNELS)
-
 
 @dataclass(frozen=True, eq=False)
 class ExchangedArrays:
@@ -49,8 +46,7 @@ class Channel:
         apart: bool = False,
     ):  # fmt: skip
         self._program, self._width, self._later = program, width, later
-        kernels = _WORK_KERNELS if apart else _KERNELS
-        self._copy, self._copy_rows, self._pack_kernel, self._unpack_kernel, self._rotate = kernels
+        self._apart = apart
         self._outgoing, self._transports = mail.outgoing, mail.transports
         ends = ("donor_direction", "direction", "sign") if directed else ()
 
@@ -66,7 +62,7 @@ class Channel:
         self._inner: list[tuple[HaloLink, Any, Any]] = []
         self._inner_rows: list[tuple[HaloLink, Any, int]] = []
         for link in merged(layout.inner, "donor", "block", *ends):
-            found = rows(link.to, link.source) if self._copy_rows in program.signatures else None
+            found = rows(link.to, link.source) if self._kernel("copy_halo_rows") in program.signatures else None
             if found is None:
                 self._inner += lists([link], "donor")
             else:
@@ -101,6 +97,10 @@ class Channel:
             )
         copy()
 
+    def _kernel(self, name: str) -> str:
+        """The one of that name for the numbers in which the quantity is kept."""
+        return name.replace("_halo", "_work_halo").replace("_vectors", "_work_vectors") if self._apart else name
+
     def _inner_copies(self, fields: ExchangedArrays) -> Iterator[Call]:
         def ends(link: HaloLink) -> dict[str, Any]:
             return {
@@ -110,10 +110,18 @@ class Channel:
             }  # fmt: skip
 
         for link, to, giving in self._inner:
-            yield self._program.call(self._copy, (len(to), self._width, 1), to=to, giving=giving, **ends(link))
+            yield self._program.call(
+                self._kernel("copy_halo"), (len(to), self._width, 1), to=to, giving=giving, **ends(link)
+            )
         for link, found, nodes in self._inner_rows:
             yield self._program.call(
-                self._copy_rows, None, rows=found, count=len(found), nodes=nodes, variables=self._width, **ends(link)
+                self._kernel("copy_halo_rows"),
+                None,
+                rows=found,
+                count=len(found),
+                nodes=nodes,
+                variables=self._width,
+                **ends(link),
             )
 
     def _post(self, fields: ExchangedArrays) -> None:
@@ -126,7 +134,7 @@ class Channel:
                 self._due.append((peer, transport))
         for link, to, giving in self._pack:
             self._program.launch(
-                self._pack_kernel, (len(to), 1, 1), to=to, giving=giving,
+                self._kernel("pack_halo"), (len(to), 1, 1), to=to, giving=giving,
                 source=fields.array(link.donor, link.donor_direction), source_sv=fields.strides[link.donor],
                 buffer=self._outgoing[turn], variables=self._width, sign=self._sign(link),
             )  # fmt: skip
@@ -182,7 +190,7 @@ class Channel:
         fields, message = self._fields, transport.message(peer, self._turn)
         for link, to, giving in self._unpack[peer.rank]:
             self._program.launch(
-                self._unpack_kernel, (len(to), 1, 1), to=to, giving=giving, buffer=message, variables=self._width,
+                self._kernel("unpack_halo"), (len(to), 1, 1), to=to, giving=giving, buffer=message, variables=self._width,
                 target=fields.array(link.block, link.direction), target_sv=fields.strides[link.block],
             )  # fmt: skip
         for call in self._turns(fields, peer.rank):
@@ -193,7 +201,7 @@ class Channel:
         for link, at in self._turned[rank] if fields.vectors else ():
             entries = zip(product("xyz", repeat=2), np.ravel(link.rotation).tolist(), strict=True)
             yield self._program.call(
-                self._rotate, (len(at), 1, 1), at=at, target=fields.vectors(link.block, link.direction),
+                self._kernel("rotate_vectors"), (len(at), 1, 1), at=at, target=fields.vectors(link.block, link.direction),
                 target_sv=fields.strides[link.block], **{f"r{row}{column}": float(r) for (row, column), r in entries},
             )  # fmt: skip
 

@@ -8,8 +8,9 @@ from hiresx.errors import HiresxError
 # What can be asked for. "auto" takes for every two ranks the first that works of: window, mpi between two CPUs;
 # cuda-aware, ipc, staged over window, staged over mpi between two GPUs; the last two between a CPU and a GPU. A name
 # stands for the pairs that can have to do with it, and leaves the others to "auto": cuda-aware, ipc and nccl pairs of
-# GPUs, staged also those of a CPU and a GPU, window and mpi all, those with a GPU being staged over it.
-NAMES = ("auto", "window", "mpi", "cuda-aware", "ipc", "nccl", "staged")
+# GPUs, staged also those of a CPU and a GPU, window and mpi all, those with a GPU being staged over it. "signals" is
+# for all ranks of a job or for none: then a step needs no host.
+NAMES = ("auto", "window", "mpi", "cuda-aware", "ipc", "nccl", "staged", "signals")
 # How many GPUs a pair must have to have to do with a name.
 GPUS = {"cuda-aware": 2, "ipc": 2, "nccl": 2, "staged": 1}
 
@@ -99,12 +100,34 @@ def _of_pair(facts: Sequence[RankFacts], pair: tuple[int, int], asked: str, spar
     if asked == "staged":
         return next(name for name, fault in faults.items() if fault is None and name.startswith(STAGED))
     name = STAGED + asked if gpus and asked in ("window", "mpi") else asked
-    fault = _nccl_fault(facts) if name == "nccl" else faults[name]
+    if name == "signals":
+        fault = _signals_fault(facts, spare_room)
+    else:
+        fault = _nccl_fault(facts) if name == "nccl" else faults[name]
     if fault is not None:
         raise HiresxError(
             f'transport "{asked}" cannot be used: {fault}', f'--transport auto, which takes "{best}" here'
         )
     return name
+
+
+def _signals_fault(facts: Sequence[RankFacts], spare_room: Mapping[int, bool]) -> str | None:
+    """Signals join all ranks of one host, which are all on CPUs or each on a GPU of its own: a kernel that waits on a
+    GPU keeps it from another process."""
+    users: dict[str | None, int] = {}
+    for rank, own in enumerate(facts):
+        if own.host != facts[0].host:
+            return f"ranks 0 and {rank} are on two hosts"
+        if (own.gpu is None) != (facts[0].gpu is None):
+            return f"of ranks 0 and {rank} one computes on a GPU and one on a CPU"
+        other = users.setdefault(own.gpu, rank)
+        if own.gpu is not None and other != rank:
+            return f"ranks {other} and {rank} share a GPU"
+        if own.closed:
+            return next(iter(own.closed.values()))
+    if facts[0].gpu is None and not spare_room[facts[0].host]:
+        return "the host has too little shared memory (/dev/shm)"
+    return None
 
 
 def _nccl_fault(facts: Sequence[RankFacts]) -> str | None:

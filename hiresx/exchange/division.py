@@ -33,10 +33,18 @@ class Division:
 
     def buffers(self, memory: Any, points: int) -> list[list[Any]]:
         """`memory` of `size(points)` bytes as arrays of reals, by quantity and turn."""
+        sizes = [points * width for width in self.widths]
+        return [
+            [both[first : first + size] for first in (0, apart)]
+            for size, (both, apart) in zip(sizes, self.both_turns(memory, points), strict=True)
+        ]
+
+    def both_turns(self, memory: Any, points: int) -> list[tuple[Any, int]]:
+        """The same, by quantity the buffers of both turns as one array, and how many reals they are apart."""
         start, found = 0, []
         for bytes_, dtype in zip(self.bytes_per_point, self.dtypes, strict=True):
-            size, room = points * bytes_, self._room(points, bytes_)
-            found.append([memory[first : first + size].view(dtype) for first in (start, start + room)])
+            room = self._room(points, bytes_)
+            found.append((memory[start : start + 2 * room].view(dtype), room // dtype.itemsize))
             start += 2 * room
         return found
 

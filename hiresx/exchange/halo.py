@@ -13,6 +13,8 @@ from hiresx.exchange.choice import NAMES
 from hiresx.exchange.division import Division
 from hiresx.exchange.halo_layout import HaloLayout
 from hiresx.exchange.mailbox import Mail, Post
+from hiresx.exchange.signalled_channel import SignalledChannel
+from hiresx.exchange.signals import SignalledMemory
 
 if TYPE_CHECKING:
     from hiresx.exchange.gpu import Gpu
@@ -65,11 +67,17 @@ class HaloExchange:
         self._peers, self._backend = layout.peers, backend
         self._kind, self._bytes = storage.stored, Division(kinds, self._widths).bytes_per_point
         self._post = None
-        mail = [Mail((), ())] * len(self._widths)
+        self._channels: list[Channel] = []
+        self._signalled: list[SignalledChannel] = []
+        mail: Sequence[Mail] = [Mail((), ())] * len(self._widths)
         if comm.size > 1:
-            self._post = Post(backend, gpu, comm, layout, kinds, self._widths, transport)
+            self._post = Post(backend, program, gpu, comm, layout, kinds, self._widths, transport)
             mail = self._post.mail
-        self._channels = [
+            self._signalled = [
+                SignalledChannel(backend, program, layout, self._widths[n], n > 0, carried, kinds[n] != kinds[0])
+                for n, carried in enumerate(self._post.signalled)
+            ]
+        self._channels = [*self._signalled] or [
             Channel(backend, program, layout, width, n > 0, carried, later=gpu is not None, apart=kinds[n] != kinds[0])
             for n, (width, carried) in enumerate(zip(self._widths, mail, strict=True))
         ]
@@ -99,6 +107,17 @@ class HaloExchange:
     def finish_state(self) -> None:
         """Wait for it; nothing if nothing is under way."""
         self._channels[0].finish()
+
+    def assume_started(self) -> None:
+        """An exchange of the state was started last, by launches made again or about to be: with "signals", whose
+        exchanges are nothing but launches."""
+        for channel in self._signalled[:1]:
+            channel.assume_started(self._q)
+
+    @property
+    def memory(self) -> SignalledMemory | None:
+        """By which ranks reach each other's memory with "signals"."""
+        return None if self._post is None else self._post.memory
 
     def start_fluxes(self, fluxes: Sequence[Sequence[Any]]) -> None:
         """Begin to exchange the viscous fluxes normal to the faces: `fluxes[part][direction]`. The

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.communicator import Communicator
-from hiresx.device.interface import Backend
+from hiresx.device.interface import Backend, Program
 from hiresx.device.native import Array
 from hiresx.exchange.agreed import Agreement
 from hiresx.exchange.carrier import Transport
@@ -19,6 +19,7 @@ from hiresx.exchange.halo_layout import HaloLayout, Peer
 from hiresx.exchange.ipc import Ipc
 from hiresx.exchange.mpi import Mpi
 from hiresx.exchange.nccl import Nccl
+from hiresx.exchange.signals import SignalledMail, SignalledMemory, extra_bytes
 from hiresx.exchange.staged import Staged
 from hiresx.exchange.window import SharedMemory, Window
 
@@ -32,7 +33,8 @@ class Mail:
 
 
 class Post:
-    """`mail`, one per quantity, and `names` of the transports by peer.
+    """`mail`, one per quantity, and `names` of the transports by peer. With "signals" there is `signalled` in its
+    place, and the `memory` that it is in.
 
     `gpu`: a `hiresx.exchange.gpu.Gpu`, or None on a CPU. `widths`: numbers of `dtype`, or of one of each, per
     point of each quantity. `asked`: the name of a transport. Collective. Raises HiresxError, on all ranks, for a
@@ -42,6 +44,7 @@ class Post:
     def __init__(
         self,
         backend: Backend,
+        program: Program,
         gpu: Gpu | None,
         comm: Communicator,
         layout: HaloLayout,
@@ -51,19 +54,29 @@ class Post:
     ):
         self._backend, self._gpu, self._comm, self._layout = backend, gpu, comm, layout
         self._division = Division(dtype, widths)
+        self._extra = extra_bytes(comm.size, len(widths)) if asked == "signals" else 0
         with comm.together():
-            packed = None if gpu is None else gpu.memory(self._division.size(layout.sent))
+            packed = None if gpu is None else gpu.memory(self._division.size(layout.sent) + self._extra)
         self._agreement = Agreement(comm, gpu, layout, self._division, asked, packed)
         self.names = self._agreement.names
         self._window = self._shared_memory()
         self._nccl = self._nccl_communicator()
         self._mpi_comm = comm.mpi_comm.Dup()
+        self.mail: Sequence[Mail] = ()
+        self.signalled: Sequence[SignalledMail] = ()
+        self.memory: SignalledMemory | None = None
         with comm.together():
-            self.mail = self._mail(packed)
+            if "signals" in self._agreement.pairs.values():
+                self.memory = self._signalled_memory(program, packed)
+                self.signalled = self._signalled_mail(self.memory)
+            else:
+                self.mail = self._mail(packed)
 
     def _shared_memory(self) -> SharedMemory | None:
         """Made by all ranks of a host if two of them need it."""
         comm, host = self._comm, self._comm.hosts[self._comm.rank]
+        if self._gpu is None and "signals" in self._agreement.pairs.values():
+            return SharedMemory(comm, self._division.size(self._layout.sent) + self._extra)
         over_window = [pair for pair, name in self._agreement.pairs.items() if name.endswith("window")]
         if not any(comm.hosts[pair[0]] == host for pair in over_window):
             return None
@@ -131,6 +144,20 @@ class Post:
                 transports.append(transport)
             found.append(Mail(outgoing[tag], transports))
         return found
+
+    def _signalled_memory(self, program: Program, packed: Any) -> SignalledMemory:
+        comm, own, opened = self._comm, packed, self._agreement.opened
+        if self._gpu is None:
+            assert self._window is not None
+            own = self._mapped(self._window.own)
+            opened = {rank: self._mapped(self._window.of(rank)) for rank in range(comm.size) if rank != comm.rank}
+        points = [facts.points for facts in self._agreement.facts]
+        return SignalledMemory(self._backend, program, comm.rank, own, opened, self._division, points)
+
+    def _signalled_mail(self, memory: SignalledMemory) -> list[SignalledMail]:
+        peers = self._layout.peers
+        spans = {peer.rank: self._agreement.facts[peer.rank].sends[self._comm.rank] for peer in peers}
+        return [memory.mail(quantity, peers, spans) for quantity in range(len(self._division.widths))]
 
     def _messages(self, memory: dict[int, Any]) -> list[list[dict[int, Any]]]:
         """What peers have for this rank in their memory."""

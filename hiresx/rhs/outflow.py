@@ -11,7 +11,7 @@ import numpy as np
 
 from hiresx.communicator import Communicator
 from hiresx.decomposition import Decomposition, Patch
-from hiresx.device.interface import Backend, Program
+from hiresx.device.interface import Backend, Call, Program
 from hiresx.device.state import BlockState
 from hiresx.grid import Grid
 from hiresx.grid.blocks import direction, intersection, side
@@ -48,8 +48,9 @@ def _nodes_of(grid: Grid) -> Iterator[np.ndarray]:
 
 class Outflow:
     """All outflow patches of this rank. Calling it corrects `r` of their nodes; `convection()` before that finds the
-    means over their faces. It stays on the device unless a face lies on several ranks, which `meet()` finds out: both
-    are collective. `any`: whether a rank has such patches; `shared`: whether a face lies on several."""
+    means over their faces. It stays on the device unless a face lies on several ranks, which `meet()` finds out, and
+    even then where launches can add what ranks have (`sums_of_ranks`, as `SignalledMemory.sums`). Both are collective.
+    `any`: whether a rank has such patches; `on_host`: whether a face lies on several ranks whose sums meet there."""
 
     def __init__(
         self,
@@ -60,10 +61,12 @@ class Outflow:
         whole: Decomposition,
         cut: Decomposition,
         states: Sequence[BlockState],
+        sums_of_ranks: Callable[[Any, np.ndarray, Any], list[Call] | None] | None = None,
     ):
-        self._backend, self._comm = backend, comm
+        self._backend, self._comm, self._program, self._sums_of_ranks = backend, comm, program, sums_of_ranks
         places = [n for n, patch in enumerate(whole.patches) if patch.condition.kernel == "outflow"]
-        self.any, self.shared = bool(places), False
+        self.any, self.on_host = bool(places), False
+        self._between: Callable[[], None] | None = None
         if not places:
             return
         number = {place: n for n, place in enumerate(places)}
@@ -131,11 +134,19 @@ class Outflow:
     def meet(self) -> None:
         if self.any and self._comm.size > 1:
             mine = np.isin(np.arange(len(self._faces)), self._rows).astype(int)
-            self.shared = bool(self._comm.sum(mine).max() > 1)
+            self.on_host = shared = bool(self._comm.sum(mine).max() > 1)
+            if shared and self._sums_of_ranks is not None:
+                calls = self._sums_of_ranks(self._totals, self._rows, self._of_faces)
+                if calls is not None:
+                    self._between, self.on_host = self._program.prepare(calls), False
 
     def convection(self) -> None:
         self._sums()
-        if not self.shared:
+        if self._between is not None:
+            self._between()
+            self._shared_means()
+            return
+        if not self.on_host:
             self._means()
             return
         total = np.zeros((len(self._faces), SUMS))

@@ -9,6 +9,7 @@ import numpy as np
 from hiresx.case import Case
 from hiresx.device.interface import Call
 from hiresx.device.state import BlockState
+from hiresx.exchange.signals import SignalledMemory
 from hiresx.grid import Grid
 from hiresx.rhs import boundary, scalars
 from hiresx.rhs.outflow import Outflow
@@ -20,10 +21,18 @@ from hiresx.solver.block_states import LocalBlocks
 class Conditions:
     """`all`: the conditions of the patches, in the order in which they write shared nodes; with them the waves behind
     outflows (`outflow`), the `poles` of the grid and the layers of the `sponges`. `profiles`: functions that replace
-    those of case.py, by name. Collective; raises HiresxError as `hiresx.solver.Solver`.
+    those of case.py, by name. `memory`: by which ranks reach each other's, if they do. Collective; raises HiresxError
+    as `hiresx.solver.Solver`.
     """
 
-    def __init__(self, case: Case, blocks: LocalBlocks, grid: Grid, profiles: Mapping[str, Callable[..., Any]]):
+    def __init__(
+        self,
+        case: Case,
+        blocks: LocalBlocks,
+        grid: Grid,
+        profiles: Mapping[str, Callable[..., Any]],
+        memory: SignalledMemory | None = None,
+    ):
         self._case, self._blocks, self._grid, self._profiles = case, blocks, grid, profiles
         backend, program, comm, states = blocks.backend, blocks.program, blocks.comm, blocks.states
         with comm.together():
@@ -43,7 +52,10 @@ class Conditions:
             ]  # fmt: skip
             self.all = sorted([*of_gas, *of_scalars], key=lambda c: c.rank)
             self.sponges = self._sponge_layers()
-            self.outflow = Outflow(backend, program, comm, grid, blocks.decomposition, blocks.cut, states)
+            together = None if memory is None else memory.sums
+            self.outflow = Outflow(
+                backend, program, comm, grid, blocks.decomposition, blocks.cut, states, together
+            )  # fmt: skip
         self.outflow.meet()
         self.poles = Poles(backend, program, comm, blocks.decomposition, blocks.cut, states, case.gas.gamma)
         self._changing = [c for c in self.all if type(c).prepare is not boundary.FaceCondition.prepare]
@@ -91,7 +103,7 @@ class Conditions:
     @property
     def steady(self) -> bool:
         """Whether the host has nothing to do for them during a step."""
-        return not self.poles.any and not self.outflow.shared and all(c.settled for c in self._changing)
+        return not self.poles.any and not self.outflow.on_host and all(c.settled for c in self._changing)
 
     def closed(self, state: BlockState) -> set[str]:
         """Faces of a part whose conditions ask for the sums of mass fluxes behind them."""

@@ -81,7 +81,7 @@ class Solver:
         self.states = self._blocks.states
         self._ghosts = Ghosts(self._blocks, domain, transport, overlap)
         self.halo = self._ghosts.halo
-        self._conditions = Conditions(case, self._blocks, self.grid, profiles or {})
+        self._conditions = Conditions(case, self._blocks, self.grid, profiles or {}, self.halo.memory)
         self.conditions, self.sponges = self._conditions.all, self._conditions.sponges
         self.terms = Terms(case, self._blocks, self._ghosts, self._conditions, self.plan, self.integrator)
         self.step_size = StepSize(case, self._blocks, [call for a in self.terms.axisymmetric for call in a.steps])
@@ -95,8 +95,8 @@ class Solver:
         self.retaken = 0
         self.tasks = self._task_list()
         self.whole_steps = WholeSteps(
-            case, self._blocks, self._conditions, self.step_size, self.tasks, self.integrator
-        )  # fmt: skip
+            case, self._blocks, self._ghosts, self._conditions, self.step_size, self.tasks, self.integrator
+        )
 
     @property
     def overlap(self) -> bool:

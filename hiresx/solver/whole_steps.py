@@ -8,6 +8,7 @@ from hiresx.case import Case
 from hiresx.device.side_by_side import Noting
 from hiresx.solver.block_states import LocalBlocks
 from hiresx.solver.conditions import Conditions
+from hiresx.solver.ghosts import Ghosts
 from hiresx.solver.step_size import StepSize
 from hiresx.solver.terms import Task
 from hiresx.time.integrator import Integrator
@@ -21,6 +22,7 @@ class WholeSteps:
         self,
         case: Case,
         blocks: LocalBlocks,
+        ghosts: Ghosts,
         conditions: Conditions,
         size: StepSize,
         tasks: Sequence[Task],
@@ -28,33 +30,58 @@ class WholeSteps:
     ):
         self._case, self._blocks, self._conditions, self._size = case, blocks, conditions, size
         self._tasks, self._integrator = tasks, integrator
-        self._recorded: Recorded | None = None
+        self._ghosts, self._halo = ghosts, ghosts.halo
+        self._agreed: bool | None = None
+        self._radii: np.ndarray | None = None  # of the state as recorded steps left it
+        self._recorded: dict[bool, Recorded] = {}  # by whether halos and the work beside them overlap
 
     @property
     def possible(self) -> bool:
-        """Whether nothing of a step needs the host: no other rank, no profile that changes, no pole, no local steps, no
-        iteration; and nothing is lost when one fails."""
+        """Whether nothing of a step needs the host: no rank that the device does not reach itself, no profile that
+        changes, no pole, no local steps, no iteration; and nothing is lost when one fails. Collective where the device
+        reaches other ranks."""
         b, program = self._blocks, self._blocks.program
+        if b.comm.size > 1 and self._halo.memory is None:
+            return False
         device = isinstance(program, Noting) and "choose_step" in program.signatures
         steady = not self._case.time.local and self._conditions.steady
-        alone = b.comm.size == 1 and not self._integrator.iterates
-        return device and alone and steady and self._integrator.keeps_start
+        alone = b.comm.size == 1 or not self._ghosts.patched.any
+        here = device and alone and steady and self._integrator.keeps_start and not self._integrator.iterates
+        if b.comm.size == 1:
+            return here
+        if self._agreed is None:
+            # Asked once: profiles that never change are known by the first step.
+            self._agreed = bool(b.comm.min([float(here)])[0])
+        return self._agreed
 
     def __call__(self, count: int, time: float, until: float, factor: float) -> Taken:
         """`count` steps from `time` on, none past `until`, of `factor` times what the case wants."""
-        if self._recorded is None:
-            self._recorded = self._made()
+        recorded = self._recorded.get(self._ghosts.overlap)
+        if recorded is None:
+            recorded = self._recorded[self._ghosts.overlap] = self._made()
         spec, size = self._case.time, self._size
         fixed = None if spec.dt is None else factor * spec.dt
         limits = (0.0, 0.0) if fixed else (factor * (spec.cfl or 0.0), factor * spec.viscous_cfl)
-        taken = self._recorded(count, time, until, fixed, *limits, known=size.known_radii is not None)
+        self._halo.assume_started()
+        taken = recorded(count, time, until, fixed, *limits, known=self._known)
         size.forget()
-        size.known_radii = taken.radii if fixed is None else None
+        size.known_radii = self._radii = taken.radii if fixed is None else None
         return taken
+
+    @property
+    def _known(self) -> bool:
+        """Whether the device has the radii of the state as it is, of all ranks."""
+        known = self._size.known_radii
+        return known is not None and (self._halo.memory is None or known is self._radii)
 
     def _made(self) -> Recorded:
         b, size = self._blocks, self._size
         few = np.array([reduction.few for reduction in size.reductions], np.int32)
         assert isinstance(b.program, Noting)  # or it would not be possible
+        self._halo.assume_started()
         calls = noted(b.program, self._tasks, self._integrator.stages)
-        return Recorded(b.backend, b.program, calls, size.calls, size.found, few, b.states[0].dt)
+        radii, found = size.calls, size.found
+        if self._halo.memory is not None:
+            together, found, few = self._halo.memory.radii(found, few)
+            radii = [*radii, *together]
+        return Recorded(b.backend, b.program, calls, radii, found, few, b.states[0].dt)

@@ -29,8 +29,8 @@ def ranks(
     backend: str, sizes: tuple[int, ...], repeats: int, fits: Callable[[float], bool]
 ) -> Iterator[dict[str, Any]]:
     """Rows of `hiresx.bench.exchange` on 2, 4, ... ranks up to the number of GPUs (2, which share it, if there is one),
-    `pass` if every ghost was right; then rows of `hiresx.scaling.scaling_table` on as many. `skipped` where there is no
-    MPI."""
+    `pass` if every ghost was right; then rows of `hiresx.scaling.scaling_table` on as many, on GPUs also by "signals".
+    `skipped` where there is no MPI."""
     try:
         _, launcher = mpi_library.find(None)
     except HiresxError as error:
@@ -46,13 +46,16 @@ def ranks(
             continue
         yield from _exchange(launcher, n, backend, sizes, repeats)
     case = load("taylor-green", overrides=[f"grid.n=[{size}, {size}, {size}]"])
-    found: list[dict[str, Any]] = []
-    for job in jobs([1, *numbers], []):
-        if not fits(60):
-            yield {"left_out": f"scaling on {job.ranks} ranks: no time left"}
-            continue
-        found += measured(case, [job], "strong", STEPS, repeats, backend, limit=SECONDS)
-    yield from (row | {"nodes": size} for row in rows(found))
+    alone: list[dict[str, Any]] = []
+    for transport in ("auto", "signals") if backend == "cuda" and len(cuda.devices()) > 1 else ("auto",):
+        found = alone[:1]
+        for job in jobs(numbers if alone else [1, *numbers], []):
+            if not fits(60):
+                yield {"left_out": f"scaling on {job.ranks} ranks by {transport}: no time left"}
+                continue
+            found += measured(case, [job], "strong", STEPS, repeats, backend, transport, limit=SECONDS)
+        yield from (row | {"nodes": size} for row in rows(found)[len(alone[:1]) :])
+        alone = found
 
 
 def _exchange(launcher: Any, n: int, backend: str, sizes: tuple[int, ...], repeats: int) -> Iterator[dict[str, Any]]:

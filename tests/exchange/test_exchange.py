@@ -59,6 +59,7 @@ def test_single_precision_and_no_viscosity():
         (2, "window", ["cpu", "cpu"]),
         (3, "mpi", ["cpu", "emulated", "cpu"]),
         (4, "auto", ["emulated", "cpu", "cpu", "emulated"]),
+        (3, "signals", ["emulated", "cpu", "emulated"]),
     ],
 )
 @pytest.mark.slow
@@ -66,7 +67,7 @@ def test_ranks(ranks, transport, names):
     assert run_ranks(ranks, several, transport, names, range(4)) == [[]] * ranks
 
 
-TRANSPORTS = ("auto", "window", "mpi")
+TRANSPORTS = ("auto", "window", "mpi", "signals")
 
 
 def many(comm, seeds):
@@ -87,7 +88,9 @@ def many(comm, seeds):
         if number is not None:
             seed = seeds[number]
             delays, members = random.Random(100 * seed + comm.rank), Communicator(mpi_comm)
-            found += exchanged(place, shared(seed, members), members, TRANSPORTS[seed % 3], delays, moments=2)
+            found += exchanged(
+                place, shared(seed, members), members, TRANSPORTS[seed % len(TRANSPORTS)], delays, moments=2
+            )
         mpi_comm.Free()
         del seeds[: len(comms)]
     return found

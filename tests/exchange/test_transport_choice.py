@@ -55,6 +55,8 @@ FAR, FAR_GPU = {"host": 1}, {"host": 1, "gpu": "a"}
         ("auto", GPU, GPU | {"closed": {0: "it is another MIG instance"}}, "staged over window"),
         ("staged", ABLE, ABLE, "staged over window"),
         ("nccl", GPU, OTHER_GPU, "nccl"),
+        ("signals", GPU, OTHER_GPU, "signals"),
+        ("signals", CPU, CPU, "signals"),
         ("nccl", GPU, FAR_GPU, "nccl"),
     ],
 )
@@ -65,6 +67,8 @@ def test_choice(asked, first, second, chosen):
 def test_choice_without_shared_memory():
     assert pair("auto", CPU, CPU, room=False) == "mpi"
     assert pair("staged", GPU, CPU, room=False) == "staged over mpi"
+    with pytest.raises(HiresxError, match="too little shared memory"):
+        pair("signals", CPU, CPU, room=False)
 
 
 @pytest.mark.parametrize(
@@ -76,6 +80,10 @@ def test_choice_without_shared_memory():
         ("nccl", GPU, CPU, "no two neighbours compute on GPUs"),
         ("nccl", GPU, GPU, "ranks 0 and 1 share a GPU"),
         ("cuda-aware", GPU, ABLE, 'MPI takes none\n.*"ipc"'),
+        ("signals", GPU, GPU, 'ranks 0 and 1 share a GPU\n.*"ipc"'),
+        ("signals", GPU, CPU, "one computes on a GPU and one on a CPU"),
+        ("signals", CPU, FAR, 'ranks 0 and 1 are on two hosts\n.*"mpi"'),
+        ("signals", GPU, OTHER_GPU | {"closed": {0: "no peer access"}}, "no peer access"),
         ("ipc", GPU, FAR_GPU, 'on two hosts\n.*"staged over mpi"'),
         ("ipc", GPU | {"closed": {1: "no peer access"}}, GPU, "no peer access"),
         ("auto", CPU, CPU | {"reals": 4}, "rank 0 computes with 8 bytes per number, rank 1 with 4"),

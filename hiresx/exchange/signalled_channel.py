@@ -1,0 +1,86 @@
+"""The exchange of one quantity by signals: nothing but launches, which may be noted and made again."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from hiresx.device.interface import Backend, Call, Program
+from hiresx.exchange.channel import Channel, ExchangedArrays
+from hiresx.exchange.halo_layout import HaloLayout
+from hiresx.exchange.mailbox import Mail
+from hiresx.exchange.signals import SignalledMail
+
+
+class SignalledChannel(Channel):
+    """See `Channel`. The device waits, so that what is launched behind `finish` finds everything; the host does not
+    know how long that took."""
+
+    def __init__(
+        self, backend: Backend, program: Program, layout: HaloLayout, width: int, directed: bool, mail: SignalledMail,
+        apart: bool = False,
+    ):  # fmt: skip
+        super().__init__(backend, program, layout, width, directed, Mail((), ()), later=False, apart=apart)
+        self._mail = mail
+        self._given: WeakKeyDictionary[ExchangedArrays, Callable[[], None]] = WeakKeyDictionary()
+        self._taken: WeakKeyDictionary[ExchangedArrays, Callable[[], None]] = WeakKeyDictionary()
+
+    def start(self, fields: ExchangedArrays) -> None:
+        """See `Channel.start`."""
+        self.finish()
+        self.exchanges += 1
+        give = self._given.get(fields)
+        if give is None:
+            # What other ranks wait for goes first.
+            calls = [[*self._packed(fields)], self._mail.signals.raised(), [*self._inner_copies(fields)]]
+            give = self._given[fields] = self._program.prepare([*calls, *self._turns(fields, None)])
+        self._fields = fields
+        give()
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+    def progress(self) -> None:
+        """Nothing comes by the host."""
+
+    def finish(self) -> None:
+        """Let the device wait for the exchange that is under way, if one is, and unpack it."""
+        fields = self._fields
+        if fields is None:
+            return
+        take = self._taken.get(fields)
+        if take is None:
+            calls = [self._mail.signals.awaited(), [*self._unpacked(fields)], *self._turns_of_peers(fields)]
+            take = self._taken[fields] = self._program.prepare(calls)
+        self._fields = None
+        take()
+
+    def assume_started(self, fields: ExchangedArrays) -> None:
+        """An exchange of these arrays was started last, by launches made again or about to be: whether it is still
+        under way, the device knows."""
+        self._fields = fields
+
+    def _packed(self, fields: ExchangedArrays) -> Iterator[Call]:
+        for link, to, giving in self._pack:
+            assert link.donor is not None
+            yield self._program.call(
+                self._kernel("pack_signalled_halo"), (len(to), 1, 1), to=to, giving=giving,
+                source=fields.array(link.donor, link.donor_direction), source_sv=fields.strides[link.donor],
+                buffer=self._mail.outgoing, turn_reals=self._mail.turn_reals, variables=self._width,
+                sign=self._sign(link), count=self._mail.signals.count,
+            )  # fmt: skip
+
+    def _unpacked(self, fields: ExchangedArrays) -> Iterator[Call]:
+        for rank, (buffer, apart) in self._mail.incoming.items():
+            for link, to, giving in self._unpack[rank]:
+                assert link.block is not None
+                yield self._program.call(
+                    self._kernel("unpack_signalled_halo"), (len(to), 1, 1), to=to, giving=giving, buffer=buffer, turn_reals=apart,
+                    variables=self._width, target=fields.array(link.block, link.direction),
+                    target_sv=fields.strides[link.block], count=self._mail.signals.count,
+                )  # fmt: skip
+
+    def _turns_of_peers(self, fields: ExchangedArrays) -> Iterator[Call]:
+        for rank in self._mail.incoming:
+            for call in self._turns(fields, rank):
+                given: dict[str, Any] = {**call.arguments, "count": self._mail.signals.count}
+                yield self._program.call(self._kernel("rotate_signalled_vectors"), call.extent, **given)

@@ -1,0 +1,193 @@
+"""Messages whose coming the device itself hears of, between ranks of one host whose memory kernels can reach: no host
+has a part in an exchange, so that it can lie within a CUDA graph (kernels/signals.h).
+
+The memory of a rank holds what it has packed, as `Division` says, behind that the flags which others raise in it, one
+per rank of every quantity and of every offer, and at last what it offers to all ranks: a few numbers, such as its
+spectral radii.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hiresx.device.interface import Backend, Call, Program
+from hiresx.exchange.division import ALIGNMENT, Division
+from hiresx.exchange.halo_layout import Peer
+
+# Bytes from one flag to the next: each has a cache line of its own (SIGNAL_STRIDE).
+FLAG = 64
+# Bytes ahead of the flags, so that what is written first into a memory without points (`agreed.MARK`) is none.
+GAP = ALIGNMENT
+# How many offers there can be, and bytes for all of them.
+OFFERS, OFFERED = 4, 65536
+
+
+def extra_bytes(ranks: int, quantities: int) -> int:
+    """What a rank's memory has besides the buffers of so many quantities."""
+    return GAP + (quantities + OFFERS) * ranks * FLAG + OFFERED
+
+
+@dataclass
+class Signals:
+    """The flags of one quantity, between this rank and the ranks `peers`. `flags`: of all ranks, in this one's memory;
+    `addresses`: of this rank's, in the memory of the peers; `count`: as in kernels/signals.h."""
+
+    program: Program
+    ranks: Sequence[int]
+    flags: Any
+    peers: Any
+    addresses: Any
+    count: Any
+
+    def raised(self) -> Call:
+        """What was packed may be read."""
+        return self.program.call(
+            "raise_signals", (1, 1, 1), peers=len(self.ranks), flags=self.addresses, count=self.count
+        )
+
+    def awaited(self) -> Call:
+        """What the peers have packed may be read behind it."""
+        return self.program.call(
+            "await_signals", (1, 1, 1), peers=len(self.ranks), ranks=self.peers, flags=self.flags,
+            count=self.count,
+        )  # fmt: skip
+
+
+@dataclass
+class SignalledMail:
+    """What carries one quantity. `outgoing`: the buffers of both turns, `turn_reals` apart; `incoming`: by rank the
+    same, from its first point for this rank on."""
+
+    signals: Signals
+    outgoing: Any
+    turn_reals: int
+    incoming: Mapping[int, tuple[Any, int]]
+
+
+@dataclass
+class Offer:
+    """Numbers that every rank tells all others at one time. `own`: two turns of this rank's, double precision;
+    `addresses`: of every rank's, by rank."""
+
+    signals: Signals
+    own: Any
+    addresses: Any
+
+    def told(self) -> list[Call]:
+        """Launches between those that write `own` and those that read all."""
+        return [self.signals.raised(), self.signals.awaited()]
+
+
+class SignalledMemory:
+    """`own`: bytes of this rank's memory, and `others`: of every other rank's, by rank, as kernels take them; `points`:
+    how many points each rank sends."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        program: Program,
+        rank: int,
+        own: Any,
+        others: Mapping[int, Any],
+        division: Division,
+        points: Sequence[int],
+    ):
+        self._backend, self._program, self._rank, self._division = backend, program, rank, division
+        self._memory = {**others, rank: own}
+        self._points, self._size = points, len(points)
+        self._offers, self._offered = 0, 0
+
+    def mail(self, quantity: int, peers: Sequence[Peer], spans: Mapping[int, tuple[int, int]]) -> SignalledMail:
+        """Of the peers' points, `spans` are for this rank."""
+        width = self._division.widths[quantity]
+        incoming = {}
+        for peer in peers:
+            both, apart = self._buffers(peer.rank, quantity)
+            incoming[peer.rank] = both[width * spans[peer.rank][0] :], apart
+        signals = self._signals(quantity, [peer.rank for peer in peers])
+        return SignalledMail(signals, *self._buffers(self._rank, quantity), incoming)
+
+    def offer(self, values: int) -> Offer | None:
+        """Room for so many numbers of every rank, None where there is none left. All ranks ask for the same."""
+        size = -(-2 * 8 * values // ALIGNMENT) * ALIGNMENT
+        if self._offers == OFFERS or self._offered + size > OFFERED:
+            return None
+        signals = self._signals(
+            len(self._division.widths) + self._offers, [rank for rank in self._memory if rank != self._rank]
+        )
+        arrays = [self._offer(rank)[self._offered // 8 : (self._offered + size) // 8] for rank in range(self._size)]
+        self._offers, self._offered = self._offers + 1, self._offered + size
+        return Offer(signals, arrays[self._rank], self._addresses(arrays))
+
+    def radii(self, found: Any, few: np.ndarray) -> tuple[list[Call], Any, np.ndarray]:
+        """Launches behind those that find the spectral radii of this rank's blocks (`found`, `few`: as
+        `hiresx.time.recorded.Recorded` takes them) which bring those of all ranks together: with what is then to be
+        taken in place of `found` and `few`."""
+        offer = self.offer(2)
+        assert offer is not None  # it is little, and asked for once
+        together = self._backend.zeros((self._size, *found.shape[1:]), str(found.dtype))
+        call, count = self._program.call, offer.signals.count
+        calls = [
+            call(
+                "offer_radii", (1, 1, 1), blocks=len(few), few=self._backend.to_device(few), radii=found,
+                offered=offer.own, count=count,
+            ),
+            *offer.told(),
+            call("gather_radii", (self._size, 1, 1), offers=offer.addresses, radii=together, count=count),
+        ]  # fmt: skip
+        return calls, together, np.ones(self._size, np.int32)
+
+    def sums(self, sums: Any, groups: np.ndarray, result: Any) -> list[Call] | None:
+        """Launches that add `sums` (rows, quantities, terms) of all ranks, each row to the group that it is of, into
+        `result` (groups, quantities, 1), the same bits on all ranks. None where there is no room for so many."""
+        values = result.shape[0] * result.shape[1]
+        offer = self.offer(values)
+        if offer is None:
+            return None
+        call, count = self._program.call, offer.signals.count
+        return [
+            call(
+                "offer_sums", (values, 1, 1), rows=len(groups), quantities=sums.shape[1], terms=sums.shape[2],
+                group_of_row=self._backend.to_device(np.asarray([*groups, 0], np.int32)), sums=sums, values=values,
+                offered=offer.own, count=count,
+            ),
+            *offer.told(),
+            call(
+                "gather_sums", (values, 1, 1), ranks=self._size, offers=offer.addresses, values=values, result=result,
+                count=count,
+            ),
+        ]  # fmt: skip
+
+    def _signals(self, quantity: int, ranks: list[int]) -> Signals:
+        zeros, device = self._backend.zeros, self._backend.to_device
+        mine = [self._flags(rank, quantity)[self._rank * FLAG // 8 :] for rank in ranks]
+        return Signals(
+            self._program,
+            ranks,
+            self._flags(self._rank, quantity),
+            device(np.array(ranks, np.int32)),
+            self._addresses(mine),
+            zeros((3,), "int64"),
+        )
+
+    def _addresses(self, arrays: Sequence[Any]) -> Any:
+        return self._backend.to_device(np.array([_address(array) for array in arrays], np.int64))
+
+    def _buffers(self, rank: int, quantity: int) -> tuple[Any, int]:
+        return self._division.both_turns(self._memory[rank], self._points[rank])[quantity]
+
+    def _flags(self, rank: int, quantity: int) -> Any:
+        start = self._division.size(self._points[rank]) + GAP + quantity * self._size * FLAG
+        return self._memory[rank][start : start + self._size * FLAG].view("int64")
+
+    def _offer(self, rank: int) -> Any:
+        flags = (len(self._division.widths) + OFFERS) * self._size * FLAG
+        start = self._division.size(self._points[rank]) + GAP + flags
+        return self._memory[rank][start : start + OFFERED].view("float64")
+
+
+def _address(array: Any) -> int:
+    found: int = array.ctypes.data if isinstance(array, np.ndarray) else array.data.ptr
+    return found

@@ -1,0 +1,110 @@
+// Halos of whose coming the device itself hears: whoever has packed counts up a number in the memory of whoever waits for
+// it. No host has a part in it, so that exchanges may lie within a CUDA graph.
+//
+// count: exchanges that were raised, exchanges that were awaited, and whether the last wait found anything new. Of two
+// buffers, `turn_reals` apart, exchange n takes number n mod 2 (hiresx/exchange/carrier.py says why two are enough).
+#if !defined(__CUDA_ARCH__)
+#include <sched.h>
+#endif
+enum { SIGNALS_RAISED, SIGNALS_AWAITED, SIGNALS_NEW };
+
+// Longs from one flag to the next: each has a cache line of its own.
+enum { SIGNAL_STRIDE = 8 };
+
+// All that was written before is there for whoever sees `number` in `flag`, on whatever device.
+HD void signal_raise(long long *flag, long long number) {
+#if defined(__CUDA_ARCH__)
+    __threadfence_system();
+    *(volatile long long *)flag = number;
+#else
+    __atomic_store_n(flag, number, __ATOMIC_RELEASE);
+#endif
+}
+
+HD void signal_await(const long long *flag, long long number) {
+#if defined(__CUDA_ARCH__)
+    while (*(const volatile long long *)flag < number) {}
+    __threadfence_system();
+#else
+    while (__atomic_load_n(flag, __ATOMIC_ACQUIRE) < number) sched_yield();
+#endif
+}
+
+// pack_halo, into the buffer whose turn the next exchange is.
+KERNEL(pack_signalled_halo, int i, int j, int k, const int *to, const int *giving, const stored_real *source,
+       long long source_sv, stored_real *buffer, long long turn_reals, int variables, real sign,
+       const long long *count) {
+    stored_real *now = buffer + (count[SIGNALS_RAISED] + 1) % 2 * turn_reals;
+    pack_point(i, to, giving, source, source_sv, now, variables, sign);
+}
+
+// One thread: what was packed may be read. `flags`: addresses of this rank's flag in the memory of every peer.
+KERNEL(raise_signals, int i, int j, int k, int peers, const long long *flags, long long *count) {
+    const long long number = count[SIGNALS_RAISED] + 1;
+    for (int p = 0; p < peers; ++p) signal_raise((long long *)flags[p], number);
+    count[SIGNALS_RAISED] = number;
+}
+
+// One thread: waits for the exchange that was raised last, of the ranks `ranks`; nothing where that was done already.
+KERNEL(await_signals, int i, int j, int k, int peers, const int *ranks, const long long *flags, long long *count) {
+    const long long number = count[SIGNALS_RAISED];
+    count[SIGNALS_NEW] = count[SIGNALS_AWAITED] < number;
+    for (int p = 0; p < peers; ++p) signal_await(flags + SIGNAL_STRIDE * ranks[p], number);
+    count[SIGNALS_AWAITED] = number;
+}
+
+// unpack_halo, from the buffer whose turn it was, if anything new is in it.
+KERNEL(unpack_signalled_halo, int i, int j, int k, const int *to, const int *giving, const stored_real *buffer,
+       long long turn_reals, int variables, stored_real *target, long long target_sv, const long long *count) {
+    if (!count[SIGNALS_NEW]) return;
+    unpack_point(i, to, giving, buffer + count[SIGNALS_RAISED] % 2 * turn_reals, variables, target, target_sv);
+}
+
+// rotate_vectors, of what has just been unpacked.
+KERNEL(rotate_signalled_vectors, int i, int j, int k, const int *at, stored_real *target, long long target_sv, real rxx,
+       real rxy, real rxz, real ryx, real ryy, real ryz, real rzx, real rzy, real rzz, const long long *count) {
+    if (count[SIGNALS_NEW]) rotate(target + at[i], target_sv, rxx, rxy, rxz, ryx, ryy, ryz, rzx, rzy, rzz);
+}
+
+// One thread: the largest radii of this rank's blocks (see choose_step) to where all ranks read them, for the exchange
+// that comes next. offered: two turns of two.
+KERNEL(offer_radii, int i, int j, int k, int blocks, const int *few, const real *radii, double *offered,
+       const long long *count) {
+    double *most = offered + 2 * ((count[SIGNALS_RAISED] + 1) % 2);
+    for (int r = 0; r < 2; ++r) {
+        real found = real(0);
+        for (int b = 0; b < blocks; ++b)
+            for (int l = 0; l < few[b]; ++l) {
+                const real radius = radii[64 * b + r * few[b] + l];
+                if (radius > found || radius != radius) found = radius;  // a NaN wins, and stays
+            }
+        most[r] = double(found);
+    }
+}
+
+// Rank i's, from the address offers[i], to where choose_step finds them as those of block i, of one thread.
+KERNEL(gather_radii, int i, int j, int k, const long long *offers, real *radii, const long long *count) {
+    const double *most = (const double *)offers[i] + 2 * (count[SIGNALS_RAISED] % 2);
+    for (int r = 0; r < 2; ++r) radii[64 * i + r] = real(most[r]);
+}
+
+// Sum i = group * quantities + q of this rank's rows of that group, sums[row][quantity][term], to where all ranks read it,
+// for the exchange that comes next. offered: two turns of so many `values`.
+KERNEL(offer_sums, int i, int j, int k, int rows, int quantities, int terms, const int *group_of_row, const real *sums,
+       int values, double *offered, const long long *count) {
+    double sum = 0.0;
+    for (int row = 0; row < rows; ++row) {
+        const real *own = sums + ((long long)row * quantities + i % quantities) * terms;
+        for (int l = 0; l < terms && group_of_row[row] == i / quantities; ++l) sum += double(own[l]);
+    }
+    offered[(count[SIGNALS_RAISED] + 1) % 2 * values + i] = sum;
+}
+
+// The sums of all ranks, in their order.
+KERNEL(gather_sums, int i, int j, int k, int ranks, const long long *offers, int values, real *result,
+       const long long *count) {
+    double sum = 0.0;
+    for (int rank = 0; rank < ranks; ++rank)
+        sum += ((const double *)offers[rank])[count[SIGNALS_RAISED] % 2 * values + i];
+    result[i] = real(sum);
+}

@@ -1,0 +1,90 @@
+"""Steps of several ranks of which no host is part: halos, steps and outflows by signals alone."""
+
+import numpy as np
+import pytest
+from ranks import run_ranks
+from wholes import whole
+
+from hiresx.case import load
+from hiresx.communicator import Communicator
+from hiresx.decomposition import domain
+from hiresx.decomposition.partition import partition
+from hiresx.device import backend
+from hiresx.solver import Solver
+
+
+def steps(comm: Communicator, name: str, preset: str | None, changes: tuple[str, ...], transport: str, counts):
+    """After so many steps, each time with halos looked at in between: the answer, the time and what there is to say."""
+    case = load(name, preset, changes)
+    ground = domain(case, comm, parts=lambda cut: partition(cut, comm.size))
+    solver = Solver(case, backend("emulated"), domain=ground, transport=transport)
+    solver.initialize()
+    sizes = []
+    for count in counts:
+        left = count
+        while left > 0:
+            left -= solver.advance(left)
+        sizes.append(solver.dt)
+        # What is no state goes the state's way: the next step must not take it for one.
+        solver.settle()
+        solver.halo.values([state.jacobian for state in solver.states])
+    answer = whole(solver)
+    solver.rewind()
+    before = whole(solver)
+    solver.halo.close()
+    return answer, before, solver.time, sizes, solver.whole_steps.possible
+
+
+def launches(comm: Communicator, name: str, count: int) -> tuple[int, int]:
+    """How often the host looked during so many steps, by messages and by signals."""
+    found = []
+    for transport in ("window", "signals"):
+        case = load(name, None, ("grid.n=[16,16,16]",))
+        ground = domain(case, comm, parts=lambda cut: partition(cut, comm.size))
+        solver = Solver(case, backend("emulated"), domain=ground, transport=transport)
+        solver.initialize()
+        solver.advance(1)
+        device, looks = solver.backend, [0]
+        to_host = device.to_host
+
+        def looked(array, looks=looks, to_host=to_host):
+            looks[0] += 1
+            return to_host(array)
+
+        device.to_host = looked
+        left = count
+        while left > 0:
+            left -= solver.advance(left)
+        found.append(looks[0])
+        solver.halo.close()
+    return found[0], found[1]
+
+
+def _same(first, second, close: float) -> None:
+    for block, values in zip(first, second, strict=True):
+        np.testing.assert_allclose(values, block, rtol=0, atol=close)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "name", "preset", "changes", "close"),
+    [
+        (2, "taylor-green", None, ("grid.n=[16,16,16]",), 0.0),
+        pytest.param(3, "taylor-green", None, ("grid.n=[20,20,20]", "time.dt=1e-3"), 0.0, marks=pytest.mark.slow),
+        pytest.param(3, "planar-jet", "quick", (), 1e-12, marks=pytest.mark.slow),
+    ],
+    ids=["taylor-green", "fixed step", "jet with outflows on several ranks"],
+)
+def test_steps_without_a_host_give_the_answer_of_messages(ranks, name, preset, changes, close):
+    counts = (5, 1, 6)
+    by_messages = run_ranks(ranks, steps, name, preset, changes, "window", counts, timeout=240)[0]
+    by_signals = run_ranks(ranks, steps, name, preset, changes, "signals", counts, timeout=240)[0]
+    assert by_signals[-1] and not by_messages[-1]
+    assert by_signals[2:4] == by_messages[2:4]
+    _same(by_messages[0], by_signals[0], close)
+    _same(by_messages[1], by_signals[1], close)
+
+
+@pytest.mark.slow
+def test_the_host_looks_once_for_many_steps():
+    for by_messages, by_signals in run_ranks(2, launches, "taylor-green", 8, timeout=120):
+        assert by_messages >= 8 and by_signals == 1
