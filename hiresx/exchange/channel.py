@@ -190,8 +190,8 @@ class Channel:
         fields, message = self._fields, transport.message(peer, self._turn)
         for link, to, giving in self._unpack[peer.rank]:
             self._program.launch(
-                self._kernel("unpack_halo"), (len(to), 1, 1), to=to, giving=giving, buffer=message, variables=self._width,
-                target=fields.array(link.block, link.direction), target_sv=fields.strides[link.block],
+                self._kernel("unpack_halo"), (len(to), 1, 1), to=to, giving=giving, buffer=message,
+                variables=self._width, target=fields.array(link.block, link.direction), target_sv=fields.strides[link.block],
             )  # fmt: skip
         for call in self._turns(fields, peer.rank):
             self._program.run(call)
@@ -201,8 +201,8 @@ class Channel:
         for link, at in self._turned[rank] if fields.vectors else ():
             entries = zip(product("xyz", repeat=2), np.ravel(link.rotation).tolist(), strict=True)
             yield self._program.call(
-                self._kernel("rotate_vectors"), (len(at), 1, 1), at=at, target=fields.vectors(link.block, link.direction),
-                target_sv=fields.strides[link.block], **{f"r{row}{column}": float(r) for (row, column), r in entries},
+                self._kernel("rotate_vectors"), (len(at), 1, 1), at=at,
+                target=fields.vectors(link.block, link.direction), target_sv=fields.strides[link.block], **{f"r{row}{column}": float(r) for (row, column), r in entries},
             )  # fmt: skip
 
     def _sign(self, link: HaloLink) -> float:

@@ -74,8 +74,8 @@ class SignalledChannel(Channel):
             for link, to, giving in self._unpack[rank]:
                 assert link.block is not None
                 yield self._program.call(
-                    self._kernel("unpack_signalled_halo"), (len(to), 1, 1), to=to, giving=giving, buffer=buffer, turn_reals=apart,
-                    variables=self._width, target=fields.array(link.block, link.direction),
+                    self._kernel("unpack_signalled_halo"), (len(to), 1, 1), to=to, giving=giving, buffer=buffer,
+                    turn_reals=apart, variables=self._width, target=fields.array(link.block, link.direction),
                     target_sv=fields.strides[link.block], count=self._mail.signals.count,
                 )  # fmt: skip
 

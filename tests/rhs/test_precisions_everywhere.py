@@ -68,17 +68,17 @@ def test_plans_agree(name, kind, tmp_path):
         assert difference(states(made, flow), wanted) <= OFF, (where, plan)
 
 
-def on_parts(comm, name: str, kind: str, folder: str) -> float:
+def on_parts(comm, name: str, kind: str, folder: str, transport: str) -> float:
     """How far off one whole the ranks of `comm` are, with a part of the first block on each. Collective."""
-    own = Path(folder, str(comm.rank))
-    own.mkdir()
+    own = Path(folder, name, transport, str(comm.rank))
+    own.mkdir(parents=True)
     flow = FLOWS[name](kind, own)
     alone = solver(flow)
     expected = states(alone, flow)
     cuts = random_parts(alone.decomposition, comm.size + len(alone.states) - 1, np.random.default_rng(1))
     parts = [replace(part, rank=n % comm.size) for n, part in enumerate(cuts)]
     ground = domain(flow.case, comm, alone.grid, lambda cut: parts)
-    made = solver(flow, domain=ground)
+    made = solver(flow, domain=ground, transport=transport)
     sent = {there.rank: there.state_bytes + there.flux_bytes for there in made.halo.neighbours}
     estimated = halo_bytes(ground.cut, True, STORAGE[kind].exchanged)[comm.rank]
     assert sent == {rank: count for rank, count in enumerate(estimated) if count}
@@ -90,14 +90,13 @@ def on_parts(comm, name: str, kind: str, folder: str) -> float:
 
 
 def on_ranks(comm, names: list[str], kind: str, folder: str) -> dict[str, float]:
-    return {name: on_parts(comm, name, kind, f"{folder}/{name}") for name in names}
+    ways = [(name, transport) for name in names for transport in ("auto", "signals")]
+    return {f"{name}, {transport}": on_parts(comm, name, kind, folder, transport) for name, transport in ways}
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_two_ranks_are_one(kind, tmp_path):
     names = [name for name in FLOWS if name != "blast"]
-    for name in names:
-        (tmp_path / name).mkdir()
     for found in run_ranks(2, on_ranks, names, kind, str(tmp_path), timeout=300):
         assert {name: value for name, value in found.items() if not value <= OFF} == {}
 
