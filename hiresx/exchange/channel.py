@@ -191,7 +191,8 @@ class Channel:
         for link, to, giving in self._unpack[peer.rank]:
             self._program.launch(
                 self._kernel("unpack_halo"), (len(to), 1, 1), to=to, giving=giving, buffer=message,
-                variables=self._width, target=fields.array(link.block, link.direction), target_sv=fields.strides[link.block],
+                variables=self._width, target=fields.array(link.block, link.direction),
+                target_sv=fields.strides[link.block],
             )  # fmt: skip
         for call in self._turns(fields, peer.rank):
             self._program.run(call)
@@ -202,7 +203,8 @@ class Channel:
             entries = zip(product("xyz", repeat=2), np.ravel(link.rotation).tolist(), strict=True)
             yield self._program.call(
                 self._kernel("rotate_vectors"), (len(at), 1, 1), at=at,
-                target=fields.vectors(link.block, link.direction), target_sv=fields.strides[link.block], **{f"r{row}{column}": float(r) for (row, column), r in entries},
+                target=fields.vectors(link.block, link.direction),
+                target_sv=fields.strides[link.block], **{f"r{row}{column}": float(r) for (row, column), r in entries},
             )  # fmt: skip
 
     def _sign(self, link: HaloLink) -> float:
