@@ -1,4 +1,4 @@
-// How numbers lie in memory, which may be less exact than how they are computed with (docs/numerics.md, "Precision"):
+// How numbers lie in memory, which may be less exact than how they are computed with (docs/precision.md):
 //   stored_real  the state; with HX_DIFFERENCES as its differences from HX_REFERENCE
 //   work_real    metrics, Jacobian, and what kernels of one right-hand side leave to each other
 //   rate_real    r, the right-hand side
