@@ -101,11 +101,6 @@ def _find(name: str, folder: Path, root: Path, place: str) -> Path:
     raise FileNotFoundError(f'{place}: no kernel header "{name}" in {folder} or {root}')
 
 
-def signatures(text: str) -> dict[str, Signature]:
-    """The kernels that `text` (flattened) declares, by name. Raises ValueError as `declarations` does."""
-    return {signature.name: signature for signature, _ in declarations(text)}
-
-
 def declarations(text: str) -> list[tuple[Signature, int]]:
     """Every kernel declared in `text`, in order, with the index just behind its body. Raises ValueError for an argument
     of a type that cannot be passed or of a name that Python could not pass, a field of unknown size, a point kernel

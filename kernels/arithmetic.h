@@ -44,7 +44,7 @@
 #define FETCH(to, from) to = *(from)
 #define FETCHED
 #endif
-#elif defined(HX_EMULATED)
+#elif defined(HX_EMULATED) && !defined(HX_CHECKED)
 #define SHARED
 #define LANES for (int lane = 0; lane < 32; ++lane)
 #define OWN_MEMORY(type, name, count) type name[count]

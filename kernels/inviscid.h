@@ -38,33 +38,41 @@ VECTOR_KERNEL(physical_flux, int i, int j, int k, int o, int sj, int sk, stride 
     store(pressure + p, s.p);
 }
 
-// half points -1..n-1: numerical flux with its correction, written over the minus states
-VECTOR_KERNEL(numerical_flux, int i, int j, int k, int o, int sj, int sk, int sd, stride sv,
-              const_state_field<gas_variables> q, const_work_field<3> m, const_work_field<gas_variables> f,
-              const_work_field<1> pressure,
-              work_field<gas_variables> minus, const_work_field<gas_variables> plus) {
-    const long long p = o + i + (long long)j * sj + (long long)k * sk;
-    auto along = [&](const work_real *a, int s) { return load<T>(a + p + (long long)s * sd); };
-    T area[3], left[gas_variables], right[gas_variables], flux[gas_variables], values[6];
-    for (int d = 0; d < 3; ++d) area[d] = interpolate_metric<T>([&](int s) { return along(m + d * sv, s); });
-    for (int v = 0; v < gas_variables; ++v) left[v] = along(minus + v * sv, 0), right[v] = along(plus + v * sv, 0);
+// The flux at half point 1/2 of a line, from the states on its two sides, with its correction. At nodes s of the line:
+// state(s, v), area(s, d), f(s, v) the physical flux, pressure(s).
+template <class T, class Q, class M, class F, class P>
+HD void flux_between(T *left, T *right, const Q &state, const M &area_at, const F &f, const P &pressure, T *flux) {
+    T area[3], values[6];
+    for (int d = 0; d < 3; ++d) area[d] = interpolate_metric<T>([&](int s) { return area_at(s, d); });
 #ifdef HX_LIMITER
     const auto rough = read_marks(left, right);
 #endif
-    for (int s = 0; s < 6; ++s) values[s] = along(pressure, s - 2);
+    for (int s = 0; s < 6; ++s) values[s] = pressure(s - 2);
     T sensor = T(real(0));
     for (int s = 0; s < 4; ++s) sensor = larger(sensor, jump_sensor(values[s], values[s + 1], values[s + 2]));
-    half_point_flux(left, right, area, [&](int s, int v) { return along(f + v * sv, s); }, sensor, flux);
+    half_point_flux(left, right, area, f, sensor, flux);
 #ifdef HX_LIMITER
     if (anywhere(rough)) {
-        for (int v = 0; v < gas_variables; ++v)
-            left[v] = load<T>(q + v * sv + p), right[v] = load<T>(q + v * sv + p + sd);
-        for (int d = 0; d < 3; ++d) area[d] = corrected_metric<T>([&](int s) { return along(m + d * sv, s); });
+        for (int v = 0; v < gas_variables; ++v) left[v] = state(0, v), right[v] = state(1, v);
+        for (int d = 0; d < 3; ++d) area[d] = corrected_metric<T>([&](int s) { return area_at(s, d); });
         limit_flux(left, right, area, rough, flux);
     }
 #else
-    (void)q;
+    (void)state;
 #endif
+}
+
+// half points -1..n-1: numerical flux with its correction, written over the minus states
+VECTOR_KERNEL(numerical_flux, int i, int j, int k, int o, int sj, int sk, int sd, stride sv,
+              const_state_field<gas_variables> q, const_work_field<3> m, const_work_field<gas_variables> f,
+              const_work_field<1> pressure, work_field<gas_variables> minus, const_work_field<gas_variables> plus) {
+    const long long p = o + i + (long long)j * sj + (long long)k * sk;
+    auto along = [&](const work_real *a, int s) { return load<T>(a + p + (long long)s * sd); };
+    T left[gas_variables], right[gas_variables], flux[gas_variables];
+    for (int v = 0; v < gas_variables; ++v) left[v] = along(minus + v * sv, 0), right[v] = along(plus + v * sv, 0);
+    flux_between(left, right, [&](int s, int v) { return load<T>(q + v * sv + p + (long long)s * sd); },
+                 [&](int s, int d) { return along(m + d * sv, s); }, [&](int s, int v) { return along(f + v * sv, s); },
+                 [&](int s) { return along(pressure, s); }, flux);
     for (int v = 0; v < gas_variables; ++v) store(minus + v * sv + p, flux[v]);
 }
 

@@ -14,6 +14,9 @@ struct dim3 {
 static thread_local dim3 threadIdx, blockIdx, blockDim, gridDim;
 
 // Calls kernel() for every thread of the blocks first..last-1 of the grid.
+#ifdef HX_CHECKED
+#include "checked.h"
+#else
 template <class Kernel>
 static void hx_visit(dim3 grid, dim3 block, long long first, long long last, Kernel kernel) {
     gridDim = grid;
@@ -28,3 +31,4 @@ static void hx_visit(dim3 grid, dim3 block, long long first, long long last, Ker
                 }
     }
 }
+#endif

@@ -5,6 +5,7 @@ import numpy as np
 
 from hiresx.output.fields import field_file as fields
 from hiresx.output.fields.field_file import FieldBlock
+from hiresx.output.fields.formats import netcdf
 
 
 def case(title, *variables):
@@ -53,7 +54,7 @@ def ring(n=20, m=40):
 
 def save(directory, blocks, about, step=7, time=0.25):
     directory.mkdir(exist_ok=True)
-    return fields.write(fields.frame(directory, step), blocks, time, step, about)
+    return fields.write(netcdf.frame(directory, step), blocks, time, step, about)
 
 
 def picture(path):

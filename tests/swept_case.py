@@ -2,39 +2,14 @@
 
 from pathlib import Path
 
-CASE = """
-title = "A pulse in a tube"
-monitors = ["wait"]
+from case_texts import boundary, box
 
-[parameters]
-strength = 0.1
-
-[grid]
-generator = "box"
-n = [41, 1, 1]
-lower = [0.0, 0.0, 0.0]
-upper = [1.0, 0.0, 0.0]
-
-[time]
-steps = 40
-dt = 1e-3
-
-[initial]
-function = "initial"
-
-[monitor]
-every = 1
-
-[checkpoint]
-every_steps = 5
-
-[[boundary]]
-faces = "all"
-type = "slip-wall"
-
-[presets.fine]
-grid.n = [61, 1, 1]
-"""
+CASE = box(
+    "[41, 1, 1]", "[1.0, 0.0, 0.0]", "steps = 40\ndt = 1e-3",
+    '[initial]\nfunction = "initial"\n[monitor]\nevery = 1\n[checkpoint]\nevery_steps = 5',
+    boundary("slip-wall"), "[presets.fine]\ngrid.n = [61, 1, 1]",
+    head='title = "A pulse in a tube"\nmonitors = ["wait"]\n[parameters]\nstrength = 0.1',
+)  # fmt: skip
 FUNCTIONS = """
 import os
 import time

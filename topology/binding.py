@@ -23,10 +23,6 @@ class Binding:
     by: str
     warnings: tuple[str, ...] = ()
 
-    @property
-    def as_asked(self) -> bool:
-        return self.is_ == self.asked
-
 
 def bound_cpus() -> frozenset[int]:
     """The CPUs that the kernel lets this process's main thread run on."""

@@ -42,15 +42,12 @@ int hwloc_get_cpubind(hwloc_topology_t, hwloc_bitmap_t, int);
 int hwloc_get_last_cpu_location(hwloc_topology_t, hwloc_bitmap_t, int);
 void *hwloc_alloc_membind(hwloc_topology_t, size_t, hwloc_bitmap_t, int, int);
 int hwloc_free(hwloc_topology_t, void *, size_t);
-int hwloc_set_area_membind(hwloc_topology_t, const void *, size_t, hwloc_bitmap_t, int, int);
-int hwloc_get_area_membind(hwloc_topology_t, const void *, size_t, hwloc_bitmap_t, int *, int);
-int hwloc_get_area_memlocation(hwloc_topology_t, const void *, size_t, hwloc_bitmap_t, int);
 """
 # hwloc.h, the same numbers from 2.0 to 3.0.
 KEEP_ALL, BLACKLIST = 0, 1
 CPUBIND_PROCESS = 1
 MEMBIND_BIND = 2
-MEMBIND_STRICT, MEMBIND_MIGRATE, MEMBIND_BYNODESET = 1 << 2, 1 << 3, 1 << 5
+MEMBIND_STRICT, MEMBIND_BYNODESET = 1 << 2, 1 << 5
 # Discovery that would start a GPU's run-time, and with it a context, before the GPU is chosen.
 CONTEXT_MAKERS = ("cuda", "opencl", "levelzero", "gl", "rsmi")
 # Each replaces the live machine by something else, silently.

@@ -15,7 +15,7 @@ from numpy.typing import DTypeLike
 
 from hiresx.errors import HiresxError
 from hiresx.topology import hwloc_library
-from hiresx.topology.hwloc_library import MEMBIND_BIND, MEMBIND_BYNODESET, MEMBIND_MIGRATE, MEMBIND_STRICT
+from hiresx.topology.hwloc_library import MEMBIND_BIND, MEMBIND_BYNODESET, MEMBIND_STRICT
 from hiresx.topology.libcuda import Cuda
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -33,10 +33,6 @@ class Where:
     pages: dict[int, int]
     by: str
     warnings: tuple[str, ...] = ()
-
-    @property
-    def as_asked(self) -> bool:
-        return self.asked is not None and set(self.pages) == {self.asked}
 
 
 @cache
@@ -97,24 +93,6 @@ def prefer(node: int) -> str:
     if libc.syscall(ctypes.c_long(number), ctypes.c_int(_PREFERRED), words, ctypes.c_ulong(64 * len(words) + 1)):
         return f"memory on NUMA node {node} cannot be preferred: {os.strerror(ctypes.get_errno())}"
     return ""
-
-
-def migrate(array: np.ndarray, node: int) -> Where:
-    """Move an array's pages to a NUMA node through hwloc_set_area_membind; refusal is a warning."""
-    warnings, by = [], "nothing"
-    try:
-        topology = _topology()
-        library = topology.library
-        with library.bitmap([node]) as nodes:
-            pointer = library.ffi.cast("void *", array.ctypes.data)
-            flags = MEMBIND_BYNODESET | MEMBIND_MIGRATE | MEMBIND_STRICT
-            if library.c.hwloc_set_area_membind(topology.handle, pointer, array.nbytes, nodes, MEMBIND_BIND, flags):
-                warnings.append(f"moving memory to NUMA node {node} was refused: {library.fault()}")
-            else:
-                by = f"hwloc {library.version}"
-    except HiresxError as error:
-        warnings.append(f"{error.message}: memory stays where it is ({error.mend})")
-    return where(array, node, by, warnings)
 
 
 def where(array: np.ndarray, asked: int | None = None, by: str = "", warnings: Iterable[str] = ()) -> Where:

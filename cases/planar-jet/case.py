@@ -3,7 +3,7 @@
 import numpy as np
 
 from hiresx.verify.exact import blasius_layer
-from hiresx.verify.nozzle import check_walls, fully_expanded, jet
+from hiresx.verify.nozzle import fully_expanded, walled_jet
 
 SPREADING = 0.1  # half-width of a developed planar jet over the distance (Pope, Turbulent Flows, 2000, section 5.4)
 
@@ -12,10 +12,11 @@ def derived(*, Mj=None, NPR=None, pressure_ratio=None, exit_mach, temperature_ra
     """Mach number of the jet expanded to ambient pressure without losses, nozzle pressure ratio, and exit over ambient
     pressure, of the one that is given; velocity Uj (in a) and height hj (in h) of the expanded jet. A ValueError says
     why there is no such jet."""
-    check_walls(layer, lip)
-    given = {"exit_mach": exit_mach, "temperature_ratio": temperature_ratio, "gamma": gamma}
-    found = jet(Mj=Mj, NPR=NPR, pressure_ratio=pressure_ratio, **given)
-    return {**found, "hj": fully_expanded(found["pressure_ratio"], **given)[1]}
+    found, height = walled_jet(
+        Mj=Mj, NPR=NPR, pressure_ratio=pressure_ratio, exit_mach=exit_mach, temperature_ratio=temperature_ratio,
+        layer=layer, lip=lip, gamma=gamma,
+    )  # fmt: skip
+    return {**found, "hj": height}
 
 
 def nozzle(x, y, z, t, *, pressure_ratio, exit_mach, temperature_ratio, layer, gamma):

@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 
 from hiresx.verify.exact import blasius_layer
-from hiresx.verify.nozzle import check_walls, fully_expanded, jet
+from hiresx.verify.nozzle import fully_expanded, walled_jet
 
 SPREADING = 0.094  # half-width of a developed round jet over the distance (Pope, Turbulent Flows, 2000, section 5.1)
 # Integrals over s > 0 of sech^4 s and of s sech^4 s: the momentum of the wings.
@@ -21,10 +21,11 @@ def derived(*, Mj=None, NPR=None, pressure_ratio=None, exit_mach, temperature_ra
     """Mach number of the jet expanded to ambient pressure without losses, nozzle pressure ratio, and exit over ambient
     pressure, of the one that is given; velocity Uj (in a) and diameter Dj (in D) of the expanded jet. A ValueError says
     why there is no such jet."""
-    check_walls(layer, lip)
-    given = {"exit_mach": exit_mach, "temperature_ratio": temperature_ratio, "gamma": gamma}
-    found = jet(Mj=Mj, NPR=NPR, pressure_ratio=pressure_ratio, **given)
-    return {**found, "Dj": np.sqrt(fully_expanded(found["pressure_ratio"], **given)[1])}
+    found, section = walled_jet(
+        Mj=Mj, NPR=NPR, pressure_ratio=pressure_ratio, exit_mach=exit_mach, temperature_ratio=temperature_ratio,
+        layer=layer, lip=lip, gamma=gamma,
+    )  # fmt: skip
+    return {**found, "Dj": np.sqrt(section)}
 
 
 def nozzle(x, y, z, t, *, pressure_ratio, exit_mach, temperature_ratio, layer, disturbance, disturbance_modes,

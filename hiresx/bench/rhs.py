@@ -1,7 +1,8 @@
 """What a right-hand side costs per point."""
 
+import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from statistics import median
@@ -10,6 +11,7 @@ from typing import Any
 from hiresx.case import Case, load
 from hiresx.errors import HiresxError
 from hiresx.solver import Solver
+from hiresx.time.recorded import STEPS
 
 # Rounds of the calibration loop (kernels/calibration.h), about 5 ms on a core at 4 GHz.
 CALIBRATION_ROUNDS = 5_000_000
@@ -93,6 +95,22 @@ def time_solver(solver: Solver, repeats: int) -> dict[str, Any]:
         "bytes_per_point": solver.bytes / solver.points,
         "stages": {name: 1e9 * s / repeats / solver.points for name, s in solver.stopwatch.seconds.items()},
     }
+
+
+def step_rate(solver: Solver, seconds: float, clock: Callable[[], float] = time.perf_counter) -> float:
+    """Points times steps per second of a `clock`, whole steps, as many as make about so many `seconds`."""
+
+    def taken(count: int) -> float:
+        began = clock()
+        done = 0
+        while done < count:
+            done += solver.advance(min(STEPS, count - done))
+        solver.backend.synchronize()
+        return clock() - began
+
+    taken(1)
+    count = max(3, min(1000, math.ceil(seconds / taken(1))))
+    return count * solver.points / taken(count)
 
 
 def calibrate(solver: Solver) -> float | None:

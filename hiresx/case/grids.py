@@ -19,6 +19,18 @@ AXES: tuple[Axis, ...] = ("x", "y", "z")
 Stretching = Annotated[float, Field(gt=1)]
 Stencil = Annotated[int, Field(ge=7)]  # nodes of a direction that must not be singleton
 NOZZLE = 8  # least cells across a nozzle
+# Of grids between a body and its bow shock.
+StandoffAxis = Annotated[Positive, Field(description="distance from the wall to the outer boundary on the axis, in L")]
+StandoffSide = Annotated[
+    Positive, Field(description="distance from the wall to the outer boundary at 90 degrees, in L")
+]
+SpacingOnAxis = Annotated[
+    Positive | None,
+    Field(
+        description="distance of the first node from the wall on the axis, elsewhere in proportion to the stand-off, "
+        "in L; absent: uniform"
+    ),
+]
 FILE = "Plot3D file"  # tag of the table without a generator: no name of a key, or errors could not tell them apart
 
 
@@ -107,13 +119,9 @@ class Cylinder(Table):
     angle: Annotated[tuple[float, float], Listed] = Field(
         (-90.0, 90.0), description="first and last angle in degrees, from the stagnation line (the negative x axis)"
     )
-    standoff_axis: Positive = Field(description="distance from the wall to the outer boundary on the axis, in L")
-    standoff_side: Positive = Field(description="distance from the wall to the outer boundary at 90 degrees, in L")
-    first_spacing: Positive | None = Field(
-        None,
-        description="distance of the first node from the wall on the axis, elsewhere in proportion to the stand-off, "
-        "in L; absent: uniform",
-    )
+    standoff_axis: StandoffAxis
+    standoff_side: StandoffSide
+    first_spacing: SpacingOnAxis = None
     n_span: Points = Field(1, description="nodes along the span")
     span: Positive = Field(1.0, description="period along z, in L; meaningless when n_span = 1")
 
@@ -277,13 +285,9 @@ class Sphere(Table):
     n_meridian: Stencil = Field(description="nodes along a meridian")
     n_normal: Stencil = Field(description="nodes from the wall to the outer boundary")
     n_around: Annotated[int, Field(ge=8, multiple_of=2)] = Field(description="nodes around the x axis, an even number")
-    standoff_axis: Positive = Field(description="distance from the wall to the outer boundary on the axis, in L")
-    standoff_side: Positive = Field(description="distance from the wall to the outer boundary at 90 degrees, in L")
-    first_spacing: Positive | None = Field(
-        None,
-        description="distance of the first node from the wall on the axis, elsewhere in proportion to the stand-off, "
-        "in L; absent: uniform",
-    )
+    standoff_axis: StandoffAxis
+    standoff_side: StandoffSide
+    first_spacing: SpacingOnAxis = None
 
     @property
     def nodes(self) -> int:
@@ -291,32 +295,45 @@ class Sphere(Table):
         return self.n_meridian * self.n_normal * self.n_around
 
 
-class PlanarJet(Table):
+class _Jet(Table):
+    """A nozzle whose exit plane is x = 0, the flow behind it and sponges around that; L is the height h or the diameter
+    D of the nozzle."""
+
+    boundary_layer_thickness: Positive = Field(0.05, description="layer at the nozzle's inner wall, in L")
+    boundary_layer_points: Points = Field(description="cells within that layer; the lip has about the same spacing")
+    lip_thickness: Positive = Field(description="thickness of the nozzle's lip, in L")
+    exit_spacing: Positive = Field(description="spacing along x at the nozzle's exit, in L")
+    length: Positive = Field(description="extent of the physical domain downstream of the exit, in L")
+    nozzle_length: Positive = Field(0.6, description="length of the nozzle inside the domain, in L")
+    upstream: Positive = Field(0.6, description="extent of the domain ahead of the exit, outside the nozzle, in L")
+    stretching: Annotated[tuple[Stretching, Stretching], Listed] = Field(
+        description="largest ratio of neighbouring spacings in the physical domain, along x and, beyond the lip, across"
+    )
+    sponge_length: Positive = Field(description="length of the sponge layer downstream, in L")
+    sponge_height: Positive = Field(description="thickness of the sponge layers to the sides, in L")
+    sponge_stretching: Stretching = Field(description="largest ratio of neighbouring spacings in the sponge")
+
+    @property
+    def _cells_along(self) -> int:
+        """Behind the nozzle along x, where the spacing is sqrt(exit_spacing^2 + (b x)^2)."""
+        b = log(self.stretching[0])
+        return int(asinh(b * self.length / self.exit_spacing) / b)
+
+
+class PlanarJet(_Jet):
     """Multi-block grid of a planar jet that leaves a nozzle; scale L is the height h of the nozzle.
 
     The nozzle's exit plane is x = 0, its axis y = 0. Blocks: jet (x >= 0), nozzle, above, below (x < 0). The physical
-    domain is followed by sponge layers downstream and on both sides, where the spacing grows.
+    domain is followed by sponge layers downstream and on both sides, where the spacing grows. The defaults of
+    boundary_layer_thickness and nozzle_length are the paper's.
     Regions for the boundary conditions: "walls", "inlet", "upstream", "outlet", "sides".
     """
 
     generator: Literal["planar-jet"] = "planar-jet"
     points_per_height: Points = Field(description="cells across the nozzle height, an even number")
-    boundary_layer_thickness: Positive = Field(0.05, description="layer at the nozzle's inner wall, in h (the paper's)")
-    boundary_layer_points: Points = Field(description="cells within that layer; the lip has about the same spacing")
-    lip_thickness: Positive = Field(description="thickness of the nozzle's lip, in h")
-    exit_spacing: Positive = Field(description="spacing along x at the nozzle's exit, in h")
-    length: Positive = Field(description="extent of the physical domain downstream of the exit, in h")
-    half_height: Positive = Field(description="extent of the physical domain to each side of the axis, in h")
-    nozzle_length: Positive = Field(0.6, description="length of the nozzle inside the domain, in h (the paper's)")
-    upstream: Positive = Field(0.6, description="extent of the domain ahead of the exit, outside the nozzle, in h")
-    stretching: Annotated[tuple[Stretching, Stretching], Listed] = Field(
-        description="largest ratio of neighbouring spacings in the physical domain, along x and y"
-    )
-    sponge_length: Positive = Field(description="length of the sponge layer downstream, in h")
-    sponge_height: Positive = Field(description="thickness of the sponge layer on each side, in h")
-    sponge_stretching: Stretching = Field(description="largest ratio of neighbouring spacings in the sponge")
+    half_height: Positive = Field(description="extent of the physical domain to each side of the axis, in L")
     nk: Points = Field(1, description="nodes along z, periodic when more than 1")
-    width: Positive = Field(1.0, description="period along z, in h; meaningless when nk = 1")
+    width: Positive = Field(1.0, description="period along z, in L; meaningless when nk = 1")
 
     @model_validator(mode="after")
     def _is_a_nozzle(self) -> Self:
@@ -334,13 +351,11 @@ class PlanarJet(Table):
 
     @property
     def nodes(self) -> int:
-        """Those behind the nozzle, within its height: the spacing is sqrt(exit_spacing^2 + (b x)^2)."""
-        b = log(self.stretching[0])
-        along = asinh(b * self.length / self.exit_spacing) / b
-        return int(along) * self.points_per_height * self.nk
+        """Those behind the nozzle, within its height."""
+        return self._cells_along * self.points_per_height * self.nk
 
 
-class RoundJet(Table):
+class RoundJet(_Jet):
     """Multi-block grid of a round jet that leaves a nozzle; scale L is the diameter D of the nozzle.
 
     The nozzle's exit plane is x = 0, the x axis its axis. Blocks: core (around the axis, a square in its section), jet
@@ -356,27 +371,12 @@ class RoundJet(Table):
     points_per_diameter: Points = Field(
         description="cells across the nozzle: those across the core and twice the layers around it"
     )
-    boundary_layer_thickness: Positive = Field(0.05, description="layer at the nozzle's inner wall, in D")
-    boundary_layer_points: Points = Field(description="cells within that layer; the lip has about the same spacing")
-    lip_thickness: Positive = Field(description="thickness of the nozzle's lip, in D")
-    exit_spacing: Positive = Field(description="spacing along x at the nozzle's exit, in D")
-    length: Positive = Field(description="extent of the physical domain downstream of the exit, in D")
-    radius: Positive = Field(description="extent of the physical domain from the axis, in D")
-    nozzle_length: Positive = Field(0.6, description="length of the nozzle inside the domain, in D")
-    upstream: Positive = Field(0.6, description="extent of the domain ahead of the exit, outside the nozzle, in D")
-    stretching: Annotated[tuple[Stretching, Stretching], Listed] = Field(
-        description="largest ratio of neighbouring spacings in the physical domain, along x and outside the lip along r"
-    )
-    sponge_length: Positive = Field(description="length of the sponge layer downstream, in D")
-    sponge_height: Positive = Field(description="thickness of the sponge layer around the domain, in D")
-    sponge_stretching: Stretching = Field(description="largest ratio of neighbouring spacings in the sponge")
+    radius: Positive = Field(description="extent of the physical domain from the axis, in L")
 
     @property
     def nodes(self) -> int:
-        """Those behind the nozzle, within its radius: the spacing is sqrt(exit_spacing^2 + (b x)^2)."""
-        b = log(self.stretching[0])
-        along = asinh(b * self.length / self.exit_spacing) / b
-        return int(along) * self.points_around * max(self.points_per_diameter // 2, 1)
+        """Those behind the nozzle, within its radius."""
+        return self._cells_along * self.points_around * max(self.points_per_diameter // 2, 1)
 
 
 class Rotation(Table):

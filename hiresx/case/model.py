@@ -60,7 +60,7 @@ def integrators() -> list[str]:
 
 def field_formats() -> list[str]:
     """What fields can be written as."""
-    return ["netcdf", *_listed("output", "fields", "formats")]
+    return _listed("output", "fields", "formats")
 
 
 def _listed(*folder: str) -> list[str]:

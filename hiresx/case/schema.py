@@ -241,7 +241,7 @@ class Case(Table):
     plan: Literal["auto", "pencils", "fused", "decomposed", "compact"] = Field(
         "auto",
         description="how points are visited: pencils is for CPUs, fused for GPUs, decomposed the paper's way; compact "
-        "takes the least memory, 29 instead of 41 reals a point of viscous flow, and more time; auto: what suits the "
+        "takes the least memory, 29 instead of 37 reals a point of viscous flow, and more time; auto: what suits the "
         "backend, and compact where a GPU has no room for that. Answers differ by round-off",
     )
     time: Time = Field(description="time integration")

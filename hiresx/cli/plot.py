@@ -6,13 +6,15 @@ from typing import Annotated, Any
 
 import typer
 
-from hiresx.cli import look_options as looks
 from hiresx.cli import options, terminal
+from hiresx.cli.look_options import LookOptions
+from hiresx.cli.unfolded import unfolded
 from hiresx.errors import HiresxError
 
 FIELDS, TIMES = "Fields", "Over time"
 
 
+@unfolded
 def plot(
     directory: Annotated[
         Path,
@@ -75,18 +77,8 @@ def plot(
             help="Another run, beside curves; may be repeated. Of colours the difference is drawn.",
         ),
     ] = None,
-    contours: looks.Contours = None,
-    levels: looks.Levels = "10",
-    plane: looks.Plane = None,
-    limits: looks.Range = None,
-    symmetric: looks.Symmetric = False,
-    colours: looks.Colours = None,
-    exponent: looks.Exponent = 0.5,
-    zoom: looks.Zoom = None,
-    title: looks.Title = None,
-    width: looks.Width = 7.0,
-    height: looks.Height = 9.2,
-    font: looks.Font = 9.0,
+    *,
+    looks: LookOptions,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -107,15 +99,12 @@ def plot(
     json: options.Json = False,
 ) -> int:
     """Draw the fields of a run, its histories and their spectra, or an animation; or where a grid is worst."""
-    of_fields = {"--variable": variable, "--plane": plane, "--line": line, "--subset": subset, "--step": step}
-    of_fields |= {"--contours": contours}
+    of_fields = {"--variable": variable, "--plane": looks.plane, "--line": line, "--subset": subset, "--step": step}
+    of_fields |= {"--contours": looks.contours}
     of_time = {"--history": history, "--spectrum": spectrum, "--from": start}
     moving = animate or (out is not None and out.suffix.lower() in (".gif", ".mp4"))
     with terminal.only_json(json):
-        look = looks.made(
-            plane, limits, symmetric, colours, zoom, title, levels, contours=contours, exponent=exponent,
-            width=width, height=height, font=font,
-        )  # fmt: skip
+        look = looks.look()
         if not grid:
             _refuse({"--every": every}, "only for --grid")
         about: dict[str, Any] = {

@@ -1,20 +1,22 @@
 """`hiresx post`: analysis of runs."""
 
+import inspect
 from collections.abc import Callable
+from dataclasses import dataclass
+from inspect import Parameter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from hiresx.cli import look_options as looks
 from hiresx.cli import options, terminal
+from hiresx.cli.look_options import LookOptions
+from hiresx.cli.unfolded import Only, unfolded, with_parameters
 
 if TYPE_CHECKING:
     from hiresx.post import jet_theory
 
 Folder = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")]
-From = Annotated[float | None, typer.Option("--from", metavar="T", help="Leave out what was before this time.")]
-To = Annotated[float | None, typer.Option("--to", metavar="T", help="Leave out what was after this time.")]
 Out = Annotated[
     Path | None,
     typer.Option(
@@ -25,11 +27,79 @@ Out = Annotated[
 ]
 Subset = Annotated[str, typer.Option("--subset", metavar="NAME", help="Use this output.subset.")]
 Segments = Annotated[int, typer.Option("--segments", metavar="N", help="Segments that a spectrum is the mean of.")]
+Others = Annotated[
+    list[Path] | None, typer.Option("--with", metavar="RUN", help="Another run to draw beside; may be repeated.")
+]
+SurfaceFile = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="FILE|DIR", help=".png, .svg, .pdf; .vtp, .ply, .stl: the surface itself."),
+]
+SurfaceLook = Annotated[LookOptions, Only("limits", "symmetric", "colours", "title", "width", "font")]
+FilmLook = Annotated[
+    LookOptions,
+    Only("plane", "limits", "symmetric", "colours", "exponent", "zoom", "title", "width", "font"),
+]
+
+
+@dataclass(frozen=True)
+class Times:
+    start: Annotated[
+        float | None, typer.Option("--from", metavar="T", help="Leave out what was before this time.")
+    ] = None  # fmt: skip
+    end: Annotated[
+        float | None, typer.Option("--to", metavar="T", help="Leave out what was after this time.")
+    ] = None  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Welch:
+    segments: Segments = 8
+    window: Annotated[str, typer.Option("--window", metavar="W", help="Of SciPy: hann, hamming, boxcar, ...")] = "hann"
+    overlap: Annotated[float, typer.Option("--overlap", metavar="X", help="Part of a segment in the next one.")] = 0.5
+
+
+@dataclass(frozen=True)
+class Strouhal:
+    length: Annotated[float, typer.Option("--length", metavar="L", help="Length of the Strouhal number, in L.")] = 1.0
+    velocity: Annotated[
+        float, typer.Option("--velocity", metavar="U", help="Velocity of the Strouhal number, in c_ref.")
+    ] = 1.0
+
+
+@dataclass(frozen=True)
+class Frame:
+    step: Annotated[int, typer.Option("--step", metavar="N", help="Fields of step N; -1: the last.")] = -1
+    time: Annotated[float | None, typer.Option("--time", metavar="T", help="Fields nearest to this time.")] = None
+
+    @property
+    def which(self) -> int | float:
+        """As `Run.fields` takes it."""
+        return self.step if self.time is None else self.time
+
 
 post = typer.Typer(
     help="Analyse a run: spectra, the jet, correlations, modes, profiles. Numbers, netCDF, CSV and a picture.",
     no_args_is_help=True,
 )
+
+
+def _analysis(verb: str, out: Any = Out) -> Callable[[Callable[..., Any]], Callable[..., int]]:
+    """Makes a function that gives the `Result` of a run, or of the first of `runs`, the command `hiresx post VERB`: it
+    has --out (as `out` says) and --json too, writes the result and prints what was found."""
+    written = [Parameter("out", Parameter.KEYWORD_ONLY, default=None, annotation=out)]
+    written += [Parameter("json", Parameter.KEYWORD_ONLY, default=False, annotation=options.Json)]
+
+    def register(analyse: Callable[..., Any]) -> Callable[..., int]:
+        call = unfolded(analyse)
+
+        def command(out: Path | None, json: bool, **given: Any) -> int:
+            run = given["run"] if "run" in given else given["runs"][0]
+            return _give(run, out, json, lambda: call(**given))
+
+        parameters = [*inspect.signature(call).parameters.values(), *written]
+        return post.command(verb)(with_parameters(command, analyse, parameters))
+
+    return register
 
 
 def _give(run: Path, out: Path | None, json: bool, make: Callable[[], Any]) -> int:
@@ -55,25 +125,20 @@ def _is_table(value: Any) -> bool:
     return rows and not any(isinstance(cell, dict | list) for row in value for cell in row.values())
 
 
-@post.command("spectrum")
+@_analysis("spectrum")
 def spectrum(
     run: Folder,
     signals: Annotated[
         str, typer.Argument(metavar="NAME[.COLUMN_PLACE,...]", help="A history, e.g. lips.p or lips.p_0,p_1.")
     ],
-    start: From = None,
-    end: To = None,
-    segments: Segments = 8,
-    window: Annotated[str, typer.Option("--window", metavar="W", help="Of SciPy: hann, hamming, boxcar, ...")] = "hann",
-    overlap: Annotated[float, typer.Option("--overlap", metavar="X", help="Part of a segment in the next one.")] = 0.5,
+    times: Times,
+    welch: Welch,
     ambient: Annotated[
         float | None,
         typer.Option("--ambient", metavar="PA", help="Ambient pressure in Pa: levels of p are dB re 20 uPa."),
     ] = None,
-    length: Annotated[float, typer.Option("--length", metavar="L", help="Length of the Strouhal number, in L.")] = 1.0,
-    velocity: Annotated[
-        float, typer.Option("--velocity", metavar="U", help="Velocity of the Strouhal number, in c_ref.")
-    ] = 1.0,
+    *,
+    strouhal: Strouhal,
     prominence: Annotated[
         float | None,
         typer.Option("--prominence", metavar="DB", help="Height of a peak over its valleys; by statistics if absent."),
@@ -81,33 +146,24 @@ def spectrum(
     cross: Annotated[
         bool, typer.Option("--cross", help="Coherence and phase of the first signal with the others.")
     ] = False,
-    others: Annotated[
-        list[Path] | None, typer.Option("--with", metavar="RUN", help="Another run to draw beside; may be repeated.")
-    ] = None,
+    others: Others = None,
     reference: Annotated[
         Path | None, typer.Option("--reference", metavar="CSV", help="Levels to draw beside: columns f, level.")
     ] = None,
-    out: Out = None,
-    json: options.Json = False,
-) -> int:
+) -> Any:
     """Spectra of probes and other histories (Welch), their peaks, coherence and phase of pairs."""
+    from hiresx.post.spectrum import spectrum as analyse
 
-    def make() -> Any:
-        from hiresx.post.spectrum import spectrum as analyse
-
-        return analyse(
-            run, signals, start, end, segments, window, overlap, ambient, length, velocity, prominence, cross,
-            others or (), reference,
-        )  # fmt: skip
-
-    return _give(run, out, json, make)
+    return analyse(
+        run, signals, times.start, times.end, welch.segments, welch.window, welch.overlap, ambient, strouhal.length,
+        strouhal.velocity, prominence, cross, others or (), reference,
+    )  # fmt: skip
 
 
-@post.command("jet")
+@_analysis("jet")
 def jet(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs; several share the page.")],
-    start: From = None,
-    end: To = None,
+    times: Times,
     lips: Annotated[
         str | None, typer.Option("--lips", metavar="NAME", help="History with a place at each lip; found if absent.")
     ] = None,
@@ -138,31 +194,24 @@ def jet(
         list[Path] | None,
         typer.Option("--points", metavar="CSV", help="Measured points with the columns Mj and Ls or St; repeatable."),
     ] = None,
-    out: Out = None,
-    json: options.Json = False,
-) -> int:
+) -> Any:
     """Under-expanded jets: shock cells, core, screech and its mode, beside theory; writes a page, jet.html.
 
     Several runs come onto one page, into the first one's folder; options that name a jet or its probes are for the
     first."""
+    from hiresx.post.jet import jet as analyse
 
-    def make() -> Any:
-        from hiresx.post.jet import jet as analyse
-
-        return analyse(
-            runs[0], start, end, lips, line, segments, pressure_ratio, exit_mach, total_temperature,
-            cast("jet_theory.Shape | None", shape), runs[1:], points or (),
-        )  # fmt: skip
-
-    return _give(runs[0], out, json, make)
+    return analyse(
+        runs[0], times.start, times.end, lips, line, segments, pressure_ratio, exit_mach, total_temperature,
+        cast("jet_theory.Shape | None", shape), runs[1:], points or (),
+    )  # fmt: skip
 
 
-@post.command("correlate")
+@_analysis("correlate")
 def correlate(
     run: Folder,
     signals: Annotated[str, typer.Argument(metavar="NAME[.COLUMN]", help="A probe with a line, e.g. shear.v.")],
-    start: From = None,
-    end: To = None,
+    times: Times,
     at: Annotated[
         float | None,
         typer.Option("--at", metavar="S", help="Distance of the reference place from the first; middle if absent."),
@@ -171,64 +220,42 @@ def correlate(
     reach: Annotated[
         float, typer.Option("--reach", metavar="S", help="How far convection velocities look downstream.")
     ] = 1.5,
-    out: Out = None,
-    json: options.Json = False,
-) -> int:
+) -> Any:
     """Two-point and space-time correlations along a probe, integral scales, convection velocity."""
+    from hiresx.post.correlate import correlate as analyse
 
-    def make() -> Any:
-        from hiresx.post.correlate import correlate as analyse
-
-        return analyse(run, signals, start, end, at, longest, reach)
-
-    return _give(run, out, json, make)
+    return analyse(run, signals, times.start, times.end, at, longest, reach)
 
 
-@post.command("azimuthal")
+@_analysis("azimuthal")
 def azimuthal(
     run: Folder,
     signals: Annotated[str, typer.Argument(metavar="NAME[.COLUMN]", help="A probe with a ring, e.g. lip.p.")],
-    start: From = None,
-    end: To = None,
+    times: Times,
     segments: Segments = 8,
-    length: Annotated[float, typer.Option("--length", metavar="L", help="Length of the Strouhal number, in L.")] = 1.0,
-    velocity: Annotated[
-        float, typer.Option("--velocity", metavar="U", help="Velocity of the Strouhal number, in c_ref.")
-    ] = 1.0,
-    out: Out = None,
-    json: options.Json = False,
-) -> int:
+    *,
+    strouhal: Strouhal,
+) -> Any:
     """Azimuthal modes of a ring of places around the x axis: axisymmetric, helical and flapping tones."""
+    from hiresx.post.azimuthal import azimuthal as analyse
 
-    def make() -> Any:
-        from hiresx.post.azimuthal import azimuthal as analyse
-
-        return analyse(run, signals, start, end, segments, length, velocity)
-
-    return _give(run, out, json, make)
+    return analyse(run, signals, times.start, times.end, segments, strouhal.length, strouhal.velocity)
 
 
-@post.command("xt")
+@_analysis("xt")
 def xt(
     run: Folder,
     signals: Annotated[str, typer.Argument(metavar="NAME[.COLUMN]", help="A probe with a line, e.g. axis.p.")],
-    start: From = None,
-    end: To = None,
+    times: Times,
     fluctuations: Annotated[bool, typer.Option("--fluctuations", help="Less the mean at each place.")] = False,
-    out: Out = None,
-    json: options.Json = False,
-) -> int:
+) -> Any:
     """What the places of a probe see, over place and time."""
+    from hiresx.post.xt import xt as analyse
 
-    def make() -> Any:
-        from hiresx.post.xt import xt as analyse
-
-        return analyse(run, signals, start, end, fluctuations)
-
-    return _give(run, out, json, make)
+    return analyse(run, signals, times.start, times.end, fluctuations)
 
 
-@post.command("profile")
+@_analysis("profile")
 def profile(
     run: Folder,
     lines: Annotated[list[str], typer.Argument(metavar="LINE...", help="E.g. y=0, or x=2 x=5; in space y=0,z=0.")],
@@ -238,67 +265,38 @@ def profile(
     step: Annotated[
         int | None, typer.Option("--step", metavar="N", help="Fields of step N (-1: the last), not the averages.")
     ] = None,
-    others: Annotated[
-        list[Path] | None, typer.Option("--with", metavar="RUN", help="Another run to draw beside; may be repeated.")
-    ] = None,
-    out: Out = None,
-    json: options.Json = False,
-) -> int:
+    others: Others = None,
+) -> Any:
     """Averages, or fields, along lines."""
+    from hiresx.post.profile import profile as analyse
 
-    def make() -> Any:
-        from hiresx.post.profile import profile as analyse
-
-        return analyse(run, lines, [name.strip() for name in variable.split(",")], step, others or ())
-
-    return _give(run, out, json, make)
+    return analyse(run, lines, [name.strip() for name in variable.split(",")], step, others or ())
 
 
-@post.command("slice")
+@_analysis("slice")
 def slice(
     run: Folder,
     variable: Annotated[str, typer.Argument(metavar="VARIABLE", help="What to show, e.g. mach; of averages rms_p.")],
-    step: Annotated[int, typer.Option("--step", metavar="N", help="Fields of step N; -1: the last.")] = -1,
-    time: Annotated[float | None, typer.Option("--time", metavar="T", help="Fields nearest to this time.")] = None,
+    frame: Frame,
     averages: Annotated[bool, typer.Option("--averages", help="Show the averages.")] = False,
     subset: Subset = "fields",
-    contours: looks.Contours = None,
-    levels: looks.Levels = "10",
-    plane: looks.Plane = None,
-    limits: looks.Range = None,
-    symmetric: looks.Symmetric = False,
-    colours: looks.Colours = None,
-    exponent: looks.Exponent = 0.5,
-    zoom: looks.Zoom = None,
-    title: looks.Title = None,
-    width: looks.Width = 7.0,
-    height: looks.Height = 9.2,
-    font: looks.Font = 9.0,
-    out: Out = None,
-    json: options.Json = False,
-) -> int:
+    *,
+    look: LookOptions,
+) -> Any:
     """One variable on a plane of fields or averages: contour lines, zoom, colours as asked."""
+    from hiresx.post.slice import slice as analyse
 
-    def make() -> Any:
-        from hiresx.post.slice import slice as analyse
-
-        look = looks.made(
-            plane, limits, symmetric, colours, zoom, title, levels, contours=contours, exponent=exponent,
-            width=width, height=height, font=font,
-        )  # fmt: skip
-        return analyse(run, variable, step if time is None else time, averages, subset, look)
-
-    return _give(run, out, json, make)
+    return analyse(run, variable, frame.which, averages, subset, look.look())
 
 
-@post.command("isosurface")
+@_analysis("isosurface", SurfaceFile)
 def isosurface(
     run: Folder,
     variable: Annotated[str, typer.Argument(metavar="VARIABLE", help="Of which, e.g. q_criterion.")],
     values: Annotated[str, typer.Argument(metavar="A[,B...]", help="Values that the surfaces have.")],
     by: Annotated[str | None, typer.Option("--by", metavar="V", help="Colours by this variable.")] = None,
-    step: Annotated[int, typer.Option("--step", metavar="N", help="Fields of step N; -1: the last.")] = -1,
-    time: Annotated[float | None, typer.Option("--time", metavar="T", help="Fields nearest to this time.")] = None,
+    *,
+    frame: Frame,
     subset: Subset = "fields",
     clip: Annotated[
         str | None, typer.Option("--clip", metavar="A,B,...", help="Box: x from, to, y from, to, z from, to.")
@@ -308,49 +306,27 @@ def isosurface(
         typer.Option("--camera", metavar="A,E[,Z]", help="Azimuth and elevation in degrees, and zoom; or xy, xz, yz."),
     ] = None,
     opacity: Annotated[float, typer.Option("--opacity", metavar="X", help="Of the surfaces, above 0 to 1.")] = 1.0,
-    limits: looks.Range = None,
-    symmetric: looks.Symmetric = False,
-    colours: looks.Colours = None,
-    title: looks.Title = None,
-    width: looks.Width = 7.0,
-    font: looks.Font = 9.0,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="FILE|DIR", help=".png, .svg, .pdf; .vtp, .ply, .stl: the surface itself."),
-    ] = None,
-    json: options.Json = False,
-) -> int:
+    look: SurfaceLook,
+) -> Any:
     """Surfaces on which a variable of a 3-D field has a value, coloured by another one (needs PyVista)."""
+    from hiresx.post.isosurface import isosurface as analyse
 
-    def make() -> Any:
-        from hiresx.post.isosurface import isosurface as analyse
-
-        levels = options.numbers(values, "VALUES", "0.5,1") or ()
-        box = options.numbers(clip, "--clip", "0,10,-3,3,-1,1")
-        look = looks.made(None, limits, symmetric, colours, None, title, width=width, font=font)
-        return analyse(run, variable, levels, by, step if time is None else time, subset, box, camera, opacity, look)
-
-    return _give(run, out, json, make)
+    levels = options.numbers(values, "VALUES", "0.5,1") or ()
+    box = options.numbers(clip, "--clip", "0,10,-3,3,-1,1")
+    return analyse(run, variable, levels, by, frame.which, subset, box, camera, opacity, look.look())
 
 
 @post.command("animate")
+@unfolded
 def animate(
     run: Folder,
     variable: Annotated[str, typer.Argument(metavar="VARIABLE", help="What to show, e.g. schlieren.")],
-    start: From = None,
-    end: To = None,
+    times: Times,
     every: Annotated[int, typer.Option("--every", metavar="N", help="Take each N-th of the fields.")] = 1,
     fps: Annotated[float, typer.Option("--fps", metavar="N", help="Pictures a second.")] = 15.0,
     subset: Subset = "fields",
-    plane: looks.Plane = None,
-    limits: looks.Range = None,
-    symmetric: looks.Symmetric = False,
-    colours: looks.Colours = None,
-    exponent: looks.Exponent = 0.5,
-    zoom: looks.Zoom = None,
-    title: looks.Title = None,
-    width: looks.Width = 7.0,
-    font: looks.Font = 9.0,
+    *,
+    look: FilmLook,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help=".mp4 or .gif; RUN/post/animate_V.mp4 if absent.")
     ] = None,
@@ -360,8 +336,7 @@ def animate(
     with terminal.only_json(json):
         from hiresx.post.animate import animate as make
 
-        look = looks.made(plane, limits, symmetric, colours, zoom, title, exponent=exponent, width=width, font=font)
-        written = make(run, variable, out, start, end, every, fps, subset, look)
+        written = make(run, variable, out, times.start, times.end, every, fps, subset, look.look())
     if json:
         terminal.print_json({"files": [written]})
     else:
@@ -369,12 +344,12 @@ def animate(
     return 0
 
 
-@post.command("spod")
+@_analysis("spod")
 def spod(
     run: Folder,
     variable: Annotated[str, typer.Argument(metavar="[VARIABLE]", help="Of what, e.g. p.")] = "p",
-    start: From = None,
-    end: To = None,
+    *,
+    times: Times,
     length: Annotated[
         int | None,
         typer.Option("--length", metavar="N", help="Fields in a block; a quarter of them if absent."),
@@ -385,22 +360,15 @@ def spod(
         typer.Option("--frequency", metavar="F", help="Frequency of the mode shown; the strongest if absent."),
     ] = None,
     subset: Subset = "fields",
-    zoom: looks.Zoom = None,
-    out: Out = None,
-    json: options.Json = False,
-) -> int:
+    look: Annotated[LookOptions, Only("zoom")],
+) -> Any:
     """Modes that carry most energy at each frequency (spectral proper orthogonal decomposition) of plane fields."""
+    from hiresx.post.spod import spod as analyse
 
-    def make() -> Any:
-        from hiresx.post.spod import spod as analyse
-
-        look = looks.made(zoom=zoom)
-        return analyse(run, variable, start, end, length, overlap, frequency, subset, look)
-
-    return _give(run, out, json, make)
+    return analyse(run, variable, times.start, times.end, length, overlap, frequency, subset, look.look())
 
 
-@post.command("farfield")
+@_analysis("farfield")
 def farfield(
     run: Folder,
     surface: Annotated[str, typer.Argument(metavar="SURFACE", help="Name of a [\\[surface]] of the case.")],
@@ -416,8 +384,8 @@ def farfield(
     azimuth: Annotated[
         float, typer.Option("--azimuth", metavar="DEG", help="Half plane of the arc: 0 that of y > 0, 90 of z > 0.")
     ] = 0.0,
-    start: From = None,
-    end: To = None,
+    *,
+    times: Times,
     caps: Annotated[
         str, typer.Option("--caps", metavar="average|each", help="Average the signals of several end caps, or not.")
     ] = "average",
@@ -429,25 +397,15 @@ def farfield(
     still: Annotated[
         bool, typer.Option("--still", help="Runs from rest: each observer hears from its first sound on.")
     ] = False,
-    segments: Segments = 8,
-    window: Annotated[str, typer.Option("--window", metavar="W", help="Of SciPy: hann, hamming, boxcar, ...")] = "hann",
-    overlap: Annotated[float, typer.Option("--overlap", metavar="X", help="Part of a segment in the next one.")] = 0.5,
-    length: Annotated[float, typer.Option("--length", metavar="L", help="Length of the Strouhal number, in L.")] = 1.0,
-    velocity: Annotated[
-        float, typer.Option("--velocity", metavar="U", help="Velocity of the Strouhal number, in c_ref.")
-    ] = 1.0,
-    out: Out = None,
-    json: options.Json = False,
-) -> int:
+    welch: Welch,
+    strouhal: Strouhal,
+) -> Any:
     """Sound that observers hear of a surface (Ffowcs Williams-Hawkings): signals, spectra, overall levels."""
+    from hiresx.post.farfield import farfield as analyse
+    from hiresx.post.observers import read
 
-    def make() -> Any:
-        from hiresx.post.farfield import farfield as analyse
-        from hiresx.post.observers import read
-
-        heard = read(observers, arc, centre, azimuth)
-        return analyse(
-            run, surface, heard, start, end, caps, mach, ambient, still, segments, window, overlap, length, velocity
-        )
-
-    return _give(run, out, json, make)
+    heard = read(observers, arc, centre, azimuth)
+    return analyse(
+        run, surface, heard, times.start, times.end, caps, mach, ambient, still, welch.segments, welch.window,
+        welch.overlap, strouhal.length, strouhal.velocity,
+    )  # fmt: skip

@@ -299,7 +299,7 @@ def output_directory(out: Path | None, case: "Case") -> Path:
 
     Raises HiresxError when it cannot be written, or `out` holds a run already.
     """
-    from hiresx.output.saved import files
+    from hiresx.output.saved import directories, files
 
     if out is not None:
         if os.path.lexists(out / "run.json"):
@@ -308,9 +308,9 @@ def output_directory(out: Path | None, case: "Case") -> Path:
                 "name another folder with --out DIR, remove this one, or go on with it: "
                 f"hiresx run --restart {word(out)}",
             )
-        return files.directory(out)
+        return directories.made(out)
     stem = "-".join(part for part in (case.name, case.preset) if part)
-    runs = files.directory(Path("runs"))
+    runs = directories.made(Path("runs"))
     number = 1
     while True:
         directory = runs / f"{stem}-{number}"

@@ -47,7 +47,7 @@ def scaling(
     with terminal.only_json(json):
         from hiresx.bench.results import header
         from hiresx.case import load
-        from hiresx.output.saved import files
+        from hiresx.output.saved import directories
         from hiresx.scaling import experiment, store
         from hiresx.scaling import predict as prediction
         from hiresx.scaling.scaling_table import rows
@@ -65,7 +65,7 @@ def scaling(
             raise HiresxError("--no-measure leaves nothing to do", "give --predict MACHINE.json")
         case = load(name, preset, set_ or ())
         if out is not None:
-            files.directory(out)
+            directories.made(out)
         rates = None if predict is None else prediction.Rates.read(predict)
         found = []
         if measure:

@@ -210,12 +210,12 @@ def _array(
 ) -> int:
     """A job array. Its runs start from the copy of the case in `out`, as those of this machine do."""
     from hiresx.launch.batch_script import ArrayMember
-    from hiresx.output.saved import files
+    from hiresx.output.saved import directories
     from hiresx.sweeps import folder, member
 
     folder.there(out)
-    files.directory(out)
-    with files.locked(out):
+    directories.made(out)
+    with directories.locked(out):
         folder.claim(out, name, of)
         left = [one for one in of.members if member.need(out, one) != "nothing"]
     if not left:

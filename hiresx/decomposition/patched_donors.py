@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 
 from hiresx.arrays import Size, triple
+from hiresx.decomposition.block_shell import Shell
 from hiresx.decomposition.halo_copies import flat_index
 from hiresx.decomposition.patches import Decomposition, Patch
 from hiresx.errors import HiresxError
@@ -36,7 +37,13 @@ class Located:
     beyond: float
 
 
-def located(whole: Decomposition, extended: Sequence[Coordinates]) -> list[Located]:
+def block_maps(whole: Decomposition, extended: Sequence[Coordinates | Shell]) -> list[BlockMap]:
+    """The maps of all whole blocks; `extended`: see `extended_coordinates`."""
+    here = _unstored(extended)
+    return [BlockMap(block, here[b], wraps(block, b, whole.connections)) for b, block in enumerate(whole.blocks)]
+
+
+def located(whole: Decomposition, extended: Sequence[Coordinates | Shell]) -> list[Located]:
     """Where the ghosts of all patched faces lie; `extended`: see `extended_coordinates`.
 
     Raises HiresxError naming the first node that has no other block behind it.
@@ -44,13 +51,8 @@ def located(whole: Decomposition, extended: Sequence[Coordinates]) -> list[Locat
     places = [n for n, patch in enumerate(whole.patches) if patch.condition.type == PATCHED]
     if not places:
         return []
-    maps = [BlockMap(block, extended[b], wraps(block, b, whole.connections)) for b, block in enumerate(whole.blocks)]
-    return [_located(whole, extended, maps, place) for place in places]
-
-
-def ghosts(patch: Patch, size: tuple[int, int, int]) -> np.ndarray:
-    """Index triples (3, LAYERS, nodes) of a patch's ghosts, layer by layer, i fastest."""
-    return _layers(patch, range(1, LAYERS + 1))
+    here, maps = _unstored(extended), block_maps(whole, extended)
+    return [_located(whole, here, maps, place) for place in places]
 
 
 def _layers(patch: Patch, layers: Sequence[int]) -> np.ndarray:
@@ -60,6 +62,13 @@ def _layers(patch: Patch, layers: Sequence[int]) -> np.ndarray:
     index = np.repeat(face[:, None], len(layers), axis=1)
     index[d] += side(patch.face) * np.array(layers)[:, None]
     return index
+
+
+def _unstored(extended: Sequence[Coordinates | Shell]) -> list[Coordinates]:
+    """None is left in its file: where faces are patched, `hiresx.decomposition.patches` refuses that."""
+    found = [coordinates for coordinates in extended if not isinstance(coordinates, Shell)]
+    assert len(found) == len(extended)
+    return found
 
 
 def _located(whole: Decomposition, extended: Sequence[Coordinates], maps: Sequence[BlockMap], place: int) -> Located:

@@ -19,7 +19,8 @@ class Configuration:
     """The compile-time choices. Every choice named like a folder of kernels/ is the stem of a header in it; `viscosity`
     is a law of hiresx.case.viscosity, with those of its parameters that are not the defaults, or "none"; `schmidt` the
     Schmidt number of every passive scalar; `reference` the conservative state of the gas from which precision
-    "differences" keeps its differences."""
+    "differences" keeps its differences; `program` names the header of what is compiled with these choices: the solver,
+    or a study with kernels of its own."""
 
     interpolation: str = "modified"
     weights: str = "js"
@@ -35,6 +36,7 @@ class Configuration:
     gamma: float = 1.4
     prandtl: float = 0.72
     schmidt: tuple[float, ...] = ()
+    program: Literal["solver", "loop_modes"] = "solver"
 
     @property
     def real(self) -> str:
@@ -57,7 +59,7 @@ FOLDERS = ("weights", "space", "positivity", "interpolation", "flux")
 
 def source(configuration: Configuration, target: Target, root: Path = kernels.ROOT) -> str:
     """The main text of `configuration`: its `#define`s, its viscosity law, then the `#include`s of the chosen headers,
-    of solver.h and of every boundary condition.
+    of solver.h and of every boundary condition, or of the header of another program alone.
 
     `target` "emulated" is "cuda" with HX_EMULATED defined and shim.h ahead. Raises HiresxError for a choice that has
     no header, and for a viscosity law or a parameter of it that there is not.
@@ -91,7 +93,9 @@ def source(configuration: Configuration, target: Target, root: Path = kernels.RO
         lines.append(f"#define HX_REFERENCE {', '.join(f'real({number!r})' for number in _reference(c))}")
     first = [*(["shim.h"] if target == "emulated" else []), "arithmetic.h", "storage.h", "equations.h", "gas.h"]
     last = [_header(c, folder, root) for folder in FOLDERS]
-    last += ["solver.h", *_of_storage(c.storage), *(f"boundary/{name}.h" for name in kernels.choices("boundary", root))]
+    last += [f"{c.program}.h"]
+    if c.program == "solver":
+        last += [*_of_storage(c.storage), *(f"boundary/{name}.h" for name in kernels.choices("boundary", root))]
     lines += [f'#include "{header}"' for header in first]
     if c.viscous:
         lines += ["#define HX_VISCOUS", *_law(c).code().splitlines()]

@@ -1,6 +1,6 @@
 """The cpu backend: point kernels as loops over rows, and the kernels written by hand for the CPU."""
 
-from hiresx.device.native import NativeBackend, NativeProgram
+from hiresx.device.native import NATIVE_FLAGS, NativeBackend, NativeProgram
 
 
 class Program(NativeProgram):
@@ -18,14 +18,4 @@ class Backend(NativeBackend):
     program = Program
     # Of what -ffast-math does, only what leaves infinities, NaNs and the order of sums alone: errno is not set and no
     # floating-point exception is waited for.
-    flags = (
-        "-O3",
-        "-march=native",
-        "-ffp-contract=fast",
-        "-std=c++17",
-        "-fPIC",
-        "-shared",
-        "-Wl,-Bsymbolic",
-        "-fno-math-errno",
-        "-fno-trapping-math",
-    )
+    flags = ("-O3", *NATIVE_FLAGS, "-fno-math-errno", "-fno-trapping-math")

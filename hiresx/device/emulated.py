@@ -1,6 +1,6 @@
 """The emulated backend: the CUDA text of every kernel, run on the CPU through kernels/shim.h."""
 
-from hiresx.device.native import NativeBackend, NativeProgram
+from hiresx.device.native import NATIVE_FLAGS, NativeBackend, NativeProgram
 from hiresx.device.wrappers import BLOCK
 
 
@@ -27,12 +27,4 @@ class Backend(NativeBackend):
     name = "emulated"
     program = Program
     # Contracted as NVRTC does by default, which takes the processor's own fused multiply-add: -march=native.
-    flags: tuple[str, ...] = (
-        "-O2",
-        "-march=native",
-        "-ffp-contract=fast",
-        "-std=c++17",
-        "-fPIC",
-        "-shared",
-        "-Wl,-Bsymbolic",
-    )
+    flags: tuple[str, ...] = ("-O2", *NATIVE_FLAGS)

@@ -34,6 +34,9 @@ from hiresx.device.wrappers import find, generate, kernel_shape
 from hiresx.errors import HiresxError
 from hiresx.parallel import asked_threads
 
+# What every kernel of a host is compiled with, behind its degree of optimisation.
+NATIVE_FLAGS = ("-march=native", "-ffp-contract=fast", "-std=c++17", "-fPIC", "-shared", "-Wl,-Bsymbolic")
+
 # Bytes: a cache line, and the widest vector register there is.
 ALIGNMENT = 64
 

@@ -58,7 +58,7 @@ class Resources(NamedTuple):
     stack: int
 
 
-def bindings():
+def bindings() -> Any:
     """CuPy's NVRTC module. Raises HiresxError if CuPy or the NVRTC library is not installed."""
     try:
         from cupy_backends.cuda.libs import nvrtc
@@ -108,9 +108,8 @@ def resources(log: str) -> list[Resources]:
     """What every kernel takes, from the log of a compile, in order of name."""
     found = []
     for match in _RESOURCES.finditer(log):
-        fields = match.groupdict()
-        names = fields.pop("kernel"), fields.pop("architecture")
-        found.append(Resources(*names, **{key: int(value) for key, value in fields.items()}))
+        counts = map(int, match.group(*Resources._fields[2:]))
+        found.append(Resources(match["kernel"], match["architecture"], *counts))
     return sorted(found)
 
 
@@ -135,7 +134,7 @@ def holds(image: bytes, kernel: str) -> bool:
 
 def report(
     configurations: Iterable[Configuration], architectures: Sequence[str] = ARCHITECTURES, root: Path = kernels.ROOT
-) -> list[dict]:
+) -> list[dict[str, Any]]:
     """Compiles every configuration for every architecture: one dict each of `configuration` (what differs from the
     default), `architecture`, `seconds` and `kernels`, a list of Resources as dicts. Raises HiresxError."""
     default = Configuration()
@@ -170,7 +169,8 @@ def each_choice(root: Path = kernels.ROOT) -> list[Configuration]:
     found = [Configuration(), viscous, dataclasses.replace(viscous, precision="fp32")]
     found.append(dataclasses.replace(viscous, schmidt=(0.7, 0.4)))
     for folder in FOLDERS:
-        found += [dataclasses.replace(viscous, **{folder: name}) for name in kernels.choices(folder, root)]
+        chosen: list[dict[str, Any]] = [{folder: name} for name in kernels.choices(folder, root)]
+        found += [dataclasses.replace(viscous, **choice) for choice in chosen]
     found += [dataclasses.replace(viscous, viscosity=law) for law in VISCOSITIES]
     return list(dict.fromkeys(found))
 

@@ -43,7 +43,9 @@ def known_rate(backend: str, viscous: bool, precision: str) -> dict[str, Any] | 
         _announce_once(f"{error.message}; {error.mend}")
         return None
     entry = _read(path).get(_key(backend, viscous, precision))
-    rate = entry.get("ns_per_point_rhs") if isinstance(entry, dict) else None
+    if not isinstance(entry, dict):
+        return None
+    rate = entry.get("ns_per_point_rhs")
     whole = isinstance(rate, int | float) and 0 < rate < math.inf and "from" in entry
     return entry if whole else None
 

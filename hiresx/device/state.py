@@ -44,7 +44,8 @@ class BlockState:
     besides, `r` right-hand side times 1/J; `metrics` (9) area components grad(xi)/J, `jacobian` (1), `dt` (1 value, or
     1 per point with local steps).
     `work` (`work_variables`): interpolated states and fluxes of the decomposed inviscid kernels, then primitives and
-    fluxes of the viscous ones; empty where neither is used.
+    fluxes of the viscous ones; empty where neither is used. Viscous fluxes that come ahead of the inviscid terms have
+    their primitives in `r` (hiresx.rhs.viscous).
 
     `storage` says in which numbers they are kept. Where the state is kept as differences, `reference` (per conserved
     variable) is what they are differences from, and `carry` what their rounding lost, of each; else that is None.
@@ -114,6 +115,13 @@ class BlockState:
         """di, dj, dk: strides of derivatives, 0 in a direction with one node."""
         names = zip(("di", "dj", "dk"), self.strides, self.size, strict=True)
         return {name: stride if n > 1 else 0 for name, stride, n in names}
+
+    def work_in_rates(self, variables: int) -> Any:
+        """So many variables of a work array in the memory of `r`."""
+        if self.storage.work == self.storage.rate:
+            return self.r[:variables]
+        numbers = self.r.reshape(-1).view(self.storage.work)
+        return numbers[: variables * self.variable_stride].reshape(variables, *self.shape)
 
     def numbers(self, kept: np.ndarray) -> np.ndarray:
         """The conservative state, float64, of what `q` or a register holds of it, (n, ...) on the host."""

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from hiresx.arrays import Reals, Values
+from hiresx.arrays import Reals
 from hiresx.equations.system import GAS_CONSERVED, equations
 
 _Values = TypeVar("_Values", float, np.ndarray)
@@ -30,11 +30,6 @@ def primitive(gamma: float, q: np.ndarray, scalars: Sequence[str] = ()) -> dict[
 
 def temperature(gamma: float, rho: _Values, p: _Values) -> _Values:
     return gamma * p / rho
-
-
-def sound_speed(gamma: float, rho: Values, p: Values) -> np.ndarray:
-    speed: np.ndarray = np.sqrt(gamma * p / rho)
-    return speed
 
 
 @dataclass(frozen=True)

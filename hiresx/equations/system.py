@@ -60,11 +60,6 @@ class Equations:
         """Where the scalars lie among `conserved`."""
         return slice(len(GAS_CONSERVED), self.variables)
 
-    @property
-    def viscous_variables(self) -> int:
-        """Reals a point of the viscous terms: `gradients`, and a flux of each in every direction."""
-        return len(self.gradients) * (1 + DIRECTIONS)
-
 
 # The gas alone.
 GAS = Equations()

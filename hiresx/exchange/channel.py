@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from hiresx.device.interface import Call
+from hiresx.device.interface import Backend, Call, Program
 from hiresx.exchange.carrier import Transport
 from hiresx.exchange.halo_layout import HaloLayout, HaloLink, Peer, merged
 from hiresx.exchange.mailbox import Mail
@@ -42,8 +42,8 @@ class Channel:
     """
 
     def __init__(
-        self, backend, program, layout: HaloLayout, width: int, directed: bool, mail: Mail, later: bool,
-        apart: bool = False,
+        self, backend: Backend, program: Program, layout: HaloLayout, width: int, directed: bool, mail: Mail,
+        later: bool, apart: bool = False,
     ):  # fmt: skip
         self._program, self._width, self._later = program, width, later
         self._apart = apart
@@ -103,6 +103,7 @@ class Channel:
 
     def _inner_copies(self, fields: ExchangedArrays) -> Iterator[Call]:
         def ends(link: HaloLink) -> dict[str, Any]:
+            assert link.donor is not None and link.block is not None
             return {
                 "source": fields.array(link.donor, link.donor_direction), "source_sv": fields.strides[link.donor],
                 "target": fields.array(link.block, link.direction), "target_sv": fields.strides[link.block],
@@ -133,6 +134,7 @@ class Channel:
                 self._requests.append(request)
                 self._due.append((peer, transport))
         for link, to, giving in self._pack:
+            assert link.donor is not None
             self._program.launch(
                 self._kernel("pack_halo"), (len(to), 1, 1), to=to, giving=giving,
                 source=fields.array(link.donor, link.donor_direction), source_sv=fields.strides[link.donor],
@@ -188,7 +190,9 @@ class Channel:
 
     def _take(self, peer: Peer, transport: Transport) -> None:
         fields, message = self._fields, transport.message(peer, self._turn)
+        assert fields is not None
         for link, to, giving in self._unpack[peer.rank]:
+            assert link.block is not None
             self._program.launch(
                 self._kernel("unpack_halo"), (len(to), 1, 1), to=to, giving=giving, buffer=message,
                 variables=self._width, target=fields.array(link.block, link.direction),
@@ -199,7 +203,10 @@ class Channel:
 
     def _turns(self, fields: ExchangedArrays, rank: int | None) -> Iterator[Call]:
         """Bring vectors among what came from a rank, None for this one, into the frames of the parts they came to."""
-        for link, at in self._turned[rank] if fields.vectors else ():
+        if fields.vectors is None:
+            return
+        for link, at in self._turned[rank]:
+            assert link.block is not None and link.rotation is not None
             entries = zip(product("xyz", repeat=2), np.ravel(link.rotation).tolist(), strict=True)
             yield self._program.call(
                 self._kernel("rotate_vectors"), (len(at), 1, 1), at=at,

@@ -7,23 +7,15 @@ from typing import Any
 
 from hiresx.exchange.gpu import Gpu
 from hiresx.exchange.halo_layout import Peer
+from hiresx.exchange.message_buffers import MessageBuffers
 from hiresx.exchange.mpi import Mpi
 
 
 class CudaAware(Mpi):
     """As `Mpi`, from and to arrays of `gpu`."""
 
-    def __init__(
-        self,
-        mpi_comm: Any,
-        tag: int,
-        peers: Sequence[Peer],
-        outgoing: Sequence[Any],
-        incoming: Sequence[Any],
-        width: int,
-        gpu: Gpu,
-    ):
-        super().__init__(mpi_comm, tag, peers, outgoing, incoming, width)
+    def __init__(self, mpi_comm: Any, tag: int, peers: Sequence[Peer], buffers: MessageBuffers, gpu: Gpu):
+        super().__init__(mpi_comm, tag, peers, buffers)
         self._packed = gpu.moment()
 
     def stage(self, turn: int) -> None:

@@ -17,6 +17,7 @@ from hiresx.exchange.division import Division
 from hiresx.exchange.gpu import Gpu
 from hiresx.exchange.halo_layout import HaloLayout, Peer
 from hiresx.exchange.ipc import Ipc
+from hiresx.exchange.message_buffers import MessageBuffers
 from hiresx.exchange.mpi import Mpi
 from hiresx.exchange.nccl import Nccl
 from hiresx.exchange.signals import SignalledMail, SignalledMemory, extra_bytes
@@ -122,6 +123,8 @@ class Post:
 
         found = []
         for tag, width in enumerate(division.widths):
+            on_host = MessageBuffers(sent[tag], into[tag], width)
+            on_device = MessageBuffers(outgoing[tag], incoming[tag], width)
             transports = []
             for name, peers in by_name.items():
                 transport: Transport
@@ -129,18 +132,18 @@ class Post:
                     assert self._window is not None
                     transport = Window(self._mpi_comm, tag, peers, shared[tag], self._window)
                 elif name in over_mpi:
-                    transport = Mpi(self._mpi_comm, tag, peers, sent[tag], into[tag], width)
+                    transport = Mpi(self._mpi_comm, tag, peers, on_host)
                 else:
                     assert gpu is not None
                     if name == "cuda-aware":
-                        transport = CudaAware(self._mpi_comm, tag, peers, outgoing[tag], incoming[tag], width, gpu)
+                        transport = CudaAware(self._mpi_comm, tag, peers, on_device, gpu)
                     elif name == "ipc":
                         transport = Ipc(self._mpi_comm, tag, peers, opened[tag], gpu)
                     else:
-                        transport = Nccl(self._nccl, peers, outgoing[tag], incoming[tag], width, gpu)
+                        transport = Nccl(self._nccl, peers, on_device, gpu)
                 if name.startswith(STAGED):
                     assert gpu is not None
-                    transport = Staged(transport, outgoing[tag], sent[tag], incoming[tag], width, gpu)
+                    transport = Staged(transport, sent[tag], on_device, gpu)
                 transports.append(transport)
             found.append(Mail(outgoing[tag], transports))
         return found

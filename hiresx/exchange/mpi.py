@@ -5,24 +5,15 @@ from typing import Any
 
 from hiresx.exchange.carrier import Transport
 from hiresx.exchange.halo_layout import Peer
+from hiresx.exchange.message_buffers import MessageBuffers
 
 
 class Mpi(Transport):
-    """Sends from the buffers `outgoing` and receives into `incoming`, one array per turn, which hold the messages of
-    all peers at their places; `width`: reals per point. `tag` tells quantities apart."""
+    """Sends from `buffers` and receives into them; `tag` tells quantities apart."""
 
-    def __init__(
-        self,
-        mpi_comm: Any,
-        tag: int,
-        peers: Sequence[Peer],
-        outgoing: Sequence[Any],
-        incoming: Sequence[Any],
-        width: int,
-    ):
+    def __init__(self, mpi_comm: Any, tag: int, peers: Sequence[Peer], buffers: MessageBuffers):
         super().__init__(peers)
-        self._outgoing = [[out[width * p.out[0] : width * p.out[1]] for p in peers] for out in outgoing]
-        self._incoming = [{p.rank: into[width * p.into[0] : width * p.into[1]] for p in peers} for into in incoming]
+        self._outgoing, self._incoming = buffers.sent(peers), buffers.received(peers)
         # Communications with the same arguments are made once and started again and again.
         self._sends = [
             [mpi_comm.Send_init(_memory(array), p.rank, tag) for p, array in zip(peers, out, strict=True)]

@@ -6,25 +6,18 @@ from typing import Any
 from hiresx.exchange.carrier import Transport
 from hiresx.exchange.gpu import Gpu
 from hiresx.exchange.halo_layout import Peer
+from hiresx.exchange.message_buffers import MessageBuffers
 
 
 class Nccl(Transport):
-    """Sends from and receives into GPU memory as `Mpi`; `communicator` from `gpu.nccl`."""
+    """Sends from `buffers` in GPU memory and receives into them; `communicator` from `gpu.nccl`."""
 
-    def __init__(
-        self,
-        communicator: Any,
-        peers: Sequence[Peer],
-        outgoing: Sequence[Any],
-        incoming: Sequence[Any],
-        width: int,
-        gpu: Gpu,
-    ):
+    def __init__(self, communicator: Any, peers: Sequence[Peer], buffers: MessageBuffers, gpu: Gpu):
         super().__init__(peers)
         self.silent = self.peers
         self._communicator, self._gpu = communicator, gpu
-        self._out = [[(p.rank, out[width * p.out[0] : width * p.out[1]]) for p in peers] for out in outgoing]
-        self._into = [{p.rank: into[width * p.into[0] : width * p.into[1]] for p in peers} for into in incoming]
+        self._out = [[(p.rank, out) for p, out in zip(peers, sent, strict=True)] for sent in buffers.sent(peers)]
+        self._into = buffers.received(peers)
 
     def receive(self, turn: int) -> list[tuple[Any, Peer]]:
         return []

@@ -1,19 +1,22 @@
 """Ghosts of patched faces: shares of interpolations, summed by whoever has the ghost, in this process or in others."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from hiresx.communicator import Communicator
 from hiresx.decomposition import Domain, patched_donors
+from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import DIRECTIONS, GAS_CONSERVED, GAS_GRADIENTS
-from hiresx.grid.patched import BlockMap, wraps
 
 # Reals of a share: of the state, the sixth-order and the linear value; of the viscous fluxes, vectors of four.
 STATE, FLUX = 2 * len(GAS_CONSERVED), len(GAS_GRADIENTS) * DIRECTIONS
 TAG = 7
+# What launches the giving and the taking, and the buffers: of what leaves, of what comes, and of that in host memory.
+_Prepared = tuple[Callable[[], None], Callable[[], None], Any, Any, np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +53,9 @@ class PatchedExchange:
     node that no other block lies behind.
     """
 
-    def __init__(self, backend, program, comm, domain: Domain, states: Sequence[BlockState]):
+    def __init__(
+        self, backend: Backend, program: Program, comm: Communicator, domain: Domain, states: Sequence[BlockState]
+    ):  # fmt: skip
         self._backend, self._program, self._comm, self._states = backend, program, comm, states
         with comm.together():
             found = patched_donors.located(domain.whole, domain.extended) if comm.root else None
@@ -62,7 +67,7 @@ class PatchedExchange:
         with comm.together():
             self._prepare(domain, found)
         self._mpi_comm = comm.mpi_comm.Dup() if comm.size > 1 else None
-        self._made: dict[int, tuple] = {}
+        self._made: dict[int, _Prepared] = {}
 
     def _prepare(self, domain: Domain, found: Sequence[patched_donors.Located]) -> None:
         whole, cut, rank = domain.whole, domain.cut, self._comm.rank
@@ -70,7 +75,7 @@ class PatchedExchange:
         owner = np.array([part.rank for part in cut.parts])
         part, flat, along = patched_donors.targets(whole, cut, found)
         donor, xi = np.concatenate([f.donor for f in found]), np.concatenate([f.xi for f in found])
-        maps = [BlockMap(b, domain.extended[n], wraps(b, n, whole.connections)) for n, b in enumerate(whole.blocks)]
+        maps = patched_donors.block_maps(whole, domain.extended)
         taker = owner[part]
         self._real = real = np.dtype(self._states[0].real if self._states else np.float64)
 
@@ -144,25 +149,26 @@ class PatchedExchange:
         give, take, outgoing, incoming, host = self._made[width]
         give()
         if self._mpi_comm is not None:
-            self._carry(width, outgoing, incoming, host)
+            self._carry(self._mpi_comm, width, outgoing, incoming, host)
         take()
 
-    def _carry(self, width: int, outgoing: Any, incoming: Any, host: np.ndarray) -> None:
+    def _carry(self, mpi_comm: Any, width: int, outgoing: Any, incoming: Any, host: np.ndarray) -> None:
         """Messages through the memory of the host."""
-        whole = self._backend.to_host(outgoing) if self._out else None
-        mpi_comm, tag = self._mpi_comm, TAG + width
+        tag = TAG + width
         requests = [
             mpi_comm.Irecv(host[width * a : width * (a + n)], other, tag) for other, (a, n) in self._into.items()
         ]
-        requests += [
-            mpi_comm.Isend(whole[width * a : width * (a + n)], other, tag) for other, (a, n) in self._out.items()
-        ]
+        if self._out:
+            whole = self._backend.to_host(outgoing)
+            requests += [
+                mpi_comm.Isend(whole[width * a : width * (a + n)], other, tag) for other, (a, n) in self._out.items()
+            ]
         for request in requests:
             request.Wait()
         if self._into:
             self._backend.copy(incoming[width * self._own :], self._backend.to_device(host))
 
-    def _launches(self, width: int) -> tuple:
+    def _launches(self, width: int) -> _Prepared:
         """What one exchange launches, prepared, and its buffers."""
         zeros, real = self._backend.zeros, str(self._real)
         outgoing = zeros((max(width * self._leaving, 1),), real)

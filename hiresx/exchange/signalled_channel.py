@@ -31,8 +31,9 @@ class SignalledChannel(Channel):
         give = self._given.get(fields)
         if give is None:
             # What other ranks wait for goes first.
-            calls = [[*self._packed(fields)], self._mail.signals.raised(), [*self._inner_copies(fields)]]
-            give = self._given[fields] = self._program.prepare([*calls, *self._turns(fields, None)])
+            packed, copies = list(self._packed(fields)), list(self._inner_copies(fields))
+            calls: list[Call | list[Call]] = [packed, self._mail.signals.raised(), copies, *self._turns(fields, None)]
+            give = self._given[fields] = self._program.prepare(calls)
         self._fields = fields
         give()
 
@@ -49,7 +50,9 @@ class SignalledChannel(Channel):
             return
         take = self._taken.get(fields)
         if take is None:
-            calls = [self._mail.signals.awaited(), [*self._unpacked(fields)], *self._turns_of_peers(fields)]
+            unpacked = list(self._unpacked(fields))
+            calls: list[Call | list[Call]] = [self._mail.signals.awaited(), unpacked]
+            calls += self._turns_of_peers(fields)
             take = self._taken[fields] = self._program.prepare(calls)
         self._fields = None
         take()

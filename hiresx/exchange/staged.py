@@ -6,32 +6,25 @@ from typing import Any
 from hiresx.exchange.carrier import Transport
 from hiresx.exchange.gpu import Gpu
 from hiresx.exchange.halo_layout import Peer
+from hiresx.exchange.message_buffers import MessageBuffers
 
 
 class Staged(Transport):
-    """Copies messages from the GPU's buffers `outgoing` to the host's `staged`, which the transport `host` sends, and
-    what that one receives to the GPU's buffers `incoming`; `width`: reals per point.
+    """Copies messages from the GPU's `buffers` to those of the host, `staged` (an array per turn), which the transport
+    `host` sends, and what that one receives into the GPU's.
 
     Copies to the host run beside the kernels that were launched after those that pack.
     """
 
-    def __init__(
-        self,
-        host: Transport,
-        outgoing: Sequence[Any],
-        staged: Sequence[Any],
-        incoming: Sequence[Any],
-        width: int,
-        gpu: Gpu,
-    ):
+    def __init__(self, host: Transport, staged: Sequence[Any], buffers: MessageBuffers, gpu: Gpu):
         super().__init__(host.peers)
         self._host, self._gpu = host, gpu
-        spans = _spans(peer.out for peer in host.peers)
+        width, spans = buffers.width, _spans(peer.out for peer in host.peers)
         self._out = [
             [(there[width * a : width * b], here[width * a : width * b]) for a, b in spans]
-            for there, here in zip(staged, outgoing, strict=True)
+            for there, here in zip(staged, buffers.outgoing, strict=True)
         ]
-        self._into = [{p.rank: into[width * p.into[0] : width * p.into[1]] for p in host.peers} for into in incoming]
+        self._into = buffers.received(host.peers)
         self._packed, self._copied = gpu.moment(), gpu.moment()
 
     def receive(self, turn: int) -> list[tuple[Any, Peer]]:

@@ -51,14 +51,10 @@ def jet(
 
     Raises HiresxError for a jet that is not under-expanded, and a run that tells nothing of it.
     """
-    how: dict[str, Any] = {"start": start, "end": end, "segments": segments}
-    given: dict[str, Any] = {
-        "pressure_ratio": pressure_ratio,
-        "exit_mach": exit_mach,
-        "total_temperature": total_temperature,
-    }
-    ours = analysed(opened(run), shape=shape, lips=lips, line=line, **how, **given)
-    beside = [analysed(opened(other), shape=ours.state.shape, **how) for other in others]
+    run = opened(run)
+    state = jet_of(run, pressure_ratio, exit_mach, total_temperature, shape)
+    ours = analysed(run, state, start, end, segments, lips, line)
+    beside = [analysed(other, jet_of(other, shape=state.shape), start, end, segments) for other in map(opened, others)]
     known = [*jet_points.kept(ours.state.shape), *jet_points.read(points)]
     from hiresx.post import jet_page, jet_pictures
 
@@ -75,19 +71,10 @@ def jet(
 
 
 def analysed(
-    run: Run,
-    start: float | None = None,
-    end: float | None = None,
-    lips: str | None = None,
-    line: str | None = None,
-    segments: int | None = None,
-    pressure_ratio: float | None = None,
-    exit_mach: float | None = None,
-    total_temperature: float | None = None,
-    shape: jet_theory.Shape | None = None,
-) -> Jet:
-    """The analysis of one run; see `jet`."""
-    state = _state(run, pressure_ratio, exit_mach, total_temperature, shape)
+    run: Run, state: jet_theory.Expanded, start: float | None = None, end: float | None = None,
+    segments: int | None = None, lips: str | None = None, line: str | None = None,
+) -> Jet:  # fmt: skip
+    """The analysis of one run, whose jet `jet_of` gives; see `jet`."""
     missing: list[str] = []
     if start is None:
         # What the averages leave out as the start of the flow is left out of the probes too.
@@ -139,9 +126,11 @@ def analysed(
     return Jet(run, state, flow, cells, heard, summary)
 
 
-def _state(
-    run: Run, ratio: float | None, mach: float | None, temperature: float | None, shape: jet_theory.Shape | None
-) -> jet_theory.Expanded:
+def jet_of(
+    run: Run, ratio: float | None = None, mach: float | None = None, temperature: float | None = None,
+    shape: jet_theory.Shape | None = None,
+) -> jet_theory.Expanded:  # fmt: skip
+    """The jet of a run, of its case's parameters and grid where they are not given; see `jet`."""
     parameters = run.case.get("parameters") or {}
     ratio = parameters.get("pressure_ratio") if ratio is None else ratio
     mach = parameters.get("exit_mach", 1.0) if mach is None else mach

@@ -15,7 +15,7 @@ from typing import Any
 from hiresx.bench.markdown import table, write_page
 from hiresx.output.saved import files
 from hiresx.post.azimuthal import azimuthal
-from hiresx.post.jet import analysed
+from hiresx.post.jet import analysed, jet_of
 from hiresx.post.result import opened
 
 HEADING = """# Jets
@@ -70,7 +70,7 @@ def collected(run: Any, command: str | None = None) -> dict[str, Any]:
     """What is kept of a run: no place of it. Raises HiresxError as `jet.analysed`."""
     run = opened(run)
     record = run.record
-    found = json.loads(json.dumps(analysed(run).summary, default=float))
+    found = json.loads(json.dumps(analysed(run, jet_of(run)).summary, default=float))
     found.pop("run")
     found["missing"] = [text.replace(str(run.path), run.path.name) for text in found["missing"]]
     heard = found.get("screech")

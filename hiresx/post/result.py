@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hiresx.errors import HiresxError
-from hiresx.output.saved import files
+from hiresx.output.saved import directories, files
 from hiresx.output.show import picture_file
 from hiresx.results import Run, needs
 from hiresx.results import open as open_run
@@ -42,7 +42,7 @@ class Result:
         out = Path(out)
         if out.suffix and not out.is_dir():
             return [self._one(out)]
-        files.directory(out)
+        directories.made(out)
         endings = [".nc", *([".csv"] if self._tables() else []), ".png", *self.more]
         return [self._one(out / f"{self.name}{ending}") for ending in endings]
 

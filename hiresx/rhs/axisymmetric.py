@@ -6,16 +6,16 @@ import numpy as np
 
 from hiresx.device.interface import Backend, Call, Program
 from hiresx.device.state import BlockState
-from hiresx.equations import DIRECTIONS
 from hiresx.grid.blocks import direction, side, slices
 from hiresx.rhs.boundary import AxisCondition
+from hiresx.rhs.viscous import Viscous
 
 
 class Axisymmetric:
     """The launches `source` (after the inviscid terms), `stress` (between the viscous fluxes of the nodes and those of
     the ghosts) and `friction` (after the viscous terms) of one block, the last two of viscous flow; `steps` after those
     that points take for themselves. Sets `state.inverse_radius`: 1/y, and on the axis minus that of the next node.
-    `axes`: the block's conditions there.
+    `axes`: the block's conditions there; `viscous`: its viscous terms, None of inviscid flow.
     """
 
     def __init__(
@@ -24,7 +24,7 @@ class Axisymmetric:
         program: Program,
         state: BlockState,
         axes: Sequence[AxisCondition],
-        reynolds: float | None,
+        viscous: Viscous | None,
     ):
         s, sv = state, state.variable_stride
         y = np.abs(s.block.y)
@@ -46,14 +46,13 @@ class Axisymmetric:
         for axis in axes:
             self.source += axis.calls("limit", inverse)
             self.steps += axis.calls("step_limit") if s.dt_stride else []
-        if reynolds is None:
+        if viscous is None:
             return
-        count = len(s.equations.gradients)
-        w, fluxes = s.work[:count], s.work[count : count * (1 + DIRECTIONS)]
+        w, fluxes = viscous.w, viscous.all_fluxes
         self.stress.append(
             program.call(
                 "axisymmetric_stress", s.size, **s.place, di=s.strides[0], dj=s.strides[1], sv=sv, w=w, m=s.metrics,
-                jacobian=s.jacobian, inverse=inverse, inverse_reynolds=1.0 / reynolds, flux=fluxes,
+                jacobian=s.jacobian, inverse=inverse, inverse_reynolds=viscous.inverse_reynolds, flux=fluxes,
             )
         )  # fmt: skip
         self.friction.append(

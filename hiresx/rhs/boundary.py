@@ -7,10 +7,11 @@ header in kernels/boundary/ and a class here that names it.
 
 from collections.abc import Callable, Sequence
 from itertools import groupby
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
+from hiresx.case.boundaries import FarField, NoSlipWall, ProfileInflow, SupersonicInflow
 from hiresx.decomposition import Patch
 from hiresx.device.interface import Backend, Call, Program
 from hiresx.device.state import BlockState
@@ -213,8 +214,9 @@ class NoSlip(FaceCondition):
 
     def __init__(self, backend: Backend, program: Program, state: BlockState, patch: Patch):
         super().__init__(backend, program, state, patch)
-        self._wall = dict(zip("uvw", patch.condition.velocity, strict=True))
-        self._temperature = patch.condition.temperature or 0.0
+        spec = cast(NoSlipWall, patch.condition)
+        self._wall = dict(zip("uvw", spec.velocity, strict=True))
+        self._temperature = spec.temperature or 0.0
 
     def node(self) -> None:
         temperature, q = self._temperature, self.state.q
@@ -285,10 +287,10 @@ class Prescribe(FaceCondition):
 class Characteristic(FaceCondition):
     def __init__(self, backend: Backend, program: Program, state: BlockState, patch: Patch, gamma: float):
         super().__init__(backend, program, state, patch)
-        s = patch.condition.state
+        s = cast(FarField, patch.condition).state
         n1, n2 = self.extent
         target = np.empty((len(GAS_CONSERVED), n2, n1))
-        target[...] = np.reshape(conservative(gamma, s.rho, s.u, s.v, s.w, s.p), (-1, 1, 1))
+        target[...] = np.reshape(conservative(gamma, *np.array([s.rho, s.u, s.v, s.w, s.p])), (-1, 1, 1))
         self._target = backend.to_device(target.astype(state.real))
 
     def ghost(self) -> None:
@@ -312,7 +314,10 @@ def _order(condition: FaceCondition) -> tuple[int, int]:
 
 def _of_the_patch() -> dict[str, type[FaceCondition]]:
     """Kernel -> condition, of those that are made of nothing but the patch."""
-    found = {kind.kernel: kind for kind in FaceCondition.__subclasses__() if kind.kernel is not None}
+    kinds = list(FaceCondition.__subclasses__())
+    for kind in kinds:
+        kinds += kind.__subclasses__()
+    found = {kind.kernel: kind for kind in kinds if kind.kernel is not None}
     # The ghosts of the two outflows are the same.
     return found | {"outflow": Extrapolate}
 
@@ -347,10 +352,11 @@ def condition(
     if spec.kernel == "characteristic":
         return Characteristic(backend, program, state, patch, gamma)
     if spec.type == "supersonic-inflow":
-        s = spec.state
+        s = cast(SupersonicInflow, spec).state
 
         def uniform(x: np.ndarray, y: np.ndarray, z: np.ndarray, t: float) -> list[np.ndarray]:
             return [np.full(x.shape, value) for value in (s.rho, s.u, s.v, s.w, s.p)]
 
         return Prescribe(backend, program, state, patch, gamma, uniform, True, extended)
-    return Prescribe(backend, program, state, patch, gamma, profile(spec.function), spec.steady, extended)
+    given = cast(ProfileInflow, spec)
+    return Prescribe(backend, program, state, patch, gamma, profile(given.function), given.steady, extended)

@@ -1,7 +1,7 @@
 """Viscous right-hand side of the compact plan: one direction after the other, with memory for the flux of one.
 
-Of the 16 reals a point that the other plans keep for viscous terms (primitives, fluxes along three directions) 4 are
-left: gradients are taken from the conserved state (kernels/compact.h), three times instead of once.
+Of the 12 reals a point that the usual plans keep for viscous fluxes along three directions 4 are left: gradients are
+taken from the conserved state (kernels/compact.h), three times instead of once.
 """
 
 from collections.abc import Iterable

@@ -5,6 +5,7 @@ on their way. Both are lists of launches. Behind the faces `walls` the sums of m
 conditions ask for.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Set
 from typing import Any
 
@@ -17,14 +18,36 @@ from hiresx.grid.blocks import direction, side
 _GAS = len(GAS_CONSERVED)
 
 
-class InviscidPlan:
-    """Launches of the inviscid terms of one block: `early` and `late` ones. `work_variables`: reals of work memory per
-    padded point for the gas. `carries_scalars`: whether passive scalars may be among the equations."""
+class InviscidPlan(ABC):
+    """Launches of the inviscid terms of one block: `early` and `late` ones, these of the directions `late`. They leave
+    the sums of mass fluxes behind the faces `walls`, and take the differences of `viscous_fluxes` too (by direction,
+    with ghosts) while `r` is there, in such directions as `carried` names.
+
+    `work_variables`: reals of work memory per padded point for the gas. `carries_scalars`: whether passive scalars may
+    be among the equations."""
 
     work_variables: int
     carries_scalars = False
-    early: list[Call]
-    late: list[Call]
+
+    def __init__(
+        self,
+        program: Program,
+        state: BlockState,
+        interpolation: str,
+        late: Set[int] = frozenset(),
+        walls: Set[str] = frozenset(),
+        viscous_fluxes: Mapping[int, Any] | None = None,
+    ):
+        self.program, self.state, self.interpolation, self.walls = program, state, interpolation, walls
+        self.viscous_fluxes = viscous_fluxes or {}
+        self.early: list[Call] = []
+        self.late: list[Call] = []
+        for order, d in enumerate(ordered(state, late)):
+            (self.late if d in late else self.early).extend(self.launches(d, order == 0))
+
+    @abstractmethod
+    def launches(self, d: int, first: bool) -> list[Call]:
+        """Those of the direction `d`, the `first` of which sets `r`, to which the others add."""
 
     @classmethod
     def work(cls, equations: Equations = GAS) -> int:
@@ -38,8 +61,7 @@ class InviscidPlan:
 
 
 class Pencils(InviscidPlan):
-    """CPU plan: a bundle of grid lines in cache, one kernel per direction. Given `viscous_fluxes` (by direction, with
-    ghosts), their differences too, while `r` is there."""
+    """CPU plan: a bundle of grid lines in cache, one kernel per direction."""
 
     work_variables = 0
     carries_scalars = True
@@ -49,29 +71,17 @@ class Pencils(InviscidPlan):
         """All."""
         return frozenset(range(DIRECTIONS))
 
-    def __init__(
-        self,
-        program: Program,
-        state: BlockState,
-        interpolation: str,
-        late: Set[int] = frozenset(),
-        walls: Set[str] = frozenset(),
-        viscous_fluxes: Mapping[int, Any] | None = None,
-    ):
-        carried = viscous_fluxes or {}
-        no_flux = state.q.view(state.metrics.dtype)  # that a kernel may be given and does not look at
-        self.early: list[Call] = []
-        self.late: list[Call] = []
-        for order, d in enumerate(ordered(state, late)):
-            (s1, n1), (s2, n2) = sorted((state.strides[e], state.size[e]) for e in range(3) if e != d)
-            (self.late if d in late else self.early).append(
-                program.call(
-                    "inviscid_sweep", None, q=state.q, m=state.areas[d], viscous_flux=carried.get(d, no_flux),
-                    r=state.r, sv=state.variable_stride, o=state.origin, sd=state.strides[d], nd=state.size[d], s1=s1,
-                    n1=n1, s2=s2, n2=n2, first=int(order == 0), walls=int(d in map(direction, walls)),
-                    viscous=int(d in carried),
-                )
-            )  # fmt: skip
+    def launches(self, d: int, first: bool) -> list[Call]:
+        s, carried = self.state, self.viscous_fluxes
+        (s1, n1), (s2, n2) = sorted((s.strides[e], s.size[e]) for e in range(3) if e != d)
+        no_flux = s.q.view(s.metrics.dtype)  # that the kernel is given and does not look at
+        return [
+            self.program.call(
+                "inviscid_sweep", None, q=s.q, m=s.areas[d], viscous_flux=carried.get(d, no_flux), r=s.r,
+                sv=s.variable_stride, o=s.origin, sd=s.strides[d], nd=s.size[d], s1=s1, n1=n1, s2=s2, n2=n2,
+                first=int(first), walls=int(d in map(direction, self.walls)), viscous=int(d in carried),
+            )
+        ]  # fmt: skip
 
 
 class Decomposed(InviscidPlan):
@@ -86,53 +96,42 @@ class Decomposed(InviscidPlan):
         """Fluxes of the scalars stand where the plus states were."""
         return cls.work_variables + max(0, len(equations.scalars) - _GAS)
 
-    def __init__(
-        self,
-        program: Program,
-        state: BlockState,
-        interpolation: str,
-        late: Set[int] = frozenset(),
-        walls: Set[str] = frozenset(),
-    ):
-        minus, flux = state.work[:_GAS], state.work[_GAS : 2 * _GAS]
-        pressure, plus = state.work[2 * _GAS], state.work[2 * _GAS + 1 : 3 * _GAS + 1]
-        first_flux = 2 * _GAS + 1
-        scalar_fluxes = state.work[first_flux : first_flux + len(state.scalars)]
-        interpolates_nodes = interpolation == "modified"
-        s, sv = state, state.variable_stride
-        self.early: list[Call] = []
-        self.late: list[Call] = []
-        for order, d in enumerate(ordered(state, late)):
-            sd, area, first = s.strides[d], s.areas[d], int(order == 0)
-            calls = self.late if d in late else self.early
+    def launches(self, d: int, first: bool) -> list[Call]:
+        s, work = self.state, self.state.work
+        minus, flux, pressure, plus = (
+            work[:_GAS],
+            work[_GAS : 2 * _GAS],
+            work[2 * _GAS],
+            work[2 * _GAS + 1 : 3 * _GAS + 1],
+        )
+        scalar_fluxes = work[2 * _GAS + 1 : 2 * _GAS + 1 + len(s.scalars)]
+        sd, area = s.strides[d], s.areas[d]
+        calls: list[Call] = []
 
-            def visit(
-                kernel: str, begin: int, end: int, d: int = d, calls: list[Call] = calls, **arguments: Any
-            ) -> None:
-                """A kernel on the range begin..n-1+end in direction d."""
-                ni, nj, nk = (n + (end - begin if e == d else 0) for e, n in enumerate(s.size))
-                at = s.place | {"o": s.origin + begin * s.strides[d]}
-                calls.append(program.call(kernel, (ni, nj, nk), **at, sv=sv, **arguments))
+        def visit(kernel: str, begin: int, end: int, **arguments: Any) -> None:
+            """A kernel on the range begin..n-1+end in direction d."""
+            ni, nj, nk = (n + (end - begin if e == d else 0) for e, n in enumerate(s.size))
+            at = s.place | {"o": s.origin + begin * sd}
+            calls.append(self.program.call(kernel, (ni, nj, nk), **at, sv=s.variable_stride, **arguments))
 
-            def visit_walls(flux: Any, r: Any, d: int = d, calls: list[Call] = calls) -> None:
-                for face in sorted(face for face in walls if direction(face) == d):
-                    extent, nodes = _face(s, face)
-                    calls.append(program.call("face_mass", extent, **nodes, flux=flux, r=r))
+        def visit_walls(flux: Any, r: Any) -> None:
+            for face in sorted(face for face in self.walls if direction(face) == d):
+                extent, nodes = _face(s, face)
+                calls.append(self.program.call("face_mass", extent, **nodes, flux=flux, r=r))
 
-            last = 1 if interpolates_nodes else 0
-            visit("interpolate", -1, last, sd=sd, q=s.q, m=area, minus=minus, plus=plus)
-            visit("physical_flux", -3, 3, q=s.q, m=area, f=flux, pressure=pressure)
-            visit(
-                "numerical_flux", -1, 0, sd=sd, q=s.q, m=area, f=flux, pressure=pressure, minus=minus, plus=plus
-            )  # fmt: skip
-            visit("flux_difference", 0, 0, sd=sd, flux=minus, r=s.r, first=first)
-            visit_walls(minus, s.r)
-            if not s.scalars:
-                continue
+        last = 1 if self.interpolation == "modified" else 0  # it interpolates nodes
+        visit("interpolate", -1, last, sd=sd, q=s.q, m=area, minus=minus, plus=plus)
+        visit("physical_flux", -3, 3, q=s.q, m=area, f=flux, pressure=pressure)
+        visit("numerical_flux", -1, 0, sd=sd, q=s.q, m=area, f=flux, pressure=pressure, minus=minus, plus=plus)
+        visit("flux_difference", 0, 0, sd=sd, flux=minus, r=s.r, first=int(first))
+        visit_walls(minus, s.r)
+        if s.scalars:
             visit("scalar_flux", -1, 0, sd=sd, q=s.q, mass=minus, f=flux, pressure=pressure, flux=scalar_fluxes)
-            visit("scalar_difference", 0, 0, sd=sd, flux=scalar_fluxes, r=s.r[s.equations.scalar_rows], first=first)
+            rates = s.r[s.equations.scalar_rows]
+            visit("scalar_difference", 0, 0, sd=sd, flux=scalar_fluxes, r=rates, first=int(first))
             for (_, rate), scalar_flux in zip(s.scalars, scalar_fluxes, strict=True):
                 visit_walls(scalar_flux, rate)
+        return calls
 
 
 def ordered(state: BlockState, late: Set[int]) -> list[int]:

@@ -7,7 +7,7 @@ import numpy as np
 from hiresx.decomposition import Patch
 from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
-from hiresx.equations import GHOSTS
+from hiresx.equations import DIRECTIONS, GHOSTS
 from hiresx.errors import HiresxError
 from hiresx.grid.quality import why_not_positive
 from hiresx.rhs.pole import mend_metrics
@@ -32,6 +32,8 @@ def compute_metrics(
     _, rows, width = coordinates[0].shape
     strides = (1, width, width * rows)
     start, coordinate_strides = HALO * sum(strides), {"cj": strides[1], "ck": strides[2]}
+    for d in set(range(DIRECTIONS)) - set(state.active):
+        state.areas[d][...] = 0  # nothing goes through there
     for d in state.active:
         following, after = strides[(d + 1) % 3], strides[(d + 2) % 3]
         ni, nj, nk = (n + (2 * HALO if e == d else 0) for e, n in enumerate(state.size))

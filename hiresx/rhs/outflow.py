@@ -5,10 +5,11 @@ node where several such faces meet obeys all of them at once, so no order of fac
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
+from hiresx.case.boundaries import CharacteristicOutflow
 from hiresx.communicator import Communicator
 from hiresx.decomposition import Decomposition, Patch
 from hiresx.device.interface import Backend, Call, Program
@@ -74,7 +75,7 @@ class Outflow:
         default, firmness = default_relaxation(grid), 1 / radius(grid)
         given = np.zeros((len(places), GIVEN + MEANS), states[0].real if states else float)
         for n, place in enumerate(places):
-            spec = whole.patches[place].condition
+            spec = cast(CharacteristicOutflow, whole.patches[place].condition)
             relaxation = default if spec.relaxation is None else spec.relaxation
             given[n, :GIVEN] = spec.pressure, relaxation, firmness
         self._given = backend.to_device(given)

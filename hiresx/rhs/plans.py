@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hiresx.equations import GAS, Equations
+from hiresx.equations import DIRECTIONS, GAS, Equations
 from hiresx.rhs import compact, inviscid
 from hiresx.rhs.fused import Fused
 
@@ -22,9 +22,16 @@ def inviscid_plan(plan: str, backend_name: str) -> str:
     return default_plan(backend_name) if plan == compact.NAME else plan
 
 
+def fluxes_ahead(plan: str) -> bool:
+    """Whether viscous fluxes are computed ahead of the inviscid terms: where these need no work memory."""
+    return plan != compact.NAME and not PLANS[plan].work()
+
+
 def work_variables(plan: str, is_viscous: bool, equations: Equations = GAS) -> int:
-    """Reals of work memory per padded point: the inviscid and the viscous terms use the same, one after the other."""
+    """Reals of work memory per padded point. Of viscous flow: the fluxes along three directions, and their primitives
+    where `r` is no place for them; the inviscid terms use the same memory, before."""
     if plan == compact.NAME:
         return len(equations.gradients) if is_viscous else 0
     inviscid_work: int = PLANS[plan].work(equations)
-    return max(inviscid_work, equations.viscous_variables if is_viscous else 0)
+    kept = DIRECTIONS + (not fluxes_ahead(plan))
+    return max(inviscid_work, kept * len(equations.gradients) if is_viscous else 0)

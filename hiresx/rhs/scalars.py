@@ -6,11 +6,12 @@ are made of the gas's own density there.
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from hiresx.case import Case
+from hiresx.case.boundaries import NoSlipWall
 from hiresx.decomposition import Patch
 from hiresx.device.interface import Backend, Call, Program
 from hiresx.device.state import BlockState
@@ -120,7 +121,7 @@ class Wall(ScalarCondition):
 
     def rate(self) -> None:
         # As of the mass: what passes at the half point behind the face is what passes before it, turned round.
-        u, v, w = self.patch.condition.velocity
+        u, v, w = cast(NoSlipWall, self.patch.condition).velocity
         self._launch(
             "no_slip_mass", self._box, **self._face, direction=self._inward, u=u, v=v, w=w,
             m=self.state.areas[self._direction], q=self._scalar, r=self._rate,
@@ -213,6 +214,7 @@ def conditions(
     """Those of all scalars on one patch. `function(name, given)`: what the case gives the scalar `name` by the function
     `given` of case.py; `extended`: the block's coordinates with ghosts."""
     spec = patch.condition
+    assert spec.kernel is not None  # `check` has seen it
     values = getattr(spec, "scalars", {})
     for number, name in enumerate(equations(case).scalars):
         value = values.get(name)

@@ -1,7 +1,7 @@
 """Viscous right-hand side: the launches between which the ghosts are filled."""
 
-from collections.abc import Iterator, Set
-from typing import Any
+from collections.abc import Callable, Iterator, Set
+from typing import Any, NamedTuple
 
 from hiresx.device.interface import Call, Program
 from hiresx.device.state import BlockState
@@ -12,13 +12,21 @@ from hiresx.grid.blocks import FACES, Range
 REACH = GHOSTS
 
 
-class Viscous:
-    """The launches `primitives`, `flux`, `inner_difference` and `outer_difference` of one block; `w`
-    (u, v, w, T and the scalars) and `fluxes[d]` (momentum, energy and the scalars) are views of its work array.
+class Launches(NamedTuple):
+    """Those that need none of the ghosts on their way from other ranks, and those that need them."""
 
-    The ghosts of `w` are filled before the fluxes, those of `fluxes` before the differences; on the faces `remote`,
-    whose ghosts come from another rank, before the outer differences only. The differences in the directions `carried`
-    are somebody else's.
+    inner: list[Call]
+    outer: list[Call]
+
+
+class Viscous:
+    """The launches `primitives`, `flux` and `difference` of one block; `w` (u, v, w, T and the scalars) and `fluxes[d]`
+    (momentum, energy and the scalars) are views of its arrays.
+
+    The ghosts of `w` are filled before the fluxes, those of `fluxes` before the differences. What needs ghosts of the
+    faces `remote`, which come from another rank, is outer: where the fluxes are `ahead` of the inviscid terms, of the
+    state (`late` are then those faces), else of the fluxes. Ahead of the inviscid terms the primitives lie in `r`,
+    which nobody has begun. The differences in the directions `carried` are somebody else's.
     """
 
     def __init__(
@@ -28,38 +36,54 @@ class Viscous:
         reynolds: float,
         remote: Set[str] = frozenset(),
         carried: Set[int] = frozenset(),
+        ahead: bool = False,
     ):
         s, sv = state, state.variable_stride
         count = len(s.equations.gradients)
-        self.w = s.work[:count]
-        self.fluxes = tuple(s.work[count * (1 + d) : count * (2 + d)] for d in range(DIRECTIONS))
-        self.all_fluxes = s.work[count : count * (1 + DIRECTIONS)]
+        first = 0 if ahead else count
+        self.w = s.work_in_rates(count) if ahead else s.work[:count]
+        self.fluxes = tuple(s.work[first + count * d : first + count * (1 + d)] for d in range(DIRECTIONS))
+        self.all_fluxes = s.work[first : first + count * DIRECTIONS]
+        none: Set[str] = frozenset()
+        self.late = remote if ahead else none
+        self.inverse_reynolds = 1.0 / reynolds
         along = s.derivative_strides
-        self.primitives: list[Call] = [primitives(program, s, self.w)]
-        self.flux: list[Call] = [
-            program.call(
-                "viscous_flux", s.size, **s.place, **along, sv=sv, w=self.w, m=s.metrics, jacobian=s.jacobian,
-                inverse_reynolds=1.0 / reynolds, flux=self.all_fluxes,
-            )
-        ]  # fmt: skip
-
         left = {name: 0 if d in carried else stride for d, (name, stride) in enumerate(along.items())}
 
-        def difference(box: Range) -> Call:
-            ni, nj, nk = (hi - lo for lo, hi in box)
+        def placed(box: Range) -> dict[str, int]:
             o = s.origin + sum(lo * stride for (lo, _), stride in zip(box, s.strides, strict=True))
-            at = s.place | {"o": o}
-            return program.call("viscous_difference", (ni, nj, nk), **at, **left, sv=sv, flux=self.all_fluxes, r=s.r)
+            return s.place | {"o": o}
 
-        inner = inner_box(s.size, remote)
-        self.inner_difference = [difference(inner)] if any(left.values()) else []
-        self.outer_difference = [difference(box) for box in shells(s.size, inner)] if any(left.values()) else []
+        def flux(box: Range) -> Call:
+            return program.call(
+                "viscous_flux", extent(box), **placed(box), **along, sv=sv, w=self.w, m=s.metrics,
+                jacobian=s.jacobian, inverse_reynolds=self.inverse_reynolds, flux=self.all_fluxes,
+            )  # fmt: skip
+
+        def difference(box: Range) -> Call:
+            return program.call(
+                "viscous_difference", extent(box), **placed(box), **left, sv=sv, flux=self.all_fluxes, r=s.r
+            )
+
+        ni, nj, nk = reversed(s.shape)
+        self.primitives = _launches((ni, nj, nk), self.late, lambda box: primitives(program, s, self.w, box))
+        self.flux = _launches(s.size, self.late, flux)
+        self.difference = Launches([], [])
+        if any(left.values()):
+            self.difference = _launches(s.size, none if ahead else remote, difference)
 
 
-def primitives(program: Program, state: BlockState, w: Any) -> Call:
-    """Velocity, temperature and the scalars of every padded node into `w`."""
-    at, (nk, nj, ni) = state.place | {"o": 0}, state.shape
-    return program.call("viscous_primitives", (ni, nj, nk), **at, sv=state.variable_stride, q=state.q, w=w)
+def _launches(size: tuple[int, int, int], remote: Set[str], call: Callable[[Range], Call]) -> Launches:
+    inner = inner_box(size, remote)
+    return Launches([call(inner)], [call(box) for box in shells(size, inner)])
+
+
+def primitives(program: Program, state: BlockState, w: Any, box: Range | None = None) -> Call:
+    """Velocity, temperature and the scalars of every padded node, or of those of a box, into `w`."""
+    ni, nj, nk = reversed(state.shape)
+    box = box or ((0, ni), (0, nj), (0, nk))
+    at = state.place | {"o": sum(lo * stride for (lo, _), stride in zip(box, state.strides, strict=True))}
+    return program.call("viscous_primitives", extent(box), **at, sv=state.variable_stride, q=state.q, w=w)
 
 
 def inner_box(size: tuple[int, int, int], remote: Set[str]) -> Range:
@@ -78,3 +102,9 @@ def shells(size: tuple[int, int, int], inner: Range) -> Iterator[Range]:
                 i, j, k = ((first, last) if e == d else box[e] for e in range(3))
                 yield i, j, k
         box[d] = (lo, hi)
+
+
+def extent(box: Range) -> tuple[int, int, int]:
+    """Nodes of a box along i, j, k."""
+    (i, i_end), (j, j_end), (k, k_end) = box
+    return i_end - i, j_end - j, k_end - k

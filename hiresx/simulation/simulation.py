@@ -22,7 +22,7 @@ from hiresx.grid import Grid, build
 from hiresx.logbook import Logbook
 from hiresx.output.fields import field_output
 from hiresx.output.fields.field_output import FieldOutput
-from hiresx.output.saved import checkpoint, files, identity, netcdf, record
+from hiresx.output.saved import checkpoint, directories, files, identity, netcdf, record
 from hiresx.output.saved.attachment import Attachment
 from hiresx.output.show.progress import Progress
 from hiresx.output.watch import monitors as watch
@@ -222,7 +222,7 @@ class Simulation:
         bar = Progress(solver.points, spec.end, last_step, self.case.title, quiet=not (progress and self.comm.root))
         with ExitStack() as held:
             if self.out is not None:
-                held.enter_context(files.locked(files.directory(self.out, self.comm), self.comm))
+                held.enter_context(directories.locked(directories.made(self.out, self.comm), self.comm))
             requests = held.enter_context(Requests())
             log = Logbook(self, last_step)
             try:
@@ -361,7 +361,7 @@ class Simulation:
 
     def _tidy(self) -> None:
         assert self.out is not None
-        files.sweep(self.out)
+        directories.sweep(self.out)
         record.keep_resolved(self.out, self.case)
         checkpoint.set_aside(self._continuation.passed)
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from hiresx.decomposition import Domain
-from hiresx.device.interface import Call
+from hiresx.device.call import Calls
 from hiresx.exchange.halo import HaloExchange
 from hiresx.exchange.patched_ghosts import PatchedExchange
 from hiresx.solver.block_states import LocalBlocks
@@ -50,7 +50,7 @@ class Ghosts:
     def finish_fluxes(self) -> None:
         self.halo.finish_fluxes()
 
-    def meanwhile(self, parts: Sequence[Sequence[Call]]) -> Callable[[], None]:
+    def meanwhile(self, parts: Sequence[Calls]) -> Callable[[], None]:
         """Launches of all parts, made while halos are on their way: what has come is taken in between."""
         if not self.others:
             return self._program.prepare([call for calls in parts for call in calls])

@@ -16,15 +16,12 @@ def update_tasks(blocks: LocalBlocks, terms: Terms, ghosts: Ghosts, integrator: 
     of_blocks = list(zip(states, terms.viscous, strict=True))
     # Where all differences are somebody else's already, the update is as ever.
     inner_calls = [
-        viscous_updates(blocks.program, s, v.inner_difference)
-        if v.inner_difference
+        viscous_updates(blocks.program, s, v.difference.inner)
+        if v.difference.inner
         else [[update] for update in updates(blocks.program, s)]
         for s, v in of_blocks
     ]
     inner = [ghosts.meanwhile(parts) for parts in zip(*inner_calls, strict=True)]
-    tasks: list[Task] = [("update", lambda stage: inner[stage]())]
-    if ghosts.others:
-        outer_calls = zip(*(viscous_updates(blocks.program, s, v.outer_difference) for s, v in of_blocks), strict=True)
-        outer = [prepare([call for calls in parts for call in calls]) for parts in outer_calls]
-        tasks += [("exchange", lambda stage: ghosts.finish_fluxes()), ("update", lambda stage: outer[stage]())]
-    return tasks
+    outer_calls = zip(*(viscous_updates(blocks.program, s, v.difference.outer) for s, v in of_blocks), strict=True)
+    outer = [prepare([call for calls in parts for call in calls]) for parts in outer_calls]
+    return terms.around_fluxes(("update", lambda stage: inner[stage]()), ("update", lambda stage: outer[stage]()))

@@ -17,7 +17,7 @@ from hiresx import __version__
 from hiresx.case.loader import FILE, find
 from hiresx.case.toml import dumps, read
 from hiresx.errors import HiresxError
-from hiresx.output.saved import files, identity, record
+from hiresx.output.saved import directories, files, identity, record
 from hiresx.sweeps.members import GRID_FILES, SweepPlan
 from hiresx.sweeps.values import PRESET, shown
 
@@ -72,7 +72,7 @@ def claim(out: Path, case: str | Path, plan: SweepPlan) -> None:
         keys = {key: [*before["keys"][key], *(v for v in keys[key] if v not in before["keys"][key])] for key in keys}
         runs = list(dict.fromkeys([*before.get("runs", ()), *runs]))
         digests = {**before["grid_files"], **digests}
-    files.directory(out)
+    directories.made(out)
     entries = {
         "hiresx": __version__,
         "case": str(case),

@@ -13,7 +13,7 @@ from hiresx import shell, started
 from hiresx.errors import HiresxError
 from hiresx.launch import counts, job, mpi_library
 from hiresx.launch.command import command
-from hiresx.output.saved import files, record
+from hiresx.output.saved import directories, files, record
 from hiresx.output.show.progress import duration
 from hiresx.signals import ENDING, Requests, Terminated
 from hiresx.sweeps import folder, member, table
@@ -118,8 +118,8 @@ def run(of: SweepPlan, out: Path, case: str | Path, how: How, wanted: Wanted, sa
     wanted.check(of)
     launcher = mpi_library.find(how.mpirun)[1] if how.ranks > 1 else None
     folder.there(out)
-    files.directory(out)
-    with files.locked(out), Requests() as requests:
+    directories.made(out)
+    with directories.locked(out), Requests() as requests:
         folder.claim(out, case, of)
         needs = {one.name: member.need(out, one) for one in of.members}
         rows = {one.name: table.row(out, one, fresh=False) for one in of.members}
@@ -228,7 +228,7 @@ def _free(place: Path, say: Say) -> bool:
     until, said = wall.monotonic() + PATIENCE, False
     while True:
         try:
-            with files.locked(place):
+            with directories.locked(place):
                 # where locks are not known, or the process is on another host, there is only its word
                 return record.found(place).get("status") != "running"
         except HiresxError:

@@ -18,8 +18,6 @@ import numpy as np
 GAMMA = 1.4
 # The last ray, in degrees from the upstream axis: the flow beyond is supersonic from the body on.
 LAST = 80.0
-# Stand-off over the radius, by this module with 10 (Mach 2: 12) nodes; with 8 the last digit given is the same.
-STANDOFF = {2.0: 0.3493, 3.0: 0.2149, 4.0: 0.1752, 5.0: 0.1579, 10.0: 0.1357}
 
 
 @dataclass

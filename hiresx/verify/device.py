@@ -8,6 +8,7 @@ keeps what it did:
   rhs       the right-hand side and whole steps, 64^3 to 384^3 points, FP64 and FP32, inviscid and viscous; memory
   stage     every kernel of a stage with the bandwidth it reaches
   blocks    the same with other shapes of CUDA's thread blocks
+  loops     loops gone through by node, line and half point; whole steps of both plans, 1e6 to 1e8 points
   jet       steps per second of the bundled planar jet
   ranks     halo exchange by every transport and scaling, on two ranks up to one per GPU; needs mpi4py and an mpirun
   checks    the other groups of `hiresx verify`
@@ -32,7 +33,7 @@ from pathlib import Path
 from typing import Any
 
 from hiresx import verify
-from hiresx.bench import kernel_times, rhs
+from hiresx.bench import PRECISIONS, kernel_times, loop_modes, rhs, sizes
 from hiresx.bench.results import header
 from hiresx.bench.start_up import start_up
 from hiresx.case import load
@@ -40,10 +41,9 @@ from hiresx.device import backend as find_backend
 from hiresx.device.interface import Backend
 from hiresx.errors import HiresxError
 from hiresx.grid import build
-from hiresx.output.saved import files
+from hiresx.output.saved import directories, files
 from hiresx.simulation import Simulation
 from hiresx.solver import Solver
-from hiresx.time.recorded import STEPS
 from hiresx.verify import runner
 from hiresx.verify.device_ranks import ranks
 
@@ -58,6 +58,9 @@ BLOCKS = (
 )  # fmt: skip
 # Presets of the planar jet and how many steps of each.
 JETS = (("quick", 500), ("three-d", 50))
+# Nodes in a direction of blocks of 1e6 to 1e8 points, as in HiResX's paper, Fig. 13, and the plans that run them.
+PAPER_SIZES = (100, 160, 215, 320, 464)
+PAPER_PLANS = ("decomposed", "fused")
 LONGER = 4  # times so many in the longer of two runs
 LAUNCHES = 2000
 STEPPING = 1.0  # seconds of stepping that a rate is taken from
@@ -127,29 +130,13 @@ def right_hand_sides(session: Session) -> Iterator[Row]:
             set_up = time.monotonic() - start
             row = {"nodes": n, "points": solver.points, "precision": precision, "viscous": viscous, "set_up_s": set_up}
             row |= rhs.time_solver(solver, REPEATS)
-            row["point_steps_per_s"] = step_rate(solver)
+            row["point_steps_per_s"] = rhs.step_rate(solver, STEPPING)
             row["gpu_bytes_per_point"] = _held(session.device, solver)
             yield row
             del solver
             _release(session.device)
         following = next((m for m in session.sizes if m > n), n)
         expected = (time.monotonic() - began) / 4 * (following / n) ** 3
-
-
-def step_rate(solver: Solver) -> float:
-    """Points times steps per second of wall time, whole steps."""
-
-    def seconds(count: int) -> float:
-        began = time.perf_counter()
-        done = 0
-        while done < count:
-            done += solver.advance(min(STEPS, count - done))
-        solver.backend.synchronize()
-        return time.perf_counter() - began
-
-    seconds(1)
-    count = max(3, min(1000, math.ceil(STEPPING / seconds(1))))
-    return count * solver.points / seconds(count)
 
 
 def stage(session: Session) -> Iterator[Row]:
@@ -186,6 +173,31 @@ def blocks(session: Session) -> Iterator[Row]:
             yield {"nodes": n, "precision": precision, "block": block, "ns_per_point": taken}
         del solver, timed
         _release(session.device)
+
+
+def loops(session: Session) -> Iterator[Row]:
+    device = session.device
+    for precision in PRECISIONS:
+        worst = max(error for _, error in loop_modes.disagreements(device, loop_modes.COUNTED, precision))
+        yield {"precision": precision, "disagreement": worst}
+    for precision in PRECISIONS:
+        if not session.fits(10):
+            yield {"left_out": f"loop modes {precision}: no time left"}
+            continue
+        n = _stage_size(session)
+        yield {"nodes": n, "precision": precision, "loops": loop_modes.measure(device, n, precision, REPEATS)}
+        _release(device)
+    expected = 0.0  # seconds a size takes, from the one before
+    for number, n in enumerate(PAPER_SIZES):
+        if not session.fits(expected):
+            yield {"left_out": f"{n}^3: no time left"}
+            continue
+        began = time.monotonic()
+        for row in sizes.measure(device, n, "fp64", PAPER_PLANS, STEPPING / 3):
+            yield row
+            _release(device)
+        following = PAPER_SIZES[min(number + 1, len(PAPER_SIZES) - 1)]
+        expected = (time.monotonic() - began) * (following / n) ** 3
 
 
 def jet(session: Session) -> Iterator[Row]:
@@ -231,6 +243,7 @@ PARTS: dict[str, Callable[[Session], Iterator[Row]]] = {
     "rhs": right_hand_sides,
     "stage": stage,
     "blocks": blocks,
+    "loops": loops,
     "jet": jet,
     "ranks": lambda session: ranks(session.device.name, session.sizes, REPEATS, session.fits),
     "checks": checks,
@@ -341,7 +354,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown := [name for name in parts if name not in PARTS]:
         parser.error(f"no part is called {unknown[0]}: parts are {', '.join(PARTS)}")
     try:
-        folder = files.directory(options.out)
+        folder = directories.made(options.out)
         device = find_backend(options.backend)
         session = Session(device, tuple(sorted(options.sizes)), began + 60 * options.minutes)
         done = [work(session, name, folder) for name in parts]

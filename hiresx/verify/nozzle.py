@@ -76,6 +76,17 @@ def jet(
     return {"Mj": mach, "NPR": ratio, "pressure_ratio": pressure_ratio, "Uj": velocity}
 
 
+def walled_jet(
+    *, layer: float, lip: float, exit_mach: float, temperature_ratio: float, gamma: float, **given: Any
+) -> tuple[dict[str, float], float]:
+    """`jet` of the `given` one of Mj, NPR and pressure_ratio, out of a nozzle with these walls (see `check_walls`), and
+    the section of the expanded jet over that of the exit."""
+    check_walls(layer, lip)
+    of = {"exit_mach": exit_mach, "temperature_ratio": temperature_ratio, "gamma": gamma}
+    found = jet(**given, **of)
+    return found, float(fully_expanded(found["pressure_ratio"], **of)[1])
+
+
 def check_walls(layer: float, lip: float) -> None:
     """Raises ValueError for a boundary layer on the walls of a nozzle 1 wide, or a lip, that cannot be."""
     if not layer > 0:

@@ -15,6 +15,11 @@ from hiresx.verify.reference_solutions import table
 Curves = dict[str, dict[str, Any]]
 
 
+def _label(ax: Any, x: str, y: str) -> None:
+    ax.set_xlabel(x)
+    ax.set_ylabel(y)
+
+
 def accuracy(curves: Curves) -> Any:
     """L1 errors over the number of points."""
     figure = picture_file.figure(3.0)
@@ -25,8 +30,7 @@ def accuracy(curves: Curves) -> Any:
     for ax, wanted in ((left, "density wave: order"), (right, "vortex: order")):
         n, e = (np.array(curves[wanted][key]) for key in ("points", "error"))
         ax.loglog(n, 2.5 * e[-1] * (n[-1] / n) ** 5.0, "k:", label="order 5")
-        ax.set_xlabel("points in each direction")
-        ax.set_ylabel("$L_1$ error of $\\rho$")
+        _label(ax, "points in each direction", "$L_1$ error of $\\rho$")
         ax.set_xticks(n, [str(int(number)) for number in n])
         ax.minorticks_off()
         ax.legend()
@@ -49,8 +53,7 @@ def shock_tubes(curves: Curves) -> Any:
         ax.plot(x, rho, "k-", lw=0.7, label=label)
         ax.plot(found["x"], found["rho"], ".", ms=2.5, label="200 points")
         ax.set_title(case.title.partition(":")[0])
-        ax.set_xlabel("$x$")
-        ax.set_ylabel("$\\rho$")
+        _label(ax, "$x$", "$\\rho$")
         ax.legend()
     return figure
 
@@ -62,8 +65,7 @@ def viscous(curves: Curves) -> Any:
     for ax, name, title in zip(figure.subplots(1, 2), ("u", "T"), ("velocity", "temperature"), strict=True):
         ax.plot(found[f"{name}_exact"], found["y"], "k-", lw=0.7, label="exact")
         ax.plot(found[name], found["y"], "o", ms=2.5, label=f"{len(found['y'])} points")
-        ax.set_xlabel(f"{title} ${name}$")
-        ax.set_ylabel("$y/L$")
+        _label(ax, f"{title} ${name}$", "$y/L$")
         ax.legend()
     return figure
 
@@ -96,15 +98,13 @@ def flat_plate(curves: Curves) -> Any:
     friction, profile = figure.subplots(1, 2)
     friction.plot(found["x"], found["friction"], "o", ms=2.5)
     friction.axhline(2 * float(blasius(0.0)[2]), color="k", lw=0.7)
-    friction.set_xlabel("$x/L$")
-    friction.set_ylabel("$C_f\\,\\sqrt{Re_x}$")
+    _label(friction, "$x/L$", "$C_f\\,\\sqrt{Re_x}$")
     friction.set_ylim(0.6, 0.73)
     eta = np.linspace(0, 8, 200)
     profile.plot(blasius(eta)[1], eta, "k-", lw=0.7, label="Blasius")
     profile.plot(found["velocity"], found["eta"], "o", ms=2.5, label=f"$x = {found['place'][0]:.2f}\\,L$")
     profile.set_ylim(0, 8)
-    profile.set_xlabel("$u/U$")
-    profile.set_ylabel("$\\eta$ (Dorodnitsyn)")
+    _label(profile, "$u/U$", "$\\eta$ (Dorodnitsyn)")
     profile.legend()
     return figure
 
@@ -122,8 +122,7 @@ def bow_shock(curves: Curves) -> Any:
     for m, standoff in zip(found["mach"], found["standoff"], strict=True):
         share = standoff / billig_standoff(m)[0] - 1
         ax.annotate(f"{100 * share:+.1f} %", (m, standoff), (4, 4), textcoords="offset points", fontsize=7)
-    ax.set_xlabel("Mach number")
-    ax.set_ylabel("stand-off / radius")
+    _label(ax, "Mach number", "stand-off / radius")
     ax.set_ylim(0.35, 0.8)
     ax.legend()
     return figure
@@ -144,8 +143,7 @@ def waves(curves: Curves) -> Any:
             for ax, key in ((left, "theory_amplitude"), (right, "theory_phase")):
                 ax.semilogy(found["points"], -np.array(found[key]), "-", lw=0.8, color=line.get_color(), zorder=1)
     for ax, label in ((left, "part of the amplitude lost in 10 wave lengths"), (right, "phase behind, degrees")):
-        ax.set_xlabel("points per wave length")
-        ax.set_ylabel(label)
+        _label(ax, "points per wave length", label)
         ax.set_xticks([6, 8, 12, 16])
     figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=7)
     left.set_title("marks: measured; full lines: linear theory", loc="left")
@@ -161,8 +159,7 @@ def mixing_layer(curves: Curves) -> Any:
             continue
         (line,) = ax.semilogy(found["time"], found["wave"], ".", ms=3, label=check.partition(":")[0])
         ax.semilogy(found["time"], found["theory"], "-", lw=0.8, color=line.get_color())
-    ax.set_xlabel("$t\\,c/L$")
-    ax.set_ylabel("amplitude of $v$")
+    _label(ax, "$t\\,c/L$", "amplitude of $v$")
     ax.set_title("marks: measured; lines: linear theory", loc="left")
     ax.legend()
     return figure

@@ -80,12 +80,15 @@ def _ramp(simulation: Simulation) -> list[tuple[str, float, float]]:
     return [(f"p/p0 on the ramp of {turned:.2f} degrees", float(p[middle].mean()), wanted)]
 
 
-def _supersonic(name: str) -> dict[str, Any]:
+def _supersonic(
+    name: str, outlet: str = "extrapolation", inflow: str = "supersonic-inflow", u: float = RAMP
+) -> dict[str, Any]:
+    """The condition of a region; `outlet`: what those are called that the flow leaves."""
     if "wall" in name:
         return {"type": "slip-wall"}
-    if "extrapolation" in name:
+    if outlet in name:
         return {"type": "supersonic-outflow"}
-    return {"type": "supersonic-inflow", "state": {"rho": 1.0, "u": RAMP, "p": P}}
+    return {"type": inflow, "state": {"rho": 1.0, "u": u, "p": P}}
 
 
 # ---- diffuser: a choked nozzle
@@ -116,11 +119,7 @@ def _supersonic_behind(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> tuple[np.
 
 
 def _nozzle_condition(name: str) -> dict[str, Any]:
-    if "wall" in name:
-        return {"type": "slip-wall"}
-    if "outflow" in name:
-        return {"type": "supersonic-outflow"}
-    return {"type": "characteristic-inflow", "state": {"rho": 1.0, "u": INLET, "p": P}}
+    return _supersonic(name, "outflow", "characteristic-inflow", INLET)
 
 
 def _nozzle(simulation: Simulation) -> list[tuple[str, float, float]]:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from case_texts import box
 from command_line import command
 
 from hiresx import Simulation
@@ -22,17 +23,10 @@ from hiresx.errors import HiresxError
 from hiresx.grid import Block, Grid, build, write_plot3d
 
 COMMAND = [sys.executable, "-c", "from hiresx.cli import main; main()"]
-HEAD = """title = "square"
-[grid]
-generator = "box"
-n = [16, 16, 1]
-lower = [0, 0, 0]
-upper = [1, 1, 0]
-[time]
-steps = 3
-[initial]
-state = { rho = 1.0, u = 0.3, p = 0.7 }
-"""
+HEAD = box(
+    "[16, 16, 1]", "[1, 1, 0]", "steps = 3", "[initial]\nstate = { rho = 1.0, u = 0.3, p = 0.7 }",
+    lower="[0, 0, 0]", head='title = "square"',
+)  # fmt: skip
 STATE = 'type = "far-field"\nstate = { rho = 1.0, u = 0.3, p = 0.7 }\n'
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from case_texts import boundary, box
 
 from hiresx import HiresxError, Simulation, load
 from hiresx.cli import execute
@@ -20,25 +21,11 @@ from hiresx.device import rates
 from hiresx.output.show.estimate import Estimator
 
 LONG, HUGE = "x" * 300, "1" + 30 * "0"
-CASE = """
-[gas]
-reynolds = 100.0
-viscosity = { law = "power" }
-[grid]
-generator = "box"
-n = [16, 16, 1]
-lower = [0.0, 0.0, 0.0]
-upper = [1.0, 1.0, 0.0]
-[time]
-steps = 2
-[initial]
-state = { rho = 1.0, p = 0.7 }
-[[boundary]]
-faces = "all"
-type = "slip-wall"
-[presets.other]
-time = { steps = 3 }
-"""
+CASE = box(
+    "[16, 16, 1]", "[1.0, 1.0, 0.0]", "steps = 2", "[initial]\nstate = { rho = 1.0, p = 0.7 }",
+    boundary("slip-wall"), "[presets.other]\ntime = { steps = 3 }",
+    head='[gas]\nreynolds = 100.0\nviscosity = { law = "power" }',
+)  # fmt: skip
 
 
 @pytest.fixture(autouse=True)

@@ -114,5 +114,5 @@ def test_kernels_declare_their_fields():
 
 def test_fields_are_pointers():
     text = "constexpr int five = 2 * 2 + 1;\nKERNEL(a, int i, int j, int k, const_field<five> q, field<2 * five> r) {}"
-    (found,) = kernels.signatures(text).values()
+    ((found, _),) = kernels.declarations(text)
     assert found.arguments == (("const real *", "q"), ("real *", "r")) and found.holds == {"q": 5, "r": 10}

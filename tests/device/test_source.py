@@ -35,7 +35,8 @@ def test_flatten_names_the_place_of_a_missing_header(root):
 
 
 def test_signatures(root):
-    found = kernels.signatures(kernels.flatten('#include "solver.h"\n', root))
+    declared = kernels.declarations(kernels.flatten('#include "solver.h"\n', root))
+    found = {signature.name: signature for signature, _ in declared}
     assert set(found) == {"update", "every_type", "twice", "set", "unlimited_only", "total", "squares"}
     assert found["update"].arguments == (
         ("int", "o"),
@@ -65,7 +66,7 @@ def test_signatures(root):
 )
 def test_signatures_refuse(text, message):
     with pytest.raises(ValueError, match=message):
-        kernels.signatures(text)
+        kernels.declarations(text)
 
 
 def test_source_defines_what_is_chosen():

@@ -123,7 +123,7 @@ def hiresx(ranks: int, *words: str, cwd: Path, **how) -> subprocess.Popen:
     )  # fmt: skip
 
 
-def ended(process: subprocess.Popen, seconds: float = 90) -> tuple[int, str, str]:
+def ended(process: subprocess.Popen, seconds: float = 300) -> tuple[int, str, str]:
     try:
         out, err = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
@@ -146,7 +146,7 @@ def test_a_run_tells_where_every_rank_was(tmp_path):
     assert err.count("halos by") == 1 and err.count("wrote run") <= 1
 
 
-def waiting(process: subprocess.Popen, there, seconds: float = 60) -> None:
+def waiting(process: subprocess.Popen, there, seconds: float = 240) -> None:
     """Wait until `there()`; fails when the process ends before."""
     stop = time.monotonic() + seconds
     while not there():

@@ -23,7 +23,7 @@ from hiresx import HiresxError, load
 from hiresx.communicator import Communicator, world
 from hiresx.decomposition.held_arrays import Later, Piece
 from hiresx.grid.blocks import slices
-from hiresx.output.saved import block_arrays, checkpoint, container, files
+from hiresx.output.saved import block_arrays, checkpoint, container, directories, files
 
 KILLS = int(os.environ.get("HIRESX_KILLS", "4"))
 # Blocks (ni, nj, nk) of no handy size, one of them plane.
@@ -163,11 +163,11 @@ def failing(comm: Communicator, folder: Path) -> dict:
 
     checkpoints._contents = overlap
     found["overlap"] = said(comm, lambda: checkpoints.write(solver))
-    files._ARRIVAL_S = 0.2  # seconds
-    found["not shared"] = said(comm, lambda: files.directory(folder / ("a" if comm.rank == 0 else "b"), comm))
-    with files.locked(folder, comm):
-        found["locked"] = said(comm, lambda: files.locked(folder, comm).__enter__())
-    with files.locked(folder, comm):
+    directories._ARRIVAL_S = 0.2  # seconds
+    found["not shared"] = said(comm, lambda: directories.made(folder / ("a" if comm.rank == 0 else "b"), comm))
+    with directories.locked(folder, comm):
+        found["locked"] = said(comm, lambda: directories.locked(folder, comm).__enter__())
+    with directories.locked(folder, comm):
         pass
     # None of this has left anything, and what was there is whole.
     same(checkpoint.find(folder, comm).container, random.Random(comm.rank))
@@ -229,10 +229,10 @@ def clocks(comm: Communicator, folder: Path) -> list[int]:
 
 def forever(comm: Communicator, folder: Path) -> None:
     """One checkpoint after the other. The rank named in the file `suicide` kills itself while it writes."""
-    files.directory(folder, comm)
+    directories.made(folder, comm)
     (folder / f"{comm.rank}.pid").write_text(str(os.getpid()))
-    with files.locked(folder, comm):
-        files.once(comm, lambda: files.sweep(folder))
+    with directories.locked(folder, comm):
+        files.once(comm, lambda: directories.sweep(folder))
         assert not list(folder.rglob(".*.part"))
         checkpoints, solver = writer(folder, comm)
         victim = (folder / "suicide").read_text() if (folder / "suicide").exists() else ""

@@ -9,7 +9,7 @@ import pytest
 from hiresx import HiresxError, Simulation, cli, load
 from hiresx.grid.blocks import slices
 from hiresx.output.fields import field_file as fields
-from hiresx.output.fields.formats import vtk
+from hiresx.output.fields.formats import netcdf, vtk
 from hiresx.output.saved import block_arrays, checkpoint, container
 from hiresx.output.show.about import about
 from hiresx.output.show.compare import compare
@@ -65,8 +65,8 @@ def test_a_run(one):
 
 
 def test_fields_and_parts_of_them(one):
-    found = about(fields.frame(one, 4))
-    data = fields.read(fields.frame(one, 4)).blocks[0]
+    found = about(netcdf.frame(one, 4))
+    data = fields.read(netcdf.frame(one, 4)).blocks[0]
     assert (found["kind"], found["step"], found["time"]) == ("fields", 4, pytest.approx(0.2))
     (block,) = found["blocks"]
     assert (block["ni"], block["nj"], block["nk"]) == (9, 8, 7)
@@ -74,7 +74,7 @@ def test_fields_and_parts_of_them(one):
     p = next(variable for variable in found["variables"] if variable["name"] == "p")
     assert (p["is"], p["units"], p["type"]) == ("pressure", "rho_ref c_ref^2", "float64")
     assert (p["least"], p["greatest"]) == (data.state["p"].min(), data.state["p"].max())
-    found = about(fields.frame(one, 2, "mid"))
+    found = about(netcdf.frame(one, 2, "mid"))
     assert found["kind"] == "fields (plane z = 0.3)" and found["variables"][0]["type"] == "float32"
 
 
@@ -126,7 +126,7 @@ def test_what_cannot_be_told(tmp_path, one):
     (tmp_path / "a.txt").write_text("text")
     with pytest.raises(HiresxError, match="knows no such file"):
         about(tmp_path / "a.txt")
-    whole = fields.frame(one, 4).read_bytes()
+    whole = netcdf.frame(one, 4).read_bytes()
     for content in (whole[: len(whole) // 2], whole[:9], b""):
         (tmp_path / "cut.nc").write_bytes(content)
         with pytest.raises(HiresxError, match=r"cut\.nc"):
@@ -167,7 +167,7 @@ def test_another_gas_differs_in_configuration_and_results(one, other):
     assert found["configuration"] == [{"key": "gas.prandtl", "first": 0.71, "second": 0.72}]
     results = found["results"]
     assert results["steps"] == [4, 4] and results["one_time"]
-    a, b = (fields.read(fields.frame(run, 4)).blocks[0].state["p"] for run in (one, other))
+    a, b = (fields.read(netcdf.frame(run, 4)).blocks[0].state["p"] for run in (one, other))
     p = next(entry for entry in results["variables"] if entry["name"] == "p")
     assert p["greatest"] == np.abs(a - b).max() > 0
     assert p["rms"] == pytest.approx(np.sqrt(((a - b) ** 2).mean()))
@@ -197,7 +197,7 @@ def test_other_grids(one, tmp_path):
 
 
 def test_numbers_that_are_lost_differ(one, tmp_path):
-    data = fields.read(fields.frame(one, 4))
+    data = fields.read(netcdf.frame(one, 4))
     paths = []
     for name, lost in (("a", 0), ("b", 0), ("c", 1)):
         data.blocks[0].state["p"][0, 0, 2] = np.nan
@@ -282,7 +282,7 @@ def test_checkpoints_that_differ(one, tmp_path, capsys):
 
 def test_checkpoints_are_compared_with_checkpoints(one, tmp_path):
     last = checkpoint.listed(one)[0]
-    for pair in ((last, one), (fields.frame(one, 4), last)):
+    for pair in ((last, one), (netcdf.frame(one, 4), last)):
         with pytest.raises(HiresxError, match=r"is a checkpoint, .* is none"):
             compare(*pair)
     for values in ({"grid": [{"name": "box"}]}, {"grid": 1}, {"solver": {}}, {"case": 3}):

@@ -24,7 +24,8 @@ from hiresx.grid.connectivity import write_connectivity
 from hiresx.output.fields import derived
 from hiresx.output.fields import field_file as fields
 from hiresx.output.fields.field_file import FieldBlock
-from hiresx.output.saved import files, machine_record, record
+from hiresx.output.fields.formats import netcdf
+from hiresx.output.saved import directories, machine_record, record
 
 CASE = {
     "title": "a test",
@@ -117,16 +118,16 @@ def test_two_blocks_of_one_name(tmp_path):
 
 
 def test_frames_of_a_run(tmp_path):
-    assert fields.frame(tmp_path, 120).name == "fields_000120.nc"
-    assert fields.frame(tmp_path, 12345678).name == "fields_12345678.nc"
+    assert netcdf.frame(tmp_path, 120).name == "fields_000120.nc"
+    assert netcdf.frame(tmp_path, 12345678).name == "fields_12345678.nc"
     with pytest.raises(HiresxError, match="no fields"):
         fields.last(tmp_path)
     for step in (120, 12345678, 0):
-        fields.frame(tmp_path, step).touch()
+        netcdf.frame(tmp_path, step).touch()
     (tmp_path / "fields_mean.nc").touch()
     assert list(fields.frames(tmp_path)) == [0, 120, 12345678]
     assert fields.last(tmp_path) == tmp_path / "fields_12345678.nc"
-    assert fields.clear(tmp_path) == 3
+    assert netcdf.clear(tmp_path) == 3
     assert os.listdir(tmp_path) == ["fields_mean.nc"]
 
 
@@ -191,19 +192,19 @@ def test_a_disk_that_fills_while_writing(tmp_path):
 
 
 def test_output_directories_that_cannot_be(tmp_path):
-    assert files.directory(tmp_path / "a" / "b").is_dir()
+    assert directories.made(tmp_path / "a" / "b").is_dir()
     assert os.listdir(tmp_path / "a" / "b") == []
     (tmp_path / "file").touch()
     with pytest.raises(HiresxError, match=r"cannot write to .*file: it is a file, not a directory"):
-        files.directory(tmp_path / "file")
+        directories.made(tmp_path / "file")
     with pytest.raises(HiresxError, match=r"cannot write to .*file/under: a part of the path is a file"):
-        files.directory(tmp_path / "file" / "under")
+        directories.made(tmp_path / "file" / "under")
 
 
 @pytest.mark.skipif(not Path("/sys/kernel").is_dir(), reason="needs a directory that nobody may write to")
 def test_read_only_directories():
     with pytest.raises(HiresxError, match=r"cannot write to /sys/kernel: (permission denied|the file system is read)"):
-        files.directory("/sys/kernel")
+        directories.made("/sys/kernel")
     with pytest.raises(HiresxError, match=r"cannot write /sys/kernel/f\.nc"):
         fields.write("/sys/kernel/f.nc", two_blocks(), 0.0, 0, CASE)
     with pytest.raises(HiresxError, match=r"cannot write /sys/kernel/run\.json"):

@@ -13,14 +13,14 @@ from rank_fields import KINDS, SOLID, VARIABLES, Held, contents, cut, flow, grid
 from ranks import run_ranks
 
 from hiresx import HiresxError, Simulation, load
+from hiresx.background import JointWriter, Work
 from hiresx.communicator import Communicator, alone
 from hiresx.output.fields import field_file as fields
 from hiresx.output.fields.field_output import FieldOutput
+from hiresx.output.fields.formats import netcdf
 from hiresx.output.saved import file_layout
-from hiresx.output.saved.file_layout import FileLayout
-from hiresx.output.saved.joint import JointFile
+from hiresx.output.saved.files import FileLayout, JointFile
 from hiresx.output.saved.places import IndexBox
-from hiresx.output.saved.writer import JointWriter, Work
 
 
 def said(comm: Communicator, work) -> list[str]:
@@ -84,14 +84,14 @@ def _full_for_one(comm: Communicator, folder: Path, formats: str) -> dict:
 
 def waiting(comm: Communicator, folder: Path) -> dict:
     """A rank that is slow to write: the others go on, and no file has its name before it is done."""
-    slow, put_whole = threading.Event(), fields.FieldFrame.put
+    slow, put_whole = threading.Event(), netcdf.FieldFrame.put
 
     def later(*arguments):
         slow.wait(60)
         put_whole(*arguments)
 
     if comm.rank == comm.size - 1:
-        fields.FieldFrame.put = later
+        netcdf.FieldFrame.put = later
     blocks = grid(KINDS["sheet"][1])
     case = load("taylor-green", overrides=["time.end=10.0", "output.every_steps=2"])
     output = FieldOutput(case, folder)
@@ -106,7 +106,7 @@ def waiting(comm: Communicator, folder: Path) -> dict:
     after = comm.bcast(sorted(path.name for path in folder.glob("*.nc")))
     output.finish(solver)
     comm.barrier()
-    fields.FieldFrame.put = put_whole
+    netcdf.FieldFrame.put = put_whole
     return {"early": early, "captured": after, "all": sorted(contents(folder)), "clock": captured}
 
 
@@ -260,7 +260,7 @@ def test_the_files_of_many_ranks_are_those_of_one(ranks, tmp_path):
             assert theirs.keys() == expected.keys()
             different = [name for name, whole in expected.items() if theirs[name] != whole]
             assert not different, f"{kind} on {count} ranks"
-    block = fields.read(fields.frame(folder / "divided" / "solid-4", 4)).blocks[1]
+    block = fields.read(netcdf.frame(folder / "divided" / "solid-4", 4)).blocks[1]
     q = flow(grid(KINDS["solid"][1])[1], 4)
     np.testing.assert_array_equal(block.state["u"], q[1] / q[0])
 

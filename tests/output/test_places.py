@@ -10,13 +10,14 @@ from rank_fields import KINDS, VARIABLES, contents, cut, grid, written
 
 from hiresx.communicator import alone
 from hiresx.output.fields import field_file as fields
-from hiresx.output.saved.places import IndexBox, IndexPoints, put
+from hiresx.output.saved.files import FileLayout
+from hiresx.output.saved.places import IndexBox, IndexPoints
 
 
 @pytest.mark.parametrize("seed", range(30))
 def test_places_hold_what_numpy_would_put_there(tmp_path, seed, monkeypatch):
     dice = random.Random(seed)
-    monkeypatch.setattr("hiresx.output.saved.places._SLAB", dice.choice([1, 300, 1 << 24]))
+    monkeypatch.setattr("hiresx.output.saved.files._SLAB", dice.choice([1, 300, 1 << 24]))
     shape = tuple(dice.randint(1, 9) for _ in range(3))
     ends = tuple((0, n) if dice.random() < 0.4 else tuple(sorted(dice.sample(range(n + 1), 2))) for n in shape)
     chosen = sorted(dice.sample(range(np.prod(shape)), dice.randint(0, int(np.prod(shape)))))
@@ -34,7 +35,8 @@ def test_places_hold_what_numpy_would_put_there(tmp_path, seed, monkeypatch):
                     expected.reshape(-1, count)[chosen] = values
                 file.truncate(0)
                 file.truncate(11 + expected.nbytes)
-                put(file.fileno(), 11, kind, place, parts)
+                layout = FileLayout(11 + expected.nbytes, [], {"a": (11, kind, expected.shape)})
+                layout.put(file.fileno(), "a", place, parts)
                 file.seek(11)
                 assert file.read() == expected.tobytes()
 

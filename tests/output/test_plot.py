@@ -4,30 +4,20 @@ import sys
 
 import numpy as np
 import pytest
+from case_texts import boundary, box
 from plotted import block, case, jet, mesh, picture, ring, save, vortex
 
 from hiresx.case import load
 from hiresx.errors import HiresxError
-from hiresx.output.fields import field_file as fields
+from hiresx.output.fields.formats import netcdf
 from hiresx.output.saved import record
 from hiresx.output.show import colours, lines
 from hiresx.output.show.plot import plot_run
 
-CASE_TOML = """
-title = "A travelling wave"
-[parameters]
-amplitude = 0.2
-[grid]
-generator = "box"
-n = [41, 1, 1]
-lower = [0.0, 0.0, 0.0]
-upper = [1.0, 0.0, 0.0]
-[time]
-end = 1.0
-[[boundary]]
-faces = ["imin", "imax"]
-type = "supersonic-outflow"
-"""
+CASE_TOML = box(
+    "[41, 1, 1]", "[1.0, 0.0, 0.0]", "end = 1.0", boundary("supersonic-outflow", '["imin", "imax"]'),
+    head='title = "A travelling wave"\n[parameters]\namplitude = 0.2',
+)  # fmt: skip
 CASE_PY = """
 import numpy as np
 
@@ -193,7 +183,7 @@ def test_the_last_step_or_another_or_a_file(tmp_path):
         save(tmp_path, ring(10, 20), case("Ring"), step=step)
     assert plot_run(tmp_path, "rho")[0].name == "fields_000100_rho.png"
     assert plot_run(tmp_path, "rho", step=20)[0].name == "fields_000020_rho.png"
-    assert plot_run(fields.frame(tmp_path, 3), "rho")[0].name == "fields_000003_rho.png"
+    assert plot_run(netcdf.frame(tmp_path, 3), "rho")[0].name == "fields_000003_rho.png"
 
 
 @pytest.mark.parametrize(

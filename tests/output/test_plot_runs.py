@@ -12,6 +12,7 @@ from plotted import block, case, mesh, picture, save, vortex
 from hiresx import cli
 from hiresx.errors import HiresxError
 from hiresx.output.fields import field_file as fields
+from hiresx.output.fields.formats import netcdf
 from hiresx.output.show import colours, lines
 from hiresx.output.show import plot_history as plot_history_module
 from hiresx.output.show.plot import animate_run, plot_run
@@ -24,7 +25,7 @@ def test_a_subset_is_drawn_in_its_own_plane(tmp_path, monkeypatch):
     monkeypatch.setattr(colours, "views", lambda *a, f=colours.views: seen.append(f(*a)) or seen[-1])
     x, y, z = mesh(np.linspace(0, 4, 30), (0.5,), np.linspace(0, 2, 20))
     sheet = [block("sheet", x, y, z, 1 + 0.1 * np.sin(x) * z)]
-    fields.write(fields.frame(tmp_path, 7, "side"), sheet, 0.5, 7, case("Sheet"), part="plane y = 0.5")
+    fields.write(netcdf.frame(tmp_path, 7, "side"), sheet, 0.5, 7, case("Sheet"), part="plane y = 0.5")
     (path,) = plot_run(tmp_path, "rho,mach", subset="side")
     assert path == tmp_path / "side_000007_rho_mach.png"
     picture(path)
@@ -41,8 +42,8 @@ def test_a_line_that_was_written_is_drawn_with_its_gaps(tmp_path):
     x, y, z = mesh((0.0,), y)
     line = block("line", *(c.reshape(1, 1, -1) for c in (x, y, z)), 1 + 0.1 * y.reshape(1, 1, -1))
     line.gaps = (20,)
-    fields.write(fields.frame(tmp_path, 7, "cut"), [line], 0.5, 7, case("Line"), part="line x = 0")
-    data = fields.read(fields.frame(tmp_path, 7, "cut"), ["rho"])
+    fields.write(netcdf.frame(tmp_path, 7, "cut"), [line], 0.5, 7, case("Line"), part="line x = 0")
+    data = fields.read(netcdf.frame(tmp_path, 7, "cut"), ["rho"])
     drawn = lines.samples(data, [{"x": b.x, "y": b.y, "z": b.z} | dict(b.state) for b in data.blocks], 1, None)
     assert drawn.along == "y" and list(drawn.gaps) == [20]
     picture(plot_run(tmp_path, subset="cut")[0])

@@ -13,7 +13,7 @@ from hiresx.output.fields import field_file as fields
 from hiresx.output.fields.field_file import FieldBlock
 from hiresx.output.fields.field_output import FieldOutput
 from hiresx.output.fields.formats import vtk
-from hiresx.output.saved import places
+from hiresx.output.saved import files
 from hiresx.solver import Solver
 
 xml = pytest.importorskip("vtkmodules.vtkIOXML", reason="VTK is not installed: pip install 'hiresx[vtk]'")
@@ -102,7 +102,7 @@ def test_fewer_dimensions(tmp_path, shape):
 
 
 def test_large_arrays_are_written_in_slabs(tmp_path, monkeypatch):
-    monkeypatch.setattr(places, "_SLAB", 2000)
+    monkeypatch.setattr(files, "_SLAB", 2000)
     block = twisted("main", 9, 8, 7)
     ((_, points, arrays),) = read(vtk.write(tmp_path, [block], 0.0, 0, ["u", "v", "w", "rho"]))[0].values()
     np.testing.assert_array_equal(points[..., 1], block.y)

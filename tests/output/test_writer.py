@@ -7,16 +7,21 @@ import time
 
 import numpy as np
 import pytest
+from rank_fields import KINDS, Held, grid
 from written_runs import Run, periodic
 
 from hiresx import HiresxError
+from hiresx.background import Writer
+from hiresx.communicator import alone
+from hiresx.decomposition import Part
+from hiresx.grid import Block
+from hiresx.grid.blocks import whole_box
 from hiresx.output.fields import derived
 from hiresx.output.fields import field_file as fields
 from hiresx.output.fields.field_output import FieldOutput
-from hiresx.output.fields.formats import vtk
-from hiresx.output.saved import file_layout, places
-from hiresx.output.saved.joint import JointFile
-from hiresx.output.saved.writer import Writer
+from hiresx.output.fields.formats import netcdf, vtk
+from hiresx.output.saved import file_layout, files, places
+from hiresx.output.saved.files import JointFile
 
 # The thread -----------------------------------------------------------------------------------------------------------
 
@@ -107,15 +112,15 @@ def test_looking_changes_nothing(tmp_path):
 
 def test_the_run_goes_on_while_two_outputs_are_written(tmp_path, monkeypatch):
     gate = threading.Event()
-    put = fields.FieldFrame.put
-    monkeypatch.setattr(fields.FieldFrame, "put", lambda *a: (gate.wait(10), put(*a)))
+    put = netcdf.FieldFrame.put
+    monkeypatch.setattr(netcdf.FieldFrame, "put", lambda *a: (gate.wait(10), put(*a)))
     run = Run(periodic("output.every_steps=5"), tmp_path).steps(9)
     assert run.output.summary["waited_s"] < 1 and not fields.frames(tmp_path)
     # What is written is the state of then, not of now.
     expected = periodic_state(5)
     gate.set()
     run.finish()
-    np.testing.assert_array_equal(fields.read(fields.frame(tmp_path, 5)).blocks[0].state["p"], expected["p"])
+    np.testing.assert_array_equal(fields.read(netcdf.frame(tmp_path, 5)).blocks[0].state["p"], expected["p"])
 
 
 def periodic_state(steps):
@@ -172,6 +177,17 @@ def test_requests_that_no_grid_can_meet(overrides, message):
         FieldOutput(periodic(*overrides), None)
 
 
+def test_a_run_whose_blocks_cannot_name_files(tmp_path):
+    left, right = grid(KINDS["sheet"][1])
+    blocks = Block("a/b", left.x, left.y, left.z), right
+    solver = Held(alone(), blocks, [Part(n, whole_box(block.size), 0) for n, block in enumerate(blocks)])
+    case = periodic('output.formats=["vtk"]')
+    FieldOutput(case, None).begin(solver, False)  # nothing is written
+    with pytest.raises(HiresxError, match='block name "a/b"'):
+        FieldOutput(case, tmp_path).begin(solver, False)
+    assert not list(tmp_path.iterdir())
+
+
 # Restarts -------------------------------------------------------------------------------------------------------------
 
 
@@ -195,14 +211,14 @@ def test_a_run_that_is_continued_writes_what_one_without_a_stop_writes(tmp_path,
     first.steps(3)
     first.output.capture()
     if stop:
-        fields.frame(tmp_path / "b", stop).unlink(missing_ok=True)
+        netcdf.frame(tmp_path / "b", stop).unlink(missing_ok=True)
     Run(periodic(*CLOCKS), tmp_path / "b", state=state, captured=captured).steps(10 - stop).finish()
     assert listing(tmp_path / "a") == listing(tmp_path / "b")
 
 
 def test_a_capture_is_flat_and_waits_for_what_is_being_written(tmp_path, monkeypatch):
-    put = fields.FieldFrame.put
-    monkeypatch.setattr(fields.FieldFrame, "put", lambda *a: (time.sleep(0.1), put(*a)))
+    put = netcdf.FieldFrame.put
+    monkeypatch.setattr(netcdf.FieldFrame, "put", lambda *a: (time.sleep(0.1), put(*a)))
     run = Run(periodic(*CLOCKS), tmp_path).steps(4)
     captured = run.output.capture()
     assert list(fields.frames(tmp_path)) == [0, 4]
@@ -289,7 +305,7 @@ ABOUT = {"title": "a test", "gas": {"gamma": 1.4}, "output": {"variables": ["rho
 )
 def test_files_of_a_series_are_what_the_library_writes(tmp_path, shapes, precision, gaps, monkeypatch):
     monkeypatch.setattr(file_layout, "_SLAB", 100_000)
-    monkeypatch.setattr(places, "_SLAB", 1000)
+    monkeypatch.setattr(files, "_SLAB", 1000)
     monkeypatch.setattr(fields, "_SLAB", 100_000)
     first = some_blocks(0, *shapes, gaps=gaps)
     known = fields.Series(first, ABOUT, None, precision, "a part").learn(tmp_path / "ours.nc")
@@ -315,7 +331,9 @@ def test_files_of_a_series_are_what_the_library_writes(tmp_path, shapes, precisi
 
 def by_layout(path, known, blocks, step):
     """The file of one time, in its place."""
-    frame = fields.FieldFrame(JointFile(path, known, 7, True), blocks, 0.1 * step, step)
+    frame = netcdf.FieldFrame(
+        [JointFile(path, known, 7, True)], [b.name for b in blocks], {("", "time"): 0.1 * step, ("", "step"): step}
+    )
     with frame:
         for n, block in enumerate(blocks):
             state = block.state

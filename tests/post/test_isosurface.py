@@ -14,6 +14,7 @@ pytest.importorskip("xarray", reason="pip install 'hiresx[post]'")
 from hiresx import HiresxError, cli
 from hiresx.output.fields import field_file
 from hiresx.output.fields.field_file import FieldBlock
+from hiresx.output.fields.formats import netcdf
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +27,7 @@ def run(tmp_path_factory):
         x = x + 0.1 * np.sin(2 * y) * (1 - (x / 2) ** 2)
         state = {"rho": np.sqrt(x * x + y * y + z * z), "u": x, "v": 0 * x, "w": 0 * x, "p": 2 * x + 9}
         blocks.append(FieldBlock(name, x, y, z, state))
-    field_file.write(field_file.frame(folder, 3), blocks, 1.5, 3, made_runs.CASE)
+    field_file.write(netcdf.frame(folder, 3), blocks, 1.5, 3, made_runs.CASE)
     return folder
 
 
@@ -84,7 +85,7 @@ def test_a_plane_has_no_surfaces(tmp_path):
     folder = made_runs.run(tmp_path)
     y, x = np.meshgrid(np.linspace(0, 1, 5), np.linspace(0, 1, 6), indexing="ij")
     state = {name: (1 + x)[None] for name in ("rho", "u", "v", "w", "p")}
-    field_file.write(field_file.frame(folder, 0), [FieldBlock("a", x[None], y[None], 0 * x[None], state)], 0.0, 0,
+    field_file.write(netcdf.frame(folder, 0), [FieldBlock("a", x[None], y[None], 0 * x[None], state)], 0.0, 0,
                      made_runs.CASE)  # fmt: skip
     with pytest.raises(HiresxError, match="fields in space"):
         isosurface(folder, "rho", (1.5,))

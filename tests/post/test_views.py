@@ -14,6 +14,7 @@ import made_runs
 from hiresx import HiresxError, cli
 from hiresx.output.fields import field_file
 from hiresx.output.fields.field_file import FieldBlock
+from hiresx.output.fields.formats import netcdf
 from hiresx.output.show import raster
 from hiresx.post import Look, animate, correlate, even_samples, modes, spod, xt
 
@@ -43,7 +44,7 @@ def run(tmp_path_factory):
             p = 1 / 1.4 + wave(x, y, t) + 2e-3 * random.standard_normal(x.shape)
             state = {"rho": np.ones_like(x), "u": 0.5 * x, "v": 0 * x, "w": 0 * x, "p": p}
             blocks.append(FieldBlock(name, x, y, 0 * x, state))
-        field_file.write(field_file.frame(folder, n), blocks, float(t), n, made_runs.CASE)
+        field_file.write(netcdf.frame(folder, n), blocks, float(t), n, made_runs.CASE)
     time, x = 0.1 * np.arange(640), np.linspace(0, 8, 33)
     places = np.stack([x, 0 * x, 0 * x], axis=1)
     made_runs.probe(folder, "line", time, places, p=1 / 1.4 + wave(x[None], 0.0, time[:, None]))
@@ -137,7 +138,7 @@ def test_a_slice_is_the_field(run, tmp_path, capsys):
     assert cli.execute(command) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["time"] == 3.5 and len(found["files"]) == 2
-    expected = field_file.read(field_file.frame(run, 7), ["mach"]).blocks
+    expected = field_file.read(netcdf.frame(run, 7), ["mach"]).blocks
     with netCDF4.Dataset(found["files"][0]) as file:
         for block in expected:
             np.testing.assert_array_equal(np.asarray(file[f"{block.name}/mach"]), block.state["mach"][0])
@@ -222,7 +223,7 @@ def space(tmp_path_factory):
     z, y, x = np.meshgrid(np.linspace(0, 1, 7), np.linspace(-1, 1, 9), np.linspace(0, 2, 11), indexing="ij")
     for n in range(3):
         state = {"rho": np.ones_like(x), "u": x + 10 * y + 100 * z + n, "v": 0 * x, "w": 0 * x, "p": np.ones_like(x)}
-        field_file.write(field_file.frame(folder, n), [FieldBlock("box", x, y, z, state)], float(n), n, made_runs.CASE)
+        field_file.write(netcdf.frame(folder, n), [FieldBlock("box", x, y, z, state)], float(n), n, made_runs.CASE)
     return folder
 
 
@@ -262,7 +263,7 @@ def test_a_film_of_schlieren_says_its_exponent(tmp_path, monkeypatch):
     x, y = (f[None] for f in mesh(0.0, 4.0))
     one = np.ones_like(x)
     state = {"rho": 1 + 0.1 * np.exp(-20 * ((x - 2) ** 2 + y**2)), "u": 0 * x, "v": 0 * x, "w": 0 * x, "p": one}
-    field_file.write(field_file.frame(run, 0), [FieldBlock("box", x, y, 0 * x, state)], 0.0, 0, made_runs.CASE)
+    field_file.write(netcdf.frame(run, 0), [FieldBlock("box", x, y, 0 * x, state)], 0.0, 0, made_runs.CASE)
     module, kept = sys.modules["hiresx.post.animate"], []
     frame = module.view.frame
     monkeypatch.setattr(module.animation, "write", lambda frames, *_: kept.append(next(frames)))

@@ -226,11 +226,11 @@ ADDED = {
             "    return Result('heaviest', {'greatest': float(rho.max())}, data, lambda: None)\n",
         ),
         "hiresx/cli/post.py": (
-            '@post.command("profile")\n',
-            '@post.command("heaviest")\n'
-            "def heaviest(run: Folder, out: Out = None, json: options.Json = False) -> int:\n"
+            '@_analysis("profile")\n',
+            '@_analysis("heaviest")\n'
+            "def heaviest(run: Folder) -> Any:\n"
             "    from hiresx.post.heaviest import heaviest as analyse\n\n"
-            "    return _give(run, out, json, lambda: analyse(run))\n\n\n",
+            "    return analyse(run)\n\n\n",
         ),
     },
     "command": {

@@ -16,6 +16,7 @@ FLOORS = (
     ("optional",),
     ("started",),
     ("communicator",),
+    ("background",),
     ("equations",),
     ("case",),
     ("grid",),

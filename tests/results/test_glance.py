@@ -8,6 +8,7 @@ import numpy as np
 
 from hiresx import Case, HiresxError, Simulation
 from hiresx.output.fields import coordinate_file, field_file
+from hiresx.output.fields.formats import netcdf
 from hiresx.output.fields.glance import glance, values
 
 CASE = {
@@ -27,7 +28,7 @@ def folder(tmp_path_factory):
 
 
 def test_a_glance_needs_no_other_library(folder, monkeypatch):
-    path = field_file.frame(folder, 2)
+    path = netcdf.frame(folder, 2)
     about = field_file.describe(path)
     with field_file.opened(path) as (_, groups):
         wanted = [np.asarray(group["u"][...]) for group in groups]
@@ -45,7 +46,7 @@ def test_a_glance_needs_no_other_library(folder, monkeypatch):
 
 
 def test_without_h5py_it_is_the_same(folder, monkeypatch):
-    path = field_file.frame(folder, 1)
+    path = netcdf.frame(folder, 1)
     found = glance(path)
     monkeypatch.setattr(coordinate_file, "h5py", lambda: None)
     assert glance(path) == found and values(path, list(found.blocks), "u") is None

@@ -12,6 +12,7 @@ from hiresx import Case, HiresxError, Simulation
 from hiresx.output.fields import field_file
 from hiresx.output.fields.derived import VARIABLES
 from hiresx.output.fields.field_file import FieldBlock
+from hiresx.output.fields.formats import netcdf
 from hiresx.results import stored
 
 AMBIENT = {"rho": 1.0, "u": 0.2, "p": 1 / 1.4}
@@ -55,7 +56,7 @@ def two_blocks(folder, times=(0.0, 0.5, 2.0)):
             z, y, x = np.meshgrid(*axes, indexing="ij")
             state = {v: 1 + 0.1 * random.standard_normal((k, j, i)) for v in ("rho", "u", "v", "w", "p")}
             blocks.append(FieldBlock(name, x, y, z, state))
-        field_file.write(field_file.frame(folder, 10 * n), blocks, time, 10 * n, case)
+        field_file.write(netcdf.frame(folder, 10 * n), blocks, time, 10 * n, case)
     return hiresx.open(folder)
 
 

@@ -53,7 +53,7 @@ def carries(case, **more) -> bool:
     one = solver(case, "pencils", **more)
     sweeps = [call for block in one.terms.inviscid for call in block.early if call.name == "inviscid_sweep"]
     return all(call.arguments["viscous"] for call in sweeps) and not any(
-        block.inner_difference for block in one.terms.viscous
+        block.difference.inner for block in one.terms.viscous
     )
 
 

@@ -24,7 +24,7 @@ from hiresx import Case, HiresxError, Simulation
 from hiresx.blow_up import BlowUp
 from hiresx.case.toml import dumps
 from hiresx.output.fields import field_file as fields
-from hiresx.output.saved import block_arrays, checkpoint, files
+from hiresx.output.saved import block_arrays, checkpoint, directories
 from hiresx.signals import Requests, Terminated, termination_raises
 
 COMMAND = [sys.executable, "-c", "from hiresx.cli import main; main()"]
@@ -444,7 +444,7 @@ def test_a_failure_is_recorded_and_the_others_are_finished(place, monkeypatch):
 
 def test_a_lock_goes_with_its_holder(tmp_path):
     refused = pytest.raises(HiresxError, match="another process is running")
-    with files.locked(tmp_path), refused, files.locked(tmp_path):
+    with directories.locked(tmp_path), refused, directories.locked(tmp_path):
         pass
-    with files.locked(tmp_path):
+    with directories.locked(tmp_path):
         pass

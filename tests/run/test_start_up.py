@@ -47,7 +47,7 @@ def generated(folder, n: int) -> Case:
 @pytest.mark.parametrize("case", [generated, of_file])
 @pytest.mark.parametrize("plan", ["auto", "fused"])
 def test_what_no_gpu_holds_is_refused_before_anything_is_made(case, plan, monkeypatch, tmp_path, nothing_made):
-    reals = {"auto": 29, "fused": 41}[plan]
+    reals = {"auto": 29, "fused": 37}[plan]
     monkeypatch.setattr("hiresx.grid.size.host_memory", lambda: 1e15)
     monkeypatch.setattr(cuda, "largest_memory", lambda: 8 * reals * NODES**3 - 1)
     spec = case(tmp_path, NODES).model_copy(update={"plan": plan})
@@ -59,7 +59,7 @@ def test_what_no_gpu_holds_is_refused_before_anything_is_made(case, plan, monkey
 
 
 def test_a_file_that_this_machine_does_not_hold_is_refused_by_its_head(monkeypatch, tmp_path, nothing_made):
-    monkeypatch.setattr("hiresx.grid.size.host_memory", lambda: 8 * 41 * NODES**3 - 1)
+    monkeypatch.setattr("hiresx.grid.size.host_memory", lambda: 8 * 37 * NODES**3 - 1)
     spec = of_file(tmp_path, NODES)
     began = time.perf_counter()
     with pytest.raises(HiresxError, match="1,000,000,000 nodes take"):

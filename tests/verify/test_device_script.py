@@ -18,6 +18,7 @@ def quick(monkeypatch):
     monkeypatch.setattr(script, "JETS", (("quick", 1),))
     monkeypatch.setattr(script, "REPEATS", 1)
     monkeypatch.setattr(script, "STEPPING", 0.01)
+    monkeypatch.setattr(script, "PAPER_SIZES", (8, 10))
     monkeypatch.setattr(script, "start_up", lambda backend, repeats: {"run": "x", "first_s": 9.0, "later_s": 1.0})
     monkeypatch.setattr(verify, "run", lambda groups, backend, say: [CHECK | {"group": groups[0], "backend": backend}])
     monkeypatch.setattr("hiresx.verify.runner.chosen", lambda asked: ["accuracy", "kernels"])
@@ -49,6 +50,12 @@ def test_every_part(quick, tmp_path, capsys):
     for row in found["stage"]["rows"]:
         kernels = {(kernel["kernel"], kernel["direction"]) for kernel in row["kernels"]}
         assert row["nodes"] == 10 and {("sweep_along", "i"), ("sweep_across", "j"), ("sweep_across", "k")} <= kernels
+    loops = found["loops"]["rows"]
+    assert [row["disagreement"] < 1e-4 for row in loops[:2]] == [True, True]
+    assert {form["mode"] for form in loops[2]["loops"]} > {"node", "line", "half point, two colours"}
+    assert [(row["nodes"], row["plan"]) for row in loops[4:]] == [
+        (n, plan) for n in (8, 10) for plan in ("decomposed", "fused")
+    ]
     assert {tuple(row["block"]) for row in found["blocks"]["rows"]} == set(script.BLOCKS)
     assert found["jet"]["rows"][0]["preset"] == "quick" and found["jet"]["rows"][0]["steps_per_s"] > 0
     assert [row["group"] for row in found["checks"]["checks"]] == ["accuracy"]

@@ -69,7 +69,7 @@ def test_cpu(tmp_path):
     assert rows[4][3:] == ["61.7", "60.7 to 62.7", "70.0", "1.02", "2.00", "1.85 times one thread"]
     assert rows_of(text, "### Kernels")[2] == ["`interpolate`", "i", "1", "20.5", "144", "1000"]
     memory = rows_of(text, "## Memory")
-    assert memory[3] == ["`pencils`", "viscous", "41", "328", "164", "429"] and memory[-1][2] == "49"
+    assert memory[3] == ["`pencils`", "viscous", "37", "296", "148", "429"] and memory[-1][2] == "49"
     assert rows_of(text, "## First use")[2][2:4] == ["8.50", "1.30"]
     found = rows_of(text, "## CUDA kernels")
     assert found[2:] == [

@@ -17,13 +17,11 @@ import numpy as np
 from hiresx.equations import equations
 from hiresx.errors import HiresxError
 from hiresx.output.fields import coordinate_file, derived
-from hiresx.output.saved import files
-from hiresx.output.saved.file_layout import FileLayout
-from hiresx.output.saved.joint import JointFile
+from hiresx.output.saved import file_layout, files
+from hiresx.output.saved.files import FileLayout
 from hiresx.output.saved.netcdf import LOCK, library
-from hiresx.output.saved.places import IndexPortion
 
-_SUFFIX = ".nc"
+SUFFIX = ".nc"
 _SCALES = (
     "Non-dimensional: rho_ref and c_ref are the ambient density and sound speed, T_ref the ambient temperature, L the "
     "length of the case; pressure is p / (rho_ref c_ref^2), T = gamma p / rho, time is t c_ref / L."
@@ -134,7 +132,7 @@ class Series:
         HiresxError as if that were written."""
         path = Path(path)
         with self._told(path), files.replacing(path, keep=False) as temporary:
-            return FileLayout.learn(temporary, self._define, self._link)
+            return file_layout.learn(temporary, self._define, self._link)
 
     @contextmanager
     def _told(self, path: Path) -> Iterator[None]:
@@ -239,42 +237,6 @@ class Coordinates(Series):
         file.setncattr(coordinate_file.DIGEST, self._digest)
 
 
-class FieldFrame:
-    """The field file of one time, which the ranks of a communicator write together (see `JointFile`): `file`, laid out
-    as the `blocks` (anything with a name) of a `Series`; or, without time and step, of `Coordinates`. A context, for
-    one thread at a time."""
-
-    def __init__(self, file: JointFile, blocks: Sequence[Any], time: float | None = None, step: int | None = None):
-        self._file, self._blocks = file, [block.name for block in blocks]
-        self._moment = {} if time is None or step is None else {"time": time, "step": step}
-
-    def __enter__(self) -> "FieldFrame":
-        self._file.__enter__()
-        self._file.frame({("", name): value for name, value in self._moment.items()})
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self._file.__exit__(*error)
-
-    def put(self, n: int, portions: Sequence[IndexPortion]) -> None:
-        """What this process has of block number `n`."""
-        for portion in portions:
-            for name, values in {"x": portion.x, "y": portion.y, "z": portion.z, **portion.values}.items():
-                if not self._file.holds((self._blocks[n], name)):
-                    continue  # coordinates or variables of the file beside
-                if portion.missing is not None:
-                    values = np.where(portion.missing, np.nan, values)
-                self._file.put((self._blocks[n], name), portion.place, [values])
-
-    def publish(self) -> None:
-        """Once all ranks have left it: on rank 0."""
-        self._file.publish()
-
-    def discard(self) -> None:
-        """Instead of `publish`."""
-        self._file.discard()
-
-
 def _variable(group: Any, name: str, kind: Any, dimensions: Sequence[str], **attributes: str) -> Any:
     variable = group.createVariable(name, kind, tuple(dimensions))
     variable.set_auto_maskandscale(False)
@@ -372,15 +334,9 @@ def _read_block(group: Any, wanted: Iterable[str] | None, gamma: float, part: st
     return FieldBlock(group.name, x, y, z, {name: state[name] for name in wanted}, gaps)
 
 
-def frame(directory: str | Path, step: int, name: str = "fields") -> Path:
-    """Where the fields of `step`, or the subset `name` of them, are kept in a run directory:
-    <name>_<step, six digits or more>.nc."""
-    return Path(directory) / f"{name}_{step:06d}{_SUFFIX}"
-
-
 def frames(directory: str | Path, name: str = "fields") -> dict[int, Path]:
     """The field files of a run directory, or those of the subset `name`, by step in rising order."""
-    return numbered(directory, name, _SUFFIX)
+    return numbered(directory, name, SUFFIX)
 
 
 def numbered(directory: str | Path, name: str, suffix: str) -> dict[int, Path]:
@@ -404,19 +360,6 @@ def last(directory: str | Path, name: str = "fields") -> Path:
             "give the directory of a run, or make one: hiresx run NAME --out DIR",
         )
     return found[max(found)]
-
-
-def clear(directory: str | Path, name: str = "fields", after: int = -1) -> int:
-    """Remove the field files (or those of the subset `name`) of steps beyond `after` that an earlier run left in
-    `directory`; returns how many.
-
-    A new run there would otherwise be mixed up with the old one's later steps. Raises HiresxError if one cannot go.
-    """
-    found = [path for step, path in frames(directory, name).items() if step > after]
-    files.remove(found)
-    if not frames(directory, name):
-        coordinate_file.clear(directory, name)
-    return len(found)
 
 
 def check_names(names: list[str]) -> None:

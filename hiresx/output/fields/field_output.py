@@ -3,22 +3,27 @@
 import math
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from hiresx.communicator import alone
+import numpy as np
+
+from hiresx.background import JointWriter, Work
+from hiresx.communicator import Communicator, alone
 from hiresx.equations import equations
 from hiresx.equations.storage import STORAGE
 from hiresx.errors import HiresxError
-from hiresx.output.fields import derived, selection
-from hiresx.output.fields import field_file as fields
-from hiresx.output.fields import formats as others
-from hiresx.output.fields.content import Content, TimeContent
-from hiresx.output.saved import files
+from hiresx.output.fields import derived, formats, selection
+from hiresx.output.fields.content import Content
+from hiresx.output.fields.field_file import check_names
+from hiresx.output.fields.formats import FormatFrame, SeriesFrame
+from hiresx.output.fields.portions import OwnSamples, PartBox
+from hiresx.output.saved import directories, files
 from hiresx.output.saved.attachment import MANY, Attachment
-from hiresx.output.saved.writer import JointWriter
 
 # Times closer than this share of a step are the same time.
 SAME_TIME = 1e-9
@@ -136,7 +141,7 @@ class FieldOutput(Attachment):
         continued = restarted or solver.steps > 0
         self._comm, self._writer = solver.comm, JointWriter(solver.comm)
         if self.directory is not None:
-            files.directory(self.directory, self._comm)
+            directories.made(self.directory, self._comm)
             files.once(self._comm, lambda: self._clear(solver.steps if continued else -1))
         if solver.backend.name == "cuda":
             # The host's cores have nothing else to do; on a CPU they are the solver's.
@@ -200,28 +205,28 @@ class FieldOutput(Attachment):
     def _clear(self, after: int) -> None:
         assert self.directory is not None
         for output in self._outputs:
-            fields.clear(self.directory, output.name, after)
-            for kind in others.names():
-                others.format_of(kind).clear(self.directory, output.name, after)
+            for kind in formats.names():
+                formats.format_of(kind).clear(self.directory, output.name, after)
 
     def _content(self, output: _Output, solver: Any) -> Content:
-        formats = self._case.output.formats
-        about = output.variables, output.precision, formats, self._dump, solver
-        return Content(output.name, output.spec, *about)
+        about = output.variables, output.precision, self._case.output.formats, self._dump, solver
+        content = Content(output.name, output.spec, *about)
+        if self.directory is not None:
+            check_names([block.name for block in content.blocks])
+        return content
 
     def _there(self, output: _Output, step: int) -> bool:
         if self.directory is None:
             return True
         directory, kinds = self.directory, self._case.output.formats
-        frames = [fields.frame if kind == "netcdf" else others.format_of(kind).frame for kind in kinds]
-        return all(frame(directory, step, output.name).is_file() for frame in frames)
+        return all(formats.format_of(kind).frame(directory, step, output.name).is_file() for kind in kinds)
 
     def _write(self, solver: Any, outputs: Sequence[_Output]) -> None:
         if self.directory is None or not outputs:
             return
         solver.settle()  # at cuts gradients take ghosts
         self._writer.submit(
-            TimeContent([_made(output).moment(self.directory, solver, self._workers) for output in outputs])
+            _Moment([_Files(_made(output), self.directory, solver, self._workers) for output in outputs])
         )
         self._files += len(outputs) * len(self._case.output.formats)
         for output in outputs:
@@ -232,3 +237,109 @@ def _made(output: _Output) -> Content:
     """What an output writes: there is one once a run has begun."""
     assert output.content is not None
     return output.content
+
+
+class _Files(Work):
+    """The files of one output at the time at which this is made: then begins to copy from the device what they need.
+    `workers` threads compute from it. Constructed by all ranks."""
+
+    def __init__(self, content: Content, directory: Path, solver: Any, workers: int):
+        self._content, self._directory, self._workers = content, directory, workers
+        self._time, self._step = solver.time, solver.steps
+        self._of_series: list[SeriesFrame] = [
+            series.frame(directory, self._time, self._step) for series in content.series
+        ]
+        with content.comm.together():
+            self._fetched = [[_fetch(solver, source) for source in share.sources] for share in content.shares]
+        # Per piece: values that others wait for, or that wait for others'.
+        self._left: list[np.ndarray | None] = []
+
+    @cached_property
+    def _frames(self) -> list[FormatFrame]:
+        content = self._content
+        about = self._directory, content.blocks, self._time, self._step, content.variables, content.dtype
+        others = (kind(*about, content.tag, content.comm.root, content.name) for kind in content.frames)
+        return [*self._of_series, *others]
+
+    def write(self) -> None:
+        content = self._content
+        if not content.comm.root and not any(share.sources for share in content.shares):
+            self._left = [None] * len(content.shares)
+            return
+        with ExitStack() as opened:
+            for frame in self._frames:
+                opened.enter_context(frame)
+            for n, share in enumerate(content.shares):
+                states = [arrived() for arrived in self._fetched[n]]
+                self._fetched[n] = []  # one piece's worth of memory, not of all
+                portions, left = share.portions(content.variables, states, content.gas, content.dtype, self._workers)
+                for frame in self._frames:
+                    frame.put(n, portions)
+                self._left.append(left)
+
+    def complete(self, comm: Communicator) -> None:
+        if self._content.waits:
+            self._exchange(comm)
+        for frame in self._of_series:
+            frame.complete(comm)
+
+    def _exchange(self, comm: Communicator) -> None:
+        """Points between nodes of several ranks."""
+        content = self._content
+        sampled = [(n, share) for n, share in enumerate(content.shares) if isinstance(share, OwnSamples)]
+        of_pieces = [share.sent(self._left[n]) for n, share in sampled]
+        received = comm.mpi_comm.alltoall([list(of_rank) for of_rank in zip(*of_pieces, strict=True)])
+        left, self._left = self._left, []
+        with comm.together(), ExitStack() as opened:
+            late = {
+                n: share.late(content.variables, left[n], [of_rank[m] for of_rank in received], content.dtype)
+                for m, (n, share) in enumerate(sampled)
+            }
+            for frame in self._frames if any(late.values()) else ():
+                opened.enter_context(frame)
+            for n, portions in late.items():
+                for frame in self._frames if portions else ():
+                    frame.put(n, portions)
+
+    def publish(self) -> None:
+        for frame in self._frames:
+            frame.publish()
+
+    def discard(self) -> None:
+        for frame in self._frames:
+            frame.discard()
+
+
+class _Moment(Work):
+    """All that is written at one time."""
+
+    def __init__(self, work: Sequence[Work]):
+        self._work = work
+
+    def write(self) -> None:
+        for one in self._work:
+            one.write()
+
+    def complete(self, comm: Communicator) -> None:
+        for one in self._work:
+            one.complete(comm)
+
+    def publish(self) -> None:
+        for one in self._work:
+            one.publish()
+
+    def discard(self) -> None:
+        for one in self._work:
+            one.discard()
+
+
+def _fetch(solver: Any, source: PartBox) -> Callable[[], np.ndarray]:
+    """Begins to bring the conservative variables (n, bk, bj, bi) of a source to the host; the function gives them."""
+    state = solver.states[source.state]
+    where = zip(source.box, reversed(state.first), reversed(state.halo), strict=True)
+    index = (slice(None), *(slice(s.start - first + halo, s.stop - first + halo) for s, first, halo in where))
+    if all(n >= size for n, size in zip(source.x.shape, reversed(state.size), strict=True)):
+        # Ghosts and all: one piece of memory, so that a device need not gather it first.
+        whole = solver.backend.fetch(state.q)
+        return lambda: whole()[index]
+    return solver.backend.fetch(state.q[index])

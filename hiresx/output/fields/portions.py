@@ -39,7 +39,7 @@ class PartBox:
     the values wanted are taken from an array of it.
 
     `box`: in the whole block. `x`, `y`, `z` (bk, bj, bi): coordinates in the box. `take`: from (bk, bj, bi) to any
-    shape.
+    shape. `margin`: whether variables need gradients, and the box has the nodes which those take.
     """
 
     state: int
@@ -48,6 +48,7 @@ class PartBox:
     y: np.ndarray
     z: np.ndarray
     take: Callable[[np.ndarray], np.ndarray]
+    margin: bool = True
     _metrics: dict[tuple[int, int], Metrics] = field(default_factory=dict, repr=False)
 
     def evaluate(
@@ -58,12 +59,11 @@ class PartBox:
         shape = self.x.shape
         axis = next((d for d in range(3) if shape[d] > 1), 0)
         found = [np.empty(shape, dtype) for _ in names]
-        local = all(derived.about(name).local for name in names)
         length = max(_LAYERS, -(-_NODES * shape[axis] // self.x.size))
 
         def slab(first: int) -> None:
             last = min(first + length, shape[axis])
-            low, high = (first, last) if local else _widened(first, last, shape[axis])
+            low, high = _widened(first, last, shape[axis]) if self.margin else (first, last)
             part, out, inside = (
                 (*(slice(None),) * axis, slice(*ends))
                 for ends in ((low, high), (first, last), (first - low, last - low))
@@ -71,10 +71,14 @@ class PartBox:
             # Ghosts beyond edges are numbers without a meaning, and used for none.
             with np.errstate(all="ignore"):
                 state = gas.primitive(q[(slice(None), *part)].astype(np.float64, copy=False))
-                x, y, z = self.x[part], self.y[part], self.z[part]
-                flow = derived.FlowState(x, y, z, state, gas.gamma, lambda: self._known_metrics(low, high, x, y, z))
+                # What the state has needs no function of `derived`.
+                more = [name for name in names if name not in state]
+                if more:
+                    x, y, z = self.x[part], self.y[part], self.z[part]
+                    flow = derived.FlowState(x, y, z, state, gas.gamma, lambda: self._known_metrics(low, high, x, y, z))
                 for values, name in zip(found, names, strict=True):
-                    values[out] = derived.evaluate([name], flow)[name][inside]
+                    value = derived.evaluate([name], flow)[name] if name in more else state[name]
+                    values[out] = value[inside]
 
         starts = range(0, shape[axis], length)
         if workers > 1 and len(starts) > 1:
@@ -292,7 +296,7 @@ def _source(n: int, block: Any, ends: Sequence[tuple[int, int]], margin: bool) -
         slice(*(_widened(first, last, size) if margin else (first, last)))
         for (first, last), size in zip(ends, block.x.shape, strict=True)
     )
-    return PartBox(n, box, block.x[box], block.y[box], block.z[box], take=lambda values: values)
+    return PartBox(n, box, block.x[box], block.y[box], block.z[box], lambda values: values, margin)
 
 
 def _widened(first: int, last: int, size: int) -> tuple[int, int]:

@@ -21,7 +21,7 @@ import numpy as np
 from hiresx.communicator import Communicator, alone
 from hiresx.decomposition.held_arrays import Later, Piece
 from hiresx.errors import HiresxError
-from hiresx.output.saved import block_arrays, container, files
+from hiresx.output.saved import block_arrays, container, directories, files
 from hiresx.output.saved.attachment import MANY, Attachment
 from hiresx.output.saved.container import Container, Damaged
 from hiresx.shell import word
@@ -261,7 +261,7 @@ class Checkpoints(Attachment):
 
     def _next(self, step: int) -> Path:
         if self._step is None and not self._folder.is_dir():
-            files.directory(self._folder)
+            directories.made(self._folder)
         number = max(map(_number, listed(self._directory)), default=0) + 1
         return self._folder / f"checkpoint_{number:06d}_step_{step:06d}.hxc"
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from hiresx.communicator import Communicator, alone
 from hiresx.errors import HiresxError
-from hiresx.output.saved import files
+from hiresx.output.saved import directories, files
 
 MAGIC = b"HIRESX\r\n"
 _HASH = hashlib.sha256().digest_size
@@ -153,7 +153,7 @@ def _index(
 
 @contextmanager
 def _writable(path: Path) -> Iterator[int]:
-    files.arrived(path)
+    directories.arrived(path)
     # Never to be read from: a file system that reads a page to change a part of it would write back what was there.
     handle = os.open(path, os.O_WRONLY)
     try:

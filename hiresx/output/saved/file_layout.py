@@ -10,15 +10,15 @@ full, which the library does not. And several processes can write one file: each
 import errno
 import os
 import random
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from hiresx.output.saved.files import FileLayout
 from hiresx.output.saved.netcdf import LOCK, library
-from hiresx.output.saved.places import IndexBox, Place, put
 
 # Bytes that are read at a time.
 _SLAB = 1 << 24
@@ -26,97 +26,61 @@ _SLAB = 1 << 24
 # for is then one thing, not as many as there are arrays.
 _MARKS, _HEAD = 8, 8
 
-Key = Hashable
+
+def learn(
+    path: Path, define: Callable[[Any], Mapping[Any, Any]], finish: Callable[[Path], None] = lambda path: None
+) -> FileLayout | None:
+    """The layout of the file that `define` describes: it is given a new netCDF4.Dataset and returns its variables
+    by key; `finish` gets the closed file. `path`: a file to try it on, which becomes as large as the real one, but
+    takes little room on disk.
+    None when the arrays cannot be found again, which then is no way to write files.
+
+    Raises OSError and RuntimeError as the library does.
+    """
+    netCDF4 = library()
+
+    chance = random.Random(0)
+    marks: list[bytes] = []
+    with LOCK:
+        file = netCDF4.Dataset(path, "w", format="NETCDF4")
+        try:
+            variables = define(file)
+            arrays = {key: (np.dtype(v.dtype), tuple(v.shape)) for key, v in variables.items()}
+            for variable, (dtype, shape) in zip(variables.values(), arrays.values(), strict=True):
+                count = min(shape[-1], _MARKS) if shape else 1
+                written = _mark(chance, dtype, count)
+                variable[(*(0 for _ in shape[:-1]), slice(0, count)) if shape else ...] = (
+                    written if shape else written[0]
+                )
+                marks.append(written.tobytes())
+        finally:
+            with suppress(RuntimeError):
+                file.close()
+    finish(path)
+    with path.open("rb") as file:
+        places = _find(file.fileno(), marks)
+        size = os.fstat(file.fileno()).st_size
+        found = {}
+        for (key, (dtype, shape)), mark in zip(arrays.items(), marks, strict=True):
+            if len(places[mark]) != 1:
+                return None
+            found[key] = places[mark][0], dtype, shape
+        return _between_arrays(file, size, found)
 
 
-class FileLayout:
-    """The bytes between the arrays of a file, and by key where each array lies: (offset, type, shape)."""
-
-    def __init__(
-        self, size: int, between: list[tuple[int, bytes]], arrays: Mapping[Any, tuple[int, np.dtype, tuple[int, ...]]]
-    ):
-        self.size, self._between, self.arrays = size, between, arrays
-
-    @classmethod
-    def learn(
-        cls, path: Path, define: Callable[[Any], Mapping[Any, Any]], finish: Callable[[Path], None] = lambda path: None
-    ) -> "FileLayout | None":
-        """The layout of the file that `define` describes: it is given a new netCDF4.Dataset and returns its variables
-        by key; `finish` gets the closed file. `path`: a file to try it on, which becomes as large as the real one, but
-        takes little room on disk.
-        None when the arrays cannot be found again, which then is no way to write files.
-
-        Raises OSError and RuntimeError as the library does.
-        """
-        netCDF4 = library()
-
-        chance = random.Random(0)
-        marks: list[bytes] = []
-        with LOCK:
-            file = netCDF4.Dataset(path, "w", format="NETCDF4")
-            try:
-                variables = define(file)
-                arrays = {key: (np.dtype(v.dtype), tuple(v.shape)) for key, v in variables.items()}
-                for variable, (dtype, shape) in zip(variables.values(), arrays.values(), strict=True):
-                    count = min(shape[-1], _MARKS) if shape else 1
-                    written = _mark(chance, dtype, count)
-                    variable[(*(0 for _ in shape[:-1]), slice(0, count)) if shape else ...] = (
-                        written if shape else written[0]
-                    )
-                    marks.append(written.tobytes())
-            finally:
-                with suppress(RuntimeError):
-                    file.close()
-        finish(path)
-        with path.open("rb") as file:
-            places = _find(file.fileno(), marks)
-            size = os.fstat(file.fileno()).st_size
-            found = {}
-            for (key, (dtype, shape)), mark in zip(arrays.items(), marks, strict=True):
-                if len(places[mark]) != 1:
-                    return None
-                found[key] = places[mark][0], dtype, shape
-            return cls._between_arrays(file, size, found)
-
-    @classmethod
-    def _between_arrays(
-        cls, file: Any, size: int, arrays: Mapping[Any, tuple[int, np.dtype, tuple[int, ...]]]
-    ) -> "FileLayout | None":
-        between, end = [], 0
-        ranges = sorted((offset, _bytes(dtype, shape)) for offset, dtype, shape in arrays.values())
-        for offset, length in [*ranges, (size, 0)]:
-            if offset < end:
-                return None  # a mark was found inside another array
-            if offset > end:
-                file.seek(end)
-                between.append((end, file.read(offset - end)))
-            end = offset + length
-        return cls(size, between, arrays) if end == size else None
-
-    @property
-    def places(self) -> "FileLayout":
-        """Where the arrays lie, without what is between them: all that processes need who write arrays only."""
-        return FileLayout(self.size, [], self.arrays)
-
-    def frame(self, file: int) -> None:
-        """Write all that is in no array to the open `file`. Raises OSError."""
-        for offset, content in self._between:
-            if os.pwrite(file, content, offset) < len(content):
-                raise OSError(errno.ENOSPC, "")
-
-    def put_number(self, file: int, key: Key, value: float) -> None:
-        """Write an array of one item. Raises OSError."""
-        offset, dtype, _ = self.arrays[key]
-        one = np.full((1, 1, 1), value, dtype)
-        put(file, offset, dtype, IndexBox.all(one.shape), [one])
-
-    def put(self, file: int, key: Key, place: Place, parts: Sequence[np.ndarray]) -> None:
-        """Write the values `place` of an array (see `places.put`). Raises OSError."""
-        offset, dtype, shape = self.arrays[key]
-        if place.fits(shape[:3]):
-            put(file, offset, dtype, place, parts)
-        else:
-            raise ValueError(f"{key}: {place} is no place in an array of the shape {shape}")
+def _between_arrays(
+    file: Any, size: int, arrays: Mapping[Any, tuple[int, np.dtype, tuple[int, ...]]]
+) -> FileLayout | None:
+    between, end = [], 0
+    ranges = sorted((offset, _bytes(dtype, shape)) for offset, dtype, shape in arrays.values())
+    for offset, length in [*ranges, (size, 0)]:
+        if offset < end:
+            return None  # a mark was found inside another array
+        if offset > end:
+            file.seek(end)
+            between.append((end, file.read(offset - end)))
+        end = offset + length
+    return FileLayout(size, between, arrays) if end == size else None
 
 
 def _bytes(dtype: np.dtype, shape: tuple[int, ...]) -> int:

@@ -1,23 +1,28 @@
-"""Files that are either complete or not there: write beside, fsync, rename; faults named by path.
+"""Files that are either complete or not there: write beside, fsync, rename; by one process, or by
+many together, each its values in their places. Faults are named by path.
 
 What takes a communicator is called by all its ranks.
 """
 
 import errno
-import fcntl
+import math
 import os
-import re
-import time as wall
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+import shutil
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from hiresx.communicator import Communicator, alone
+import numpy as np
+
+from hiresx.communicator import Communicator
 from hiresx.errors import HiresxError
+from hiresx.output.saved.places import Place
 
 Thing = TypeVar("Thing")
-
+Key = Hashable
+# Bytes that are prepared for writing at a time.
+_SLAB = 1 << 24
 _ELSEWHERE = "choose another directory with --out DIR"
 _FAULTS = {
     errno.ENOSPC: ("the disk is full", f"free some space, or {_ELSEWHERE}"),
@@ -30,11 +35,6 @@ _FAULTS = {
     errno.ENOTDIR: ("a part of the path is a file, not a directory", _ELSEWHERE),
     errno.EEXIST: ("it is a file, not a directory", _ELSEWHERE),
 }
-# How long what one host has made may take to be seen on the others: network file systems remember for up to half a
-# minute that a name was not there.
-_ARRIVAL_S = 40.0
-# The directory of such a thing is older than that: when it is not there for so long, it is gone.
-_GONE_S = 3.0
 
 
 def fault(path: str | Path, error: OSError, action: str = "write") -> HiresxError:
@@ -63,47 +63,9 @@ def once(comm: Communicator | None, function: Callable[[], Thing]) -> Thing:
     return comm.bcast(found)
 
 
-def arrived(path: str | Path) -> None:
-    """Wait until `path`, which another process has made, is seen here. Raises HiresxError if that does not happen."""
-    end = wall.monotonic() + _ARRIVAL_S
-    missing = 0.0
-    while not os.path.exists(path):
-        missing = 0.0 if Path(path).parent.is_dir() else missing or wall.monotonic()
-        if missing and wall.monotonic() > missing + _GONE_S:
-            raise fault(path, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)))
-        if wall.monotonic() > end:
-            raise HiresxError(
-                f"{os.uname().nodename} does not see {path}, which another host has made",
-                "write to a file system that all hosts share: --out DIR",
-            )
-        wall.sleep(0.05)
-        with suppress(OSError):
-            os.listdir(Path(path).parent)  # has a network file system look again
-
-
-def directory(path: str | Path, comm: Communicator | None = None) -> Path:
-    """Make the output directory `path` (parents too) and prove that a file can be written there.
-
-    Raises HiresxError naming the path when it cannot be made or written to, or one of the `comm` does not see it.
-    """
-    comm, path = comm or alone(), Path(path)
-    once(comm, lambda: _directory(path))
-    with comm.together():
-        arrived(path)
-    return path
-
-
-def _directory(path: Path) -> None:
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        with replacing(path / "writable", keep=False):
-            pass
-    except OSError as error:
-        raise fault(path, error, "write to") from None
-
-
 def temporary_path(path: Path, process: int) -> Path:
-    """Where the process of this number, or those whose first has it, write what will be `path` (see `sweep`)."""
+    """Where the process of this number, or those whose first has it, write what will be `path` (see
+    `directories.sweep`)."""
     return path.with_name(f".{path.name}.{process}.part")
 
 
@@ -137,49 +99,6 @@ def remove(paths: Iterable[Path]) -> None:
             raise fault(path, error, "remove") from None
 
 
-@contextmanager
-def locked(path: str | Path, comm: Communicator | None = None) -> Iterator[None]:
-    """Keeps `path`, a run directory, to one process (of a communicator: to rank 0) at a time; the lock goes with the
-    process, however that ends.
-
-    Raises HiresxError when another process holds it. Where the file system knows no locks, there is none.
-    """
-    with ExitStack() as held:
-
-        def lock() -> None:
-            held.enter_context(_locked(path))
-
-        once(comm, lock)
-        yield
-
-
-@contextmanager
-def _locked(path: str | Path) -> Iterator[None]:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise HiresxError(
-                f"another process is running in {path}", "wait for its end, or choose another directory with --out DIR"
-            ) from None
-        except OSError as error:
-            if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.EINVAL):
-                raise fault(path, error, "lock") from None
-        yield
-    finally:
-        os.close(handle)
-
-
-def sweep(path: str | Path) -> None:
-    """Remove what killed processes left half-written (see `replacing`) in the directory `path` and the folders in it.
-    Only for who holds its lock, and before any rank writes."""
-    for stale in [*Path(path).glob(".*.part"), *Path(path).glob("*/.*.part")]:
-        if re.fullmatch(r"\..+\.\d+\.part", stale.name):
-            with suppress(OSError):
-                stale.unlink()
-
-
 def sync(path: Path) -> None:
     """Have a file, or the names in a directory, on disk. Raises OSError."""
     handle = os.open(path, os.O_RDONLY)
@@ -191,3 +110,143 @@ def sync(path: Path) -> None:
             raise
     finally:
         os.close(handle)
+
+
+class FileLayout:
+    """The bytes between the arrays of a file, and by key where each array lies: (offset, type, shape)."""
+
+    def __init__(
+        self, size: int, between: list[tuple[int, bytes]], arrays: Mapping[Any, tuple[int, np.dtype, tuple[int, ...]]]
+    ):
+        self.size, self._between, self.arrays = size, between, arrays
+
+    @property
+    def places(self) -> "FileLayout":
+        """Where the arrays lie, without what is between them: all that processes need who write arrays only."""
+        return FileLayout(self.size, [], self.arrays)
+
+    def frame(self, file: int) -> None:
+        """Write all that is in no array to the open `file`. Raises OSError."""
+        for offset, content in self._between:
+            _write(file, memoryview(content), offset)
+
+    def put_number(self, file: int, key: Key, value: float) -> None:
+        """Write an array of one item. Raises OSError."""
+        offset, dtype, _ = self.arrays[key]
+        _write(file, memoryview(np.array(value, dtype).tobytes()), offset)
+
+    def put(self, file: int, key: Key, place: Place, parts: Sequence[np.ndarray]) -> None:
+        """Write the values `place` of an array (see `JointFile.put`). Nothing is mapped or locked: that works on any
+        file system. Raises OSError."""
+        offset, dtype, shape = self.arrays[key]
+        runs, nodes, width = place.runs, math.prod(shape[:3]), dtype.itemsize * len(parts)
+        ends = runs.starts[:1], nodes - runs.starts[-1:] - runs.lengths[-1:]
+        if place.whole not in (None, shape[:3]) or any((end < 0).any() for end in ends):
+            raise ValueError(f"{key}: {place} is no place in an array of the shape {shape}")
+        if not runs.layers:
+            return
+        rows, count = place.shape[0] // runs.layers, len(runs.starts) // runs.layers
+        layers = max(1, _SLAB // max(math.prod(place.shape) // runs.layers * width, 1))
+        for first in range(0, runs.layers, layers):
+            last = min(first + layers, runs.layers)
+            slab = [np.asarray(part)[first * rows : last * rows] for part in parts]
+            values = np.ascontiguousarray(slab[0] if len(slab) == 1 else np.stack(slab, axis=-1), dtype)
+            content, chosen = values.reshape(-1).data.cast("B"), slice(first * count, last * count)
+            starts = (offset + runs.starts[chosen] * width).tolist()
+            if runs.joined:
+                _write(file, content, starts[0])
+                continue
+            at = 0
+            for start, length in zip(starts, (runs.lengths[chosen] * width).tolist(), strict=True):
+                _write(file, content[at : at + length], start)
+                at += length
+
+
+def _write(file: int, content: memoryview, offset: int) -> None:
+    written = os.pwrite(file, content, offset)
+    while written < len(content):  # a signal, or a disk that is about to be full
+        written += os.pwrite(file, content[written:], offset + written)
+
+
+class JointFile:
+    """The file `path`, of a known `layout`, which several processes write together, each its values in their places.
+
+    Nothing in the threads that write depends on the order of the processes, or has one wait for another: all open one
+    temporary file, whose name all know, and none cuts off what another has written. Rank 0 adds what lies between the
+    arrays. When all have written (their main threads can tell: `background.JointWriter`), it gives the file its name.
+
+    `tag`: a number that all who write it have in common, and no other process that may write here. `root`: whether this
+    process adds what is no array. A context, for one thread at a time: on leaving what was put is synced to disk.
+    OSErrors are raised as HiresxError that names the path.
+    """
+
+    def __init__(self, path: Path, layout: FileLayout, tag: int, root: bool):
+        self.path, self._layout, self._root = path, layout, root
+        self._temporary = temporary_path(path, tag)
+        self._file = -1  # nothing is open
+
+    def __enter__(self) -> "JointFile":
+        try:
+            self._file = os.open(self._temporary, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            # A network file system that knows of no end within a page writes no zeros over what others put there.
+            os.ftruncate(self._file, self._layout.size)
+        except OSError as error:
+            self._leave()
+            raise fault(self.path, error) from None
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            if kind is None:
+                os.fsync(self._file)
+        except OSError as error:
+            raise fault(self.path, error) from None
+        finally:
+            self._leave()
+
+    def _leave(self) -> None:
+        file, self._file = self._file, -1
+        if file >= 0:
+            with suppress(OSError):  # what was synced is there
+                os.close(file)
+
+    def frame(self, numbers: Mapping[Key, float] | None = None) -> None:
+        """Everything but arrays, and the `numbers`, which are arrays of one item; nothing where this is not rank 0."""
+        if not self._root:
+            return
+        try:
+            # Others may have begun.
+            there = 512 * os.fstat(self._file).st_blocks
+            if shutil.disk_usage(self.path.parent).free + there < self._layout.size:
+                raise OSError(errno.ENOSPC, "")
+            self._layout.frame(self._file)
+            for key, number in (numbers or {}).items():
+                self._layout.put_number(self._file, key, number)
+        except OSError as error:
+            raise fault(self.path, error) from None
+
+    def holds(self, key: Key) -> bool:
+        """Whether there is such an array."""
+        return key in self._layout.arrays
+
+    def put(self, key: Key, place: Place, parts: Sequence[np.ndarray]) -> None:
+        """The values `place` of the array `key`. `parts`: arrays of the shape of `place`, which lie side by side at
+        every node of the file: one for numbers, three for vectors."""
+        try:
+            self._layout.put(self._file, key, place, parts)
+        except OSError as error:
+            raise fault(self.path, error) from None
+
+    def publish(self, synced: bool = True) -> None:
+        """Give the file its name: on rank 0, once all processes have left it. `synced`: and have that on disk."""
+        try:
+            os.replace(self._temporary, self.path)
+            if synced:
+                sync(self.path.parent)
+        except OSError as error:
+            raise fault(self.path, error) from None
+
+    def discard(self) -> None:
+        """Remove what was written: on rank 0, once no process writes to it."""
+        with suppress(OSError):
+            self._temporary.unlink()

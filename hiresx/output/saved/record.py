@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from hiresx.errors import HiresxError
-from hiresx.output.saved import files, process
+from hiresx.output.saved import directories, files, process
 from hiresx.output.saved.machine_record import hardware, versions
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def keep_case(directory: str | Path, text: str, functions: Path | None) -> Path:
     The run can then be repeated, and plotted with its exact solution, wherever its directory goes. (A grid file is not
     copied: it may be large.) Returns the folder. Raises HiresxError that names the path when it cannot be written.
     """
-    folder = files.directory(Path(directory) / "case")
+    folder = directories.made(Path(directory) / "case")
     _replace(folder / "case.toml", text)
     if functions is not None:
         _replace(folder / "case.py", functions.read_text(encoding="utf-8"))

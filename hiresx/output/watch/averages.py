@@ -11,17 +11,16 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.background import Work
 from hiresx.communicator import Communicator
 from hiresx.device.averaging import means, names
 from hiresx.equations import equations
 from hiresx.errors import HiresxError
 from hiresx.output.fields import derived
-from hiresx.output.saved import files
-from hiresx.output.saved.file_layout import FileLayout, Key
-from hiresx.output.saved.joint import JointFile
+from hiresx.output.saved import file_layout, files
+from hiresx.output.saved.files import FileLayout, JointFile, Key
 from hiresx.output.saved.netcdf import LOCK, library
 from hiresx.output.saved.places import IndexBox
-from hiresx.output.saved.writer import Work
 
 # Of the whole file: (name, type, what it is).
 _NUMBERS = (
@@ -80,7 +79,7 @@ class Averages:
 
     def _learn(self) -> FileLayout | None:
         with self._told(), files.replacing(self.path, keep=False) as temporary:
-            return FileLayout.learn(temporary, self.define)
+            return file_layout.learn(temporary, self.define)
 
     @contextmanager
     def _told(self) -> Iterator[None]:

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, NamedTuple, TextIO
 import numpy as np
 
 from hiresx.errors import HiresxError
-from hiresx.output.saved import files
+from hiresx.output.saved import directories, files
 from hiresx.output.saved.netcdf import LOCK, library
 
 FOLDER = "history"
@@ -184,7 +184,7 @@ class History:
         return self.path
 
     def _create(self) -> None:
-        files.directory(self._there.parent)
+        directories.made(self._there.parent)
         with files.replacing(self._there) as temporary:
             temporary.write_bytes(self._header)
         self._file = os.open(self._there, os.O_RDWR)

@@ -1,25 +1,37 @@
-"""What fields are written as beside netCDF: a file per format, whose name is what `output.formats` of a case says.
+"""What fields are written as: a file per format, whose name is what `output.formats` of a case says.
 
 It has `frame(directory, step, name)`, the file that stands for the fields of a step; `clear(directory, name, after)`,
-which removes those of the steps beyond `after`; and the class `Format`, a `FormatFrame`.
+which removes those of the steps beyond `after`; and the class `Format`: a `FormatFrame`, or, where something is the
+same at all times of an output, or rank 0 must have what all have, a `FormatSeries`.
 """
 
 import importlib
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-import numpy as np
-
+from hiresx.communicator import Communicator
+from hiresx.output.fields.selection import Piece
 from hiresx.output.saved.places import IndexPortion
+
+
+@dataclass(frozen=True)
+class Outline:
+    """What must be known of a block before it is written: its name, its shape (nk, nj, ni), and whether some of its
+    points are missing."""
+
+    name: str
+    shape: tuple[int, int, int]
+    incomplete: bool
 
 
 class FormatFrame(AbstractContextManager[Any], Protocol):
     """The files of one time, which ranks write together; entered again for what comes later. Made by all ranks, with
-    the run's `directory`, `blocks` (`name`, `shape` (nk, nj, ni) and whether they are `incomplete`), `time` and `step`,
-    the variables `names` of type `dtype`, a `tag` that the ranks' temporary files have in common, whether this is the
-    `root`, and the `name` of the output."""
+    the run's `directory`, `blocks` (an `Outline` each), `time` and `step`, the variables `names` of type `dtype`, a
+    `tag` that the ranks' temporary files have in common, whether this is the `root`, and the `name` of the output."""
 
     def put(self, n: int, portions: Sequence[IndexPortion]) -> None:
         """What this process has of block number `n`; on rank 0 also if that is nothing."""
@@ -29,6 +41,42 @@ class FormatFrame(AbstractContextManager[Any], Protocol):
 
     def discard(self) -> None:
         """Instead of `publish`, or when that failed: leave nothing of this time."""
+
+
+class SeriesFrame(FormatFrame, Protocol):
+    """A `FormatFrame` of a `FormatSeries`."""
+
+    def complete(self, comm: Communicator) -> None:
+        """In the main thread of all ranks, when all have put what they have: what takes values of others. Collective;
+        before `publish`."""
+
+
+@dataclass(frozen=True, eq=False)
+class WrittenSeries:
+    """What is the same at all times of an output: its `name`, the `pieces` of the blocks of a `grid` that are the
+    blocks of its files, and their `variables` in `precision` (fp64, fp32); the resolved `case`, which `part` of the
+    fields it is ("": all), the ranks that write it, and the `tag` that their temporary files have in common."""
+
+    name: str
+    pieces: Sequence[Piece]
+    grid: Sequence[Any]
+    variables: Sequence[str]
+    precision: str
+    case: Any
+    part: str
+    comm: Communicator
+    tag: int
+
+
+class FormatSeries(ABC):
+    """The files of all times of an output, in one format. Made by all ranks."""
+
+    @abstractmethod
+    def __init__(self, about: WrittenSeries): ...
+
+    @abstractmethod
+    def frame(self, directory: Path, time: float, step: int) -> SeriesFrame:
+        """Those of one time. In the main thread of all ranks; collective."""
 
 
 class Format(Protocol):
@@ -48,12 +96,3 @@ def names() -> list[str]:
 def format_of(name: str) -> Format:
     """The file of a format."""
     return cast(Format, importlib.import_module(f"{__name__}.{name}"))
-
-
-def frames(
-    formats: Sequence[str], directory: Path, blocks: Sequence[Any], time: float, step: int, variables: Sequence[str],
-    dtype: np.dtype, tag: int, root: bool, name: str,
-) -> list[FormatFrame]:  # fmt: skip
-    """What is to be written of a moment in those of `formats` that are in this folder."""
-    about = directory, blocks, time, step, variables, dtype, tag, root, name
-    return [format_of(kind).Format(*about) for kind in formats if kind in names()]

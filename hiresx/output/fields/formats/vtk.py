@@ -12,7 +12,6 @@ import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -23,9 +22,9 @@ import numpy as np
 from hiresx.arrays import triple
 from hiresx.errors import HiresxError
 from hiresx.output.fields.field_file import check_names, numbered
+from hiresx.output.fields.formats import Outline
 from hiresx.output.saved import files
-from hiresx.output.saved.file_layout import FileLayout
-from hiresx.output.saved.joint import JointFile
+from hiresx.output.saved.files import FileLayout, JointFile
 from hiresx.output.saved.places import IndexBox, IndexPortion
 
 FOLDER = "vtk"
@@ -67,6 +66,7 @@ def write(
     `name` of the output, if not "fields". The file of the time appears when everything it names is whole. Raises
     HiresxError that names the path when something cannot be written; then nothing is left of this time.
     """
+    check_names([block.name for block in blocks])
     portions = [_portion(block, names) for block in blocks]
     outlines = [Outline(b.name, b.shape, p.missing is not None) for b, p in zip(blocks, portions, strict=True)]
     dtype = np.dtype("f4" if portions[0].values[names[0]].dtype == np.float32 else "f8")
@@ -95,16 +95,6 @@ def _portion(block: Any, names: Sequence[str]) -> IndexPortion:
     return IndexPortion(IndexBox.all(block.shape), *at, values, hidden if hidden.any() else None)
 
 
-@dataclass(frozen=True)
-class Outline:
-    """What must be known of a block before it is written: its name, its shape (nk, nj, ni), and whether some of its
-    points are missing and therefore hidden."""
-
-    name: str
-    shape: tuple[int, int, int]
-    incomplete: bool
-
-
 class VtkFrame:
     """The files of one time, which the ranks of a communicator write together (see `JointFile`, also for `tag` and
     `root`).
@@ -117,7 +107,6 @@ class VtkFrame:
         self, directory: str | Path, blocks: Sequence[Any], time: float, step: int, names: Sequence[str],
         dtype: np.dtype, tag: int, root: bool, name: str = "fields",
     ):  # fmt: skip
-        check_names([block.name for block in blocks])
         self.path = frame(directory, step, name)
         self._directory, self._name, self._time, self._step = Path(directory), name, time, step
         self._blocks, self._root = [block.name for block in blocks], root
@@ -165,7 +154,7 @@ class VtkFrame:
         """Once all ranks have left it, on rank 0: the file of the time comes last."""
         for file in self._files:
             self._published += 1
-            file.publish(sync=False)
+            file.publish(synced=False)
         try:
             files.sync(self.path.parent)
             with files.replacing(self.path) as temporary:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.background import JointWriter
 from hiresx.case import Case
 from hiresx.case.monitors import Average as Spec
 from hiresx.decomposition.held_arrays import Later, Piece
@@ -14,7 +15,6 @@ from hiresx.equations import equations
 from hiresx.output.saved import files
 from hiresx.output.saved.attachment import Attachment
 from hiresx.output.saved.places import IndexBox
-from hiresx.output.saved.writer import JointWriter
 from hiresx.output.watch.averages import AveragedBox, Averages
 from hiresx.output.watch.sampling import SampleTimes
 from hiresx.output.watch.watched import WatchedRun

@@ -1,4 +1,5 @@
-"""Work that the time step does not wait for: jobs done in their order by a thread of their own."""
+"""Work that the time step does not wait for: jobs done in their order by a thread of their own, alone or by all ranks
+together."""
 
 import sys
 import threading

@@ -1,0 +1,106 @@
+"""Directories that runs write to: made and seen by all ranks, kept to one process at a time, and cleared of what killed
+processes left.
+
+What takes a communicator is called by all its ranks.
+"""
+
+import errno
+import fcntl
+import os
+import re
+import time as wall
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+from hiresx.communicator import Communicator, alone
+from hiresx.errors import HiresxError
+from hiresx.output.saved.files import fault, once, replacing
+
+# How long what one host has made may take to be seen on the others: network file systems remember for up to half a
+# minute that a name was not there.
+_ARRIVAL_S = 40.0
+# The directory of such a thing is older than that: when it is not there for so long, it is gone.
+_GONE_S = 3.0
+
+
+def arrived(path: str | Path) -> None:
+    """Wait until `path`, which another process has made, is seen here. Raises HiresxError if that does not happen."""
+    end = wall.monotonic() + _ARRIVAL_S
+    missing = 0.0
+    while not os.path.exists(path):
+        missing = 0.0 if Path(path).parent.is_dir() else missing or wall.monotonic()
+        if missing and wall.monotonic() > missing + _GONE_S:
+            raise fault(path, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)))
+        if wall.monotonic() > end:
+            raise HiresxError(
+                f"{os.uname().nodename} does not see {path}, which another host has made",
+                "write to a file system that all hosts share: --out DIR",
+            )
+        wall.sleep(0.05)
+        with suppress(OSError):
+            os.listdir(Path(path).parent)  # has a network file system look again
+
+
+def made(path: str | Path, comm: Communicator | None = None) -> Path:
+    """Make the output directory `path` (parents too) and prove that a file can be written there.
+
+    Raises HiresxError naming the path when it cannot be made or written to, or one of the `comm` does not see it.
+    """
+    comm, path = comm or alone(), Path(path)
+    once(comm, lambda: _made(path))
+    with comm.together():
+        arrived(path)
+    return path
+
+
+def _made(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with replacing(path / "writable", keep=False):
+            pass
+    except OSError as error:
+        raise fault(path, error, "write to") from None
+
+
+@contextmanager
+def locked(path: str | Path, comm: Communicator | None = None) -> Iterator[None]:
+    """Keeps `path`, a run directory, to one process (of a communicator: to rank 0) at a time; the lock goes with the
+    process, however that ends.
+
+    Raises HiresxError when another process holds it. Where the file system knows no locks, there is none.
+    """
+    with ExitStack() as held:
+
+        def lock() -> None:
+            held.enter_context(_locked(path))
+
+        once(comm, lock)
+        yield
+
+
+@contextmanager
+def _locked(path: str | Path) -> Iterator[None]:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise HiresxError(
+                f"another process is running in {path}", "wait for its end, or choose another directory with --out DIR"
+            ) from None
+        except OSError as error:
+            if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.EINVAL):
+                raise fault(path, error, "lock") from None
+        yield
+    finally:
+        os.close(handle)
+
+
+def sweep(path: str | Path) -> None:
+    """Remove what killed processes left half-written (see `files.replacing`) in the directory `path` and the folders
+    in it. Only for who holds its lock, and before any rank writes."""
+    for stale in [*Path(path).glob(".*.part"), *Path(path).glob("*/.*.part")]:
+        if re.fullmatch(r"\..+\.\d+\.part", stale.name):
+            with suppress(OSError):
+                stale.unlink()

@@ -1,0 +1,92 @@
+// The shim of kernels that are to be checked (hiresx/device/checked.py): one thread of the grid after the other as in
+// shim.h, but in any order that CUDA allows, and what is on its way is nowhere until it is waited for.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+// 0: blocks, threads and lanes in their order; 1: backwards; others: by chance, of which this is the seed.
+extern "C" __attribute__((visibility("default"))) unsigned hx_order;
+unsigned hx_order = 0;
+
+static thread_local unsigned hx_chance = 0;
+
+static long long hx_drawn(long long count) {
+    hx_chance = hx_chance * 1664525u + 1013904223u;
+    return (long long)(hx_chance >> 8) % count;
+}
+
+// The numbers 0..count-1 in an order: shift + n stride, stride and count having no common factor.
+struct hx_turns {
+    long long count, stride = 1, shift = 0;
+    explicit hx_turns(long long n) : count(n > 0 ? n : 1) {
+        if (hx_order == 1) stride = shift = count - 1;
+        if (hx_order < 2) return;
+        stride = 1 + hx_drawn(count), shift = hx_drawn(count);
+        while (common(stride, count) != 1) ++stride;
+    }
+    static long long common(long long a, long long b) { return b ? common(b, a % b) : a; }
+    long long operator()(long long n) const { return (shift + n % count * (stride % count)) % count; }
+};
+
+// Of every lane what it fetched and has not waited for.
+struct hx_fetch {
+    void *to;
+    const void *from;
+    unsigned long size;
+};
+struct hx_way {
+    hx_fetch fetched[128];
+    int count = 0;
+};
+static thread_local hx_way hx_ways[32];
+static thread_local int hx_lane = 0;
+
+template <class R> static void hx_begin_fetch(R &to, const R *from) {
+    hx_way &way = hx_ways[hx_lane];
+    if (way.count == 128) std::fprintf(stderr, "checked kernel: a lane waits for none of 128 fetches\n"), std::abort();
+    way.fetched[way.count++] = {&to, from, sizeof(R)};
+    to = R(__builtin_nan(""));
+}
+
+static void hx_end_fetch() {
+    hx_way &way = hx_ways[hx_lane];
+    for (int n = 0; n < way.count; ++n) std::memcpy(way.fetched[n].to, way.fetched[n].from, way.fetched[n].size);
+    way.count = 0;
+}
+
+// The lanes of a warp, once.
+struct hx_lanes {
+    hx_turns turns{32};
+    int done = 0;
+    bool more() { return done < 32 || (hx_lane = 0); }
+    int next() { return hx_lane = int(turns(done++)); }
+};
+
+#define SHARED
+#define LANES \
+    for (hx_lanes hx_warp; hx_warp.more();) \
+        for (int lane = hx_warp.next(), hx_once = 1; hx_once; hx_once = 0)
+#define OWN_MEMORY(type, name, count) type name[count]
+#define OWN(name, at) name[at]
+#define FETCH(to, from) hx_begin_fetch(to, from)
+#define FETCHED hx_end_fetch()
+
+template <class Kernel>
+static void hx_visit(dim3 grid, dim3 block, long long first, long long last, Kernel kernel) {
+    gridDim = grid;
+    blockDim = block;
+    if (!hx_chance) hx_chance = hx_order;
+    const hx_turns blocks(last - first);
+    for (long long n = 0; n < last - first; ++n) {
+        const long long b = first + blocks(n);
+        blockIdx = {int(b % grid.x), int(b / grid.x % grid.y), int(b / grid.x / grid.y)};
+        const hx_turns threads((long long)block.x * block.y * block.z);
+        for (long long m = 0; m < threads.count; ++m) {
+            const int t = int(threads(m));
+            threadIdx = {t % block.x, t / block.x % block.y, t / block.x / block.y};
+            for (hx_way &way : hx_ways) way.count = 0;
+            hx_lane = 0;
+            kernel();
+        }
+    }
+}

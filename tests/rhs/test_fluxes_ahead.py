@@ -1,0 +1,66 @@
+"""Viscous fluxes ahead of the inviscid terms, with ghosts of the state that come from other ranks meanwhile."""
+
+import numpy as np
+import pytest
+from ranks import run_ranks
+from wholes import advanced
+
+from hiresx.case import Case, load
+from hiresx.decomposition import domain
+from hiresx.device import backend
+from hiresx.equations import equations
+from hiresx.rhs.plans import PLANS, fluxes_ahead, work_variables
+from hiresx.solver import Solver
+from hiresx.verify.rearranged import difference, random_parts
+
+# Small, with every kind of boundary condition that the jet has.
+JET = [
+    "grid.points_per_height=16", "grid.boundary_layer_points=2", "grid.exit_spacing=0.05", "grid.length=4",
+    "grid.half_height=2", "grid.sponge_length=2", "grid.sponge_height=2",
+]  # fmt: skip
+WAYS = (("cpu", "pencils"), ("emulated", "fused"))
+
+
+def flow(name: str) -> Case:
+    return load("planar-jet", "quick", JET) if name == "jet" else load("cone", overrides=["gas.reynolds=1e4"])
+
+
+def of_ranks(comm, name):
+    """Difference from one rank's answer after a step, of every way; parts cut at random, so that faces of walls and
+    outflows are shared with other ranks."""
+    found = {}
+    for where, plan in WAYS:
+        case = flow(name)
+        expected = advanced(Solver(case, backend(where), plan=plan), 1)
+
+        def parts(cut):
+            some = random_parts(cut, 4, np.random.default_rng(3))
+            return [type(p)(p.whole, p.box, n % comm.size) for n, p in enumerate(some)]
+
+        solver = Solver(case, backend(where), plan=plan, domain=domain(case, comm, parts=parts))
+        found[plan] = difference(advanced(solver, 1), expected)
+        tasks = [task for task, _ in solver.tasks]
+        assert tasks.index("exchange") < tasks.index("inviscid")
+        solver.halo.close()
+    return found
+
+
+@pytest.mark.parametrize("name", ["jet", pytest.param("cone", marks=pytest.mark.slow)])
+def test_ranks_that_wait_for_ghosts_of_the_state(name):
+    for found in run_ranks(2, of_ranks, name):
+        assert {plan: value for plan, value in found.items() if not value <= 1e-13} == {}
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_what_lies_in_the_right_hand_side_takes_no_memory(plan):
+    gradients = len(equations(flow("cone")).gradients)
+    assert work_variables(plan, is_viscous=True) == (3 if fluxes_ahead(plan) else 4) * gradients
+    assert fluxes_ahead(plan) == (plan != "decomposed")
+
+
+def test_primitives_lie_in_the_right_hand_side_until_it_begins():
+    solver = Solver(load("taylor-green", overrides=["grid.n=[9,9,9]"]), backend("emulated"), plan="fused")
+    (terms,), (state,) = solver.terms.viscous, solver.states
+    assert np.shares_memory(terms.w, state.r) and not np.shares_memory(terms.all_fluxes, terms.w)
+    first = solver.terms.inviscid[0].early[0]
+    assert first.arguments["first"] == 1 and np.shares_memory(first.arguments["r"], terms.w)
