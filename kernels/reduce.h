@@ -25,18 +25,21 @@ VECTOR_KERNEL(column_norms, int i, int j, int k, int o, int sj, int sk, int colu
     for (int v = 0; v < 2; ++v) store(partial + (long long)(gas_variables + v) * columns + at, least[v]);
 }
 
-// result[j][i] = sum (how = 0), largest (1) or least (2) of values[j][i], values[j][i + threads], ...; NaN if one is.
-KERNEL(reduce, int i, int j, int k, int count, int threads, int how, const real *values, real *result) {
+// Sum (how = 0), largest (1) or least (2) of two values; NaN if one is.
+template <class T> HD T combined(T all, T value, int how) {
+    const auto none = value != value;
+    if (how == 0) return all + value;
+    return how == 1 ? select(either(value > all, none), value, all) : select(either(value < all, none), value, all);
+}
+
+// result[j][i] = sum, largest or least of values[j][i], values[j][i + threads], ..., one after the other.
+VECTOR_KERNEL(reduce, int i, int j, int k, int count, int threads, int how, const real *values, real *result) {
+    constexpr int lanes = sizeof(T) / sizeof(real);
     const real *row = values + (long long)j * count;
-    real all = row[i];
-    for (int l = i + threads; l < count; l += threads) {
-        const real value = row[l];
-        if (how == 0)
-            all += value;
-        else if (how == 1)
-            all = value > all || value != value ? value : all;
-        else
-            all = value < all || value != value ? value : all;
-    }
-    result[(long long)j * threads + i] = all;
+    real *found = result + (long long)j * threads + i;
+    T all = load<T>(row + i);
+    int l = i + threads;
+    for (; l + lanes <= count; l += threads) all = combined(all, load<T>(row + l), how);
+    store(found, all);
+    for (; l < count; ++l, ++found) *found = combined(*found, row[l], how);  // the last of a row that is no whole pack
 }

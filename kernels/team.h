@@ -1,6 +1,7 @@
 // The threads of this process on a CPU, and how they share work: lists of levels of calls, one level after the other.
 //
-// Who comes takes parts of the current level, as long as there are any, and whoever ends the last one opens the next. So
+// A level is cut into pieces of parts, each about a share of what is left, so that all threads come to an end together.
+// Who comes takes pieces of the current level, as long as there are any, and whoever ends the last one opens the next. So
 // a thread that has no core at the moment is waited for only if it has begun something, and a level ends when its parts
 // do, however few threads came. Waiting is looking for `spin` nanoseconds, then sleeping: a thread that looks for long
 // would keep a core from the one that it waits for. And where other programs hold the cores so that the caller waits for
@@ -40,7 +41,8 @@ constexpr double WORTHWHILE = 1.1;
 constexpr integer WINDOW = 10000000, SHORTEST_REST = 20000000, LONGEST_REST = 640000000;
 constexpr int CALLER = 1, WORKER = 2;  // bits of those that sleep
 constexpr int MOST = 4096;             // threads
-constexpr unsigned DONE = ~0u;         // parts of no level
+constexpr int MOST_PIECES = 1 << 16;   // of a level
+constexpr unsigned DONE = ~0u;         // pieces of no level
 
 // Does parts first..last-1 of a level; returns what they weigh.
 integer perform(const Level &level, integer first, integer last) {
@@ -78,16 +80,17 @@ void relax() {
 }
 
 struct Team {
-    // Generation of the level, and how many of its parts nobody has taken, or DONE: that all levels are done is said by the
-    // last write of who ended them, for the caller goes on as soon as it sees it. A thread that changed the second of them
-    // has a part of just this level, which therefore stays until the part is done.
+    // Generation of the level, and how many of its pieces nobody has taken, or DONE: that all levels are done is said by
+    // the last write of who ended them, for the caller goes on as soon as it sees it. A thread that changed the second of
+    // them has a piece of just this level, which therefore stays until the piece is done.
     alignas(64) std::atomic<unsigned long long> tickets{0};
-    alignas(64) std::atomic<integer> left{0};  // parts of it that are not done
+    alignas(64) std::atomic<integer> left{0};  // pieces of it that are not done
     alignas(64) std::atomic<int> sleepers{0};
-    std::atomic<integer> grain{1}, spin{0};
+    std::atomic<integer> spin{0};
     std::atomic<int> threads{1};
     std::atomic<bool> busy{false};
     const Level *level = nullptr, *end = nullptr;
+    integer pieces = 0, starts[MOST_PIECES + 1];  // of the level: their number, and the first part of each
     pthread_t workers[MOST];
     int started = 0;
     std::atomic<integer> runs{0}, wakes{0};
@@ -107,6 +110,25 @@ struct Team {
         tickets.store(next << 32 | rest, std::memory_order_seq_cst);
     }
 
+    // Cuts the level: fewer and fewer, by weight, for what is left at the end is what threads wait for.
+    void cut() {
+        const int there = threads.load(std::memory_order_relaxed), shares = 4 * (there < 1024 ? there : 1024);
+        const Call *call = level->calls;
+        integer part = 0, rest = level->weight;
+        for (pieces = 0; part < level->parts && pieces < MOST_PIECES; ++pieces) {
+            starts[pieces] = part;
+            integer wanted = rest / shares < WORTH_TAKING ? WORTH_TAKING : rest / shares;
+            while (part < level->parts && wanted > 0) {
+                while (part >= call->first + call->parts) ++call;
+                const integer left = call->first + call->parts - part, fit = call->weight ? wanted / call->weight : left;
+                if (fit < 1 && part > starts[pieces]) break;
+                const integer some = fit < 1 ? 1 : fit < left ? fit : left;
+                part += some, rest -= some * call->weight, wanted -= some * call->weight;
+            }
+        }
+        starts[pieces] = level->parts;
+    }
+
     // Opens `next`, or what follows it: levels too small to be shared are done here and now.
     void go_on(const Level *next) {
         for (; next != end && next->weight < WORTH_SHARING; ++next) perform(*next, 0, next->parts);
@@ -116,24 +138,21 @@ struct Team {
             return;
         }
         level = next;
-        left.store(next->parts, std::memory_order_relaxed);
-        grain.store(1 + WORTH_TAKING * next->parts / next->weight, std::memory_order_relaxed);
-        open(next->parts);
+        cut();
+        left.store(pieces, std::memory_order_relaxed);
+        open(pieces);
         const int asleep = sleepers.load(std::memory_order_seq_cst);
         const integer wanted = next->weight / WORTH_WAKING;
         if (asleep && wanted) wake(wanted < asleep ? int(wanted) : asleep, CALLER | WORKER);
     }
 
-    // Takes some of the parts left at `seen`: fewer and fewer, so that all come to an end together. Returns what they weigh.
+    // Takes a piece, of those left at `seen`. Returns what it weighs.
     integer take(unsigned long long seen) {
-        const integer rest = unsigned(seen), least = grain.load(std::memory_order_relaxed);
-        integer some = rest / (4 * threads.load(std::memory_order_relaxed));
-        some = some < least ? least : some;
-        some = some < rest ? some : rest;
-        if (!tickets.compare_exchange_strong(seen, seen - some, std::memory_order_acq_rel)) return 0;
+        if (!tickets.compare_exchange_strong(seen, seen - 1, std::memory_order_acq_rel)) return 0;
         const Level *mine = level;
-        const integer weight = perform(*mine, mine->parts - rest, mine->parts - rest + some);
-        if (left.fetch_sub(some, std::memory_order_acq_rel) == some) go_on(mine + 1);
+        const integer *piece = starts + (pieces - unsigned(seen));
+        const integer weight = perform(*mine, piece[0], piece[1]);
+        if (left.fetch_sub(1, std::memory_order_acq_rel) == 1) go_on(mine + 1);
         return weight;
     }
 

@@ -15,7 +15,7 @@ from hiresx.bench import rhs
 from hiresx.bench.bytes_moved import reals
 from hiresx.device.configuration import Configuration
 from hiresx.device.interface import Backend, Call, Program
-from hiresx.equations import DIRECTIONS, GAS, GAS_CONSERVED, GAS_GRADIENTS, GHOSTS
+from hiresx.equations import DIRECTIONS, GAS_CONSERVED, GAS_GRADIENTS, GHOSTS
 from hiresx.rhs.chunks import line_chunk, row_chunk
 from hiresx.solver import choices
 
@@ -120,7 +120,7 @@ class Fields:
         # what interpolation gives; what the numerical flux is written over; the fluxes of a direction
         self.states, self.minus, self.plus, self.fluxes = (empty(_GAS) for _ in range(4))
         self.f, self.pressure = empty(_GAS), empty(1)
-        self.w, self.viscous_flux, self.gradient = empty(_W), empty(GAS.viscous_variables - _W), empty(3 * _W)
+        self.w, self.viscous_flux, self.gradient = empty(_W), empty(3 * _W), empty(3 * _W)
         everywhere = (0, 0, 0), (side,) * 3
         self._run("viscous_primitives", *everywhere, q=self.q, w=self.w)
         self.program.run(self._viscous_flux())

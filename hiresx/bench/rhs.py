@@ -9,6 +9,7 @@ from statistics import median
 from typing import Any
 
 from hiresx.case import Case, load
+from hiresx.device.configuration import Configuration
 from hiresx.errors import HiresxError
 from hiresx.solver import Solver
 from hiresx.time.recorded import STEPS
@@ -21,13 +22,13 @@ LEAST_NODES = 7  # of a direction: the 6th-order stencil
 
 def flow(points: int, viscous: bool, precision: str) -> Case:
     """The Taylor-Green vortex on `points`^3 nodes of a wavy grid, so that no metric is 0: AFWENO5, Steger-Warming,
-    Jiang-Shu weights, characteristic space. Raises HiresxError for too few points."""
+    Jiang-Shu weights, characteristic space, the default Prandtl number. Raises HiresxError for too few points."""
     if points < LEAST_NODES:
         raise HiresxError(f"{points} points in a direction are too few", f"take at least {LEAST_NODES}")
     # Lengths come from the case; a displacement of 0.1 on the box of 2 pi bends every cell.
     grid = ['grid.generator="wavy"', f"grid.n=[{points}, {points}, {points}]", "grid.amplitude=[0.1, 0.1, 0.1]"]
-    choices = [f'scheme.precision="{precision}"', "time.steps=1", *([] if viscous else ["gas.reynolds=inf"])]
-    return load("taylor-green", overrides=[*grid, *choices])
+    gas = [f"gas.prandtl={Configuration.prandtl}", *([] if viscous else ["gas.reynolds=inf"])]
+    return load("taylor-green", overrides=[*grid, *gas, f'scheme.precision="{precision}"', "time.steps=1"])
 
 
 def thread_counts(device: Any, asked: Sequence[int] | None) -> list[int | None]:

@@ -4,6 +4,7 @@ It comes after the inviscid terms, when all ghosts are there: unlike a ghost it 
 node where several such faces meet obeys all of them at once, so no order of faces matters.
 """
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
@@ -20,7 +21,7 @@ from hiresx.grid.stored_coordinates import slabs
 
 # Per patch: what the case gives, then means over its face; sums for these (kernels/boundary/outflow.h).
 GIVEN, MEANS, SUMS = 3, 10, 13
-# Sums that a device takes side by side, per patch, and what is left of them for the means.
+# Sums that a device takes side by side, per patch, at most, and what is left of them for the means.
 THREADS, LANES = 4096, 64
 # Poinsot & Lele's sigma where a case gives no relaxation.
 SIGMA = 0.05
@@ -84,7 +85,8 @@ class Outflow:
         # The face of every row of sums: of patches, block by block.
         self._rows = self._faces[[number[p.place] for _, patches in owned for p in patches]]
         real, rows = str(given.dtype), len(self._rows)
-        partial = backend.zeros((max(rows, 1), SUMS, THREADS), real)
+        threads = _threads(owned)
+        partial = backend.zeros((max(rows, 1), SUMS, threads), real)
         self._totals = backend.zeros((max(rows, 1), SUMS, LANES), real)
         rates, sums, row = [], [], 0
         for state, patches in owned:
@@ -105,14 +107,14 @@ class Outflow:
                 "nodes": np.concatenate(own),
             }
             on_device = {name: backend.to_device(np.asarray(values, np.int32)) for name, values in lists.items()}
-            to, extent = partial[row : row + len(patches)], (THREADS, len(patches), 1)
-            sums.append(program.call("outflow_sums", extent, threads=THREADS, **on_device, **fields, partial=to))
+            to, extent = partial[row : row + len(patches)], (threads, len(patches), 1)
+            sums.append(program.call("outflow_sums", extent, threads=threads, **on_device, **fields, partial=to))
             row += len(patches)
         self._rates = program.prepare(rates)
         if rows:
             sums.append(
                 program.call(
-                    "reduce", (LANES, rows * SUMS, 1), count=THREADS, threads=LANES, how=0, values=partial,
+                    "reduce", (LANES, rows * SUMS, 1), count=threads, threads=LANES, how=0, values=partial,
                     result=self._totals,
                 )
             )  # fmt: skip
@@ -159,6 +161,13 @@ class Outflow:
 
     def __call__(self) -> None:
         self._rates()
+
+
+def _threads(owned: Sequence[tuple[BlockState, Sequence[Patch]]]) -> int:
+    """Sums taken side by side: one per node of the largest patch, in whole multiples of `LANES`. More, up to `THREADS`,
+    would add zeros and leave every sum as it is."""
+    largest = max((math.prod(hi - lo for lo, hi in p.range) for _, patches in owned for p in patches), default=1)
+    return min(THREADS, -(-largest // LANES) * LANES)
 
 
 def _joined(whole: Decomposition, places: Sequence[int]) -> list[int]:

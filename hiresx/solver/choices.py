@@ -4,7 +4,7 @@ import numpy as np
 
 from hiresx.case import Case
 from hiresx.decomposition import Decomposition
-from hiresx.device.configuration import Configuration
+from hiresx.device.configuration import INVISCID, Configuration
 from hiresx.equations.gas import conservative
 from hiresx.equations.storage import STORAGE
 from hiresx.errors import HiresxError
@@ -13,6 +13,7 @@ from hiresx.errors import HiresxError
 def configuration(case: Case) -> Configuration:
     """The compile-time choices of a case."""
     scheme, gas = case.scheme, case.gas
+    inviscid = gas.reynolds is None
     return Configuration(
         interpolation=scheme.interpolation,
         weights=scheme.weights,
@@ -23,10 +24,11 @@ def configuration(case: Case) -> Configuration:
         positivity=scheme.positivity,
         precision=scheme.precision,
         reference=_reference(case) if STORAGE[scheme.precision].carries else (),
-        viscosity="none" if gas.reynolds is None else gas.viscosity.law,
-        viscosity_parameters=() if gas.reynolds is None else gas.viscosity.parameters,
+        viscosity=INVISCID if inviscid else gas.viscosity.law,
+        viscosity_parameters=() if inviscid else gas.viscosity.parameters,
         gamma=gas.gamma,
-        prandtl=gas.prandtl,
+        # Without viscosity no heat is conducted: such cases share their kernels.
+        prandtl=Configuration.prandtl if inviscid else gas.prandtl,
         schmidt=tuple(scalar.schmidt for scalar in case.scalar),
     )
 

@@ -20,6 +20,7 @@ from hiresx.rhs.plans import inviscid_plan, work_variables
 from hiresx.solver.block_states import LocalBlocks
 from hiresx.solver.conditions import Conditions
 from hiresx.solver.ghosts import Ghosts
+from hiresx.solver.joined_steps import JoinedSteps
 from hiresx.solver.plan_choice import chosen_plan
 from hiresx.solver.step_size import StepSize
 from hiresx.solver.terms import Task, Terms
@@ -97,6 +98,9 @@ class Solver:
         self.whole_steps = WholeSteps(
             case, self._blocks, self._ghosts, self._conditions, self.step_size, self.tasks, self.integrator
         )
+        self.joined_steps = JoinedSteps(
+            case, self._blocks, self._conditions, self.step_size, self.tasks, self.integrator
+        )  # fmt: skip
 
     @property
     def overlap(self) -> bool:
@@ -193,12 +197,18 @@ class Solver:
             self.rewind()
             self.retaken += 1
             self._attempt(taken.dt, STEP_SHARES[1:])
+            self.stopwatch.collect()
             return taken.count + 1
         if not taken.count:
             self._step(max(until - self.time, 0.0))  # which says why there is none
         return max(taken.count, 1)
 
     def _step(self, largest: float) -> None:
+        with self.stopwatch.step(self.joined_steps.possible):
+            self._chosen_step(largest)
+        self.stopwatch.collect()
+
+    def _chosen_step(self, largest: float) -> None:
         self.choose_dt(largest)
         if not np.isfinite(self.dt) or (0 <= self.dt < largest and self.time + self.dt == self.time and not self.local):
             raise FloatingPointError(f"time step {self.dt:.4g}")
@@ -220,23 +230,30 @@ class Solver:
             raise FloatingPointError(f"time step {self.dt:.4g}")
         self.time += self.dt
         self.steps += 1
-        self.stopwatch.collect()
 
     def _taken(self) -> bool:
         """Whether the integrator could take the step, and the flow survived it. Collective."""
-        try:
-            self.integrator.step(self.stage)
-        except FloatingPointError:
-            return False
-        self.halo.flush()
-        return self._survived()
+        joined = self.stopwatch.together
+        if joined:
+            self.step_size.known_radii = None
+            self.has_rates = True
+            with self.stopwatch("step"):
+                self.joined_steps()
+        else:
+            try:
+                self.integrator.step(self.stage)
+            except FloatingPointError:
+                return False
+            self.halo.flush()
+        return self._survived(launched=joined)
 
-    def _survived(self) -> bool:
-        """Whether the flow allows another step: known at no cost where the next one is chosen by CFL number."""
-        if self.local or self.case.time.dt is not None:
+    def _survived(self, launched: bool) -> bool:
+        """Whether the flow allows another step: known at no cost where the next one is chosen by CFL number.
+        `launched`: what seeks its radii was launched already."""
+        if not self.joined_steps.finds_radii:
             return True
         with self.stopwatch("time step"):
-            self.step_size.known_radii = radii = self.step_size.radii()
+            self.step_size.known_radii = radii = self.step_size.radii(launched)
         return bool(np.isfinite(radii).all())
 
     def watched_step(self, watch: Callable[[int, str], bool]) -> bool:

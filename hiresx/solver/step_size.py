@@ -23,6 +23,7 @@ class StepSize:
         self.reductions = [Reduction(backend, program, s, self.found[n]) for n, s in enumerate(blocks.states)]
         self.calls = [call for r in self.reductions for call in r.radii_calls(case.gas.reynolds)]
         self._launch = program.prepare(self.calls)
+        self._seek_norms = program.prepare([call for r in self.reductions for call in r.norm_calls])
         self.known_radii: np.ndarray | None = None
         self._on_device: float | None = None
 
@@ -47,9 +48,11 @@ class StepSize:
             reduction.local_steps(self._case.gas.reynolds, factor * time.cfl, factor * time.viscous_cfl)
         self._limit_steps()
 
-    def radii(self) -> np.ndarray:
-        """Largest inviscid and viscous spectral radius of all blocks of all ranks. Collective."""
-        self._launch()
+    def radii(self, launched: bool = False) -> np.ndarray:
+        """Largest inviscid and viscous spectral radius of all blocks of all ranks; `launched`: `calls` were made of the
+        state as it is. Collective."""
+        if not launched:
+            self._launch()
         # a NaN must not lose against a number
         radii = zip(self.reductions, self._blocks.backend.to_host(self.found), strict=True)
         return self._blocks.comm.max(np.max([reduction.found_radii(found) for reduction, found in radii], axis=0))
@@ -59,7 +62,7 @@ class StepSize:
         if dt == self._on_device:
             return
         value = self._blocks.backend.to_device(np.full(1, dt, self._blocks.configuration.real))
-        for state in self._blocks.states:
+        for state in self._blocks.states[:1]:  # all blocks have the same one
             self._blocks.backend.copy(state.dt, value)
         self._on_device = dt
 
@@ -69,6 +72,7 @@ class StepSize:
 
     def norms(self) -> tuple[np.ndarray, float, float]:
         """Root mean square of dq/dt over all points (5), least density, least pressure. Collective."""
+        self._seek_norms()
         found = [r.norms() for r in self.reductions]
         sums = self._blocks.comm.sum(np.sum([f[0] for f in found], axis=0))
         density, pressure = self._blocks.comm.min(np.min([f[1:] for f in found], axis=0))

@@ -47,8 +47,10 @@ def _reals(work: Any, real: str) -> int:
 
 class Reduction:
     """Column kernels of one block and what follows them. `radii`: an array (2, FEW), into which `radii_calls` bring the
-    largest spectral radii, of `few` threads, `FEW` at most, each. Scratch: the block's work array where it is large
-    enough, since no reduction runs while a right-hand side is being built."""
+    largest spectral radii, of `few` threads, `FEW` at most, each; `norm_calls`: launches that seek `norms`.
+
+    Scratch: the block's work array where it is large enough, since no reduction runs while a right-hand side is being
+    built."""
 
     def __init__(self, backend: Backend, program: Program, state: BlockState, radii: Any):
         self._backend, self._program, self._state = backend, program, state
@@ -66,9 +68,11 @@ class Reduction:
         else:
             assert state.work is not None  # or nothing would be extra
             self._partial = state.work.reshape(-1)[: needed * _share(state.work, real)].view(real)
-        self._result = backend.zeros((QUANTITIES, self._threads), real)
+        self._result = backend.zeros((2, self._threads), real)
+        self._found = backend.zeros((QUANTITIES, self._threads), real)
         self._radii, self.few = radii, min(FEW, self._threads)
         self._active = sum(1 << d for d in state.active)
+        self.norm_calls = self._norms()
 
     def radii_calls(self, reynolds: float | None) -> list[Call]:
         """What finds the largest inviscid and viscous spectral radius of the block (1/time)."""
@@ -90,7 +94,7 @@ class Reduction:
                     partial=self._partial,
                 )
             )  # fmt: skip
-        calls.append(self._reduce(2, 1, self._partial, count * self._columns))
+        calls.append(self._reduce(2, 1, self._partial, count * self._columns, self._result))
         calls.append(
             self._program.call(
                 "reduce", (few, 2, 1), count=self._threads, threads=few, how=1, values=self._result,
@@ -117,28 +121,26 @@ class Reduction:
                 "axisymmetric_step", s.size, **s.place, **self._flow, inverse=s.inverse_radius, **limits, dt=s.dt
             )  # fmt: skip
 
+    def _norms(self) -> list[Call]:
+        s, count = self._state, self._columns
+        return [
+            self._program.call(
+                "column_norms", self._extent, **s.place, columns=count, height=s.size[2], sv=s.variable_stride, q=s.q,
+                r=s.r, jacobian=s.jacobian, width=s.size[0], partial=self._partial,
+            ),
+            self._reduce(_SUMS, 0, self._partial, count, self._found[:_SUMS]),
+            self._reduce(2, 2, self._partial[_SUMS * count : QUANTITIES * count], count, self._found[_SUMS:]),
+        ]  # fmt: skip
+
     def norms(self) -> tuple[np.ndarray, float, float]:
-        """Sums of (J r)^2 over the block (5), least density, least pressure; NaN in the sums if there is any."""
-        s = self._state
-        self._program.launch(
-            "column_norms", self._extent, **s.place, columns=self._columns, height=s.size[2], sv=s.variable_stride,
-            q=s.q, r=s.r, jacobian=s.jacobian, width=s.size[0], partial=self._partial,
-        )  # fmt: skip
-        count = self._columns
-        sums = self._finish(_SUMS, 0, self._partial).sum(axis=1)
-        least = self._finish(2, 2, self._partial[_SUMS * count : QUANTITIES * count]).min(axis=1)
-        return sums, float(least[0]), float(least[1])
+        """What `norm_calls` found: sums of (J r)^2 over the block (5), least density, least pressure; NaN in the sums
+        if there is any."""
+        found = self._backend.to_host(self._found)
+        density, pressure = found[_SUMS:].min(axis=1)
+        return found[:_SUMS].sum(axis=1), float(density), float(pressure)
 
-    def _finish(self, quantities: int, how: int, partial: Any) -> np.ndarray:
-        self._program.run(self._reduce(quantities, how, partial, self._columns))
-        return self._found(quantities)
-
-    def _reduce(self, quantities: int, how: int, partial: Any, count: int) -> Call:
+    def _reduce(self, quantities: int, how: int, partial: Any, count: int, result: Any) -> Call:
         return self._program.call(
             "reduce", (self._threads, quantities, 1), count=count, threads=self._threads, how=how, values=partial,
-            result=self._result,
+            result=result,
         )  # fmt: skip
-
-    def _found(self, quantities: int) -> np.ndarray:
-        result = self._backend.to_host(self._result).reshape(-1)
-        return result[: quantities * self._threads].reshape(quantities, -1)

@@ -1,6 +1,8 @@
 """Seconds by part of the step, from the backend's own events."""
 
 from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TypeAlias
 
@@ -9,22 +11,39 @@ from hiresx.device.interface import Backend, Event
 # Event pairs kept before they are read: reading waits for the device, so it is not done every step.
 PENDING = 2000
 
+# Of steps whose parts need not be told apart, the parts of one in so many are timed.
+SAMPLED = 16
 
 # What was timed, its beginning and its end.
 _Entry: TypeAlias = tuple[str, Event, Event]
 
 
 class Stopwatch:
-    """`with stopwatch("inviscid"): ...` adds to `seconds["inviscid"]` once `collect` has read the events."""
+    """`with stopwatch("inviscid"): ...` adds to `seconds["inviscid"]` once `collect` has read the events.
+
+    `together`: whether the step that is being taken is timed as one; `seconds` shares that time out among the parts of
+    those which were not."""
 
     def __init__(self, backend: Backend):
         self._backend = backend
         self._pending: list[_Entry] = []
         self._free: list[Event] = []
         self._seconds: dict[str, float] = defaultdict(float)
+        self._steps = 0
+        self.together = False
 
     def __call__(self, name: str) -> "_Span":
-        return _Span(self._pending, name, self._event(), self._event())
+        return _Span(self._pending, "" if self.together else name, self._event(), self._event())
+
+    @contextmanager
+    def step(self, can_be_one: bool) -> Iterator[None]:
+        """Around a step: if it `can_be_one`, the first and every `SAMPLED`-th after it are timed part by part."""
+        self.together = can_be_one and self._steps % SAMPLED > 0
+        self._steps += 1
+        try:
+            yield
+        finally:
+            self.together = False
 
     def _event(self) -> Event:
         return self._free.pop() if self._free else self._backend.event()
@@ -41,12 +60,17 @@ class Stopwatch:
 
     @property
     def seconds(self) -> dict[str, float]:
+        """By part; what was timed together, shared out in proportion."""
         self.collect(everything=True)
-        return dict(self._seconds)
+        found = dict(self._seconds)
+        together = found.pop("", 0.0)
+        apart = sum(found.values())
+        return {name: seconds + together * seconds / (apart or 1.0) for name, seconds in found.items()}
 
     def reset(self) -> None:
         self.collect(everything=True)
         self._seconds.clear()
+        self._steps = 0
 
 
 class _Span:

@@ -3,7 +3,7 @@ nodes which a kernel visits."""
 
 import numpy as np
 import pytest
-from kernels_alone import PLACE, POINTS, SHAPE, SIZE, inside, program
+from kernels_alone import PLACE, POINTS, SHAPE, SIZE, SMALL, inside, program
 
 from hiresx import kernels
 from hiresx.device import Configuration
@@ -17,7 +17,7 @@ def update(backend):
     fields = {name: np.full((5, *SHAPE), float(n + 1)) for n, name in enumerate(("q0", "q", "r"))}
     numbers = {"sv": POINTS, "dt_stride": 0, "a": 0.0, "b": 1.0, "first": 1}
     one = {"jacobian": np.ones(SHAPE), "dt": np.full(1, 0.5)}
-    return program(backend, ("update.h",)), PLACE | numbers | fields | one
+    return program(backend, SMALL), PLACE | numbers | fields | one
 
 
 def exchanged(arguments: dict, one: str, other: str) -> dict:

@@ -13,6 +13,7 @@ from kernels_alone import (
     PRANDTL,
     SHAPE,
     SIZE,
+    SMALL,
     STRIDES,
     conservative,
     derivative,
@@ -42,7 +43,7 @@ def test_metrics_and_jacobian(backend):
     flat = np.stack([np.sinh(0.1 * i), 0.4 * np.tanh(0.2 * j) + 0.1 * j, 2.0 * k])
     flat += 0.05 * random(1).normal(size=flat.shape)
     x = np.ascontiguousarray(np.einsum("ab,b...->a...", turn(), flat))
-    kernels = program(backend, ("metrics.h",))
+    kernels = program(backend, SMALL)
     areas, jacobian = np.zeros((9, *SHAPE)), np.zeros(SHAPE)
     nodes = {"c": ORIGIN, "cj": STRIDES[1], "ck": STRIDES[2], "x": x[0], "y": x[1], "z": x[2]}
     for d in range(3):
@@ -175,7 +176,7 @@ def test_update(backend, stage, local):
     start, r = states(1)[1], random(13).normal(size=(5, *SHAPE))
     dt = random(14).uniform(0.1, 1.0, SHAPE) if local else np.array([0.37])
     now, q0 = q.copy(), start.copy()
-    program(backend, ("update.h",)).launch(
+    program(backend, SMALL).launch(
         "update", SIZE, **PLACE, sv=POINTS, q0=q0, q=now, r=r, jacobian=jacobian, dt=dt, dt_stride=int(local), a=a, b=b,
         first=int(stage == 0),
     )  # fmt: skip
@@ -250,7 +251,7 @@ def test_prescribed_ghosts(backend, d, upper):
 
 def test_halos(backend):
     """Lists and signs: each node from its own, through a buffer or straight, vectors turned."""
-    kernels, rng, count = program(backend, ("exchange.h",)), random(16), 50
+    kernels, rng, count = program(backend, SMALL), random(16), 50
     source, target = rng.normal(size=(2, 4, *SHAPE))
     to, giving = (rng.permutation(POINTS)[:count].astype(np.int32) for _ in range(2))
     wanted = target.copy().reshape(4, -1)

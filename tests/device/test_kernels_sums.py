@@ -4,8 +4,8 @@ averages. Both backends could share a mistake, which their agreement would not s
 import kernels_alone as alone
 import numpy as np
 import pytest
+from kernels_alone import SMALL, geometry, gradient, inside, primitive, program, random, states, sutherland, temperature
 from kernels_alone import conservative as conserved
-from kernels_alone import geometry, gradient, inside, primitive, program, random, states, sutherland, temperature
 
 from hiresx.rhs.sponge import moments
 
@@ -32,7 +32,7 @@ def close(found, wanted, tolerance=1e-12):
 def test_reduce(backend, count, how):
     """Every entry counts, also those beyond one round of all threads: each is made the one that is asked for."""
     threads, quantities = min(1024, count), 3
-    kernels = program(backend, ("reduce.h",))
+    kernels = program(backend, SMALL)
     values = random(count).uniform(-1.0, 1.0, (quantities, count))
     values[1, -1], values[2, 0] = (-9.0, 9.0) if how == 2 else (9.0, -9.0)
     result, what = np.zeros((quantities, threads)), {"count": count, "threads": threads, "how": how}
@@ -51,7 +51,7 @@ def test_column_norms(backend):
     (s, q), (_, jacobian) = states(), geometry()
     r = random(1).normal(size=(5, *alone.SHAPE))
     partial = np.zeros((7, NJ, NI))
-    program(backend, ("reduce.h",)).launch(
+    program(backend, SMALL).launch(
         "column_norms", (NI, NJ, 1), **alone.PLACE, columns=NI * NJ, height=NK, sv=alone.POINTS, q=q, r=r,
         jacobian=jacobian, width=NI, partial=partial,
     )  # fmt: skip
@@ -205,7 +205,7 @@ def test_moments_of_parts_add_up_to_those_of_the_whole():
 def test_the_sponge_draws_to_its_reference(backend):
     """r -= sigma (q - reference)/J, over a part of the block."""
     (_, q), (_, jacobian) = states(), geometry()
-    kernels = program(backend, ("sponge.h",))
+    kernels = program(backend, SMALL)
     ni, nj, nk, first = 5, 4, 6, (2, 1, 2)
     box = tuple(slice(3 + lo, 3 + lo + n) for lo, n in zip(first[::-1], (nk, nj, ni), strict=True))
     o = alone.ORIGIN + sum(lo * stride for lo, stride in zip(first, alone.STRIDES, strict=True))

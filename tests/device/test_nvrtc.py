@@ -29,10 +29,8 @@ extern "C" __global__ void table(int n, double *a) {
 """
 
 
-@pytest.mark.parametrize(
-    "architecture",
-    [pytest.param(name, marks=() if name == "sm_90" else pytest.mark.slow) for name in nvrtc.ARCHITECTURES],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("architecture", nvrtc.ARCHITECTURES)
 def test_every_kernel_compiles(architecture):
     """Also the figures of the report: every kernel is in it, and the hot ones do not spill."""
     configuration = Configuration(viscosity="sutherland")

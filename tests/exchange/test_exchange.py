@@ -110,9 +110,8 @@ def test_orientations_between_ranks():
     assert run_ranks(2, turned_blocks, "mpi") == [[], []]
 
 
-@pytest.mark.parametrize(
-    ("ranks", "seeds"), [(5, range(10)), pytest.param(16, range(ARRANGEMENTS), marks=pytest.mark.slow)], ids=["5", "16"]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("ranks", "seeds"), [(5, range(10)), (16, range(ARRANGEMENTS))], ids=["5", "16"])
 def test_many_arrangements(ranks, seeds):
     """Random ones on 4 to 16 ranks, more than there are cores, ranks late at random."""
     assert run_ranks(ranks, many, seeds, timeout=300) == [[]] * ranks

@@ -147,7 +147,7 @@ def test_the_same_as_in_our_own_file(tmp_path, form):
         assert named == set(walls(arrangement))
 
 
-@pytest.mark.parametrize("examples", [30, pytest.param(150, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("examples", [10, pytest.param(150, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("form", WRITERS)
 def test_damaged_files_are_one_error(tmp_path, form, examples):
     random = np.random.default_rng(3)

@@ -49,8 +49,11 @@ def every_step(case: Case, **changes) -> Case:
     return changed
 
 
-@pytest.mark.parametrize("backend", ["cpu", "emulated"])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    ("name", "backend"),
+    [(name, "cpu") for name in CASES]
+    + [pytest.param(name, "emulated", marks=() if name == "jet" else pytest.mark.slow) for name in CASES],
+)
 def test_a_restart_after_any_step_gives_the_same_bits(name, backend, tmp_path):
     case, given = CASES[name]()
     steps = STEPS.get(name, 6)

@@ -167,14 +167,8 @@ def watched(comm, name: str, count: int, seed: int) -> dict:
     return histories(run)
 
 
-@pytest.mark.parametrize(
-    ("ranks", "name", "count"),
-    [
-        (2, "plane", 3),
-        pytest.param(3, "solid", 5, marks=pytest.mark.slow),
-        pytest.param(4, "plane", 8, marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("ranks", "name", "count"), [(2, "plane", 3), (3, "solid", 5), (4, "plane", 8)])
 def test_all_ranks_have_the_histories_of_one(ranks, name, count, alone):
     by_rank = run_ranks(ranks, watched, name, count, ranks, timeout=120)
     compare(by_rank[0], alone[name])

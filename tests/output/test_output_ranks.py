@@ -227,27 +227,37 @@ def real(comm: Communicator, folder: Path) -> list:
     return [state.part.box for state in simulation.solver.states]
 
 
-def everything(comm: Communicator, folder: str) -> dict[str, dict]:
-    """All of these programs, in folders of their names."""
+def programs(comm: Communicator, names: list[str], folder: str) -> dict[str, dict]:
+    """The programs of these names, in folders of their names."""
     found = {}
-    for program in (divided, failing, waiting, rewriting, stressed, by_library, real):
-        where = Path(folder, program.__name__)
+    for name in names:
+        where = Path(folder, name)
         where.mkdir(exist_ok=True)
         comm.barrier()
-        found[program.__name__] = program(comm, where)
+        found[name] = globals()[name](comm, where)
     return found
+
+
+def on_four_ranks(folder: Path, *names: str) -> tuple[Path, dict[str, dict]]:
+    """The folder of these programs on four ranks, and what rank 0 found."""
+    return folder, run_ranks(4, programs, names, str(folder), timeout=300)[0]
 
 
 @pytest.fixture(scope="module")
 def ranks(tmp_path_factory) -> tuple[Path, dict[str, dict]]:
-    """The folder of `everything` on four ranks, and what rank 0 found."""
-    folder = tmp_path_factory.mktemp("ranks")
-    return folder, run_ranks(4, everything, str(folder), timeout=300)[0]
+    return on_four_ranks(tmp_path_factory.mktemp("ranks"), "by_library", "real")
+
+
+@pytest.fixture(scope="module")
+def more_ranks(tmp_path_factory) -> tuple[Path, dict[str, dict]]:
+    """The programs that take longer."""
+    names = ("divided", "failing", "waiting", "rewriting", "stressed")
+    return on_four_ranks(tmp_path_factory.mktemp("ranks"), *names)
 
 
 @pytest.mark.slow
-def test_the_files_of_many_ranks_are_those_of_one(ranks, tmp_path):
-    folder, found = ranks
+def test_the_files_of_many_ranks_are_those_of_one(more_ranks, tmp_path):
+    folder, found = more_ranks
     for kind in KINDS:
         written(alone(), tmp_path / kind, kind)
     waits = {name for names in found["divided"].values() for name in names}
@@ -267,8 +277,8 @@ def test_the_files_of_many_ranks_are_those_of_one(ranks, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("formats", ["netcdf", "vtk"])
-def test_a_disk_that_is_full_for_one_rank(ranks, formats):
-    found = ranks[1]["failing"][formats]
+def test_a_disk_that_is_full_for_one_rank(more_ranks, formats):
+    found = more_ranks[1]["failing"][formats]
     first, second = found["told"]
     assert all("cannot write" in text and "largest size" in text for text in first)
     assert len(set(text.removeprefix("rank 1: ") for text in first)) == 1
@@ -277,8 +287,8 @@ def test_a_disk_that_is_full_for_one_rank(ranks, formats):
 
 
 @pytest.mark.slow
-def test_a_file_has_its_name_when_all_have_written(ranks):
-    found = ranks[1]["waiting"]
+def test_a_file_has_its_name_when_all_have_written(more_ranks):
+    found = more_ranks[1]["waiting"]
     assert not found["early"]
     assert found["captured"] == ["fields_000000.nc", "fields_000002.nc", "fields_grid.nc"]
     assert found["all"] == [*(f"fields_{n:06d}.nc" for n in (0, 2, 3)), "fields_grid.nc"]
@@ -286,14 +296,14 @@ def test_a_file_has_its_name_when_all_have_written(ranks):
 
 
 @pytest.mark.slow
-def test_files_of_one_name_are_never_mixed(ranks):
-    numbers = ranks[1]["rewriting"]["numbers"]
+def test_files_of_one_name_are_never_mixed(more_ranks):
+    numbers = more_ranks[1]["rewriting"]["numbers"]
     assert len(numbers) > 20 and all(len(seen) == 1 for seen in numbers) and numbers[-1] == [11]
 
 
 @pytest.mark.slow
-def test_what_fails_on_one_rank_fails_on_all_once(ranks):
-    for found in ranks[1]["stressed"]:
+def test_what_fails_on_one_rank_fails_on_all_once(more_ranks):
+    for found in more_ranks[1]["stressed"]:
         (number, where, _), notes = found["fails"], found["notes"]
         done, gone = [n for n in notes if n >= 0], [-1 - n for n in notes if n < 0]
         if where > 2:

@@ -73,7 +73,7 @@ def blocks(name: str) -> list[Block]:
     ]
 
 
-LONG = ("getting-started", "how-do-i", "parallel", "post", "tutorial-jet")
+LONG = ("getting-started", "how-do-i", "outputs", "parallel", "post", "tutorial-jet")
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow if name in LONG else ()) for name in PAGES])

@@ -57,6 +57,7 @@ def notebook(made) -> list[dict]:
     return document["cells"]
 
 
+@pytest.mark.slow
 def test_a_page_becomes_a_notebook_with_what_it_prints_and_draws(tmp_path, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     made = tutorial.cells(PAGE)

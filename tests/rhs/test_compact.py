@@ -81,6 +81,7 @@ def of_ranks(comm, name):
     return [(s.part.slices, s.interior(solver.backend.to_host(s.q))) for s in solver.states]
 
 
+@pytest.mark.slow
 def test_two_ranks():
     solver = Solver(rhs.flow(14, True, "fp64"), backend("cpu"), plan="pencils")
     solver.initialize()
@@ -91,7 +92,7 @@ def test_two_ranks():
         assert np.abs(q - whole[(slice(None), *slices)]).max() <= 1e-13
 
 
-@pytest.mark.parametrize("where", OWN)
+@pytest.mark.parametrize("where", ["cpu", pytest.param("emulated", marks=pytest.mark.slow)])
 def test_a_run_that_goes_on_is_the_one_that_did_not_stop(where, tmp_path):
     case = load("planar-jet", "quick", [*JET, 'plan="compact"', "time.steps=4"])
     whole, first = (Simulation(case, backend=where, out=tmp_path / name) for name in ("whole", "parts"))

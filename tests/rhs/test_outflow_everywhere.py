@@ -111,7 +111,8 @@ def advanced(comm, steps):
     return solver.time, p
 
 
-@pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("ranks", [2, 4])
 def test_ranks_share_the_means_of_a_face(ranks):
     found = run_ranks(ranks, advanced, 40)
     time, p = run_ranks(1, advanced, 40)[0]

@@ -218,7 +218,7 @@ def test_backends_and_plans_agree(kind):
 
 def test_ghosts_of_scalars_come_behind_those_of_the_gas():
     """Launches of one list run side by side: what reads the density behind a face must stand in a later one."""
-    made = solver(case(boundary=OPEN, periodic=()))
+    made = solver(case(boundary=OPEN, reynolds=100.0, periodic=()))
     of_gas, of_scalars = made._conditions.ghost_calls()
     assert {call.name for call in of_scalars} == {"scalar_open"}
     assert not any(call.name.startswith("scalar") for call in of_gas)

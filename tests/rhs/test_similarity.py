@@ -90,22 +90,23 @@ def ran(order=(0, 1, 2), length: float = 1.0, rotation=None, weights: str = "js"
 
 @pytest.fixture(scope="module")
 def plain():
-    return {weights: ran(weights=weights) for weights in ("js", "linear")}
+    return ran()
 
 
 def test_something_happens(plain):
-    assert abs(plain["js"][:-1] - flow(nodes()).ravel()).max() > 0.05
+    assert abs(plain[:-1] - flow(nodes()).ravel()).max() > 0.05
 
 
 def test_the_unit_of_length(plain):
-    np.testing.assert_allclose(ran(length=7.3), plain["js"], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(ran(length=7.3), plain, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("order", [(1, 2, 0), (2, 0, 1)], ids=["jki", "kij"])
 def test_the_order_of_the_indices(plain, order):
-    np.testing.assert_allclose(ran(order), plain["js"], rtol=0, atol=1e-11)
+    np.testing.assert_allclose(ran(order), plain, rtol=0, atol=1e-11)
 
 
-def test_the_axes_of_space(plain):
+@pytest.mark.slow
+def test_the_axes_of_space():
     """With ideal weights: the tangents along which shear is interpolated are those of the axes."""
-    np.testing.assert_allclose(ran(rotation=turn(8), weights="linear"), plain["linear"], rtol=0, atol=1e-11)
+    np.testing.assert_allclose(ran(rotation=turn(8), weights="linear"), ran(weights="linear"), rtol=0, atol=1e-11)

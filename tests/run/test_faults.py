@@ -163,9 +163,8 @@ def test_killed_at_any_moment_a_run_goes_on_to_the_same_end(place, kills):
     print(f"{kills} kills, {writing} of them while a checkpoint was written, {reached} steps")
 
 
-@pytest.mark.parametrize(
-    ("number", "status"), [(signal.SIGTERM, 143), pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_signal_ends_a_run_in_order(place, number, status):
     process = begun(place, "waves", "--out", "out")
     wait_for(process, lambda: "step 1 " in (place / "log").read_text(), place)

@@ -411,6 +411,7 @@ def test_columns_that_a_run_lacks_are_told_in_its_row(done):
         late.value(folder / "sweep" / "strength=0.1")
 
 
+@pytest.mark.slow
 def test_numbers_of_an_analysis_become_columns(done):
     folder, *_ = done
     out, post = folder / "sweep", "spectrum residual.rho --segments 2"

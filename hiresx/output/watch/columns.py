@@ -1,10 +1,12 @@
 """Sums and extremes over parts: the column kernels on the device (kernels/statistics.h), the rest here."""
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from hiresx.case import Case
+from hiresx.device.interface import Calls
 from hiresx.device.state import BlockState
 from hiresx.grid.blocks import slices
 from hiresx.output.watch.quadrature import block_weights
@@ -15,27 +17,36 @@ class Columns:
     """The column kernels of all parts of a solver, each giving `quantities` numbers per column."""
 
     def __init__(self, solver: Solver, quantities: int):
-        self._backend, self._program = solver.backend, solver.program
-        self._parts = []
-        for state in solver.states:
+        self._backend, self._program, self._states = solver.backend, solver.program, solver.states
+        self._partial = []
+        for state in self._states:
             ni, _, nk = state.size
-            partial = solver.backend.zeros((quantities, nk * ni), state.real)
-            self._parts.append((state, partial))
+            self._partial.append(solver.backend.zeros((quantities, nk * ni), state.real))
 
-    def __call__(self, n: int, kernel: str, /, **arguments: Any) -> np.ndarray:
-        """Launch `kernel` on part `n`: `arguments` are those that only this kernel has. Returns float64 (quantities,
-        nk, ni)."""
-        state, partial = self._parts[n]
-        ni, nj, nk = state.size
-        self._program.launch(
-            kernel, (ni, 1, nk), **state.place, height=nj, columns=nk * ni, width=ni, sv=state.variable_stride,
-            q=state.q, **arguments, partial=partial,
-        )  # fmt: skip
-        return self._backend.to_host(partial).astype(np.float64, copy=False).reshape(-1, nk, ni)
+    def prepare(
+        self, kernel: str, arguments: Sequence[Mapping[str, Any]], ahead: Calls = ()
+    ) -> Callable[[], list[np.ndarray]]:
+        """What makes the launches `ahead` and `kernel` on every part as one, and returns float64 (quantities, nk, ni)
+        of each. `arguments`, of each part: those that only this kernel has."""
+        own = []
+        for state, partial, given in zip(self._states, self._partial, arguments, strict=True):
+            ni, nj, nk = state.size
+            own.append(
+                self._program.call(
+                    kernel, (ni, 1, nk), **state.place, height=nj, columns=nk * ni, width=ni, sv=state.variable_stride,
+                    q=state.q, **given, partial=partial,
+                )
+            )  # fmt: skip
+        launch = self._program.prepare([*ahead, own])
 
-    def sums(self, n: int, kernel: str, /, **arguments: Any) -> np.ndarray:
-        """Sums (quantities,) over part `n`, in an order that does not depend on threads."""
-        return self(n, kernel, **arguments).sum(axis=(1, 2))
+        def found() -> list[np.ndarray]:
+            launch()
+            return [
+                self._backend.to_host(partial).astype(np.float64, copy=False).reshape(-1, state.size[2], state.size[0])
+                for state, partial in zip(self._states, self._partial, strict=True)
+            ]
+
+        return found
 
 
 def volumes(solver: Solver, n: int) -> np.ndarray:

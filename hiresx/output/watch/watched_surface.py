@@ -138,9 +138,13 @@ class WatchedSurface:
         inward = len(_INWARD)
         along = [(_INWARD @ values[:inward].reshape(inward, -1)).reshape(4, self.n)]
         for n, factors in enumerate(self._factors):
-            first = inward + 7 * n
-            along.append((factors[:, None] * values[first : first + 7]).sum(axis=0))
-        gradient = sum(slope * d[:, None] for slope, d in zip(self._slopes, along, strict=True))
+            change = np.zeros((4, self.n))
+            for factor, value in zip(factors, values[inward + 7 * n :], strict=False):
+                change += factor * value
+            along.append(change)
+        gradient = self._slopes[0] * along[0][:, None]
+        for slope, change in zip(self._slopes[1:], along[1:], strict=True):
+            gradient += slope * change[:, None]
         mu = gas.viscosity.viscosity(temperature[0]) / gas.reynolds
         stress = gradient[:3] + gradient[:3].swapaxes(0, 1)
         swirl = values[0, 2] * self._curvature  # of a rigid rotation nothing is left

@@ -67,13 +67,17 @@ class ConservationMonitor(Monitor):
                 for name, scale in zip(CONSERVED, _SCALES, strict=True)
             ]
         super().__init__(solver.comm, "conservation", "conservation", columns, spec.every, spec.every_time, out)
-        self._columns = Columns(solver, 2 * len(CONSERVED))
-        self._volumes = []
+        volumes_of = []
         self._sponges: dict[int, tuple[Any, np.ndarray]] = {}
         for n, state in enumerate(solver.states):
             counted = volumes(solver, n)
-            self._volumes.append(padded(solver, state, counted))
+            volumes_of.append(padded(solver, state, counted))
             self._add_sponges(solver, n, counted)
+        arguments = [
+            {"weight": volume, "other": self._sponges.get(n, (volume,))[0], "both": int(n in self._sponges)}
+            for n, volume in enumerate(volumes_of)
+        ]
+        self._totals = Columns(solver, 2 * len(CONSERVED)).prepare("column_totals", arguments)
 
     def _add_sponges(self, solver: Solver, n: int, volume: np.ndarray) -> None:
         """Rate and goal of all sponges of a part as one: the source is the integral of goal - rate q."""
@@ -89,11 +93,10 @@ class ConservationMonitor(Monitor):
 
     def measure(self, solver: Solver) -> dict[str, float]:
         totals, source = np.zeros((2, len(CONSERVED)))
-        for n, volume in enumerate(self._volumes):
-            rate, goal = self._sponges.get(n, (volume, 0.0))
-            sums = self._columns.sums(n, "column_totals", weight=volume, other=rate, both=int(n in self._sponges))
+        for n, found in enumerate(self._totals()):
+            sums = found.sum(axis=(1, 2))
             totals += sums[: len(CONSERVED)]
-            source += goal - sums[len(CONSERVED) :]
+            source += (self._sponges[n][1] if n in self._sponges else 0.0) - sums[len(CONSERVED) :]
         fluxes = self._surface.sums(self._surface.measure().fluxes)
         totals, source, *through = self._comm.sum(np.stack([totals, source, *fluxes]))
         values = dict(zip(CONSERVED, totals, strict=True))

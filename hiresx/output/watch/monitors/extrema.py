@@ -1,7 +1,7 @@
 """`[extrema]`: least and largest values, and where they are."""
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -62,34 +62,37 @@ class ExtremaMonitor(Monitor):
                     columns.append(Column(f"{name}_{end}_{part}", what, "L" if part in "xyz" else "1"))
                 self._names[name, end] = [f"{name}_{end}", *(f"{name}_{end}_{part}" for part in PLACE)]
         super().__init__(solver.comm, "extrema", "extrema", columns, spec.every, spec.every_time, out)
-        self._columns = Columns(solver, 2 * len(VARIABLES))
         self._backend, self._real = solver.backend, solver.configuration.real
+        self._bounds = solver.backend.zeros((2 * len(VARIABLES),), self._real)
+        columns_of, parts = Columns(solver, 2 * len(VARIABLES)), len(solver.states)
+        self._extremes = columns_of.prepare("column_extrema", [{}] * parts)
+        self._heights = columns_of.prepare("column_places", [{"bounds": self._bounds}] * parts)
         self._sizes = [block.size for block in solver.decomposition.blocks]
         self._first = np.cumsum([0, *(ni * nj * nk for ni, nj, nk in self._sizes)])
 
     def measure(self, solver: Solver) -> dict[str, float]:
         # least and largest of each variable, (variables, 2)
-        parts = range(len(solver.states))
-        columns = [self._columns(n, "column_extrema").reshape(*_SHAPE, -1) for n in parts]
+        columns = [found.reshape(*_SHAPE, -1) for found in self._extremes()]
         best = self._comm.min(np.min([(_SIGNS[:, None] * values).min(axis=2) for values in columns], axis=0))
         scale = np.maximum(np.abs(best).max(axis=1, keepdims=True), _SCALES)
         bounds = _SIGNS * (best + _TIE[self._real] * scale)
-        on_device = self._backend.to_device(bounds.ravel().astype(self._real))
-        numbers = self._comm.min(np.min([self._of_part(solver, n, on_device) for n in parts], axis=0))
+        self._backend.copy(self._bounds, self._backend.to_device(bounds.ravel().astype(self._real)))
+        heights = self._heights()
+        numbers = self._comm.min(np.min([self._of_part(solver, n, h) for n, h in enumerate(heights)], axis=0))
+        nodes = [[self._node(*found) for found in zip(*of_end, strict=True)] for of_end in self._blocks(numbers.T)]
         measured: dict[str, float] = {}
-        for end, row, nodes in zip(("min", "max"), (_SIGNS * best).T, numbers.T, strict=True):
+        for end, row, of_end in zip(("min", "max"), (_SIGNS * best).T, nodes, strict=True):
             for name in self._variables:
                 n = VARIABLES.index(name)
-                b, i, j, k = self._node(int(nodes[n]))
-                block = solver.decomposition.blocks[b]
-                place = (*block.node(i, j, k), b, i, j, k)
-                measured |= zip(self._names[name, end], (row[n], *place), strict=True)
+                b, i, j, k = of_end[n]
+                place = (*solver.decomposition.blocks[b].node(i, j, k), b, i, j, k)
+                measured.update(zip(self._names[name, end], (row[n], *place), strict=True))
         return measured
 
-    def _of_part(self, solver: Solver, n: int, bounds: Any) -> np.ndarray:
-        """The least number among all nodes of those of part `n` that are beyond the `bounds`, (variables, 2)."""
+    def _of_part(self, solver: Solver, n: int, height: np.ndarray) -> np.ndarray:
+        """The least number among all nodes of those of part `n` that are beyond the bounds, (variables, 2), from the
+        first such node of each column."""
         part = solver.states[n].part
-        height = self._columns(n, "column_places", bounds=bounds)
         ni, nj, _ = self._sizes[part.whole]
         mk, mi = height.shape[1:]
         own = (np.arange(mi), height.astype(np.int64), np.arange(mk)[:, None])
@@ -98,10 +101,15 @@ class ExtremaMonitor(Monitor):
         there = height < solver.states[n].size[1]
         return np.where(there, numbers, np.iinfo(np.int64).max).min(axis=(1, 2)).reshape(_SHAPE)
 
-    def _node(self, number: int) -> tuple[int, int, int, int]:
-        """Block and i, j, k of a node by its number: blocks in their order, k, j, i within them."""
-        b = int(np.searchsorted(self._first, number, side="right")) - 1
+    def _blocks(self, numbers: np.ndarray) -> Iterator[tuple[list[int], list[int]]]:
+        """Blocks and numbers within these of nodes by their numbers, row by row."""
+        numbers = numbers.astype(np.int64)
+        blocks = np.searchsorted(self._first, numbers, side="right") - 1
+        return zip(blocks.tolist(), (numbers - self._first[blocks]).tolist(), strict=True)
+
+    def _node(self, b: int, number: int) -> tuple[int, int, int, int]:
+        """Block and i, j, k of a node by its number within it: k, j, i."""
         ni, nj, _ = self._sizes[b]
-        row, i = divmod(number - int(self._first[b]), ni)
+        row, i = divmod(number, ni)
         k, j = divmod(row, nj)
         return b, i, j, k

@@ -8,6 +8,7 @@ import numpy as np
 
 from hiresx.case import Case
 from hiresx.case.monitors import KineticEnergy as Spec
+from hiresx.device.interface import Call
 from hiresx.output.watch.columns import Columns, padded, volumes
 from hiresx.output.watch.history import Column
 from hiresx.output.watch.sampling import Monitor
@@ -41,14 +42,13 @@ class KineticEnergyMonitor(Monitor):
 
     def __init__(self, spec: Spec, solver: Solver, out: Path | None):
         super().__init__(solver.comm, "kinetic_energy", "kinetic_energy", COLUMNS, spec.every, spec.every_time, out)
-        self._columns = Columns(solver, len(_SUMS))
-        self._volumes, total = [], 0.0
+        volumes_of, total = [], 0.0
         # by the index of the part, as conditions know it
         self._velocities = {}
         for n, state in enumerate(solver.states):
             volume = volumes(solver, n)
             total += volume.sum()
-            self._volumes.append(padded(solver, state, volume))
+            volumes_of.append(padded(solver, state, volume))
             # Work arrays are free between steps; an inviscid run on the CPU has none.
             count = len(state.equations.gradients)
             room = state.work is not None and len(state.work) >= count
@@ -56,17 +56,22 @@ class KineticEnergyMonitor(Monitor):
             self._velocities[state.index] = w
         self._total = float(solver.comm.sum(total))
         self._before: tuple[float, float] | None = None
+        reynolds = solver.case.gas.reynolds
+        arguments = [
+            state.derivative_strides
+            | {
+                "w": self._velocities[state.index], "m": state.metrics, "jacobian": state.jacobian, "weight": volume,
+                "inverse_reynolds": 0.0 if reynolds is None else 1.0 / reynolds,
+            }
+            for state, volume in zip(solver.states, volumes_of, strict=True)
+        ]  # fmt: skip
+        self._energy = Columns(solver, len(_SUMS)).prepare("column_energy", arguments, self._gradients(solver))
 
     def measure(self, solver: Solver) -> dict[str, float]:
-        self._fill(solver)
-        reynolds = solver.case.gas.reynolds
+        solver.settle()
         sums = np.zeros(len(_SUMS))
-        for n, state in enumerate(solver.states):
-            sums += self._columns.sums(
-                n, "column_energy", **state.derivative_strides, w=self._velocities[state.index], m=state.metrics,
-                jacobian=state.jacobian, weight=self._volumes[n],
-                inverse_reynolds=0.0 if reynolds is None else 1.0 / reynolds,
-            )  # fmt: skip
+        for found in self._energy():
+            sums += found.sum(axis=(1, 2))
         values = dict(zip(_SUMS, (self._comm.sum(sums) / self._total).tolist(), strict=True))
         energy = values["kinetic_energy"]
         if self._before is not None and solver.time > self._before[0]:
@@ -74,15 +79,14 @@ class KineticEnergyMonitor(Monitor):
         self._before = solver.time, energy
         return values
 
-    def _fill(self, solver: Solver) -> None:
-        """Velocity and temperature with ghosts, as at the beginning of a stage."""
-        solver.settle()
-        for condition in solver.conditions:
-            condition.ghost()
-        for state in solver.states:
-            solver.program.run(primitives(solver.program, state, self._velocities[state.index]))
-        for condition in solver.conditions:
-            condition.viscous_primitives(self._velocities[condition.state.index])
+    def _gradients(self, solver: Solver) -> list[Call]:
+        """What makes velocity and temperature with ghosts, as at the beginning of a stage."""
+        conditions, program = solver.conditions, solver.program
+        calls = [call for condition in conditions for call in condition.calls("ghost")]
+        calls += [primitives(program, state, self._velocities[state.index]) for state in solver.states]
+        for condition in conditions:
+            calls += condition.calls("viscous_primitives", self._velocities[condition.state.index])
+        return calls
 
     def capture(self) -> dict[str, Any]:
         before = self._before or (-1.0, 0.0)
