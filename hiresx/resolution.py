@@ -17,6 +17,9 @@ from hiresx.rhs.layers import along, shares
 POINTS_PER_WAVE = 8.0
 # Share of the largest speed at which a layer ends, and below which a wall is one.
 EDGE, REST = 0.99, 1e-3
+# Samples of an inflow that changes, their distance in L / c_ref, and the share of the fluctuations' power that lies
+# below, and above, the band that is said.
+SAMPLES, APART, TAIL = 512, 0.05, 0.01
 
 
 def largest_spacing(x: np.ndarray, y: np.ndarray, z: np.ndarray, directions: Sequence[int]) -> np.ndarray:
@@ -78,7 +81,9 @@ def sound(case: Case, blocks: Sequence[Block], points: float = POINTS_PER_WAVE) 
 
 def inflow_layers(case: Case, decomposition: Decomposition) -> list[dict[str, Any]]:
     """Of every profile-inflow of a function of case.py that is at rest on an edge of its nodes: the distance from there
-    at which its speed is .99 of the largest, and how many cells lie within it."""
+    at which its mean speed is .99 of the largest, and how many cells lie within it. Of one that changes in time also
+    the root mean squares of its fluctuations over that speed, where they are largest (`rms`, and of u, v and w
+    `rms_uvw`), and the frequencies in c_ref / L between which nearly all of their power lies (`band`)."""
     return [found for patch in decomposition.patches for found in _layers(case, decomposition, patch)]
 
 
@@ -89,10 +94,12 @@ def _layers(case: Case, decomposition: Decomposition, patch: Any) -> Iterator[di
     block = decomposition.blocks[patch.block]
     x, y, z = (np.asarray(c[slices(patch.range)]) for c in (block.x, block.y, block.z))
     try:
-        _, u, v, w, _ = case.evaluate(function, x, y, z, 0.0)
+        samples = SAMPLES if not patch.condition.steady and _at_rest(case, function, x, y, z) else 1
+        velocity = np.stack([case.evaluate(function, x, y, z, APART * n)[1:4] for n in range(samples)])
     except HiresxError:
         return  # one that Python gives
-    speed = np.sqrt(u * u + v * v + w * w)
+    mean = velocity.mean(axis=0)
+    speed = np.sqrt(np.sum(mean**2, axis=0))
     most = float(speed.max())
     for d in range(3):
         axis = 2 - d
@@ -110,5 +117,28 @@ def _layers(case: Case, decomposition: Decomposition, patch: Any) -> Iterator[di
                 "block": block.name, "face": patch.face, "wall": FACES[2 * d + side],
                 "thickness": float(np.interp(EDGE, values[: n + 1], distance[: n + 1])),
                 "points": int(np.count_nonzero(values[: n + 1] < EDGE)),
-                "first_spacing": float(distance[1]),
+                "first_spacing": float(distance[1]), **_fluctuations(velocity - mean, axis, most),
             }  # fmt: skip
+
+
+def _at_rest(case: Case, function: Any, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> bool:
+    """Whether the flow that `function` gives is at rest on some nodes: only then has it a layer."""
+    speed = np.sqrt(np.sum(np.square(case.evaluate(function, x, y, z, 0.0)[1:4]), axis=0))
+    return bool(speed.min() <= REST * speed.max())
+
+
+def _fluctuations(velocity: np.ndarray, axis: int, most: float) -> dict[str, Any]:
+    """Of fluctuations (sample, 3, nk, nj, ni), along the array's `axis` across the layer: see `inflow_layers`."""
+    rows = np.moveaxis(velocity, 2 + axis, 0)
+    square = np.mean(rows.reshape(*rows.shape[:3], -1) ** 2, axis=(1, 3))
+    row = int(np.argmax(square.sum(axis=1)))
+    if len(velocity) == 1 or not square[row].sum() > 0:
+        return {"rms": 0.0, "rms_uvw": [0.0, 0.0, 0.0], "band": None}
+    window = np.hanning(len(velocity))
+    power = np.abs(np.fft.rfft(rows[row].reshape(len(velocity), -1) * window[:, None], axis=0)) ** 2
+    share = np.cumsum(power.sum(axis=1)) / power.sum()
+    frequency = np.fft.rfftfreq(len(velocity), APART)
+    return {
+        "rms": float(np.sqrt(square[row].sum())) / most, "rms_uvw": (np.sqrt(square[row]) / most).tolist(),
+        "band": [float(frequency[np.searchsorted(share, part)]) for part in (TAIL, 1 - TAIL)],
+    }  # fmt: skip

@@ -182,7 +182,8 @@ HD void end_sums(const Line &line, const real *fluxes, rate_real *r, int sd) {
 // buffer within about half of a common 1 MiB L2, and leave some bundles to each of several threads.
 HD int bundle(int n, int available, int planes) {
     int packs = int(512 * 1024 / (BUFFERED * sizeof(real) * W * size_t(n + 2 * H)));
-    packs = packs > 4 ? 4 : packs;
+    constexpr int most = W < 8 ? 32 / W : 4;  // of narrow packs as many as make rows of four cache lines
+    packs = packs > most ? most : packs;
     const long long needed = (available + W - 1) / W, few = needed * planes / BUNDLES;
     packs = packs > few ? int(few) : packs;
     return W * (packs < 1 ? 1 : packs < needed ? packs : int(needed));

@@ -29,67 +29,115 @@ def derived(*, Mj=None, NPR=None, pressure_ratio=None, exit_mach, temperature_ra
 
 
 def nozzle(x, y, z, t, *, pressure_ratio, exit_mach, temperature_ratio, layer, disturbance, disturbance_modes,
-           disturbance_frequency, seed, gamma):  # fmt: skip
+           disturbance_lowest, disturbance_frequency, seed, gamma):  # fmt: skip
     """Profile at the nozzle's inflow: uniform pressure and total temperature, a Blasius layer on the wall, and in it
     the velocity of `disturbances`.
 
     The total temperature is uniform through the layer as well: Crocco and Busemann's relation at an adiabatic wall.
     """
     core = exit_mach * np.sqrt(temperature_ratio) / np.sqrt(1 + 0.5 * (gamma - 1) * exit_mach**2)
-    u = core * blasius_layer(np.maximum(0.5 - np.hypot(y, z), 0.0), layer)
-    rho, u, v, w, p = _state(u, pressure_ratio / gamma, temperature_ratio, gamma)
-    if disturbance > 0:
-        found = disturbances(
-            x, y, z, t, speed=CONVECTION * core, layer=layer, modes=disturbance_modes, highest=disturbance_frequency,
-            seed=seed,
-        )  # fmt: skip
-        u, v, w = (mean + disturbance * core * part for mean, part in zip((u, v, w), found, strict=True))
-    return rho, u, v, w, p
+
+    def mean():
+        u = core * blasius_layer(np.maximum(0.5 - np.hypot(y, z), 0.0), layer)
+        return _state(u, pressure_ratio / gamma, temperature_ratio, gamma)
+
+    if not disturbance > 0:
+        return mean()
+    band = {"modes": disturbance_modes, "lowest": disturbance_lowest, "highest": disturbance_frequency, "seed": seed}
+    waves = {"speed": CONVECTION * core, "layer": layer, **band}
+    about = (pressure_ratio, exit_mach, temperature_ratio, disturbance, gamma, *waves.values())
+
+    def made():
+        rho, u, _, _, p = mean()
+        inside, f, parts = amplitudes(x, y, z, **waves)
+        velocity = np.zeros((3, *np.shape(u)))
+        velocity[0] = u
+        return rho, p, velocity, inside, f, velocity[:, inside], disturbance * core * parts
+
+    rho, p, velocity, inside, f, still, parts = _known.get((x, y, z), about, made)
+    velocity[:, inside] = still + _sum(parts, f, t)
+    return rho, *velocity, p
 
 
-def disturbances(x, y, z, t, *, speed, layer, modes, highest, seed):
+class _Known:
+    """What was made of places, kept for those that were asked for last: an inflow is asked for its own at every stage
+    of every step. Known by the arrays themselves, which are kept with it."""
+
+    def __init__(self, most):
+        self._held, self._most = [], most
+
+    def get(self, places, about, make):
+        for held, of, found in self._held:
+            if of == about and all(a is b for a, b in zip(held, places, strict=True)):
+                return found
+        found = make()
+        self._held = [*self._held, (places, about, found)][-self._most :]
+        return found
+
+
+_known = _Known(8)
+
+
+def disturbances(x, y, z, t, *, speed, layer, modes, highest, seed, lowest=0.0):
     """Velocity (u, v, w), of root mean square 1 in time where that is largest, that is carried along x at `speed`.
 
     It is the curl of the vector potential with the components g(r) F along the azimuth and g(r) G along x, F and G sums
     over azimuthal modes |m| <= `modes` and WAVES frequencies of waves cos(k x - 2 pi f t + m theta + phase): free of
-    divergence, nothing at the wall. Each frequency lies at random in its share of (0, `highest`], phases are random;
-    all of them follow from `seed`. g is q^2 (1 - q)^4 with the distance q from the wall over REACH layers.
+    divergence, nothing at the wall. Each frequency lies at random in its share of (`lowest`, `highest`], phases are
+    random; all of them follow from `seed`. g is q^2 (1 - q)^4 with the distance q from the wall over REACH layers.
     """
     y, z, x = np.broadcast_arrays(*(np.asarray(c, float) for c in (y, z, x)))
-    f, phases, scale = _waves(modes, highest, seed, speed, layer)
+    inside, f, parts = amplitudes(x, y, z, speed=speed, layer=layer, modes=modes, lowest=lowest, highest=highest,
+                                  seed=seed)  # fmt: skip
+    found = np.zeros((3, *x.shape))
+    found[:, inside] = _sum(parts, f, t)
+    return found
+
+
+def _sum(parts, f, t):
+    """(3, points) at the time t. Term by term: a rank that holds a part of the places has the same sum at each."""
+    phase = 2 * np.pi * f * t
+    total, term = np.zeros(parts.shape[1:]), np.empty(parts.shape[1:])
+    for part, weight in zip(parts, np.concatenate([np.cos(phase), np.sin(phase)]), strict=True):
+        total += np.multiply(part, weight, out=term)
+    return total
+
+
+def amplitudes(x, y, z, *, speed, layer, modes, lowest, highest, seed):
+    """Of `disturbances`: which places (shape of x) have any, the frequencies f (WAVES,), and there the parts
+    (2 WAVES, 3, points) of u, v, w with cos(2 pi f t) and those with sin(2 pi f t)."""
+    f, phases, scale = _waves(modes, lowest, highest, seed, speed, layer)
     r = np.hypot(y, z)
     inside = (r < 0.5) & (r > 0.5 - REACH * layer)
-    radius, place = r[inside], x[inside]
+    radius, place = r[inside], np.broadcast_to(x, r.shape)[inside]
     q = (0.5 - radius) / (REACH * layer)
     g, slope = q**2 * (1 - q) ** 4, -(2 * q * (1 - q) ** 4 - 4 * q**2 * (1 - q) ** 3) / (REACH * layer)
-    turn = (y[inside] + 1j * z[inside]) / radius
-    # The inflow has a few planes of x, and the waves are the same all over one.
-    planes, plane = np.unique(place, return_inverse=True)
-    waves = np.exp(2j * np.pi * np.multiply.outer(planes / speed - t, f))
-    # (points,): of F and G the values, derivatives along x and in theta. A sum over m of a_m turn^m, by Horner's rule.
-    first, second = (waves @ part for part in phases)
-    along = (2j * np.pi * f / speed * waves) @ phases[0]
-    around = second * (1j * np.arange(-modes, modes + 1))
-    sums = np.stack([first, along, second, around])[:, plane]
-    total = np.zeros(sums.shape[:2], complex)
-    for m in range(2 * modes, -1, -1):
-        total = total * turn + sums[:, :, m]
-    F, F_x, G, G_theta = np.real(total / turn**modes)
-    radial = g * (G_theta / radius - F_x)
+    turn = (np.broadcast_to(y, r.shape)[inside] + 1j * np.broadcast_to(z, r.shape)[inside]) / radius
+    m = np.arange(-modes, modes + 1)
+    # (WAVES, points): of F and G the values, of G the derivative in theta, with exp(-2 pi i f t) left out. Sums over m
+    # of a_m turn^m, by Horner's rule.
+    waves = np.exp(2j * np.pi * np.multiply.outer(f, place / speed)) / turn**modes
+    sums = np.zeros((3, f.size, radius.size), complex)
+    for n in range(m.size - 1, -1, -1):
+        for total, coefficient in zip(sums, (phases[0], phases[1], 1j * m * phases[1]), strict=True):
+            total *= turn
+            total += coefficient[:, n, None]
+    F, G, G_theta = sums * waves
+    radial = g * (G_theta / radius - (2j * np.pi * f / speed)[:, None] * F)
     swirl = -slope * G
-    found = np.zeros((3, *r.shape))
-    found[0][inside] = (slope + g / radius) * F
-    found[1][inside] = radial * turn.real - swirl * turn.imag
-    found[2][inside] = radial * turn.imag + swirl * turn.real
-    return scale * found
+    velocity = scale * np.stack(
+        [(slope + g / radius) * F, radial * turn.real - swirl * turn.imag, radial * turn.imag + swirl * turn.real],
+        axis=1,
+    )
+    return inside, f, np.concatenate([velocity.real, velocity.imag])
 
 
 @cache
-def _waves(modes, highest, seed, speed, layer):
+def _waves(modes, lowest, highest, seed, speed, layer):
     """(frequencies (WAVES,), complex amplitudes of F and G (2, WAVES, 2 modes + 1), factor that makes the largest root
     mean square 1)."""
     random = np.random.default_rng(seed)
-    f = highest * (np.arange(WAVES) + random.uniform(size=WAVES)) / WAVES
+    f = lowest + (highest - lowest) * (np.arange(WAVES) + random.uniform(size=WAVES)) / WAVES
     phases = np.exp(2j * np.pi * random.uniform(size=(2, WAVES, 2 * modes + 1)))
     # In the layer slopes in r are 1/layer and those along x and theta the waves': equal shares of velocity of F and G.
     q = np.linspace(0.0, 1.0, 1001)[:-1]
@@ -130,8 +178,8 @@ def initial(x, y, z, *, pressure_ratio, exit_mach, temperature_ratio, layer, kic
     that comes of them is its own mirror image."""
     exit_state = {"pressure_ratio": pressure_ratio, "exit_mach": exit_mach, "temperature_ratio": temperature_ratio}
     inside = nozzle(
-        x, y, z, 0.0, layer=layer, disturbance=0.0, disturbance_modes=0, disturbance_frequency=0.0, seed=0,
-        gamma=gamma, **exit_state,
+        x, y, z, 0.0, layer=layer, disturbance=0.0, disturbance_modes=0, disturbance_lowest=0.0,
+        disturbance_frequency=0.0, seed=0, gamma=gamma, **exit_state,
     )  # fmt: skip
     behind = developed(x, y, z, gamma=gamma, **exit_state)
     rest = (1.0, 0.0, 0.0, 0.0, 1 / gamma)

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 PERIODS = 20
 # Points in the layer at a wall below which it is worth a remark.
 IN_LAYER = 4
+# Fluctuations that enter force no screech from so many times its expected frequency on.
+ABOVE = 1.5
 
 
 def setup(
@@ -55,6 +57,7 @@ def setup(
             f"average.start = {case.average.start:g} is not before time.end = {case.time.end:g}: nothing is averaged"
         )
     screech = _screech(case)
+    warnings += _forced(inflow, screech)
     if screech is not None and screech["periods"] is not None and screech["periods"] < PERIODS:
         warnings.append(
             f"the time from {screech['from']:g} to {screech['to']:g} holds {screech['periods']:.1f} periods of the "
@@ -73,6 +76,16 @@ def _thin(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             yield (
                 f"the layer at {layer['wall']} of block '{layer['block']}' that enters through {layer['face']} is "
                 f"{layer['thickness']:.3g} thick and has {layer['points']} nodes in it: it is not resolved"
+            )
+
+
+def _forced(found: Sequence[Mapping[str, Any]], screech: Mapping[str, Any] | None) -> Iterator[str]:
+    for layer in found:
+        if screech is not None and layer["band"] and layer["band"][0] < ABOVE / screech["period"]:
+            low, high = layer["band"]
+            yield (
+                f"what enters through {layer['face']} of block '{layer['block']}' fluctuates at "
+                f"f L / c_ref = {low:.2f} to {high:.2f}: it forces the screech, expected at {1 / screech['period']:.2f}"
             )
 
 
@@ -152,10 +165,22 @@ def show(report: Mapping[str, Any]) -> None:
         )
     if report["inflow_layers"]:
         walls = [
-            (f"{f['block']} {f['face']}", f["wall"], f"{f['thickness']:.3g}", f["points"], f"{f['first_spacing']:.3g}")
+            (
+                f"{f['block']} {f['face']}",
+                f["wall"],
+                f"{f['thickness']:.3g}",
+                f["points"],
+                f"{f['first_spacing']:.3g}",
+                f"{100 * f['rms']:.2g} %" if f["rms"] else "none",
+                "{:.2f} to {:.2f}".format(*f["band"]) if f["band"] else "",
+            )
             for f in report["inflow_layers"]
         ]
-        terminal.table("Layers that enter", ["through", "at", "thickness", "nodes in it", "first spacing"], walls)
+        terminal.table(
+            "Layers that enter",
+            ["through", "at", "thickness", "nodes in it", "first spacing", "rms", "f L / c_ref"],
+            walls,
+        )
     if (s := report["screech"]) is not None:
         low, high = s["strouhal"]
         length, unit = ("h", "h") if s["shape"] == "planar" else ("Dj", "D")

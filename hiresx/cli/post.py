@@ -26,6 +26,10 @@ Out = Annotated[
     ),
 ]
 Subset = Annotated[str, typer.Option("--subset", metavar="NAME", help="Use this output.subset.")]
+PointsPerWave = Annotated[
+    float | None,
+    typer.Option("--points-per-wave", metavar="N", min=2, help="Points per wavelength that carry sound; 8."),
+]
 Segments = Annotated[int, typer.Option("--segments", metavar="N", help="Segments that a spectrum is the mean of.")]
 Others = Annotated[
     list[Path] | None, typer.Option("--with", metavar="RUN", help="Another run to draw beside; may be repeated.")
@@ -150,13 +154,14 @@ def spectrum(
     reference: Annotated[
         Path | None, typer.Option("--reference", metavar="CSV", help="Levels to draw beside: columns f, level.")
     ] = None,
+    points_per_wave: PointsPerWave = None,
 ) -> Any:
     """Spectra of probes and other histories (Welch), their peaks, coherence and phase of pairs."""
     from hiresx.post.spectrum import spectrum as analyse
 
     return analyse(
         run, signals, times.start, times.end, welch.segments, welch.window, welch.overlap, ambient, strouhal.length,
-        strouhal.velocity, prominence, cross, others or (), reference,
+        strouhal.velocity, prominence, cross, others or (), reference, points_per_wave=points_per_wave,
     )  # fmt: skip
 
 

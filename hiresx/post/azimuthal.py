@@ -7,9 +7,10 @@ import numpy as np
 
 from hiresx.errors import HiresxError
 from hiresx.output.show import picture_file
+from hiresx.post import carried, welch
 from hiresx.post import even_samples as signal_reading
-from hiresx.post import welch
 from hiresx.post.result import Result, dataset, opened, stem
+from hiresx.resolution import POINTS_PER_WAVE
 
 # Distances and angles of places of a ring agree to this share of its radius.
 _ROUND = 1e-3
@@ -17,6 +18,8 @@ _ROUND = 1e-3
 _TURNING = 0.5
 # Modes that are drawn, by |m|, and tones that are named.
 _DRAWN, _NAMED = 2, 4
+# What makes a label readable over curves.
+_BEHIND = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.8}
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +91,8 @@ def azimuthal(
 
     `segments`: see `welch.spectra`. `length`, `velocity`: scales of the Strouhal number f length / velocity. Every tone
     of the mean over the ring is given with the modes it is made of and what that is: axisymmetric (m = 0 has most),
-    helical (m or -m alone) or flapping (m and -m alike).
+    helical (m or -m alone) or flapping (m and -m alike). It is `carried` up to the `cutoff` of the grid at the ring
+    (see `carried.cutoffs`); None where that is not known.
 
     Raises HiresxError for places that are no such ring, and for what is not there or too short.
     """
@@ -98,6 +102,7 @@ def azimuthal(
     taken = signal_reading.read(run, signals, start, end)
     found = decomposed(taken.values, ring(taken.places, signals), taken.dt, segments)
     scale = length / velocity
+    cutoff = carried.least(carried.cutoffs(run, taken.places))
     power = found.density.sum(axis=1) * found.frequency[1]
     total = float(found.whole.density.sum() * found.frequency[1])
     tones = []
@@ -105,12 +110,14 @@ def azimuthal(
         lines = slice(max(peak.line - 1, 1), peak.line + 2)
         share = found.density[:, lines].sum(axis=1)
         tones.append({"frequency": peak.frequency, "strouhal": peak.frequency * scale, **_kind(found.m, share),
-                      "above_background_db": peak.above_background_db})  # fmt: skip
+                      "above_background_db": peak.above_background_db,
+                      "carried": carried.said(peak, cutoff)})  # fmt: skip
     summary: dict[str, Any] = {
         "run": str(run.path), "history": taken.history, "column": taken.column, "places": len(taken.labels),
         "from": float(taken.time[0]), "to": float(taken.time[-1]), "samples": len(taken.values), "dt": taken.dt,
         "resampled": taken.resampled, "segments": found.whole.segments, "resolution": found.whole.resolution,
         "strouhal_length": length, "strouhal_velocity": velocity, "mean_square": total,
+        "points_per_wave": POINTS_PER_WAVE, "cutoff": cutoff,
         "shares": [{"m": int(m), "share": float(p / total) if total > 0 else 0.0}
                    for m, p in zip(found.m, power, strict=True)],
         "tones": tones,
@@ -140,6 +147,7 @@ def _kind(m: np.ndarray, share: np.ndarray) -> dict[str, Any]:
 
 
 def _draw(data: Any, summary: dict[str, Any]) -> Any:
+    scale = summary["strouhal_length"] / summary["strouhal_velocity"]
     own = summary["strouhal_length"] != 1 or summary["strouhal_velocity"] != 1
     over = data["strouhal"].values if own else data["frequency"].values
     figure = picture_file.figure(3.6)
@@ -150,17 +158,24 @@ def _draw(data: Any, summary: dict[str, Any]) -> Any:
             density = np.maximum(data["density"].sel(m=m).values[1:], np.finfo(float).tiny)
             style = {"color": colours[abs(m)], "ls": "--" if m < 0 else "-"}
             ax.plot(over[1:], 10 * np.log10(density), label=f"m = {m}", **style)
-    ax.set_xscale("log")
-    ax.set_xlim(over[1], over[-1])
+    picture_file.frequencies(ax, over[1], over[-1])
     highest = 10 * np.log10(float(data["density"].values[:, 1:].max()))
-    ax.set_ylim(highest - 80, highest + 8)
-    for tone in summary["tones"][:_NAMED]:
+    ax.set_ylim(highest - 80, highest + 8 + 5 * min(len(summary["tones"]), _NAMED))
+    if summary["cutoff"] is not None:
+        carried.shade(ax, summary["cutoff"] * (scale if own else 1), summary["points_per_wave"])
+    named = sorted(summary["tones"][:_NAMED], key=lambda tone: tone["frequency"])
+    for n, tone in enumerate(named):
         place = tone["strouhal"] if own else tone["frequency"]
-        ax.axvline(place, color="0.7", lw=0.6, zorder=0)
-        ax.annotate(f"{place:.3g} {tone['kind']}", (place, highest + 4), fontsize=7, rotation=0, ha="left")
+        ax.axvline(place, color="0.5", lw=0.7, ls=":", zorder=0.5)
+        # One below the other, on the side where there is more room: tones lie close on this scale.
+        right = np.log(place / over[1]) < 0.75 * np.log(over[-1] / over[1])
+        text = f"{place:.3g} {tone['kind']}" + (f", m = {tone['m']}" if tone["m"] else "")
+        ax.annotate(text if tone["carried"] is not False else f"({text})", (place, 0.97 - 0.055 * n),
+                    (3 if right else -3, 0), xycoords=("data", "axes fraction"), textcoords="offset points", fontsize=7,
+                    ha="left" if right else "right", va="top", bbox=_BEHIND)  # fmt: skip
     ax.set_xlabel("Strouhal number" if own else r"$f\,L/c_\mathrm{ref}$")
     ax.set_ylabel("density of the mode [dB re 1]")
     ax.grid(lw=0.3, color="0.85", which="both")
-    ax.legend(loc="lower left", ncols=2)
+    picture_file.legend_beside(ax)
     figure.suptitle(f"{data.attrs.get('title', '')}\n{summary['history']}.{summary['column']}", fontsize=9)
     return figure

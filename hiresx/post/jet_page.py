@@ -193,13 +193,21 @@ def _screech(ours: "Jet") -> str:
             f" There is a louder tone at St = {found['stronger']:.4g}: what is called the fundamental is the loudest "
             "near the frequency that formulas give."
         )
+    if found["cutoff"] is not None:
+        words += (
+            f" The grid carries sound at the lips up to f = {found['cutoff']:.3g} c/{unit}, with "
+            f"{found['points_per_wave']:g} points per wavelength: tones beyond are the grid's as much as the jet's."
+        )
     rows = [{**tone, "order": "fundamental"}] if tone else []
     rows += [{**line, "order": f"{line['order']} f"} for line in found["harmonics"]]
     rows += [{**line, "order": "other"} for line in found["other_tones"]]
     if not rows:
         return words + "</p>"
+    for row in rows:
+        row["said"] = {True: "yes", False: "no", None: "not known"}[row["carried"]]
     names = {"order": "tone", "strouhal": "St", "frequency": f"f {unit}/c", "amplitude": "amplitude p",
-             "above_background_db": "dB above the rest", "mode": "mode"}  # fmt: skip
+             "above_background_db": "dB above the rest", "mode": "mode",
+             "said": "the grid carries it"}  # fmt: skip
     return words + "</p>" + _table(rows, names)
 
 

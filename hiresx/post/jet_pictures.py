@@ -7,7 +7,7 @@ import numpy as np
 
 from hiresx.output.fields import cut
 from hiresx.output.show import picture_file
-from hiresx.post import jet_theory
+from hiresx.post import carried, jet_theory
 from hiresx.post.jet_points import MeasuredPoints
 from hiresx.post.welch import REFERENCE_PRESSURE
 
@@ -160,6 +160,8 @@ def lip_spectra(ours: "Jet") -> Any:
     within = st[1:] <= min(st[-1], 3.0)
     shown = 10 * np.log10(found.density[:, 1:][:, within] * scale / reference**2)
     ax.set_ylim(shown.min() - 3, shown.max() + 12)
+    if summary["cutoff"] is not None:
+        carried.shade(ax, summary["cutoff"] / scale, summary["points_per_wave"])
     ax.set_xlabel(f"$\\mathrm{{St}} = {strouhal(ours)}$")
     ax.set_ylabel("dB re 20 uPa per St,\nambient 101325 Pa")
     ax.grid(lw=0.3, color="0.85", which="both")

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from hiresx.errors import HiresxError
+from hiresx.post import carried, welch
 from hiresx.post import even_samples as signal_reading
-from hiresx.post import welch
 from hiresx.post.jet_theory import Shape
+from hiresx.resolution import POINTS_PER_WAVE
 from hiresx.results import Run
 
 # Periods of the expected tone that a segment holds at least, where the run is long enough.
@@ -71,8 +72,10 @@ def screech(
     segments: int | None = None,
 ) -> Screech:
     """The screech in `signals` (see `lips`); `expected`: the frequency in c_ref / L that formulas give;
-    `height_over_velocity`: h / Uj (Dj / Uj), with which a frequency is a Strouhal number."""
+    `height_over_velocity`: h / Uj (Dj / Uj), with which a frequency is a Strouhal number. A tone is `carried` up to the
+    `cutoff` of the grid at the lips (see `carried.cutoffs`); None where that is not known."""
     taken = signal_reading.read(run, signals, start, end)
+    cutoff = carried.least(carried.cutoffs(run, taken.places))
     if len(taken.labels) != 2:
         raise HiresxError(f'"{signals}" is {len(taken.labels)} signals', "name the two lips: NAME.p_0,p_1")
     parts = np.stack([taken.values.sum(axis=1), taken.values[:, 0] - taken.values[:, 1]], axis=1) / 2
@@ -88,11 +91,12 @@ def screech(
         "expected_frequency": expected, "expected_periods": periods,
         "antisymmetric_part": float(parts[:, 1].var() / parts.var(axis=0).sum()),
         "fundamental": None, "harmonics": [], "other_tones": [], "stronger": None,
+        "points_per_wave": POINTS_PER_WAVE, "cutoff": cutoff,
     }  # fmt: skip
     known = []
     if near:
         first, n = max(near, key=lambda entry: entry[0].amplitude)
-        summary["fundamental"] = _tone(first, n, found, height_over_velocity)
+        summary["fundamental"] = _tone(first, n, found, height_over_velocity, cutoff)
         known.append(first.frequency)
         for order in range(2, _HARMONICS + 1):
             at = order * first.frequency
@@ -100,13 +104,13 @@ def screech(
             there = [e for e in peaks if abs(e[0].frequency - at) <= near_it]
             if there:
                 peak, m = max(there, key=lambda entry: entry[0].amplitude)
-                summary["harmonics"].append({"order": order, **_tone(peak, m, found, height_over_velocity)})
+                summary["harmonics"].append({"order": order, **_tone(peak, m, found, height_over_velocity, cutoff)})
                 known.append(peak.frequency)
     for peak, n in sorted(peaks, key=lambda entry: -entry[0].amplitude):
         if peak.frequency > _HIGHEST * expected or len(summary["other_tones"]) == _OTHERS:
             continue
         if all(abs(peak.frequency - f) > 2 * found.resolution for f in known):
-            summary["other_tones"].append(_tone(peak, n, found, height_over_velocity))
+            summary["other_tones"].append(_tone(peak, n, found, height_over_velocity, cutoff))
             known.append(peak.frequency)
     others = summary["other_tones"]
     if near and others and others[0]["amplitude"] > first.amplitude:
@@ -128,7 +132,7 @@ def _resolved(parts: np.ndarray, dt: float, expected: float, segments: int | Non
         yield welch.spectra(parts, dt, length=length)
 
 
-def _tone(peak: welch.Peak, part: int, found: welch.Spectra, scale: float) -> dict[str, Any]:
+def _tone(peak: welch.Peak, part: int, found: welch.Spectra, scale: float, cutoff: float | None) -> dict[str, Any]:
     about = slice(max(peak.line - 1, 1), peak.line + 2)
     symmetric, antisymmetric = found.density[:, about].sum(axis=1)
     mode = "mixed"
@@ -140,4 +144,5 @@ def _tone(peak: welch.Peak, part: int, found: welch.Spectra, scale: float) -> di
         "frequency": peak.frequency, "strouhal": peak.frequency * scale, "half_power_width": peak.width,
         "amplitude": peak.amplitude, "above_background_db": peak.above_background_db, "mode": mode,
         "antisymmetric_part": float(antisymmetric / (symmetric + antisymmetric)),
+        "carried": carried.said(peak, cutoff),
     }  # fmt: skip

@@ -10,9 +10,10 @@ import numpy as np
 from hiresx.errors import HiresxError
 from hiresx.output.show import lines, picture_file
 from hiresx.output.show.look import Look
+from hiresx.post import carried, welch
 from hiresx.post import even_samples as signal_reading
-from hiresx.post import welch
 from hiresx.post.result import Result, dataset, opened, stem
+from hiresx.resolution import POINTS_PER_WAVE
 
 # Curves of one picture, and peaks that it names.
 _CURVES, _NAMED = 8, 4
@@ -37,6 +38,7 @@ def spectrum(
     others: Sequence[Any] = (),
     reference: str | Path | None = None,
     look: Look | None = None,
+    points_per_wave: float | None = None,
 ) -> Result:
     """Spectra of columns of a history of `run` (a folder or `hiresx.open` of it): see `signals.read` for the names.
 
@@ -47,9 +49,14 @@ def spectrum(
     segments of the same number, are drawn beside. `reference`: a CSV file with the columns f and the level, called as
     the column or "level", drawn too. Density times its frequency is a mean square.
 
+    A peak is `carried` if the grid at its place has `points_per_wave` nodes (8) or more to a sound wave of its
+    frequency, that is up to the `cutoff` of the place, which `hiresx check` prints too; None where the places or the
+    grid are not known. What lies beyond is the grid's as much as the flow's.
+
     Raises HiresxError for what is not there or too short.
     """
     run = opened(run)
+    points_per_wave = POINTS_PER_WAVE if points_per_wave is None else points_per_wave
     if length <= 0 or velocity <= 0:
         raise HiresxError("the scales of the Strouhal number must be above 0", "see --length and --velocity")
     taken = signal_reading.read(run, signals, start, end)
@@ -63,6 +70,8 @@ def spectrum(
     zero = 20 * np.log10(reference_level)
     unit = "dB re 20 uPa" if ambient is not None else f"dB re 1 {taken.units}".rstrip()
     scale = length / velocity
+    cutoff = carried.cutoffs(run, taken.places, points_per_wave)
+    ends = [carried.least(None if cutoff is None else cutoff[[n]]) for n in range(len(taken.labels))]
     listed = []
     for n, label in enumerate(taken.labels):
         for peak in welch.peaks(found.only(n), prominence):
@@ -72,6 +81,7 @@ def spectrum(
                     "half_power_width": peak.width, "amplitude": peak.amplitude,
                     "level_db": 20 * np.log10(peak.amplitude / np.sqrt(2) / reference_level),
                     "above_background_db": peak.above_background_db, "prominence_db": peak.prominence_db,
+                    "carried": carried.said(peak, ends[n]),
                 }
             )  # fmt: skip
     summary: dict[str, Any] = {
@@ -82,6 +92,7 @@ def spectrum(
         "highest_frequency": float(found.frequency[-1]), "parseval_error": float(found.parseval.max()),
         "peak_threshold_db": found.threshold_db() if prominence is None else prominence, "level_unit": unit,
         "strouhal_length": length, "strouhal_velocity": velocity,
+        "points_per_wave": points_per_wave, "cutoff": ends,
         "variance": found.variance.tolist(),
         "overall_level_db": (10 * np.log10(np.maximum(found.variance, 1e-300)) - zero).tolist(),
         "peaks": listed,
@@ -179,11 +190,15 @@ def _draw(data: Any, summary: dict[str, Any], cross: bool, beside: Sequence[Curv
         n = list(map(str, data["signal"].values)).index(peak["signal"])
         at = peak["frequency"] * (scale if own else 1)
         height = float(np.interp(peak["frequency"], data["frequency"].values, data["level"].values[n]))
+        text = f"{at:.4g}" if peak["carried"] is not False else f"({at:.4g})"
         ax.annotate(
-            f"{at:.4g}", (at, height), (0, 9), textcoords="offset points", ha="center", fontsize=8,
+            text, (at, height), (0, 9), textcoords="offset points", ha="center", fontsize=8,
             arrowprops={"arrowstyle": "-", "lw": 0.5, "color": "0.4"},
         )  # fmt: skip
     ax.set_ylim(bottom, top + 0.1 * (top - bottom))
+    known = [end for end in summary["cutoff"][:_CURVES] if end is not None]
+    if known:
+        carried.shade(ax, min(known) * (scale if own else 1), summary["points_per_wave"])
     if count > 1 or beside:
         picture_file.legend_beside(ax, title=f"{_CURVES} of {count} signals" if count > _CURVES else None)
     look.curves([ax])

@@ -6,6 +6,7 @@ alone; what needs gradients is computed of the whole block, one time after the o
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ class StoredVariable:
         return np.empty((0, *np.empty(self.nodes, bool)[key[1:]].shape), self.dtype) if found is None else found
 
     def _of(self, path: Path, key: tuple[Any, ...]) -> np.ndarray:
-        with field_file.opened(path) as (_, groups):
+        with field_file.opened(path) as (file, groups):
             group = next((group for group in groups if group.name == self.block), None)
             if group is None:
                 raise HiresxError(f'there is no block "{self.block}"', "see whether the run was overwritten")
@@ -66,8 +67,9 @@ class StoredVariable:
                 z,
                 {name: np.asarray(group[name][part]) for name in derived.PRIMITIVE if name in group.variables},
                 self.gamma,
+                beyond=partial(field_file.neighbours(file, groups).of, groups.index(group)) if whole else None,
             )
-        values = derived.evaluate([self.name], flow)[self.name]
+            values = derived.evaluate([self.name], flow)[self.name]
         if whole:
             return values[np.ix_(*map(np.atleast_1d, _indexes(key, self.nodes)))].reshape(_shape(key, self.nodes))
         return values.reshape(_shape(key, self.nodes))

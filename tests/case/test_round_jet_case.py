@@ -142,6 +142,35 @@ def test_size_of_the_disturbances_and_where_they_are():
     assert size[-1] == 0 and (size[r < 0.2] == 0).all() and (size[(r > 0.3) & (r < 0.499)] > 0.1).all()
 
 
+def test_nothing_enters_below_the_lowest_frequency():
+    """By a spectrum over 200 D/a: the screech of the jet is not forced."""
+    found = load("round-jet", "quick").function("disturbances")
+    times = np.arange(0, 200, 0.1)
+    x, y, z = np.array([-0.6]), np.array([0.46]), np.array([0.0])
+    u = np.array([found(x, y, z, t, **WAVES, lowest=1.0)[0, 0] for t in times])
+    power = np.abs(np.fft.rfft(u * np.hanning(times.size))) ** 2
+    f = np.fft.rfftfreq(times.size, 0.1)
+    assert power[(f < 0.97) | (f > 1.53)].sum() < 1e-6 * power.sum()
+    assert (power[(f > 1.0) & (f < 1.25)].sum() > 0.1 * power.sum()) and power[f > 1.25].sum() > 0.1 * power.sum()
+    case = load("round-jet")
+    assert case.parameters["disturbance_lowest"] >= 2 * 0.408, "what is expected at Mj = 1.42"
+
+
+def test_the_inflow_makes_what_does_not_change_once():
+    """For the same arrays only the sum over frequencies is left; other arrays, or parameters, are others."""
+    case = load("round-jet", "quick")
+    nozzle, made = case.function("nozzle"), []
+    names = nozzle.__globals__
+    names["amplitudes"] = lambda *a, of=names["amplitudes"], **k: made.append(1) or of(*a, **k)
+    x, y, z = places()
+    first = [np.array(case.evaluate("nozzle", x, y, z, t)) for t in (0.0, 0.7, 0.0)]
+    assert len(made) == 1 and np.abs(first[1] - first[0]).max() > 1e-3
+    np.testing.assert_array_equal(first[2], first[0])
+    other = np.array(case.evaluate("nozzle", x, y.copy(), z, 0.7))
+    assert len(made) == 2
+    np.testing.assert_array_equal(other, first[1])
+
+
 def test_disturbances_follow_from_seed_time_and_place_alone():
     """Ranks that hold a part of the inflow, and a restart, have what a whole run has."""
     case = load("round-jet", "quick")

@@ -25,7 +25,8 @@ def root(tmp_path_factory):
     (folder / "gas.h").write_text("")
     (folder / "equations.h").write_text("")
     (folder / "solver.h").write_text(SOLVER)
-    (folder / "shim.h").write_text((kernels.ROOT / "shim.h").read_text())
+    for name in ("shim.h", "checked.h"):
+        (folder / name).write_text((kernels.ROOT / name).read_text())
     return folder
 
 

@@ -47,7 +47,7 @@ def of_ranks(comm, name):
 
 @pytest.mark.parametrize("name", ["jet", pytest.param("cone", marks=pytest.mark.slow)])
 def test_ranks_that_wait_for_ghosts_of_the_state(name):
-    for found in run_ranks(2, of_ranks, name):
+    for found in run_ranks(2, of_ranks, name, timeout=240):
         assert {plan: value for plan, value in found.items() if not value <= 1e-13} == {}
 
 

@@ -45,6 +45,24 @@ def test_the_jet_is_described(checked):
     assert "probe" not in said and "sponge" not in said
 
 
+def test_what_enters_is_described(checked):
+    """Size and band of the disturbances of the round jet's layer, which is that of the mean; a steady one has none."""
+
+    def layer(*changes):
+        found = checked("round-jet", "--preset", "quick", *(word for c in changes for word in ("--set", c)))
+        return found["inflow_layers"][0], any("it forces the screech" in line for line in found["warnings"])
+
+    found, forced = layer("parameters.disturbance=0.05", "parameters.disturbance_lowest=1.0")
+    assert found["rms"] == pytest.approx(0.05, rel=0.15) and found["thickness"] == pytest.approx(0.1, rel=0.07)
+    assert np.sqrt(np.sum(np.square(found["rms_uvw"]))) == pytest.approx(found["rms"])
+    low, high = found["band"]
+    assert 0.95 <= low < 1.2 and 1.25 < high <= 1.55 and not forced
+    found, forced = layer("boundary.1.steady=true")
+    assert found["rms"] == 0 and found["band"] is None and not forced
+    found, forced = layer()
+    assert found["band"][0] < 0.2 and forced
+
+
 def test_the_screech_of_a_round_jet_is_over_its_own_lengths(checked, capfd):
     """By Tam, Seiner and Yu f D/c = .408 at Mj 1.42; one that is expanded in its nozzle has no cells."""
     found = checked("round-jet", "--preset", "quick")["screech"]

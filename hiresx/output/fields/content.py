@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.equations.gas import Gas
-from hiresx.output.fields import derived, formats, selection
+from hiresx.output.fields import derived, formats, joined, selection
 from hiresx.output.fields.formats import FormatFrame, FormatSeries, Outline, WrittenSeries
 from hiresx.output.fields.portions import OwnBoxes, OwnSamples
 from hiresx.output.saved import files
@@ -46,7 +46,8 @@ class Content:
         # A number that the temporary files of all ranks have in common, and no others.
         self.tag = self.comm.bcast(os.getpid())
         part = "" if spec is None else selection.describe(spec)
-        about = WrittenSeries(name, pieces, blocks, variables, precision, case, part, self.comm, self.tag)
+        known = joined.told(solver.decomposition.connections) if spec is None else ""
+        about = WrittenSeries(name, pieces, blocks, variables, precision, case, part, self.comm, self.tag, known)
         made = [formats.format_of(kind).Format for kind in kinds]
         self.series = [kind(about) for kind in made if issubclass(kind, FormatSeries)]
         self.frames: list[Callable[..., FormatFrame]] = [kind for kind in made if not issubclass(kind, FormatSeries)]

@@ -13,7 +13,7 @@ import numpy as np
 
 from hiresx.equations import GAS_PRIMITIVE
 from hiresx.errors import HiresxError
-from hiresx.output.fields.differences import Metrics
+from hiresx.output.fields.differences import Metrics, Sides
 
 PRIMITIVE = GAS_PRIMITIVE
 
@@ -36,8 +36,9 @@ class Variable:
 class FlowState:
     """The flow on one block: x, y, z and the primitive variables (nk, nj, ni), gradients on demand and kept.
 
-    `metrics`: gives those of the grid if they are known already. Raises HiresxError when a variable is asked of a state
-    that lacks what it is computed from.
+    `metrics`: gives those of the grid if they are known already. `beyond`: of a coordinate or primitive variable, what
+    lies beyond the faces of the block; without it gradients are one-sided there. Raises HiresxError when a variable is
+    asked of a state that lacks what it is computed from.
     """
 
     def __init__(
@@ -48,10 +49,11 @@ class FlowState:
         state: Mapping[str, np.ndarray],
         gamma: float,
         metrics: Callable[[], Metrics] | None = None,
+        beyond: Callable[[str], Sides] | None = None,
     ):
         self.x, self.y, self.z, self.gamma = x, y, z, gamma
         self._state = state
-        self._known_metrics = metrics
+        self._known_metrics, self._beyond = metrics, beyond
         self._gradients: dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
 
     def __getitem__(self, name: str) -> np.ndarray:
@@ -76,12 +78,15 @@ class FlowState:
 
     @cached_property
     def metrics(self) -> Metrics:
-        return Metrics(self.x, self.y, self.z) if self._known_metrics is None else self._known_metrics()
+        if self._known_metrics is not None:
+            return self._known_metrics()
+        return Metrics(self.x, self.y, self.z, self._beyond)
 
     def gradient(self, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """x, y and z derivative of primitive variable `name`."""
         if name not in self._gradients:
-            self._gradients[name] = self.metrics.gradient(self[name])
+            sides = None if self._beyond is None else self._beyond(name)
+            self._gradients[name] = self.metrics.gradient(self[name], sides)
         return self._gradients[name]
 
     @property

@@ -1,11 +1,15 @@
-"""6th-order differences on a curvilinear block, one-sided at its faces."""
+"""6th-order differences on a curvilinear block, with what lies beyond its faces, or one-sided at them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
 from hiresx.arrays import triple
+from hiresx.output.fields.joined import Beyond
 
+# By axis of an array and side (0: below, 1: above).
+Sides: TypeAlias = Mapping[tuple[int, int], Beyond]
 # Rows of the 6th-order one-sided derivative at the nodes 0, 1, 2 from the nodes 0..6, times 60 (Lagrange polynomial of
 # degree 6, differentiated). The last three nodes take the mirror image with the opposite sign.
 _EDGE = np.array(
@@ -17,10 +21,11 @@ _EDGE = np.array(
 )
 
 
-def derivative(f: np.ndarray, axis: int) -> np.ndarray:
+def derivative(f: np.ndarray, axis: int, beyond: Sides | None = None) -> np.ndarray:
     """Derivative of f (nk, nj, ni) with respect to the node index along `axis` (0: k, 1: j, 2: i), float64.
 
-    Central (-1, 9, -45, 0, 45, -9, 1)/60 inside. Raises ValueError with fewer than 7 nodes along `axis`.
+    Central (-1, 9, -45, 0, 45, -9, 1)/60 inside, and at faces where `beyond` has nodes; else one-sided there.
+    Raises ValueError with fewer than 7 nodes along `axis`.
     """
     f = np.moveaxis(np.asarray(f, dtype=np.float64), axis, 0)
     n = f.shape[0]
@@ -35,8 +40,21 @@ def derivative(f: np.ndarray, axis: int) -> np.ndarray:
     for n, row in enumerate(_EDGE):
         d[n] = _weighted(row, f[:7])
         d[-1 - n] = -_weighted(row, f[:-8:-1])
+    for side in (0, 1):
+        if (found := (beyond or {}).get((axis, side))) is not None:
+            _across(d, f, found, side)
     d /= 60.0
     return np.moveaxis(d, 0, axis)
+
+
+def _across(d: np.ndarray, f: np.ndarray, beyond: Beyond, side: int) -> None:
+    """Put the central difference, times 60, into the three layers of `d` at a face, where there are nodes beyond."""
+    near = f[:6] if side == 0 else f[:-7:-1]
+    line = np.concatenate([beyond.values[::-1], near])
+    layers, sign = (d, 1.0) if side == 0 else (d[::-1], -1.0)
+    for n in range(3):
+        central = 45.0 * (line[n + 4] - line[n + 2]) - 9.0 * (line[n + 5] - line[n + 1]) + (line[n + 6] - line[n])
+        layers[n] = np.where(beyond.there, sign * central, layers[n])
 
 
 def _weighted(weights: np.ndarray, layers: np.ndarray) -> np.ndarray:
@@ -51,15 +69,17 @@ class Metrics:
     """Derivatives with respect to x, y, z on one block with node coordinates x, y, z (nk, nj, ni).
 
     A singleton direction stands for a unit extrusion (k along z, j along y, i along x), so that every field is constant
-    along it. The gradient of x, y and z themselves is exact to round-off on any grid.
+    along it. The gradient of x, y and z themselves is exact to round-off on any grid. `beyond`: of "x", "y", "z", what
+    lies beyond the faces.
     """
 
-    def __init__(self, x: np.ndarray, y: np.ndarray, z: np.ndarray):
+    def __init__(self, x: np.ndarray, y: np.ndarray, z: np.ndarray, beyond: Callable[[str], Sides] | None = None):
         self.axes = [axis for axis in (0, 1, 2) if x.shape[axis] > 1]
+        beyond_coordinates = [{} if beyond is None else beyond(name) for name in "xyz"]
         # jacobian[a][d] = d x_a / d xi_d with xi = (i, j, k), the reverse of the axes of an array.
         jacobian = [
-            [derivative(c, 2 - d) if 2 - d in self.axes else float(a == d) for d in range(3)]
-            for a, c in enumerate((x, y, z))
+            [derivative(c, 2 - d, sides) if 2 - d in self.axes else float(a == d) for d in range(3)]
+            for a, (c, sides) in enumerate(zip((x, y, z), beyond_coordinates, strict=True))
         ]
         cofactor = [[_minor(jacobian, a, d) for d in range(3)] for a in range(3)]
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -67,9 +87,10 @@ class Metrics:
             # slope[a][axis] = d xi / d x_a of the direction of that array axis, for the directions that exist.
             self.slope = [{axis: cofactor[a][2 - axis] * inverse for axis in self.axes} for a in range(3)]
 
-    def gradient(self, f: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """df/dx, df/dy, df/dz of f (nk, nj, ni), each (nk, nj, ni) float64."""
-        along = {axis: derivative(f, axis) for axis in self.axes}
+    def gradient(self, f: np.ndarray, beyond: Sides | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """df/dx, df/dy, df/dz of f (nk, nj, ni), each (nk, nj, ni) float64; `beyond` the faces where the coordinates
+        went beyond them, and nowhere else."""
+        along = {axis: derivative(f, axis, beyond) for axis in self.axes}
         zero = np.zeros(f.shape)
         return triple(sum((along[axis] * slope[axis] for axis in self.axes), zero) for slope in self.slope)
 

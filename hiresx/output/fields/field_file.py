@@ -6,9 +6,10 @@ import json
 import math
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ import numpy as np
 
 from hiresx.equations import equations
 from hiresx.errors import HiresxError
-from hiresx.output.fields import coordinate_file, derived
+from hiresx.output.fields import coordinate_file, derived, joined
+from hiresx.output.fields.differences import Sides
 from hiresx.output.saved import file_layout, files
 from hiresx.output.saved.files import FileLayout
 from hiresx.output.saved.netcdf import LOCK, library
@@ -91,7 +93,8 @@ def write(
 class Series:
     """Field files of the same blocks, variables and case at many times. Arguments as those of `write`; of the `blocks`
     only names, shapes and gaps count here. `linked`: the name of the file beside them that has the coordinates (see
-    `Coordinates`); "": each has its own. Raises HiresxError for an unknown variable and bad block names.
+    `Coordinates`); "": each has its own. `joined_by`: what connects the blocks (`joined.told`). Raises HiresxError
+    for an unknown variable and bad block names.
     """
 
     _numbers: tuple[tuple[str, str, str, str], ...] = (
@@ -107,11 +110,12 @@ class Series:
         precision: str | None = None,
         part: str = "",
         linked: str = "",
+        joined_by: str = "",
     ):
         self._names = list(case["output"]["variables"] if variables is None else variables)
         derived.check(self._names, scalars=equations(case).scalars)
         check_names([block.name for block in blocks])
-        self._case, self._part, self._linked = case, part, linked
+        self._case, self._part, self._linked, self._joined_by = case, part, linked, joined_by
         self._axes = () if linked else coordinate_file.AXES
         kinds: dict[str, np.dtype[Any]] = {"fp64": np.dtype("f8"), "fp32": np.dtype("f4")}
         self._kind = blocks[0].state["rho"].dtype if precision is None else kinds[precision]
@@ -187,6 +191,8 @@ class Series:
         self._describe(file)
         if self._part:
             file.part = self._part
+        if self._joined_by:
+            file.setncattr(joined.ATTRIBUTE, self._joined_by)
         found = {}
         for name, kind, long_name, units in self._numbers:
             found["", name] = _variable(file, name, kind, (), long_name=long_name, units=units)
@@ -263,7 +269,11 @@ def read(path: str | Path, variables: Iterable[str] | None = None) -> FieldFileC
     with opened(path) as (file, groups):
         case = json.loads(file.case)
         part = getattr(file, "part", "")
-        blocks = [_read_block(group, variables, case["gas"]["gamma"], part) for group in groups]
+        near = neighbours(file, groups)
+        blocks = [
+            _read_block(group, variables, case["gas"]["gamma"], part, partial(near.of, n))
+            for n, group in enumerate(groups)
+        ]
         return FieldFileContent(Path(path), float(file["time"][...]), int(file["step"][...]), case, blocks, part)
 
 
@@ -314,7 +324,14 @@ def opened(path: str | Path) -> Iterator[tuple[Any, list[Any]]]:
         raise HiresxError(f"{path} is not a whole field file ({error})", "give one that hiresx run wrote") from None
 
 
-def _read_block(group: Any, wanted: Iterable[str] | None, gamma: float, part: str) -> FieldBlock:
+def neighbours(file: Any, groups: Sequence[Any]) -> joined.Neighbours:
+    """What lies beyond the faces of the blocks of a file that is `opened`."""
+    return joined.Neighbours(groups, getattr(file, joined.ATTRIBUTE, ""))
+
+
+def _read_block(
+    group: Any, wanted: Iterable[str] | None, gamma: float, part: str, beyond: Callable[[str], Sides]
+) -> FieldBlock:
     x, y, z = (group[axis][...] for axis in "xyz")
     stored = [name for name in group.variables if name not in ("x", "y", "z")]
     wanted = stored if wanted is None else list(wanted)
@@ -329,7 +346,7 @@ def _read_block(group: Any, wanted: Iterable[str] | None, gamma: float, part: st
                 f'write "{gradients[0]}" in the variables of this output.subset',
             )
         primitive = {name: group[name][...] for name in derived.PRIMITIVE if name in stored}
-        state |= derived.evaluate(missing, derived.FlowState(x, y, z, primitive, gamma))
+        state |= derived.evaluate(missing, derived.FlowState(x, y, z, primitive, gamma, beyond=beyond))
     gaps = tuple(int(n) for n in np.atleast_1d(getattr(group, "gaps", ())))
     return FieldBlock(group.name, x, y, z, {name: state[name] for name in wanted}, gaps)
 

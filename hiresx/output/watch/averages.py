@@ -16,7 +16,7 @@ from hiresx.communicator import Communicator
 from hiresx.device.averaging import means, names
 from hiresx.equations import equations
 from hiresx.errors import HiresxError
-from hiresx.output.fields import derived
+from hiresx.output.fields import derived, joined
 from hiresx.output.saved import file_layout, files
 from hiresx.output.saved.files import FileLayout, JointFile, Key
 from hiresx.output.saved.netcdf import LOCK, library
@@ -45,7 +45,8 @@ class AveragedBox:
 
 class Averages:
     """The file `path`, which the ranks of `comm` write together, each time anew, with the averages `kinds` of the whole
-    `blocks`. `case`: the resolved case; averaging began at `start`, which is counted in `unit`."""
+    `blocks`. `case`: the resolved case; averaging began at `start`, which is counted in `unit`.
+    `joined_by`: what connects the blocks (`hiresx.output.fields.joined.told`)."""
 
     def __init__(
         self,
@@ -56,10 +57,11 @@ class Averages:
         case: Mapping[str, Any],
         start: float,
         unit: str,
+        joined_by: str = "",
     ):
         self.path, self.comm, self._kinds = path, comm, tuple(kinds)
         self._blocks = [(block.name, block.x.shape) for block in blocks]
-        self._case, self._start, self._unit = case, start, unit
+        self._case, self._start, self._unit, self._joined_by = case, start, unit, joined_by
         self._scalars = equations(case).scalars
         self._tag = comm.bcast(os.getpid())
         self._layout: FileLayout | None = None
@@ -115,6 +117,8 @@ class Averages:
         file.title = f"time averages: {self._case.get('title', '')}"
         file.source, file.case = f"hiresx {version('hiresx')}", json.dumps(self._case)
         file.average_start = self._start
+        if self._joined_by:
+            file.setncattr(joined.ATTRIBUTE, self._joined_by)
         made: dict[Key, Any] = {}
         for (name, kind, long_name), units in zip(_NUMBERS, ("L / c_ref", "1", self._unit), strict=True):
             made["", name] = _variable(file, name, long_name, units, kind, ())

@@ -19,6 +19,8 @@ LONG = False
 
 # Growth before this is not counted: what of the start is no mode of the scheme has gone.
 _START = 5.0
+# By Mach number, 2.5 e-foldings later at the rate of `growing_mode`, which takes too long for an import.
+_ENDS = {0.2: 74.4, 0.4: 44.75, 0.6: 39.57}
 
 
 def wave(simulation: Simulation) -> dict[str, float]:
@@ -62,9 +64,7 @@ def curves(run: Finished) -> dict[str, Sequence[float]]:
 
 
 def _layer(mach: float, *sets: str) -> tuple[CheckRun]:
-    # 2.5 e-foldings and what goes before.
-    end = _START + 2.5 / growing_mode(mach, 0.4, 10.0).rate
-    return (CheckRun("mixing-layer", None, (f"parameters.mach={mach}", f"time.end={end:.4g}", *sets), (wave,)),)
+    return (CheckRun("mixing-layer", None, (f"parameters.mach={mach}", f"time.end={_ENDS[mach]}", *sets), (wave,)),)
 
 
 MIDDLE, FINE = _layer(0.4), _layer(0.4, "grid.n=[64,161,1]")

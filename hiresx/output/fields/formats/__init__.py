@@ -55,7 +55,8 @@ class SeriesFrame(FormatFrame, Protocol):
 class WrittenSeries:
     """What is the same at all times of an output: its `name`, the `pieces` of the blocks of a `grid` that are the
     blocks of its files, and their `variables` in `precision` (fp64, fp32); the resolved `case`, which `part` of the
-    fields it is ("": all), the ranks that write it, and the `tag` that their temporary files have in common."""
+    fields it is ("": all), the ranks that write it, and the `tag` that their temporary files have in common.
+    `joined_by`: what connects the blocks (`hiresx.output.fields.joined.told`)."""
 
     name: str
     pieces: Sequence[Piece]
@@ -66,6 +67,7 @@ class WrittenSeries:
     part: str
     comm: Communicator
     tag: int
+    joined_by: str = ""
 
 
 class FormatSeries(ABC):

@@ -73,7 +73,9 @@ class NetcdfSeries(FormatSeries):
             if not there:
                 series = Coordinates(about.pieces, about.case, about.part, self._digest)
                 grid = series, place, self._learned(series, place)
-        self._series = Series(about.pieces, about.case, about.variables, about.precision, about.part, linked)
+        self._series = Series(
+            about.pieces, about.case, about.variables, about.precision, about.part, linked, about.joined_by
+        )
         self._layout = self._learned(self._series, path)
         return grid
 

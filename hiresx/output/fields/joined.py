@@ -1,0 +1,96 @@
+"""What lies beyond the faces of a block in a field file: the nodes of its neighbours, for derivatives at the faces."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hiresx.arrays import triple
+from hiresx.equations import GHOSTS
+
+if TYPE_CHECKING:
+    from hiresx.grid.connections import Connection
+
+ATTRIBUTE = "joined"
+
+
+@dataclass(frozen=True, eq=False)
+class Beyond:
+    """Values (3, n, m) of the three layers of nodes beyond a face, the nearest first, over the other two axes in the
+    order of an array; `there` (n, m): where a neighbour has them, the others are zero."""
+
+    values: np.ndarray
+    there: np.ndarray
+
+
+def told(connections: Sequence["Connection"]) -> str:
+    """The connections that `Neighbours` follows, as text for a file: those across which a velocity is not turned."""
+    return json.dumps(
+        [
+            [c.block, c.face, c.range, c.donor, c.matrix, c.offset, c.translation]
+            for c in connections
+            if c.rotation is None and not c.over_a_pole
+        ],
+        default=int,
+    )
+
+
+class Neighbours:
+    """The neighbours of the blocks of a field file: its `groups`, and the `text` that `told` made. For one block: see
+    `of`."""
+
+    def __init__(self, groups: Sequence[Any], text: str):
+        self._groups = groups
+        self._connections = _connections(text) if text else []
+
+    def of(self, block: int, name: str) -> dict[tuple[int, int], Beyond]:
+        """What lies beyond the faces of the block number `block`, by axis of an array (0: k, 1: j, 2: i) and side (0:
+        below, 1: above), of the variable or coordinate `name`. Faces that nothing is joined to are left out."""
+        found: dict[tuple[int, int], Beyond] = {}
+        if not self._connections:
+            return found
+        from hiresx.grid.blocks import FACES, direction
+
+        shape = tuple(self._groups[block]["x"].shape)
+        for c in self._connections:
+            if c.block != block or self._short(c):
+                continue
+            axis, upper = 2 - direction(c.face), FACES.index(c.face) % 2
+            rest = tuple(n for a, n in enumerate(shape) if a != axis)
+            if (axis, upper) not in found:
+                found[axis, upper] = Beyond(np.zeros((GHOSTS, *rest)), np.zeros(rest, bool))
+            # (3, layers, n, m): the normal direction first, then the axes of an array; the nearest layer first.
+            index = np.moveaxis(c.ghosts(GHOSTS, (shape[2], shape[1], shape[0])), (1, 2, 3), (3, 2, 1))
+            index = np.moveaxis(index, 1 + axis, 1)
+            values = self._at(c.donor, name, c.donors(index if upper else index[:, ::-1]))
+            if name in "xyz":
+                values = values + c.translation["xyz".index(name)]
+            part = tuple(slice(*c.range[2 - a]) for a in range(3) if a != axis)
+            found[axis, upper].values[:, *part] = values
+            found[axis, upper].there[part] = True
+        return found
+
+    def _short(self, c: "Connection") -> bool:
+        """Whether the donor has not all of the layers."""
+        donor = self._groups[c.donor]["x"].shape
+        return donor[2 - c.donor_direction] < GHOSTS
+
+    def _at(self, block: int, name: str, index: np.ndarray) -> np.ndarray:
+        """The values at the nodes `index` (i, j, k), read as the box that holds them."""
+        first, last = index.reshape(3, -1).min(axis=1), index.reshape(3, -1).max(axis=1)
+        box = tuple(slice(int(first[d]), int(last[d]) + 1) for d in (2, 1, 0))
+        values = np.asarray(self._groups[block][name][box], dtype=np.float64)
+        i, j, k = index - first.reshape(3, 1, 1, 1)
+        return values[k, j, i]
+
+
+def _connections(text: str) -> list["Connection"]:
+    # Imported here: a file that says nothing of what is joined is read without the grid's modules.
+    from hiresx.grid.connections import Connection
+
+    return [
+        Connection(block, face, triple(map(tuple, range_)), donor, matrix, tuple(offset), tuple(translation))
+        for block, face, range_, donor, matrix, offset, translation in json.loads(text)
+    ]

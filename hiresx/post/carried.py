@@ -1,0 +1,96 @@
+"""Which frequencies a grid carries at a place: those whose sound wave has enough nodes to its length there."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hiresx.arrays import triple
+from hiresx.errors import HiresxError
+from hiresx.post.welch import Peak
+from hiresx.resolution import POINTS_PER_WAVE, largest_spacing
+from hiresx.results import Run, needs
+
+
+def cutoffs(run: Run, places: np.ndarray | None, points: float = POINTS_PER_WAVE) -> np.ndarray | None:
+    """Frequencies in c_ref / L (place,) of sound in gas at rest with `points` nodes to its wavelength at `places`
+    (place, 3): c_ref / (points h), h the longest edge of the cell that holds the place; what `hiresx check` prints of
+    probes. Not a number far from all nodes, None without places, and where `run` has kept no coordinates.
+
+    Raises HiresxError for fewer than two points.
+    """
+    if points < 2:
+        raise HiresxError(f"{points:g} points per wavelength make no wave", "give 2 or more")
+    blocks = None if places is None else _coordinates(run)
+    if places is None or blocks is None:
+        return None
+    nearest, spacing = np.full(len(places), np.inf), np.full(len(places), np.nan)
+    low, high = places.min(axis=0)[:, None], places.max(axis=0)[:, None]
+    for x, y, z in blocks:
+        active = [d for d in range(3) if x.shape[2 - d] > 1]
+        longest = largest_spacing(x, y, z, active).ravel()
+        # The coordinates that the block's dimensions know, and of its nodes those that may be nearest to a place.
+        nodes = np.stack([c.ravel() for c in (x, y, z)])[active]
+        beyond = np.maximum(np.maximum(low[active] - nodes, nodes - high[active]), 0.0)
+        near = np.flatnonzero(np.sum(beyond**2, axis=0) <= longest**2)
+        if not near.size:
+            continue
+        tree = needs.scipy("spatial").cKDTree(nodes[:, near].T)
+        distance, found = tree.query(places[:, active])
+        for n in np.flatnonzero((distance < nearest) & (distance <= longest[near[found]])):
+            nearest[n] = distance[n]
+            spacing[n] = _edge((x, y, z), np.unravel_index(int(near[found[n]]), x.shape), places[n], active)
+    return 1 / (points * spacing)
+
+
+def _edge(block: tuple[np.ndarray, ...], node: Sequence[Any], place: np.ndarray, active: Sequence[int]) -> float:
+    """The longest of the edges from a `node` (k, j, i) along the `active` directions, towards the place."""
+    here, found = np.array([c[tuple(node)] for c in block]), 0.0
+    for d in active:
+        edges = []
+        for step in (1, -1):
+            beside = list(node)
+            beside[2 - d] += step
+            if 0 <= beside[2 - d] < block[0].shape[2 - d]:
+                edges.append(np.array([c[tuple(beside)] for c in block]) - here)
+        # The first one points upwards: a place on the node has the cell above it.
+        found = max(found, float(np.linalg.norm(max(edges, key=lambda edge: float(edge @ (place - here)) >= 0))))
+    return found
+
+
+def said(peak: Peak, cutoff: float | None) -> bool | None:
+    """Whether the tone is carried where the grid carries frequencies up to `cutoff`; None where that is not known."""
+    return None if cutoff is None or not np.isfinite(cutoff) else bool(peak.frequency <= cutoff)
+
+
+def least(cutoff: np.ndarray | None) -> float | None:
+    """The least of those that are known, None without one: what is heard at all places together is carried so far."""
+    known = np.empty(0) if cutoff is None else cutoff[np.isfinite(cutoff)]
+    return float(known.min()) if known.size else None
+
+
+def shade(ax: Any, cutoff: float | None, points: float) -> None:
+    """Grey in `ax` over the frequencies beyond `cutoff`, in the scale of the axis, between the ends it has."""
+    first, last = ax.get_xlim()
+    if cutoff is None or cutoff >= last:
+        return
+    begin = max(cutoff, first)
+    ax.axvspan(begin, last, color="0.92", lw=0, zorder=0)
+    ax.axvline(begin, color="0.5", lw=0.7, ls="--", zorder=0.5)
+    ax.set_xlim(first, last)
+    ax.annotate(
+        f"fewer than {points:g} points per wave", (begin, 0.02), (3, 0), xycoords=("data", "axes fraction"),
+        textcoords="offset points", rotation=90, ha="left", va="bottom", fontsize=7, color="0.3",
+    )  # fmt: skip
+
+
+def _coordinates(run: Run) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]] | None:
+    """x, y, z (nk, nj, ni) of every block, from the last fields or the averages."""
+    try:
+        tree = run.fields(-1, [])
+    except HiresxError:
+        try:
+            tree = run.averages
+        except HiresxError:
+            return None
+    return [triple(np.asarray(node[axis].values, float) for axis in "xyz") for node in tree.children.values()]

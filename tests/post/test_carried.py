@@ -1,0 +1,114 @@
+"""Tones that the grid at a probe cannot carry: the cut-off is that of `hiresx check`, what lies beyond is marked."""
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("xarray", reason="pip install 'hiresx[post]'")
+
+import made_runs
+
+from hiresx import cli, grid, load, resolution
+from hiresx.decomposition import decompose
+from hiresx.errors import HiresxError
+from hiresx.output.watch.locate import Locator
+from hiresx.post import azimuthal, carried, spectrum
+from hiresx.post.jet_screech import screech
+from hiresx.results import Run
+
+TIME = 0.05 * np.arange(4000)
+# Of the grid `coarse`: eight points to a wave over the longest of its cells' edges.
+CUTOFF = 1 / (8 * 0.2)
+
+
+def ring(n):
+    theta = 2 * np.pi * np.arange(n) / n
+    return theta, np.stack([0 * theta, 0.65 * np.cos(theta), 0.65 * np.sin(theta)], axis=1)
+
+
+def heard(folder, n, *tones):
+    """A run with a ring of `n` places that hears tones (frequency, azimuthal mode) in noise."""
+    theta, places = ring(n)
+    values = 1e-5 * np.random.default_rng(0).standard_normal((TIME.size, n))
+    values += sum(1e-3 * np.cos(m * theta - 2 * np.pi * f * TIME[:, None]) for f, m in tones)
+    return made_runs.probe(made_runs.run(folder), "lip", TIME, places, p=1 / 1.4 + values)
+
+
+@pytest.fixture
+def coarse(monkeypatch):
+    """A grid whose cells are .05 by .2 by .1."""
+    z, y, x = np.meshgrid(np.linspace(-1, 1, 21), np.linspace(-1, 1, 11), np.linspace(-1, 1, 41), indexing="ij")
+    monkeypatch.setattr(carried, "_coordinates", lambda run: [(x, y, z)])
+
+
+@pytest.mark.parametrize("name", ["planar-jet", "round-jet"])
+def test_it_is_what_check_says(name, monkeypatch):
+    """In cells, on nodes and between blocks; the nearest node is not always a corner of the cell at its lower end, so
+    that the edges looked at may be one further on: they grow by less than a seventh."""
+    case = load(name, "quick")
+    decomposition = decompose(case, grid.build(case.grid, case.directory))
+    blocks, locator = decomposition.blocks, Locator(decomposition)
+    monkeypatch.setattr(carried, "_coordinates", lambda run: [(b.x, b.y, b.z) for b in blocks])
+    for probe in case.probe:
+        places = np.array(probe.places)[:: len(probe.places) // 7 + 1]
+        located = [locator.find(place) for place in places]
+        expected = [1 / (8 * resolution.spacing_at(blocks[at.block], at.index)) for at in located]
+        np.testing.assert_allclose(carried.cutoffs(SimpleNamespace(), places), expected, rtol=1 / 7, err_msg=probe.name)
+
+
+def test_more_points_and_what_is_not_known(coarse):
+    places = np.array([[0.01, 0.03, 0.02], [0.5, -0.5, 0.5], [7.0, 0.0, 0.0]])
+    np.testing.assert_allclose(carried.cutoffs(None, places), [CUTOFF, CUTOFF, np.nan])
+    np.testing.assert_allclose(carried.cutoffs(None, places, 16), [CUTOFF / 2, CUTOFF / 2, np.nan])
+    assert carried.cutoffs(None, None) is None and carried.least(None) is None
+    with pytest.raises(HiresxError, match="1 points per wavelength make no wave"):
+        carried.cutoffs(None, places, 1)
+
+
+def test_a_run_without_fields_does_not_know(tmp_path):
+    found = spectrum(heard(tmp_path, 2, (0.4, 0)), "lip.p_0").summary
+    assert found["cutoff"] == [None] and found["peaks"][0]["carried"] is None
+
+
+def test_spectrum_marks_what_lies_beyond(tmp_path, coarse, capsys):
+    pytest.importorskip("matplotlib", reason="pip install 'hiresx[plot]'")
+    run = heard(tmp_path, 2, (0.4, 0), (2.1, 0))
+    assert cli.execute(["post", "spectrum", str(run), "lip.p", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["cutoff"] == pytest.approx([CUTOFF] * 2) and found["points_per_wave"] == 8
+    said = {(round(peak["frequency"], 1), peak["carried"]) for peak in found["peaks"]}
+    assert said == {(0.4, True), (2.1, False)}
+    assert cli.execute(["post", "spectrum", str(run), "lip.p", "--points-per-wave", "2"]) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines() if line.strip().startswith("p_")]
+    assert [row[-1] for row in rows] == ["yes"] * 4
+    _, axes = spectrum(run, "lip.p").plot()
+    texts = {text.get_text() for text in axes.texts}
+    assert "(2.1)" in texts and "fewer than 8 points per wave" in texts
+    assert len([text for text in texts if text.startswith("(")]) == 1
+
+
+def test_the_jet_and_its_modes_mark_them_too(tmp_path, coarse):
+    run = Run(heard(tmp_path, 16, (0.4, 1), (2.1, 0)))
+    assert {(t["kind"], t["carried"]) for t in azimuthal(run, "lip.p").summary["tones"]} == {
+        ("helical", True), ("axisymmetric", False)
+    }  # fmt: skip
+    found = screech(run, 0.4, 1.0, "lip.p_0,p_8").summary
+    assert found["cutoff"] == pytest.approx(CUTOFF) and found["fundamental"]["carried"]
+    assert [tone["carried"] for tone in found["other_tones"]] == [False]
+
+
+def test_labels_of_tones_do_not_lie_on_each_other(tmp_path, coarse):
+    pytest.importorskip("matplotlib", reason="pip install 'hiresx[plot]'")
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    run = heard(tmp_path, 16, (0.33, 1), (0.38, 0), (0.43, -1), (9.4, 2))
+    figure, axes = azimuthal(run, "lip.p").plot()
+    FigureCanvasAgg(figure).draw()
+    texts = [text for text in axes.texts if "points per wave" not in text.get_text()]
+    assert len(texts) == 4 and texts[-1].get_text() == "(9.4 helical, m = 2)"
+    boxes = [text.get_window_extent() for text in texts] + [axes.get_legend().get_window_extent()]
+    assert not any(a.overlaps(b) for n, a in enumerate(boxes) for b in boxes[:n])
+    inside = axes.get_window_extent()
+    assert all(inside.x0 <= box.x0 and box.x1 <= inside.x1 for box in boxes[:-1])

@@ -1,0 +1,23 @@
+"""A profile that changes in time is asked for once for each time: stages and steps that have one in common share it."""
+
+import numpy as np
+from checkpoint_cases import CHANNEL, gust
+
+from hiresx import Case, Simulation
+
+
+def test_two_times_a_step_are_asked_for():
+    """SSP-RK3 wants the boundary at t + dt, t + dt/2 and t + dt: two evaluations a step, and the same flow."""
+    times, flows = [], []
+
+    def counted(x, y, z, t):
+        times.append(t)
+        return gust(x, y, z, t)
+
+    for profile in (gust, counted):
+        simulation = Simulation(Case.model_validate(CHANNEL), backend="cpu", profiles={"gust": profile})
+        simulation.run()
+        flows.append(np.array([simulation.blocks[0].state(name) for name in ("rho", "u", "p")]))
+    np.testing.assert_array_equal(*flows)
+    assert len(times) == len(set(times)) == 1 + 2 * CHANNEL["time"]["steps"]
+    assert np.ptp(flows[0][1][:, :, 0]) > 1e-3, "the gust came in"
