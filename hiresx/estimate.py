@@ -16,8 +16,9 @@ from hiresx.decomposition.partition import best_partition
 from hiresx.device import cuda
 from hiresx.device.averaging import MEANS, names
 from hiresx.device.rates import known_rate
-from hiresx.device.state import variables_per_point
+from hiresx.device.state import bytes_per_point, variables_per_point
 from hiresx.equations import DIRECTIONS, equations
+from hiresx.equations.storage import STORAGE
 from hiresx.equations.transport import largest_diffusivity
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Grid, build
@@ -51,7 +52,7 @@ def refuse_oversized(
         for_grid = 0  # large files stay where they are
     nodes = grid_nodes(case) if nodes is None else nodes
     if nodes is not None:
-        fields = _variables(case, backend) * _item(case) / hosts if backend in ("cpu", "emulated") else 0
+        fields = _bytes(case, backend) / hosts if backend in ("cpu", "emulated") else 0
         refuse(nodes, for_grid, fields)
 
 
@@ -72,7 +73,7 @@ def refuse_on_gpus(case: Case, backend: str, ranks: int) -> None:
     if largest is None:
         return
     least = "compact" if case.plan == "auto" and compact_obstacle(case) is None else None
-    needed = nodes * _item(case) * _variables(case, "cuda", least)
+    needed = nodes * _bytes(case, "cuda", least)
     if needed > ranks * largest:
         raise HiresxError(
             f"grid: the fields of {nodes:,} nodes take {in_bytes(needed)}, "
@@ -154,7 +155,8 @@ def estimate_ranks(
     case = placed(case, decomposition.blocks)
     found = best_partition(decomposition, ranks, weights)
     cut = split(decomposition, found.parts)
-    per_stage = halo_bytes(cut, case.gas.reynolds is not None, _item(case), equations(case))
+    exchanged = STORAGE[case.scheme.precision].exchanged
+    per_stage = halo_bytes(cut, case.gas.reynolds is not None, exchanged, equations(case))
     matrix = integrator(case.time.integrator).stages * per_stage
     share = np.ones(ranks) / ranks if weights is None else np.array(weights) / np.sum(weights)
     held: list[list[int]] = [[] for _ in range(ranks)]
@@ -193,8 +195,8 @@ def memory_bytes(case: Case, blocks: Sequence[Block], backend: str = "cpu", plan
     """Device memory of fields, reductions, sponges and averages on these blocks. `plan` (hiresx.rhs.plans): that of the
     case, or the backend's, if absent."""
     padded = sum(math.prod(padded_shape(block)) for block in blocks)
-    reals = padded * _variables(case, backend, plan) + _extra_reals(case, blocks, _work(case, backend, plan))
-    return reals * _item(case) + _average_bytes(case, sum(block.points for block in blocks))
+    extra = _extra_reals(case, blocks, _work(case, backend, plan)) * _item(case)
+    return padded * _bytes(case, backend, plan) + extra + _average_bytes(case, sum(block.points for block in blocks))
 
 
 def device_bytes(case: Case, blocks: Sequence[Block], backend: str, plan: str) -> int:
@@ -215,13 +217,22 @@ def _variables(case: Case, backend: str, plan: str | None = None) -> int:
     return variables_per_point(work, registers, case.time.local, case.axisymmetric, equations(case))
 
 
+def _bytes(case: Case, backend: str, plan: str | None = None) -> int:
+    """Per padded point."""
+    kept, registers = STORAGE[case.scheme.precision], integrator(case.time.integrator).registers
+    work = _work(case, backend, plan)
+    return bytes_per_point(kept, work, registers, case.time.local, case.axisymmetric, equations(case))
+
+
 def _item(case: Case) -> int:
-    return 4 if case.scheme.precision == "fp32" else 8
+    return STORAGE[case.scheme.precision].sizes[0]
 
 
 def _extra_reals(case: Case, blocks: Sequence[Block], work: int) -> int:
     """Reals of reductions and sponge layers."""
-    reductions = sum(scratch_reals(block.size, work * math.prod(padded_shape(block))) for block in blocks)
+    real, _, kept, _ = STORAGE[case.scheme.precision].sizes
+    in_reals = [work * kept * math.prod(padded_shape(block)) // real for block in blocks]
+    reductions = sum(scratch_reals(block.size, room) for block, room in zip(blocks, in_reals, strict=True))
     return reductions + sum(layer_reals(spec, block) for spec in case.sponge for block in blocks)
 
 

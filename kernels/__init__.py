@@ -13,7 +13,8 @@ Whoever launches a kernel names its arguments as it is declared here. Some names
 them: a point is the node `o` + i + j `sj` + k `sk`, or `o` + i `s1` + j `s2` on a face (of a CPU kernel `o` and up to
 `nd`, `n1`, `n2` times the strides `sd`, `s1`, `s2`), and variables lie `sv` apart.
 There a `field<n>` is a `real *`, a `const_field<n>` a `const real *`, of which n variables of every node visited must
-be there: a number, or constants of equations.h with + and *.
+be there: a number, or constants of equations.h with + and *. What a precision may keep in fewer bits is a
+`state_field<n>`, `work_field<n>`, `rate_field<n>` or `stored_field<n>` (storage.h), and `sv` a `stride`.
 """
 
 import keyword
@@ -26,7 +27,10 @@ from typing import Literal, NamedTuple, TypeAlias, cast
 
 ROOT = Path(__file__).parent
 
-POINTER_TYPES = tuple(f"{const}{base} *" for base in ("real", "int", "long long", "double") for const in ("", "const "))
+# What fields are kept as (storage.h).
+KEPT_TYPES = ("stored_real", "work_real", "rate_real")
+_POINTED_TO = ("real", *KEPT_TYPES, "int", "long long", "double")
+POINTER_TYPES = tuple(f"{const}{base} *" for base in _POINTED_TO for const in ("", "const "))
 ARGUMENT_TYPES = ("int", "long long", "real", "double", *POINTER_TYPES)
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"([^"]+)".*$')
@@ -34,7 +38,8 @@ _ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once\b.*$")
 _DECLARATION = re.compile(r"^[ \t]*((?:VECTOR_|LINE_|ROW_|CPU_)?KERNEL)[ \t]*\(([^()]*)\)", re.MULTILINE)
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _BRACE = re.compile(r"[{}]")
-_FIELD = re.compile(r"\b(const_)?field<([^<>]*)>")
+_FIELD = re.compile(r"\b(const_)?(?:(state|stored|work|rate)_)?field<([^<>]*)>")
+_STRIDE = re.compile(r"\bstride\b")
 _SIZE = re.compile(r"^#define (HX_\w+) (\d+)$|^constexpr int (\w+) = ([\w+* ]+);$", re.MULTILINE)
 _ARGUMENT = re.compile(r"^(?P<type>.*[\s*])(?P<name>[A-Za-z_]\w*)$")
 
@@ -115,7 +120,7 @@ def declarations(text: str) -> list[tuple[Signature, int]]:
         parameters = parameters[2 * shared :]
         arguments = tuple(_argument(name, parameter) for parameter in parameters)
         holds = {
-            called: _value(name, field[2], sizes)
+            called: _value(name, field[3], sizes)
             for parameter, (_, called) in zip(parameters, arguments, strict=True)
             if (field := _FIELD.search(parameter))
         }
@@ -128,7 +133,7 @@ def declarations(text: str) -> list[tuple[Signature, int]]:
 def _argument(kernel: str, parameter: str) -> tuple[str, str]:
     match = _ARGUMENT.match(parameter)
     if match and not keyword.iskeyword(match["name"]):
-        plain = _FIELD.sub(lambda field: "const real *" if field[1] else "real *", match["type"])
+        plain = _STRIDE.sub("long long", _FIELD.sub(_pointer, match["type"]))
         kind = " ".join(plain.replace("__restrict__", " ").replace("*", " * ").split())
         if kind in ARGUMENT_TYPES:
             return kind, match["name"]
@@ -136,6 +141,11 @@ def _argument(kernel: str, parameter: str) -> tuple[str, str]:
         f'kernel {kernel} cannot take "{parameter}": an argument is one of {", ".join(ARGUMENT_TYPES)}, field<n>, '
         "const_field<n>, and its name no keyword of Python"
     )
+
+
+def _pointer(field: re.Match[str]) -> str:
+    base = {"state": "stored_real", None: "real"}.get(field[2], f"{field[2]}_real")
+    return f"const {base} *" if field[1] else f"{base} *"
 
 
 def _sizes(text: str) -> dict[str, int]:

@@ -25,20 +25,20 @@
 // each of them, and share what is SHARED.
 #define ROW_KERNEL(name, ...) HD void name##_row(__VA_ARGS__)
 // A point kernel whose point is a line, or a part of one, for GPUs: many registers, and for what they do not hold
-// OWN_MEMORY(name, count), `count` reals of its own on the chip, which are OWN(name, 0) and following.
+// OWN_MEMORY(type, name, count), `count` numbers of its own on the chip, which are OWN(name, 0) and following.
 #define LINE_KERNEL(name, ...) template <class T = real> HD void name##_point(__VA_ARGS__)
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define SHARED __shared__
-#define OWN_MEMORY(name, count) \
-    __shared__ real name[(count) * HX_LINE_THREADS]; \
+#define OWN_MEMORY(type, name, count) \
+    __shared__ type name[(count) * HX_LINE_THREADS]; \
     const int name##_own = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)
 #define OWN(name, at) name[(at) * HX_LINE_THREADS + name##_own]
 #define LANES for (int lane = threadIdx.x, hx_once = 1; hx_once; hx_once = 0, __syncwarp())
-// A real from memory into SHARED or OWN_MEMORY, on its way until FETCHED.
+// A number from memory, of the same type, into SHARED or OWN_MEMORY, on its way until FETCHED.
 #if __CUDA_ARCH__ >= 800
 #define FETCH(to, from) \
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"((unsigned)__cvta_generic_to_shared(&(to))), \
-                 "l"(from), "n"(sizeof(real)) : "memory")
+                 "l"(from), "n"(sizeof(*(from))) : "memory")
 #define FETCHED asm volatile("cp.async.wait_all;" ::: "memory")
 #else
 #define FETCH(to, from) to = *(from)
@@ -47,7 +47,7 @@
 #elif defined(HX_EMULATED) && !defined(HX_CHECKED)
 #define SHARED
 #define LANES for (int lane = 0; lane < 32; ++lane)
-#define OWN_MEMORY(name, count) real name[count]
+#define OWN_MEMORY(type, name, count) type name[count]
 #define OWN(name, at) name[at]
 #define FETCH(to, from) to = *(from)
 #define FETCHED

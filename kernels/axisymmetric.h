@@ -13,14 +13,14 @@ template <class T> HD T axisymmetric_rate(const Primitive<T> &s, T inverse) {
 
 // Between pressure and v of one node S and the difference of the pressure make an oscillator, of a frequency up to
 // c/sqrt(y h), h the distance of nodes along y: where y is far below h, far above what the fluxes alone ask for.
-HD real axisymmetric_frequency(const Primitive<real> &s, real inverse, const real *m, const real *jacobian, long long p,
-                               long long sv) {
+HD real axisymmetric_frequency(const Primitive<real> &s, real inverse, const work_real *m,
+                               const work_real *jacobian, long long p, stride sv) {
     const real closeness = (absolute(m[sv + p]) + absolute(m[4 * sv + p])) * jacobian[p];
     return inverse > real(0) ? square_root(gas_gamma * s.p / s.rho * inverse * closeness) : real(0);
 }
 
-KERNEL(axisymmetric_source, int i, int j, int k, int o, int sj, int sk, long long sv, const_field<gas_variables> q,
-       const_field<1> jacobian, const_field<1> inverse, field<gas_variables> r) {
+KERNEL(axisymmetric_source, int i, int j, int k, int o, int sj, int sk, stride sv, const_state_field<gas_variables> q,
+       const_work_field<1> jacobian, const_field<1> inverse, rate_field<gas_variables> r) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     real state[gas_variables];
     for (int v = 0; v < gas_variables; ++v) state[v] = q[v * sv + p];
@@ -35,9 +35,9 @@ KERNEL(axisymmetric_source, int i, int j, int k, int o, int sj, int sk, long lon
 
 // On the axis v/y is dv/dy, by the central difference of an odd function; across a jump by the first node alone, as v/y is
 // there.
-KERNEL(axisymmetric_limit, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, real direction,
-       const_field<3> m, const_field<1> jacobian, const_field<1> inverse, const_field<gas_variables> q,
-       field<gas_variables> r) {
+KERNEL(axisymmetric_limit, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, real direction,
+       const_work_field<3> m, const_work_field<1> jacobian, const_field<1> inverse, const_state_field<gas_variables> q,
+       rate_field<gas_variables> r) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     real v[4], pressure[4], state[gas_variables];
     for (int l = 3; l >= 0; --l) {
@@ -58,8 +58,8 @@ KERNEL(axisymmetric_limit, int i, int j, int k, int o, int s1, int s2, int sn, l
 }
 
 // What S adds to the spectral radii, behind column_radii: a plane grid has columns of one node.
-KERNEL(axisymmetric_radii, int i, int j, int k, int o, int sj, int sk, int columns, long long sv,
-       const_field<gas_variables> q, const_field<9> m, const_field<1> jacobian, const_field<1> inverse,
+KERNEL(axisymmetric_radii, int i, int j, int k, int o, int sj, int sk, int columns, stride sv,
+       const_state_field<gas_variables> q, const_work_field<9> m, const_work_field<1> jacobian, const_field<1> inverse,
        real inverse_reynolds, int width, real *partial) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk, at = (long long)j * width + i;
     real state[gas_variables];
@@ -76,8 +76,8 @@ KERNEL(axisymmetric_radii, int i, int j, int k, int o, int sj, int sk, int colum
 }
 
 // The same for the steps that points take for themselves, behind local_step.
-KERNEL(axisymmetric_step, int i, int j, int k, int o, int sj, int sk, long long sv, const_field<gas_variables> q,
-       const_field<9> m, const_field<1> jacobian, const_field<1> inverse, real inverse_reynolds, real cfl,
+KERNEL(axisymmetric_step, int i, int j, int k, int o, int sj, int sk, stride sv, const_state_field<gas_variables> q,
+       const_work_field<9> m, const_work_field<1> jacobian, const_field<1> inverse, real inverse_reynolds, real cfl,
        real viscous_cfl, field<1> dt) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     real state[gas_variables];
@@ -96,7 +96,7 @@ KERNEL(axisymmetric_step, int i, int j, int k, int o, int sj, int sk, long long 
 }
 
 // On the axis v and w say nothing of S: no step longer than the next node's.
-KERNEL(axisymmetric_step_limit, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, field<1> dt) {
+KERNEL(axisymmetric_step_limit, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, field<1> dt) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     dt[p] = smaller(dt[p], dt[p + sn]);
     (void)sv;
@@ -105,15 +105,15 @@ KERNEL(axisymmetric_step_limit, int i, int j, int k, int o, int s1, int s2, int 
 #ifdef HX_VISCOUS
 // The curvilinear fluxes of viscous.h are those of plane flow. To them: the dilatation's share v/y in the normal stresses,
 // and the swirl's share -w/y in its shear; on the axis dv/dy and dw/dy. (di, dj): strides of the two directions.
-KERNEL(axisymmetric_stress, int i, int j, int k, int o, int sj, int sk, int di, int dj, long long sv,
-       const_field<gas_gradients> w, const_field<9> m, const_field<1> jacobian, const_field<1> inverse,
-       real inverse_reynolds, field<2 * gas_gradients> flux) {
+KERNEL(axisymmetric_stress, int i, int j, int k, int o, int sj, int sk, int di, int dj, stride sv,
+       const_work_field<gas_gradients> w, const_work_field<9> m, const_work_field<1> jacobian, const_field<1> inverse,
+       real inverse_reynolds, work_field<2 * gas_gradients> flux) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     const real velocity[3] = {w[p], w[sv + p], w[2 * sv + p]};
     const real mu = viscosity(w[3 * sv + p]) * inverse_reynolds;
     real ratio[2];  // v/y, w/y
     for (int c = 0; c < 2; ++c) {
-        const real *field = w + (c + 1) * sv + p;
+        const work_real *field = w + (c + 1) * sv + p;
         ratio[c] = velocity[c + 1] * inverse[p];
         if (inverse[p] > real(0)) continue;
         ratio[c] = jacobian[p]
@@ -123,7 +123,7 @@ KERNEL(axisymmetric_stress, int i, int j, int k, int o, int sj, int sk, int di, 
     const real normal = real(2.0 / 3) * mu * ratio[0], shear = mu * ratio[1];
     for (int d = 0; d < 2; ++d) {
         const real x = m[3 * d * sv + p], y = m[(3 * d + 1) * sv + p];
-        real *f = flux + 4 * d * sv + p;
+        work_real *f = flux + 4 * d * sv + p;
         f[0] -= x * normal;
         f[sv] -= y * normal;
         f[2 * sv] -= y * shear;
@@ -132,15 +132,17 @@ KERNEL(axisymmetric_stress, int i, int j, int k, int o, int sj, int sk, int di, 
 }
 
 // The viscous part of S over J, from the fluxes: tau_zz is -(tau_xx + tau_yy).
-HD void axisymmetric_friction_at(const real *flux, const real *m, long long p, long long sv, real inverse, real *s) {
+HD void axisymmetric_friction_at(const work_real *flux, const work_real *m, long long p, stride sv, real inverse,
+                                 real *s) {
     const real ax = m[p], ay = m[sv + p], bx = m[3 * sv + p], by = m[4 * sv + p];
     for (int c = 0; c < 4; ++c) s[c] = inverse * (ax * flux[(4 + c) * sv + p] - bx * flux[c * sv + p]);
     s[1] = real(2) * s[1] + inverse * (by * flux[p] - ay * flux[4 * sv + p]);
     s[2] = real(2) * s[2];
 }
 
-KERNEL(axisymmetric_friction, int i, int j, int k, int o, int sj, int sk, long long sv,
-       const_field<2 * gas_gradients> flux, const_field<9> m, const_field<1> inverse, field<gas_variables> r) {
+KERNEL(axisymmetric_friction, int i, int j, int k, int o, int sj, int sk, stride sv,
+       const_work_field<2 * gas_gradients> flux, const_work_field<9> m, const_field<1> inverse,
+       rate_field<gas_variables> r) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     real s[4];
     axisymmetric_friction_at(flux, m, p, sv, inverse[p] > real(0) ? inverse[p] : real(0), s);
@@ -148,9 +150,10 @@ KERNEL(axisymmetric_friction, int i, int j, int k, int o, int sj, int sk, long l
 }
 
 // On the axis: of momentum x and energy, which are even in y, by the next two nodes; the others are odd.
-KERNEL(axisymmetric_friction_limit, int i, int j, int k, int o, int s1, int s2, int sn, long long sv,
-       const_field<2 * gas_gradients> flux, const_field<9> m, const_field<1> jacobian, const_field<1> inverse,
-       field<gas_variables> r) {
+KERNEL(axisymmetric_friction_limit, int i, int j, int k, int o, int s1, int s2, int sn, stride sv,
+       const_work_field<2 * gas_gradients> flux, const_work_field<9> m, const_work_field<1> jacobian,
+       const_field<1> inverse,
+       rate_field<gas_variables> r) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     real s[2][4], y[2];
     for (int l = 0; l < 2; ++l) {

@@ -66,7 +66,7 @@ struct hx_lanes {
 #define LANES \
     for (hx_lanes hx_warp; hx_warp.more();) \
         for (int lane = hx_warp.next(), hx_once = 1; hx_once; hx_once = 0)
-#define OWN_MEMORY(name, count) real name[count]
+#define OWN_MEMORY(type, name, count) type name[count]
 #define OWN(name, at) name[at]
 #define FETCH(to, from) hx_begin_fetch(to, from)
 #define FETCHED hx_end_fetch()

@@ -6,15 +6,15 @@
 #ifdef HX_VISCOUS
 // Ghosts of a physical face such that their primitives are those of viscous_extrapolate; their density, which nothing
 // takes from them, is 1.
-KERNEL(viscous_ghost_state, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, int degree,
-       field<gas_variables> q) {
+KERNEL(viscous_ghost_state, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int degree,
+       state_field<gas_variables> q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     real inner[4][gradient_variables], ghosts[gas_gradients][3];
     for (int l = 0; l < 4; ++l) node_primitives(q, p + (long long)l * sn, sv, inner[l]);
     for (int v = 0; v < gas_gradients; ++v)
         extrapolated(inner[0][v], inner[1][v], inner[2][v], inner[3][v], degree, ghosts[v]);
     for (int l = 0; l < 3; ++l) {
-        real *to = q + p - (long long)(l + 1) * sn;
+        const auto to = q + (p - (long long)(l + 1) * sn);
         const real u = ghosts[0][l], v = ghosts[1][l], w = ghosts[2][l];
         to[0] = real(1), to[sv] = u, to[2 * sv] = v, to[3 * sv] = w;
         to[4 * sv] = ghosts[3][l] / (gas_gamma * gas_gamma_1) + real(0.5) * (u * u + v * v + w * w);
@@ -22,7 +22,7 @@ KERNEL(viscous_ghost_state, int i, int j, int k, int o, int s1, int s2, int sn, 
 }
 
 // Index-space derivatives along stride sd of the primitives around node p; those of `derivative`.
-template <class T> HD void primitive_rates(const real *q, long long p, long long sd, long long sv, T *rate) {
+template <class T> HD void primitive_rates(const_state_pointer q, long long p, long long sd, stride sv, T *rate) {
     const real weight[3] = {real(3.0 / 4), real(-3.0 / 20), real(1.0 / 60)};
     T ahead[gradient_variables], behind[gradient_variables];
     for (int s = 1; s <= 3; ++s) {
@@ -36,9 +36,10 @@ template <class T> HD void primitive_rates(const real *q, long long p, long long
 }
 
 // The curvilinear viscous flux of interior nodes along one direction, whose area components are `through`.
-VECTOR_KERNEL(viscous_flux_along, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, long long sv,
-              const_field<conserved_variables> q, const_field<9> m, const_field<3> through, const_field<1> jacobian,
-              real inverse_reynolds, field<gradient_variables> flux) {
+VECTOR_KERNEL(viscous_flux_along, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
+              const_state_field<conserved_variables> q, const_work_field<9> m, const_work_field<3> through,
+              const_work_field<1> jacobian,
+              real inverse_reynolds, work_field<gradient_variables> flux) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     T gradient[gradient_variables][3], own[gradient_variables], rate[3][gradient_variables], area[3];
     primitive_rates(q, p, (long long)di, sv, rate[0]);
@@ -59,12 +60,12 @@ VECTOR_KERNEL(viscous_flux_along, int i, int j, int k, int o, int sj, int sk, in
 }
 
 // r += the derivative of the viscous flux along stride sd, in all but the density
-VECTOR_KERNEL(viscous_difference_along, int i, int j, int k, int o, int sj, int sk, int sd, long long sv,
-              const_field<gradient_variables> flux, field<conserved_variables> r) {
+VECTOR_KERNEL(viscous_difference_along, int i, int j, int k, int o, int sj, int sk, int sd, stride sv,
+              const_work_field<gradient_variables> flux, rate_field<conserved_variables> r) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     for (int c = 0; c < gradient_variables; ++c) {
-        const real *f = flux + c * sv + p;
-        real *to = r + (c + 1) * sv + p;
+        const work_real *f = flux + c * sv + p;
+        rate_real *to = r + (c + 1) * sv + p;
         store(to, load<T>(to) + derivative<T>([&](int s) { return load<T>(f + (long long)s * sd); }));
     }
 }

@@ -3,7 +3,7 @@
 // of the inviscid terms keeps there.
 
 // The increments of the three ghosts over the node on the face, increment[ghost][variable].
-HD void continue_cubically(const real *q, long long p, int sn, long long sv,
+HD void continue_cubically(const_state_pointer q, long long p, int sn, stride sv,
                            real increment[ghost_layers][gas_variables]) {
     // of nodes 1, 2, 3 less node 0
     constexpr int weight[ghost_layers][3] = {{-6, 4, -1}, {-20, 15, -4}, {-45, 36, -10}};

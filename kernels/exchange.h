@@ -1,27 +1,22 @@
 // Halos: lists say which nodes go where. An entry of a list is a place in a padded array or a point in a buffer.
 
-// Between blocks of one process: target[variable j][to[i]] = sign * source[variable j][giving[i]].
-KERNEL(copy_halo, int i, int j, int k, const int *to, const int *giving, const real *source, long long source_sv,
-       real *target, long long target_sv, real sign) {
-    target[j * target_sv + to[i]] = sign * source[j * source_sv + giving[i]];
-}
-
-// Into a buffer, which holds one point after the other, each with all its `variables`.
-KERNEL(pack_halo, int i, int j, int k, const int *to, const int *giving, const real *source, long long source_sv,
-       real *buffer, int variables, real sign) {
-    real *point = buffer + (long long)to[i] * variables;
+template <class Number>
+HD void pack_point(int i, const int *to, const int *giving, const Number *source, long long source_sv, Number *buffer,
+                   int variables, real sign) {
+    Number *point = buffer + (long long)to[i] * variables;
     for (int v = 0; v < variables; ++v) point[v] = sign * source[v * source_sv + giving[i]];
 }
 
-// Out of such a buffer.
-KERNEL(unpack_halo, int i, int j, int k, const int *to, const int *giving, const real *buffer, int variables,
-       real *target, long long target_sv) {
-    const real *point = buffer + (long long)giving[i] * variables;
+template <class Number>
+HD void unpack_point(int i, const int *to, const int *giving, const Number *buffer, int variables, Number *target,
+                     long long target_sv) {
+    const Number *point = buffer + (long long)giving[i] * variables;
     for (int v = 0; v < variables; ++v) target[v * target_sv + to[i]] = point[v];
 }
 
 // Three variables at p become (rx, ry, rz) times them, the rows of a rotation.
-HD void rotate(real *p, long long sv, real rxx, real rxy, real rxz, real ryx, real ryy, real ryz, real rzx, real rzy,
+template <class Number>
+HD void rotate(Number *p, long long sv, real rxx, real rxy, real rxz, real ryx, real ryy, real ryz, real rzx, real rzy,
                real rzz) {
     const real x = p[0], y = p[sv], z = p[2 * sv];
     p[0] = rxx * x + rxy * y + rxz * z;
@@ -29,8 +24,26 @@ HD void rotate(real *p, long long sv, real rxx, real rxy, real rxz, real ryx, re
     p[2 * sv] = rzx * x + rzy * y + rzz * z;
 }
 
+// Between blocks of one process: target[variable j][to[i]] = sign * source[variable j][giving[i]].
+KERNEL(copy_halo, int i, int j, int k, const int *to, const int *giving, const stored_real *source, long long source_sv,
+       stored_real *target, long long target_sv, real sign) {
+    target[j * target_sv + to[i]] = sign * source[j * source_sv + giving[i]];
+}
+
+// Into a buffer, which holds one point after the other, each with all its `variables`.
+KERNEL(pack_halo, int i, int j, int k, const int *to, const int *giving, const stored_real *source, long long source_sv,
+       stored_real *buffer, int variables, real sign) {
+    pack_point(i, to, giving, source, source_sv, buffer, variables, sign);
+}
+
+// Out of such a buffer.
+KERNEL(unpack_halo, int i, int j, int k, const int *to, const int *giving, const stored_real *buffer, int variables,
+       stored_real *target, long long target_sv) {
+    unpack_point(i, to, giving, buffer, variables, target, target_sv);
+}
+
 // Vectors that came over a rotated connection, from the donor's frame into this block's.
-KERNEL(rotate_vectors, int i, int j, int k, const int *at, real *target, long long target_sv, real rxx, real rxy,
+KERNEL(rotate_vectors, int i, int j, int k, const int *at, stored_real *target, long long target_sv, real rxx, real rxy,
        real rxz, real ryx, real ryy, real ryz, real rzx, real rzy, real rzz) {
     rotate(target + at[i], target_sv, rxx, rxy, rxz, ryx, ryy, ryz, rzx, rzy, rzz);
 }

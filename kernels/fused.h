@@ -7,12 +7,39 @@
 // What is kept of a node: q (5), m (3 area components of the direction), and its physical flux (5).
 enum { FUSED_Q = 0, FUSED_M = 5, FUSED_F = 8, FUSED_NODE = 13 };
 
-// q and m of node p to where `keep(v)` says, on their way until FETCHED.
-#define FUSED_FETCH(keep, p) \
+// q and m of node p to where `to_state(v)` and `to_metrics(v)` say, on their way until FETCHED.
+#define FUSED_SEND(to_state, to_metrics, p) \
     do { \
-        for (int v = 0; v < 5; ++v) FETCH(keep(FUSED_Q + v), q + v * sv + (p)); \
-        for (int d = 0; d < 3; ++d) FETCH(keep(FUSED_M + d), m + d * sv + (p)); \
+        for (int v = 0; v < 5; ++v) FETCH(to_state(FUSED_Q + v), address(q + v * sv + (p))); \
+        for (int d = 0; d < 3; ++d) FETCH(to_metrics(FUSED_M + d), address(m + d * sv + (p))); \
     } while (0)
+// What the sweeps begin with goes to where it is kept.
+//
+// What is fetched afterwards goes there too, but for what memory keeps in FP32 (storage.h): that goes to `coming(v)`, and
+// is made `real` once, when it has come; made so wherever it is read it would cost more than the arithmetic.
+#ifndef HX_WORK_FP32
+#define FUSED_BEGIN(keep, p) FUSED_SEND(keep, keep, p)
+#define FUSED_FETCH(keep, coming, p) FUSED_SEND(keep, keep, p)
+#define FUSED_ARRIVE(keep, coming) (void)0
+#else
+#define FUSED_BEGIN(keep, p) \
+    do { \
+        for (int v = 0; v < 5; ++v) keep(FUSED_Q + v) = load<real>(q + v * sv + (p)); \
+        for (int d = 0; d < 3; ++d) keep(FUSED_M + d) = load<real>(m + d * sv + (p)); \
+    } while (0)
+#ifndef HX_STORED_FP32
+#define FUSED_FETCH(keep, coming, p) FUSED_SEND(keep, coming, p)
+#define FUSED_ARRIVE(keep, coming) \
+    for (int d = 0; d < 3; ++d) keep(FUSED_M + d) = real(coming(FUSED_M + d))
+#else
+#define FUSED_FETCH(keep, coming, p) FUSED_SEND(coming, coming, p)
+#define FUSED_ARRIVE(keep, coming) \
+    do { \
+        for (int v = 0; v < 5; ++v) keep(FUSED_Q + v) = reference(v) + real(coming(FUSED_Q + v)); \
+        for (int d = 0; d < 3; ++d) keep(FUSED_M + d) = real(coming(FUSED_M + d)); \
+    } while (0)
+#endif
+#endif
 
 // In what follows at(s, v) is what is kept of node s of a line, FUSED_Q + v or FUSED_M + d.
 
@@ -56,32 +83,32 @@ HD void fused_flux(const At &at, T *left, T *right, const F &f, T sensor, T *flu
 }
 
 // r = or += change, by nobody else at the same time.
-HD void fused_add(real *r, real change, int first) {
+HD void fused_add(rate_real *r, real change, int first) {
     if (first)
-        *r = change;
+        *r = rate_real(change);
     else
 #if defined(__CUDA_ARCH__)
-        atomicAdd(r, change);  // without an answer: nothing waits for r to come
+        atomicAdd(r, rate_real(change));  // without an answer: nothing waits for r to come
 #else
-        *r += change;
+        *r = rate_real(*r + change);
 #endif
 }
 
 // What viscous_difference adds at node p in this direction, onto the flux before it.
-HD void fused_viscous(const real *viscous_flux, long long p, long long sd, long long sv, real *before) {
+HD void fused_viscous(const work_real *viscous_flux, long long p, long long sd, stride sv, real *before) {
     for (int c = 0; c < 4; ++c) {
-        const real *f = viscous_flux + c * sv + p;
+        const work_real *f = viscous_flux + c * sv + p;
         before[c + 1] += derivative<real>([&](int s) { return load<real>(f + s * sd); });
     }
 }
 
 // Node p of the nodes 0..n-1 along the line, number l: r from the fluxes at its two half points, and behind a wall what
 // face_mass leaves. walls: bit 0 at node 0, bit 1 at node n-1.
-HD void fused_difference(real *r, long long p, long long sd, long long sv, int l, int n, const real *before,
+HD void fused_difference(rate_real *r, long long p, long long sd, stride sv, int l, int n, const real *before,
                          const real *after, int first, int walls) {
     for (int v = 0; v < 5; ++v) fused_add(r + v * sv + p, before[v] - after[v], first);
-    if ((walls & 1) && l == 0) r[p - sd] = after[0] + before[0];
-    if ((walls & 2) && l == n - 1) r[p + sd] = after[0] + before[0];
+    if ((walls & 1) && l == 0) r[p - sd] = rate_real(after[0] + before[0]);
+    if ((walls & 2) && l == n - 1) r[p + sd] = rate_real(after[0] + before[0]);
 }
 
 // Element 0 <= e < sj + 32 of rows of sj: its place in its row.
@@ -89,21 +116,24 @@ HD int place_in_row(int e, int sj) { return sj < 32 ? e % sj : e < sj ? e : e - 
 
 // Lines along a direction other than i, each in chunks of `chunk` of its n nodes: (i, j) is the line, k the chunk. s2:
 // stride of j, sd of the line.
-LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int chunk, long long sv,
-            const_field<gas_variables> q, const_field<3> m, const_field<gas_gradients> viscous_flux,
-            field<gas_variables> r, int first, int walls, int viscous) {
+LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int chunk, stride sv,
+            const_state_field<gas_variables> q, const_work_field<3> m, const_work_field<gas_gradients> viscous_flux,
+            rate_field<gas_variables> r, int first, int walls, int viscous) {
     const int begin = k * chunk, end = n - begin < chunk ? n : begin + chunk;
     long long p = o + i + (long long)j * s2 + (long long)(begin - 1) * sd;  // node h, half point h + 1/2
     (void)viscous_flux, (void)viscous;
     // of node h + s at place[s + 2]; h + 4 is on its way
-    OWN_MEMORY(kept, 7 * FUSED_NODE);
+    OWN_MEMORY(real, kept, 7 * FUSED_NODE);
+#ifdef HX_WORK_FP32
+    OWN_MEMORY(work_real, coming, FUSED_F);
+#endif
     int place[7];
     for (int s = 0; s < 7; ++s) place[s] = s * FUSED_NODE;
     const auto at = [&](int s, int v) { return OWN(kept, place[s + 2] + v); };
     real sensor[4], pressure[3], before[5], left[5], next[5], right[5], flux[5];
     for (int s = 0; s < 6; ++s) {
 #define HX_KEEP(v) OWN(kept, place[s] + v)
-        FUSED_FETCH(HX_KEEP, p + (long long)(s - 2) * sd);
+        FUSED_BEGIN(HX_KEEP, p + (long long)(s - 2) * sd);
 #undef HX_KEEP
     }
     FETCHED;
@@ -118,9 +148,14 @@ LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int
 #endif
     for (int h = begin - 1; h < end; ++h, p += sd) {
         FETCHED;
-#define HX_KEEP(v) OWN(kept, place[6] + v)
-        if (h + 1 < end) FUSED_FETCH(HX_KEEP, p + 4ll * sd);
+#define HX_COMING(v) OWN(coming, v)
+#define HX_KEEP(v) OWN(kept, place[5] + v)
+        if (h >= begin) FUSED_ARRIVE(HX_KEEP, HX_COMING);
 #undef HX_KEEP
+#define HX_KEEP(v) OWN(kept, place[6] + v)
+        if (h + 1 < end) FUSED_FETCH(HX_KEEP, HX_COMING, p + 4ll * sd);
+#undef HX_KEEP
+#undef HX_COMING
 #ifdef HX_FP32  // in FP64 it is no gain (see hiresx/rhs/fused.py), and room for it alone costs 3 %
         if (viscous && h >= begin) fused_viscous(viscous_flux, p, (long long)sd, sv, before);
 #endif
@@ -147,11 +182,14 @@ LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int
 // Rows along i, which with the ghosts between them lie one behind the other, as one line for each plane, so that all lanes
 // have work whatever n is: element e of plane k is node e % sj of row e / sj, a ghost from n on. i is the chunk, of
 // `chunk` of the (rows - 1) sj + n elements.
-ROW_KERNEL(sweep_along, int i, int j, int k, int o, int sj, int sk, int n, int rows, int chunk, long long sv,
-           const_field<gas_variables> q, const_field<3> m, const_field<gas_gradients> viscous_flux,
-           field<gas_variables> r, int first, int walls, int viscous) {
+ROW_KERNEL(sweep_along, int i, int j, int k, int o, int sj, int sk, int n, int rows, int chunk, stride sv,
+           const_state_field<gas_variables> q, const_work_field<3> m, const_work_field<gas_gradients> viscous_flux,
+           rate_field<gas_variables> r, int first, int walls, int viscous) {
     // q and m of 37 elements, and the same of the next 32, on their way, behind the last 5 of these
     SHARED real nodes[2][FUSED_F][37];
+#ifdef HX_WORK_FP32
+    SHARED work_real coming[FUSED_F][32];
+#endif
     SHARED real minus[5][33], plus[5][32], f[5][37], pressure[37], sensor[35], fluxes[5][33];
     const int elements = (rows - 1) * sj + n, begin = i * chunk;
     const int end = elements - begin < chunk ? elements : begin + chunk;
@@ -163,7 +201,7 @@ ROW_KERNEL(sweep_along, int i, int j, int k, int o, int sj, int sk, int n, int r
         for (int s = lane; s < 37; s += 32) {
             const int e = begin - 4 + s;
 #define HX_KEEP(v) nodes[0][v][s]
-            if (s > 0 && e < end + ghost_layers) FUSED_FETCH(HX_KEEP, plane + e);
+            if (s > 0 && e < end + ghost_layers) FUSED_BEGIN(HX_KEEP, plane + e);
 #undef HX_KEEP
         }
         FETCHED;
@@ -177,11 +215,11 @@ ROW_KERNEL(sweep_along, int i, int j, int k, int o, int sj, int sk, int n, int r
     }
     int node = (begin - 1 + sj) % sj;  // of lane 0
     for (int base = begin - 1, now = 0; base <= end; base += 32, node = place_in_row(node + 32, sj), now = 1 - now) {
+#define HX_KEEP(v) nodes[1 - now][v][5 + lane]
+#define HX_COMING(v) coming[v][lane]
         LANES {
             const int e = base + 34 + lane;
-#define HX_KEEP(v) nodes[1 - now][v][5 + lane]
-            if (e < end + ghost_layers) FUSED_FETCH(HX_KEEP, plane + e);
-#undef HX_KEEP
+            if (e < end + ghost_layers) FUSED_FETCH(HX_KEEP, HX_COMING, plane + e);
         }
         LANES {
             const int e = base + lane;
@@ -233,7 +271,10 @@ ROW_KERNEL(sweep_along, int i, int j, int k, int o, int sj, int sk, int n, int r
                 minus[lane][0] = minus[lane][32], fluxes[lane][0] = fluxes[lane][32];
             }
             FETCHED;
+            if (base + 34 + lane < end + ghost_layers) FUSED_ARRIVE(HX_KEEP, HX_COMING);
         }
+#undef HX_COMING
+#undef HX_KEEP
     }
 }
 #endif

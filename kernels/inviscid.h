@@ -5,8 +5,9 @@
 // stored at node h. The range given to a launch and o shift together: nodes -1..n start at o - sd.
 
 // nodes -1..n (modified) or half points -1..n-1 (original): the two states at every half point
-VECTOR_KERNEL(interpolate, int i, int j, int k, int o, int sj, int sk, int sd, long long sv,
-              const_field<gas_variables> q, const_field<3> m, field<gas_variables> minus, field<gas_variables> plus) {
+VECTOR_KERNEL(interpolate, int i, int j, int k, int o, int sj, int sk, int sd, stride sv,
+              const_state_field<gas_variables> q, const_work_field<3> m, work_field<gas_variables> minus,
+              work_field<gas_variables> plus) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     T area[3], left[gas_variables], right[gas_variables];
 #ifdef HX_INTERPOLATES_NODES
@@ -25,8 +26,8 @@ VECTOR_KERNEL(interpolate, int i, int j, int k, int o, int sj, int sk, int sd, l
 }
 
 // nodes -3..n+2: physical flux (5) and pressure, eq. (4)
-VECTOR_KERNEL(physical_flux, int i, int j, int k, int o, int sj, int sk, long long sv, const_field<gas_variables> q,
-              const_field<3> m, field<gas_variables> f, field<1> pressure) {
+VECTOR_KERNEL(physical_flux, int i, int j, int k, int o, int sj, int sk, stride sv, const_state_field<gas_variables> q,
+              const_work_field<3> m, work_field<gas_variables> f, work_field<1> pressure) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     T state[gas_variables], area[3], flux[gas_variables];
     for (int v = 0; v < gas_variables; ++v) state[v] = load<T>(q + v * sv + p);
@@ -62,22 +63,22 @@ HD void flux_between(T *left, T *right, const Q &state, const M &area_at, const 
 }
 
 // half points -1..n-1: numerical flux with its correction, written over the minus states
-VECTOR_KERNEL(numerical_flux, int i, int j, int k, int o, int sj, int sk, int sd, long long sv,
-              const_field<gas_variables> q, const_field<3> m, const_field<gas_variables> f, const_field<1> pressure,
-              field<gas_variables> minus, const_field<gas_variables> plus) {
+VECTOR_KERNEL(numerical_flux, int i, int j, int k, int o, int sj, int sk, int sd, stride sv,
+              const_state_field<gas_variables> q, const_work_field<3> m, const_work_field<gas_variables> f,
+              const_work_field<1> pressure, work_field<gas_variables> minus, const_work_field<gas_variables> plus) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
-    auto along = [&](const real *a, int s) { return load<T>(a + p + (long long)s * sd); };
+    auto along = [&](const work_real *a, int s) { return load<T>(a + p + (long long)s * sd); };
     T left[gas_variables], right[gas_variables], flux[gas_variables];
     for (int v = 0; v < gas_variables; ++v) left[v] = along(minus + v * sv, 0), right[v] = along(plus + v * sv, 0);
-    flux_between(left, right, [&](int s, int v) { return along(q + v * sv, s); },
+    flux_between(left, right, [&](int s, int v) { return load<T>(q + v * sv + p + (long long)s * sd); },
                  [&](int s, int d) { return along(m + d * sv, s); }, [&](int s, int v) { return along(f + v * sv, s); },
                  [&](int s) { return along(pressure, s); }, flux);
     for (int v = 0; v < gas_variables; ++v) store(minus + v * sv + p, flux[v]);
 }
 
 // nodes 0..n-1: r = or -= F_{i+1/2} - F_{i-1/2}; the factor J is left to the update
-VECTOR_KERNEL(flux_difference, int i, int j, int k, int o, int sj, int sk, int sd, long long sv,
-              const_field<gas_variables> flux, field<gas_variables> r, int first) {
+VECTOR_KERNEL(flux_difference, int i, int j, int k, int o, int sj, int sk, int sd, stride sv,
+              const_work_field<gas_variables> flux, rate_field<gas_variables> r, int first) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     for (int v = 0; v < gas_variables; ++v) {
         T change = load<T>(flux + v * sv + p - sd) - load<T>(flux + v * sv + p);
@@ -87,7 +88,7 @@ VECTOR_KERNEL(flux_difference, int i, int j, int k, int o, int sj, int sk, int s
 
 // nodes of a face: the sum of the mass fluxes at the half points on both sides of them, left in r behind the face for
 // the walls
-KERNEL(face_mass, int i, int j, int k, int o, int s1, int s2, int sn, const_field<1> flux, field<1> r) {
+KERNEL(face_mass, int i, int j, int k, int o, int s1, int s2, int sn, const_work_field<1> flux, rate_field<1> r) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     r[p - sn] = flux[p] + flux[p - (sn > 0 ? sn : -sn)];
 }

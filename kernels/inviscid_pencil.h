@@ -38,7 +38,7 @@ struct Line {
         sensor = f + gas_variables * size, minus = sensor + size, plus = minus + gas_variables * size;
     }
     // copy one variable of the nodes -H..n+H-1; what a pack reads past the end repeats the last node
-    void gather(const real *source, long long stride, real *target) const {
+    template <class From> void gather(From source, long long stride, real *target) const {
         int count = n + 2 * H;
         source -= H * stride;
         if (B == 1) {
@@ -75,7 +75,10 @@ HD void nodes(const Line &line) {  // physical flux and pressure of every node; 
 // What a bundle finds in cache because the one before it has asked for it: hardware does not foresee rows of so many
 // arrays.
 struct Ahead {
-    const real *q = nullptr, *m, *r, *viscous_flux;
+    const stored_real *q = nullptr;
+    const work_real *m;
+    const rate_real *r;
+    const work_real *viscous_flux;
     long long sv, sd;
     HD void operator()(const Line &line, size_t e) const {
         if (!q) return;
@@ -147,9 +150,10 @@ HD void fluxes(const Line &line) {
 }
 
 // r -= F_{i+1/2} - F_{i-1/2} of one variable, r += the derivative of its viscous flux, if there is one
-HD void difference(const Line &line, const real *fluxes, const real *viscous_flux, real *r, int sd, int first) {
+HD void difference(const Line &line, const real *fluxes, const work_real *viscous_flux, rate_real *r, int sd, int first) {
     const int B = line.B, count = B == 1 ? line.n : line.lanes, lines = B == 1 ? 1 : line.n;
-    const real *flux = fluxes + line.node(0), *g = viscous_flux;
+    const real *flux = fluxes + line.node(0);
+    const work_real *g = viscous_flux;
     for (int l = 0; l < lines; ++l, r += sd, flux += B) {
         if (first)
             for (int e = 0; e < count; ++e) r[e] = flux[e - B] - flux[e];
@@ -157,15 +161,15 @@ HD void difference(const Line &line, const real *fluxes, const real *viscous_flu
             for (int e = 0; e < count; ++e) r[e] += flux[e - B] - flux[e];
         else
             for (int e = 0; e < count; ++e)
-                r[e] += flux[e - B] - flux[e] + derivative<real>([&](int s) { return g[e + (long long)s * sd]; });
+                r[e] += flux[e - B] - flux[e] + derivative<real>([&](int s) { return real(g[e + (long long)s * sd]); });
         if (g && first)
-            for (int e = 0; e < count; ++e) r[e] += derivative<real>([&](int s) { return g[e + (long long)s * sd]; });
+            for (int e = 0; e < count; ++e) r[e] += derivative<real>([&](int s) { return real(g[e + (long long)s * sd]); });
         if (g) g += sd;
     }
 }
 
 // what face_mass does, at both ends of the line
-HD void end_sums(const Line &line, const real *fluxes, real *r, int sd) {
+HD void end_sums(const Line &line, const real *fluxes, rate_real *r, int sd) {
     const int B = line.B, count = B == 1 ? 1 : line.lanes;
     const real *low = fluxes + line.node(0), *high = fluxes + line.node(line.n - 1);
     for (int e = 0; e < count; ++e) {
@@ -191,8 +195,9 @@ HD int bundle(int n, int available, int planes) {
 constexpr long long SWEEP_WEIGHT = 16;
 
 // Bundles of the sweep below.
-static hx_shape inviscid_sweep_parts(const real *q, const real *m, const real *viscous_flux, real *r, long long sv, int o,
-                                     int sd, int nd, int s1, int n1, int s2, int n2, int first, int walls, int viscous) {
+static hx_shape inviscid_sweep_parts(const_state_pointer q, const work_real *m, const work_real *viscous_flux,
+                                     rate_real *r, stride sv, int o, int sd, int nd, int s1, int n1, int s2, int n2,
+                                     int first, int walls, int viscous) {
     (void)q, (void)m, (void)viscous_flux, (void)r, (void)sv, (void)o, (void)s1, (void)s2, (void)first, (void)walls;
     (void)viscous;
     const long long B = sd == 1 ? 1 : pencil::bundle(nd, n1, n2);
@@ -204,9 +209,10 @@ static hx_shape inviscid_sweep_parts(const real *q, const real *m, const real *v
 // direction), r: padded arrays, variable stride sv, o the index of node (0, 0, 0). sd, nd: stride and nodes along the
 // sweep; (s1, n1), (s2, n2): the other two directions, s1 <= s2. first: r is set, not added to; walls: whether there is
 // one at an end of the lines; viscous: whether viscous_flux, with ghosts, is one.
-CPU_KERNEL(inviscid_sweep, long long begin, long long end, const_field<conserved_variables> q, const_field<3> m,
-           const_field<gradient_variables> viscous_flux, field<conserved_variables> r, long long sv, int o, int sd,
-           int nd, int s1, int n1, int s2, int n2, int first, int walls, int viscous) {
+CPU_KERNEL(inviscid_sweep, long long begin, long long end, const_state_field<conserved_variables> q,
+           const_work_field<3> m, const_work_field<gradient_variables> viscous_flux,
+           rate_field<conserved_variables> r, stride sv, int o, int sd, int nd, int s1, int n1, int s2, int n2,
+           int first, int walls, int viscous) {
     using namespace pencil;
     const bool along = sd == 1;
     const int B = along ? 1 : bundle(nd, n1, n2);
@@ -222,7 +228,7 @@ CPU_KERNEL(inviscid_sweep, long long begin, long long end, const_field<conserved
         for (int d = 0; d < 3; ++d) line.gather(m + d * sv + at, sd, line.m + d * line.size);
         nodes(line);
         Ahead ahead;
-        if (part + 1 < end) ahead = {q + next, m + next, r + next, carried(1, next), sv, sd};
+        if (part + 1 < end) ahead = {address(q + next), m + next, r + next, carried(1, next), sv, sd};
         interpolations(line, ahead);
         fluxes(line);
         for (int v = 0; v < gas_variables; ++v)

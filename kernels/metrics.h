@@ -23,7 +23,7 @@ HD double twist(const double *a, const double *b, long long sp, long long sr) {
 // index c + ..., written to padded arrays. Coordinates are double whatever the precision of the run: their products
 // cancel. (cj, ck): coordinate strides; (o, sj, sk, sv): output.
 KERNEL(metrics, int i, int j, int k, int c, int cj, int ck, int s1, int s2, const double *x, const double *y,
-       const double *z, int o, int sj, int sk, long long sv, field<3> m) {
+       const double *z, int o, int sj, int sk, stride sv, work_field<3> m) {
     const long long at = c + i + (long long)j * cj + (long long)k * ck;
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     const double *xyz[5] = {x + at, y + at, z + at, x + at, y + at};
@@ -35,7 +35,7 @@ KERNEL(metrics, int i, int j, int k, int c, int cj, int ck, int s1, int s2, cons
 
 // The least J of each column of `nodes` nodes along k, into least[j][i]; -1 where there is one that is no number or too
 // large for one.
-KERNEL(least_jacobian, int i, int j, int k, int o, int sj, int sk, int nodes, const_field<1> jacobian, int width,
+KERNEL(least_jacobian, int i, int j, int k, int o, int sj, int sk, int nodes, const_work_field<1> jacobian, int width,
        real *least) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     real found = jacobian[p];
@@ -49,7 +49,7 @@ KERNEL(least_jacobian, int i, int j, int k, int o, int sj, int sk, int nodes, co
 
 // J = 1/volume, eq. (8). A non-positive volume is stored as it is: the caller refuses the grid.
 KERNEL(jacobian, int i, int j, int k, int c, int cj, int ck, const double *x, const double *y, const double *z, int o,
-       int sj, int sk, field<1> result) {
+       int sj, int sk, work_field<1> result) {
     const long long at = c + i + (long long)j * cj + (long long)k * ck;
     const double *xyz[3] = {x + at, y + at, z + at};
     const long long stride[3] = {1, cj, ck};

@@ -1,8 +1,9 @@
 // Reductions in a fixed order: columns along k first, then strides of a flat array; the host finishes the last few.
 
 // Per column: sums of (J r_v)^2 (residual, 5 values), then least density and least pressure.
-VECTOR_KERNEL(column_norms, int i, int j, int k, int o, int sj, int sk, int columns, int height, long long sv,
-              const_field<gas_variables> q, const_field<gas_variables> r, const_field<1> jacobian, int width,
+VECTOR_KERNEL(column_norms, int i, int j, int k, int o, int sj, int sk, int columns, int height, stride sv,
+              const_state_field<gas_variables> q, const_rate_field<gas_variables> r, const_work_field<1> jacobian,
+              int width,
               real *partial) {
     T sum[gas_variables];
     for (int v = 0; v < gas_variables; ++v) sum[v] = T(real(0));

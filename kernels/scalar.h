@@ -26,25 +26,27 @@ template <class T, class At, class Mass> HD T scalar_flux_at(const At &s, const 
 // The form that takes a thread per point, behind numerical_flux of the same direction (inviscid.h).
 #if HX_SCALARS
 // half points -1..n-1: fluxes of all scalars. mass: F, f: mass flux of the nodes, pressure: of the nodes
-VECTOR_KERNEL(scalar_flux, int i, int j, int k, int o, int sj, int sk, int sd, long long sv,
-              const_field<conserved_variables> q, const_field<1> mass, const_field<1> f, const_field<1> pressure,
-              field<scalar_variables> flux) {
+VECTOR_KERNEL(scalar_flux, int i, int j, int k, int o, int sj, int sk, int sd, stride sv,
+              const_state_field<conserved_variables> q, const_work_field<1> mass, const_work_field<1> f,
+              const_work_field<1> pressure,
+              work_field<scalar_variables> flux) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
-    auto along = [&](const real *a, int s) { return load<T>(a + p + (long long)s * sd); };
+    auto along = [&](const work_real *a, int s) { return load<T>(a + p + (long long)s * sd); };
     T sensor = T(real(0));
     for (int s = -1; s < 3; ++s)
         sensor = larger(sensor, jump_sensor(along(pressure, s - 1), along(pressure, s), along(pressure, s + 1)));
     for (int n = 0; n < scalar_variables; ++n) {
-        const real *scalar = q + (gas_variables + n) * sv;
+        const auto scalar = q + (gas_variables + n) * sv;
         store(flux + n * sv + p,
-              scalar_flux_at<T>([&](int s) { return along(scalar, s) / along(q, s); },
+              scalar_flux_at<T>(
+                  [&](int s) { return load<T>(scalar + p + (long long)s * sd) / load<T>(q + p + (long long)s * sd); },
                                 [&](int s) { return along(f, s); }, along(mass, 0), sensor));
     }
 }
 
 // nodes 0..n-1: r = or -= G_{i+1/2} - G_{i-1/2}, r from the first scalar on
-VECTOR_KERNEL(scalar_difference, int i, int j, int k, int o, int sj, int sk, int sd, long long sv,
-              const_field<scalar_variables> flux, field<scalar_variables> r, int first) {
+VECTOR_KERNEL(scalar_difference, int i, int j, int k, int o, int sj, int sk, int sd, stride sv,
+              const_work_field<scalar_variables> flux, rate_field<scalar_variables> r, int first) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     for (int v = 0; v < scalar_variables; ++v) {
         T change = load<T>(flux + v * sv + p - sd) - load<T>(flux + v * sv + p);
@@ -54,9 +56,10 @@ VECTOR_KERNEL(scalar_difference, int i, int j, int k, int o, int sj, int sk, int
 
 // A sponge adds or takes mass: with the scalar of its goal where it has one, else with that of the node.
 // scalar, r: of one scalar; the rest as in sponge.h.
-KERNEL(scalar_sponge, int i, int j, int k, int o, int sj, int sk, int width, int height, const_field<1> q,
-       const_field<1> scalar, const_field<1> jacobian, const real *sigma, const real *reference, int reference_stride,
-       int drawn, real goal, field<1> r) {
+KERNEL(scalar_sponge, int i, int j, int k, int o, int sj, int sk, int width, int height, const_state_field<1> q,
+       const_state_field<1> scalar, const_work_field<1> jacobian, const real *sigma, const real *reference,
+       int reference_stride,
+       int drawn, real goal, rate_field<1> r) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     const long long at = i + (long long)width * (j + (long long)height * k);
     const real density = reference_stride ? reference[at] : reference[0];

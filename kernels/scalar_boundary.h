@@ -3,7 +3,7 @@
 #if HX_SCALARS
 // on the face and in its ghosts as given
 KERNEL(scalar_given, int i, int j, int k, int o, int s1, int s2, int sn, int n1, int n2, const real *target,
-       const_field<1> q, field<1> scalar) {
+       const_state_field<1> q, state_field<1> scalar) {
     const long long p = o + (long long)i * s1 + (long long)j * s2, layer = (long long)n1 * n2;
     for (int l = 0; l <= ghost_layers; ++l) {
         const long long to = p - (long long)l * sn;
@@ -13,7 +13,7 @@ KERNEL(scalar_given, int i, int j, int k, int o, int s1, int s2, int sn, int n1,
 
 // Behind walls and planes of symmetry: even, or odd about what a wall holds (`held`).
 KERNEL(scalar_wall, int i, int j, int k, int o, int s1, int s2, int sn, int n1, int held, const real *target,
-       const_field<1> q, field<1> scalar) {
+       const_state_field<1> q, state_field<1> scalar) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     const real wall = held ? target[(long long)j * n1 + i] : real(0);
     for (int l = 1; l <= ghost_layers; ++l) {
@@ -24,16 +24,16 @@ KERNEL(scalar_wall, int i, int j, int k, int o, int s1, int s2, int sn, int n1, 
 }
 
 // the node on a wall that holds s
-KERNEL(scalar_held, int i, int j, int k, int o, int s1, int s2, int n1, const real *target, const_field<1> q,
-       field<1> scalar) {
+KERNEL(scalar_held, int i, int j, int k, int o, int s1, int s2, int n1, const real *target, const_state_field<1> q,
+       state_field<1> scalar) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     scalar[p] = q[p] * target[(long long)j * n1 + i];
 }
 
 // Ghosts of in- and outflows: what leaves goes on cubically, drawn back to the node where it jumps (continuation.h); what
 // enters is what is given, or else repeats the node. direction: see boundary/extrapolate.h
-KERNEL(scalar_open, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, int n1, real direction, int given,
-       const real *target, const_field<3> m, const_field<gas_variables> q, field<1> scalar) {
+KERNEL(scalar_open, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int n1, real direction, int given,
+       const real *target, const_work_field<3> m, const_state_field<gas_variables> q, state_field<1> scalar) {
     constexpr int weight[3][3] = {{-6, 4, -1}, {-20, 15, -4}, {-45, 36, -10}};
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     real s[4], flow = real(0), sensor = real(0);
@@ -52,21 +52,23 @@ KERNEL(scalar_open, int i, int j, int k, int o, int s1, int s2, int sn, long lon
 
 // Where a condition sets the rate of the density itself, rho s follows with s as the flow carries it. hold: what the rate
 // of rho s has beside s rho_t, kept in r behind the face; follow: put to the new s rho_t. Twice does no harm.
-KERNEL(scalar_hold, int i, int j, int k, int o, int s1, int s2, int sn, const_field<1> q, const_field<1> scalar,
-       const_field<1> r, field<1> rate) {
+KERNEL(scalar_hold, int i, int j, int k, int o, int s1, int s2, int sn, const_state_field<1> q,
+       const_state_field<1> scalar,
+       const_rate_field<1> r, rate_field<1> rate) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     rate[p - sn] = rate[p] - scalar[p] / q[p] * r[p];
 }
 
-KERNEL(scalar_follow, int i, int j, int k, int o, int s1, int s2, int sn, const_field<1> q, const_field<1> scalar,
-       const_field<1> r, field<1> rate) {
+KERNEL(scalar_follow, int i, int j, int k, int o, int s1, int s2, int sn, const_state_field<1> q,
+       const_state_field<1> scalar,
+       const_rate_field<1> r, rate_field<1> rate) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     rate[p] = rate[p - sn] + scalar[p] / q[p] * r[p];
 }
 
 // Nothing diffuses through the face: the diffusive flux normal to it vanishes there and is odd, so that the central
 // differences add up to nothing.
-KERNEL(scalar_closed, int i, int j, int k, int o, int s1, int s2, int sn, field<1> flux) {
+KERNEL(scalar_closed, int i, int j, int k, int o, int s1, int s2, int sn, work_field<1> flux) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     flux[p] = real(0);
     for (int l = 1; l <= ghost_layers; ++l) flux[p - (long long)l * sn] = -flux[p + (long long)l * sn];

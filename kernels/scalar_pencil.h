@@ -1,7 +1,8 @@
 // Passive scalars in the CPU's pencils, behind the fluxes of the gas: `minus` holds these, and `plus` is free.
 namespace pencil {
 // q, viscous_flux (null for none), r: of one scalar
-HD void scalar(const Line &line, const real *q, const real *viscous_flux, real *r, int sd, int first, int walls) {
+template <class From>
+HD void scalar(const Line &line, From q, const work_real *viscous_flux, rate_real *r, int sd, int first, int walls) {
     const int B = line.B;
     real *s = line.plus, *flux = line.plus + line.size;
     line.gather(q, sd, s);

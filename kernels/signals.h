@@ -31,10 +31,11 @@ HD void signal_await(const long long *flag, long long number) {
 }
 
 // pack_halo, into the buffer whose turn the next exchange is.
-KERNEL(pack_signalled_halo, int i, int j, int k, const int *to, const int *giving, const real *source,
-       long long source_sv, real *buffer, long long turn_reals, int variables, real sign, const long long *count) {
-    real *point = buffer + (count[SIGNALS_RAISED] + 1) % 2 * turn_reals + (long long)to[i] * variables;
-    for (int v = 0; v < variables; ++v) point[v] = sign * source[v * source_sv + giving[i]];
+KERNEL(pack_signalled_halo, int i, int j, int k, const int *to, const int *giving, const stored_real *source,
+       long long source_sv, stored_real *buffer, long long turn_reals, int variables, real sign,
+       const long long *count) {
+    stored_real *now = buffer + (count[SIGNALS_RAISED] + 1) % 2 * turn_reals;
+    pack_point(i, to, giving, source, source_sv, now, variables, sign);
 }
 
 // One thread: what was packed may be read. `flags`: addresses of this rank's flag in the memory of every peer.
@@ -53,15 +54,14 @@ KERNEL(await_signals, int i, int j, int k, int peers, const int *ranks, const lo
 }
 
 // unpack_halo, from the buffer whose turn it was, if anything new is in it.
-KERNEL(unpack_signalled_halo, int i, int j, int k, const int *to, const int *giving, const real *buffer,
-       long long turn_reals, int variables, real *target, long long target_sv, const long long *count) {
+KERNEL(unpack_signalled_halo, int i, int j, int k, const int *to, const int *giving, const stored_real *buffer,
+       long long turn_reals, int variables, stored_real *target, long long target_sv, const long long *count) {
     if (!count[SIGNALS_NEW]) return;
-    const real *point = buffer + count[SIGNALS_RAISED] % 2 * turn_reals + (long long)giving[i] * variables;
-    for (int v = 0; v < variables; ++v) target[v * target_sv + to[i]] = point[v];
+    unpack_point(i, to, giving, buffer + count[SIGNALS_RAISED] % 2 * turn_reals, variables, target, target_sv);
 }
 
 // rotate_vectors, of what has just been unpacked.
-KERNEL(rotate_signalled_vectors, int i, int j, int k, const int *at, real *target, long long target_sv, real rxx,
+KERNEL(rotate_signalled_vectors, int i, int j, int k, const int *at, stored_real *target, long long target_sv, real rxx,
        real rxy, real rxz, real ryx, real ryy, real ryz, real rzx, real rzy, real rzz, const long long *count) {
     if (count[SIGNALS_NEW]) rotate(target + at[i], target_sv, rxx, rxy, rxz, ryx, ryy, ryz, rzx, rzy, rzz);
 }

@@ -3,7 +3,7 @@
 
 // sums of weight q, and if `both` those of other q: 5 quantities each
 VECTOR_KERNEL(column_totals, int i, int j, int k, int o, int sj, int sk, int height, int columns, int width,
-              long long sv, const_field<gas_variables> q, const_field<1> weight, const_field<1> other, int both,
+              stride sv, const_state_field<gas_variables> q, const_field<1> weight, const_field<1> other, int both,
               real *partial) {
     T sum[2 * gas_variables];
     for (int v = 0; v < 2 * gas_variables; ++v) sum[v] = T(real(0));
@@ -21,7 +21,7 @@ VECTOR_KERNEL(column_totals, int i, int j, int k, int o, int sj, int sk, int hei
 }
 
 // what extremes are looked for of: rho, u, v, w, p, T, Mach number
-template <class T> HD void watched(const real *q, long long p, long long sv, T *value) {
+template <class T> HD void watched(const_state_pointer q, long long p, stride sv, T *value) {
     T state[gas_variables];
     for (int v = 0; v < gas_variables; ++v) state[v] = load<T>(q + v * sv + p);
     Primitive<T> s = primitive(state);
@@ -32,7 +32,7 @@ template <class T> HD void watched(const real *q, long long p, long long sv, T *
 
 // for each of them the least value and the largest; a NaN wins
 VECTOR_KERNEL(column_extrema, int i, int j, int k, int o, int sj, int sk, int height, int columns, int width,
-              long long sv, const_field<gas_variables> q, real *partial) {
+              stride sv, const_state_field<gas_variables> q, real *partial) {
     T found[7][2];
     for (int l = 0; l < height; ++l) {
         T value[7];
@@ -52,7 +52,7 @@ VECTOR_KERNEL(column_extrema, int i, int j, int k, int o, int sj, int sk, int he
 // for each of them the first j at which it is at most bounds[2 v], and at least bounds[2 v + 1] (or no number); height
 // where it is nowhere in the column
 VECTOR_KERNEL(column_places, int i, int j, int k, int o, int sj, int sk, int height, int columns, int width,
-              long long sv, const_field<gas_variables> q, const real *bounds, real *partial) {
+              stride sv, const_state_field<gas_variables> q, const real *bounds, real *partial) {
     T first[7][2];
     for (int v = 0; v < 7; ++v) first[v][0] = first[v][1] = T(real(height));
     for (int l = height - 1; l >= 0; --l) {
@@ -72,14 +72,15 @@ VECTOR_KERNEL(column_places, int i, int j, int k, int o, int sj, int sk, int hei
 // Sums of weight times: kinetic energy, rho |vorticity|^2/2, tau_ij du_i/dx_j, mu |vorticity|^2, 4/3 mu (div u)^2 (the
 // last three divided by Re_c) and p div u. w: (u, v, w, T) with the ghosts of the viscous terms; di, dj, dk as there.
 VECTOR_KERNEL(column_energy, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, int height,
-              int columns, int width, long long sv, const_field<gas_variables> q, const_field<gas_gradients> w,
-              const_field<9> m, const_field<1> jacobian, const_field<1> weight, real inverse_reynolds, real *partial) {
+              int columns, int width, stride sv, const_state_field<gas_variables> q, const_work_field<gas_gradients> w,
+              const_work_field<9> m, const_work_field<1> jacobian, const_field<1> weight, real inverse_reynolds,
+              real *partial) {
     T sum[6] = {T(real(0)), T(real(0)), T(real(0)), T(real(0)), T(real(0)), T(real(0))};
     for (int l = 0; l < height; ++l) {
         const long long p = o + i + (long long)(j + l) * sj + (long long)k * sk;
         T g[3][3], scale = load<T>(jacobian + p);
         for (int v = 0; v < 3; ++v) {
-            const real *field = w + v * sv + p;
+            const work_real *field = w + v * sv + p;
             T xi = derivative<T>([&](int s) { return load<T>(field + s * di); }) * scale;
             T eta = derivative<T>([&](int s) { return load<T>(field + (long long)s * dj); }) * scale;
             T zeta = T(real(0));
@@ -116,7 +117,7 @@ VECTOR_KERNEL(column_energy, int i, int j, int k, int o, int sj, int sk, int di,
 // in <x y> - <x><y>. Always in double. mean: arrays of width x height x ... nodes without ghosts.
 
 // rho, u, v, w, p, T; their squares; uv, uw, vw
-KERNEL(average_reynolds, int i, int j, int k, int o, int sj, int sk, long long sv, const_field<gas_variables> q,
+KERNEL(average_reynolds, int i, int j, int k, int o, int sj, int sk, stride sv, const_state_field<gas_variables> q,
        int width, int height, long long count, double share, double *mean) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     double *at = mean + i + (long long)width * (j + (long long)height * k);
@@ -138,7 +139,8 @@ KERNEL(average_reynolds, int i, int j, int k, int o, int sj, int sk, long long s
 }
 
 // rho; weighted with rho u, v, w, T, uu, vv, ww, uv, uw, vw, uT, vT, wT
-KERNEL(average_favre, int i, int j, int k, int o, int sj, int sk, long long sv, const_field<gas_variables> q, int width,
+KERNEL(average_favre, int i, int j, int k, int o, int sj, int sk, stride sv, const_state_field<gas_variables> q,
+       int width,
        int height, long long count, double share, double *mean) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     double *at = mean + i + (long long)width * (j + (long long)height * k);
@@ -164,7 +166,7 @@ KERNEL(average_favre, int i, int j, int k, int o, int sj, int sk, long long sv, 
 
 #if HX_SCALARS
 // Behind either of these, whose means are in gas: of each scalar s; ss, us, vs, ws. weighted: with rho.
-KERNEL(average_scalars, int i, int j, int k, int o, int sj, int sk, long long sv, const_field<conserved_variables> q,
+KERNEL(average_scalars, int i, int j, int k, int o, int sj, int sk, stride sv, const_state_field<conserved_variables> q,
        int width, int height, long long count, double share, int weighted, const double *gas, double *mean) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     const long long node = i + (long long)width * (j + (long long)height * k);

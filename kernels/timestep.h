@@ -8,7 +8,8 @@ template <class T> HD T viscous_rate(const Primitive<T> &s, real inverse_reynold
 // Spectral radii for the time step: inviscid J sum_d (|U_d| + a |m_d|), viscous
 // J^2 sum_d |m_d|^2 max(4/3, gamma/Pr, 1/Sc) mu/(Re_c rho). A direction with one node does not count: active is a bit mask.
 template <class T>
-HD void spectral_radii(const real *q, const real *m, const real *jacobian, long long p, long long sv, int active,
+HD void spectral_radii(const_state_pointer q, const work_real *m, const work_real *jacobian, long long p, stride sv,
+                       int active,
                        real inverse_reynolds, T *inviscid, T *viscous) {
     T state[gas_variables];
     for (int v = 0; v < gas_variables; ++v) state[v] = load<T>(q + v * sv + p);
@@ -35,7 +36,8 @@ HD void spectral_radii(const real *q, const real *m, const real *jacobian, long 
 // largest radii of each column along k, of `nodes` nodes and cut into pieces of `height`, piece k: partial[0 or 1][k][j][i],
 // `columns` in all
 VECTOR_KERNEL(column_radii, int i, int j, int k, int o, int sj, int sk, int columns, int rows, int nodes, int height,
-              long long sv, const_field<gas_variables> q, const_field<9> m, const_field<1> jacobian, int active,
+              stride sv, const_state_field<gas_variables> q, const_work_field<9> m, const_work_field<1> jacobian,
+              int active,
               real inverse_reynolds, int width, real *partial) {
     T most[2] = {T(real(0)), T(real(0))};
     const int begin = k * height, end = nodes - begin < height ? nodes : begin + height;
@@ -51,8 +53,9 @@ VECTOR_KERNEL(column_radii, int i, int j, int k, int o, int sj, int sk, int colu
 }
 
 // local time step min(cfl/inviscid, viscous_cfl/viscous) of every point
-KERNEL(local_step, int i, int j, int k, int o, int sj, int sk, long long sv, const_field<gas_variables> q,
-       const_field<9> m, const_field<1> jacobian, int active, real inverse_reynolds, real cfl, real viscous_cfl,
+KERNEL(local_step, int i, int j, int k, int o, int sj, int sk, stride sv, const_state_field<gas_variables> q,
+       const_work_field<9> m, const_work_field<1> jacobian, int active, real inverse_reynolds, real cfl,
+       real viscous_cfl,
        field<1> dt) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     real inviscid, viscous;

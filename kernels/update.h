@@ -2,7 +2,8 @@
 // The first stage keeps the state it starts from in q0. Everything is loaded ahead of the first store: for all that a
 // compiler knows a store changes what is loaded behind it, and a GPU would wait for memory once a variable.
 template <class T>
-HD void advance(real *q0, real *q, long long p, long long sv, const T *rate, T step, real a, real b, int first) {
+HD void advance(state_pointer q0, state_pointer q, long long p, stride sv, const T *rate, T step, real a, real b,
+                int first) {
     T state[conserved_variables], start[conserved_variables];
     for (int v = 0; v < conserved_variables; ++v) state[v] = load<T>(q + v * sv + p);
     if (first) {
@@ -18,9 +19,9 @@ HD void advance(real *q0, real *q, long long p, long long sv, const T *rate, T s
 }
 
 // dt: one value (dt_stride 0) or one per point (1); dt J is the step, r the rate.
-VECTOR_KERNEL(update, int i, int j, int k, int o, int sj, int sk, long long sv, field<conserved_variables> q0,
-              field<conserved_variables> q, const_field<conserved_variables> r, const_field<1> jacobian, const real *dt,
-              int dt_stride, real a, real b, int first) {
+VECTOR_KERNEL(update, int i, int j, int k, int o, int sj, int sk, stride sv, state_field<conserved_variables> q0,
+              state_field<conserved_variables> q, const_rate_field<conserved_variables> r, const_work_field<1> jacobian,
+              const real *dt, int dt_stride, real a, real b, int first) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     T rate[conserved_variables];
     for (int v = 0; v < conserved_variables; ++v) rate[v] = load<T>(r + v * sv + p);
@@ -29,9 +30,9 @@ VECTOR_KERNEL(update, int i, int j, int k, int o, int sj, int sk, long long sv, 
 
 // One stage of a scheme in Williamson's form (hiresx/time/low_storage.py): d = a d + dt J r, q = q + b d. The first stage
 // takes no d.
-VECTOR_KERNEL(accumulate, int i, int j, int k, int o, int sj, int sk, long long sv, field<conserved_variables> d,
-              field<conserved_variables> q, const_field<conserved_variables> r, const_field<1> jacobian, const real *dt,
-              int dt_stride, real a, real b, int first) {
+VECTOR_KERNEL(accumulate, int i, int j, int k, int o, int sj, int sk, stride sv, stored_field<conserved_variables> d,
+              state_field<conserved_variables> q, const_rate_field<conserved_variables> r,
+              const_work_field<1> jacobian, const real *dt, int dt_stride, real a, real b, int first) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     const T step = load_or_common<T>(dt, p, dt_stride) * load<T>(jacobian + p);
     for (int v = 0; v < conserved_variables; ++v) {
@@ -45,10 +46,10 @@ VECTOR_KERNEL(accumulate, int i, int j, int k, int o, int sj, int sk, long long 
 #ifdef HX_VISCOUS
 // As update, and what viscous_difference adds to r ahead of it, which r is left without unless it is to `keep` it: the
 // memory of both is gone through once.
-VECTOR_KERNEL(viscous_update, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, long long sv,
-              const_field<3 * gradient_variables> flux, field<conserved_variables> q0, field<conserved_variables> q,
-              field<conserved_variables> r, const_field<1> jacobian, const real *dt, int dt_stride, real a, real b,
-              int first, int keep) {
+VECTOR_KERNEL(viscous_update, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
+              const_work_field<3 * gradient_variables> flux, state_field<conserved_variables> q0,
+              state_field<conserved_variables> q, rate_field<conserved_variables> r, const_work_field<1> jacobian,
+              const real *dt, int dt_stride, real a, real b, int first, int keep) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     T rate[conserved_variables];
     for (int v = 0; v < conserved_variables; ++v) rate[v] = load<T>(r + v * sv + p);

@@ -4,7 +4,7 @@
 // Only the normal flux of a direction is needed in its ghosts, so no edge or corner is ever exchanged.
 
 // (u, v, w, T) and the scalars of node p
-template <class T> HD void node_primitives(const real *q, long long p, long long sv, T *w) {
+template <class T> HD void node_primitives(const_state_pointer q, long long p, stride sv, T *w) {
     T state[gas_variables];
     for (int v = 0; v < gas_variables; ++v) state[v] = load<T>(q + v * sv + p);
     Primitive<T> s = primitive(state);
@@ -14,8 +14,8 @@ template <class T> HD void node_primitives(const real *q, long long p, long long
 }
 
 // The same of every padded node
-VECTOR_KERNEL(viscous_primitives, int i, int j, int k, int o, int sj, int sk, long long sv,
-              const_field<conserved_variables> q, field<gradient_variables> w) {
+VECTOR_KERNEL(viscous_primitives, int i, int j, int k, int o, int sj, int sk, stride sv,
+              const_state_field<conserved_variables> q, work_field<gradient_variables> w) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     T own[gradient_variables];
     node_primitives(q, p, sv, own);
@@ -33,11 +33,11 @@ HD void extrapolated(real a, real b, real c, real d, int degree, real *ghosts) {
 
 // Ghosts of a physical face by polynomial extrapolation of degree 1, 2 or 3 from its inner nodes, which turns the
 // central operator into a one-sided one there: for the primitives (those of w) and the normal viscous flux.
-KERNEL(viscous_extrapolate, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, int variables, int degree,
-       field<1> w) {
+KERNEL(viscous_extrapolate, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int variables, int degree,
+       work_field<1> w) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     for (int v = 0; v < variables; ++v) {
-        real *f = w + v * sv + p;
+        work_real *f = w + v * sv + p;
         real ghosts[3];
         extrapolated(f[0], f[sn], f[2 * sn], f[3 * sn], degree, ghosts);
         for (int l = 0; l < 3; ++l) f[-(l + 1) * sn] = ghosts[l];
@@ -69,7 +69,7 @@ template <class T> HD ViscousStress<T> viscous_stress(const T *own, T (*gradient
 
 // What goes through the area vector a, to gradient_variables places sv apart.
 template <class T>
-HD void store_viscous_flux(const T *a, const ViscousStress<T> &s, T (*gradient)[3], long long sv, real *target) {
+HD void store_viscous_flux(const T *a, const ViscousStress<T> &s, T (*gradient)[3], stride sv, work_real *target) {
     store(target, a[0] * s.xx + a[1] * s.xy + a[2] * s.xz);
     store(target + sv, a[0] * s.xy + a[1] * s.yy + a[2] * s.yz);
     store(target + 2 * sv, a[0] * s.xz + a[1] * s.yz + a[2] * s.zz);
@@ -82,9 +82,10 @@ HD void store_viscous_flux(const T *a, const ViscousStress<T> &s, T (*gradient)[
 // Curvilinear viscous fluxes of interior nodes: flux[gradient_variables d + c], direction d, c = momentum x, y, z, energy and
 // the scalars.
 // di, dj, dk: strides of the derivatives, 0 for a direction with one node (its derivative is then 0).
-VECTOR_KERNEL(viscous_flux, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, long long sv,
-              const_field<gradient_variables> w, const_field<9> m, const_field<1> jacobian, real inverse_reynolds,
-              field<3 * gradient_variables> flux) {
+VECTOR_KERNEL(viscous_flux, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
+              const_work_field<gradient_variables> w, const_work_field<9> m, const_work_field<1> jacobian,
+              real inverse_reynolds,
+              work_field<3 * gradient_variables> flux) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     // of the next row, on a CPU: of so many arrays its hardware foresees little
     for (int v = 0; v < 9; ++v) expect_read<T>(m + v * sv + p + sj);
@@ -94,7 +95,7 @@ VECTOR_KERNEL(viscous_flux, int i, int j, int k, int o, int sj, int sk, int di, 
         for (int c = 0; c < 3; ++c) area[d][c] = load<T>(m + (3 * d + c) * sv + p);
     T scale = load<T>(jacobian + p);
     for (int v = 0; v < gradient_variables; ++v) {
-        const real *field = w + v * sv + p;
+        const work_real *field = w + v * sv + p;
         expect_read<T>(field + 4 * (long long)dk);
         own[v] = load<T>(field);
         T xi = derivative<T>([&](int s) { return load<T>(field + s * di); }) * scale;
@@ -108,8 +109,8 @@ VECTOR_KERNEL(viscous_flux, int i, int j, int k, int o, int sj, int sk, int di, 
 }
 
 // `sum`, and over the directions with a stride the derivatives of the viscous flux, whose component along i is at `f`.
-template <class T> HD T with_viscous_rates(T sum, const real *f, int di, int dj, int dk, long long sv) {
-    const real *g = f + gradient_variables * sv, *h = g + gradient_variables * sv;
+template <class T> HD T with_viscous_rates(T sum, const work_real *f, int di, int dj, int dk, stride sv) {
+    const work_real *g = f + gradient_variables * sv, *h = g + gradient_variables * sv;
     if (di != 0) sum = sum + derivative<T>([&](int s) { return load<T>(f + s * di); });
     if (dj != 0) sum = sum + derivative<T>([&](int s) { return load<T>(g + (long long)s * dj); });
     if (dk != 0) sum = sum + derivative<T>([&](int s) { return load<T>(h + (long long)s * dk); });
@@ -117,18 +118,18 @@ template <class T> HD T with_viscous_rates(T sum, const real *f, int di, int dj,
 }
 
 // r += sum over the directions with a stride of the derivative of the viscous flux, in all but the density
-VECTOR_KERNEL(viscous_difference, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, long long sv,
-              const_field<3 * gradient_variables> flux, field<conserved_variables> r) {
+VECTOR_KERNEL(viscous_difference, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
+              const_work_field<3 * gradient_variables> flux, rate_field<conserved_variables> r) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     for (int c = 0; c < gradient_variables; ++c) {
-        real *to = r + (c + 1) * sv + p;
+        rate_real *to = r + (c + 1) * sv + p;
         store(to, with_viscous_rates(load<T>(to), flux + c * sv + p, di, dj, dk, sv));
     }
 }
 
 // Ghosts of the normal viscous flux behind a plane of symmetry: normal momentum even, the rest odd.
-KERNEL(viscous_reflect, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, const_field<3> m,
-       field<gas_gradients> flux) {
+KERNEL(viscous_reflect, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, const_work_field<3> m,
+       work_field<gas_gradients> flux) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     real n[3] = {m[p], m[sv + p], m[2 * sv + p]};
     const real area2 = n[0] * n[0] + n[1] * n[1] + n[2] * n[2];

@@ -75,7 +75,7 @@ def measure(comm: Communicator, device: Backend, points: int, transport: str, re
     configuration = Configuration()
     with comm.together():
         program = device.compile(configuration)
-        state = BlockState(device, cut, comm.rank, "ring", configuration.real, 0, False)
+        state = BlockState(device, cut, comm.rank, "ring", configuration.storage, 0, False)
     exchange = HaloExchange(device, program, comm, cut, [state], transport)
 
     def once(times: int = 1) -> None:

@@ -73,7 +73,7 @@ class Output(Clock):
         ("netcdf",), description="netcdf for hiresx plot and any netCDF reader; vtk for ParaView and VisIt"
     )
     precision: Precision | None = Field(
-        None, description="of the variables in the files (coordinates are fp64); absent: scheme.precision"
+        None, description="of the variables in the files (coordinates are fp64); absent: that of the arithmetic"
     )
     coordinates: Literal["once", "each"] = Field(
         "once",

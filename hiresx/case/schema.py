@@ -37,6 +37,7 @@ from hiresx.case.scalars import Scalar, ScalarName
 from hiresx.case.scalars import faults as scalar_faults
 from hiresx.case.surfaces import Surface
 from hiresx.case.viscosity import ConstantViscosity, Viscosity
+from hiresx.equations.storage import STORAGE, Precision
 
 
 class Gas(Table):
@@ -84,7 +85,14 @@ class Scheme(Table):
     positivity: Annotated[str, kernel_choice("positivity")] = Field(
         "limiter", description="what keeps density and pressure positive at strong shocks"
     )
-    precision: Literal["fp64", "fp32"] = Field("fp64", description="arithmetic of the fields")
+    precision: Precision = Field(
+        "fp64",
+        description="fp64 or fp32: all in these numbers; mixed: FP64, but metrics and work arrays kept in FP32; "
+        "differences: FP64 arithmetic, all kept in FP32, the state as its differences from a reference",
+    )
+    reference: State | None = Field(
+        None, description='what precision "differences" takes them from; absent: rho = 1 at rest, p = 1/gamma'
+    )
 
 
 class Time(Table):
@@ -331,6 +339,22 @@ class Case(Table):
         for found in scalar_faults(self):
             raise found
         return self
+
+    @model_validator(mode="after")
+    def _precision_that_can_be(self) -> Self:
+        carries = STORAGE[self.scheme.precision].carries
+        if self.scheme.reference is not None and not carries:
+            raise fault('scheme.reference is for scheme.precision = "differences" alone; leave it out')
+        if self.scalar and carries:
+            raise fault(
+                'scheme.precision = "differences" does not carry passive scalars; take "mixed", or leave [[scalar]] out'
+            )
+        return self
+
+    @property
+    def reference(self) -> State:
+        """The state from which precision "differences" takes them."""
+        return self.scheme.reference or State(rho=1.0, p=1.0 / self.gas.gamma)
 
     @model_validator(mode="after")
     def _checkpoints_that_can_be(self) -> Self:

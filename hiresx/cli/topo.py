@@ -231,12 +231,12 @@ def case_bytes(name: str, preset: str | None, ranks: int) -> list[list[int]]:
     from hiresx.decomposition import decompose, split
     from hiresx.decomposition.halo_bytes import halo_bytes
     from hiresx.decomposition.partition import partition
+    from hiresx.equations.storage import STORAGE
 
     case = load(name, preset, ())
     decomposition = decompose(case, grid.build(case.grid, case.directory))
     cut = split(decomposition, partition(decomposition, max(ranks, 1)))
-    item = 4 if case.scheme.precision == "fp32" else 8
-    return halo_bytes(cut, is_viscous=False, item_bytes=item).tolist()
+    return halo_bytes(cut, is_viscous=False, item_bytes=STORAGE[case.scheme.precision].exchanged).tolist()
 
 
 def _machine(recording: Path | None) -> "Machine":

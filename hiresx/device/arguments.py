@@ -11,7 +11,7 @@ import numpy as np
 from hiresx.kernels import Signature
 
 # numpy's name of what an argument of that C type is or points to; `real` depends on the configuration.
-_ITEMS = {"int": "int32", "long long": "int64", "double": "float64"}
+_ITEMS = {"int": "int32", "long long": "int64", "double": "float64", "float": "float32"}
 
 # Least and largest value by C type.
 INT_RANGES = {"int": (-(2**31), 2**31 - 1), "long long": (-(2**63), 2**63 - 1)}

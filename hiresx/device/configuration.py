@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from hiresx import kernels
 from hiresx.equations import GAS_CONSERVED, GAS_GRADIENTS, GHOSTS
+from hiresx.equations.storage import STORAGE, Precision, Storage
 from hiresx.equations.transport import largest_diffusivity
 from hiresx.errors import HiresxError
 
@@ -17,8 +18,9 @@ INVISCID = "none"
 class Configuration:
     """The compile-time choices. Every choice named like a folder of kernels/ is the stem of a header in it; `viscosity`
     is a law of hiresx.case.viscosity, with those of its parameters that are not the defaults, or "none"; `schmidt` the
-    Schmidt number of every passive scalar; `program` names the header of what is compiled with these choices: the
-    solver, or a study with kernels of its own."""
+    Schmidt number of every passive scalar; `reference` the conservative state of the gas from which precision
+    "differences" keeps its differences; `program` names the header of what is compiled with these choices: the solver,
+    or a study with kernels of its own."""
 
     interpolation: str = "modified"
     weights: str = "js"
@@ -27,7 +29,8 @@ class Configuration:
     flux_smoothing: float = 0.0
     epsilon: float = 1e-6
     positivity: str = "limiter"
-    precision: Literal["fp64", "fp32"] = "fp64"
+    precision: Precision = "fp64"
+    reference: tuple[float, ...] = ()
     viscosity: str = INVISCID
     viscosity_parameters: tuple[tuple[str, float], ...] = ()
     gamma: float = 1.4
@@ -38,7 +41,12 @@ class Configuration:
     @property
     def real(self) -> str:
         """The numpy name of the kernels' `real`."""
-        return "float32" if self.precision == "fp32" else "float64"
+        return self.storage.real
+
+    @property
+    def storage(self) -> Storage:
+        """In which numbers fields are kept."""
+        return STORAGE[self.precision]
 
     @property
     def viscous(self) -> bool:
@@ -76,20 +84,36 @@ def source(configuration: Configuration, target: Target, root: Path = kernels.RO
     flags = {
         "HX_EMULATED": target == "emulated",
         "HX_FP32": c.precision == "fp32",
+        **c.storage.defines,
         f"HX_INTERPOLATION_{c.interpolation.upper()}": True,
         "HX_LIMITER": c.positivity == "limiter",
     }
     lines += [f"#define {name}" for name, wanted in flags.items() if wanted]
-    first = [*(["shim.h"] if target == "emulated" else []), "arithmetic.h", "equations.h", "gas.h"]
+    if c.storage.carries:
+        lines.append(f"#define HX_REFERENCE {', '.join(f'real({number!r})' for number in _reference(c))}")
+    first = [*(["shim.h"] if target == "emulated" else []), "arithmetic.h", "storage.h", "equations.h", "gas.h"]
     last = [_header(c, folder, root) for folder in FOLDERS]
     last += [f"{c.program}.h"]
     if c.program == "solver":
-        last += [f"boundary/{name}.h" for name in kernels.choices("boundary", root)]
+        last += [*_of_storage(c.storage), *(f"boundary/{name}.h" for name in kernels.choices("boundary", root))]
     lines += [f'#include "{header}"' for header in first]
     if c.viscous:
         lines += ["#define HX_VISCOUS", *_law(c).code().splitlines()]
     lines += [f'#include "{header}"' for header in last]
     return "\n".join(lines) + "\n"
+
+
+def _of_storage(storage: Storage) -> list[str]:
+    """The headers that only this way of keeping fields has."""
+    apart = ["work_exchange.h"] if storage.work != storage.stored else []
+    return apart + (["differences.h"] if storage.carries else [])
+
+
+def _reference(configuration: Configuration) -> tuple[float, ...]:
+    given = tuple(map(float, configuration.reference))
+    if len(given) != len(GAS_CONSERVED):
+        raise ValueError(f'precision "differences" wants a reference of {len(GAS_CONSERVED)} numbers, got {given}')
+    return given
 
 
 def _law(configuration: Configuration) -> Any:

@@ -172,6 +172,8 @@ def each_choice(root: Path = kernels.ROOT) -> list[Configuration]:
         chosen: list[dict[str, Any]] = [{folder: name} for name in kernels.choices(folder, root)]
         found += [dataclasses.replace(viscous, **choice) for choice in chosen]
     found += [dataclasses.replace(viscous, viscosity=law) for law in VISCOSITIES]
+    found.append(dataclasses.replace(viscous, precision="mixed"))
+    found.append(dataclasses.replace(viscous, precision="differences", reference=(1.0, 0.0, 0.0, 0.0, 1.0)))
     return list(dict.fromkeys(found))
 
 

@@ -1,9 +1,13 @@
 """The arrays of one block, or part of one, on a device, allocated once."""
 
+from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from hiresx.decomposition.halo_copies import padded_shape, padding
 from hiresx.equations import DIRECTIONS, GAS, METRICS, Equations
+from hiresx.equations.storage import Storage
 
 
 def permanent_variables(equations: Equations = GAS) -> int:
@@ -14,9 +18,20 @@ def permanent_variables(equations: Equations = GAS) -> int:
 def variables_per_point(
     work_variables: int, registers: int, local_step: bool, axisymmetric: bool = False, equations: Equations = GAS
 ) -> int:
-    """Reals a block holds per padded point."""
+    """Numbers a block holds per padded point, what a precision carries along not among them."""
     kept = permanent_variables(equations) + equations.variables * registers
     return kept + work_variables + int(local_step) + int(axisymmetric)
+
+
+def bytes_per_point(
+    storage: Storage, work_variables: int, registers: int, local_step: bool, axisymmetric: bool = False,
+    equations: Equations = GAS,
+) -> int:  # fmt: skip
+    """Bytes that a block holds per padded point."""
+    real, stored, work, rate = storage.sizes
+    n = equations.variables
+    of_state = n * (1 + registers + int(storage.carries)) * stored + n * rate
+    return of_state + (METRICS + 1 + work_variables) * work + (int(local_step) + int(axisymmetric)) * real
 
 
 class BlockState:
@@ -31,12 +46,16 @@ class BlockState:
     `work` (`work_variables`): interpolated states and fluxes of the decomposed inviscid kernels, then primitives and
     fluxes of the viscous ones; empty where neither is used. Viscous fluxes that come ahead of the inviscid terms have
     their primitives in `r` (hiresx.rhs.viscous).
+
+    `storage` says in which numbers they are kept. Where the state is kept as differences, `reference` (per conserved
+    variable) is what they are differences from, and `carry` what their rounding lost, of each; else that is None.
     """
 
     def __init__(
-        self, backend: Any, cut: Any, index: int, name: str, real: str, work_variables: int, local_step: bool,
-        registers: int = 1, equations: Equations = GAS,
+        self, backend: Any, cut: Any, index: int, name: str, storage: Storage, work_variables: int,
+        local_step: bool, registers: int = 1, equations: Equations = GAS, reference: Sequence[float] = (),
     ):  # fmt: skip
+        self.storage, self.real = storage, storage.real
         self.equations = equations
         block = cut.blocks[index]
         self.block, self.index, self.name = block, index, name
@@ -52,16 +71,18 @@ class BlockState:
         self.origin = sum(h * s for h, s in zip(self.halo, self.strides, strict=True))
         # A ghost no kernel fills (edges and corners) is read by whole-array kernels: keep it an admissible state.
         conserved = equations.conserved
-        self.q = backend.zeros((len(conserved), *shape), real)
-        self.q[conserved.index("rho")] = 1
-        self.q[conserved.index("e")] = 1
-        self.registers = tuple(backend.zeros((len(conserved), *shape), real) for _ in range(registers))
-        self.r = backend.zeros((len(conserved), *shape), real)
-        self.metrics = backend.zeros((METRICS, *shape), real)
-        self.jacobian = backend.zeros(shape, real)
+        self.reference = np.array(reference if storage.carries else [0.0] * len(conserved))
+        self.q = backend.zeros((len(conserved), *shape), storage.stored)
+        for row in map(conserved.index, ("rho", "e")):
+            self.q[row] = 1 - self.reference[row]
+        self.registers = tuple(backend.zeros((len(conserved), *shape), storage.stored) for _ in range(registers))
+        self.carry: Any = backend.zeros((len(conserved), *shape), storage.stored) if storage.carries else None
+        self.r = backend.zeros((len(conserved), *shape), storage.rate)
+        self.metrics = backend.zeros((METRICS, *shape), storage.work)
+        self.jacobian = backend.zeros(shape, storage.work)
         self.dt_stride = 1 if local_step else 0
-        self.dt = backend.zeros(shape if local_step else (1,), real)
-        self.work: Any = backend.zeros((work_variables, *shape), real) if work_variables else None
+        self.dt = backend.zeros(shape if local_step else (1,), self.real)
+        self.work: Any = backend.zeros((work_variables, *shape), storage.work) if work_variables else None
         # 1/y of axisymmetric flow (hiresx.rhs.axisymmetric)
         self.inverse_radius: Any = None
         # Views are made once: a backend remembers the address of an array object.
@@ -79,7 +100,8 @@ class BlockState:
     def bytes(self) -> int:
         """Bytes of the arrays above."""
         arrays = (
-            self.q, *self.registers, self.r, self.metrics, self.jacobian, self.dt, self.work, self.inverse_radius,
+            self.q, *self.registers, self.carry, self.r, self.metrics, self.jacobian, self.dt, self.work,
+            self.inverse_radius,
         )  # fmt: skip
         return sum(array.nbytes for array in arrays if array is not None)
 
@@ -93,6 +115,27 @@ class BlockState:
         """di, dj, dk: strides of derivatives, 0 in a direction with one node."""
         names = zip(("di", "dj", "dk"), self.strides, self.size, strict=True)
         return {name: stride if n > 1 else 0 for name, stride, n in names}
+
+    def work_in_rates(self, variables: int) -> Any:
+        """So many variables of a work array in the memory of `r`."""
+        if self.storage.work == self.storage.rate:
+            return self.r[:variables]
+        numbers = self.r.reshape(-1).view(self.storage.work)
+        return numbers[: variables * self.variable_stride].reshape(variables, *self.shape)
+
+    def numbers(self, kept: np.ndarray) -> np.ndarray:
+        """The conservative state, float64, of what `q` or a register holds of it, (n, ...) on the host."""
+        values = kept.astype(np.float64)
+        return values + self._reference(values) if self.storage.carries else values
+
+    def kept(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Conservative values (n, ...), float64, as `q` and `carry` keep them."""
+        differences = values - self._reference(values)
+        kept = differences.astype(self.storage.stored)
+        return kept, (differences - kept).astype(self.storage.stored)
+
+    def _reference(self, values: np.ndarray) -> np.ndarray:
+        return self.reference.reshape(-1, *(1,) * (values.ndim - 1))
 
     def interior(self, array: Any) -> Any:
         """View of the nodes without ghosts, [..., k, j, i]."""

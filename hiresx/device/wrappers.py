@@ -102,8 +102,17 @@ def generate(
         else:
             pieces += [text[start:end], " ", _cpu_kernel(signature)]
             start = end
-        found[signature.name] = signature
+        found[signature.name] = _kept_as(signature, configuration)
     return "".join([*pieces, text[start:]]), found
+
+
+def _kept_as(signature: kernels.Signature, configuration: Configuration) -> kernels.Signature:
+    """The signature in plain types."""
+    plain, arguments = configuration.storage.c_types, []
+    for kind, name in signature.arguments:
+        *const, base, star = kind.split() if kind.endswith("*") else ("", "", "")
+        arguments.append((" ".join([*const, plain[base], star]) if base in plain else kind, name))
+    return signature._replace(arguments=tuple(arguments))
 
 
 def _decoded(signature: kernels.Signature, first: int) -> str:

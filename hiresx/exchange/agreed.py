@@ -38,7 +38,7 @@ class Agreement:
                 asked=asked,
                 gpu=None if gpu is None else gpu.name,
                 cuda_fault=None if gpu is None else cuda_aware.fault(),
-                reals=division.dtype.itemsize,
+                reals=division.dtypes[0].itemsize,
                 sends={peer.rank: peer.out for peer in layout.peers},
                 receives={peer.rank: peer.into for peer in layout.peers},
                 points=layout.sent,

@@ -37,15 +37,16 @@ class Channel:
     """Takes a quantity of `width` variables from part to part and from rank to rank.
 
     `directed`: its arrays belong to grid directions, and change sign where those are opposite. `later`: kernels run
-    after they are launched, so that sending has to wait for them. `waited`: seconds spent waiting for other ranks;
-    `exchanges`: how many were started.
+    after they are launched, so that sending has to wait for them. `apart`: it is kept in other numbers than the state.
+    `waited`: seconds spent waiting for other ranks; `exchanges`: how many were started.
     """
 
     def __init__(
         self, backend: Backend, program: Program, layout: HaloLayout, width: int, directed: bool, mail: Mail,
-        later: bool,
+        later: bool, apart: bool = False,
     ):  # fmt: skip
         self._program, self._width, self._later = program, width, later
+        self._apart = apart
         self._outgoing, self._transports = mail.outgoing, mail.transports
         ends = ("donor_direction", "direction", "sign") if directed else ()
 
@@ -61,7 +62,7 @@ class Channel:
         self._inner: list[tuple[HaloLink, Any, Any]] = []
         self._inner_rows: list[tuple[HaloLink, Any, int]] = []
         for link in merged(layout.inner, "donor", "block", *ends):
-            found = rows(link.to, link.source) if "copy_halo_rows" in program.signatures else None
+            found = rows(link.to, link.source) if self._kernel("copy_halo_rows") in program.signatures else None
             if found is None:
                 self._inner += lists([link], "donor")
             else:
@@ -96,6 +97,10 @@ class Channel:
             )
         copy()
 
+    def _kernel(self, name: str) -> str:
+        """The one of that name for the numbers in which the quantity is kept."""
+        return name.replace("_halo", "_work_halo").replace("_vectors", "_work_vectors") if self._apart else name
+
     def _inner_copies(self, fields: ExchangedArrays) -> Iterator[Call]:
         def ends(link: HaloLink) -> dict[str, Any]:
             assert link.donor is not None and link.block is not None
@@ -106,10 +111,18 @@ class Channel:
             }  # fmt: skip
 
         for link, to, giving in self._inner:
-            yield self._program.call("copy_halo", (len(to), self._width, 1), to=to, giving=giving, **ends(link))
+            yield self._program.call(
+                self._kernel("copy_halo"), (len(to), self._width, 1), to=to, giving=giving, **ends(link)
+            )
         for link, found, nodes in self._inner_rows:
             yield self._program.call(
-                "copy_halo_rows", None, rows=found, count=len(found), nodes=nodes, variables=self._width, **ends(link)
+                self._kernel("copy_halo_rows"),
+                None,
+                rows=found,
+                count=len(found),
+                nodes=nodes,
+                variables=self._width,
+                **ends(link),
             )
 
     def _post(self, fields: ExchangedArrays) -> None:
@@ -123,7 +136,7 @@ class Channel:
         for link, to, giving in self._pack:
             assert link.donor is not None
             self._program.launch(
-                "pack_halo", (len(to), 1, 1), to=to, giving=giving,
+                self._kernel("pack_halo"), (len(to), 1, 1), to=to, giving=giving,
                 source=fields.array(link.donor, link.donor_direction), source_sv=fields.strides[link.donor],
                 buffer=self._outgoing[turn], variables=self._width, sign=self._sign(link),
             )  # fmt: skip
@@ -181,8 +194,9 @@ class Channel:
         for link, to, giving in self._unpack[peer.rank]:
             assert link.block is not None
             self._program.launch(
-                "unpack_halo", (len(to), 1, 1), to=to, giving=giving, buffer=message, variables=self._width,
-                target=fields.array(link.block, link.direction), target_sv=fields.strides[link.block],
+                self._kernel("unpack_halo"), (len(to), 1, 1), to=to, giving=giving, buffer=message,
+                variables=self._width, target=fields.array(link.block, link.direction),
+                target_sv=fields.strides[link.block],
             )  # fmt: skip
         for call in self._turns(fields, peer.rank):
             self._program.run(call)
@@ -195,7 +209,8 @@ class Channel:
             assert link.block is not None and link.rotation is not None
             entries = zip(product("xyz", repeat=2), np.ravel(link.rotation).tolist(), strict=True)
             yield self._program.call(
-                "rotate_vectors", (len(at), 1, 1), at=at, target=fields.vectors(link.block, link.direction),
+                self._kernel("rotate_vectors"), (len(at), 1, 1), at=at,
+                target=fields.vectors(link.block, link.direction),
                 target_sv=fields.strides[link.block], **{f"r{row}{column}": float(r) for (row, column), r in entries},
             )  # fmt: skip
 

@@ -11,17 +11,25 @@ ALIGNMENT = 64
 
 
 class Division:
-    """`widths`: reals of `dtype` per point of each quantity. Each has two buffers, one per turn."""
+    """`widths`: numbers per point of each quantity, of `dtype` or of one of each. Each has two
+    buffers, one per turn."""
 
     def __init__(self, dtype: Any, widths: Sequence[int]):
-        self.dtype, self.widths = np.dtype(dtype), tuple(widths)
+        self.widths = tuple(widths)
+        kinds = dtype if isinstance(dtype, list) else [dtype] * len(self.widths)
+        self.dtypes = tuple(map(np.dtype, kinds))
 
     def size(self, points: int) -> int:
         """Bytes of the buffers for so many points."""
-        return sum(2 * self._room(points, width) for width in self.widths)
+        return sum(2 * self._room(points, bytes_) for bytes_ in self.bytes_per_point)
 
-    def _room(self, points: int, width: int) -> int:
-        return -(-points * width * self.dtype.itemsize // ALIGNMENT) * ALIGNMENT
+    @property
+    def bytes_per_point(self) -> list[int]:
+        """Of each quantity."""
+        return [width * dtype.itemsize for width, dtype in zip(self.widths, self.dtypes, strict=True)]
+
+    def _room(self, points: int, bytes_: int) -> int:
+        return -(-points * bytes_ // ALIGNMENT) * ALIGNMENT
 
     def buffers(self, memory: Any, points: int) -> list[list[Any]]:
         """`memory` of `size(points)` bytes as arrays of reals, by quantity and turn."""
@@ -34,9 +42,9 @@ class Division:
     def both_turns(self, memory: Any, points: int) -> list[tuple[Any, int]]:
         """The same, by quantity the buffers of both turns as one array, and how many reals they are apart."""
         start, found = 0, []
-        for width in self.widths:
-            room = self._room(points, width)
-            found.append((memory[start : start + 2 * room].view(self.dtype), room // self.dtype.itemsize))
+        for bytes_, dtype in zip(self.bytes_per_point, self.dtypes, strict=True):
+            room = self._room(points, bytes_)
+            found.append((memory[start : start + 2 * room].view(dtype), room // dtype.itemsize))
             start += 2 * room
         return found
 

@@ -10,6 +10,7 @@ from hiresx.device.state import BlockState
 from hiresx.errors import HiresxError
 from hiresx.exchange.channel import Channel, ExchangedArrays
 from hiresx.exchange.choice import NAMES
+from hiresx.exchange.division import Division
 from hiresx.exchange.halo_layout import HaloLayout
 from hiresx.exchange.mailbox import Mail, Post
 from hiresx.exchange.signalled_channel import SignalledChannel
@@ -61,20 +62,23 @@ class HaloExchange:
         # Variables of the state, and of the viscous flux along one direction (momentum, energy, scalars).
         widths = self.equations.variables, len(self.equations.gradients)
         self._widths = widths if "viscous_flux" in program.signatures else widths[:1]
-        self._peers, self._bytes = layout.peers, states[0].q.itemsize
+        storage = states[0].storage
+        kinds = [storage.stored, storage.work][: len(self._widths)]
+        self._peers, self._backend = layout.peers, backend
+        self._kind, self._bytes = storage.stored, Division(kinds, self._widths).bytes_per_point
         self._post = None
         self._channels: list[Channel] = []
         self._signalled: list[SignalledChannel] = []
         mail: Sequence[Mail] = [Mail((), ())] * len(self._widths)
         if comm.size > 1:
-            self._post = Post(backend, program, gpu, comm, layout, states[0].q.dtype, self._widths, transport)
+            self._post = Post(backend, program, gpu, comm, layout, kinds, self._widths, transport)
             mail = self._post.mail
             self._signalled = [
-                SignalledChannel(backend, program, layout, self._widths[n], n > 0, carried)
+                SignalledChannel(backend, program, layout, self._widths[n], n > 0, carried, kinds[n] != kinds[0])
                 for n, carried in enumerate(self._post.signalled)
             ]
         self._channels = [*self._signalled] or [
-            Channel(backend, program, layout, width, n > 0, carried, later=gpu is not None)
+            Channel(backend, program, layout, width, n > 0, carried, later=gpu is not None, apart=kinds[n] != kinds[0])
             for n, (width, carried) in enumerate(zip(self._widths, mail, strict=True))
         ]
 
@@ -86,9 +90,15 @@ class HaloExchange:
 
     def values(self, arrays: Sequence[Any]) -> None:
         """Exchange one value per node, from start to finish: `arrays`, one for each part of this rank."""
-        # Sent as often as the state has variables: for what is exchanged so rarely, that is the simplest.
-        self._channels[0].start(ExchangedArrays(lambda part, _: arrays[part], [0] * len(arrays)))
+        # Sent as often as the state has variables, and as its numbers: for what is exchanged so rarely, that is the
+        # simplest.
+        device, host = self._backend.to_device, self._backend.to_host
+        sent = [a if str(a.dtype) == self._kind else device(host(a).astype(self._kind)) for a in arrays]
+        self._channels[0].start(ExchangedArrays(lambda part, _: sent[part], [0] * len(sent)))
         self._channels[0].finish()
+        for array, found in zip(arrays, sent, strict=True):
+            if found is not array:
+                self._backend.copy(array, device(host(found).astype(str(array.dtype))))
 
     def start_state(self) -> None:
         """Begin to exchange the conservative state."""
@@ -139,10 +149,10 @@ class HaloExchange:
         """By rank."""
         found = []
         for peer in self._peers:
-            sent = (peer.out[1] - peer.out[0]) * self._bytes
+            points = peer.out[1] - peer.out[0]
             assert self._post is not None  # with peers there is one
             name = self._post.names[peer.rank]
-            found.append(Neighbour(peer.rank, name, sent * self._widths[0], sent * sum(self._widths[1:])))
+            found.append(Neighbour(peer.rank, name, points * self._bytes[0], points * sum(self._bytes[1:])))
         return found
 
     @property

@@ -37,9 +37,9 @@ class Post:
     """`mail`, one per quantity, and `names` of the transports by peer. With "signals" there is `signalled` in its
     place, and the `memory` that it is in.
 
-    `gpu`: a `hiresx.exchange.gpu.Gpu`, or None on a CPU. `widths`: reals of `dtype` per point of each quantity.
-    `asked`: the name of a transport. Collective. Raises HiresxError, on all ranks, for a transport that cannot be used
-    and for want of memory.
+    `gpu`: a `hiresx.exchange.gpu.Gpu`, or None on a CPU. `widths`: numbers of `dtype`, or of one of each, per
+    point of each quantity. `asked`: the name of a transport. Collective. Raises HiresxError, on all ranks, for a
+    transport that cannot be used and for want of memory.
     """
 
     def __init__(

@@ -77,7 +77,7 @@ class PatchedExchange:
         donor, xi = np.concatenate([f.donor for f in found]), np.concatenate([f.xi for f in found])
         maps = patched_donors.block_maps(whole, domain.extended)
         taker = owner[part]
-        self._real = real = self._states[0].q.dtype if self._states else np.float64
+        self._real = real = np.dtype(self._states[0].real if self._states else np.float64)
 
         # Every rank goes through all shares in one order, so that both ends of a message agree on it.
         sent = {other: 0 for other in range(self._comm.size)}

@@ -16,9 +16,10 @@ class SignalledChannel(Channel):
     know how long that took."""
 
     def __init__(
-        self, backend: Backend, program: Program, layout: HaloLayout, width: int, directed: bool, mail: SignalledMail
-    ):
-        super().__init__(backend, program, layout, width, directed, Mail((), ()), later=False)
+        self, backend: Backend, program: Program, layout: HaloLayout, width: int, directed: bool, mail: SignalledMail,
+        apart: bool = False,
+    ):  # fmt: skip
+        super().__init__(backend, program, layout, width, directed, Mail((), ()), later=False, apart=apart)
         self._mail = mail
         self._given: WeakKeyDictionary[ExchangedArrays, Callable[[], None]] = WeakKeyDictionary()
         self._taken: WeakKeyDictionary[ExchangedArrays, Callable[[], None]] = WeakKeyDictionary()
@@ -65,7 +66,7 @@ class SignalledChannel(Channel):
         for link, to, giving in self._pack:
             assert link.donor is not None
             yield self._program.call(
-                "pack_signalled_halo", (len(to), 1, 1), to=to, giving=giving,
+                self._kernel("pack_signalled_halo"), (len(to), 1, 1), to=to, giving=giving,
                 source=fields.array(link.donor, link.donor_direction), source_sv=fields.strides[link.donor],
                 buffer=self._mail.outgoing, turn_reals=self._mail.turn_reals, variables=self._width,
                 sign=self._sign(link), count=self._mail.signals.count,
@@ -76,8 +77,8 @@ class SignalledChannel(Channel):
             for link, to, giving in self._unpack[rank]:
                 assert link.block is not None
                 yield self._program.call(
-                    "unpack_signalled_halo", (len(to), 1, 1), to=to, giving=giving, buffer=buffer, turn_reals=apart,
-                    variables=self._width, target=fields.array(link.block, link.direction),
+                    self._kernel("unpack_signalled_halo"), (len(to), 1, 1), to=to, giving=giving, buffer=buffer,
+                    turn_reals=apart, variables=self._width, target=fields.array(link.block, link.direction),
                     target_sv=fields.strides[link.block], count=self._mail.signals.count,
                 )  # fmt: skip
 
@@ -85,4 +86,4 @@ class SignalledChannel(Channel):
         for rank in self._mail.incoming:
             for call in self._turns(fields, rank):
                 given: dict[str, Any] = {**call.arguments, "count": self._mail.signals.count}
-                yield self._program.call("rotate_signalled_vectors", call.extent, **given)
+                yield self._program.call(self._kernel("rotate_signalled_vectors"), call.extent, **given)

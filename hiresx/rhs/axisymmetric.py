@@ -32,7 +32,7 @@ class Axisymmetric:
             patch = axis.patch
             nodes = slices(patch.range)
             y[nodes] = -np.abs(np.roll(s.block.y, side(patch.face), axis=2 - direction(patch.face))[nodes])
-        padded = np.zeros(s.shape, dtype=s.q.dtype)
+        padded = np.zeros(s.shape, dtype=s.real)
         s.interior(padded)[...] = 1 / y
         inverse = s.inverse_radius = backend.to_device(padded)
         self.source: list[Call] = [

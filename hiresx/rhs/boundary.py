@@ -263,7 +263,7 @@ class Prescribe(FaceCondition):
         super().__init__(backend, program, state, patch)
         self._gamma, self._profile, self._steady = gamma, profile, steady
         self._places = self._coordinates(extended, 1 + GHOSTS)
-        self._target = backend.zeros((len(GAS_CONSERVED), *self._places[0].shape), str(state.q.dtype))
+        self._target = backend.zeros((len(GAS_CONSERVED), *self._places[0].shape), state.real)
         self._time: float | None = None
         # What was asked for at the last two times, on the device.
         self._made: dict[float, Any] = {}
@@ -299,7 +299,7 @@ class Characteristic(FaceCondition):
         n1, n2 = self.extent
         target = np.empty((len(GAS_CONSERVED), n2, n1))
         target[...] = np.reshape(conservative(gamma, *np.array([s.rho, s.u, s.v, s.w, s.p])), (-1, 1, 1))
-        self._target = backend.to_device(target.astype(state.q.dtype))
+        self._target = backend.to_device(target.astype(state.real))
 
     def ghost(self) -> None:
         s, (n1, n2) = self.state, self.extent

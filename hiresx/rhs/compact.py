@@ -60,8 +60,8 @@ def ghost_states(program: Program, conditions: Iterable[FaceCondition]) -> list[
     extrapolate primitives; the mirrored ones are so already."""
     found = []
     for condition in conditions:
-        q = condition.state.q
-        for call in condition.calls("viscous_primitives", q):
+        q, stands_in = condition.state.q, condition.state.metrics  # for primitives: kept in the same numbers
+        for call in condition.calls("viscous_primitives", stands_in):
             given = {name: value for name, value in call.arguments.items() if name not in ("variables", "w")}
             found.append(program.call("viscous_ghost_state", call.extent, **given, q=q))
     return found

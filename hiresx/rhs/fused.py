@@ -2,6 +2,8 @@
 
 from collections.abc import Set
 
+import numpy as np
+
 from hiresx.device.interface import Call
 from hiresx.grid.blocks import direction, side
 from hiresx.rhs.chunks import line_chunk, row_chunk
@@ -24,7 +26,7 @@ class Fused(InviscidPlan):
         s, carried = self.state, self.viscous_fluxes
         n = s.size[d]
         fields = {
-            "sv": s.variable_stride, "q": s.q, "m": s.areas[d], "viscous_flux": carried.get(d, s.q), "r": s.r,
+            "sv": s.variable_stride, "q": s.q, "m": s.areas[d], "viscous_flux": carried.get(d, s.metrics), "r": s.r,
             "first": int(first), "viscous": int(d in carried),
             "walls": sum(1 << (side(face) > 0) for face in self.walls if direction(face) == d),
         }  # fmt: skip
@@ -35,7 +37,7 @@ class Fused(InviscidPlan):
             extent = (-(-elements // chunk), 1, planes)
             return [self.program.call("sweep_along", extent, **s.place, n=n, rows=rows, chunk=chunk, **fields)]
         other = 3 - d
-        chunk = line_chunk(n, s.size[0] * s.size[other], s.q.itemsize)
+        chunk = line_chunk(n, s.size[0] * s.size[other], np.dtype(s.real).itemsize)
         extent = (s.size[0], s.size[other], -(-n // chunk))
         lines = {"o": s.origin, "s2": s.strides[other], "sd": s.strides[d]}
         return [self.program.call("sweep_across", extent, **lines, n=n, chunk=chunk, **fields)]

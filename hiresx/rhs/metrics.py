@@ -61,7 +61,7 @@ def _repeat_faces(backend: Backend, state: BlockState) -> None:
 
 def _check(backend: Backend, program: Program, state: BlockState) -> None:
     ni, nj, nk = state.size
-    least = backend.empty((nj, ni), str(state.q.dtype))
+    least = backend.empty((nj, ni), state.real)
     program.launch(
         "least_jacobian", (ni, nj, 1), **state.place, nodes=nk, jacobian=state.jacobian, width=ni, least=least
     )  # fmt: skip

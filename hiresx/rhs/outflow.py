@@ -74,7 +74,7 @@ class Outflow:
         number = {place: n for n, place in enumerate(places)}
         self._faces = np.array(_joined(whole, places), np.int32)
         default, firmness = default_relaxation(grid), 1 / radius(grid)
-        given = np.zeros((len(places), GIVEN + MEANS), states[0].q.dtype if states else float)
+        given = np.zeros((len(places), GIVEN + MEANS), states[0].real if states else float)
         for n, place in enumerate(places):
             spec = cast(CharacteristicOutflow, whole.patches[place].condition)
             relaxation = default if spec.relaxation is None else spec.relaxation

@@ -107,7 +107,7 @@ class Poles:
                     "o": o, "s1": state.strides[line], "s2": state.strides[around],
                     "sn": -side(p.face) * state.strides[d], "sv": state.variable_stride,
                 }  # fmt: skip
-                real = str(state.q.dtype)
+                real = state.real
                 found_sums, target = (backend.zeros((rows, hi - lo), real) for rows in (3 * _VARIABLES, _VARIABLES))
                 at = np.arange(lo, hi) + box[line][0]
                 places = first[n] + (at if member.matrix[line, found.along] > 0 else size[line] - 1 - at)

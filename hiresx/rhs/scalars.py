@@ -55,7 +55,7 @@ class ScalarCondition(FaceCondition):
         self._value, self._steady = value, steady
         self._time: float | None = None
         self._places = self._coordinates(extended, self.layers)
-        self._target = backend.zeros(self._places[0].shape, str(state.q.dtype))
+        self._target = backend.zeros(self._places[0].shape, state.real)
 
     @property
     def settled(self) -> bool:

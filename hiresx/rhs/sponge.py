@@ -63,7 +63,7 @@ class SpongeLayer:
         self.empty = box is None
         if box is None:
             return
-        real = state.q.dtype
+        real = np.dtype(state.real)
         sigma = self.sigma = backend.to_device((spec.strength * share[box] ** spec.power).astype(real))
         if reference is None:
             goal = np.array(conservative(gamma, *(getattr(spec.state, n) for n in GAS_PRIMITIVE)))

@@ -22,6 +22,7 @@ from hiresx.decomposition import decompose, split
 from hiresx.decomposition.halo_bytes import halo_bytes
 from hiresx.decomposition.partition import partition
 from hiresx.equations import equations
+from hiresx.equations.storage import STORAGE
 from hiresx.errors import HiresxError
 from hiresx.grid import build
 from hiresx.time.integrators import integrator
@@ -101,8 +102,8 @@ def predict(case: Case, ranks: int, rates: Rates, strategy: str = "optimal") -> 
         points[part.rank] += part.points
     viscous = case.gas.reynolds is not None
     stages = integrator(case.time.integrator).stages
-    item = 4 if case.scheme.precision == "fp32" else 8
-    sent = np.array(stages * halo_bytes(cut, viscous, item, equations(case)), dtype=float)
+    exchanged = STORAGE[case.scheme.precision].exchanged
+    sent = np.array(stages * halo_bytes(cut, viscous, exchanged, equations(case)), dtype=float)
     np.fill_diagonal(sent, 0.0)
     exchange, busiest = _exchange(sent, rates, strategy)
     count = stages * (2 if viscous else 1)  # of the state and, in viscous flow, of the viscous fluxes

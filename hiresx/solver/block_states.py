@@ -13,9 +13,10 @@ from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import GAS_CONSERVED, equations
 from hiresx.equations.gas import Gas, conservative
+from hiresx.grid.blocks import Range
 from hiresx.parallel import ahead, lines_of, planes
 from hiresx.rhs.metrics import compute_metrics
-from hiresx.solver.choices import configuration
+from hiresx.solver.choices import check_reference, configuration
 
 # Planes k and lines j of a block.
 Lines: TypeAlias = tuple[slice, slice]
@@ -32,13 +33,21 @@ class LocalBlocks:
         self.backend, self.comm, self.gas = backend, domain.comm, Gas.of(case)
         self.decomposition, self.cut = domain.whole, domain.cut
         self.configuration = configuration(case)
+        check_reference(self.configuration, self.cut)
         self.program = self._compiled()
-        system, real = equations(case), self.configuration.real
+        system, storage = equations(case), self.configuration.storage
         names = [block.name for block in domain.grid.blocks]
         with self.comm.together():
             self.states = [
                 BlockState(
-                    backend, self.cut, n, names[self.cut.parts[n].whole], real, work, case.time.local, registers, system
+                    backend,
+                    self.cut,
+                    n,
+                    names[self.cut.parts[n].whole],
+                    storage,
+                    work,
+                    case.time.local,
+                    *(registers, system, self.configuration.reference),
                 )
                 for n in domain.mine
             ]
@@ -68,7 +77,7 @@ class LocalBlocks:
         kept = self.primitives(n) if any(name not in scalars for name in self.gas.scalars) else {}
         carried = [scalars.get(name, kept.get(name)) for name in self.gas.scalars]
         values = [np.broadcast_to(np.asarray(a, float), shape) for a in (rho, u, v, w, p, *carried)]
-        self._fill(self.states[n], lambda at: conservative(self.gas.gamma, *(a[at] for a in values)))
+        self._set(self.states[n], lambda at: conservative(self.gas.gamma, *(a[at] for a in values)))
 
     def evaluate(
         self, n: int, flow: Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[Sequence[Any], Mapping[str, Any]]]
@@ -83,50 +92,75 @@ class LocalBlocks:
             carried = [scalars[name] for name in self.gas.scalars]
             return conservative(gamma, *(np.broadcast_to(np.asarray(a, float), x.shape) for a in (*gas, *carried)))
 
-        self._fill(self.states[n], values)
+        self._set(self.states[n], values)
 
     def primitives(self, n: int) -> dict[str, np.ndarray]:
         """rho, u, v, w, p and the passive scalars of `states[n]`, float64 (nk, nj, ni)."""
         state = self.states[n]
-        q = state.interior(self.backend.to_host(state.q)).astype(np.float64)
+        q = state.numbers(self._held(state.q, state))
+        if state.carry is not None:
+            q += self._held(state.carry, state)
         return self.gas.primitive(q)
 
     def pieces(self) -> Iterator[Piece]:
-        """Of each part its conservative state (n, nk, nj, ni) as a piece of q.<whole block>, in the run's precision."""
+        """Of each part its conservative state (n, nk, nj, ni) as a piece of q.<whole block>, as the run's precision
+        keeps it, and what that carries along as one of carry.<whole block>."""
         for state in self.states:
             shape = (len(state.q), *reversed(state.size))
-            q = Later(shape, state.q.dtype, partial(self._held, state))
-            yield Piece(f"q.{state.part.whole}", state.part.box, q)
+            for name, array in _arrays(state).items():
+                piece = Later(shape, array.dtype, partial(self._held, array, state))
+                yield Piece(f"{name}.{state.part.whole}", state.part.box, piece)
 
-    def take(self, found: Sequence[np.ndarray]) -> None:
-        """The states that were in pieces. Raises ValueError for an array of another shape or type."""
-        for state, values in zip(self.states, found, strict=True):
+    def read(self, read: Callable[[str, Range], np.ndarray]) -> list[dict[str, np.ndarray]]:
+        """What was in pieces, for `take`. Raises ValueError for an array of another shape or type."""
+        found = []
+        for state in self.states:
             shape = (len(state.q), *reversed(state.size))
-            if values.shape != shape or values.dtype != state.q.dtype:
-                raise ValueError(f"q is {values.dtype} {values.shape}, not {state.q.dtype} {shape}")
-            self._fill(state, partial(_part, values))
+            arrays = {name: read(f"{name}.{state.part.whole}", state.part.box) for name in _arrays(state)}
+            for name, values in arrays.items():
+                if values.shape != shape or values.dtype != state.q.dtype:
+                    raise ValueError(f"{name} is {values.dtype} {values.shape}, not {state.q.dtype} {shape}")
+            found.append(arrays)
+        return found
+
+    def take(self, found: Sequence[dict[str, np.ndarray]]) -> None:
+        """The states that were in pieces."""
+        for state, arrays in zip(self.states, found, strict=True):
+            for name, array in _arrays(state).items():
+                self._fill(state, array, partial(_part, arrays[name]))
 
     def alive_before(self) -> bool:
         """Whether the state with which the last step began was one."""
         alive = True
         for state in self.states:
-            rho, *momentum, e = state.interior(self.backend.to_host(state.q0))[: len(GAS_CONSERVED)]
+            q0 = state.interior(self.backend.to_host(state.q0))
+            rho, *momentum, e = (state.numbers(q0) if state.storage.carries else q0)[: len(GAS_CONSERVED)]
             with np.errstate(all="ignore"):
                 alive = alive and bool((rho > 0).all() and (e - sum(m * m for m in momentum) / (2 * rho) > 0).all())
         return alive
 
     def back(self) -> None:
-        """The nodes as they were when the last step began."""
+        """The nodes as they were when the last step began, but for what a precision carries along."""
         for state in self.states:
             self.backend.copy(state.interior(state.q), state.interior(state.q0))
+            if state.carry is not None:
+                state.carry[:] = 0
 
-    def _held(self, state: BlockState) -> np.ndarray:
-        return np.ascontiguousarray(state.interior(self.backend.to_host(state.q)))
+    def _held(self, array: Any, state: BlockState) -> np.ndarray:
+        return np.ascontiguousarray(state.interior(self.backend.to_host(array)))
 
-    def _fill(self, state: BlockState, values: Callable[[Lines], Any]) -> None:
-        """The nodes, from their conservative values in pieces (k, j) of slabs of planes k, which are made while others
-        are brought to the device."""
-        inner, (ni, nj, nk) = state.interior(state.q), state.size
+    def _set(self, state: BlockState, values: Callable[[Lines], Any]) -> None:
+        """The nodes, from their conservative values in pieces."""
+        if state.carry is None:
+            self._fill(state, state.q, values)
+            return
+        for n, array in enumerate(_arrays(state).values()):
+            self._fill(state, array, partial(_kept, state, values, n))
+
+    def _fill(self, state: BlockState, array: Any, values: Callable[[Lines], Any]) -> None:
+        """The nodes of an array, from pieces (k, j) of slabs of planes k, which are made while others are brought to
+        the device."""
+        inner, (ni, nj, nk) = state.interior(array), state.size
         # Memory that was brought to the device already is used again: new one costs as much as what is put there.
         done: list[np.ndarray] = []
 
@@ -142,6 +176,16 @@ class LocalBlocks:
         for rows, found in ahead(made, planes(nk, ni * nj)):
             self.backend.copy(inner[:, rows], self.backend.to_device(found))
             done.append(found)
+
+
+def _arrays(state: BlockState) -> dict[str, Any]:
+    """What of a block goes from one step to the next."""
+    return {"q": state.q} | ({} if state.carry is None else {"carry": state.carry})
+
+
+def _kept(state: BlockState, values: Callable[[Lines], Any], n: int, at: Lines) -> np.ndarray:
+    """What q (n = 0) or the array that is carried along (1) holds of conservative values."""
+    return state.kept(np.stack(values(at)))[n]
 
 
 def _part(values: np.ndarray, at: Any) -> np.ndarray:

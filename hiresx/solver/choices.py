@@ -1,7 +1,13 @@
 """The compile-time choices of a case."""
 
+import numpy as np
+
 from hiresx.case import Case
+from hiresx.decomposition import Decomposition
 from hiresx.device.configuration import INVISCID, Configuration
+from hiresx.equations.gas import conservative
+from hiresx.equations.storage import STORAGE
+from hiresx.errors import HiresxError
 
 
 def configuration(case: Case) -> Configuration:
@@ -17,6 +23,7 @@ def configuration(case: Case) -> Configuration:
         epsilon=scheme.epsilon,
         positivity=scheme.positivity,
         precision=scheme.precision,
+        reference=_reference(case) if STORAGE[scheme.precision].carries else (),
         viscosity=INVISCID if inviscid else gas.viscosity.law,
         viscosity_parameters=() if inviscid else gas.viscosity.parameters,
         gamma=gas.gamma,
@@ -24,3 +31,20 @@ def configuration(case: Case) -> Configuration:
         prandtl=Configuration.prandtl if inviscid else gas.prandtl,
         schmidt=tuple(scalar.schmidt for scalar in case.scalar),
     )
+
+
+def check_reference(chosen: Configuration, cut: Decomposition) -> None:
+    """Raises HiresxError where differences from a moving gas would be turned: the halo exchange turns what is kept."""
+    moves = any(chosen.reference[momentum] for momentum in range(1, 4)) if chosen.reference else False
+    if moves and any(connection.rotation is not None for connection in cut.connections):
+        raise HiresxError(
+            "scheme.reference has a velocity, but faces of the grid are connected by a rotation, over which it differs",
+            "give scheme.reference no velocity",
+        )
+
+
+def _reference(case: Case) -> tuple[float, ...]:
+    """The conservative state from which the differences are kept."""
+    s = case.reference
+    values = conservative(case.gas.gamma, *np.array([s.rho, s.u, s.v, s.w, s.p]))
+    return tuple(float(number) for number in values)

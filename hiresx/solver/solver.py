@@ -347,7 +347,15 @@ class Solver:
 
     def values(self) -> dict[str, Any]:
         """With `arrays`, all that the next step depends on: time, steps, dt, step_factor."""
-        return {"time": self.time, "steps": self.steps, "dt": float(self.dt), "step_factor": self.step_factor}
+        found: dict[str, Any] = {
+            "time": self.time,
+            "steps": self.steps,
+            "dt": float(self.dt),
+            "step_factor": self.step_factor,
+        }
+        if self.configuration.storage.carries:
+            found["reference"] = list(self.configuration.reference)
+        return found
 
     def pieces(self) -> Iterator[Piece]:
         """Of each part its conservative state (n, nk, nj, ni) as a piece of q.<whole block>, in the run's precision."""
@@ -367,7 +375,7 @@ class Solver:
             self.time, self.steps, self.dt, self.step_factor = time, steps, dt, factor
             self.step_size.known_radii = self._began = None
             self.has_rates = False
-            found = [read(f"q.{state.part.whole}", state.part.box) for state in self.states]
+            found = self._blocks.read(read)
             self._blocks.take(found)
             self._conditions.nodes(self.time)
             # Faces had their conditions already: once more might round once more. Ghosts and targets are what was

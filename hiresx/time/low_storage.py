@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from hiresx.device.interface import Call, Program
 from hiresx.device.state import BlockState
+from hiresx.time.carried import ending
 from hiresx.time.integrator import Integrator
 
 
@@ -21,8 +22,8 @@ class LowStorage(Integrator):
     def updates(self, program: Program, state: BlockState) -> list[Call]:
         s = state
         return [
-            program.call(
-                "accumulate", s.size, **s.place, sv=s.variable_stride, d=s.registers[0], q=s.q, r=s.r,
+            ending(
+                program, s, "accumulate", s.size, **s.place, sv=s.variable_stride, d=s.registers[0], q=s.q, r=s.r,
                 jacobian=s.jacobian, dt=s.dt, dt_stride=s.dt_stride, a=a, b=b, first=int(stage == 0),
             )
             for stage, (a, b) in enumerate(zip(self.a, self.b, strict=True))

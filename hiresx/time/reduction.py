@@ -35,6 +35,16 @@ def pieces(size: tuple[int, int, int]) -> int:
     return -(-nk // height)
 
 
+def _share(work: Any, real: str) -> int:
+    """Numbers of a work array that make up a real."""
+    return np.dtype(real).itemsize // int(work.itemsize)
+
+
+def _reals(work: Any, real: str) -> int:
+    """Reals for which a work array has room."""
+    return int(work.size) // _share(work, real)
+
+
 class Reduction:
     """Column kernels of one block and what follows them. `radii`: an array (2, FEW), into which `radii_calls` bring the
     largest spectral radii, of `few` threads, `FEW` at most, each; `norm_calls`: launches that seek `norms`.
@@ -48,16 +58,16 @@ class Reduction:
         ni, nj, _ = state.size
         self._columns = ni * nj
         self._extent = (ni, nj, 1)
-        real = str(state.q.dtype)
+        real = state.real
         self._threads = min(THREADS, self._columns)
-        extra = scratch_reals(state.size, 0 if state.work is None else state.work.size)
-        self.bytes = extra * state.q.dtype.itemsize
+        extra = scratch_reals(state.size, 0 if state.work is None else _reals(state.work, real))
+        self.bytes = extra * np.dtype(real).itemsize
         needed = max(QUANTITIES, 2 * pieces(state.size)) * self._columns
         if extra:
             self._partial = backend.zeros((extra,), real)
         else:
             assert state.work is not None  # or nothing would be extra
-            self._partial = state.work.reshape(-1)[:needed]
+            self._partial = state.work.reshape(-1)[: needed * _share(state.work, real)].view(real)
         self._result = backend.zeros((2, self._threads), real)
         self._found = backend.zeros((QUANTITIES, self._threads), real)
         self._radii, self.few = radii, min(FEW, self._threads)

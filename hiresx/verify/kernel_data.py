@@ -117,4 +117,5 @@ def _argument(kind: str, name: str, rng: np.random.Generator, real: str) -> Any:
         values = np.where(behind, np.resize([3.0, 3.0, 3.0, 3.0, 8.0], VARIABLES)[:, None, None, None], 1.0) * state
     else:
         values = 1 + variation
-    return np.ascontiguousarray(values.astype("float64" if "double" in kind else real))
+    plain = {"double": "float64", "float": "float32"}.get(kind.removeprefix("const ").removesuffix(" *"), real)
+    return np.ascontiguousarray(values.astype(plain))

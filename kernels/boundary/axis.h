@@ -1,6 +1,6 @@
 // Axis of axisymmetric flow, the line y = 0: behind it lies the mirror image, whose v and w (swirl) are turned round.
 // The coordinates behind it are mirrored too (hiresx/decomposition/coordinates.py), so the condition is exact.
-KERNEL(axis_node, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, field<gas_variables> q) {
+KERNEL(axis_node, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, state_field<gas_variables> q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     const real y = q[2 * sv + p], z = q[3 * sv + p];
     q[4 * sv + p] -= real(0.5) * (y * y + z * z) / q[p];
@@ -8,7 +8,7 @@ KERNEL(axis_node, int i, int j, int k, int o, int s1, int s2, int sn, long long 
     (void)sn;
 }
 
-KERNEL(axis_ghost, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, field<gas_variables> q) {
+KERNEL(axis_ghost, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, state_field<gas_variables> q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     for (int l = 1; l <= ghost_layers; ++l)
         for (int v = 0; v < gas_variables; ++v) {
@@ -18,7 +18,7 @@ KERNEL(axis_ghost, int i, int j, int k, int o, int s1, int s2, int sn, long long
 }
 
 // Ghosts of the normal viscous flux: of momentum y and z even, of momentum x and energy odd.
-KERNEL(axis_flux, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, field<gas_gradients> flux) {
+KERNEL(axis_flux, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, work_field<gas_gradients> flux) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     for (int l = 1; l <= ghost_layers; ++l)
         for (int c = 0; c < 4; ++c) {

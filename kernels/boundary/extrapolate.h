@@ -2,8 +2,8 @@
 
 // Of fields that enter after all, the ghosts repeat the node; but of the entering acoustic field where its rate at the
 // node is set (`rated`: subsonic outflow), for then the ghosts need only follow it.
-KERNEL(extrapolate, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, real direction, int rated,
-       const_field<3> m, field<gas_variables> q) {
+KERNEL(extrapolate, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, real direction, int rated,
+       const_work_field<3> m, state_field<gas_variables> q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     real increment[ghost_layers][gas_variables], inward[3];
     real state[gas_variables], field[gas_variables], ghost[gas_variables];

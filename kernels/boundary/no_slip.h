@@ -1,7 +1,7 @@
 // No-slip wall moving with (u, v, w): the node keeps its density, takes the wall's velocity, and the wall's temperature
 // (temperature > 0) or, adiabatic, the one whose one-sided third-order normal derivative vanishes.
-KERNEL(no_slip_node, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, real u, real v, real w,
-       real temperature, field<gas_variables> q) {
+KERNEL(no_slip_node, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, real u, real v, real w,
+       real temperature, state_field<gas_variables> q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     real wall = temperature;
     if (!(temperature > real(0))) {
@@ -32,8 +32,8 @@ KERNEL(no_slip_node, int i, int j, int k, int o, int s1, int s2, int sn, long lo
 // measured better than cubics (velocity on 9 nodes: error less by a third) and quartics (which blew up).
 // Where the layer is not resolved, the added part is reduced: temperatures stay between half the least and twice the
 // largest of the line, velocities about the wall within twice the largest plus half the wall's speed of sound.
-KERNEL(no_slip_ghost, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, real u, real v, real w,
-       const_field<3> m, field<gas_variables> q) {
+KERNEL(no_slip_ghost, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, real u, real v, real w,
+       const_work_field<3> m, state_field<gas_variables> q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     const real wall[3] = {u, v, w};
     real flow[4][3], size[4], pressure[4], t[4];
@@ -83,8 +83,8 @@ KERNEL(no_slip_ghost, int i, int j, int k, int o, int s1, int s2, int sn, long l
 // No mass passes a wall at rest: the mass flux at the half point behind the face is made the one before it, turned round,
 // whatever the ghosts are. r[p - sn] holds the sum of the two (see face_mass); that of a wall which is not at rest is what
 // its own velocity carries through the areas of both half points, so that a uniform flow that moves with the wall stays.
-KERNEL(no_slip_mass, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, real direction, real u, real v,
-       real w, const_field<3> m, const_field<1> q, field<1> r) {
+KERNEL(no_slip_mass, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, real direction, real u, real v,
+       real w, const_work_field<3> m, const_state_field<1> q, rate_field<1> r) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     const real wall[3] = {u, v, w};
     real volume = real(0);

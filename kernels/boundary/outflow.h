@@ -30,7 +30,7 @@ HD real inflow_share(real outward, real sound, real threshold) {
 }
 
 // Outward unit normal and area of face 2 d + (0: first, 1: last node).
-HD real outward_normal(const real *m, long long p, long long sv, int face, real *n) {
+HD real outward_normal(const work_real *m, long long p, stride sv, int face, real *n) {
     const real side = face % 2 ? real(1) : real(-1);
     for (int c = 0; c < 3; ++c) n[c] = side * m[(3 * (face / 2) + c) * sv + p];
     const real area = square_root(n[0] * n[0] + n[1] * n[1] + n[2] * n[2]);
@@ -41,7 +41,8 @@ HD real outward_normal(const real *m, long long p, long long sv, int face, real 
 // Gradients of u, v, w, p in x, y, z. (di, dj, dk): strides, 0 for a direction with one node. Returns the share of
 // the relation above: less than 1 where density or pressure jumps within reach, for there gradients along the face say
 // nothing; the rest is for an entering field without a slope.
-HD real flow_gradients(const real *q, const real *m, const real *jacobian, long long p, long long sv, int di, int dj,
+HD real flow_gradients(const_state_pointer q, const work_real *m, const work_real *jacobian, long long p, stride sv,
+                       int di, int dj,
                        int dk, real gradient[4][3]) {
     const int stride[3] = {di, dj, dk};
     real sensor = real(0);
@@ -84,7 +85,8 @@ HD real transverse_divergence(const real gradient[4][3], const real *n) {
 // ends[j]..ends[j+1] - 1 on face sides[j]; partial[j][0..12][thread]: sums of w u, w v, w w, w, the same of the second
 // weight, its pressure, the four of the third.
 KERNEL(outflow_sums, int i, int j, int k, int threads, const int *ends, const int *sides, const int *nodes,
-       long long sv, int di, int dj, int dk, const real *q, const real *m, const real *jacobian, real *partial) {
+       stride sv, int di, int dj, int dk, const_state_field<gas_variables> q,
+       const_work_field<9> m, const_work_field<1> jacobian, real *partial) {
     real sum[outflow_sums_count];
     for (int c = 0; c < outflow_sums_count; ++c) sum[c] = real(0);
     for (int at = ends[j] + i; at < ends[j + 1]; at += threads) {
@@ -136,8 +138,9 @@ KERNEL(outflow_means, int i, int j, int k, int rows, int threads, const int *fac
 
 // r at the nodes on the faces. faces[0..2][node]: 8 x patch + face for every outflow face the node lies on, else -1;
 // given: outflow_given values per patch.
-KERNEL(outflow_rates, int i, int j, int k, int n1, const int *nodes, const int *faces, const real *given, long long sv,
-       int di, int dj, int dk, const real *q, const real *m, const real *jacobian, real *r) {
+KERNEL(outflow_rates, int i, int j, int k, int n1, const int *nodes, const int *faces, const real *given, stride sv,
+       int di, int dj, int dk, const_state_field<gas_variables> q,
+       const_work_field<9> m, const_work_field<1> jacobian, rate_field<gas_variables> r) {
     const long long p = nodes[i];
     real state[gas_variables], rate[gas_variables], gradient[4][3];
     for (int v = 0; v < gas_variables; ++v) state[v] = q[v * sv + p], rate[v] = jacobian[p] * r[v * sv + p];

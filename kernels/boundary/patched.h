@@ -9,8 +9,8 @@ HD real patched_share(real apart) {
 }
 
 // Shares of the state: buffer[to[i]][0..4] of the sixth-order value, [5..9] of the linear one.
-KERNEL(patched_state, int i, int j, int k, int n, int wi, int wj, int wk, int sj, int sk, long long sv,
-       const int *giving, const int *to, const real *weights, const real *q, real *buffer) {
+KERNEL(patched_state, int i, int j, int k, int n, int wi, int wj, int wk, int sj, int sk, stride sv,
+       const int *giving, const int *to, const real *weights, const_state_field<gas_variables> q, real *buffer) {
     real high[gas_variables], low[gas_variables], along[6];
     for (int v = 0; v < gas_variables; ++v) high[v] = low[v] = real(0);
     const real *w = weights + i;
@@ -19,7 +19,7 @@ KERNEL(patched_state, int i, int j, int k, int n, int wi, int wj, int wk, int sj
         for (int b = 0; b < wj; ++b) {
             const real across = w[(long long)(6 + b) * n] * w[(long long)(12 + c) * n];
             const real over = w[(long long)(24 + b) * n] * w[(long long)(30 + c) * n];
-            const real *p = q + giving[i] + (long long)b * sj + (long long)c * sk;
+            const auto p = q + giving[i] + (long long)b * sj + (long long)c * sk;
             for (int v = 0; v < gas_variables; ++v) {
                 real sum = real(0);
                 for (int a = 0; a < wi; ++a) sum += along[a] * p[v * sv + a];
@@ -37,7 +37,7 @@ KERNEL(patched_state, int i, int j, int k, int n, int wi, int wj, int wk, int sj
 
 // Ghosts to[i] from the shares rows[begin[i]] ... of a buffer.
 KERNEL(patched_ghosts, int i, int j, int k, const int *to, const int *begin, const int *rows, const real *buffer,
-       long long sv, real *q) {
+       stride sv, state_field<gas_variables> q) {
     real high[gas_variables], low[gas_variables];
     for (int v = 0; v < gas_variables; ++v) high[v] = low[v] = real(0);
     for (int r = begin[i]; r < begin[i + 1]; ++r) {
@@ -54,8 +54,8 @@ KERNEL(patched_ghosts, int i, int j, int k, const int *to, const int *begin, con
 // Shares of the viscous fluxes through planes of constant x, y and z, which the fluxes through the three directions of
 // the grid give: buffer[to[i]][3 v + c], v = momentum and energy. m: 9 metrics, zero for a direction of one node, which
 // nothing passes; flux: 12 of viscous_flux.
-KERNEL(patched_flux, int i, int j, int k, int n, int wi, int wj, int wk, int sj, int sk, long long sv,
-       const int *giving, const int *to, const real *weights, const real *m, const real *flux, real *buffer) {
+KERNEL(patched_flux, int i, int j, int k, int n, int wi, int wj, int wk, int sj, int sk, stride sv,
+       const int *giving, const int *to, const real *weights, const work_real *m, const work_real *flux, real *buffer) {
     real sum[12];
     for (int v = 0; v < 12; ++v) sum[v] = real(0);
     const real *w = weights + i;
@@ -92,7 +92,7 @@ KERNEL(patched_flux, int i, int j, int k, int n, int wi, int wj, int wk, int sj,
 
 // Viscous fluxes (4) through the face's direction at the ghosts, whose area vectors are `area`.
 KERNEL(patched_fluxes, int i, int j, int k, const int *to, const int *begin, const int *rows, const real *buffer,
-       long long sv, const real *area, real *flux) {
+       stride sv, const work_real *area, work_real *flux) {
     real sum[4];
     for (int v = 0; v < 4; ++v) sum[v] = real(0);
     for (int r = begin[i]; r < begin[i + 1]; ++r) {

@@ -1,7 +1,7 @@
 // Slip wall and symmetry: the node on the face keeps density and internal energy and loses its normal momentum; the
 // ghosts mirror the inside about the face's own normal.
-KERNEL(reflect_node, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, const_field<3> m,
-       field<gas_variables> q) {
+KERNEL(reflect_node, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, const_work_field<3> m,
+       state_field<gas_variables> q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     const real n[3] = {m[p], m[sv + p], m[2 * sv + p]};
     const real area2 = n[0] * n[0] + n[1] * n[1] + n[2] * n[2];
@@ -10,8 +10,8 @@ KERNEL(reflect_node, int i, int j, int k, int o, int s1, int s2, int sn, long lo
     q[4 * sv + p] -= real(0.5) * flow * flow / (area2 * q[p]);
 }
 
-KERNEL(reflect_ghost, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, const_field<3> m,
-       field<gas_variables> q) {
+KERNEL(reflect_ghost, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, const_work_field<3> m,
+       state_field<gas_variables> q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     const real n[3] = {m[p], m[sv + p], m[2 * sv + p]};
     const real area2 = n[0] * n[0] + n[1] * n[1] + n[2] * n[2];

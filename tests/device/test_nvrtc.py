@@ -15,6 +15,7 @@ from hiresx.case.viscosity import VISCOSITIES
 from hiresx.device import Configuration, cuda, nvrtc
 from hiresx.device.emulated import Backend as EmulatedBackend
 from hiresx.device.wrappers import generate
+from hiresx.equations.storage import PRECISIONS
 from hiresx.errors import HiresxError
 
 cupy = pytest.importorskip("cupy", reason="pip install 'hiresx[cuda13]'")
@@ -156,7 +157,7 @@ def test_each_choice_has_every_header():
     for folder in ("flux", "weights", "positivity", "interpolation", "space"):
         assert {getattr(configuration, folder) for configuration in configurations} == set(kernels.choices(folder))
     assert {configuration.viscosity for configuration in configurations} == {"none", *VISCOSITIES}
-    assert {configuration.precision for configuration in configurations} == {"fp64", "fp32"}
+    assert {configuration.precision for configuration in configurations} == set(PRECISIONS)
 
 
 class Stub:

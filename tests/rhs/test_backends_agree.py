@@ -1,6 +1,6 @@
-"""Every kernel, of passive scalars too, in single precision, and that none writes where it may only read: cpu,
-emulated CUDA form, and a GPU where there is one. In double precision the group "kernels" of `hiresx verify` compares
-them, as a test too."""
+"""Every kernel, of passive scalars too, in the precisions that keep fields in FP32, and that none writes where it may
+only read: cpu, emulated CUDA form, and a GPU where there is one. In double precision the group "kernels" of
+`hiresx verify` compares them, as a test too."""
 
 import numpy as np
 import pytest
@@ -13,13 +13,17 @@ from hiresx.verify import kernel_data
 # Kernels of its own on two backends: 20 s to compile.
 pytestmark = pytest.mark.slow
 
-CONFIGURATION = Configuration(viscosity="constant", precision="fp32", schmidt=(0.7, 0.4))
+CONFIGURATIONS = {
+    "fp32": Configuration(viscosity="constant", precision="fp32", schmidt=(0.7, 0.4)),
+    "mixed": Configuration(viscosity="constant", precision="mixed", schmidt=(0.7, 0.4)),
+    "differences": Configuration(viscosity="constant", precision="differences", reference=(1.0, 0.1, 0.2, 0.3, 2.0)),
+}
 
 
-@pytest.fixture(scope="module")
-def programs():
+@pytest.fixture(scope="module", params=CONFIGURATIONS)
+def programs(request):
     rooms = [backend(name) for name in ("cpu", "emulated", "cuda") if name != "cuda" or not fault()]
-    return [(room, room.compile(CONFIGURATION)) for room in rooms]
+    return [(room, room.compile(CONFIGURATIONS[request.param])) for room in rooms]
 
 
 def test_all_have_the_same_kernels(programs):
@@ -33,7 +37,7 @@ def test_all_have_the_same_kernels(programs):
 def test_single_precision_agrees_and_what_is_given_stays(programs):
     for name, signature in programs[1][1].signatures.items():
         able = [(room, program) for room, program in programs if name in program.signatures]
-        for values in kernel_data.variants(signature, CONFIGURATION.real):
+        for values in kernel_data.variants(signature, programs[0][1].real):
             results = []
             for room, program in able:
                 passed = {n: room.to_device(v) if isinstance(v, np.ndarray) else v for n, v in values.items()}

@@ -15,6 +15,7 @@ import numpy as np
 from hiresx.background import JointWriter, Work
 from hiresx.communicator import Communicator, alone
 from hiresx.equations import equations
+from hiresx.equations.storage import STORAGE
 from hiresx.errors import HiresxError
 from hiresx.output.fields import derived, formats, selection
 from hiresx.output.fields.content import Content
@@ -111,7 +112,7 @@ class FieldOutput(Attachment):
                 _Output(
                     "fields" if spec is None else spec.name,
                     table.variables or output.variables,
-                    table.precision or output.precision or case.scheme.precision,
+                    table.precision or output.precision or STORAGE[case.scheme.precision].output,
                     clock.every_time,
                     clock.every_steps,
                     spec,

@@ -1,10 +1,13 @@
 """Two checkpoints side by side: the state and what else is kept of every node, however each was cut into pieces."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
+
+import numpy as np
 
 from hiresx.arrays import triple
 from hiresx.equations import equations
+from hiresx.grid.blocks import Range
 from hiresx.output.saved import block_arrays, identity
 from hiresx.output.saved.checkpoint import understood
 from hiresx.output.saved.container import Container
@@ -64,7 +67,10 @@ def _state(
     states = []
     for container, sizes in ((first, blocks), (second, others)):
         read = block_arrays.reader(container, "solver/")
-        states.append([read(f"q.{b}", triple((0, n) for n in size)) for b, (_, size) in enumerate(sizes)])
+        reference = container.values["solver"].get("reference")
+        states.append(
+            [_conserved(read, b, triple((0, n) for n in size), reference) for b, (_, size) in enumerate(sizes)]
+        )
     a, b = (equations(dict(container.values["case"])).conserved for container in (first, second))
     for v, (name, other) in enumerate(zip(a, b, strict=False)):
         if name != other:
@@ -75,6 +81,16 @@ def _state(
             yield {"name": name, **measures.difference(pairs)}
         else:
             yield {"name": name, "first": measures.summary(values[0]), "second": measures.summary(values[1])}
+
+
+def _conserved(
+    read: Callable[[str, Range], np.ndarray], block: int, box: Range, reference: list[float] | None
+) -> np.ndarray:
+    """The conservative variables of a block, which may be kept as differences from a reference."""
+    q = read(f"q.{block}", box)
+    if reference is None:
+        return q
+    return q + np.reshape(reference, (-1, 1, 1, 1)) + read(f"carry.{block}", box)
 
 
 def _attached(first: Container, second: Container) -> Iterator[dict[str, Any]]:

@@ -21,7 +21,7 @@ class Columns:
         self._partial = []
         for state in self._states:
             ni, _, nk = state.size
-            self._partial.append(solver.backend.zeros((quantities, nk * ni), str(state.q.dtype)))
+            self._partial.append(solver.backend.zeros((quantities, nk * ni), state.real))
 
     def prepare(
         self, kernel: str, arguments: Sequence[Mapping[str, Any]], ahead: Calls = ()
@@ -79,6 +79,6 @@ def dimension(solver: Solver) -> int:
 
 def padded(solver: Solver, state: BlockState, values: np.ndarray) -> Any:
     """Values (nk, nj, ni) as an array of the solver's type on its device, zero in the ghosts."""
-    array = np.zeros(state.shape, dtype=state.q.dtype)
+    array = np.zeros(state.shape, dtype=state.real)
     state.interior(array)[...] = values
     return solver.backend.to_device(array)

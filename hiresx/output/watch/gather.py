@@ -21,14 +21,15 @@ class Take:
             here = states == n
             unique, inverse = np.unique(places[here], return_inverse=True)
             q = solver.states[n].q
-            self._parts.append((q.reshape(q.shape[0], -1), self._backend.to_device(unique.astype(np.int64))))
+            state = solver.states[n]
+            self._parts.append((state, q.reshape(q.shape[0], -1), self._backend.to_device(unique.astype(np.int64))))
             self._order[here] = start + inverse
             start += len(unique)
 
     def __call__(self) -> dict[str, np.ndarray]:
         """rho, u, v, w, p and scalars of the nodes, float64 (n,), in the order in which they were given."""
-        parts = [self._backend.to_host(q.take(places, axis=1)) for q, places in self._parts]
-        q = np.concatenate(parts or [np.empty((self._variables, 0))], axis=1).astype(np.float64, copy=False)
+        parts = [state.numbers(self._backend.to_host(q.take(places, axis=1))) for state, q, places in self._parts]
+        q = np.concatenate(parts or [np.empty((self._variables, 0))], axis=1)
         return {name: values[self._order] for name, values in self._gas.primitive(q).items()}
 
 

@@ -132,7 +132,7 @@ class Interpolation:
         self._ghosts = [part.ghost for some in by_rank for part in some]
         self._places = len(block)
         states = {state.index: state for state in solver.states}
-        real = states[next(iter(states))].q.dtype if states else np.dtype("f8")
+        real = np.dtype(states[next(iter(states))].real if states else "f8")
         own = by_rank[solver.comm.rank]
         self._buffer = solver.backend.zeros((max(self._counts[solver.comm.rank], 1), 2 * len(GAS_CONSERVED)), str(real))
         device, row, calls = solver.backend.to_device, 0, []

@@ -4,10 +4,14 @@ from collections.abc import Sequence
 
 from hiresx.device.interface import Call, Program
 from hiresx.device.state import BlockState
+from hiresx.time.carried import ending, missing_later
 from hiresx.time.integrator import Integrator
 
 # (a, b) of q = a q0 + b (q + dt R), and the share of the step that is reached with it
 STAGES = ((0.0, 1.0, 1.0), (0.75, 0.25, 0.5), (1.0 / 3.0, 2.0 / 3.0, 1.0))
+_SHARES = missing_later([b for _, b, _ in STAGES])
+# what a stage is told besides where what storage rounds away is carried along
+_BESIDE = tuple({"share": share, "last": int(stage == len(STAGES) - 1)} for stage, share in enumerate(_SHARES))
 
 
 class Scheme(Integrator):
@@ -20,9 +24,9 @@ class Scheme(Integrator):
     def updates(self, program: Program, state: BlockState) -> list[Call]:
         s = state
         return [
-            program.call(
-                "update", s.size, **s.place, sv=s.variable_stride, q0=s.q0, q=s.q, r=s.r, jacobian=s.jacobian,
-                dt=s.dt, dt_stride=s.dt_stride, a=a, b=b, first=int(stage == 0),
+            ending(
+                program, s, "update", s.size, _BESIDE[stage], **s.place, sv=s.variable_stride, q0=s.q0, q=s.q, r=s.r,
+                jacobian=s.jacobian, dt=s.dt, dt_stride=s.dt_stride, a=a, b=b, first=int(stage == 0),
             )
             for stage, (a, b, _) in enumerate(STAGES)
         ]  # fmt: skip
@@ -31,9 +35,10 @@ class Scheme(Integrator):
         s, last = state, len(STAGES) - 1
         return [
             [
-                program.call(
-                    "viscous_update", difference.extent, **difference.arguments, q0=s.q0, q=s.q, jacobian=s.jacobian,
-                    dt=s.dt, dt_stride=s.dt_stride, a=a, b=b, first=int(stage == 0), keep=int(stage == last),
+                ending(
+                    program, s, "viscous_update", difference.extent, _BESIDE[stage], **difference.arguments, q0=s.q0,
+                    q=s.q, jacobian=s.jacobian, dt=s.dt, dt_stride=s.dt_stride, a=a, b=b, first=int(stage == 0),
+                    keep=int(stage == last),
                 )
                 for difference in differences
             ]

@@ -52,7 +52,7 @@ class KineticEnergyMonitor(Monitor):
             # Work arrays are free between steps; an inviscid run on the CPU has none.
             count = len(state.equations.gradients)
             room = state.work is not None and len(state.work) >= count
-            w = state.work[:count] if room else solver.backend.zeros((count, *state.shape), str(state.q.dtype))
+            w = state.work[:count] if room else solver.backend.zeros((count, *state.shape), state.storage.work)
             self._velocities[state.index] = w
         self._total = float(solver.comm.sum(total))
         self._before: tuple[float, float] | None = None

@@ -1,0 +1,58 @@
+"""In which numbers a precision computes, and in which it keeps what."""
+
+from typing import Literal, NamedTuple, TypeAlias, get_args
+
+import numpy as np
+
+Precision: TypeAlias = Literal["fp64", "mixed", "differences", "fp32"]
+PRECISIONS: tuple[Precision, ...] = get_args(Precision)
+
+
+class Storage(NamedTuple):
+    """numpy's names of the kinds of numbers of kernels/storage.h: `real` is computed with; kept are the state as
+    `stored`, metrics, Jacobian and work arrays as `work`, the right-hand side as `rate`. `carries`: whether the state
+    is kept as differences from a reference, with an array of what their rounding lost."""
+
+    real: str
+    stored: str
+    work: str
+    rate: str
+    carries: bool = False
+
+    @property
+    def sizes(self) -> tuple[int, int, int, int]:
+        """Bytes of a number that is computed with, and that is kept of the state, of work arrays and of rates."""
+        real, stored, work, rate = (np.dtype(name).itemsize for name in self[:4])
+        return real, stored, work, rate
+
+    @property
+    def output(self) -> str:
+        """The precision in which files show the flow unless they are asked for another."""
+        return "fp32" if self.real == "float32" else "fp64"
+
+    @property
+    def exchanged(self) -> tuple[int, int]:
+        """Bytes of a number of the state, and of viscous fluxes, on its way to another rank."""
+        return self.sizes[1], self.sizes[2]
+
+    @property
+    def defines(self) -> dict[str, bool]:
+        """The macros of kernels/storage.h that say so, beside HX_FP32."""
+        narrow = {name: kept != self.real for name, kept in zip(_MACROS, self[1:4], strict=True)}
+        return narrow | {"HX_DIFFERENCES": self.carries}
+
+    @property
+    def c_types(self) -> dict[str, str]:
+        """What the names of kernels/storage.h stand for."""
+        names = ("stored_real", "work_real", "rate_real")
+        return {name: "real" if kept == self.real else "float" for name, kept in zip(names, self[1:4], strict=True)}
+
+
+_MACROS = ("HX_STORED_FP32", "HX_WORK_FP32", "HX_RATE_FP32")
+
+STORAGE: dict[str, Storage] = {
+    "fp64": Storage("float64", "float64", "float64", "float64"),
+    "mixed": Storage("float64", "float64", "float32", "float64"),
+    "differences": Storage("float64", "float32", "float32", "float32", carries=True),
+    "fp32": Storage("float32", "float32", "float32", "float32"),
+}

@@ -1,0 +1,130 @@
+// How numbers lie in memory, which may be less exact than how they are computed with (docs/precision.md):
+//   stored_real  the state; with HX_DIFFERENCES as its differences from HX_REFERENCE
+//   work_real    metrics, Jacobian, and what kernels of one right-hand side leave to each other
+//   rate_real    r, the right-hand side
+// Loads make `real` of it, stores round. Where all are `real`, this is nothing but names for pointers to it.
+#ifdef HX_STORED_FP32
+typedef float stored_real;
+#else
+typedef real stored_real;
+#endif
+#ifdef HX_WORK_FP32
+typedef float work_real;
+#else
+typedef real work_real;
+#endif
+#ifdef HX_RATE_FP32
+typedef float rate_real;
+#else
+typedef real rate_real;
+#endif
+
+// As field and const_field.
+template <int variables> using work_field = work_real *;
+template <int variables> using const_work_field = const work_real *;
+template <int variables> using rate_field = rate_real *;
+template <int variables> using const_rate_field = const rate_real *;
+template <int variables> using stored_field = stored_real *;
+template <int variables> using const_stored_field = const stored_real *;
+
+#ifdef HX_WORK_FP32
+template <class T> HD T load(const float *p) { return T(real(*p)); }
+HD void store(float *p, real a) { *p = float(a); }
+template <class T> HD void expect_read(const float *) {}
+template <class T> HD void expect_write(const float *) {}
+#ifdef HX_CPU
+template <> inline __attribute__((always_inline)) void expect_read<pack>(const float *p) { __builtin_prefetch(p, 0, 2); }
+template <> inline __attribute__((always_inline)) void expect_write<pack>(const float *p) { __builtin_prefetch(p, 1, 2); }
+template <> inline __attribute__((always_inline)) pack load<pack>(const float *p) {
+    return pack(p, stdx::element_aligned);
+}
+HD void store(float *p, pack a) { a.copy_to(p, stdx::element_aligned); }
+#endif
+#endif
+
+// Where a number of any of them lies, without regard to what it stands for.
+template <class Number> HD const Number *address(const Number *p) { return p; }
+
+#ifndef HX_DIFFERENCES
+typedef long long stride;
+typedef real *state_pointer;
+typedef const real *const_state_pointer;
+template <int variables> using state_field = stored_real *;
+template <int variables> using const_state_field = const stored_real *;
+#else
+// The reference differs from variable to variable, so a place in the state knows its variable: v sv + p is taken apart
+// by the compiler into the variable v and the index, and a pointer to the state that is moved by it remembers v.
+HD constexpr real reference(int variable) {
+    constexpr real of[] = {HX_REFERENCE};
+    return variable == 0 ? of[0] : variable == 1 ? of[1] : variable == 2 ? of[2] : variable == 3 ? of[3] : of[4];
+}
+
+struct state_place {
+    long long at;
+    int variable;
+    HD operator long long() const { return at; }
+    template <class I> friend HD state_place operator+(state_place a, I at) {
+        return {a.at + (long long)at, a.variable};
+    }
+    template <class I> friend HD state_place operator-(state_place a, I at) {
+        return {a.at - (long long)at, a.variable};
+    }
+};
+struct stride {
+    long long apart;
+    stride() = default;
+    HD constexpr stride(long long apart) : apart(apart) {}
+    HD operator long long() const { return apart; }
+    friend HD state_place operator*(int variable, stride s) { return {variable * s.apart, variable}; }
+    template <class I> friend HD state_place operator+(stride s, I at) { return {s.apart + (long long)at, 1}; }
+};
+
+// One number of the state.
+struct state_value {
+    float &kept;
+    int variable;
+    HD operator real() const { return reference(variable) + real(kept); }
+    HD state_value &operator=(real a) {
+        kept = float(a - reference(variable));
+        return *this;
+    }
+    HD state_value &operator=(const state_value &a) { return *this = real(a); }
+    HD state_value &operator+=(real a) { return *this = real(*this) + a; }
+    HD state_value &operator-=(real a) { return *this = real(*this) - a; }
+};
+HD real state_number(const float &kept, int variable) { return reference(variable) + real(kept); }
+HD state_value state_number(float &kept, int variable) { return {kept, variable}; }
+
+// From a number of variable `variable` on.
+template <class Number> struct state_row {
+    Number *p;
+    int variable;
+    template <class I> HD state_row operator+(I at) const { return {p + (long long)at, variable}; }
+    HD state_row operator+(state_place a) const { return {p + a.at, variable + a.variable}; }
+    HD state_row operator+(stride s) const { return {p + s.apart, variable + 1}; }
+    HD state_row &operator+=(long long at) { return p += at, *this; }
+    HD state_row &operator-=(long long at) { return p -= at, *this; }
+    template <class I> HD auto operator[](I at) const { return state_number(p[(long long)at], variable); }
+    HD auto operator[](state_place a) const { return state_number(p[a.at], variable + a.variable); }
+    HD auto operator[](stride s) const { return state_number(p[s.apart], variable + 1); }
+};
+
+// As a kernel is given it: nothing but an address.
+template <class Number> struct state_base {
+    Number *p;
+    state_base() = default;
+    HD state_base(Number *p) : p(p) {}
+    template <class Other> HD state_base(state_base<Other> other) : p(other.p) {}
+    HD state_row<Number> first() const { return {p, 0}; }
+    template <class I> HD auto operator+(I at) const { return first() + at; }
+    template <class I> HD auto operator[](I at) const { return first()[at]; }
+};
+typedef state_base<float> state_pointer;
+typedef state_base<const float> const_state_pointer;
+template <int variables> using state_field = state_pointer;
+template <int variables> using const_state_field = const_state_pointer;
+
+template <class T, class Number> HD T load(state_row<Number> a) { return load<T>(a.p) + reference(a.variable); }
+template <class Number, class T> HD void store(state_row<Number> to, T a) { store(to.p, a - reference(to.variable)); }
+template <class Number> HD const float *address(state_row<Number> a) { return a.p; }
+#endif

@@ -1,0 +1,54 @@
+// Halos of arrays that are kept as work_real where the state is not (exchange.h).
+KERNEL(copy_work_halo, int i, int j, int k, const int *to, const int *giving, const work_real *source,
+       long long source_sv, work_real *target, long long target_sv, real sign) {
+    target[j * target_sv + to[i]] = sign * source[j * source_sv + giving[i]];
+}
+
+KERNEL(pack_work_halo, int i, int j, int k, const int *to, const int *giving, const work_real *source,
+       long long source_sv, work_real *buffer, int variables, real sign) {
+    pack_point(i, to, giving, source, source_sv, buffer, variables, sign);
+}
+
+KERNEL(unpack_work_halo, int i, int j, int k, const int *to, const int *giving, const work_real *buffer, int variables,
+       work_real *target, long long target_sv) {
+    unpack_point(i, to, giving, buffer, variables, target, target_sv);
+}
+
+KERNEL(rotate_work_vectors, int i, int j, int k, const int *at, work_real *target, long long target_sv, real rxx,
+       real rxy, real rxz, real ryx, real ryy, real ryz, real rzx, real rzy, real rzz) {
+    rotate(target + at[i], target_sv, rxx, rxy, rxz, ryx, ryy, ryz, rzx, rzy, rzz);
+}
+
+// As in signals.h.
+KERNEL(pack_signalled_work_halo, int i, int j, int k, const int *to, const int *giving, const work_real *source,
+       long long source_sv, work_real *buffer, long long turn_reals, int variables, real sign, const long long *count) {
+    work_real *now = buffer + (count[SIGNALS_RAISED] + 1) % 2 * turn_reals;
+    pack_point(i, to, giving, source, source_sv, now, variables, sign);
+}
+
+KERNEL(unpack_signalled_work_halo, int i, int j, int k, const int *to, const int *giving, const work_real *buffer,
+       long long turn_reals, int variables, work_real *target, long long target_sv, const long long *count) {
+    if (!count[SIGNALS_NEW]) return;
+    unpack_point(i, to, giving, buffer + count[SIGNALS_RAISED] % 2 * turn_reals, variables, target, target_sv);
+}
+
+KERNEL(rotate_signalled_work_vectors, int i, int j, int k, const int *at, work_real *target, long long target_sv,
+       real rxx, real rxy, real rxz, real ryx, real ryy, real ryz, real rzx, real rzy, real rzz,
+       const long long *count) {
+    if (count[SIGNALS_NEW]) rotate(target + at[i], target_sv, rxx, rxy, rxz, ryx, ryy, ryz, rzx, rzy, rzz);
+}
+
+#ifdef HX_CPU
+static hx_shape copy_work_halo_rows_parts(const int *rows, int count, int nodes, int variables, const work_real *source,
+                                          long long source_sv, work_real *target, long long target_sv, real sign) {
+    (void)rows, (void)source, (void)source_sv, (void)target, (void)target_sv, (void)sign;
+    return row_parts(count, nodes, variables);
+}
+
+// As copy_halo_rows.
+CPU_KERNEL(copy_work_halo_rows, long long begin, long long end, const int *rows, int count, int nodes, int variables,
+           const work_real *source, long long source_sv, work_real *target, long long target_sv, real sign) {
+    (void)nodes, (void)variables;
+    copy_rows(begin, end, rows, count, source, source_sv, target, target_sv, sign);
+}
+#endif

@@ -1,0 +1,16 @@
+"""The page of precisions is what its stored results say."""
+
+import json
+
+from paths import ROOT
+
+from hiresx.bench.precisions import main
+
+
+def test_the_page_is_of_its_results(tmp_path):
+    results = [ROOT / "docs/results" / name for name in ("precision-h200.json", "precision-errors-cpu.json")]
+    main(["--page", *map(str, results), "--out", str(tmp_path / "page.md")])
+    made = (tmp_path / "page.md").read_text()
+    assert made == (ROOT / "docs/precision.md").read_text()
+    for check in json.loads(results[1].read_text())["checks"]:
+        assert f" {check['value']:.1e} " in made
