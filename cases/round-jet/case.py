@@ -78,7 +78,7 @@ class _Known:
 _known = _Known(8)
 
 
-def disturbances(x, y, z, t, *, speed, layer, modes, highest, seed, lowest=0.0):
+def disturbances(x, y, z, t, *, speed, layer, modes, highest, seed, lowest):
     """Velocity (u, v, w), of root mean square 1 in time where that is largest, that is carried along x at `speed`.
 
     It is the curl of the vector potential with the components g(r) F along the azimuth and g(r) G along x, F and G sums
@@ -190,7 +190,7 @@ def initial(x, y, z, *, pressure_ratio, exit_mach, temperature_ratio, layer, kic
     v = v + kick * np.exp(-((x - 2) ** 2) - r**2)
     if roughness > 0:
         rough = disturbances(
-            x, y, z, 0.0, speed=CONVECTION, layer=max(layer, ROUGH_LAYER), modes=ROUGH, highest=1.0, seed=seed
+            x, y, z, 0.0, speed=CONVECTION, layer=max(layer, ROUGH_LAYER, lowest=0.0), modes=ROUGH, highest=1.0, seed=seed
         )  # fmt: skip
         u, v, w = (mean + roughness * np.where(x >= 0, part, 0.0) for mean, part in zip((u, v, w), rough, strict=True))
     return rho, u, v, w, p
