@@ -190,7 +190,8 @@ def initial(x, y, z, *, pressure_ratio, exit_mach, temperature_ratio, layer, kic
     v = v + kick * np.exp(-((x - 2) ** 2) - r**2)
     if roughness > 0:
         rough = disturbances(
-            x, y, z, 0.0, speed=CONVECTION, layer=max(layer, ROUGH_LAYER, lowest=0.0), modes=ROUGH, highest=1.0, seed=seed
+            x, y, z, 0.0, speed=CONVECTION, layer=max(layer, ROUGH_LAYER), modes=ROUGH, lowest=0.0, highest=1.0,
+            seed=seed,
         )  # fmt: skip
         u, v, w = (mean + roughness * np.where(x >= 0, part, 0.0) for mean, part in zip((u, v, w), rough, strict=True))
     return rho, u, v, w, p
