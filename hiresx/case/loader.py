@@ -21,6 +21,9 @@ from hiresx.errors import HiresxError
 
 FILE = "case.toml"
 
+# Numbers that have no digit on one side of the point.
+_NUMBER = re.compile(r"[+-]?(\.\d+|\d+\.)([eE][+-]?\d+)?")
+
 # Keys of one table of which only one makes sense: a preset or --set that gives one takes the others' place.
 ALTERNATIVES: dict[tuple[str, ...], tuple[frozenset[str], ...]] = {
     ("time",): (frozenset({"dt", "cfl"}),),
@@ -201,13 +204,14 @@ def _groups(alternatives: Any) -> tuple[frozenset[str], ...]:
 
 
 def parse_override(text: str) -> tuple[list[str], Any]:
-    """Keys and value of "dotted.key=value"; a value that is no TOML is taken as text."""
+    """Keys and value of "dotted.key=value"; a value that is no TOML is taken as text, but for numbers such as .5 and
+    1., which TOML does not know."""
     key, equals, value = text.partition("=")
     keys = _keys(key if equals else None, text)
     try:
         found = tomllib.loads(f"value = {value.strip()}")
     except (tomllib.TOMLDecodeError, RecursionError, ValueError):
-        return keys, value.strip()
+        return keys, float(value) if _NUMBER.fullmatch(value.strip()) else value.strip()
     # a line break and another key would be something else than a value
     return keys, found["value"] if found.keys() == {"value"} else value.strip()
 

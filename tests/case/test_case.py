@@ -161,6 +161,11 @@ def test_presets_and_overrides(folder):
     assert 'did you mean "fine"' in refusal(load, path, "fin")
 
 
+@pytest.mark.parametrize(("text", "value"), [(".5", 0.5), ("1.", 1.0), ("+.25e1", 2.5), ("1.e-1", 0.1)])
+def test_numbers_with_a_point_at_an_end(folder, text, value):
+    assert load(folder(), None, [f"time.cfl={text}"]).time.cfl == value
+
+
 # --- what is refused
 
 
