@@ -60,11 +60,12 @@ L / c_ref, pressure in rho_ref c_ref^2. The ambient gas then has rho = 1, p = 1/
 
 `[presets.NAME]` holds any of the keys below. `--preset NAME` merges it over the case: tables are merged, lists
 (`boundary`, `sponge`, ...) replaced whole. `--set KEY=VALUE` comes last and may be repeated; the value is TOML (or a
-number like `.5` and `1.`), and what is no TOML is taken as text; `--set boundary.0.type=symmetry` reaches into a list. A
-layer that gives one of two keys that exclude each other takes the other one away: `time.dt` and `time.cfl`, `initial.state` and `initial.function`,
-`every_time` and `every_steps` of `[output]`, `every` and `every_time` of `[extrema]`, `[conservation]`,
-`[kinetic_energy]` and `[average]`. One that changes `grid.generator` or `gas.viscosity.law` drops the keys that the new
-kind does not have. All presets of a file are checked whenever it is read.
+number like `.5` and `1.`), and what is no TOML is taken as text; `--set boundary.0.type=symmetry` reaches into a list.
+A layer that gives one of two keys that exclude each other takes the other one away: `time.dt` and `time.cfl`,
+`initial.state` and `initial.function`, `every_time` and `every_steps` of `[output]`, `every` and `every_time` of
+`[extrema]`, `[conservation]`, `[kinetic_energy]` and `[average]`. One that changes `grid.generator` or
+`gas.viscosity.law` drops the keys that the new kind does not have. All presets of a file are checked whenever it is
+read.
 
 ## Numbers that follow from others
 
