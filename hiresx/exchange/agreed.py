@@ -11,7 +11,7 @@ from hiresx.exchange.choice import RankFacts, choose
 from hiresx.exchange.division import Division
 from hiresx.exchange.gpu import Gpu
 from hiresx.exchange.halo_layout import HaloLayout
-from hiresx.exchange.signals import extra_bytes
+from hiresx.exchange.signalled_memory import extra_bytes
 
 # Transports that open the GPU memory of other ranks.
 OPENING = frozenset({"ipc", "signals"})

@@ -14,7 +14,7 @@ from hiresx.exchange.division import Division
 from hiresx.exchange.halo_layout import HaloLayout
 from hiresx.exchange.mailbox import Mail, Post
 from hiresx.exchange.signalled_channel import SignalledChannel
-from hiresx.exchange.signals import SignalledMemory
+from hiresx.exchange.signalled_memory import SignalledMemory
 
 if TYPE_CHECKING:
     from hiresx.exchange.gpu import Gpu

@@ -20,7 +20,7 @@ from hiresx.exchange.ipc import Ipc
 from hiresx.exchange.message_buffers import MessageBuffers
 from hiresx.exchange.mpi import Mpi
 from hiresx.exchange.nccl import Nccl
-from hiresx.exchange.signals import SignalledMail, SignalledMemory, extra_bytes
+from hiresx.exchange.signalled_memory import SignalledMail, SignalledMemory, extra_bytes
 from hiresx.exchange.staged import Staged
 from hiresx.exchange.window import SharedMemory, Window
 

@@ -8,7 +8,7 @@ from hiresx.device.interface import Backend, Call, Program
 from hiresx.exchange.channel import Channel, ExchangedArrays
 from hiresx.exchange.halo_layout import HaloLayout
 from hiresx.exchange.mailbox import Mail
-from hiresx.exchange.signals import SignalledMail
+from hiresx.exchange.signalled_memory import SignalledMail
 
 
 class SignalledChannel(Channel):

@@ -9,7 +9,7 @@ import numpy as np
 from hiresx.case import Case
 from hiresx.device.interface import Call
 from hiresx.device.state import BlockState
-from hiresx.exchange.signals import SignalledMemory
+from hiresx.exchange.signalled_memory import SignalledMemory
 from hiresx.grid import Grid
 from hiresx.rhs import boundary, scalars
 from hiresx.rhs.outflow import Outflow

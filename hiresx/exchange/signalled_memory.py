@@ -30,7 +30,7 @@ def extra_bytes(ranks: int, quantities: int) -> int:
 
 
 @dataclass
-class Signals:
+class SignalFlags:
     """The flags of one quantity, between this rank and the ranks `peers`. `flags`: of all ranks, in this one's memory;
     `addresses`: of this rank's, in the memory of the peers; `count`: as in kernels/signals.h."""
 
@@ -60,7 +60,7 @@ class SignalledMail:
     """What carries one quantity. `outgoing`: the buffers of both turns, `turn_reals` apart; `incoming`: by rank the
     same, from its first point for this rank on."""
 
-    signals: Signals
+    signals: SignalFlags
     outgoing: Any
     turn_reals: int
     incoming: Mapping[int, tuple[Any, int]]
@@ -71,7 +71,7 @@ class Offer:
     """Numbers that every rank tells all others at one time. `own`: two turns of this rank's, double precision;
     `addresses`: of every rank's, by rank."""
 
-    signals: Signals
+    signals: SignalFlags
     own: Any
     addresses: Any
 
@@ -160,10 +160,10 @@ class SignalledMemory:
             ),
         ]  # fmt: skip
 
-    def _signals(self, quantity: int, ranks: list[int]) -> Signals:
+    def _signals(self, quantity: int, ranks: list[int]) -> SignalFlags:
         zeros, device = self._backend.zeros, self._backend.to_device
         mine = [self._flags(rank, quantity)[self._rank * FLAG // 8 :] for rank in ranks]
-        return Signals(
+        return SignalFlags(
             self._program,
             ranks,
             self._flags(self._rank, quantity),
