@@ -3,6 +3,10 @@
 //
 // count: exchanges that were raised, exchanges that were awaited, and whether the last wait found anything new. Of two
 // buffers, `turn_reals` apart, exchange n takes number n mod 2 (hiresx/exchange/carrier.py says why two are enough).
+//
+// order: one array for all that raises and waits on a rank. They have nothing else in common, and launches that do not
+// depend on each other may change places, on each rank in its own way: then two could each wait for what the other raises
+// later. Through it all ranks keep the one order in which they were launched.
 #if !defined(__CUDA_ARCH__)
 #include <sched.h>
 #endif
@@ -39,18 +43,21 @@ KERNEL(pack_signalled_halo, int i, int j, int k, const int *to, const int *givin
 }
 
 // One thread: what was packed may be read. `flags`: addresses of this rank's flag in the memory of every peer.
-KERNEL(raise_signals, int i, int j, int k, int peers, const long long *flags, long long *count) {
+KERNEL(raise_signals, int i, int j, int k, int peers, const long long *flags, long long *count, int *order) {
     const long long number = count[SIGNALS_RAISED] + 1;
     for (int p = 0; p < peers; ++p) signal_raise((long long *)flags[p], number);
     count[SIGNALS_RAISED] = number;
+    order[0] += 1;
 }
 
 // One thread: waits for the exchange that was raised last, of the ranks `ranks`; nothing where that was done already.
-KERNEL(await_signals, int i, int j, int k, int peers, const int *ranks, const long long *flags, long long *count) {
+KERNEL(await_signals, int i, int j, int k, int peers, const int *ranks, const long long *flags, long long *count,
+       int *order) {
     const long long number = count[SIGNALS_RAISED];
     count[SIGNALS_NEW] = count[SIGNALS_AWAITED] < number;
     for (int p = 0; p < peers; ++p) signal_await(flags + SIGNAL_STRIDE * ranks[p], number);
     count[SIGNALS_AWAITED] = number;
+    order[0] += 1;
 }
 
 // unpack_halo, from the buffer whose turn it was, if anything new is in it.

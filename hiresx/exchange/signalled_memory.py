@@ -32,7 +32,7 @@ def extra_bytes(ranks: int, quantities: int) -> int:
 @dataclass
 class SignalFlags:
     """The flags of one quantity, between this rank and the ranks `peers`. `flags`: of all ranks, in this one's memory;
-    `addresses`: of this rank's, in the memory of the peers; `count`: as in kernels/signals.h."""
+    `addresses`: of this rank's, in the memory of the peers; `count`, `order`: as in kernels/signals.h."""
 
     program: Program
     ranks: Sequence[int]
@@ -40,18 +40,20 @@ class SignalFlags:
     peers: Any
     addresses: Any
     count: Any
+    order: Any
 
     def raised(self) -> Call:
         """What was packed may be read."""
         return self.program.call(
-            "raise_signals", (1, 1, 1), peers=len(self.ranks), flags=self.addresses, count=self.count
-        )
+            "raise_signals", (1, 1, 1), peers=len(self.ranks), flags=self.addresses, count=self.count,
+            order=self.order,
+        )  # fmt: skip
 
     def awaited(self) -> Call:
         """What the peers have packed may be read behind it."""
         return self.program.call(
             "await_signals", (1, 1, 1), peers=len(self.ranks), ranks=self.peers, flags=self.flags,
-            count=self.count,
+            count=self.count, order=self.order,
         )  # fmt: skip
 
 
@@ -98,6 +100,7 @@ class SignalledMemory:
         self._memory = {**others, rank: own}
         self._points, self._size = points, len(points)
         self._offers, self._offered = 0, 0
+        self._order = backend.zeros((1,), "int32")
 
     def mail(self, quantity: int, peers: Sequence[Peer], spans: Mapping[int, tuple[int, int]]) -> SignalledMail:
         """Of the peers' points, `spans` are for this rank."""
@@ -170,6 +173,7 @@ class SignalledMemory:
             device(np.array(ranks, np.int32)),
             self._addresses(mine),
             zeros((3,), "int64"),
+            self._order,
         )
 
     def _addresses(self, arrays: Sequence[Any]) -> Any:

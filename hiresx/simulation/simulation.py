@@ -297,7 +297,11 @@ class Simulation:
         if last_step is not None:
             left.append(last_step - self.step_count)
         left += [STEPS, int(HEARING / self._pace) if self._pace > 0 else 1]
-        return max(1, min(left))
+        found = max(1, min(left))
+        if self.comm.size > 1 and self.solver.whole_steps.possible:
+            # devices wait for each other's steps: no rank may launch more of them than another
+            found = int(self.comm.min([float(found)])[0])
+        return found
 
     def _pass_notes(self, bar: Progress) -> None:
         for attachment in self.attachments:

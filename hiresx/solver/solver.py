@@ -180,7 +180,7 @@ class Solver:
     def advance(self, count: int, until: float = np.inf) -> int:
         """Up to `count` time steps, none past `until`: one, or where the device can do without the host as many as it
         takes to come there or close. Returns how many were taken. Raises as `step`, which the steps before the one that
-        fails are not affected by."""
+        fails are not affected by. All ranks ask for as many."""
         if not self.whole_steps.possible:
             self._step(max(until - self.time, 0.0))
             return 1

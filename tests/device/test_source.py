@@ -76,7 +76,7 @@ def test_source_defines_what_is_chosen():
     order = re.findall(r'#include "(.*)"', text)
     boundaries = [f"boundary/{name}.h" for name in kernels.choices("boundary")]
     last = order.index("solver.h")
-    assert order[:3] == ["arithmetic.h", "equations.h", "gas.h"] and order[last + 1 :] == boundaries
+    assert order[:4] == ["arithmetic.h", "storage.h", "equations.h", "gas.h"] and order[last + 1 :] == boundaries
     assert "flux/steger_warming.h" in order
     assert "HX_FP32" not in source(Configuration(), "cpu")
     assert re.findall(r'#include "(.*)"', source(Configuration(), "emulated"))[0] == "shim.h"

@@ -112,7 +112,7 @@ def test_stored_references_agree_with_independent_ones(name, file, threshold):
 
 
 def test_groups_are_chosen_by_name():
-    assert set(verify.names(long=True)) == {"bow-shock", "flat-plate", "robustness", "taylor-green"}
+    assert set(verify.names(long=True)) == {"bow-shock", "flat-plate", "precision", "robustness", "taylor-green"}
     assert runner.chosen([]) == verify.names(long=False)
     assert runner.chosen(["long"]) == verify.names(long=True)
     assert runner.chosen(["all"]) == runner.chosen(["long", *verify.names(long=False)]) == verify.names()
