@@ -44,7 +44,7 @@ def refuse_oversized(
 ) -> None:
     """Raises HiresxError, before anything is made, where this machine's memory does not hold the grid of a case, nor
     the places of its probes; nor, where it is `backend` "cpu" or "emulated", its share of the fields on so many
-    `hosts`. `nodes`: of a grid that is no longer to be made. A grid file is asked for how many it has; large ones stay
+    `hosts`, or "auto" and no GPU is there. `nodes`: of a grid that is no longer to be made. A grid file is asked for how many it has; large ones stay
     where they are."""
     for n, probe in enumerate(case.probe):
         refuse_places(f"probe.{n}", probe.count, _dimensions(case))
@@ -52,6 +52,8 @@ def refuse_oversized(
         for_grid = 0  # large files stay where they are
     nodes = grid_nodes(case) if nodes is None else nodes
     if nodes is not None:
+        if backend == "auto" and cuda.largest_memory() is None:
+            backend = "cpu"
         fields = _bytes(case, backend) / hosts if backend in ("cpu", "emulated") else 0
         refuse(nodes, for_grid, fields)
 

@@ -5,11 +5,13 @@ import pytest
 from ranks import run_ranks
 from wholes import whole
 
+from hiresx import Simulation
 from hiresx.case import load
 from hiresx.communicator import Communicator
 from hiresx.decomposition import domain
 from hiresx.decomposition.partition import partition
 from hiresx.device import backend
+from hiresx.simulation import simulation
 from hiresx.solver import Solver
 
 
@@ -88,3 +90,17 @@ def test_steps_without_a_host_give_the_answer_of_messages(ranks, name, preset, c
 def test_the_host_looks_once_for_many_steps():
     for by_messages, by_signals in run_ranks(2, launches, "taylor-green", 8, timeout=120):
         assert by_messages >= 8 and by_signals == 1
+
+
+def uneven(comm: Communicator, count: int) -> tuple[float, int]:
+    """A run on ranks of which one thinks that steps are slow: the time it comes to."""
+    simulation.HEARING = 1e-9 if comm.rank else 1e9
+    case = load("taylor-green", None, ("grid.n=[16,16,16]",))
+    run = Simulation(case, "emulated", comm=comm, transport="signals")
+    run.run(steps=count, progress=False)
+    return run.time, run.step_count
+
+
+def test_ranks_launch_as_many_steps_as_each_other():
+    found = run_ranks(2, uneven, 9, timeout=120)
+    assert found[0] == found[1] and found[0][1] == 9
