@@ -43,9 +43,9 @@ def refuse_oversized(
     case: Case, backend: str = "", nodes: int | None = None, hosts: int = 1, for_grid: float = MAKING
 ) -> None:
     """Raises HiresxError, before anything is made, where this machine's memory does not hold the grid of a case, nor
-    the places of its probes; nor, where it is `backend` "cpu" or "emulated", its share of the fields on so many
-    `hosts`, or "auto" and no GPU is there. `nodes`: of a grid that is no longer to be made. A grid file is asked for how many it has; large ones stay
-    where they are."""
+    the places of its probes; nor, where it is `backend` "cpu" or "emulated", or "auto" and no GPU is there, its share
+    of the fields on so many `hosts`. `nodes`: of a grid that is no longer to be made. A grid file is asked for how many
+    it has; large ones stay where they are."""
     for n, probe in enumerate(case.probe):
         refuse_places(f"probe.{n}", probe.count, _dimensions(case))
     if nodes is None and isinstance(case.grid, GridFile):
