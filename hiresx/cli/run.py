@@ -48,8 +48,8 @@ Transport = Annotated[
     typer.Option(
         "--transport",
         metavar="NAME",
-        help="How halos go from rank to rank: auto takes the fastest that works; window, mpi, cuda-aware, ipc, nccl, signals, "
-        "staged.",
+        help="How halos go from rank to rank: auto takes the fastest that works; window, mpi, cuda-aware, ipc, nccl, "
+        "staged, signals.",
     ),
 ]
 Weights = Annotated[
