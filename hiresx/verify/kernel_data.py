@@ -42,11 +42,23 @@ LINES = {
     "sweep_along": {"n": SIZE[0], "rows": SIZE[1], "chunk": 50},
     "sweep_across": {"n": SIZE[2], "chunk": 3, "s2": STRIDES[1], "sd": STRIDES[2]},
 }
+# Of the exchange by signals.
+SIGNALLED = {
+    "offer_radii": {"few": np.array([5], np.int32), "blocks": 1},
+    "offer_sums": {
+        "rows": 2, "quantities": 3, "terms": 5, "group_of_row": np.array([0, 1], np.int32), "values": 6
+    },
+}  # fmt: skip
+COUNTS = (3, 2, 1)
 NUMBERS = {"direction": 1.0, "sign": -1.0}
 EXTENTS = {
     **dict.fromkeys(("column_norms", "column_radii", "axisymmetric_radii"), (SIZE[0], SIZE[1], 1)),
     **dict.fromkeys(("column_totals", "column_extrema", "column_places", "column_energy"), (SIZE[0], 1, SIZE[2])),
     **dict.fromkeys(("pack_halo", "unpack_halo", "rotate_vectors"), (SIZE[0], 1, 1)),
+    **dict.fromkeys(("pack_signalled_halo", "unpack_signalled_halo", "rotate_signalled_vectors"), (SIZE[0], 1, 1)),
+    # every row writes the same places
+    "multiply_adds": (SIZE[0], 1, 1),
+    **{"offer_radii": (1, 1, 1), "offer_sums": (6, 1, 1)},
     **{"outflow_rates": (SIZE[0], 1, 1), "outflow_sums": (5, 2, 1), "outflow_means": (10, 3, 1)},
     **dict.fromkeys(("patched_state", "patched_ghosts", "patched_flux", "patched_fluxes"), (SIZE[0], 1, 1)),
     **{"reduce": (5, 7, 1), "copy_halo": (SIZE[0], 5, 1)},
@@ -79,10 +91,14 @@ def extent(signature: Signature) -> tuple[int, int, int]:
 
 
 def variants(signature: Signature, real: str) -> Iterator[dict[str, Any]]:
-    """Arguments of a kernel by name, once for each combination of its switches. The same numbers at every call."""
+    """Arguments of a kernel by name, once for each combination of its switches. The same numbers at every call. None of
+    a kernel that follows addresses into other processes."""
+    if any(kind == "const long long *" and name != "count" for kind, name in signature.arguments):
+        return
     switches = [name for _, name in signature.arguments if name in SWITCHES]
     for values in product(*(SWITCHES[name] for name in switches)):
-        chosen = LINES.get(signature.name, {}) | dict(zip(switches, values, strict=True))
+        given = LINES.get(signature.name, {}) | SIGNALLED.get(signature.name, {})
+        chosen = given | dict(zip(switches, values, strict=True))
         rng = np.random.default_rng(7)
         yield {
             name: chosen[name] if name in chosen else _argument(kind, name, rng, real)
@@ -99,6 +115,8 @@ def _argument(kind: str, name: str, rng: np.random.Generator, real: str) -> Any:
         return np.where(rng.random((3, SIZE[0])) < 0.7, [[0], [3], [4]], -1).astype(np.int32)
     if name == "begin":  # two rows for each of 17 ghosts
         return np.arange(0, 2 * SIZE[0] + 1, 2, dtype=np.int32)
+    if "long long" in kind:
+        return np.array(COUNTS, np.int64)
     if name in LISTS:
         return np.array(LISTS[name], np.int32)
     if "int" in kind:

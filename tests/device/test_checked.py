@@ -133,7 +133,7 @@ def test_memory_of_others_is_found(root, launch, said):
 
 # ---- the kernels as they are, and with a fault in them
 
-END = "        }\n    }\n}\n#endif"
+END = "            if (base + 34 + lane < end + ghost_layers) FUSED_ARRIVE"
 COMPONENTS = "for (int d = 0; d < {}; ++d) {{\n        const double *a"
 REAL = {
     "a warp does not meet": (
