@@ -72,7 +72,9 @@ class Strouhal:
 
 @dataclass(frozen=True)
 class Frame:
-    step: Annotated[int, typer.Option("--step", metavar="N", help="Fields of step N; -1: the last.")] = -1
+    step: Annotated[
+        int, typer.Option("--step", metavar="N", help="Fields of step N; -1: the last, -2: the one before.")
+    ] = -1
     time: Annotated[float | None, typer.Option("--time", metavar="T", help="Fields nearest to this time.")] = None
 
     @property
