@@ -217,9 +217,10 @@ def _ran(line: list[str], words: _Words, count: int, as_json: bool) -> int:
 
         mend = f"what was computed is in {directory}"
         if checkpoint.listed(directory):
-            backend = words.values["backend"]
             mend += f"; to go on: hiresx launch -n {count} --restart {shell.word(directory)}"
-            mend += f" --backend {shell.word(backend)}" if backend != "auto" else ""
+            for option in ("backend", "transport"):
+                value = words.values[option]
+                mend += f" --{option} {shell.word(value)}" if value != "auto" else ""
     more = {} if directory is None else {"directory": str(directory)}
     if begun and directory is not None:
         with contextlib.suppress(HiresxError):

@@ -294,7 +294,7 @@ def test_a_run_on_one_rank_needs_no_mpi(capfd):
 def test_a_rank_that_dies_and_what_goes_on(tmp_path):
     """The whole of it: a run of which one rank is killed ends at once, says what to do, and that can be done."""
     words = ["isentropic-vortex", "--set", "grid.n=[48,48,1]", "--set", "checkpoint.every_steps=5"]
-    words += ["--set", "time.end=1000.0", "--out", "here"]
+    words += ["--set", "time.end=1000.0", "--transport", "mpi", "--out", "here"]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     process = subprocess.Popen(
         [*HIRESX, "launch", "-n", "2", *words], cwd=tmp_path, env=environment, text=True,
@@ -310,7 +310,7 @@ def test_a_rank_that_dies_and_what_goes_on(tmp_path):
     assert process.returncode == 137
     assert "error: rank 1 was ended by SIGKILL, and with it the others" in err
     (again,) = re.findall(r"to go on: hiresx (launch .*)", err)
-    assert again == "launch -n 2 --restart here"
+    assert again == "launch -n 2 --restart here --transport mpi"
     steps = json.loads((tmp_path / "here" / "run.json").read_text())["steps"]
     interrupted = subprocess.Popen(
         [*HIRESX, *again.split()], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
