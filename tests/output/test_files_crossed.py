@@ -44,7 +44,7 @@ def crossed(directory: Path, *settings: str) -> set[str]:
     "also",
     [
         (),
-        ("scheme.precision=fp32",),
+        pytest.param(("scheme.precision=fp32",), marks=pytest.mark.slow),
         ('output.subset=[{name="sheet", plane={z=0.3}}, {name="thin", range={i=[0, "end", 2]}}]',),
     ],
     ids=["whole", "fp32", "subsets"],

@@ -314,11 +314,13 @@ def test_what_fails_on_one_rank_fails_on_all_once(more_ranks):
         assert number in gone and gone == sorted(gone)
 
 
+@pytest.mark.slow
 def test_many_ranks_without_a_layout(ranks, tmp_path):
     written(alone(), tmp_path, "solid", steps=2)
     assert contents(tmp_path) == contents(ranks[0] / "by_library")
 
 
+@pytest.mark.slow
 def test_a_run_on_many_ranks_writes_what_one_writes(ranks, tmp_path):
     assert math.prod(last - first for first, last in ranks[1]["real"][0]) <= 24 * 18 * 16 / 3, "it was cut"
     real(alone(), tmp_path)

@@ -33,13 +33,17 @@ def moved(precision: str) -> np.ndarray:
     return solver.primitives(0)["u"] - before
 
 
+BOTH = ["mixed", pytest.param("differences", marks=pytest.mark.slow)]
+
+
+@pytest.mark.slow
 def test_increments_below_the_last_bit_add_up():
     wanted, found = moved("fp64"), moved("differences")
     assert 0 < np.abs(wanted).max() < 1e-4 * AMPLITUDE
     assert np.abs(found - wanted).max() < 0.01 * np.abs(wanted).max()
 
 
-@pytest.mark.parametrize("precision", ["mixed", "differences"])
+@pytest.mark.parametrize("precision", BOTH)
 def test_weak_sound_is_that_of_fp64(precision):
     runs = [wave(kind) for kind in ("fp64", precision)]
     for solver in runs:
@@ -49,7 +53,7 @@ def test_weak_sound_is_that_of_fp64(precision):
     assert np.abs(found - exact).max() < 1e-5 * AMPLITUDE
 
 
-@pytest.mark.parametrize("precision", ["mixed", "differences"])
+@pytest.mark.parametrize("precision", BOTH)
 def test_a_restart_is_the_same_run(precision):
     first, second = wave(precision), wave(precision)
     for _ in range(5):
@@ -64,7 +68,7 @@ def test_a_restart_is_the_same_run(precision):
         assert np.array_equal(np.array(a.array), np.array(b.array)), a.name
 
 
-@pytest.mark.parametrize("precision", ["mixed", "differences"])
+@pytest.mark.parametrize("precision", BOTH)
 def test_memory_is_as_planned(precision):
     solver = wave(precision)
     assert memory_bytes(solver.case, solver.grid.blocks) == solver.bytes - solver.states[0].dt.nbytes

@@ -45,6 +45,7 @@ def test_the_jet_is_described(checked):
     assert "probe" not in said and "sponge" not in said
 
 
+@pytest.mark.slow
 def test_what_enters_is_described(checked):
     """Size and band of the disturbances of the round jet's layer, which is that of the mean; a steady one has none."""
 
@@ -63,6 +64,7 @@ def test_what_enters_is_described(checked):
     assert found["band"][0] < 0.2 and forced
 
 
+@pytest.mark.slow
 def test_the_screech_of_a_round_jet_is_over_its_own_lengths(checked, capfd):
     """By Tam, Seiner and Yu f D/c = .408 at Mj 1.42; one that is expanded in its nozzle has no cells."""
     found = checked("round-jet", "--preset", "quick")["screech"]
