@@ -70,7 +70,7 @@ def _same(first, second, close: float) -> None:
 @pytest.mark.parametrize(
     ("ranks", "name", "preset", "changes", "close"),
     [
-        (2, "taylor-green", None, ("grid.n=[16,16,16]",), 0.0),
+        pytest.param(2, "taylor-green", None, ("grid.n=[16,16,16]",), 0.0, marks=pytest.mark.slow),
         pytest.param(3, "taylor-green", None, ("grid.n=[20,20,20]", "time.dt=1e-3"), 0.0, marks=pytest.mark.slow),
         pytest.param(3, "planar-jet", "quick", (), 1e-12, marks=pytest.mark.slow),
     ],

@@ -33,7 +33,7 @@ def moved(precision: str) -> np.ndarray:
     return solver.primitives(0)["u"] - before
 
 
-BOTH = ["mixed", pytest.param("differences", marks=pytest.mark.slow)]
+BOTH = [pytest.param(name, marks=pytest.mark.slow) for name in ("mixed", "differences")]
 
 
 @pytest.mark.slow
