@@ -7,7 +7,6 @@ from what `python -m hiresx.bench.loop_modes --json` gives and, of a GPU, `pytho
 loops`. Its pictures are those of `hiresx.bench.paper_figures`, drawn to the folder of the page.
 """
 
-import argparse
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any, NamedTuple
 
 from hiresx.bench import PRECISIONS, loop_modes
 from hiresx.bench.loop_forms import DIFFERENCE, FLUX, INTERPOLATION, LOOPS, VISCOUS_DIFFERENCE, VISCOUS_FLUX, WHOLE
-from hiresx.bench.markdown import cell, section, table
+from hiresx.bench.markdown import cell, from_results, section, table
 from hiresx.bench.paper_figures import PARTS, gpus_of, read
 from hiresx.errors import HiresxError
 from hiresx.output.saved import files
@@ -337,16 +336,9 @@ def write(paths: Sequence[Path], out: Path) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; returns its exit status."""
-    parser = argparse.ArgumentParser(prog="python -m hiresx.bench.loop_page", description=__doc__.partition("\n")[0])
-    parser.add_argument("results", nargs="+", type=Path, help="JSON files of results")
-    parser.add_argument("--out", type=Path, required=True, help="the page to write, e.g. docs/loop-modes.md")
-    asked = parser.parse_args(arguments)
-    try:
-        write(asked.results, asked.out)
-    except HiresxError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return 0
+    return from_results(
+        "hiresx.bench.loop_page", __doc__, "the page to write, e.g. docs/loop-modes.md", write, arguments
+    )
 
 
 if __name__ == "__main__":

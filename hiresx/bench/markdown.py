@@ -1,6 +1,8 @@
 """Pieces of a page in Markdown."""
 
+import argparse
 import json
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -19,6 +21,28 @@ def write_page(results: Path, out: Path, page: Callable[[Any], str], held: str, 
         raise HiresxError(f"{results} holds no {held}: {type(error).__name__}: {error}", mend) from None
     with files.replacing(out) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+def from_results(
+    module: str,
+    document: str | None,
+    out: str,
+    make: Callable[[list[Path], Path], None],
+    arguments: Sequence[str] | None,
+) -> int:
+    """The command line of `module`, which makes something of stored results; returns its exit status. `document`: what
+    the module says of itself; `out`: what --out names."""
+    says = (document or "").partition("\n")[0]
+    parser = argparse.ArgumentParser(prog=f"python -m {module}", description=says)
+    parser.add_argument("results", nargs="+", type=Path, help="JSON files of results")
+    parser.add_argument("--out", type=Path, required=True, help=out)
+    asked = parser.parse_args(arguments)
+    try:
+        make(asked.results, asked.out)
+    except HiresxError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:

@@ -8,7 +8,6 @@ and on a machine with a GPU `python -m hiresx.verify.device --out DIR`, whose fi
 one kind on one backend and processor the later date counts.
 """
 
-import argparse
 import json
 import sys
 from collections.abc import Iterable, Sequence
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from hiresx.bench import page_ranks, page_ready
-from hiresx.bench.markdown import cell, counted, section, table
+from hiresx.bench.markdown import cell, counted, from_results, section, table
 from hiresx.device.state import variables_per_point
 from hiresx.errors import HiresxError
 from hiresx.output.saved import files
@@ -39,16 +38,7 @@ NOT_MEASURED = "not measured yet"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; returns its exit status."""
-    parser = argparse.ArgumentParser(prog="python -m hiresx.bench.page", description=__doc__.partition("\n")[0])
-    parser.add_argument("results", nargs="+", type=Path, help="JSON files of results")
-    parser.add_argument("--out", type=Path, required=True, help="the page to write, e.g. docs/performance.md")
-    asked = parser.parse_args(arguments)
-    try:
-        write(asked.results, asked.out)
-    except HiresxError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return 0
+    return from_results("hiresx.bench.page", __doc__, "the page to write, e.g. docs/performance.md", write, arguments)
 
 
 def write(paths: Iterable[Path], out: Path) -> None:

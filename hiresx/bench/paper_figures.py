@@ -7,7 +7,6 @@ parts of a step (Fig. 14); and loop-modes-gpus.png, one grid on several GPUs (Fi
 passed over.
 """
 
-import argparse
 import json
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.bench import sizes
-from hiresx.bench.markdown import counted
+from hiresx.bench.markdown import counted, from_results
 from hiresx.errors import HiresxError
 from hiresx.output.show import picture_file
 from hiresx.solver import default_plan
@@ -252,19 +251,12 @@ def draw(paths: Iterable[Path], folder: Path) -> list[Path]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; returns its exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m hiresx.bench.paper_figures", description=__doc__.partition("\n")[0]
-    )
-    parser.add_argument("results", nargs="+", type=Path, help="JSON files of results")
-    parser.add_argument("--out", type=Path, required=True, help="folder for the pictures")
-    asked = parser.parse_args(arguments)
-    try:
-        for path in draw(asked.results, asked.out):
+
+    def make(results: Sequence[Path], out: Path) -> None:
+        for path in draw(results, out):
             print(path)
-    except HiresxError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return 0
+
+    return from_results("hiresx.bench.paper_figures", __doc__, "folder for the pictures", make, arguments)
 
 
 if __name__ == "__main__":
