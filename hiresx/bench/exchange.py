@@ -103,7 +103,8 @@ def measure(comm: Communicator, device: Backend, points: int, transport: str, re
     seconds = timed(comm, once, repeats)
     in_a_row = timed(comm, lambda: once(IN_A_ROW), repeats) / IN_A_ROW
     recorded = None
-    if exchange.memory is not None and isinstance(program, Noting):
+    if comm.min(exchange.memory is not None and isinstance(program, Noting)):
+        assert isinstance(program, Noting)
         with program.noting() as calls:
             launched(IN_A_ROW)
         record = program.prepare(calls)
@@ -233,7 +234,8 @@ def _say(row: Row) -> None:
         recorded = "" if row["us_recorded"] is None else f", {row['us_recorded']:.1f} recorded"
         print(
             f"{name:12} {row['points']:4}^2 nodes {row['bytes'] / 1e6:9.3f} MB {row['us']:10.1f} us "
-            f"({row['us_in_a_row']:.1f} in a row{recorded}) {row['gb_per_s']:8.2f} GB/s  {', '.join(row['ways'])}{wrong}",
+            f"({row['us_in_a_row']:.1f} in a row{recorded}) {row['gb_per_s']:8.2f} GB/s  "
+            f"{', '.join(row['ways'])}{wrong}",
             flush=True,
         )
 

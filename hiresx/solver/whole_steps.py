@@ -78,7 +78,7 @@ class WholeSteps:
         return known is not None and (self._halo.memory is None or known is self._radii)
 
     def _made(self) -> Recorded:
-        b, size = self._blocks, self._size
+        b = self._blocks
         assert isinstance(b.program, Noting)  # or it would not be possible
         self._halo.assume_started()
         calls = noted(b.program, self._tasks, self._integrator.stages)
