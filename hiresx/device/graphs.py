@@ -1,17 +1,23 @@
 """Launches on a GPU as one CUDA graph: what does not depend on each other side by side, and no Python between them."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from hiresx.device.call import Call, Calls
-from hiresx.device.side_by_side import flat, levels
+from hiresx.device.side_by_side import arranged, flat
 
 # Streams that independent launches are spread over.
 BRANCHES = 16
+# What other ranks wait for, or what waits for them (kernels/signals.h), goes beside all the rest and ahead of what has
+# not begun: CUDA takes the highest priority that there is.
+MESSAGES = ("pack_signalled_", "raise_signals", "await_signals", "unpack_signalled_", "rotate_signalled_")
+FIRST = -100
 
 
 class Graph:
     """The launches `calls` of `program`, made in order the first time, which loads the kernels, and recorded and made
-    as one from then on. They go on `stream`, behind what is there. `guard`: as of `Program.prepare`."""
+    as one from then on. They go on `stream`, behind what is there: what does not depend on each other side by side, level
+    by level, and messages between ranks beside the levels. `guard`: as of `Program.prepare`."""
 
     def __init__(self, cupy: Any, program: Any, calls: Calls, stream: Any, guard: Any = None):
         self._cuda, self._program, self._stream, self._guard = cupy.cuda, program, stream, guard
@@ -34,37 +40,68 @@ class Graph:
             self._made = True
 
     def _recorded(self) -> Any:
-        level = levels(self._noted, _bytes)
-        grouped: list[list[Call]] = [[] for _ in range(max(level) + 1)]
-        for call, n in zip(self._calls, level, strict=True):
-            grouped[n].append(call)
+        found = arranged(self._noted, _bytes, _is_message)
+        groups: list[list[Call]] = [[] for _ in range(max(found.levels) + 1)]
+        messages: list[list[list[Call]]] = [[] for _ in groups]
+        for some, n, apart in zip(self._noted, found.levels, found.aside, strict=True):
+            some = some if isinstance(some, list) else [some]
+            if apart:
+                messages[n].append(some)
+            else:
+                groups[n] += some
         sides = [self._cuda.Stream(non_blocking=True) for _ in range(BRANCHES - 1)]
+        first = [self._cuda.Stream(non_blocking=True, priority=FIRST) for _ in range(BRANCHES) if any(found.aside)]
         # Relaxed: other threads may copy what was fetched meanwhile.
         self._stream.begin_capture(self._cuda.runtime.streamCaptureModeRelaxed)
         try:
-            for group in grouped:
-                self._record(group, sides)
+            self._record_all(groups, messages, found.awaited, sides, first)
         finally:
             graph = self._stream.end_capture()
         return graph
 
-    def _record(self, group: list[Call], sides: list[Any]) -> None:
-        """Launches that do not depend on each other."""
-        used = sides[: len(group) - 1]
+    def _record_all(
+        self,
+        groups: list[list[Call]],
+        messages: list[list[list[Call]]],
+        awaited: Mapping[int, int],
+        sides: list[Any],
+        first: list[Any],
+    ) -> None:
+        """`groups` one behind the other on the stream, `messages` beside them on the streams `first`."""
+        come = []  # when each message was done
+        for n, (group, some) in enumerate(zip(groups, messages, strict=True)):
+            if some:
+                first[0].wait_event(self._moment(self._stream))
+            for message in some:
+                self._record(message, first[0], first[1:])
+                come.append(self._moment(first[0]))
+            if n in awaited:
+                self._stream.wait_event(come[awaited[n] - 1])
+            self._record(group, self._stream, sides)
+        if come:
+            self._stream.wait_event(come[-1])
+
+    def _record(self, group: list[Call], stream: Any, sides: list[Any]) -> None:
+        """Launches that do not depend on each other, from `stream` on and back to it."""
+        used = sides[: len(group) - 1] if group else []
         if used:
-            fork = self._moment(self._stream)
+            fork = self._moment(stream)
             for side in used:
                 side.wait_event(fork)
-        branches = [self._stream, *used]
+        branches = [stream, *used]
         for n, call in enumerate(group):
             self._program.launch_on(branches[n % len(branches)], self._guard, call)
         for side in used:
-            self._stream.wait_event(self._moment(side))
+            stream.wait_event(self._moment(side))
 
     def _moment(self, stream: Any) -> Any:
         event = self._cuda.Event(disable_timing=True)
         event.record(stream)
         return event
+
+
+def _is_message(call: Call) -> bool:
+    return call.name.startswith(MESSAGES)
 
 
 def _bytes(array: Any) -> tuple[int, int]:
