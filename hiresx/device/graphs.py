@@ -16,8 +16,8 @@ FIRST = -100
 
 class Graph:
     """The launches `calls` of `program`, made in order the first time, which loads the kernels, and recorded and made
-    as one from then on. They go on `stream`, behind what is there: what does not depend on each other side by side, level
-    by level, and messages between ranks beside the levels. `guard`: as of `Program.prepare`."""
+    as one from then on. They go on `stream`, behind what is there: what does not depend on each other side by side,
+    level by level, and messages between ranks beside the levels. `guard`: as of `Program.prepare`."""
 
     def __init__(self, cupy: Any, program: Any, calls: Calls, stream: Any, guard: Any = None):
         self._cuda, self._program, self._stream, self._guard = cupy.cuda, program, stream, guard
