@@ -7,8 +7,8 @@ from hiresx.errors import HiresxError
 
 # What can be asked for. "signals" is for all ranks of a job or for none: then a step needs no host. "auto" takes it
 # where all ranks are on GPUs of one host, each on its own; else for every two ranks the first that works of: window,
-# mpi between two CPUs; cuda-aware, ipc, staged over window, staged over mpi between two GPUs; the last two between a CPU
-# and a GPU. A name stands for the pairs that can have to do with it, and leaves the others to the best of these:
+# mpi between two CPUs; cuda-aware, ipc, staged over window, staged over mpi between two GPUs; the last two between a
+# CPU and a GPU. A name stands for the pairs that can have to do with it, and leaves the others to the best of these:
 # cuda-aware, ipc and nccl pairs of GPUs, staged also those of a CPU and a GPU, window and mpi all, those with a GPU
 # being staged over it.
 NAMES = ("auto", "window", "mpi", "cuda-aware", "ipc", "nccl", "staged", "signals")
