@@ -8,9 +8,11 @@ from hiresx.device.side_by_side import arranged, flat
 
 # Streams that independent launches are spread over.
 BRANCHES = 16
-# What other ranks wait for, or what waits for them (kernels/signals.h), goes beside all the rest and ahead of what has
-# not begun: CUDA takes the highest priority that there is.
-MESSAGES = ("pack_signalled_", "raise_signals", "await_signals", "unpack_signalled_", "rotate_signalled_")
+# Messages between ranks (kernels/signals.h) go beside all the rest: what other ranks wait for, and the waiting, ahead
+# of what has not begun, by the highest priority that CUDA has; what has come, where there is room: what needs it comes
+# later, and reading the memory of another GPU it would keep this one from its work.
+URGENT = ("pack_signalled_", "raise_signals", "await_signals")
+MESSAGES = (*URGENT, "unpack_signalled_", "rotate_signalled_")
 FIRST = -100
 
 
@@ -50,11 +52,14 @@ class Graph:
             else:
                 groups[n] += some
         sides = [self._cuda.Stream(non_blocking=True) for _ in range(BRANCHES - 1)]
-        first = [self._cuda.Stream(non_blocking=True, priority=FIRST) for _ in range(BRANCHES) if any(found.aside)]
+        aside = {
+            urgent: [self._cuda.Stream(non_blocking=True, priority=FIRST if urgent else None) for _ in range(BRANCHES)]
+            for urgent in ((True, False) if any(found.aside) else ())
+        }
         # Relaxed: other threads may copy what was fetched meanwhile.
         self._stream.begin_capture(self._cuda.runtime.streamCaptureModeRelaxed)
         try:
-            self._record_all(groups, messages, found.awaited, sides, first)
+            self._record_all(groups, messages, found.awaited, sides, aside)
         finally:
             graph = self._stream.end_capture()
         return graph
@@ -65,16 +70,19 @@ class Graph:
         messages: list[list[list[Call]]],
         awaited: Mapping[int, int],
         sides: list[Any],
-        first: list[Any],
+        aside: Mapping[bool, list[Any]],
     ) -> None:
-        """`groups` one behind the other on the stream, `messages` beside them on the streams `first`."""
-        come = []  # when each message was done
+        """`groups` one behind the other on the stream, `messages` beside them on the streams `aside`, by whether they
+        are urgent."""
+        come: list[Any] = []  # when each message was done
         for n, (group, some) in enumerate(zip(groups, messages, strict=True)):
-            if some:
-                first[0].wait_event(self._moment(self._stream))
+            done = self._moment(self._stream) if some else None
             for message in some:
-                self._record(message, first[0], first[1:])
-                come.append(self._moment(first[0]))
+                first, *others = aside[all(call.name.startswith(URGENT) for call in message)]
+                for event in (done, *come[-1:]):
+                    first.wait_event(event)
+                self._record(message, first, others)
+                come.append(self._moment(first))
             if n in awaited:
                 self._stream.wait_event(come[awaited[n] - 1])
             self._record(group, self._stream, sides)
