@@ -13,8 +13,8 @@ the CUDA form of the kernels on the CPU (hiresx.device.checked):
              launch, each goes to an address of its own
 
 With a GPU NVIDIA's compute-sanitizer runs the same flows with its tools of these names; it comes with the CUDA toolkit.
-Its initcheck takes memory that was zeroed for written. On an H200 (22 November 2026, compute-sanitizer 2025.3.1) none of
-them found anything in any flow, memcheck found a planted write behind an array, racecheck a warp that does not meet.
+Its initcheck takes memory that was zeroed for written. On an H200 (22 November 2026, compute-sanitizer 2025.3.1) none
+of them found anything in any flow, memcheck found a planted write behind an array, racecheck a warp that does not meet.
 Exit status 0 if nothing was found, 1 if something was, 2 where it could not be looked for. g++ 12 or later is wanted.
 """
 
