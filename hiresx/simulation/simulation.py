@@ -36,6 +36,7 @@ from hiresx.signals import Requests
 from hiresx.simulation.agreement import check_same, measured
 from hiresx.simulation.continuation import Continuation, kept_case
 from hiresx.simulation.ends import Ends
+from hiresx.simulation.grid_check import refuse_folded
 from hiresx.simulation.view import BlockView
 from hiresx.solver import Solver, configuration
 from hiresx.time.integrators import remarks
@@ -111,7 +112,7 @@ class Simulation:
                 refuse_oversized(self.case, backend, hosts=hosts)
                 refuse_on_gpus(self.case, backend, self.comm.size)
             if self.comm.local.root:
-                beforehand.begin(configuration(self.case), backend)
+                compiled = beforehand.begin(configuration(self.case), backend)
                 grid = build(self.case.grid, self.case.directory) if grid is None else grid
             prints = later(identity.fingerprint, grid) if self.comm.root and grid is not None else None
         if found is not None:
@@ -122,6 +123,9 @@ class Simulation:
         if parts is None and self.comm.size > 1:
             parts = partial(partition, ranks=self.comm.size, weights=weights)
         ground = domain(self.case, self.comm, grid, parts)
+        with self.comm.together():
+            if self.comm.local.root:
+                refuse_folded(ground, compiled)
         files.once(self.comm, lambda: field_output.check_grid(self.case, ground.grid.blocks))
         with self.comm.together():
             placed = layers.placed(self.case, ground.grid.blocks)
