@@ -99,7 +99,7 @@ def run(
     with terminal.only_json(json), termination_raises():
         speeds = options.numbers(weights, "--weights", "1,1,4")
         how = {"backend": backend, "comm": world(), "transport": transport, "weights": speeds}
-        asked = _Asked(name, preset, set_ or (), out, steps, how)
+        asked = _Asked(name, preset, set_ or (), out, steps, how, json)
         outcome = _new(asked) if restart is None else _restarted(restart, asked)
     return outcome.report(json)
 
@@ -114,10 +114,15 @@ class _Asked:
     out: Path | None
     steps: int | None
     how: dict[str, Any]
+    json: bool
 
     @property
     def comm(self) -> Any:
         return self.how["comm"]
+
+    def last_words(self, directory: Path) -> Any:
+        """What tells of a run there that is ended while it waits."""
+        return lambda error: _Outcome(directory, error, True, {}, self.comm.root).report(self.json)
 
     def load(self) -> Any:
         """The case, by name or file."""
@@ -215,6 +220,7 @@ def _new(asked: _Asked) -> _Outcome:
     simulation = fault = done = None
     try:
         simulation = Simulation(case, out=directory, **asked.how)
+        simulation.last_words = asked.last_words(directory)
         done = simulation.run(steps=asked.steps)
     except _ENDS as error:
         fault = error
@@ -252,6 +258,7 @@ def _restarted(restart: str, asked: _Asked) -> _Outcome:
     if done.get("status") == "finished" and (end := at_its_end(case, found, comm)):
         return _Outcome(directory, None, False, done, comm.root, end)
     simulation = Simulation(case, out=directory, restart=found, **asked.how)
+    simulation.last_words = asked.last_words(directory)
     fault = done = None
     try:
         done = simulation.run(steps=asked.steps)

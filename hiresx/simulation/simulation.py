@@ -37,6 +37,7 @@ from hiresx.simulation.agreement import check_same, measured
 from hiresx.simulation.continuation import Continuation, kept_case
 from hiresx.simulation.ends import Ends
 from hiresx.simulation.grid_check import refuse_folded
+from hiresx.simulation.overdue import Overdue, Watch
 from hiresx.simulation.view import BlockView
 from hiresx.solver import Solver, configuration
 from hiresx.time.integrators import remarks
@@ -164,6 +165,8 @@ class Simulation:
         self._used = self._pausing = False
         self._pace = 0.0  # seconds that a step took, of the last ones
         self._ends = Ends(self.case, self.comm, made, self._checkpoints)
+        # Tells of an end that comes from another thread, see `overdue`.
+        self.last_words: Callable[[Overdue], object] | None = None
 
     @property
     def restarted(self) -> list[str]:
@@ -228,6 +231,7 @@ class Simulation:
             if self.out is not None:
                 held.enter_context(directories.locked(directories.made(self.out, self.comm), self.comm))
             requests = held.enter_context(Requests())
+            overdue = held.enter_context(Watch(self.comm, self.out, self.last_words))
             log = Logbook(self, last_step)
             try:
                 with bar:
@@ -236,10 +240,12 @@ class Simulation:
                         bar.note(line)
                     self.begun = True
                     while not self._finished(last_step) and not self._ends.asked(requests):
+                        overdue.stepped()
                         try:
                             self._advance(bar, last_step, log)
                         except BlowUp as error:
                             self._go_back(self._trace.back(error), bar)
+                    overdue.heard()
                     # A script that calls `run` again and again may say that it will.
                     self._pausing = not write_last and self._finished(last_step) and not self._finished(spec.steps)
                     if self._checkpoints is not None and not self._pausing:
@@ -254,6 +260,7 @@ class Simulation:
                     for failed in self._finish_attachments():
                         raise failed
             except BaseException as error:
+                overdue.heard()
                 if isinstance(error, BlowUp):
                     self._describe_blow_up(error)
                 # What only this rank knows of ends all of them (hiresx.communicator.ended): nothing to wait for is

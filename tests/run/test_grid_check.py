@@ -57,7 +57,6 @@ CASES = {
     "sphere": ["grid.n_around=12", "grid.n_normal=10"],
     "cylinder-o": [],
     "planar-jet": [],
-    "naca0012": [],
 }
 
 
