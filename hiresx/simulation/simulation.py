@@ -31,7 +31,7 @@ from hiresx.output.watch.monitors.probe import ProbeMonitor
 from hiresx.output.watch.overlaps import overlaps
 from hiresx.parallel import later
 from hiresx.placement import place
-from hiresx.rhs import layers
+from hiresx.rhs import frozen, layers
 from hiresx.signals import Requests
 from hiresx.simulation.agreement import check_same, measured
 from hiresx.simulation.continuation import Continuation, kept_case
@@ -137,7 +137,8 @@ class Simulation:
         with self.comm.together():
             own = sum(part.points for part in ground.cut.parts if part.rank == self.comm.rank)
             refuse_oversized(self.case, self.backend.name, own)
-        self.solver = Solver(self.case, self.backend, profiles=dict(profiles or {}), domain=ground, transport=transport)
+        self._ground, self._profiles = ground, dict(profiles or {})
+        self.solver = Solver(self.case, self.backend, profiles=self._profiles, domain=ground, transport=transport)
         self.prints = self.comm.bcast(prints and prints())
         self.blocks = [BlockView(self.solver, b) for b in range(len(self.solver.states))]
         self.monitors = tuple(monitors)
@@ -272,10 +273,13 @@ class Simulation:
             return log.finish("finished" if stopped is None else "stopped", stopped)
 
     def _overlaps(self) -> Iterator[str]:
-        """Remarks on sponges that cannot be meant so, and on probes that lie in them; once."""
-        if self.begun or not (self.comm.root and self.case.sponge):
+        """Remarks on functions that are frozen, on sponges that cannot be meant so, and on probes in them; once."""
+        if self.begun or not self.comm.root:
             return
         case, blocks = self.solver.case, self.solver.grid.blocks
+        yield from frozen.notes(case, self._ground.whole, self._profiles)
+        if not case.sponge:
+            return
         yield from layers.notes(case, blocks)
         probes = [a for a in self.attachments if isinstance(a, ProbeMonitor)]
         yield from overlaps(case, ((p.spec.name, p.spec.places, p.blocks(blocks)) for p in probes))
