@@ -47,8 +47,10 @@ BLOCK_THREADS = 256
 # 128 threads and 0.350 with 256; of the shapes tried, this one was the fastest over the four heavy kernels together.
 BLOCK = (32, 2, 2)
 
-# Kernels that go better with others: along i, where a stencil's neighbours are, as many as can be.
+# Kernels that go better with others: along i, where a stencil's neighbours are, as many as can be; and of those that do
+# little but move memory whole rows (H200, 256^3, FP32: `update` 415 us with 32x2x2, 382 with 64x4x1, 354 with 256x1x1).
 BLOCKS = dict.fromkeys(("viscous_flux", "viscous_update"), (64, 4, 1))
+BLOCKS |= dict.fromkeys(("update", "accumulate", "viscous_primitives"), (256, 1, 1))
 
 # Kernels with stencils along j and k, and how many blocks along j make up a slab of theirs: blocks go through a slab
 # plane by plane, so that what a stencil along k reads again is still in the GPU's second cache, which seven whole
@@ -62,9 +64,10 @@ SLAB_ROWS = 8
 # Kinds of kernels that a CPU has no use for.
 GPU_KINDS = ("LINE_KERNEL", "ROW_KERNEL")
 
-# Threads of a block of a row kernel, and how many such blocks are to fit a multiprocessor.
+# Threads of a block of a row kernel, and how many such blocks are to fit a multiprocessor (H200, 256^3, FP32: 865 us
+# with 16, 855 with 24, 828 with 28).
 WARP = 32
-ROW_BLOCKS = "16"
+ROW_BLOCKS = "(sizeof(real) == 4 ? 28 : 16)"
 
 # Threads of a block of a line kernel, which takes lines in the order in which they lie in memory, so that none is idle
 # whatever rows are long; and how many such blocks are to fit a multiprocessor: as many as what they keep on the chip
