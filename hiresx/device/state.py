@@ -148,8 +148,8 @@ class BlockState:
 
 
 def _zeros(backend: Any, lead: int, real: str, shape: Sequence[int], kind: str) -> Any:
-    """An array of zeros, `lead` numbers into its memory, so that rows behind their ghosts begin at multiples of `ROW`. Not
-    one of smaller numbers than `real`, whose memory is used for such as well."""
+    """An array of zeros, `lead` numbers into its memory, so that rows behind their ghosts begin at multiples of `ROW`.
+    Not one of smaller numbers than `real`, whose memory is used for such as well."""
     if np.dtype(kind).itemsize < np.dtype(real).itemsize:
         return backend.zeros(shape, kind)
     return backend.zeros((math.prod(shape) + lead,), kind)[lead:].reshape(shape)
