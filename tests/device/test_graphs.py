@@ -60,7 +60,7 @@ class Program(Noting):
     def launch(self, guard, x, y):
         self.made += 1
         if guard is None or guard[0] >= 0:
-            y[...] = 2 * x
+            y[...] = 2 * x[: len(y)]
 
     def launch_on(self, stream, guard, call):
         x, y = call.arguments.values()
@@ -95,11 +95,23 @@ def test_a_chain_stays_in_order_and_the_rest_is_side_by_side(gpu, monkeypatch):
     graph()
     assert (a[3] == 24).all() and program.made == 14
     behind = [before for _, before in stream.recorded]
-    # level 0: the four others and the first of the chain, on all branches; then the rest of the chain
-    assert sum(not before for before in behind[:5]) == 4
-    assert behind[5] >= {1} and behind[6] >= {1, 5}
+    # the others and the chain each for themselves, but for the last one, for which there is no branch
+    assert behind == [set(), set(), {1}, {1, 2}, set(), set(), {0}]
     graph()
     assert program.made == 21
+
+
+def test_nobody_waits_for_more_than_what_it_needs(gpu):
+    a = arrays(7)
+    calls = [scale(a[0], a[1]), scale(a[0], a[2]), [scale(a[1], a[3]), scale(a[2], a[4])], scale(a[3], a[5])]
+    calls += [[scale(a[5], a[6][:2]), scale(a[4], a[6][2:])], scale(a[6], a[0])]
+    stream = Stream()
+    graph = Graph(gpu, Program(), calls, stream)
+    graph()
+    assert (a[6][:2] == 16).all() and (a[6][2:] == 8).all()
+    graph()
+    behind = [before for _, before in stream.recorded]
+    assert behind == [set(), set(), {0}, {1}, {0, 2}, {0, 2, 4}, {1, 3}, {0, 1, 2, 3, 4, 5, 6}]
 
 
 def test_one_launch_is_no_graph(gpu):

@@ -168,7 +168,7 @@ def test_the_plan_goes_by_what_a_gpu_has_free(reals, outcome):
     from hiresx.solver.plan_choice import chosen_plan
 
     case = rhs.flow(32, True, "fp64")
-    gpu = Small(reals * 8 * 38**3)
+    gpu = Small(reals * 8 * 38 * 38 * 40)  # rows along i in eights
     if outcome is None:
         with pytest.raises(HiresxError, match="by the plan compact"):
             chosen_plan(case, gpu, domain(case))
