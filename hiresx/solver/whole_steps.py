@@ -84,4 +84,4 @@ class WholeSteps:
         if self._halo.memory is not None:
             together, found, few = self._halo.memory.radii(found, few)
             radii = [*radii, *together]
-        return Recorded(b.backend, b.program, calls, radii, found, few, b.states[0].dt)
+        return Recorded(b.backend, b.program, calls, radii, found, few, b.states[0].dt, self._conditions.clock)
