@@ -22,7 +22,7 @@ class FaceWaves:
     def __init__(self, backend: Backend, values: Sequence[Quantity], target: Any):
         waves = {n: value for n, value in enumerate(values) if isinstance(value, Waves)}
         frequencies = list(dict.fromkeys(float(f) for value in waves.values() for f in value.frequency))
-        shape = np.shape(values[0])
+        shape = target.shape[1:] if len(values) > 1 else target.shape
         amplitudes = np.zeros((len(waves), 2, len(frequencies), *shape))
         for of_value, value in zip(amplitudes, waves.values(), strict=True):
             for f, cos, sin in zip(value.frequency, value.cos, value.sin, strict=True):
