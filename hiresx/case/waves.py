@@ -56,10 +56,11 @@ class Waves:
         """The quantity at the time t. Term by term: of a part of the places each has the same sum."""
         turns = self.frequency * t
         angle = 2 * np.pi * (turns - np.rint(turns))
-        found = np.zeros(np.broadcast_shapes(self.mean.shape, *(a.shape for a in self.amplitudes)))
+        found: np.ndarray = np.zeros(np.broadcast_shapes(self.mean.shape, *(a.shape for a in self.amplitudes)))
         for amplitude, weight in zip(self.amplitudes, [*np.cos(angle), *np.sin(angle)], strict=True):
             found += amplitude * weight
-        return found + self.mean
+        found += self.mean
+        return found
 
     def least(self) -> np.ndarray:
         """What the quantity does not fall below at any time."""

@@ -301,7 +301,7 @@ class Prescribe(FaceCondition):
             made = self._backend.to_device(values.astype(self._target.dtype))
         self._backend.copy(self._target, made)
         self._time = time
-        if self.settled:
+        if self._given.known:
             self._waves = self._given.waves(self._backend, self._target)
         else:
             self._made = {**dict(list(self._made.items())[-1:]), time: made}
