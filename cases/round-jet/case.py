@@ -31,8 +31,8 @@ def derived(*, Mj=None, NPR=None, pressure_ratio=None, exit_mach, temperature_ra
 
 def nozzle(x, y, z, t, *, pressure_ratio, exit_mach, temperature_ratio, layer, disturbance, disturbance_modes,
            disturbance_lowest, disturbance_frequency, seed, gamma):  # fmt: skip
-    """What enters the nozzle: the state `entering`, and in its layer the velocity of `disturbances`, given as waves."""
-    rho, u, v, w, p = entering(
+    """What enters the nozzle: the state `_entering`, and in its layer the velocity of `disturbances`, given as waves."""
+    rho, u, v, w, p = _entering(
         y, z, pressure_ratio=pressure_ratio, exit_mach=exit_mach, temperature_ratio=temperature_ratio, layer=layer,
         gamma=gamma,
     )  # fmt: skip
@@ -48,7 +48,7 @@ def nozzle(x, y, z, t, *, pressure_ratio, exit_mach, temperature_ratio, layer, d
     return rho, *(Waves(mean, f, cos[:, n], sin[:, n]) for n, mean in enumerate((u, v, w))), p
 
 
-def entering(y, z, *, pressure_ratio, exit_mach, temperature_ratio, layer, gamma):
+def _entering(y, z, *, pressure_ratio, exit_mach, temperature_ratio, layer, gamma):
     """Mean profile at the nozzle's inflow: uniform pressure and total temperature, a Blasius layer on the wall.
 
     The total temperature is uniform through the layer as well: Crocco and Busemann's relation at an adiabatic wall.
@@ -154,7 +154,7 @@ def initial(x, y, z, *, pressure_ratio, exit_mach, temperature_ratio, layer, kic
     `disturbances` of all azimuthal modes up to ROUGH in the layer behind the lip, `roughness` their size in a: nothing
     that comes of them is its own mirror image."""
     exit_state = {"pressure_ratio": pressure_ratio, "exit_mach": exit_mach, "temperature_ratio": temperature_ratio}
-    inside = entering(y, z, layer=layer, gamma=gamma, **exit_state)
+    inside = _entering(y, z, layer=layer, gamma=gamma, **exit_state)
     behind = developed(x, y, z, gamma=gamma, **exit_state)
     rest = (1.0, 0.0, 0.0, 0.0, 1 / gamma)
     r = np.hypot(y, z)
