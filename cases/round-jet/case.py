@@ -31,7 +31,7 @@ def derived(*, Mj=None, NPR=None, pressure_ratio=None, exit_mach, temperature_ra
 
 def nozzle(x, y, z, t, *, pressure_ratio, exit_mach, temperature_ratio, layer, disturbance, disturbance_modes,
            disturbance_lowest, disturbance_frequency, seed, gamma):  # fmt: skip
-    """What enters the nozzle: the state `_entering`, and in its layer the velocity of `disturbances`, given as waves."""
+    """What enters the nozzle: the state `_entering`, in its layer with the velocity of `disturbances`, as waves."""
     rho, u, v, w, p = _entering(
         y, z, pressure_ratio=pressure_ratio, exit_mach=exit_mach, temperature_ratio=temperature_ratio, layer=layer,
         gamma=gamma,

@@ -273,7 +273,7 @@ class Prescribe(FaceCondition):
     ):
         super().__init__(backend, program, state, patch)
         self._gamma, places = gamma, self._coordinates(extended, 1 + GHOSTS)
-        self._given = InTime(profile, places, steady)
+        self._given = InTime(profile, places, steady, f"the {patch.condition.type} on {patch.face}")
         self._target = backend.zeros((len(GAS_CONSERVED), *places[0].shape), state.real)
         self._waves: FaceWaves | None = None
         self._time: float | None = None
@@ -302,7 +302,7 @@ class Prescribe(FaceCondition):
         self._backend.copy(self._target, made)
         self._time = time
         if self._given.known:
-            self._waves = self._given.waves(self._backend, self._target)
+            self._waves = self._given.on_device(self._backend, self._target)
         else:
             self._made = {**dict(list(self._made.items())[-1:]), time: made}
 

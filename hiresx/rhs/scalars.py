@@ -55,7 +55,8 @@ class ScalarCondition(FaceCondition):
         self._scalar, self._rate = state.scalars[number]
         self._row = len(GAS_GRADIENTS) + number
         places = self._coordinates(extended, self.layers)
-        self._given = None if value is None else InTime(lambda x, y, z, t: [value(x, y, z, t)], places, steady)
+        where = f"a passive scalar at the {patch.condition.type} on {patch.face}"
+        self._given = None if value is None else InTime(lambda *at: [value(*at)], places, steady, where)
         self._time: float | None = None
         self._target = backend.zeros(places[0].shape, state.real)
         self._waves: FaceWaves | None = None
@@ -74,7 +75,7 @@ class ScalarCondition(FaceCondition):
         values = self._given.values(time)[0].astype(self._target.dtype)
         self._backend.copy(self._target, self._backend.to_device(np.ascontiguousarray(values)))
         self._time = time
-        self._waves = self._given.waves(self._backend, self._target)
+        self._waves = self._given.on_device(self._backend, self._target)
 
     def move(self, clock: Any, share: float) -> None:
         if self._waves is not None:

@@ -66,46 +66,47 @@ def _rows(values: np.ndarray, moved: np.ndarray, leading: int) -> np.ndarray:
 
 
 class InTime:
-    """What `function(x, y, z, t)` of the case gives at `places`: `values` at a time; `fixed` where that is the same at
-    all times, or once was enough (`steady`); `waves(target)` where the device can go on by itself."""
+    """What `function(x, y, z, t)` of the case gives at `places`: `values` at a time. `known`: whether it need not be
+    asked again, as once was enough (`steady`) or it gave waves; `fixed`: whether nothing changes in time. `where`: in
+    words, the boundary that has the function."""
 
-    def __init__(self, function: Callable[..., Sequence[Quantity]], places: Sequence[np.ndarray], steady: bool):
-        self._function, self._places, self._steady = function, places, steady
-        self._found: Sequence[Quantity] | None = None
-        self.swings = False
-
-    @property
-    def known(self) -> bool:
-        """Whether the function need not be asked again."""
-        return self._found is not None
-
-    @property
-    def fixed(self) -> bool:
-        """Whether there is nothing that changes in time."""
-        return self._steady or (self.known and not self.swings)
+    def __init__(
+        self,
+        function: Callable[..., Sequence[Quantity]],
+        places: Sequence[np.ndarray],
+        steady: bool,
+        where: str = "a boundary",
+    ):
+        self._function, self._places, self._steady, self._where = function, places, steady, where
+        self._waves: Sequence[Quantity] | None = None
+        self.known = False
+        self.fixed = steady
 
     def values(self, t: float) -> list[np.ndarray]:
         """All quantities at the time t."""
-        if self._found is not None:
-            return at(self._found, t)
+        if self._waves is not None:
+            return at(self._waves, t)
         found = self._function(*self._places, t)
-        if self._steady or swings(found):
-            if not self._steady:
-                self._check(found, t)
-                self.swings = any(isinstance(v, Waves) and v.frequency.size for v in found)
-            self._found = found
+        if not self._steady and swings(found):
+            self._check(found, t)
+            self._waves = found
+            self.fixed = not any(isinstance(value, Waves) and value.frequency.size for value in found)
+        self.known = self._steady or self._waves is not None
         return at(found, t)
 
-    def waves(self, backend: Backend, target: Any) -> FaceWaves | None:
-        """What keeps `target` up to date on the device, None where the host has to or nothing changes."""
-        found = FaceWaves(backend, self._found, target) if self._found is not None and self.swings else None
-        return found if found and found.points else None
+    def on_device(self, backend: Backend, target: Any) -> FaceWaves | None:
+        """What keeps `target` up to date from now on, None where the host has to or nothing there changes. The host
+        lets go of its amplitudes."""
+        if self._waves is None or self.fixed:
+            return None
+        found, self._waves = FaceWaves(backend, self._waves, target), None
+        return found if found.points else None
 
     def _check(self, found: Sequence[Quantity], t: float) -> None:
         for a, b in zip(found, self._function(*self._places, t + OTHER_TIME), strict=True):
             same = a.same_as(b) if isinstance(a, Waves) else not isinstance(b, Waves) and np.array_equal(a, b)
             if not same:
                 raise HiresxError(
-                    "a function of a boundary gives waves, but others at another time",
+                    f"the function of {self._where} gives waves, but others at another time",
                     "let mean, frequencies and amplitudes depend on the place alone, and give arrays where they cannot",
                 )

@@ -75,7 +75,7 @@ def test_a_function_that_gives_waves_is_asked_once_and_for_the_same_ones():
     assert len(asked) == 2 and given.known and not given.fixed
     still = InTime(lambda x, t: [x, Waves(x, [])], (np.ones(SHAPE),), steady=False)
     still.values(0.0)
-    assert still.known and still.fixed and still.waves(Numpy(), np.zeros((5, *SHAPE))) is None
+    assert still.known and still.fixed and still.on_device(Numpy(), np.zeros((5, *SHAPE))) is None
     other = InTime(lambda x, t: [x, Waves(x, [2.0], [0.1 * t])], (np.ones(SHAPE),), steady=False)
     with pytest.raises(Exception, match="gives waves, but others at another time"):
         other.values(0.0)

@@ -92,7 +92,7 @@ def test_waves_that_change_are_refused():
     def other(x, y, z, t):
         return 1.0, Waves(1.5, [2.0], sin=[0.1 * t]), 0.0, 0.0, 1 / 1.4
 
-    with pytest.raises(HiresxError, match="gives waves, but others at another time"):
+    with pytest.raises(HiresxError, match="the profile-inflow on imin gives waves, but others at another time"):
         flow(other)
 
 
