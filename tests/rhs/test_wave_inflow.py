@@ -121,11 +121,12 @@ def test_a_scalar_as_waves():
     assert np.ptp(a) > 1e-2
 
 
-def on_ranks(comm, where):
-    """The largest difference from the whole in one process."""
+def on_ranks(comm, where, transport="auto"):
+    """The largest difference from the whole in one process, and whether whole steps were taken."""
     wide = case(grid=CHANNEL["grid"] | {"n": [16, 17, 1]})
     parts = [Part(0, ((0, 16), j, (0, 1)), rank) for j, rank in (((0, 8), 0), ((8, 17), comm.size - 1))]
-    cut = Simulation(wide, backend=where, profiles={"gust": swell}, comm=comm, parts=lambda whole: parts)
+    cut = Simulation(wide, backend=where, profiles={"gust": swell}, comm=comm, parts=lambda whole: parts,
+                     transport=transport)  # fmt: skip
     cut.run(progress=False)
     whole = Simulation(wide, backend=where, profiles={"gust": swell}, comm=Communicator())
     whole.run(progress=False)
@@ -134,17 +135,20 @@ def on_ranks(comm, where):
     for n, state in enumerate(cut.solver.states):
         box = tuple(slice(*interval) for interval in reversed(state.part.box))
         off.append(np.abs(np.array(list(cut.solver.primitives(n).values())) - wanted[(slice(None), *box)]).max())
-    return float(max(off))
+    return float(max(off)), cut.solver.whole_steps.possible
 
 
 @pytest.mark.parametrize("where", ["cpu", "emulated"])
 def test_cut_across_the_inflow(where):
-    assert on_ranks(Communicator(), where) < 1e-13
+    off, whole = on_ranks(Communicator(), where)
+    assert off < 1e-13 and whole == (where == "emulated")
 
 
 @pytest.mark.slow
-def test_on_ranks():
-    assert max(run_ranks(2, on_ranks, "cpu")) < 1e-13
+@pytest.mark.parametrize(("where", "transport"), [("cpu", "auto"), ("emulated", "mpi"), ("emulated", "signals")])
+def test_on_ranks(where, transport):
+    for off, whole in run_ranks(2, on_ranks, where, transport):
+        assert off < 1e-13 and whole == (transport == "signals")
 
 
 @pytest.mark.slow
