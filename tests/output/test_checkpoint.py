@@ -8,7 +8,7 @@ import shutil
 
 import numpy as np
 import pytest
-from checkpoint_cases import CHANNEL, bits, gust, vortex
+from checkpoint_cases import CHANNEL, bits, gust, swell, vortex
 
 from hiresx import Case, HiresxError, Simulation, load
 from hiresx.output.fields import field_file as fields
@@ -33,6 +33,7 @@ CASES = {
     "jet": lambda: (load("planar-jet", "quick", JET), {}),
     "local": lambda: (channel(time={"steps": 6, "cfl": 0.5, "local": True}), {"profiles": {"gust": gust}}),
     "unsteady": lambda: (channel(), {"profiles": {"gust": gust}}),
+    "waves": lambda: (channel(), {"profiles": {"gust": swell}}),
     "three-d": lambda: (load("taylor-green", overrides=["grid.n=[12, 10, 8]", "monitor.every=2"]), {}),
     "viscous-fp32": lambda: (load("couette", overrides=["scheme.precision='fp32'", "monitor.every=2"]), {}),
 }
