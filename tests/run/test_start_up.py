@@ -14,6 +14,7 @@ from hiresx.errors import HiresxError
 from hiresx.grid.counting import file_nodes
 from hiresx.simulation import simulation
 from hiresx.solver import Solver
+from hiresx.solver.block_states import LocalBlocks
 
 NODES = 1000  # of a direction of a grid that is never made
 
@@ -124,6 +125,27 @@ def test_slabs_give_what_the_whole_gives(monkeypatch, threads):
         (extended,) = solver._blocks.extended.values()
         found.append([state.q, state.jacobian, state.metrics, *extended])
     assert all(np.array_equal(one, other) for one, other in zip(*found, strict=True))
+
+
+def small_jet() -> Case:
+    return load("planar-jet", "quick", ["grid.points_per_height=12", "grid.length=6"])  # of four blocks
+
+
+@pytest.mark.parametrize("case", [small_jet, lambda: rhs.flow(12, True, "fp64")], ids=["blocks", "block"])
+def test_the_state_is_made_once_and_before_kernels_are_waited_for(case, monkeypatch, threads):
+    evaluate, compiled, case, done = LocalBlocks.evaluate, LocalBlocks._compiled, case(), []
+    monkeypatch.setattr(LocalBlocks, "evaluate", lambda *given: (done.append("state"), evaluate(*given))[1])
+    monkeypatch.setattr(LocalBlocks, "_compiled", lambda *given: (done.append("kernels"), compiled(*given))[1])
+    early = Simulation(case, backend="cpu").solver
+    assert done == ["state", "kernels"]
+    late = Solver(case, backend("cpu"))
+    late.initialize()
+    assert done[2:] == ["kernels", "state"]
+    for _ in range(2):  # at the start, and after a step
+        assert (early.time, early.steps, early.dt) == (late.time, late.steps, late.dt)
+        for one, other in zip(early.states, late.states, strict=True):
+            assert np.array_equal(one.q, other.q)  # ghosts too
+        assert early.advance(1) == late.advance(1)
 
 
 def test_the_first_fault_of_several_threads_is_the_one_that_is_told(monkeypatch, threads):
