@@ -14,11 +14,15 @@
 // This relation integrates over time to the state far away only for one and the same g. What is left over, pressure that
 // differs along the face and shear that comes in with the gas, is drawn to the face's means (`firmness`). Without it both
 // grow: in the corners of a box of outflows, at rest and in a stream.
+//
+// The rate that the relation replaces held what upwind differences along the face damp. Central ones do not see a pressure
+// that alternates from node to node, so that it would stay: the damping of fifth-order differences is put back
+// (`upwind_share` of the speed of sound times the sixth differences).
 
 // What a patch gives: pressure far away, relaxation, firmness (rate per length), then the means over its face: V as the
 // normal velocity takes it and V along the face (see outflow_sums), pressure, velocity of what comes in.
 // Shares of the firmness: small enough that 5 % of sound at 45 degrees come back at most, large enough that nothing grows.
-constexpr double hold_shear = 1.4, hold_pressure = 0.35;
+constexpr double hold_shear = 1.4, hold_pressure = 0.35, upwind_share = 1.0 / 60;
 constexpr int outflow_given = 13, outflow_sums_count = 13;
 // Changes from node to node, of the velocity as a share of the speed of sound and of the pressure as one of gamma p, below
 // which it is round-off that varies: where nothing leaves all nodes count alike, and sound comes straight.
@@ -40,15 +44,17 @@ HD real outward_normal(const work_real *m, long long p, stride sv, int face, rea
 
 // Gradients of u, v, w, p in x, y, z. (di, dj, dk): strides, 0 for a direction with one node. Returns the share of
 // the relation above: less than 1 where density or pressure jumps within reach, for there gradients along the face say
-// nothing; the rest is for an entering field without a slope.
+// nothing; the rest is for an entering field without a slope. grain, unless it is null: sixth differences of p along
+// i, j, k over the distance of nodes.
 HD real flow_gradients(const_state_pointer q, const work_real *m, const work_real *jacobian, long long p, stride sv,
                        int di, int dj,
-                       int dk, real gradient[4][3]) {
+                       int dk, real gradient[4][3], real *grain) {
     const int stride[3] = {di, dj, dk};
     real sensor = real(0);
     for (int v = 0; v < 4; ++v)
         for (int c = 0; c < 3; ++c) gradient[v][c] = real(0);
     for (int d = 0; d < 3; ++d) {
+        if (grain) grain[d] = real(0);
         if (stride[d] == 0) continue;
         real value[7][4], density[7];
         for (int l = 0; l < 7; ++l) {
@@ -65,6 +71,12 @@ HD real flow_gradients(const_state_pointer q, const work_real *m, const work_rea
         for (int v = 0; v < 4; ++v) {
             const real along = jacobian[p] * derivative<real>([&](int l) { return value[l + 3][v]; });
             for (int c = 0; c < 3; ++c) gradient[v][c] += along * m[(3 * d + c) * sv + p];
+        }
+        if (grain) {
+            real n[3];
+            const real nearness = jacobian[p] * outward_normal(m, p, sv, 2 * d, n);
+            grain[d] = nearness * (value[0][3] + value[6][3] - real(6) * (value[1][3] + value[5][3])
+                                   + real(15) * (value[2][3] + value[4][3]) - real(20) * value[3][3]);
         }
     }
     return correction_scale(sensor);
@@ -96,7 +108,7 @@ KERNEL(outflow_sums, int i, int j, int k, int threads, const int *ends, const in
         const Primitive<real> s = primitive(state);
         const real velocity[3] = {s.u, s.v, s.w};
         const real area = outward_normal(m, p, sv, sides[j], n);
-        const real share = flow_gradients(q, m, jacobian, p, sv, di, dj, dk, gradient);
+        const real share = flow_gradients(q, m, jacobian, p, sv, di, dj, dk, gradient, nullptr);
         const real divergence = share * transverse_divergence(gradient, n);
         const real sound = square_root(gas_gamma * s.p / s.rho);
         const real faint = real(faintest) * sound * area * jacobian[p];
@@ -142,13 +154,13 @@ KERNEL(outflow_rates, int i, int j, int k, int n1, const int *nodes, const int *
        int di, int dj, int dk, const_state_field<gas_variables> q,
        const_work_field<9> m, const_work_field<1> jacobian, rate_field<gas_variables> r) {
     const long long p = nodes[i];
-    real state[gas_variables], rate[gas_variables], gradient[4][3];
+    real state[gas_variables], rate[gas_variables], gradient[4][3], grain[3];
     for (int v = 0; v < gas_variables; ++v) state[v] = q[v * sv + p], rate[v] = jacobian[p] * r[v * sv + p];
     const Primitive<real> s = primitive(state);
     const real velocity[3] = {s.u, s.v, s.w};
     const real kinetic = real(0.5) * dot(velocity, velocity);
     const real sound = square_root(gas_gamma * s.p / s.rho);
-    const real share = flow_gradients(q, m, jacobian, p, sv, di, dj, dk, gradient);
+    const real share = flow_gradients(q, m, jacobian, p, sv, di, dj, dk, gradient, grain);
     const real *slope = gradient[3];
     const real steepness = square_root(dot(slope, slope));
     real momentum_rate[3];
@@ -162,6 +174,7 @@ KERNEL(outflow_rates, int i, int j, int k, int n1, const int *nodes, const int *
         for (int c = 0; c < 3; ++c) n[f][c] = real(0);
         const int code = faces[f * n1 + i];
         if (code < 0) continue;
+        for (int d = 0; d < 3; ++d) grain[d] = code % 8 / 2 == d ? real(0) : grain[d];
         faint = real(faintest) * gas_gamma * s.p * jacobian[p] * outward_normal(m, p, sv, code % 8, n[f]);
         const real *patch = given + (code / 8) * outflow_given, normal = dot(velocity, n[f]);
         const real in = inflow_share(smaller(normal, dot(patch + 6, n[f])), sound, real(0.1));
@@ -210,7 +223,7 @@ KERNEL(outflow_rates, int i, int j, int k, int n1, const int *nodes, const int *
         angle[f] = real(1) + out * ((real(1) + mach * cosine) / (mach + cosine) - real(1));
         const real uneven = real(hold_pressure) * out * patch[2] * (patch[9] - s.p);
         const real pull = (sound - normal) * (patch[1] * (patch[0] - s.p) + uneven);
-        const real smooth = pull - (pressure_rate - pattern_p)
+        const real smooth = pull + real(upwind_share) * sound * (grain[0] + grain[1] + grain[2]) - (pressure_rate - pattern_p)
                             + angle[f] * sound * (dot(momentum_rate, n[f]) - s.rho * pattern_u);
         const real plain = pull - (sound - normal) * (dot(slope, n[f]) - s.rho * sound * dot(normal_slope, n[f]));
         angle[f] = real(1) + share * (angle[f] - real(1));
