@@ -44,17 +44,15 @@ HD real outward_normal(const work_real *m, long long p, stride sv, int face, rea
 
 // Gradients of u, v, w, p in x, y, z. (di, dj, dk): strides, 0 for a direction with one node. Returns the share of
 // the relation above: less than 1 where density or pressure jumps within reach, for there gradients along the face say
-// nothing; the rest is for an entering field without a slope. grain, unless it is null: sixth differences of p along
-// i, j, k over the distance of nodes.
+// nothing; the rest is for an entering field without a slope.
 HD real flow_gradients(const_state_pointer q, const work_real *m, const work_real *jacobian, long long p, stride sv,
                        int di, int dj,
-                       int dk, real gradient[4][3], real *grain) {
+                       int dk, real gradient[4][3]) {
     const int stride[3] = {di, dj, dk};
     real sensor = real(0);
     for (int v = 0; v < 4; ++v)
         for (int c = 0; c < 3; ++c) gradient[v][c] = real(0);
     for (int d = 0; d < 3; ++d) {
-        if (grain) grain[d] = real(0);
         if (stride[d] == 0) continue;
         real value[7][4], density[7];
         for (int l = 0; l < 7; ++l) {
@@ -72,14 +70,22 @@ HD real flow_gradients(const_state_pointer q, const work_real *m, const work_rea
             const real along = jacobian[p] * derivative<real>([&](int l) { return value[l + 3][v]; });
             for (int c = 0; c < 3; ++c) gradient[v][c] += along * m[(3 * d + c) * sv + p];
         }
-        if (grain) {
-            real n[3];
-            const real nearness = jacobian[p] * outward_normal(m, p, sv, 2 * d, n);
-            grain[d] = nearness * (value[0][3] + value[6][3] - real(6) * (value[1][3] + value[5][3])
-                                   + real(15) * (value[2][3] + value[4][3]) - real(20) * value[3][3]);
-        }
     }
     return correction_scale(sensor);
+}
+
+// Sixth difference of p along one direction over the distance of nodes; 0 where that has one node.
+HD real grain(const_state_pointer q, const work_real *m, const work_real *jacobian, long long p, stride sv, int step,
+              int d) {
+    if (step == 0) return real(0);
+    const real weight[7] = {real(1), real(-6), real(15), real(-20), real(15), real(-6), real(1)};
+    real sum = real(0), n[3];
+    for (int l = 0; l < 7; ++l) {
+        real state[gas_variables];
+        for (int v = 0; v < gas_variables; ++v) state[v] = q[v * sv + p + (long long)(l - 3) * step];
+        sum += weight[l] * primitive(state).p;
+    }
+    return jacobian[p] * outward_normal(m, p, sv, 2 * d, n) * sum;
 }
 
 HD real dot(const real *a, const real *b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
@@ -108,7 +114,7 @@ KERNEL(outflow_sums, int i, int j, int k, int threads, const int *ends, const in
         const Primitive<real> s = primitive(state);
         const real velocity[3] = {s.u, s.v, s.w};
         const real area = outward_normal(m, p, sv, sides[j], n);
-        const real share = flow_gradients(q, m, jacobian, p, sv, di, dj, dk, gradient, nullptr);
+        const real share = flow_gradients(q, m, jacobian, p, sv, di, dj, dk, gradient);
         const real divergence = share * transverse_divergence(gradient, n);
         const real sound = square_root(gas_gamma * s.p / s.rho);
         const real faint = real(faintest) * sound * area * jacobian[p];
@@ -154,27 +160,28 @@ KERNEL(outflow_rates, int i, int j, int k, int n1, const int *nodes, const int *
        int di, int dj, int dk, const_state_field<gas_variables> q,
        const_work_field<9> m, const_work_field<1> jacobian, rate_field<gas_variables> r) {
     const long long p = nodes[i];
-    real state[gas_variables], rate[gas_variables], gradient[4][3], grain[3];
+    real state[gas_variables], rate[gas_variables], gradient[4][3];
     for (int v = 0; v < gas_variables; ++v) state[v] = q[v * sv + p], rate[v] = jacobian[p] * r[v * sv + p];
     const Primitive<real> s = primitive(state);
     const real velocity[3] = {s.u, s.v, s.w};
     const real kinetic = real(0.5) * dot(velocity, velocity);
     const real sound = square_root(gas_gamma * s.p / s.rho);
-    const real share = flow_gradients(q, m, jacobian, p, sv, di, dj, dk, gradient, grain);
+    const real share = flow_gradients(q, m, jacobian, p, sv, di, dj, dk, gradient);
     const real *slope = gradient[3];
     const real steepness = square_root(dot(slope, slope));
     real momentum_rate[3];
     for (int c = 0; c < 3; ++c) momentum_rate[c] = rate[c + 1] - velocity[c] * rate[0];
-    const real pressure_rate = gas_gamma_1 * (kinetic * rate[0] - dot(velocity, rate + 1) + rate[4]);
+    real pressure_rate = gas_gamma_1 * (kinetic * rate[0] - dot(velocity, rate + 1) + rate[4]);
 
     // Where gas comes in nothing is carried out, and the shear it brings along is drawn to the mean one. That is where the
     // mean flow or the gas itself enters faster than Mach 0.1, which eddies alone seldom do; below, both ways work.
     real n[3][3], entered = real(0), faint = real(0);
+    int crossed = 0;
     for (int f = 0; f < 3; ++f) {
         for (int c = 0; c < 3; ++c) n[f][c] = real(0);
         const int code = faces[f * n1 + i];
         if (code < 0) continue;
-        for (int d = 0; d < 3; ++d) grain[d] = code % 8 / 2 == d ? real(0) : grain[d];
+        crossed |= 1 << (code % 8 / 2);
         faint = real(faintest) * gas_gamma * s.p * jacobian[p] * outward_normal(m, p, sv, code % 8, n[f]);
         const real *patch = given + (code / 8) * outflow_given, normal = dot(velocity, n[f]);
         const real in = inflow_share(smaller(normal, dot(patch + 6, n[f])), sound, real(0.1));
@@ -189,6 +196,11 @@ KERNEL(outflow_rates, int i, int j, int k, int n1, const int *nodes, const int *
         }
     }
     const real out = real(1) - entered;
+    // The relation is for the rate without the damping along the face, which stays.
+    for (int d = 0; d < 3; ++d) {
+        const int step = d == 0 ? di : d == 1 ? dj : dk;
+        if (!(crossed >> d & 1)) pressure_rate -= real(upwind_share) * sound * grain(q, m, jacobian, p, sv, step, d);
+    }
 
     // One entering wave `delta` per face; each changes p_t, which all faces share: a system of up to three equations.
     real angle[3], system[3][3], delta[3];
@@ -223,7 +235,7 @@ KERNEL(outflow_rates, int i, int j, int k, int n1, const int *nodes, const int *
         angle[f] = real(1) + out * ((real(1) + mach * cosine) / (mach + cosine) - real(1));
         const real uneven = real(hold_pressure) * out * patch[2] * (patch[9] - s.p);
         const real pull = (sound - normal) * (patch[1] * (patch[0] - s.p) + uneven);
-        const real smooth = pull + real(upwind_share) * sound * (grain[0] + grain[1] + grain[2]) - (pressure_rate - pattern_p)
+        const real smooth = pull - (pressure_rate - pattern_p)
                             + angle[f] * sound * (dot(momentum_rate, n[f]) - s.rho * pattern_u);
         const real plain = pull - (sound - normal) * (dot(slope, n[f]) - s.rho * sound * dot(normal_slope, n[f]));
         angle[f] = real(1) + share * (angle[f] - real(1));
