@@ -149,7 +149,7 @@ def test_relaxation_is_a_rate_per_length_whatever_the_areas():
 
 @pytest.mark.parametrize("mach", [-0.4, 0.05, 0.4])
 def test_pressure_that_alternates_along_the_face_is_damped(mach):
-    """Central differences along the face do not see it. Without the damping of upwind ones 42 % of it are there at t = 2,
+    """Central differences along the face do not see it. Without the damping of upwind ones 42 % are there at t = 2,
     and on the next nodes 14 to 26 %."""
     conditions = {"imin": OUTFLOW, "imax": far(mach), "jmin,jmax": PERIODIC}
     spec = case([17, 32, 1], [0, 0, 0], [4, 8, 0], 2.0, conditions, mach=mach)
