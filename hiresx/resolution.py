@@ -83,7 +83,8 @@ def inflow_layers(case: Case, decomposition: Decomposition) -> list[dict[str, An
     """Of every profile-inflow of a function of case.py that is at rest on an edge of its nodes: the distance from there
     at which its mean speed is .99 of the largest, and how many cells lie within it. Of one that changes in time also
     the root mean squares of its fluctuations over that speed, where they are largest (`rms`, and of u, v and w
-    `rms_uvw`), and the frequencies in c_ref / L between which nearly all of their power lies (`band`)."""
+    `rms_uvw`), and the frequencies in c_ref / L between which nearly all of their power lies (`band`). `frozen`: the
+    function changes in time, but the condition is `steady`."""
     return [found for patch in decomposition.patches for found in _layers(case, decomposition, patch)]
 
 
@@ -94,8 +95,10 @@ def _layers(case: Case, decomposition: Decomposition, patch: Any) -> Iterator[di
     block = decomposition.blocks[patch.block]
     x, y, z = (np.asarray(c[slices(patch.range)]) for c in (block.x, block.y, block.z))
     try:
-        samples = SAMPLES if not patch.condition.steady and _at_rest(case, function, x, y, z) else 1
+        steady = patch.condition.steady
+        samples = SAMPLES if not steady and _at_rest(case, function, x, y, z) else 1
         velocity = np.stack([case.evaluate(function, x, y, z, APART * n)[1:4] for n in range(samples)])
+        frozen = steady and not np.array_equal(velocity[0], np.stack(case.evaluate(function, x, y, z, APART)[1:4]))
     except HiresxError:
         return  # one that Python gives
     mean = velocity.mean(axis=0)
@@ -117,7 +120,7 @@ def _layers(case: Case, decomposition: Decomposition, patch: Any) -> Iterator[di
                 "block": block.name, "face": patch.face, "wall": FACES[2 * d + side],
                 "thickness": float(np.interp(EDGE, values[: n + 1], distance[: n + 1])),
                 "points": int(np.count_nonzero(values[: n + 1] < EDGE)),
-                "first_spacing": float(distance[1]), **_fluctuations(velocity - mean, axis, most),
+                "first_spacing": float(distance[1]), "frozen": frozen, **_fluctuations(velocity - mean, axis, most),
             }  # fmt: skip
 
 

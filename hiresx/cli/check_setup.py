@@ -57,7 +57,7 @@ def setup(
             f"average.start = {case.average.start:g} is not before time.end = {case.time.end:g}: nothing is averaged"
         )
     screech = _screech(case)
-    warnings += _forced(inflow, screech)
+    warnings += _fluctuating(inflow, screech)
     if screech is not None and screech["periods"] is not None and screech["periods"] < PERIODS:
         warnings.append(
             f"the time from {screech['from']:g} to {screech['to']:g} holds {screech['periods']:.1f} periods of the "
@@ -79,7 +79,12 @@ def _thin(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             )
 
 
-def _forced(found: Sequence[Mapping[str, Any]], screech: Mapping[str, Any] | None) -> Iterator[str]:
+def _fluctuating(found: Sequence[Mapping[str, Any]], screech: Mapping[str, Any] | None) -> Iterator[str]:
+    for face, block in dict.fromkeys((layer["face"], layer["block"]) for layer in found if layer["frozen"]):
+        yield (
+            f"what enters through {face} of block '{block}' changes in time, but its condition is steady: it stays as "
+            "it is at t = 0; set steady = false there"
+        )
     for layer in found:
         if screech is not None and layer["band"] and layer["band"][0] < ABOVE / screech["period"]:
             low, high = layer["band"]

@@ -59,7 +59,8 @@ def test_what_enters_is_described(checked):
     low, high = found["band"]
     assert 0.95 <= low < 1.2 and 1.25 < high <= 1.55 and not forced
     found, forced = layer("boundary.1.steady=true")
-    assert found["rms"] == 0 and found["band"] is None and not forced
+    assert found["rms"] == 0 and found["band"] is None and found["frozen"] and not forced
+    assert not layer("boundary.1.steady=true", "parameters.disturbance=0.0")[0]["frozen"]
     found, forced = layer()
     assert found["band"][0] < 0.2 and forced
 
