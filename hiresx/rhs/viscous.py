@@ -81,8 +81,8 @@ def primitives(program: Program, state: BlockState, w: Any, box: Range | None = 
     """Velocity, temperature and the scalars of every padded node, or of those of a box, into `w`."""
     padded = _padded(state)
     if box is None or padded == extent(box):
-        # All memory from the first row that has nodes behind its ghosts on, as one row.
-        lead = state.halo[0]
+        # All memory as one row, that of corners to begin with left out, so that it begins where rows of nodes do.
+        lead = state.halo[0] if any(state.halo[1:]) else 0
         at, visited = {"o": lead, "sj": 0, "sk": 0}, (state.variable_stride - lead, 1, 1)
     else:
         first = sum(lo * stride for (lo, _), stride in zip(box, state.strides, strict=True))
