@@ -7,9 +7,12 @@ from hiresx.device.side_by_side import dependencies, flat
 
 # Streams that launches are spread over while they are recorded, at most.
 BRANCHES = 64
-# What other ranks wait for, or what waits for them (kernels/signals.h), keeps its order, so that no two ranks wait for
-# each other, and goes ahead of what has not begun: CUDA takes the highest priority that there is.
-MESSAGES = ("pack_signalled_", "raise_signals", "await_signals", "unpack_signalled_", "rotate_signalled_")
+# Messages between ranks (kernels/signals.h) keep their order, so that no two ranks wait for each other. What other ranks
+# wait for, and the waiting, goes ahead of what has not begun, by the highest priority that CUDA has; what has come,
+# where there is room: what needs it comes later, and reading the memory of another GPU it would keep this one from its
+# work.
+URGENT = ("pack_signalled_", "raise_signals", "await_signals")
+MESSAGES = (*URGENT, "unpack_signalled_", "rotate_signalled_")
 FIRST = -100
 
 
@@ -48,7 +51,7 @@ class Graph:
 
     def _record(self) -> None:
         """Each launch waits for those that it depends on and for no others, as long as there are streams for it: one
-        goes on behind what it waits for anyway, else with a stream of its own. Messages have streams for themselves."""
+        goes on behind what it waits for anyway, else with a stream of its own. What is urgent has streams for itself."""
         begin = self._moment(self._stream)
         streams, last, urgent = [self._stream], [-1], [False]  # last: the launch that each of them ends with
         moments: list[Any] = []
@@ -58,14 +61,15 @@ class Graph:
             done = sum(1 << n for n in waits)
             for n in waits:
                 done |= before[n]
-            alike = [n for n, ahead in enumerate(urgent) if ahead == _is_message(call)]
+            hurry = call.name.startswith(URGENT)
+            alike = [n for n, ahead in enumerate(urgent) if ahead == hurry]
             # the latest, so that a chain stays together
             free = [n for n in alike if last[n] < 0 or done >> last[n] & 1]
             branch = max(free, key=last.__getitem__, default=None)
             if branch is None and (len(streams) < BRANCHES or not alike):
                 branch = len(streams)
-                urgent.append(_is_message(call))
-                streams.append(self._cuda.Stream(non_blocking=True, priority=FIRST if urgent[-1] else 0))
+                urgent.append(hurry)
+                streams.append(self._cuda.Stream(non_blocking=True, priority=FIRST if hurry else 0))
                 last.append(-1)
                 if not waits:
                     streams[branch].wait_event(begin)
