@@ -174,7 +174,10 @@ def cells(flow: Mean, ambient: float, sheet: float, exit_pressure: float | None 
             maxima[-1] = n if p[n] > p[maxima[-1]] else maxima[-1]
         else:
             maxima.append(n)
-    ends, expansions, lengths, depths = [], [], [], []
+    ends: list[float] = []
+    expansions: list[float] = []
+    lengths: list[float] = []
+    depths: list[float] = []
     discarded: list[Discarded] = []
     least, before = FIRST * abs((exit_pressure or ambient) - ambient), 0
     for n in maxima:

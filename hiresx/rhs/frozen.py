@@ -25,7 +25,7 @@ def notes(case: Case, decomposition: Decomposition, profiles: Mapping[str, _Func
     for patch in decomposition.patches:
         number = next((n for n, condition in enumerate(case.boundary) if condition is patch.condition), None)
         name = getattr(patch.condition, "function", None)
-        if number is None or number in told or name is None or not patch.condition.steady:
+        if number is None or number in told or name is None or not getattr(patch.condition, "steady", False):
             continue
         block = decomposition.blocks[patch.block]
         chosen = np.ix_(*(_few(hi - lo) for lo, hi in reversed(patch.range)))
@@ -51,7 +51,8 @@ def _few(count: int) -> np.ndarray:
 
 def _changes(case: Case, function: _Function, places: list[np.ndarray]) -> bool:
     """Raises HiresxError where the function fails."""
-    first, *others = (np.stack(case.evaluate(function, *places, time)) for time in TIMES)
+    x, y, z = places
+    first, *others = (np.stack(case.evaluate(function, x, y, z, time)) for time in TIMES)
     return any(bool(np.abs(other - first).max() > CHANGE * np.abs(first).max()) for other in others)
 
 
