@@ -9,7 +9,7 @@ from vortices import taylor_green
 
 from hiresx import Simulation, parallel
 from hiresx.bench import rhs
-from hiresx.case import Case
+from hiresx.case import Case, load
 from hiresx.device import Configuration, backend, beforehand, cache, cpu, cuda
 from hiresx.errors import HiresxError
 from hiresx.grid.counting import file_nodes
