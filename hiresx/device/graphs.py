@@ -1,16 +1,15 @@
 """Launches on a GPU as one CUDA graph: what does not depend on each other side by side, and no Python between them."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from hiresx.device.call import Call, Calls
-from hiresx.device.side_by_side import arranged, flat
+from hiresx.device.side_by_side import dependencies, flat
 
-# Streams that independent launches are spread over.
-BRANCHES = 16
-# Messages between ranks (kernels/signals.h) go beside all the rest: what other ranks wait for, and the waiting, ahead
-# of what has not begun, by the highest priority that CUDA has; what has come, where there is room: what needs it comes
-# later, and reading the memory of another GPU it would keep this one from its work.
+# Streams that launches are spread over while they are recorded, at most.
+BRANCHES = 64
+# Messages between ranks (kernels/signals.h) keep their order, so that no two ranks wait for each other. What others
+# wait for, and the waiting, goes ahead of what has not begun, by the highest priority that CUDA has; what has come,
+# where there is room: what needs it comes later, and reading another GPU's memory it would keep this one from its work.
 URGENT = ("pack_signalled_", "raise_signals", "await_signals")
 MESSAGES = (*URGENT, "unpack_signalled_", "rotate_signalled_")
 FIRST = -100
@@ -18,8 +17,7 @@ FIRST = -100
 
 class Graph:
     """The launches `calls` of `program`, made in order the first time, which loads the kernels, and recorded and made
-    as one from then on. They go on `stream`, behind what is there: what does not depend on each other side by side,
-    level by level, and messages between ranks beside the levels. `guard`: as of `Program.prepare`."""
+    as one from then on. They go on `stream`, behind what is there. `guard`: as of `Program.prepare`."""
 
     def __init__(self, cupy: Any, program: Any, calls: Calls, stream: Any, guard: Any = None):
         self._cuda, self._program, self._stream, self._guard = cupy.cuda, program, stream, guard
@@ -42,65 +40,50 @@ class Graph:
             self._made = True
 
     def _recorded(self) -> Any:
-        found = arranged(self._noted, _bytes, _is_message)
-        groups: list[list[Call]] = [[] for _ in range(max(found.levels) + 1)]
-        messages: list[list[list[Call]]] = [[] for _ in groups]
-        for some, n, apart in zip(self._noted, found.levels, found.aside, strict=True):
-            some = some if isinstance(some, list) else [some]
-            if apart:
-                messages[n].append(some)
-            else:
-                groups[n] += some
-        sides = [self._cuda.Stream(non_blocking=True) for _ in range(BRANCHES - 1)]
-        aside = {
-            urgent: [self._cuda.Stream(non_blocking=True, priority=FIRST if urgent else None) for _ in range(BRANCHES)]
-            for urgent in ((True, False) if any(found.aside) else ())
-        }
         # Relaxed: other threads may copy what was fetched meanwhile.
         self._stream.begin_capture(self._cuda.runtime.streamCaptureModeRelaxed)
         try:
-            self._record_all(groups, messages, found.awaited, sides, aside)
+            self._record()
         finally:
             graph = self._stream.end_capture()
         return graph
 
-    def _record_all(
-        self,
-        groups: list[list[Call]],
-        messages: list[list[list[Call]]],
-        awaited: Mapping[int, int],
-        sides: list[Any],
-        aside: Mapping[bool, list[Any]],
-    ) -> None:
-        """`groups` one behind the other on the stream, `messages` beside them on the streams `aside`, by whether they
-        are urgent."""
-        come: list[Any] = []  # when each message was done
-        for n, (group, some) in enumerate(zip(groups, messages, strict=True)):
-            done = self._moment(self._stream) if some else None
-            for message in some:
-                first, *others = aside[all(call.name.startswith(URGENT) for call in message)]
-                for event in (done, *come[-1:]):
-                    first.wait_event(event)
-                self._record(message, first, others)
-                come.append(self._moment(first))
-            if n in awaited:
-                self._stream.wait_event(come[awaited[n] - 1])
-            self._record(group, self._stream, sides)
-        if come:
-            self._stream.wait_event(come[-1])
-
-    def _record(self, group: list[Call], stream: Any, sides: list[Any]) -> None:
-        """Launches that do not depend on each other, from `stream` on and back to it."""
-        used = sides[: len(group) - 1] if group else []
-        if used:
-            fork = self._moment(stream)
-            for side in used:
-                side.wait_event(fork)
-        branches = [stream, *used]
-        for n, call in enumerate(group):
-            self._program.launch_on(branches[n % len(branches)], self._guard, call)
-        for side in used:
-            stream.wait_event(self._moment(side))
+    def _record(self) -> None:
+        """Each launch waits for those that it depends on and for no others, as long as there are streams for it: one
+        goes on behind what it waits for anyway, else with a stream of its own. What is urgent has its own streams."""
+        begin = self._moment(self._stream)
+        streams, last, urgent = [self._stream], [-1], [False]  # last: the launch that each of them ends with
+        moments: list[Any] = []
+        before: list[int] = []  # of each launch a bit for every one that is done before it
+        needed = dependencies(self._noted, _bytes, _is_message)
+        for number, (call, waits) in enumerate(zip(self._calls, needed, strict=True)):
+            done = sum(1 << n for n in waits)
+            for n in waits:
+                done |= before[n]
+            hurry = call.name.startswith(URGENT)
+            alike = [n for n, ahead in enumerate(urgent) if ahead == hurry]
+            # the latest, so that a chain stays together
+            free = [n for n in alike if last[n] < 0 or done >> last[n] & 1]
+            branch = max(free, key=last.__getitem__, default=None)
+            if branch is None and (len(streams) < BRANCHES or not alike):
+                branch = len(streams)
+                urgent.append(hurry)
+                streams.append(self._cuda.Stream(non_blocking=True, priority=FIRST if hurry else 0))
+                last.append(-1)
+                if not waits:
+                    streams[branch].wait_event(begin)
+            if branch is None:
+                branch = min(alike, key=last.__getitem__)
+                done |= before[last[branch]] | 1 << last[branch]
+            for n in waits:
+                if n != last[branch]:
+                    streams[branch].wait_event(moments[n])
+            self._program.launch_on(streams[branch], self._guard, call)
+            last[branch] = number
+            before.append(done)
+            moments.append(self._moment(streams[branch]))
+        for stream in streams[1:]:
+            self._stream.wait_event(self._moment(stream))
 
     def _moment(self, stream: Any) -> Any:
         event = self._cuda.Event(disable_timing=True)

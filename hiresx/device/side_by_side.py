@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -43,17 +42,6 @@ def one_by_one(program: Any, calls: Calls) -> Callable[[], None]:
     return run
 
 
-@dataclass(frozen=True)
-class Arrangement:
-    """Where each of the items of a list goes. `levels`: of each; `aside`: of each, whether it goes aside; `awaited`: by
-    level, how many of the items aside, from the first on, must be done before it begins, where that is more than for
-    the levels before."""
-
-    levels: list[int]
-    aside: list[bool]
-    awaited: dict[int, int]
-
-
 def levels(calls: Calls, extent: Callable[[Any], tuple[int, int]] | None = None) -> list[int]:
     """For each call, those of lists too, the level in which it can run: calls of one level do not depend on each other,
     and of two that do, the later one has the higher level. `extent(array)`: address of the first byte of an array and
@@ -62,60 +50,81 @@ def levels(calls: Calls, extent: Callable[[Any], tuple[int, int]] | None = None)
     Two calls depend on each other if one writes what the other reads or writes. A kernel is taken to touch all of an
     array that it is given, and nothing beside it; those of a list among `calls`, to share a level all the same.
     """
-    found = arranged(calls, extent).levels
-    return [n for n, some in zip(found, calls, strict=True) for _ in (some if isinstance(some, list) else [some])]
-
-
-def arranged(
-    calls: Calls,
-    extent: Callable[[Any], tuple[int, int]] | None = None,
-    aside: Callable[[Call], bool] = lambda call: False,
-) -> Arrangement:
-    """The same for the items of `calls`, launches or lists of them, where those that are `aside` follow each other in
-    their order beside all levels: each begins when all levels below its own are done."""
-    extent = extent or _bytes
-    touched: list[list[tuple[int, int, bool]]] = []
-    beside: list[bool] = []
-    for some in calls:
-        ranges: set[tuple[int, int, bool]] = set()
-        together = some if isinstance(some, list) else [some]
-        for call in together:
-            given = call.arguments
-            ranges |= {(*extent(given[n]), is_written(k)) for k, n in call.signature.arguments if is_pointer(k)}
-        touched.append(sorted(ranges))
-        beside.append(bool(together) and all(map(aside, together)))
-    # Memory between two neighbours of `ends` is touched as a whole: its last level, and the last that wrote it, and the
-    # same of those aside by how many there were.
+    touched = [sorted({place for call in some for place in call}) for some in _touched(calls, extent or _bytes)]
+    # Memory between two neighbours of `ends` is touched as a whole: its last level, and the last that wrote it.
     ends = np.unique([end for of_call in touched for low, high, _ in of_call for end in (low, high)])
     last, written = np.full(len(ends), -1), np.full(len(ends), -1)
-    last_aside, written_aside = np.zeros(len(ends), int), np.zeros(len(ends), int)
     found: list[int] = []
-    levels_aside = [-1]  # of the first, the second, ..., behind that of none
-    awaited: dict[int, int] = {}
-    for of_call, apart in zip(touched, beside, strict=True):
+    for some, of_call in zip(calls, touched, strict=True):
         places = [(*np.searchsorted(ends, (low, high)), write) for low, high, write in of_call if low < high]
-        before = max((int((last if write else written)[low:high].max()) for low, high, write in places), default=-1)
-        first = max(
-            (int((last_aside if write else written_aside)[low:high].max()) for low, high, write in places), default=0
-        )
-        if apart:
-            level, mark = max(before + 1, levels_aside[-1]), len(levels_aside)
-            levels_aside.append(level)
-            latest, wrote = last_aside, written_aside
-        else:
-            level = mark = 1 + max(before, levels_aside[first])
-            awaited[level] = max(first, awaited.get(level, 0))
-            latest, wrote = last, written
-        found.append(level)
+        before = [(last if write else written)[low:high].max() for low, high, write in places]
+        level = 1 + int(max(before, default=-1))
+        found += [level] * (len(some) if isinstance(some, list) else 1)
         for low, high, write in places:
-            np.maximum(latest[low:high], mark, out=latest[low:high])
+            np.maximum(last[low:high], level, out=last[low:high])
             if write:
-                wrote[low:high] = mark
-    done, needed = 0, {}
-    for level in sorted(awaited):
-        if awaited[level] > done:
-            done = needed[level] = awaited[level]
-    return Arrangement(found, beside, needed)
+                written[low:high] = level
+    return found
+
+
+def dependencies(
+    calls: Calls,
+    extent: Callable[[Any], tuple[int, int]] | None = None,
+    in_order: Callable[[Call], bool] = lambda call: False,
+) -> list[list[int]]:
+    """For each call, those of lists too, the numbers of the calls before it that it waits for, without those that these
+    wait for. What depends on what, and `extent`, are as of `levels`; those of a list among `calls`, which do not depend
+    on each other, wait each for itself, and each is waited for. Calls that are `in_order` follow each other besides."""
+    touched = _touched(calls, extent or _bytes, in_order)
+    ends = np.unique([end for some in touched for call in some for low, high, _ in call for end in (low, high)])
+    # Of memory between two neighbours of `ends`: the calls that wrote it last, and those that read it since.
+    written: list[set[int]] = [set() for _ in ends]
+    read: list[set[int]] = [set() for _ in ends]
+    before: list[int] = []  # of each call a bit for every one that is done before it
+    found: list[list[int]] = []
+    for some in touched:
+        writers: dict[int, set[int]] = {}
+        readers: dict[int, set[int]] = {}
+        for of_call in some:
+            number, waits = len(found), set()
+            for low, high, write in of_call:
+                for place in range(*np.searchsorted(ends, (low, high))):
+                    waits |= written[place] | read[place] if write else written[place]
+                    (writers if write else readers).setdefault(place, set()).add(number)
+            indirect = 0
+            for n in waits:
+                indirect |= before[n]
+            found.append(sorted(n for n in waits if not indirect >> n & 1))
+            before.append(indirect | sum(1 << n for n in found[-1]))
+        for place, those in writers.items():
+            written[place], read[place] = those, set()
+        for place, those in readers.items():
+            read[place] |= those
+    return found
+
+
+# A place that calls which keep an order write besides: no array lies there.
+_NOWHERE = (-2, -1, True)
+
+
+def _touched(
+    calls: Calls,
+    extent: Callable[[Any], tuple[int, int]],
+    in_order: Callable[[Call], bool] = lambda call: False,
+) -> list[list[list[tuple[int, int, bool]]]]:
+    """Of each entry of `calls`, of each of its calls, what memory it touches, and whether it writes there."""
+    return [
+        [
+            [
+                (*extent(call.arguments[name]), is_written(kind))
+                for kind, name in call.signature.arguments
+                if is_pointer(kind)
+            ]
+            + ([_NOWHERE] if in_order(call) else [])
+            for call in (some if isinstance(some, list) else [some])
+        ]
+        for some in calls
+    ]
 
 
 def _bytes(array: np.ndarray[Any, Any]) -> tuple[int, int]:

@@ -26,16 +26,17 @@ class RankFacts:
     """What a rank tells the others.
 
     `gpu`: the name of the GPU on its host, None for a CPU rank. `cuda_fault`: why MPI cannot be given GPU memory, in
-    words. `reals`: bytes of a number. `sends`: by peer, first and last + 1 of the points for it; `receives` likewise.
-    `points`: all that it sends. `room`: bytes of shared memory its host can give. `closed`: peers whose GPU memory it
-    could not open, with the reason.
+    words. `precision`: its name; `widths`: numbers per point of every quantity. `sends`: by peer, first and last + 1 of
+    the points for it; `receives` likewise. `points`: all that it sends. `room`: bytes of shared memory its host can
+    give. `closed`: peers whose GPU memory it could not open, with the reason.
     """
 
     host: int
     asked: str
     gpu: str | None
     cuda_fault: str | None
-    reals: int
+    precision: str
+    widths: tuple[int, ...]
     sends: Mapping[int, tuple[int, int]]
     receives: Mapping[int, tuple[int, int]]
     points: int
@@ -56,10 +57,15 @@ def choose(facts: Sequence[RankFacts], spare_room: Mapping[int, bool]) -> dict[t
             raise HiresxError(
                 f'rank 0 is to use the transport "{asked}", rank {rank} "{found.asked}"', "start all ranks alike"
             )
-        if found.reals != facts[0].reals:
+        if found.precision != facts[0].precision:
             raise HiresxError(
-                f"rank 0 computes with {facts[0].reals} bytes per number, rank {rank} with {found.reals}",
+                f'rank 0 computes with scheme.precision = "{facts[0].precision}", rank {rank} with "{found.precision}"',
                 "give all ranks the same precision",
+            )
+        if found.widths != facts[0].widths:
+            raise HiresxError(
+                f"rank 0 exchanges {_listed(facts[0].widths)} numbers per node, rank {rank} {_listed(found.widths)}",
+                "start all ranks with the same case: viscous or not, and with the same scalars",
             )
     pairs = sorted({(min(a, b), max(a, b)) for a, own in enumerate(facts) for b in own.sends})
     for a, b in pairs:
@@ -72,6 +78,10 @@ def choose(facts: Sequence[RankFacts], spare_room: Mapping[int, bool]) -> dict[t
     if asked == "auto" and facts[0].gpu is not None and _signals_fault(facts, spare_room) is None:
         return dict.fromkeys(pairs, "signals")
     return {pair: _of_pair(facts, pair, asked, spare_room) for pair in pairs}
+
+
+def _listed(widths: Sequence[int]) -> str:
+    return " and ".join(map(str, widths))
 
 
 def _gpus(facts: Sequence[RankFacts], pair: tuple[int, int]) -> int:

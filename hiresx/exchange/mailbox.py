@@ -38,8 +38,8 @@ class Post:
     place, and the `memory` that it is in.
 
     `gpu`: a `hiresx.exchange.gpu.Gpu`, or None on a CPU. `widths`: numbers of `dtype`, or of one of each, per
-    point of each quantity. `asked`: the name of a transport. Collective. Raises HiresxError, on all ranks, for a
-    transport that cannot be used and for want of memory.
+    point of each quantity; `precision`: the name of all that. `asked`: the name of a transport. Collective. Raises
+    HiresxError, on all ranks, for a transport that cannot be used and for want of memory.
     """
 
     def __init__(
@@ -51,6 +51,7 @@ class Post:
         layout: HaloLayout,
         dtype: Any,
         widths: Sequence[int],
+        precision: str,
         asked: str,
     ):
         self._backend, self._gpu, self._comm, self._layout = backend, gpu, comm, layout
@@ -58,7 +59,7 @@ class Post:
         self._extra = extra_bytes(comm.size, len(widths)) if asked in SIGNALLING else 0
         with comm.together():
             packed = None if gpu is None else gpu.memory(self._division.size(layout.sent) + self._extra)
-        self._agreement = Agreement(comm, gpu, layout, self._division, asked, packed)
+        self._agreement = Agreement(comm, gpu, layout, self._division, precision, asked, packed)
         self.names = self._agreement.names
         self._window = self._shared_memory()
         self._nccl = self._nccl_communicator()

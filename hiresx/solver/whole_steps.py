@@ -82,7 +82,7 @@ class WholeSteps:
         assert isinstance(b.program, Noting)  # or it would not be possible
         self._halo.assume_started()
         calls = noted(b.program, self._tasks, self._integrator.stages)
-        return Recorded(b.backend, b.program, calls, *self._radii_found, b.states[0].dt)
+        return Recorded(b.backend, b.program, calls, *self._radii_found, b.states[0].dt, self._conditions.clock)
 
     @cached_property
     def _radii_found(self) -> tuple[list[Call], Any, np.ndarray]:

@@ -1,6 +1,7 @@
 """Launches recorded as a CUDA graph: what depends on each other stays in order, what does not goes side by side.
 Streams that note what they are given play the GPU."""
 
+import itertools
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 
 from hiresx.device import graphs
 from hiresx.device.call import Call
-from hiresx.device.graphs import Graph
+from hiresx.device.graphs import FIRST, Graph
 from hiresx.device.side_by_side import Noting
 from hiresx.kernels import Signature
 
@@ -63,7 +64,7 @@ class Program(Noting):
     def launch(self, guard, x, y):
         self.made += 1
         if guard is None or guard[0] >= 0:
-            y[...] = 2 * x
+            y[...] = 2 * x[: len(y)]
 
     def launch_on(self, stream, guard, call):
         x, y = call.arguments.values()
@@ -99,11 +100,23 @@ def test_a_chain_stays_in_order_and_the_rest_is_side_by_side(gpu, monkeypatch):
     graph()
     assert (a[3] == 24).all() and program.made == 14
     behind = [before for _, before in stream.recorded]
-    # level 0: the four others and the first of the chain, on all branches; then the rest of the chain
-    assert sum(not before for before in behind[:5]) == 4
-    assert behind[5] >= {1} and behind[6] >= {1, 5}
+    # the others and the chain each for themselves, but for the last one, for which there is no branch
+    assert behind == [set(), set(), {1}, {1, 2}, set(), set(), {0}]
     graph()
     assert program.made == 21
+
+
+def test_nobody_waits_for_more_than_what_it_needs(gpu):
+    a = arrays(7)
+    calls = [scale(a[0], a[1]), scale(a[0], a[2]), [scale(a[1], a[3]), scale(a[2], a[4])], scale(a[3], a[5])]
+    calls += [[scale(a[5], a[6][:2]), scale(a[4], a[6][2:])], scale(a[6], a[0])]
+    stream = Stream()
+    graph = Graph(gpu, Program(), calls, stream)
+    graph()
+    assert (a[6][:2] == 16).all() and (a[6][2:] == 8).all()
+    graph()
+    behind = [before for _, before in stream.recorded]
+    assert behind == [set(), set(), {0}, {1}, {0, 2}, {0, 2, 4}, {1, 3}, {0, 1, 2, 3, 4, 5, 6}]
 
 
 def test_one_launch_is_no_graph(gpu):
@@ -176,7 +189,7 @@ def test_messages_go_beside_the_levels_and_are_awaited_where_they_are_needed(gpu
     assert behind[id(unpacked)] == {at[id(come)]}, "no work is waited for"
     assert behind[id(work[1])] == {at[id(work[0])]}, "no message is waited for"
     assert behind[id(last)] == {at[id(call)] for call in (come, unpacked, *work)}
-    urgent = {call.name: on.priority is not None for _, call, on in program.order}
+    urgent = {call.name: on.priority == FIRST for _, call, on in program.order}
     assert urgent == {"pack_signalled_halo": True, "unpack_signalled_halo": False, "scale": False}
 
 
@@ -197,6 +210,9 @@ def test_what_depends_on_each_other_keeps_its_order_with_messages_beside(gpu, se
     behind = {id(call): stream.recorded[number][1] for number, call, _ in program.order}
     at = {id(call): number for number, call, _ in program.order}
     items = [some if isinstance(some, list) else [some] for some in calls]
+    messages = [item for item in items if item[0].signature is UNPACK]
+    for earlier, later in itertools.pairwise(messages):
+        assert all(at[id(one)] in behind[id(other)] for one in earlier for other in later), "messages keep their order"
     assert len(at) == sum(map(len, items))
     for n, later in enumerate(items):
         for call in later:

@@ -155,9 +155,9 @@ def late_or_wrong(comm, what):
     comm.barrier()
 
 
-@pytest.mark.parametrize("what, message", [("late", "did not end within 4 s"), ("wrong", "rank 1:.*of its own mind")])
+@pytest.mark.parametrize("what, message", [("late", "did not end within 2 s"), ("wrong", "rank 1:.*of its own mind")])
 def test_a_job_that_fails(what, message):
     if not launcher():
         pytest.skip("no mpi4py with an mpirun of its MPI")
     with pytest.raises(Failed, match=re.compile(message, re.DOTALL)):
-        run_ranks(2, late_or_wrong, what, timeout=4 if what == "late" else 60)
+        run_ranks(2, late_or_wrong, what, timeout=2 if what == "late" else 60)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from ranks import run_ranks
+from vortices import taylor_green
 from wholes import whole
 
 from hiresx import Simulation
@@ -118,7 +119,7 @@ def test_steps_with_and_without_overlap_follow_each_other():
 def uneven(comm: Communicator, count: int) -> tuple[float, int]:
     """A run on ranks of which one thinks that steps are slow: the time it comes to."""
     simulation.HEARING = 1e-9 if comm.rank else 1e9
-    case = load("taylor-green", None, ("grid.n=[16,16,16]",))
+    case = taylor_green("grid.n=[16,16,16]")
     run = Simulation(case, "emulated", comm=comm, transport="signals")
     run.run(steps=count, progress=False)
     return run.time, run.step_count
