@@ -5,12 +5,15 @@ from dataclasses import dataclass, field
 
 from hiresx.errors import HiresxError
 
-# What can be asked for. "auto" takes for every two ranks the first that works of: window, mpi between two CPUs;
-# cuda-aware, ipc, staged over window, staged over mpi between two GPUs; the last two between a CPU and a GPU. A name
-# stands for the pairs that can have to do with it, and leaves the others to "auto": cuda-aware, ipc and nccl pairs of
-# GPUs, staged also those of a CPU and a GPU, window and mpi all, those with a GPU being staged over it. "signals" is
-# for all ranks of a job or for none: then a step needs no host.
+# What can be asked for. "signals" is for all ranks of a job or for none: then a step needs no host. "auto" takes it
+# where all ranks are on GPUs of one host, each on its own; else for every two ranks the first that works of: window,
+# mpi between two CPUs; cuda-aware, ipc, staged over window, staged over mpi between two GPUs; the last two between a
+# CPU and a GPU. A name stands for the pairs that can have to do with it, and leaves the others to the best of these:
+# cuda-aware, ipc and nccl pairs of GPUs, staged also those of a CPU and a GPU, window and mpi all, those with a GPU
+# being staged over it.
 NAMES = ("auto", "window", "mpi", "cuda-aware", "ipc", "nccl", "staged", "signals")
+# Those for which a rank's memory has room for signals.
+SIGNALLING = frozenset({"signals", "auto"})
 # How many GPUs a pair must have to have to do with a name.
 GPUS = {"cuda-aware": 2, "ipc": 2, "nccl": 2, "staged": 1}
 
@@ -72,6 +75,8 @@ def choose(facts: Sequence[RankFacts], spare_room: Mapping[int, bool]) -> dict[t
     if pairs and all(_gpus(facts, pair) < wanted for pair in pairs):
         lacking = "rank computes on a GPU" if wanted == 1 else "two neighbours compute on GPUs"
         raise HiresxError(f'transport "{asked}" cannot be used: no {lacking}', "leave it to --transport auto")
+    if asked == "auto" and facts[0].gpu is not None and _signals_fault(facts, spare_room) is None:
+        return dict.fromkeys(pairs, "signals")
     return {pair: _of_pair(facts, pair, asked, spare_room) for pair in pairs}
 
 
@@ -115,6 +120,8 @@ def _of_pair(facts: Sequence[RankFacts], pair: tuple[int, int], asked: str, spar
     else:
         fault = _nccl_fault(facts) if name == "nccl" else faults[name]
     if fault is not None:
+        if _signals_fault(facts, spare_room) is None and gpus:
+            best = "signals"
         raise HiresxError(
             f'transport "{asked}" cannot be used: {fault}', f'--transport auto, which takes "{best}" here'
         )

@@ -11,7 +11,7 @@ from hiresx.device.interface import Backend, Program
 from hiresx.device.native import Array
 from hiresx.exchange.agreed import Agreement
 from hiresx.exchange.carrier import Transport
-from hiresx.exchange.choice import STAGED
+from hiresx.exchange.choice import SIGNALLING, STAGED
 from hiresx.exchange.cuda_aware import CudaAware
 from hiresx.exchange.division import Division
 from hiresx.exchange.gpu import Gpu
@@ -56,7 +56,7 @@ class Post:
     ):
         self._backend, self._gpu, self._comm, self._layout = backend, gpu, comm, layout
         self._division = Division(dtype, widths)
-        self._extra = extra_bytes(comm.size, len(widths)) if asked == "signals" else 0
+        self._extra = extra_bytes(comm.size, len(widths)) if asked in SIGNALLING else 0
         with comm.together():
             packed = None if gpu is None else gpu.memory(self._division.size(layout.sent) + self._extra)
         self._agreement = Agreement(comm, gpu, layout, self._division, precision, asked, packed)
@@ -120,7 +120,7 @@ class Post:
             outgoing = division.buffers(packed, layout.sent)
             incoming = division.buffers(gpu.memory(division.size(layout.received)), layout.received)
         if "ipc" in by_name:
-            opened = self._messages(self._agreement.opened)
+            opened = self._messages({peer.rank: self._agreement.opened[peer.rank] for peer in by_name["ipc"]})
 
         found = []
         for tag, width in enumerate(division.widths):

@@ -40,6 +40,7 @@ from hiresx.simulation.grid_check import refuse_folded
 from hiresx.simulation.overdue import Overdue, Watch
 from hiresx.simulation.view import BlockView
 from hiresx.solver import Solver, configuration
+from hiresx.solver.initial_flow import initial_flow
 from hiresx.time.integrators import remarks
 from hiresx.time.recorded import STEPS
 
@@ -137,16 +138,17 @@ class Simulation:
         with self.comm.together():
             own = sum(part.points for part in ground.cut.parts if part.rank == self.comm.rank)
             refuse_oversized(self.case, self.backend.name, own)
+            flow = initial_flow(self.case, initial) if found is None else None
         self._ground, self._profiles = ground, dict(profiles or {})
-        self.solver = Solver(self.case, self.backend, profiles=self._profiles, domain=ground, transport=transport)
+        self.solver = Solver(
+            self.case, self.backend, profiles=self._profiles, domain=ground, transport=transport, flow=flow
+        )
         self.prints = self.comm.bcast(prints and prints())
         self.blocks = [BlockView(self.solver, b) for b in range(len(self.solver.states))]
         self.monitors = tuple(monitors)
         self._trace = blow_up.Trace(self.solver)
         self.history: list[dict[str, Any]] = []
-        if found is None:
-            self.solver.initialize(initial)
-        else:
+        if found is not None:
             self.history = self._continuation.begin(self.solver, self.out)
         self.attachments = self._build_attachments()
         there = {attachment.name for attachment in self.attachments}

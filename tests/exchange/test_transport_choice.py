@@ -52,6 +52,9 @@ FAR, FAR_GPU = {"host": 1}, {"host": 1, "gpu": "a"}
         ("auto", ABLE, ABLE, "cuda-aware"),
         ("auto", ABLE, GPU, "ipc"),
         ("auto", GPU, GPU, "ipc"),
+        ("auto", GPU, OTHER_GPU, "signals"),
+        ("auto", ABLE, OTHER_GPU | {"cuda_fault": None}, "signals"),
+        ("auto", GPU, OTHER_GPU | {"closed": {0: "no peer access"}}, "staged over window"),
         ("auto", GPU, FAR_GPU, "staged over mpi"),
         ("auto", GPU, GPU | {"closed": {0: "it is another MIG instance"}}, "staged over window"),
         ("staged", ABLE, ABLE, "staged over window"),
@@ -104,6 +107,17 @@ def test_a_cpu_rank_among_gpus_has_no_nccl():
     two = facts(gpu="b", asked="nccl", sends={0: (0, 1)}, receives={0: (0, 1)})
     with pytest.raises(HiresxError, match="rank 2 computes on a CPU"):
         choose([one, two, facts(asked="nccl")], {0: True})
+
+
+def test_signals_are_for_all_ranks_or_none():
+    def three(last: RankFacts) -> set[str]:
+        one = facts(gpu="a", sends={1: (0, 1)}, receives={1: (0, 1)})
+        two = facts(gpu="b", sends={0: (0, 1)}, receives={0: (0, 1)})
+        return set(choose([one, two, last], {0: True, 1: True}).values())
+
+    assert three(facts(gpu="c")) == {"signals"}
+    for last in (facts(gpu="a"), facts(), facts(gpu="c", host=1), facts(gpu="c", closed={0: "no peer access"})):
+        assert three(last) == {"ipc"}
 
 
 def test_unknown_transport():
