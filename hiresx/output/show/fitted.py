@@ -3,7 +3,8 @@ take fewer columns, panels give way. Needs matplotlib, which is imported here.""
 
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -16,6 +17,7 @@ PAD = 0.05  # inches around what is drawn
 _NEAR = 0.8 * PAD
 _TRIES = 12
 _LEAST = 0.2  # inches of a panel
+_SMALLEST = 4.0  # points of letters
 # A word, or several that a formula between dollar signs joins.
 _WORD = re.compile(r"(?:\$[^$]*\$|[^\s$])+")
 
@@ -27,6 +29,7 @@ class Fitted(ConstrainedLayoutEngine):
     def __init__(self, width: bool, height: bool, compress: bool = False):
         super().__init__(compress=compress)
         self._asked = width, height
+        self._whole: dict[Any, str] = {}  # texts before they were broken
 
     @property
     def exact(self) -> bool:
@@ -38,12 +41,16 @@ class Fitted(ConstrainedLayoutEngine):
             super().execute(fig)
             return
         self.set(rect=(0.0, 0.0, 1.0, 1.0))
-        _narrow(fig)
+        self._narrow(fig, lambda text: fig.bbox.width)
+        self._lay_out(fig)
+        _shorten(fig)
         sides = [0.0, 0.0, 0.0, 0.0]  # inches left free at the left, below, at the right, above
         for _ in range(_TRIES):
             over = self._arrange(fig, sides)
             if max(over) <= PAD - _NEAR:
                 return
+            if max(over[0], over[2]) > PAD - _NEAR:
+                self._narrow(fig, partial(_room, fig))
             # A title in the middle of a panel moves by half of what the panel gives way.
             sides = [side + (2 * more if more > 0 else 0) for side, more in zip(sides, over, strict=True)]
         raise _no_room(fig)
@@ -56,11 +63,7 @@ class Fitted(ConstrainedLayoutEngine):
         if min(inner) <= 0:
             raise _no_room(figure)
         self.set(rect=(sides[0] / wide, sides[1] / high, *inner))
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always")
-            super().execute(figure)
-        if any("collapsed to zero" in str(warning.message) for warning in told):
-            raise _no_room(figure)
+        self._lay_out(figure)
         for ax in figure.axes:
             place = ax.get_position(original=True)
             if ax.get_label() != "<colorbar>" and min(place.width * wide, place.height * high) < _LEAST:
@@ -71,6 +74,22 @@ class Fitted(ConstrainedLayoutEngine):
             across * (PAD - box.x0), upwards * (PAD - box.y0),
             across * (box.x1 + PAD - wide), upwards * (box.y1 + PAD - high),
         ]  # fmt: skip
+
+    def _lay_out(self, figure: Any) -> None:
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            super().execute(figure)
+        if any("collapsed to zero" in str(warning.message) for warning in told):
+            raise _no_room(figure)
+
+    def _narrow(self, figure: Any, room_of: Callable[[Any], float]) -> None:
+        """Break titles and names of axes into lines of so many pixels, and legends of the figure into more rows."""
+        renderer, pad = figure._get_renderer(), 2 * PAD * figure.dpi
+        for text in _texts(figure):
+            if text.get_text() and text.get_window_extent(renderer).width > (room := room_of(text) - pad):
+                text.set_text(self._whole.setdefault(text, text.get_text()))
+                text.set_text("\n".join(_lines(text, renderer, room)))
+        _break(figure)
 
     def cut(self, figure: Any) -> Bbox:
         """What of the laid out `figure` is written, in inches: what is drawn, all of a size that was asked for."""
@@ -87,13 +106,30 @@ def whole_pixels(inches: float, dpi: float) -> float:
     return inches if int(inches * dpi) == pixels else (pixels + 1e-6) / dpi
 
 
-def _narrow(figure: Any) -> None:
-    """Break titles and names of axes into lines that the figure has room for, and its legends into more rows."""
-    renderer = figure._get_renderer()
-    room = figure.bbox.width - 2 * PAD * figure.dpi
-    for text in _texts(figure):
-        if text.get_text() and text.get_window_extent(renderer).width > room:
-            text.set_text("\n".join(_lines(text, renderer, room)))
+def _room(figure: Any, text: Any) -> float:
+    """Pixels that a text may be wide where it is now."""
+    box, wide = text.get_window_extent(), figure.bbox.width
+    if text.get_ha() == "left":
+        return float(wide - box.x0)
+    if text.get_ha() == "right":
+        return float(box.x1)
+    middle = 0.5 * (box.x0 + box.x1)
+    return float(2 * min(middle, wide - middle))
+
+
+def _shorten(figure: Any) -> None:
+    """Smaller letters for names of vertical axes that are longer than their axis: they would lie over each other."""
+    for ax in figure.axes:
+        label, room = ax.yaxis.label, ax.get_window_extent().height
+        length = label.get_window_extent().height if label.get_text() else 0
+        if length > room:
+            label.set_fontsize(max(_SMALLEST, label.get_fontsize() * room / length))
+
+
+def _break(figure: Any) -> None:
+    """Legends of the figure into more rows, where they are too wide."""
+    renderer, pad = figure._get_renderer(), 2 * PAD * figure.dpi
+    room = figure.bbox.width - pad
     for legend in figure.legends:
         for columns in range(legend._ncols - 1, 0, -1):
             if legend.get_window_extent(renderer).width <= room:
