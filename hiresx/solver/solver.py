@@ -128,7 +128,7 @@ class Solver:
         return [
             *self.terms.tasks,
             *update_tasks(self._blocks, self.terms, self._ghosts, self.integrator),
-            ("boundary", lambda stage: self._conditions.nodes(self.time + times[stage] * self.dt)),
+            ("boundary", lambda stage: self._conditions.nodes(self.time, self.dt, times[stage])),
             ("exchange", lambda stage: self._ghosts.send_state()),
         ]
 
@@ -244,7 +244,7 @@ class Solver:
             self.step_size.known_radii = None
             self.has_rates = True
             with self.stopwatch("step"):
-                self.joined_steps()
+                self.joined_steps(self.time, self.dt)
         else:
             try:
                 self.integrator.step(self.stage)

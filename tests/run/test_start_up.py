@@ -5,6 +5,7 @@ import time
 
 import numpy as np
 import pytest
+from vortices import taylor_green
 
 from hiresx import Simulation, parallel
 from hiresx.bench import rhs
@@ -42,7 +43,7 @@ def of_file(folder, n: int) -> Case:
 
 
 def generated(folder, n: int) -> Case:
-    return load("taylor-green", overrides=[f"grid.n=[{n},{n},{n}]"])
+    return taylor_green(f"grid.n=[{n},{n},{n}]")
 
 
 @pytest.mark.parametrize("case", [generated, of_file])
@@ -72,7 +73,7 @@ def test_a_file_that_this_machine_does_not_hold_is_refused_by_its_head(monkeypat
 
 def test_a_cpu_is_not_measured_by_the_memory_of_gpus(monkeypatch):
     monkeypatch.setattr(cuda, "largest_memory", lambda: 1)
-    assert Simulation(load("taylor-green", overrides=["grid.n=[7,7,7]", "time.steps=1"]), backend="cpu").blocks
+    assert Simulation(taylor_green("grid.n=[7,7,7]", "time.steps=1"), backend="cpu").blocks
 
 
 def test_what_two_threads_want_is_made_once(monkeypatch, tmp_path):
