@@ -1,17 +1,20 @@
 """What a grid resolves of a case: sound waves between the sponges, and the layers of the flow that enters."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from hiresx.case import Case
+from hiresx.case.functions import prescribed
 from hiresx.decomposition import Decomposition
 from hiresx.errors import HiresxError
 from hiresx.grid import Block
 from hiresx.grid.blocks import FACES, direction, slices
 from hiresx.grid.stored_coordinates import slabs
 from hiresx.rhs.layers import along, shares
+from hiresx.rhs.waves import InTime
 
 # Points per wavelength at which a wave counts as resolved where nothing else is said.
 POINTS_PER_WAVE = 8.0
@@ -94,8 +97,9 @@ def _layers(case: Case, decomposition: Decomposition, patch: Any) -> Iterator[di
     block = decomposition.blocks[patch.block]
     x, y, z = (np.asarray(c[slices(patch.range)]) for c in (block.x, block.y, block.z))
     try:
-        samples = SAMPLES if not patch.condition.steady and _at_rest(case, function, x, y, z) else 1
-        velocity = np.stack([case.evaluate(function, x, y, z, APART * n)[1:4] for n in range(samples)])
+        given = InTime(partial(prescribed, case, function), (x, y, z), patch.condition.steady)
+        samples = SAMPLES if _at_rest(given.values(0.0)) and not given.fixed else 1
+        velocity = np.stack([given.values(APART * n)[1:4] for n in range(samples)])
     except HiresxError:
         return  # one that Python gives
     mean = velocity.mean(axis=0)
@@ -121,9 +125,9 @@ def _layers(case: Case, decomposition: Decomposition, patch: Any) -> Iterator[di
             }  # fmt: skip
 
 
-def _at_rest(case: Case, function: Any, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> bool:
-    """Whether the flow that `function` gives is at rest on some nodes: only then has it a layer."""
-    speed = np.sqrt(np.sum(np.square(case.evaluate(function, x, y, z, 0.0)[1:4]), axis=0))
+def _at_rest(flow: Sequence[np.ndarray]) -> bool:
+    """Whether a flow (rho, u, v, w, p) is at rest on some nodes: only then has it a layer."""
+    speed = np.sqrt(np.sum(np.square(flow[1:4]), axis=0))
     return bool(speed.min() <= REST * speed.max())
 
 

@@ -2,11 +2,17 @@
 
 from typing import Any
 
-from hiresx.device.call import Calls
+from hiresx.device.call import Call, Calls
 from hiresx.device.side_by_side import dependencies, flat
 
 # Streams that launches are spread over while they are recorded, at most.
 BRANCHES = 64
+# Messages between ranks (kernels/signals.h) keep their order, so that no two ranks wait for each other. What others wait
+# for, and the waiting, goes ahead of what has not begun, by the highest priority that CUDA has; what has come, where
+# there is room: what needs it comes later, and reading the memory of another GPU it would keep this one from its work.
+URGENT = ("pack_signalled_", "raise_signals", "await_signals")
+MESSAGES = (*URGENT, "unpack_signalled_", "rotate_signalled_")
+FIRST = -100
 
 
 class Graph:
@@ -44,26 +50,30 @@ class Graph:
 
     def _record(self) -> None:
         """Each launch waits for those that it depends on and for no others, as long as there are streams for it: one
-        goes on behind what it waits for anyway, else with a stream of its own."""
+        goes on behind what it waits for anyway, else with a stream of its own. What is urgent has its own streams."""
         begin = self._moment(self._stream)
-        streams, last = [self._stream], [-1]  # and the launch that each of them ends with
+        streams, last, urgent = [self._stream], [-1], [False]  # last: the launch that each of them ends with
         moments: list[Any] = []
         before: list[int] = []  # of each launch a bit for every one that is done before it
-        for number, (call, waits) in enumerate(zip(self._calls, dependencies(self._noted, _bytes), strict=True)):
+        needed = dependencies(self._noted, _bytes, _is_message)
+        for number, (call, waits) in enumerate(zip(self._calls, needed, strict=True)):
             done = sum(1 << n for n in waits)
             for n in waits:
                 done |= before[n]
+            hurry = call.name.startswith(URGENT)
+            alike = [n for n, ahead in enumerate(urgent) if ahead == hurry]
             # the latest, so that a chain stays together
-            free = [n for n, at in enumerate(last) if at < 0 or done >> at & 1]
+            free = [n for n in alike if last[n] < 0 or done >> last[n] & 1]
             branch = max(free, key=last.__getitem__, default=None)
-            if branch is None and len(streams) < BRANCHES:
+            if branch is None and (len(streams) < BRANCHES or not alike):
                 branch = len(streams)
-                streams.append(self._cuda.Stream(non_blocking=True))
+                urgent.append(hurry)
+                streams.append(self._cuda.Stream(non_blocking=True, priority=FIRST if hurry else 0))
                 last.append(-1)
                 if not waits:
                     streams[branch].wait_event(begin)
             if branch is None:
-                branch = min(range(len(last)), key=last.__getitem__)
+                branch = min(alike, key=last.__getitem__)
                 done |= before[last[branch]] | 1 << last[branch]
             for n in waits:
                 if n != last[branch]:
@@ -79,6 +89,10 @@ class Graph:
         event = self._cuda.Event(disable_timing=True)
         event.record(stream)
         return event
+
+
+def _is_message(call: Call) -> bool:
+    return call.name.startswith(MESSAGES)
 
 
 def _bytes(array: Any) -> tuple[int, int]:

@@ -67,11 +67,15 @@ def levels(calls: Calls, extent: Callable[[Any], tuple[int, int]] | None = None)
     return found
 
 
-def dependencies(calls: Calls, extent: Callable[[Any], tuple[int, int]] | None = None) -> list[list[int]]:
+def dependencies(
+    calls: Calls,
+    extent: Callable[[Any], tuple[int, int]] | None = None,
+    in_order: Callable[[Call], bool] = lambda call: False,
+) -> list[list[int]]:
     """For each call, those of lists too, the numbers of the calls before it that it waits for, without those that these
     wait for. What depends on what, and `extent`, are as of `levels`; those of a list among `calls`, which do not depend
-    on each other, wait each for itself, and each is waited for."""
-    touched = _touched(calls, extent or _bytes)
+    on each other, wait each for itself, and each is waited for. Calls that are `in_order` follow each other besides."""
+    touched = _touched(calls, extent or _bytes, in_order)
     ends = np.unique([end for some in touched for call in some for low, high, _ in call for end in (low, high)])
     # Of memory between two neighbours of `ends`: the calls that wrote it last, and those that read it since.
     written: list[set[int]] = [set() for _ in ends]
@@ -99,7 +103,15 @@ def dependencies(calls: Calls, extent: Callable[[Any], tuple[int, int]] | None =
     return found
 
 
-def _touched(calls: Calls, extent: Callable[[Any], tuple[int, int]]) -> list[list[list[tuple[int, int, bool]]]]:
+# A place that calls which keep an order write besides: no array lies there.
+_NOWHERE = (-2, -1, True)
+
+
+def _touched(
+    calls: Calls,
+    extent: Callable[[Any], tuple[int, int]],
+    in_order: Callable[[Call], bool] = lambda call: False,
+) -> list[list[list[tuple[int, int, bool]]]]:
     """Of each entry of `calls`, of each of its calls, what memory it touches, and whether it writes there."""
     return [
         [
@@ -108,6 +120,7 @@ def _touched(calls: Calls, extent: Callable[[Any], tuple[int, int]]) -> list[lis
                 for kind, name in call.signature.arguments
                 if is_pointer(kind)
             ]
+            + ([_NOWHERE] if in_order(call) else [])
             for call in (some if isinstance(some, list) else [some])
         ]
         for some in calls

@@ -4,11 +4,14 @@ A wrapper stands right behind the kernel it calls, on its last line, so that it 
 compiler's message about it names the kernel's own place.
 """
 
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 
 from hiresx import kernels
 from hiresx.device.configuration import Configuration, Target, source
+from hiresx.equations.storage import Storage
 
 Shape = tuple[tuple[int, int, int], tuple[int, int, int]]
 
@@ -89,9 +92,18 @@ def generate(
     threads, each along x, y, z, ahead of that. `hx_shape name_shape(words)` says how many parts there are.
     """
     threads = f"#define HX_LINE_THREADS {LINE_BLOCK}\n"
-    text = kernels.flatten(threads + source(configuration, target, root), root)
+    flat = kernels.flatten(threads + source(configuration, target, root), root)
+    text, found = _wrapped(flat, target, configuration.storage)
+    return text, dict(found)
+
+
+# Every solver asks anew for the same few texts; to read one takes as long as a small run.
+@lru_cache(maxsize=16)
+def _wrapped(text: str, target: Target, storage: Storage) -> tuple[str, Mapping[str, kernels.Signature]]:
+    """A flat text with the functions around its kernels, and these kernels by name."""
     wrapper = {"cpu": _cpu, "cuda": _cuda, "emulated": _emulated}[target]
-    pieces, start, found = [] if target == "cuda" else [WORDS], 0, {}
+    pieces, start = [] if target == "cuda" else [WORDS], 0
+    found: dict[str, kernels.Signature] = {}
     for signature, end in kernels.declarations(text):
         if signature.kind in GPU_KINDS and target == "cpu":
             continue
@@ -105,13 +117,13 @@ def generate(
         else:
             pieces += [text[start:end], " ", _cpu_kernel(signature)]
             start = end
-        found[signature.name] = _kept_as(signature, configuration)
-    return "".join([*pieces, text[start:]]), found
+        found[signature.name] = _kept_as(signature, storage)
+    return "".join([*pieces, text[start:]]), MappingProxyType(found)
 
 
-def _kept_as(signature: kernels.Signature, configuration: Configuration) -> kernels.Signature:
+def _kept_as(signature: kernels.Signature, storage: Storage) -> kernels.Signature:
     """The signature in plain types."""
-    plain, arguments = configuration.storage.c_types, []
+    plain, arguments = storage.c_types, []
     for kind, name in signature.arguments:
         *const, base, star = kind.split() if kind.endswith("*") else ("", "", "")
         arguments.append((" ".join([*const, plain[base], star]) if base in plain else kind, name))

@@ -14,6 +14,17 @@ from hiresx.rhs.plans import default_plan, inviscid_plan
 _OF_BACKEND = {"cpu": ("pencils", "decomposed"), "cuda": ("fused", "decomposed"), "emulated": ("fused", "decomposed")}
 
 
+class UnsuitedPlan(HiresxError):
+    """A plan that does not know what the case has."""
+
+
+def known_plan(plan: str, backend: str) -> None:
+    """Raises HiresxError for a plan that `backend` (its name) has not."""
+    if inviscid_plan(plan, backend) not in _OF_BACKEND[backend]:
+        known = ", ".join((*_OF_BACKEND[backend], compact.NAME))
+        raise HiresxError(f'the plan "{plan}" is none of the {backend} backend', f"take {known}, or auto")
+
+
 def chosen_plan(case: Case, backend: Backend, domain: Domain, asked: str | None = None) -> str:
     """The plan `asked`, or that of the case's key `plan`; where neither says, the backend's own, or the compact one on
     all ranks where a GPU has no room for the fields of its parts otherwise. Collective; nothing is allocated.
@@ -27,11 +38,10 @@ def chosen_plan(case: Case, backend: Backend, domain: Domain, asked: str | None 
     wanted = asked or (None if case.plan == "auto" else case.plan)
     free = backend.free_memory()
     with comm.together():
-        if wanted is not None and inviscid_plan(wanted, backend.name) not in _OF_BACKEND[backend.name]:
-            known = ", ".join((*_OF_BACKEND[backend.name], compact.NAME))
-            raise HiresxError(f'the plan "{wanted}" is none of the {backend.name} backend', f"take {known}, or auto")
+        if wanted is not None:
+            known_plan(wanted, backend.name)
         if wanted == compact.NAME and why is not None:
-            raise HiresxError(f'the plan "compact" does not suit this case: {why}', 'leave it out, or plan = "auto"')
+            raise UnsuitedPlan(f'the plan "compact" does not suit this case: {why}', 'leave it out, or plan = "auto"')
     plan = wanted or own
     if wanted is None and why is None and case.gas.reynolds is not None:
         short = free is not None and device_bytes(case, blocks, backend.name, plan) > free

@@ -70,8 +70,8 @@ class CheckRun:
 class Finished:
     """A run that has come to its end, and the state it started from."""
 
-    def __init__(self, run: CheckRun, backend: str):
-        self.simulation = Simulation(run.loaded, backend, monitors=run.monitors)
+    def __init__(self, run: CheckRun, bench: "Workbench"):
+        self.simulation = Simulation(bench.case(run), bench.backend, monitors=run.monitors)
         self.case, self.blocks = self.simulation.case, self.simulation.blocks
         self._start = [self.simulation.solver.primitives(b) for b in range(len(self.blocks))]
         self.simulation.run(progress=False)
@@ -100,11 +100,20 @@ class Finished:
 
 
 class Workbench:
-    """The backend under test, and the runs it has finished."""
+    """The backend under test, the plan by which it computes (None: its own), and the runs it has finished."""
 
-    def __init__(self, backend: str):
+    def __init__(self, backend: str, plan: str | None = None):
         self.backend = backend
+        self.plan = plan
         self._known: dict[Any, Any] = {}
+
+    def case(self, run: CheckRun) -> Case:
+        """The case of a run, to be computed by the plan under test."""
+        return run.loaded if self.plan is None else run.loaded.model_copy(update={"plan": self.plan})
+
+    def command(self, run: CheckRun) -> str:
+        """The command line that makes the same run by the same plan."""
+        return run.command if self.plan is None else f"{run.command} --set plan={self.plan}"
 
     def once(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """function(self, *arguments), from memory when it was asked before. What it raised is raised again."""
@@ -128,7 +137,7 @@ class Workbench:
 
 
 def _finish(bench: Workbench, run: CheckRun) -> Finished:
-    return Finished(run, bench.backend)
+    return Finished(run, bench)
 
 
 @dataclass(frozen=True)

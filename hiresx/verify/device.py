@@ -296,7 +296,7 @@ def work(session: Session, name: str, folder: Path) -> bool:
         # One call may be all there is of a machine: the next part goes on, and the file says what happened here.
         result["error"] = str(error) if isinstance(error, HiresxError) else traceback.format_exc()
         print(result["error"], flush=True)
-    passed = all(row.get("pass", True) for row in rows)
+    passed = all(row.get("pass") is not False for row in rows)
     _write(folder / f"{name}.json", result | {"wall_s": time.monotonic() - began, "pass": passed})
     return passed and result["error"] is None and not result["left_out"]
 

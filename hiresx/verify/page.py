@@ -43,12 +43,12 @@ def write(results: list[Path], out: Path) -> None:
     documents = [_read(path) for path in results]
     sections.append(_sources(results, documents))
     for name in runner.names():
-        # check -> backend -> result
+        # check -> backend, with the plan that was asked for -> result
         found: dict[str, dict[str, dict[str, Any]]] = {}
         for document in documents:
             for check in document["checks"]:
                 if check["group"] == name:
-                    found.setdefault(check["check"], {})[check["backend"]] = check
+                    found.setdefault(check["check"], {})[_column(check)] = check
         if found:
             sections.append(_section(name, found, out))
     with files.replacing(out) as temporary:
@@ -75,10 +75,11 @@ def _sources(paths: list[Path], documents: list[dict[str, Any]]) -> str:
         gpus = machine.get("gpus", []) if document["backend"] in ("cuda", "auto") else []
         named = "".join(f", {name}" for name in counted(gpu["name"] for gpu in gpus))
         place = f"{machine['cpu']}, {machine['threads_available']} threads{named}"
-        passed = sum(check["pass"] for check in checks)
+        judged = [check for check in checks if "left_out" not in check]
+        passed = sum(check["pass"] for check in judged)
         seconds = f"{document['wall_s']:.0f} s"
         rows.append(
-            [path.name, f"`{document['command']}`", document["date"], place, seconds, f"{passed} of {len(checks)}"]
+            [path.name, f"`{document['command']}`", document["date"], place, seconds, f"{passed} of {len(judged)}"]
         )
     return _table(["results", "command", "date", "machine", "took", "pass"], rows)
 
@@ -122,7 +123,13 @@ def _picture(name: str, curves: dict[str, Any], out: Path) -> str | None:
         return picture_file.save(draw(curves), out.with_name(f"{out.stem}-{name}.png")).name
 
 
+def _column(result: dict[str, Any]) -> str:
+    return ", ".join(filter(None, (result["backend"], result.get("plan"))))
+
+
 def _value(result: dict[str, Any]) -> str:
+    if "left_out" in result:
+        return "left out"
     value = result["value"]
     shown = "did not run" if value is None else f"{value:.4g}"
     return shown if result["pass"] else f"**{shown}: fails**"

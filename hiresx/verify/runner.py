@@ -15,6 +15,7 @@ from hiresx.case.faults import did_you_mean
 from hiresx.device import backend as find_backend
 from hiresx.device.configuration import Configuration
 from hiresx.errors import HiresxError
+from hiresx.solver.plan_choice import UnsuitedPlan, known_plan
 from hiresx.verify.checks import Check, Workbench
 
 # Digits of curves: more than a picture shows.
@@ -49,11 +50,15 @@ def chosen(asked: Sequence[str]) -> list[str]:
     return [name for name in names() if name in found]
 
 
-def run(asked: Sequence[str], backend: str, say: Callable[[str], None] | None) -> list[dict[str, Any]]:
+def run(
+    asked: Sequence[str], backend: str, say: Callable[[str], None] | None, plan: str | None = None
+) -> list[dict[str, Any]]:
     """See hiresx.verify.run."""
     say = say or (_to_terminal if sys.stderr.isatty() else _to_nobody)
     wanted = chosen(asked)
-    bench = Workbench(find_backend(backend).name)
+    bench = Workbench(find_backend(backend).name, plan)
+    if plan is not None:
+        known_plan(plan, bench.backend)
     began = time.perf_counter()
     count = compile_ahead(bench, (check for name in wanted for check in group(name).CHECKS))
     say(f"{count} sets of kernels for {bench.backend} compiled or found in {time.perf_counter() - began:.1f} s")
@@ -88,10 +93,12 @@ def compile_ahead(bench: Workbench, checks: Iterable[Check]) -> int:
 def judge(name: str, check: Check, bench: Workbench) -> dict[str, Any]:
     """The result of one check of group `name`, see hiresx.verify.run."""
     began = time.perf_counter()
-    value, curves, error = math.nan, {}, None
+    value, curves, error, left_out = math.nan, {}, None, None
     try:
         value = check.value(bench)
         curves = {key: [_rounded(v) for v in values] for key, values in check.drawn(bench).items()}
+    except UnsuitedPlan as fault:
+        left_out = fault.message
     except HiresxError as fault:
         error = str(fault)
     return {
@@ -101,9 +108,11 @@ def judge(name: str, check: Check, bench: Workbench) -> dict[str, Any]:
         "value": value,
         "relation": check.limit.relation,
         "threshold": check.limit.threshold,
-        "pass": check.limit.holds(value),
+        "pass": None if left_out else check.limit.holds(value),
         "seconds": time.perf_counter() - began,
-        "commands": [run.command for run in check.runs],
+        "commands": [bench.command(run) for run in check.runs],
+        **({"plan": bench.plan} if bench.plan else {}),
+        **({"left_out": left_out} if left_out else {}),
         **({"error": error} if error else {}),
         **({"curves": curves} if curves else {}),
     }
@@ -115,6 +124,8 @@ def _rounded(value: float) -> float:
 
 def line(result: dict[str, Any]) -> str:
     """One line on a result."""
+    if "left_out" in result:
+        return f"left out  {result['group']}: {result['check']}: {result['left_out']}"
     mark = "pass" if result["pass"] else "FAIL"
     threshold = result["threshold"]
     shown = f"{threshold[0]:g} .. {threshold[1]:g}" if isinstance(threshold, tuple) else f"{threshold:g}"

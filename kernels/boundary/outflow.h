@@ -14,11 +14,15 @@
 // This relation integrates over time to the state far away only for one and the same g. What is left over, pressure that
 // differs along the face and shear that comes in with the gas, is drawn to the face's means (`firmness`). Without it both
 // grow: in the corners of a box of outflows, at rest and in a stream.
+//
+// The rate that the relation replaces held what upwind differences along the face damp. Central ones do not see a pressure
+// that alternates from node to node, so that it would stay: the damping of fifth-order differences is put back
+// (`upwind_share` of the speed of sound times the sixth differences).
 
 // What a patch gives: pressure far away, relaxation, firmness (rate per length), then the means over its face: V as the
 // normal velocity takes it and V along the face (see outflow_sums), pressure, velocity of what comes in.
 // Shares of the firmness: small enough that 5 % of sound at 45 degrees come back at most, large enough that nothing grows.
-constexpr double hold_shear = 1.4, hold_pressure = 0.35;
+constexpr double hold_shear = 1.4, hold_pressure = 0.35, upwind_share = 1.0 / 60;
 constexpr int outflow_given = 13, outflow_sums_count = 13;
 // Changes from node to node, of the velocity as a share of the speed of sound and of the pressure as one of gamma p, below
 // which it is round-off that varies: where nothing leaves all nodes count alike, and sound comes straight.
@@ -68,6 +72,20 @@ HD real flow_gradients(const_state_pointer q, const work_real *m, const work_rea
         }
     }
     return correction_scale(sensor);
+}
+
+// Sixth difference of p along one direction over the distance of nodes; 0 where that has one node.
+HD real grain(const_state_pointer q, const work_real *m, const work_real *jacobian, long long p, stride sv, int step,
+              int d) {
+    if (step == 0) return real(0);
+    const real weight[7] = {real(1), real(-6), real(15), real(-20), real(15), real(-6), real(1)};
+    real sum = real(0), n[3];
+    for (int l = 0; l < 7; ++l) {
+        real state[gas_variables];
+        for (int v = 0; v < gas_variables; ++v) state[v] = q[v * sv + p + (long long)(l - 3) * step];
+        sum += weight[l] * primitive(state).p;
+    }
+    return jacobian[p] * outward_normal(m, p, sv, 2 * d, n) * sum;
 }
 
 HD real dot(const real *a, const real *b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
@@ -153,15 +171,17 @@ KERNEL(outflow_rates, int i, int j, int k, int n1, const int *nodes, const int *
     const real steepness = square_root(dot(slope, slope));
     real momentum_rate[3];
     for (int c = 0; c < 3; ++c) momentum_rate[c] = rate[c + 1] - velocity[c] * rate[0];
-    const real pressure_rate = gas_gamma_1 * (kinetic * rate[0] - dot(velocity, rate + 1) + rate[4]);
+    real pressure_rate = gas_gamma_1 * (kinetic * rate[0] - dot(velocity, rate + 1) + rate[4]);
 
     // Where gas comes in nothing is carried out, and the shear it brings along is drawn to the mean one. That is where the
     // mean flow or the gas itself enters faster than Mach 0.1, which eddies alone seldom do; below, both ways work.
     real n[3][3], entered = real(0), faint = real(0);
+    int crossed = 0;
     for (int f = 0; f < 3; ++f) {
         for (int c = 0; c < 3; ++c) n[f][c] = real(0);
         const int code = faces[f * n1 + i];
         if (code < 0) continue;
+        crossed |= 1 << (code % 8 / 2);
         faint = real(faintest) * gas_gamma * s.p * jacobian[p] * outward_normal(m, p, sv, code % 8, n[f]);
         const real *patch = given + (code / 8) * outflow_given, normal = dot(velocity, n[f]);
         const real in = inflow_share(smaller(normal, dot(patch + 6, n[f])), sound, real(0.1));
@@ -176,6 +196,11 @@ KERNEL(outflow_rates, int i, int j, int k, int n1, const int *nodes, const int *
         }
     }
     const real out = real(1) - entered;
+    // The relation is for the rate without the damping along the face, which stays.
+    for (int d = 0; d < 3; ++d) {
+        const int step = d == 0 ? di : d == 1 ? dj : dk;
+        if (!(crossed >> d & 1)) pressure_rate -= real(upwind_share) * sound * grain(q, m, jacobian, p, sv, step, d);
+    }
 
     // One entering wave `delta` per face; each changes p_t, which all faces share: a system of up to three equations.
     real angle[3], system[3][3], delta[3];

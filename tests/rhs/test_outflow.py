@@ -147,6 +147,23 @@ def test_relaxation_is_a_rate_per_length_whatever_the_areas():
     assert reflected == pytest.approx(0.1 / 2 * 0.7 / 1.3 * 0.5 * np.sqrt(np.pi), rel=0.06)
 
 
+@pytest.mark.parametrize("mach", [-0.4, 0.05, 0.4])
+def test_pressure_that_alternates_along_the_face_is_damped(mach):
+    """Central differences along the face do not see it. Without the damping of upwind ones 42 % are there at t = 2,
+    and on the next nodes 14 to 26 %."""
+    conditions = {"imin": OUTFLOW, "imax": far(mach), "jmin,jmax": PERIODIC}
+    spec = case([17, 32, 1], [0, 0, 0], [4, 8, 0], 2.0, conditions, mach=mach)
+
+    def alternating(x, y, z):
+        wave = np.where(x == 0, 1e-3 * np.exp(-(((y - 4) / 2) ** 2)) * (-1.0) ** np.round(4 * y), 0.0)
+        return 1 + wave, mach, 0.0, 0.0, P + wave
+
+    simulation = Simulation(spec, "cpu", initial=alternating)
+    simulation.run(progress=False)
+    p = simulation.blocks[0].state("p")[0, :, :2]
+    assert abs(p - np.roll(p, 1, axis=0)).max() < 0.02 * 2e-3
+
+
 def test_the_mean_pressure_comes_back():
     """From 2 % too much, between a wall and the outflow."""
     ends = {"imin": {"type": "slip-wall"}, "imax": OUTFLOW}

@@ -121,6 +121,21 @@ def test_groups_are_chosen_by_name():
     assert 'did you mean "free-stream"' in caught.value.mend
 
 
+def test_a_plan_that_does_not_suit_a_check_leaves_it_out():
+    check = next(check for check in runner.group("cuts").CHECKS if check.name == "Taylor-Green, viscous")
+    result = runner.judge("cuts", check, checking.Workbench("cpu", "compact"))
+    assert result["pass"] is None and "does not suit" in result["left_out"] and "FAIL" not in runner.line(result)
+    with pytest.raises(HiresxError, match="none of the cpu backend"):
+        verify.run(["cuts"], "cpu", plan="fused")
+
+
+def test_runs_of_checks_are_computed_by_the_plan_that_is_asked_for():
+    run = checking.CheckRun("sod", None, ("time.steps=1",))
+    bench = checking.Workbench("cpu", "decomposed")
+    assert bench.finished(run).simulation.solver.plan == "decomposed"
+    assert bench.command(run) == "hiresx run sod --set time.steps=1 --set plan=decomposed"
+
+
 def test_limits():
     assert checking.at_most(1.0).holds(1.0) and not checking.at_most(1.0).holds(1.1)
     assert checking.at_least(4.8).holds(5.0) and not checking.at_least(4.8).holds(4.7)

@@ -41,7 +41,7 @@ def _computed(backend: str, case: Case, grid: Grid) -> list[np.ndarray]:
 
 def worst(bench: Workbench, run: CheckRun) -> float:
     """Over all COUNTS of blocks."""
-    case = run.loaded
+    case = bench.case(run)
     grid = build(case.grid, case.directory)
     expected = _computed(bench.backend, case, grid)
     differences = []

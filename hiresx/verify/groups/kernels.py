@@ -15,6 +15,7 @@ import numpy as np
 from hiresx.device import Configuration
 from hiresx.device import backend as find_backend
 from hiresx.device.wrappers import GPU_KINDS
+from hiresx.rhs import compact
 from hiresx.solver import Solver
 from hiresx.verify import kernel_data
 from hiresx.verify.checks import Check, CheckRun, Workbench, at_most
@@ -94,9 +95,11 @@ def point_by_point(bench: Workbench, configuration: Configuration) -> float:
 
 
 def _solvers(bench: Workbench, run: CheckRun) -> list[Solver]:
-    """The CPU's pencils first, then its decomposed kernels, and what the partner has for GPUs."""
+    """The CPU's pencils first, then its decomposed kernels, and what the partner has for GPUs, with the plan that is
+    asked for where it suits."""
     places = [("cpu", "pencils"), ("cpu", "decomposed")]
-    places += [(partner(bench.backend), plan) for plan in ("decomposed", "fused")]
+    asked = [compact.NAME] if bench.plan == compact.NAME and compact.obstacle(run.loaded) is None else []
+    places += [(partner(bench.backend), plan) for plan in ("decomposed", "fused", *asked)]
     return [Solver(run.loaded, find_backend(name), plan=plan) for name, plan in places]
 
 
@@ -126,7 +129,8 @@ def many_at_a_time(bench: Workbench, run: CheckRun) -> float:
     """Twenty steps that the device takes on its own, less the same under the host's eyes."""
     results = []
     for largest in (np.inf, np.finfo(float).max):
-        solver = Solver(run.loaded, find_backend(partner(bench.backend)))
+        name = partner(bench.backend)
+        solver = Solver(bench.case(run) if name == bench.backend else run.loaded, find_backend(name))
         solver.initialize()
         while solver.steps < 20:
             if largest == np.inf:
