@@ -7,9 +7,9 @@ from hiresx.device.side_by_side import dependencies, flat
 
 # Streams that launches are spread over while they are recorded, at most.
 BRANCHES = 64
-# Messages between ranks (kernels/signals.h) keep their order, so that no two ranks wait for each other. What others wait
-# for, and the waiting, goes ahead of what has not begun, by the highest priority that CUDA has; what has come, where
-# there is room: what needs it comes later, and reading the memory of another GPU it would keep this one from its work.
+# Messages between ranks (kernels/signals.h) keep their order, so that no two ranks wait for each other. What others
+# wait for, and the waiting, goes ahead of what has not begun, by the highest priority that CUDA has; what has come,
+# where there is room: what needs it comes later, and reading another GPU's memory it would keep this one from its work.
 URGENT = ("pack_signalled_", "raise_signals", "await_signals")
 MESSAGES = (*URGENT, "unpack_signalled_", "rotate_signalled_")
 FIRST = -100
