@@ -259,7 +259,7 @@ def launch_shape(ni: int, nj: int, nk: int, block: tuple[int, int, int] = BLOCK)
     y = min(_power(nj), threads // (x * z))
     z = min(_power(nk), threads // (x * y), 64)  # CUDA allows 64 threads along z
     x = min(_power(ni), threads // (y * z))
-    return (-(-ni // x), -(-nj // y), -(-nk // z)), (x, y, z)
+    return _covering((ni, nj, nk), (x, y, z))
 
 
 @lru_cache(maxsize=4096)
@@ -273,6 +273,11 @@ def even_shape(ni: int, nj: int, nk: int, block: tuple[int, int, int]) -> Shape:
     x = -(-ni // -(-ni // block[0]))
     y = min(nj, threads // x)
     z = min(nk, threads // (x * y), 64)
+    return _covering((ni, nj, nk), (x, y, z))
+
+
+def _covering(extent: tuple[int, int, int], block: tuple[int, int, int]) -> Shape:
+    (ni, nj, nk), (x, y, z) = extent, block
     return (-(-ni // x), -(-nj // y), -(-nk // z)), (x, y, z)
 
 

@@ -102,6 +102,7 @@ def test_a_chain_stays_in_order_and_the_rest_is_side_by_side(gpu, monkeypatch):
     behind = [before for _, before in stream.recorded]
     # the others and the chain each for themselves, but for the last one, for which there is no branch
     assert behind == [set(), set(), {1}, {1, 2}, set(), set(), {0}]
+    assert stream.behind == set(range(7)), "what comes next waits for all branches"
     graph()
     assert program.made == 21
 
@@ -117,6 +118,15 @@ def test_nobody_waits_for_more_than_what_it_needs(gpu):
     graph()
     behind = [before for _, before in stream.recorded]
     assert behind == [set(), set(), {0}, {1}, {0, 2}, {0, 2, 4}, {1, 3}, {0, 1, 2, 3, 4, 5, 6}]
+
+
+def test_what_is_read_is_not_overwritten_before(gpu):
+    x, y, z = arrays(3)
+    stream = Stream()
+    graph = Graph(gpu, Program(), [scale(x, y), scale(z, x)], stream)
+    graph()
+    graph()
+    assert [before for _, before in stream.recorded] == [set(), {0}]
 
 
 def test_one_launch_is_no_graph(gpu):

@@ -8,7 +8,7 @@ import pytest
 from hiresx import kernels
 from hiresx.device import Configuration, source
 from hiresx.device.configuration import FOLDERS
-from hiresx.device.wrappers import BLOCK, BLOCK_THREADS, generate, launch_shape
+from hiresx.device.wrappers import BLOCK, BLOCK_THREADS, even_shape, generate, launch_shape
 from hiresx.errors import HiresxError
 
 pytestmark = pytest.mark.usefixtures("environment")
@@ -123,9 +123,14 @@ def test_launch_shape_covers_the_range(extent):
         assert np.prod(block) <= np.prod(wanted) <= BLOCK_THREADS and block[2] <= 64
         for n, g, b in zip(extent, grid, block, strict=True):
             assert (g - 1) * b < n <= g * b
+        grid, block = even_shape(*extent, wanted)
+        assert np.prod(block) <= np.prod(wanted) and block[0] <= wanted[0] and block[2] <= 64
+        for n, g, b in zip(extent, grid, block, strict=True):
+            assert (g - 1) * b < n <= g * b
+        assert grid[0] * block[0] < extent[0] + grid[0]  # fewer than one thread a block is idle
     assert launch_shape(300, 300, 300, wanted)[1] == wanted
 
 
 def test_launch_shape_of_nothing():
-    assert launch_shape(4, 0, 3)[0] == (0, 0, 0)
+    assert launch_shape(4, 0, 3)[0] == even_shape(4, 0, 3, BLOCK)[0] == (0, 0, 0)
     assert launch_shape(-1, -1, 3)[0] == (0, 0, 0)
