@@ -68,10 +68,10 @@ class CheckRun:
 
 
 class Finished:
-    """A run that has come to its end, and the state it started from."""
+    """A run that has come to its end, and the state it started from. `case`: the run's, if it is not as loaded."""
 
-    def __init__(self, run: CheckRun, bench: "Workbench"):
-        self.simulation = Simulation(bench.case(run), bench.backend, monitors=run.monitors)
+    def __init__(self, run: CheckRun, backend: str, case: Case | None = None):
+        self.simulation = Simulation(case or run.loaded, backend, monitors=run.monitors)
         self.case, self.blocks = self.simulation.case, self.simulation.blocks
         self._start = [self.simulation.solver.primitives(b) for b in range(len(self.blocks))]
         self.simulation.run(progress=False)
@@ -137,7 +137,7 @@ class Workbench:
 
 
 def _finish(bench: Workbench, run: CheckRun) -> Finished:
-    return Finished(run, bench)
+    return Finished(run, bench.backend, bench.case(run))
 
 
 @dataclass(frozen=True)

@@ -255,8 +255,8 @@ def test_check(hiresx_command, monkeypatch, place):
 def test_verify(hiresx_command, monkeypatch):
     asked = []
 
-    def run(groups, backend):
-        asked.append((groups, backend))
+    def run(groups, backend, plan):
+        asked.append((groups, backend, plan))
         print("running")
         return checks
 
