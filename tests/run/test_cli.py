@@ -266,7 +266,14 @@ def test_verify(hiresx_command, monkeypatch):
     report = json.loads(out)
     assert status == 0 and {"backend": "cpu", "checks": checks, "pass": True}.items() <= report.items()
     assert report["command"] == "hiresx verify free-stream --backend cpu --json" and report["hardware"]["cpu"]
-    assert asked == [(["free-stream"], "cpu")] and "running" in err
+    assert asked == [(["free-stream"], "cpu", None)] and "running" in err
+    checks.append(
+        {"check": "cuts", "value": float("nan"), "threshold": 1e-12, "pass": None, "left_out": "no plan for it"}
+    )
+    status, out, _ = hiresx_command("verify", "--plan", "compact")
+    assert status == 0 and "1 of 1 checks pass, 1 left out" in out and "no plan for it" in out
+    assert asked[-1] == ([], "auto", "compact")
+    checks.pop()
     checks.append({"check": "order", "value": float("nan"), "threshold": 4.8, "pass": False})
     status, out, _ = hiresx_command("verify")
     assert status == 1 and "1 of 2 checks pass" in out and "FAIL" in out
