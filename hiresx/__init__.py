@@ -7,6 +7,7 @@ if TYPE_CHECKING:  # for those who read the sources, people's editors among them
     from hiresx import post as post
     from hiresx.case import Case as Case
     from hiresx.case import load as load
+    from hiresx.case.waves import Waves as Waves
     from hiresx.errors import HiresxError as HiresxError
     from hiresx.results import open as open
     from hiresx.simulation import Simulation as Simulation
@@ -19,12 +20,13 @@ _beside = Path(__file__).parent.parent
 if (_beside / "kernels" / "solver.h").is_file():
     __path__.append(str(_beside))
 
-__all__ = ["Case", "HiresxError", "Simulation", "__version__", "load", "open", "sweep"]
+__all__ = ["Case", "HiresxError", "Simulation", "Waves", "__version__", "load", "open", "sweep"]
 
 # Resolved on first use, so that `import hiresx` and `hiresx --help` cost nothing.
 _HOMES = {
     "Case": "hiresx.case",
     "load": "hiresx.case",
+    "Waves": "hiresx.case.waves",
     "Simulation": "hiresx.simulation",
     "HiresxError": "hiresx.errors",
     "open": "hiresx.results",

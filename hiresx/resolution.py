@@ -1,17 +1,20 @@
 """What a grid resolves of a case: sound waves between the sponges, and the layers of the flow that enters."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from hiresx.case import Case
+from hiresx.case.functions import prescribed
 from hiresx.decomposition import Decomposition
 from hiresx.errors import HiresxError
 from hiresx.grid import Block
 from hiresx.grid.blocks import FACES, direction, slices
 from hiresx.grid.stored_coordinates import slabs
 from hiresx.rhs.layers import along, shares
+from hiresx.rhs.waves import InTime
 
 # Points per wavelength at which a wave counts as resolved where nothing else is said.
 POINTS_PER_WAVE = 8.0
@@ -83,8 +86,7 @@ def inflow_layers(case: Case, decomposition: Decomposition) -> list[dict[str, An
     """Of every profile-inflow of a function of case.py that is at rest on an edge of its nodes: the distance from there
     at which its mean speed is .99 of the largest, and how many cells lie within it. Of one that changes in time also
     the root mean squares of its fluctuations over that speed, where they are largest (`rms`, and of u, v and w
-    `rms_uvw`), and the frequencies in c_ref / L between which nearly all of their power lies (`band`). `frozen`: the
-    function changes in time, but the condition is `steady`."""
+    `rms_uvw`), and the frequencies in c_ref / L between which nearly all of their power lies (`band`)."""
     return [found for patch in decomposition.patches for found in _layers(case, decomposition, patch)]
 
 
@@ -95,10 +97,9 @@ def _layers(case: Case, decomposition: Decomposition, patch: Any) -> Iterator[di
     block = decomposition.blocks[patch.block]
     x, y, z = (np.asarray(c[slices(patch.range)]) for c in (block.x, block.y, block.z))
     try:
-        steady = patch.condition.steady
-        samples = SAMPLES if not steady and _at_rest(case, function, x, y, z) else 1
-        velocity = np.stack([case.evaluate(function, x, y, z, APART * n)[1:4] for n in range(samples)])
-        frozen = steady and not np.array_equal(velocity[0], np.stack(case.evaluate(function, x, y, z, APART)[1:4]))
+        given = InTime(partial(prescribed, case, function), (x, y, z), patch.condition.steady)
+        samples = SAMPLES if _at_rest(given.values(0.0)) and not given.fixed else 1
+        velocity = np.stack([given.values(APART * n)[1:4] for n in range(samples)])
     except HiresxError:
         return  # one that Python gives
     mean = velocity.mean(axis=0)
@@ -120,13 +121,13 @@ def _layers(case: Case, decomposition: Decomposition, patch: Any) -> Iterator[di
                 "block": block.name, "face": patch.face, "wall": FACES[2 * d + side],
                 "thickness": float(np.interp(EDGE, values[: n + 1], distance[: n + 1])),
                 "points": int(np.count_nonzero(values[: n + 1] < EDGE)),
-                "first_spacing": float(distance[1]), "frozen": frozen, **_fluctuations(velocity - mean, axis, most),
+                "first_spacing": float(distance[1]), **_fluctuations(velocity - mean, axis, most),
             }  # fmt: skip
 
 
-def _at_rest(case: Case, function: Any, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> bool:
-    """Whether the flow that `function` gives is at rest on some nodes: only then has it a layer."""
-    speed = np.sqrt(np.sum(np.square(case.evaluate(function, x, y, z, 0.0)[1:4]), axis=0))
+def _at_rest(flow: Sequence[np.ndarray]) -> bool:
+    """Whether a flow (rho, u, v, w, p) is at rest on some nodes: only then has it a layer."""
+    speed = np.sqrt(np.sum(np.square(flow[1:4]), axis=0))
     return bool(speed.min() <= REST * speed.max())
 
 

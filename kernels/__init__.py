@@ -80,11 +80,11 @@ def flatten(text: str, root: Path = ROOT) -> str:
 def _append(text: str, label: str, folder: Path, root: Path, seen: set[Path], lines: list[str]) -> None:
     lines.append(f'#line 1 "{label}"')
     for number, line in enumerate(text.splitlines(), start=1):
-        include = _INCLUDE.match(line)
+        include = _INCLUDE.match(line) if "#" in line else None
         path = _find(include[1], folder, root, f"{label}:{number}") if include else None
         if path is None:
             # #pragma once means nothing in a flat text, and compilers warn of it in a main file.
-            lines.append("" if _ONCE.match(line) else line)
+            lines.append("" if "#" in line and _ONCE.match(line) else line)
         elif path in seen:
             lines.append("")
         else:

@@ -114,6 +114,21 @@ HD real positive_root(real a) {
     return square_root(a);
 #endif
 }
+// cos(2 pi a) and sin(2 pi a), |a| <= 1/2: CUDA's own for large angles would ask for a stack.
+HD double cosine_of_turns(double a) {
+#if defined(__CUDA_ARCH__)
+    return cospi(2.0 * a);
+#else
+    return cos(6.283185307179586 * a);
+#endif
+}
+HD double sine_of_turns(double a) {
+#if defined(__CUDA_ARCH__)
+    return sinpi(2.0 * a);
+#else
+    return sin(6.283185307179586 * a);
+#endif
+}
 HD real power(real a, real b) {
 #ifdef HX_FP32
     return powf(a, b);

@@ -1,11 +1,11 @@
 // The time step chosen on a GPU: one warp closes the step that is under way and begins the next one, so that many steps
 // can be launched before the host looks. It computes with the host's numbers in the host's order, to the last bit.
-#ifndef HX_CPU
-// What hiresx/time/recorded.py keeps in `clock`, in doubles.
+// What hiresx/time/step_clock.py keeps in `clock`, in doubles.
 enum {
     CLOCK_TIME, CLOCK_UNTIL, CLOCK_STATE, CLOCK_DT, CLOCK_STEPS, CLOCK_CFL, CLOCK_VISCOUS_CFL, CLOCK_FIXED,
     CLOCK_INVISCID, CLOCK_VISCOUS, CLOCK_UNDER_WAY, CLOCK_BEGAN, CLOCK_NEAR
 };
+#ifndef HX_CPU
 // Of CLOCK_STATE: going; arrived at `until`, or close to it; the flow does not survive the step that is under way; it
 // allows none.
 enum { CLOCK_GOING, CLOCK_ARRIVED, CLOCK_DEAD, CLOCK_STUCK };

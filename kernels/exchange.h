@@ -1,17 +1,19 @@
 // Halos: lists say which nodes go where. An entry of a list is a place in a padded array or a point in a buffer.
 
+// In a buffer the numbers of a point are `step` apart, and what is the same of two points `apart`.
+
 template <class Number>
 HD void pack_point(int i, const int *to, const int *giving, const Number *source, long long source_sv, Number *buffer,
-                   int variables, real sign) {
-    Number *point = buffer + (long long)to[i] * variables;
-    for (int v = 0; v < variables; ++v) point[v] = sign * source[v * source_sv + giving[i]];
+                   long long apart, long long step, int variables, real sign) {
+    Number *point = buffer + to[i] * apart;
+    for (int v = 0; v < variables; ++v) point[v * step] = sign * source[v * source_sv + giving[i]];
 }
 
 template <class Number>
-HD void unpack_point(int i, const int *to, const int *giving, const Number *buffer, int variables, Number *target,
-                     long long target_sv) {
-    const Number *point = buffer + (long long)giving[i] * variables;
-    for (int v = 0; v < variables; ++v) target[v * target_sv + to[i]] = point[v];
+HD void unpack_point(int i, const int *to, const int *giving, const Number *buffer, long long apart, long long step,
+                     int variables, Number *target, long long target_sv) {
+    const Number *point = buffer + giving[i] * apart;
+    for (int v = 0; v < variables; ++v) target[v * target_sv + to[i]] = point[v * step];
 }
 
 // Three variables at p become (rx, ry, rz) times them, the rows of a rotation.
@@ -33,13 +35,13 @@ KERNEL(copy_halo, int i, int j, int k, const int *to, const int *giving, const s
 // Into a buffer, which holds one point after the other, each with all its `variables`.
 KERNEL(pack_halo, int i, int j, int k, const int *to, const int *giving, const stored_real *source, long long source_sv,
        stored_real *buffer, int variables, real sign) {
-    pack_point(i, to, giving, source, source_sv, buffer, variables, sign);
+    pack_point(i, to, giving, source, source_sv, buffer, variables, 1, variables, sign);
 }
 
 // Out of such a buffer.
 KERNEL(unpack_halo, int i, int j, int k, const int *to, const int *giving, const stored_real *buffer, int variables,
        stored_real *target, long long target_sv) {
-    unpack_point(i, to, giving, buffer, variables, target, target_sv);
+    unpack_point(i, to, giving, buffer, variables, 1, variables, target, target_sv);
 }
 
 // Vectors that came over a rotated connection, from the donor's frame into this block's.

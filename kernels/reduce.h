@@ -32,14 +32,26 @@ template <class T> HD T combined(T all, T value, int how) {
     return how == 1 ? select(either(value > all, none), value, all) : select(either(value < all, none), value, all);
 }
 
+// `all` and the `count` values from `next` on, `apart` from each other, one after the other. They are loaded before the
+// first of them is combined: a GPU waits for memory once for all of them.
+template <int count, class T> HD T combined_with(T all, const real *next, long long apart, int how) {
+    T values[count];
+    for (int n = 0; n < count; ++n) values[n] = load<T>(next + n * apart);
+    for (int n = 0; n < count; ++n) all = combined(all, values[n], how);
+    return all;
+}
+
 // result[j][i] = sum, largest or least of values[j][i], values[j][i + threads], ..., one after the other.
 VECTOR_KERNEL(reduce, int i, int j, int k, int count, int threads, int how, const real *values, real *result) {
     constexpr int lanes = sizeof(T) / sizeof(real);
     const real *row = values + (long long)j * count;
     real *found = result + (long long)j * threads + i;
     T all = load<T>(row + i);
-    int l = i + threads;
-    for (; l + lanes <= count; l += threads) all = combined(all, load<T>(row + l), how);
+    long long l = i + threads;
+    const long long apart = threads;
+    for (; l + 15 * apart + lanes <= count; l += 16 * apart) all = combined_with<16>(all, row + l, apart, how);
+    for (; l + 3 * apart + lanes <= count; l += 4 * apart) all = combined_with<4>(all, row + l, apart, how);
+    for (; l + lanes <= count; l += apart) all = combined(all, load<T>(row + l), how);
     store(found, all);
     for (; l < count; ++l, ++found) *found = combined(*found, row[l], how);  // the last of a row that is no whole pack
 }

@@ -12,6 +12,7 @@
 #include "update.h"
 #include "timestep.h"
 #include "clock.h"
+#include "waves.h"
 #include "reduce.h"
 #include "statistics.h"
 #include "exchange.h"

@@ -6,12 +6,12 @@ KERNEL(copy_work_halo, int i, int j, int k, const int *to, const int *giving, co
 
 KERNEL(pack_work_halo, int i, int j, int k, const int *to, const int *giving, const work_real *source,
        long long source_sv, work_real *buffer, int variables, real sign) {
-    pack_point(i, to, giving, source, source_sv, buffer, variables, sign);
+    pack_point(i, to, giving, source, source_sv, buffer, variables, 1, variables, sign);
 }
 
 KERNEL(unpack_work_halo, int i, int j, int k, const int *to, const int *giving, const work_real *buffer, int variables,
        work_real *target, long long target_sv) {
-    unpack_point(i, to, giving, buffer, variables, target, target_sv);
+    unpack_point(i, to, giving, buffer, variables, 1, variables, target, target_sv);
 }
 
 KERNEL(rotate_work_vectors, int i, int j, int k, const int *at, work_real *target, long long target_sv, real rxx,
@@ -23,13 +23,14 @@ KERNEL(rotate_work_vectors, int i, int j, int k, const int *at, work_real *targe
 KERNEL(pack_signalled_work_halo, int i, int j, int k, const int *to, const int *giving, const work_real *source,
        long long source_sv, work_real *buffer, long long turn_reals, int variables, real sign, const long long *count) {
     work_real *now = buffer + (count[SIGNALS_RAISED] + 1) % 2 * turn_reals;
-    pack_point(i, to, giving, source, source_sv, now, variables, sign);
+    pack_point(i, to, giving, source, source_sv, now, 1, turn_reals / variables, variables, sign);
 }
 
 KERNEL(unpack_signalled_work_halo, int i, int j, int k, const int *to, const int *giving, const work_real *buffer,
        long long turn_reals, int variables, work_real *target, long long target_sv, const long long *count) {
     if (!count[SIGNALS_NEW]) return;
-    unpack_point(i, to, giving, buffer + count[SIGNALS_RAISED] % 2 * turn_reals, variables, target, target_sv);
+    const work_real *now = buffer + count[SIGNALS_RAISED] % 2 * turn_reals;
+    unpack_point(i, to, giving, now, 1, turn_reals / variables, variables, target, target_sv);
 }
 
 KERNEL(rotate_signalled_work_vectors, int i, int j, int k, const int *at, work_real *target, long long target_sv,

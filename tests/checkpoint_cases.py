@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hiresx import Case, Simulation, load
+from hiresx import Case, Simulation, Waves, load
 from hiresx.output.saved import checkpoint
 
 CHANNEL = {
@@ -20,6 +20,12 @@ CHANNEL = {
 
 def gust(x, y, z, t):
     return 1.0, 1.5 + 0.1 * np.sin(20 * t) * y, 0.0, 0.0, 1 / 1.4
+
+
+def swell(x, y, z, t):
+    """As waves, of frequencies that two quantities share and of one that is another's alone."""
+    u = Waves(1.5, [3.0, 5.2], cos=[0.1 * y, 0.0], sin=[0.05, 0.1 * y])
+    return Waves(1.0 + 0.1 * y, [3.0], [0.05 * y]), u, 0.0, 0.0, Waves(1 / 1.4, [7.7], sin=[0.05 * y * (1 - y)])
 
 
 def vortex(**changes) -> Case:

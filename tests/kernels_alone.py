@@ -22,8 +22,13 @@ SHAPE = tuple(n + 2 * HALO for n in reversed(SIZE))
 STRIDES = (1, SHAPE[2], SHAPE[1] * SHAPE[2])
 POINTS = SHAPE[0] * STRIDES[2]
 ORIGIN = HALO * sum(STRIDES)
-# Headers of small kernels: compiled together, as most of the time goes into what all of them include.
-SMALL = ("metrics.h", "update.h", "reduce.h", "exchange.h", "sponge.h")
+# Headers that are compiled together, as most of the time goes into what all of them include: those of kernels that know
+# no viscosity, and those that are looked at with Sutherland's law.
+SMALL = (
+    "half_point.h", "metrics.h", "update.h", "reduce.h", "statistics.h", "exchange.h", "sponge.h", "continuation.h",
+    "boundary/extrapolate.h", "boundary/prescribe.h", "boundary/reflect.h",
+)  # fmt: skip
+VISCOUS = ("metrics.h", "viscous.h", "timestep.h", "statistics.h")
 # As most kernels take them.
 PLACE = {"o": ORIGIN, "sj": STRIDES[1], "sk": STRIDES[2]}
 ALL = PLACE | {"o": 0}  # ghosts too

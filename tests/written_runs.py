@@ -1,13 +1,15 @@
 """Runs whose fields are written in the background."""
 
-from hiresx import Case, load
+from vortices import taylor_green
+
+from hiresx import Case
 from hiresx.device import backend
 from hiresx.output.fields.field_output import FieldOutput
 from hiresx.solver import Solver
 
 
 def periodic(*overrides, n=(12, 9, 8)) -> Case:
-    return load("taylor-green", overrides=[f"grid.n={list(n)}", "time.end=10.0", *overrides])
+    return taylor_green(f"grid.n={list(n)}", "time.end=10.0", *overrides)
 
 
 class Run:

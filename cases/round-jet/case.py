@@ -5,6 +5,7 @@ from functools import cache
 
 import numpy as np
 
+from hiresx import Waves
 from hiresx.verify.exact import blasius_layer
 from hiresx.verify.nozzle import fully_expanded, walled_jet
 
@@ -30,52 +31,35 @@ def derived(*, Mj=None, NPR=None, pressure_ratio=None, exit_mach, temperature_ra
 
 def nozzle(x, y, z, t, *, pressure_ratio, exit_mach, temperature_ratio, layer, disturbance, disturbance_modes,
            disturbance_lowest, disturbance_frequency, seed, gamma):  # fmt: skip
-    """Profile at the nozzle's inflow: uniform pressure and total temperature, a Blasius layer on the wall, and in it
-    the velocity of `disturbances`.
+    """What enters the nozzle: the state `_entering`, in its layer with the velocity of `disturbances`, as waves."""
+    rho, u, v, w, p = _entering(
+        y, z, pressure_ratio=pressure_ratio, exit_mach=exit_mach, temperature_ratio=temperature_ratio, layer=layer,
+        gamma=gamma,
+    )  # fmt: skip
+    if not disturbance > 0:
+        return rho, Waves(u, frequency=[]), v, w, p
+    core = _core(exit_mach, temperature_ratio, gamma)
+    inside, f, parts = amplitudes(
+        x, y, z, speed=CONVECTION * core, layer=layer, modes=disturbance_modes, lowest=disturbance_lowest,
+        highest=disturbance_frequency, seed=seed,
+    )  # fmt: skip
+    cos, sin = np.zeros((2, f.size, 3, *np.shape(u)))
+    cos[..., inside], sin[..., inside] = np.split(disturbance * core * parts, 2)
+    return rho, *(Waves(mean, f, cos[:, n], sin[:, n]) for n, mean in enumerate((u, v, w))), p
+
+
+def _entering(y, z, *, pressure_ratio, exit_mach, temperature_ratio, layer, gamma):
+    """Mean profile at the nozzle's inflow: uniform pressure and total temperature, a Blasius layer on the wall.
 
     The total temperature is uniform through the layer as well: Crocco and Busemann's relation at an adiabatic wall.
     """
-    core = exit_mach * np.sqrt(temperature_ratio) / np.sqrt(1 + 0.5 * (gamma - 1) * exit_mach**2)
-
-    def mean():
-        u = core * blasius_layer(np.maximum(0.5 - np.hypot(y, z), 0.0), layer)
-        return _state(u, pressure_ratio / gamma, temperature_ratio, gamma)
-
-    if not disturbance > 0:
-        return mean()
-    band = {"modes": disturbance_modes, "lowest": disturbance_lowest, "highest": disturbance_frequency, "seed": seed}
-    waves = {"speed": CONVECTION * core, "layer": layer, **band}
-    about = (pressure_ratio, exit_mach, temperature_ratio, disturbance, gamma, *waves.values())
-
-    def made():
-        rho, u, _, _, p = mean()
-        inside, f, parts = amplitudes(x, y, z, **waves)
-        velocity = np.zeros((3, *np.shape(u)))
-        velocity[0] = u
-        return rho, p, velocity, inside, f, velocity[:, inside], disturbance * core * parts
-
-    rho, p, velocity, inside, f, still, parts = _known.get((x, y, z), about, made)
-    velocity[:, inside] = still + _sum(parts, f, t)
-    return rho, *velocity, p
+    u = _core(exit_mach, temperature_ratio, gamma) * blasius_layer(np.maximum(0.5 - np.hypot(y, z), 0.0), layer)
+    return _state(u, pressure_ratio / gamma, temperature_ratio, gamma)
 
 
-class _Known:
-    """What was made of places, kept for those that were asked for last: an inflow is asked for its own at every stage
-    of every step. Known by the arrays themselves, which are kept with it."""
-
-    def __init__(self, most):
-        self._held, self._most = [], most
-
-    def get(self, places, about, make):
-        for held, of, found in self._held:
-            if of == about and all(a is b for a, b in zip(held, places, strict=True)):
-                return found
-        found = make()
-        self._held = [*self._held, (places, about, found)][-self._most :]
-        return found
-
-
-_known = _Known(8)
+def _core(exit_mach, temperature_ratio, gamma):
+    """Velocity of the core at the exit, in a."""
+    return exit_mach * np.sqrt(temperature_ratio) / np.sqrt(1 + 0.5 * (gamma - 1) * exit_mach**2)
 
 
 def disturbances(x, y, z, t, *, speed, layer, modes, highest, seed, lowest):
@@ -90,17 +74,10 @@ def disturbances(x, y, z, t, *, speed, layer, modes, highest, seed, lowest):
     inside, f, parts = amplitudes(x, y, z, speed=speed, layer=layer, modes=modes, lowest=lowest, highest=highest,
                                   seed=seed)  # fmt: skip
     found = np.zeros((3, *x.shape))
-    found[:, inside] = _sum(parts, f, t)
+    cos, sin = np.split(parts, 2)
+    for n in range(3):
+        found[n, inside] = Waves(0.0, f, cos[:, n], sin[:, n]).at(t)
     return found
-
-
-def _sum(parts, f, t):
-    """(3, points) at the time t. Term by term: a rank that holds a part of the places has the same sum at each."""
-    phase = 2 * np.pi * f * t
-    total, term = np.zeros(parts.shape[1:]), np.empty(parts.shape[1:])
-    for part, weight in zip(parts, np.concatenate([np.cos(phase), np.sin(phase)]), strict=True):
-        total += np.multiply(part, weight, out=term)
-    return total
 
 
 def amplitudes(x, y, z, *, speed, layer, modes, lowest, highest, seed):
@@ -177,10 +154,7 @@ def initial(x, y, z, *, pressure_ratio, exit_mach, temperature_ratio, layer, kic
     `disturbances` of all azimuthal modes up to ROUGH in the layer behind the lip, `roughness` their size in a: nothing
     that comes of them is its own mirror image."""
     exit_state = {"pressure_ratio": pressure_ratio, "exit_mach": exit_mach, "temperature_ratio": temperature_ratio}
-    inside = nozzle(
-        x, y, z, 0.0, layer=layer, disturbance=0.0, disturbance_modes=0, disturbance_lowest=0.0,
-        disturbance_frequency=0.0, seed=0, gamma=gamma, **exit_state,
-    )  # fmt: skip
+    inside = _entering(y, z, layer=layer, gamma=gamma, **exit_state)
     behind = developed(x, y, z, gamma=gamma, **exit_state)
     rest = (1.0, 0.0, 0.0, 0.0, 1 / gamma)
     r = np.hypot(y, z)

@@ -7,7 +7,8 @@
 Every rank has one block, in a ring joined at imin and imax; ranks take the GPUs of their host in turn, and share them
 where there are fewer. The least time over the repeats is that of the slowest rank, from the start of an exchange to
 the moment when its ghosts can be used; in a row, without waiting for the device in between, is what it costs within a
-step. Beside it stands what a plain copy reaches on the same way. Exit status 1 if an answer is wrong.
+step; recorded, where no host has a part in it, is the same of exchanges that were recorded together, as whole steps
+are. Beside it stands what a plain copy reaches on the same way. Exit status 1 if an answer is wrong.
 """
 
 import argparse
@@ -27,6 +28,7 @@ from hiresx.decomposition import Decomposition, Part
 from hiresx.device import Configuration
 from hiresx.device import backend as find_backend
 from hiresx.device.interface import Backend
+from hiresx.device.side_by_side import Noting
 from hiresx.device.state import BlockState
 from hiresx.errors import HiresxError
 from hiresx.exchange.choice import NAMES
@@ -78,24 +80,41 @@ def measure(comm: Communicator, device: Backend, points: int, transport: str, re
         state = BlockState(device, cut, comm.rank, "ring", configuration.storage, 0, False)
     exchange = HaloExchange(device, program, comm, cut, [state], transport)
 
-    def once(times: int = 1) -> None:
+    def launched(times: int) -> None:
         for _ in range(times):
             exchange.start_state()
             exchange.finish_state()
+
+    def once(times: int = 1) -> None:
+        launched(times)
         device.synchronize()
 
-    right = True
-    for moment in range(3):
+    def right(moment: int, work: Callable[[], None]) -> bool:
         host = device.to_host(state.q)
         state.interior(host)[...] = values(comm.rank, points, moment)
         device.copy(state.q, device.to_device(host))
-        once()
+        work()
         columns = device.to_host(state.q)[..., LAYERS:-LAYERS, LAYERS:-LAYERS]
         before, after = (values((comm.rank + n) % comm.size, points, moment) for n in (-1, 1))
-        right &= np.array_equal(columns[:, :LAYERS], before[:, -LAYERS:])
-        right &= np.array_equal(columns[:, -LAYERS:], after[:, :LAYERS])
+        below, above = columns[:, :LAYERS], columns[:, -LAYERS:]
+        return np.array_equal(below, before[:, -LAYERS:]) and np.array_equal(above, after[:, :LAYERS])
+
+    is_right = all([right(moment, once) for moment in range(3)])
     seconds = timed(comm, once, repeats)
     in_a_row = timed(comm, lambda: once(IN_A_ROW), repeats) / IN_A_ROW
+    recorded = None
+    if comm.min(exchange.memory is not None and isinstance(program, Noting)):
+        assert isinstance(program, Noting)
+        with program.noting() as calls:
+            launched(IN_A_ROW)
+        record = program.prepare(calls)
+
+        def replayed() -> None:
+            record()
+            device.synchronize()
+
+        recorded = timed(comm, replayed, repeats) / IN_A_ROW
+        is_right &= right(3, replayed)
     sent = sum(neighbour.state_bytes for neighbour in exchange.neighbours)
     row = {
         "transport": transport,
@@ -104,8 +123,9 @@ def measure(comm: Communicator, device: Backend, points: int, transport: str, re
         "bytes": sent,
         "us": 1e6 * seconds,
         "us_in_a_row": 1e6 * in_a_row,
+        "us_recorded": None if recorded is None else 1e6 * recorded,
         "gb_per_s": sent / seconds / 1e9,
-        "right": bool(comm.min(right)),
+        "right": bool(comm.min(is_right)),
     }
     exchange.close()
     return row
@@ -211,9 +231,11 @@ def _say(row: Row) -> None:
         print(f"{name:12} {row['gb_per_s']:8.2f} GB/s", flush=True)
     else:
         wrong = "" if row["right"] else "  WRONG"
+        recorded = "" if row["us_recorded"] is None else f", {row['us_recorded']:.1f} recorded"
         print(
             f"{name:12} {row['points']:4}^2 nodes {row['bytes'] / 1e6:9.3f} MB {row['us']:10.1f} us "
-            f"({row['us_in_a_row']:.1f} in a row) {row['gb_per_s']:8.2f} GB/s  {', '.join(row['ways'])}{wrong}",
+            f"({row['us_in_a_row']:.1f} in a row{recorded}) {row['gb_per_s']:8.2f} GB/s  "
+            f"{', '.join(row['ways'])}{wrong}",
             flush=True,
         )
 

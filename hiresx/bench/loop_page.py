@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from hiresx.bench import PRECISIONS, loop_modes
 from hiresx.bench.loop_forms import DIFFERENCE, FLUX, INTERPOLATION, LOOPS, VISCOUS_DIFFERENCE, VISCOUS_FLUX, WHOLE
-from hiresx.bench.markdown import cell, from_results, section, table
+from hiresx.bench.markdown import from_results, section, table
 from hiresx.bench.paper_figures import PARTS, gpus_of, read
 from hiresx.errors import HiresxError
 from hiresx.output.saved import files
@@ -94,9 +94,9 @@ volume GPU simulations*, Advances in Aerodynamics 3:21 (2021), who studied PHeng
 """
 
 CHOICES = """What the solver takes. `decomposed` is the plan of HiResX's paper, one kernel a loop; the plans that fuse
-are `fused` on a GPU and `pencils` on a CPU. On a GPU the other forms are {gpu}: the reasons are bytes, operations
-and registers, which are counted, and times of the solver's own kernels, which are measured
-([Performance](performance.md))."""
+are `fused` on a GPU and `pencils` on a CPU. The reasons are bytes, operations and registers, which are counted, and
+times: of a core, of a GPU ({gpu}), and of the solver's own kernels ([Performance](performance.md)).
+The fastest form is not taken where it adds in an order that is open."""
 
 MODES = """ns: per node, median of {repeats}; along i, j and k where a form works along one direction. CPU: {place}, one
 core, {nodes}^3 points, {date}: the time that the core worked for it, as it had other work too; wall times are in the
@@ -182,15 +182,14 @@ def page(paths: Sequence[Path], out: Path) -> str:
     gpu = next((r for r in results[::-1] if r["kind"] == "device-loops" and r["backend"] == "cuda"), None)
     found = " and ".join(f"{error:.0e} in {precision.upper()}" for precision, error in cpu["disagreement"].items())
     rows = {precision: _gpu_rows(gpu, precision) for precision in PRECISIONS}
+    places = {"core": _of(cpu, "fp64")} | ({"GPU": rows["fp64"]} if gpu else {})
     where = gpus_of(gpu) + " " + gpu["date"][:10] if gpu else NOT_MEASURED
     command = " ".join(
         ["python -m hiresx.bench.loop_page", *(path.as_posix() for path in paths), "--out", out.as_posix()]
     )
     parts = [
         INTRODUCTION.format(command=command, agreement=f"the largest difference was {found}"),
-        section(
-            "## Which mode, and why", CHOICES.format(gpu=f"measured on {where}" if gpu else NOT_MEASURED), _chosen(cpu)
-        ),
+        section("## Which mode, and why", CHOICES.format(gpu=where), _chosen(places)),
         section("## What each mode costs", _about(cpu, where), *(_loop(loop, cpu, rows) for loop in LOOPS)),
         PAPER.format(four_bytes=_bytes(cpu, True), sweep_bytes=_bytes(cpu, False), sweeps=_sweeps(results)),
         FIGURES.format(sizes="" if gpu else " Grids of 1.0e8 points are not measured yet."),
@@ -219,7 +218,7 @@ def _gpu_rows(gpu: Result | None, precision: str) -> list[Result]:
 
 def _times(rows: Iterable[Result], loop: str, mode: str) -> str:
     """Nanoseconds of all directions of a form."""
-    return " ".join(cell(_ns(row)) for row in rows if (row["loop"], row["mode"]) == (loop, mode))
+    return " ".join(f"{_ns(row):#.3g}".rstrip(".") for row in rows if (row["loop"], row["mode"]) == (loop, mode))
 
 
 def _of(result: Result, precision: str) -> list[Result]:
@@ -263,20 +262,20 @@ def _taken(cpu: Result, kernels: Iterable[str], precision: str) -> str:
     return f"{max(row['registers'] for row in found)}" + (f", {spilled} B spilled" if spilled else "")
 
 
-def _chosen(cpu: Result) -> str:
-    rows = []
-    for loop, choice in CHOSEN.items():
-        rows.append([loop, choice.decomposed, choice.fused, _fastest(cpu, loop), choice.why])
-    return table(
-        ["loop", "`decomposed`", "fused plans", "fastest on the core (times as fast as `decomposed`)", "why"], rows
-    )
+def _chosen(places: Mapping[str, list[Result]]) -> str:
+    """The table of choices; `places` has the FP64 rows of each machine."""
+    rows = [
+        [loop, choice.decomposed, choice.fused, *(_fastest(found, loop) for found in places.values()), choice.why]
+        for loop, choice in CHOSEN.items()
+    ]
+    fastest = (f"fastest on the {place} (times as fast as `decomposed`)" for place in places)
+    return table(["loop", "`decomposed`", "fused plans", *fastest, "why"], rows)
 
 
-def _fastest(cpu: Result, loop: str) -> str:
-    """The mode that takes a core the least time in FP64, by direction; the decomposed plan's where none is clearly
-    faster."""
+def _fastest(rows: Iterable[Result], loop: str) -> str:
+    """The mode that takes the least time in FP64, by direction; the decomposed plan's where none is clearly faster."""
     found: dict[str, list[str]] = {}
-    rows = [row for row in _of(cpu, "fp64") if row["loop"] == loop]
+    rows = [row for row in rows if row["loop"] == loop]
     for direction in dict.fromkeys(row["direction"] for row in rows):
         these = [row for row in rows if row["direction"] == direction]
         own = next(_ns(row) for row in these if row["solvers"])

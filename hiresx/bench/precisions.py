@@ -14,6 +14,7 @@ from statistics import median
 from typing import Any
 
 from hiresx.bench import rhs
+from hiresx.bench.results import header
 from hiresx.device import backend
 from hiresx.device.interface import Backend
 from hiresx.equations.storage import PRECISIONS
@@ -100,11 +101,10 @@ def _advance(solver: Solver) -> float:
 def page(speed: dict[str, Any], errors: dict[str, Any]) -> str:
     """The page, from what was measured and what was found."""
     rows = {(row["precision"], row["viscous"]): row for row in speed["rows"]}
-    lines = [_TEXT, "## Speed\n", f"{speed['machine']}, {speed['date']}, plan `{speed['rows'][0]['plan']}`: the "]
-    lines[-1] += (
-        f"Taylor-Green vortex on {speed['nodes']}^3 nodes of a\nwavy grid, `{speed['command']}`"
-        f"{speed.get('note', '')}.\n"
-    )
+    machine = speed["hardware"]
+    place = machine["gpus"][0]["name"] if speed["backend"] == "cuda" else machine["cpu"]
+    lines = [_TEXT, "## Speed\n", f"{place}, {speed['date'][:10]}, plan `{speed['rows'][0]['plan']}`: the "]
+    lines[-1] += f"Taylor-Green vortex on {speed['nodes']}^3 nodes of a\nwavy grid, `{speed['command']}`.\n"
     head = ("precision", "viscous: 10^6 points x steps per s", "bytes per point", "inviscid", "bytes per point")
     lines += _table(
         head,
@@ -147,7 +147,8 @@ def main(words: list[str] | None = None) -> int:
         given.out.write_text(page(*(json.loads(path.read_text()) for path in given.page)), encoding="utf-8")
     else:
         rows = measure(backend(given.backend), given.points)
-        given.out.write_text(json.dumps({"nodes": given.points, "rows": rows}, indent=1) + "\n", encoding="utf-8")
+        found = header("precisions") | {"backend": given.backend, "nodes": given.points, "rows": rows}
+        given.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     return 0
 
 

@@ -125,7 +125,10 @@ class ProfileInflow(Condition, Scalars):
     kernel = "prescribe"
     type: Literal["profile-inflow"] = "profile-inflow"
     function: str = Field(description="function of case.py: f(x, y, z, t, *, <parameters>) -> (rho, u, v, w, p)")
-    steady: bool = Field(True, description="true: evaluated once, at the start; false: at every stage of every step")
+    steady: bool = Field(
+        True,
+        description="true: evaluated once, at the start; false: at every stage of every step; waves once",
+    )
 
 
 class SupersonicOutflow(Condition, Scalars):

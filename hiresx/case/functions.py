@@ -7,15 +7,19 @@ import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hiresx.case.faults import did_you_mean
 from hiresx.case.given import check_state
+from hiresx.case.waves import Quantity, Waves, at, swings
 from hiresx.equations import GAS_PRIMITIVE
 from hiresx.errors import HiresxError, described, text
 from hiresx.signals import SIGNALLED
+
+if TYPE_CHECKING:
+    from hiresx.case.schema import Case
 
 FILE = "case.py"
 GAS = ("gamma", "prandtl", "reynolds")
@@ -136,27 +140,32 @@ def called(call: Callable[..., Any], what: str) -> Iterator[None]:
         raise HiresxError(f"{place}{what} failed: {described(error)}", "correct the function") from error
 
 
-def evaluate(
-    call: Callable[..., Any], values: Mapping[str, Any], x: np.ndarray, y: np.ndarray, z: np.ndarray, t: float | None
-) -> list[np.ndarray]:
-    """rho, u, v, w, p of `call(x, y, z[, t], **values)` as five float64 arrays of x's shape; see Case.evaluate."""
+def prescribed(
+    case: "Case", function: str | Callable[..., Any], x: np.ndarray, y: np.ndarray, z: np.ndarray,
+    t: float | None = None,
+) -> list[Quantity]:  # fmt: skip
+    """As `Case.evaluate`, but what the function gives as waves is left as waves, on x's shape."""
+    call = case.function(function) if isinstance(function, str) else function
     wanted = "it must return (rho, u, v, w, p), each a number or an array that broadcasts to the shape of x"
-    return _evaluated(call, values, (x, y, z), t, STATE, "a state", wanted)
+    return _evaluated(call, case.arguments(call), (x, y, z), t, STATE, "a state", wanted)
 
 
-def evaluate_scalar(
-    quantity: str, call: Callable[..., Any], values: Mapping[str, Any], x: np.ndarray, y: np.ndarray, z: np.ndarray,
-    t: float | None,
-) -> np.ndarray:  # fmt: skip
-    """The passive scalar `quantity` of `call(x, y, z[, t], **values)`; see Case.evaluate_scalar."""
+def prescribed_scalar(
+    case: "Case", quantity: str, function: str | Callable[..., Any], x: np.ndarray, y: np.ndarray, z: np.ndarray,
+    t: float | None = None,
+) -> Quantity:  # fmt: skip
+    """As `Case.evaluate_scalar`, but waves are left as such."""
+    call = case.function(function) if isinstance(function, str) else function
     wanted = f"it must return {quantity}, a number or an array that broadcasts to the shape of x"
-    return _evaluated(lambda *a, **k: (call(*a, **k),), values, (x, y, z), t, (quantity,), "a scalar", wanted, call)[0]
+    return _evaluated(
+        lambda *a, **k: (call(*a, **k),), case.arguments(call), (x, y, z), t, (quantity,), "a scalar", wanted, call
+    )[0]
 
 
 def _evaluated(
     call: Callable[..., Any], values: Mapping[str, Any], places: tuple[np.ndarray, ...], t: float | None,
     quantities: Sequence[str], kind: str, wanted: str, user: Callable[..., Any] | None = None,
-) -> list[np.ndarray]:  # fmt: skip
+) -> list[Quantity]:  # fmt: skip
     """The `quantities` that `call` gives, which is `user` itself or made of it."""
     user, shape = call if user is None else user, places[0].shape
     name = getattr(user, "__name__", "function")
@@ -169,8 +178,15 @@ def _evaluated(
             parts = list(result)
             if len(parts) != len(quantities):
                 raise ValueError(f"{len(parts)} values")
-            state = [np.array(np.broadcast_to(np.asarray(part, dtype=float), shape)) for part in parts]
+            if t is None and swings(parts):
+                raise ValueError("waves, where nothing depends on time")
+            state = [
+                part.on(shape) if isinstance(part, Waves) else np.array(np.broadcast_to(np.asarray(part, float), shape))
+                for part in parts
+            ]
         except (TypeError, ValueError) as error:
             raise HiresxError(f"{place} returned something else than {kind}: {text(error)}", wanted) from error
-    check_state(f"{place} returned", dict(zip(quantities, state, strict=True)), places)
+    check_state(f"{place} returned", dict(zip(quantities, at(state, t or 0.0), strict=True)), places)
+    least = {name: part.least() for name, part in zip(quantities, state, strict=True) if isinstance(part, Waves)}
+    check_state(f"{place} returned waves that may come down to", least, places)
     return state

@@ -130,6 +130,10 @@ arrays of one shape; each of the values returned is an array that broadcasts to 
 | `derived(*, ...) -> {name: value}` | its own name | when the case is read: parameters that follow from others |
 | `exact(x, y, z, t, *, ...) -> (rho, u, v, w, p)` | its own name | by `hiresx plot`, which draws it beside 1-D fields |
 
+A function of a boundary that is not `steady` may give a quantity that swings at known frequencies as
+`hiresx.Waves(mean, frequency, cos, sin)`: it is then called at the start alone, and the device computes the sums
+([how](how-do-i.md#give-my-own-boundary-profile-or-initial-state)).
+
 What they return at a node may depend on that node alone: a grid may be cut among ranks, and initial states of blocks
 with many nodes are made in pieces, several at a time on threads of their own.
 

@@ -37,6 +37,7 @@ from hiresx.case.scalars import Scalar, ScalarName
 from hiresx.case.scalars import faults as scalar_faults
 from hiresx.case.surfaces import Surface
 from hiresx.case.viscosity import ConstantViscosity, Viscosity
+from hiresx.case.waves import at
 from hiresx.equations.storage import STORAGE, Precision
 
 
@@ -432,16 +433,14 @@ class Case(Table):
         Returns five float64 arrays of that shape. Raises HiresxError when the function fails, returns something else,
         or the first node at which the state is not finite or rho or p is not positive.
         """
-        call = self.function(function) if isinstance(function, str) else function
-        return functions.evaluate(call, self.arguments(call), x, y, z, t)
+        return at(functions.prescribed(self, function, x, y, z, t), t or 0.0)
 
     def evaluate_scalar(
         self, name: str, function: str | Callable[..., Any], x: np.ndarray, y: np.ndarray, z: np.ndarray,
         t: float | None = None,
     ) -> np.ndarray:  # fmt: skip
         """What `function` gives for the passive scalar `name`, as `evaluate` does for a state: one such array."""
-        call = self.function(function) if isinstance(function, str) else function
-        return functions.evaluate_scalar(name, call, self.arguments(call), x, y, z, t)
+        return at([functions.prescribed_scalar(self, name, function, x, y, z, t)], t or 0.0)[0]
 
     def initial_scalars(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> dict[str, float | np.ndarray]:
         """The passive scalars at the beginning, by name. Raises as `evaluate_scalar`."""

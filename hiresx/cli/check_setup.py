@@ -25,7 +25,7 @@ def setup(
     wavelength make the cut-off frequency. Raises HiresxError for sponges that cannot be meant."""
     from hiresx import resolution
     from hiresx.output.watch.overlaps import overlaps
-    from hiresx.rhs import layers
+    from hiresx.rhs import frozen, layers
 
     points = resolution.POINTS_PER_WAVE if points is None else points
     blocks = decomposition.blocks
@@ -51,13 +51,13 @@ def setup(
             }
         )  # fmt: skip
     inflow = resolution.inflow_layers(case, decomposition)
-    warnings = [*layers.notes(case, blocks), *overlaps(case, seen), *_thin(inflow)]
+    warnings = [*layers.notes(case, blocks), *frozen.notes(case, decomposition), *overlaps(case, seen), *_thin(inflow)]
     if case.average is not None and case.time.end is not None and case.average.start >= case.time.end:
         warnings.append(
             f"average.start = {case.average.start:g} is not before time.end = {case.time.end:g}: nothing is averaged"
         )
     screech = _screech(case)
-    warnings += _fluctuating(inflow, screech)
+    warnings += _forced(inflow, screech)
     if screech is not None and screech["periods"] is not None and screech["periods"] < PERIODS:
         warnings.append(
             f"the time from {screech['from']:g} to {screech['to']:g} holds {screech['periods']:.1f} periods of the "
@@ -79,12 +79,7 @@ def _thin(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             )
 
 
-def _fluctuating(found: Sequence[Mapping[str, Any]], screech: Mapping[str, Any] | None) -> Iterator[str]:
-    for face, block in dict.fromkeys((layer["face"], layer["block"]) for layer in found if layer["frozen"]):
-        yield (
-            f"what enters through {face} of block '{block}' changes in time, but its condition is steady: it stays as "
-            "it is at t = 0; set steady = false there"
-        )
+def _forced(found: Sequence[Mapping[str, Any]], screech: Mapping[str, Any] | None) -> Iterator[str]:
     for layer in found:
         if screech is not None and layer["band"] and layer["band"][0] < ABOVE / screech["period"]:
             low, high = layer["band"]

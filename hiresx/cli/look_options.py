@@ -1,6 +1,6 @@
 """Options of how a picture looks, of `hiresx plot` and `hiresx post`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -20,21 +20,29 @@ class LookOptions:
     """They are given to commands by `hiresx.cli.unfolded`."""
 
     contours: Annotated[str | None, _option("--contours", "V", "Lines of this variable over it.")] = None
-    levels: Annotated[str, _option("--levels", "N|A,B,...", "Number of the lines, or their values.")] = "10"
+    levels: Annotated[
+        str | None, _option("--levels", "N|A,B,...", "Number or values of lines; of what is shown if alone.")
+    ] = None
     plane: Annotated[str | None, _option("--plane", "z=0", "Of a 3-D field.")] = None
     limits: Annotated[
         str | None, _option("--range", "A,B", "Least and greatest colour, or value of curves.")
     ] = None  # fmt: skip
     symmetric: Annotated[bool, _option("--symmetric", None, "Colours alike around 0.")] = False
     colours: Annotated[str | None, _option("--colours", "MAP", "A map of matplotlib.")] = None
-    exponent: Annotated[float, _option("--exponent", "X", "Of the shades of schlieren; 1: linear.")] = 0.5
+    exponent: Annotated[float | None, _option("--exponent", "X", "Of the shades of schlieren; 1: linear.")] = None
     zoom: Annotated[
         str | None, _option("--zoom", "A,B[,C,D]", "Least, greatest horizontal, then vertical.")
     ] = None  # fmt: skip
     title: Annotated[str | None, _option("--title", "TEXT", "In place of ours.")] = None
-    width: Annotated[float, _option("--width", "INCHES", "Of the picture.")] = 7.0
-    height: Annotated[float, _option("--height", "INCHES", "At most.")] = 9.2
-    font: Annotated[float, _option("--font", "POINTS", "Size of the letters.")] = 9.0
+    width: Annotated[float | None, _option("--width", "INCHES", "Of the picture; about 7 if absent.")] = None
+    height: Annotated[float | None, _option("--height", "INCHES", "Of the picture; as what is drawn if absent.")] = None
+    font: Annotated[float | None, _option("--font", "POINTS", "Size of the letters; 9 if absent.")] = None
+
+    def given(self) -> dict[str, Any]:
+        """What was asked for, by the names of the options."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        asked = {name: value for name, value in values.items() if value not in (None, False)}
+        return {"--range" if name == "limits" else f"--{name}": value for name, value in asked.items()}
 
     def look(self) -> "Look":
         """The `Look` that they ask for. Raises HiresxError for what is not understood."""
@@ -46,11 +54,13 @@ class LookOptions:
             raise HiresxError(f'--range "{self.limits}" is not two numbers', "e.g. --range 0,2")
         if box is not None and len(box) not in (2, 4):
             raise HiresxError(f'--zoom "{self.zoom}" is not four numbers (of curves two)', "e.g. --zoom 0,10,-3,3")
-        values = tuple(options.numbers(self.levels, "--levels", "0.5,1") or ())
-        number = int(values[0]) if self.levels.strip().isdigit() else values
+        values = options.numbers(self.levels, "--levels", "0.5,1")
+        number = int(self.levels) if self.levels is not None and self.levels.strip().isdigit() else values
         # Lists of numbers, whose length is looked at above.
         given: dict[str, Any] = {"limits": tuple(ends) if ends else None, "zoom": tuple(box) if box else None}
+        given |= {} if self.font is None else {"font": self.font}
+        given["levels"] = tuple(number) if isinstance(number, list) else number
         return Look(
             plane=self.plane, symmetric=self.symmetric, colours=self.colours, width=self.width, title=self.title,
-            height=self.height, font=self.font, contours=self.contours, levels=number, exponent=self.exponent, **given,
+            height=self.height, contours=self.contours, exponent=self.exponent, **given,
         )  # fmt: skip

@@ -12,6 +12,7 @@ from hiresx.cli.unfolded import unfolded
 from hiresx.errors import HiresxError
 
 FIELDS, TIMES = "Fields", "Over time"
+_SIZES = ("--width", "--height", "--font")
 
 
 @unfolded
@@ -99,12 +100,13 @@ def plot(
     json: options.Json = False,
 ) -> int:
     """Draw the fields of a run, its histories and their spectra, or an animation; or where a grid is worst."""
-    of_fields = {"--variable": variable, "--plane": looks.plane, "--line": line, "--subset": subset, "--step": step}
-    of_fields |= {"--contours": looks.contours}
+    of_fields = {"--variable": variable, "--line": line, "--subset": subset, "--step": step}
     of_time = {"--history": history, "--spectrum": spectrum, "--from": start}
+    of_films = {"--animate": animate or None, "--fps": fps}
+    beside = {"--reference": reference, "--against": against or None}
     moving = animate or (out is not None and out.suffix.lower() in (".gif", ".mp4"))
     with terminal.only_json(json):
-        look = looks.look()
+        look, looked = looks.look(), looks.given()
         if not grid:
             _refuse({"--every": every}, "only for --grid")
         about: dict[str, Any] = {
@@ -113,10 +115,8 @@ def plot(
         if quality or grid:
             if quality and grid:
                 raise HiresxError("--grid and --quality are two pictures", "ask for one after the other")
-            allowed = ("--plane",) if grid else ()
-            _refuse(
-                {key: value for key, value in (of_fields | of_time).items() if key not in allowed}, "not for a grid"
-            )
+            allowed = (*_SIZES, "--plane", "--zoom", "--title") if grid else _SIZES
+            _refuse(of_fields | of_time | of_films | beside | _less(looked, allowed), "not for a grid")
             if grid:
                 from hiresx.output.show.plot_grid import plot_grid
 
@@ -124,9 +124,10 @@ def plot(
             else:
                 from hiresx.output.show.plot_quality import plot_quality
 
-                pictures = plot_quality(directory, out=out)
+                pictures = plot_quality(directory, out=out, look=look)
         elif history is not None or spectrum is not None:
-            _refuse(of_fields | {"--animate": animate or None, "--fps": fps}, "not for histories and spectra")
+            unheard = _less(looked, (*_SIZES, "--zoom", "--title", "--range"))
+            _refuse(of_fields | of_films | unheard, "not for histories and spectra")
             if history is not None and spectrum is not None:
                 raise HiresxError("--history and --spectrum are two pictures", "ask for one after the other")
             if history is not None:
@@ -165,6 +166,10 @@ def _spectrum(
     found = spectrum(run, str(signals), start, others=others, reference=reference, look=look)
     picture = target(run / "spectrum.nc", out, ".png", str(signals).replace(".", "_"), *others)
     return found.write(picture)
+
+
+def _less(given: Mapping[str, object], allowed: Sequence[str]) -> dict[str, object]:
+    return {option: value for option, value in given.items() if option not in allowed}
 
 
 def _refuse(given: Mapping[str, object], why: str) -> None:

@@ -12,6 +12,7 @@ import typer
 from hiresx.cli import options, terminal
 from hiresx.cli.look_options import LookOptions
 from hiresx.cli.unfolded import Only, unfolded, with_parameters
+from hiresx.errors import HiresxError
 
 if TYPE_CHECKING:
     from hiresx.post import jet_theory
@@ -38,10 +39,10 @@ SurfaceFile = Annotated[
     Path | None,
     typer.Option("--out", metavar="FILE|DIR", help=".png, .svg, .pdf; .vtp, .ply, .stl: the surface itself."),
 ]
-SurfaceLook = Annotated[LookOptions, Only("limits", "symmetric", "colours", "title", "width", "font")]
+SurfaceLook = Annotated[LookOptions, Only("limits", "symmetric", "colours", "title", "width", "height", "font")]
 FilmLook = Annotated[
     LookOptions,
-    Only("plane", "limits", "symmetric", "colours", "exponent", "zoom", "title", "width", "font"),
+    Only("plane", "limits", "symmetric", "colours", "exponent", "zoom", "title", "width", "height", "font"),
 ]
 
 
@@ -73,14 +74,19 @@ class Strouhal:
 @dataclass(frozen=True)
 class Frame:
     step: Annotated[
-        int, typer.Option("--step", metavar="N", help="Fields of step N; -1: the last, -2: the one before.")
-    ] = -1
+        int | None,
+        typer.Option("--step", metavar="N", help="Fields of step N; -1 or absent: the last, -2: the one before."),
+    ] = None
     time: Annotated[float | None, typer.Option("--time", metavar="T", help="Fields nearest to this time.")] = None
 
     @property
     def which(self) -> int | float:
-        """As `Run.fields` takes it."""
-        return self.step if self.time is None else self.time
+        """As `Run.fields` takes it. Raises HiresxError where both are given."""
+        if self.step is not None and self.time is not None:
+            raise HiresxError("--step and --time name two fields", "give one of them")
+        if self.time is not None:
+            return self.time
+        return -1 if self.step is None else self.step
 
 
 post = typer.Typer(
@@ -286,14 +292,16 @@ def slice(
     variable: Annotated[str, typer.Argument(metavar="VARIABLE", help="What to show, e.g. mach; of averages rms_p.")],
     frame: Frame,
     averages: Annotated[bool, typer.Option("--averages", help="Show the averages.")] = False,
-    subset: Subset = "fields",
+    subset: Annotated[str | None, typer.Option("--subset", metavar="NAME", help="Use this output.subset.")] = None,
     *,
     look: LookOptions,
 ) -> Any:
     """One variable on a plane of fields or averages: contour lines, zoom, colours as asked."""
     from hiresx.post.slice import slice as analyse
 
-    return analyse(run, variable, frame.which, averages, subset, look.look())
+    if averages and any(given is not None for given in (frame.step, frame.time, subset)):
+        raise HiresxError("--step, --time and --subset choose fields, not averages", "leave them or --averages out")
+    return analyse(run, variable, frame.which, averages, subset or "fields", look.look())
 
 
 @_analysis("isosurface", SurfaceFile)
@@ -387,10 +395,15 @@ def farfield(
         str | None,
         typer.Option("--arc", metavar="R,A,B,N", help="N observers at the radius R, A to B degrees off the x axis."),
     ] = None,
-    centre: Annotated[str, typer.Option("--centre", metavar="X,Y,Z", help="Of the arc.")] = "0,0,0",
+    centre: Annotated[
+        str | None, typer.Option("--centre", metavar="X,Y,Z", help="Of the arc; 0,0,0 if absent.")
+    ] = None,
     azimuth: Annotated[
-        float, typer.Option("--azimuth", metavar="DEG", help="Half plane of the arc: 0 that of y > 0, 90 of z > 0.")
-    ] = 0.0,
+        float | None,
+        typer.Option(
+            "--azimuth", metavar="DEG", help="Half plane of the arc: 0 (or absent) that of y > 0, 90 of z > 0."
+        ),
+    ] = None,
     *,
     times: Times,
     caps: Annotated[

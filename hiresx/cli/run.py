@@ -99,7 +99,7 @@ def run(
     with terminal.only_json(json), termination_raises():
         speeds = options.numbers(weights, "--weights", "1,1,4")
         how = {"backend": backend, "comm": world(), "transport": transport, "weights": speeds}
-        asked = _Asked(name, preset, set_ or (), out, steps, how)
+        asked = _Asked(name, preset, set_ or (), out, steps, how, json)
         outcome = _new(asked) if restart is None else _restarted(restart, asked)
     return outcome.report(json)
 
@@ -114,10 +114,15 @@ class _Asked:
     out: Path | None
     steps: int | None
     how: dict[str, Any]
+    json: bool
 
     @property
     def comm(self) -> Any:
         return self.how["comm"]
+
+    def last_words(self, directory: Path) -> Any:
+        """What tells of a run there that is ended while it waits."""
+        return lambda error: _Outcome(directory, error, True, {}, self.comm.root).report(self.json)
 
     def load(self) -> Any:
         """The case, by name or file."""
@@ -155,9 +160,8 @@ class _Outcome:
             if not self.root:
                 return 0
             if self.already is not None:
-                key, end, at = self.already
-                where = f"at {key} = {end:g}" if at <= end * (1 + 1e-9) else f"at {at:g}, past {key} = {end:g}"
-                terminal.note(f"{directory} is already {where}: nothing was done")
+                key, _, at = self.already
+                terminal.note(f"{directory} is already {_where(*self.already)}: nothing was done")
                 terminal.note(
                     f"to go on, with a value above {at:g}: hiresx run --restart {word(directory)} --set {key}=..."
                 )
@@ -215,6 +219,7 @@ def _new(asked: _Asked) -> _Outcome:
     simulation = fault = done = None
     try:
         simulation = Simulation(case, out=directory, **asked.how)
+        simulation.last_words = asked.last_words(directory)
         done = simulation.run(steps=asked.steps)
     except _ENDS as error:
         fault = error
@@ -249,9 +254,13 @@ def _restarted(restart: str, asked: _Asked) -> _Outcome:
         case = case or kept_case(found, asked.overrides)
     directory = comm.bcast(directory)
     done = comm.bcast(record(directory) if comm.root else None)
-    if done.get("status") == "finished" and (end := at_its_end(case, found, comm)):
+    end = at_its_end(case, found, comm)
+    if end is not None and done.get("status") == "finished":
         return _Outcome(directory, None, False, done, comm.root, end)
+    if end is not None and comm.root:
+        terminal.note(f"{directory} is already {_where(*end)}: no step is taken, the last fields are written")
     simulation = Simulation(case, out=directory, restart=found, **asked.how)
+    simulation.last_words = asked.last_words(directory)
     fault = done = None
     try:
         done = simulation.run(steps=asked.steps)
@@ -259,6 +268,11 @@ def _restarted(restart: str, asked: _Asked) -> _Outcome:
         fault = error
     done = record(directory) if simulation.begun and comm.root else done or {}
     return _Outcome(directory, fault, simulation.begun, done, comm.root)
+
+
+def _where(key: str, end: float, at: float) -> str:
+    """Of a run that has come to `at` and whose `key` says `end`."""
+    return f"at {key} = {end:g}" if at <= end * (1 + 1e-9) else f"at {at:g}, past {key} = {end:g}"
 
 
 def at_its_end(case: "Case", found: Any, comm: "Communicator") -> tuple[str, float, float] | None:

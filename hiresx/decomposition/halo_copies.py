@@ -14,12 +14,16 @@ from hiresx.grid.blocks import Block, direction
 
 LARGEST = int(np.iinfo(np.int32).max)
 
+# Numbers by multiples of which rows along i lie apart, so that all of them begin where a GPU's second cache has a
+# sector (32 bytes) begin if one does: else a warp moves 9 sectors where 8 would do, in FP32 5 for 4.
+ROW = 8
+
 
 @dataclass(frozen=True, eq=False)
 class HaloList:
     """Ghost nodes of one connection.
 
-    `destination`, `source`: int32 (n,), flat indexes into the padded arrays (nk + 2 hk, nj + 2 hj, ni + 2 hi) of
+    `destination`, `source`: int32 (n,), flat indexes into the padded arrays (`padded_shape`) of
     `block` and `donor`, in ascending order of `destination`. `direction`: the direction (0, 1, 2) of the connected face
     of `block`. `donor_direction`, `sign`: this block's flux through its face's direction is `sign` times the donor's
     flux along `donor_direction`.
@@ -44,8 +48,10 @@ def padding(block: Block, halo: int = GHOSTS) -> tuple[int, int, int]:
 
 
 def padded_shape(block: Block, halo: int = GHOSTS) -> tuple[int, int, int]:
-    """(nk + 2 hk, nj + 2 hj, ni + 2 hi)."""
-    return triple(n + 2 * h for n, h in zip(reversed(block.size), reversed(padding(block, halo)), strict=True))
+    """(nk + 2 hk, nj + 2 hj, ni + 2 hi), the last of more than one node rounded up to whole `ROW`s, of which nobody
+    looks at what is too much."""
+    nk, nj, ni = triple(n + 2 * h for n, h in zip(reversed(block.size), reversed(padding(block, halo)), strict=True))
+    return nk, nj, ni if ni == 1 else -(-ni // ROW) * ROW
 
 
 def halo_lists(decomposition: Decomposition, halo: int = GHOSTS, mine: Collection[int] | None = None) -> list[HaloList]:

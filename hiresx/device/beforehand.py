@@ -1,21 +1,32 @@
 """Compiling the kernels while the grid is made: what is asked for later is then in the cache, or under way."""
 
+from collections.abc import Callable
 from contextlib import suppress
+from threading import Event
 
 from hiresx.device.configuration import Configuration
 from hiresx.parallel import later
 
 
-def begin(configuration: Configuration, name: str) -> None:
+def begin(configuration: Configuration, name: str) -> Callable[[], bool]:
     """Begin to compile the kernels of `configuration` for the backend called `name` (auto among them) of this host,
     beside what this process does; whoever compiles them afterwards waits for that instead of doing it twice.
 
     No context is made on a GPU. What fails here is left to the one who asks again, and is told then. Lists of backends
-    by rank are not looked at."""
-    later(_compile, configuration, name)
+    by rank are not looked at. What is returned tells whether that is over."""
+    over = Event()
+    later(_compile, configuration, name, over)
+    return over.is_set
 
 
-def _compile(configuration: Configuration, name: str) -> None:
+def _compile(configuration: Configuration, name: str, over: Event) -> None:
+    try:
+        _compiled(configuration, name)
+    finally:
+        over.set()
+
+
+def _compiled(configuration: Configuration, name: str) -> None:
     with suppress(Exception):
         if name in ("auto", "cuda"):
             from hiresx.device import cuda

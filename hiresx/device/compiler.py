@@ -1,11 +1,14 @@
 """The host's C++ compiler, with a cache."""
 
+import atexit
 import os
 import platform
 import re
 import shlex
 import shutil
+import signal
 import subprocess
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
@@ -50,18 +53,50 @@ def build(text: str, flags: tuple[str, ...], label: str) -> Path:
         source, library = private / "kernels.cpp", private / "kernels.so"
         announce(COMPILING)
         source.write_text(text, encoding="utf-8")
-        done = subprocess.run([*command, *flags, "-o", library, source], capture_output=True, text=True)
+        status, said = _run([*command, *flags, "-o", str(library), str(source)], private)
         source.replace(private.parent / f"{name}.cpp")
-        if done.returncode:
+        if status:
             log = private.parent / f"{name}.log"
-            log.write_text(done.stderr, encoding="utf-8")
+            log.write_text(said, encoding="utf-8")
             raise HiresxError(
-                f"{command[0]} does not compile the {label} kernels:\n  {first_errors(done.stderr)}",
+                f"{command[0]} does not compile the {label} kernels:\n  {first_errors(said)}",
                 f"the whole message is in {log}; GCC 11 or later is wanted, and CXX can name it",
             )
         return library
 
     return cache.made(f"{name}.so", compile)
+
+
+# Compilers under way, each a group of processes, and the folder it works in.
+_running: dict[int, Path] = {}
+
+
+def _run(command: list[str], private: Path) -> tuple[int, str]:
+    """Exit status and messages of a compiler. It ends with this process, which may be sooner than it is done."""
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, process_group=0
+    ) as process:
+        _running[process.pid] = private
+        try:
+            _, said = process.communicate()
+        except BaseException:
+            _end(process.pid)
+            raise
+        finally:
+            _running.pop(process.pid, None)
+    return process.returncode, said
+
+
+@atexit.register
+def _abandon() -> None:
+    for group, private in list(_running.items()):
+        _end(group)
+        shutil.rmtree(private, ignore_errors=True)
+
+
+def _end(group: int) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
 
 
 def first_errors(log: str) -> str:

@@ -3,7 +3,7 @@
 import importlib.util
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -206,8 +206,17 @@ _int32 = _EXACT["int32"]
 _NOWHERE = np.uint64(0)
 
 
+@cache
+def _stream_of(cupy: Any, device: int) -> Any:
+    """The stream of all backends on that GPU: CuPy copies on its current stream, so that with one for each of them the
+    last one's copies would not wait for the kernels of the others. It waits for the default stream: CuPy code of a user
+    is in order with the kernels."""
+    return cupy.cuda.Stream()
+
+
 class Backend:
-    """Kernels on GPU number `device`, in order, on a stream of their own, which becomes CuPy's current one."""
+    """Kernels on GPU number `device`, in order, on a stream that all backends on it share and that becomes CuPy's
+    current one."""
 
     name = "cuda"
 
@@ -219,8 +228,7 @@ class Backend:
 
             gpu = cupy.cuda.Device(device)
             gpu.use()
-            # Created so that it waits for the default stream: CuPy code of a user is in order with the kernels.
-            self._stream = cupy.cuda.Stream()
+            self._stream = _stream_of(cupy, device)
             self._stream.use()
         except Exception as error:
             raise HiresxError(f"CuPy cannot use GPU {device}: {error}", nvrtc.MEND) from error

@@ -6,7 +6,9 @@ import os
 import struct
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
+from types import CodeType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -265,9 +267,15 @@ def _words(
         "hx_program": program,
         "hx_error": struct.error,
     }
-    exec("\n".join(code), scope)
+    exec(_parsed("\n".join(code)), scope)
     made: Callable[..., bytes] = scope[signature.name]
     return made
+
+
+@lru_cache(maxsize=1024)
+def _parsed(code: str) -> CodeType:
+    """The function of a kernel, which every solver has anew."""
+    return compile(code, "<arguments of a kernel>", "exec")
 
 
 class NativeProgram(Noting):

@@ -50,14 +50,7 @@ def levels(calls: Calls, extent: Callable[[Any], tuple[int, int]] | None = None)
     Two calls depend on each other if one writes what the other reads or writes. A kernel is taken to touch all of an
     array that it is given, and nothing beside it; those of a list among `calls`, to share a level all the same.
     """
-    extent = extent or _bytes
-    touched: list[list[tuple[int, int, bool]]] = []
-    for some in calls:
-        ranges: set[tuple[int, int, bool]] = set()
-        for call in some if isinstance(some, list) else [some]:
-            given = call.arguments
-            ranges |= {(*extent(given[n]), is_written(k)) for k, n in call.signature.arguments if is_pointer(k)}
-        touched.append(sorted(ranges))
+    touched = [sorted({place for call in some for place in call}) for some in _touched(calls, extent or _bytes)]
     # Memory between two neighbours of `ends` is touched as a whole: its last level, and the last that wrote it.
     ends = np.unique([end for of_call in touched for low, high, _ in of_call for end in (low, high)])
     last, written = np.full(len(ends), -1), np.full(len(ends), -1)
@@ -72,6 +65,66 @@ def levels(calls: Calls, extent: Callable[[Any], tuple[int, int]] | None = None)
             if write:
                 written[low:high] = level
     return found
+
+
+def dependencies(
+    calls: Calls,
+    extent: Callable[[Any], tuple[int, int]] | None = None,
+    in_order: Callable[[Call], bool] = lambda call: False,
+) -> list[list[int]]:
+    """For each call, those of lists too, the numbers of the calls before it that it waits for, without those that these
+    wait for. What depends on what, and `extent`, are as of `levels`; those of a list among `calls`, which do not depend
+    on each other, wait each for itself, and each is waited for. Calls that are `in_order` follow each other besides."""
+    touched = _touched(calls, extent or _bytes, in_order)
+    ends = np.unique([end for some in touched for call in some for low, high, _ in call for end in (low, high)])
+    # Of memory between two neighbours of `ends`: the calls that wrote it last, and those that read it since.
+    written: list[set[int]] = [set() for _ in ends]
+    read: list[set[int]] = [set() for _ in ends]
+    before: list[int] = []  # of each call a bit for every one that is done before it
+    found: list[list[int]] = []
+    for some in touched:
+        writers: dict[int, set[int]] = {}
+        readers: dict[int, set[int]] = {}
+        for of_call in some:
+            number, waits = len(found), set()
+            for low, high, write in of_call:
+                for place in range(*np.searchsorted(ends, (low, high))):
+                    waits |= written[place] | read[place] if write else written[place]
+                    (writers if write else readers).setdefault(place, set()).add(number)
+            indirect = 0
+            for n in waits:
+                indirect |= before[n]
+            found.append(sorted(n for n in waits if not indirect >> n & 1))
+            before.append(indirect | sum(1 << n for n in found[-1]))
+        for place, those in writers.items():
+            written[place], read[place] = those, set()
+        for place, those in readers.items():
+            read[place] |= those
+    return found
+
+
+# A place that calls which keep an order write besides: no array lies there.
+_NOWHERE = (-2, -1, True)
+
+
+def _touched(
+    calls: Calls,
+    extent: Callable[[Any], tuple[int, int]],
+    in_order: Callable[[Call], bool] = lambda call: False,
+) -> list[list[list[tuple[int, int, bool]]]]:
+    """Of each entry of `calls`, of each of its calls, what memory it touches, and whether it writes there."""
+    return [
+        [
+            [
+                (*extent(call.arguments[name]), is_written(kind))
+                for kind, name in call.signature.arguments
+                if is_pointer(kind)
+            ]
+            + ([_NOWHERE] if in_order(call) else [])
+            for call in (some if isinstance(some, list) else [some])
+        ]
+        for some in calls
+    ]
 
 
 def _bytes(array: np.ndarray[Any, Any]) -> tuple[int, int]:

@@ -1,11 +1,13 @@
 """The arrays of one block, or part of one, on a device, allocated once."""
 
+import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from hiresx.decomposition.halo_copies import padded_shape, padding
+from hiresx.decomposition.halo_copies import ROW, padded_shape, padding
 from hiresx.equations import DIRECTIONS, GAS, METRICS, Equations
 from hiresx.equations.storage import Storage
 
@@ -72,17 +74,18 @@ class BlockState:
         # A ghost no kernel fills (edges and corners) is read by whole-array kernels: keep it an admissible state.
         conserved = equations.conserved
         self.reference = np.array(reference if storage.carries else [0.0] * len(conserved))
-        self.q = backend.zeros((len(conserved), *shape), storage.stored)
+        zeros = partial(_zeros, backend, -self.halo[0] % ROW, self.real)
+        self.q = zeros((len(conserved), *shape), storage.stored)
         for row in map(conserved.index, ("rho", "e")):
             self.q[row] = 1 - self.reference[row]
-        self.registers = tuple(backend.zeros((len(conserved), *shape), storage.stored) for _ in range(registers))
-        self.carry: Any = backend.zeros((len(conserved), *shape), storage.stored) if storage.carries else None
-        self.r = backend.zeros((len(conserved), *shape), storage.rate)
-        self.metrics = backend.zeros((METRICS, *shape), storage.work)
-        self.jacobian = backend.zeros(shape, storage.work)
+        self.registers = tuple(zeros((len(conserved), *shape), storage.stored) for _ in range(registers))
+        self.carry: Any = zeros((len(conserved), *shape), storage.stored) if storage.carries else None
+        self.r = zeros((len(conserved), *shape), storage.rate)
+        self.metrics = zeros((METRICS, *shape), storage.work)
+        self.jacobian = zeros(shape, storage.work)
         self.dt_stride = 1 if local_step else 0
-        self.dt = backend.zeros(shape if local_step else (1,), self.real)
-        self.work: Any = backend.zeros((work_variables, *shape), storage.work) if work_variables else None
+        self.dt = zeros(shape, self.real) if local_step else backend.zeros((1,), self.real)
+        self.work: Any = zeros((work_variables, *shape), storage.work) if work_variables else None
         # 1/y of axisymmetric flow (hiresx.rhs.axisymmetric)
         self.inverse_radius: Any = None
         # Views are made once: a backend remembers the address of an array object.
@@ -142,3 +145,11 @@ class BlockState:
         hi, hj, hk = self.halo
         ni, nj, nk = self.size
         return array[..., hk : hk + nk, hj : hj + nj, hi : hi + ni]
+
+
+def _zeros(backend: Any, lead: int, real: str, shape: Sequence[int], kind: str) -> Any:
+    """An array of zeros, `lead` numbers into its memory, so that rows behind their ghosts begin at multiples of `ROW`.
+    Not one of smaller numbers than `real`, whose memory is used for such as well."""
+    if np.dtype(kind).itemsize < np.dtype(real).itemsize:
+        return backend.zeros(shape, kind)
+    return backend.zeros((math.prod(shape) + lead,), kind)[lead:].reshape(shape)

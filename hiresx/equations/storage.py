@@ -48,6 +48,11 @@ class Storage(NamedTuple):
         return {name: "real" if kept == self.real else "float" for name, kept in zip(names, self[1:4], strict=True)}
 
 
+def precision_of(storage: Storage) -> Precision:
+    """The name of a precision."""
+    return next(name for name in PRECISIONS if STORAGE[name] == storage)
+
+
 _MACROS = ("HX_STORED_FP32", "HX_WORK_FP32", "HX_RATE_FP32")
 
 STORAGE: dict[str, Storage] = {

@@ -28,8 +28,9 @@ class Agreement:
     """
 
     def __init__(
-        self, comm: Communicator, gpu: Gpu | None, layout: HaloLayout, division: Division, asked: str, packed: Any
-    ):
+        self, comm: Communicator, gpu: Gpu | None, layout: HaloLayout, division: Division, precision: str, asked: str,
+        packed: Any,
+    ):  # fmt: skip
         self._comm, self._gpu, self._layout, self._division = comm, gpu, layout, division
         self.opened: dict[int, Any] = {}
         with comm.together():
@@ -38,7 +39,8 @@ class Agreement:
                 asked=asked,
                 gpu=None if gpu is None else gpu.name,
                 cuda_fault=None if gpu is None else cuda_aware.fault(),
-                reals=division.dtypes[0].itemsize,
+                precision=precision,
+                widths=tuple(division.widths),
                 sends={peer.rank: peer.out for peer in layout.peers},
                 receives={peer.rank: peer.into for peer in layout.peers},
                 points=layout.sent,

@@ -5,12 +5,15 @@ from dataclasses import dataclass, field
 
 from hiresx.errors import HiresxError
 
-# What can be asked for. "auto" takes for every two ranks the first that works of: window, mpi between two CPUs;
-# cuda-aware, ipc, staged over window, staged over mpi between two GPUs; the last two between a CPU and a GPU. A name
-# stands for the pairs that can have to do with it, and leaves the others to "auto": cuda-aware, ipc and nccl pairs of
-# GPUs, staged also those of a CPU and a GPU, window and mpi all, those with a GPU being staged over it. "signals" is
-# for all ranks of a job or for none: then a step needs no host.
+# What can be asked for. "signals" is for all ranks of a job or for none: then a step needs no host. "auto" takes it
+# where all ranks are on GPUs of one host, each on its own; else for every two ranks the first that works of: window,
+# mpi between two CPUs; cuda-aware, ipc, staged over window, staged over mpi between two GPUs; the last two between a
+# CPU and a GPU. A name stands for the pairs that can have to do with it, and leaves the others to the best of these:
+# cuda-aware, ipc and nccl pairs of GPUs, staged also those of a CPU and a GPU, window and mpi all, those with a GPU
+# being staged over it.
 NAMES = ("auto", "window", "mpi", "cuda-aware", "ipc", "nccl", "staged", "signals")
+# Those for which a rank's memory has room for signals.
+SIGNALLING = frozenset({"signals", "auto"})
 # How many GPUs a pair must have to have to do with a name.
 GPUS = {"cuda-aware": 2, "ipc": 2, "nccl": 2, "staged": 1}
 
@@ -23,16 +26,17 @@ class RankFacts:
     """What a rank tells the others.
 
     `gpu`: the name of the GPU on its host, None for a CPU rank. `cuda_fault`: why MPI cannot be given GPU memory, in
-    words. `reals`: bytes of a number. `sends`: by peer, first and last + 1 of the points for it; `receives` likewise.
-    `points`: all that it sends. `room`: bytes of shared memory its host can give. `closed`: peers whose GPU memory it
-    could not open, with the reason.
+    words. `precision`: its name; `widths`: numbers per point of every quantity. `sends`: by peer, first and last + 1 of
+    the points for it; `receives` likewise. `points`: all that it sends. `room`: bytes of shared memory its host can
+    give. `closed`: peers whose GPU memory it could not open, with the reason.
     """
 
     host: int
     asked: str
     gpu: str | None
     cuda_fault: str | None
-    reals: int
+    precision: str
+    widths: tuple[int, ...]
     sends: Mapping[int, tuple[int, int]]
     receives: Mapping[int, tuple[int, int]]
     points: int
@@ -53,10 +57,15 @@ def choose(facts: Sequence[RankFacts], spare_room: Mapping[int, bool]) -> dict[t
             raise HiresxError(
                 f'rank 0 is to use the transport "{asked}", rank {rank} "{found.asked}"', "start all ranks alike"
             )
-        if found.reals != facts[0].reals:
+        if found.precision != facts[0].precision:
             raise HiresxError(
-                f"rank 0 computes with {facts[0].reals} bytes per number, rank {rank} with {found.reals}",
+                f'rank 0 computes with scheme.precision = "{facts[0].precision}", rank {rank} with "{found.precision}"',
                 "give all ranks the same precision",
+            )
+        if found.widths != facts[0].widths:
+            raise HiresxError(
+                f"rank 0 exchanges {_listed(facts[0].widths)} numbers per node, rank {rank} {_listed(found.widths)}",
+                "start all ranks with the same case: viscous or not, and with the same scalars",
             )
     pairs = sorted({(min(a, b), max(a, b)) for a, own in enumerate(facts) for b in own.sends})
     for a, b in pairs:
@@ -66,7 +75,13 @@ def choose(facts: Sequence[RankFacts], spare_room: Mapping[int, bool]) -> dict[t
     if pairs and all(_gpus(facts, pair) < wanted for pair in pairs):
         lacking = "rank computes on a GPU" if wanted == 1 else "two neighbours compute on GPUs"
         raise HiresxError(f'transport "{asked}" cannot be used: no {lacking}', "leave it to --transport auto")
+    if asked == "auto" and facts[0].gpu is not None and _signals_fault(facts, spare_room) is None:
+        return dict.fromkeys(pairs, "signals")
     return {pair: _of_pair(facts, pair, asked, spare_room) for pair in pairs}
+
+
+def _listed(widths: Sequence[int]) -> str:
+    return " and ".join(map(str, widths))
 
 
 def _gpus(facts: Sequence[RankFacts], pair: tuple[int, int]) -> int:
@@ -105,6 +120,8 @@ def _of_pair(facts: Sequence[RankFacts], pair: tuple[int, int], asked: str, spar
     else:
         fault = _nccl_fault(facts) if name == "nccl" else faults[name]
     if fault is not None:
+        if _signals_fault(facts, spare_room) is None and gpus:
+            best = "signals"
         raise HiresxError(
             f'transport "{asked}" cannot be used: {fault}', f'--transport auto, which takes "{best}" here'
         )

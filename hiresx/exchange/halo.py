@@ -7,6 +7,7 @@ from hiresx.communicator import Communicator
 from hiresx.decomposition import Decomposition, halo_lists
 from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
+from hiresx.equations.storage import precision_of
 from hiresx.errors import HiresxError
 from hiresx.exchange.channel import Channel, ExchangedArrays
 from hiresx.exchange.choice import NAMES
@@ -71,7 +72,8 @@ class HaloExchange:
         self._signalled: list[SignalledChannel] = []
         mail: Sequence[Mail] = [Mail((), ())] * len(self._widths)
         if comm.size > 1:
-            self._post = Post(backend, program, gpu, comm, layout, kinds, self._widths, transport)
+            precision = precision_of(storage)
+            self._post = Post(backend, program, gpu, comm, layout, kinds, self._widths, precision, transport)
             mail = self._post.mail
             self._signalled = [
                 SignalledChannel(backend, program, layout, self._widths[n], n > 0, carried, kinds[n] != kinds[0])

@@ -11,7 +11,7 @@ from hiresx.device.interface import Backend, Program
 from hiresx.device.native import Array
 from hiresx.exchange.agreed import Agreement
 from hiresx.exchange.carrier import Transport
-from hiresx.exchange.choice import STAGED
+from hiresx.exchange.choice import SIGNALLING, STAGED
 from hiresx.exchange.cuda_aware import CudaAware
 from hiresx.exchange.division import Division
 from hiresx.exchange.gpu import Gpu
@@ -38,8 +38,8 @@ class Post:
     place, and the `memory` that it is in.
 
     `gpu`: a `hiresx.exchange.gpu.Gpu`, or None on a CPU. `widths`: numbers of `dtype`, or of one of each, per
-    point of each quantity. `asked`: the name of a transport. Collective. Raises HiresxError, on all ranks, for a
-    transport that cannot be used and for want of memory.
+    point of each quantity; `precision`: the name of all that. `asked`: the name of a transport. Collective. Raises
+    HiresxError, on all ranks, for a transport that cannot be used and for want of memory.
     """
 
     def __init__(
@@ -51,14 +51,15 @@ class Post:
         layout: HaloLayout,
         dtype: Any,
         widths: Sequence[int],
+        precision: str,
         asked: str,
     ):
         self._backend, self._gpu, self._comm, self._layout = backend, gpu, comm, layout
         self._division = Division(dtype, widths)
-        self._extra = extra_bytes(comm.size, len(widths)) if asked == "signals" else 0
+        self._extra = extra_bytes(comm.size, len(widths)) if asked in SIGNALLING else 0
         with comm.together():
             packed = None if gpu is None else gpu.memory(self._division.size(layout.sent) + self._extra)
-        self._agreement = Agreement(comm, gpu, layout, self._division, asked, packed)
+        self._agreement = Agreement(comm, gpu, layout, self._division, precision, asked, packed)
         self.names = self._agreement.names
         self._window = self._shared_memory()
         self._nccl = self._nccl_communicator()
@@ -119,7 +120,7 @@ class Post:
             outgoing = division.buffers(packed, layout.sent)
             incoming = division.buffers(gpu.memory(division.size(layout.received)), layout.received)
         if "ipc" in by_name:
-            opened = self._messages(self._agreement.opened)
+            opened = self._messages({peer.rank: self._agreement.opened[peer.rank] for peer in by_name["ipc"]})
 
         found = []
         for tag, width in enumerate(division.widths):

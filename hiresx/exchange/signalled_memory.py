@@ -60,7 +60,7 @@ class SignalFlags:
 @dataclass
 class SignalledMail:
     """What carries one quantity. `outgoing`: the buffers of both turns, `turn_reals` apart; `incoming`: by rank the
-    same, from its first point for this rank on."""
+    same, from the first variable of its first point for this rank on."""
 
     signals: SignalFlags
     outgoing: Any
@@ -104,11 +104,10 @@ class SignalledMemory:
 
     def mail(self, quantity: int, peers: Sequence[Peer], spans: Mapping[int, tuple[int, int]]) -> SignalledMail:
         """Of the peers' points, `spans` are for this rank."""
-        width = self._division.widths[quantity]
         incoming = {}
         for peer in peers:
             both, apart = self._buffers(peer.rank, quantity)
-            incoming[peer.rank] = both[width * spans[peer.rank][0] :], apart
+            incoming[peer.rank] = both[spans[peer.rank][0] :], apart  # kernels/signals.h: variables lie apart
         signals = self._signals(quantity, [peer.rank for peer in peers])
         return SignalledMail(signals, *self._buffers(self._rank, quantity), incoming)
 

@@ -34,6 +34,7 @@ def animate(
     at all. Raises HiresxError for what is not there, and without an encoder."""
     run, look = opened(run), look or Look()
     derived.check([variable], "variable")
+    colours.check_shades([variable], look)
     picture_file.require_matplotlib()
     target = run.path / "post" / f"{stem('animate', variable)}.mp4" if out is None else Path(out)
     animation.check(target, fps)

@@ -93,11 +93,11 @@ def isosurface(
 
     def draw() -> Any:
         norm, chosen, extend = colours.scale(by or variable, np.asarray(found.point_data[shown]), look)
-        size = look.width - (1.0 if by else 0.2)
+        size = look.wide - (1.0 if by else 0.2)
         picture = _picture(pyvista, found, shown, norm, chosen, bounds if clip is None else list(clip), opacity,
                            (azimuth, elevation, zoom), int(_DPI * size))  # fmt: skip
         ratio = picture.shape[0] / picture.shape[1]
-        figure = picture_file.figure(size * ratio + 0.5, "constrained", look.width)
+        figure = look.figure(size * ratio + 0.5)
         ax = figure.subplots()
         ax.imshow(picture, interpolation="antialiased")
         ax.set_axis_off()

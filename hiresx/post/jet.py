@@ -94,7 +94,7 @@ def analysed(
         missing.append(f"shock cells: {error.message}; {error.mend}")
     if flow is not None:
         sheet = jet_theory.spacing(state)
-        cells = jet_shape.cells(flow, 1 / run.gamma, sheet)
+        cells = jet_shape.cells(flow, 1 / run.gamma, sheet, state.pressure_ratio / run.gamma)
         core = jet_shape.core_end(flow, state.velocity)
         summary |= {
             "mean_flow": flow.source,
@@ -105,6 +105,8 @@ def analysed(
                 {"cell": n + 1, "end": at, "length": length, "over_vortex_sheet": length / sheet, "pressure_rise": rise}
                 for n, (at, length, rise) in enumerate(zip(cells.ends, cells.lengths, cells.depths, strict=True))
             ],
+            "no_cells": [{"at": d.at, "length": d.length, "pressure_rise": d.rise, "why": d.why}
+                         for d in cells.discarded],
         }  # fmt: skip
     scale = state.length / state.velocity
     try:

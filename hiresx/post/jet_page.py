@@ -3,7 +3,7 @@
 import base64
 import html
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -159,8 +159,9 @@ def _jet(ours: "Jet") -> str:
 
 def _cells(ours: "Jet") -> str:
     summary, unit = ours.summary, jet_pictures.unit(ours)
+    left = _discarded(summary["no_cells"], unit)
     if not summary["cells"]:
-        return "<p>There are no shock cells on the axis.</p>"
+        return f"<p>There are no shock cells on the axis.</p>{left}"
     spread = summary["cell_spacing_spread"]
     words = f"<p>Mean spacing L<sub>s</sub>/{unit} = {summary['cell_spacing']:.3f}"
     words += f", standard deviation over the {len(summary['cells'])} cells {spread:.3f}" if spread else ""
@@ -174,7 +175,15 @@ def _cells(ours: "Jet") -> str:
         words += f" From there to {grown['to']:.1f} the half-width grows by {grown['rate']:.3f} per length."
     names = {"cell": "cell", "end": f"ends at x/{unit}", "length": f"length /{unit}",
              "over_vortex_sheet": "over vortex sheet", "pressure_rise": "pressure rise"}  # fmt: skip
-    return words + "</p>" + _table(summary["cells"], names)
+    return words + "</p>" + _table(summary["cells"], names) + left
+
+
+def _discarded(found: Sequence[Mapping[str, Any]], unit: str) -> str:
+    """Maxima that were not taken for cells, with the reason."""
+    if not found:
+        return ""
+    said = "; ".join(f"at x/{unit} = {one['at']:.2f}: {html.escape(one['why'])}" for one in found)
+    return f"<p>Maxima of the pressure that are not taken for ends of cells: {said}.</p>"
 
 
 def _screech(ours: "Jet") -> str:

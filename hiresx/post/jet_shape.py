@@ -3,6 +3,7 @@
 Scales: nozzle height h, ambient density and sound speed; the exit at x = 0, the axis at y = 0.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,9 @@ CORE = 0.95
 # What a cell is long, at least and at most, in cells of the vortex sheet. Maxima that lie nearer to each other end one
 # cell (a shock that meets the axis before the pressure is highest); a rise that is farther is none of the train.
 SHORTEST, LONGEST = 0.5, 1.5
+# A train fades from cell to cell: in the jets of docs/jets.md to .29 at least, their first rise being 1.4 to 1.6 times
+# what the exit is above the ambient pressure. Lengths fall off by some per cent.
+FADES, FIRST, STEADY = 0.2, 0.2, 1.4
 _STATIONS = 40
 
 
@@ -112,15 +116,27 @@ def _half_width(y: np.ndarray, u: np.ndarray) -> float | None:
 
 
 @dataclass(frozen=True)
+class Discarded:
+    """A maximum of the pressure on the axis that ends no cell: where, how far behind the last one that does, its rise,
+    and why."""
+
+    at: float
+    length: float
+    rise: float
+    why: str
+
+
+@dataclass(frozen=True)
 class Cells:
     """Shock cells: `ends`, where the mean pressure on the axis has its maxima; `expansions`, its minima before them;
     `lengths` of the cells, the first from the exit, each other one from maximum to maximum; `depths`, the pressure at
-    the maximum less that at the minimum before it."""
+    the maximum less that at the minimum before it; `discarded`: maxima that end none."""
 
     ends: list[float]
     expansions: list[float]
     lengths: list[float]
     depths: list[float]
+    discarded: list[Discarded]
 
     @property
     def mean(self) -> float | None:
@@ -133,38 +149,64 @@ class Cells:
         return float(np.std(self.lengths, ddof=1)) if len(self.lengths) > 1 else None
 
 
-def cells(flow: Mean, ambient: float, sheet: float) -> Cells:
-    """The cells of a mean flow on the axis; `sheet`: the length of one by the vortex sheet, in L.
+def cells(flow: Mean, ambient: float, sheet: float, exit_pressure: float | None = None) -> Cells:
+    """The cells of a mean flow on the axis; `sheet`: the length of one by the vortex sheet, in L; `exit_pressure`: that
+    of the gas which leaves the nozzle, as `ambient` in rho_ref c_ref^2 (absent: the ambient one).
 
     Extrema of less than CELL ambient pressures are none; of maxima less than SHORTEST sheets apart the highest one
-    counts; where one lies more than LONGEST sheets behind the one before, the train has ended. Places are those of the
-    extrema of a cubic spline.
+    counts. What follows is a train as long as it is like one: the first rise has FIRST of what the exit is above (or
+    below) the ambient pressure, each other one FADES of the rise before it; no maximum lies more than LONGEST sheets
+    behind the one before, and no cell's length differs from that before it by more than a factor STEADY. The first
+    maximum that is not so ends it. Places are those of the extrema of a cubic spline.
     """
     fine = np.linspace(flow.x[0], flow.x[-1], max(4000, 8 * flow.x.size))
     p = needs.scipy("interpolate").CubicSpline(flow.x, flow.p)(fine)
     find = needs.scipy("signal").find_peaks
     high, _ = find(p, prominence=CELL * ambient)
     low, _ = find(-p, prominence=CELL * ambient)
-    ends: list[int] = []
+    maxima: list[int] = []
     for n in high.tolist():
         # A cell is an expansion and the compression that follows it.
         if not (low < n).any():
             continue
-        before = fine[ends[-1]] if ends else 0.0
-        if fine[n] - before > LONGEST * sheet:
-            break
-        if ends and fine[n] - before < SHORTEST * sheet:
-            ends[-1] = n if p[n] > p[ends[-1]] else ends[-1]
+        before = fine[maxima[-1]] if maxima else 0.0
+        if maxima and fine[n] - before < SHORTEST * sheet:
+            maxima[-1] = n if p[n] > p[maxima[-1]] else maxima[-1]
         else:
-            ends.append(n)
-    expansions, depths = [], []
-    for before, n in zip([0, *ends], ends, strict=False):
+            maxima.append(n)
+    ends: list[float] = []
+    expansions: list[float] = []
+    lengths: list[float] = []
+    depths: list[float] = []
+    discarded: list[Discarded] = []
+    least, before = FIRST * abs((exit_pressure or ambient) - ambient), 0
+    for n in maxima:
         within = low[(low > before) & (low < n)]
-        deepest = int(within[np.argmin(p[within])])
+        deepest = int(within[np.argmin(p[within])]) if within.size else before
+        at, rise = float(fine[n]), float(p[n] - p[deepest])
+        length = at - (ends[-1] if ends else 0.0)
+        why = "it lies behind the end of the train" if discarded else _unlike(length, rise, lengths, least, sheet)
+        if why:
+            discarded.append(Discarded(at, length, rise, why))
+            continue
+        ends.append(at)
         expansions.append(float(fine[deepest]))
-        depths.append(float(p[n] - p[deepest]))
-    places = fine[ends].tolist()
-    return Cells(places, expansions, np.diff([0.0, *places]).tolist(), depths)
+        lengths.append(length)
+        depths.append(rise)
+        least, before = FADES * rise, n
+    return Cells(ends, expansions, lengths, depths, discarded)
+
+
+def _unlike(length: float, rise: float, lengths: Sequence[float], least: float, sheet: float) -> str:
+    """Why a cell of this length and rise, behind others of the `lengths`, is none of a train; "" where it is one."""
+    if rise < least:
+        of = "of the cell before it" if lengths else "of a cell of this exit pressure"
+        return f"its rise {rise:.3g} is less than {least:.3g}, {FADES if lengths else FIRST:g} {of}"
+    if length > LONGEST * sheet:
+        return f"it is {length:.3g} long, more than {LONGEST:g} times the {sheet:.3g} of the vortex sheet"
+    if lengths and not 1 / STEADY <= length / lengths[-1] <= STEADY:
+        return f"it is {length:.3g} long, the cell before it {lengths[-1]:.3g}"
+    return ""
 
 
 def core_end(flow: Mean, velocity: float) -> float | None:

@@ -11,18 +11,21 @@ from hiresx.post.farfield import ObserverArc
 
 
 def read(
-    observers: str | None, arc: str | None, centre: str = "0,0,0", azimuth: float = 0.0
+    observers: str | None, arc: str | None, centre: str | None = None, azimuth: float | None = None
 ) -> np.ndarray | ObserverArc:
-    """Observers (m, 3): "x,y,z;x,y,z", a CSV file with the columns x, y, z, or an `arc` "radius,from,to,number". Raises
-    HiresxError unless exactly one of both is given, and for what is no such text."""
+    """Observers (m, 3): "x,y,z;x,y,z", a CSV file with the columns x, y, z, or an `arc` "radius,from,to,number" around
+    `centre` (absent: the origin) in the half plane `azimuth` (absent: 0). Raises HiresxError unless exactly one of both
+    is given, for what only an arc has without one, and for what is no such text."""
     if (observers is None) == (arc is None):
         raise HiresxError("observers are given by --observers or by --arc", "give one of them, e.g. --arc 50,20,160,15")
     if arc is not None:
-        values, middle = _numbers(arc, 4, "--arc", "50,20,160,15"), _numbers(centre, 3, "--centre", "0,0,0")
+        values, middle = _numbers(arc, 4, "--arc", "50,20,160,15"), _numbers(centre or "0,0,0", 3, "--centre", "0,0,0")
         if values[3] != int(values[3]) or not values[3] >= 1:
             raise HiresxError(f'--arc "{arc}": the number of observers is a whole one, 1 or more', "--arc 50,20,160,15")
         radius, start, end, number = values
-        return ObserverArc(radius, start, end, int(number), (middle[0], middle[1], middle[2]), azimuth)
+        return ObserverArc(radius, start, end, int(number), (middle[0], middle[1], middle[2]), azimuth or 0.0)
+    if centre is not None or azimuth is not None:
+        raise HiresxError("--centre and --azimuth belong to an --arc, and there is none", "leave them out")
     assert observers is not None
     if observers.lower().endswith(".csv"):
         return _table(Path(observers))

@@ -26,6 +26,7 @@ def slice(
     Raises HiresxError for what is not there.
     """
     run, look = opened(run), look or Look()
+    colours.check_shades([variable], look)
     names = [variable, *([look.contours] if look.contours not in (None, variable) else [])]
     if averages:
         tree = run.averages

@@ -41,10 +41,9 @@ def sheets(tree: Any, look: Look) -> list[tuple[str, Any]]:
 def frame(box: raster.Box, horizontal: str, vertical: str, look: Look) -> tuple[Any, Any]:
     """Figure and Axes for a picture of what is in `box`."""
     ratio = (box[3] - box[2]) / (box[1] - box[0])
-    inner = 0.84 * look.width
+    inner = 0.84 * look.wide
     height = float(np.clip(inner * ratio, 1.2, picture_file.HEIGHT - 1.0))
-    figure = picture_file.figure(height + 0.95)
-    figure.set_figwidth(look.width)
+    figure = look.figure(height + 0.95)
     ax = figure.subplots()
     true = abs(inner * ratio - height) < 1e-9
     picture_file.name_axes(ax, horizontal, vertical, true)

@@ -19,6 +19,7 @@ from hiresx.equations import GAS_CONSERVED, GAS_GRADIENTS, GHOSTS
 from hiresx.equations.gas import conservative
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import direction, side
+from hiresx.rhs.waves import FaceWaves, InTime
 
 # What the gas has gradients and viscous fluxes of.
 _GRADIENTS = len(GAS_GRADIENTS)
@@ -33,8 +34,9 @@ class FaceCondition:
     does not need does nothing.
 
     These launch kernels, the same with the same arguments every time, and do nothing else: their launches are noted
-    once (`calls`) and then made together with those of other conditions. What changes in time is brought up to date in
-    `prepare(time)`, ahead of `node()`.
+    once (`calls`) and then made together with those of other conditions. What changes in time is brought up to date
+    ahead of `node()`: by the host in `prepare(time)`, and where it `moves` by the launches of `move(clock, share)`, to
+    the time `share` of the step after that of the device's clock.
 
     `kernel`: that of the models it is for, where it is made of nothing but the patch."""
 
@@ -69,6 +71,14 @@ class FaceCondition:
     def settled(self) -> bool:
         """Whether `prepare` has nothing more to do at any time."""
         return True
+
+    @property
+    def moves(self) -> bool:
+        """Whether the device has something to bring up to date."""
+        return False
+
+    def move(self, clock: Any, share: float) -> None:
+        pass
 
     def node(self) -> None:
         pass
@@ -247,7 +257,8 @@ class Extrapolate(FaceCondition):
 
 class Prescribe(FaceCondition):
     """`profile(x, y, z, t)` gives (rho, u, v, w, p); evaluated once, or before every stage unless `steady`, and once
-    for each time: the last stages of a step and the first of the next often have one in common."""
+    for each time: the last stages of a step and the first of the next often have one in common. Where it gives waves,
+    once as well: the device goes on by itself."""
 
     def __init__(
         self,
@@ -261,31 +272,43 @@ class Prescribe(FaceCondition):
         extended: tuple[np.ndarray, ...],
     ):
         super().__init__(backend, program, state, patch)
-        self._gamma, self._profile, self._steady = gamma, profile, steady
-        self._places = self._coordinates(extended, 1 + GHOSTS)
-        self._target = backend.zeros((len(GAS_CONSERVED), *self._places[0].shape), state.real)
+        self._gamma, places = gamma, self._coordinates(extended, 1 + GHOSTS)
+        self._given = InTime(profile, places, steady, f"the {patch.condition.type} on {patch.face}")
+        self._target = backend.zeros((len(GAS_CONSERVED), *places[0].shape), state.real)
+        self._waves: FaceWaves | None = None
         self._time: float | None = None
         # What was asked for at the last two times, on the device.
         self._made: dict[float, Any] = {}
 
     @property
     def target(self) -> Any:
-        return self._target if self._steady else None
+        return self._target if self._given.fixed else None
 
     @property
     def settled(self) -> bool:
-        return self._steady and self._time is not None
+        return self._given.known
+
+    @property
+    def moves(self) -> bool:
+        return self._waves is not None
 
     def prepare(self, time: float) -> None:
-        if self._time is None or (not self._steady and time != self._time):
-            made = self._made.pop(time, None)
-            if made is None:
-                values = np.stack(conservative(self._gamma, *self._profile(*self._places, time)))
-                made = self._backend.to_device(values.astype(self._target.dtype))
-            self._backend.copy(self._target, made)
-            self._time = time
-            if not self._steady:
-                self._made = {**dict(list(self._made.items())[-1:]), time: made}
+        if self.settled or time == self._time:
+            return
+        made = self._made.pop(time, None)
+        if made is None:
+            values = np.stack(conservative(self._gamma, *self._given.values(time)))
+            made = self._backend.to_device(values.astype(self._target.dtype))
+        self._backend.copy(self._target, made)
+        self._time = time
+        if self._given.known:
+            self._waves = self._given.on_device(self._backend, self._target)
+        else:
+            self._made = {**dict(list(self._made.items())[-1:]), time: made}
+
+    def move(self, clock: Any, share: float) -> None:
+        if self._waves is not None:
+            self._waves.launch(self._launch, clock, share)
 
     def node(self) -> None:
         n1, n2 = self.extent

@@ -9,6 +9,7 @@ from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import DIRECTIONS, GHOSTS
 from hiresx.errors import HiresxError
+from hiresx.grid import Block
 from hiresx.grid.quality import why_not_positive
 from hiresx.rhs.pole import mend_metrics
 
@@ -68,13 +69,20 @@ def _check(backend: Backend, program: Program, state: BlockState) -> None:
     if (backend.to_host(least) > 0).all():
         return
     volume = 1 / backend.to_host(state.interior(state.jacobian)).astype(float)
-    if not (volume > 0).all():
-        k, j, i = (int(n) for n in np.unravel_index(np.nanargmin(volume), volume.shape))
-        x, y, z = state.block.node(i, j, k)
-        node = tuple(n + first for n, first in zip((i, j, k), state.first, strict=True))
-        what, mend = why_not_positive(state.block, (i, j, k))
-        raise HiresxError(
-            f"block '{state.name}': cell volume {volume[k, j, i]:.3g} at node (i, j, k) = {node}, "
-            f"(x, y, z) = ({x:.6g}, {y:.6g}, {z:.6g}): {what}",
-            mend,
-        )
+    refuse_volumes(state.name, state.block, state.first, volume)
+
+
+def refuse_volumes(name: str, block: Block, first: Sequence[int], volume: np.ndarray, plane: int = 0) -> None:
+    """Raises HiresxError naming the worst node if one of the cell volumes (nk, nj, ni) is not positive. They begin in
+    the plane k = `plane` of a `block` whose first node is number `first` of the whole block called `name`."""
+    if (volume > 0).all():
+        return
+    k, j, i = (int(n) for n in np.unravel_index(np.nanargmin(volume), volume.shape))
+    least, node = volume[k, j, i], (i, j, k + plane)
+    x, y, z = block.node(*node)
+    what, mend = why_not_positive(block, node)
+    raise HiresxError(
+        f"block '{name}': cell volume {least:.3g} at node (i, j, k) = "
+        f"{tuple(n + m for n, m in zip(node, first, strict=True))}, (x, y, z) = ({x:.6g}, {y:.6g}, {z:.6g}): {what}",
+        mend,
+    )

@@ -12,6 +12,7 @@ import numpy as np
 
 from hiresx.case import Case
 from hiresx.case.boundaries import NoSlipWall
+from hiresx.case.waves import Quantity
 from hiresx.decomposition import Patch
 from hiresx.device.interface import Backend, Call, Program
 from hiresx.device.state import BlockState
@@ -20,9 +21,10 @@ from hiresx.errors import HiresxError
 from hiresx.rhs.boundary import FaceCondition
 from hiresx.rhs.plans import PLANS
 from hiresx.rhs.sponge import SpongeLayer
+from hiresx.rhs.waves import FaceWaves, InTime
 
 # s at places and a time: f(x, y, z, t), of the shape of x.
-Value = Callable[[np.ndarray, np.ndarray, np.ndarray, float], np.ndarray]
+Value = Callable[[np.ndarray, np.ndarray, np.ndarray, float], Quantity]
 
 # Conditions of scalars write behind those of the gas.
 _BEHIND = 10
@@ -52,22 +54,32 @@ class ScalarCondition(FaceCondition):
         self.rank = _BEHIND + type(self).rank
         self._scalar, self._rate = state.scalars[number]
         self._row = len(GAS_GRADIENTS) + number
-        self._value, self._steady = value, steady
+        places = self._coordinates(extended, self.layers)
+        where = f"a passive scalar at the {patch.condition.type} on {patch.face}"
+        self._given = None if value is None else InTime(lambda *at: [value(*at)], places, steady, where)
         self._time: float | None = None
-        self._places = self._coordinates(extended, self.layers)
-        self._target = backend.zeros(self._places[0].shape, state.real)
+        self._target = backend.zeros(places[0].shape, state.real)
+        self._waves: FaceWaves | None = None
 
     @property
     def settled(self) -> bool:
-        return self._value is None or (self._steady and self._time is not None)
+        return self._given is None or self._given.known
+
+    @property
+    def moves(self) -> bool:
+        return self._waves is not None
 
     def prepare(self, time: float) -> None:
-        if self._value is None or (self._time is not None and (self._steady or time == self._time)):
+        if self._given is None or self._given.known or time == self._time:
             return
-        x, y, z = self._places
-        values = np.asarray(self._value(x, y, z, time)).astype(self._target.dtype)
+        values = self._given.values(time)[0].astype(self._target.dtype)
         self._backend.copy(self._target, self._backend.to_device(np.ascontiguousarray(values)))
         self._time = time
+        self._waves = self._given.on_device(self._backend, self._target)
+
+    def move(self, clock: Any, share: float) -> None:
+        if self._waves is not None:
+            self._waves.launch(self._launch, clock, share)
 
     def viscous_primitives(self, w: Any) -> None:
         rows, degree = w[self._row : self._row + 1], self.primitive_degree
@@ -109,7 +121,7 @@ class Wall(ScalarCondition):
     primitive_degree, flux_degree = 3, 2
 
     def node(self) -> None:
-        if self._value is not None:
+        if self._given is not None:
             nodes = {name: self._nodes[name] for name in ("o", "s1", "s2")}
             self._launch(
                 "scalar_held", self._box, **nodes, n1=self.extent[0], target=self._target, q=self.state.q,
@@ -117,7 +129,7 @@ class Wall(ScalarCondition):
             )  # fmt: skip
 
     def ghost(self) -> None:
-        self._wall_ghosts(held=self._value is not None)
+        self._wall_ghosts(held=self._given is not None)
 
     def rate(self) -> None:
         # As of the mass: what passes at the half point behind the face is what passes before it, turned round.
@@ -128,7 +140,7 @@ class Wall(ScalarCondition):
         )  # fmt: skip
 
     def viscous_flux(self, fluxes: Any) -> None:
-        if self._value is None:
+        if self._given is None:
             self._close(fluxes)
         else:
             super().viscous_flux(fluxes)
@@ -151,7 +163,7 @@ class Open(ScalarCondition):
     """In- and outflows whose nodes obey the equations: what enters is given, or repeats the node."""
 
     def ghost(self) -> None:
-        s, given = self.state, int(self._value is not None)
+        s, given = self.state, int(self._given is not None)
         self._launch(
             "scalar_open", self._box, **self._face, n1=self.extent[0], direction=self._inward, given=given,
             target=self._target, m=s.areas[self._direction], q=s.q, scalar=self._scalar,

@@ -65,8 +65,7 @@ class Viscous:
                 "viscous_difference", extent(box), **placed(box), **left, sv=sv, flux=self.all_fluxes, r=s.r
             )
 
-        ni, nj, nk = reversed(s.shape)
-        self.primitives = _launches((ni, nj, nk), self.late, lambda box: primitives(program, s, self.w, box))
+        self.primitives = _launches(_padded(s), self.late, lambda box: primitives(program, s, self.w, box))
         self.flux = _launches(s.size, self.late, flux)
         self.difference = Launches([], [])
         if any(left.values()):
@@ -80,10 +79,21 @@ def _launches(size: tuple[int, int, int], remote: Set[str], call: Callable[[Rang
 
 def primitives(program: Program, state: BlockState, w: Any, box: Range | None = None) -> Call:
     """Velocity, temperature and the scalars of every padded node, or of those of a box, into `w`."""
-    ni, nj, nk = reversed(state.shape)
-    box = box or ((0, ni), (0, nj), (0, nk))
-    at = state.place | {"o": sum(lo * stride for (lo, _), stride in zip(box, state.strides, strict=True))}
-    return program.call("viscous_primitives", extent(box), **at, sv=state.variable_stride, q=state.q, w=w)
+    padded = _padded(state)
+    if box is None or padded == extent(box):
+        # All memory as one row, that of corners to begin with left out, so that it begins where rows of nodes do.
+        lead = state.halo[0] if any(state.halo[1:]) else 0
+        at, visited = {"o": lead, "sj": 0, "sk": 0}, (state.variable_stride - lead, 1, 1)
+    else:
+        first = sum(lo * stride for (lo, _), stride in zip(box, state.strides, strict=True))
+        at, visited = state.place | {"o": first}, extent(box)
+    return program.call("viscous_primitives", visited, **at, sv=state.variable_stride, q=state.q, w=w)
+
+
+def _padded(state: BlockState) -> tuple[int, int, int]:
+    """Nodes along i, j, k with ghosts."""
+    i, j, k = (n + 2 * h for n, h in zip(state.size, state.halo, strict=True))
+    return i, j, k
 
 
 def inner_box(size: tuple[int, int, int], remote: Set[str]) -> Range:

@@ -6,7 +6,7 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-from hiresx.output.saved import files
+from hiresx.output.saved import by_library, files
 from hiresx.output.saved.netcdf import LOCK, library
 from hiresx.output.show import picture_file
 
@@ -47,25 +47,22 @@ def write_netcdf(path: Path, document: dict[str, Any]) -> None:
     netCDF4 = library()
 
     rows = document["rows"]
-    try:
-        with files.replacing(path) as temporary, LOCK, netCDF4.Dataset(temporary, "w") as file:
-            file.title = f"{document['mode']} scaling of {document['case']}"
-            file.hardware = json.dumps(document["hardware"])
-            file.createDimension("run", len(rows))
-            file.createVariable("ranks", "i4", ("run",))[:] = [row["ranks"] for row in rows]
-            placement = file.createVariable("placement", str, ("run",))
-            for n, row in enumerate(rows):
-                placement[n] = row["placement"] or ""
-            for name, (meaning, unit) in COLUMNS.items():
-                variable = file.createVariable(name, "f8", ("run",))
-                variable.long_name, variable.units = meaning, unit
-                variable[:] = [row[name] for row in rows]
-            for name in stages(rows):
-                variable = file.createVariable(f"stage_{name.replace(' ', '_')}_s", "f8", ("run",))
-                variable.long_name, variable.units = f"seconds per step in the stage {name}, most of any rank", "s"
-                variable[:] = [row["stages"].get(name, 0.0) for row in rows]
-    except OSError as error:
-        raise files.fault(path, error) from None
+    with by_library.replacing(path) as temporary, LOCK, netCDF4.Dataset(temporary, "w") as file:
+        file.title = f"{document['mode']} scaling of {document['case']}"
+        file.hardware = json.dumps(document["hardware"])
+        file.createDimension("run", len(rows))
+        file.createVariable("ranks", "i4", ("run",))[:] = [row["ranks"] for row in rows]
+        placement = file.createVariable("placement", str, ("run",))
+        for n, row in enumerate(rows):
+            placement[n] = row["placement"] or ""
+        for name, (meaning, unit) in COLUMNS.items():
+            variable = file.createVariable(name, "f8", ("run",))
+            variable.long_name, variable.units = meaning, unit
+            variable[:] = [row[name] for row in rows]
+        for name in stages(rows):
+            variable = file.createVariable(f"stage_{name.replace(' ', '_')}_s", "f8", ("run",))
+            variable.long_name, variable.units = f"seconds per step in the stage {name}, most of any rank", "s"
+            variable[:] = [row["stages"].get(name, 0.0) for row in rows]
 
 
 def draw(path: Path, document: dict[str, Any]) -> None:

@@ -31,13 +31,16 @@ from hiresx.output.watch.monitors.probe import ProbeMonitor
 from hiresx.output.watch.overlaps import overlaps
 from hiresx.parallel import later
 from hiresx.placement import place
-from hiresx.rhs import layers
+from hiresx.rhs import frozen, layers
 from hiresx.signals import Requests
 from hiresx.simulation.agreement import check_same, measured
 from hiresx.simulation.continuation import Continuation, kept_case
 from hiresx.simulation.ends import Ends
+from hiresx.simulation.grid_check import refuse_folded
+from hiresx.simulation.overdue import Overdue, Watch
 from hiresx.simulation.view import BlockView
 from hiresx.solver import Solver, configuration
+from hiresx.solver.initial_flow import initial_flow
 from hiresx.time.integrators import remarks
 from hiresx.time.recorded import STEPS
 
@@ -111,7 +114,7 @@ class Simulation:
                 refuse_oversized(self.case, backend, hosts=hosts)
                 refuse_on_gpus(self.case, backend, self.comm.size)
             if self.comm.local.root:
-                beforehand.begin(configuration(self.case), backend)
+                compiled = beforehand.begin(configuration(self.case), backend)
                 grid = build(self.case.grid, self.case.directory) if grid is None else grid
             prints = later(identity.fingerprint, grid) if self.comm.root and grid is not None else None
         if found is not None:
@@ -122,6 +125,9 @@ class Simulation:
         if parts is None and self.comm.size > 1:
             parts = partial(partition, ranks=self.comm.size, weights=weights)
         ground = domain(self.case, self.comm, grid, parts)
+        with self.comm.together():
+            if self.comm.local.root:
+                refuse_folded(ground, compiled)
         files.once(self.comm, lambda: field_output.check_grid(self.case, ground.grid.blocks))
         with self.comm.together():
             placed = layers.placed(self.case, ground.grid.blocks)
@@ -132,15 +138,17 @@ class Simulation:
         with self.comm.together():
             own = sum(part.points for part in ground.cut.parts if part.rank == self.comm.rank)
             refuse_oversized(self.case, self.backend.name, own)
-        self.solver = Solver(self.case, self.backend, profiles=dict(profiles or {}), domain=ground, transport=transport)
+            flow = initial_flow(self.case, initial) if found is None else None
+        self._ground, self._profiles = ground, dict(profiles or {})
+        self.solver = Solver(
+            self.case, self.backend, profiles=self._profiles, domain=ground, transport=transport, flow=flow
+        )
         self.prints = self.comm.bcast(prints and prints())
         self.blocks = [BlockView(self.solver, b) for b in range(len(self.solver.states))]
         self.monitors = tuple(monitors)
         self._trace = blow_up.Trace(self.solver)
         self.history: list[dict[str, Any]] = []
-        if found is None:
-            self.solver.initialize(initial)
-        else:
+        if found is not None:
             self.history = self._continuation.begin(self.solver, self.out)
         self.attachments = self._build_attachments()
         there = {attachment.name for attachment in self.attachments}
@@ -160,6 +168,8 @@ class Simulation:
         self._used = self._pausing = False
         self._pace = 0.0  # seconds that a step took, of the last ones
         self._ends = Ends(self.case, self.comm, made, self._checkpoints)
+        # Tells of an end that comes from another thread, see `overdue`.
+        self.last_words: Callable[[Overdue], object] | None = None
 
     @property
     def restarted(self) -> list[str]:
@@ -224,6 +234,7 @@ class Simulation:
             if self.out is not None:
                 held.enter_context(directories.locked(directories.made(self.out, self.comm), self.comm))
             requests = held.enter_context(Requests())
+            overdue = held.enter_context(Watch(self.comm, self.out, self.last_words))
             log = Logbook(self, last_step)
             try:
                 with bar:
@@ -232,10 +243,12 @@ class Simulation:
                         bar.note(line)
                     self.begun = True
                     while not self._finished(last_step) and not self._ends.asked(requests):
+                        overdue.stepped()
                         try:
                             self._advance(bar, last_step, log)
                         except BlowUp as error:
                             self._go_back(self._trace.back(error), bar)
+                    overdue.heard()
                     # A script that calls `run` again and again may say that it will.
                     self._pausing = not write_last and self._finished(last_step) and not self._finished(spec.steps)
                     if self._checkpoints is not None and not self._pausing:
@@ -250,6 +263,7 @@ class Simulation:
                     for failed in self._finish_attachments():
                         raise failed
             except BaseException as error:
+                overdue.heard()
                 if isinstance(error, BlowUp):
                     self._describe_blow_up(error)
                 # What only this rank knows of ends all of them (hiresx.communicator.ended): nothing to wait for is
@@ -261,10 +275,13 @@ class Simulation:
             return log.finish("finished" if stopped is None else "stopped", stopped)
 
     def _overlaps(self) -> Iterator[str]:
-        """Remarks on sponges that cannot be meant so, and on probes that lie in them; once."""
-        if self.begun or not (self.comm.root and self.case.sponge):
+        """Remarks on functions that are frozen, on sponges that cannot be meant so, and on probes in them; once."""
+        if self.begun or not self.comm.root:
             return
         case, blocks = self.solver.case, self.solver.grid.blocks
+        yield from frozen.notes(case, self._ground.whole, self._profiles)
+        if not case.sponge:
+            return
         yield from layers.notes(case, blocks)
         probes = [a for a in self.attachments if isinstance(a, ProbeMonitor)]
         yield from overlaps(case, ((p.spec.name, p.spec.places, p.blocks(blocks)) for p in probes))

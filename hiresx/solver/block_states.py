@@ -13,10 +13,11 @@ from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import GAS_CONSERVED, equations
 from hiresx.equations.gas import Gas, conservative
-from hiresx.grid.blocks import Range
+from hiresx.grid.blocks import Block, Range
 from hiresx.parallel import ahead, lines_of, planes
 from hiresx.rhs.metrics import compute_metrics
 from hiresx.solver.choices import check_reference, configuration
+from hiresx.solver.initial_flow import Flow
 
 # Planes k and lines j of a block.
 Lines: TypeAlias = tuple[slice, slice]
@@ -25,16 +26,17 @@ Lines: TypeAlias = tuple[slice, slice]
 class LocalBlocks:
     """Kernels, fields and metrics of the parts that `domain` gives this rank: `states`, one of each, in which the part
     `index` of all ranks is number `place[index]`. `extended`: their coordinates with ghosts, by index. `work`: reals of
-    work memory per padded point; `registers`: of the time integrator. Collective; raises HiresxError as
-    `hiresx.solver.Solver`.
+    work memory per padded point; `registers`: of the time integrator. `flow`: what the nodes begin with, if anything.
+    Collective; raises HiresxError as `hiresx.solver.Solver`.
     """
 
-    def __init__(self, case: Case, backend: Backend, domain: Domain, work: int, registers: int):
+    def __init__(
+        self, case: Case, backend: Backend, domain: Domain, work: int, registers: int, flow: Flow | None = None
+    ):
         self.backend, self.comm, self.gas = backend, domain.comm, Gas.of(case)
         self.decomposition, self.cut = domain.whole, domain.cut
         self.configuration = configuration(case)
         check_reference(self.configuration, self.cut)
-        self.program = self._compiled()
         system, storage = equations(case), self.configuration.storage
         names = [block.name for block in domain.grid.blocks]
         with self.comm.together():
@@ -53,6 +55,11 @@ class LocalBlocks:
             ]
             for state in self.states[1:] if not case.time.local else ():
                 state.dt = self.states[0].dt  # one for all
+            # Needs no kernels, and all cores, which the compiler leaves idle.
+            if flow is not None:
+                self.evaluate(flow)
+        self.program = self._compiled()
+        with self.comm.together():
             self.extended = {s.index: domain.coordinates(s.part) for s in self.states}
             for state in self.states:
                 compute_metrics(backend, self.program, state, self.extended[state.index], self.cut.patches)
@@ -79,20 +86,17 @@ class LocalBlocks:
         values = [np.broadcast_to(np.asarray(a, float), shape) for a in (rho, u, v, w, p, *carried)]
         self._set(self.states[n], lambda at: conservative(self.gas.gamma, *(a[at] for a in values)))
 
-    def evaluate(
-        self, n: int, flow: Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[Sequence[Any], Mapping[str, Any]]]
-    ) -> None:
-        """Set the nodes of `states[n]` from what `flow(x, y, z)` gives: rho, u, v, w, p and passive scalars by name. It
-        is called for pieces of planes k, several at a time, where there are many nodes."""
-        block, gamma = self.states[n].block, self.gas.gamma
+    def evaluate(self, flow: Flow) -> None:
+        """Set the nodes of all parts from what `flow` gives. It is called for pieces of planes k, several at a time,
+        where there are many nodes."""
+        for state in self.states:
+            self._set(state, partial(self._evaluated, state.block, flow))
 
-        def values(at: Lines) -> Sequence[np.ndarray]:
-            x, y, z = (np.ascontiguousarray(c[at]) for c in (block.x, block.y, block.z))
-            gas, scalars = flow(x, y, z)
-            carried = [scalars[name] for name in self.gas.scalars]
-            return conservative(gamma, *(np.broadcast_to(np.asarray(a, float), x.shape) for a in (*gas, *carried)))
-
-        self._set(self.states[n], values)
+    def _evaluated(self, block: Block, flow: Flow, at: Lines) -> Sequence[np.ndarray]:
+        x, y, z = (np.ascontiguousarray(c[at]) for c in (block.x, block.y, block.z))
+        gas, scalars = flow(x, y, z)
+        carried = [scalars[name] for name in self.gas.scalars]
+        return conservative(self.gas.gamma, *(np.broadcast_to(np.asarray(a, float), x.shape) for a in (*gas, *carried)))
 
     def primitives(self, n: int) -> dict[str, np.ndarray]:
         """rho, u, v, w, p and the passive scalars of `states[n]`, float64 (nk, nj, ni)."""

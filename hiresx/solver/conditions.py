@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.case import Case
+from hiresx.case.functions import prescribed, prescribed_scalar
 from hiresx.device.interface import Call
 from hiresx.device.state import BlockState
 from hiresx.exchange.signalled_memory import SignalledMemory
@@ -16,13 +17,14 @@ from hiresx.rhs.outflow import Outflow
 from hiresx.rhs.pole import Poles
 from hiresx.rhs.sponge import SpongeLayer, moments
 from hiresx.solver.block_states import LocalBlocks
+from hiresx.time.step_clock import StepClock
 
 
 class Conditions:
     """`all`: the conditions of the patches, in the order in which they write shared nodes; with them the waves behind
     outflows (`outflow`), the `poles` of the grid and the layers of the `sponges`. `profiles`: functions that replace
-    those of case.py, by name. `memory`: by which ranks reach each other's, if they do. Collective; raises HiresxError
-    as `hiresx.solver.Solver`.
+    those of case.py, by name. `memory`: by which ranks reach each other's, if they do. `clock`: the device's, by
+    which it computes what is prescribed as waves. Collective; raises HiresxError as `hiresx.solver.Solver`.
     """
 
     def __init__(
@@ -59,16 +61,18 @@ class Conditions:
         self.outflow.meet()
         self.poles = Poles(backend, program, comm, blocks.decomposition, blocks.cut, states, case.gas.gamma)
         self._changing = [c for c in self.all if type(c).prepare is not boundary.FaceCondition.prepare]
+        self.clock = StepClock(backend)
+        self._moves: dict[float, Callable[[], None]] = {}  # by the share of the step to whose time they lead
         self._nodes = program.prepare(boundary.together(self.all, "node"))
         # what scalars do before and behind outflows set the rate of the density
         self._hold, self._follow = (program.prepare(self.calls(method)) for method in ("hold", "follow"))
 
     def _profile(self, name: str) -> Callable[..., Any]:
         function = self._profiles.get(name) or name
-        return lambda x, y, z, t: self._case.evaluate(function, x, y, z, t)
+        return partial(prescribed, self._case, function)
 
     def _scalar(self, name: str, function: str) -> scalars.Value:
-        return partial(self._case.evaluate_scalar, name, self._profiles.get(function) or function)
+        return partial(prescribed_scalar, self._case, name, self._profiles.get(function) or function)
 
     def _sponge_layers(self) -> list[SpongeLayer]:
         layers, blocks, gamma = [], self._blocks, self._case.gas.gamma
@@ -113,13 +117,32 @@ class Conditions:
         """The conditions on the axis of axisymmetric flow that a part has."""
         return [c for c in self.all if isinstance(c, boundary.AxisCondition) and c.state is state]
 
-    def nodes(self, time: float) -> None:
-        """Nodes on physical faces as they must be at `time`."""
+    def nodes(self, time: float, dt: float = 0.0, share: float = 0.0) -> None:
+        """Nodes on physical faces as they must be `share` of the step `dt` after `time`."""
         for c in self._changing:
-            c.prepare(time)
+            c.prepare(time + share * dt)
+        self.begin(time, dt)
+        self._move(share)
         self._nodes()
         if self.poles.any:
             self.poles()
+
+    def begin(self, time: float, dt: float) -> None:
+        """Tell the device of the step `dt` from `time` on, if it has to know."""
+        if self._moving:
+            self.clock.put(time, dt)
+
+    def _move(self, share: float) -> None:
+        moving = self._moving
+        if moving and share not in self._moves:
+            calls = [call for c in moving for call in c.calls("move", self.clock.array, share)]
+            self._moves[share] = self._blocks.program.prepare(calls)
+        if moving:
+            self._moves[share]()
+
+    @property
+    def _moving(self) -> list[boundary.FaceCondition]:
+        return [c for c in self._changing if c.moves]
 
     def nodes_again(self) -> None:
         """As `nodes` at the time of the last call, but for poles."""

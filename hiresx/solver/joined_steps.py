@@ -43,7 +43,9 @@ class JoinedSteps:
         small = sum(state.part.points for state in b.states) <= LARGE
         return here and small and self._conditions.steady and not self._integrator.iterates
 
-    def __call__(self) -> None:
+    def __call__(self, time: float, dt: float) -> None:
+        """The step `dt` from `time` on."""
+        self._conditions.begin(time, dt)
         if self._step is None:
             program = self._blocks.program
             assert isinstance(program, Noting)  # or it would not be possible

@@ -20,6 +20,7 @@ from hiresx.rhs.plans import inviscid_plan, work_variables
 from hiresx.solver.block_states import LocalBlocks
 from hiresx.solver.conditions import Conditions
 from hiresx.solver.ghosts import Ghosts
+from hiresx.solver.initial_flow import Flow, initial_flow
 from hiresx.solver.joined_steps import JoinedSteps
 from hiresx.solver.plan_choice import chosen_plan
 from hiresx.solver.step_size import StepSize
@@ -45,9 +46,11 @@ class Solver:
     "pencils" (CPU), "fused" (GPUs, and emulated), "decomposed" or "compact" (any backend); None takes what the case
     asks for, or what suits the backend and its memory.
     `profiles` replaces functions of case.py by name. `transport`: how halos go to other ranks (see `HaloExchange`).
-    `overlap` false waits for them at once, to measure what is won by computing meanwhile. Collective. Raises
-    HiresxError for a grid that is not right-handed everywhere, for boundary conditions that leave a node out, and for
-    what the backend and the compiler have to say.
+    `overlap` false waits for them at once, to measure what is won by computing meanwhile. `flow`: the state to begin
+    with (see `initial_flow`), evaluated while kernels that were begun beforehand are still compiled; without it the
+    state is to be set by `initialize` or `restore`. Collective. Raises HiresxError for a grid that is not right-handed
+    everywhere, for boundary conditions that leave a node out, for what `flow` gives, and for what the backend and the
+    compiler have to say.
 
     `decomposition` are the whole blocks of the grid, `cut` the parts of all ranks, `states` the fields of this rank's.
     """
@@ -62,6 +65,7 @@ class Solver:
         domain: Domain | None = None,
         transport: str = "auto",
         overlap: bool = True,
+        flow: Flow | None = None,
     ):
         domain = make_domain(case, grid=grid) if domain is None else domain
         case = placed(case, domain.grid.blocks)
@@ -77,7 +81,7 @@ class Solver:
         scalars.check(case, self.decomposition.patches, inviscid_plan(self.plan, backend.name))
         work = work_variables(self.plan, case.gas.reynolds is not None, system)
         self.integrator = integrator(case.time.integrator)
-        self._blocks = LocalBlocks(case, backend, domain, work, self.integrator.registers)
+        self._blocks = LocalBlocks(case, backend, domain, work, self.integrator.registers, flow)
         self.configuration, self.program = self._blocks.configuration, self._blocks.program
         self.states = self._blocks.states
         self._ghosts = Ghosts(self._blocks, domain, transport, overlap)
@@ -101,6 +105,8 @@ class Solver:
         self.joined_steps = JoinedSteps(
             case, self._blocks, self._conditions, self.step_size, self.tasks, self.integrator
         )  # fmt: skip
+        if flow is not None:
+            self.complete_state()
 
     @property
     def overlap(self) -> bool:
@@ -122,7 +128,7 @@ class Solver:
         return [
             *self.terms.tasks,
             *update_tasks(self._blocks, self.terms, self._ghosts, self.integrator),
-            ("boundary", lambda stage: self._conditions.nodes(self.time + times[stage] * self.dt)),
+            ("boundary", lambda stage: self._conditions.nodes(self.time, self.dt, times[stage])),
             ("exchange", lambda stage: self._ghosts.send_state()),
         ]
 
@@ -238,7 +244,7 @@ class Solver:
             self.step_size.known_radii = None
             self.has_rates = True
             with self.stopwatch("step"):
-                self.joined_steps()
+                self.joined_steps(self.time, self.dt)
         else:
             try:
                 self.integrator.step(self.stage)
@@ -316,19 +322,10 @@ class Solver:
     def initialize(self, initial: str | Callable[..., Any] | None = None) -> None:
         """The case's initial state, or `initial`: a function f(x, y, z, *, <parameters>) -> (rho, u, v, w, p), which is
         called for slabs of large blocks, several at a time."""
-        case, uniform = self.case, self.case.initial.state if initial is None else None
-        function = initial or case.initial.function or ""
-
-        def flow(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> tuple[Sequence[Any], Mapping[str, Any]]:
-            s = uniform
-            gas = case.evaluate(function, x, y, z) if s is None else [s.rho, s.u, s.v, s.w, s.p]
-            return gas, case.initial_scalars(x, y, z)
-
         self.settle()
         self.step_size.known_radii = self._began = None
         with self.comm.together():
-            for n in range(len(self.states)):
-                self._blocks.evaluate(n, flow)
+            self._blocks.evaluate(initial_flow(self.case, initial))
         self.time, self.steps = 0.0, 0
         self.complete_state()
 

@@ -114,7 +114,7 @@ class Terms:
 
     def _difference_tasks(self) -> list[Task]:
         inner = self._ghosts.meanwhile([block.difference.inner for block in self.viscous])
-        outer = self._blocks.program.prepare([call for block in self.viscous for call in block.difference.outer])
+        outer = self._blocks.program.prepare([[call for block in self.viscous for call in block.difference.outer]])
         return self.around_fluxes(("viscous", lambda stage: inner()), ("viscous", lambda stage: outer()))
 
     def around_fluxes(self, inner: Task, outer: Task) -> list[Task]:
@@ -145,11 +145,10 @@ class Terms:
             yield block.flux.inner
 
     def _outer_fluxes(self) -> Iterator[Calls]:
-        for block in self.viscous:
-            yield block.primitives.outer
+        # The boxes that cover what is outer share arrays, but no nodes.
+        yield [[call for block in self.viscous for call in block.primitives.outer]]
         yield [self._behind_faces(late=True)]
-        for block in self.viscous:
-            yield block.flux.outer
+        yield [[call for block in self.viscous for call in block.flux.outer]]
         for part in self.axisymmetric:
             yield part.stress
         yield [[call for c, block in self._of_patches() for call in c.calls("viscous_flux", block.fluxes)]]

@@ -1,10 +1,13 @@
 """Steps that a device takes on its own: recorded whole, with the host looking now and then."""
 
 from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from hiresx.case import Case
+from hiresx.device.interface import Call
 from hiresx.device.side_by_side import Noting
 from hiresx.solver.block_states import LocalBlocks
 from hiresx.solver.conditions import Conditions
@@ -75,13 +78,19 @@ class WholeSteps:
         return known is not None and (self._halo.memory is None or known is self._radii)
 
     def _made(self) -> Recorded:
-        b, size = self._blocks, self._size
-        few = np.array([reduction.few for reduction in size.reductions], np.int32)
+        b = self._blocks
         assert isinstance(b.program, Noting)  # or it would not be possible
         self._halo.assume_started()
         calls = noted(b.program, self._tasks, self._integrator.stages)
-        radii, found = size.calls, size.found
-        if self._halo.memory is not None:
-            together, found, few = self._halo.memory.radii(found, few)
-            radii = [*radii, *together]
-        return Recorded(b.backend, b.program, calls, radii, found, few, b.states[0].dt)
+        return Recorded(b.backend, b.program, calls, *self._radii_found, b.states[0].dt, self._conditions.clock)
+
+    @cached_property
+    def _radii_found(self) -> tuple[list[Call], Any, np.ndarray]:
+        """`radii`, `found` and `few` of `Recorded`: one place for all records, each of which may go on with the radii
+        that another one left."""
+        size = self._size
+        few = np.array([reduction.few for reduction in size.reductions], np.int32)
+        if self._halo.memory is None:
+            return list(size.calls), size.found, few
+        calls, found, few = self._halo.memory.radii(size.found, few)
+        return [*size.calls, *calls], found, few

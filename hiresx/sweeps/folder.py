@@ -216,7 +216,8 @@ def _without_prose(document: Mapping[str, Any]) -> dict[str, Any]:
 
 def _without_presets(document: Mapping[str, Any], used: list[Any]) -> dict[str, Any]:
     presets = document.get("presets", {})
-    return {**document, "presets": {name: presets.get(name) for name in used}}
+    there = {name: _without_prose(presets[name]) if name in presets else None for name in used}
+    return {**document, "presets": there}
 
 
 def refuse(place: str, found: list[tuple[str, Any, Any]]) -> None:

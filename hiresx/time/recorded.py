@@ -9,27 +9,10 @@ import numpy as np
 from hiresx.device.interface import Call, Program
 from hiresx.device.side_by_side import Noting
 from hiresx.time.reduction import FEW
+from hiresx.time.step_clock import DeviceClock, StepClock
 
 # Steps launched at most before the host looks.
 STEPS = 32
-
-
-class DeviceClock(IntEnum):
-    """What stands where in the device's clock (kernels/clock.h), in doubles."""
-
-    TIME = 0
-    UNTIL = 1
-    STATE = 2
-    DT = 3
-    STEPS = 4
-    CFL = 5
-    VISCOUS_CFL = 6
-    FIXED = 7
-    INVISCID = 8
-    VISCOUS = 9
-    UNDER_WAY = 10
-    BEGAN = 11
-    NEAR = 12
 
 
 class StepState(IntEnum):
@@ -55,7 +38,7 @@ class Taken:
 
 
 class Recorded:
-    """Steps of `calls`, the launches of a whole one, of one process whose blocks share `dt` (1).
+    """Steps of `calls`, the launches of a whole one, of one process whose blocks share `dt` (1), by `clock`.
 
     `radii`: launches that bring the spectral radii into `found` (blocks, 2, FEW), of each block its `few` threads'.
     """
@@ -69,15 +52,15 @@ class Recorded:
         found: Any,
         few: np.ndarray,
         dt: Any,
+        clock: StepClock,
     ):
-        self._backend, self._dt = backend, dt
-        self._clock = backend.zeros((len(DeviceClock),), "float64")
+        self._backend, self._dt, self._clock = backend, dt, clock
         counts = backend.to_device(few)
 
         def choose(last: bool) -> Call:
             return program.call(
                 "choose_step", (1, 1, 1), blocks=len(few), few=counts, radii=found, last=int(last),
-                clock=self._clock, dt=dt,
+                clock=clock.array, dt=dt,
             )  # fmt: skip
 
         assert found.shape[1:] == (2, FEW)
@@ -95,7 +78,7 @@ class Recorded:
         clock = np.zeros(len(DeviceClock))
         clock[[DeviceClock.TIME, DeviceClock.BEGAN, DeviceClock.UNTIL]] = time, time, until
         clock[[DeviceClock.CFL, DeviceClock.VISCOUS_CFL, DeviceClock.FIXED]] = cfl, viscous_cfl, fixed or 0.0
-        self._backend.copy(self._clock, self._backend.to_device(clock))
+        self._clock.set(clock)
         if fixed is None and not known:
             self._radii()
         step = self._step if fixed is None else self._fixed_step
@@ -103,7 +86,7 @@ class Recorded:
             self._choose()
             step()
         self._close()
-        return Taken(self._backend.to_host(self._clock))
+        return Taken(self._backend.to_host(self._clock.array))
 
 
 def noted(program: Noting, tasks: Sequence[tuple[str, Callable[[int], None]]], stages: int) -> list[Any]:

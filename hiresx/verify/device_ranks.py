@@ -29,7 +29,7 @@ def ranks(
     backend: str, sizes: tuple[int, ...], repeats: int, fits: Callable[[float], bool]
 ) -> Iterator[dict[str, Any]]:
     """Rows of `hiresx.bench.exchange` on 2, 4, ... ranks up to the number of GPUs (2, which share it, if there is one),
-    `pass` if every ghost was right; then rows of `hiresx.scaling.scaling_table` on as many, on GPUs also by "signals".
+    `pass` if every ghost was right; then rows of `hiresx.scaling.scaling_table` on as many, on GPUs also by "ipc".
     `skipped` where there is no MPI."""
     try:
         _, launcher = mpi_library.find(None)
@@ -47,7 +47,7 @@ def ranks(
         yield from _exchange(launcher, n, backend, sizes, repeats)
     case = load("taylor-green", overrides=[f"grid.n=[{size}, {size}, {size}]"])
     alone: list[dict[str, Any]] = []
-    for transport in ("auto", "signals") if backend == "cuda" and len(cuda.devices()) > 1 else ("auto",):
+    for transport in ("auto", "ipc") if backend == "cuda" and len(cuda.devices()) > 1 else ("auto",):
         found = alone[:1]
         for job in jobs(numbers if alone else [1, *numbers], []):
             if not fits(60):

@@ -44,6 +44,8 @@ ORDERS = (1, 2, 3)
 ROUND_OFF = 100
 # Status of compute-sanitizer where it found something, and lines of a report that are shown.
 FOUND, SHOWN = 9, 12
+# What compute-sanitizer is asked for besides: room between allocations, where nothing else lies.
+OPTIONS = {"memcheck": ("--padding", "512")}
 MARKS = ("ERROR: AddressSanitizer", "runtime error:", "========= ")
 
 
@@ -109,6 +111,12 @@ def _close(array: np.ndarray, other: np.ndarray) -> bool:
 
 def _inside(options: argparse.Namespace) -> int:
     """Goes through the flows in this process, one line of JSON for each finding and for what is begun."""
+    if options.on == "cuda":
+        import cupy
+
+        # Every array an allocation of its own, of its size: within CuPy's pool nothing has bounds, and what was freed
+        # counts as written.
+        cupy.cuda.set_allocator(None)
     for flow in options.flows:
         for plan in FLOWS[flow].plans:
             print(json.dumps({"begun": [flow, plan]}), flush=True)
@@ -160,7 +168,7 @@ def _cuda(options: argparse.Namespace) -> Iterator[Finding]:
         raise HiresxError("there is no compute-sanitizer", "apt install cuda-sanitizer, or --on emulated")
     for flow in options.flows:
         for tool in options.tools:
-            command = [program, "--tool", tool, "--error-exitcode", str(FOUND)]
+            command = [program, "--tool", tool, "--error-exitcode", str(FOUND), *OPTIONS.get(tool, ())]
             done = _ran([*command, *_again(options, [tool], [flow])], dict(os.environ))
             if done.returncode not in (0, FOUND):
                 raise HiresxError(

@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 
 from hiresx.case import load, presets
+from hiresx.case.functions import prescribed
 from hiresx.case.schema import Sponge
+from hiresx.case.waves import Waves
 from hiresx.errors import HiresxError
 from hiresx.post.azimuthal import ring
 from hiresx.rhs.sponge import share_and_box
 
-WAVES = {"speed": 0.64, "layer": 0.1, "modes": 4, "highest": 1.5, "seed": 1}
+GIVEN = {"speed": 0.64, "layer": 0.1, "modes": 4, "highest": 1.5, "seed": 1}
 
 
 @pytest.mark.parametrize("preset", [None, *presets("round-jet")])
@@ -82,10 +84,9 @@ def test_a_hot_jet():
 
 
 def test_the_screech_preset_forces_nothing_and_starts_with_every_mode():
-    """The inflow is steady; the start has velocities of all modes up to 8, of both directions, and no symmetry."""
+    """What enters stays as it is; the start has velocities of all modes up to 8, both directions, and no symmetry."""
     case = load("round-jet", "screech")
-    (inflow,) = (b for b in case.boundary if b.type == "profile-inflow")
-    assert inflow.steady and case.parameters["disturbance"] == 0
+    assert not prescribed(case, "nozzle", *np.zeros((3, 1)), 0.0)[1].frequency.size
     theta = 2 * np.pi * np.arange(64) / 64
     x, y, z = np.full(64, 1.3), 0.42 * np.cos(theta), 0.42 * np.sin(theta)
     modes = np.abs(np.fft.fft(case.evaluate("initial", x, y, z)[1])) / 64
@@ -126,21 +127,21 @@ def test_disturbances_are_free_of_divergence_and_carried_along():
     slopes = []
     for n in range(3):
         ends = [
-            found(*(c + s * 1e-4 * (m == n) for m, c in enumerate((x, y, z))), 1.3, **WAVES, lowest=0.0)
+            found(*(c + s * 1e-4 * (m == n) for m, c in enumerate((x, y, z))), 1.3, **GIVEN, lowest=0.0)
             for s in (1, -1)
         ]
         slopes.append((ends[0] - ends[1]) / 2e-4)
     divergence = sum(slopes[n][n] for n in range(3))
     assert np.abs(divergence).max() < 1e-5 * np.abs(np.stack(slopes)).max()
-    later = found(x + 0.64 * 0.7, y, z, 2.0, **WAVES, lowest=0.0)
-    np.testing.assert_allclose(later, found(x, y, z, 1.3, **WAVES, lowest=0.0), atol=1e-12)
+    later = found(x + 0.64 * 0.7, y, z, 2.0, **GIVEN, lowest=0.0)
+    np.testing.assert_allclose(later, found(x, y, z, 1.3, **GIVEN, lowest=0.0), atol=1e-12)
 
 
 def test_size_of_the_disturbances_and_where_they_are():
     found = load("round-jet", "quick").function("disturbances")
     r = np.linspace(0.0, 0.5, 26)
     squares = [
-        np.sum(found(0 * r - 0.6, 0 * r, r, t, **WAVES, lowest=0.0) ** 2, axis=0) for t in np.arange(0, 300, 0.17)
+        np.sum(found(0 * r - 0.6, 0 * r, r, t, **GIVEN, lowest=0.0) ** 2, axis=0) for t in np.arange(0, 300, 0.17)
     ]
     size = np.sqrt(np.mean(squares, axis=0))
     assert size.max() == pytest.approx(1.0, abs=0.07)
@@ -152,7 +153,7 @@ def test_nothing_enters_below_the_lowest_frequency():
     found = load("round-jet", "quick").function("disturbances")
     times = np.arange(0, 200, 0.1)
     x, y, z = np.array([-0.6]), np.array([0.46]), np.array([0.0])
-    u = np.array([found(x, y, z, t, **WAVES, lowest=1.0)[0, 0] for t in times])
+    u = np.array([found(x, y, z, t, **GIVEN, lowest=1.0)[0, 0] for t in times])
     power = np.abs(np.fft.rfft(u * np.hanning(times.size))) ** 2
     f = np.fft.rfftfreq(times.size, 0.1)
     assert power[(f < 0.97) | (f > 1.53)].sum() < 1e-6 * power.sum()
@@ -161,19 +162,20 @@ def test_nothing_enters_below_the_lowest_frequency():
     assert case.parameters["disturbance_lowest"] >= 2 * 0.408, "what is expected at Mj = 1.42"
 
 
-def test_the_inflow_makes_what_does_not_change_once():
-    """For the same arrays only the sum over frequencies is left; other arrays, or parameters, are others."""
-    case = load("round-jet", "quick")
-    nozzle, made = case.function("nozzle"), []
-    names = nozzle.__globals__
-    names["amplitudes"] = lambda *a, of=names["amplitudes"], **k: made.append(1) or of(*a, **k)
-    x, y, z = places()
-    first = [np.array(case.evaluate("nozzle", x, y, z, t)) for t in (0.0, 0.7, 0.0)]
-    assert len(made) == 1 and np.abs(first[1] - first[0]).max() > 1e-3
-    np.testing.assert_array_equal(first[2], first[0])
-    other = np.array(case.evaluate("nozzle", x, y.copy(), z, 0.7))
-    assert len(made) == 2
-    np.testing.assert_array_equal(other, first[1])
+def test_the_inflow_gives_waves():
+    """Of u, v and w alone, in the layer alone, and of frequencies between those of the case; none, if none are asked
+    for, so that a device has all of them from the start."""
+    case, at = load("round-jet"), places()
+    _, *velocity, _ = prescribed(case, "nozzle", *at, 0.0)
+    core = np.hypot(*at[1:]) < 0.5 - 3.0 * case.parameters["layer"]
+    for wave in velocity:
+        assert wave.frequency.size == 8 and (np.abs(wave.frequency - 2.0) <= 1.0).all()
+        moved = np.any(wave.amplitudes, axis=0)
+        assert not moved[core].any() and moved[~core].all() and 50 < core.sum() < 250
+        assert wave.least().shape == at[0].shape
+    still = prescribed(load("round-jet", None, ["parameters.disturbance=0"]), "nozzle", *at, 0.0)
+    assert [value.frequency.size for value in still if isinstance(value, Waves)] == [0]
+    np.testing.assert_array_equal(still[1].mean, velocity[0].mean)
 
 
 def test_disturbances_follow_from_seed_time_and_place_alone():

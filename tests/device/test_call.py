@@ -88,7 +88,7 @@ def test_nothing_to_visit_asks_for_nothing(update):
 def test_faces(backend):
     extent, area, q = (SIZE[0], SIZE[1], 1), np.zeros((3, *SHAPE)), np.zeros((5, *SHAPE))
     face = {"o": PLACE["o"], "s1": 1, "s2": PLACE["sj"], "sn": PLACE["sk"], "sv": POINTS}
-    build = program(backend, ("boundary/reflect.h",)).call
+    build = program(backend, SMALL).call
     build("reflect_ghost", extent, **face, m=area, q=q)
     with pytest.raises(TypeError, match=r"kernel reflect_ghost, argument q \(real \*\): wants 5 variables"):
         build("reflect_ghost", extent, **face, m=q, q=area)

@@ -183,7 +183,7 @@ def test_compute_sanitizer_is_called_where_there_is_a_gpu(monkeypatch, capsys, t
     said = capsys.readouterr().out.splitlines()
     assert [line.split()[-1] for line in said] == ["found", "Read", "found", "Read"]
     asked = (tmp_path / "asked").read_text().splitlines()
-    assert len(asked) == 4 and asked[0].startswith("--tool memcheck --error-exitcode 9")
+    assert len(asked) == 4 and asked[0].startswith("--tool memcheck --error-exitcode 9 --padding 512")
     assert asked[3].endswith("--inside --on cuda --tools racecheck --flows patched faces")
 
 

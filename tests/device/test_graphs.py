@@ -1,6 +1,7 @@
 """Launches recorded as a CUDA graph: what depends on each other stays in order, what does not goes side by side.
 Streams that note what they are given play the GPU."""
 
+import itertools
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,15 +9,18 @@ import pytest
 
 from hiresx.device import graphs
 from hiresx.device.call import Call
-from hiresx.device.graphs import Graph
+from hiresx.device.graphs import FIRST, Graph
 from hiresx.device.side_by_side import Noting
 from hiresx.kernels import Signature
 
-SCALE = Signature("scale", (("const real *", "x"), ("real *", "y")), "const real *x, real *y", "KERNEL")
+ARGUMENTS = (("const real *", "x"), ("real *", "y")), "const real *x, real *y", "KERNEL"
+SCALE, PACK, UNPACK = (
+    Signature(name, *ARGUMENTS) for name in ("scale", "pack_signalled_halo", "unpack_signalled_halo")
+)
 
 
-def scale(x, y):
-    return Call(SCALE, (4, 1, 1), {"x": x, "y": y}, None)
+def scale(x, y, signature=SCALE):
+    return Call(signature, (4, 1, 1), {"x": x, "y": y}, None)
 
 
 class Event:
@@ -32,8 +36,8 @@ class Stream:
 
     capturing = None
 
-    def __init__(self, non_blocking=False):
-        self.behind = set()
+    def __init__(self, non_blocking=False, priority=None):
+        self.behind, self.priority = set(), priority
 
     def begin_capture(self, mode):
         Stream.capturing = []
@@ -55,12 +59,12 @@ class Array(np.ndarray):
 
 class Program(Noting):
     def __init__(self):
-        self.made = 0
+        self.made, self.order = 0, []
 
     def launch(self, guard, x, y):
         self.made += 1
         if guard is None or guard[0] >= 0:
-            y[...] = 2 * x
+            y[...] = 2 * x[: len(y)]
 
     def launch_on(self, stream, guard, call):
         x, y = call.arguments.values()
@@ -69,6 +73,7 @@ class Program(Noting):
             return
         number = len(Stream.capturing)
         Stream.capturing.append((lambda: self.launch(guard, x, y), set(stream.behind)))
+        self.order.append((number, call, stream))
         stream.behind.add(number)
 
 
@@ -95,11 +100,23 @@ def test_a_chain_stays_in_order_and_the_rest_is_side_by_side(gpu, monkeypatch):
     graph()
     assert (a[3] == 24).all() and program.made == 14
     behind = [before for _, before in stream.recorded]
-    # level 0: the four others and the first of the chain, on all branches; then the rest of the chain
-    assert sum(not before for before in behind[:5]) == 4
-    assert behind[5] >= {1} and behind[6] >= {1, 5}
+    # the others and the chain each for themselves, but for the last one, for which there is no branch
+    assert behind == [set(), set(), {1}, {1, 2}, set(), set(), {0}]
     graph()
     assert program.made == 21
+
+
+def test_nobody_waits_for_more_than_what_it_needs(gpu):
+    a = arrays(7)
+    calls = [scale(a[0], a[1]), scale(a[0], a[2]), [scale(a[1], a[3]), scale(a[2], a[4])], scale(a[3], a[5])]
+    calls += [[scale(a[5], a[6][:2]), scale(a[4], a[6][2:])], scale(a[6], a[0])]
+    stream = Stream()
+    graph = Graph(gpu, Program(), calls, stream)
+    graph()
+    assert (a[6][:2] == 16).all() and (a[6][2:] == 8).all()
+    graph()
+    behind = [before for _, before in stream.recorded]
+    assert behind == [set(), set(), {0}, {1}, {0, 2}, {0, 2, 4}, {1, 3}, {0, 1, 2, 3, 4, 5, 6}]
 
 
 def test_one_launch_is_no_graph(gpu):
@@ -155,3 +172,53 @@ def test_launches_are_noted_in_place_of_made(gpu):
     with program.noting() as noted:
         graph()
     assert noted == calls and program.made == 0 and program.noted is None
+
+
+def test_messages_go_beside_the_levels_and_are_awaited_where_they_are_needed(gpu):
+    a = arrays(8)
+    come, unpacked = scale(a[0], a[1], PACK), scale(a[1], a[2], UNPACK)
+    work = [scale(a[4], a[5]), scale(a[5], a[6])]
+    last = scale(a[2], a[6])
+    program, stream = Program(), Stream()
+    graph = Graph(gpu, program, [come, work[0], unpacked, work[1], last], stream)
+    graph()
+    graph()
+    assert (a[6] == 2 * a[2]).all()
+    at = {id(call): number for number, call, _ in program.order}
+    behind = {id(call): stream.recorded[number][1] for number, call, _ in program.order}
+    assert behind[id(unpacked)] == {at[id(come)]}, "no work is waited for"
+    assert behind[id(work[1])] == {at[id(work[0])]}, "no message is waited for"
+    assert behind[id(last)] == {at[id(call)] for call in (come, unpacked, *work)}
+    urgent = {call.name: on.priority == FIRST for _, call, on in program.order}
+    assert urgent == {"pack_signalled_halo": True, "unpack_signalled_halo": False, "scale": False}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_depends_on_each_other_keeps_its_order_with_messages_beside(gpu, seed):
+    chance = np.random.default_rng(seed)
+    a = arrays(6)
+    calls = []
+    for _ in range(25):
+        pairs = [chance.choice(6, 2, replace=False) for _ in range(1 if chance.random() < 0.8 else 2)]
+        kind = (SCALE, SCALE, PACK, UNPACK)[chance.integers(4)]
+        some = [scale(a[x], a[y], kind) for x, y in pairs]
+        calls.append(some[0] if len(some) == 1 else some)
+    program, stream = Program(), Stream()
+    graph = Graph(gpu, program, calls, stream)
+    graph()
+    graph()
+    behind = {id(call): stream.recorded[number][1] for number, call, _ in program.order}
+    at = {id(call): number for number, call, _ in program.order}
+    items = [some if isinstance(some, list) else [some] for some in calls]
+    messages = [item for item in items if item[0].signature is UNPACK]
+    for earlier, later in itertools.pairwise(messages):
+        assert all(at[id(one)] in behind[id(other)] for one in earlier for other in later), "messages keep their order"
+    assert len(at) == sum(map(len, items))
+    for n, later in enumerate(items):
+        for call in later:
+            for earlier in (other for some in items[:n] for other in some):
+                x, y = call.arguments.values()
+                u, v = earlier.arguments.values()
+                if y is u or y is v or x is v:
+                    assert at[id(earlier)] in behind[id(call)]
+    assert {at for on in [stream] for at in on.behind} == set(at.values()), "all is joined at the end"

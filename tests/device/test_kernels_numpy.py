@@ -15,6 +15,7 @@ from kernels_alone import (
     SIZE,
     SMALL,
     STRIDES,
+    VISCOUS,
     conservative,
     derivative,
     geometry,
@@ -75,7 +76,7 @@ def test_metrics_and_jacobian(backend):
 @pytest.mark.parametrize("missing", [None, 1, 2], ids=["3d", "no j", "no k"])
 def test_viscous_flux_and_difference(backend, missing):
     (s, q), (m, jacobian) = states(), geometry()
-    kernels = program(backend, ("metrics.h", "viscous.h"), viscosity="sutherland")
+    kernels = program(backend, VISCOUS, viscosity="sutherland")
     w = np.zeros((4, *SHAPE))
     kernels.launch("viscous_primitives", tuple(reversed(SHAPE)), **ALL, sv=POINTS, q=q, w=w)
     np.testing.assert_allclose(w, np.stack([*s[1:4], temperature(s)]), rtol=1e-11, atol=1e-12)
@@ -141,7 +142,7 @@ def test_viscous_ghosts_are_polynomials(backend, d, upper, degree):
         factor = random(11).normal(size=(4, *w[(slice(None), *layers[0])].shape[1:]))
         for l in range(4):
             w[(slice(None), *layers[l])] = factor * (l + 0.5) ** power
-        kernels = program(backend, ("metrics.h", "viscous.h"))
+        kernels = program(backend, VISCOUS, viscosity="sutherland")
         kernels.launch("viscous_extrapolate", extent, **place, variables=4, degree=degree, w=w)
         error = [abs(w[(slice(None), *layers[-l])] - factor * (0.5 - l) ** power).max() for l in (1, 2, 3)]
         assert max(error) < 1e-11 if power <= degree else min(error) > 0.1
@@ -153,7 +154,7 @@ def test_viscous_flux_behind_a_plane_of_symmetry(backend, d, upper):
     (m, _), (extent, place, layers) = geometry(), face(d, upper)
     flux = random(12).normal(size=(4, *SHAPE))
     area = np.ascontiguousarray(m[3 * d : 3 * d + 3])
-    program(backend, ("metrics.h", "viscous.h"), viscosity="constant").launch(
+    program(backend, VISCOUS, viscosity="sutherland").launch(
         "viscous_reflect", extent, **place, m=area, flux=flux
     )  # fmt: skip
     n = area[(slice(None), *layers[0])]
@@ -193,7 +194,7 @@ def test_slip_wall(backend, d, upper):
     """The node loses its normal momentum and keeps density, tangential momentum and pressure; the ghosts mirror."""
     (s, q), (m, _), (extent, place, layers) = states(), geometry(), face(d, upper)
     area = np.ascontiguousarray(m[3 * d : 3 * d + 3])
-    kernels = program(backend, ("boundary/reflect.h",))
+    kernels = program(backend, SMALL)
     kernels.launch("reflect_node", extent, **place, m=area, q=q)
     n = area[(slice(None), *layers[0])]
     n = n / np.linalg.norm(n, axis=0)
@@ -218,7 +219,7 @@ def test_ghosts_of_an_outflow(backend, d, upper, rated):
     acoustic one where its rate is set."""
     (_, q), (m, _), (extent, place, layers) = states(), geometry(), face(d, upper)
     area, inward = np.ascontiguousarray(m[3 * d : 3 * d + 3]), -1.0 if upper else 1.0
-    kernels = program(backend, ("half_point.h", "continuation.h", "boundary/extrapolate.h"))
+    kernels = program(backend, SMALL)
     kernels.launch("extrapolate", extent, **place, direction=inward, rated=rated, m=area, q=q)
     nodes = np.stack([q[(slice(None), *layers[l])].reshape(5, -1) for l in range(4)])
     n = inward * area[(slice(None), *layers[0])].reshape(3, -1)
@@ -242,7 +243,7 @@ def test_ghosts_of_an_outflow(backend, d, upper, rated):
 @FACES
 def test_prescribed_ghosts(backend, d, upper):
     (_, q), (extent, place, layers) = states(), face(d, upper)
-    kernels = program(backend, ("boundary/prescribe.h",))
+    kernels = program(backend, SMALL)
     given = random(15).normal(size=(5, 4, extent[1], extent[0]))
     kernels.launch("prescribe", extent, **place, n1=extent[0], n2=extent[1], state=given, q=q)
     for l in range(4):

@@ -74,7 +74,7 @@ def radii(s, m, jacobian, directions):
 @pytest.mark.parametrize("directions", [(0, 1, 2), (0, 2), (1,)], ids=str)
 def test_radii_and_local_steps(backend, directions):
     (s, q), (m, jacobian) = states(), geometry()
-    kernels = program(backend, ("timestep.h",), viscosity="sutherland")
+    kernels = program(backend, alone.VISCOUS, viscosity="sutherland")
     active = sum(1 << d for d in directions)
     wanted = np.array([inside(found) for found in radii(s, m, jacobian, directions)])
     partial, dt = np.zeros((2, NJ, NI)), np.zeros(alone.SHAPE)
@@ -104,7 +104,7 @@ def test_column_totals(backend, both):
     _, q = states()
     weight, other = random(2).uniform(0.5, 2.0, (2, *alone.SHAPE))
     partial = np.zeros((10, NK, NI))
-    program(backend, ("metrics.h", "statistics.h")).launch(
+    program(backend, SMALL).launch(
         "column_totals", (NI, 1, NK), **alone.PLACE, **ALONG_J, q=q, weight=weight, other=other, both=both,
         partial=partial,
     )  # fmt: skip
@@ -119,7 +119,7 @@ def test_column_extrema(backend):
     q[:, :, alone.HALO + 1] = q[:, :, alone.HALO + NJ - 1]  # values that come twice: the first place counts
     s[:, :, alone.HALO + 1] = s[:, :, alone.HALO + NJ - 1]
     kernels, where = (
-        program(backend, ("metrics.h", "statistics.h")),
+        program(backend, SMALL),
         alone.PLACE | ALONG_J | {"q": q},
     )
     partial, places = np.zeros((2, 7, 2, NK, NI))
@@ -142,7 +142,7 @@ def test_column_energy(backend, viscosity):
     (s, q), (m, jacobian) = states(), geometry()
     weight, w = random(3).uniform(0.5, 2.0, alone.SHAPE), np.stack([*s[1:4], temperature(s)])
     partial = np.zeros((6, NK, NI))
-    program(backend, ("metrics.h", "statistics.h"), viscosity=viscosity).launch(
+    program(backend, SMALL if viscosity == "none" else alone.VISCOUS, viscosity=viscosity).launch(
         "column_energy", (NI, 1, NK), **alone.PLACE, **dict(zip(("di", "dj", "dk"), alone.STRIDES, strict=True)),
         **ALONG_J, q=q, w=w, m=m, jacobian=jacobian, weight=weight, inverse_reynolds=RE, partial=partial,
     )  # fmt: skip
@@ -171,7 +171,7 @@ MOMENTS = {
 @pytest.mark.parametrize("kind", MEANS)
 def test_averages(backend, kind):
     """Four samples of different weight, all components of velocity at work: every moment is its own."""
-    kernels = program(backend, ("metrics.h", "statistics.h"))
+    kernels = program(backend, SMALL)
     samples, weights = [primitive(random(n), *alone.SHAPE) for n in range(4)], np.array([0.3, 1.0, 0.1, 0.7])
     found = np.zeros((len(MEANS[kind]) + len(MOMENTS[kind]), NK, NJ, NI))
     for n, s in enumerate(samples):

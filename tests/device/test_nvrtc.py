@@ -240,7 +240,7 @@ def on_host(array: np.ndarray):
 @pytest.fixture(params=["fp64", "fp32"])
 def program(request):
     """A cuda program whose kernels run on the CPU, and the same program of the emulated backend."""
-    configuration = Configuration(precision=request.param)
+    configuration = Configuration(precision=request.param, viscosity="constant")  # as other tests have it
     emulated = EmulatedBackend().compile(configuration)
     module = Module(emulated._library)
     return cuda.Program(module, cupy, None, emulated.signatures, configuration.real), emulated, configuration.real

@@ -15,6 +15,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from vortices import taylor_green
 
 from hiresx import parallel
 from hiresx.bench.kernel_times import Timed
@@ -244,8 +245,8 @@ def test_patience():
 JET = ["grid.points_per_height=12", "grid.boundary_layer_points=3", "time.steps=3"]
 FLOWS = {
     "jet": lambda: load("planar-jet", "quick", JET),
-    "vortex": lambda: load("taylor-green", overrides=["grid.n=[18, 14, 16]"]),
-    "local": lambda: load("taylor-green", overrides=["grid.n=[18, 14, 16]", "time.local=true", "time.steps=3"]),
+    "vortex": lambda: taylor_green("grid.n=[18, 14, 16]"),
+    "local": lambda: taylor_green("grid.n=[18, 14, 16]", "time.local=true", "time.steps=3"),
 }
 
 

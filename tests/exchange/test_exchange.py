@@ -123,7 +123,9 @@ def test_many_arrangements(ranks, seeds):
 def measured(comm):
     exchange_bench.COPIED = 2**16
     place = backend(("cpu", "emulated")[comm.rank])
-    return exchange_bench.run(comm, place, ["auto", "mpi", "ipc"], [8, 12], 1, lambda row: None)
+    rows = exchange_bench.run(comm, place, ["auto", "mpi", "ipc"], [8, 12], 1, lambda row: None)
+    rows += exchange_bench.run(comm, backend("emulated"), ["signals"], [8], 1, lambda row: None)[1:]
+    return rows
 
 
 @pytest.mark.slow
@@ -136,11 +138,13 @@ def test_benchmark():
         "mpi",
         "mpi",
         "ipc",
+        "signals",
     ]
     assert all(row["right"] and row["us"] > 0 for row in rows + others if "us" in row)
     assert [row["ways"] for row in rows[1:5]] == [["window"]] * 2 + [["mpi"]] * 2
     assert rows[2]["bytes"] == 2 * 3 * 12 * 12 * 5 * 8
-    assert "compute on GPUs" in rows[-1]["failed"]
+    assert "compute on GPUs" in rows[5]["failed"]
+    assert rows[6]["us_recorded"] > 0 and rows[1]["us_recorded"] is None
 
 
 def late_or_wrong(comm, what):
@@ -151,9 +155,9 @@ def late_or_wrong(comm, what):
     comm.barrier()
 
 
-@pytest.mark.parametrize("what, message", [("late", "did not end within 4 s"), ("wrong", "rank 1:.*of its own mind")])
+@pytest.mark.parametrize("what, message", [("late", "did not end within 2 s"), ("wrong", "rank 1:.*of its own mind")])
 def test_a_job_that_fails(what, message):
     if not launcher():
         pytest.skip("no mpi4py with an mpirun of its MPI")
     with pytest.raises(Failed, match=re.compile(message, re.DOTALL)):
-        run_ranks(2, late_or_wrong, what, timeout=4 if what == "late" else 60)
+        run_ranks(2, late_or_wrong, what, timeout=2 if what == "late" else 60)

@@ -217,7 +217,7 @@ def on_gpus(comm, transport, names):
 
 
 @pytest.mark.skipif(cuda.fault() is not None, reason="no GPU")
-@pytest.mark.parametrize("transport", ["auto", "cuda-aware", "ipc", "nccl", "staged", "mpi"])
+@pytest.mark.parametrize("transport", ["auto", "signals", "cuda-aware", "ipc", "nccl", "staged", "mpi"])
 @pytest.mark.parametrize("names", [["cuda"] * 2, ["cuda"] * 4, ["cuda", "cpu", "cuda"]], ids=",".join)
 def test_on_gpus(transport, names):
     found = run_ranks(len(names), on_gpus, transport, names, timeout=120)

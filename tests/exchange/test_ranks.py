@@ -6,11 +6,13 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 from ranks import ENVIRONMENT, launcher, run_ranks
+from vortices import PRANDTL
 from wholes import advanced, whole
 
 from hiresx import Simulation
@@ -19,6 +21,7 @@ from hiresx.communicator import Communicator
 from hiresx.decomposition import domain
 from hiresx.decomposition.partition import partition
 from hiresx.device import backend
+from hiresx.errors import HiresxError
 from hiresx.output.saved import checkpoint
 from hiresx.solver import Solver
 from hiresx.verify.rearranged import difference, random_parts, rearranged
@@ -29,7 +32,7 @@ SAME = 1e-12
 CASES = {
     "free stream": ("free-stream", None, ("gas.reynolds=100.0", 'scheme.flux="hllc"')),
     "vortex on a wavy grid": ("isentropic-vortex", "wavy", ("grid.n=[40,40,1]",)),
-    "Taylor-Green": ("taylor-green", None, ("grid.n=[20,20,20]",)),
+    "Taylor-Green": ("taylor-green", None, ("grid.n=[20,20,20]", PRANDTL)),
     "jet": ("planar-jet", "quick", ()),
     "cylinder, O-grid": ("cylinder-o", "quick", ()),
     "airfoil, C-grid": ("naca0012", "quick", ("scheme.epsilon=1e-6", 'scheme.flux="steger_warming"')),
@@ -247,6 +250,26 @@ def test_ranks_with_different_cases_are_refused():
     found = run_ranks(2, different_cases)
     assert found[0] == found[1]
     assert found[0].startswith("HiresxError True ranks 0 and 1 were given different cases: time.cfl is 0.4 for rank 0")
+
+
+def different_precisions(comm: Communicator, precisions: list[str]) -> str:
+    """Of solvers that scripts make, which no record of a run compares."""
+    case = load("taylor-green", overrides=["grid.n=[16,8,8]", f'scheme.precision="{precisions[comm.rank]}"'])
+    ground = domain(case, comm, parts=partial(partition, ranks=comm.size))
+    try:
+        Solver(case, backend("cpu"), domain=ground)
+    except HiresxError as error:
+        return str(error)
+    return "nothing"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("precisions", [["fp64", "mixed"], ["differences", "fp32"]])
+def test_ranks_with_different_precisions_are_refused(precisions):
+    found = run_ranks(2, different_precisions, precisions)
+    one, two = precisions
+    said = f'rank 0 computes with scheme.precision = "{one}", rank 1 with "{two}"\n  give all ranks the same precision'
+    assert found == [said, said]
 
 
 def failing_alone(comm: Communicator) -> str:

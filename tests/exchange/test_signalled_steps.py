@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from ranks import run_ranks
+from vortices import taylor_green
 from wholes import whole
 
 from hiresx import Simulation
@@ -92,10 +93,33 @@ def test_the_host_looks_once_for_many_steps():
         assert by_messages >= 8 and by_signals == 1
 
 
+def in_turns(comm: Communicator, transport: str):
+    """Steps of two records: with work beside the exchange, and without."""
+    case = load("taylor-green", None, ("grid.n=[16,16,16]",))
+    ground = domain(case, comm, parts=lambda cut: partition(cut, comm.size))
+    solver = Solver(case, backend("emulated"), domain=ground, transport=transport)
+    solver.initialize()
+    for n in range(4):
+        solver.overlap = n % 2 == 0
+        left = 2
+        while left > 0:
+            left -= solver.advance(left)
+    answer = whole(solver)
+    solver.halo.close()
+    return solver.time, answer
+
+
+def test_steps_with_and_without_overlap_follow_each_other():
+    by_messages = run_ranks(2, in_turns, "window", timeout=120)[0]
+    by_signals = run_ranks(2, in_turns, "signals", timeout=120)[0]
+    assert by_signals[0] == by_messages[0]
+    _same(by_messages[1], by_signals[1], 0.0)
+
+
 def uneven(comm: Communicator, count: int) -> tuple[float, int]:
     """A run on ranks of which one thinks that steps are slow: the time it comes to."""
     simulation.HEARING = 1e-9 if comm.rank else 1e9
-    case = load("taylor-green", None, ("grid.n=[16,16,16]",))
+    case = taylor_green("grid.n=[16,16,16]")
     run = Simulation(case, "emulated", comm=comm, transport="signals")
     run.run(steps=count, progress=False)
     return run.time, run.step_count

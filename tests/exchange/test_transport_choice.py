@@ -17,7 +17,8 @@ def facts(host=0, gpu=None, **others) -> RankFacts:
     rest = {
         "asked": "auto",
         "cuda_fault": "MPI takes none",
-        "reals": 8,
+        "precision": "fp64",
+        "widths": (5, 4),
         "sends": {},
         "receives": {},
         "points": 10,
@@ -51,6 +52,9 @@ FAR, FAR_GPU = {"host": 1}, {"host": 1, "gpu": "a"}
         ("auto", ABLE, ABLE, "cuda-aware"),
         ("auto", ABLE, GPU, "ipc"),
         ("auto", GPU, GPU, "ipc"),
+        ("auto", GPU, OTHER_GPU, "signals"),
+        ("auto", ABLE, OTHER_GPU | {"cuda_fault": None}, "signals"),
+        ("auto", GPU, OTHER_GPU | {"closed": {0: "no peer access"}}, "staged over window"),
         ("auto", GPU, FAR_GPU, "staged over mpi"),
         ("auto", GPU, GPU | {"closed": {0: "it is another MIG instance"}}, "staged over window"),
         ("staged", ABLE, ABLE, "staged over window"),
@@ -86,8 +90,9 @@ def test_choice_without_shared_memory():
         ("signals", GPU, OTHER_GPU | {"closed": {0: "no peer access"}}, "no peer access"),
         ("ipc", GPU, FAR_GPU, 'on two hosts\n.*"staged over mpi"'),
         ("ipc", GPU | {"closed": {1: "no peer access"}}, GPU, "no peer access"),
-        ("auto", CPU, CPU | {"reals": 4}, "rank 0 computes with 8 bytes per number, rank 1 with 4"),
-        ("auto", CPU | {"reals": 4}, CPU, "rank 0 computes with 4 bytes per number, rank 1 with 8"),
+        ("auto", CPU, CPU | {"precision": "mixed"}, 'precision = "fp64", rank 1 with "mixed"'),
+        ("auto", CPU | {"precision": "fp32"}, CPU | {"precision": "differences"}, '"fp32", rank 1 with "differences"'),
+        ("auto", CPU, CPU | {"widths": (5,)}, "rank 0 exchanges 5 and 4 numbers per node, rank 1 5"),
         ("auto", CPU, CPU | {"asked": "mpi"}, 'rank 0 is to use the transport "auto", rank 1 "mpi"'),
         ("auto", CPU, CPU | {"receives": {0: (0, 5)}}, "rank 0 has 4 halo nodes for rank 1, which expects 5"),
     ],
@@ -102,6 +107,17 @@ def test_a_cpu_rank_among_gpus_has_no_nccl():
     two = facts(gpu="b", asked="nccl", sends={0: (0, 1)}, receives={0: (0, 1)})
     with pytest.raises(HiresxError, match="rank 2 computes on a CPU"):
         choose([one, two, facts(asked="nccl")], {0: True})
+
+
+def test_signals_are_for_all_ranks_or_none():
+    def three(last: RankFacts) -> set[str]:
+        one = facts(gpu="a", sends={1: (0, 1)}, receives={1: (0, 1)})
+        two = facts(gpu="b", sends={0: (0, 1)}, receives={0: (0, 1)})
+        return set(choose([one, two, last], {0: True, 1: True}).values())
+
+    assert three(facts(gpu="c")) == {"signals"}
+    for last in (facts(gpu="a"), facts(), facts(gpu="c", host=1), facts(gpu="c", closed={0: "no peer access"})):
+        assert three(last) == {"ipc"}
 
 
 def test_unknown_transport():

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from vortices import taylor_green
 from watched_runs import P, pulse, ran, tables, watched
 
-from hiresx import Case, Simulation, load
+from hiresx import Case, Simulation
 from hiresx.output.fields import derived
 
 # --- averages
@@ -99,7 +100,7 @@ def test_the_budget_of_the_taylor_green_vortex_closes():
     errors = []
     for n in (16, 24):
         overrides = [f"grid.n=[{n}, {n}, {n}]", "gas.reynolds=250.0", "time.end=2.0", "kinetic_energy.every=4"]
-        case = load("taylor-green", preset="mach-0.4", overrides=overrides)
+        case = taylor_green(*overrides, preset="mach-0.4")
         found = ran(case)[1]["kinetic_energy"]
         # mu |vorticity|^2: 3/4 M^2 / Re_c at the start, and the energy M^2/8
         assert found["kinetic_energy"][0] == pytest.approx(0.02, rel=1e-3)

@@ -8,7 +8,8 @@ import shutil
 
 import numpy as np
 import pytest
-from checkpoint_cases import CHANNEL, bits, gust, vortex
+from checkpoint_cases import CHANNEL, bits, gust, swell, vortex
+from vortices import taylor_green
 
 from hiresx import Case, HiresxError, Simulation, load
 from hiresx.output.fields import field_file as fields
@@ -33,7 +34,8 @@ CASES = {
     "jet": lambda: (load("planar-jet", "quick", JET), {}),
     "local": lambda: (channel(time={"steps": 6, "cfl": 0.5, "local": True}), {"profiles": {"gust": gust}}),
     "unsteady": lambda: (channel(), {"profiles": {"gust": gust}}),
-    "three-d": lambda: (load("taylor-green", overrides=["grid.n=[12, 10, 8]", "monitor.every=2"]), {}),
+    "waves": lambda: (channel(), {"profiles": {"gust": swell}}),
+    "three-d": lambda: (taylor_green("grid.n=[12, 10, 8]", "monitor.every=2"), {}),
     "viscous-fp32": lambda: (load("couette", overrides=["scheme.precision='fp32'", "monitor.every=2"]), {}),
 }
 STEPS = {"jet": 4}

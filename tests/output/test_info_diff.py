@@ -5,6 +5,7 @@ import json
 import netCDF4
 import numpy as np
 import pytest
+from vortices import PRANDTL
 
 from hiresx import HiresxError, Simulation, cli, load
 from hiresx.grid.blocks import slices
@@ -27,7 +28,7 @@ SETTINGS = (
 
 
 def run(directory, *changes, case="taylor-green"):
-    Simulation(load(case, overrides=[*SETTINGS, *changes]), backend="cpu", out=directory).run(progress=False)
+    Simulation(load(case, overrides=[*SETTINGS, PRANDTL, *changes]), backend="cpu", out=directory).run(progress=False)
     return directory
 
 
@@ -38,7 +39,7 @@ def one(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def other(tmp_path_factory):
-    return run(tmp_path_factory.mktemp("runs") / "other", "average={start=0.0, every=1}", "gas.prandtl=0.72")
+    return run(tmp_path_factory.mktemp("runs") / "other", "average={start=0.0, every=1}", "gas.reynolds=1500.0")
 
 
 # info -----------------------------------------------------------------------------------------------------------------
@@ -164,7 +165,7 @@ def test_the_same_run_twice_differs_in_nothing(one, tmp_path):
 def test_another_gas_differs_in_configuration_and_results(one, other):
     found = compare(one, other)
     assert not found["same"] and found["grid"]["same"]
-    assert found["configuration"] == [{"key": "gas.prandtl", "first": 0.71, "second": 0.72}]
+    assert found["configuration"] == [{"key": "gas.reynolds", "first": 16000.0, "second": 1500.0}]
     results = found["results"]
     assert results["steps"] == [4, 4] and results["one_time"]
     a, b = (fields.read(netcdf.frame(run, 4)).blocks[0].state["p"] for run in (one, other))
@@ -309,7 +310,7 @@ def test_the_verb_diff(one, other, capsys):
     assert "configuration: no difference" in shown and "the same to the last bit" in shown
     assert cli.execute(["diff", str(one), str(other)]) == 1
     shown = capsys.readouterr().out
-    assert "gas.prandtl" in shown and "difference of" in shown
+    assert "gas.reynolds" in shown and "difference of" in shown
     assert cli.execute(["diff", str(one), str(other), "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["same"] is False
     assert cli.execute(["diff", str(one), str(one / "nowhere")]) == 2

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from rank_fields import KINDS, SOLID, VARIABLES, Held, contents, cut, flow, grid, written
 from ranks import run_ranks
+from vortices import taylor_green
 
 from hiresx import HiresxError, Simulation, load
 from hiresx.background import JointWriter, Work
@@ -222,7 +223,7 @@ REAL = [
 
 def real(comm: Communicator, folder: Path) -> list:
     """A run, not only what is made of it."""
-    simulation = Simulation(load("taylor-green", overrides=REAL), out=folder, comm=comm)
+    simulation = Simulation(taylor_green(*REAL), out=folder, comm=comm)
     simulation.run(steps=4, progress=False)
     return [state.part.box for state in simulation.solver.states]
 

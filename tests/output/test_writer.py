@@ -131,7 +131,7 @@ def periodic_state(steps):
     ("scheme", "asked", "expected"), [("fp64", "fp32", "f4"), ("fp32", None, "f4"), ("fp64", None, "f8")]
 )
 def test_precision(tmp_path, scheme, asked, expected):
-    overrides = [f"scheme.precision={scheme}", "gas.prandtl=0.72", *([f"output.precision={asked}"] if asked else [])]
+    overrides = [f"scheme.precision={scheme}", *([f"output.precision={asked}"] if asked else [])]
     Run(periodic(*overrides), tmp_path).finish()
     block = fields.read(fields.last(tmp_path)).blocks[0]
     assert block.state["p"].dtype == expected and block.x.dtype == "f8"

@@ -117,6 +117,43 @@ def test_a_shock_before_the_end_of_a_cell_and_a_rise_far_downstream_are_no_cells
     assert found.depths == pytest.approx(bare.depths, abs=0.05)
 
 
+def made_of(x, *, at, rises, width=0.4):
+    """A mean flow whose pressure falls before the first of these places, and rises and falls again at each."""
+    p = 1 / 1.4 + sum(r * np.exp(-(((x - a) / width) ** 2)) for a, r in zip(at, rises, strict=True))
+    p -= 0.05 * np.exp(-(((x - 0.5 * at[0]) / width) ** 2))
+    return jet_shape.Mean(x, p, x, x, x, float(x[-1]), "made")
+
+
+def test_a_faint_rise_is_no_cell_of_a_strong_jet():
+    """As a domain of 24 h had it: a rise of .03 ten heights behind the exit, within reach of a long vortex sheet."""
+    x, ambient, sheet = np.linspace(0.05, 24, 481), 1 / 1.4, 7.0
+    flow = made_of(x, at=[10.0], rises=[0.03], width=2.0)
+    assert len(jet_shape.cells(flow, ambient, sheet).ends) == 1  # of a jet that leaves at the ambient pressure
+    found = jet_shape.cells(flow, ambient, sheet, 2.09 * ambient)
+    assert found.ends == [] and found.mean is None
+    (left,) = found.discarded
+    assert left.at == pytest.approx(10.0, abs=0.05) and "of a cell of this exit pressure" in left.why
+
+
+@pytest.mark.parametrize(
+    ("at", "rises", "count", "why"),
+    [
+        ([2.6, 5.2, 7.7, 10.1], [0.5, 0.4, 0.2, 0.1], 4, None),  # falls off as trains do
+        ([2.6, 5.2, 7.8, 10.4], [0.5, 0.4, 0.06, 0.06], 2, "of the cell before it"),
+        ([2.6, 5.2, 9.3, 11.8], [0.5, 0.4, 0.3, 0.2], 2, "4.1 long, the cell before it 2.6"),
+        ([2.6, 5.2, 6.9, 8.6], [0.5, 0.4, 0.3, 0.2], 2, "1.7 long, the cell before it 2.6"),
+        ([2.6, 8.0], [0.5, 0.4], 1, "times the 2.9 of the vortex sheet"),
+    ],
+)
+def test_the_train_ends_where_it_is_no_longer_like_one(at, rises, count, why):
+    flow = made_of(np.linspace(0.05, 14, 561), at=at, rises=rises)
+    found = jet_shape.cells(flow, 1 / 1.4, 2.9, 1.3 / 1.4)
+    assert len(found.ends) == count and len(found.discarded) == len(at) - count
+    if why:
+        assert why in found.discarded[0].why
+        assert all("behind the end of the train" in left.why for left in found.discarded[1:])
+
+
 def test_half_width_and_spreading():
     y = np.linspace(-5, 5, 401)
     assert jet_shape._half_width(y, np.exp(-np.log(2) * (y / 0.8) ** 2)) == pytest.approx(0.8, abs=1e-3)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from ranks import run_ranks
+from vortices import taylor_green
 from wholes import advanced
 
 from hiresx.case import Case, load
@@ -59,7 +60,7 @@ def test_what_lies_in_the_right_hand_side_takes_no_memory(plan):
 
 
 def test_primitives_lie_in_the_right_hand_side_until_it_begins():
-    solver = Solver(load("taylor-green", overrides=["grid.n=[9,9,9]"]), backend("emulated"), plan="fused")
+    solver = Solver(taylor_green("grid.n=[9,9,9]"), backend("emulated"), plan="fused")
     (terms,), (state,) = solver.terms.viscous, solver.states
     assert np.shares_memory(terms.w, state.r) and not np.shares_memory(terms.all_fluxes, terms.w)
     first = solver.terms.inviscid[0].early[0]

@@ -5,6 +5,7 @@ import pytest
 import scalar_cases
 from arrangements import saved, shaken
 from multiblock import Arrangement
+from vortices import taylor_green
 
 from hiresx.bench import rhs
 from hiresx.case import Case, load
@@ -60,7 +61,7 @@ def carries(case, **more) -> bool:
 # more than one slab, a last bundle that is not full, lines of every length
 @pytest.mark.parametrize("n", ["[19,21,18]", "[70,9,11]", "[8,37,1]"])
 def test_wavy_grid(n):
-    case = load("taylor-green", overrides=['grid.generator="wavy"', f"grid.n={n}", "grid.amplitude=[0.1,0.1,0.1]"])
+    case = taylor_green('grid.generator="wavy"', f"grid.n={n}", "grid.amplitude=[0.1,0.1,0.1]")
     assert carries(case)
     agree(case, initial=rough(1.5) if n != "[8,37,1]" else smooth)
 

@@ -26,7 +26,7 @@ def test_fields_stand_where_the_dataclass_stood():
     seen = inspect.signature(unfolded(command)).parameters
     assert list(seen) == ["name", "every", "start", "end", "levels", "zoom"]
     assert seen["name"].default is inspect.Parameter.empty
-    assert [seen[name].default for name in list(seen)[1:]] == [3, 1, 2, "10", None]
+    assert [seen[name].default for name in list(seen)[1:]] == [3, 1, 2, None, None]
     assert unfolded(command).__doc__ == "What it does." and unfolded(command).__name__ == "command"
 
 

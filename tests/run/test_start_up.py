@@ -5,6 +5,7 @@ import time
 
 import numpy as np
 import pytest
+from vortices import taylor_green
 
 from hiresx import Simulation, parallel
 from hiresx.bench import rhs
@@ -14,6 +15,7 @@ from hiresx.errors import HiresxError
 from hiresx.grid.counting import file_nodes
 from hiresx.simulation import simulation
 from hiresx.solver import Solver
+from hiresx.solver.block_states import LocalBlocks
 
 NODES = 1000  # of a direction of a grid that is never made
 
@@ -41,7 +43,7 @@ def of_file(folder, n: int) -> Case:
 
 
 def generated(folder, n: int) -> Case:
-    return load("taylor-green", overrides=[f"grid.n=[{n},{n},{n}]"])
+    return taylor_green(f"grid.n=[{n},{n},{n}]")
 
 
 @pytest.mark.parametrize("case", [generated, of_file])
@@ -71,7 +73,7 @@ def test_a_file_that_this_machine_does_not_hold_is_refused_by_its_head(monkeypat
 
 def test_a_cpu_is_not_measured_by_the_memory_of_gpus(monkeypatch):
     monkeypatch.setattr(cuda, "largest_memory", lambda: 1)
-    assert Simulation(load("taylor-green", overrides=["grid.n=[7,7,7]", "time.steps=1"]), backend="cpu").blocks
+    assert Simulation(taylor_green("grid.n=[7,7,7]", "time.steps=1"), backend="cpu").blocks
 
 
 def test_what_two_threads_want_is_made_once(monkeypatch, tmp_path):
@@ -124,6 +126,27 @@ def test_slabs_give_what_the_whole_gives(monkeypatch, threads):
         (extended,) = solver._blocks.extended.values()
         found.append([state.q, state.jacobian, state.metrics, *extended])
     assert all(np.array_equal(one, other) for one, other in zip(*found, strict=True))
+
+
+def small_jet() -> Case:
+    return load("planar-jet", "quick", ["grid.points_per_height=12", "grid.length=6"])  # of four blocks
+
+
+@pytest.mark.parametrize("case", [small_jet, lambda: rhs.flow(12, True, "fp64")], ids=["blocks", "block"])
+def test_the_state_is_made_once_and_before_kernels_are_waited_for(case, monkeypatch, threads):
+    evaluate, compiled, case, done = LocalBlocks.evaluate, LocalBlocks._compiled, case(), []
+    monkeypatch.setattr(LocalBlocks, "evaluate", lambda *given: (done.append("state"), evaluate(*given))[1])
+    monkeypatch.setattr(LocalBlocks, "_compiled", lambda *given: (done.append("kernels"), compiled(*given))[1])
+    early = Simulation(case, backend="cpu").solver
+    assert done == ["state", "kernels"]
+    late = Solver(case, backend("cpu"))
+    late.initialize()
+    assert done[2:] == ["kernels", "state"]
+    for _ in range(2):  # at the start, and after a step
+        assert (early.time, early.steps, early.dt) == (late.time, late.steps, late.dt)
+        for one, other in zip(early.states, late.states, strict=True):
+            assert np.array_equal(one.q, other.q)  # ghosts too
+        assert early.advance(1) == late.advance(1)
 
 
 def test_the_first_fault_of_several_threads_is_the_one_that_is_told(monkeypatch, threads):

@@ -256,6 +256,17 @@ def test_a_title_is_no_other_case(done, tmp_path):
     assert status == 0 and out.count("finished") == 3, err
 
 
+def test_a_title_of_a_preset_is_no_other_case(case, tmp_path):
+    replace(case / "case.toml", "[presets.fine]", '[presets.fine]\ntitle = "Fine"')
+    of = plan(case, {"time.steps": [1]}, ["fine"])
+    claim(tmp_path / "sweep", case, of)
+    replace(case / "case.toml", '"Fine"', '"Said otherwise"')
+    claim(tmp_path / "sweep", case, plan(case, {"time.steps": [1]}, ["fine"]))
+    replace(case / "case.toml", "61", "81")
+    with pytest.raises(HiresxError, match=r"presets.fine.grid.n"):
+        claim(tmp_path / "sweep", case, plan(case, {"time.steps": [1]}, ["fine"]))
+
+
 def test_runs_that_wait_are_told_by_that(case, tmp_path):
     claim(tmp_path / "sweep", case, plan(case, {"time.steps": [1, 2]}))
     place = tmp_path / "sweep" / "steps=1"

@@ -64,7 +64,9 @@ def test_a_restart_that_has_something_to_do_does_it(tmp_path, capsys):
     begun(tmp_path / "killed")
     entries = json.loads((tmp_path / "killed" / "run.json").read_text())
     (tmp_path / "killed" / "run.json").write_text(json.dumps(entries | {"status": "interrupted"}))
+    capsys.readouterr()
     assert execute(["run", "--restart", str(tmp_path / "killed"), "--backend", "cpu"]) == 0
+    assert "killed is already at time.steps = 6: no step is taken" in capsys.readouterr().err
     assert record.read(tmp_path / "killed")["status"] == "finished"
     there = ["--out", str(tmp_path / "there")]
     assert execute(["run", "--restart", str(tmp_path / "short"), "--backend", "cpu", *there]) == 0

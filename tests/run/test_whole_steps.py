@@ -38,7 +38,7 @@ def same(one: tuple, other: tuple) -> None:
     assert (one[0].time, one[0].steps, one[0].dt) == (other[0].time, other[0].steps, other[0].dt)
     assert one[0].retaken == other[0].retaken
     for a, b in zip(one[1], other[1], strict=True):
-        assert np.array_equal(a, b)
+        assert np.array_equal(a, b, equal_nan=True)  # in the ghosts of a step that failed
 
 
 @pytest.mark.parametrize("precision", ["fp64", pytest.param("fp32", marks=pytest.mark.slow)])
@@ -67,7 +67,7 @@ def test_a_fixed_step_and_other_integrators(integrator, one_by_one):
 
 def impulsive(factor: float):
     """A case whose steps fail at first: a strong jump and CFL numbers far too large."""
-    return load("free-stream", overrides=["grid.n=[24,1,1]", f"time.cfl={factor}", 'scheme.positivity="none"'])
+    return load("free-stream", overrides=["grid.n=[24,1,1]", f"time.cfl={factor}"])
 
 
 def jump(x, y, z):
@@ -76,7 +76,7 @@ def jump(x, y, z):
 
 def test_a_step_that_fails_is_taken_again(one_by_one):
     def run(steps):
-        solver = Solver(impulsive(3.0), backend("emulated"))
+        solver = Solver(impulsive(7.5), backend("emulated"))
         solver.initialize(jump)
         try:
             while solver.steps < steps:

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 from ranks import run_ranks
+from vortices import taylor_green
 from wholes import advanced, off_on_ranks, whole
 
-from hiresx import Case, Simulation, load
+from hiresx import Case, Simulation
 from hiresx.blow_up import BlowUp
 from hiresx.case.model import integrators
 from hiresx.cli import execute
@@ -170,7 +171,7 @@ def test_a_little_noise_grows_above_the_limit_and_not_below(name, limit):
 
 def box(name: str, **times) -> Case:
     sets = ["grid.n=[18,18,18]", "time.steps=4", f'time.integrator="{name}"']
-    return load("taylor-green", overrides=[*sets, *(f"time.{key}={value}" for key, value in times.items())])
+    return taylor_green(*sets, *(f"time.{key}={value}" for key, value in times.items()))
 
 
 @pytest.mark.parametrize("name", OTHERS)

@@ -104,7 +104,7 @@ def stored(*names: str) -> list[str]:
     return [f"docs/results/{name}.json" for name in names]
 
 
-PAGE = stored("loop-modes-cpu", "decomposed-h200-stage", "performance-h200-stage")
+PAGE = stored("loop-modes-cpu", "loop-modes-h200", "decomposed-h200-stage", "performance-h200-stage")
 
 
 def test_the_page_is_what_its_results_make(monkeypatch):
@@ -125,9 +125,9 @@ def test_a_page_with_a_gpu_and_one_without(capsys, tmp_path):
     (tmp_path / "gpu.json").write_text(json.dumps(gpu))
     out = tmp_path / "page.md"
     assert loop_page.main([str(ROOT / PAGE[0]), "--out", str(out)]) == 0
-    assert "not measured" in out.read_text() and " 0.50 0.50 0.50 " not in out.read_text()
+    assert "not measured" in out.read_text() and " 0.500 0.500 0.500 " not in out.read_text()
     assert loop_page.main([str(ROOT / PAGE[0]), str(tmp_path / "gpu.json"), "--out", str(out)]) == 0
-    assert "measured on G 2027-01-01" in out.read_text() and " 0.50 0.50 0.50 " in out.read_text()
+    assert "of a GPU (G 2027-01-01)" in out.read_text() and " 0.500 0.500 0.500 " in out.read_text()
     assert loop_page.main([str(tmp_path / "gpu.json"), "--out", str(out)]) == 2
     assert "no file holds loop modes of a CPU" in capsys.readouterr().err
 

@@ -1,11 +1,9 @@
 """Fields, or parts of them, in netCDF-4: one group per block, coordinates, scales and the case inside; one file per
 time."""
 
-import errno
 import json
 import math
 import re
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -19,7 +17,7 @@ from hiresx.equations import equations
 from hiresx.errors import HiresxError
 from hiresx.output.fields import coordinate_file, derived, joined
 from hiresx.output.fields.differences import Sides
-from hiresx.output.saved import file_layout, files
+from hiresx.output.saved import by_library, file_layout, files
 from hiresx.output.saved.files import FileLayout
 from hiresx.output.saved.netcdf import LOCK, library
 
@@ -127,7 +125,7 @@ class Series:
     def write(self, path: str | Path, blocks: Sequence[FieldBlock], time: float, step: int) -> Path:
         """Write the file of one time by the library. See the function `write`."""
         path = Path(path)
-        with self._told(path), files.replacing(path) as temporary:
+        with by_library.replacing(path, self._size) as temporary:
             self._create(temporary, blocks, time, step)
         return path
 
@@ -135,24 +133,8 @@ class Series:
         """Where everything lies in these files; None when that cannot be found out. Tried beside `path`. Raises
         HiresxError as if that were written."""
         path = Path(path)
-        with self._told(path), files.replacing(path, keep=False) as temporary:
+        with by_library.replacing(path, self._size, keep=False) as temporary:
             return file_layout.learn(temporary, self._define, self._link)
-
-    @contextmanager
-    def _told(self, path: Path) -> Iterator[None]:
-        """Faults named by path."""
-        try:
-            if shutil.disk_usage(path.parent).free < self._size:
-                raise OSError(errno.ENOSPC, "")
-            yield
-        except OSError as error:
-            raise files.fault(path, error) from None
-        except RuntimeError as error:
-            # The library reports neither a full disk nor a limit, only "HDF error".
-            raise HiresxError(
-                f"cannot write {path}: {error}",
-                f"most often the disk is full or a limit is reached; {_free(path)}; choose another with --out DIR",
-            ) from None
 
     def _create(self, path: Path, blocks: Sequence[FieldBlock], time: float, step: int) -> None:
         """Write the file by the library."""
@@ -389,7 +371,3 @@ def check_names(names: list[str]) -> None:
             )
         if names.count(name) > 1:
             raise HiresxError(f'two blocks are called "{name}"', "give every block a name of its own")
-
-
-def _free(path: Path) -> str:
-    return f"{shutil.disk_usage(path.parent).free / 1e9:.1f} GB are free in {path.parent}"

@@ -53,9 +53,11 @@ def learn(
                     written if shape else written[0]
                 )
                 marks.append(written.tobytes())
-        finally:
+        except BaseException:
             with suppress(RuntimeError):
                 file.close()
+            raise
+        file.close()
     finish(path)
     with path.open("rb") as file:
         places = _find(file.fileno(), marks)

@@ -1,5 +1,6 @@
 """Colours on curvilinear blocks: a two-dimensional field, or planes through a three-dimensional one."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -75,9 +76,7 @@ def draw(
         "compressed" if len({round(high / wide, 6) for wide, high in sizes}) == 1 else "constrained"
     )
     lines = 0.02 * look.font  # inches of a line of text and what is around it
-    figure = picture_file.figure(
-        sum(heights) + 1.7 * lines * len(heights) + (3.4 if by_rows else 5.5) * lines, layout, look.width
-    )
+    figure = look.figure(sum(heights) + 1.7 * lines * len(heights) + (3.4 if by_rows else 5.5) * lines, layout)
     grid = figure.subplots(len(heights), len(widths), squeeze=False, width_ratios=widths, height_ratios=heights)
     for number, name in enumerate(names):
         axes = grid[number] if by_rows else grid[:, number]
@@ -95,10 +94,11 @@ def draw(
                 picture, origin="lower", extent=mapped.box, norm=norm, cmap=colours, interpolation="nearest",
                 aspect=ax.get_aspect(),
             )  # fmt: skip
-            if look.contours is not None:
-                lines_of = mapped([piece[look.contours] for piece in flat])
-                at = look.levels if isinstance(look.levels, int) else sorted(look.levels)
-                ax.contour(*mapped.centres, np.ma.masked_invalid(lines_of), at, colors="k", linewidths=0.5, alpha=0.8)
+            if look.lines is not None:
+                lines_of = mapped([piece[look.contours or name] for piece in flat])
+                ax.contour(
+                    *mapped.centres, np.ma.masked_invalid(lines_of), look.lines, colors="k", linewidths=0.5, alpha=0.8
+                )
             if where and (number == 0 or not by_rows):
                 ax.set_title(where)
             if by_rows and number < len(names) - 1:
@@ -118,7 +118,7 @@ def draw(
 
 def pixels(views: list[View], look: Look, inches: float | None = None) -> list[raster.Raster]:
     """Where the pixels of `views` lie, the widest of which is so many `inches` wide, if that is known."""
-    inches = inches or look.width * (0.8 if len(views) == 1 else 0.5)
+    inches = inches or look.wide * (0.8 if len(views) == 1 else 0.5)
     wide = int(np.clip(_DPI * inches, 400, 2400))
     return [raster.raster(flat, a, b, look.box, wide) for a, b, flat, _ in views]
 
@@ -133,11 +133,11 @@ def _arrangement(sizes: list[tuple[float, float]], variables: int, look: Look) -
     bars = variables if len(sizes) == 1 else 0
     label = 0.5 * look.font / picture_file.FONT
     choices = [
-        (False, max(look.width - label * (variables + bars), 1) / (variables * max(wide)), sum(high)),
-        (True, max(look.width - label * (len(sizes) + 1), 1) / sum(wide), variables * max(high)),
+        (False, max(look.wide - label * (variables + bars), 1) / (variables * max(wide)), sum(high)),
+        (True, max(look.wide - label * (len(sizes) + 1), 1) / sum(wide), variables * max(high)),
     ]
     by_rows, inches, height = max(choices, key=lambda choice: min(choice[1], 5.0 / choice[2]))
-    return by_rows, min(inches, look.height / height)
+    return by_rows, min(inches, look.high / height)
 
 
 def _size(box: raster.Box) -> tuple[float, float]:
@@ -158,14 +158,14 @@ def scale(name: str, values: np.ndarray, look: Look, difference: bool = False) -
     from matplotlib import colormaps
     from matplotlib.colors import Normalize, PowerNorm
 
-    norm, chosen, extend = shades(name, values, difference, look.exponent)
+    norm, chosen, extend = shades(name, values, difference, _exponent(look))
     if look.limits is not None or look.symmetric:
         low, high = look.limits or (norm.vmin, norm.vmax)
         if look.symmetric:
             high = max(abs(low), abs(high))
             low, chosen = -high, _DIVERGING
         curved = isinstance(norm, PowerNorm) and low >= 0
-        norm = PowerNorm(look.exponent, low, high) if curved else Normalize(low, high)
+        norm = PowerNorm(_exponent(look), low, high) if curved else Normalize(low, high)
         known = values[np.isfinite(values)]
         margin = 1e-6 * (high - low)
         extend = _ends(known.min() < low - margin, known.max() > high + margin)
@@ -174,6 +174,20 @@ def scale(name: str, values: np.ndarray, look: Look, difference: bool = False) -
             raise HiresxError(f'matplotlib has no colour map "{look.colours}"', "viridis, inferno, RdBu_r, gray_r, ...")
         chosen = look.colours
     return norm, chosen, extend
+
+
+def check_shades(names: Iterable[str], look: Look) -> None:
+    """Raises HiresxError for an exponent where none of the variables `names` is drawn in shades that have one."""
+    names = list(names)
+    if look.exponent is not None and not any(derived.about(name).colours == "gray_r" for name in names):
+        shaded_ones = ", ".join(name for name, about in derived.VARIABLES.items() if about.colours == "gray_r")
+        raise HiresxError(
+            f"exponent: of the shades of {shaded_ones}, and {', '.join(names)} has none", "leave the exponent out"
+        )
+
+
+def _exponent(look: Look) -> float:
+    return 0.5 if look.exponent is None else look.exponent
 
 
 def shades(name: str, values: np.ndarray, difference: bool = False, exponent: float = 0.5) -> tuple[Any, str, str]:

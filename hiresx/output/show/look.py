@@ -7,39 +7,41 @@ from hiresx.errors import HiresxError
 from hiresx.output.show import picture_file
 from hiresx.output.show.raster import Box
 
+DEFAULT_LEVELS = 10
+
 
 @dataclass(frozen=True)
 class Look:
     """`plane` of a 3-D field ("z=0"); `limits` of the colours, or of the values of curves; colours `symmetric` around
     0, of the map `colours` of matplotlib; `zoom` on least and greatest horizontal, then vertical coordinate (of
-    curves the first two, or all); `width` of the picture and `height` at most, in inches; `title` in place of ours
-    ("": none);
-    `font` in points; lines of the variable `contours` at so many `levels`, or at these; `exponent` of the shades of
-    gradients (schlieren): 1 is linear."""
+    curves the first two, or all); `width` and `height` of the picture in inches, exactly (absent: about that of a
+    page, and what is drawn); `title` in place of ours ("": none); `font` in points; lines of the variable `contours`
+    (absent: of the one that is drawn) at so many `levels`, or at these (absent: DEFAULT_LEVELS of `contours`);
+    `exponent` of the shades of gradients (schlieren; absent: 0.5): 1 is linear."""
 
     plane: str | None = None
     limits: tuple[float, float] | None = None
     symmetric: bool = False
     colours: str | None = None
     zoom: Box | tuple[float, float] | None = None
-    width: float = picture_file.WIDTH
+    width: float | None = None
     title: str | None = None
-    height: float = picture_file.HEIGHT
+    height: float | None = None
     font: float = picture_file.FONT
     contours: str | None = None
-    levels: int | tuple[float, ...] = 10
-    exponent: float = 0.5
+    levels: int | tuple[float, ...] | None = None
+    exponent: float | None = None
 
     def __post_init__(self) -> None:
         """Raises HiresxError for what no picture can have."""
-        if not 2 <= self.width <= 30 or not 1 <= self.height <= 40:
+        if not 2 <= self.wide <= 30 or not 1 <= self.high <= 40:
             raise HiresxError(
-                f"a picture {self.width:g} inches wide and {self.height:g} high cannot be",
+                f"a picture {self.wide:g} inches wide and {self.high:g} high cannot be",
                 "give a width of 2 to 30, and a height of 1 to 40",
             )
         if not 3 <= self.font <= 40:
             raise HiresxError(f"letters of {self.font:g} points cannot be read", "give a font between 3 and 40")
-        if not 0.05 <= self.exponent <= 5:
+        if self.exponent is not None and not 0.05 <= self.exponent <= 5:
             raise HiresxError(f"shades to the power {self.exponent:g} show nothing", "give an exponent of 0.05 to 5")
         if self.limits is not None and not self.limits[0] < self.limits[1]:
             low, high = self.limits
@@ -49,6 +51,23 @@ class Look:
             raise HiresxError(f"a zoom to {ends} shows nothing", "give least and greatest, horizontal, then vertical")
         if isinstance(self.levels, int) and not 1 <= self.levels <= 200:
             raise HiresxError(f"{self.levels} contour lines cannot be", "give 1 to 200, or their values: 0.5,1")
+
+    @property
+    def wide(self) -> float:
+        """Inches that the picture may be wide."""
+        return picture_file.WIDTH if self.width is None else self.width
+
+    @property
+    def high(self) -> float:
+        """Inches that the picture may be high."""
+        return picture_file.HEIGHT if self.height is None else self.height
+
+    @property
+    def lines(self) -> int | list[float] | None:
+        """Number or rising values of contour lines; None where there are none."""
+        if self.levels is None:
+            return None if self.contours is None else DEFAULT_LEVELS
+        return self.levels if isinstance(self.levels, int) else sorted(self.levels)
 
     @property
     def box(self) -> Box | None:
@@ -69,8 +88,9 @@ class Look:
         return ours if self.title is None else self.title
 
     def figure(self, height: float, layout: picture_file.Layout = "constrained") -> Any:
-        """A figure `height` inches high, or as high as it may be."""
-        return picture_file.figure(min(height, max(self.height, 1.0)), layout, self.width)
+        """A figure as large as was asked for; where no height was, `height` inches high, or as high as it may be."""
+        height = min(height, self.high) if self.height is None else self.height
+        return picture_file.figure(height, layout, self.wide, (self.width is not None, self.height is not None))
 
     def curves(self, axes: Any) -> None:
         """Set the ends of the axes of curves, of which the last has the name of what runs along."""

@@ -47,11 +47,20 @@ def style(more: Mapping[str, Any] | None = None) -> Any:
     return mpl.rc_context(settings)
 
 
-def figure(height: float, layout: Layout = "constrained", width: float = WIDTH) -> Any:
-    """A figure as wide as the page, or `width`, and `height` inches high; tied to no window system."""
+def figure(
+    height: float, layout: Layout = "constrained", width: float = WIDTH, exact: tuple[bool, bool] = (False, False)
+) -> Any:
+    """A figure as wide as the page, or `width`, and `height` inches high; tied to no window system. `exact`: whether
+    the picture is to be exactly so wide, and so high (`fitted.Fitted`)."""
+    from matplotlib import rcParams
     from matplotlib.figure import Figure
 
-    return Figure(figsize=(width, height), layout=layout)
+    from hiresx.output.show import fitted
+
+    dots = rcParams["figure.dpi"], rcParams["savefig.dpi"]
+    finest = max(dot for dot in dots if not isinstance(dot, str))
+    width, height = (fitted.whole_pixels(inches, finest) for inches in (width, height))
+    return Figure(figsize=(width, height), layout=fitted.Fitted(*exact, compress=layout == "compressed"))
 
 
 def colours_of(count: int) -> list[Any]:
@@ -106,7 +115,18 @@ def save(drawn: Any, target: Path) -> Path:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with files.replacing(target) as temporary:
-            drawn.savefig(temporary, format=kind, metadata=metadata, bbox_inches="tight", pad_inches=0.05)
+            drawn.savefig(temporary, format=kind, metadata=metadata, bbox_inches=_cut(drawn), pad_inches=0.05)
     except OSError as error:
         raise files.fault(target, error) from None
     return target
+
+
+def _cut(drawn: Any) -> Any:
+    """What of a figure is written: what is drawn, and all of a size that was asked for."""
+    from hiresx.output.show.fitted import Fitted
+
+    engine = drawn.get_layout_engine()
+    if not isinstance(engine, Fitted) or not engine.exact:
+        return "tight"
+    drawn.draw_without_rendering()
+    return engine.cut(drawn)

@@ -109,12 +109,25 @@ class _Request:
         if not self.as_lines and self.reference is not None:
             raise HiresxError("a reference can be drawn with lines only", "name a line too, such as --line y=0")
         contours = self.look.contours
-        if self.as_lines and contours is not None:
-            raise HiresxError("contour lines belong to planes", "leave them out, or leave the line out")
+        if self.as_lines:
+            self._refuse_colours()
+        else:
+            colours.check_shades(self.names, self.look)
         derived.check([contours] if contours else [], "contours", scalars)
         self.read_too = [contours] if contours and contours not in self.names else []
         self.scales: dict[str, Any] | None = None
         self._known: tuple[list[colours.View], list[raster.Raster]] | None = None
+
+    def _refuse_colours(self) -> None:
+        """Raises HiresxError for what is asked of colours where lines are drawn."""
+        if self.look.lines is not None:
+            raise HiresxError("contour lines belong to planes", "leave them out, or leave the line out")
+        look = self.look
+        asked = {"symmetric": look.symmetric, "colours": look.colours, "exponent": look.exponent}
+        if named := [name for name, value in asked.items() if value]:
+            raise HiresxError(
+                f"{', '.join(named)}: only of colours, and lines are drawn here", "leave it out, or leave the line out"
+            )
 
     def _default(self, about: dict[str, Any]) -> list[str]:
         if about["part"]:

@@ -81,9 +81,8 @@ def _draw(views: list[colours.View], named: list[str], step: int, look: Look) ->
         raise HiresxError("a zoom needs one plane", "name it too: --plane z=0")
     boxes = [look.box or raster.box_of(flat, *axes) for *axes, flat, _ in views]
     ratios = [float(np.clip((box[3] - box[2]) / (box[1] - box[0]), 1 / 12, 12)) for box in boxes]
-    wide = (look.width - 1.6) / sum(1 / ratio if ratio > 1 else 1 for ratio in ratios)
-    height = min(look.height, 1.2 + wide * max(min(ratio, 1.0) for ratio in ratios) * (1.0 if len(views) > 1 else 1.05))
-    figure = picture_file.figure(height, "constrained", look.width)
+    wide = (look.wide - 1.6) / sum(1 / ratio if ratio > 1 else 1 for ratio in ratios)
+    figure = look.figure(1.2 + wide * max(min(ratio, 1.0) for ratio in ratios) * (1.0 if len(views) > 1 else 1.05))
     axes = figure.subplots(1, len(views), squeeze=False, width_ratios=[1 / r if r > 1 else 1 for r in ratios])[0]
     for ax, box, (horizontal, vertical, flat, where) in zip(axes, boxes, views, strict=True):
         for piece in flat:

@@ -10,6 +10,7 @@ from hiresx.grid import Grid, quality
 from hiresx.grid.blocks import Block
 from hiresx.grid.from_file import taken
 from hiresx.output.show import picture_file
+from hiresx.output.show.look import Look
 
 # Nodes to each side of the place that are drawn.
 AROUND = 6
@@ -18,16 +19,17 @@ AROUND = 6
 LIMITS = {"skewness": 60.0, "stretching": 1.3}
 
 
-def plot_quality(path: str | Path, out: str | Path | None = None) -> list[Path]:
+def plot_quality(path: str | Path, out: str | Path | None = None, look: Look | None = None) -> list[Path]:
     """Draw a grid file whole and around its worst place. `out`: a file (.png, .svg, .pdf); default: a PNG beside the
-    grid. Returns the files written. Raises HiresxError when matplotlib is missing or the file holds no grid."""
+    grid. `look`: its size and font. Returns the files written. Raises HiresxError when matplotlib is missing or the
+    file holds no grid."""
     picture_file.require_matplotlib()
-    path = Path(path)
+    path, look = Path(path), look or Look()
     grid, _ = taken(GridFile(file=str(path)), path, None)
     block, what, extreme = worst(grid)
     target = Path(out) if out is not None else path.with_name(f"{path.name}-quality.png")
-    with picture_file.style():
-        return [picture_file.save(_figure(grid, block, what, extreme), target)]
+    with look.style():
+        return [picture_file.save(_figure(grid, block, what, extreme, look), target)]
 
 
 def worst(grid: Grid) -> tuple[Block, str, dict[str, Any]]:
@@ -50,12 +52,12 @@ def _block(grid: Grid, record: dict[str, Any]) -> Block:
     return next(block for block in grid.blocks if block.name == record["block"])
 
 
-def _figure(grid: Grid, block: Block, what: str, extreme: dict[str, Any]) -> Any:
-    from matplotlib.figure import Figure
-
+def _figure(grid: Grid, block: Block, what: str, extreme: dict[str, Any], look: Look) -> Any:
     i, j, k = extreme["node"]
     a, b = _axes(block, k)
-    figure = Figure(figsize=(10, 4.5), layout="constrained")
+    size = look.width or 10.0, look.height or 4.5
+    exact = look.width is not None, look.height is not None
+    figure = picture_file.figure(size[1], "constrained", size[0], exact)
     whole, near = figure.subplots(1, 2)
     for other in grid.blocks:
         _lines(whole, other, min(k, other.size[2] - 1), a, b, every=None, colour="0.4")

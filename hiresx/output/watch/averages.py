@@ -2,9 +2,9 @@
 "reynolds" and "favre" with everything."""
 
 import json
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,8 @@ from hiresx.background import Work
 from hiresx.communicator import Communicator
 from hiresx.device.averaging import means, names
 from hiresx.equations import equations
-from hiresx.errors import HiresxError
 from hiresx.output.fields import derived, joined
-from hiresx.output.saved import file_layout, files
+from hiresx.output.saved import by_library, file_layout, files
 from hiresx.output.saved.files import FileLayout, JointFile, Key
 from hiresx.output.saved.netcdf import LOCK, library
 from hiresx.output.saved.places import IndexBox
@@ -80,25 +79,22 @@ class Averages:
         return _Together(file, portions, keyed)
 
     def _learn(self) -> FileLayout | None:
-        with self._told(), files.replacing(self.path, keep=False) as temporary:
+        with by_library.replacing(self.path, self._size, keep=False) as temporary:
             return file_layout.learn(temporary, self.define)
 
-    @contextmanager
-    def _told(self) -> Iterator[None]:
-        try:
-            yield
-        except RuntimeError as error:
-            raise HiresxError(f"cannot write {self.path}: {error}", "most often the disk is full") from None
-        except OSError as error:
-            raise files.fault(self.path, error) from None
+    @property
+    def _size(self) -> int:
+        """Bytes of the arrays."""
+        of_kinds = sum(len(names(kind, self._scalars)) + (kind == "favre") for kind in self._kinds)
+        arrays = 3 + len(means("reynolds", self._scalars)) + of_kinds
+        return 8 * arrays * sum(math.prod(shape) for _, shape in self._blocks)
 
     def create(self, values: Mapping[Key, float], portions: Sequence[AveragedBox]) -> None:
         """Write the file by the library, from the `portions` of all ranks."""
         netCDF4 = library()
 
         with (
-            self._told(),
-            files.replacing(self.path) as temporary,
+            by_library.replacing(self.path, self._size) as temporary,
             LOCK,
             netCDF4.Dataset(temporary, "w", format="NETCDF4") as file,
         ):

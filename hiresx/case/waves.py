@@ -1,0 +1,89 @@
+"""What a function of a case gives that swings at known frequencies: sums of waves, which the device computes itself."""
+
+from collections.abc import Sequence
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+Shape: TypeAlias = tuple[int, ...]
+
+
+class Waves:
+    """A quantity on a face as a sum of waves,
+
+        q(x, t) = mean(x) + sum over m of cos_m(x) cos(2 pi f_m t) + sin_m(x) sin(2 pi f_m t).
+
+    A function of a `[[boundary]]` table with `steady = false` may give it in place of an array, of any of rho, u, v, w
+    and p, or of a passive scalar. It is then called once, and the device computes the sums.
+
+    mean: a number or an array that broadcasts to the shape of x, as the quantity itself; `frequency`: the M >= 0
+    numbers f_m in c_ref / L (t is in L / c_ref), in any order; `cos`, `sin`: M amplitudes, each a number or an array
+    that broadcasts to the shape of x; or one number for all of them. Raises ValueError for other numbers of
+    amplitudes and for frequencies that are not finite.
+    """
+
+    def __init__(
+        self,
+        mean: ArrayLike,
+        frequency: ArrayLike,
+        cos: Sequence[ArrayLike] | np.ndarray | float = 0.0,
+        sin: Sequence[ArrayLike] | np.ndarray | float = 0.0,
+    ):
+        self.mean = np.asarray(mean, float)
+        self.frequency = np.array(frequency, float)
+        if self.frequency.ndim != 1 or not np.isfinite(self.frequency).all():
+            raise ValueError(f"frequency: wants a list of finite numbers, got {frequency!r:.60}")
+        self.cos, self.sin = self._amplitudes("cos", cos), self._amplitudes("sin", sin)
+
+    def _amplitudes(self, name: str, given: Any) -> list[np.ndarray]:
+        found = list(given) if np.iterable(given) else [given] * self.frequency.size
+        if len(found) != self.frequency.size:
+            raise ValueError(f"{name}: wants {self.frequency.size} amplitudes, one of each frequency, got {len(found)}")
+        return [np.asarray(amplitude, float) for amplitude in found]
+
+    def on(self, shape: Shape) -> Self:
+        """The same with mean and amplitudes broadcast to `shape`. Raises ValueError where they cannot be."""
+        cos, sin = ([np.broadcast_to(a, shape) for a in of] for of in (self.cos, self.sin))
+        return type(self)(np.broadcast_to(self.mean, shape), self.frequency, cos, sin)
+
+    @property
+    def amplitudes(self) -> list[np.ndarray]:
+        """Of the cosines, then of the sines."""
+        return [*self.cos, *self.sin]
+
+    def at(self, t: float) -> np.ndarray:
+        """The quantity at the time t. Term by term: of a part of the places each has the same sum."""
+        turns = self.frequency * t
+        angle = 2 * np.pi * (turns - np.rint(turns))
+        found: np.ndarray = np.zeros(np.broadcast_shapes(self.mean.shape, *(a.shape for a in self.amplitudes)))
+        for amplitude, weight in zip(self.amplitudes, [*np.cos(angle), *np.sin(angle)], strict=True):
+            found += amplitude * weight
+        found += self.mean
+        return found
+
+    def least(self) -> np.ndarray:
+        """What the quantity does not fall below at any time."""
+        swings = [np.hypot(c, s) for c, s in zip(self.cos, self.sin, strict=True)]
+        return np.asarray(self.mean - sum(swings), float)
+
+    def same_as(self, other: object) -> bool:
+        """Whether `other` is the same sum, number by number."""
+        if not isinstance(other, Waves) or self.frequency.size != other.frequency.size:
+            return False
+        own, others = ((w.mean, w.frequency, *w.amplitudes) for w in (self, other))
+        return all(np.array_equal(a, b) for a, b in zip(own, others, strict=True))
+
+
+# A quantity at places of one shape.
+Quantity: TypeAlias = np.ndarray | Waves
+
+
+def swings(values: Sequence[Quantity]) -> bool:
+    """Whether any of them is given as waves."""
+    return any(isinstance(value, Waves) for value in values)
+
+
+def at(values: Sequence[Quantity], t: float) -> list[np.ndarray]:
+    """All of them at the time t."""
+    return [value.at(t) if isinstance(value, Waves) else value for value in values]

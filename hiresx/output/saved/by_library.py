@@ -1,0 +1,73 @@
+"""Files that the netCDF and HDF5 libraries write, and what keeps them from it: of a full disk, a used up quota or a
+limit on the size of files the libraries say "HDF error", "permission denied", or that a file is locked which they could
+not close."""
+
+import errno
+import os
+import resource
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from hiresx.errors import HiresxError
+from hiresx.output.saved import files
+
+# What says enough by itself; "permission denied" does not: we opened the file before the library did.
+_CLEAR = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.ENOENT)
+# Bytes that a file has beside its arrays, at most.
+_BESIDE = 1 << 20
+
+
+@contextmanager
+def replacing(path: str | Path, size: int = 0, keep: bool = True) -> Iterator[Path]:
+    """As `files.replacing`, for a file that a library writes into, of `size` bytes of arrays. Raises HiresxError that
+    names `path` and what is the matter there."""
+    path = Path(path)
+    try:
+        _allowed(size)
+        if shutil.disk_usage(path.parent).free < size:
+            raise OSError(errno.ENOSPC, "")
+        with files.replacing(path, keep) as temporary:
+            try:
+                yield temporary
+            except (OSError, RuntimeError) as error:
+                if getattr(error, "errno", None) in _CLEAR:
+                    raise
+                _try(temporary, size)
+                raise
+    except OSError as error:
+        raise files.fault(path, error) from None
+    except RuntimeError as error:
+        free = f"{shutil.disk_usage(path.parent).free / 1e9:.1f} GB are free in {path.parent}"
+        raise HiresxError(
+            f"cannot write {path}: {error}",
+            f"most often the disk is full or a limit is reached; {free}; choose another with --out DIR",
+        ) from None
+
+
+def _allowed(size: int) -> None:
+    """Raises OSError for a file of more bytes than this process may write into one (ulimit -f)."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+    if limit != resource.RLIM_INFINITY and size > limit:
+        raise OSError(errno.EFBIG, "")
+
+
+def _try(temporary: Path, size: int) -> None:
+    """Raises the OSError that a library met, if the system still gives it: asks for the room of the whole file beside
+    what the library has written."""
+    written = temporary.stat().st_size if temporary.exists() else 0
+    wanted = max(size, written) + _BESIDE
+    _allowed(wanted)
+    probe = temporary.with_name(f"{temporary.name}.probe.part")
+    try:
+        handle = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            os.posix_fallocate(handle, 0, wanted)
+        finally:
+            os.close(handle)
+    except OSError as error:
+        if error.errno in _CLEAR:
+            raise
+    finally:
+        probe.unlink(missing_ok=True)

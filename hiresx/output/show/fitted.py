@@ -1,0 +1,136 @@
+"""Pictures of exactly the size that was asked for, with all that is drawn inside: titles are broken into lines, legends
+take fewer columns, panels give way. Needs matplotlib, which is imported here."""
+
+import re
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.transforms import Bbox
+
+from hiresx.errors import HiresxError
+
+PAD = 0.05  # inches around what is drawn
+# Inches that something may reach into the pad: a title that stands over a panel follows it in ever smaller steps.
+_NEAR = 0.8 * PAD
+_TRIES = 12
+_LEAST = 0.2  # inches of a panel
+# A word, or several that a formula between dollar signs joins.
+_WORD = re.compile(r"(?:\$[^$]*\$|[^\s$])+")
+
+
+class Fitted(ConstrainedLayoutEngine):
+    """Arranges a figure so that in the directions of which the size was asked for (`width`, `height`) nothing reaches
+    beyond it. Raises HiresxError, when the figure is drawn, where there is no room for that."""
+
+    def __init__(self, width: bool, height: bool, compress: bool = False):
+        super().__init__(compress=compress)
+        self._asked = width, height
+
+    @property
+    def exact(self) -> bool:
+        """Whether a size was asked for."""
+        return any(self._asked)
+
+    def execute(self, fig: Any) -> None:
+        if not self.exact:
+            super().execute(fig)
+            return
+        self.set(rect=(0.0, 0.0, 1.0, 1.0))
+        _narrow(fig)
+        sides = [0.0, 0.0, 0.0, 0.0]  # inches left free at the left, below, at the right, above
+        for _ in range(_TRIES):
+            over = self._arrange(fig, sides)
+            if max(over) <= PAD - _NEAR:
+                return
+            # A title in the middle of a panel moves by half of what the panel gives way.
+            sides = [side + (2 * more if more > 0 else 0) for side, more in zip(sides, over, strict=True)]
+        raise _no_room(fig)
+
+    def _arrange(self, figure: Any, sides: list[float]) -> list[float]:
+        """Lay the panels out with `sides` left free. Returns by how many inches what is drawn comes too near to the
+        left, lower, right and upper end."""
+        wide, high = figure.get_size_inches()
+        inner = 1 - (sides[0] + sides[2]) / wide, 1 - (sides[1] + sides[3]) / high
+        if min(inner) <= 0:
+            raise _no_room(figure)
+        self.set(rect=(sides[0] / wide, sides[1] / high, *inner))
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            super().execute(figure)
+        if any("collapsed to zero" in str(warning.message) for warning in told):
+            raise _no_room(figure)
+        for ax in figure.axes:
+            place = ax.get_position(original=True)
+            if ax.get_label() != "<colorbar>" and min(place.width * wide, place.height * high) < _LEAST:
+                raise _no_room(figure)
+        box = figure.get_tightbbox()
+        across, upwards = self._asked
+        return [
+            across * (PAD - box.x0), upwards * (PAD - box.y0),
+            across * (box.x1 + PAD - wide), upwards * (box.y1 + PAD - high),
+        ]  # fmt: skip
+
+    def cut(self, figure: Any) -> Bbox:
+        """What of the laid out `figure` is written, in inches: what is drawn, all of a size that was asked for."""
+        wide, high = figure.get_size_inches()
+        box = figure.get_tightbbox().padded(PAD)
+        across, upwards = self._asked
+        (x0, x1), (y0, y1) = (0, wide) if across else (box.x0, box.x1), (0, high) if upwards else (box.y0, box.y1)
+        return Bbox([[x0, y0], [x1, y1]])
+
+
+def whole_pixels(inches: float, dpi: float) -> float:
+    """`inches` rounded to whole pixels, of which cutting off decimals leaves as many."""
+    pixels = round(inches * dpi)
+    return inches if int(inches * dpi) == pixels else (pixels + 1e-6) / dpi
+
+
+def _narrow(figure: Any) -> None:
+    """Break titles and names of axes into lines that the figure has room for, and its legends into more rows."""
+    renderer = figure._get_renderer()
+    room = figure.bbox.width - 2 * PAD * figure.dpi
+    for text in _texts(figure):
+        if text.get_text() and text.get_window_extent(renderer).width > room:
+            text.set_text("\n".join(_lines(text, renderer, room)))
+    for legend in figure.legends:
+        for columns in range(legend._ncols - 1, 0, -1):
+            if legend.get_window_extent(renderer).width <= room:
+                break
+            legend.set_ncols(columns)
+            # matplotlib arranges the entries of a legend when it is made, and then places them.
+            legend._init_legend_box(legend.legend_handles, [text.get_text() for text in legend.get_texts()])
+            legend._set_loc(legend._loc)
+
+
+def _texts(figure: Any) -> Iterator[Any]:
+    if figure._suptitle is not None:
+        yield figure._suptitle
+    for ax in figure.axes:
+        yield from (ax.title, ax._left_title, ax._right_title, ax.xaxis.label)
+
+
+def _lines(text: Any, renderer: Any, room: float) -> list[str]:
+    """The lines of a matplotlib Text, none wider than `room` pixels unless it is one word."""
+    whole, found = text.get_text(), []
+    for line in whole.split("\n"):
+        held = ""
+        for word in _WORD.findall(line):
+            text.set_text(f"{held} {word}".strip())
+            if held and text.get_window_extent(renderer).width > room:
+                found.append(held)
+                held = word
+            else:
+                held = f"{held} {word}".strip()
+        found.append(held)
+    text.set_text(whole)
+    return found
+
+
+def _no_room(figure: Any) -> HiresxError:
+    wide, high = figure.get_size_inches()
+    return HiresxError(
+        f"a picture {wide:.4g} inches wide and {high:.4g} high has no room for its panels, scales and titles",
+        'make it larger (--width, --height), its letters smaller (--font 6), or leave the title out (--title "")',
+    )

@@ -1,0 +1,69 @@
+"""Functions of boundary conditions that depend on the time and are evaluated once."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from hiresx.case import Case
+from hiresx.decomposition import Decomposition
+from hiresx.errors import HiresxError
+from hiresx.grid.blocks import slices
+
+# Times, in no ratio to each other, at which a function is asked, and nodes of a face along one direction.
+TIMES, NODES = (0.0, 0.3719, 2.117, 17.63), 64
+# Changes beyond this share of the largest value are no round-off.
+CHANGE = 1e-9
+
+_Function = Callable[..., Any]
+
+
+def notes(case: Case, decomposition: Decomposition, profiles: Mapping[str, _Function] | None = None) -> Iterator[str]:
+    """A remark for each condition whose function, of case.py or of `profiles` by name, changes in time though it is
+    evaluated once, at the start; with the keys that make it change, and that let it."""
+    told = set()
+    for patch in decomposition.patches:
+        number = next((n for n, condition in enumerate(case.boundary) if condition is patch.condition), None)
+        name = getattr(patch.condition, "function", None)
+        if number is None or number in told or name is None or not getattr(patch.condition, "steady", False):
+            continue
+        block = decomposition.blocks[patch.block]
+        chosen = np.ix_(*(_few(hi - lo) for lo, hi in reversed(patch.range)))
+        places = [np.asarray(c[slices(patch.range)])[chosen] for c in (block.x, block.y, block.z)]
+        function = (profiles or {}).get(name) or case.function(name)
+        try:
+            if not _changes(case, function, places):
+                continue
+        except HiresxError:
+            continue  # is told when the run begins
+        told.add(number)
+        parameters = ", ".join(f"parameters.{key} = {value:g}" for key, value in _causes(case, function, places))
+        yield (
+            f'boundary.{number}: "{name}" changes in time{f" ({parameters})" if parameters else ""}, but is evaluated '
+            f"once, at the start, and what enters stays frozen: boundary.{number}.steady = false lets it change"
+        )
+
+
+def _few(count: int) -> np.ndarray:
+    """So many nodes of `count`, the first and the last among them."""
+    return np.unique(np.linspace(0, count - 1, min(count, NODES)).round().astype(int))
+
+
+def _changes(case: Case, function: _Function, places: list[np.ndarray]) -> bool:
+    """Raises HiresxError where the function fails."""
+    x, y, z = places
+    first, *others = (np.stack(case.evaluate(function, x, y, z, time)) for time in TIMES)
+    return any(bool(np.abs(other - first).max() > CHANGE * np.abs(first).max()) for other in others)
+
+
+def _causes(case: Case, function: _Function, places: list[np.ndarray]) -> Iterator[tuple[str, float]]:
+    """The parameters without which, each by itself 0, nothing changes."""
+    taken = case.arguments(function)
+    for key, value in case.parameters.items():
+        if key in taken and isinstance(value, int | float) and value and not isinstance(value, bool):
+            without = case.model_copy(update={"parameters": {**case.parameters, key: 0.0}})
+            try:
+                if not _changes(without, function, places):
+                    yield key, value
+            except HiresxError:
+                continue  # it cannot be 0

@@ -1,0 +1,112 @@
+"""Prescribed values that are sums of waves (`hiresx.case.waves`), brought up to date by the device itself."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from hiresx.case.waves import Quantity, Waves, at, swings
+from hiresx.device.interface import Backend
+from hiresx.errors import HiresxError
+
+# Another time at which a function that gave waves is asked, in L / c_ref: it has to give the same ones.
+OTHER_TIME = 0.37
+
+
+class FaceWaves:
+    """`values`, arrays or waves of one shape, into `target`, their device array: the conservative state (5, ...) of the
+    primitive ones of a gas, or a passive scalar. Nodes without waves stay as they are in `target`, and take no memory:
+    the others take 2 M reals for each quantity that has waves and 1 or 5 for the mean, M being the number of
+    frequencies that there are."""
+
+    def __init__(self, backend: Backend, values: Sequence[Quantity], target: Any):
+        waves = {n: value for n, value in enumerate(values) if isinstance(value, Waves)}
+        frequencies = list(dict.fromkeys(float(f) for value in waves.values() for f in value.frequency))
+        shape = target.shape[1:] if len(values) > 1 else target.shape
+        amplitudes = np.zeros((len(waves), 2, len(frequencies), *shape))
+        for of_value, value in zip(amplitudes, waves.values(), strict=True):
+            for f, cos, sin in zip(value.frequency, value.cos, value.sin, strict=True):
+                m = frequencies.index(float(f))
+                of_value[0, m] += cos
+                of_value[1, m] += sin
+        moved = np.flatnonzero(amplitudes.any(axis=(0, 1, 2)))
+        self.points, self.frequencies = int(moved.size), len(frequencies)
+        self._target, self._waving = target, sum(1 << n for n in waves)
+        if not self.points:
+            return
+        mean = np.stack([v.mean if isinstance(v, Waves) else v for v in values])
+        real = target.dtype
+        self._at = backend.to_device(moved.astype(np.int32))
+        self._mean = backend.to_device(_rows(mean, moved, 1).astype(real))
+        self._amplitudes = backend.to_device(_rows(amplitudes, moved, 3).astype(real))
+        self._frequency = backend.to_device(np.array(frequencies))
+        self._weights = backend.zeros((2 * len(frequencies),), str(real))
+
+    def launch(self, launch: Callable[..., None], clock: Any, share: float) -> None:
+        """By `launch`, what brings the target to the time `share` of the step after that of the device's `clock`."""
+        launch(
+            "wave_weights", (self.frequencies, 1, 1), frequencies=self.frequencies, share=share,
+            frequency=self._frequency, clock=clock, weights=self._weights,
+        )  # fmt: skip
+        own = {
+            "points": self.points, "terms": 2 * self.frequencies, "at": self._at, "mean": self._mean,
+            "amplitudes": self._amplitudes, "weights": self._weights, "target": self._target,
+        }  # fmt: skip
+        if len(self._mean) == 1:
+            launch("scalar_waves", (self.points, 1, 1), **own)
+        else:
+            apart = int(np.prod(self._target.shape[1:]))
+            launch("gas_waves", (self.points, 1, 1), **own, waving=self._waving, apart=apart)
+
+
+def _rows(values: np.ndarray, moved: np.ndarray, leading: int) -> np.ndarray:
+    """(..., all places) -> (..., places that move), side by side in memory."""
+    rows = values.reshape(*values.shape[:leading], -1)[..., moved]
+    return np.ascontiguousarray(rows)
+
+
+class InTime:
+    """What `function(x, y, z, t)` of the case gives at `places`: `values` at a time. `known`: whether it need not be
+    asked again, as once was enough (`steady`) or it gave waves; `fixed`: whether nothing changes in time. `where`: in
+    words, the boundary that has the function."""
+
+    def __init__(
+        self,
+        function: Callable[..., Sequence[Quantity]],
+        places: Sequence[np.ndarray],
+        steady: bool,
+        where: str = "a boundary",
+    ):
+        self._function, self._places, self._steady, self._where = function, places, steady, where
+        self._waves: Sequence[Quantity] | None = None
+        self.known = False
+        self.fixed = steady
+
+    def values(self, t: float) -> list[np.ndarray]:
+        """All quantities at the time t."""
+        if self._waves is not None:
+            return at(self._waves, t)
+        found = self._function(*self._places, t)
+        if not self._steady and swings(found):
+            self._check(found, t)
+            self._waves = found
+            self.fixed = not any(isinstance(value, Waves) and value.frequency.size for value in found)
+        self.known = self._steady or self._waves is not None
+        return at(found, t)
+
+    def on_device(self, backend: Backend, target: Any) -> FaceWaves | None:
+        """What keeps `target` up to date from now on, None where the host has to or nothing there changes. The host
+        lets go of its amplitudes."""
+        if self._waves is None or self.fixed:
+            return None
+        found, self._waves = FaceWaves(backend, self._waves, target), None
+        return found if found.points else None
+
+    def _check(self, found: Sequence[Quantity], t: float) -> None:
+        for a, b in zip(found, self._function(*self._places, t + OTHER_TIME), strict=True):
+            same = a.same_as(b) if isinstance(a, Waves) else not isinstance(b, Waves) and np.array_equal(a, b)
+            if not same:
+                raise HiresxError(
+                    f"the function of {self._where} gives waves, but others at another time",
+                    "let mean, frequencies and amplitudes depend on the place alone, and give arrays where they cannot",
+                )

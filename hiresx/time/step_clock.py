@@ -1,0 +1,48 @@
+"""Where kernels find the time: the step under way, as the host or the device itself chose it."""
+
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+
+from hiresx.device.interface import Backend
+
+
+class DeviceClock(IntEnum):
+    """What stands where in the device's clock (kernels/clock.h), in doubles."""
+
+    TIME = 0
+    UNTIL = 1
+    STATE = 2
+    DT = 3
+    STEPS = 4
+    CFL = 5
+    VISCOUS_CFL = 6
+    FIXED = 7
+    INVISCID = 8
+    VISCOUS = 9
+    UNDER_WAY = 10
+    BEGAN = 11
+    NEAR = 12
+
+
+class StepClock:
+    """`array`: the device's clock, laid out as `DeviceClock`."""
+
+    def __init__(self, backend: Backend):
+        self._backend = backend
+        self.array: Any = backend.zeros((len(DeviceClock),), "float64")
+        self._held: tuple[float, float] | None = None
+
+    def put(self, time: float, dt: float) -> None:
+        """The step `dt` from `time` on is the one under way."""
+        if (time, dt) != self._held:
+            clock = np.zeros(len(DeviceClock))
+            clock[[DeviceClock.TIME, DeviceClock.DT]] = time, dt
+            self.set(clock)
+            self._held = time, dt
+
+    def set(self, clock: np.ndarray) -> None:
+        """All of it, for steps that the device chooses from then on."""
+        self._backend.copy(self.array, self._backend.to_device(clock))
+        self._held = None
