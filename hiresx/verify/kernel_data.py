@@ -50,10 +50,8 @@ SIGNALLED = {
     },
 }  # fmt: skip
 # Of waves on a face: what one point writes no other one does.
-WAVES = {"wave_weights": {"frequencies": SIZE[0]}}
-WAVES |= dict.fromkeys(
-    ("gas_waves", "scalar_waves"), {"points": SIZE[0], "terms": 3, "waving": 0b10111, "apart": SHAPE[0] * STRIDES[2]}
-)
+SUMMED = {"points": SIZE[0], "terms": 3, "waving": 0b10111, "apart": SHAPE[0] * STRIDES[2]}
+WAVES = {"wave_weights": {"frequencies": SIZE[0]}, "gas_waves": SUMMED, "scalar_waves": SUMMED}
 COUNTS = (3, 2, 1)
 NUMBERS = {"direction": 1.0, "sign": -1.0}
 EXTENTS = {
