@@ -49,15 +49,18 @@ SIGNALLED = {
         "rows": 2, "quantities": 3, "terms": 5, "group_of_row": np.array([0, 1], np.int32), "values": 6
     },
 }  # fmt: skip
+# Of waves on a face: what one point writes no other one does.
+SUMMED = {"points": SIZE[0], "terms": 3, "waving": 0b10111, "apart": SHAPE[0] * STRIDES[2]}
+WAVES = {"wave_weights": {"frequencies": SIZE[0]}, "gas_waves": SUMMED, "scalar_waves": SUMMED}
 COUNTS = (3, 2, 1)
 NUMBERS = {"direction": 1.0, "sign": -1.0}
 EXTENTS = {
-    **dict.fromkeys(("column_norms", "column_radii", "axisymmetric_radii"), (SIZE[0], SIZE[1], 1)),
+    **dict.fromkeys(("column_norms", "column_radii", "axisymmetric_radii", "least_jacobian"), (SIZE[0], SIZE[1], 1)),
     **dict.fromkeys(("column_totals", "column_extrema", "column_places", "column_energy"), (SIZE[0], 1, SIZE[2])),
     **dict.fromkeys(("pack_halo", "unpack_halo", "rotate_vectors"), (SIZE[0], 1, 1)),
     **dict.fromkeys(("pack_signalled_halo", "unpack_signalled_halo", "rotate_signalled_vectors"), (SIZE[0], 1, 1)),
     # every row writes the same places
-    "multiply_adds": (SIZE[0], 1, 1),
+    **dict.fromkeys(("multiply_adds", "wave_weights", "gas_waves", "scalar_waves"), (SIZE[0], 1, 1)),
     **{"offer_radii": (1, 1, 1), "offer_sums": (6, 1, 1)},
     **{"outflow_rates": (SIZE[0], 1, 1), "outflow_sums": (5, 2, 1), "outflow_means": (10, 3, 1)},
     **dict.fromkeys(("patched_state", "patched_ghosts", "patched_flux", "patched_fluxes"), (SIZE[0], 1, 1)),
@@ -97,7 +100,7 @@ def variants(signature: Signature, real: str) -> Iterator[dict[str, Any]]:
         return
     switches = [name for _, name in signature.arguments if name in SWITCHES]
     for values in product(*(SWITCHES[name] for name in switches)):
-        given = LINES.get(signature.name, {}) | SIGNALLED.get(signature.name, {})
+        given = next((some[signature.name] for some in (LINES, SIGNALLED, WAVES) if signature.name in some), {})
         chosen = given | dict(zip(switches, values, strict=True))
         rng = np.random.default_rng(7)
         yield {

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from hiresx import kernels
-from hiresx.device import Configuration
+from hiresx.device import Configuration, emulated
 from hiresx.device.checked import Backend
 from hiresx.errors import HiresxError
 from hiresx.verify import sanitize
+from hiresx.verify.groups.kernels import AGREE, differences
 
 # Kernels that are at fault where they are told to be.
 FAULTS = """
@@ -160,6 +161,13 @@ def test_a_fault_of_the_kernels_is_found(fault, tmp_path):
     (root / header).write_text(text.replace(old, new))
     found = {finding.tool: finding.fault for finding in sanitize.findings(flow, "fused", [tool], root)}
     assert found[tool]
+
+
+@pytest.mark.slow
+def test_verification_compares_what_no_order_of_points_changes():
+    configuration = Configuration(viscosity="sutherland", schmidt=(0.7,))
+    found = differences([emulated.Backend(), Backend(order=2, poisoned=False)], configuration)
+    assert len(found) > 60 and {name: worst for name, worst in found.items() if not worst < AGREE} == {}
 
 
 @pytest.mark.slow

@@ -65,7 +65,7 @@ def test_what_a_function_returns_is_looked_at_with_the_same_care():
     x = np.zeros((1, 2, 2))
     for function in (states, lambda x, y, z: (Exits(), 0.0, 0.0, 0.0, 1.0)):
         with pytest.raises(HiresxError, match="SystemExit: 0"):
-            functions.evaluate(function, {}, x, x, x, None)
+            load("sod").evaluate(function, x, x, x)
 
 
 def test_signals_pass_through_functions():
@@ -76,7 +76,7 @@ def test_signals_pass_through_functions():
             raise error
 
         with pytest.raises(type(error)):
-            functions.evaluate(function, {}, x, x, x, None)
+            load("sod").evaluate(function, x, x, x)
 
 
 def test_a_case_file_that_exits_is_an_error(tmp_path, capfd):

@@ -7,13 +7,14 @@ on this backend. Together the sets of choices contain every file in kernels/ tha
 Then 20 steps of the vortex on a wavy grid and of the planar jet, compared in the same way.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from hiresx.device import Configuration
 from hiresx.device import backend as find_backend
+from hiresx.device.interface import Backend
 from hiresx.device.wrappers import GPU_KINDS
 from hiresx.rhs import compact
 from hiresx.solver import Solver
@@ -78,11 +79,18 @@ def _relative(found: np.ndarray, reference: np.ndarray, scale: float) -> float:
 
 def point_by_point(bench: Workbench, configuration: Configuration) -> float:
     rooms = [find_backend(name) for name in ("cpu", partner(bench.backend))]
+    return float(np.max(list(differences(rooms, configuration).values())))
+
+
+def differences(rooms: Sequence[Backend], configuration: Configuration) -> dict[str, float]:
+    """By kernel, the largest difference of what two backends make of the same arguments, relative to the largest value
+    of the array."""
     programs = [room.compile(configuration) for room in rooms]
-    worst = 0.0
+    found = {}
     for name, signature in programs[1].signatures.items():
         if signature.kind in ("CPU_KERNEL", *GPU_KINDS):
             continue
+        worst = 0.0
         for values in kernel_data.variants(signature, configuration.real):
             results = []
             for room, program in zip(rooms, programs, strict=True):
@@ -91,7 +99,8 @@ def point_by_point(bench: Workbench, configuration: Configuration) -> float:
                 results.append([room.to_host(p) for p in passed.values() if hasattr(p, "shape")])
             for first, other in zip(*results, strict=True):
                 worst = np.maximum(worst, _relative(other, first, np.max(np.abs(first))))
-    return worst
+        found[name] = float(worst)
+    return found
 
 
 def _solvers(bench: Workbench, run: CheckRun) -> list[Solver]:
