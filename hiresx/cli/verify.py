@@ -21,7 +21,8 @@ def verify(
         str | None,
         typer.Option(
             metavar="pencils|fused|decomposed|compact",
-            help="Compute by this plan instead of the backend's own; checks of what it does not know are left out.",
+            help="Compute by this plan instead of the backend's own (pencils: a CPU's, fused: a GPU's); checks of what "
+            "it does not know are left out.",
         ),
     ] = None,
     json: options.Json = False,

@@ -19,7 +19,8 @@ from hiresx.equations import GAS_CONSERVED, GAS_GRADIENTS, GHOSTS
 from hiresx.equations.gas import conservative
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import direction, side
-from hiresx.rhs.waves import FaceWaves, InTime
+from hiresx.rhs.sponge import moments
+from hiresx.rhs.waves import OTHER_TIME, FaceWaves, InTime
 
 # What the gas has gradients and viscous fluxes of.
 _GRADIENTS = len(GAS_GRADIENTS)
@@ -110,8 +111,9 @@ class FaceCondition:
         return noted
 
     @property
-    def target(self) -> Any:
-        """What a steady function of the case asks for, (5, ...) on the device; None without one."""
+    def given(self) -> np.ndarray | None:
+        """The `moments` of what a function of the case asks for once and for all, or as waves at a fixed time; None
+        without such a function."""
         return None
 
     def viscous_primitives(self, w: Any) -> None:
@@ -276,13 +278,14 @@ class Prescribe(FaceCondition):
         self._given = InTime(profile, places, steady, f"the {patch.condition.type} on {patch.face}")
         self._target = backend.zeros((len(GAS_CONSERVED), *places[0].shape), state.real)
         self._waves: FaceWaves | None = None
+        self._of_waves: np.ndarray | None = None
         self._time: float | None = None
         # What was asked for at the last two times, on the device.
         self._made: dict[float, Any] = {}
 
     @property
-    def target(self) -> Any:
-        return self._target if self._given.fixed else None
+    def given(self) -> np.ndarray | None:
+        return moments(self._backend.to_host(self._target)) if self._given.fixed else self._of_waves
 
     @property
     def settled(self) -> bool:
@@ -302,6 +305,9 @@ class Prescribe(FaceCondition):
         self._backend.copy(self._target, made)
         self._time = time
         if self._given.known:
+            if not self._given.fixed:
+                then = conservative(self._gamma, *self._given.values(OTHER_TIME))
+                self._of_waves = moments(np.stack(then))
             self._waves = self._given.on_device(self._backend, self._target)
         else:
             self._made = {**dict(list(self._made.items())[-1:]), time: made}

@@ -15,7 +15,7 @@ from hiresx.grid import Grid
 from hiresx.rhs import boundary, scalars
 from hiresx.rhs.outflow import Outflow
 from hiresx.rhs.pole import Poles
-from hiresx.rhs.sponge import SpongeLayer, moments
+from hiresx.rhs.sponge import SpongeLayer
 from hiresx.solver.block_states import LocalBlocks
 from hiresx.time.step_clock import StepClock
 
@@ -157,21 +157,21 @@ class Conditions:
         self._follow()
 
     def given(self) -> dict[str, list[float]]:
-        """What the functions of steady profiles and sponges ask for: by place, the mean and the root mean square of
-        every conservative variable. Collective."""
+        """What the functions of profiles that are steady or waves and of sponges ask for: by place, the mean and the
+        root mean square of every conservative variable. Collective."""
         found: dict[str, np.ndarray] = {}
         for layer in self.sponges:
             if layer.moments is not None:
                 name = f"sponge.{layer.number} in block '{layer.block}'"
                 found[name] = found.get(name, 0) + layer.moments
         for c in self.all:
-            if (target := c.target) is not None:
+            if (given := c.given) is not None:
                 whole = self._blocks.decomposition.patches[c.patch.place]
                 name = (
                     f"{whole.condition.type} on {whole.face} of block '{self._grid.blocks[whole.block].name}', nodes "
                     f"{whole.range}"
                 )
-                found[name] = found.get(name, 0) + moments(self._blocks.backend.to_host(target))
+                found[name] = found.get(name, 0) + given
         total: dict[str, np.ndarray] = {}
         for part in self._blocks.comm.allgather(found):
             for name, values in part.items():

@@ -1,6 +1,7 @@
 """By which plan a case is computed: the one that is asked for, or the backend's own unless compact alone fits."""
 
 from hiresx.case import Case
+from hiresx.case.faults import did_you_mean
 from hiresx.decomposition import Domain
 from hiresx.device.interface import Backend
 from hiresx.equations import equations
@@ -21,8 +22,10 @@ class UnsuitedPlan(HiresxError):
 def known_plan(plan: str, backend: str) -> None:
     """Raises HiresxError for a plan that `backend` (its name) has not."""
     if inviscid_plan(plan, backend) not in _OF_BACKEND[backend]:
-        known = ", ".join((*_OF_BACKEND[backend], compact.NAME))
-        raise HiresxError(f'the plan "{plan}" is none of the {backend} backend', f"take {known}, or auto")
+        own = (*_OF_BACKEND[backend], compact.NAME)
+        if plan not in {compact.NAME, *(name for of_one in _OF_BACKEND.values() for name in of_one)}:
+            raise HiresxError(f'no plan is called "{plan}"', did_you_mean(plan, own))
+        raise HiresxError(f'the plan "{plan}" is none of the {backend} backend', f"take {', '.join(own)}, or auto")
 
 
 def chosen_plan(case: Case, backend: Backend, domain: Domain, asked: str | None = None) -> str:

@@ -382,8 +382,8 @@ class Solver:
         self.settle()
 
     def given(self) -> dict[str, list[float]]:
-        """What the functions of steady profiles and sponges ask for: by place, the mean and the root mean square of
-        every conservative variable. Collective."""
+        """What the functions of profiles that are steady or waves and of sponges ask for: by place, the mean and the
+        root mean square of every conservative variable. Collective."""
         return self._conditions.given()
 
     def primitives(self, block: int) -> dict[str, np.ndarray]:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from checkpoint_cases import CHANNEL, bits, gust, vortex
+from checkpoint_cases import CHANNEL, bits, gust, swell, vortex
 
-from hiresx import Case, HiresxError, Simulation, load
+from hiresx import Case, HiresxError, Simulation, Waves, load
 from hiresx.grid import Block, Grid
 from hiresx.output.saved import checkpoint, container, identity
 from hiresx.output.saved.container import Damaged
@@ -108,6 +108,22 @@ def test_other_functions_are_refused(tmp_path):
     with pytest.raises(HiresxError, match='the case names its function "gust"'):
         Simulation(backend="cpu", restart=tmp_path)
     Simulation(backend="cpu", restart=tmp_path, profiles={"gust": gust}).run(steps=1, progress=False)
+
+
+def test_other_waves_are_refused(tmp_path):
+    Simulation(Case.from_dict(CHANNEL), backend="cpu", out=tmp_path, profiles={"gust": swell}).run(2, progress=False)
+
+    def changed(value, frequency=1.0, amplitude=1.0):
+        if not isinstance(value, Waves):
+            return value
+        cos, sin = ([amplitude * a for a in part] for part in (value.cos, value.sin))
+        return Waves(value.mean, [frequency * f for f in value.frequency], cos, sin)
+
+    for change in ({"frequency": 1.02}, {"amplitude": 1.02}):
+        with pytest.raises(HiresxError, match="another function for the profile-inflow on imin of block 'box'"):
+            profile = lambda *at, change=change: tuple(changed(value, **change) for value in swell(*at))  # noqa: E731
+            Simulation(backend="cpu", restart=tmp_path, profiles={"gust": profile})
+    Simulation(backend="cpu", restart=tmp_path, profiles={"gust": swell}).run(steps=1, progress=False)
 
 
 def test_another_format_is_refused(run):

@@ -85,6 +85,7 @@ def test_levels_alone_are_lines_of_what_is_drawn(tmp_path):
     ]
     assert not np.array_equal(seen[0], seen[1]) and np.array_equal(seen[1], seen[2])
     assert not np.array_equal(seen[2], seen[3])
+    assert Look(levels=(2.0, 1.0, 2.0)).lines == [1.0, 2.0], "the same line twice is one"
 
 
 @pytest.mark.parametrize(
@@ -94,6 +95,7 @@ def test_levels_alone_are_lines_of_what_is_drawn(tmp_path):
         (["--line", "y=0", "--symmetric"], "symmetric: only of colours"),
         (["--line", "y=0", "--exponent", "0.3"], "exponent: only of colours"),
         (["--exponent", "0.3", "--variable", "rho"], "exponent: of the shades of schlieren"),
+        (["--levels", "1,nan"], "cannot be"),
         (["--grid", "--levels", "5"], "--levels: not for a grid"),
         (["--grid", "--range", "0,1"], "--range: not for a grid"),
         (["--grid", "--fps", "3"], "--fps: not for a grid"),

@@ -127,6 +127,9 @@ def test_a_plan_that_does_not_suit_a_check_leaves_it_out():
     assert result["pass"] is None and "does not suit" in result["left_out"] and "FAIL" not in runner.line(result)
     with pytest.raises(HiresxError, match="none of the cpu backend"):
         verify.run(["cuts"], "cpu", plan="fused")
+    with pytest.raises(HiresxError, match='no plan is called "compakt"') as caught:
+        verify.run(["cuts"], "cpu", plan="compakt")
+    assert 'did you mean "compact"' in caught.value.mend
 
 
 def test_runs_of_checks_are_computed_by_the_plan_that_is_asked_for():

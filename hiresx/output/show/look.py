@@ -1,5 +1,6 @@
 """How a picture is asked to look: the same for `hiresx plot`, `hiresx post` and `.hiresx.plot`."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,6 +52,8 @@ class Look:
             raise HiresxError(f"a zoom to {ends} shows nothing", "give least and greatest, horizontal, then vertical")
         if isinstance(self.levels, int) and not 1 <= self.levels <= 200:
             raise HiresxError(f"{self.levels} contour lines cannot be", "give 1 to 200, or their values: 0.5,1")
+        if isinstance(self.levels, tuple) and not all(map(math.isfinite, self.levels)):
+            raise HiresxError(f"contour lines at {self.levels} cannot be", "give finite values: 0.5,1")
 
     @property
     def wide(self) -> float:
@@ -67,7 +70,7 @@ class Look:
         """Number or rising values of contour lines; None where there are none."""
         if self.levels is None:
             return None if self.contours is None else DEFAULT_LEVELS
-        return self.levels if isinstance(self.levels, int) else sorted(self.levels)
+        return self.levels if isinstance(self.levels, int) else sorted(set(self.levels))
 
     @property
     def box(self) -> Box | None:
