@@ -207,6 +207,7 @@ def _new(asked: _Asked) -> _Outcome:
     from hiresx.equations import equations
     from hiresx.output.fields import derived
     from hiresx.simulation import Simulation
+    from hiresx.simulation.overdue import Watch
 
     absent, directory = [], None
     with comm.together():
@@ -218,7 +219,8 @@ def _new(asked: _Asked) -> _Outcome:
     directory = comm.bcast(directory)
     simulation = fault = done = None
     try:
-        simulation = Simulation(case, out=directory, **asked.how)
+        with Watch(comm, None):
+            simulation = Simulation(case, out=directory, **asked.how)
         simulation.last_words = asked.last_words(directory)
         done = simulation.run(steps=asked.steps)
     except _ENDS as error:
@@ -239,6 +241,7 @@ def _restarted(restart: str, asked: _Asked) -> _Outcome:
         )
     from hiresx.output.saved import checkpoint
     from hiresx.simulation import Simulation, kept_case
+    from hiresx.simulation.overdue import Watch
 
     with comm.together():
         case = None if asked.name is None else asked.load()
@@ -259,7 +262,8 @@ def _restarted(restart: str, asked: _Asked) -> _Outcome:
         return _Outcome(directory, None, False, done, comm.root, end)
     if end is not None and comm.root:
         terminal.note(f"{directory} is already {_where(*end)}: no step is taken, the last fields are written")
-    simulation = Simulation(case, out=directory, restart=found, **asked.how)
+    with Watch(comm, None):
+        simulation = Simulation(case, out=directory, restart=found, **asked.how)
     simulation.last_words = asked.last_words(directory)
     fault = done = None
     try:
