@@ -43,7 +43,12 @@ def _matched(blocks: Sequence[Block], faces: Sequence[Place]) -> list[Connection
     own, other = _coinciding(nodes, distance, AT_ONE_PLACE + 2 * most)
     same_node = np.all(index[:, own] == index[:, other], axis=0)
     block_of = np.array([b for b, _ in faces])
-    real = ~(same_node & (block_of[owner[own]] == block_of[owner[other]]))
+    one_block = block_of[owner[own]] == block_of[owner[other]]
+    real = ~(same_node & one_block)
+    asked = np.flatnonzero(real & one_block)
+    real[asked] = ~_close_neighbours(
+        blocks, block_of[owner[own[asked]]], index[:, own[asked]], index[:, other[asked]], distance
+    )
     own, other = own[real], other[real]
 
     connections, pairs = [], owner[own] * len(faces) + owner[other]
@@ -102,6 +107,22 @@ def _coinciding(nodes: np.ndarray, distance: float, most: int) -> tuple[np.ndarr
     if not own:
         return np.zeros(0, int), np.zeros(0, int)
     return np.concatenate(own), np.concatenate(other)
+
+
+def _close_neighbours(
+    blocks: Sequence[Block], block: Integers, own: Integers, other: Integers, distance: float
+) -> np.ndarray:
+    """Of pairs of nodes (3, n) of one `block` (n,) each: whether they lie on one grid line whose node beside the first
+    is as close to it. In a thin layer nodes lie so; where a line comes back to where it began, they do not."""
+    towards = np.sign(other - own)
+    on_a_line = np.count_nonzero(towards, axis=0) == 1
+    found = np.zeros(len(block), bool)
+    for b in np.unique(block[on_a_line]):
+        at = np.flatnonzero(on_a_line & (block == b))
+        here, beside = (tuple(m[:, at][::-1]) for m in (own, own + towards))
+        coordinates = (blocks[b].x, blocks[b].y, blocks[b].z)
+        found[at] = sum((c[here] - c[beside]) ** 2 for c in coordinates) <= distance**2
+    return found
 
 
 def _rectangles(

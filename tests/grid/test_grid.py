@@ -334,6 +334,18 @@ def test_parts_of_faces_are_matched():
     assert len(connections) == 6
 
 
+def test_a_thin_layer_does_not_touch_itself():
+    """Nodes closer than what counts as one place beside the block; a ring with such a layer closes all the same."""
+    finest = 1e-7 * np.cumsum(1.25 ** np.arange(96))
+    x, y = np.meshgrid(np.linspace(0, finest[-1], 17), [0, *finest])
+    assert not matched_connections([Block("layer", x[None], y[None], 0 * x[None])])
+    x, y = np.meshgrid(np.linspace(0, 1, 17), np.linspace(0, 1e-6, 13))
+    assert not matched_connections([Block("channel", x[None], y[None], 0 * x[None])])
+    angle, radius = np.meshgrid(np.linspace(0, 2 * np.pi, 41), 1 + finest[:60])
+    ring = Block("ring", (radius * np.cos(angle))[None], (radius * np.sin(angle))[None], 0 * angle[None])
+    assert [(c.face, c.range[1]) for c in matched_connections([ring])] == [("imin", (0, 60)), ("imax", (0, 60))]
+
+
 def test_wake_cut_is_matched():
     """C-grid: the two ends of jmin lie on each other."""
     s = np.linspace(-1, 1, 41)
