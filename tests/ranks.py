@@ -31,6 +31,10 @@ ENVIRONMENT = {
 }
 
 
+# What mpirun says, at times on a busy machine, before it has started anything: it is asked again.
+NO_LISTENER = "PMIx server's listener thread failed to start"
+
+
 class Failed(Exception):
     """A rank raised, or the job did not end in time; holds what the ranks printed."""
 
@@ -51,17 +55,21 @@ def run_ranks(
         given, found = Path(folder, "given"), Path(folder, "found")
         given.write_bytes(pickle.dumps(arguments))
         program = [sys.executable, __file__, inspect.getfile(function), function.__qualname__, str(given), str(found)]
-        started = subprocess.Popen(
-            [*command, "-n", str(n), *program],
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True, env=environment,
-            start_new_session=True,
-        )  # fmt: skip
-        try:
-            said, _ = started.communicate(timeout=timeout)
-        except subprocess.TimeoutExpired:
-            _end(started, job)
-            said, _ = started.communicate()
-            raise Failed(f"{function.__name__} on {n} ranks did not end within {timeout} s:\n{said}") from None
+        said = NO_LISTENER
+        for _ in range(3):
+            if NO_LISTENER not in said:
+                break
+            started = subprocess.Popen(
+                [*command, "-n", str(n), *program],
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True, env=environment,
+                start_new_session=True,
+            )  # fmt: skip
+            try:
+                said, _ = started.communicate(timeout=timeout)
+            except subprocess.TimeoutExpired:
+                _end(started, job)
+                said, _ = started.communicate()
+                raise Failed(f"{function.__name__} on {n} ranks did not end within {timeout} s:\n{said}") from None
         if started.returncode or not found.exists():
             raise Failed(f"{function.__name__} on {n} ranks ended with status {started.returncode}:\n{said}")
         return pickle.loads(found.read_bytes())
