@@ -113,15 +113,21 @@ def _close_neighbours(
     blocks: Sequence[Block], block: Integers, own: Integers, other: Integers, distance: float
 ) -> np.ndarray:
     """Of pairs of nodes (3, n) of one `block` (n,) each: whether they lie on one grid line whose node beside the first
-    is as close to it. In a thin layer nodes lie so; where a line comes back to where it began, they do not."""
+    is as close to it. In a thin layer nodes lie so; where a line comes back to where it began, or is a pole, they do
+    not."""
     towards = np.sign(other - own)
     on_a_line = np.count_nonzero(towards, axis=0) == 1
+    along = np.argmax(np.abs(towards), axis=0)
+    extent = max(max(of_one.extents) for of_one in blocks)
     found = np.zeros(len(block), bool)
-    for b in np.unique(block[on_a_line]):
-        at = np.flatnonzero(on_a_line & (block == b))
-        here, beside = (tuple(m[:, at][::-1]) for m in (own, own + towards))
+    for b, d in product(np.unique(block[on_a_line]), range(3)):
+        at = np.flatnonzero(on_a_line & (block == b) & (along == d))
         coordinates = (blocks[b].x, blocks[b].y, blocks[b].z)
-        found[at] = sum((c[here] - c[beside]) ** 2 for c in coordinates) <= distance**2
+        here, beside = (tuple(m[:, at][::-1]) for m in (own, own + towards))
+        at = at[sum((c[here] - c[beside]) ** 2 for c in coordinates) <= distance**2]
+        if at.size:
+            lines = (np.moveaxis(c, 2 - d, -1)[tuple(np.delete(own[:, at], d, axis=0)[::-1])] for c in coordinates)
+            found[at] = np.max([np.ptp(line, axis=-1) for line in lines], axis=0) > COLLAPSED * extent
     return found
 
 
