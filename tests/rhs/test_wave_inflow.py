@@ -96,6 +96,7 @@ def test_waves_that_change_are_refused():
         flow(other)
 
 
+@pytest.mark.slow
 def test_a_scalar_as_waves():
     """Carried in as the function of time would."""
 
