@@ -146,8 +146,15 @@ def prescribed(
 ) -> list[Quantity]:  # fmt: skip
     """As `Case.evaluate`, but what the function gives as waves is left as waves, on x's shape."""
     call = case.function(function) if isinstance(function, str) else function
+    return state(call, case.arguments(call), x, y, z, t)
+
+
+def state(
+    call: Callable[..., Any], values: Mapping[str, Any], x: np.ndarray, y: np.ndarray, z: np.ndarray, t: float | None
+) -> list[Quantity]:
+    """rho, u, v, w, p of `call(x, y, z[, t], **values)`; see `prescribed`."""
     wanted = "it must return (rho, u, v, w, p), each a number or an array that broadcasts to the shape of x"
-    return _evaluated(call, case.arguments(call), (x, y, z), t, STATE, "a state", wanted)
+    return _evaluated(call, values, (x, y, z), t, STATE, "a state", wanted)
 
 
 def prescribed_scalar(

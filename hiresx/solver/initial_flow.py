@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from hiresx.case import Case
+from hiresx.case import Case, functions
 
 # Of nodes x, y, z (any one shape): rho, u, v, w, p and the passive scalars by name, numbers or arrays of that shape.
 Flow: TypeAlias = Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[Sequence[Any], Mapping[str, Any]]]
@@ -22,5 +22,5 @@ def initial_flow(case: Case, initial: str | Callable[..., Any] | None = None) ->
     name = initial or case.initial.function or ""
     # Looked up once: the flow is asked for piece by piece, by threads that wait for each other's Python.
     call = case.function(name) if isinstance(name, str) else name
-    case.arguments(call)
-    return lambda x, y, z: (case.evaluate(call, x, y, z), case.initial_scalars(x, y, z))
+    values = case.arguments(call)
+    return lambda x, y, z: (functions.state(call, values, x, y, z, None), case.initial_scalars(x, y, z))
