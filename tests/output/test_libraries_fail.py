@@ -1,12 +1,11 @@
 """What keeps the netCDF and HDF5 libraries from writing a file is told as what it is, and nothing else is lost."""
 
-import contextlib
 import errno
 import os
-import resource
 
 import numpy as np
 import pytest
+from file_limits import largest_file
 from plotted import block, case, mesh
 
 from hiresx.errors import HiresxError
@@ -16,16 +15,6 @@ from hiresx.post.result import Result, dataset
 from hiresx.scaling import store
 
 BLOCKS = [block("main", *mesh(np.linspace(0, 1, 30), np.linspace(0, 1, 20)), 1.0)]
-
-
-@contextlib.contextmanager
-def limited(size):
-    old = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, old[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, old)
 
 
 def by_the_library(path):
@@ -57,7 +46,7 @@ WRITERS = [by_the_library, layout, coordinates, result, scaling]
 def test_a_limit_on_the_size_of_files(tmp_path, write, size):
     if size == 0:
         (tmp_path / "f.nc").write_text("what was there before")
-    with limited(size), pytest.raises(HiresxError) as caught:
+    with largest_file(size), pytest.raises(HiresxError) as caught:
         write(tmp_path / "f.nc")
     assert caught.value.message == f"cannot write {tmp_path / 'f.nc'}: the file exceeds the largest size allowed here"
     assert "ulimit -f" in caught.value.mend

@@ -2,7 +2,6 @@
 
 import json
 import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from pathlib import Path
 import netCDF4
 import numpy as np
 import pytest
+from file_limits import largest_file
 from flow_blocks import state, wavy
 
 from hiresx.case import load
@@ -178,15 +178,9 @@ def test_a_full_disk_is_noticed_before_writing(tmp_path, monkeypatch):
 
 
 def test_a_disk_that_fills_while_writing(tmp_path):
-    # A limit on the size of files is what a test can have; the library's answer is the same as on a full disk.
-    old = resource.getrlimit(resource.RLIMIT_FSIZE)
     path = fields.write(tmp_path / "f.nc", two_blocks(), 0.0, 0, CASE)
-    try:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, old[1]))
-        with pytest.raises(HiresxError, match=r"cannot write .*f\.nc"):
-            fields.write(path, two_blocks(), 1.0, 1, CASE)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, old)
+    with largest_file(20_000), pytest.raises(HiresxError, match=r"cannot write .*f\.nc"):
+        fields.write(path, two_blocks(), 1.0, 1, CASE)
     assert os.listdir(tmp_path) == ["f.nc"]
     assert fields.describe(path)["step"] == 0, "the older file must survive"
 

@@ -2,13 +2,14 @@
 
 import math
 import random
-import resource
 import threading
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 import pytest
+from file_limits import largest_file
 from rank_fields import KINDS, SOLID, VARIABLES, Held, contents, cut, flow, grid, written
 from ranks import run_ranks
 from vortices import taylor_green
@@ -72,11 +73,8 @@ def _full_for_one(comm: Communicator, folder: Path, formats: str) -> dict:
             output.after_step(solver)
         output.capture()
 
-    old = resource.getrlimit(resource.RLIMIT_FSIZE)
-    if comm.rank == 1:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (2000, old[1]))
-    told = [said(comm, lambda: steps(4))]
-    resource.setrlimit(resource.RLIMIT_FSIZE, old)
+    with largest_file(2000) if comm.rank == 1 else nullcontext():
+        told = [said(comm, lambda: steps(4))]
     told.append(said(comm, lambda: (steps(3), output.finish(solver))))
     comm.barrier()
     after = sorted(contents(folder))

@@ -1,12 +1,12 @@
 """Fields written in the background: the thread, the clocks, restarts, and what a full disk does."""
 
 import os
-import resource
 import threading
 import time
 
 import numpy as np
 import pytest
+from file_limits import largest_file
 from rank_fields import KINDS, Held, grid
 from written_runs import Run, periodic
 
@@ -239,14 +239,11 @@ def test_another_clock_after_a_restart_begins_anew(tmp_path):
 
 @pytest.mark.parametrize("formats", ['["netcdf"]', '["vtk"]', '["netcdf", "vtk"]'])
 def test_a_full_disk_is_reported_once_and_leaves_what_was_there(tmp_path, formats):
-    """A limit on the size of files is what a test can have; the answer of the system is the same as on a full disk."""
     run = Run(periodic("output.every_steps=2", f"output.formats={formats}"), tmp_path).steps(4)
     run.output.capture()
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    old = resource.getrlimit(resource.RLIMIT_FSIZE)
     raised = []
-    try:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, old[1]))
+    with largest_file(20_000):
         for _ in range(6):
             try:
                 run.steps(1)
@@ -254,8 +251,6 @@ def test_a_full_disk_is_reported_once_and_leaves_what_was_there(tmp_path, format
             except HiresxError as error:
                 raised.append(error)
         run.finish()
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, old)
     assert len(raised) == 1 and run.solver.steps == 10
     assert "cannot write" in raised[0].message and str(tmp_path) in raised[0].message and raised[0].mend
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before

@@ -1,11 +1,9 @@
 """hiresx sweep: its runs and names, that it goes on after a kill, what it refuses, its table."""
 
-import contextlib
 import csv
 import dataclasses
 import json
 import os
-import resource
 import shutil
 import signal
 import subprocess
@@ -15,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command_line import command
+from file_limits import largest_file
 from launching import HIRESX, write_program
 from plotted import picture
 from swept_case import CASE, FUNCTIONS, LOOK, SET, written
@@ -314,17 +313,6 @@ def test_a_run_that_fails_does_not_stop_the_others(case, tmp_path):
         and "1 of 2 runs are not in order: 1 failed; see the column error" in err
         and "1 finished, 1 to do" in err
     )
-
-
-@contextlib.contextmanager
-def largest_file(size: int):
-    """What a full disk is like, for this process and those that it starts."""
-    old = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, old[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, old)
 
 
 def test_a_full_disk_fails_a_run_which_goes_on_when_there_is_space(done, case, tmp_path):
