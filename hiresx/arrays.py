@@ -23,3 +23,12 @@ def triple(items: Iterable[_T]) -> tuple[_T, _T, _T]:
     """One thing for each of i, j and k, or x, y and z. Raises ValueError for any other number of them."""
     a, b, c = items
     return a, b, c
+
+
+def weighted_mean(values: np.ndarray, nodes: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Weighted means (p,) of `values` at the `nodes` (m, p)."""
+    # One after the other, whatever the number of points: NumPy's own sum has an order that depends on it.
+    total = values[nodes[0]] * weights[0]
+    for node, weight in zip(nodes[1:], weights[1:], strict=True):
+        total += values[node] * weight
+    return np.asarray(total)

@@ -130,7 +130,7 @@ class Communicator:
     def desert(self, error: BaseException, status: int = 1) -> None:
         """Note an `error` that goes up on this rank and that others may not have: should this process come to its end
         without them, it ends them with exit status `status`."""
-        if self.mpi_comm is not None and not _everywhere(error):
+        if self.mpi_comm is not None and not everywhere(error):
             self._deserted = status
 
     def leave(self) -> None:
@@ -210,7 +210,8 @@ def _sendable(error: Exception) -> Exception:
     return RuntimeError(described(error))
 
 
-def _everywhere(error: BaseException) -> bool:
+def everywhere(error: BaseException) -> bool:
+    """Whether all ranks have it, and come together to where it is caught."""
     try:
         return bool(getattr(error, "everywhere", False))
     except Exception:  # of a class that answers so
@@ -276,7 +277,7 @@ def ended(error: BaseException, status: int, tell: Callable[[str], None]) -> int
     if not _world:
         return _ended_early(error, status, tell)
     comm = _world[0]
-    if comm.size == 1 or _everywhere(error):
+    if comm.size == 1 or everywhere(error):
         if comm.root:
             tell("")
         return status
@@ -293,7 +294,7 @@ def ended(error: BaseException, status: int, tell: Callable[[str], None]) -> int
 def _ended_early(error: BaseException, status: int, tell: Callable[[str], None]) -> int:
     """Before there is a world: process 0 speaks; the launcher ends the others, unless only they have the error."""
     rank = started.number()
-    if rank and _everywhere(error):
+    if rank and everywhere(error):
         return status
     if rank:
         time.sleep(GRACE)

@@ -9,7 +9,7 @@ import numpy as np
 
 from hiresx.arrays import triple
 from hiresx.case import Case
-from hiresx.case.grids import GridFile
+from hiresx.case.grid_file import GridFile
 from hiresx.decomposition import Decomposition, padded_shape, split
 from hiresx.decomposition.halo_bytes import halo_bytes
 from hiresx.decomposition.partition import best_partition

@@ -18,6 +18,8 @@ from hiresx.rhs.waves import InTime
 
 # Points per wavelength at which a wave counts as resolved where nothing else is said.
 POINTS_PER_WAVE = 8.0
+# Points per wavelength below which a grid holds none: along its shortest edge, it has no higher frequency.
+HELD = 2.0
 # Share of the largest speed at which a layer ends, and below which a wall is one.
 EDGE, REST = 0.99, 1e-3
 # Samples of an inflow that changes, their distance in L / c_ref, and the share of the fluctuations' power that lies
@@ -42,12 +44,20 @@ def largest_spacing(x: np.ndarray, y: np.ndarray, z: np.ndarray, directions: Seq
 
 def spacing_at(block: Block, index: Sequence[float]) -> float:
     """The longest edge of the cell that holds the index coordinates (i, j, k)."""
+    return max(_edges(block, index))
+
+
+def shortest_edge(block: Block, index: Sequence[float]) -> float:
+    """The shortest edge of the cell that holds the index coordinates (i, j, k)."""
+    return min(_edges(block, index))
+
+
+def _edges(block: Block, index: Sequence[float]) -> Iterator[float]:
+    """Lengths of the edges of a cell from its lowest node, along the directions that the block has."""
     first = [int(np.clip(np.floor(c), 0, max(n - 2, 0))) for c, n in zip(index, block.size, strict=True)]
-    found = 0.0
     for d in block.active:
         last = [n + (e == d) for e, n in enumerate(first)]
-        found = max(found, float(np.linalg.norm(np.subtract(block.node(*last), block.node(*first)))))
-    return found
+        yield float(np.linalg.norm(np.subtract(block.node(*last), block.node(*first))))
 
 
 def sound(case: Case, blocks: Sequence[Block], points: float = POINTS_PER_WAVE) -> list[dict[str, Any]]:
@@ -58,10 +68,15 @@ def sound(case: Case, blocks: Sequence[Block], points: float = POINTS_PER_WAVE) 
     for block in blocks:
         least: tuple[float, list[float]] | None = None
         largest: tuple[float, list[float]] | None = None
-        overlap = int(2 in block.active)
+        overlap = 2 * int(2 in block.active)
+        begin = 0
         for x, y, z in slabs(block.x, block.y, block.z, overlap=overlap):
             spacing = largest_spacing(x, y, z, block.active)
             outside = np.ones(x.shape, bool)
+            if overlap:  # where slabs meet, nodes have both neighbours in one of the two
+                outside[: begin > 0] = False
+                outside[len(x) - (begin + len(x) < block.size[2]) :] = False
+            begin += len(x) - overlap
             for spec in case.sponge:
                 if spec.blocks is None or block.name in spec.blocks:
                     outside &= shares(spec, along(spec.axis, x, y, z)) == 0
@@ -84,9 +99,10 @@ def sound(case: Case, blocks: Sequence[Block], points: float = POINTS_PER_WAVE) 
 
 def inflow_layers(case: Case, decomposition: Decomposition) -> list[dict[str, Any]]:
     """Of every profile-inflow of a function of case.py that is at rest on an edge of its nodes: the distance from there
-    at which its mean speed is .99 of the largest, and how many cells lie within it. Of one that changes in time also
-    the root mean squares of its fluctuations over that speed, where they are largest (`rms`, and of u, v and w
-    `rms_uvw`), and the frequencies in c_ref / L between which nearly all of their power lies (`band`)."""
+    at which its mean speed is .99 of the largest on a line across it, and how many cells lie within it. Of one that
+    changes in time also the root mean squares of its fluctuations over the largest mean speed, where they are largest
+    (`rms`, and of u, v and w `rms_uvw`), and the frequencies in c_ref / L between which nearly all of their power lies
+    (`band`)."""
     return [found for patch in decomposition.patches for found in _layers(case, decomposition, patch)]
 
 
@@ -107,12 +123,13 @@ def _layers(case: Case, decomposition: Decomposition, patch: Any) -> Iterator[di
     most = float(speed.max())
     for d in range(3):
         axis = 2 - d
-        if d == direction(patch.face) or speed.shape[axis] < 3 or not most > 0:
-            continue
         line = tuple(slice(None) if n == axis else size // 2 for n, size in enumerate(speed.shape))
+        if d == direction(patch.face) or speed.shape[axis] < 3 or not speed[line].max() > 0:
+            continue
         along = np.stack([c[line] for c in (x, y, z)])
         for side, order in enumerate((slice(None), slice(None, None, -1))):
-            values, nodes = speed[line][order] / most, along[:, order]
+            # of the line itself: what fluctuates may be faster elsewhere on the face
+            values, nodes = speed[line][order] / speed[line].max(), along[:, order]
             if values[0] > REST or not (values >= EDGE).any():
                 continue
             n = int(np.argmax(values >= EDGE))

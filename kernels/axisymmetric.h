@@ -33,8 +33,7 @@ KERNEL(axisymmetric_source, int i, int j, int k, int o, int sj, int sk, stride s
     r[4 * sv + p] -= along * (state[4] + s.p);
 }
 
-// On the axis v/y is dv/dy, by the central difference of an odd function; across a jump by the first node alone, as v/y is
-// there.
+// On the axis v/y is dv/dy, by the central difference; across a jump by the first node alone, as v/y is there.
 KERNEL(axisymmetric_limit, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, real direction,
        const_work_field<3> m, const_work_field<1> jacobian, const_field<1> inverse, const_state_field<gas_variables> q,
        rate_field<gas_variables> r) {
@@ -48,9 +47,14 @@ KERNEL(axisymmetric_limit, int i, int j, int k, int o, int s1, int s2, int sn, s
     const real sensor = larger(jump_sensor(pressure[1], pressure[0], pressure[1]),
                                larger(jump_sensor(pressure[0], pressure[1], pressure[2]),
                                       jump_sensor(pressure[1], pressure[2], pressure[3])));
+    const real rough = -inverse[p] * v[1] / jacobian[p];
+    for (int l = 1; l <= 3; ++l) {  // of v, what is odd along the line: all of it where that is normal to the axis
+        const long long behind = p - (long long)l * sn;
+        v[l] = real(0.5) * (v[l] - q[2 * sv + behind] / q[behind]);
+    }
     const real smooth = direction * m[sv + p]
                         * (real(3.0 / 2) * v[1] - real(3.0 / 10) * v[2] + real(1.0 / 30) * v[3]);
-    const real rough = -inverse[p] * v[1] / jacobian[p], share = correction_scale(sensor);
+    const real share = correction_scale(sensor);
     const real rate = rough + share * (smooth - rough);
     r[p] -= rate * state[0];
     r[sv + p] -= rate * state[1];
@@ -149,20 +153,23 @@ KERNEL(axisymmetric_friction, int i, int j, int k, int o, int sj, int sk, stride
     for (int c = 0; c < 4; ++c) r[(c + 1) * sv + p] += s[c];
 }
 
-// On the axis: of momentum x and energy, which are even in y, by the next two nodes; the others are odd.
+// On the axis: of momentum x and energy, which are even in y, by the next two nodes, or, where the grid line is leaning, by
+// the parabola through the next three; the others are odd.
 KERNEL(axisymmetric_friction_limit, int i, int j, int k, int o, int s1, int s2, int sn, stride sv,
        const_work_field<2 * gas_gradients> flux, const_work_field<9> m, const_work_field<1> jacobian,
-       const_field<1> inverse,
-       rate_field<gas_variables> r) {
+       const_field<1> inverse, int leaning, rate_field<gas_variables> r) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
-    real s[2][4], y[2];
-    for (int l = 0; l < 2; ++l) {
+    real s[3][4], y[3];
+    for (int l = 0; l < 3; ++l) {
         const long long at = p + (long long)(l + 1) * sn;
         axisymmetric_friction_at(flux, m, at, sv, inverse[at], s[l]);
         y[l] = real(1) / inverse[at];
         for (int c = 0; c < 4; ++c) s[l][c] *= jacobian[at];
     }
     const real first = y[1] * y[1] / (y[1] * y[1] - y[0] * y[0]);
-    for (int c = 0; c < 4; c += 3) r[(c + 1) * sv + p] += (s[1][c] + first * (s[0][c] - s[1][c])) / jacobian[p];
+    for (int c = 0; c < 4; c += 3) {
+        const real even = s[1][c] + first * (s[0][c] - s[1][c]), any = real(3) * (s[0][c] - s[1][c]) + s[2][c];
+        r[(c + 1) * sv + p] += (leaning ? any : even) / jacobian[p];
+    }
 }
 #endif

@@ -8,7 +8,8 @@ from multiblock import Arrangement
 
 from hiresx.case import toml
 from hiresx.case.boundaries import FarField
-from hiresx.case.grids import GridFile, Wavy
+from hiresx.case.grid_file import GridFile
+from hiresx.case.grids import Wavy
 from hiresx.case.model import State
 from hiresx.decomposition import decompose, extended_coordinates
 from hiresx.grid import Block, Grid, build, write_plot3d

@@ -1,7 +1,24 @@
-"""Tests side by side (pytest-xdist): the workers share the cores, and a test has the threads of its worker."""
+"""What every test is given: its share of the cores, and the signals of a program that is started in a terminal."""
 
 import os
+import signal
 
+import pytest
+
+from hiresx.signals import ENDING
+
+# Tests side by side (pytest-xdist): the workers share the cores, and a test has the threads of its worker.
 WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
 if WORKERS > 1:
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, len(os.sched_getaffinity(0)) // WORKERS)))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def heard_signals():
+    """What a shell's background job or nohup has ignored is heard while there are tests, by what they start too."""
+    ignored = [number for number in ENDING if signal.getsignal(number) == signal.SIG_IGN]
+    for number in ignored:
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+    yield
+    for number in ignored:
+        signal.signal(number, signal.SIG_IGN)

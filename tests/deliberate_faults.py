@@ -47,7 +47,7 @@ SOURCES = ("hiresx", *ROOMS)
 # Seconds for the tests of one fault: one that makes a test wait for ever is told as that.
 LONGEST = 300
 
-CAUGHT, SURVIVED = "caught", "survived"
+CAUGHT, SURVIVED, ENDLESS = "caught", "survived", "does not end"
 # Marks the processes of a fault, so that all of one that hangs can be ended.
 MARK = "HIRESX_DELIBERATE_FAULT"
 # What a fault's own failure to be a program looks like; a plausible fault is one that compiles.
@@ -161,8 +161,8 @@ def green(place: Path, cache: Path, tests: list[str], longest: float) -> tuple[d
     return {test: tried.status in (0, 1) and passed(test) for test in tests}, tried
 
 
-def outcome(fault: Fault, place: Path, cache: Path, longest: float) -> tuple[str, Tried]:
-    """What became of a fault, and what pytest did."""
+def outcome(fault: Fault, place: Path, cache: Path, longest: float, *options: str) -> tuple[str, Tried]:
+    """What became of a fault, and what pytest, with those options, did."""
     path = place / fault.file
     if not fault.anchored(place):
         return "its place is not found once", Tried(0, "", 0.0, 0.0)
@@ -175,11 +175,11 @@ def outcome(fault: Fault, place: Path, cache: Path, longest: float) -> tuple[str
             return "does not compile", Tried(0, str(error), 0.0, 0.0)
     try:
         path.write_text(changed, encoding="utf-8")
-        tried = pytest(place, cache, list(fault.tests), "-x", longest=longest)
+        tried = pytest(place, cache, list(fault.tests), "-x", *options, longest=longest)
     finally:
         path.write_text(text, encoding="utf-8")
     if tried.status is None:
-        return "does not end", tried
+        return ENDLESS, tried
     if tried.status == 0:
         return SURVIVED, tried
     if tried.status < 0:

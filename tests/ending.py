@@ -45,8 +45,8 @@ def text():
 
 WAYS = {
     "": lambda: None,
-    "exit": lambda: sys.exit(0), "text": text, "left": lambda: os._exit(0), "odd": odd, "closed": closed,
-    "again": again, "interrupted": interrupted, "memory": memory,
+    "exit": lambda: sys.exit(0), "text": text, "left": lambda: os._exit(0), "seven": lambda: os._exit(7),
+    "odd": odd, "closed": closed, "again": again, "interrupted": interrupted, "memory": memory,
 }
 
 

@@ -26,9 +26,9 @@ ORIGIN = HALO * sum(STRIDES)
 # no viscosity, and those that are looked at with Sutherland's law.
 SMALL = (
     "half_point.h", "metrics.h", "update.h", "reduce.h", "statistics.h", "exchange.h", "sponge.h", "continuation.h",
-    "boundary/extrapolate.h", "boundary/prescribe.h", "boundary/reflect.h",
+    "interpolated.h", "boundary/extrapolate.h", "boundary/prescribe.h", "boundary/reflect.h",
 )  # fmt: skip
-VISCOUS = ("metrics.h", "viscous.h", "timestep.h", "statistics.h")
+VISCOUS = ("half_point.h", "metrics.h", "viscous.h", "timestep.h", "statistics.h", "axisymmetric.h")
 # As most kernels take them.
 PLACE = {"o": ORIGIN, "sj": STRIDES[1], "sk": STRIDES[2]}
 ALL = PLACE | {"o": 0}  # ghosts too

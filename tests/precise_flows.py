@@ -9,7 +9,7 @@ import patched_grids
 from arrangements import ring, saved
 
 from hiresx.case import Case
-from hiresx.case.grids import Rotation
+from hiresx.case.grid_file import Rotation
 from hiresx.grid import Block, Grid
 
 P = 1 / 1.4

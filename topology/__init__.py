@@ -11,8 +11,28 @@ what needs no library works without any.
     made = plan(machine, traffic(bytes_between_ranks))
     made.strategies["optimal"].placement     # GPU of each rank
 
+    from hiresx.topology import nearest
+
+    near = nearest()                         # of this process's GPU: near.nic, near.numa, near.cores
+
 machine: the description; levels: words and speeds; cpus: sets of CPUs; pci: classes of devices. Sources: discover
 (nvml, hwloc_library, sysfs) and load (parse_smi with smi_rows, smi_affinities, smi_report and infer; parse_hwloc_xml
 and parse_nccl_xml with xml_tree; snapshots). groups, cost, place (place_paper, place_pair_sum, place_optimal, rooms):
-the plan. binding, memory, cuda, measure: what acts on the machine. problems, layout, report, picture: what is shown.
+the plan. near: what is nearest to a GPU. domains: NVLink over hosts. binding, memory, cuda, measure: what acts on the
+machine. problems, layout, report, picture: what is shown.
 """
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hiresx.topology.near import Nearest, nearest
+
+__all__ = ["Nearest", "nearest"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        from hiresx.topology import near
+
+        return getattr(near, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

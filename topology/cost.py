@@ -25,6 +25,7 @@ from hiresx.errors import HiresxError
 from hiresx.topology import levels
 from hiresx.topology.groups import Partition, pcie_groups
 from hiresx.topology.machine import Machine
+from hiresx.topology.near import nearest_nics
 
 GIGA = 1e9
 
@@ -101,6 +102,9 @@ class Model:
         self._groups = {level: _membership(pcie_groups(machine, level), count) for level in ("PIX", "PXB", "NODE")}
         self._node = self._groups["NODE"]  # whose interconnect a GPU's traffic leaves by
         self._own = [self._pcie_speed(g) for g in range(count)]
+        # MIG slices share the link of their card.
+        cards = [gpu.bus_id if gpu.mig_uuid else str(gpu.index) for gpu in machine.gpus]
+        self._card = [cards.index(card) for card in cards]
         self._between = max([levels.between_nodes(machine.cpu), *self._measured("SYS")])
         # Of a CPU that is not known the worse is assumed; what was measured has it in already.
         intel = not machine.cpu or "Intel" in machine.cpu
@@ -183,8 +187,9 @@ class Model:
 
     def _climb(self, gpu: int, level: str, direction: str) -> list[int]:
         """The links between a GPU and where a way of `level` turns."""
-        route = [self._link(f"GPU {gpu} PCIe {direction}", self._own[gpu], False)]
-        inner = {gpu}
+        card = self._card[gpu]
+        inner = {g for g, other in enumerate(self._card) if other == card}
+        route = [self._link(f"GPU {card} PCIe {direction}", self._own[card], len(inner) > 1)]
         for group, reach in (("PIX", "PXB"), ("PXB", "PHB")):
             if levels.RANK[level] < levels.RANK[reach]:
                 break
@@ -255,14 +260,7 @@ class Model:
 
     def _nearest_nic(self, gpu: int) -> int:
         """The adapter with the best level; GPUs that have several equally near take turns. RDMA first."""
-        machine = self.machine
-        rdma = any(nic.rdma for nic in machine.nics)
-        ranks = {
-            n: levels.RANK.get(machine.nic_levels[gpu][n], 99)
-            for n, nic in enumerate(machine.nics)
-            if nic.rdma or not rdma
-        }
-        near = [n for n, rank in ranks.items() if rank == min(ranks.values())]
+        near = nearest_nics(self.machine, gpu)
         return near[gpu % len(near)] if near else -1
 
     def _to_network(self, gpu: int, direction: str) -> list[int]:

@@ -70,8 +70,10 @@ def merged(tree: Machine, devices: Machine) -> Machine:
     problems = [*tree.problems, *devices.problems]
     by_bus = {_short(gpu.bus_id): gpu for gpu in tree.gpus}
     merged_gpus = []
+    seen = set()
     for gpu in devices.gpus:
-        twin = by_bus.pop(_short(gpu.bus_id), None)
+        twin = by_bus.get(_short(gpu.bus_id))
+        seen.add(_short(gpu.bus_id))
         if twin is None:
             problems.append(
                 f"GPU {gpu.index} ({gpu.bus_id}) is known to NVML, but not in the PCI tree of {tree.source}"
@@ -84,18 +86,19 @@ def merged(tree: Machine, devices: Machine) -> Machine:
                 f"GPU {gpu.index}: nearest CPUs are {format_list(gpu.cpus)} by NVML, {format_list(twin.cpus)} by "
                 f"{tree.source}"
             )
+        node = twin.numa if twin.numa is not None else _node_by_cpus(gpu, tree)
         merged_gpus.append(
             replace(
                 gpu,
                 model=gpu.model or twin.model,
                 memory=gpu.memory or twin.memory,
-                numa=twin.numa,
-                cpus=twin.cpus or gpu.cpus,
+                numa=node,
+                cpus=twin.cpus or gpu.cpus if node == twin.numa else gpu.cpus,
                 pcie=gpu.pcie or twin.pcie,
                 path=twin.path,
             )
         )
-    hidden = [gpu.bus_id for gpu in by_bus.values() if gpu.bus_id and "1002" not in gpu.model]
+    hidden = [gpu.bus_id for bus, gpu in by_bus.items() if bus and bus not in seen and "1002" not in gpu.model]
     if hidden:
         problems.append(f"GPUs in the PCI tree that NVML does not show: {', '.join(hidden)} (a container hides them?)")
     gpus = tuple(merged_gpus)
@@ -120,6 +123,15 @@ def merged(tree: Machine, devices: Machine) -> Machine:
     )
 
 
+def _node_by_cpus(gpu: GPU, tree: Machine) -> int | None:
+    """The NUMA node of a GPU by the CPUs that NVML says are near it, where the firmware does not tell the node and all
+    CPUs look near. Not by CPUs that are just those of this process: the job may have clipped them."""
+    if not gpu.cpus or gpu.cpus == sysfs.allowed():
+        return None
+    found = [node.index for node in tree.numa if node.cpus and gpu.cpus <= node.cpus]
+    return found[0] if len(found) == 1 and len(tree.numa) > 1 else None
+
+
 def _short(bus: str) -> str:
     """A bus id with 16 bits of domain, all that some builds of hwloc keep."""
     domain, colon, rest = bus.partition(":")
@@ -134,8 +146,9 @@ def _pcie(gpus: tuple[GPU, ...], devices: Machine, tree: Machine, problems: list
     for a in range(len(gpus)):
         row, here = [], at[a]
         for b in range(len(gpus)):
-            said = devices.pcie[a][b]
-            seen = "" if here is None or (there := at[b]) is None else tree.pcie[here][there]
+            said, there = devices.pcie[a][b], at[b]
+            # Two slices of one card are one GPU in the tree.
+            seen = "" if here is None or there is None or here == there else tree.pcie[here][there]
             if said and seen and said != seen and a < b:
                 problems.append(f"GPU {a} to GPU {b} is {said} by NVML, {seen} by {tree.source}")
             row.append(SELF if a == b else said or seen)

@@ -38,10 +38,15 @@ def pcie_groups(machine: Machine, level: str) -> Partition:
 
 
 def numa_groups(machine: Machine) -> Partition:
-    """GPUs of one NUMA node: the one that is given, else those with the same CPUs, else up to level NODE."""
+    """GPUs of one NUMA node: the one that is given, else those with the same CPUs, else up to level NODE. What is SYS
+    by levels that tell nodes apart is on two nodes, whatever is given: a job's cgroup clips the affinities of all GPUs
+    to the same few CPUs and nodes, but no levels."""
     gpus = machine.gpus
+    tell = levels_tell_nodes(machine)
 
     def together(a: int, b: int) -> bool:
+        if tell and machine.pcie[a][b] == "SYS":
+            return False
         if None not in (gpus[a].numa, gpus[b].numa):
             return gpus[a].numa == gpus[b].numa
         if gpus[a].cpus and gpus[b].cpus:
@@ -49,6 +54,12 @@ def numa_groups(machine: Machine) -> Partition:
         return RANK.get(machine.pcie[a][b], 99) <= RANK["NODE"]
 
     return joined(len(gpus), together)
+
+
+def levels_tell_nodes(machine: Machine) -> bool:
+    """Whether any two devices are nearer than SYS by PCIe. Where none are, a virtual machine may hide its topology."""
+    words = [word for rows in (machine.pcie, machine.nic_levels) for row in rows for word in row]
+    return any(RANK.get(word, 99) <= RANK["NODE"] for word in words)
 
 
 def nvlink_groups(machine: Machine) -> Partition:

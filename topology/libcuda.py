@@ -1,7 +1,8 @@
 """The few calls of the CUDA driver that finding GPUs, measuring and pinning need, through ctypes: no toolkit needed."""
 
 import ctypes
-from ctypes import byref, c_char_p, c_float, c_int, c_size_t, c_uint, c_ulonglong, c_void_p
+import uuid
+from ctypes import byref, c_char_p, c_float, c_int, c_size_t, c_ubyte, c_uint, c_ulonglong, c_void_p
 from typing import Any
 
 from hiresx.errors import HiresxError
@@ -66,6 +67,17 @@ class Driver:
         text = ctypes.create_string_buffer(32)
         self._call("cuDeviceGetPCIBusId", text, c_int(len(text)), c_int(device))
         return text.value.decode(errors="replace")
+
+    def mig_uuid(self, device: int) -> str:
+        """UUID of the MIG slice that it is, as NVML writes it; "" for a whole GPU. CUDA shows a process one slice."""
+        own, card = (c_ubyte * 16)(), (c_ubyte * 16)()
+        try:
+            # The call before the second version tells the card's UUID (CUDA driver API, device management).
+            self._call("cuDeviceGetUuid_v2", byref(own), c_int(device))
+            self._call("cuDeviceGetUuid", byref(card), c_int(device))
+        except (AttributeError, HiresxError):  # a driver before CUDA 11.4
+            return ""
+        return "" if bytes(own) == bytes(card) else f"MIG-{uuid.UUID(bytes=bytes(own))}"
 
     def used(self, device: int) -> bool:
         """Whether this process has a context on it."""

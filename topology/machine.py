@@ -30,7 +30,8 @@ _Object = dict[str, Any]
 class GPU:
     """`memory`, `memory_used`: bytes. `utilisation`: per cent. `pcie`: GB/s of its link as the bus counts, `links`:
     active NVLinks. `numa`: its NUMA node; `nodes`: those near it, where a source lists several. `path`: bridges above
-    it, host bridge first. None or "": not known."""
+    it, host bridge first. `mig_uuid`: of a MIG slice, whose `bus_id` and `uuid` are its card's. `domain`: the NVLink
+    domain, which may reach over hosts, as "cluster UUID/clique". None or "": not known."""
 
     index: int
     bus_id: str = ""
@@ -46,6 +47,13 @@ class GPU:
     pcie: float | None = None
     links: int | None = None
     path: tuple[str, ...] = ()
+    mig_uuid: str = ""
+    domain: str = ""
+
+    @property
+    def address(self) -> str:
+        """What tells it from others of its host."""
+        return address(self.bus_id, self.mig_uuid)
 
 
 @dataclass(frozen=True)
@@ -286,6 +294,8 @@ def _gpu(item: _Object, n: int) -> GPU:
         cpus=_cpus(item, "cpus"),
         pcie=_optional(item, "pcie", float),
         path=tuple(_list(item, "path", 64, str)),
+        mig_uuid=_text(item, "mig_uuid"),
+        domain=_text(item, "domain"),
     )
 
 
@@ -417,6 +427,11 @@ def bus_id(text: str) -> str:
         return text.strip().lower()
     domain, bus, device, function = (int(part or "0", 16) for part in match.groups())
     return f"{domain:04x}:{bus:02x}:{device:02x}.{function}"
+
+
+def address(bus: str, mig_uuid: str = "") -> str:
+    """PCI bus id, and behind it the UUID of a MIG slice: those of one card have one bus id."""
+    return f"{bus_id(bus)}/{mig_uuid}" if mig_uuid else bus_id(bus)
 
 
 def read_text(path: Path) -> str:

@@ -3,7 +3,9 @@
 NVML makes no CUDA context, so it may be asked before any GPU is chosen. It counts GPUs in order of their PCI bus ids.
 """
 
+import ctypes
 import platform
+import uuid
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeAlias
@@ -19,6 +21,7 @@ PEER = {0: "OK", 1: "CNS", 2: "GNS", 3: "TNS", 4: "DR", 5: "NS", 6: "U"}
 SWITCH_REMOTE = 2
 P2P_READ, P2P_WRITE = 0, 1
 MOST_LINKS = 36
+FABRIC_COMPLETED = 3  # NVML_GPU_FABRIC_STATE_COMPLETED: the GPU has joined its NVLink domain
 CPU_WORDS = 128  # of 64 CPUs each: 8192, the most that Linux is built for
 
 
@@ -46,16 +49,19 @@ def discover(nvml: Nvml = None) -> Machine:
     own = nvml is None
     nvml = library() if own else nvml
     try:
-        count = nvml.nvmlDeviceGetCount()
-        handles = [nvml.nvmlDeviceGetHandleByIndex(n) for n in range(count)]
-        gpus = tuple(_gpu(nvml, n, handle) for n, handle in enumerate(handles))
+        cards = [nvml.nvmlDeviceGetHandleByIndex(n) for n in range(nvml.nvmlDeviceGetCount())]
+        devices = [(card, part) for card in cards for part in _slices(nvml, card) or [None]]
+        handles, count = [card for card, _ in devices], len(devices)
+        gpus = tuple(_gpu(nvml, n, card, part) for n, (card, part) in enumerate(devices))
         pcie = _square(count, lambda a, b: _ancestor(nvml, handles[a], handles[b]))
         problems: list[str] = []
         links, active = _nvlinks(nvml, handles, gpus, problems)
-        peer = tuple(
-            tuple(levels.SELF if a == b else _peer(nvml, handles[a], handles[b]) for b in range(count))
-            for a in range(count)
-        )
+
+        def peer_of(a: int, b: int) -> str:
+            # MIG User Guide, Application Considerations: no copies between GPUs, by PCIe or NVLink.
+            return "NS" if gpus[a].mig_uuid or gpus[b].mig_uuid else _peer(nvml, handles[a], handles[b])
+
+        peer = tuple(tuple(levels.SELF if a == b else peer_of(a, b) for b in range(count)) for a in range(count))
         matrix = tuple(
             tuple(f"NV{links[a][b]}" if links[a][b] else pcie[a][b] or "SYS" for b in range(count))
             for a in range(count)
@@ -102,7 +108,32 @@ def _square(count: int, word: Callable[[int, int], str]) -> Matrix:
     )
 
 
+def _slices(nvml: Nvml, card: Handle) -> list[Handle]:
+    """The MIG slices of a card; none where MIG is off, or nothing of the card has been given out yet."""
+    mode = _ask(nvml, "nvmlDeviceGetMigMode", card)
+    if mode is None or not mode[0]:
+        return []
+    most = _ask(nvml, "nvmlDeviceGetMaxMigDeviceCount", card, default=0)
+    found = [_ask(nvml, "nvmlDeviceGetMigDeviceHandleByIndex", card, n) for n in range(min(int(most), 16))]
+    return [part for part in found if part is not None]
+
+
+def _domain(nvml: Nvml, handle: Handle) -> str:
+    """ "cluster UUID/clique" of the NVLink domain that a GPU has joined; "" where it is in none."""
+    make = getattr(nvml, "c_nvmlGpuFabricInfoV_t", None)
+    if make is None:
+        return ""
+    info = make()
+    if _ask(nvml, "nvmlDeviceGetGpuFabricInfoV", handle, ctypes.byref(info)) is None:
+        return ""
+    cluster = bytes(info.clusterUuid)
+    joined = int(info.state) == FABRIC_COMPLETED and int(info.status) == 0 and len(cluster) == 16 and any(cluster)
+    return f"{uuid.UUID(bytes=cluster)}/{int(info.cliqueId)}" if joined else ""
+
+
 def _ancestor(nvml: Nvml, first: Handle, second: Handle) -> str:
+    if first is second:  # two slices of one card
+        return "PSB"
     return ANCESTORS.get(_ask(nvml, "nvmlDeviceGetTopologyCommonAncestor", first, second), "")
 
 
@@ -114,10 +145,12 @@ def _peer(nvml: Nvml, first: Handle, second: Handle) -> str:
     return PEER.get(max(states), "U")
 
 
-def _gpu(nvml: Nvml, index: int, handle: Handle) -> GPU:
+def _gpu(nvml: Nvml, index: int, handle: Handle, part: Handle | None = None) -> GPU:
+    """`handle`: of the card; `part`: of its MIG slice."""
     pci = _ask(nvml, "nvmlDeviceGetPciInfo", handle)
-    memory = _ask(nvml, "nvmlDeviceGetMemoryInfo", handle)
-    rates = _ask(nvml, "nvmlDeviceGetUtilizationRates", handle)
+    own = handle if part is None else part
+    memory = _ask(nvml, "nvmlDeviceGetMemoryInfo", own)
+    rates = _ask(nvml, "nvmlDeviceGetUtilizationRates", own)
     mig = _ask(nvml, "nvmlDeviceGetMigMode", handle)
     words = _ask(nvml, "nvmlDeviceGetCpuAffinity", handle, CPU_WORDS)
     generation = _ask(nvml, "nvmlDeviceGetMaxPcieLinkGeneration", handle)
@@ -128,7 +161,7 @@ def _gpu(nvml: Nvml, index: int, handle: Handle) -> GPU:
     return GPU(
         index=index,
         bus_id=bus_id(_text(pci.busId)) if pci is not None else "",
-        model=_text(_ask(nvml, "nvmlDeviceGetName", handle)),
+        model=_text(_ask(nvml, "nvmlDeviceGetName", own)),
         uuid=_text(_ask(nvml, "nvmlDeviceGetUUID", handle)),
         memory=int(memory.total) if memory is not None else None,
         memory_used=int(memory.used) if memory is not None else None,
@@ -136,6 +169,8 @@ def _gpu(nvml: Nvml, index: int, handle: Handle) -> GPU:
         mig=bool(mig[0]) if mig is not None else None,
         cpus=cpus or None,
         pcie=levels.pcie_speed(generation, width),
+        mig_uuid="" if part is None else _text(_ask(nvml, "nvmlDeviceGetUUID", part)),
+        domain="" if part is not None else _domain(nvml, handle),
     )
 
 
@@ -145,18 +180,22 @@ def _nvlinks(
     """(NVLinks between GPUs: those that end at each other, and behind a switch as many as the one with fewer has; the
     active ones of each GPU)."""
     count = len(handles)
-    place = {gpu.bus_id: gpu.index for gpu in gpus if gpu.bus_id}
+    place = {gpu.bus_id: gpu.index for gpu in gpus if gpu.bus_id and not gpu.mig_uuid}
+    divided = {gpu.bus_id for gpu in gpus if gpu.mig_uuid}
     links = [[0] * count for _ in range(count)]
     switched, active = [0] * count, [0] * count
     for a, handle in enumerate(handles):
-        for n in range(MOST_LINKS):
+        for n in range(0 if gpus[a].mig_uuid else MOST_LINKS):
             if not _ask(nvml, "nvmlDeviceGetNvLinkState", handle, n, default=0):
                 continue
             active[a] += 1
             remote = _ask(nvml, "nvmlDeviceGetNvLinkRemotePciInfo_v2", handle, n) or _ask(
                 nvml, "nvmlDeviceGetNvLinkRemotePciInfo", handle, n
             )
-            b = place.get(bus_id(_text(remote.busId))) if remote is not None else None
+            end = "" if remote is None else bus_id(_text(remote.busId))
+            if end in divided:
+                continue  # slices cannot use it
+            b = place.get(end)
             if b is not None and b != a:
                 links[a][b] += 1
             elif _ask(nvml, "nvmlDeviceGetNvLinkRemoteDeviceType", handle, n) in (SWITCH_REMOTE, None):

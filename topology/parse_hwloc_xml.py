@@ -93,6 +93,10 @@ def _machine(top: Element, root: Element, name: str) -> Machine:
     gpus = tuple(_gpu(n, node, numa) for n, node in enumerate(devices))
     nics = tuple(_nic(node, numa) for node in adapters)
     problems: list[str] = []
+    parts = [sum(child.get("subtype") == "RSMI" for child in _os_devices(node)) for node in devices]
+    if max(parts, default=0) > 1:
+        shown = ", ".join(f"{count} of GPU {n}" for n, count in enumerate(parts) if count > 1)
+        problems.append(f"partitions (the modes TPX and CPX of an MI300) are recorded, {shown}: each GPU counts as one")
     pcie = tuple(tuple(levels.SELF if a is b else level(a, b) for b in gpus) for a in gpus)
     links, unclear = _nvlinks(top, objects, devices, gpus)
     problems += unclear

@@ -7,16 +7,18 @@ Host bridges are not recorded: what meets at a <cpu> is PHB, as NCCL calls it.
 
 import re
 from dataclasses import replace
+from itertools import pairwise
 
 from hiresx.errors import HiresxError
 from hiresx.topology import levels, pci, xml_tree
-from hiresx.topology.cpus import parse_list, parse_mask
+from hiresx.topology.cpus import format_list, parse_list, parse_mask
 from hiresx.topology.machine import GPU, MOST_GPUS, MOST_NICS, NIC, Machine, NumaNode, Package, bus_id
 from hiresx.topology.parse_hwloc_xml import RDMA_NAME, level
 from hiresx.topology.xml_tree import Element
 
 MEND = "record it again with: NCCL_TOPO_DUMP_FILE=machine.xml"
-SWITCH = "0x0680"
+# Classes of what an NVLink ends at, as NCCL tells them apart (src/graph/topo.h).
+SWITCH, CPU = "0x0680", "0x068001"
 # Names by family and model of the CPU, so that `levels.between_nodes` knows its interconnect.
 _INTEL = {
     63: "Haswell", 79: "Broadwell", 85: "Skylake", 106: "Ice Lake", 108: "Ice Lake", 143: "Sapphire Rapids",
@@ -59,7 +61,8 @@ def parse_nccl_xml(text: str, name: str = "NCCL XML") -> Machine:
     links = _nvlinks(gpus, problems)
     count = len(devices)
     pcie = tuple(tuple(levels.SELF if a is b else level(a, b) for b in devices) for a in devices)
-    if count > 1 and not any(map(any, links)) and not any(list(top.walk("nvlink"))):
+    has_nvlink = [element for element in gpus if not _is_amd(element)]
+    if len(has_nvlink) > 1 and not any(map(any, links)) and not any(top.walk("nvlink")):
         problems.append("no NVLink in the file: where the GPUs have any, PCIe is all that is known here")
     _unused(nodes, problems)
     return Machine(
@@ -103,6 +106,11 @@ def _gpu_of(element: Element) -> Element:
     return next(iter(element.inside("gpu")), element)
 
 
+def _is_amd(element: Element) -> bool:
+    """RCCL, the NCCL of AMD, writes `gcn`; `sm` is there the number of compute units."""
+    return bool(_gpu_of(element).get("gcn")) or _hex(element.get("vendor"), pci.NVIDIA) == pci.AMD
+
+
 def _link(element: Element) -> float | None:
     return levels.pcie_speed_of_rate(element.get("link_speed"), element.get("link_width"))
 
@@ -138,7 +146,8 @@ def _path(element: Element) -> tuple[str, ...]:
     chain = [above for above in element.ancestors() if above.tag == "pci"][::-1]
     cpu = next((above for above in element.ancestors() if above.tag == "cpu"), None)
     found = [f"host of NUMA {cpu.get('numaid')}" if cpu is not None else "host"]
-    for above, below in zip(chain, [*chain[1:], element], strict=True):
+    # A device directly below the <cpu>, as in virtual machines, hangs on the host bridge itself.
+    for above, below in pairwise([*chain, element]):
         found += [bus_id(above.get("busid")), f"{bus_id(above.get('busid'))} to {below.get('busid') or id(below)}"]
     return tuple(found)
 
@@ -176,9 +185,14 @@ def _model(cpu: Element) -> str:
 
 def _gpu(index: int, element: Element, near: dict[int, frozenset[int]]) -> GPU:
     inner, numa = _gpu_of(element), _node(element)
-    sm = _number(inner.get("sm"))
+    sm = None if _is_amd(element) else _number(inner.get("sm"))
+    gcn = inner.get("gcn")
     vendor, device = _hex(element.get("vendor"), 0), _hex(element.get("device"), 0)
-    parts = [f"sm_{sm}" if sm else "", f"PCI {vendor:04x}:{device:04x}" if vendor else ""]
+    parts = [
+        f"sm_{sm}" if sm else "",
+        f"gfx{gcn.removeprefix('gfx')}" if gcn else "",
+        f"PCI {vendor:04x}:{device:04x}" if vendor else "",
+    ]
     return GPU(
         index=index,
         bus_id=bus_id(element.get("busid")) if element.get("busid") else "",
@@ -211,14 +225,27 @@ def _nvlinks(gpus: list[Element], problems: list[str]) -> list[list[int]]:
     place = {bus_id(element.get("busid")): n for n, element in enumerate(gpus) if element.get("busid")}
     links = [[0] * count for _ in range(count)]
     switched = [0] * count
+    nowhere: list[int] = []
+    to_cpu: list[int] = []
     for a, element in enumerate(gpus):
         for link in element.walk("nvlink"):
             number = min(_number(link.get("count")) or 1, 36)
             b = place.get(bus_id(link.get("target")))
             if b is not None and b != a:
                 links[a][b] += number
-            elif link.get("tclass").startswith(SWITCH) or not link.get("tclass"):
+            elif link.get("tclass").startswith(CPU):
+                to_cpu.append(a)
+            elif b is None and (link.get("tclass").startswith(SWITCH) or not link.get("tclass")):
                 switched[a] += number
+            else:
+                nowhere.append(a)
+    if to_cpu:
+        problems.append(f"NVLinks between GPU {format_list(to_cpu)} and the CPU are in the file, but not used")
+    if nowhere:
+        problems.append(
+            f"NVLinks of GPU {format_list(nowhere)} lead to the GPU itself or to none of the file, as virtual machines "
+            "write it: which GPUs they join is not known"
+        )
     for a in range(count):
         for b in range(a):
             if links[a][b] != links[b][a]:

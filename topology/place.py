@@ -79,10 +79,14 @@ def free_gpus(
     busy_utilisation: float = BUSY_UTILISATION,
     busy_memory: float = BUSY_MEMORY,
 ) -> tuple[tuple[int, ...], dict[int, str]]:
-    """(GPUs to use, why the others are left out). GPUs that are `asked` for are used even when busy.
+    """(GPUs to use, why the others are left out). GPUs that are `asked` for are used even when busy. A slice of a card
+    that MIG has divided is a GPU; a card that it has not divided yet is none.
 
-    Raises HiresxError when none is left, or one is asked for that is not there.
+    Raises HiresxError when none is left, one is asked for that is not there, or a limit is no percentage.
     """
+    for option, limit in (("--busy", busy_utilisation), ("--busy-memory", busy_memory)):
+        if not 0 <= limit <= 100:
+            raise HiresxError(f"{option} {limit:g}: no percentage", "give a number from 0 to 100; 100 leaves none out")
     if not machine.gpus:
         if machine.live:
             raise HiresxError("this machine has no GPU to place ranks on", "plan from a recording with --from FILE")
@@ -93,7 +97,7 @@ def free_gpus(
     left_out = {}
     for gpu in machine.gpus:
         memory = 100 * gpu.memory_used / gpu.memory if gpu.memory and gpu.memory_used is not None else 0
-        if gpu.mig:
+        if gpu.mig and not gpu.mig_uuid:
             left_out[gpu.index] = "MIG is on: its parts have no peer access"
         elif gpu.utilisation is not None and gpu.utilisation > busy_utilisation:
             left_out[gpu.index] = f"busy: {gpu.utilisation} % utilisation"

@@ -4,9 +4,10 @@ import os
 from collections.abc import Iterator
 
 from hiresx.topology.cpus import format_list
-from hiresx.topology.groups import pcie_groups
+from hiresx.topology.groups import levels_tell_nodes, pcie_groups
 from hiresx.topology.levels import PCIE_OF, PCIE_SHARE, PCIE_X16, RANK, pcie_assumed, pcie_generation
 from hiresx.topology.machine import Machine
+from hiresx.topology.near import nearest_nics
 
 # Under this part of what the level promises, something is in the way; ACS halves.
 SLOW = 0.6
@@ -15,8 +16,15 @@ SLOW = 0.6
 def problems(machine: Machine) -> list[str]:
     """Everything found, those of discovery first."""
     found = list(machine.problems)
-    found += [*_nodes(machine), *_levels(machine), *_peers(machine), *_busy(machine), *_links(machine)]
-    found += _measured(machine)
+    found += [
+        *_nodes(machine),
+        *_levels(machine),
+        *_affinities(machine),
+        *_peers(machine),
+        *_busy(machine),
+        *_links(machine),
+    ]
+    found += [*_adapters(machine), *_measured(machine)]
     return list(dict.fromkeys(found))
 
 
@@ -31,6 +39,12 @@ def _nodes(machine: Machine) -> Iterator[str]:
             yield f"GPU {gpu.index} is on NUMA node {gpu.numa}, which has no memory: host buffers will be on another"
         elif gpu.numa in cpus and not cpus[gpu.numa] and any(cpus.values()):
             yield f"GPU {gpu.index} is on NUMA node {gpu.numa}, which has no CPU: its nearest CPUs are on another"
+        own = None if gpu.numa is None else cpus.get(gpu.numa)
+        if gpu.cpus and own and not gpu.cpus & own:
+            yield (
+                f"GPU {gpu.index}: its nearest CPUs ({format_list(gpu.cpus)}) are none of NUMA node {gpu.numa} "
+                f"({format_list(own)}), which it is said to be on: one of both is wrong"
+            )
         if gpu.cpus and machine.allowed is not None and not gpu.cpus & machine.allowed:
             yield (
                 f"GPU {gpu.index}: none of its nearest CPUs ({format_list(gpu.cpus)}) is among those this process may "
@@ -66,6 +80,31 @@ def _levels(machine: Machine) -> Iterator[str]:
                 )
 
 
+def _affinities(machine: Machine) -> Iterator[str]:
+    """Where NUMA nodes, nearest CPUs and levels say different things."""
+    tell = levels_tell_nodes(machine)
+    found: dict[str, list[str]] = {}
+    for a, one in enumerate(machine.gpus):
+        for b, two in enumerate(machine.gpus[:a]):
+            nodes = None if None in (one.numa, two.numa) else one.numa == two.numa
+            if tell and machine.pcie[a][b] == "SYS" and (nodes or (one.cpus and one.cpus == two.cpus)):
+                same = f"on NUMA node {one.numa}" if nodes else f"near the same CPUs ({format_list(one.cpus or ())})"
+                text = f"are SYS of each other, yet {same}: the levels count; affinities clipped by a job, or wrong?"
+            elif nodes and one.cpus and two.cpus and not one.cpus & two.cpus:
+                text = f"are on NUMA node {one.numa}, yet have none of their nearest CPUs in common"
+            elif nodes is False and one.cpus and one.cpus == two.cpus:
+                text = f"are on two NUMA nodes, yet near the same CPUs ({format_list(one.cpus)}): clipped by a job?"
+            else:
+                continue
+            found.setdefault(text, []).append(f"{b}-{a}")
+    for text, pairs in found.items():
+        yield f"GPUs {_some(pairs)} {text}"
+
+
+def _some(pairs: list[str]) -> str:
+    return ", ".join(pairs[:6]) + (f" and {len(pairs) - 6} more pairs" if len(pairs) > 6 else "")
+
+
 def _peers(machine: Machine) -> Iterator[str]:
     without: dict[str, list[str]] = {}
     for a in range(len(machine.peer)):
@@ -74,13 +113,12 @@ def _peers(machine: Machine) -> Iterator[str]:
             if reason not in ("", "OK"):
                 without.setdefault(reason, []).append(f"{b}-{a}")
     for reason, pairs in without.items():
-        some = ", ".join(pairs[:6]) + (f" and {len(pairs) - 6} more" if len(pairs) > 6 else "")
-        yield f"no peer access ({reason}) between GPUs {some}: copies go through host memory"
+        yield f"no peer access ({reason}) between GPUs {_some(pairs)}: copies go through host memory"
 
 
 def _busy(machine: Machine) -> Iterator[str]:
     for gpu in machine.gpus:
-        if gpu.mig:
+        if gpu.mig and not gpu.mig_uuid:
             yield f"GPU {gpu.index}: MIG is on, its parts have no peer access"
         if gpu.utilisation is not None and gpu.utilisation > 20:
             yield f"GPU {gpu.index} is busy: {gpu.utilisation} % utilisation"
@@ -99,6 +137,19 @@ def _links(machine: Machine) -> Iterator[str]:
         yield f"PCIe links of GPU {format_list(gpus)} are {what}: fewer lanes, a slower slot, or idle when recorded"
 
 
+def _adapters(machine: Machine) -> Iterator[str]:
+    """GPUs whose way to other hosts begins with the interconnect between NUMA nodes, though that of others does not."""
+    if not any(nic.rdma for nic in machine.nics):
+        return
+    best = [machine.nic_levels[gpu.index][nearest_nics(machine, gpu.index)[0]] for gpu in machine.gpus]
+    far = [gpu for gpu, word in enumerate(best) if word == "SYS"]
+    if far and len(far) < len(best):
+        yield (
+            f"GPU {format_list(far)}: no network adapter on their NUMA nodes; what they send to other hosts passes the "
+            "interconnect"
+        )
+
+
 def _measured(machine: Machine) -> Iterator[str]:
     if machine.measured is None:
         return
@@ -115,10 +166,22 @@ def _measured(machine: Machine) -> Iterator[str]:
 
 def surroundings(machine: Machine) -> list[str]:
     """What in this process's environment stands in the way, of a live machine with GPUs."""
-    found = []
-    if machine.gpus and "CUDA_VISIBLE_DEVICES" in os.environ:
-        found.append(
-            f"CUDA_VISIBLE_DEVICES={os.environ['CUDA_VISIBLE_DEVICES']}: hiding GPUs from a process breaks direct "
-            "copies to them; unset it and let the placement choose"
-        )
-    return found
+    mask = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if mask is None or any(gpu.mig_uuid for gpu in machine.gpus):
+        return []
+    names = [word.strip() for word in mask.split(",")]
+    shown = [
+        gpu.index
+        for name in names
+        for gpu in machine.gpus
+        if name == str(gpu.index) or (name.startswith("GPU-") and gpu.uuid.startswith(name))
+    ]
+    hidden = [gpu.index for gpu in machine.gpus if gpu.index not in shown]
+    if not hidden:
+        return []
+    whole = ",".join(map(str, dict.fromkeys([*shown, *hidden])))
+    return [
+        f"CUDA_VISIBLE_DEVICES={mask} hides GPU {format_list(hidden)}: where ranks are shown other GPUs each, direct "
+        f"copies between them (CUDA IPC) may be refused; unset it and let the placement choose, or hide none: "
+        f"CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES={whole}"
+    ]

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hiresx.topology.cpus import format_list
+from hiresx.topology.domains import nvlink_domains
 from hiresx.topology.groups import groups
 from hiresx.topology.layout import Branch, layout
 from hiresx.topology.levels import NVLINK, PCIE_SHARE, generation, nvlinks, pcie_assumed
@@ -70,6 +71,10 @@ def renderables(machine: Machine) -> list["RenderableType"]:
         lines.append(processor_table(machine))
     if machine.devices:
         lines.append(device_table(machine))
+    for domain, members in nvlink_domains([machine]).items():
+        lines.append(
+            Text(f"NVLink domain {domain}, which may reach over hosts: GPU {format_list(g for _, g in members)}")
+        )
     found = problems(machine)
     lines += [Text(f"! {line}", "yellow") for line in found] or [Text("no problem found", "green")]
     return lines
@@ -199,7 +204,7 @@ def gpu_table(machine: Machine) -> "Table":
             str(gpu.numa) if gpu.numa is not None else format_list(gpu.nodes) if gpu.nodes else "-",
             format_list(gpu.cpus) if gpu.cpus else "-",
             _links_text(gpu),
-            {None: "-", True: "on", False: "off"}[gpu.mig],
+            "slice" if gpu.mig_uuid else {None: "-", True: "on", False: "off"}[gpu.mig],
         )
     return table
 

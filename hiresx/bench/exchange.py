@@ -157,12 +157,16 @@ def copies(comm: Communicator, device: Backend, repeats: int) -> list[Row]:
     rows = [_copy_row(comm, "GPU to host", out, repeats), _copy_row(comm, "host to GPU", into, repeats)]
     handles = comm.allgather((comm.hosts[comm.rank], gpu.handle(here)))
     nearby, handle = handles[(comm.rank + 1) % comm.size]
+    there = None
     try:
         with comm.together():
             if nearby != comm.hosts[comm.rank]:
                 raise HiresxError("the ranks are on several hosts")
             there, target = gpu.open(handle, COPIED), gpu.memory(COPIED)
     except (HiresxError, RuntimeError) as error:
+        if there is not None:  # others could not open theirs
+            gpu.shut(there)
+        comm.barrier()
         return [*rows, {"copy": "GPU to GPU", "failed": str(error)}]
 
     def across() -> None:

@@ -132,7 +132,7 @@ class ProfileInflow(Condition, Scalars):
 
 
 class SupersonicOutflow(Condition, Scalars):
-    """Nothing is given: the flow leaves faster than sound."""
+    """Nothing is given: the flow leaves faster than sound. A run says where what arrives leaves more slowly."""
 
     kernel = "extrapolate"
     type: Literal["supersonic-outflow"] = "supersonic-outflow"

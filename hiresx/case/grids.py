@@ -1,4 +1,4 @@
-"""The `[grid]` table: one class per generator (`hiresx/grid/generators/<name>.py`) and one for a grid file.
+"""The `[grid]` table: a class for each generator (`hiresx/grid/generators/<name>.py`), and the union with a file's.
 
 All lengths are in units of the reference length L. Node counts are `[ni, nj, nk]`; a count of 1 makes the direction
 singleton: 2-D grids have nk = 1, 1-D grids nj = nk = 1.
@@ -10,14 +10,13 @@ from functools import reduce
 from math import asinh, log, prod
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, Self
 
-from pydantic import Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
-from hiresx.case.model import Counts, Listed, Points, Positive, Table, Vector, fault
+from hiresx.case.grid_file import GridFile
+from hiresx.case.model import Axis, Counts, Listed, Points, Positive, Stencil, Table, Vector, fault
 
-Axis = Literal["x", "y", "z"]
 AXES: tuple[Axis, ...] = ("x", "y", "z")
 Stretching = Annotated[float, Field(gt=1)]
-Stencil = Annotated[int, Field(ge=7)]  # nodes of a direction that must not be singleton
 NOZZLE = 8  # least cells across a nozzle
 # Of grids between a body and its bow shock.
 StandoffAxis = Annotated[Positive, Field(description="distance from the wall to the outer boundary on the axis, in L")]
@@ -377,86 +376,6 @@ class RoundJet(_Jet):
     def nodes(self) -> int:
         """Those behind the nozzle, within its radius."""
         return self._cells_along * self.points_around * max(self.points_per_diameter // 2, 1)
-
-
-class Rotation(Table):
-    """A rotation about an axis, and a translation after it."""
-
-    axis: Vector = Field(description="direction [x, y, z] of the axis; the rotation is right-handed about it")
-    angle: float = Field(ge=-360, le=360, description="angle, in degrees")
-    centre: Vector = Field((0.0, 0.0, 0.0), description="a point [x, y, z] on the axis, in L")
-    translation: Vector = Field((0.0, 0.0, 0.0), description="translation [x, y, z] after the rotation, in L")
-
-    @field_validator("axis")
-    @classmethod
-    def _turns(cls, axis: tuple[float, ...]) -> tuple[float, ...]:
-        if not any(axis):
-            raise fault("must not be zero")
-        return axis
-
-
-class Extrusion(Table):
-    """A plane grid drawn out along z."""
-
-    n: Stencil = Field(description="nodes along k")
-    length: Positive = Field(description="length, and period, along z, in L")
-
-
-class Revolution(Table):
-    """A plane grid turned about the x axis."""
-
-    n: Stencil = Field(description="nodes along k")
-    angle: float = Field(gt=0, le=360, description="angle, and period, in degrees")
-
-
-class GridFile(Table):
-    """Grid read from a Plot3D file, with or without a connectivity file beside it, or from a CGNS file.
-
-    Where nothing says how blocks are connected, faces (or parts of them) whose nodes coincide are. The keys from
-    `plane` to `revolve` are applied in the order in which they stand here, to nodes, connections and regions alike;
-    indexes in the connectivity file are those of the file, indexes in the case those of the grid that results.
-    """
-
-    file: str = Field(
-        description="Plot3D file (text, unformatted or binary) or CGNS file (HDF5 or ADF), relative to the case file"
-    )
-    connectivity: str | None = Field(
-        None,
-        description="connectivity file of a Plot3D file, relative to the case file: names of blocks and regions, what "
-        "is connected to what",
-    )
-    period: dict[Literal["i", "j", "k"], Vector | Rotation] = Field(
-        {},
-        description="what brings the min to the max face of directions that may be periodic: a translation [x, y, z], "
-        "in L, or a rotation {axis, angle, centre, translation}",
-    )
-    plane: Literal["auto", "keep"] = Field(
-        "auto",
-        description="auto: of a grid with 1 or 2 nodes in some direction one plane is taken, turned into x-y, its "
-        "directions made i and j; keep: nothing of that",
-    )
-    reverse: Literal["auto", "keep"] = Field(
-        "auto", description="auto: left-handed blocks are reversed in i; keep: they stay, and are refused"
-    )
-    scale: Positive = Field(1.0, description="factor to all coordinates: L in units of the file is 1/scale")
-    rotate: Rotation | None = Field(None, description="rotation {axis, angle, centre, translation}")
-    translate: Vector = Field((0.0, 0.0, 0.0), description="translation [x, y, z], in L")
-    coarsen: int = Field(
-        0, ge=0, description="how often every second node is left out, in the directions whose counts allow it"
-    )
-    mirror: Annotated[tuple[Axis, ...], Listed] = Field(
-        (), description='axes along which the grid and its image behind 0 are joined: ["y"] makes a half model whole'
-    )
-    extrude: Extrusion | None = Field(None, description="a plane grid drawn out along z: {n, length}")
-    revolve: Revolution | None = Field(None, description="a plane grid turned about the x axis: {n, angle}")
-
-    @model_validator(mode="after")
-    def _one_third_dimension(self) -> Self:
-        if self.extrude and self.revolve:
-            raise fault("either extrude or revolve")
-        if len(set(self.mirror)) < len(self.mirror):
-            raise fault("mirror: each axis once")
-        return self
 
 
 def _kind(value: Any) -> str | None:

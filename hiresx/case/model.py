@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
@@ -29,6 +29,8 @@ Vector = Annotated[tuple[float, float, float], Listed]
 Counts = Annotated[tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]], Listed]
 Positive = Annotated[float, Field(gt=0)]
 Points = Annotated[int, Field(ge=1)]
+Stencil = Annotated[int, Field(ge=7)]  # nodes of a direction that must not be singleton
+Axis = Literal["x", "y", "z"]
 
 
 def choice(listed: Callable[[], list[str]]) -> AfterValidator:

@@ -104,6 +104,12 @@ class Probe(Sampled):
         GAS_PRIMITIVE,
         description="variables that follow from the state at a point: rho, u, v, w, p, T, speed, mach, entropy, ...",
     )
+    filter: Literal["running-means", "none"] = Field(
+        "running-means",
+        description="what a sample is: running-means, the mean of the steps around it by four running means over the "
+        "interval of samples, so that no tone above half their rate is taken for a lower one; none, the flow at "
+        "that moment",
+    )
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:

@@ -22,8 +22,10 @@ from hiresx.errors import HiresxError
 DERIVED = "derived"
 # Share by which two numbers that mean the same may differ.
 SAME = 1e-9
+# TOML's integers have 64 bits.
+LARGEST_INTEGER = 2**63 - 1
 # Texts that are for people.
-_PROSE = ("title", "description", "presets")
+_PROSE = ("title", "description", "length_symbol", "presets")
 _OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -31,7 +33,13 @@ _OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
     ast.Div: operator.truediv,
     ast.Pow: operator.pow,
 }
-_FUNCTIONS: dict[str, Callable[..., Any]] = {"min": min, "max": max, "sqrt": math.sqrt, "abs": abs, "round": round}
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "min": min,
+    "max": max,
+    "sqrt": math.sqrt,
+    "abs": abs,
+    "round": lambda value, digits=0: round(value, max(-400, min(digits, 400))) if digits else round(value),
+}
 
 Key = tuple[str | int, ...]
 
@@ -56,9 +64,10 @@ def related(data: Mapping[str, Any], directory: Path | None, file: str, defaults
     """The case `data`, of a case file or what is laid out like one, with all numbers that follow from others.
 
     `defaults` gives the default of a key that `data` lacks, and raises KeyError with the keys that there are instead.
-    Raises HiresxError, which names `file` and key, for a formula that is none, names what is no number or itself, and
-    for parameters that contradict each other.
+    Raises HiresxError, which names `file` and key, for a formula that is none, names what is no number or itself, for
+    an integer that TOML does not have, and for parameters that contradict each other.
     """
+    _check_integers(data, file)
     formulas = {path: text for path, text in _texts(data) if is_formula(text)}
     found = _Formulas(data, formulas, file, defaults)
     own = {path: found.value(path) for path in formulas if path[0] in ("parameters", "gas")}
@@ -89,6 +98,18 @@ def _texts(value: Any, path: Key = ()) -> Iterator[tuple[Key, str]]:
     elif isinstance(value, list | tuple):
         for n, entry in enumerate(value):
             yield from _texts(entry, (*path, n))
+
+
+def _check_integers(data: Any, file: str, path: Key = ()) -> None:
+    """Raises HiresxError, which names `file` and key, for an integer in `data` that TOML does not have."""
+    if type(data) is int and abs(data) > LARGEST_INTEGER:
+        raise HiresxError(f"{file}: {_dotted(path)} is an integer of more than 64 bits", "give a smaller one")
+    if isinstance(data, Mapping):
+        for key, entry in data.items():
+            _check_integers(entry, file, (*path, key))
+    elif isinstance(data, list | tuple):
+        for n, entry in enumerate(data):
+            _check_integers(entry, file, (*path, n))
 
 
 def _with(data: Any, values: Mapping[Key, Any]) -> Any:
@@ -142,13 +163,28 @@ class _Formulas:
             result = self._number(tree.body, path)
         except (ArithmeticError, TypeError, ValueError) as error:
             raise self._fault(path, f"it cannot be computed: {error}", "correct it") from None
+        except RecursionError:
+            what = "it has too many terms, or is the end of too long a chain of formulas"
+            raise self._fault(
+                path, what, "write it with fewer steps, or compute it in the function derived of case.py"
+            ) from None
         if isinstance(result, complex) or not math.isfinite(result):
             raise self._fault(path, f"it is {result}", "correct it")
+        if abs(result) > LARGEST_INTEGER:
+            result = float(result)
         self._open.pop()
         self._known[path] = result
         return result
 
     def _number(self, node: ast.expr, path: Key) -> Any:
+        """What `node` stands for. Raises OverflowError for an integer beyond the range of real numbers, so that none
+        grows without bound."""
+        value = self._computed(node, path)
+        if type(value) is int:
+            float(value)
+        return value
+
+    def _computed(self, node: ast.expr, path: Key) -> Any:
         if isinstance(node, ast.Constant) and type(node.value) in (int, float):
             return node.value
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
@@ -201,7 +237,9 @@ class _Formulas:
                 raise self._fault(path, f"there is no {_written(key[: n + 1])}", mend)
 
     def _fault(self, path: Key, what: str, mend: str) -> HiresxError:
-        return HiresxError(f'{self._file}: {_dotted(path)} = "{self._formulas[path]}": {what}', mend)
+        text = self._formulas[path]
+        shown = text if len(text) <= 200 else f"{text[:200]}..."
+        return HiresxError(f'{self._file}: {_dotted(path)} = "{shown}": {what}', mend)
 
 
 def _key(node: ast.expr) -> Key | None:

@@ -18,6 +18,7 @@ from hiresx.case import functions
 from hiresx.case.boundaries import Boundary
 from hiresx.case.faults import Origin, explain
 from hiresx.case.grids import GridTable
+from hiresx.case.intervals import faults as interval_faults
 from hiresx.case.model import Listed, Points, Positive, State, Table, choice, fault, integrators, kernel_choice
 from hiresx.case.monitors import (
     RESIDUAL,
@@ -222,6 +223,11 @@ class Case(Table):
 
     title: str = Field("", description="one line that says what flows")
     description: str = Field("", description="physics, scales, cost, the commands that run and plot it")
+    length_symbol: str = Field(
+        "L",
+        pattern=r"^[A-Za-z]{1,12}(_[A-Za-z0-9]{1,12})?$",
+        description='what the length L is called in pictures: "h" of a nozzle\'s height, "D" of a diameter, "chord"',
+    )
     parameters: dict[Name, bool | int | float | str] = Field(
         {}, description="free values, handed to the functions of case.py as keyword-only arguments of the same name"
     )
@@ -336,8 +342,8 @@ class Case(Table):
         return {**data, "output": {**output, "variables": [*default, *(n for n in names if isinstance(n, str))]}}
 
     @model_validator(mode="after")
-    def _scalars_that_can_be(self) -> Self:
-        for found in scalar_faults(self):
+    def _scalars_and_intervals_that_can_be(self) -> Self:
+        for found in (*scalar_faults(self), *interval_faults(self, sampled())):
             raise found
         return self
 

@@ -34,32 +34,27 @@ def check(
 
     with terminal.only_json(json):
         case = load(name, preset, set_ or ())
-        from hiresx import grid
-        from hiresx.cli import check_numbers, check_setup
-        from hiresx.decomposition import decompose, extended_coordinates, patched_donors
-        from hiresx.decomposition.patches import poles
+        from hiresx.cli import check_numbers, check_setup, check_walls
+        from hiresx.cli.checked import checked
         from hiresx.equations import equations
         from hiresx.estimate import CHECKING, estimate, estimate_ranks, refuse_oversized
         from hiresx.output.fields import derived, field_output
         from hiresx.output.watch import monitors
-        from hiresx.rhs import boundary
+        from hiresx.rhs import fast_waves
 
         refuse_oversized(case, for_grid=CHECKING)
         derived.check(case.output.variables, f"{name}: output.variables", equations(case).scalars)
         field_output.check(case)
-        built = grid.build(case.grid, case.directory)
-        grid.prove(built.blocks, built.connections)
-        quality = grid.quality(built)
-        grid.check_jacobian(built, poles(case, built))
-        field_output.check_grid(case, built.blocks)
-        decomposition = decompose(case, built)
-        boundary.check(decomposition.patches)
-        proofs = grid.prove(built.blocks, decomposition.connections)
-        interfaces = patched_donors.located(decomposition, extended_coordinates(decomposition))
+        found = checked(case)
+        built, quality, decomposition, proofs = found.grid, found.quality, found.decomposition, found.proofs
+        interfaces = found.interfaces
+        mirrors = check_walls.report(decomposition, found.extended)
         watched = monitors.check(case, decomposition)
         setup = check_setup.setup(case, decomposition, watched["probe"], points_per_wave)
         planned = estimate(case, grid=built)
-        setup["warnings"] += check_numbers.unlikely(case, planned["dt"])
+        setup["warnings"] += [*found.warnings, *check_numbers.unlikely(case, planned["dt"])]
+        setup["warnings"] += fast_waves.notes(case, decomposition, planned["dt"])
+        setup["warnings"] += check_setup.aliased(case, decomposition, watched["probe"], planned["dt"])
         planned["seconds_on"] = check_setup.costs(case, planned)
         speeds = options.numbers(weights, "--weights", "1,1,4")
         count = ranks or (speeds and len(speeds))
@@ -79,6 +74,7 @@ def check(
         ],
         "connections": [_connection(built.blocks, proof) for proof in proofs],
         "patched": [_interface(decomposition, found) for found in interfaces],
+        "walls": mirrors,
         "setup": setup,
         "plan": planned,
     }
@@ -118,6 +114,9 @@ def check(
         ]
         columns = ["of", "nodes i, j, k", "goes on in", "largest gap", "ghosts beyond nodes"]
         terminal.table("Patched faces: lengths in cells of the donor", columns, rows)
+    if told := check_walls.rows(mirrors):
+        columns = ["of", "type", "degrees off the normal", "what holds there"]
+        terminal.table("Slip walls, symmetry and axis: where lines are not normal to them", columns, told)
     check_setup.show(setup)
     terminal.table("Plan", ["", ""], _plan(planned, len(report["grid"])))
     for note in planned["notes"]:

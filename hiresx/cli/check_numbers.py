@@ -16,7 +16,7 @@ GAMMA = 3.0
 
 
 def unlikely(case: "Case", dt: float) -> Iterator[str]:
-    """One line for each of them; `dt`: the time step of the initial state."""
+    """One line for each of them; `dt`: the time step of the initial state, infinite where it is not known."""
     time = case.time
     if case.gas.gamma > GAMMA:
         yield f"gas.gamma = {case.gas.gamma:g}: no gas has more than 5/3"
@@ -41,16 +41,11 @@ def unlikely(case: "Case", dt: float) -> Iterator[str]:
 
 def _intervals(case: "Case") -> Iterator[tuple[float, str]]:
     """Intervals that shorten steps, with their keys."""
+    from hiresx.case.intervals import intervals
     from hiresx.case.schema import sampled
 
-    tables = [("output", case.output), *((f"output.subset.{n}", s) for n, s in enumerate(case.output.subset))]
-    tables += [
-        (f"{key}.{n}", table) for key in ("probe", "force", "surface") for n, table in enumerate(getattr(case, key))
-    ]
-    tables += [(name, getattr(case, name)) for name in sampled()]
-    for key, table in tables:
-        every = getattr(table, "every_time", None)
-        if every is not None:
+    for key, every in intervals(case, sampled()).items():
+        if key != "checkpoint":
             yield every, f"steps no longer than {key}.every_time = {every:g}"
 
 

@@ -79,6 +79,28 @@ def _thin(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             )
 
 
+def aliased(
+    case: "Case", decomposition: "Decomposition", located: Sequence[Sequence["Location"]], dt: float
+) -> Iterator[str]:
+    """Probes whose samples may tell waves of the grid as slower ones; `dt`: the time step."""
+    from hiresx import resolution
+    from hiresx.output.watch.monitors.probe import filtered
+
+    for spec, places in zip(case.probe, located, strict=True):
+        distance = dt * spec.every if spec.every is not None else spec.every_time
+        if filtered(case, spec) or case.time.local or not distance:
+            continue
+        held = 1 / (
+            resolution.HELD * min(resolution.shortest_edge(decomposition.blocks[at.block], at.index) for at in places)
+        )
+        if 0.5 / distance < 0.99 * held:  # not by round-off
+            yield (
+                f'probe "{spec.name}" keeps a moment every {distance:.3g} L/c_ref, which tells frequencies apart up to '
+                f"{0.5 / distance:.3g}; the grid there holds some up to {held:.3g}, which are heard as lower ones: "
+                'leave out filter = "none", or sample more often'
+            )
+
+
 def _forced(found: Sequence[Mapping[str, Any]], screech: Mapping[str, Any] | None) -> Iterator[str]:
     for layer in found:
         if screech is not None and layer["band"] and layer["band"][0] < ABOVE / screech["period"]:

@@ -67,6 +67,9 @@ def examine() -> Iterator[Finding]:
     yield from _compiler()
     yield _cache()
     yield _python_package("matplotlib", "plot", "hiresx plot")
+    for package in ("xarray", "scipy", "imageio_ffmpeg"):
+        yield _python_package(package, "post", "hiresx.open and hiresx post")
+    yield _python_package("pyvista", "surface", "hiresx post isosurface")
     h5py = _python_package("h5py", needed_for="grids from CGNS files, and coordinates that are kept once")
     yield replace(h5py, required=False)
     yield from _gpu()

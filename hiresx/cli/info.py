@@ -9,7 +9,12 @@ import typer
 from hiresx.cli import options, terminal
 
 # Of tables whose key alone says too little.
-TITLES = {"left": "Faces left over (normal: outward)", "meets": "Faces that meet others without being joined"}
+TITLES = {
+    "left": "Faces left over (normal: outward)",
+    "meets": "Faces that meet others without being joined",
+    "jacobian": "Blocks whose Jacobian is not positive",
+    "broken": "Broken patches, left out ([grid] drop does that in a case)",
+}
 
 
 def info(

@@ -181,7 +181,7 @@ def _here(
         return 0
     if ranks is None:
         terminal.note(f"{count} rank{'s' * (count > 1)}: {why}")
-    return _ran(line, words, count, as_json)
+    return _ran(line, words, count, launcher is not None and launcher.hydra, as_json)
 
 
 def _on_gpus(wish: str) -> bool:
@@ -191,14 +191,14 @@ def _on_gpus(wish: str) -> bool:
     return set(wish.replace(":", ",").split(",")) <= {"cuda", "auto"} and not cuda.fault()
 
 
-def _ran(line: list[str], words: _Words, count: int, as_json: bool) -> int:
+def _ran(line: list[str], words: _Words, count: int, hydra: bool, as_json: bool) -> int:
     from hiresx.cli.run import record
     from hiresx.launch import job
     from hiresx.launch.notices import name
     from hiresx.output.saved.record import fail
 
     began = time.time()
-    ended = job.run(line, count)
+    ended = job.run(line, count, hydra)
     if ended.status in _TOLD:
         return ended.status
     directory = _directory(words, began)

@@ -49,11 +49,11 @@ def new(
 
 def _from_grid(grid: Path, connectivity: Path | None, directory: Path | None, json: bool) -> int:
     """Print the case.toml that starts from a grid file, or write it to a new folder."""
+    from hiresx.cli.starting import started
     from hiresx.errors import HiresxError
-    from hiresx.grid.starting_case import case_text
-    from hiresx.grid.survey import survey
 
-    text = case_text(grid, survey(grid, connectivity), connectivity)
+    with terminal.only_json(json):
+        text, notes = started(grid, connectivity)
     if directory is None:
         print(text)
         return 0
@@ -63,9 +63,12 @@ def _from_grid(grid: Path, connectivity: Path | None, directory: Path | None, js
     except OSError as error:
         raise HiresxError(f"{directory}: cannot be made: {error.strerror or error}", "name a new folder") from None
     if json:
-        terminal.print_json({"directory": str(directory), "files": [str(directory / "case.toml")]})
-    else:
-        terminal.say(f"wrote {directory / 'case.toml'}")
+        files = [str(directory / "case.toml")]
+        terminal.print_json({"directory": str(directory), "files": files, "notes": notes})
+        return 0
+    terminal.say(f"wrote {directory / 'case.toml'}, which hiresx check accepts")
+    for note in notes:
+        terminal.say(f"note: {note}")
     return 0
 
 

@@ -123,9 +123,12 @@ def _give(run: Path, out: Path | None, json: bool, make: Callable[[], Any]) -> i
         terminal.print_json({**found.summary, "files": written})
         return 0
     tables = {key: value for key, value in found.summary.items() if _is_table(value)}
-    terminal.mapping(found.name, {key: value for key, value in found.summary.items() if key not in tables})
+    plain = {key: value for key, value in found.summary.items() if key not in tables and key != "warnings"}
+    terminal.mapping(found.name, plain)
     for key, rows in tables.items():
         terminal.table(key.replace("_", " "), list(rows[0]), [list(row.values()) for row in rows])
+    for warning in found.summary.get("warnings", ()):
+        terminal.say(f"warning: {warning}")
     for path in written:
         terminal.say(f"wrote {path}")
     return 0
@@ -414,6 +417,10 @@ def farfield(
         float | None,
         typer.Option("--ambient", metavar="PA", help="Ambient pressure in Pa: signals in Pa, levels re 20 uPa."),
     ] = None,
+    density: Annotated[
+        str,
+        typer.Option("--density", metavar="flow|pressure", help="On the surface: the flow's, or that of its pressure."),
+    ] = "flow",
     still: Annotated[
         bool, typer.Option("--still", help="Runs from rest: each observer hears from its first sound on.")
     ] = False,
@@ -427,5 +434,5 @@ def farfield(
     heard = read(observers, arc, centre, azimuth)
     return analyse(
         run, surface, heard, times.start, times.end, caps, mach, ambient, still, welch.segments, welch.window,
-        welch.overlap, strouhal.length, strouhal.velocity,
+        welch.overlap, strouhal.length, strouhal.velocity, density,
     )  # fmt: skip

@@ -1,6 +1,7 @@
 """`hiresx run`: from a case to fields, and on from where a run stopped."""
 
 import contextlib
+import math
 import os
 import shutil
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hiresx.cli import options, terminal
+from hiresx.cli import check_numbers, options, terminal
 from hiresx.errors import HiresxError
 from hiresx.shell import word
 from hiresx.signals import SIGNALLED, Terminated, termination_raises
@@ -67,6 +68,9 @@ Threads = Annotated[
         help="Threads of a rank on a CPU, as OMP_NUM_THREADS=N; all cores if absent.",
     ),
 ]
+NoBind = Annotated[
+    bool, typer.Option("--no-bind", help="Leave ranks and their memory unbound, as whoever started them left them.")
+]
 
 
 def run(
@@ -80,6 +84,7 @@ def run(
     transport: Transport = "auto",
     weights: Weights = None,
     threads: Threads = None,
+    no_bind: NoBind = False,
     json: options.Json = False,
 ) -> int:
     """Run a case and write its fields and run.json, or go on with a run.
@@ -98,7 +103,7 @@ def run(
         os.environ["OMP_NUM_THREADS"] = str(threads)
     with terminal.only_json(json), termination_raises():
         speeds = options.numbers(weights, "--weights", "1,1,4")
-        how = {"backend": backend, "comm": world(), "transport": transport, "weights": speeds}
+        how = {"backend": backend, "comm": world(), "transport": transport, "weights": speeds, "bind": not no_bind}
         asked = _Asked(name, preset, set_ or (), out, steps, how, json)
         outcome = _new(asked) if restart is None else _restarted(restart, asked)
     return outcome.report(json)
@@ -209,6 +214,8 @@ def _new(asked: _Asked) -> _Outcome:
     from hiresx.simulation import Simulation
     from hiresx.simulation.overdue import Watch
 
+    for line in check_numbers.unlikely(case, math.inf):
+        terminal.note_once(line)
     absent, directory = [], None
     with comm.together():
         derived.check(case.output.variables, f"{asked.name}: output.variables", equations(case).scalars)

@@ -1,6 +1,7 @@
 """What verbs print: tables for people, JSON for programs, errors in one form for both."""
 
 import contextlib
+import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -146,4 +147,9 @@ def console() -> "Console":
     """The console for tables; wide when its output goes to a file, where there is no edge to wrap at."""
     from rich.console import Console
 
-    return Console(highlight=False, width=None if sys.stdout.isatty() else 160)
+    from hiresx.started import launcher
+
+    # Open MPI gives what it starts a terminal for its output, wherever that goes: codes for colours would go with it.
+    file = launcher() == "Open MPI" or not sys.stdout.isatty()
+    plain = file and "FORCE_COLOR" not in os.environ
+    return Console(highlight=False, force_terminal=False if plain else None, width=160 if file else None)

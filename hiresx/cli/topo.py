@@ -83,6 +83,22 @@ def plan(
     busy_memory: Annotated[
         float, typer.Option("--busy-memory", metavar="PERCENT", help="Memory in use beyond which to leave out.")
     ] = 10,
+    with_: Annotated[
+        list[Path] | None,
+        typer.Option("--with", metavar="FILE", help="A recording of a further host of the NVLink domain; repeat."),
+    ] = None,
+    export: Annotated[
+        str | None,
+        typer.Option(
+            "--export",
+            metavar="FORM",
+            help="Print the plan for another launcher instead: rankfile (Open MPI), map_cpu or mask_cpu (Slurm), "
+            "visible (a script that sets CUDA_VISIBLE_DEVICES).",
+        ),
+    ] = None,
+    hosts: Annotated[
+        str | None, typer.Option("--hosts", metavar="A,B,...", help="Hosts of the rankfile, each with these ranks.")
+    ] = None,
     plot: Plot = None,
     json: options.Json = False,
 ) -> int:
@@ -90,12 +106,25 @@ def plan(
     from hiresx.errors import HiresxError
 
     with terminal.only_json(json):
-        if (bytes_ is None) == (case is None):
+        if bytes_ is not None and case is not None:
+            raise HiresxError("the plan needs the bytes between ranks once: not --bytes and --case", "give one of them")
+        if bytes_ is None and case is None:
             raise HiresxError("the plan needs the bytes between ranks", "give --bytes matrix.csv or --case NAME")
+        if preset is not None and case is None:
+            raise HiresxError("--preset is of a case, and --bytes has none", "leave it out, or give --case NAME")
         from hiresx.topology import place
         from hiresx.topology.cost import traffic
+        from hiresx.topology.domains import one_machine
 
-        machine = _machine(recording)
+        if hosts is not None and export is None:
+            raise HiresxError("--hosts is for --export rankfile", "leave it out, or give --export rankfile")
+        if with_ and recording is None:
+            raise HiresxError("--with goes with --from", "give the first host's recording by --from FILE")
+        if with_ and export is not None:
+            raise HiresxError(
+                "--export is of one host", "leave out --with: a plan of one host is the same on the others"
+            )
+        machine = one_machine([_machine(path) for path in (recording, *(with_ or ()))])
         chosen = _indexes(gpus, "--gpus")
         count = ranks or len(chosen or machine.gpus)
         matrix = _matrix(bytes_) if bytes_ is not None else case_bytes(case or "", preset, count)
@@ -110,13 +139,21 @@ def plan(
             busy_utilisation=busy,
             busy_memory=busy_memory,
         )
+        text = None
+        if export is not None:
+            from hiresx.placement.exported import export as exported
+
+            text = exported(made, export, [name for name in (hosts or "").replace(",", " ").split()])
         if plot is not None:
             from hiresx.topology.diagram import draw
 
             best = made.strategies[made.best]
             draw(machine, plot, best.placement, best.estimate)
     if json:
-        terminal.print_json(place.to_json(made))
+        terminal.print_json(place.to_json(made) | ({} if text is None else {"export": text}))
+        return 0
+    if text is not None:
+        print(text, end="")
         return 0
     from hiresx.topology import report
 

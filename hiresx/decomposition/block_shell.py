@@ -13,8 +13,8 @@ from hiresx.arrays import triple
 from hiresx.grid.blocks import Block
 from hiresx.grid.stored_coordinates import part_of, slabs
 
-# Nodes of a block beside its face that ghosts are made of: the face's and three behind.
-INSIDE = 4
+# Nodes of a block beside its face that ghosts are made of: the face's and four behind.
+INSIDE = 5
 
 
 class Shell:

@@ -10,13 +10,14 @@ from itertools import product
 import numpy as np
 
 from hiresx.decomposition.block_shell import Shell
+from hiresx.decomposition.oblique import inward_rows, mirrored_places, mirrors
 from hiresx.decomposition.patches import Decomposition, Patch
 from hiresx.equations import GHOSTS
-from hiresx.grid.blocks import FACES, Block, Range, direction, side, slices
-from hiresx.grid.connections import TOLERANCE, Connection
+from hiresx.grid.blocks import FACES, Block, Range, direction
+from hiresx.grid.connections import Connection
 from hiresx.grid.motions import Motion
 from hiresx.grid.orientation import layout_of
-from hiresx.grid.patched import PATCHED, continued, degree_of
+from hiresx.grid.patched import HIGHEST, PATCHED, continued, degree_of
 from hiresx.parallel import each, planes
 
 # What lies behind the axis of axisymmetric flow.
@@ -30,9 +31,11 @@ def extended_coordinates(
     float64 arrays (nk + 2 halo, nj + 2 halo, ni + 2 halo), in reference lengths.
 
     Behind a connection a ghost node lies where its donor node lies (moved as the connection says), behind the axis of
-    axisymmetric flow at the mirror image (x, -y, z) of the node before it, behind the plane of symmetry of half a ring
-    around a pole at its mirror image there, behind a patched face where a polynomial
-    through the nodes before it goes on to (`hiresx.grid.patched`), behind any other physical boundary at the point
+    axisymmetric flow at the mirror image (x, -y, z) of the node before it if lines meet it at right angles,
+    behind the plane of symmetry of half a ring
+    around a pole at its mirror image there, behind a patched face, and walls whose ghosts take the flow at mirrored
+    places (`hiresx.decomposition.oblique`) if all lines there are smooth, where a polynomial through the nodes before
+    it goes on to (`hiresx.grid.patched`), behind any other physical boundary at the point
     reflection x_{-m} = 2 x_0 - x_m, and singleton directions are extruded by unit steps along
     their axis (j along y, k along z). Edges and corners take the way through a connection where there is one: what a
     neighbour sees behind its own boundaries is what this block sees there, so a cut block has the ghosts of the whole
@@ -54,16 +57,21 @@ def extended_coordinates(
     for c in decomposition.connections:
         connections[c.block].append((c, layout_of(c, blocks) == "offset"))
     lines: list[list[tuple[str, Range, int]]] = [[] for _ in blocks]
-    mirrors: list[list[tuple[Patch, Motion]]] = [[] for _ in blocks]
-    planes = {c.motion for c in decomposition.connections if c.over_a_pole and c.rotation is not None}
-    for patch in decomposition.patches:
+    images: list[list[tuple[Patch, Motion]]] = [[] for _ in blocks]
+    mirrored = mirrored_places(decomposition)
+    for n, patch in enumerate(decomposition.patches):
         if patch.condition.type == PATCHED:
             lines[patch.block].append((patch.face, patch.range, _degree(blocks[patch.block], patch.face, patch.range)))
-        elif patch.condition.type == "axis":
-            mirrors[patch.block].append((patch, AXIS))
+        elif n in mirrored and mirrored[n].smooth:
+            lines[patch.block].append((patch.face, patch.range, HIGHEST))
+        elif patch.condition.kernel == "no_slip":
+            degree = min(_degree(blocks[patch.block], patch.face, patch.range), 3)
+            if degree > 1:
+                lines[patch.block].append((patch.face, patch.range, degree))
+        elif patch.condition.type == "axis" and n not in mirrored:
+            images[patch.block].append((patch, AXIS))
         elif patch.condition.kernel == "reflect":
-            block = blocks[patch.block]
-            mirrors[patch.block] += [(patch, plane) for plane in planes if _stays(block, patch.range, plane)]
+            images[patch.block] += [(patch, plane) for plane in mirrors(decomposition, patch)]
     # Faces before edges before corners: each takes its values from places with one direction less outside.
     for outside in (1, 2, 3):
         places = [
@@ -75,7 +83,7 @@ def extended_coordinates(
 
         def fill(at: tuple[int, tuple[int, int, int]]) -> None:
             b, place = at
-            _fill(nodes, depth, blocks[b], b, place, connections[b], lines[b], mirrors[b])
+            _fill(nodes, depth, blocks[b], b, place, connections[b], lines[b], images[b])
 
         if outside == 1 and not any(isinstance(own, Shell) for own in nodes):
             each(fill, places)  # of nodes within alone
@@ -108,19 +116,7 @@ def _surrounded(block: Block, depth: np.ndarray) -> np.ndarray:
 
 def _degree(block: Block, face: str, range_: Range) -> int:
     """The degree by which the grid lines of a part of a face go on."""
-    d, inwards = direction(face), -side(face)
-    rows = []
-    for step in range(5):
-        box = [slice(lo, hi) for lo, hi in range_]
-        box[d] = slice(range_[d][0] + inwards * step, range_[d][0] + inwards * step + 1)
-        rows.append(np.stack([c[box[2], box[1], box[0]] for c in (block.x, block.y, block.z)]))
-    return degree_of(np.stack(rows))
-
-
-def _stays(block: Block, range_: Range, plane: Motion) -> bool:
-    """Whether the nodes of a part of a face lie in the plane of a reflection."""
-    nodes = np.stack([c[slices(range_)] for c in (block.x, block.y, block.z)])
-    return bool(np.abs(plane(nodes) - nodes).max() <= 2 * TOLERANCE * max(block.extents))
+    return degree_of(inward_rows(block, face, range_, 5))
 
 
 def _fill(
@@ -131,11 +127,11 @@ def _fill(
     place: tuple[int, int, int],
     connections: list[tuple[Connection, bool]],
     lines: list[tuple[str, Range, int]],
-    mirrors: list[tuple[Patch, Motion]],
+    images: list[tuple[Patch, Motion]],
 ) -> None:
     """Fill the ghost nodes of one face, edge or corner; `place`: per direction -1 below, 0 inside, 1 above.
     `connections` of the block, each with whether no node is doubled there; `lines`: the parts of its faces behind which
-    grid lines go on, each with the degree of the polynomial; `mirrors`: its patches behind which the grid is seen in a
+    grid lines go on, each with the degree of the polynomial; `images`: its patches behind which the grid is seen in a
     mirror."""
     own = nodes[b]
     axes = [
@@ -154,7 +150,7 @@ def _fill(
     value = 2 * _at(own, boundary, depth[b]) - _at(own, mirror, depth[b])
 
     nearest = np.stack([np.clip(index[e], 0, block.size[e] - 1) for e in range(3)])
-    for patch, plane in mirrors:
+    for patch, plane in images:
         if direction(patch.face) == d and patch.range[d][0] == edge:
             behind = _within(nearest, patch.range, d)
             value[:, behind] = plane(_at(own, mirror[:, behind], depth[b]))

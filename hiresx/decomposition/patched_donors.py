@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from hiresx.decomposition.block_shell import Shell
 from hiresx.decomposition.halo_copies import flat_index
 from hiresx.decomposition.patches import Decomposition, Patch
 from hiresx.errors import HiresxError
-from hiresx.grid.blocks import Range, direction, face_range, side
+from hiresx.grid.blocks import Range, direction, face_range, rectangles, side
 from hiresx.grid.motions import told
 from hiresx.grid.patched import BEYOND, CHUNK, LAYERS, PATCHED, WIDTH, BlockMap, wraps
 
@@ -36,6 +37,14 @@ class Located:
     off: float
     beyond: float
 
+    per = 1  # places for each ghost
+
+
+def shape_maps(whole: Decomposition) -> list[BlockMap]:
+    """What of the maps of all whole blocks follows from their shapes alone: the nodes and weights of interpolations."""
+    none = (np.empty((2 * LAYERS + 1,) * 3),) * 3
+    return [BlockMap(block, none, wraps(block, b, whole.connections)) for b, block in enumerate(whole.blocks)]
+
 
 def block_maps(whole: Decomposition, extended: Sequence[Coordinates | Shell]) -> list[BlockMap]:
     """The maps of all whole blocks; `extended`: see `extended_coordinates`."""
@@ -55,7 +64,27 @@ def located(whole: Decomposition, extended: Sequence[Coordinates | Shell]) -> li
     return [_located(whole, here, maps, place) for place in places]
 
 
-def _layers(patch: Patch, layers: Sequence[int]) -> np.ndarray:
+def fitting(whole: Decomposition, extended: Sequence[Coordinates | Shell]) -> list[tuple[Patch, list[Range]]]:
+    """Every patched face and which of its nodes can be interpolated, as disjoint ranges."""
+    places = [n for n, patch in enumerate(whole.patches) if patch.condition.type == PATCHED]
+    found = []
+    here, maps = _unstored(extended), block_maps(whole, extended)
+    for patch, search in ((whole.patches[n], _searched(whole, here, maps, n)) for n in places):
+        d = direction(patch.face)
+        across = [e for e in (2, 1, 0) if e != d]
+        fits = (search.best <= BEYOND).all(axis=0) & (search.off <= OFF)
+        parts = []
+        for rectangle in rectangles(fits.reshape([patch.range[e][1] - patch.range[e][0] for e in across])):
+            part = list(patch.range)
+            for e, (lo, hi) in zip(across, rectangle, strict=True):
+                part[e] = (patch.range[e][0] + lo, patch.range[e][0] + hi)
+            parts.append(triple(part))
+        found.append((patch, parts))
+    return found
+
+
+def layers_behind(patch: Patch, layers: Sequence[int]) -> np.ndarray:
+    """Nodes (3, layers, n) of layers behind a patch, 0 for its own, in the whole block."""
     d = direction(patch.face)
     axes = [np.arange(*r) for r in patch.range]
     face = np.stack(np.meshgrid(*axes, indexing="ij")).transpose(0, 3, 2, 1).reshape(3, -1)
@@ -71,10 +100,22 @@ def _unstored(extended: Sequence[Coordinates | Shell]) -> list[Coordinates]:
     return found
 
 
-def _located(whole: Decomposition, extended: Sequence[Coordinates], maps: Sequence[BlockMap], place: int) -> Located:
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """Of the nodes of a patched face and its ghosts, (LAYERS + 1, n): `best`, cells beyond the last nodes of the
+    nearest block; `donor` and `xi` (..., 3), that block and the place there; `off` (n,), cells off its face."""
+
+    index: np.ndarray
+    best: np.ndarray
+    donor: np.ndarray
+    xi: np.ndarray
+    off: np.ndarray
+
+
+def _searched(whole: Decomposition, extended: Sequence[Coordinates], maps: Sequence[BlockMap], place: int) -> _Search:
     patch = whole.patches[place]
     block = whole.blocks[patch.block]
-    index = _layers(patch, range(LAYERS + 1))
+    index = layers_behind(patch, range(LAYERS + 1))
     dimensions = len(block.active)
     i, j, k = (index[d] + LAYERS for d in range(3))
     points = np.stack([c[k, j, i] for c in extended[patch.block][:dimensions]], axis=-1)
@@ -99,11 +140,16 @@ def _located(whole: Decomposition, extended: Sequence[Coordinates], maps: Sequen
                 beyond[np.abs(at - index[:, 0].T).max(axis=1) < 1] = np.inf
             better = beyond < best[layer] - 1e-9
             best[layer][better], donor[layer][better], xi[layer][better] = beyond[better], b, at[better]
-    _check(whole, patch, index[:, 0], best)
     sizes = np.array([m.block.size for m in maps])[donor[0]]
     ends = np.minimum(np.abs(xi[0]), np.abs(sizes - 1 - xi[0]))
     depth = np.where(sizes > 1, ends, np.inf).min(axis=1)
-    off = np.maximum(depth, best[0])
+    return _Search(index, best, donor, xi, np.maximum(depth, best[0]))
+
+
+def _located(whole: Decomposition, extended: Sequence[Coordinates], maps: Sequence[BlockMap], place: int) -> Located:
+    patch, search = whole.patches[place], _searched(whole, extended, maps, place)
+    index, best, donor, xi, off = search.index, search.best, search.donor, search.xi, search.off
+    _check(whole, patch, index[:, 0], best)
     if (off > OFF).any():
         n = int(np.argmax(off > OFF))
         what = f"lies inside block '{whole.blocks[donor[0][n]].name}', not on a face of it"
@@ -162,7 +208,8 @@ class Rows:
 
     `part`: the part that holds the nodes. `ghost` (n,): which ghosts. `start` (n,): flat index of the first node in the
     part's padded array, `widths`: nodes in each direction. `weights` (2, 3, WIDTH, n): along i, j and k, of the
-    interpolation and of the linear one, which is convex.
+    interpolation and of the linear one, which is convex. `turn` (n, 3, 3): what brings vectors to the ghosts, None for
+    nothing.
     """
 
     part: int
@@ -170,6 +217,7 @@ class Rows:
     start: np.ndarray
     widths: tuple[int, int, int]
     weights: np.ndarray
+    turn: np.ndarray | None = None
 
 
 def rows(
@@ -180,7 +228,7 @@ def rows(
     for b in np.unique(donor):
         at = np.flatnonzero(donor == b)
         base = maps[b].base(xi[at])
-        prepared[int(b)] = at, base, np.stack([maps[b].weights(xi[at], base)[0], _linear(maps[b], xi[at], base)])
+        prepared[int(b)] = at, base, np.stack([maps[b].weights(xi[at], base)[0], linear(xi[at], base)])
     for p, part in enumerate(cut.parts):
         if part.whole not in prepared:
             continue
@@ -188,24 +236,30 @@ def rows(
         wrapped, size = maps[part.whole].wrapped, whole.blocks[part.whole].size
         for turn in product(*((0, -1, 1) if w else (0,) for w in wrapped)):
             step = np.array([t * w.step if w else 0 for t, w in zip(turn, wrapped, strict=True)])
-            made = _share(base, weights, turn, step, size, part.box)
+            made = share(base, weights, size, part.box, turn, step)
             if made is not None:
                 chosen, start, widths, own = made
                 flat = flat_index(start.T, cut.blocks[p])
                 yield Rows(p, at[chosen], flat, widths, own)
 
 
-def _linear(m: BlockMap, xi: np.ndarray, base: np.ndarray) -> np.ndarray:
+def linear(xi: np.ndarray, base: np.ndarray) -> np.ndarray:
     """Weights (n, 3, WIDTH) of linear interpolation between the two nodes beside xi; none is negative."""
     t = np.clip(xi - base, 0, WIDTH - 1)
     return np.maximum(0, 1 - np.abs(t[..., None] - np.arange(WIDTH)))
 
 
-def _share(
-    base: np.ndarray, weights: np.ndarray, turn: Sequence[int], step: np.ndarray, size: Size, box: Range
+def share(
+    base: np.ndarray,
+    weights: np.ndarray,
+    size: Size,
+    box: Range,
+    turn: Sequence[int] = (0, 0, 0),
+    step: Sequence[int] | np.ndarray = (0, 0, 0),
 ) -> tuple[np.ndarray, np.ndarray, Size, np.ndarray] | None:
-    """Of the boxes of nodes that begin at `base` (n, 3), moved by `-step` where they lie beyond the block's ends as
-    `turn` says, what lies in `box`: (which, first nodes within the box (m, 3), widths, weights), None for nothing."""
+    """Of the boxes of nodes that begin at `base` (n, 3), in a block of `size`, what lies in `box`: (which, first nodes
+    within the box (m, 3), widths, weights), None for nothing. Of nodes beyond the block's ends those count that lie
+    there as `turn` says, moved by `-step`."""
     keep = np.ones(len(base), dtype=bool)
     starts, parts, widths = np.zeros_like(base), [], []
     for d, (lo, hi) in enumerate(box):
@@ -234,10 +288,11 @@ def _share(
 
 
 def targets(
-    whole: Decomposition, cut: Decomposition, found: Sequence[Located]
+    whole: Decomposition, cut: Decomposition, found: Sequence[Any]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Per ghost of `found`, one after the other: the part of `cut` behind whose face it lies, its flat index in the
-    padded array of that part, and the direction (0, 1, 2) of the face."""
+    """Per ghost of `found`, entries with the `place` of a patch and the `index` of ghosts, one after the other: the
+    part of `cut` behind whose face it lies, its flat index in the padded array of that part, and the direction (0, 1,
+    2) of the face."""
     part, flat, along = [], [], []
     for entry in found:
         patch = whole.patches[entry.place]

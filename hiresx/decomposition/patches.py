@@ -141,12 +141,13 @@ def _patched(grid: Grid, cover: "_Cover", placed: Sequence[Placed]) -> Iterable[
 def _check_touching(grid: Grid, placed: Sequence[Placed], conditions: Sequence[tuple[str, Condition]]) -> None:
     """Refuses a condition that takes in a face which lies on another block without having been told so by name."""
     who = {id(condition): name for name, condition in conditions}
-    patched = f'[[boundary]] with type = "{PATCHED}"'
     for contact in grid.touching:
         normal = direction(contact.face)
         active = grid.blocks[contact.block].active
         for b, face, range_, condition in placed:
             if (b, face) != (contact.block, contact.face) or _rank(condition) == 0:
+                continue
+            if condition.type == "periodic" and contact.closes:
                 continue
             common = intersection(range_, contact.range)
             if common is None or any(common[e][1] - common[e][0] < 2 for e in active if e != normal):
@@ -155,8 +156,7 @@ def _check_touching(grid: Grid, placed: Sequence[Placed], conditions: Sequence[t
             raise HiresxError(
                 f"{who[id(condition)]} takes a face that meets another block: {contact.told(grid.blocks)}",
                 f'if that is a boundary, say so: a [[boundary]] with block = "{name}" and faces = ["{face}"]; if the '
-                "flow is to pass there, the nodes of both blocks must coincide, or a connectivity file must join them, "
-                f"or each of them has a {patched} on these nodes",
+                f"flow is to pass there, {contact.mend(grid.blocks)}",
             )
 
 

@@ -5,11 +5,13 @@ user may put a file of his own, and nothing that is not, byte by byte, what a co
 lies the SHA-256 of it.
 """
 
+import fcntl
 import grp
 import hashlib
 import os
 import pwd
 import shlex
+import shutil
 import stat
 import tempfile
 import threading
@@ -21,6 +23,9 @@ from hiresx.errors import HiresxError
 
 # One for each file that is, or was, made in this process: what two threads want is made once.
 _making: dict[Path, threading.Lock] = {}
+
+# Folders in which something is made, each locked by the process that does.
+_WORK = "making-"
 
 _ELSEWHERE = "set HIRESX_CACHE to a folder of your own, where nobody else may write"
 
@@ -165,10 +170,41 @@ def _digest(path: Path) -> str:
 @contextmanager
 def workplace() -> Iterator[Path]:
     """A private directory on the cache's file system, so that what is made in it can be renamed into the cache in one
-    stroke: simultaneous processes never see half a file. Raises HiresxError if the cache cannot be written to."""
+    stroke: simultaneous processes never see half a file. What processes that were killed have left is removed. Raises
+    HiresxError if the cache cannot be written to."""
     path = directory()
-    with _refusal(path), tempfile.TemporaryDirectory(dir=path) as private:
-        yield Path(private)
+    with _refusal(path):
+        _sweep(path)
+        private, lock = _locked(path)
+        try:
+            yield private
+        finally:
+            shutil.rmtree(private, ignore_errors=True)
+            os.close(lock)
+
+
+def _locked(path: Path) -> tuple[Path, int]:
+    """A new folder in `path`, and the file number by which this process, as long as it lives, has it locked."""
+    while True:
+        private = Path(tempfile.mkdtemp(prefix=_WORK, dir=path))
+        lock = os.open(private, os.O_RDONLY | os.O_DIRECTORY)
+        with suppress(OSError):  # of a file system without locks, on which nobody sweeps
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        if private.exists():
+            return private, lock
+        os.close(lock)  # swept before it was locked
+
+
+def _sweep(path: Path) -> None:
+    """Remove the folders that nobody has locked."""
+    for left in path.glob(f"{_WORK}*"):
+        with suppress(OSError):
+            lock = os.open(left, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(left, ignore_errors=True)
+            finally:
+                os.close(lock)
 
 
 @contextmanager

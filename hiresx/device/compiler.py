@@ -62,6 +62,11 @@ def build(text: str, flags: tuple[str, ...], label: str) -> Path:
                 f"{command[0]} does not compile the {label} kernels:\n  {first_errors(said)}",
                 f"the whole message is in {log}; GCC 11 or later is wanted, and CXX can name it",
             )
+        if not library.is_file() or not library.stat().st_size:
+            raise HiresxError(
+                f"{shlex.join(command)} ends as if it had compiled the {label} kernels, and writes nothing",
+                f"it is no C++ compiler: {MEND}",
+            )
         return library
 
     return cache.made(f"{name}.so", compile)

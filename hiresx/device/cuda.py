@@ -19,6 +19,7 @@ from hiresx.device.side_by_side import Noting
 from hiresx.device.wrappers import BLOCK, find, generate, kernel_shape
 from hiresx.errors import HiresxError
 from hiresx.topology.libcuda import Driver
+from hiresx.topology.machine import address
 
 _NO_GPU = "use the cpu backend, or emulated to run the CUDA kernels on the CPU"
 
@@ -70,20 +71,31 @@ def precompile(configuration: Configuration, root: Path = kernels.ROOT) -> None:
 @dataclass(frozen=True)
 class CudaDevice:
     """A GPU as CUDA counts them in this process. `bus_id`: its PCI address, as the driver writes it; `used`: whether
-    this process has a context on it."""
+    this process has a context on it; `mig_uuid`: of the MIG slice at that address that it is, "" for a whole GPU."""
 
     number: int
     name: str
     bus_id: str
     used: bool
+    mig_uuid: str = ""
+
+    @property
+    def address(self) -> str:
+        """What tells it from others of its host, as `hiresx.topology.machine.GPU.address`."""
+        return address(self.bus_id, self.mig_uuid)
 
 
 def devices() -> list[CudaDevice]:
     """The GPUs that CUDA offers this process; none where `fault` says why. Makes no context on any."""
     if fault():
         return []
+    return [device(n) for n in range(Driver().count())]
+
+
+def device(number: int) -> CudaDevice:
+    """One of them. Raises HiresxError for a number that the driver does not know."""
     driver = Driver()
-    return [CudaDevice(n, driver.name(n), driver.bus_id(n), driver.used(n)) for n in range(driver.count())]
+    return CudaDevice(number, driver.name(number), driver.bus_id(number), driver.used(number), driver.mig_uuid(number))
 
 
 class Event:

@@ -1,11 +1,12 @@
 """What all ranks tell each other before an exchange, and what they conclude from it."""
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from hiresx.communicator import Communicator
+from hiresx.communicator import Communicator, everywhere
 from hiresx.exchange import cuda_aware, window
 from hiresx.exchange.choice import RankFacts, choose
 from hiresx.exchange.division import Division
@@ -24,7 +25,8 @@ class Agreement:
     """`facts`: what all ranks told. `pairs`: the transports of all by (lower, higher) rank; `names`: those of this rank
     by peer. `opened`: GPU memory of peers that this rank can read.
 
-    `packed`: the GPU memory that this rank packs its messages into. Collective; raises HiresxError as `choose`.
+    `packed`: the GPU memory that this rank packs its messages into, None on a CPU. Collective; raises HiresxError as
+    `choose`, and then has nothing open.
     """
 
     def __init__(
@@ -48,10 +50,15 @@ class Agreement:
             )
         self.facts: list[RankFacts] = comm.allgather(own)
         self.pairs = self._choose()
-        if OPENING.intersection(self.pairs.values()) and self.facts[0].gpu is not None:
-            told = comm.allgather(self._open(packed))
-            self.facts = [replace(facts, closed=closed) for facts, closed in zip(self.facts, told, strict=True)]
-            self.pairs = self._choose()
+        # A question to all ranks, those without a GPU too: whether to open anything has the same answer on all.
+        if OPENING.intersection(self.pairs.values()) and any(facts.gpu is not None for facts in self.facts):
+            try:
+                told = comm.allgather(self._open(packed))
+                self.facts = [replace(facts, closed=closed) for facts, closed in zip(self.facts, told, strict=True)]
+                self.pairs = self._choose()
+            except BaseException as error:
+                self.close(error)
+                raise
 
     @property
     def names(self) -> dict[int, str]:
@@ -73,31 +80,53 @@ class Agreement:
         return {host: left >= 0 for host, left in room.items()}
 
     def _open(self, packed: Any) -> dict[int, str]:
-        """Open the GPU memory of the peers to be reached by "ipc", or of all ranks for "signals". Returns why it cannot
-        be, by rank. Collective."""
-        comm, gpu = self._comm, self._gpu
-        assert gpu is not None
+        """Open the GPU memory of the peers to be reached by "ipc", or of all ranks for "signals"; on a CPU nothing.
+        Returns why it cannot be, by rank. Collective."""
+        comm = self._comm
         signalled = "signals" in self.pairs.values()
         peers = [rank for rank, name in self.names.items() if name == "ipc"]
         if signalled:
             peers = [rank for rank in range(comm.size) if rank != comm.rank]
         handle, closed = None, {}
-        if peers:
-            try:
-                gpu.write(packed, MARK + comm.rank)
-                handle = gpu.handle(packed)
-            except RuntimeError as error:
-                closed = dict.fromkeys(peers, f"rank {comm.rank} cannot give others its GPU memory: {error}")
+        with comm.together():
+            if peers:
+                try:
+                    handle = self._given(packed)
+                except RuntimeError as error:
+                    closed = dict.fromkeys(peers, f"rank {comm.rank} cannot give others its GPU memory: {error}")
         handles = comm.allgather(handle)
-        for rank in peers:
-            if handles[rank] is None:
-                continue  # its owner says why
-            try:
+        with comm.together():
+            for rank in peers:
+                if handles[rank] is None:
+                    continue  # its owner says why
                 size = self._division.size(self.facts[rank].points)
                 size += extra_bytes(comm.size, len(self._division.widths)) if signalled else 0
-                self.opened[rank] = gpu.open(handles[rank], size)
-                if gpu.read(self.opened[rank]) != MARK + rank:
-                    closed[rank] = f"rank {comm.rank} reads something else in the GPU memory of rank {rank}"
-            except RuntimeError as error:
-                closed[rank] = f"rank {comm.rank} cannot open the GPU memory of rank {rank}: {error}"
+                try:
+                    if not self._reaches(rank, handles[rank], size):
+                        closed[rank] = f"rank {comm.rank} reads something else in the GPU memory of rank {rank}"
+                except RuntimeError as error:
+                    closed[rank] = f"rank {comm.rank} cannot open the GPU memory of rank {rank}: {error}"
         return closed
+
+    def _given(self, packed: Any) -> bytes:
+        """The handle of this rank's memory, which holds its mark."""
+        assert self._gpu is not None
+        self._gpu.write(packed, MARK + self._comm.rank)
+        return self._gpu.handle(packed)
+
+    def _reaches(self, rank: int, handle: bytes, size: int) -> bool:
+        """Open the memory of a rank; whether it is that rank's."""
+        assert self._gpu is not None
+        self.opened[rank] = self._gpu.open(handle, size)
+        return self._gpu.read(self.opened[rank]) == MARK + rank
+
+    def close(self, error: BaseException | None = None) -> None:
+        """Close the memory of peers, before anybody frees it. Collective, but after an `error` that this rank alone
+        has."""
+        for memory in self.opened.values():
+            assert self._gpu is not None
+            with suppress(*([] if error is None else [RuntimeError])):  # which would hide the first
+                self._gpu.shut(memory)
+        self.opened = {}
+        if error is None or everywhere(error):
+            self._comm.barrier()

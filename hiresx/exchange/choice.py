@@ -25,10 +25,11 @@ STAGED = "staged over "
 class RankFacts:
     """What a rank tells the others.
 
-    `gpu`: the name of the GPU on its host, None for a CPU rank. `cuda_fault`: why MPI cannot be given GPU memory, in
-    words. `precision`: its name; `widths`: numbers per point of every quantity. `sends`: by peer, first and last + 1 of
-    the points for it; `receives` likewise. `points`: all that it sends. `room`: bytes of shared memory its host can
-    give. `closed`: peers whose GPU memory it could not open, with the reason.
+    `gpu`: the address of the GPU on its host, with "/" and its UUID behind it for a MIG slice, None for a CPU rank.
+    `cuda_fault`: why MPI cannot be given GPU memory, in words. `precision`: its name; `widths`: numbers per point of
+    every quantity. `sends`: by peer, first and last + 1 of the points for it; `receives` likewise. `points`: all that
+    it sends. `room`: bytes of shared memory its host can give. `closed`: peers whose GPU memory it could not open, with
+    the reason.
     """
 
     host: int
@@ -148,12 +149,14 @@ def _signals_fault(facts: Sequence[RankFacts], spare_room: Mapping[int, bool]) -
 
 
 def _nccl_fault(facts: Sequence[RankFacts]) -> str | None:
-    """NCCL joins all ranks, each on a GPU of its own."""
+    """NCCL joins all ranks, each on a GPU of its own; it takes two MIG slices of one card for the same GPU."""
     users: dict[tuple[int, str], int] = {}
     for rank, own in enumerate(facts):
         if own.gpu is None:
             return f"rank {rank} computes on a CPU"
-        other = users.setdefault((own.host, own.gpu), rank)
+        other = users.setdefault((own.host, own.gpu.partition("/")[0]), rank)
+        if other != rank and facts[other].gpu != own.gpu:
+            return f"ranks {other} and {rank} are on two MIG slices of one GPU"
         if other != rank:
             return f"ranks {other} and {rank} share a GPU"
     return None

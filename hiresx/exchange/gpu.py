@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from hiresx import optional
+from hiresx.device import cuda
 from hiresx.errors import HiresxError
 
 # Bytes in which CUDA hands out memory that other processes may open. An allocation that fills its pieces shares them
@@ -41,7 +42,7 @@ class Gpu:
         self._copied = self._event()
         self._packed = self.moment()
         self._registered: list[np.ndarray] = []
-        self.name = cupy.cuda.Device().pci_bus_id
+        self.name = cuda.device(cupy.cuda.Device().id).address
 
     def _event(self) -> Any:
         return self._cupy.cuda.Event(disable_timing=True)

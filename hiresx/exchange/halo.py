@@ -56,8 +56,8 @@ class HaloExchange:
             if transport not in NAMES:
                 raise HiresxError(f'there is no transport "{transport}"', f"transports are {', '.join(NAMES)}")
             gpu = _gpu(backend) if comm.size > 1 else None
-        places = {state.index: n for n, state in enumerate(states)}
-        layout = HaloLayout(halo_lists(cut, mine=places), places, [part.rank for part in cut.parts])
+            places = {state.index: n for n, state in enumerate(states)}
+            layout = HaloLayout(halo_lists(cut, mine=places), places, [part.rank for part in cut.parts])
         self.remote = layout.remote
         self.equations = states[0].equations
         # Variables of the state, and of the viscous flux along one direction (momentum, energy, scalars).
@@ -75,14 +75,22 @@ class HaloExchange:
             precision = precision_of(storage)
             self._post = Post(backend, program, gpu, comm, layout, kinds, self._widths, precision, transport)
             mail = self._post.mail
-            self._signalled = [
-                SignalledChannel(backend, program, layout, self._widths[n], n > 0, carried, kinds[n] != kinds[0])
-                for n, carried in enumerate(self._post.signalled)
-            ]
-        self._channels = [*self._signalled] or [
-            Channel(backend, program, layout, width, n > 0, carried, later=gpu is not None, apart=kinds[n] != kinds[0])
-            for n, (width, carried) in enumerate(zip(self._widths, mail, strict=True))
-        ]
+        try:
+            with comm.together():
+                if self._post is not None:
+                    self._signalled = [
+                        SignalledChannel(backend, program, layout, self._widths[n], n > 0, given, kinds[n] != kinds[0])
+                        for n, given in enumerate(self._post.signalled)
+                    ]
+                later = gpu is not None
+                self._channels = [*self._signalled] or [
+                    Channel(backend, program, layout, width, n > 0, given, later=later, apart=kinds[n] != kinds[0])
+                    for n, (width, given) in enumerate(zip(self._widths, mail, strict=True))
+                ]
+        except BaseException as error:
+            if self._post is not None:
+                self._post.close(error)
+            raise
 
         # Views are made once: a backend remembers the address of an array object.
         momentum = [state.q[state.equations.momentum] for state in states]

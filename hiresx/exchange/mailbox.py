@@ -1,12 +1,13 @@
 """The memory that messages are in, and the transports that carry them."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from hiresx.communicator import Communicator
+from hiresx.communicator import GRACE, Communicator, everywhere
 from hiresx.device.interface import Backend, Program
 from hiresx.device.native import Array
 from hiresx.exchange.agreed import Agreement
@@ -39,7 +40,8 @@ class Post:
 
     `gpu`: a `hiresx.exchange.gpu.Gpu`, or None on a CPU. `widths`: numbers of `dtype`, or of one of each, per
     point of each quantity; `precision`: the name of all that. `asked`: the name of a transport. Collective. Raises
-    HiresxError, on all ranks, for a transport that cannot be used and for want of memory.
+    HiresxError, on all ranks, for a transport that cannot be used and for want of memory; what fails on one rank fails
+    on all, and then nothing stays open.
     """
 
     def __init__(
@@ -61,18 +63,29 @@ class Post:
             packed = None if gpu is None else gpu.memory(self._division.size(layout.sent) + self._extra)
         self._agreement = Agreement(comm, gpu, layout, self._division, precision, asked, packed)
         self.names = self._agreement.names
-        self._window = self._shared_memory()
-        self._nccl = self._nccl_communicator()
-        self._mpi_comm = comm.mpi_comm.Dup()
+        self._window: SharedMemory | None = None
+        self._mpi_comm: Any = None
         self.mail: Sequence[Mail] = ()
         self.signalled: Sequence[SignalledMail] = ()
         self.memory: SignalledMemory | None = None
-        with comm.together():
-            if "signals" in self._agreement.pairs.values():
-                self.memory = self._signalled_memory(program, packed)
-                self.signalled = self._signalled_mail(self.memory)
-            else:
-                self.mail = self._mail(packed)
+        try:
+            # Kept where all have made it: only then can all close it together.
+            with comm.together(GRACE):
+                found = self._shared_memory()
+            self._window = found
+            self._nccl = self._nccl_communicator()
+            with comm.together(GRACE):
+                duplicate = comm.mpi_comm.Dup()
+            self._mpi_comm = duplicate
+            with comm.together():
+                if "signals" in self._agreement.pairs.values():
+                    self.memory = self._signalled_memory(program, packed)
+                    self.signalled = self._signalled_mail(self.memory)
+                else:
+                    self.mail = self._mail(packed)
+        except BaseException as error:
+            self.close(error)
+            raise
 
     def _shared_memory(self) -> SharedMemory | None:
         """Made by all ranks of a host if two of them need it."""
@@ -92,7 +105,10 @@ class Post:
         assert self._gpu is not None
         with comm.together():
             identity = self._gpu.nccl_identity(comm.root)
-        return self._gpu.nccl(comm.size, comm.bcast(identity), comm.rank)
+        identity = comm.bcast(identity)
+        with comm.together(GRACE):
+            found = self._gpu.nccl(comm.size, identity, comm.rank)
+        return found
 
     def _mail(self, packed: Any) -> list[Mail]:
         gpu, layout, division = self._gpu, self._layout, self._division
@@ -180,17 +196,17 @@ class Post:
         self._gpu.lock(memory)
         return memory
 
-    def close(self) -> None:
-        """Give back what MPI and CUDA hold. Collective."""
-        for mail in self.mail:
-            for transport in mail.transports:
+    def close(self, error: BaseException | None = None) -> None:
+        """Give back what MPI and CUDA hold. Collective; after an `error` that this rank alone has, only what CUDA
+        holds, which needs nobody else."""
+        together = error is None or everywhere(error)
+        with suppress(*([] if error is None else [RuntimeError])):  # which would hide the first
+            for transport in (transport for mail in self.mail for transport in mail.transports):
                 transport.close()
-        if self._gpu is not None:
-            for memory in self._agreement.opened.values():
-                self._gpu.shut(memory)
-            self._gpu.unlock()
-        # Nobody frees what others still have open.
-        self._comm.barrier()
-        if self._window is not None:
+            if self._gpu is not None:
+                self._gpu.unlock()
+        self._agreement.close(error)
+        if together and self._window is not None:
             self._window.close()
-        self._mpi_comm.Free()
+        if together and self._mpi_comm is not None:
+            self._mpi_comm.Free()

@@ -1,20 +1,26 @@
-"""Ghosts of patched faces: shares of interpolations, summed by whoever has the ghost, in this process or in others."""
+"""Ghosts from between nodes: shares of interpolations, summed by whoever has the ghost, in this process or in others.
 
-from collections.abc import Callable, Sequence
+Those of patched faces, from other blocks, and those of walls that mirror places, from the blocks before them.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from hiresx.communicator import Communicator
-from hiresx.decomposition import Domain, patched_donors
+from hiresx.decomposition import Domain, mirrored, patched_donors
 from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
-from hiresx.equations import DIRECTIONS, GAS_CONSERVED, GAS_GRADIENTS
+from hiresx.equations import DIRECTIONS, GAS_GRADIENTS
 
-# Reals of a share: of the state, the sixth-order and the linear value; of the viscous fluxes, vectors of four.
-STATE, FLUX = 2 * len(GAS_CONSERVED), len(GAS_GRADIENTS) * DIRECTIONS
+# What is exchanged: the state, or viscous fluxes.
+STATE, FLUX = "state", "fluxes"
 TAG = 7
+# What is known of all ghosts of a patch.
+Located = patched_donors.Located | mirrored.Mirrored
 # What launches the giving and the taking, and the buffers: of what leaves, of what comes, and of that in host memory.
 _Prepared = tuple[Callable[[], None], Callable[[], None], Any, Any, np.ndarray]
 
@@ -35,55 +41,70 @@ class _Give:
 
 @dataclass(frozen=True, eq=False)
 class _Take:
-    """Ghosts of one part of this rank behind faces of one direction, and the shares whose sums they are."""
+    """Ghosts of one part of this rank behind faces of one direction, and the shares whose sums the flow at their places
+    is; `extra`: what the `kernel` that makes them of the state wants besides."""
 
     place: int
     direction: int
     count: int
+    kernel: str
     to: Any
     first: Any
     rows: Any
+    extra: dict[str, Any]
 
 
-class PatchedExchange:
-    """Fills the ghosts of all patched faces of the parts `states` of this rank; nothing where there are none (`any`).
+class InterpolatedGhosts(ABC):
+    """Fills ghosts of the parts `states` of this rank from places between nodes, those of all entries of `found`, which
+    rank 0 gives; nothing where there are none (`any`).
 
-    The shares of one ghost are added in the order of the parts, so that a result repeats to the last bit on the same
-    cut and differs by the order of sums between cuts. All calls are collective. Raises HiresxError, on all ranks, for a
-    node that no other block lies behind.
+    The shares of one place are added in the order of the parts, so that a result repeats to the last bit on the same
+    cut and differs by the order of sums between cuts. All calls are collective.
     """
 
     def __init__(
-        self, backend: Backend, program: Program, comm: Communicator, domain: Domain, states: Sequence[BlockState]
-    ):  # fmt: skip
+        self,
+        backend: Backend,
+        program: Program,
+        comm: Communicator,
+        domain: Domain,
+        states: Sequence[BlockState],
+        found: Callable[[], Sequence[Located]],
+    ):
         self._backend, self._program, self._comm, self._states = backend, program, comm, states
         with comm.together():
-            found = patched_donors.located(domain.whole, domain.extended) if comm.root else None
-        found = comm.bcast(found)
-        self.located = found
-        self.any = bool(found)
+            given = found() if comm.root else None
+        self.located: Sequence[Located] = comm.bcast(given)
+        self.any = bool(self.located)
+        self.between_ranks = False
+        self._viscous: Any = None
         if not self.any:
             return
         with comm.together():
-            self._prepare(domain, found)
+            self._prepare(domain, self.located)
         self._mpi_comm = comm.mpi_comm.Dup() if comm.size > 1 else None
-        self._made: dict[int, _Prepared] = {}
+        # Whether the host carries values from one rank to another.
+        self.between_ranks = bool(comm.max([float(bool(self._out or self._into))])[0])
+        self._made: dict[str, _Prepared] = {}
 
-    def _prepare(self, domain: Domain, found: Sequence[patched_donors.Located]) -> None:
+    def _prepare(self, domain: Domain, found: Sequence[Located]) -> None:
         whole, cut, rank = domain.whole, domain.cut, self._comm.rank
         places = {state.index: n for n, state in enumerate(self._states)}
         owner = np.array([part.rank for part in cut.parts])
         part, flat, along = patched_donors.targets(whole, cut, found)
-        donor, xi = np.concatenate([f.donor for f in found]), np.concatenate([f.xi for f in found])
-        maps = patched_donors.block_maps(whole, domain.extended)
-        taker = owner[part]
+        # of each place the ghost that takes the flow there
+        ghosts = np.cumsum([0, *(f.index.shape[1] for f in found)])
+        of = np.concatenate(
+            [n + np.repeat(np.arange(f.index.shape[1]), f.per) for n, f in zip(ghosts[:-1], found, strict=True)]
+        )
+        taker = owner[part[of]]
         self._real = real = np.dtype(self._states[0].real if self._states else np.float64)
 
         # Every rank goes through all shares in one order, so that both ends of a message agree on it.
         sent = {other: 0 for other in range(self._comm.size)}
         received = dict(sent)
         gives, comes = [], []
-        for share in patched_donors.rows(whole, cut, maps, donor, xi):
+        for share in self._shares(domain, found):
             giver = int(owner[share.part])
             if giver == rank:
                 for other in np.unique(taker[share.ghost]):
@@ -93,7 +114,8 @@ class PatchedExchange:
                     gives.append((share, mine, int(other), number))
             mine = taker[share.ghost] == rank
             if mine.any():
-                comes.append((giver, share.ghost[mine], received[giver] + np.arange(mine.sum())))
+                turn = None if share.turn is None else share.turn[mine]
+                comes.append((giver, share.ghost[mine], received[giver] + np.arange(mine.sum()), turn))
                 received[giver] += int(mine.sum())
         # Own shares first, then those of the others by rank.
         others = [other for other in range(self._comm.size) if other != rank]
@@ -117,36 +139,49 @@ class PatchedExchange:
                     device(to.astype(np.int32)), device(weights), other == rank,
                 )
             )  # fmt: skip
-        ghost = np.concatenate([g for _, g, _ in comes]) if comes else np.zeros(0, int)
-        row = np.concatenate([into[giver] + n for giver, _, n in comes]) if comes else np.zeros(0, int)
+        ghost = np.concatenate([g for _, g, _, _ in comes]) if comes else np.zeros(0, int)
+        row = np.concatenate([into[giver] + n for giver, _, n, _ in comes]) if comes else np.zeros(0, int)
         order = np.argsort(ghost, kind="stable")
         ghost, row = ghost[order], row[order]
+        turns = [turn for *_, turn in comes if turn is not None]
+        turned = np.concatenate(turns)[order] if turns else None
         self._takes = []
-        for p, d in sorted({(int(part[g]), int(along[g])) for g in np.unique(ghost)}):
-            chosen = np.flatnonzero((part == p) & (along == d))
-            first = np.searchsorted(ghost, chosen, "left")
-            last = np.searchsorted(ghost, chosen, "right")
-            ends = np.concatenate([[0], np.cumsum(last - first)])
-            rows = np.concatenate([row[a:b] for a, b in zip(first, last, strict=True)])
-            lists = (flat[chosen], ends, rows)
-            self._takes.append(_Take(places[p], d, len(chosen), *(device(m.astype(np.int32)) for m in lists)))
+        for n, entry in enumerate(found):
+            mine = np.arange(ghosts[n], ghosts[n + 1])
+            for p in np.unique(part[mine][owner[part[mine]] == rank]):
+                chosen = mine[part[mine] == p]
+                points = np.flatnonzero(np.isin(of, chosen))
+                first = np.searchsorted(ghost, points, "left")
+                last = np.searchsorted(ghost, points, "right")
+                ends = np.concatenate([[0], np.cumsum(last - first)])
+                taken = np.concatenate([np.arange(a, b) for a, b in zip(first, last, strict=True)])
+                to, begin, shares = (device(m.astype(np.int32)) for m in (flat[chosen], ends, row[taken]))
+                extra: dict[str, Any] = {}
+                if turned is not None:
+                    turn = np.ascontiguousarray(turned[taken].reshape(-1, 9).T, dtype=real)
+                    extra |= {"shares": len(taken), "turn": device(turn)}
+                if isinstance(entry, mirrored.Mirrored) and entry.geometry is not None:
+                    geometry = np.ascontiguousarray(entry.geometry[:, chosen - ghosts[n]], dtype=real)
+                    extra |= {"n": len(chosen), "geometry": device(geometry)}
+                kernel, d = _kernel(entry), int(along[chosen[0]])
+                self._takes.append(_Take(places[int(p)], d, len(chosen), kernel, to, begin, shares, extra))
+
+    @abstractmethod
+    def _shares(self, domain: Domain, found: Sequence[Any]) -> Iterator[patched_donors.Rows]:
+        """Of all parts, in their order, in the flow at the places of all entries of `found`."""
 
     def state(self) -> None:
         """Fill the ghosts of the conservative state from the nodes as they are now."""
         if self.any:
             self._exchange(STATE)
 
-    def fluxes(self, fluxes: Sequence[Sequence[Any]], work: Sequence[Any]) -> None:
-        """Fill the ghosts of the viscous fluxes through patched faces. `fluxes[part][direction]`, 4 variables each, lie
-        one behind the other in `work[part]`."""
-        if self.any:
-            self._viscous = fluxes, work
-            self._exchange(FLUX)
-
-    def _exchange(self, width: int) -> None:
-        if width not in self._made:
-            self._made[width] = self._launches(width)
-        give, take, outgoing, incoming, host = self._made[width]
+    def _exchange(self, what: str) -> None:
+        # Reals of a share: of the state, the sixth-order and the linear value; of the viscous fluxes, vectors of four.
+        variables = self._states[0].equations.variables if self._states else 0
+        width = 2 * variables if what == STATE else len(GAS_GRADIENTS) * DIRECTIONS
+        if what not in self._made:
+            self._made[what] = self._launches(what, width)
+        give, take, outgoing, incoming, host = self._made[what]
         give()
         if self._mpi_comm is not None:
             self._carry(self._mpi_comm, width, outgoing, incoming, host)
@@ -168,7 +203,7 @@ class PatchedExchange:
         if self._into:
             self._backend.copy(incoming[width * self._own :], self._backend.to_device(host))
 
-    def _launches(self, width: int) -> _Prepared:
+    def _launches(self, what: str, width: int) -> _Prepared:
         """What one exchange launches, prepared, and its buffers."""
         zeros, real = self._backend.zeros, str(self._real)
         outgoing = zeros((max(width * self._leaving, 1),), real)
@@ -184,7 +219,7 @@ class PatchedExchange:
                 "sv": s.variable_stride, "giving": g.start, "to": g.to, "weights": g.weights,
                 "buffer": incoming if g.inner else outgoing,
             }  # fmt: skip
-            if width == STATE:
+            if what == STATE:
                 give.append(call("patched_state", extent, **box, q=s.q))
             else:
                 give.append(call("patched_flux", extent, **box, m=s.metrics, flux=self._viscous[1][g.place]))
@@ -192,9 +227,53 @@ class PatchedExchange:
             s = self._states[t.place]
             extent = (t.count, 1, 1)
             lists = {"to": t.to, "begin": t.first, "rows": t.rows, "buffer": incoming, "sv": s.variable_stride}
-            if width == STATE:
-                take.append(call("patched_ghosts", extent, **lists, q=s.q))
+            if what == STATE:
+                take.append(call(t.kernel, extent, **lists, **t.extra, q=s.q))
             else:
                 flux = self._viscous[0][t.place][t.direction]
                 take.append(call("patched_fluxes", extent, **lists, area=s.areas[t.direction], flux=flux))
         return self._program.prepare(give), self._program.prepare(take), outgoing, incoming, host
+
+
+def _kernel(entry: Located) -> str:
+    if isinstance(entry, mirrored.Mirrored):
+        return "mirrored_ghosts" if entry.geometry is None else "curved_ghosts"
+    return "patched_ghosts"
+
+
+class PatchedExchange(InterpolatedGhosts):
+    """The ghosts of all patched faces. Raises HiresxError, on all ranks, for a node that no other block lies behind."""
+
+    def __init__(
+        self, backend: Backend, program: Program, comm: Communicator, domain: Domain, states: Sequence[BlockState]
+    ):  # fmt: skip
+        super().__init__(
+            backend, program, comm, domain, states, lambda: patched_donors.located(domain.whole, domain.extended)
+        )
+
+    def _shares(self, domain: Domain, found: Sequence[patched_donors.Located]) -> Iterator[patched_donors.Rows]:
+        donor, xi = np.concatenate([f.donor for f in found]), np.concatenate([f.xi for f in found])
+        maps = patched_donors.shape_maps(domain.whole)
+        return patched_donors.rows(domain.whole, domain.cut, maps, donor, xi)
+
+    def fluxes(self, fluxes: Sequence[Sequence[Any]], work: Sequence[Any]) -> None:
+        """Fill the ghosts of the viscous fluxes through patched faces. `fluxes[part][direction]`, 4 variables each, lie
+        one behind the other in `work[part]`."""
+        if self.any:
+            self._viscous = fluxes, work
+            self._exchange(FLUX)
+
+
+class MirroredGhosts(InterpolatedGhosts):
+    """The ghosts of the state behind all walls that mirror places; `places`: the patches of the whole blocks."""
+
+    def __init__(
+        self, backend: Backend, program: Program, comm: Communicator, domain: Domain, states: Sequence[BlockState]
+    ):  # fmt: skip
+        super().__init__(
+            backend, program, comm, domain, states, lambda: mirrored.mirrored(domain.whole, domain.extended)
+        )
+        self.places = frozenset(entry.place for entry in self.located)
+
+    def _shares(self, domain: Domain, found: Sequence[mirrored.Mirrored]) -> Iterator[patched_donors.Rows]:
+        return mirrored.rows(domain.whole, domain.cut, found)

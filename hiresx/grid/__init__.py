@@ -3,7 +3,8 @@
 from importlib import import_module
 from pathlib import Path
 
-from hiresx.case.grids import GridFile, GridTable
+from hiresx.case.grid_file import GridFile
+from hiresx.case.grids import GridTable
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Block
 from hiresx.grid.connections import Connection, Grid, periodic_connections

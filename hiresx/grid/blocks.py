@@ -17,6 +17,8 @@ AXES: tuple[Literal["i", "j", "k"], ...] = ("i", "j", "k")
 FACES = ("imin", "imax", "jmin", "jmax", "kmin", "kmax")
 # The 6th-order central difference reaches three nodes to each side.
 MINIMUM_NODES = 7
+# Squares of volumes are finite for coordinates up to this.
+LARGEST = 1e50
 
 Range = tuple[tuple[int, int], tuple[int, int], tuple[int, int]]
 # name -> ((face, node range), ...)
@@ -91,8 +93,8 @@ class Block:
     direction makes the block 2-D (nk = 1, in the x-y plane) or 1-D (nj = nk = 1, along x). `regions` names parts of
     faces for the boundary conditions of a case: name -> ((face, node range), ...).
 
-    Raises HiresxError for arrays of different shape, for non-finite coordinates and for a non-singleton direction of
-    less than 7 nodes.
+    Raises HiresxError for arrays of different shape, for coordinates that are not finite or beyond 1e50, and for a
+    non-singleton direction of less than 7 nodes.
     """
 
     name: str
@@ -111,11 +113,13 @@ class Block:
                     f"block '{self.name}': {name} has shape {array.shape}, x has {np.shape(self.x)}",
                     "give x, y and z as three arrays of one shape (nk, nj, ni)",
                 )
-            if not _is_finite(array):
-                k, j, i = (int(n) for n in np.argwhere(~np.isfinite(np.asarray(array)))[0])
+            if not _largest(array) <= LARGEST:
+                values = np.asarray(array)
+                k, j, i = (int(n) for n in np.argwhere(~(np.abs(values) <= LARGEST))[0])
+                value = float(values[k, j, i])
+                what = f"{value:g}, beyond {LARGEST:g}," if np.isfinite(value) else "not finite"
                 raise HiresxError(
-                    f"block '{self.name}': {name} is not finite at node (i, j, k) = ({i}, {j}, {k})",
-                    "correct the grid",
+                    f"block '{self.name}': {name} is {what} at node (i, j, k) = ({i}, {j}, {k})", "correct the grid"
                 )
             object.__setattr__(self, name, array)
         self._check_size()
@@ -175,10 +179,11 @@ class Block:
         return np.array([self.x[k, j, i], self.y[k, j, i], self.z[k, j, i]])
 
 
-def _is_finite(array: np.ndarray | Stored) -> bool:
+def _largest(array: np.ndarray | Stored) -> float:
+    """The largest absolute value of coordinates, nan where one is."""
     if isinstance(array, Stored):
-        return array.is_finite
-    return bool(np.isfinite(array).all())
+        return array.largest
+    return float(np.maximum(np.abs(array.min()), np.abs(array.max())))
 
 
 def read_whole(blocks: Sequence[Block]) -> tuple[Block, ...]:

@@ -8,7 +8,7 @@ the donor, T the matrix of Transform.
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,36 +16,46 @@ import numpy as np
 from hiresx.arrays import triple
 from hiresx.case.faults import did_you_mean
 from hiresx.errors import HiresxError
-from hiresx.grid.blocks import Block, Delivered, Range, direction
+from hiresx.grid.blocks import Block, Delivered, direction
+from hiresx.grid.cgns_patches import Left, Zone, abuts, conditions, on_face, patches
 from hiresx.grid.cgns_tree import MEND, Node, opened
 from hiresx.grid.cgns_units import Units, conversion
 from hiresx.grid.claims import Claim, settled
 from hiresx.grid.connections import Connection, Grid
 from hiresx.grid.motions import IntMatrix, Motion, motion, rotation_about
-from hiresx.grid.orientation import faces_of, joined, matrix_of
-from hiresx.grid.patched import PATCHED
+from hiresx.grid.orientation import joined, matrix_of
 from hiresx.grid.proof import misfit
 from hiresx.grid.stored_coordinates import Nodes, part_of
 
 # A rotation by an angle that a whole number of times makes a full turn is meant to do so to round-off: angles are often
 # stored in single precision.
 OF_A_TURN = 1e-5
-# Boundary types that keep the nodes of a line that they share with another patch of their face, first to last.
-FIRST = ("BCWallViscous", "BCWall", "BCDegenerate", "BCSymmetry")
 
 
-def read_cgns(path: Path) -> tuple[Grid, list[str]]:
+def read_cgns(path: Path, drop: Sequence[str] = (), broken: dict[str, str] | None = None) -> tuple[Grid, list[str]]:
     """(the grid of a file, what was done to its lengths in words): the structured zones of its one base as blocks of
     their names, float64, in metres where it names its units, connected as the file says.
 
     Patches of boundary conditions become regions with the name of their family, or their own. Where patches share a
     line of nodes, walls keep it from the others, these from connections. The sense of a periodic motion is that of
     the standard, or the opposite, in which some programs write it, and angles are in radians or in degrees: whichever
-    makes the nodes match.
+    makes the nodes match. `drop`: boundary patches and connections, PATCH or ZONE/PATCH, that are left out. `broken`,
+    if given, takes boundary patches that no nodes can be found for, ZONE/PATCH, and why; else they are errors.
     Raises HiresxError naming the node of the file that is not as it must be, and when h5py is missing.
     """
     with opened(path) as root:
-        return _grid(path, root)
+        return _grid(path, root, Left(path, tuple(drop), broken))
+
+
+def kinds_of(path: Path) -> dict[str, str]:
+    """The kinds of boundary condition that a file gives to the patches of each region, in the words of CGNS."""
+    with opened(path) as root:
+        found: dict[str, dict[str, None]] = {}
+        for base in root.children("CGNSBase_t"):
+            for zone in base.children("Zone_t"):
+                for _, name, kind in conditions(base, zone):
+                    found.setdefault(name, {})[kind or "no kind"] = None
+        return {name: ", ".join(kinds) for name, kinds in found.items()}
 
 
 def described_cgns(path: Path) -> str:
@@ -62,21 +72,7 @@ def described_cgns(path: Path) -> str:
         return ", ".join([root.form, *([f"{' and '.join(names)} precision"] if names else [])])
 
 
-NO_UNITS = Units()
-
-
-@dataclass(frozen=True)
-class _Zone:
-    """`words`: what was done to its coordinates."""
-
-    node: Node
-    block: Block
-    dimensions: int
-    units: Units = NO_UNITS
-    words: tuple[str, ...] = ()
-
-
-def _grid(path: Path, root: Node) -> tuple[Grid, list[str]]:
+def _grid(path: Path, root: Node, left: Left) -> tuple[Grid, list[str]]:
     bases = root.children("CGNSBase_t")
     if len(bases) != 1:
         found = f"bases {', '.join(base.name for base in bases)}" if bases else "no base"
@@ -93,13 +89,15 @@ def _grid(path: Path, root: Node) -> tuple[Grid, list[str]]:
     if len({zone.block.name for zone in zones}) != len(zones):
         raise base.fault("two zones have one name")
     blocks = [zone.block for zone in zones]
-    claims, homes = _patches(base, zones)
-    connections = [c for b, zone in enumerate(zones) for c in _connections(base, zone, b, blocks, names)]
+    claims, homes = patches(base, zones, left)
+    connections = [c for b, zone in enumerate(zones) for c in _connections(base, zone, b, blocks, names, left)]
+    left.check_all_found()
     claims += [Claim(c.block, c.face, c.range, who) for c, who in connections]
     try:
         free = settled(blocks, claims)
     except HiresxError as error:
-        raise HiresxError(f"{path}: {error.message}", error.mend) from None
+        key = '[grid] drop = ["ZONE/PATCH"] leaves one out'
+        raise HiresxError(f"{path}: {error.message}", f"{error.mend}; {key}") from None
     for claim, name, ranges in zip(claims, homes, free, strict=False):
         known = blocks[claim.block].regions
         parts = (*known.get(name, ()), *((claim.face, range_) for range_ in ranges))
@@ -112,7 +110,7 @@ def _grid(path: Path, root: Node) -> tuple[Grid, list[str]]:
 # --- zones
 
 
-def _zone(node: Node, cells: int, physical: int, units: Units) -> _Zone:
+def _zone(node: Node, cells: int, physical: int, units: Units) -> Zone:
     kind = node.child("ZoneType")
     if kind is not None and kind.text() != "Structured":
         raise node.fault(f"is {kind.text().lower()}: HiResX computes on structured zones")
@@ -136,7 +134,7 @@ def _zone(node: Node, cells: int, physical: int, units: Units) -> _Zone:
     nodes += [np.broadcast_to(np.zeros(()), nodes[0].shape)] * (3 - len(nodes))
     try:
         block = Delivered(_plain_name(node.name), *triple(nodes))
-        return _Zone(node, block, cells, units, tuple(word for word in words if word))
+        return Zone(node, block, cells, units, tuple(word for word in words if word))
     except HiresxError as error:
         raise HiresxError(f"{node.path}: {error.message}", error.mend) from None
 
@@ -169,118 +167,43 @@ def _inner(coordinates: Node, array: Node, size: np.ndarray) -> Nodes:
     return part_of(array.nodes(triple(shape)), inside)
 
 
-# --- boundary patches
-
-
-def _patches(base: Node, zones: Sequence[_Zone]) -> tuple[list[Claim], list[str]]:
-    """Claims of all boundary patches, walls first, and the names of their regions."""
-    families = {family.name: family for family in base.children("Family_t")}
-    found = []
-    for b, zone in enumerate(zones):
-        for patch in (patch for holder in zone.node.children("ZoneBC_t") for patch in holder.children("BC_t")):
-            kind = patch.text() if patch.has_data else ""
-            family = patch.child("FamilyName")
-            name = "" if family is None else family.text().rsplit("/", 1)[-1]
-            if kind == "FamilySpecified" and name in families:
-                kinds = [node.text() for node in families[name].children("FamilyBC_t") if node.has_data]
-                kind = kinds[0] if kinds else ""
-            rank = next((n for n, first in enumerate(FIRST) if kind.startswith(first)), len(FIRST))
-            claim = Claim(b, *_patch(zone, patch), f"boundary patch {patch.name} of zone {zone.node.name}")
-            found.append((rank, claim, name or patch.name))
-        for general in zone.node.children("ZoneGridConnectivity_t"):
-            for node in filter(_abuts, general.children("GridConnectivity_t")):
-                claim = Claim(b, *_patch(zone, node), f"connection {node.name} of zone {zone.node.name}")
-                found.append((len(FIRST) + 1, claim, PATCHED))
-    found.sort(key=lambda entry: entry[0])
-    return [claim for _, claim, _ in found], [name for _, _, name in found]
-
-
-def _abuts(general: Node) -> bool:
-    """Whether a connection is of faces that lie on each other without sharing nodes."""
-    kind = general.child("GridConnectivityType")
-    return kind is not None and kind.text() == "Abutting"
-
-
-def _patch(zone: _Zone, patch: Node) -> tuple[str, Range]:
-    """Face and nodes of a boundary patch."""
-    ranges = [child for child in patch.children("IndexRange_t") if child.name in ("PointRange", "ElementRange")]
-    if len(ranges) != 1:
-        raise patch.fault("is not given by one PointRange", "write it as a range of nodes of one face")
-    begin, end = ranges[0].numbers((2, zone.dimensions))
-    low, high = np.minimum(begin, end), np.maximum(begin, end)
-    place = patch.child("GridLocation")
-    location = place.text() if place is not None else "Vertex"
-    size = np.array(zone.block.size[: zone.dimensions])
-    if location != "Vertex" or ranges[0].name == "ElementRange":
-        low, high = _of_faces(ranges[0], location, low, high, size)
-    return _on_face(zone, ranges[0], low, high)
-
-
-def _of_faces(
-    node: Node, location: str, low: np.ndarray, high: np.ndarray, size: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """First and last nodes of a range of faces between nodes, which count from 1 to the number of nodes along their
-    normal, or of the cells beside the face."""
-    flat = [d for d in range(len(size)) if location[:5] in (f"{'IJK'[d]}Face", f"{'IJK'[d]}Edge")]
-    if not flat:
-        flat = [d for d in range(len(size)) if low[d] == high[d] and low[d] in (1, size[d] - 1, size[d])][:1]
-    if len(flat) != 1:
-        raise node.fault(f"{location}: the range is on no face", "write it as a range of nodes of one face")
-    (d,) = flat
-    low, high = low.copy(), high + 1
-    high[d] = low[d] = size[d] if low[d] > 1 else 1
-    return low, high
-
-
-def _on_face(zone: _Zone, node: Node, low: np.ndarray, high: np.ndarray) -> tuple[str, Range]:
-    """The face that holds the nodes `low` to `high`, which count from 1, and their half-open range."""
-    block = zone.block
-    size = block.size[: zone.dimensions]
-    shown = f"{low.tolist()} to {high.tolist()}"
-    if (low < 1).any() or (high > np.array(size)).any():
-        raise node.fault(f"{shown} leaves the zone of {' x '.join(map(str, size))} nodes", "correct the range")
-    range_ = triple([(int(a) - 1, int(b)) for a, b in zip(low, high, strict=True)] + [(0, 1)] * (3 - len(size)))
-    faces = faces_of(block.size, range_, block.faces)
-    if not faces:
-        raise node.fault(f"{shown} lies on no face of the zone", "correct the range")
-    if len(faces) > 1:
-        raise node.fault(f"{shown} is an edge, on the faces {' and '.join(faces)}", "correct the range")
-    return faces[0], range_
-
-
 # --- connections
 
 
 def _connections(
-    base: Node, zone: _Zone, b: int, blocks: Sequence[Block], names: dict[str, int]
+    base: Node, zone: Zone, b: int, blocks: Sequence[Block], names: dict[str, int], left: Left
 ) -> Iterator[tuple[Connection, str]]:
     """(connection, who it is in words) of a zone."""
     for holder in zone.node.children("ZoneGridConnectivity_t"):
         for general in holder.children("GridConnectivity_t"):
-            if _abuts(general):
+            if abuts(general) or left.drops(zone.node, general):
                 continue
             kind = general.child("GridConnectivityType")
             told = "overset" if kind is None else kind.text()
-            raise general.fault(
-                f"is a connection of the kind {told}",
-                "HiResX joins zones node to node (GridConnectivity1to1) or by interpolation (Abutting)",
-            )
+            with left.named(zone.node, general):
+                raise general.fault(
+                    f"is a connection of the kind {told}",
+                    "HiResX joins zones node to node (GridConnectivity1to1) or by interpolation (Abutting)",
+                )
         for node in holder.children("GridConnectivity1to1_t"):
+            if left.drops(zone.node, node):
+                continue
             donor = node.text().removeprefix(f"{base.name}/")
-            if donor not in names:
-                raise node.fault(f'there is no zone "{donor}"', did_you_mean(donor, list(names), "zones"))
-            p = names[donor]
-            yield _connection(node, zone, b, p, blocks), f"connection {node.name} of zone {zone.node.name}"
+            with left.named(zone.node, node):
+                if donor not in names:
+                    raise node.fault(f'there is no zone "{donor}"', did_you_mean(donor, list(names), "zones"))
+                connection = _connection(node, zone, b, names[donor], blocks)
+            yield connection, f"connection {node.name} of zone {zone.node.name}"
 
 
-def _connection(node: Node, zone: _Zone, b: int, p: int, blocks: Sequence[Block]) -> Connection:
+def _connection(node: Node, zone: Zone, b: int, p: int, blocks: Sequence[Block]) -> Connection:
     shape = (2, zone.dimensions)
     own, other = node.needed("PointRange"), node.needed("PointRangeDonor")
     (begin, end), (donor_begin, donor_end) = own.numbers(shape), other.numbers(shape)
-    face, range_ = _on_face(zone, own, np.minimum(begin, end), np.maximum(begin, end))
-    there = _Zone(node, blocks[p], zone.dimensions)
+    face, range_ = on_face(zone, own, np.minimum(begin, end), np.maximum(begin, end))
+    there = Zone(node, blocks[p], zone.dimensions)
     low, high = np.minimum(donor_begin, donor_end), np.maximum(donor_begin, donor_end)
-    donor_face, donor_range = _on_face(there, other, low, high)
+    donor_face, donor_range = on_face(there, other, low, high)
     matrix = _matrix(node, zone.dimensions, face, donor_face)
     # `joined` takes the two rectangles as they lie; which corner meets which follows from the matrix, and must agree.
     m = np.array(matrix)[: zone.dimensions, : zone.dimensions]

@@ -84,6 +84,13 @@ class Node:
             raise self.fault(f"holds {kind} of shape {found} instead of {shape}")
         return self._cast(real)
 
+    def listed(self, width: int) -> np.ndarray:
+        """Its whole numbers, rows (n, `width`) of which there is one or more."""
+        found, kind = self._of_kind("iu")
+        if len(found) != 2 or found[1] != width or not found[0]:
+            raise self.fault(f"holds {kind} of shape {found} instead of rows of {width}")
+        return self._cast(False)
+
     def nodes(self, shape: tuple[int, int, int]) -> Nodes:
         """Its real numbers, which must be so many, as the coordinates of a block; those of a large file stay there."""
         found, kind = self._of_kind("iuf")

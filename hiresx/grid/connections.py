@@ -91,7 +91,8 @@ class Touching:
     """Nodes of a face that nothing is joined to and that lie on a face of `other`, or inside it (`other_face` None).
 
     `range`: the nodes, half-open, around all cells concerned; `cells`: their number; `place`: the centre of the
-    first."""
+    first. `one_step`: the two faces are whole, and the nodes of the other are the next ones of every grid line.
+    `over`: the blocks lie on the same side of their faces, one over the other."""
 
     block: int
     face: str
@@ -100,6 +101,8 @@ class Touching:
     other_face: str | None
     cells: int
     place: tuple[float, float, float]
+    one_step: bool = False
+    over: bool = False
 
     def told(self, blocks: Sequence[Block]) -> str:
         """In words."""
@@ -108,7 +111,31 @@ class Touching:
         own = f"face {self.face} of block '{blocks[self.block].name}', nodes {nodes},"
         if self.other_face is None:
             return f"{own} lies inside block '{blocks[self.other].name}' ({where})"
-        return f"{own} lies on face {self.other_face} of block '{blocks[self.other].name}' ({where}), not joined to it"
+        lies = "lies one step from" if self.one_step else "lies on"
+        return f"{own} {lies} face {self.other_face} of block '{blocks[self.other].name}' ({where}), not joined to it"
+
+    @property
+    def closes(self) -> bool:
+        """Whether its block goes on in itself there, its last node left out."""
+        ends = {self.face, self.other_face}
+        return self.one_step and self.block == self.other and ends == {f"{self.face[0]}min", f"{self.face[0]}max"}
+
+    def mend(self, blocks: Sequence[Block]) -> str:
+        """How the flow goes on there, in words, where no nodes are to be moved."""
+        name, d = blocks[self.block].name, self.face[0]
+        if self.closes:
+            return (
+                f'[grid] period = {{ {d} = [0.0, 0.0, 0.0] }} and a [[boundary]] with block = "{name}", '
+                f'faces = ["{d}min", "{d}max"] and type = "periodic" join it'
+            )
+        if self.over or self.other_face is None:
+            return "blocks must not lie over each other: overset and embedded grids are not joined"
+        if self.one_step:
+            return 'a [[connection]] with layout = "offset" of a connectivity file joins them'
+        return (
+            "the nodes of both blocks must coincide, or a connectivity file must join them, or each of them has a "
+            '[[boundary]] with type = "patched" on these nodes'
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from hiresx.arrays import triple
 from hiresx.case import toml
 from hiresx.case.boundaries import Face, Interval
 from hiresx.case.faults import Origin, did_you_mean, explain
-from hiresx.case.grids import Rotation
+from hiresx.case.grid_file import Rotation
 from hiresx.case.model import Listed, Table, Vector
 from hiresx.errors import HiresxError
 from hiresx.grid import foreign

@@ -3,7 +3,7 @@
 from math import prod
 from pathlib import Path
 
-from hiresx.case.grids import GridFile
+from hiresx.case.grid_file import GridFile
 from hiresx.errors import HiresxError
 from hiresx.grid.cgns_tree import opened
 from hiresx.grid.from_file import form

@@ -1,11 +1,12 @@
 """Grid of a case that names a file: Plot3D, alone or with a connectivity file, or CGNS."""
 
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from hiresx.case.faults import shown
-from hiresx.case.grids import GridFile, Rotation
+from hiresx.case.grid_file import GridFile, Rotation
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import read_whole
 from hiresx.grid.cgns_tree import is_cgns
@@ -13,7 +14,7 @@ from hiresx.grid.connections import Grid
 from hiresx.grid.connectivity import motion_of, read_connectivity
 from hiresx.grid.matching import matched_connections
 from hiresx.grid.motions import Motion, Vector
-from hiresx.grid.plane import checked, flattened, moved, right_handed
+from hiresx.grid.plane import checked, flattened, moved, reversed_in_i, right_handed
 from hiresx.grid.plot3d import delivered_blocks
 from hiresx.grid.plot3d_binary import laid_out
 from hiresx.grid.proof import OverlapError, prove
@@ -55,7 +56,7 @@ def read_grid(path: Path, connectivity: Path | None = None) -> Grid:
 
 def taken(spec: GridFile, path: Path, connectivity: Path | None) -> tuple[Grid, list[str]]:
     """(the grid of a file as `spec` wants it taken and shaped, what was done to it in words)."""
-    grid, joined, read = delivered(path, connectivity)
+    grid, joined, read = delivered(path, connectivity, spec.drop)
     try:
         grid, words = _taken(grid, spec, joined)
         return grid, read + words
@@ -63,10 +64,12 @@ def taken(spec: GridFile, path: Path, connectivity: Path | None) -> tuple[Grid, 
         raise HiresxError(f"{path}: {error.message}", error.mend) from None
 
 
-def delivered(path: Path, connectivity: Path | None) -> tuple[Grid, bool, list[str]]:
+def delivered(
+    path: Path, connectivity: Path | None, drop: Sequence[str] = (), broken: dict[str, str] | None = None
+) -> tuple[Grid, bool, list[str]]:
     """(the grid as the file holds it, whether something says how its blocks are connected, what was done to its lengths
-    in words). Raises HiresxError naming
-    the place of what is wrong."""
+    in words). `drop` and `broken`: see `hiresx.grid.cgns.read_cgns`. Raises HiresxError naming the place of what is
+    wrong."""
     if form(path) == "CGNS":
         from hiresx.grid.cgns import read_cgns
 
@@ -74,8 +77,10 @@ def delivered(path: Path, connectivity: Path | None) -> tuple[Grid, bool, list[s
             raise HiresxError(
                 f"{path}: a CGNS file says itself how its blocks are connected", "leave grid.connectivity out"
             )
-        grid, words = read_cgns(path)
+        grid, words = read_cgns(path, drop, broken)
         return grid, True, words
+    if drop:
+        raise HiresxError(f"{path}: grid.drop: a Plot3D file has no patches", "leave grid.drop out")
     blocks = delivered_blocks(path)
     if connectivity is None:
         return Grid(tuple(blocks)), False, []
@@ -84,10 +89,12 @@ def delivered(path: Path, connectivity: Path | None) -> tuple[Grid, bool, list[s
 
 def _taken(grid: Grid, spec: GridFile, joined: bool) -> tuple[Grid, list[str]]:
     words = []
-    for wanted, task in ((spec.plane, flattened), (spec.reverse, right_handed)):
-        if wanted == "auto":
-            grid, said = task(grid)
-            words += said
+    if spec.plane == "auto":
+        grid, said = flattened(grid)
+        words += said
+    if spec.reverse != "keep":
+        grid, said = right_handed(grid) if spec.reverse == "auto" else reversed_in_i(grid, spec.reverse)
+        words += said
     grid, said = _in_memory(grid, spec)
     words += said
     grid = checked(grid)

@@ -46,8 +46,9 @@ def _matched(blocks: Sequence[Block], faces: Sequence[Place]) -> list[Connection
     one_block = block_of[owner[own]] == block_of[owner[other]]
     real = ~(same_node & one_block)
     asked = np.flatnonzero(real & one_block)
+    one_face = owner[own[asked]] == owner[other[asked]]
     real[asked] = ~_close_neighbours(
-        blocks, block_of[owner[own[asked]]], index[:, own[asked]], index[:, other[asked]], distance
+        blocks, block_of[owner[own[asked]]], index[:, own[asked]], index[:, other[asked]], one_face, distance
     )
     own, other = own[real], other[real]
 
@@ -110,11 +111,11 @@ def _coinciding(nodes: np.ndarray, distance: float, most: int) -> tuple[np.ndarr
 
 
 def _close_neighbours(
-    blocks: Sequence[Block], block: Integers, own: Integers, other: Integers, distance: float
+    blocks: Sequence[Block], block: Integers, own: Integers, other: Integers, one_face: np.ndarray, distance: float
 ) -> np.ndarray:
     """Of pairs of nodes (3, n) of one `block` (n,) each: whether they lie on one grid line whose node beside the first
-    is as close to it. In a thin layer nodes lie so; where a line comes back to where it began, or is a pole, they do
-    not."""
+    is as close to it. In a thin layer nodes lie so, and on a line of a face that has collapsed (`one_face`: both nodes
+    of a pair are of one); where a line comes back to where it began, or is a pole between two faces, they do not."""
     towards = np.sign(other - own)
     on_a_line = np.count_nonzero(towards, axis=0) == 1
     along = np.argmax(np.abs(towards), axis=0)
@@ -127,7 +128,8 @@ def _close_neighbours(
         at = at[sum((c[here] - c[beside]) ** 2 for c in coordinates) <= distance**2]
         if at.size:
             lines = (np.moveaxis(c, 2 - d, -1)[tuple(np.delete(own[:, at], d, axis=0)[::-1])] for c in coordinates)
-            found[at] = np.max([np.ptp(line, axis=-1) for line in lines], axis=0) > COLLAPSED * extent
+            long = np.max([np.ptp(line, axis=-1) for line in lines], axis=0) > COLLAPSED * extent
+            found[at] = long | one_face[at]
     return found
 
 

@@ -21,6 +21,8 @@ WIDTH = 6
 LAYERS = 3
 # Cells by which a point may lie beyond the last node of a block to be interpolated from it still.
 BEYOND = 0.25
+# The highest degree of the polynomials by which grid lines go on.
+HIGHEST = 4
 # Steps of a continued grid line lie between a third and three times the last one before the face.
 STEEPEST = 3.0
 # Points worked on at a time.
@@ -36,11 +38,11 @@ def continued(nodes: np.ndarray, degree: int) -> np.ndarray:
 
 
 def degree_of(nodes: np.ndarray) -> int:
-    """The highest degree, at most 4, by which all grid lines (n >= 5, 3, ...) go on forwards, with steps that neither
-    grow nor shrink too fast; 1 where none does."""
+    """The highest degree, at most `HIGHEST`, by which all grid lines (n >= 5, 3, ...) go on forwards, with steps that
+    neither grow nor shrink too fast; 1 where none does."""
     last = nodes[0] - nodes[1]
     length = np.linalg.norm(last, axis=0)
-    for degree in (4, 3, 2):
+    for degree in range(HIGHEST, 1, -1):
         steps = np.diff(continued(nodes, degree), axis=0, prepend=nodes[:1])
         size = np.linalg.norm(steps, axis=1)
         along = np.sum(steps * last, axis=1)

@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from hiresx.arrays import triple
+from hiresx.case.faults import did_you_mean
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import AXES, Block, Delivered
 from hiresx.grid.connections import TOLERANCE, Grid
@@ -25,12 +26,18 @@ TURNS = {
     "x": ((0.0, 1.0, 0.0), (0.0, 0.0, 1.0), (1.0, 0.0, 0.0)),
     "y": ((1.0, 0.0, 0.0), (0.0, 0.0, 1.0), (0.0, -1.0, 0.0)),
 }
+# What turns a line along this axis to x, right-handed.
+LINE_TURNS = {
+    "y": ((0.0, 1.0, 0.0), (-1.0, 0.0, 0.0), (0.0, 0.0, 1.0)),
+    "z": ((0.0, 0.0, 1.0), (0.0, 1.0, 0.0), (-1.0, 0.0, 0.0)),
+}
 
 
 def flattened(grid: Grid) -> tuple[Grid, list[str]]:
-    """(the grid in the plane x-y, what was done in words), or the grid itself when no block of it is thin.
+    """(the grid in the plane x-y, or along x where its blocks are thin in two directions, what was done in words), or
+    the grid itself when no block of it is thin.
 
-    Raises HiresxError for grids of which only some blocks are thin, whose two planes are not equal, or lie askew.
+    Raises HiresxError for grids of which only some blocks are thin, whose planes are not equal, or lie askew.
     """
     thin = [_thin(block) for block in grid.blocks]
     if not any(thin):
@@ -46,12 +53,12 @@ def flattened(grid: Grid) -> tuple[Grid, list[str]]:
     blocks = grid.blocks
     lines = [n for n, found in enumerate(thin) if len(found) > 1]
     if lines:
-        if any(blocks[n].size[1:] != (1, 1) for n in lines) or len(lines) != len(blocks):
+        if len(lines) != len(blocks) or any(len(found) > 2 for found in thin):
             raise HiresxError(
                 f"block '{blocks[lines[0]].name}' of {_size(blocks[lines[0]])} nodes is thin in two directions",
-                "a 2-D grid has two directions of 7 nodes or more, a 1-D grid runs along i and x",
+                "a 2-D grid has two directions of 7 nodes or more; of a 1-D grid all blocks are thin in two",
             )
-        return grid, []
+        return _lined(grid, thin)
     chosen = [found[0] for found in thin]
     for block, d in zip(blocks, chosen, strict=True):
         if block.size[d] == 2:
@@ -69,18 +76,64 @@ def flattened(grid: Grid) -> tuple[Grid, list[str]]:
     if normal != "z":
         grid = moved(grid, motion(np.array(TURNS[normal])))
         words.append(f"the plane {'y-z' if normal == 'x' else 'x-z'} turned into x-y")
-    return grid, words
+    return _levelled(grid), words
+
+
+def _lined(grid: Grid, thin: Sequence[Sequence[int]]) -> tuple[Grid, list[str]]:
+    """(the grid along x that blocks of one row of cells are, what was done in words)."""
+    words = []
+    doubled = [(block, d) for block, found in zip(grid.blocks, thin, strict=True) for d in found if block.size[d] == 2]
+    for block, d in doubled:
+        _check_equal(block, d)
+    if doubled:
+        words.append(f"one of equal lines taken of {_blocks(len({block.name for block, _ in doubled}))}")
+    by = [
+        Reindexing(order=triple((*(e for e in range(3) if e not in found), *found)), thin=tuple(found))
+        for found in thin
+    ]
+    grid = reindexed(grid, by)
+    extents = [_spread(grid.blocks, axis) for axis in "xyz"]
+    along = int(np.argmax(extents))
+    if sorted(extents)[1] > TOLERANCE * extents[along]:
+        raise HiresxError("the grid is a line that runs along none of x, y and z", "give a straight one along x")
+    if along:
+        grid = moved(grid, motion(np.array(LINE_TURNS["xyz"[along]])))
+        words.append(f"turned from {'xyz'[along]} along x")
+    _, y, z = grid.blocks[0].node(0, 0, 0)
+    blocks = [type(b)(b.name, b.x, np.full(b.x.shape, y), np.full(b.x.shape, z), b.regions) for b in grid.blocks]
+    return replace(grid, blocks=tuple(blocks)), words
+
+
+def _spread(blocks: Sequence[Block], axis: str) -> float:
+    """The extent of all blocks along an axis."""
+    values = [getattr(b, axis) for b in blocks]
+    return max(float(v.max()) for v in values) - min(float(v.min()) for v in values)
+
+
+def _levelled(grid: Grid) -> Grid:
+    """A plane grid all of whose nodes have one z, that of its first node: what is left beside is round-off."""
+    level = float(grid.blocks[0].z[0, 0, 0])
+    blocks = [type(b)(b.name, b.x, b.y, np.broadcast_to(np.array(level), b.x.shape), b.regions) for b in grid.blocks]
+    return replace(grid, blocks=tuple(blocks))
 
 
 def right_handed(grid: Grid) -> tuple[Grid, list[str]]:
     """(the grid with every left-handed block reversed in i, what was done in words). A block of both senses stays."""
-    left = [hands(block) == "left" for block in grid.blocks]
-    if not any(left):
+    return reversed_in_i(grid, [block.name for block in grid.blocks if hands(block) == "left"], "left-handed and ")
+
+
+def reversed_in_i(grid: Grid, names: Sequence[str], why: str = "") -> tuple[Grid, list[str]]:
+    """(the grid with the blocks of these names reversed in i, what was done and `why` in words). Raises HiresxError for
+    a name that no block has."""
+    known = [block.name for block in grid.blocks]
+    for name in names:
+        if name not in known:
+            raise HiresxError(f"grid.reverse: there is no block '{name}'", did_you_mean(name, known, "blocks"))
+    if not names:
         return grid, []
-    by = [Reindexing(reverse=(wrong, False, False)) for wrong in left]
-    names = [block.name for block, wrong in zip(grid.blocks, left, strict=True) if wrong]
+    by = [Reindexing(reverse=(block.name in names, False, False)) for block in grid.blocks]
     told = ", ".join(f"'{name}'" for name in names[:4]) + (" and others" if len(names) > 4 else "")
-    return reindexed(grid, by), [f"{_blocks(len(names))} left-handed and reversed in i: {told}"]
+    return reindexed(grid, by), [f"{_blocks(len(names))} {why}reversed in i: {told}"]
 
 
 def moved(grid: Grid, by: Motion, scale: float = 1.0) -> Grid:
@@ -166,12 +219,7 @@ def _check_equal(block: Block, d: int) -> None:
 def _normal(blocks: Sequence[Block]) -> str:
     """The axis along which a plane grid has no extent."""
     extent = _extent(blocks)
-    flat = [
-        axis
-        for axis in "zyx"
-        if max(float(getattr(b, axis).max()) for b in blocks) - min(float(getattr(b, axis).min()) for b in blocks)
-        <= TOLERANCE * extent
-    ]
+    flat = [axis for axis in "zyx" if _spread(blocks, axis) <= TOLERANCE * extent]
     if not flat:
         raise HiresxError(
             "the grid is a surface that lies in none of the planes x-y, x-z and y-z",

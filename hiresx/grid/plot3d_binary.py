@@ -19,6 +19,7 @@ from hiresx.arrays import triple
 from hiresx.errors import HiresxError
 from hiresx.grid import stored_coordinates
 from hiresx.grid.plot3d_layout import EXPORT, check_blanking, check_size, points, shaped, told
+from hiresx.grid.plot3d_others import binary_kind, no_grid
 from hiresx.grid.stored_coordinates import Bytes, Nodes, Stored
 
 # More blocks than a grid has.
@@ -79,7 +80,17 @@ def _kept(
 
 
 def laid_out(path: Path, file: BufferedReader, size: int) -> RecordLayout:
-    """Where a binary file has its nodes."""
+    """Where a binary file has its nodes. Raises HiresxError for what holds none."""
+    try:
+        return _laid_out(path, file, size)
+    except HiresxError:
+        kind = binary_kind(file, size)
+        if kind is None:
+            raise
+        raise no_grid(path, kind) from None
+
+
+def _laid_out(path: Path, file: BufferedReader, size: int) -> RecordLayout:
     order = _record_order(file, size)
     if order is None:
         return _stream_layout(path, file, size)
@@ -93,10 +104,13 @@ def laid_out(path: Path, file: BufferedReader, size: int) -> RecordLayout:
 
 
 def begins_like(path: Path) -> bool:
-    """Whether a binary file begins like a Plot3D grid: with a record of 1, 2 or 3 integers, or as a stream does."""
+    """Whether a binary file begins like one of Plot3D: with a record of 1, 2 or 3 integers, as a stream does, or as a
+    solution or function file."""
     with path.open("rb") as file:
         size = file.seek(0, 2)
-        return _record_order(file, size) is not None or bool(_streams(file, size))
+        if _record_order(file, size) is not None or _streams(file, size):
+            return True
+        return binary_kind(file, size) is not None
 
 
 def _record_order(file: BufferedReader, size: int) -> str | None:
@@ -123,8 +137,6 @@ def _record_layout(path: Path, file: BufferedReader, size: int, order: str) -> R
     if length == 4:
         (count,) = integers(parts)
         where, parts, length = _next(path, records, "the block sizes")
-        if count >= 1 and length in (12 * count, 16 * count) and _is_function(integers(parts), length // (4 * count)):
-            raise _no_grid(path, "function")
         if count < 1 or length not in (8 * count, 12 * count):
             raise HiresxError(
                 f"{path}, byte {where}: a record of {length} bytes cannot hold the sizes of {count} blocks", EXPORT
@@ -140,8 +152,6 @@ def _record_layout(path: Path, file: BufferedReader, size: int, order: str) -> R
         check_size(path, f"byte {where}", n, block)
         nodes = math.prod(block)
         at, parts, length = _next(path, records, f"block {n}")
-        if n == 1 and length in (16, 32) and nodes * dimensions * 4 > 32:
-            raise _no_grid(path, "solution (Q)")
         layout = next(
             (
                 (real, blanked)
@@ -174,15 +184,6 @@ def _block(
     if blanked:
         check_blanking(path, n, size, np.frombuffer(data[end:], order + "i4"))
     return shaped(np.frombuffer(data[:end], order + real), size)
-
-
-def _is_function(numbers: list[int], columns: int) -> bool:
-    """Whether a record of sizes ends every block with one and the same number of variables (a function file)."""
-    return columns == 4 and len(set(numbers[3::4])) == 1 and min(numbers) > 0
-
-
-def _no_grid(path: Path, what: str) -> HiresxError:
-    return HiresxError(f"{path}: a Plot3D {what} file, which holds no nodes", "name the grid file that belongs to it")
 
 
 def _records(
@@ -301,11 +302,7 @@ def _no_stream(path: Path, file: BufferedReader, size: int) -> HiresxError:
         sizes, begin = _stream_sizes(file, size, order, many, dimensions)
         if not sizes:
             continue
-        file.seek(begin)
         nodes = points(sizes)
-        for real in (4, 8):
-            if size == begin + len(sizes) * 4 * real + nodes * (dimensions + 2) * real:
-                return _no_grid(path, "solution (Q)")
         if max(max(block) for block in sizes) < 100_000:
             needed = begin + nodes * dimensions * 8
             return HiresxError(

@@ -10,9 +10,12 @@ import numpy as np
 
 from hiresx.errors import HiresxError
 from hiresx.grid.plot3d_layout import EXPORT, check_blanking, points, shaped, told
+from hiresx.grid.plot3d_others import kind_of, no_grid
 
 # Characters; a repeat count and a quadruple-precision number take fewer.
 LONGEST_NUMBER = 64
+# Numbers among which the sizes of the blocks are looked for.
+MOST_SIZES = 10_000
 # Characters read at a time.
 PIECE = 200_000
 
@@ -32,6 +35,11 @@ def read_ascii(path: Path, text: bytes) -> list[list[np.ndarray]]:
                     by_line = len(first) == (1 if many else dimensions)
                     candidates.append((not by_line, len(candidates), sizes, used, blanked))
     if not candidates:
+        with np.errstate(invalid="ignore"):
+            begin = np.array([heads(n) for n in range(min(total, MOST_SIZES))])
+            kind = kind_of(np.where(np.abs(begin) < 2**31, np.trunc(begin), 0), lambda n: [total - n])
+        if kind is not None:
+            raise no_grid(path, kind)
         _refuse_ascii(path, heads, first, header, total)
     _, _, sizes, used, blanked = min(candidates)
     if points(sizes) > len(text):

@@ -185,11 +185,7 @@ def _gaps(blocks: Sequence[Block], c: Connection) -> tuple[np.ndarray, np.ndarra
 
 def _broken(blocks: Sequence[Block], c: Connection) -> np.ndarray:
     """Offset layout: where the grid does not go on from the block into the donor (ni, nj, nk)."""
-    block, donor = blocks[c.block], blocks[c.donor]
-    index, outward = _face_nodes(c), np.zeros((3, 1, 1, 1), dtype=int)
-    outward[direction(c.face)] = side(c.face)
-    before, last = _nodes(block, index - outward), _nodes(block, index)
-    first, after = (c.motion(_nodes(donor, c.donors(index + n * outward))) for n in (1, 2))
+    before, last, first, after = _over_seam(blocks, c)
     bad = broken_seam(before, last, first, after)
     for e in range(3):  # a line beside must be beside on the other side too, not run the other way
         if last.shape[e + 1] > 1:
@@ -197,6 +193,20 @@ def _broken(blocks: Sequence[Block], c: Connection) -> np.ndarray:
             wrong = ~(np.sum(own * other, axis=0) > 0)
             bad |= np.pad(wrong, [(0, 1) if a == e else (0, 0) for a in range(3)])
     return bad
+
+
+def _over_seam(blocks: Sequence[Block], c: Connection) -> list[np.ndarray]:
+    """Offset layout: four planes of nodes (3, ni, nj, nk) as grid lines pass them, two on each side."""
+    index, outward = _face_nodes(c), np.zeros((3, 1, 1, 1), dtype=int)
+    outward[direction(c.face)] = side(c.face)
+    own = [_nodes(blocks[c.block], index - n * outward) for n in (1, 0)]
+    return own + [c.motion(_nodes(blocks[c.donor], c.donors(index + n * outward))) for n in (1, 2)]
+
+
+def seam_steps(blocks: Sequence[Block], c: Connection) -> list[np.ndarray]:
+    """Offset layout: lengths (ni, nj, nk) of the last step before the seam, of that over it and of the first behind."""
+    planes = _over_seam(blocks, c)
+    return [np.linalg.norm(planes[n + 1] - planes[n], axis=0) for n in range(3)]
 
 
 def _mismatch(blocks: Sequence[Block], c: Connection, where: str, layout: str, bad: np.ndarray) -> HiresxError:

@@ -1,13 +1,15 @@
 """What the solver will feel of a grid: cell volumes, skewness, stretching, aspect ratio."""
 
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from hiresx.arrays import triple
 from hiresx.errors import HiresxError
-from hiresx.grid.blocks import AXES, FACES, Block, Range, direction, side
-from hiresx.grid.connections import Grid
+from hiresx.grid.blocks import AXES, FACES, Block, Delivered, Range, direction, side, slices
+from hiresx.grid.connections import TOLERANCE, Grid
 from hiresx.grid.singular import PAGE, collapsed
 from hiresx.grid.stored_coordinates import slabs
 
@@ -18,6 +20,8 @@ REACH = 3
 SLAB = 1_000_000
 # Lengths and volumes below this share of the largest are none.
 FLAT = 1e-12
+# Neighbours along all grid lines agree about where a node should be to this share of how far it is off.
+AGREE = 0.5
 # Cosine of the angle by which a line that turns back misses its way.
 TURNED = 0.98
 
@@ -53,9 +57,22 @@ def quality(grid: Grid) -> list[dict[str, Any]]:
     return records
 
 
-def check_jacobian(grid: Grid, poles: Collection[tuple[int, Range]] = ()) -> None:
-    """Raises HiresxError naming the node with the smallest 1/J when that is not positive. `poles`: (block, nodes) that
-    have no volume and need none."""
+@dataclass(frozen=True)
+class NotPositive:
+    """A block whose Jacobian is not positive at `count` of its nodes: the `node` (i, j, k) with the smallest 1/J, where
+    it lies, what is wrong there and what mends it, in words."""
+
+    block: Block
+    count: int
+    worst: float
+    node: tuple[int, int, int]
+    place: tuple[float, float, float]
+    what: str
+    mend: str
+
+
+def not_positive(grid: Grid, poles: Collection[tuple[int, Range]] = ()) -> Iterator[NotPositive]:
+    """The blocks with nodes at which 1/J is not positive. `poles`: (block, nodes) that have no volume and need none."""
     for b, block in enumerate(grid.blocks):
         found: dict[str, Any] = {}
         bad = 0
@@ -67,14 +84,22 @@ def check_jacobian(grid: Grid, poles: Collection[tuple[int, Range]] = ()) -> Non
             _note(found, "worst", block, k, volume, smallest=True)
             bad += int(np.sum(~(volume > 0)))
         if bad:
-            (i, j, k), (x, y, z) = found["worst"]["node"], found["worst"]["position"]
-            what, mend = why_not_positive(block, (i, j, k))
-            raise HiresxError(
-                f"block '{block.name}': the Jacobian is not positive at {bad} of {block.points} nodes; worst 1/J = "
-                f"{found['worst']['value']:.6g} at node (i, j, k) = ({i}, {j}, {k}), (x, y, z) = "
-                f"({x:.6g}, {y:.6g}, {z:.6g}): {what}",
-                mend,
-            )
+            worst = found["worst"]
+            what, mend = why_not_positive(block, triple(worst["node"]))
+            yield NotPositive(block, bad, worst["value"], triple(worst["node"]), triple(worst["position"]), what, mend)
+
+
+def check_jacobian(grid: Grid, poles: Collection[tuple[int, Range]] = ()) -> None:
+    """Raises HiresxError naming the node with the smallest 1/J when that is not positive. `poles`: see
+    `not_positive`."""
+    for found in not_positive(grid, poles):
+        (i, j, k), (x, y, z) = found.node, found.place
+        raise HiresxError(
+            f"block '{found.block.name}': the Jacobian is not positive at {found.count} of {found.block.points} nodes; "
+            f"worst 1/J = {found.worst:.6g} at node (i, j, k) = ({i}, {j}, {k}), (x, y, z) = "
+            f"({x:.6g}, {y:.6g}, {z:.6g}): {found.what}",
+            found.mend,
+        )
 
 
 def why_not_positive(block: Block, node: tuple[int, int, int]) -> tuple[str, str]:
@@ -92,7 +117,10 @@ def why_not_positive(block: Block, node: tuple[int, int, int]) -> tuple[str, str
     near = FLAT * max(abs(low), abs(high))
     if not high > near:
         some = "" if high < -near else ", some of its cells without volume"
-        return f"the whole block is left-handed{some}", "reverse one of its index directions, or leave out `reverse`"
+        return (
+            f"the whole block is left-handed{some}",
+            f'reverse one of its index directions: [grid] reverse = ["{block.name}"] does that for a grid from a file',
+        )
     k, j, i = (slice(max(n - REACH, 0), n + REACH + 1) for n in reversed(node))
     for d in block.active:
         step = np.sqrt(sum(np.diff(c[k, j, i], axis=2 - d) ** 2 for c in (block.x, block.y, block.z)))
@@ -106,12 +134,63 @@ def why_not_positive(block: Block, node: tuple[int, int, int]) -> tuple[str, str
                 if lines
                 else f"this is no pole: leave the collapsed nodes out, or end the block before them; {PAGE}",
             )
+    displaced = _displaced(block, node)
+    if displaced is not None:
+        where = "({}, {}, {})".format(*displaced)
+        return (
+            f"node {where} is out of its place: where its neighbours would have it, all cells there are sound",
+            "correct that node in the grid file",
+        )
+    for d in block.active:
         if _turns_back(block, node, d):
             return (
                 f"the grid line along {AXES[d]} turns back on itself there, the block is wrapped around a sharp edge",
                 "cut the block there, or begin it off the edge",
             )
     return "grid lines fold over each other there", "untangle the grid there"
+
+
+def _displaced(block: Block, node: tuple[int, int, int]) -> tuple[int, int, int] | None:
+    """The one node near `node` that is not where its neighbours along every grid line would have it, all of them at the
+    same place, if the cells around have volume once it is moved there; None where there is none."""
+    box = triple((max(n - 2 * REACH, 0), min(n + 2 * REACH + 1, m)) for n, m in zip(node, block.size, strict=True))
+    part = np.stack([np.array(c[slices(box)]) for c in (block.x, block.y, block.z)])
+    wanted = np.stack([_from_neighbours(part, 3 - d) for d in block.active])
+    middle = wanted.mean(axis=0)
+    off = np.linalg.norm(part - middle, axis=0)
+    agree = np.linalg.norm(wanted - middle, axis=1).max(axis=0) < AGREE * off
+    # as far off as cells are wide, not as grid lines that are stretched have it; one line alone agrees with itself
+    share = AGREE if len(block.active) > 1 else 1.0
+    agree &= off > share * np.min([_width(part, 3 - d) for d in block.active], axis=0)
+    k, j, i = (int(n) for n in np.unravel_index(int(np.argmax(np.where(agree, off, -1.0))), off.shape))
+    if not agree[k, j, i]:
+        return None
+    part[:, k, j, i] = middle[:, k, j, i]
+    low, high = volume_extremes(Delivered(block.name, *part))
+    if not low > FLAT * high:
+        return None
+    return triple(n + first for n, (first, _) in zip((i, j, k), box, strict=True))
+
+
+def _width(part: np.ndarray, axis: int) -> np.ndarray:
+    """Half the distance of the two nodes beside each node of `part` (3, nk, nj, ni) along one axis, at its ends the
+    whole of the one beside."""
+    n = part.shape[axis]
+    low, high = (np.arange(n) - 1).clip(0), (np.arange(n) + 1).clip(max=n - 1)
+    width: np.ndarray = np.linalg.norm(np.take(part, high, axis) - np.take(part, low, axis), axis=0)
+    shape = [1, 1, 1]
+    shape[axis - 1] = n
+    return width / (high - low).reshape(shape)
+
+
+def _from_neighbours(part: np.ndarray, axis: int) -> np.ndarray:
+    """Where the nodes of `part` (3, nk, nj, ni) would lie by those beside them along one axis: in their middle, at the
+    ends of the axis as far behind the first as that from the second."""
+    n = part.shape[axis]
+    low, high = np.arange(n) - 1, np.arange(n) + 1
+    middle = (np.take(part, low.clip(0), axis) + np.take(part, high.clip(max=n - 1), axis)) / 2
+    ends = [2 * np.take(part, [a], axis) - np.take(part, [b], axis) for a, b in ((1, 2), (n - 2, n - 3))]
+    return np.concatenate([ends[0], np.take(middle, range(1, n - 1), axis), ends[1]], axis)
 
 
 def _layers_from(face: str, size: tuple[int, int, int], node: tuple[int, int, int]) -> int:
@@ -149,8 +228,9 @@ def volume_extremes(block: Block) -> tuple[float, float]:
 
 
 def hands(block: Block) -> str:
-    """ "right", "left" or "mixed", by the cells' volumes; of a surface in space "", since it has no sense."""
-    if len(block.active) == 2 and block.extents[2] > 0:
+    """ "right", "left" or "mixed", by the cells' volumes; of a surface in space, off z = const by more than `TOLERANCE`
+    of its extent, "", since it has no sense."""
+    if len(block.active) == 2 and block.extents[2] > TOLERANCE * max(block.extents):
         return ""
     low, high = volume_extremes(block)
     near = 1e-12 * max(abs(low), abs(high))

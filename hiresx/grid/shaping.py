@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from hiresx.arrays import Reals, triple
-from hiresx.case.grids import GridFile
+from hiresx.case.grid_file import GridFile
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import (
     AXES,

@@ -1,93 +1,170 @@
 """The case file from which a grid of one's own starts."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from hiresx.case import toml
 from hiresx.errors import HiresxError
+from hiresx.grid.blocks import AXES, Range
 from hiresx.grid.patched import PATCHED
 from hiresx.shell import word
 
 HEAD = """\
 # A case for the grid {file}.
-# What flows past it is for you to say: every boundary is a far field of gas at rest, so that the case runs as it is.
+# What flows past it is for you to say: gas at rest, and a far field of it where nothing names a wall.{viscous}
 # `hiresx check`, then `hiresx run` with the folder of this file.
 
 title = {title}
 """
+VISCOUS = """
+# Without `reynolds` in a table [gas] it is inviscid, at walls without slip too."""
 STATE = "state = { rho = 1.0, p = 0.7142857142857143 }"
+FAR, SLIP, NO_SLIP = "far-field", "slip-wall", "no-slip-wall"
+# Kinds of boundary condition as CGNS and programs name them, by how they begin or what they hold, and the type of ours.
+KINDS = (("bcwallinviscid", SLIP), ("bcwall", NO_SLIP), ("bcsymmetryplane", "symmetry"), ("bc", FAR))
+NAMES = (("inviscid", SLIP), ("wall", NO_SLIP), ("solid", NO_SLIP), ("symmetry", "symmetry"))
+
+# How a case takes a face that meets another block without being joined to it.
+Way = Literal["patched", "closes", "one step", "over", "wall"]
+WAYS: dict[Way, tuple[str, str]] = {
+    "patched": (PATCHED, 'the flow goes on by interpolation; a wall would be "slip-wall"'),
+    "closes": ("periodic", "one step apart, the last node of a ring left out: the flow goes on"),
+    "one step": (
+        SLIP,
+        'one step apart: nothing flows through this; a [[connection]] with layout = "offset" of a connectivity file '
+        "joins them",
+    ),
+    "over": (FAR, "blocks over each other are computed each by itself: nothing of one reaches the other"),
+    "wall": (SLIP, "a gap, or a plate between, over which nothing can be interpolated: nothing flows through this"),
+}
 
 
-def case_text(path: Path, found: dict[str, Any], connectivity: Path | None = None) -> str:
-    """The text of a case.toml for the grid file `path`, of which `hiresx.grid.survey.survey` says `found`.
+@dataclass(frozen=True)
+class Contact:
+    """Nodes of a face that meet `others`, in words, without being joined to them, and how the case takes them."""
+
+    block: str
+    face: str
+    nodes: Range
+    others: str
+    way: Way
+
+
+def contacts(found: dict[str, Any]) -> list[Contact]:
+    """The faces that meet others of which `hiresx.grid.survey.survey` says `found`; those of one face that share nodes
+    as one: a node has one condition."""
+    left: list[Contact] = []
+    for row in found.get("meets", ()):
+        itself = row["block"] == row["other"] and row["face"][0] == row["face of it"][0]
+        step: Way = "closes" if itself else "one step"
+        ways: dict[str, Way] = {"over it": "over", "on it": "patched"}
+        way = ways.get(row["how"], step)
+        words = f"{row['other']}, {'over it' if way == 'over' else 'face ' + row['face of it']}"
+        made = Contact(row["block"], row["face"], _range_of(row["nodes"]), words, way)
+        for other in list(left):
+            together = all(a[0] < b[1] and b[0] < a[1] for a, b in zip(made.nodes, other.nodes, strict=True))
+            if together and (other.block, other.face) == (made.block, made.face):
+                left.remove(other)
+                first, second, third = (
+                    (min(a[0], b[0]), max(a[1], b[1])) for a, b in zip(made.nodes, other.nodes, strict=True)
+                )
+                either: Way = PATCHED if PATCHED in (made.way, other.way) else other.way
+                others = f"{other.others}; {made.others}"
+                made = replace(made, nodes=(first, second, third), others=others, way=either)
+        left.append(made)
+    return left
+
+
+def case_text(
+    path: Path, found: dict[str, Any], connectivity: Path | None = None, met: Sequence[Contact] | None = None
+) -> str:
+    """The text of a case.toml for the grid file `path`, of which `hiresx.grid.survey.survey` says `found`; `met`: the
+    faces that meet others and how they are taken, those of `found` if absent.
 
     Raises HiresxError for a file of which no grid can be made.
     """
     if "refused" in found:
         raise HiresxError(found["refused"], f"hiresx info {word(path)} says what the file holds")
-    lines = [HEAD.format(file=path.name, title=_quoted(f"Flow on the grid {path.name}"))]
+    met = contacts(found) if met is None else met
+    regions = [_region(name, found["regions"]) for name in dict.fromkeys(r["region"] for r in found.get("regions", ()))]
+    viscous = VISCOUS if any(f'type = "{NO_SLIP}"' in lines for lines in regions) else ""
+    lines = [HEAD.format(file=path.name, title=_quoted(f"Flow on the grid {path.name}"), viscous=viscous)]
     lines += ["[grid]", f"file = {_quoted(str(path.resolve()))}"]
     if connectivity is not None:
         lines.append(f"connectivity = {_quoted(str(connectivity.resolve()))}")
     lines += [f"# {line}" for line in found.get("done", ())]
+    lines += [f"# BROKEN and left out: {row['patch']}: {row['why']}" for row in found.get("broken", ())]
+    if "broken" in found:
+        lines.append(f"drop = [{', '.join(_quoted(row['patch']) for row in found['broken'])}]")
+    closed = dict.fromkeys(contact.face[0] for contact in met if contact.way == "closes")
+    if closed:
+        lines.append(f"period = {{ {', '.join(f'{axis} = [0.0, 0.0, 0.0]' for axis in closed)} }}")
     lines += ["", "[time]", "steps = 100", "", "[initial]", STATE, ""]
-    for name in dict.fromkeys(row["region"] for row in found.get("regions", ())):
-        homes = [f"{row['block']} {row['face']}" for row in found["regions"] if row["region"] == name]
-        lines += [f"# {', '.join(homes[:6])}{' ...' if len(homes) > 6 else ''}"]
-        lines += ["[[boundary]]", 'faces = "all"', f"range = {_quoted(name)}", 'type = "far-field"', STATE, ""]
-    for row, others in _apart(found.get("meets", ())):
-        inside = row["face of it"] == "inside"
-        what = (
-            "nothing flows through this" if inside else 'the flow goes on by interpolation; a wall would be "slip-wall"'
-        )
-        lines += [
-            f"# MEETS {others}, without being joined to it: {what}",
-            "[[boundary]]",
-            f"block = {_quoted(row['block'])}",
-            f'faces = ["{row["face"]}"]',
-            *_range(row),
-            f'type = "{"slip-wall" if inside else PATCHED}"',
-            "",
-        ]
-    met = {(row["block"], row["face"]) for row in found.get("meets", ())}
-    for row in found.get("left", ()):
-        if (row["block"], row["face"]) not in met:
-            way = f"outward normal {row['normal']}" if any(row["normal"]) else "closed"
-            lines.append(f"# {row['block']} {row['face']}: around {row['centre']}, {way}")
+    lines += [line for region in regions for line in region]
+    lines += [line for contact in met for line in _condition(contact)]
+    held = {(contact.block, contact.face) for contact in met}
+    free = [row for row in found.get("left", ()) if (row["block"], row["face"]) not in held]
+    for row in free:
+        way = f"outward normal {row['normal']}" if any(row["normal"]) else "closed"
+        if "collapsed" in row:
+            lines += [f"# COLLAPSED to a line: {row['block']} {row['face']}: around {row['centre']}", "[[boundary]]"]
+            lines += [f"block = {_quoted(row['block'])}", f'faces = ["{row["face"]}"]', 'type = "pole"', ""]
+    for row in (row for row in free if "collapsed" not in row):
+        way = f"outward normal {row['normal']}" if any(row["normal"]) else "closed"
+        lines.append(f"# {row['block']} {row['face']}: around {row['centre']}, {way}")
     if found.get("left"):
-        lines += ["[[boundary]]", 'faces = "all"', 'type = "far-field"', STATE, ""]
+        lines += ["[[boundary]]", 'faces = "all"', f'type = "{FAR}"', STATE, ""]
     return "\n".join(lines)
 
 
-def _apart(meets: Sequence[dict[str, Any]]) -> list[tuple[dict[str, Any], str]]:
-    """(row, what it meets in words); the rows of one face that share nodes as one: a node has one condition."""
-    left: list[tuple[dict[str, Any], str]] = []
-    for row in meets:
-        words = f"{row['other']}, face {row['face of it']}"
-        for found, others in list(left):
-            own, its = _ends(row), _ends(found)
-            together = all(a[0] < b[1] and b[0] < a[1] for a, b in zip(own, its, strict=True))
-            if together and (found["block"], found["face"]) == (row["block"], row["face"]):
-                left.remove((found, others))
-                nodes = " ".join(f"{min(a[0], b[0])}:{max(a[1], b[1])}" for a, b in zip(own, its, strict=True))
-                row, words = {**found, "nodes": nodes}, f"{others}; {words}"
-        left.append((row, words))
-    return left
+def type_of(name: str, kind: str) -> str:
+    """The type of boundary condition that a region starts with: by its kind where the file says one, else by its
+    name."""
+    for words, among in ((kind.split(",")[0], KINDS), (name, NAMES)):
+        for part, type_ in among:
+            if words.lower().startswith(part) if among is KINDS else part in words.lower():
+                return type_
+    return FAR
 
 
-def _ends(row: dict[str, Any]) -> list[tuple[int, int]]:
-    first, second, third = (part.split(":") for part in row["nodes"].split())
-    return [(int(lo), int(hi)) for lo, hi in (first, second, third)]
+def _region(name: str, rows: Sequence[dict[str, Any]]) -> list[str]:
+    """The condition of a region; patched ones need none."""
+    own = [row for row in rows if row["region"] == name]
+    homes = [f"{row['block']} {row['face']}" for row in own]
+    kind = own[0].get("kind", "")
+    lines = [f"# {', '.join(homes[:6])}{' ...' if len(homes) > 6 else ''}{f': {kind}' if kind else ''}"]
+    if name == PATCHED:
+        return [f"{lines[0]}: patched, which needs no condition", ""]
+    type_ = type_of(name, kind)
+    lines += ["[[boundary]]", 'faces = "all"', f"range = {_quoted(name)}", f'type = "{type_}"']
+    return [*lines, *([STATE] if type_ == FAR else []), ""]
+
+
+def _condition(contact: Contact) -> Iterator[str]:
+    type_, words = WAYS[contact.way]
+    axis = contact.face[0]
+    if contact.way == "closes" and contact.face.endswith("max"):
+        return  # said with the other end
+    yield f"# MEETS {contact.others}, without being joined: {words}"
+    yield from ("[[boundary]]", f"block = {_quoted(contact.block)}")
+    if contact.way == "closes":
+        yield f'faces = ["{axis}min", "{axis}max"]'
+    else:
+        yield f'faces = ["{contact.face}"]'
+        ends = [f"{a} = [{lo}, {hi}]" for a, (lo, hi) in zip(AXES, contact.nodes, strict=True) if a != axis]
+        yield f"range = {{ {', '.join(ends)} }}"
+    yield f'type = "{type_}"'
+    if type_ == FAR:
+        yield STATE
+    yield ""
+
+
+def _range_of(nodes: str) -> Range:
+    first, second, third = (part.split(":") for part in nodes.split())
+    return (int(first[0]), int(first[1])), (int(second[0]), int(second[1])), (int(third[0]), int(third[1]))
 
 
 def _quoted(text: str) -> str:
     return toml.dumps({"t": text}).split("=", 1)[1].strip()
-
-
-def _range(row: dict[str, Any]) -> list[str]:
-    """The line `range` of a part of a face."""
-    normal = "ijk".index(row["face"][0])
-    pairs = [part.split(":") for part in row["nodes"].split()]
-    parts = [f"{axis} = [{lo}, {hi}]" for axis, (lo, hi) in zip("ijk", pairs, strict=True)]
-    return [f"range = {{ {', '.join(p for d, p in enumerate(parts) if d != normal)} }}"]

@@ -149,16 +149,17 @@ class Stored:
     def part(self, slices: tuple[slice, slice, slice]) -> "Stored":
         """A box of it, still in the file."""
         made = replace(self, window=self._there([s.indices(n)[:2] for s, n in zip(slices, self.shape, strict=True)]))
-        if "_extremes" in self.__dict__ or self.__dict__.get("looked_through"):
-            made.__dict__["looked_through"] = self.is_finite
+        if "_extremes" in self.__dict__ or "largest_of_whole" in self.__dict__:
+            made.__dict__["largest_of_whole"] = self.largest
         return made
 
     @property
-    def is_finite(self) -> bool:
-        """Whether all of it is numbers. What is a part of something that was looked through is not read for it."""
-        if self.__dict__.get("looked_through"):
-            return True
-        return bool(np.isfinite(self._extremes).all())  # a nan is the least of whatever it is among
+    def largest(self) -> float:
+        """Its largest absolute value, nan where one is. Of a part of something that was looked through, which is not
+        read again for it, that of the whole."""
+        found: float | None = self.__dict__.get("largest_of_whole")
+        # a nan is the least of whatever it is among
+        return float(np.abs(self._extremes).max()) if found is None else found
 
     def reversed(self, axes: tuple[bool, bool, bool]) -> "Stored":
         return replace(self, reverse=triple(a != b for a, b in zip(self.reverse, axes, strict=True)))

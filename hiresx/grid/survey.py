@@ -7,16 +7,15 @@ from typing import Any
 import numpy as np
 
 from hiresx.arrays import triple
-from hiresx.case.grids import GridFile
+from hiresx.case.grid_file import GridFile
 from hiresx.errors import HiresxError
-from hiresx.grid.blocks import AXES, Block, Range, direction, face_range, layer, rectangles, side, slices
-from hiresx.grid.connections import Grid
+from hiresx.grid.blocks import AXES, FACES, Block, Range, direction, face_range, layer, rectangles, side, slices
+from hiresx.grid.connections import Grid, Touching
 from hiresx.grid.from_file import delivered, described, form, taken
-from hiresx.grid.quality import hands
+from hiresx.grid.quality import NotPositive, hands, not_positive
+from hiresx.grid.singular import COLLAPSED, collapsed
 from hiresx.grid.stored_coordinates import slabs
 
-# Lines shorter than this share of the block's extent have collapsed to a point.
-COLLAPSED = 1e-9
 # A face whose area vectors add up to less than this share of its area closes around something: it faces every way.
 CLOSED = 1e-6
 
@@ -25,56 +24,98 @@ def survey(path: Path, connectivity: Path | None = None) -> dict[str, Any]:
     """What `hiresx info` tells of a grid file; all values are fit for JSON.
 
     "form": container, byte order and precision; "blocks": name, nodes as delivered, the directions in which they are
-    "thin" (1 or 2 nodes), "hands" ("right", "left" or "mixed"), "collapsed" faces and lines, smallest and largest
-    "spacing" along grid lines and their largest "ratio" beside each other; "done": what is made of it by itself, in
-    words; "points", "connections", "regions" and the parts of faces that are "left" over of the grid that results, with
-    their place and outward normal; "meets": faces that lie on other blocks without being joined. Where no grid results,
-    "refused" says why."""
+    "thin" (1 or 2 nodes), "hands" ("right", "left" or "mixed"), "collapsed" faces, edges and lines, smallest and
+    largest "spacing" along grid lines and their largest "ratio" beside each other; "done": what is made of it by
+    itself, in words; "points", "connections", "regions" and the parts of faces that are "left" over of the grid that
+    results, with their place and outward normal; "meets": faces that lie on other blocks without being joined;
+    "jacobian": blocks where it is not positive, and why; "broken": patches of a CGNS file that no nodes can be found
+    for, which are left out. Where no grid results, "refused" says why."""
     with np.errstate(all="ignore"):  # a file may hold any finite number
         return _survey(path, connectivity)
 
 
 def _survey(path: Path, connectivity: Path | None) -> dict[str, Any]:
-    grid, _, _ = delivered(path, connectivity)
+    broken: dict[str, str] = {}
+    grid, _, _ = delivered(path, connectivity, broken=broken)
     found: dict[str, Any] = {
         "kind": f"grid ({form(path)})",
         "form": described(path),
         "points": grid.points,
         "blocks": [_block(block) for block in grid.blocks],
     }
+    if broken:
+        found["broken"] = [{"patch": name, "why": why} for name, why in broken.items()]
     try:
-        grid, words = taken(GridFile(file=str(path)), path, connectivity)
+        grid, words = taken(GridFile(file=str(path), drop=tuple(broken)), path, connectivity)
     except HiresxError as error:
         return found | {"refused": error.message}
     found |= {"points": grid.points, "connections": len(grid.connections)}
     if words:
         found["done"] = words
-    regions = [
+    tables = {
+        "regions": _regions(path, grid),
+        "meets": [_meeting(grid, t) for t in grid.touching if not _in_region(grid.blocks[t.block], t.face, t.range)],
+        "left": left_over(grid),
+        "jacobian": [_not_positive(bad) for bad in not_positive(grid, _lines(grid))],
+    }
+    return found | {key: rows for key, rows in tables.items() if rows}
+
+
+def _lines(grid: Grid) -> list[tuple[int, Range]]:
+    """Faces that have collapsed to lines, which are told as that."""
+    return [
+        (b, face_range(face, block.size))
+        for b, block in enumerate(grid.blocks)
+        for face in block.faces
+        if collapsed(block, face) is not None
+    ]
+
+
+def _regions(path: Path, grid: Grid) -> list[dict[str, Any]]:
+    """What is named of faces: region, block, face, nodes, and of a CGNS file the kind of its patches."""
+    kinds: dict[str, str] | None = None
+    if form(path) == "CGNS":
+        from hiresx.grid.cgns import kinds_of
+
+        kinds = kinds_of(path)
+    return [
         {"region": name, "block": block.name, "face": face, "nodes": _nodes(range_)}
+        | ({} if kinds is None else {"kind": kinds.get(name, "")})
         for block in grid.blocks
         for name, parts in block.regions.items()
         for face, range_ in parts
     ]
-    meets = [
-        {
-            "block": grid.blocks[t.block].name,
-            "face": t.face,
-            "nodes": _nodes(t.range),
-            "other": grid.blocks[t.other].name,
-            "face of it": t.other_face or "inside",
-            "cells": t.cells,
-        }
-        for t in grid.touching
-        if not _in_region(grid.blocks[t.block], t.face, t.range)
-    ]
-    tables = {"regions": regions, "meets": meets, "left": left_over(grid)}
-    return found | {key: rows for key, rows in tables.items() if rows}
+
+
+def _meeting(grid: Grid, contact: Touching) -> dict[str, Any]:
+    over = contact.over or contact.other_face is None
+    return {
+        "block": grid.blocks[contact.block].name,
+        "face": contact.face,
+        "nodes": _nodes(contact.range),
+        "other": grid.blocks[contact.other].name,
+        "face of it": contact.other_face or "inside",
+        "cells": contact.cells,
+        "how": "over it" if over else "one step apart" if contact.one_step else "on it",
+    }
+
+
+def _not_positive(bad: NotPositive) -> dict[str, Any]:
+    return {
+        "block": bad.block.name,
+        "nodes": f"{bad.count} of {bad.block.points}",
+        "worst 1/J": bad.worst,
+        "at i, j, k": list(bad.node),
+        "x, y, z": [_rounded(c) for c in bad.place],
+        "why": bad.what,
+    }
 
 
 def left_over(grid: Grid) -> list[dict[str, Any]]:
     """The parts of faces that no connection and no region holds: "block", "face", "nodes", "centre" and the mean
-    outward "normal", a unit vector; zero for a part that closes around something."""
-    found = []
+    outward "normal", a unit vector; zero for a part that closes around something; "collapsed" where a whole face has,
+    to a line."""
+    found: list[dict[str, Any]] = []
     for b, block in enumerate(grid.blocks):
         held = [(c.face, c.range) for c in grid.connections if c.block == b]
         held += [part for parts in block.regions.values() for part in parts]
@@ -90,9 +131,16 @@ def left_over(grid: Grid) -> list[dict[str, Any]]:
                 # A line left beside a patch belongs to what lies there.
                 if all(patch[e][1] - patch[e][0] > 1 for e in across if block.size[e] > 1):
                     centre, normal = _place(block, face, triple(patch))
-                    found.append(
-                        {"block": block.name, "face": face, "nodes": _nodes(patch), "centre": centre, "normal": normal}
-                    )
+                    row = {
+                        "block": block.name,
+                        "face": face,
+                        "nodes": _nodes(patch),
+                        "centre": centre,
+                        "normal": normal,
+                    }
+                    if triple(patch) == face_range(face, block.size) and collapsed(block, face) is not None:
+                        row["collapsed"] = "to a line"
+                    found.append(row)
     return found
 
 
@@ -170,17 +218,26 @@ def _block(block: Block) -> dict[str, Any]:
 
 
 def _collapsed(block: Block) -> list[str]:
-    """Faces whose lines in one direction are points, in words."""
-    extent = max(block.extents)
-    found = []
+    """Faces whose lines in one direction are points, edges that are, and single such lines of faces, in words."""
+    lines = {}
     for face in (f for f in block.faces if block.size[direction(f)] > 2):
         part = np.stack([c[slices(face_range(face, block.size))] for c in (block.x, block.y, block.z)])
         for d in range(3):
             if d != direction(face) and block.size[d] > 2:
                 length = np.linalg.norm(np.diff(part, axis=3 - d), axis=0).sum(axis=2 - d)
-                count = int(np.count_nonzero(length <= COLLAPSED * extent))
-                if count == length.size:
-                    found.append(f"{face} along {AXES[d]}")
-                elif count:
-                    found.append(f"{face} along {AXES[d]} on {count} line{'s' * (count > 1)}")
-    return found
+                lines[face, d] = np.ravel(length <= COLLAPSED * max(block.extents))
+    whole = [f"{face} along {AXES[d]}" for (face, d), points in lines.items() if points.all()]
+    edges, single = [], []
+    for (face, d), points in lines.items():
+        if points.all():
+            continue
+        (e,) = {0, 1, 2} - {direction(face), d}
+        if block.size[e] <= 2:
+            continue
+        count = int(points[1:-1].sum())
+        if count:
+            single.append(f"{face} along {AXES[d]} on {count} line{'s' * (count > 1)}")
+        for other, is_point in zip(FACES[2 * e : 2 * e + 2], (points[0], points[-1]), strict=True):
+            if is_point and not lines[other, d].all() and e > direction(face):
+                edges.append(f"edge {face}, {other} along {AXES[d]}")
+    return whole + edges + single

@@ -14,9 +14,15 @@ import numpy as np
 from hiresx.arrays import triple
 from hiresx.grid.blocks import MINIMUM_NODES, Block, direction, face_range, side, slices
 from hiresx.grid.connections import Connection, Grid, Touching
+from hiresx.grid.motions import Motion
+from hiresx.grid.orientation import joined, possible
+from hiresx.grid.proof import misfit, seam_steps
+from hiresx.grid.singular import collapsed
 
-# Faces closer than this share of the spacing off them are meant to meet.
-GAP = 0.75
+# Faces closer than this share of the spacing off them, the smaller one, are meant to meet.
+GAP = 1.1
+# Faces whose nodes follow each other one by one are one grid step apart: so many times the steps beside it.
+STEP = (0.6, 1.5)
 # Cells in a row, in each direction of a face, that make a contact: walls that run together at a sharp edge have less.
 WIDE = 3
 # Cosine of the angle between two faces above which they lie along each other.
@@ -64,7 +70,8 @@ def touching(grid: Grid) -> list[Touching]:
             _Surface(grid, b, face)
             for b, block in enumerate(grid.blocks)
             for face in block.faces
-            if len(block.active) > 1  # the ends of a line cannot lie along each other
+            # the ends of a line cannot lie along each other, nor has a collapsed face cells
+            if len(block.active) > 1 and collapsed(block, face) is None
         ]
         found: list[Touching] = []
         coarse: dict[int, np.ndarray] = {}
@@ -73,7 +80,7 @@ def touching(grid: Grid) -> list[Touching]:
                 continue
             for other in surfaces:
                 if own is not other and own.near(other):
-                    found += _between(own, other)
+                    found += _one_step(grid.blocks, own, other) or _between(own, other)
             found += _inside(grid, own, coarse)
     return found
 
@@ -97,6 +104,7 @@ class _Surface:
         self.nodes = nodes
         self.spacing = _of_cells(np.linalg.norm(nodes - behind, axis=-1))
         self.centres = _of_cells(nodes)
+        self.outward = _of_cells(nodes - behind)
         self.sag = (_of_cells(_bend(nodes, 0)) + _of_cells(_bend(nodes, 1))) / 8
         self.lie = _lie(nodes)
         held = np.zeros(shape, dtype=bool)
@@ -178,7 +186,32 @@ def _between(own: _Surface, other: _Surface) -> list[Touching]:
             allowed = GAP * np.minimum(spacing[:, None], off) + sag[:, None] + bent
             along = np.abs(own.lie[place] @ lie.T) > ALONG
             mask[tuple(chosen[_on(points, facets, np.where(along, allowed, -1))].T)] = True
-    return _told(own, other.block, other.face, mask)
+    return [
+        replace(contact, over=_lies_over(own, other, mask)) for contact in _told(own, other.block, other.face, mask)
+    ]
+
+
+def _lies_over(own: _Surface, other: _Surface, mask: np.ndarray) -> bool:
+    """Whether two faces that lie on each other face the same way, at the cell in the middle of those that do."""
+    cell = tuple(np.argwhere(mask)[mask.sum() // 2])
+    nearest = np.argmin(np.sum((other.centres - own.centres[cell]) ** 2, axis=-1))
+    return bool(own.outward[cell] @ other.outward.reshape(-1, 3)[nearest] > 0)
+
+
+def _one_step(blocks: Sequence[Block], own: _Surface, other: _Surface) -> list[Touching]:
+    """The contact of two whole faces of which one has the next nodes of every grid line of the other: no node is held
+    twice, or the last one of a ring is left out."""
+    apart = np.linalg.norm(own.nodes.mean(axis=(0, 1)) - other.nodes.mean(axis=(0, 1)))
+    if not (own.free.all() and other.free.all() and apart <= STEP[1] * own.spacing.max()):
+        return []
+    here, there = ((s.block, s.face, s.range) for s in (own, other))
+    for matrix in possible(blocks, here, there):
+        c = joined("", here, there, matrix, "offset", Motion())
+        if round(float(np.linalg.det(matrix))) > 0 and misfit(blocks, c, "offset")[0] == 0:
+            steps = seam_steps(blocks, c)
+            if all((STEP[0] * beside <= steps[1]).all() and (steps[1] <= STEP[1] * beside).all() for beside in steps):
+                return [replace(_report(own, other.block, other.face, own.free), one_step=True)]
+    return []
 
 
 def _facets(surface: _Surface) -> list[tuple[np.ndarray, ...]]:

@@ -21,7 +21,8 @@ from hiresx.started import RANKS
 POLL = 0.2  # seconds
 # After the second signal, or the first while ranks are being started, the job has this many seconds to end by itself.
 PATIENCE = 5.0
-# What Hydra gives as exit status where a signal ended a rank; no exit status of hiresx run is among them.
+# What Hydra, the launcher of MPICH's family, gives as exit status where a signal ended a rank; no exit status of hiresx
+# run is among them, but a function of a case may end its process with any.
 _SIGNALS = (signal.SIGILL, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGKILL, signal.SIGSEGV)
 _RANK = re.compile("|".join(f"(?:^|\0)(?:{name})=([0-9]+)" for name in RANKS))
 
@@ -38,13 +39,12 @@ class JobEnd:
     asked: int | None = None
 
 
-def run(command: Sequence[str], ranks: int = 1) -> JobEnd:
-    """Run a command, an mpirun where it is for several `ranks`, to its end. Signals go to the ranks themselves, which
-    then end with a checkpoint: an mpirun that got them would kill them within a second. The third SIGINT or SIGTERM, or
-    the second and some seconds, kills them. Before all ranks are there a signal is for mpirun too, and after some
-    seconds all that it has started is killed.
+def run(command: Sequence[str], ranks: int = 1, hydra: bool = False) -> JobEnd:
+    """Run a command, an mpirun where it is for several `ranks`, one of MPICH's family if `hydra`, to its end. Signals
+    go to the ranks themselves, which then end with a checkpoint: an mpirun that got them would kill them within a
+    second. The third SIGINT or SIGTERM, or the second and some seconds, kills them. Before all ranks are there a signal
+    is for mpirun too, and after some seconds all that it has started is killed.
     """
-    under_mpi = ranks > 1
     job = _Job(ranks)
     with handled(job.pass_on):
         job.start(command)
@@ -52,7 +52,7 @@ def run(command: Sequence[str], ranks: int = 1) -> JobEnd:
     status = job.wait()
     status = 128 - status if status < 0 else status
     number = job.notices.signal
-    if number is None and under_mpi and status in _SIGNALS:
+    if number is None and hydra and ranks > 1 and status in _SIGNALS and not job.notices.ended:
         number = status
     status = status if number is None else 128 + number
     if job.asked and status not in (0, 2, 3):
@@ -72,6 +72,7 @@ class _Job:
         self._under_mpi, self._count = count > 1, count
         self._known: dict[int, int] = {}
         self._last_words = float("inf")
+        self._stopped_since, self._told = float("inf"), False
 
     def start(self, command: Sequence[str]) -> None:
         self._process = subprocess.Popen(
@@ -97,6 +98,7 @@ class _Job:
         self.asked.append(number)
         if not self._started:
             return  # `start` sees to it
+        self._process.send_signal(signal.SIGCONT)  # ranks do not come to their end without it
         ranks = self.ranks()
         urged = sum(found in URGENT for found in self.asked) if number in URGENT else 0
         if urged > 2:
@@ -148,6 +150,25 @@ class _Job:
                 if self._under_mpi and now - looked > POLL:
                     looked = now
                     self._known |= self.ranks()
+                    self._see_to_it(now)
+
+    def _see_to_it(self, now: float) -> None:
+        """Say once that mpirun was stopped, when it has been for some time: then nobody sees what ranks write, nor that
+        one of them ends. Where all are gone, or an end is asked for, let it go on."""
+        pid = self._process.pid
+        if not _is_stopped(pid):
+            self._stopped_since = float("inf")
+        elif self.asked or (len(self._known) == self._count and not self.ranks()):
+            self._process.send_signal(signal.SIGCONT)
+        elif self._stopped_since == float("inf"):
+            self._stopped_since = now
+        elif now - self._stopped_since > PATIENCE and not self._told:
+            self._told = True
+            _show(
+                sys.stderr,
+                f"note: mpirun, process {pid}, is stopped: nothing that the ranks write is shown, and they may come to "
+                f"wait for it; to let it go on: kill -CONT {pid}\n".encode(),
+            )
 
     def first(self) -> int | None:
         """The rank that ended first, as far as was said."""
@@ -186,6 +207,13 @@ def _processes() -> Iterator[tuple[int, int, int]]:
                 # The name of the program, in brackets, may hold anything.
                 words = (path / "stat").read_text(errors="replace").rpartition(")")[2].split()
                 yield int(path.name), int(words[1]), int(words[3])
+
+
+def _is_stopped(pid: int) -> bool:
+    """Whether a process was stopped by a signal."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0] == "T"
+    return False
 
 
 def _children() -> dict[int, list[int]]:

@@ -57,6 +57,11 @@ class Mpirun:
     def __str__(self) -> str:
         return f"{self.path} ({self.kind or 'unknown'} {self.version})"
 
+    @property
+    def hydra(self) -> bool:
+        """Whether it is of MPICH's family."""
+        return self.kind in (MPICH, INTEL)
+
 
 def library() -> MpiLibrary:
     """What mpi4py loads here. Raises HiresxError when mpi4py is not there or finds no library."""

@@ -24,12 +24,13 @@ _SIGNAL = re.compile(rb"signal (\d+) \(|\(signal (\d+)\)")
 @dataclass
 class Known:
     """`rank`, `pid`: of the process that ended first, `signal`: what ended it, as far as mpirun says; None if not.
-    `left`: it ended with status 0, and without a word to MPI."""
+    `left`: it ended with status 0, and without a word to MPI. `ended`: mpirun says that it ended, and of no signal."""
 
     rank: int | None = None
     pid: int | None = None
     signal: int | None = None
     left: bool = False
+    ended: bool = False
 
 
 class Notices:
@@ -76,6 +77,7 @@ class Notices:
             known.pid = int(pid or told) if pid or told else None
         if (found := _SIGNAL.search(plain)) and known.signal is None:
             known.signal = int(found[1] or found[2])
+        known.ended |= known.signal is None
         return b""
 
     def idle(self) -> bytes:

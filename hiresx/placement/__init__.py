@@ -43,13 +43,15 @@ def place(
     wish: str = AUTO,
     bytes_: ArrayLike | None = None,
     strategy: str | None = None,
+    bind: bool = True,
 ) -> Placement:
     """Choose, bind, and make the backend of this rank. Collective.
 
     `cut`: the Decomposition of the parts of all ranks. `wish`: auto, cpu, cuda, emulated, or a list by rank (see
     `wishes`); auto is cuda on hosts with a GPU. `bytes_` (ranks, ranks): per exchange, row = sender; those of the
-    `cut` if absent. `strategy`: of `hiresx.topology.place`, by default that with the shortest exchange. A process
-    alone is not bound but where its GPU is on one of several NUMA nodes, and its threads stay what they are.
+    `cut` if absent. `strategy`: of `hiresx.topology.place`, by default that with the shortest exchange. `bind`:
+    whether to bind the ranks and their memory; if not, they stay where whoever started them put them. A process alone
+    is not bound but where its GPU is on one of several NUMA nodes, and its threads stay what they are.
 
     Raises HiresxError on all ranks for a list that does not fit, for a GPU that is asked for and not there, naming
     host and rank, and what the backends raise.
@@ -64,7 +66,7 @@ def place(
         bytes_ = np.zeros((comm.size, comm.size)) if cut is None or comm.size == 1 else halo_bytes(cut)
     machine, shared = _agreed(comm, known, names, _square(bytes_, comm.size), strategy)
     with comm.together():
-        seat, made = _taken(comm, facts, names[comm.rank], machine, *shared[comm.rank])
+        seat, made = _taken(comm, facts, names[comm.rank], machine, *shared[comm.rank], bind)
     return Placement(tuple(comm.allgather(seat)), made, tuple(_said(comm, machine)))
 
 
@@ -131,9 +133,17 @@ def _seen() -> Machine:
 
 
 def _taken(
-    comm: Communicator, facts: PlacementFacts, name: str, machine: Machine, chosen: Chosen | None, share: Share
+    comm: Communicator,
+    facts: PlacementFacts,
+    name: str,
+    machine: Machine,
+    chosen: Chosen | None,
+    share: Share,
+    bind: bool,
 ) -> tuple[Seat, Backend]:
     """Bind, then make the backend: the first moment at which a CUDA context may exist."""
+    if not bind and share.cpus != bound.now():
+        share = share._replace(cpus=bound.now(), why=(*share.why, "not bound, as was asked"))
     why = [*(chosen.why if chosen else ()), *share.why]
     by = "the launcher" if share.kept else ""
     if share.cpus != bound.now():
@@ -144,9 +154,11 @@ def _taken(
     if chosen and chosen.gpu.numa is not None:
         node = chosen.gpu.numa
     several = sum(1 for entry in machine.numa if entry.memory != 0) > 1
+    if not bind:
+        node = None
     if several and node is not None and (chosen or comm.size > 1):
         why += filter(None, [memory.prefer(node)])
-    number = facts.gpus.index(chosen.gpu.bus_id) if chosen else None
+    number = facts.gpus.index(chosen.gpu.address) if chosen else None
     if number is not None and facts.used not in (None, number):
         why.append(f"a CUDA context was on GPU {facts.used} before the choice")
     threads = None
@@ -164,8 +176,8 @@ def _taken(
         backend=name,
         gpu=chosen.gpu.index if chosen else None,
         gpu_name=(chosen.gpu.model or facts.names[number or 0]) if chosen else "",
-        gpu_uuid=chosen.gpu.uuid if chosen else "",
-        gpu_pci=chosen.gpu.bus_id if chosen else "",
+        gpu_uuid=(chosen.gpu.mig_uuid or chosen.gpu.uuid) if chosen else "",
+        gpu_pci=chosen.gpu.address if chosen else "",
         cpus=format_list(share.cpus),
         cores=share.cores,
         numa=node,

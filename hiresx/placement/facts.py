@@ -9,7 +9,6 @@ from hiresx.device import cuda
 from hiresx.parallel import asked_threads
 from hiresx.placement import bound
 from hiresx.started import launcher
-from hiresx.topology.machine import bus_id
 
 
 @dataclass(frozen=True)
@@ -38,5 +37,5 @@ def gather(gpu: bool, environment: Mapping[str, str] = os.environ) -> PlacementF
         return PlacementFacts(host, cpus, threads, by, fault=(error.message, error.mend))
     found = cuda.devices()
     used = next((device.number for device in found if device.used), None)
-    addresses = tuple(bus_id(device.bus_id) for device in found)
+    addresses = tuple(device.address for device in found)
     return PlacementFacts(host, cpus, threads, by, addresses, tuple(device.name for device in found), used)

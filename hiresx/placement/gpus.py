@@ -10,7 +10,8 @@ from hiresx.errors import HiresxError
 from hiresx.placement.facts import PlacementFacts
 from hiresx.topology import levels
 from hiresx.topology.cost import traffic
-from hiresx.topology.machine import GPU, Machine, bus_id
+from hiresx.topology.cpus import format_list
+from hiresx.topology.machine import GPU, Machine
 from hiresx.topology.place import free_gpus, plan
 
 
@@ -30,40 +31,80 @@ def choose(
     are offered the same GPUs see it. `bytes_` (n, n), `off_host` (n,): of all ranks, per exchange. `strategy`: one of
     `hiresx.topology.place`, None for that with the shortest exchange.
 
-    Ranks that are offered different GPUs, as a scheduler's one for each, choose among their own. Busy GPUs are left
-    out while there are others; ranks beyond the number of GPUs share them evenly.
+    Ranks that are offered different GPUs, as a scheduler's one for each, choose among their own, those with the fewest
+    first; the order in which CUDA counts them makes no difference. Busy GPUs are left out while there are others; ranks
+    beyond the number of GPUs share them evenly.
     """
     found: dict[int, Chosen] = {}
-    for view in dict.fromkeys(fact.gpus for fact in facts.values()):
-        ranks = [rank for rank, fact in facts.items() if fact.gpus == view]
-        machine = complete(machines[view], facts[ranks[0]])
-        number = {bus_id(gpu.bus_id): gpu.index for gpu in machine.gpus}
+    views = dict.fromkeys(frozenset(fact.gpus) for fact in facts.values())
+    for view in sorted(views, key=len):
+        ranks = [rank for rank, fact in facts.items() if frozenset(fact.gpus) == view]
+        offered = facts[ranks[0]].gpus
+        machine = complete(machines[offered], facts[ranks[0]])
+        number = {gpu.address: gpu.index for gpu in machine.gpus}
         for rank in ranks:
             used = facts[rank].used
             if used is not None:
-                gpu = machine.gpus[number[view[used]]]
+                gpu = machine.gpus[number[facts[rank].gpus[used]]]
                 found[rank] = Chosen(gpu, ("this process has computed on it before",))
         ranks = [rank for rank in ranks if rank not in found]
-        gpus, why = _free(machine, [number[address] for address in view])
+        gpus, why = _free(machine, sorted(number[address] for address in offered))
+        taken = {chosen.gpu.address for chosen in found.values()}
+        left = tuple(gpu for gpu in gpus if machine.gpus[gpu].address not in taken)
+        gpus = left if len(left) >= len(ranks) else gpus
         for some, near in _parts(machine, gpus, {rank: facts[rank] for rank in ranks}):
             found |= _planned(machine, some, near, bytes_, off_host, why, strategy)
     for rank, chosen in found.items():
-        others = [r for r, c in found.items() if r != rank and c.gpu.bus_id == chosen.gpu.bus_id]
-        if others:
-            shared = f"shared with rank{'s' * (len(others) > 1)} {', '.join(map(str, others))}"
-            found[rank] = chosen._replace(why=(*chosen.why, shared))
+        others = [r for r, c in found.items() if r != rank and c.gpu.address == chosen.gpu.address]
+        said = [f"shared with rank{'s' * (len(others) > 1)} {', '.join(map(str, others))}"] if others else []
+        if others and chosen.gpu.mig_uuid:
+            said.append(
+                "MIG: CUDA shows a process one slice; start each rank with CUDA_VISIBLE_DEVICES=MIG-... of its own"
+            )
+        said += _hidden(rank, found, facts, machines[facts[rank].gpus])
+        found[rank] = chosen._replace(why=(*chosen.why, *said))
     return found
+
+
+def _hidden(
+    rank: int, chosen: Mapping[int, Chosen], facts: Mapping[int, PlacementFacts], machine: Machine
+) -> list[str]:
+    """What there is to say of GPUs of other ranks of this host that this one is not shown, with the mask that shows
+    them. `machine`: as the rank sees it, whatever the mask hides from CUDA."""
+    every = sorted({address for fact in facts.values() for address in fact.gpus})
+    known = [gpu.address for gpu in machine.gpus]
+    # A cgroup hides GPUs from all, and CUDA counts those that are left; else it counts what the host has.
+    number = {address: (known if set(every) <= set(known) else every).index(address) for address in every}
+    far = [r for r, other in chosen.items() if other.gpu.address not in facts[rank].gpus]
+    if not far:
+        return []
+    who = f"rank{'s' * (len(far) > 1)} {format_list(far)}"
+    if any("/" in address for address in every):
+        return [f"MIG: the slices of {who} are not shown to it, and no slice can copy to another one directly"]
+    own = chosen[rank].gpu.address
+    mask = ",".join(str(number[address]) for address in (own, *(other for other in every if other != own)))
+    return [
+        f"the GPUs of {who} are hidden from it, which may keep it from copying from there directly (CUDA IPC); "
+        f"CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES={mask} shows them, behind its own, and Slurm does so with "
+        "--gpus-per-node in place of --gpus-per-task or --gpu-bind"
+    ]
 
 
 def complete(machine: Machine, facts: PlacementFacts) -> Machine:
     """The machine, if it has all GPUs that CUDA offers; else one of just these, of whose links nothing is known: in a
     container NVML may be missing and /sys hidden."""
-    if {bus_id(gpu.bus_id) for gpu in machine.gpus} >= set(facts.gpus):
+    known = {gpu.address: gpu for gpu in machine.gpus}
+    if set(known) >= set(facts.gpus):
         return machine
     count = len(facts.gpus)
-    known = {bus_id(gpu.bus_id): gpu for gpu in machine.gpus}
+
+    def of(address: str, name: str) -> GPU:
+        bus, _, part = address.partition("/")
+        card = known.get(bus)  # of a slice that only CUDA knows
+        return known.get(address) or (replace(card, mig_uuid=part) if card else GPU(0, bus, name, mig_uuid=part))
+
     gpus = (
-        replace(known.get(address, GPU(n, address, name)), index=n)
+        replace(of(address, name), index=n)
         for n, (address, name) in enumerate(zip(facts.gpus, facts.names, strict=True))
     )
     square = tuple(tuple(levels.SELF if a == b else "SYS" for b in range(count)) for a in range(count))
@@ -82,7 +123,7 @@ def complete(machine: Machine, facts: PlacementFacts) -> Machine:
 def idle(machine: Machine, facts: PlacementFacts) -> tuple[int, ...]:
     """Indexes of the GPUs that CUDA offers and nobody uses."""
     machine = complete(machine, facts)
-    return tuple(gpu for gpu in _idle(machine)[0] if bus_id(machine.gpus[gpu].bus_id) in facts.gpus)
+    return tuple(gpu for gpu in _idle(machine)[0] if machine.gpus[gpu].address in facts.gpus)
 
 
 def _idle(machine: Machine) -> tuple[tuple[int, ...], dict[int, str]]:

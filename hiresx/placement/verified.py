@@ -15,7 +15,6 @@ from hiresx.placement import AUTO, bound, place
 from hiresx.placement.stored_placement import Seat
 from hiresx.topology import memory
 from hiresx.topology.cpus import format_list
-from hiresx.topology.machine import bus_id
 from hiresx.topology.place import even_traffic
 
 PROBE = 2**20  # bytes of host memory that are touched to see where they land
@@ -67,13 +66,13 @@ def verify(
 
 def _standing(seat: Seat, remarks: tuple[str, ...]) -> Standing:
     cpus = format_list(bound.now())
-    used = [bus_id(device.bus_id) for device in cuda.devices() if device.used] if seat.gpu is not None else []
+    used = [device.address for device in cuda.devices() if device.used] if seat.gpu is not None else []
     probe = np.ones(PROBE, "u1")
     found = memory.where(probe)
     wrong = []
     if cpus != seat.cpus:
         wrong.append(f"bound to CPUs {cpus}, not {seat.cpus}")
-    if seat.gpu is not None and used != [bus_id(seat.gpu_pci)]:
+    if seat.gpu is not None and used != [seat.gpu_pci]:
         wrong.append(f"computes on {', '.join(used) or 'no GPU'}, not {seat.gpu_pci}")
     if seat.numa is not None and found.pages and set(found.pages) != {seat.numa}:
         wrong.append(f"memory on NUMA {', '.join(map(str, found.pages))}, not {seat.numa}")

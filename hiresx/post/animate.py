@@ -11,6 +11,7 @@ from hiresx.output.show import animation, colours, picture_file, raster
 from hiresx.output.show.look import Look
 from hiresx.post import view
 from hiresx.post.result import opened, stem
+from hiresx.results import Run
 
 # Frames of which the colours are chosen.
 _SAMPLED = 7
@@ -58,13 +59,13 @@ def animate(
     chosen = np.unique(np.linspace(0, len(times) - 1, min(_SAMPLED, len(times))).astype(int))
     sampled = np.concatenate([picture(int(n)).ravel()[::7] for n in chosen])
     with look.style({"figure.dpi": _DPI}):
-        frames = _frames(picture, times, sampled, variable, box, (horizontal, vertical, where), look, run.title)
+        frames = _frames(picture, times, sampled, variable, box, (horizontal, vertical, where), look, run)
         return animation.write(frames, target, fps)
 
 
 def _frames(
     picture: Any, times: np.ndarray, sampled: np.ndarray, variable: str, box: raster.Box, axes: tuple[str, str, str],
-    look: Look, title: str,
+    look: Look, run: Run,
 ) -> Iterator[np.ndarray]:  # fmt: skip
     """The pixels (height, width, 3) of each frame. The frame around it is drawn once."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -78,11 +79,11 @@ def _frames(
     )  # fmt: skip
     bar = figure.colorbar(drawn, cax=ax.inset_axes((1.02, 0, 0.022, 1)), extend=extend)
     bar.set_label(picture_file.symbol(variable) + colours.shaded(norm))
-    heading = look.title if look.title is not None else title
+    heading = look.title if look.title is not None else run.title
     ax.set_title(f"{heading}{', ' + where if where else ''}", loc="left", fontsize=9)
     clock = ax.text(0.01, 0.98, "", transform=ax.transAxes, va="top", fontsize=9,
                     bbox={"fc": "white", "ec": "none", "alpha": 0.75, "pad": 2})  # fmt: skip
-    canvas: Any = FigureCanvasAgg(figure)
+    canvas: Any = FigureCanvasAgg(picture_file.named(figure, run.case))
     drawn.set_animated(True)
     clock.set_animated(True)
     canvas.draw()
@@ -91,7 +92,7 @@ def _frames(
     for n, time in enumerate(times):
         canvas.restore_region(still)
         drawn.set_data(picture(n))
-        clock.set_text(f"$t = {time:.2f}\\,L/c_\\mathrm{{ref}}$")
+        clock.set_text(picture_file.named_text(f"$t = {time:.2f}\\,L/c_\\mathrm{{ref}}$", run.case))
         ax.draw_artist(drawn)
         for spine in ax.spines.values():
             ax.draw_artist(spine)

@@ -18,8 +18,6 @@ _ROUND = 1e-3
 _TURNING = 0.5
 # Modes that are drawn, by |m|, and tones that are named.
 _DRAWN, _NAMED = 2, 4
-# What makes a label readable over curves.
-_BEHIND = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.8}
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +33,9 @@ class AzimuthalModes:
     whole: welch.Spectra
 
 
-def decomposed(values: np.ndarray, theta: np.ndarray, dt: float, segments: int = 8) -> AzimuthalModes:
+def decomposed(
+    values: np.ndarray, theta: np.ndarray, dt: float, segments: int = 8, filtered: bool = False
+) -> AzimuthalModes:
     """Azimuthal modes of `values` (time, place) at `n` angles theta = theta_0 + 2 pi p / n in any order.
 
     With p_m = sum over the places of p exp(-i m theta) / n, whose spectrum is two-sided, the part at -f is that of the
@@ -49,16 +49,16 @@ def decomposed(values: np.ndarray, theta: np.ndarray, dt: float, segments: int =
     for m in range(highest + 1):
         a, b = parts[:, m].real, parts[:, m].imag
         if m == 0:
-            found = welch.spectra(a, dt, segments)
+            found = welch.spectra(a, dt, segments, filtered=filtered)
             densities[0] = found.density[0]
             continue
-        found = welch.spectra(np.stack([a, b], axis=1), dt, segments)
+        found = welch.spectra(np.stack([a, b], axis=1), dt, segments, filtered=filtered)
         both, turn = found.density.sum(axis=0), 2 * found.cross[1].imag
         densities[m], densities[-m] = both + turn, both - turn
     order = np.arange(-highest, highest + 1)
     # Round-off alone makes the density of a pure mode's mirror image less than nothing.
     density = np.maximum(np.stack([densities[m] for m in order.tolist()]), 0.0)
-    single = welch.spectra(values, dt, segments)
+    single = welch.spectra(values, dt, segments, filtered=filtered)
     return AzimuthalModes(order, single.frequency, density, single.mean())
 
 
@@ -100,9 +100,10 @@ def azimuthal(
     if length <= 0 or velocity <= 0:
         raise HiresxError("the scales of the Strouhal number must be above 0", "see --length and --velocity")
     taken = signal_reading.read(run, signals, start, end)
-    found = decomposed(taken.values, ring(taken.places, signals), taken.dt, segments)
+    found = decomposed(taken.values, ring(taken.places, signals), taken.dt, segments, taken.filtered)
     scale = length / velocity
-    cutoff = carried.least(carried.cutoffs(run, taken.places))
+    cutoff, held = carried.least(carried.cutoffs(run, taken.places)), carried.held(run, taken.places)
+    trusted = carried.least(carried.trusted(taken, held))
     power = found.density.sum(axis=1) * found.frequency[1]
     total = float(found.whole.density.sum() * found.frequency[1])
     tones = []
@@ -111,13 +112,14 @@ def azimuthal(
         share = found.density[:, lines].sum(axis=1)
         tones.append({"frequency": peak.frequency, "strouhal": peak.frequency * scale, **_kind(found.m, share),
                       "above_background_db": peak.above_background_db,
-                      "carried": carried.said(peak, cutoff)})  # fmt: skip
+                      "carried": carried.said(peak, cutoff, trusted)})  # fmt: skip
     summary: dict[str, Any] = {
         "run": str(run.path), "history": taken.history, "column": taken.column, "places": len(taken.labels),
         "from": float(taken.time[0]), "to": float(taken.time[-1]), "samples": len(taken.values), "dt": taken.dt,
         "resampled": taken.resampled, "segments": found.whole.segments, "resolution": found.whole.resolution,
         "strouhal_length": length, "strouhal_velocity": velocity, "mean_square": total,
-        "points_per_wave": POINTS_PER_WAVE, "cutoff": cutoff,
+        "filtered": taken.filtered, "points_per_wave": POINTS_PER_WAVE, "cutoff": cutoff,
+        "warnings": carried.warnings(taken, held),
         "shares": [{"m": int(m), "share": float(p / total) if total > 0 else 0.0}
                    for m, p in zip(found.m, power, strict=True)],
         "tones": tones,
@@ -132,7 +134,7 @@ def azimuthal(
         },
         title=run.title,
     )
-    return Result(stem("azimuthal", signals), summary, data, lambda: _draw(data, summary))
+    return Result(stem("azimuthal", signals), summary, data, lambda: _draw(data, summary), case=run.case)
 
 
 def _kind(m: np.ndarray, share: np.ndarray) -> dict[str, Any]:
@@ -160,21 +162,19 @@ def _draw(data: Any, summary: dict[str, Any]) -> Any:
             ax.plot(over[1:], 10 * np.log10(density), label=f"m = {m}", **style)
     picture_file.frequencies(ax, over[1], over[-1])
     highest = 10 * np.log10(float(data["density"].values[:, 1:].max()))
-    ax.set_ylim(highest - 80, highest + 8 + 5 * min(len(summary["tones"]), _NAMED))
+    ax.set_ylim(highest - 80, highest + 3)
     if summary["cutoff"] is not None:
         carried.shade(ax, summary["cutoff"] * (scale if own else 1), summary["points_per_wave"])
-    named = sorted(summary["tones"][:_NAMED], key=lambda tone: tone["frequency"])
-    for n, tone in enumerate(named):
+    named = []
+    for tone in summary["tones"][:_NAMED]:
         place = tone["strouhal"] if own else tone["frequency"]
         ax.axvline(place, color="0.5", lw=0.7, ls=":", zorder=0.5)
-        # One below the other, on the side where there is more room: tones lie close on this scale.
-        right = np.log(place / over[1]) < 0.75 * np.log(over[-1] / over[1])
         text = f"{place:.3g} {tone['kind']}" + (f", m = {tone['m']}" if tone["m"] else "")
-        ax.annotate(text if tone["carried"] is not False else f"({text})", (place, 0.97 - 0.055 * n),
-                    (3 if right else -3, 0), xycoords=("data", "axes fraction"), textcoords="offset points", fontsize=7,
-                    ha="left" if right else "right", va="top", bbox=_BEHIND)  # fmt: skip
+        named.append((place, highest, text if tone["carried"] is not False else f"({text})"))
+    picture_file.name_places(ax, named)
     ax.set_xlabel("Strouhal number" if own else r"$f\,L/c_\mathrm{ref}$")
-    ax.set_ylabel("density of the mode [dB re 1]")
+    over = picture_file.unit(data["density"].attrs["units"])
+    ax.set_ylabel(f"density of the mode\n[dB re {over}]")
     ax.grid(lw=0.3, color="0.85", which="both")
     picture_file.legend_beside(ax)
     figure.suptitle(f"{data.attrs.get('title', '')}\n{summary['history']}.{summary['column']}", fontsize=9)

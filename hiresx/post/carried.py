@@ -7,9 +7,13 @@ import numpy as np
 
 from hiresx.arrays import triple
 from hiresx.errors import HiresxError
+from hiresx.post.even_samples import Signals
 from hiresx.post.welch import Peak
-from hiresx.resolution import POINTS_PER_WAVE, largest_spacing
+from hiresx.resolution import HELD, POINTS_PER_WAVE, largest_spacing
 from hiresx.results import Run, needs
+
+# Share of the rate of filtered samples up to which a tone is none that was folded there: such come with 38 dB less.
+CLEAN = 0.25
 
 
 def cutoffs(run: Run, places: np.ndarray | None, points: float = POINTS_PER_WAVE) -> np.ndarray | None:
@@ -21,10 +25,44 @@ def cutoffs(run: Run, places: np.ndarray | None, points: float = POINTS_PER_WAVE
     """
     if points < 2:
         raise HiresxError(f"{points:g} points per wavelength make no wave", "give 2 or more")
+    edges = _edges(run, places)
+    return None if edges is None else 1 / (points * edges[0])
+
+
+def held(run: Run, places: np.ndarray | None) -> np.ndarray | None:
+    """Frequencies (place,) of sound in gas at rest with two nodes to its wavelength along the shortest edge of the cell
+    at each of the `places`: above them the grid has no wave. Where `cutoffs` are not known they are not either."""
+    edges = _edges(run, places)
+    return None if edges is None else 1 / (HELD * edges[1])
+
+
+def trusted(taken: Signals, highest: np.ndarray | None) -> np.ndarray | None:
+    """Frequencies (signal,) up to which a tone of the samples is none of a higher one, which the grid holds up to
+    `highest` (see `held`): any where half the rate of samples is above that, a quarter of the rate where samples were
+    filtered, else 0."""
+    if highest is None:
+        return None
+    enough = 0.5 / taken.dt >= (1 - 1e-6) * highest
+    return np.where(np.isnan(highest), np.nan, np.where(enough, np.inf, CLEAN / taken.dt if taken.filtered else 0.0))
+
+
+def warnings(taken: Signals, highest: np.ndarray | None) -> list[str]:
+    """What is to be said of samples that may tell one tone as another."""
+    if taken.filtered or highest is None or not (0.5 / taken.dt < (1 - 1e-6) * highest).any():
+        return []
+    return [
+        f'the samples of "{taken.history}" were not filtered and tell frequencies apart up to {0.5 / taken.dt:.4g}, '
+        f"the grid holds some up to {np.nanmax(highest):.4g}: they are heard as lower ones, and whether the grid "
+        'carries a tone is not known; leave out filter = "none" of the probe, or sample it more often'
+    ]
+
+
+def _edges(run: Run, places: np.ndarray | None) -> np.ndarray | None:
+    """The longest and the shortest edge (2, place) of the cell that holds each of the `places`."""
     blocks = None if places is None else _coordinates(run)
     if places is None or blocks is None:
         return None
-    nearest, spacing = np.full(len(places), np.inf), np.full(len(places), np.nan)
+    nearest, found_edges = np.full(len(places), np.inf), np.full((2, len(places)), np.nan)
     low, high = places.min(axis=0)[:, None], places.max(axis=0)[:, None]
     for x, y, z in blocks:
         active = [d for d in range(3) if x.shape[2 - d] > 1]
@@ -39,13 +77,17 @@ def cutoffs(run: Run, places: np.ndarray | None, points: float = POINTS_PER_WAVE
         distance, found = tree.query(places[:, active])
         for n in np.flatnonzero((distance < nearest) & (distance <= longest[near[found]])):
             nearest[n] = distance[n]
-            spacing[n] = _edge((x, y, z), np.unravel_index(int(near[found[n]]), x.shape), places[n], active)
-    return 1 / (points * spacing)
+            node = np.unravel_index(int(near[found[n]]), x.shape)
+            lengths = _lengths((x, y, z), node, places[n], active)
+            found_edges[:, n] = max(lengths), min(lengths)
+    return found_edges
 
 
-def _edge(block: tuple[np.ndarray, ...], node: Sequence[Any], place: np.ndarray, active: Sequence[int]) -> float:
-    """The longest of the edges from a `node` (k, j, i) along the `active` directions, towards the place."""
-    here, found = np.array([c[tuple(node)] for c in block]), 0.0
+def _lengths(
+    block: tuple[np.ndarray, ...], node: Sequence[Any], place: np.ndarray, active: Sequence[int]
+) -> list[float]:
+    """Of the edges from a `node` (k, j, i) along the `active` directions, towards the place."""
+    here, found = np.array([c[tuple(node)] for c in block]), []
     for d in active:
         edges = []
         for step in (1, -1):
@@ -54,18 +96,23 @@ def _edge(block: tuple[np.ndarray, ...], node: Sequence[Any], place: np.ndarray,
             if 0 <= beside[2 - d] < block[0].shape[2 - d]:
                 edges.append(np.array([c[tuple(beside)] for c in block]) - here)
         # The first one points upwards: a place on the node has the cell above it.
-        found = max(found, float(np.linalg.norm(max(edges, key=lambda edge: float(edge @ (place - here)) >= 0))))
+        found.append(float(np.linalg.norm(max(edges, key=lambda edge: float(edge @ (place - here)) >= 0))))
     return found
 
 
-def said(peak: Peak, cutoff: float | None) -> bool | None:
-    """Whether the tone is carried where the grid carries frequencies up to `cutoff`; None where that is not known."""
-    return None if cutoff is None or not np.isfinite(cutoff) else bool(peak.frequency <= cutoff)
+def said(peak: Peak, cutoff: float | None, trusted: float | None) -> bool | None:
+    """Whether the tone is carried where the grid carries frequencies up to `cutoff`; None where that is not known, and
+    where it may be the image of a higher one, which it is not up to `trusted`."""
+    if cutoff is None or not np.isfinite(cutoff):
+        return None
+    if peak.frequency > cutoff:
+        return False
+    return True if trusted is not None and peak.frequency <= trusted else None
 
 
 def least(cutoff: np.ndarray | None) -> float | None:
     """The least of those that are known, None without one: what is heard at all places together is carried so far."""
-    known = np.empty(0) if cutoff is None else cutoff[np.isfinite(cutoff)]
+    known = np.empty(0) if cutoff is None else cutoff[~np.isnan(cutoff)]
     return float(known.min()) if known.size else None
 
 

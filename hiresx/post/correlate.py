@@ -60,7 +60,7 @@ def correlate(
         },
         title=run.title,
     )
-    return Result(stem("correlate", signals), summary, data, lambda: _draw(data, summary))
+    return Result(stem("correlate", signals), summary, data, lambda: _draw(data, summary), case=run.case)
 
 
 def _integral(row: np.ndarray, over: np.ndarray, zero: int) -> float:

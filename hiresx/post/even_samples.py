@@ -7,6 +7,7 @@ import numpy as np
 
 from hiresx.case.faults import did_you_mean
 from hiresx.errors import HiresxError
+from hiresx.output.watch.history import NO_FILTER
 from hiresx.post.lags import distances
 from hiresx.post.result import opened
 from hiresx.results import needs
@@ -19,7 +20,8 @@ _NUMBERS = {2: "two", 3: "three", 8: "eight"}
 @dataclass(frozen=True, eq=False)
 class Signals:
     """Columns `values` (time, signal) of one history at the times start + n dt; `labels` (signal,), `places` (signal,
-    3) or None, `units` of the column. `resampled`: the samples lay at unequal distances and were interpolated."""
+    3) or None, `units` of the column. `resampled`: the samples lay at unequal distances and were interpolated;
+    `filtered`: they are means of the steps around them (`hiresx.output.watch.filtered`)."""
 
     history: str
     column: str
@@ -30,6 +32,7 @@ class Signals:
     labels: tuple[str, ...]
     places: np.ndarray | None
     resampled: bool
+    filtered: bool
 
     @property
     def time(self) -> np.ndarray:
@@ -97,7 +100,8 @@ def read(run: Any, wanted: str, start: float | None = None, end: float | None = 
     if "place" in chosen.dims:
         places = np.stack([history[axis].values for axis in "xyz"], axis=1)[numbers]
     units = chosen.attrs.get("units", "")
-    return Signals(name, column, units, even[0], even[1] - even[0], values, labels, places, resampled)
+    filtered = history.attrs.get("filter", NO_FILTER) != NO_FILTER
+    return Signals(name, column, units, even[0], even[1] - even[0], values, labels, places, resampled, filtered)
 
 
 def _evenly(time: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:

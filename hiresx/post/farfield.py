@@ -1,20 +1,21 @@
-"""`hiresx post farfield`: the sound that observers outside hear of a surface which a run kept."""
+"""`hiresx post farfield`: the sound that observers outside hear of a surface, in the plane a line, that a run kept."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hiresx.errors import HiresxError
 from hiresx.output.watch.surface_file import StoredSurface, described
-from hiresx.post import fwh, welch
+from hiresx.post import farfield_tables as tables
+from hiresx.post import fwh, fwh_plane, welch
 from hiresx.post.even_samples import SHORTEST
 from hiresx.post.farfield_picture import draw
 from hiresx.post.result import Result, dataset, opened, stem
 
 CAPS = ("average", "each")
+DENSITIES = ("flow", "pressure")
 # Samples in a period from which the polynomials between samples are right: to .2 % in amplitude.
 PER_PERIOD = 5
 # Cells of a surface in a wavelength from which the sum over it is right: to 2 %.
@@ -28,7 +29,7 @@ _LOOKED_AT = 64
 @dataclass(frozen=True, eq=False)
 class ObserverArc:
     """`n` observers at the distance `radius` of `centre`, at equal angles from `start` to `end`, in degrees, against
-    the x axis, in the half plane at the `azimuth` about it: 0 that of y > 0, 90 of z > 0."""
+    the x axis, in the half plane at the `azimuth` about it: 0 that of y > 0, 90 of z > 0 (of a plane flow 0 or 180)."""
 
     radius: float
     start: float
@@ -38,11 +39,16 @@ class ObserverArc:
     azimuth: float = 0.0
 
     @property
+    def angles(self) -> np.ndarray:
+        """Degrees (n,) against the x axis."""
+        return np.linspace(self.start, self.end, self.n)
+
+    @property
     def places(self) -> np.ndarray:
         """(n, 3)."""
         if not (self.radius > 0 and self.n >= 1):
             raise HiresxError("an arc has a radius above 0 and 1 observer or more", "e.g. --arc 50,20,160,15")
-        angle, roll = np.radians(np.linspace(self.start, self.end, self.n)), np.radians(self.azimuth)
+        angle, roll = np.radians(self.angles), np.radians(self.azimuth)
         across = np.sin(angle)
         unit = np.stack([np.cos(angle), across * np.cos(roll), across * np.sin(roll)], axis=1)
         return np.array(self.centre) + self.radius * unit
@@ -63,31 +69,39 @@ def farfield(
     overlap: float = 0.5,
     length: float = 1.0,
     velocity: float = 1.0,
+    density: str = "flow",
 ) -> Result:
     """The sound pressure of the surface `surface` of `run` (a folder or `hiresx.open` of it) at `observers` (m, 3), by
-    the equation of Ffowcs Williams and Hawkings (`hiresx.post.fwh`) in a stream of the Mach number `mach` along x.
+    the equation of Ffowcs Williams and Hawkings (`hiresx.post.fwh`, of a plane run `fwh_plane`) in a stream of the Mach
+    number `mach` along x. A plane run is as wide as its sound is heard: alike along z, it falls off with the root of
+    the distance. Its observers lie in its plane.
 
     `start`, `end`: the times of the samples to use. `caps`: of a surface with several end caps, each closes a surface
     of its own, and the signals of these are averaged ("average": Shur, Spalart & Strelets, Int. J. Aeroacoustics 4
     (2005) 213; Mendez, Shoeybi, Lele & Moin, ibid. 12 (2013) 1) or kept apart ("each"). `ambient`: the ambient pressure
-    in Pa: signals are in Pa and levels dB re 20 uPa; without it in rho_ref c_ref^2 and dB re 1 of that. `still`: before
+    in Pa: signals are in Pa and levels dB re 20 uPa; without it in rho_ref c_ref^2 and dB re that. `still`: before
     the first sample the surface was as in it (runs from rest): each observer then has a window of its own, all equally
     long, from its first sound on until it no longer hears all of the surface; `heard_from` is where it begins, `time`
     counts from there. `segments`, `window`, `overlap`: of the spectra, see `welch.spectra`. `length`, `velocity`:
-    scales of the Strouhal number.
+    scales of the Strouhal number, over which the third octaves are (`welch.third_octaves`). `density`: on the
+    surface, that of the "flow", or of its "pressure", as sound has it, rho_ref (1 + p' / (rho_ref c_ref^2)): what is
+    warm or cold and passes the surface then does not sound (Spalart & Shur, Int. J. Aeroacoustics 8 (2009) 477).
 
-    Raises HiresxError for plane and axisymmetric runs, observers inside the surface or on it, samples at unequal
-    distances, too far apart for what is in them, and too few of them.
+    Raises HiresxError for axisymmetric runs, observers inside the surface or on it or beside the plane, samples at
+    unequal distances, too far apart for what is in them, and too few of them.
     """
     run = opened(run)
     if caps not in CAPS:
         raise HiresxError(f'end caps cannot be taken by "{caps}"', "give average or each")
+    if density not in DENSITIES:
+        raise HiresxError(f'the density on a surface cannot be taken by "{density}"', "give flow or pressure")
     if length <= 0 or velocity <= 0:
         raise HiresxError("the scales of the Strouhal number must be above 0", "see --length and --velocity")
     if ambient is not None and ambient <= 0:
         raise HiresxError("an ambient pressure is above 0 Pa", "e.g. --ambient 101325")
     stored = run.stored_surface(surface)
-    _check_dimensions(run, stored)
+    if run.case.get("axisymmetric"):
+        raise HiresxError(f'surface "{stored.name}" is of an axisymmetric flow', "run it in three dimensions")
     heard_at = (
         observers.places if isinstance(observers, ObserverArc) else np.asarray(observers, dtype=float).reshape(-1, 3)
     )
@@ -96,16 +110,21 @@ def farfield(
     time, first = _times(stored, start, end)
     stream = fwh.Stream(mach, pressure=1 / run.gamma)
     areas = stored.fixed["area"]
-    around = fwh.Surface(stored.placed("x", "y", "z"), stored.placed("normal_x", "normal_y", "normal_z"), areas)
+    plane = stored.plane
+    around = fwh.Surface(stored.placed("x", "y", "z"), stored.placed("normal_x", "normal_y", "normal_z"), areas, plane)
     number = max(len(stored.caps), 1)
     _check_outside(stored, around, heard_at, number)
     unresolved = _unresolved(stored, first, len(time), stored.name)
     kinds, group = np.unique(stored.placed("first", "last").astype(int), axis=0, return_inverse=True)
     dt = float(time[-1] - time[0]) / (len(time) - 1)
-    before = fwh.samples_before(around, heard_at, stream, dt) if still else 0
-    asked = np.concatenate([time[0] - dt * np.arange(before, 0, -1), time])
-    reader = _reader(stored, first, len(time), before)
-    times, found = fwh.shares(around, asked, reader, heard_at, stream, group.ravel(), before if still else None)
+    if plane:
+        reader = _reader(stored, first, len(time), 0, stream, density == "pressure")
+        times, found = fwh_plane.shares(around, time, reader, heard_at, stream, group.ravel(), still)
+    else:
+        before = fwh.samples_before(around, heard_at, stream, dt) if still else 0
+        asked = np.concatenate([time[0] - dt * np.arange(before, 0, -1), time])
+        reader = _reader(stored, first, len(time), before, stream, density == "pressure")
+        times, found = fwh.shares(around, asked, reader, heard_at, stream, group.ravel(), before if still else None)
     heard = times.shape[1]
     if heard < SHORTEST:
         raise HiresxError(
@@ -121,42 +140,75 @@ def farfield(
     kept, each = kept * pascal, each * pascal
     reference = 1.0 if ambient is None else welch.REFERENCE_PRESSURE
     spectra = welch.spectra(kept.reshape(-1, heard).T, dt, segments, None, window, overlap)
-    density = spectra.density.reshape(*kept.shape[:2], -1)
+    powers = spectra.density.reshape(*kept.shape[:2], -1)
     with np.errstate(divide="ignore"):
-        level = 10 * np.log10(density * velocity / length) - 20 * np.log10(reference)
+        level = 10 * np.log10(powers * velocity / length) - 20 * np.log10(reference)
         overall = 10 * np.log10(kept.var(axis=2)) - 20 * np.log10(reference)
         of_each = 10 * np.log10(each.var(axis=2)) - 20 * np.log10(reference)
-    cell = float(np.sqrt(areas.max()))
+    cell = float(around.cells.max())
+    resolved = {
+        "highest_frequency_of_samples": float(1 / (PER_PERIOD * dt)),
+        "highest_frequency_of_cells": float((1 - abs(mach)) / (PER_WAVELENGTH * cell)),
+    }
+    bands = welch.third_octaves(spectra.frequency * length / velocity, powers * velocity / length)
+    with np.errstate(divide="ignore"):
+        band_level = 10 * np.log10(bands.squares) - 20 * np.log10(reference)
+    whole = bands.edges[1:] <= min(resolved.values()) * length / velocity
     centre = np.array(observers.centre) if isinstance(observers, ObserverArc) else np.zeros(3)
     away = heard_at - centre
     distance = np.linalg.norm(away, axis=1)
-    angle = np.degrees(np.arccos(np.clip(away[:, 0] / np.maximum(distance, 1e-300), -1, 1)))
+    if isinstance(observers, ObserverArc):
+        angle = observers.angles
+    else:
+        off = away[:, 1] if plane else np.linalg.norm(away[:, 1:], axis=1)
+        angle = np.degrees(np.arctan2(off, away[:, 0]))
+    # Sound falls off with the distance, in the plane with its root.
+    falls = (10 if plane else 20) * np.log10(np.maximum(distance, 1e-300))
     unit = "Pa" if ambient is not None else "rho_ref c_ref^2"
-    level_unit = "dB re 20 uPa" if ambient is not None else "dB re 1 rho_ref c_ref^2"
+    level_unit = "dB re 20 uPa" if ambient is not None else f"dB re {unit}"
     rms = kept.std(axis=2)
     summary: dict[str, Any] = {
-        "run": str(run.path), "surface": stored.name, **described(stored), "samples": len(time),
+        "run": str(run.path), "surface": stored.name, "plane": plane, **described(stored), "samples": len(time),
         "from": float(time[0]), "to": float(time[-1]), "dt": dt,
         "heard_from": float(times.min()), "heard_to": float(times.max()), "still": still,
-        "mach": mach, "ambient": ambient,
+        "mach": mach, "density": density, "ambient": ambient,
         "pressure_unit": unit, "level_unit": level_unit, "caps_taken": caps if number > 1 else "one",
-        "highest_frequency_of_samples": float(1 / (PER_PERIOD * dt)),
-        "highest_frequency_of_cells": float((1 - abs(mach)) / (PER_WAVELENGTH * cell)),
-        "variance_above_samples": unresolved,
+        **resolved, "variance_above_samples": unresolved,
         "segments": spectra.segments, "window": window, "overlap": overlap, "resolution": spectra.resolution,
         "strouhal_length": length, "strouhal_velocity": velocity,
         "caps_spread_db": float((of_each.max(axis=0) - of_each.min(axis=0)).max()) if number > 1 else 0.0,
-        "warnings": _warnings(stored, spectra, kept),
+        "warnings": _warnings(stored, spectra, cell),
         "observers": [
             {"observer": n, **dict(zip("xyz", map(float, heard_at[n]), strict=True)), "distance": float(distance[n]),
              "angle_deg": float(angle[n]), "heard_from": float(times[n, 0]), "heard_to": float(times[n, -1]),
              **({"cap": stored.caps[m]} if len(kept) > 1 else {}),
-             "rms": float(rms[m, n]), "overall_level_db": float(overall[m, n])}
+             "rms": float(rms[m, n]), "overall_level_db": float(overall[m, n]),
+             "level_at_1_L_db": float(overall[m, n] + falls[n])}
             for m in range(len(kept)) for n in range(len(heard_at))
+        ],
+        "third_octaves": [
+            {"middle": float(middle), "from": float(low), "to": float(high), "resolved": bool(known),
+             "least_db": float(levels.min()), "greatest_db": float(levels.max()),
+             "greatest_at_deg": float(angle[int(levels.argmax()) % len(angle)])}
+            for middle, low, high, known, levels in zip(
+                bands.middles, bands.edges, bands.edges[1:], whole, np.moveaxis(band_level, -1, 0), strict=False)
         ],
     }  # fmt: skip
     since = dt * np.arange(heard) if still else times[0]
-    data = _dataset(kept, density, level, overall, since, spectra.frequency, heard_at, angle, stored, unit, level_unit)
+    data = _dataset(kept, powers, level, overall, since, spectra.frequency, heard_at, angle, stored, unit, level_unit)
+    over = (*data["overall_level"].dims, "band")
+    data = data.assign(
+        band_level=(over, band_level.reshape([len(kept)] * (len(kept) > 1) + [len(heard_at), -1]),
+                    {"long_name": "sound pressure level in third octaves", "units": level_unit}),
+        level_at_1_L=(over[:-1], data["overall_level"].values + falls,
+                      {"long_name": "overall level, brought to the distance L", "units": level_unit}),
+    ).assign_coords(
+        band=("band", bands.middles, {"long_name": "middle of the third octave, Strouhal number", "units": "1"}),
+        band_from=("band", bands.edges[:-1]), band_to=("band", bands.edges[1:]), band_resolved=("band", whole),
+    )  # fmt: skip
+    summary["third_octave_levels_db"] = dict(
+        zip(tables.columns(data), band_level.reshape(len(kept) * len(heard_at), -1).tolist(), strict=True)
+    )
     text = {"long_name": "time at the observer of its first sample", "units": "L / c_ref"}
     data = data.assign_coords(heard_from=("observer", times[:, 0], text))
     if still:
@@ -167,18 +219,12 @@ def farfield(
         data = data.assign_coords(strouhal=("frequency", spectra.frequency * length / velocity, text))
     name = stem("farfield", surface)
     clocks = {f"time_{n}": own for n, own in enumerate(times)} if still else {"time": times[0]}
-    return Result(name, summary, data, lambda: draw(data, summary), {".csv": lambda path: _csv(path, data, clocks)})
-
-
-def _check_dimensions(run: Any, stored: StoredSurface) -> None:
-    if stored.plane:
-        raise HiresxError(
-            f"surface '{stored.name}' is a line in a plane flow, without end along z: its sound falls with "
-            "the root of the distance, which this formula is not for",
-            "run it in three dimensions",
-        )
-    if run.case.get("axisymmetric"):
-        raise HiresxError(f'surface "{stored.name}" is of an axisymmetric flow', "run it in three dimensions")
+    more = {
+        ".csv": lambda path: tables.signals(path, data, clocks),
+        "_directivity.csv": lambda path: tables.directivity(path, summary["observers"]),
+        "_third_octaves.csv": lambda path: tables.third_octaves(path, data),
+    }
+    return Result(name, summary, data, lambda: draw(data, summary), more, case=run.case)
 
 
 def _times(stored: StoredSurface, start: float | None, end: float | None) -> tuple[np.ndarray, int]:
@@ -201,14 +247,22 @@ def _times(stored: StoredSurface, start: float | None, end: float | None) -> tup
 
 
 def _check_outside(stored: StoredSurface, surface: fwh.Surface, observers: np.ndarray, number: int) -> None:
+    if surface.plane:
+        z = surface.places[0, 2]
+        off = np.flatnonzero(np.abs(observers[:, 2] - z) > 1e-9 * np.abs(observers - surface.places[0]).max(axis=1))
+        if off.size:
+            raise HiresxError(
+                f"observer {off[0]} at z = {observers[off[0], 2]:g} lies beside the plane of the flow, z = {z:g}",
+                "a plane flow is alike along z: give observers in its plane (an --arc at the --azimuth 0 or 180)",
+            )
     first, last = stored.fixed["first"], stored.fixed["last"]
     for m in range(1, number + 1):
         mine = (first <= m) & (m <= last)
-        part = fwh.Surface(surface.places[mine], surface.normals[mine], surface.areas[mine])
+        part = fwh.Surface(surface.places[mine], surface.normals[mine], surface.areas[mine], surface.plane)
         turns = fwh.inside(part, observers)
         for n, observer in enumerate(observers):
             away = np.linalg.norm(part.places - observer, axis=1)
-            close = bool((away < 2 * np.sqrt(part.areas)).any())
+            close = bool((away < 2 * part.cells).any())
             if close or turns[n] > 0.5:
                 where = "within two cells of the surface" if close else "inside the surface"
                 raise HiresxError(
@@ -217,8 +271,11 @@ def _check_outside(stored: StoredSurface, surface: fwh.Surface, observers: np.nd
                 )
 
 
-def _reader(stored: StoredSurface, first: int, count: int, before: int) -> Any:
-    """Flow at some of the places of a surface, of the samples that are used, the first of them `before` times more."""
+def _reader(
+    stored: StoredSurface, first: int, count: int, before: int, stream: fwh.Stream, by_pressure: bool
+) -> Any:  # fmt: skip
+    """Flow at some of the places of a surface, of the samples that are used, the first of them `before` times more;
+    `by_pressure`: with the density that sound of this pressure has."""
     rows = slice(first, first + count)
 
     def flow(some: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -228,6 +285,8 @@ def _reader(stored: StoredSurface, first: int, count: int, before: int) -> Any:
             raise HiresxError(
                 f"{stored.path} holds values that are no numbers", "see --to: leave out where the run blew up"
             )
+        if by_pressure:
+            rho = stream.density + (p - stream.pressure) / stream.sound**2
         return rho, np.stack([u, v, w], axis=-1), p
 
     return flow
@@ -254,9 +313,8 @@ def _unresolved(stored: StoredSurface, first: int, count: int, name: str) -> flo
     return share
 
 
-def _warnings(stored: StoredSurface, spectra: welch.Spectra, kept: np.ndarray) -> list[str]:
+def _warnings(stored: StoredSurface, spectra: welch.Spectra, cell: float) -> list[str]:
     said = [f"the surface is not closed: {gap}; what passes there is not heard" for gap in stored.gaps]
-    cell = np.sqrt(stored.fixed["area"].max())
     power = spectra.density.sum(axis=0)
     share = power[spectra.frequency > 1 / (PER_WAVELENGTH * cell)].sum() / max(power.sum(), 1e-300)
     if share > _UNRESOLVED:
@@ -286,14 +344,3 @@ def _dataset(
     if len(kept) > 1:
         return made.assign_coords(cap=("cap", list(stored.caps), {"long_name": "x of the end cap", "units": "L"}))
     return made.isel(cap=0)
-
-
-def _csv(path: Path, data: Any, clocks: dict[str, np.ndarray]) -> None:
-    """The signals: time, or that of each observer, then a column for each observer, of each end cap if they are
-    apart."""
-    signals = data["pressure"].values.reshape(-1, data.sizes["time"])
-    count = data.sizes["observer"]
-    names = [f"p_{n % count}" + (f"_cap_{n // count}" if "cap" in data.dims else "") for n in range(len(signals))]
-    rows = zip(*(own.tolist() for own in clocks.values()), *signals.tolist(), strict=True)
-    text = "\n".join([",".join([*clocks, *names]), *(",".join(map(repr, row)) for row in rows)])
-    path.write_text(text + "\n", encoding="utf-8")

@@ -34,11 +34,18 @@ Flow = Callable[[slice], tuple[np.ndarray, np.ndarray, np.ndarray]]
 @dataclass(frozen=True, eq=False)
 class Surface:
     """A permeable surface: places (n, 3) in L, outward unit normals (n, 3), areas (n,). One that is open, such as a box
-    without the end that the jet crosses, leaves out what would pass there."""
+    without the end that the jet crosses, leaves out what would pass there. `plane`: a line in a plane flow, whose areas
+    are lengths; its z is that of the plane."""
 
     places: np.ndarray
     normals: np.ndarray
     areas: np.ndarray
+    plane: bool = False
+
+    @property
+    def cells(self) -> np.ndarray:
+        """Sizes (n,) of the cells, in L."""
+        return self.areas if self.plane else np.sqrt(self.areas)
 
 
 @dataclass(frozen=True)
@@ -51,24 +58,27 @@ class Stream:
     sound: float = 1.0
 
 
-def box(lower: np.ndarray, upper: np.ndarray, counts: tuple[int, int, int]) -> Surface:
-    """The six faces of a box in `counts` cells along x, y, z, each a place in its middle."""
-    lower, upper = np.asarray(lower, float), np.asarray(upper, float)
+def box(lower: np.ndarray, upper: np.ndarray, counts: tuple[int, ...]) -> Surface:
+    """The six faces of a box in `counts` cells along x, y, z, each a place in its middle; of two counts and corners
+    (2,) the four sides of a rectangle in the plane z = 0."""
+    lower, upper, dimensions = np.asarray(lower, float), np.asarray(upper, float), len(counts)
     step = (upper - lower) / counts
     places, normals, areas = [], [], []
-    for axis in range(3):
-        others = [n for n in range(3) if n != axis]
+    for axis in range(dimensions):
+        others = [n for n in range(dimensions) if n != axis]
         along = [lower[n] + (np.arange(counts[n]) + 0.5) * step[n] for n in others]
-        first, second = (f.ravel() for f in np.meshgrid(*along, indexing="ij"))
+        across = [f.ravel() for f in np.meshgrid(*along, indexing="ij")]
         for side, at in ((-1.0, lower[axis]), (1.0, upper[axis])):
-            face = np.empty((first.size, 3))
-            face[:, axis], face[:, others[0]], face[:, others[1]] = at, first, second
+            face = np.zeros((across[0].size, 3))
+            face[:, axis] = at
+            for n, values in zip(others, across, strict=True):
+                face[:, n] = values
             normal = np.zeros_like(face)
             normal[:, axis] = side
             places.append(face)
             normals.append(normal)
-            areas.append(np.full(first.size, step[others[0]] * step[others[1]]))
-    return Surface(np.concatenate(places), np.concatenate(normals), np.concatenate(areas))
+            areas.append(np.full(len(face), np.prod(step[others])))
+    return Surface(np.concatenate(places), np.concatenate(normals), np.concatenate(areas), dimensions == 2)
 
 
 def far_field(
@@ -82,13 +92,18 @@ def far_field(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Sound pressure p' at the `observers` (m, 3) outside the surface: times (k,), those at which all of them hear all
     of the surface, and p' (m, k). `rho`, `pressure` (time, n) and the total `velocity` (time, n, 3) on the surface are
-    given at equally spaced `time` (time,). Between samples polynomials of degree 7 are used.
+    given at equally spaced `time` (time,). Between samples polynomials of degree 7 are used; of a `plane` surface the
+    frequencies of `hiresx.post.fwh_plane`.
 
     Raises HiresxError for a stream that is not subsonic, samples at unequal distances, and too few of them.
     """
-    times, found = shares(
-        surface, time, lambda some: (rho[:, some], velocity[:, some], pressure[:, some]), observers, stream
-    )
+    from hiresx.post import fwh_plane
+
+    def flow(some: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return rho[:, some], velocity[:, some], pressure[:, some]
+
+    heard_by = fwh_plane.shares if surface.plane else shares
+    times, found = heard_by(surface, time, flow, observers, stream)
     return times[0], found[0]
 
 
@@ -106,11 +121,7 @@ def shares(
     pressure of some of the places, so that no more than these are in memory. `still`: so many samples at the beginning
     (`samples_before` or more) are of the surface at rest; each observer then has times of its own, as many as the
     others, from when it hears the nearest place end to rest until it no longer hears all. Raises as `far_field`."""
-    if not abs(stream.mach) < 1:
-        raise HiresxError(f"a stream of Mach number {stream.mach:g} has no such far field", "it must be below 1")
-    dt = float(time[-1] - time[0]) / (len(time) - 1)
-    if np.abs(np.diff(time) - dt).max() > 1e-6 * dt:
-        raise HiresxError("the surface was sampled at unequal distances in time", "sample it with every_time")
+    dt = checked_step(time, stream)
     observers = np.asarray(observers, float)
     group = np.zeros(len(surface.areas), dtype=int) if group is None else np.asarray(group)
     delays = [_ways(observer - surface.places, stream)[1] / stream.sound / dt for observer in observers]  # in samples
@@ -123,19 +134,35 @@ def shares(
         firsts = [still + near for near in nearest]
         heard = len(time) - _STENCIL // 2 - still
     if heard <= 1:
-        raise HiresxError("the surface was sampled for less time than sound takes across it", "sample it for longer")
+        raise too_short()
     found = np.zeros((group.max() + 1, len(observers), heard))
     step = max(1, _HELD // (32 * len(time)))
     for start in range(0, len(surface.areas), step):
         some = slice(start, start + step)
-        sources = _sources(surface, flow, some, stream, len(time))
+        sources = sources_of(surface, flow, some, stream, len(time))
         for m, observer in enumerate(observers):
             ways = _ways(observer - surface.places[some], stream)
             _add(found[:, m], sources, group[some], ways, firsts[m], dt, stream)
     return time[0] + np.add.outer(firsts, np.arange(heard)) * dt, found / (4 * np.pi)
 
 
-def _sources(surface: Surface, flow: Flow, some: slice, stream: Stream, samples: int) -> np.ndarray:
+def checked_step(time: np.ndarray, stream: Stream) -> float:
+    """The distance of the samples. Raises HiresxError where they lie at unequal ones, and for a stream that is not
+    subsonic."""
+    if not abs(stream.mach) < 1:
+        raise HiresxError(f"a stream of Mach number {stream.mach:g} has no such far field", "it must be below 1")
+    dt = float(time[-1] - time[0]) / (len(time) - 1)
+    if np.abs(np.diff(time) - dt).max() > 1e-6 * dt:
+        raise HiresxError("the surface was sampled at unequal distances in time", "sample it with every_time")
+    return dt
+
+
+def too_short() -> HiresxError:
+    """That no time is left at which all is heard."""
+    return HiresxError("the surface was sampled for less time than sound takes across it", "sample it for longer")
+
+
+def sources_of(surface: Surface, flow: Flow, some: slice, stream: Stream, samples: int) -> np.ndarray:
     """Q, L1, L2, L3 times the areas of `some` of the places: (m, 4, time). Made a few places at a time, so that what is
     turned from sample by sample to place by place stays in the cache."""
     numbers = range(len(surface.areas))[some]
@@ -198,13 +225,14 @@ def samples_before(surface: Surface, observers: np.ndarray, stream: Stream, dt: 
 
 
 def inside(surface: Surface, observers: np.ndarray) -> np.ndarray:
-    """Share (m,) of the whole solid angle that the surface takes, seen from the observers (m, 3): 1 inside a closed
-    one, 0 outside (Gauss's theorem)."""
+    """Share (m,) of the whole solid angle (in the plane: of the whole angle) that the surface takes, seen from the
+    observers (m, 3): 1 inside a closed one, 0 outside (Gauss's theorem)."""
     found = np.empty(len(observers))
+    power, whole = (2, 2 * np.pi) if surface.plane else (3, 4 * np.pi)
     for m, observer in enumerate(np.asarray(observers, float)):
         d = surface.places - observer
-        cubes = np.maximum(np.linalg.norm(d, axis=1), np.finfo(float).tiny ** 0.25) ** 3
-        found[m] = np.sum(np.einsum("ni,ni->n", d, surface.normals) * surface.areas / cubes) / (4 * np.pi)
+        distances = np.maximum(np.linalg.norm(d, axis=1), np.finfo(float).tiny ** 0.25)
+        found[m] = np.sum(np.einsum("ni,ni->n", d, surface.normals) * surface.areas / distances**power) / whole
     return found
 
 

@@ -4,6 +4,7 @@ drawn off screen by VTK through PyVista."""
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -53,6 +54,8 @@ def isosurface(
     Raises HiresxError for what is not there, a field that is not in space, values that are not met, and without
     PyVista.
     """
+    # first of all: its extra brings what opens a run as well
+    pyvista = _pyvista()
     run, look = opened(run), look or Look()
     names = list(dict.fromkeys([variable, *([by] if by else [])]))
     derived.check(names, "variable")
@@ -61,7 +64,6 @@ def isosurface(
         raise HiresxError(f"{list(clip)} is no box", "give x from, to, y from, to, z from, to: --clip 0,10,-3,3,-1,1")
     if not 0 < opacity <= 1:
         raise HiresxError(f"an opacity of {opacity:g} cannot be", "give more than 0, and 1 at most")
-    pyvista = _pyvista()
     tree = run.fields(which, names, subset)
     if tree.hiresx.dimensions < 3:
         raise HiresxError("surfaces belong to fields in space", "of a plane draw contour lines: hiresx post slice")
@@ -94,13 +96,17 @@ def isosurface(
     def draw() -> Any:
         norm, chosen, extend = colours.scale(by or variable, np.asarray(found.point_data[shown]), look)
         size = look.wide - (1.0 if by else 0.2)
-        picture = _picture(pyvista, found, shown, norm, chosen, bounds if clip is None else list(clip), opacity,
-                           (azimuth, elevation, zoom), int(_DPI * size))  # fmt: skip
+        ends = bounds if clip is None else list(clip)
+        picture, seen = _picture(
+            pyvista, found, shown, norm, chosen, ends, opacity, (azimuth, elevation, zoom), int(_DPI * size)
+        )
         ratio = picture.shape[0] / picture.shape[1]
         figure = look.figure(size * ratio + 0.5)
         ax = figure.subplots()
         ax.imshow(picture, interpolation="antialiased")
         ax.set_axis_off()
+        for axis in box_axes(ends, seen):
+            _draw_axis(ax, axis)
         if by:
             from matplotlib.cm import ScalarMappable
 
@@ -112,7 +118,88 @@ def isosurface(
 
     files = {ending: lambda path, ending=ending: _save(found, path, ending) for ending in _SURFACES[:1]}
     more = _Surfaces(files, found)
-    return Result(stem("isosurface", variable, f"{summary['step']:06d}"), summary, data, draw, more, look.style)
+    return Result(
+        stem("isosurface", variable, f"{summary['step']:06d}"), summary, data, draw, more, look.style, run.case
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """How places (3,) are seen in a picture of `width` by `height` pixels: `turn` @ place + `shift` is the pixel to the
+    right, that downwards, and how near it is."""
+
+    turn: np.ndarray
+    shift: np.ndarray
+    width: int
+    height: int
+
+    def at(self, places: np.ndarray) -> np.ndarray:
+        """Pixels (..., 2) of places (..., 3)."""
+        return (places @ self.turn.T + self.shift)[..., :2]
+
+
+@dataclass(frozen=True, eq=False)
+class SeenAxis:
+    """An edge of the box as an axis of the coordinate `name`: pixels (n, 2) of its `ticks` (n,) and of its ends, and
+    the direction (2,) away from the box."""
+
+    name: str
+    ticks: np.ndarray
+    pixels: np.ndarray
+    ends: np.ndarray
+    away: np.ndarray
+
+
+# An edge that is shorter in the picture, as a share of its larger side, has no scale: it is looked along.
+_SHORTEST = 0.04
+
+
+def box_axes(bounds: Sequence[float], seen: Seen) -> list[SeenAxis]:
+    """Axes of the box `bounds` (x from, to, ...) along edges at the border of its picture, x and y below, z at the
+    left; none for a direction that is looked along."""
+    from matplotlib.ticker import MaxNLocator
+
+    box, found = np.reshape(np.asarray(bounds, dtype=float), (3, 2)), []
+    corners = np.stack(np.meshgrid(*box, indexing="ij"), axis=-1).reshape(-1, 3)
+    middle = seen.at(corners).mean(axis=0)
+    for d in range(3):
+        edges = np.moveaxis(corners.reshape(2, 2, 2, 3), d, 2).reshape(4, 2, 3)
+        # The lowest one for x and y, the leftmost one for z: at the border of the picture, as no corner lies beyond.
+        ends = min(seen.at(edges), key=_leftmost if d == 2 else _lowest)
+        along = ends[1] - ends[0]
+        length = float(np.linalg.norm(along))
+        if length < _SHORTEST * max(seen.width, seen.height):
+            continue
+        away = np.array([along[1], -along[0]]) / length
+        away *= np.sign(away @ (ends.mean(axis=0) - middle)) or 1.0
+        count = int(np.clip(length / 250, 2, 8))
+        ticks = MaxNLocator(count, steps=[1, 2, 5, 10]).tick_values(*box[d])
+        ticks = ticks[(ticks >= box[d, 0] - 1e-9) & (ticks <= box[d, 1] + 1e-9)]
+        share = ((ticks - box[d, 0]) / (box[d, 1] - box[d, 0]))[:, None]
+        found.append(SeenAxis("xyz"[d], ticks, ends[0] + share * along, ends, away))
+    return found
+
+
+def _leftmost(pixels: np.ndarray) -> float:
+    return float(pixels[:, 0].mean())
+
+
+def _lowest(pixels: np.ndarray) -> float:
+    return float(-pixels[:, 1].mean())
+
+
+def _draw_axis(ax: Any, axis: SeenAxis) -> None:
+    right, down = axis.away
+    aligned = {"ha": "left" if right > 0.4 else "right" if right < -0.4 else "center",
+               "va": "top" if down > 0.4 else "bottom" if down < -0.4 else "center"}  # fmt: skip
+    ax.plot(*axis.ends.T, color="0.3", lw=0.8, clip_on=False)
+    for tick, pixel in zip(axis.ticks, axis.pixels, strict=True):
+        ax.annotate("", pixel, (4 * right, -4 * down), textcoords="offset points", annotation_clip=False,
+                    arrowprops={"arrowstyle": "-", "lw": 0.6, "color": "0.3", "shrinkA": 0, "shrinkB": 0})  # fmt: skip
+        ax.annotate(f"{tick:g}", pixel, (6 * right, -6 * down), textcoords="offset points", fontsize=7,
+                    annotation_clip=False, **aligned)  # fmt: skip
+    ax.annotate(f"${axis.name}/L$", axis.ends.mean(axis=0), (22 * right, -22 * down), textcoords="offset points",
+                annotation_clip=False, **aligned)  # fmt: skip
 
 
 class _Surfaces(dict[str, Any]):
@@ -194,8 +281,8 @@ def _surface(
 def _picture(
     pyvista: ModuleType, found: Any, shown: str, norm: Any, chosen: str, bounds: list[float], opacity: float,
     view: tuple[float, float, float], wide: int,
-) -> np.ndarray:  # fmt: skip
-    """Red, green, blue (height, width, 3), cut to what is drawn."""
+) -> tuple[np.ndarray, "Seen"]:  # fmt: skip
+    """Red, green, blue (height, width, 3), cut to what is drawn, and how that is seen."""
     _check_gl()
     from matplotlib import colormaps
     from vtkmodules.vtkCommonCore import vtkLogger
@@ -233,7 +320,11 @@ def _picture(
     seen = (picture < 255).any(axis=2)
     rows, columns = np.flatnonzero(seen.any(axis=1)), np.flatnonzero(seen.any(axis=0))
     cut: np.ndarray = picture[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
-    return cut
+    # In a parallel view a length is as many pixels everywhere.
+    scale = high / (2 * upwards / zoom)
+    over = np.stack([scale * right, -scale * np.cross(towards, right), towards])
+    corner = np.array([wide / 2 - columns[0], high / 2 - rows[0], 0.0])
+    return cut, Seen(over, corner - over @ middle, cut.shape[1], cut.shape[0])
 
 
 def _check_gl() -> None:

@@ -171,11 +171,23 @@ def _cells(ours: "Jet") -> str:
             f" The velocity on the axis falls below .95 U<sub>j</sub> for good at x/{unit} = {summary['core_end']:.2f}."
         )
     if summary["spreading"]:
-        grown = summary["spreading"]
-        words += f" From there to {grown['to']:.1f} the half-width grows by {grown['rate']:.3f} per length."
+        words += _spreading(summary["spreading"], unit)
     names = {"cell": "cell", "end": f"ends at x/{unit}", "length": f"length /{unit}",
              "over_vortex_sheet": "over vortex sheet", "pressure_rise": "pressure rise"}  # fmt: skip
     return words + "</p>" + _table(summary["cells"], names) + left
+
+
+def _spreading(grown: Mapping[str, Any], unit: str) -> str:
+    if grown["rate"] is None:
+        return f" How the half-width grows is not known: {html.escape(grown['why'])}."
+    words = (
+        f" From x/{unit} = {grown['from']:.1f} to {grown['to']:.1f} the half-width grows by "
+        f"{grown['rate']:.3f} &plusmn; {grown['rate_uncertainty']:.3f} per length"
+    )
+    if grown["virtual_origin"] is None:
+        return f"{words}; {html.escape(grown['why'])}."
+    origin = f"{grown['virtual_origin']:.1f} &plusmn; {grown['virtual_origin_uncertainty']:.1f}"
+    return f"{words}, from a virtual origin at x/{unit} = {origin}."
 
 
 def _discarded(found: Sequence[Mapping[str, Any]], unit: str) -> str:

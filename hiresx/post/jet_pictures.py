@@ -95,13 +95,14 @@ def axis(ours: "Jet") -> Any:
     axes[0].plot(flow.x, flow.p, color=picture_file.BLUE)
     axes[0].axhline(1 / ours.run.gamma, color="0.5", lw=0.7, ls="--")
     axes[0].set_ylabel(picture_file.symbol("p"))
-    for n, (at, length) in enumerate(zip(cells.ends, cells.lengths, strict=True)):
-        height = float(np.interp(at, flow.x, flow.p))
+    named = [
+        (at, float(np.interp(at, flow.x, flow.p)), f"cell {n + 1}: {length:.2f}")
+        for n, (at, length) in enumerate(zip(cells.ends, cells.lengths, strict=True))
+    ]
+    for at, height, _ in named:
         axes[0].plot([at], [height], "o", ms=4, color=picture_file.OTHERS[0])
-        axes[0].annotate(
-            f"cell {n + 1}: {length:.2f}", (at, height), (0, 6), textcoords="offset points", ha="center", fontsize=8
-        )
-    axes[0].margins(y=0.18)
+    axes[0].set_xlim(0, flow.end)
+    picture_file.name_places(axes[0], named)
     axes[1].plot(flow.x, flow.u, color=picture_file.BLUE)
     axes[1].axhline(ours.state.velocity, color="0.5", lw=0.7, ls="--")
     axes[1].annotate("$U_j$", (1, ours.state.velocity), (4, 0), xycoords=("axes fraction", "data"),
@@ -110,23 +111,20 @@ def axis(ours: "Jet") -> Any:
     core = ours.summary.get("core_end")
     if core:
         axes[1].axvline(core, color=picture_file.OTHERS[0], lw=0.8)
-        side = "right" if core > 0.6 * flow.end else "left"
-        text = f" end of the core, {core:.2f} "
-        axes[1].text(core, 0.06, text, transform=axes[1].get_xaxis_transform(), fontsize=8, ha=side)
+        height = float(np.interp(core, flow.x, flow.u))
+        picture_file.name_places(axes[1], [(core, height, f"end of the core, {core:.2f}")])
     if flow.station.size:
         axes[2].plot(flow.station, flow.half_width, "o", ms=3, mfc="none", color=picture_file.BLUE)
         grown = ours.summary.get("spreading")
-        if grown:
-            ends = np.array([grown["from"], grown["to"]])
-            axes[2].plot(ends, grown["rate"] * (ends - grown["virtual_origin"]), color=picture_file.OTHERS[0],
-                         label=f"grows by {grown['rate']:.3f}")  # fmt: skip
-            axes[2].legend(loc="upper left")
+        if grown and grown["rate"] is not None:
+            text = f"grows by {grown['rate']:.3f} $\\pm$ {grown['rate_uncertainty']:.3f}"
+            axes[2].plot([grown["from"], grown["to"]], grown["half_widths"], color=picture_file.OTHERS[0], label=text)
+            picture_file.legend_beside(axes[2])
         axes[2].set_ylabel(f"half-width $/{unit(ours)}$")
         axes[2].set_ylim(bottom=0)
     for ax in axes:
         ax.grid(lw=0.3, color="0.85")
         ax.set_axisbelow(True)
-    axes[-1].set_xlim(0, flow.end)
     axes[-1].set_xlabel(f"$x/{unit(ours)}$")
     return figure
 
@@ -146,12 +144,10 @@ def lip_spectra(ours: "Jet") -> Any:
         level = 10 * np.log10(found.density[n] * scale / reference**2)
         ax.plot(st[1:], level[1:], color=colour, label=label, lw=1.2 if n else 0.9)
     tone = summary["fundamental"]
-    for n, line in enumerate([tone, *summary["harmonics"]] if tone else []):
+    named = []
+    for line in [tone, *summary["harmonics"]] if tone else []:
         ax.axvline(line["strouhal"], color="0.5", lw=0.7, ls=":")
-        name = "f" if line is tone else f"{line['order']} f"
-        # One below the other: harmonics lie close on this scale.
-        ax.annotate(f"{name}: {line['strouhal']:.4f} {line['mode']}", (line["strouhal"], 0.97 - 0.055 * n), (3, 0),
-                    xycoords=("data", "axes fraction"), textcoords="offset points", va="top", fontsize=8)  # fmt: skip
+        named.append((line, "f" if line is tone else f"{line['order']} f"))
     formulas = jet_theory.correlations(ours.state.shape) or jet_theory.tones(ours.state.shape)
     expected = [formula(ours.state) for _, formula in formulas]
     ax.axvspan(min(expected), max(expected), color="0.6", alpha=0.35, lw=0, label="formulas for this $M_j$")
@@ -159,14 +155,18 @@ def lip_spectra(ours: "Jet") -> Any:
     ax.set_xlim(st[1], min(st[-1], 3.0))
     within = st[1:] <= min(st[-1], 3.0)
     shown = 10 * np.log10(found.density[:, 1:][:, within] * scale / reference**2)
-    ax.set_ylim(shown.min() - 3, shown.max() + 12)
+    ax.set_ylim(shown.min() - 3, shown.max() + 3)
+    top = float(shown.max())
+    picture_file.name_places(
+        ax, [(line["strouhal"], top, f"{name}: {line['strouhal']:.4f} {line['mode']}") for line, name in named]
+    )
     if summary["cutoff"] is not None:
         carried.shade(ax, summary["cutoff"] / scale, summary["points_per_wave"])
     ax.set_xlabel(f"$\\mathrm{{St}} = {strouhal(ours)}$")
-    ax.set_ylabel("dB re 20 uPa per St,\nambient 101325 Pa")
+    ax.set_ylabel(f"level per Strouhal number\n[{picture_file.level('dB re 20 uPa')}, ambient 101325 Pa]")
     ax.grid(lw=0.3, color="0.85", which="both")
     ax.set_axisbelow(True)
-    ax.legend(loc="lower left")
+    picture_file.legend_beside(ax)
     return figure
 
 

@@ -40,6 +40,11 @@ ASKED = (
     ("round", 1.42, "length of cell 2", 1.25, 1.40),
     ("round", 1.42, "St of the loudest tone", 0.316, 0.386),
 )
+_FOLDED = """\
+Frequencies f are in c/h (c/D). Where samples were not filtered, a tone may be one of the higher frequencies that
+they cannot tell from it, of which the lowest three stand beside it.
+
+"""
 # Mach numbers that are the same.
 _SAME = 0.002
 # Segments of the spectra of a ring, and the Strouhal number up to which its tones are shown.
@@ -180,9 +185,20 @@ def _tones(runs: Sequence[dict[str, Any]]) -> str:
         formulas = ", ".join(f"{p['strouhal']:.3f}" for p in run["jet"]["predictions"][:4])
         for n, (kind, line) in enumerate(tones):
             rows.append([run["name"] if not n else "", kind, f"{line['strouhal']:.4f}", f"{line['amplitude']:.5f}",
-                         f"{line['above_background_db']:.1f}", line["mode"], formulas if not n else ""])  # fmt: skip
-    columns = ["run", "tone", "St", "amplitude of p", "dB above the rest", "mode", "St by the formulas"]
-    return table(columns, rows) + "\n"
+                         f"{line['above_background_db']:.1f}", line["mode"], f"{line['frequency']:.3f}",
+                         _images(line["frequency"], heard), formulas if not n else ""])  # fmt: skip
+    columns = [
+        "run", "tone", "St", "amplitude of p", "dB above the rest", "mode", "f", "or folded from", "St by the formulas"
+    ]  # fmt: skip
+    return _FOLDED + table(columns, rows) + "\n"
+
+
+def _images(frequency: float, heard: dict[str, Any]) -> str:
+    """The lowest frequencies that the samples cannot tell from this one; nothing where they were filtered."""
+    if heard["filtered"]:
+        return ""
+    rate = 1 / heard["dt"]
+    return ", ".join(f"{image:.2f}" for image in (rate - frequency, rate + frequency, 2 * rate - frequency))
 
 
 def _rings(runs: Sequence[dict[str, Any]]) -> str:

@@ -75,11 +75,12 @@ def screech(
     `height_over_velocity`: h / Uj (Dj / Uj), with which a frequency is a Strouhal number. A tone is `carried` up to the
     `cutoff` of the grid at the lips (see `carried.cutoffs`); None where that is not known."""
     taken = signal_reading.read(run, signals, start, end)
-    cutoff = carried.least(carried.cutoffs(run, taken.places))
+    cutoff, held = carried.least(carried.cutoffs(run, taken.places)), carried.held(run, taken.places)
+    ends = cutoff, carried.least(carried.trusted(taken, held))
     if len(taken.labels) != 2:
         raise HiresxError(f'"{signals}" is {len(taken.labels)} signals', "name the two lips: NAME.p_0,p_1")
     parts = np.stack([taken.values.sum(axis=1), taken.values[:, 0] - taken.values[:, 1]], axis=1) / 2
-    for found in _resolved(parts, taken.dt, expected, segments):
+    for found in _resolved(parts, taken, expected, segments):
         peaks = [(peak, n) for n in (0, 1) for peak in welch.peaks(found.only(n))]
         near = [entry for entry in peaks if _NEAR[0] <= entry[0].frequency / expected <= _NEAR[1]]
         if near:
@@ -91,12 +92,13 @@ def screech(
         "expected_frequency": expected, "expected_periods": periods,
         "antisymmetric_part": float(parts[:, 1].var() / parts.var(axis=0).sum()),
         "fundamental": None, "harmonics": [], "other_tones": [], "stronger": None,
-        "points_per_wave": POINTS_PER_WAVE, "cutoff": cutoff,
+        "dt": taken.dt, "filtered": taken.filtered, "points_per_wave": POINTS_PER_WAVE, "cutoff": cutoff,
+        "warnings": carried.warnings(taken, held),
     }  # fmt: skip
     known = []
     if near:
         first, n = max(near, key=lambda entry: entry[0].amplitude)
-        summary["fundamental"] = _tone(first, n, found, height_over_velocity, cutoff)
+        summary["fundamental"] = _tone(first, n, found, height_over_velocity, ends)
         known.append(first.frequency)
         for order in range(2, _HARMONICS + 1):
             at = order * first.frequency
@@ -104,13 +106,13 @@ def screech(
             there = [e for e in peaks if abs(e[0].frequency - at) <= near_it]
             if there:
                 peak, m = max(there, key=lambda entry: entry[0].amplitude)
-                summary["harmonics"].append({"order": order, **_tone(peak, m, found, height_over_velocity, cutoff)})
+                summary["harmonics"].append({"order": order, **_tone(peak, m, found, height_over_velocity, ends)})
                 known.append(peak.frequency)
     for peak, n in sorted(peaks, key=lambda entry: -entry[0].amplitude):
         if peak.frequency > _HIGHEST * expected or len(summary["other_tones"]) == _OTHERS:
             continue
         if all(abs(peak.frequency - f) > 2 * found.resolution for f in known):
-            summary["other_tones"].append(_tone(peak, n, found, height_over_velocity, cutoff))
+            summary["other_tones"].append(_tone(peak, n, found, height_over_velocity, ends))
             known.append(peak.frequency)
     others = summary["other_tones"]
     if near and others and others[0]["amplitude"] > first.amplitude:
@@ -118,21 +120,26 @@ def screech(
     return Screech(found, summary)
 
 
-def _resolved(parts: np.ndarray, dt: float, expected: float, segments: int | None) -> Iterator[welch.Spectra]:
+def _resolved(
+    parts: np.ndarray, taken: signal_reading.Signals, expected: float, segments: int | None
+) -> Iterator[welch.Spectra]:
     """Spectra of four segments, which overlap by half; then of segments half as long, over and over, as long as they
     hold enough periods: a tone that wanders is broader than the lines of the first ones. Of `segments`, if given."""
+    dt, filtered = taken.dt, taken.filtered
     if segments is not None:
-        yield welch.spectra(parts, dt, segments)
+        yield welch.spectra(parts, dt, segments, filtered=filtered)
         return
     least = min(len(parts), int(_PERIODS / expected / dt))
     length = max(int(len(parts) / 2.5), least)
-    yield welch.spectra(parts, dt, length=length)
+    yield welch.spectra(parts, dt, length=length, filtered=filtered)
     while length > least:
         length = max(length // 2, least)
-        yield welch.spectra(parts, dt, length=length)
+        yield welch.spectra(parts, dt, length=length, filtered=filtered)
 
 
-def _tone(peak: welch.Peak, part: int, found: welch.Spectra, scale: float, cutoff: float | None) -> dict[str, Any]:
+def _tone(
+    peak: welch.Peak, part: int, found: welch.Spectra, scale: float, ends: tuple[float | None, ...]
+) -> dict[str, Any]:
     about = slice(max(peak.line - 1, 1), peak.line + 2)
     symmetric, antisymmetric = found.density[:, about].sum(axis=1)
     mode = "mixed"
@@ -144,5 +151,5 @@ def _tone(peak: welch.Peak, part: int, found: welch.Spectra, scale: float, cutof
         "frequency": peak.frequency, "strouhal": peak.frequency * scale, "half_power_width": peak.width,
         "amplitude": peak.amplitude, "above_background_db": peak.above_background_db, "mode": mode,
         "antisymmetric_part": float(antisymmetric / (symmetric + antisymmetric)),
-        "carried": carried.said(peak, cutoff),
+        "carried": carried.said(peak, *ends),
     }  # fmt: skip

@@ -23,6 +23,10 @@ SHORTEST, LONGEST = 0.5, 1.5
 # what the exit is above the ambient pressure. Lengths fall off by some per cent.
 FADES, FIRST, STEADY = 0.2, 0.2, 1.4
 _STATIONS = 40
+# What the growth of the half-width is fitted over at least, in half-widths: over less shock cells and the largest
+# eddies of an average of finite length change it as much. How far a figure may be uncertain, as a share of itself; runs
+# of stations of the jackknife.
+REACHES, SURE, _GROUPS = 4, 0.5, 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,13 +224,37 @@ def core_end(flow: Mean, velocity: float) -> float | None:
 
 
 def spreading(flow: Mean, behind: float | None) -> dict[str, Any] | None:
-    """Growth of the half-width with x by least squares over the stations `behind` the core (over all, if it does not
-    end); None for fewer than four."""
-    kept = flow.station >= (0.0 if behind is None else behind)
-    if kept.sum() < 4:
-        kept = np.ones(flow.station.size, bool)
-    if kept.sum() < 4:
+    """Growth of the half-width, rate (x - virtual origin), by least squares over the stations `behind` the core, with
+    uncertainties: half of the 95 % interval, of the jackknife over _GROUPS runs of neighbouring stations, one left out
+    at a time (Kuensch, Ann. Stat. 17 (1989) 1217), as neighbours err alike. None without half-widths.
+
+    What the fit does not carry is None, and `why` says so: the rate where the core does not end, over fewer stations
+    than two in each run, over less than REACHES half-widths, and where it is uncertain by more than SURE of itself; the
+    origin, besides, where its uncertainty is more than the stations reach.
+    """
+    if not flow.station.size:
         return None
-    rate, at = np.polyfit(flow.station[kept], flow.half_width[kept], 1)
-    return {"rate": float(rate), "virtual_origin": float(-at / rate) if rate else None,
-            "from": float(flow.station[kept][0]), "to": float(flow.station[kept][-1])}  # fmt: skip
+    found: dict[str, Any] = dict.fromkeys(("rate", "rate_uncertainty", "virtual_origin", "virtual_origin_uncertainty"))
+    kept = flow.station >= (flow.station[-1] if behind is None else behind)
+    x, width = flow.station[kept], flow.half_width[kept]
+    if behind is None or x.size < 2 * _GROUPS:
+        why = "the core does not end" if behind is None else f"there are {x.size} half-widths behind the core"
+        return {**found, "from": behind, "to": float(flow.station[-1]), "half_widths": [], "why": why}
+    reach, mean = float(x[-1] - x[0]), float(width.mean())
+    runs = np.array_split(np.arange(x.size), _GROUPS)
+    fits = [np.polyfit(x, width, 1), *(np.polyfit(np.delete(x, run), np.delete(width, run), 1) for run in runs)]
+    (rate, at), *others = fits
+    apart = float(needs.scipy("stats").t.ppf(0.975, _GROUPS - 1)) * np.sqrt((_GROUPS - 1) ** 2 / _GROUPS)
+    sure = found["rate_uncertainty"] = float(apart * np.std([one[0] for one in others], ddof=1))
+    found |= {"from": float(x[0]), "to": float(x[-1]),
+              "half_widths": [float(rate * end + at) for end in (x[0], x[-1])]}  # fmt: skip
+    if reach < REACHES * mean:
+        return {**found, "why": f"the stations reach over {reach / mean:.2g} half-widths, {REACHES} are needed"}
+    if not sure <= SURE * abs(rate):
+        return {**found, "why": f"it grows by {rate:.2g}, uncertain by {sure:.2g}"}
+    found["rate"] = float(rate)
+    origins = [-one[1] / one[0] for one in others]
+    unsure = found["virtual_origin_uncertainty"] = float(apart * np.std(origins, ddof=1))
+    if unsure > reach:
+        return {**found, "why": f"the virtual origin is uncertain by {unsure:.2g}, the stations reach over {reach:.2g}"}
+    return {**found, "virtual_origin": float(-at / rate), "why": ""}

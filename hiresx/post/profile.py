@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from hiresx.errors import HiresxError
-from hiresx.output.fields import derived
-from hiresx.output.show import picture_file
+from hiresx.output.fields import derived, field_file
+from hiresx.output.show import one_time, picture_file
 from hiresx.post.result import Result, dataset, opened, stem
+from hiresx.results import Run
 
 _LINES = 8
 
@@ -22,11 +23,17 @@ def profile(
     others: Sequence[Any] = (),
 ) -> Result:
     """`variables` along the `lines` ("y=0", in space "y=0,z=0"): of the averages, moments included, or of the fields
-    `which`. `others`: runs to draw beside. Values are interpolated along grid lines; a place for each grid line met.
+    `which`. `others`: runs to draw beside, fields of them at the same time. Values are interpolated along grid lines; a
+    place for each grid line met.
 
-    Raises HiresxError for what is not there, and for lines that run along different coordinates.
+    Raises HiresxError for what is not there, for lines that run along different coordinates, and for fields of runs
+    that have no time in common.
     """
-    run = opened(run)
+    run, runs = opened(run), [opened(other) for other in others]
+    steps: Sequence[int | float | None] = [which] * len(runs)
+    if which is not None and runs:
+        found = _at_one_time([run, *runs], which)
+        which, steps = found[0], found[1:]
     lines = [lines] if isinstance(lines, str) else list(lines)
     if not lines or not variables:
         raise HiresxError("no line or no variable was asked for", "e.g. y=0 --variable u,rms_u")
@@ -34,7 +41,9 @@ def profile(
     (along,) = {str(found.attrs["along"]) for found in ours} if len({f.attrs["along"] for f in ours}) == 1 else (None,)
     if along is None:
         raise HiresxError("the lines run along different coordinates", "ask for them one by one")
-    beside = [(opened(other), [_of(opened(other), line, variables, which) for line in lines]) for other in others]
+    beside = [
+        (other, [_of(other, line, variables, step) for line in lines]) for other, step in zip(runs, steps, strict=True)
+    ]
     longest = max(found.sizes[along] for found in ours)
 
     def padded(values: np.ndarray) -> np.ndarray:
@@ -57,7 +66,10 @@ def profile(
         for line, found in zip(lines, ours, strict=True)
         for name in variables
     ]
-    source = "averages" if which is None else f"fields {which}"
+    source = "averages"
+    if which is not None:
+        tree = run.fields(which, [])
+        source = f"fields of t = {float(tree.coords['time']):.6g}, step {int(tree.coords['step'])}"
     summary = {"run": str(run.path), "of": source, "along": along, "extremes": extremes}
 
     def draw() -> Any:
@@ -75,7 +87,9 @@ def profile(
                     ax.plot(theirs[n][along], theirs[n][name], style, color=colour,
                             label=f"{other.path.resolve().name}: {line}")  # fmt: skip
             text = held[name]
-            ax.set_ylabel(picture_file.symbol(name) if name in derived.VARIABLES else f"{name} [{text[3]}]")
+            ax.set_ylabel(
+                picture_file.symbol(name) if name in derived.VARIABLES else f"{name} [{picture_file.unit(text[3])}]"
+            )
             ax.margins(x=0)
             ax.grid(lw=0.3, color="0.85")
             ax.set_axisbelow(True)
@@ -86,7 +100,17 @@ def profile(
         figure.suptitle(f"{run.title}\n{source}", fontsize=9)
         return figure
 
-    return Result(stem("profile", *lines, *variables), summary, data, draw)
+    return Result(stem("profile", *lines, *variables), summary, data, draw, case=run.case)
+
+
+def _at_one_time(runs: Sequence[Run], which: int | float) -> list[int]:
+    """The steps of fields of one time, of the first run those that `which` means; -1: the latest that all have."""
+    frames = [field_file.frames(run.path) for run in runs]
+    if which != -1:
+        chosen = runs[0].file(which)
+        frames[0] = {step: path for step, path in frames[0].items() if path == chosen}
+    latest = one_time.latest(frames)
+    return [next(s for s, p in found.items() if p == path) for found, path in zip(frames, latest, strict=True)]
 
 
 def _extremes(values: np.ndarray, place: np.ndarray, along: str) -> dict[str, float]:

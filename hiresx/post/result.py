@@ -18,7 +18,8 @@ from hiresx.results import open as open_run
 class Result:
     """`summary`: what was found and how, as plain numbers and texts. `data`: the arrays, an xarray.Dataset with units.
     `draw`: makes the figure, in the context that `style` gives. `name`: the stem of files. `more`: other files, by
-    ending, as functions of their path."""
+    ending ("_levels.csv", too), as functions of their path. `case`: that of the run, which may call the length L
+    otherwise in pictures."""
 
     name: str
     summary: dict[str, Any]
@@ -26,12 +27,13 @@ class Result:
     draw: Callable[[], Any]
     more: Mapping[str, Callable[[Path], None]] = field(default_factory=dict)
     style: Callable[[], Any] = picture_file.style
+    case: Mapping[str, Any] | None = None
 
     def plot(self) -> tuple[Any, Any]:
         """Figure and Axes (one, or a list of them)."""
         picture_file.require_matplotlib()
         with self.style():
-            figure = self.draw()
+            figure = picture_file.named(self.draw(), self.case)
         axes = [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
         return figure, axes[0] if len(axes) == 1 else axes
 
@@ -44,10 +46,10 @@ class Result:
             return [self._one(out)]
         directories.made(out)
         endings = [".nc", *([".csv"] if self._tables() else []), ".png", *self.more]
-        return [self._one(out / f"{self.name}{ending}") for ending in endings]
+        return [self._one(out / f"{self.name}{ending}", ending) for ending in endings]
 
-    def _one(self, path: Path) -> Path:
-        kind = path.suffix.lower()
+    def _one(self, path: Path, ending: str = "") -> Path:
+        kind = ending or path.suffix.lower()
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             if kind in self.more:
@@ -67,7 +69,7 @@ class Result:
             elif kind in (".png", ".svg", ".pdf"):
                 picture_file.require_matplotlib()
                 with self.style():  # of which the resolution is a part
-                    picture_file.save(self.draw(), path)
+                    picture_file.save(picture_file.named(self.draw(), self.case), path)
             else:
                 others = ", ".join([".nc", ".csv", ".png", ".svg", ".pdf", *self.more])
                 raise HiresxError(f'{path}: results cannot be written as "{path.suffix}"', f"there are {others}")

@@ -63,5 +63,10 @@ def slice(
     picture_file.require_matplotlib()
     said = "averages" if averages else f"{int(tree.coords['step']):06d}"
     return Result(
-        stem("slice", variable, (look.plane or "").replace("=", ""), said), summary, data, draw, style=look.style
+        stem("slice", variable, (look.plane or "").replace("=", ""), said),
+        summary,
+        data,
+        draw,
+        style=look.style,
+        case=run.case,
     )

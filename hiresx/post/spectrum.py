@@ -43,7 +43,7 @@ def spectrum(
     """Spectra of columns of a history of `run` (a folder or `hiresx.open` of it): see `signals.read` for the names.
 
     `segments`, `window`, `overlap`: see `welch.spectra`. `ambient`: the ambient pressure in Pa, with which levels of
-    pressure are dB re 20 uPa; without it, and of other columns, dB re 1 in their scale. `length`, `velocity`: scales of
+    pressure are dB re 20 uPa; without it, and of other columns, dB re their scale. `length`, `velocity`: scales of
     the Strouhal number f length / velocity, in L and c_ref. `prominence`: dB for a peak, see `welch.peaks`. `cross`:
     coherence and phase of the first signal with each other. `others`: runs whose spectra of the same signals, of
     segments of the same number, are drawn beside. `reference`: a CSV file with the columns f and the level, called as
@@ -51,7 +51,8 @@ def spectrum(
 
     A peak is `carried` if the grid at its place has `points_per_wave` nodes (8) or more to a sound wave of its
     frequency, that is up to the `cutoff` of the place, which `hiresx check` prints too; None where the places or the
-    grid are not known. What lies beyond is the grid's as much as the flow's.
+    grid are not known, and where samples may have folded a higher one there (`carried.trusted`; `warnings`). What lies
+    beyond is the grid's as much as the flow's.
 
     Raises HiresxError for what is not there or too short.
     """
@@ -60,7 +61,9 @@ def spectrum(
     if length <= 0 or velocity <= 0:
         raise HiresxError("the scales of the Strouhal number must be above 0", "see --length and --velocity")
     taken = signal_reading.read(run, signals, start, end)
-    found = welch.spectra(taken.values, taken.dt, segments, window=window, overlap=overlap)
+    found = welch.spectra(
+        taken.values, taken.dt, segments, window=window, overlap=overlap, filtered=taken.filtered
+    )  # fmt: skip
     if cross and len(taken.labels) < 2:
         raise HiresxError(f'"{signals}" is one signal: it has no cross-spectrum', "name two places: NAME.p_0,p_1")
     if ambient is not None and (taken.column != "p" or ambient <= 0):
@@ -68,10 +71,12 @@ def spectrum(
     # p / (rho_ref c_ref^2) = p* / (gamma p_ambient).
     reference_level = 1.0 if ambient is None else welch.REFERENCE_PRESSURE / (run.gamma * ambient)
     zero = 20 * np.log10(reference_level)
-    unit = "dB re 20 uPa" if ambient is not None else f"dB re 1 {taken.units}".rstrip()
+    unit = "dB re 20 uPa" if ambient is not None else f"dB re {taken.units or '1'}"
     scale = length / velocity
     cutoff = carried.cutoffs(run, taken.places, points_per_wave)
     ends = [carried.least(None if cutoff is None else cutoff[[n]]) for n in range(len(taken.labels))]
+    held = carried.held(run, taken.places)
+    trusted = carried.trusted(taken, held)
     listed = []
     for n, label in enumerate(taken.labels):
         for peak in welch.peaks(found.only(n), prominence):
@@ -81,18 +86,19 @@ def spectrum(
                     "half_power_width": peak.width, "amplitude": peak.amplitude,
                     "level_db": 20 * np.log10(peak.amplitude / np.sqrt(2) / reference_level),
                     "above_background_db": peak.above_background_db, "prominence_db": peak.prominence_db,
-                    "carried": carried.said(peak, ends[n]),
+                    "carried": carried.said(peak, ends[n], None if trusted is None else float(trusted[n])),
                 }
             )  # fmt: skip
     summary: dict[str, Any] = {
         "run": str(run.path), "history": taken.history, "signals": list(taken.labels),
         "from": float(taken.time[0]), "to": float(taken.time[-1]), "samples": len(taken.values), "dt": taken.dt,
-        "resampled": taken.resampled, "window": window, "overlap": overlap, "segments": found.segments,
-        "segment_samples": found.length, "independent_segments": found.independent, "resolution": found.resolution,
+        "resampled": taken.resampled, "filtered": taken.filtered, "window": window, "overlap": overlap,
+        "segments": found.segments, "segment_samples": found.length, "independent_segments": found.independent,
+        "resolution": found.resolution,
         "highest_frequency": float(found.frequency[-1]), "parseval_error": float(found.parseval.max()),
         "peak_threshold_db": found.threshold_db() if prominence is None else prominence, "level_unit": unit,
         "strouhal_length": length, "strouhal_velocity": velocity,
-        "points_per_wave": points_per_wave, "cutoff": ends,
+        "points_per_wave": points_per_wave, "cutoff": ends, "warnings": carried.warnings(taken, held),
         "variance": found.variance.tolist(),
         "overall_level_db": (10 * np.log10(np.maximum(found.variance, 1e-300)) - zero).tolist(),
         "peaks": listed,
@@ -100,14 +106,14 @@ def spectrum(
     with np.errstate(divide="ignore"):
         level = 10 * np.log10(found.density / scale) - zero
     over, square = ("signal", "frequency"), f"({taken.units})^2"
-    held = {
+    kept = {
         "density": (over, found.density, f"power spectral density of {taken.column}", f"{square} L / c_ref"),
         "level": (over, level, "density per Strouhal number", unit),
         "background": (over, found.background, "running median of the density", f"{square} L / c_ref"),
     }
     if cross:
-        held["coherence"] = (over, found.coherence, f"coherence with {taken.labels[0]}", "1")
-        held["phase"] = (over, found.phase, f"phase by which it leads {taken.labels[0]}", "degree")
+        kept["coherence"] = (over, found.coherence, f"coherence with {taken.labels[0]}", "1")
+        kept["phase"] = (over, found.phase, f"phase by which it leads {taken.labels[0]}", "degree")
         at = int(np.argmax(np.where(np.arange(found.frequency.size) >= 2, np.abs(found.cross[1]), 0)))
         summary["cross"] = [
             {"pair": [taken.labels[0], label], "frequency": float(found.frequency[at]),
@@ -115,7 +121,7 @@ def spectrum(
             for n, label in enumerate(taken.labels) if n
         ]  # fmt: skip
     data = dataset(
-        held,
+        kept,
         {
             "signal": ("signal", list(taken.labels), "signal", "1"),
             "frequency": ("frequency", found.frequency, "frequency", "c_ref / L"),
@@ -130,7 +136,9 @@ def spectrum(
     beside = []
     for m, other in enumerate(map(opened, others)):
         same = signal_reading.read(other, signals, start, end)
-        spectra = welch.spectra(same.values, same.dt, segments, window=window, overlap=overlap)
+        spectra = welch.spectra(
+            same.values, same.dt, segments, window=window, overlap=overlap, filtered=same.filtered
+        )  # fmt: skip
         for n, label in enumerate(same.labels):
             with np.errstate(divide="ignore"):
                 density = 10 * np.log10(spectra.density[n] / scale) - zero
@@ -140,7 +148,12 @@ def spectrum(
         beside.append(_points(Path(reference), taken.column))
     look = look or Look()
     return Result(
-        stem("spectrum", signals), summary, data, lambda: _draw(data, summary, cross, beside, look), style=look.style
+        stem("spectrum", signals),
+        summary,
+        data,
+        lambda: _draw(data, summary, cross, beside, look),
+        style=look.style,
+        case=run.case,
     )
 
 
@@ -179,23 +192,20 @@ def _draw(data: Any, summary: dict[str, Any], cross: bool, beside: Sequence[Curv
             colour = "0.45" if signal < 0 else colours[signal % len(colours)]
             dashes = "-" if signal < 0 else _DASHES[run % len(_DASHES)]
             ax.plot(frequency * (scale if own else 1), level, dashes, color=colour, lw=1.0, label=label, zorder=1)
-    ax.set_ylabel(f"level [{summary['level_unit']}]\nper Strouhal number")
+    ax.set_ylabel(f"level per Strouhal number\n[{picture_file.level(summary['level_unit'])}]")
     strongest: list[dict[str, Any]] = []
     for peak in sorted(summary["peaks"], key=lambda peak: -peak["amplitude"]):
         near = any(abs(peak["frequency"] - kept["frequency"]) < 2 * summary["resolution"] for kept in strongest)
         if not near and len(strongest) < _NAMED:
             strongest.append(peak)
-    bottom, top = ax.get_ylim()
+    named = []
     for peak in strongest:
         n = list(map(str, data["signal"].values)).index(peak["signal"])
         at = peak["frequency"] * (scale if own else 1)
         height = float(np.interp(peak["frequency"], data["frequency"].values, data["level"].values[n]))
         text = f"{at:.4g}" if peak["carried"] is not False else f"({at:.4g})"
-        ax.annotate(
-            text, (at, height), (0, 9), textcoords="offset points", ha="center", fontsize=8,
-            arrowprops={"arrowstyle": "-", "lw": 0.5, "color": "0.4"},
-        )  # fmt: skip
-    ax.set_ylim(bottom, top + 0.1 * (top - bottom))
+        named.append((at, height, text))
+    picture_file.name_places(ax, named)
     known = [end for end in summary["cutoff"][:_CURVES] if end is not None]
     if known:
         carried.shade(ax, min(known) * (scale if own else 1), summary["points_per_wave"])

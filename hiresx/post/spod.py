@@ -107,6 +107,7 @@ def spod(
         summary,
         data,
         lambda: _draw(found, pieces, first_modes, draw_of, look),
+        case=run.case,
     )
 
 
@@ -149,7 +150,7 @@ def _draw(found: modes.Modes, pieces: list[Any], shapes: list[np.ndarray], about
     top.set_xlabel(r"$f\,L/c_\mathrm{ref}$")
     top.set_ylabel(f"energy of {about['variable']}")
     top.grid(lw=0.3, color="0.85", which="both")
-    top.legend(loc="lower left")
+    picture_file.legend_beside(top)
     strongest = float(np.nanquantile(np.abs(picture), 0.998)) or 1.0
     drawn = ax.imshow(
         picture / strongest, origin="lower", extent=box, cmap="RdBu_r", vmin=-1, vmax=1, interpolation="nearest"

@@ -17,6 +17,8 @@ _LOBE = 3
 FALSE_ALARM = 0.01
 # Width of the running median that is the background: of the frequency itself, and no fewer lines than these.
 _BACKGROUND, _LINES = 0.6, 11
+# Lines that a third octave holds at least.
+_LINES_OF_BAND = 3
 REFERENCE_PRESSURE = 20e-6  # Pa, of sound pressure levels in air
 
 
@@ -113,9 +115,11 @@ def spectra(
     length: int | None = None,
     window: str = "hann",
     overlap: float = 0.5,
+    filtered: bool = False,
 ) -> Spectra:
     """Spectra of `values` (time, signal) with the distance `dt` of samples: segments of `length` samples, or as long
-    that there are `segments` of them, which overlap by the part `overlap`; of each its mean is taken off.
+    that there are `segments` of them, which overlap by the part `overlap`; of each its mean is taken off. Of samples
+    that were `filtered` (see `hiresx.output.watch.filtered`) the densities are those ahead of the filter.
 
     Raises HiresxError for segments that are too short or longer than the signal, and unknown windows.
     """
@@ -148,11 +152,41 @@ def spectra(
     power = density.sum(axis=0) * frequency[1]
     with np.errstate(invalid="ignore", divide="ignore"):
         parseval = np.where(windowed > 0, np.abs(power / windowed - 1), 0.0)
+    if filtered:  # the power that passes: at half the rate of samples 16 dB are missing
+        passed = np.sinc(frequency * dt)[:, None] ** 8
+        density, cross = density / passed, cross / passed
     background = np.stack([_background(frequency, column) for column in density.T])
     return Spectra(
         frequency, density.T, cross.T, background, values.var(axis=0), parseval,
         len(starts), length, window, overlap, dt,
     )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class ThirdOctaves:
+    """Mean squares (..., band) in third octaves, whose exact middle frequencies are 10^(n/10), between `edges`
+    (band + 1,): base ten, of IEC 61260-1. Only bands that are known whole and hold _LINES_OF_BAND lines or more."""
+
+    middles: np.ndarray
+    edges: np.ndarray
+    squares: np.ndarray
+
+
+def third_octaves(frequency: np.ndarray, density: np.ndarray) -> ThirdOctaves:
+    """Third octaves of `density` (..., frequency), the power spectral density at equally spaced `frequency`, of which
+    the last line is the highest frequency that is known. A line stands for what lies nearest to it."""
+    line, half = float(frequency[1] - frequency[0]), 10**0.05
+    lowest = np.ceil(10 * np.log10(max(_LINES_OF_BAND * line / (half - 1 / half), half * line / 2)))
+    highest = np.floor(10 * np.log10(frequency[-1] / half) + 1e-9)
+    middles = 10 ** (np.arange(lowest, highest + 1) / 10)
+    edges = np.append(middles / half, middles[-1:] * half)
+    # The integral up to each edge, of steps around the lines, linear between the ends of these.
+    ends = np.append(frequency - line / 2, frequency[-1] + line / 2)
+    summed = np.concatenate([np.zeros((*density.shape[:-1], 1)), np.cumsum(density, axis=-1) * line], axis=-1)
+    place = np.clip((edges - ends[0]) / line, 0, frequency.size)
+    below = np.minimum(place.astype(int), frequency.size - 1)
+    upto = summed[..., below] + (place - below) * (summed[..., below + 1] - summed[..., below])
+    return ThirdOctaves(middles, edges, np.diff(upto, axis=-1))
 
 
 def _background(frequency: np.ndarray, density: np.ndarray) -> np.ndarray:

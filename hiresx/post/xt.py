@@ -65,4 +65,4 @@ def xt(
         ax.set_title(f"{run.title}\n{taken.history}", fontsize=9)
         return figure
 
-    return Result(stem("xt", signals), summary, data, draw)
+    return Result(stem("xt", signals), summary, data, draw, case=run.case)

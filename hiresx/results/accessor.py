@@ -79,6 +79,7 @@ class OfTree:
             over = self._tree.attrs.get("averaged_over")
             when = f"averaged over {over:.4g}" if over is not None else f"$t = {time:.4g}\\,L/c_\\mathrm{{ref}}$"
             figure.suptitle(f"{self._tree.attrs.get('title', '')}\n{when}", fontsize=10)
+            picture_file.named(figure, self._tree.attrs)
         axes = [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
         return figure, axes[0] if len(axes) == 1 else np.array(axes)
 
@@ -130,15 +131,16 @@ def _curves(held: Any, names: tuple[str, ...]) -> tuple[Any, Any]:
                 ax.plot(over, columns[:, n], label=f"place {n}" if columns.shape[1] > 1 else None)
             if columns.shape[1] > 1:
                 title = f"{len(chosen)} of {columns.shape[1]} places" if len(chosen) < columns.shape[1] else None
-                ax.legend(ncols=2, title=title, fontsize=7)
+                picture_file.legend_beside(ax, title=title)
             units = values.attrs.get("units", "")
             known = name in VARIABLES or units in ("", "1")
-            ax.set_ylabel(picture_file.symbol(name) if known else f"{name} [{units}]")
+            ax.set_ylabel(picture_file.symbol(name) if known else f"{name} [{picture_file.unit(units)}]")
             ax.margins(x=0)
             ax.grid(lw=0.3, color="0.85")
         axes[-1].set_xlabel(picture_file.TIME if along == "time" else f"${along}/L$" if along in "xyz" else along)
         if held.attrs.get("title"):
             figure.suptitle(f"{held.attrs['title']}\n{held.attrs.get('name', '')}", fontsize=10)
+        picture_file.named(figure, held.attrs)
     return figure, axes[0] if len(axes) == 1 else axes
 
 

@@ -128,7 +128,8 @@ class Run:
         held = {
             key: ((clock, "place")[: table.data[key].ndim], table.data[key], about[key]) for key in table.quantities
         }
-        attributes = {"name": table.name, "kind": table.kind, "title": self.title}
+        attributes = {"name": table.name, "kind": table.kind, "title": self.title, "filter": table.filter}
+        attributes["length_symbol"] = self.case.get("length_symbol", "L")
         return xarray.Dataset(held, coordinates, attributes)
 
     @property

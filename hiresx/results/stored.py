@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.errors import HiresxError
-from hiresx.output.fields import derived, field_file
+from hiresx.output.fields import coordinate_file, derived, field_file
 from hiresx.output.saved.netcdf import LOCK
 
 AXES = ("x", "y", "z")
@@ -56,9 +56,11 @@ class StoredVariable:
             group = next((group for group in groups if group.name == self.block), None)
             if group is None:
                 raise HiresxError(f'there is no block "{self.block}"', "see whether the run was overwritten")
+            whole = self.name not in group.variables and not derived.about(self.name).local
+            if whole or self.name in AXES:
+                coordinate_file.check(path)
             if self.name in group.variables:
                 return np.asarray(group[self.name][key])
-            whole = not derived.about(self.name).local
             part = (slice(None),) * 3 if whole else tuple(slice(n, n + 1) if isinstance(n, int) else n for n in key)
             x, y, z = (np.asarray(group[axis][part]) if whole else np.zeros(1) for axis in AXES)
             flow = derived.FlowState(

@@ -48,8 +48,13 @@ def fields(paths: Sequence[Path], variables: Iterable[str] | None = None, series
             source = StoredVariable(tuple(paths), block, name, shape, kind, gamma, series)
             held[name] = xarray.Variable(dimensions, lazy(source), _about(name))
         nodes[f"/{block}"] = xarray.Dataset(held, {**_places(paths[0], block, shape, gamma), **clock})
-    root = {"title": first["case"].get("title", ""), "part": first["part"], "gamma": gamma, "file": str(paths[0])}
+    root = {**_called(first), "part": first["part"], "gamma": gamma, "file": str(paths[0])}
     return block_tree().from_dict({"/": xarray.Dataset(coords=clock, attrs=root), **nodes})
+
+
+def _called(about: dict[str, Any]) -> dict[str, str]:
+    """What the case of a field file calls itself and its length."""
+    return {"title": about["case"].get("title", ""), "length_symbol": about["case"].get("length_symbol", "L")}
 
 
 def averages(path: Path) -> Any:
@@ -89,7 +94,7 @@ def averages(path: Path) -> Any:
         if kinds:
             held |= _moments(path, block, kinds[0], shape, attributes)
         nodes[f"/{block}"] = xarray.Dataset(held, places)
-    root = {"title": about["case"].get("title", ""), "part": "", "gamma": gamma, "file": str(path)}
+    root = {**_called(about), "part": "", "gamma": gamma, "file": str(path)}
     root["averaged_over"] = over
     return block_tree().from_dict({"/": xarray.Dataset(coords=clock, attrs=root), **nodes})
 

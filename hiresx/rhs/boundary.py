@@ -12,14 +12,15 @@ from typing import Any, cast
 import numpy as np
 
 from hiresx.case.boundaries import FarField, NoSlipWall, ProfileInflow, SupersonicInflow
-from hiresx.decomposition import Patch
+from hiresx.decomposition import Decomposition, Patch
 from hiresx.device.interface import Backend, Call, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import GAS_CONSERVED, GAS_GRADIENTS, GHOSTS
 from hiresx.equations.gas import conservative
 from hiresx.errors import HiresxError
-from hiresx.grid.blocks import direction, side
+from hiresx.grid.blocks import FACES, direction, side
 from hiresx.rhs.sponge import moments
+from hiresx.rhs.wall_ends import wall_arguments
 from hiresx.rhs.waves import OTHER_TIME, FaceWaves, InTime
 
 # What the gas has gradients and viscous fluxes of.
@@ -29,7 +30,8 @@ _OF_STATES = ("prescribe", "characteristic")
 
 
 class FaceCondition:
-    """One patch: `node()` sets the nodes on the face, `ghost()` the layers behind it, `rate()` mends the inviscid
+    """One patch: `node()` sets the nodes on the face of a state that is given, `stage_node()` of one that was computed;
+    `ghost()` the layers behind it, to which `bend()` adds where the flow is smooth; `rate()` mends the inviscid
     right-hand side on it, `viscous_primitives` and `viscous_flux` set the ghosts of the viscous terms; `hold`
     and `follow` stand before and behind what sets the rate of the density at outflows. What a condition
     does not need does nothing.
@@ -84,7 +86,13 @@ class FaceCondition:
     def node(self) -> None:
         pass
 
+    def stage_node(self) -> None:
+        self.node()
+
     def ghost(self) -> None:
+        pass
+
+    def bend(self) -> None:
         pass
 
     def rate(self) -> None:
@@ -139,7 +147,7 @@ class FaceCondition:
 
 
 class Reflect(FaceCondition):
-    kernel = "reflect"
+    kernel: str | None = "reflect"
     rank = 1
 
     def node(self) -> None:
@@ -154,6 +162,20 @@ class Reflect(FaceCondition):
     def viscous_flux(self, fluxes: Any) -> None:
         d = self._direction
         self._launch("viscous_reflect", self._box, **self._face, m=self.state.areas[d], flux=fluxes[d])
+
+
+class MirroredPlaces(Reflect):
+    """Where grid lines are not normal to the wall, or it is curved: ghosts of the state come from the mirror images of
+    their own places (`hiresx.exchange.patched_ghosts`), and of the viscous fluxes by polynomials."""
+
+    kernel = None
+    flux_degree = 2
+
+    def ghost(self) -> None:
+        pass
+
+    def viscous_flux(self, fluxes: Any) -> None:
+        FaceCondition.viscous_flux(self, fluxes)
 
 
 class PatchedCondition(FaceCondition):
@@ -171,8 +193,10 @@ class PatchedCondition(FaceCondition):
 class AxisCondition(FaceCondition):
     """Of axisymmetric flow; what its source term is there, `hiresx.rhs.axisymmetric` says."""
 
-    kernel = "axis"
+    kernel: str | None = "axis"
     rank = 1
+    # Whether what is even and odd in y is not so along grid lines.
+    leaning = 0
 
     def node(self) -> None:
         self._launch("axis_node", self._box, **self._face, q=self.state.q)
@@ -201,8 +225,22 @@ class AxisCondition(FaceCondition):
         s = self.state
         self._launch(
             "axisymmetric_friction_limit", self._box, **self._face, flux=fluxes, m=s.metrics, jacobian=s.jacobian,
-            inverse=inverse, r=s.r,
+            inverse=inverse, leaning=self.leaning, r=s.r,
         )  # fmt: skip
+
+
+class MirroredAxis(AxisCondition):
+    """Where grid lines lean against the axis: as `MirroredPlaces`."""
+
+    kernel = None
+    flux_degree = 2
+    leaning = 1
+
+    def ghost(self) -> None:
+        pass
+
+    def viscous_flux(self, fluxes: Any) -> None:
+        FaceCondition.viscous_flux(self, fluxes)
 
 
 class PoleCondition(FaceCondition):
@@ -219,18 +257,31 @@ class PoleCondition(FaceCondition):
 
 
 class NoSlip(FaceCondition):
+    """`cut`: all parts."""
+
     kernel = "no_slip"
     rank = 2
     closed = True
     primitive_degree, flux_degree = 3, 2
 
-    def __init__(self, backend: Backend, program: Program, state: BlockState, patch: Patch):
+    def __init__(self, backend: Backend, program: Program, state: BlockState, patch: Patch, cut: Decomposition):
         super().__init__(backend, program, state, patch)
         spec = cast(NoSlipWall, patch.condition)
         self._wall = dict(zip("uvw", spec.velocity, strict=True))
         self._temperature = spec.temperature or 0.0
+        self._along = wall_arguments(backend, state, patch, cut)
 
     def node(self) -> None:
+        if self._temperature:
+            self.stage_node()
+            return
+        area = self.state.areas[self._direction]
+        self._launch(
+            "no_slip_start", self._box, **self._face, direction=self._inward, **self._wall, **self._along, m=area,
+            q=self.state.q,
+        )  # fmt: skip
+
+    def stage_node(self) -> None:
         temperature, q = self._temperature, self.state.q
         self._launch("no_slip_node", self._box, **self._face, **self._wall, temperature=temperature, q=q)
 
@@ -238,12 +289,22 @@ class NoSlip(FaceCondition):
         area = self.state.areas[self._direction]
         self._launch("no_slip_ghost", self._box, **self._face, **self._wall, m=area, q=self.state.q)
 
+    def bend(self) -> None:
+        self._launch("no_slip_bend", self._box, **self._face, **self._wall, q=self.state.q)
+
     def rate(self) -> None:
         s = self.state
         area = s.areas[self._direction]
         self._launch(
-            "no_slip_mass", self._box, **self._face, direction=self._inward, **self._wall, m=area, q=s.q, r=s.r
-        )
+            "no_slip_mass", self._box, **self._face, direction=self._inward, **self._wall, **self._along, m=area, q=s.q,
+            r=s.r,
+        )  # fmt: skip
+
+    def viscous_flux(self, fluxes: Any) -> None:
+        if self._temperature:
+            super().viscous_flux(fluxes)
+        else:
+            self._launch("no_slip_heat", self._box, **self._face, **self._wall, flux=fluxes[self._direction])
 
 
 class Extrapolate(FaceCondition):
@@ -340,13 +401,14 @@ class Characteristic(FaceCondition):
 
 def together(conditions: Sequence[FaceCondition], method: str) -> list[list[Call]]:
     """What `method` of the conditions, sorted by rank, launches on nodes of faces: in lists of what touches no node in
-    common, as faces of one direction and rank do not."""
-    groups = groupby(sorted(conditions, key=_order), key=_order)
+    common, as faces of one direction and rank do not, unless they add to the `rate` of nodes before them."""
+
+    def order(condition: FaceCondition) -> tuple[int, int]:
+        face = FACES.index(condition.patch.face)
+        return condition.rank, face if method == "rate" else face // 2
+
+    groups = groupby(sorted(conditions, key=order), key=order)
     return [calls for _, group in groups if (calls := [call for c in group for call in c.calls(method)])]
-
-
-def _order(condition: FaceCondition) -> tuple[int, int]:
-    return condition.rank, direction(condition.patch.face)
 
 
 def _of_the_patch() -> dict[str, type[FaceCondition]]:
@@ -379,11 +441,18 @@ def condition(
     gamma: float,
     profile: Callable[[str], Callable[..., Any]],
     extended: tuple[np.ndarray, ...],
+    cut: Decomposition,
+    mirrored: bool = False,
 ) -> FaceCondition:
     """The condition of `patch`. `profile(name)` gives the function of a profile inflow; `extended`: the block's
-    coordinates with ghosts."""
+    coordinates with ghosts; `cut`: all parts; `mirrored`: whether ghosts come from mirrored places."""
     spec = patch.condition
+    if mirrored:
+        kind = MirroredAxis if spec.kernel == "axis" else MirroredPlaces
+        return kind(backend, program, state, patch)
     simple = _of_the_patch()
+    if spec.kernel == NoSlip.kernel:
+        return NoSlip(backend, program, state, patch, cut)
     if spec.kernel in simple:
         return simple[spec.kernel](backend, program, state, patch)
     if spec.kernel == "characteristic":

@@ -22,15 +22,9 @@ def notes(case: Case, decomposition: Decomposition, profiles: Mapping[str, _Func
     """A remark for each condition whose function, of case.py or of `profiles` by name, changes in time though it is
     evaluated once, at the start; with the keys that make it change, and that let it."""
     told = set()
-    for patch in decomposition.patches:
-        number = next((n for n, condition in enumerate(case.boundary) if condition is patch.condition), None)
-        name = getattr(patch.condition, "function", None)
-        if number is None or number in told or name is None or not getattr(patch.condition, "steady", False):
+    for number, name, function, places in asked(case, decomposition, profiles, steady=True):
+        if number in told:
             continue
-        block = decomposition.blocks[patch.block]
-        chosen = np.ix_(*(_few(hi - lo) for lo, hi in reversed(patch.range)))
-        places = [np.asarray(c[slices(patch.range)])[chosen] for c in (block.x, block.y, block.z)]
-        function = (profiles or {}).get(name) or case.function(name)
         try:
             if not _changes(case, function, places):
                 continue
@@ -42,6 +36,22 @@ def notes(case: Case, decomposition: Decomposition, profiles: Mapping[str, _Func
             f'boundary.{number}: "{name}" changes in time{f" ({parameters})" if parameters else ""}, but is evaluated '
             f"once, at the start, and what enters stays frozen: boundary.{number}.steady = false lets it change"
         )
+
+
+def asked(
+    case: Case, decomposition: Decomposition, profiles: Mapping[str, _Function] | None, steady: bool
+) -> Iterator[tuple[int, str, _Function, list[np.ndarray]]]:
+    """Number, name and function of every condition that has a `steady` one, or one that is not, and some of its nodes
+    (x, y, z), once for each patch."""
+    for patch in decomposition.patches:
+        number = next((n for n, condition in enumerate(case.boundary) if condition is patch.condition), None)
+        name = getattr(patch.condition, "function", None)
+        if number is None or name is None or getattr(patch.condition, "steady", not steady) != steady:
+            continue
+        block = decomposition.blocks[patch.block]
+        chosen = np.ix_(*(_few(hi - lo) for lo, hi in reversed(patch.range)))
+        places = [np.asarray(c[slices(patch.range)])[chosen] for c in (block.x, block.y, block.z)]
+        yield number, name, (profiles or {}).get(name) or case.function(name), places
 
 
 def _few(count: int) -> np.ndarray:

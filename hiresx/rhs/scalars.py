@@ -13,7 +13,7 @@ import numpy as np
 from hiresx.case import Case
 from hiresx.case.boundaries import NoSlipWall
 from hiresx.case.waves import Quantity
-from hiresx.decomposition import Patch
+from hiresx.decomposition import Decomposition, Patch
 from hiresx.device.interface import Backend, Call, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import GAS_GRADIENTS, GHOSTS, equations
@@ -21,6 +21,7 @@ from hiresx.errors import HiresxError
 from hiresx.rhs.boundary import FaceCondition
 from hiresx.rhs.plans import PLANS
 from hiresx.rhs.sponge import SpongeLayer
+from hiresx.rhs.wall_ends import wall_arguments
 from hiresx.rhs.waves import FaceWaves, InTime
 
 # s at places and a time: f(x, y, z, t), of the shape of x.
@@ -114,11 +115,21 @@ class Mirrored(ScalarCondition):
         self._close(fluxes)
 
 
+class MirroredPlaces(Mirrored):
+    """Whose ghosts come with those of the gas."""
+
+    def ghost(self) -> None:
+        pass
+
+
 class Wall(ScalarCondition):
     """No-slip walls: nothing passes, or s is held."""
 
     rank = 2
     primitive_degree, flux_degree = 3, 2
+
+    def bordered(self, backend: Backend, cut: Decomposition) -> None:
+        self._along = wall_arguments(backend, self.state, self.patch, cut)
 
     def node(self) -> None:
         if self._given is not None:
@@ -135,8 +146,8 @@ class Wall(ScalarCondition):
         # As of the mass: what passes at the half point behind the face is what passes before it, turned round.
         u, v, w = cast(NoSlipWall, self.patch.condition).velocity
         self._launch(
-            "no_slip_mass", self._box, **self._face, direction=self._inward, u=u, v=v, w=w,
-            m=self.state.areas[self._direction], q=self._scalar, r=self._rate,
+            "no_slip_scalar", self._box, **self._face, direction=self._inward, u=u, v=v, w=w, **self._along,
+            m=self.state.areas[self._direction], q=self.state.q, scalar=self._scalar, r=self._rate,
         )  # fmt: skip
 
     def viscous_flux(self, fluxes: Any) -> None:
@@ -222,9 +233,12 @@ def conditions(
     patch: Patch,
     function: Callable[[str, str], Value],
     extended: tuple[np.ndarray, ...],
+    cut: Decomposition,
+    mirrored: bool = False,
 ) -> Iterator[ScalarCondition]:
     """Those of all scalars on one patch. `function(name, given)`: what the case gives the scalar `name` by the function
-    `given` of case.py; `extended`: the block's coordinates with ghosts."""
+    `given` of case.py; `extended`: the block's coordinates with ghosts; `cut`: all parts; `mirrored`:
+    whether ghosts come from mirrored places."""
     spec = patch.condition
     assert spec.kernel is not None  # `check` has seen it
     values = getattr(spec, "scalars", {})
@@ -233,7 +247,11 @@ def conditions(
         if value is not None:
             value = function(name, value) if isinstance(value, str) else partial(_uniform, float(value))
         steady = getattr(spec, "steady", True) or not isinstance(values.get(name), str)
-        yield _KINDS[spec.kernel](backend, program, state, patch, number, value, steady, extended)
+        kind = MirroredPlaces if mirrored else _KINDS[spec.kernel]
+        made = kind(backend, program, state, patch, number, value, steady, extended)
+        if isinstance(made, Wall):
+            made.bordered(backend, cut)
+        yield made
 
 
 def _uniform(value: float, x: np.ndarray, y: np.ndarray, z: np.ndarray, t: float) -> np.ndarray:

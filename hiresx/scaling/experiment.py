@@ -21,10 +21,12 @@ PROGRAM = (sys.executable, "-P", "-m", "hiresx.scaling.measure")
 
 @dataclass(frozen=True)
 class Job:
-    """`placement`: None where ranks have no GPUs to be placed on, or the usual one is taken."""
+    """`placement`: None where ranks have no GPUs to be placed on, or the usual one is taken. `weights`: speeds of the
+    ranks, as `Simulation` has them."""
 
     ranks: int
     placement: str | None
+    weights: tuple[float, ...] | None = None
 
 
 def jobs(ranks: Sequence[int], placements: Sequence[str]) -> list[Job]:
@@ -76,6 +78,7 @@ def _done(
     arguments = [
         str(kept / "case.toml"), str(result), "--steps", str(steps), "--repeats", str(repeats), "--backend", backend,
         "--transport", transport, *(["--placement", job.placement] if job.placement else []),
+        *(["--weights", ",".join(map(str, job.weights))] if job.weights else []),
     ]  # fmt: skip
     line = command(launcher, job.ranks, counts.cores(), arguments, PROGRAM)
     try:

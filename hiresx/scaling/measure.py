@@ -88,12 +88,16 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--backend", default="auto")
     parser.add_argument("--transport", default="auto")
     parser.add_argument("--placement", default=None)
+    parser.add_argument("--weights", default=None, help="speeds of the ranks, separated by commas")
     asked = parser.parse_args(arguments)
     comm = world()
     try:
         with comm.together():
             case = load(asked.case)
-        simulation = Simulation(case, asked.backend, comm=comm, transport=asked.transport, placement=asked.placement)
+            weights = None if asked.weights is None else [float(part) for part in asked.weights.split(",")]
+        simulation = Simulation(
+            case, asked.backend, comm=comm, transport=asked.transport, placement=asked.placement, weights=weights
+        )
         found = measure(simulation, asked.steps, asked.repeats)
         if comm.root:
             asked.result.write_text(json.dumps(found))

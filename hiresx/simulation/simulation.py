@@ -31,7 +31,7 @@ from hiresx.output.watch.monitors.probe import ProbeMonitor
 from hiresx.output.watch.overlaps import overlaps
 from hiresx.parallel import later
 from hiresx.placement import place
-from hiresx.rhs import frozen, layers
+from hiresx.rhs import fast_waves, frozen, layers
 from hiresx.signals import Requests
 from hiresx.simulation.agreement import check_same, measured
 from hiresx.simulation.continuation import Continuation, kept_case
@@ -65,8 +65,9 @@ class Simulation:
     `blocks` are then this rank's parts. `comm`: the ranks (default: all that were started together). `weights`: how
     fast each rank is, relative to the others (by default alike, or as `hiresx bench` measured unlike backends).
     `transport`: how halos go to other ranks (`hiresx run --help` lists them). `placement`: how GPUs are chosen for them
-    (`hiresx.topology.place.STRATEGIES`; the one with the shortest exchange if absent). `parts` cuts the grid in another
-    way than `hiresx.decomposition.partition` does.
+    (`hiresx.topology.place.STRATEGIES`; the one with the shortest exchange if absent). `bind`: whether ranks and their
+    memory are bound next to their GPUs, or to cores of their own. `parts` cuts the grid in another way than
+    `hiresx.decomposition.partition` does.
 
     Raises HiresxError for everything the user can mend (see `Solver`, `hiresx.case.load`, `hiresx.device.backend`), and
     for a checkpoint that is not whole or of another case or grid, naming the difference.
@@ -87,6 +88,7 @@ class Simulation:
         transport: str = "auto",
         placement: str | None = None,
         parts: Callable[[Decomposition], Sequence[Part]] | None = None,
+        bind: bool = True,
     ):
         made = wall.monotonic()
         self.comm = world() if comm is None else comm
@@ -133,7 +135,7 @@ class Simulation:
             placed = layers.placed(self.case, ground.grid.blocks)
         files.once(self.comm, lambda: layers.check(placed, ground.grid.blocks))
         self.resolved = placed.model_dump(mode="json")
-        self.placement = place(self.comm, ground.cut, backend, strategy=placement)
+        self.placement = place(self.comm, ground.cut, backend, strategy=placement, bind=bind)
         self.backend = self.placement.backend
         with self.comm.together():
             own = sum(part.points for part in ground.cut.parts if part.rank == self.comm.rank)
@@ -165,7 +167,7 @@ class Simulation:
         self.begun = False
         self._open: list[Attachment] = []
         # Whether `run` was called before, and returned in the midst of things.
-        self._used = self._pausing = False
+        self._used = self._pausing = self._stepped = False
         self._pace = 0.0  # seconds that a step took, of the last ones
         self._ends = Ends(self.case, self.comm, made, self._checkpoints)
         # Tells of an end that comes from another thread, see `overdue`.
@@ -291,6 +293,11 @@ class Simulation:
         first = self.step_count
         dt = self._step(min((a.next_time for a in self.attachments), default=math.inf), self._steps_left(last_step))
         self._pace = (wall.monotonic() - began) / max(self.step_count - first, 1)
+        # who gives no waves is not asked again
+        if not self._stepped and self.comm.max(float(any(c.moves for c in self.solver.conditions))) and self.comm.root:
+            for line in fast_waves.notes(self.solver.case, self._ground.whole, dt, self._profiles):
+                bar.note(line)
+        self._stepped = True
         residual = None
         if self._due() or self._finished(last_step):
             residual = self._look()

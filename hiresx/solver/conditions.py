@@ -23,7 +23,8 @@ from hiresx.time.step_clock import StepClock
 class Conditions:
     """`all`: the conditions of the patches, in the order in which they write shared nodes; with them the waves behind
     outflows (`outflow`), the `poles` of the grid and the layers of the `sponges`. `profiles`: functions that replace
-    those of case.py, by name. `memory`: by which ranks reach each other's, if they do. `clock`: the device's, by
+    those of case.py, by name. `memory`: by which ranks reach each other's, if they do. `mirrored`: patches of the
+    whole blocks whose ghosts come from mirrored places. `clock`: the device's, by
     which it computes what is prescribed as waves. Collective; raises HiresxError as `hiresx.solver.Solver`.
     """
 
@@ -34,6 +35,7 @@ class Conditions:
         grid: Grid,
         profiles: Mapping[str, Callable[..., Any]],
         memory: SignalledMemory | None = None,
+        mirrored: frozenset[int] = frozenset(),
     ):
         self._case, self._blocks, self._grid, self._profiles = case, blocks, grid, profiles
         backend, program, comm, states = blocks.backend, blocks.program, blocks.comm, blocks.states
@@ -41,7 +43,8 @@ class Conditions:
             own = [(states[blocks.place[p.block]], p) for p in blocks.cut.patches if p.block in blocks.place]
             of_gas = [
                 boundary.condition(
-                    backend, program, state, p, case.gas.gamma, self._profile, blocks.extended[p.block]
+                    backend, program, state, p, case.gas.gamma, self._profile, blocks.extended[p.block],
+                    blocks.cut, p.place in mirrored,
                 )
                 for state, p in own
             ]  # fmt: skip
@@ -49,7 +52,8 @@ class Conditions:
                 condition
                 for state, p in own
                 for condition in scalars.conditions(
-                    backend, program, case, state, p, self._scalar, blocks.extended[p.block]
+                    backend, program, case, state, p, self._scalar, blocks.extended[p.block], blocks.cut,
+                    p.place in mirrored,
                 )
             ]  # fmt: skip
             self.all = sorted([*of_gas, *of_scalars], key=lambda c: c.rank)
@@ -62,8 +66,11 @@ class Conditions:
         self.poles = Poles(backend, program, comm, blocks.decomposition, blocks.cut, states, case.gas.gamma)
         self._changing = [c for c in self.all if type(c).prepare is not boundary.FaceCondition.prepare]
         self.clock = StepClock(backend)
+        self.clocked = False  # whether something besides what moves here asks for the time
         self._moves: dict[float, Callable[[], None]] = {}  # by the share of the step to whose time they lead
-        self._nodes = program.prepare(boundary.together(self.all, "node"))
+        self._start, self._nodes = (
+            program.prepare(boundary.together(self.all, method)) for method in ("node", "stage_node")
+        )
         # what scalars do before and behind outflows set the rate of the density
         self._hold, self._follow = (program.prepare(self.calls(method)) for method in ("hold", "follow"))
 
@@ -99,9 +106,10 @@ class Conditions:
     def ghost_calls(self) -> list[list[Call]]:
         """In lists of what does not depend on each other: each condition fills its own ghosts, from what lies within;
         those of scalars are made of the gas's."""
-        lists: list[list[Call]] = [[], []]
+        lists: list[list[Call]] = [[], [], []]
         for c in self.all:
-            lists[isinstance(c, scalars.ScalarCondition)] += c.calls("ghost")
+            lists[2 * isinstance(c, scalars.ScalarCondition)] += c.calls("ghost")
+            lists[1] += c.calls("bend")
         return [calls for calls in lists if calls]
 
     @property
@@ -117,19 +125,22 @@ class Conditions:
         """The conditions on the axis of axisymmetric flow that a part has."""
         return [c for c in self.all if isinstance(c, boundary.AxisCondition) and c.state is state]
 
-    def nodes(self, time: float, dt: float = 0.0, share: float = 0.0) -> None:
-        """Nodes on physical faces as they must be `share` of the step `dt` after `time`."""
+    def nodes(self, time: float, dt: float = 0.0, share: float = 0.0, given: bool = False) -> None:
+        """Nodes on physical faces as they must be `share` of the step `dt` after `time`; `given`: of a state that is
+        given and was not computed."""
         for c in self._changing:
             c.prepare(time + share * dt)
         self.begin(time, dt)
         self._move(share)
+        if given:
+            self._start()
         self._nodes()
         if self.poles.any:
             self.poles()
 
     def begin(self, time: float, dt: float) -> None:
         """Tell the device of the step `dt` from `time` on, if it has to know."""
-        if self._moving:
+        if self.clocked or self._moving:
             self.clock.put(time, dt)
 
     def _move(self, share: float) -> None:

@@ -1,4 +1,5 @@
-"""The ghosts of connected and patched faces: what is sent, what is waited for, and what is computed meanwhile."""
+"""The ghosts of connected and patched faces, and of walls that mirror places: what is sent, what is waited for, and
+what is computed meanwhile."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -6,12 +7,13 @@ from typing import Any
 from hiresx.decomposition import Domain
 from hiresx.device.call import Calls
 from hiresx.exchange.halo import HaloExchange
-from hiresx.exchange.patched_ghosts import PatchedExchange
+from hiresx.exchange.patched_ghosts import MirroredGhosts, PatchedExchange
 from hiresx.solver.block_states import LocalBlocks
 
 
 class Ghosts:
-    """`halo`: the exchange of connected faces, `patched` that of patched ones. `overlap` false waits for halos at once,
+    """`halo`: the exchange of connected faces, `patched` that of patched ones, `mirrored` the ghosts of walls that
+    mirror places. `overlap` false waits for halos at once,
     to measure what is won by computing meanwhile. Collective."""
 
     def __init__(self, blocks: LocalBlocks, domain: Domain, transport: str, overlap: bool):
@@ -19,6 +21,7 @@ class Ghosts:
         self.halo = HaloExchange(blocks.backend, blocks.program, blocks.comm, blocks.cut, blocks.states, transport)
         self.halo.values([state.jacobian for state in blocks.states])
         self.patched = PatchedExchange(blocks.backend, blocks.program, blocks.comm, domain, blocks.states)
+        self.mirrored = MirroredGhosts(blocks.backend, blocks.program, blocks.comm, domain, blocks.states)
 
     @property
     def others(self) -> bool:
@@ -26,9 +29,10 @@ class Ghosts:
         return bool(self.halo.neighbours)
 
     def start_state(self) -> None:
-        """Ghosts of patched faces, and connected halos on their way."""
+        """Ghosts of patched faces and of walls that mirror places, and connected halos on their way."""
         self.halo.start_state()
         self.patched.state()
+        self.mirrored.state()
 
     def finish_state(self) -> None:
         """Wait for the halos that are on their way."""

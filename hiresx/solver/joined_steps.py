@@ -43,6 +43,10 @@ class JoinedSteps:
         small = sum(state.part.points for state in b.states) <= LARGE
         return here and small and self._conditions.steady and not self._integrator.iterates
 
+    def forget(self) -> None:
+        """The tasks are others from now on."""
+        self._step = None
+
     def __call__(self, time: float, dt: float) -> None:
         """The step `dt` from `time` on."""
         self._conditions.begin(time, dt)

@@ -10,7 +10,7 @@ from hiresx.case import Case
 from hiresx.decomposition import Domain
 from hiresx.decomposition import domain as make_domain
 from hiresx.decomposition.held_arrays import Piece
-from hiresx.device.interface import Backend
+from hiresx.device.interface import Backend, Call
 from hiresx.equations import equations
 from hiresx.grid import Grid
 from hiresx.grid.blocks import Range
@@ -29,6 +29,7 @@ from hiresx.solver.updates import update_tasks
 from hiresx.solver.whole_steps import WholeSteps
 from hiresx.time.integrators import integrator
 from hiresx.time.recorded import StepState
+from hiresx.time.step_clock import StepClock
 from hiresx.time.stopwatch import Stopwatch
 
 # A step that fails is taken again with these shares of it.
@@ -86,7 +87,9 @@ class Solver:
         self.states = self._blocks.states
         self._ghosts = Ghosts(self._blocks, domain, transport, overlap)
         self.halo = self._ghosts.halo
-        self._conditions = Conditions(case, self._blocks, self.grid, profiles or {}, self.halo.memory)
+        self._conditions = Conditions(
+            case, self._blocks, self.grid, profiles or {}, self.halo.memory, self._ghosts.mirrored.places
+        )
         self.conditions, self.sponges = self._conditions.all, self._conditions.sponges
         self.terms = Terms(case, self._blocks, self._ghosts, self._conditions, self.plan, self.integrator)
         self.step_size = StepSize(case, self._blocks, [call for a in self.terms.axisymmetric for call in a.steps])
@@ -98,7 +101,9 @@ class Solver:
         self.has_rates = False
         # How often a step was taken again with a smaller dt.
         self.retaken = 0
-        self.tasks = self._task_list()
+        self._stage_tasks = self._task_list()
+        self.tasks = [*self._stage_tasks]
+        self._lookers: dict[int, list[Call]] = {}
         self.whole_steps = WholeSteps(
             case, self._blocks, self._ghosts, self._conditions, self.step_size, self.tasks, self.integrator
         )
@@ -131,6 +136,38 @@ class Solver:
             ("boundary", lambda stage: self._conditions.nodes(self.time, self.dt, times[stage])),
             ("exchange", lambda stage: self._ghosts.send_state()),
         ]
+
+    def look_at_steps(self, calls: Sequence[Call]) -> Callable[[], None]:
+        """From now on every step begins with the launches `calls`, which change nothing that the flow depends on.
+        Returns what ends that."""
+        key = max(self._lookers, default=0) + 1
+
+        def end() -> None:
+            if self._lookers.pop(key, None) is not None:
+                self._looked_at()
+
+        self._lookers[key] = list(calls)
+        self._looked_at()
+        return end
+
+    def _looked_at(self) -> None:
+        calls = [call for some in self._lookers.values() for call in some]
+        self._conditions.clocked = bool(calls)
+        look = self.program.prepare(calls) if calls else None
+
+        def task(stage: int) -> None:
+            if stage == 0 and look is not None:
+                self._conditions.begin(self.time, self.dt)
+                look()
+
+        self.tasks[:] = [*([("samples", task)] if calls else []), *self._stage_tasks]
+        self.whole_steps.forget()
+        self.joined_steps.forget()
+
+    @property
+    def clock(self) -> StepClock:
+        """The device's clock, which is at the time of the state when a step begins if something looks at steps."""
+        return self._conditions.clock
 
     # ---- the step
 
@@ -299,7 +336,7 @@ class Solver:
         self.settle()
         with self.comm.together():
             self._blocks.back()
-        self.complete_state()
+        self.complete_state(given=False)
 
     @property
     def local(self) -> bool:
@@ -329,12 +366,16 @@ class Solver:
         self.time, self.steps = 0.0, 0
         self.complete_state()
 
-    def complete_state(self) -> None:
-        """Impose the conditions on the nodes of physical faces and fill the connected halos. Collective."""
+    def complete_state(self, given: bool = True) -> None:
+        """Impose the conditions on the nodes of physical faces and fill the connected halos; `given`: of a state that
+        was not computed. Collective."""
         self.settle()
         self.step_size.known_radii = None
+        if given:
+            self._ghosts.start_state()  # walls ask for the neighbours of their nodes
+            self.settle()
         with self.comm.together():
-            self._conditions.nodes(self.time)
+            self._conditions.nodes(self.time, given=given)
         self._ghosts.start_state()
         self.settle()
 

@@ -48,7 +48,7 @@ class WholeSteps:
             return False
         device = isinstance(program, Noting) and "choose_step" in program.signatures
         steady = not self._case.time.local and self._conditions.steady
-        alone = b.comm.size == 1 or not self._ghosts.patched.any
+        alone = b.comm.size == 1 or not (self._ghosts.patched.any or self._ghosts.mirrored.between_ranks)
         here = device and alone and steady and self._integrator.keeps_start and not self._integrator.iterates
         if b.comm.size == 1:
             return here
@@ -56,6 +56,10 @@ class WholeSteps:
             # Asked once: profiles that never change are known by the first step.
             self._agreed = bool(b.comm.min([float(here)])[0])
         return self._agreed
+
+    def forget(self) -> None:
+        """The tasks are others from now on."""
+        self._recorded.clear()
 
     def __call__(self, count: int, time: float, until: float, factor: float) -> Taken:
         """`count` steps from `time` on, none past `until`, of `factor` times what the case wants."""

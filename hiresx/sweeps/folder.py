@@ -24,7 +24,7 @@ from hiresx.sweeps.values import PRESET, shown
 NAME = "sweep.json"
 CASE = "case"
 # Keys of a case that are for people.
-PROSE = ("title", "description")
+PROSE = ("title", "description", "length_symbol")
 LOGS = "logs"
 # Differences named in a refusal.
 _NAMED = 5

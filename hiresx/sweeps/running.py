@@ -199,7 +199,7 @@ def _one(
         with path.open("a", encoding="utf-8") as log:
             log.write(f"\n{member.BEGUN}{shell.words(line)}\n")
             with redirect_stdout(_Teller(log, None)), redirect_stderr(_Teller(log, prefix)):
-                ended = job.run(line, how.ranks)
+                ended = job.run(line, how.ranks, launcher is not None and launcher.hydra)
     except OSError as error:
         raise files.fault(path, error) from None
     if ended.status not in (0, 2, 3) and ended.asked is None:

@@ -11,6 +11,7 @@ keeps what it did:
   loops     loops gone through by node, line and half point; whole steps of both plans, 1e6 to 1e8 points
   jet       steps per second of the bundled planar jet
   ranks     halo exchange by every transport and scaling, on two ranks up to one per GPU; needs mpi4py and an mpirun
+  hybrid    ranks on GPUs and CPUs together: their answers against those of one rank, and what the CPUs win
   checks    the other groups of `hiresx verify`
 
 After --minutes (8) nothing is begun any more; what is left out is listed. Exit status 0 if every check passed and
@@ -38,6 +39,7 @@ from hiresx.bench.results import header
 from hiresx.bench.start_up import start_up
 from hiresx.case import load
 from hiresx.device import backend as find_backend
+from hiresx.device import cuda
 from hiresx.device.interface import Backend
 from hiresx.errors import HiresxError
 from hiresx.grid import build
@@ -45,6 +47,7 @@ from hiresx.output.saved import directories, files
 from hiresx.simulation import Simulation
 from hiresx.solver import Solver
 from hiresx.verify import runner
+from hiresx.verify.device_hybrid import hybrid
 from hiresx.verify.device_ranks import ranks
 
 SIZES = (64, 128, 256, 384)
@@ -246,6 +249,7 @@ PARTS: dict[str, Callable[[Session], Iterator[Row]]] = {
     "loops": loops,
     "jet": jet,
     "ranks": lambda session: ranks(session.device.name, session.sizes, REPEATS, session.fits),
+    "hybrid": lambda session: hybrid(session.device.name, len(cuda.devices()), session.sizes, REPEATS, session.fits),
     "checks": checks,
 }
 

@@ -64,6 +64,9 @@ EXTENTS = {
     **{"offer_radii": (1, 1, 1), "offer_sums": (6, 1, 1)},
     **{"outflow_rates": (SIZE[0], 1, 1), "outflow_sums": (5, 2, 1), "outflow_means": (10, 3, 1)},
     **dict.fromkeys(("patched_state", "patched_ghosts", "patched_flux", "patched_fluxes"), (SIZE[0], 1, 1)),
+    # of the second three places each
+    **{"mirrored_ghosts": (SIZE[0], 1, 1), "curved_ghosts": (SIZE[0] // 3, 1, 1)},
+    **dict.fromkeys(("filter_state", "filter_sample", "filter_rest"), (SIZE[0], 1, 1)),
     **{"reduce": (5, 7, 1), "copy_halo": (SIZE[0], 5, 1)},
     **{"sweep_along": (4, 1, SIZE[2]), "sweep_across": (*SIZE[:2], 3)},
 }
@@ -77,6 +80,7 @@ SWITCHES = {
     "rated": (0, 1),
     "viscous": (0, 1),
     "keep": (0, 1),
+    "leaning": (0, 1),
     "walls": (0, 3),
     "weighted": (0, 1),
     "wk": (1, 6),
@@ -137,6 +141,6 @@ def _argument(kind: str, name: str, rng: np.random.Generator, real: str) -> Any:
         state = np.resize([1.0, 0.2, 0.3, -0.1, 2.5], VARIABLES)[:, None, None, None] * (1 + variation)
         values = np.where(behind, np.resize([3.0, 3.0, 3.0, 3.0, 8.0], VARIABLES)[:, None, None, None], 1.0) * state
     else:
-        values = 1 + variation
+        values = (2 if name == "geometry" else 1) + variation
     plain = {"double": "float64", "float": "float32"}.get(kind.removeprefix("const ").removesuffix(" *"), real)
     return np.ascontiguousarray(values.astype(plain))

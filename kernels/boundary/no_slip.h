@@ -1,27 +1,97 @@
 // No-slip wall moving with (u, v, w): the node keeps its density, takes the wall's velocity, and the wall's temperature
-// (temperature > 0) or, adiabatic, the one whose one-sided third-order normal derivative vanishes.
-KERNEL(no_slip_node, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, real u, real v, real w,
-       real temperature, state_field<gas_variables> q) {
-    const long long p = o + (long long)i * s1 + (long long)j * s2;
-    real wall = temperature;
-    if (!(temperature > real(0))) {
-        real t[4];
-        for (int l = 1; l <= 3; ++l) {
-            real state[gas_variables];
-            for (int c = 0; c < gas_variables; ++c) state[c] = q[c * sv + p + (long long)l * sn];
-            Primitive<real> s = primitive(state);
-            t[l] = gas_gamma * s.p / s.rho;
-        }
-        wall = (real(18) * t[1] - real(9) * t[2] + real(2) * t[3]) * real(1.0 / 11);
-        // at a shock the polynomial may leave the range of its nodes
-        const real low = smaller(t[1], smaller(t[2], t[3])), high = larger(t[1], larger(t[2], t[3]));
-        wall = larger(real(0.5) * low, smaller(real(2) * high, wall));
-    }
+// (temperature > 0) or, adiabatic, keeps its internal energy, which obeys the equations with no heat through the wall.
+
+// The temperatures among which that of an adiabatic wall stays: those of the three nodes t[1..3] before it, and beyond
+// them by as much as these differ or by `beyond` of them. Heat that a shock leaves in the node alone, in a layer thinner
+// than a cell, would stay there: the node would stand off from the gas before it. Where the layer is resolved nothing is
+// changed.
+constexpr double beyond = 0.02;
+
+HD real within_reach(real wall, const real *t) {
+    const real low = smaller(t[1], smaller(t[2], t[3])), high = larger(t[1], larger(t[2], t[3]));
+    const real reach = larger(high - low, real(beyond) * high);
+    return larger(larger(real(0.5) * low, low - reach), smaller(smaller(real(2) * high, high + reach), wall));
+}
+
+HD real temperature_at(const_state_pointer q, long long p, stride sv) {
+    real state[gas_variables];
+    for (int c = 0; c < gas_variables; ++c) state[c] = q[c * sv + p];
+    const Primitive<real> s = primitive(state);
+    return gas_gamma * s.p / s.rho;
+}
+
+// the node's density stays
+HD void put_wall_node(state_pointer q, long long p, stride sv, real u, real v, real w, real wall) {
     const real rho = q[p];
     q[sv + p] = rho * u;
     q[2 * sv + p] = rho * v;
     q[3 * sv + p] = rho * w;
     q[4 * sv + p] = rho * (wall * real(1.0 / (HX_GAMMA * (HX_GAMMA - 1.0))) + real(0.5) * (u * u + v * v + w * w));
+}
+
+KERNEL(no_slip_node, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, real u, real v, real w,
+       real temperature, state_field<gas_variables> q) {
+    const long long p = o + (long long)i * s1 + (long long)j * s2;
+    real wall = temperature;
+    if (!(temperature > real(0))) {
+        const real own[3] = {u, v, w}, inside = temperature_at(q, p, sv);
+        real t[4], gain = real(0);
+        for (int l = 1; l <= 3; ++l) t[l] = temperature_at(q, p + (long long)l * sn, sv);
+        wall = within_reach(inside, t);
+        if (wall == inside) {  // the kinetic energy alone changes, so that nothing is rounded where nothing does
+            const real rho = q[p];
+            for (int c = 0; c < 3; ++c) {
+                const real momentum = q[(c + 1) * sv + p], put = rho * own[c];
+                gain += (put - momentum) * (put + momentum);
+                q[(c + 1) * sv + p] = put;
+            }
+            q[4 * sv + p] += real(0.5) * gain / rho;
+            return;
+        }
+    }
+    put_wall_node(q, p, sv, u, v, w, wall);
+}
+
+// The difference between neighbours along a face, of what at(-1), at(0), at(1), at(2) are there: central where both are
+// (near[0] and near[2] not 0), else one-sided.
+template <class At> HD real along_face(const real *near, long long count, const At &at) {
+    const bool below = near[0] != real(0), above = near[2 * count] != real(0);
+    if (below && above) return real(0.5) * (at(1) - at(-1));
+    if (above) return real(-1.5) * at(0) + real(2) * at(1) - real(0.5) * at(2);
+    if (below) return real(1.5) * at(0) - real(2) * at(-1) + real(0.5) * at(-2);
+    return real(0);
+}
+
+// An adiabatic wall to begin with: T has the polynomial's through three nodes whose derivative normal to the wall
+// vanishes (third order). Along an oblique grid line T then changes as it does along the wall, taken from the same
+// nodes. m: area vectors of the wall's direction, m1 and m2 of those along it. near: see along_wall.
+KERNEL(no_slip_start, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int n1, int n2, real direction,
+       real u, real v, real w, const real *near, const_work_field<3> m, const_work_field<3> m1,
+       const_work_field<3> m2, state_field<gas_variables> q) {
+    const long long p = o + (long long)i * s1 + (long long)j * s2, count = (long long)n1 * n2;
+    const real *own = near + (long long)j * n1 + i;
+    real t[4], across = real(0), first = real(0), second = real(0), slope = real(0);
+    for (int c = 0; c < 3; ++c) {
+        across += m[c * sv + p] * m[c * sv + p];
+        first += m[c * sv + p] * m1[c * sv + p];
+        second += m[c * sv + p] * m2[c * sv + p];
+    }
+    for (int l = 1; l <= 3; ++l) t[l] = temperature_at(q, p + (long long)l * sn, sv);
+#pragma unroll 1
+    for (int e = 0; e < 2; ++e) {
+        const long long step = e ? s2 : s1;
+        real change = real(0);
+#pragma unroll 1
+        for (int l = 1; l <= 3; ++l) {
+            const real share = l == 1 ? real(3) : l == 2 ? real(-3) : real(1);
+            change += share * along_face(own + 3 * e * count, count, [&](int at) {
+                return temperature_at(q, p + (long long)l * sn + at * step, sv);
+            });
+        }
+        slope -= direction * (e ? second : first) / across * change;
+    }
+    const real wall = (real(18) * t[1] - real(9) * t[2] + real(2) * t[3] - real(6) * slope) * real(1.0 / 11);
+    put_wall_node(q, p, sv, u, v, w, within_reach(wall, t));
 }
 
 // Ghosts of the inviscid terms: the pressure is even and the normal velocity odd about the wall's, which reflects sound
@@ -80,20 +150,177 @@ KERNEL(no_slip_ghost, int i, int j, int k, int o, int s1, int s2, int sn, stride
     }
 }
 
+// The share of what is taken from polynomials through the four nodes at a wall: all of it where the flow is smooth, none
+// where density or pressure jumps, as the correction of the inviscid terms is taken.
+HD real smooth_share(const_state_pointer q, long long p, int sn, stride sv) {
+    real pressure[4], rho[4], sensor = real(0);
+    for (int l = 0; l <= 3; ++l) {
+        real state[gas_variables];
+        for (int c = 0; c < gas_variables; ++c) state[c] = q[c * sv + p + (long long)l * sn];
+        rho[l] = state[0], pressure[l] = primitive(state).p;
+    }
+    for (int l = 0; l < 2; ++l) {
+        sensor = larger(sensor, jump_sensor(pressure[l], pressure[l + 1], pressure[l + 2]));
+        sensor = larger(sensor, jump_sensor(rho[l], rho[l + 1], rho[l + 2]));
+    }
+    return correction_scale(sensor);
+}
+
+// What the mirror image leaves out, behind no_slip_ghost: along the grid line the pressure goes on with the slope of the
+// parabola, and all of the velocity with the curvature of the cubic, through the face's node and those before it. So p is
+// right where friction or an oblique line give it a slope, and the normal velocity where the layer swells.
+// Where density or pressure jumps, and as far as velocity and pressure would leave their range, the mirror image stays.
+KERNEL(no_slip_bend, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, real u, real v, real w,
+       state_field<gas_variables> q) {
+    const long long p = o + (long long)i * s1 + (long long)j * s2;
+    const real wall[3] = {u, v, w};
+    real flow[4][3], size[4], pressure[4], bend[3];
+    for (int l = 0; l <= 3; ++l) {
+        real state[gas_variables];
+        for (int c = 0; c < gas_variables; ++c) state[c] = q[c * sv + p + (long long)l * sn];
+        const Primitive<real> s = primitive(state);
+        flow[l][0] = s.u - u, flow[l][1] = s.v - v, flow[l][2] = s.w - w;
+        size[l] = square_root(flow[l][0] * flow[l][0] + flow[l][1] * flow[l][1] + flow[l][2] * flow[l][2]);
+        pressure[l] = s.p;
+    }
+    const real slope = real(4) * pressure[1] - real(3) * pressure[0] - pressure[2];
+    const real least = smaller(smaller(pressure[0], pressure[1]), smaller(pressure[2], pressure[3]));
+    const real most = larger(larger(pressure[0], pressure[1]), larger(pressure[2], pressure[3]));
+    for (int c = 0; c < 3; ++c)
+        bend[c] = real(2) * flow[0][c] - real(5) * flow[1][c] + real(4) * flow[2][c] - flow[3][c];
+    const real curvature = square_root(bend[0] * bend[0] + bend[1] * bend[1] + bend[2] * bend[2]);
+    const real fast = real(2) * larger(size[1], larger(size[2], size[3]))
+                      + real(0.5) * square_root(temperature_at(q, p, sv));
+    real share = smooth_share(q, p, sn, sv);
+    for (int l = 1; l <= 3; ++l) {
+        const real drop = real(l) * slope, change = absolute(drop);
+        const real room = drop > real(0) ? pressure[l] - real(0.5) * least : real(2) * most - pressure[l];
+        if (change > room) share = smaller(share, room / change);
+        const real turn = real(l * l) * curvature, allowed = fast - size[l];
+        if (turn > allowed) share = smaller(share, allowed / turn);
+    }
+    for (int l = 1; l <= ghost_layers; ++l) {
+        const long long to = p - (long long)l * sn;
+        real state[gas_variables], squares = real(0);
+        for (int c = 0; c < gas_variables; ++c) state[c] = q[c * sv + to];
+        const Primitive<real> s = primitive(state);
+        const real mirror[3] = {s.u, s.v, s.w};
+        const real found = s.p - share * real(l) * slope, density = s.rho * found / s.p;
+        q[to] = density;
+        for (int c = 0; c < 3; ++c) {
+            const real cubic = wall[c] - flow[l][c] + real(l * l) * bend[c];
+            const real velocity = mirror[c] + share * (cubic - mirror[c]);
+            q[(c + 1) * sv + to] = density * velocity;
+            squares += velocity * velocity;
+        }
+        q[4 * sv + to] = found * real(1.0 / (HX_GAMMA - 1.0)) + real(0.5) * density * squares;
+    }
+}
+
+// What flows through the area vector m at node p, about the velocity of a wall: of mass, or of rho s.
+HD real through(long long p, stride sv, const real *wall, const work_real *m, const_state_pointer q,
+                const_state_pointer carried) {
+    real sum = real(0);
+    for (int c = 0; c < 3; ++c) sum += m[c * sv + p] * (q[(c + 1) * sv + p] - q[p] * wall[c]);
+    return sum * carried[p] / q[p];
+}
+
+// What of mass, or of rho s, the half cells at a wall that moves with `wall` exchange along it: index-space divergence
+// of the slope, inwards, of what flows there. near: per node of the patch's n1 x n2 = `count` the factors of the nodes
+// before, at and behind it along the first direction of the face, then along the second; 0 where there is none.
+HD real along_wall(long long p, long long s1, long long s2, int sn, stride sv, long long count, const real *near,
+                   const real *wall, const work_real *m1, const work_real *m2, const_state_pointer q,
+                   const_state_pointer carried) {
+    real sum = real(0);
+    for (int e = 0; e < 2; ++e)
+        for (int at = -1; at <= 1; ++at) {
+            const real factor = near[(3 * e + at + 1) * count];
+            if (factor == real(0)) continue;
+            real flow[3];
+            for (int l = 0; l < 3; ++l)
+                flow[l] = through(p + (long long)l * sn + at * (e ? s2 : s1), sv, wall, e ? m2 : m1, q, carried);
+            sum += factor * (real(2) * flow[1] - real(1.5) * flow[0] - real(0.5) * flow[2]);
+        }
+    return sum;
+}
+
 // No mass passes a wall at rest: the mass flux at the half point behind the face is made the one before it, turned round,
 // whatever the ghosts are. r[p - sn] holds the sum of the two (see face_mass); that of a wall which is not at rest is what
 // its own velocity carries through the areas of both half points, so that a uniform flow that moves with the wall stays.
-KERNEL(no_slip_mass, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, real direction, real u, real v,
-       real w, const_work_field<3> m, const_state_field<1> q, rate_field<1> r) {
-    const long long p = o + (long long)i * s1 + (long long)j * s2;
-    const real wall[3] = {u, v, w};
-    real volume = real(0);
+// With half a volume for the node, whose own flux along the wall is zero, this is short of second order: a sixth of the
+// flux's second derivative, by Euler and Maclaurin. It is the divergence of what flows along the wall in the half cell,
+// which is exchanged there, and the change in time of the density's slope (in steady flow nothing), which the node gives
+// to the next `spread` ones or has from them, as they are. So the sum over half and whole cells is kept.
+constexpr int spread = 5;
+
+template <class Add>
+HD void close_wall(long long p, int s1, int s2, int sn, stride sv, long long count, const real *near, real direction,
+                   const real *wall, const work_real *m, const work_real *m1, const work_real *m2,
+                   const_state_pointer q, const_state_pointer carried, real both, const Add &add) {
+    real volume = real(0), flow[4];
     for (int c = 0; c < 3; ++c) {
-        auto at = [&](int l) { return m[c * sv + p + (long long)l * sn]; };
+        auto at = [&](int l) { return real(m[c * sv + p + (long long)l * sn]); };
         const real before = interpolate_metric<real>([&](int l) { return at(l - 1); });
         const real after = interpolate_metric<real>(at);
         volume += wall[c] * (before + after + flux_correction<real>([&](int l) { return at(l - 1); })
                              + flux_correction<real>(at));
     }
-    r[p] -= direction * (r[p - sn] - q[p] * volume);
+    for (int l = 0; l <= 3; ++l) flow[l] = direction * through(p + (long long)l * sn, sv, wall, m, q, carried);
+    const real second = real(2) * flow[0] - real(5) * flow[1] + real(4) * flow[2] - flow[3];
+    const real along = along_wall(p, s1, s2, sn, sv, count, near, wall, m1, m2, q, carried);
+    const real rest = real(1.0 / 6) * smooth_share(q, p, sn, sv) * (second + along);
+    add(p, rest - real(1.0 / 6) * along - direction * (both - carried[p] * volume));
+    constexpr real unit = real(-0.5 * 6 / (spread * (spread + 1) * (spread + 2)));
+    for (int l = 1; l <= spread; ++l) add(p + (long long)l * sn, unit * real(l * (spread + 1 - l)) * rest);
 }
+
+// Mass that is given or taken has the velocity and the enthalpy of its node.
+KERNEL(no_slip_mass, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int n1, int n2, real direction,
+       real u, real v, real w, const real *near, const_work_field<3> m, const_work_field<3> m1,
+       const_work_field<3> m2, const_state_field<gas_variables> q, rate_field<gas_variables> r) {
+    const long long p = o + (long long)i * s1 + (long long)j * s2, count = (long long)n1 * n2;
+    const real wall[3] = {u, v, w};
+    close_wall(p, s1, s2, sn, sv, count, near + (long long)j * n1 + i, direction, wall, m, m1, m2, q, q, r[p - sn],
+               [&](long long n, real mass) {
+                   real state[gas_variables];
+                   for (int c = 0; c < gas_variables; ++c) state[c] = q[c * sv + n];
+                   state[4] += primitive(state).p;
+                   for (int c = 0; c < gas_variables; ++c) r[c * sv + n] += mass * state[c] / state[0];
+               });
+}
+
+#if HX_SCALARS
+// The same of rho s
+KERNEL(no_slip_scalar, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int n1, int n2, real direction,
+       real u, real v, real w, const real *near, const_work_field<3> m, const_work_field<3> m1,
+       const_work_field<3> m2, const_state_field<gas_variables> q, const_state_field<1> scalar, rate_field<1> r) {
+    const long long p = o + (long long)i * s1 + (long long)j * s2, count = (long long)n1 * n2;
+    const real wall[3] = {u, v, w};
+    close_wall(p, s1, s2, sn, sv, count, near + (long long)j * n1 + i, direction, wall, m, m1, m2, q, scalar, r[p - sn],
+               [&](long long n, real amount) { r[n] += amount; });
+}
+#endif
+
+#ifdef HX_VISCOUS
+// Ghosts of the normal viscous flux behind an adiabatic wall. Its momentum goes on as the parabola through three nodes.
+// About the wall's velocity no energy passes the wall; behind it that goes on as a cubic.
+KERNEL(no_slip_heat, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, real u, real v, real w,
+       work_field<gas_gradients> flux) {
+    const long long p = o + (long long)i * s1 + (long long)j * s2;
+    const real wall[3] = {u, v, w};
+    real energy[4], ghosts[3], carried[3] = {real(0), real(0), real(0)};
+    for (int l = 0; l <= 3; ++l) energy[l] = l == 0 ? real(0) : real(flux[3 * sv + p + (long long)l * sn]);
+    real at_wall = real(0);
+    for (int c = 0; c < 3; ++c) {
+        work_real *f = flux + c * sv + p;
+        for (int l = 1; l <= 3; ++l) energy[l] -= wall[c] * f[l * sn];
+        extrapolated(f[0], f[sn], f[2 * sn], f[3 * sn], 2, ghosts);
+        for (int l = 0; l < 3; ++l) f[-(l + 1) * sn] = ghosts[l], carried[l] += wall[c] * ghosts[l];
+        at_wall += wall[c] * f[0];
+    }
+    extrapolated(energy[0], energy[1], energy[2], energy[3], 3, ghosts);
+    work_real *f = flux + 3 * sv + p;
+    f[0] = at_wall;
+    for (int l = 0; l < 3; ++l) f[-(l + 1) * sn] = ghosts[l] + carried[l];
+}
+#endif

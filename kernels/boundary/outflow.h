@@ -23,7 +23,9 @@
 // normal velocity takes it and V along the face (see outflow_sums), pressure, velocity of what comes in.
 // Shares of the firmness: small enough that 5 % of sound at 45 degrees come back at most, large enough that nothing grows.
 constexpr double hold_shear = 1.4, hold_pressure = 0.35, upwind_share = 1.0 / 60;
-constexpr int outflow_given = 13, outflow_sums_count = 13;
+constexpr int outflow_given = 13, outflow_sums_count = 18;
+// Share of the mean square by which the variance of the divergence is enlarged where velocities are traced back to none.
+constexpr double ridge = 0.05;
 // Changes from node to node, of the velocity as a share of the speed of sound and of the pressure as one of gamma p, below
 // which it is round-off that varies: where nothing leaves all nodes count alike, and sound comes straight.
 constexpr double faintest = sizeof(real) == 4 ? 1e-4 : 1e-10;
@@ -100,8 +102,9 @@ HD real transverse_divergence(const real gradient[4][3], const real *n) {
 // Sums on the patches of a block: of the velocity weighted by the squares of the transverse divergence, so that where
 // something leaves counts, and by area alone: the tangential velocity of a vortex on the face is odd about its core along
 // the normal, and only the latter mean dilutes it; of the pressure; of the velocity where gas comes in. Patch j: nodes
-// ends[j]..ends[j+1] - 1 on face sides[j]; partial[j][0..12][thread]: sums of w u, w v, w w, w, the same of the second
-// weight, its pressure, the four of the third.
+// ends[j]..ends[j+1] - 1 on face sides[j]; partial[j][0..17][thread]: sums of w u, w v, w w, w, the same of the second
+// weight, its pressure, the four of the third; of the first weight again with the transverse divergence d: w d, w d d,
+// w d u, w d v, w d w.
 KERNEL(outflow_sums, int i, int j, int k, int threads, const int *ends, const int *sides, const int *nodes,
        stride sv, int di, int dj, int dk, const_state_field<gas_variables> q,
        const_work_field<9> m, const_work_field<1> jacobian, real *partial) {
@@ -126,30 +129,42 @@ KERNEL(outflow_sums, int i, int j, int k, int threads, const int *ends, const in
             sum[first + 3] += weight[w];
         }
         sum[8] += area * s.p;
+        const real signed_weight = weight[0] * divergence;
+        sum[13] += signed_weight;
+        sum[14] += signed_weight * divergence;
+        for (int c = 0; c < 3; ++c) sum[15 + c] += signed_weight * velocity[c];
     }
     for (int c = 0; c < outflow_sums_count; ++c) partial[((long long)j * outflow_sums_count + c) * threads + i] = sum[c];
 }
 
-// The means of patch j, i of outflow_given - 3, from the sums[row][13][thread] of all patches of its face. Where nothing
+// The means of patch j, i of outflow_given - 3, from the sums[row][18][thread] of all patches of its face. Where nothing
 // leaves (the first weight is zero) the plain mean stands for the first.
+// The swirl of a vortex is odd about its core and has no mean, but where the edge of a face cuts the vortex. On the face
+// it goes with the transverse divergence, so the first mean is the velocity that a line through both has at none.
 KERNEL(outflow_means, int i, int j, int k, int rows, int threads, const int *face_of_row, const int *face_of_patch,
        const real *sums, real *given) {
     constexpr int weight[10] = {3, 3, 3, 7, 7, 7, 7, 12, 12, 12}, value[10] = {0, 1, 2, 4, 5, 6, 8, 9, 10, 11};
-    real mean = real(0);
-    for (int fall_back = 0; fall_back < 2; ++fall_back) {
-        const int shift = fall_back ? 4 : 0;
-        real sum = real(0), all = real(0);
+    auto total = [&](int quantity) {
+        real sum = real(0);
         for (int row = 0; row < rows; ++row) {
             if (face_of_row[row] != face_of_patch[j]) continue;
-            const real *of_value = sums + ((long long)row * outflow_sums_count + value[i] + shift) * threads;
-            const real *of_weight = sums + ((long long)row * outflow_sums_count + weight[i] + shift) * threads;
-            for (int l = 0; l < threads; ++l) sum += of_value[l], all += of_weight[l];
+            const real *at = sums + ((long long)row * outflow_sums_count + quantity) * threads;
+            for (int l = 0; l < threads; ++l) sum += at[l];
         }
-        if (all > real(0)) {
-            mean = sum / all;
-            break;
+        return sum;
+    };
+    real mean = real(0), all = total(weight[i]);
+    if (all > real(0)) {
+        mean = total(value[i]) / all;
+        if (i < 3) {
+            const real centre = total(13) / all, square = total(14) / all;
+            const real together = total(15 + i) / all - mean * centre;
+            const real spread = larger(real(0), square - centre * centre) + real(ridge) * square;
+            if (spread > real(0)) mean -= together / spread * centre;
         }
-        if (i > 2) break;
+    } else if (i < 3) {
+        all = total(weight[i + 3]);
+        if (all > real(0)) mean = total(value[i + 3]) / all;
     }
     given[j * outflow_given + 3 + i] = mean;
 }

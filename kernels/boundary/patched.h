@@ -2,17 +2,11 @@
 // its nodes, its share of the sums (patched_state, patched_flux); whoever has the ghost adds up the shares of all parts
 // (patched_ghosts, patched_fluxes). weights[(2, 3, 6)][n]: of the interpolation and of the linear one, along i, j, k.
 
-// Of the sixth-order value over the linear one, from how far they are apart: 1 in smooth flow, 0 where it jumps.
-HD real patched_share(real apart) {
-    const real s = apart * real(1.0 / 0.1), s2 = s * s;
-    return real(1) / (real(1) + s2 * s2);
-}
-
-// Shares of the state: buffer[to[i]][0..4] of the sixth-order value, [5..9] of the linear one.
+// Shares of the state, n variables: buffer[to[i]][0..n-1] of the sixth-order value, [n..2n-1] of the linear one.
 KERNEL(patched_state, int i, int j, int k, int n, int wi, int wj, int wk, int sj, int sk, stride sv,
-       const int *giving, const int *to, const real *weights, const_state_field<gas_variables> q, real *buffer) {
-    real high[gas_variables], low[gas_variables], along[6];
-    for (int v = 0; v < gas_variables; ++v) high[v] = low[v] = real(0);
+       const int *giving, const int *to, const real *weights, const_state_field<conserved_variables> q, real *buffer) {
+    real high[conserved_variables], low[conserved_variables], along[6];
+    for (int v = 0; v < conserved_variables; ++v) high[v] = low[v] = real(0);
     const real *w = weights + i;
     for (int a = 0; a < wi; ++a) along[a] = w[(long long)a * n];
     for (int c = 0; c < wk; ++c)
@@ -20,7 +14,7 @@ KERNEL(patched_state, int i, int j, int k, int n, int wi, int wj, int wk, int sj
             const real across = w[(long long)(6 + b) * n] * w[(long long)(12 + c) * n];
             const real over = w[(long long)(24 + b) * n] * w[(long long)(30 + c) * n];
             const auto p = q + giving[i] + (long long)b * sj + (long long)c * sk;
-            for (int v = 0; v < gas_variables; ++v) {
+            for (int v = 0; v < conserved_variables; ++v) {
                 real sum = real(0);
                 for (int a = 0; a < wi; ++a) sum += along[a] * p[v * sv + a];
                 high[v] += across * sum;
@@ -28,27 +22,19 @@ KERNEL(patched_state, int i, int j, int k, int n, int wi, int wj, int wk, int sj
             if (over == real(0)) continue;
             for (int a = 0; a < wi; ++a) {
                 const real weight = over * w[(long long)(18 + a) * n];
-                for (int v = 0; v < gas_variables; ++v) low[v] += weight * p[v * sv + a];
+                for (int v = 0; v < conserved_variables; ++v) low[v] += weight * p[v * sv + a];
             }
         }
-    real *out = buffer + (long long)to[i] * (2 * gas_variables);
-    for (int v = 0; v < gas_variables; ++v) out[v] = high[v], out[gas_variables + v] = low[v];
+    real *out = buffer + (long long)to[i] * (2 * conserved_variables);
+    for (int v = 0; v < conserved_variables; ++v) out[v] = high[v], out[conserved_variables + v] = low[v];
 }
 
 // Ghosts to[i] from the shares rows[begin[i]] ... of a buffer.
 KERNEL(patched_ghosts, int i, int j, int k, const int *to, const int *begin, const int *rows, const real *buffer,
-       stride sv, state_field<gas_variables> q) {
-    real high[gas_variables], low[gas_variables];
-    for (int v = 0; v < gas_variables; ++v) high[v] = low[v] = real(0);
-    for (int r = begin[i]; r < begin[i + 1]; ++r) {
-        const real *part = buffer + (long long)rows[r] * (2 * gas_variables);
-        for (int v = 0; v < gas_variables; ++v) high[v] += part[v], low[v] += part[gas_variables + v];
-    }
-    const Primitive<real> fine = primitive(high), coarse = primitive(low);
-    const real apart = larger(absolute(fine.rho - coarse.rho) / coarse.rho, absolute(fine.p - coarse.p) / coarse.p);
-    const bool admissible = fine.rho > real(0.1) * coarse.rho && fine.p > real(0.1) * coarse.p;
-    const real share = admissible ? patched_share(apart) : real(0);
-    for (int v = 0; v < gas_variables; ++v) q[v * sv + to[i]] = low[v] + share * (high[v] - low[v]);
+       stride sv, state_field<conserved_variables> q) {
+    real value[conserved_variables];
+    interpolated_state(rows, begin[i], begin[i + 1], buffer, nullptr, 0, value);
+    for (int v = 0; v < conserved_variables; ++v) q[v * sv + to[i]] = value[v];
 }
 
 // Shares of the viscous fluxes through planes of constant x, y and z, which the fluxes through the three directions of

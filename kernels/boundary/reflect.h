@@ -23,3 +23,73 @@ KERNEL(reflect_ghost, int i, int j, int k, int o, int s1, int s2, int sn, stride
         q[4 * sv + to] = q[4 * sv + from];
     }
 }
+
+// Where grid lines are not normal to the wall, and where it is curved, a ghost takes the flow at the mirror image of its
+// own place (hiresx/decomposition/mirrored.py), which lies between nodes: sums of shares as of patched faces.
+// turn[3 c + x][r] brings vectors from where row r of `shares` was given, behind a plane reflected.
+KERNEL(mirrored_ghosts, int i, int j, int k, int shares, const int *to, const int *begin, const int *rows,
+       const real *buffer, const real *turn, stride sv, state_field<conserved_variables> q) {
+    real value[conserved_variables];
+    interpolated_state(rows, begin[i], begin[i + 1], buffer, turn, shares, value);
+    for (int v = 0; v < conserved_variables; ++v) q[v * sv + to[i]] = value[v];
+}
+
+// Behind a curved wall, from the states at the mirror image, at the foot of the normal n and at a third place on it
+// (begin[3 i], begin[3 i + 1] and begin[3 i + 2]). geometry[11][ghost]: n, the distance d, the derivative of n along the wall, and the
+// distance of the third place over d.
+// The pressure has the slope rho u.(dn/ds) u that keeps the flow on the wall (Dadone and Grossman, AIAA Journal 32, 1994,
+// have it for plane flow), and density and tangential velocity those of the parabolas through the three places, for
+// nothing else says what entropy and vorticity do (not the parabolas themselves, which go on behind the wall so steeply
+// that what is amplified there grows); in viscous flow, those of no heat and no friction. The normal velocity
+// is odd but for the parabola's curvature. At jumps the flow is mirrored as at a plane.
+KERNEL(curved_ghosts, int i, int j, int k, int n, int shares, const int *to, const int *begin, const int *rows,
+       const real *buffer, const real *turn, const real *geometry, stride sv, state_field<conserved_variables> q) {
+    real value[3][conserved_variables], normal[3], along[3][3], through[3], density[3], pressure[3];
+    for (int c = 0; c < 3; ++c) normal[c] = geometry[(long long)c * n + i];
+    for (int a = 0; a < 3; ++a) {
+        interpolated_state(rows, begin[3 * i + a], begin[3 * i + a + 1], buffer, turn, shares, value[a]);
+        const Primitive<real> s = primitive(value[a]);
+        density[a] = s.rho, pressure[a] = s.p;
+        through[a] = normal[0] * s.u + normal[1] * s.v + normal[2] * s.w;
+        const real velocity[3] = {s.u, s.v, s.w};
+        for (int c = 0; c < 3; ++c) along[c][a] = velocity[c] - through[a] * normal[c];
+    }
+    auto of = [&](int c) { return geometry[(long long)c * n + i]; };
+    const real d = of(3), u[3] = {along[0][1], along[1][1], along[2][1]};
+    const real turned[3] = {of(4) * u[0] + of(7) * u[1] + of(8) * u[2], of(7) * u[0] + of(5) * u[1] + of(9) * u[2],
+                            of(8) * u[0] + of(9) * u[1] + of(6) * u[2]};
+    const real slope = density[1] * (turned[0] * u[0] + turned[1] * u[1] + turned[2] * u[2]);
+    const real share = correction_scale(larger(jump_sensor(density[1], density[2], density[0]),
+                                               jump_sensor(pressure[1], pressure[2], pressure[0])));
+    // -2 d f' and d^2 f'' at the foot of the parabola f through the image, the foot and the third place
+    const real apart = of(10), weight = share / (apart - real(1));
+    auto odd = [&](const real *f) {
+        return real(-2) * weight * (apart * (f[0] - f[1]) - (f[2] - f[1]) / apart);
+    };
+    auto even = [&](const real *f) { return real(2) * weight * ((f[2] - f[1]) / apart - (f[0] - f[1])); };
+    auto bounded = [&](real image, real added) {
+        return image + larger(real(-0.5) * image, smaller(image, added));
+    };
+    const real p = bounded(pressure[0], -share * real(2) * d * slope);
+#ifdef HX_VISCOUS
+    const real rho = density[0] * (p / pressure[0]);
+    const real velocity_slope = share * real(-2) * d;
+#else
+    const real rho = bounded(density[0], odd(density));
+#endif
+    const real across = -through[0] + even(through);
+    real squares = real(0);
+    q[to[i]] = rho;
+    for (int c = 0; c < 3; ++c) {
+#ifdef HX_VISCOUS
+        const real added = velocity_slope * turned[c];
+#else
+        const real added = odd(along[c]);
+#endif
+        const real velocity = along[c][0] + added + across * normal[c];
+        q[(c + 1) * sv + to[i]] = rho * velocity;
+        squares += velocity * velocity;
+    }
+    q[4 * sv + to[i]] = p * real(1.0 / (HX_GAMMA - 1.0)) + real(0.5) * rho * squares;
+    for (int v = gas_variables; v < conserved_variables; ++v) q[v * sv + to[i]] = value[0][v] * (rho / value[0][0]);
+}

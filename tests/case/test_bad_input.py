@@ -115,6 +115,10 @@ def test_case_file(place, text, parts):
         (["--set", "time.cfl"], ["time.cfl", "key=value"]),
         (["--set", "scheme.flux='roo'"], ["scheme.flux", 'did you mean "roe"?']),
         (["--preset", "quick"], ["quick"]),
+        (
+            ["--set", "grid.upper=[1e308, 1.0, 0.0]"],
+            ["block 'box': x is ", "beyond 1e+50, at node (i, j, k) = (1, 0, 0)"],
+        ),
         (["--steps", "0"], ["'--steps'", "1", "hiresx run --help"]),
         (["--backend", "gpu"], ['no backend "gpu"', "auto, cpu, cuda, emulated"]),
     ],

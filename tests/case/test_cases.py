@@ -270,6 +270,17 @@ def test_planar_jet_moves_with_its_grid(preset):
     assert 0 < case.average.start < case.time.end
 
 
+@pytest.mark.parametrize("preset", [None, "quick"])
+def test_planar_jet_in_the_plane_is_sampled_around(preset):
+    """Between the nozzle and the sponge, in cells of which a wave of 1 c/h has eight; in space, too."""
+    case = load("planar-jet", preset)
+    (surface,) = case.surface
+    assert -case.grid.nozzle_length < surface.box.lower[0] < 0 < surface.box.upper[0] < case.grid.length
+    assert surface.box.upper[1] == -surface.box.lower[1] < case.grid.half_height
+    assert surface.box.spacing <= 1 / 8 and surface.every_time <= 1 / 5 and len(surface.box.caps) == 8
+    assert surface.box.upper[2] == load("planar-jet", preset, ["grid.nk=16"]).surface[0].box.upper[2] > 0
+
+
 def test_planar_jet_in_space_is_sampled_around():
     """A surface from outside the nozzle to the sponge, as often as a far field of 2000 samples wants."""
     case = load("planar-jet", "three-d", ["grid.length=15.0", "grid.half_height=6.0", "parameters.span=3.0"])

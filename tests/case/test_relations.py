@@ -109,6 +109,17 @@ def test_a_kept_case_keeps_its_relations(folder):
         ("sponge.0.end== 1 / (time.end - 4)", "cannot be computed: float division by zero"),
         ("sponge.0.end== 10.0 ** 400", "cannot be computed"),
         ("sponge.0.end== 2 ** 100000", "the exponent 100000 is too large"),
+        ("sponge.0.end== 10 ** 400", "cannot be computed: int too large"),
+        ("sponge.0.end== 10 ** 308 * 10", "cannot be computed: int too large"),
+        ("sponge.0.end== 10 ** 308 * 10 / 10 ** 308", "cannot be computed: int too large"),
+        ("sponge.0.end== ((9 ** 1000) ** 1000) ** 1000", "cannot be computed: int too large"),
+        ("sponge.0.end== 1" + 400 * "0", "cannot be computed: int too large"),
+        ("sponge.0.end== round(5, -9999999999) - 10 ** 400", "cannot be computed: int too large"),
+        ("sponge.0.end== " + "+".join(1200 * ["1"]), "it has too many terms"),
+        ("sponge.0.end== " + 1200 * "-" + "1", "it "),
+        (f"grid.n=[1{400 * '0'}, 1, 1]", r"grid\.n\.0 is an integer of more than 64 bits"),
+        (f"time.steps=-1{400 * '0'}", r"time\.steps is an integer of more than 64 bits"),
+        ("grid.n.0== 10 ** 30", r"grid\.n\.0 = 1e\+30: must be a whole number"),
         ("sponge.0.end== (-1) ** 0.5", "it is "),
         ("sponge.0.end== 1 +", "it is no expression"),
         ("sponge.0.end== open('x')", r"open\('x'\) is not allowed in it"),
@@ -156,3 +167,19 @@ def test_faults_of_derived_name_their_line(folder):
     (folder / "case.py").write_text(FUNCTIONS.replace('{"speed": speed, "mach": speed, "width": speed / 2}', "speed"))
     with pytest.raises(HiresxError, match='function "derived" returned no dictionary'):
         load(folder)
+
+
+def test_a_chain_of_formulas_that_is_too_long_is_refused(folder):
+    """900 parameters, each of which needs the one that is written behind it."""
+    chain = {f"parameters.p{n}": f"= parameters.p{n - 1} + 1" for n in range(900, 0, -1)}
+    with pytest.raises(HiresxError, match="too long a chain of formulas"):
+        load(folder, overrides={"parameters.p0": 1.0, "sponge.0.end": "= parameters.p900", **chain})
+    short = {key: text for key, text in chain.items() if int(key.removeprefix("parameters.p")) <= 50}
+    assert (
+        load(folder, overrides={"parameters.p0": 1.0, "sponge.0.end": "= parameters.p50", **short}).sponge[0].end == 51
+    )
+
+
+def test_digits_of_a_formula_are_bounded(folder):
+    assert load(folder, overrides=["sponge.0.end== 4 + round(5, -9999999999)"]).sponge[0].end == 4.0
+    assert load(folder, overrides=["sponge.0.end== round(4.123, 2)"]).sponge[0].end == 4.12

@@ -61,7 +61,7 @@ def test_points_are_found_in_a_curved_block():
 
 
 def test_coordinates_go_on_behind_a_patched_face():
-    """As the grid itself would, on edges as well; where a wall reflects them they are off by more than that."""
+    """As the grid itself would, on edges as well; where an outflow reflects them they are off by more than that."""
 
     def nodes(i, j):
         return np.exp(0.05 * i) + 0.02 * np.sin(0.3 * j), 0.1 * j + 0.01 * j**2 + 0.001 * i**2
@@ -70,7 +70,7 @@ def test_coordinates_go_on_behind_a_patched_face():
     x, y = nodes(i, j)
     other = moved(beside((12,), (20,), (-3.0, 1.02))[0], y=-0.5)
     grid = Grid((Block("b1", x[None], y[None], 0 * x[None]), other))
-    conditions = [PATCHED[1], {"faces": "all", "type": "slip-wall"}]
+    conditions = [PATCHED[1], {"faces": "all", "type": "supersonic-outflow"}]
     whole = decompose(Case.from_dict({**case([], {"steps": 1}).model_dump(), "boundary": conditions}), grid)
     found = np.stack(extended_coordinates(whole)[0][:2])[:, 3]
     j, i = np.meshgrid(np.arange(12.0), np.arange(-3.0, 0.0), indexing="ij")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hiresx.device import Configuration
+from hiresx.device import Configuration, cache
 from hiresx.device import compiler as host_compiler
 from hiresx.device.cpu import Backend as CpuBackend
 from hiresx.errors import HiresxError
@@ -86,6 +86,42 @@ def test_compiler_that_does_not_run(native, monkeypatch):
     monkeypatch.setenv("CXX", "false")
     with pytest.raises(HiresxError, match="false --version fails with status 1"):
         native.compile(Configuration())
+
+
+@pytest.mark.parametrize("way", ["exit 0", 'while [ "$1" != -o ]; do shift; done; : > "$2"'], ids=["nothing", "empty"])
+def test_a_compiler_that_writes_nothing(tmp_path, monkeypatch, way):
+    """It ends with 0 all the same: no fault of the cache."""
+    script = tmp_path / "compiler"
+    script.write_text(f'#!/bin/sh\n[ "$1" = --version ] && echo 1 && exit\n{way}\n')
+    script.chmod(0o755)
+    monkeypatch.setenv("CXX", str(script))
+    monkeypatch.setenv("HIRESX_CACHE", str(tmp_path / "cache"))
+    with pytest.raises(HiresxError, match=f"{script} ends as if it had compiled .* and writes nothing") as caught:
+        host_compiler.build("int n;", (), "cpu")
+    assert "CXX" in caught.value.mend and "cache" not in caught.value.message
+    assert not list((tmp_path / "cache").glob("*.so*"))
+
+
+KILLED = """
+import os, signal
+from hiresx.device import cache
+with cache.workplace() as private:
+    (private / "kernels.cpp").write_text("half of it")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_a_killed_process_has_left_is_removed(tmp_path, monkeypatch):
+    """By the next who makes something; what somebody is at work in stays."""
+    monkeypatch.setenv("HIRESX_CACHE", str(tmp_path))
+    assert subprocess.run([sys.executable, "-c", KILLED]).returncode == -9
+    (left,) = tmp_path.iterdir()
+    with cache.workplace() as first:
+        assert list(tmp_path.iterdir()) == [first] and first != left
+        with cache.workplace() as second:
+            assert set(tmp_path.iterdir()) == {first, second}
+            (second / "file").write_text("")
+    assert not list(tmp_path.iterdir())
 
 
 def test_kernel_that_does_not_compile(tmp_path, root, monkeypatch):

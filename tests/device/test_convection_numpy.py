@@ -320,3 +320,27 @@ def test_flux_difference(backend, d, first):
     )
     change = np.roll(flux, 1, axis=3 - d) - flux
     np.testing.assert_allclose(inside(r), inside(change + (0 if first else before)), rtol=1e-13, atol=1e-13)
+
+
+def test_where_the_limiter_looks():
+    """The mark, the sign of the first variable, stands where the outer stencils of all fields together are rough: the
+    root of the sum of 3 beta, over the density, is above .1."""
+    rng = random(8)
+    s = primitive(rng, 1) * np.ones((1, LINE)) * (1 + 0.03 * rng.normal(size=(5, LINE)) * np.linspace(0, 1, LINE))
+    q, m = conservative(s), np.array([0.5, -0.3, 0.6])[:, None] * np.ones((3, LINE))
+    minus, plus = np.zeros((2, 5, LINE))
+    line = {"o": 3, "sj": 0, "sk": 0, "sd": 1, "sv": LINE}
+    program("emulated", ("half_point.h", "inviscid.h"), positivity="limiter").launch(
+        "interpolate", (LINE - 6, 1, 1), **line, q=q, m=m, minus=minus, plus=plus
+    )
+    roughness = []
+    for h in range(3, LINE - 3):
+        inverse = np.linalg.inv(eigenvectors(q[:, h : h + 1], m[:, h : h + 1])[0])
+        d1, d2, d3, d4 = (inverse @ (q[:, h + n + 1] - q[:, h + n]) for n in (-2, -1, 0, 1))
+        ends = 4 * d1**2 - 11 * d1 * d2 + 10 * d2**2 + 4 * d4**2 - 11 * d4 * d3 + 10 * d3**2
+        sound2 = GAMMA * s[4, h] / s[0, h]
+        roughness.append(np.sqrt(ends[[0, 1, 4]].sum() + ends[2:4].sum() / sound2) / s[0, h])
+    wanted = np.array(roughness) > 0.1
+    assert 5 < wanted.sum() < LINE - 11 and max(roughness) < 1
+    np.testing.assert_array_equal(minus[0, 3 : LINE - 3] < 0, wanted)
+    np.testing.assert_array_equal(plus[0, 2 : LINE - 4] < 0, wanted)

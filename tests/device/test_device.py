@@ -6,15 +6,22 @@ import os
 import subprocess
 import sys
 import textwrap
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from exchange_arrangements import block
 
+from hiresx.decomposition import Decomposition, Part
+from hiresx.decomposition.halo_copies import ROW
 from hiresx.device import Configuration, backend, interface
 from hiresx.device.cpu import Backend as CpuBackend
 from hiresx.device.emulated import Backend as EmulatedBackend
+from hiresx.device.state import BlockState
 from hiresx.device.wrappers import PIECE
+from hiresx.equations.storage import STORAGE
 from hiresx.errors import HiresxError
+from hiresx.grid.blocks import whole_box
 
 pytestmark = pytest.mark.usefixtures("environment")
 
@@ -316,3 +323,16 @@ def test_importing_the_room_is_light():
     code = "import sys, hiresx.device.cuda; print([name for name in ('cupy', 'pydantic') if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("size", [(9, 8, 7), (9, 8, 1), (9, 1, 1)], ids=["3d", "2d", "1d"])
+def test_rows_begin_at_whole_sectors_of_their_memory(size):
+    """Behind their ghosts, in every array: a GPU moves 32 bytes at a time."""
+    cut = Decomposition((block("one", size),), (), (), (Part(0, whole_box(size), 0),))
+    numpy = SimpleNamespace(zeros=np.zeros)
+    state = BlockState(numpy, cut, 0, "one", STORAGE["fp64"], 4, True)
+    for array in (state.q, state.q0, state.r, state.metrics, state.jacobian, state.dt, state.work):
+        first = state.interior(array).ctypes.data - array.base.ctypes.data
+        assert first % (ROW * array.itemsize) == 0 and all(
+            stride % (ROW * array.itemsize) == 0 for stride in array.strides[:-1]
+        )

@@ -28,19 +28,20 @@ class Event:
         self.before = None
 
     def record(self, stream):
-        self.before = set(stream.behind)
+        self.before, self.joined = set(stream.behind), stream.joined
 
 
 class Stream:
-    """What it holds are numbers of launches; `behind`: all that must be done before what comes next."""
+    """What it holds are numbers of launches; `behind`: all that must be done before what comes next; `joined`: whether
+    it waits for the stream that is recorded."""
 
     capturing = None
 
     def __init__(self, non_blocking=False, priority=None):
-        self.behind, self.priority = set(), priority
+        self.behind, self.priority, self.joined = set(), priority, False
 
     def begin_capture(self, mode):
-        Stream.capturing = []
+        Stream.capturing, self.joined = [], True
 
     def end_capture(self):
         recorded, Stream.capturing = Stream.capturing, None
@@ -49,6 +50,7 @@ class Stream:
 
     def wait_event(self, event):
         self.behind |= event.before
+        self.joined |= event.joined
 
 
 class Array(np.ndarray):
@@ -232,3 +234,25 @@ def test_what_depends_on_each_other_keeps_its_order_with_messages_beside(gpu, se
                 if y is u or y is v or x is v:
                     assert at[id(earlier)] in behind[id(call)]
     assert {at for on in [stream] for at in on.behind} == set(at.values()), "all is joined at the end"
+
+
+def test_what_shares_one_number_alone_stays_in_order(gpu):
+    """The last of what is written is the first of what is read."""
+    memory = np.arange(8.0).view(Array)
+    x, y = arrays(2)
+    stream = Stream()
+    graph = Graph(gpu, Program(), [scale(x, memory[:4]), scale(memory[3:7], y)], stream)
+    graph()
+    graph()
+    assert [before for _, before in stream.recorded] == [set(), {0}]
+
+
+def test_every_stream_is_a_part_of_the_recording(gpu):
+    """A launch on a stream that waits for nothing of it would be made at once, and the recording refused by CUDA."""
+    a = arrays(6)
+    program, stream = Program(), Stream()
+    graph = Graph(gpu, program, [scale(a[0], a[n]) for n in range(1, 6)], stream)
+    graph()
+    graph()
+    streams = [on for _, _, on in program.order]
+    assert len(set(map(id, streams))) == 5 and all(on.joined for on in streams)

@@ -165,6 +165,16 @@ def test_viscous_flux_behind_a_plane_of_symmetry(backend, d, upper):
         np.testing.assert_allclose(ghost, np.concatenate([wanted, -inner[3:]]), rtol=1e-12, atol=1e-12)
 
 
+def test_a_state_kept_as_differences_has_a_reference_of_its_own_for_each_variable():
+    s, q = states()
+    reference = (1.1, 0.2, -0.3, 0.45, 2.5)
+    stored = (q - np.reshape(reference, (5, 1, 1, 1))).astype(np.float32)
+    w = np.zeros((4, *SHAPE), np.float32)
+    kernels = program("emulated", ("metrics.h", "viscous.h"), precision="differences", reference=reference)
+    kernels.launch("viscous_primitives", tuple(reversed(SHAPE)), **ALL, sv=POINTS, q=stored, w=w)
+    np.testing.assert_allclose(w, np.stack([*s[1:4], temperature(s)]), rtol=2e-6, atol=2e-6)
+
+
 # ---- update
 
 

@@ -1,5 +1,7 @@
 """The kernels that prescribe sums of waves, alone, beside the sums as NumPy makes them."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from kernels_alone import GAMMA, program, random
@@ -59,6 +61,22 @@ def test_the_sums(backend, precision, kind):
         # a time that is late is known no better than to its last place, a turn of the fastest wave to 11.9 of those
         late = 2 * np.pi * 11.9 * np.spacing(time)
         np.testing.assert_allclose(target[~still], wanted[~still], rtol=0, atol=10 * ROUNDING[precision] + late)
+
+
+@pytest.mark.parametrize("backend", ["cpu", "emulated"])
+def test_late_times_are_as_good_as_early_ones(backend):
+    """Whole turns are taken off f t without an error: the product of the two doubles has more places than one holds."""
+    kernels, clock = program(backend, ("waves.h",), precision="fp64", schmidt=(0.7,)), StepClock(Numpy())
+    frequency = np.array([0.7, 3.1, 11.9, 1 / 3])
+    for time in (0.3, 1234.5, 3.7e7 + 1 / 7):
+        clock.put(time, 0.0)
+        weights = np.zeros(8)
+        kernels.launch(
+            "wave_weights", (4, 1, 1), frequencies=4, share=0.0, frequency=frequency, clock=clock.array, weights=weights
+        )
+        turns = np.array([float(Fraction(f) * Fraction(time) % 1) for f in frequency])
+        wanted = np.concatenate([np.cos(2 * np.pi * turns), np.sin(2 * np.pi * turns)])
+        np.testing.assert_allclose(weights, wanted, rtol=0, atol=2e-15)
 
 
 def test_a_function_that_gives_waves_is_asked_once_and_for_the_same_ones():

@@ -177,6 +177,8 @@ MODES = (  # transport, ranks with GPUs, whether every rank is to pass for a hos
     ("mpi", (1,), True),
     ("window", (1, 2), False),
     ("auto", (0, 2), True),
+    ("auto", (0, 1), False),
+    ("ipc", (1, 2), False),
 )
 
 

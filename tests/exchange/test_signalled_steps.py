@@ -1,5 +1,8 @@
 """Steps of several ranks of which no host is part: halos, steps and outflows by signals alone."""
 
+from itertools import pairwise
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from ranks import run_ranks
@@ -12,6 +15,8 @@ from hiresx.communicator import Communicator
 from hiresx.decomposition import domain
 from hiresx.decomposition.partition import partition
 from hiresx.device import backend
+from hiresx.exchange.division import Division
+from hiresx.exchange.signalled_memory import FLAG, SignalledMemory, extra_bytes
 from hiresx.simulation import simulation
 from hiresx.solver import Solver
 
@@ -128,3 +133,31 @@ def uneven(comm: Communicator, count: int) -> tuple[float, int]:
 def test_ranks_launch_as_many_steps_as_each_other():
     found = run_ranks(2, uneven, 9, timeout=120)
     assert found[0] == found[1] and found[0][1] == 9
+
+
+def test_all_that_a_memory_holds_has_a_place_of_its_own():
+    """Buffers, the flags of every quantity and offer, and what is offered; a rank raises flags where others look."""
+    division, points = Division("float64", (5, 4)), [10, 7, 0]
+    memory = {n: np.zeros(division.size(p) + extra_bytes(3, 2), np.uint8) for n, p in enumerate(points)}
+    numpy = SimpleNamespace(zeros=np.zeros, to_device=np.array)
+    made = {
+        n: SignalledMemory(numpy, None, n, own, {m: memory[m] for m in memory if m != n}, division, points)
+        for n, own in memory.items()
+    }
+    flags, kept = {}, {}
+    for n, one in made.items():
+        signals = [one._signals(quantity, [m for m in memory if m != n]) for quantity in range(2)]
+        offers = [one.offer(size) for size in (6, 100, 2, 1)]
+        assert one.offer(1) is None, "there is room for four"
+        flags[n] = [*signals, *(offer.signals for offer in offers)]
+        buffers = [both for both, _ in division.both_turns(memory[n], points[n])]
+        kept[n] = [*buffers, *(one.flags for one in flags[n]), *(offer.own for offer in offers)]
+    for n, arrays in kept.items():
+        spans = sorted((array.ctypes.data, array.ctypes.data + array.nbytes) for array in arrays if array.size)
+        assert all(end <= begin for (_, end), (begin, _) in pairwise(spans))
+        start = memory[n].ctypes.data
+        assert spans[0][0] >= start and spans[-1][1] <= start + memory[n].nbytes
+    for n, own in flags.items():
+        for number, signals in enumerate(own):
+            there = [flags[m][number].flags.ctypes.data + n * FLAG for m in signals.ranks]
+            assert signals.addresses.tolist() == there

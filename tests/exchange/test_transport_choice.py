@@ -1,6 +1,9 @@
 """Which transport two ranks use, and what is told of it."""
 
+import contextlib
+import threading
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,8 +12,9 @@ from ranks import run_ranks
 
 from hiresx.communicator import alone
 from hiresx.errors import HiresxError
-from hiresx.exchange import window
+from hiresx.exchange import agreed, window
 from hiresx.exchange.choice import RankFacts, choose
+from hiresx.exchange.division import Division
 
 
 def facts(host=0, gpu=None, **others) -> RankFacts:
@@ -66,6 +70,16 @@ FAR, FAR_GPU = {"host": 1}, {"host": 1, "gpu": "a"}
 )
 def test_choice(asked, first, second, chosen):
     assert pair(asked, first, second) == chosen
+
+
+def test_slices_of_one_card_are_two_gpus():
+    """Each computes by itself, so signals are tried; what opening each other's memory then says is the other tests'."""
+    slices = GPU | {"gpu": "0000:3b:00.0/MIG-a"}, GPU | {"gpu": "0000:3b:00.0/MIG-b"}
+    assert pair("auto", *slices) == "signals"
+    with pytest.raises(HiresxError, match="ranks 0 and 1 are on two MIG slices of one GPU"):
+        pair("nccl", *slices)
+    with pytest.raises(HiresxError, match="ranks 0 and 1 share a GPU"):
+        pair("signals", slices[0], slices[0])
 
 
 def test_choice_without_shared_memory():
@@ -185,3 +199,80 @@ def test_one_value_per_node():
         ghosts = c.ghosts(3, cut.blocks[c.block].size)
         i, j, k = (m + h for m, h in zip(ghosts, states[c.block].halo, strict=True))
         assert np.array_equal(states[c.block].jacobian[k, j, i], values(c.donor, c.donors(ghosts), 0, 1)[0])
+
+
+@pytest.mark.parametrize(("asked", "chosen"), [("ipc", "ipc"), ("staged", "staged over window")])
+def test_a_transport_of_gpus_leaves_other_pairs_to_theirs(asked, chosen):
+    """A chain of two GPUs and two CPUs: that some pair has to do with it is enough."""
+    kinds = [{"gpu": "a"}, {"gpu": "a"}, {}, {}]
+    chain = [
+        facts(
+            asked=asked, **kind, sends={m: (0, 1) for m in (n - 1, n + 1) if 0 <= m < 4},
+            receives={m: (0, 1) for m in (n - 1, n + 1) if 0 <= m < 4},
+        )
+        for n, kind in enumerate(kinds)
+    ]  # fmt: skip
+    assert choose(chain, {0: True}) == {(0, 1): chosen, (1, 2): "staged over window", (2, 3): "window"}
+
+
+class SideBySide:
+    """Two ranks that are threads; as much of a communicator as an agreement needs."""
+
+    size, hosts = 2, (0, 0)
+
+    def __init__(self, rank: int, table: list, meeting: threading.Barrier):
+        self.rank, self._table, self._meeting = rank, table, meeting
+        self.root = rank == 0
+
+    def together(self):
+        return contextlib.nullcontext()
+
+    def allgather(self, value):
+        self._table[self.rank] = value
+        self._meeting.wait(30)
+        found = list(self._table)
+        self._meeting.wait(30)
+        return found
+
+
+class SharedGpu:
+    """One GPU of both ranks; what a rank reads there is what its owner wrote, or something else."""
+
+    name = "a"
+
+    def __init__(self, memory: dict, same: bool):
+        self._memory, self._same = memory, same
+
+    def write(self, packed, mark):
+        self._memory[packed] = mark
+
+    def handle(self, packed):
+        return packed
+
+    def open(self, handle, size):
+        return handle
+
+    def read(self, opened):
+        return self._memory[opened] + (not self._same)
+
+    def close(self, *opened):
+        """Nothing is kept."""
+
+
+@pytest.mark.parametrize(("same", "chosen"), [(True, "ipc"), (False, "staged over window")])
+def test_memory_that_holds_something_else_is_not_used(monkeypatch, same, chosen):
+    monkeypatch.setattr(agreed.cuda_aware, "fault", lambda: "MPI takes none")
+    monkeypatch.setattr(agreed.window, "room", lambda: 1e12)
+    table, meeting, memory, found = [None, None], threading.Barrier(2), {}, {}
+
+    def rank(me: int) -> None:
+        layout = SimpleNamespace(peers=[SimpleNamespace(rank=1 - me, out=(0, 4), into=(0, 4))], sent=4)
+        comm, division = SideBySide(me, table, meeting), Division("float64", (5,))
+        found[me] = agreed.Agreement(comm, SharedGpu(memory, same), layout, division, "fp64", "auto", f"of {me}")
+
+    threads = [threading.Thread(target=rank, args=(me,)) for me in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [found[me].names for me in range(2)] == [{1: chosen}, {0: chosen}]

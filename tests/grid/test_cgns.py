@@ -11,7 +11,8 @@ from arrangements import FAR, decomposed, ring, same_nodes, shaken
 from multiblock import Arrangement
 
 from hiresx.case.boundaries import NoSlipWall, SlipWall
-from hiresx.case.grids import Box, GridFile
+from hiresx.case.grid_file import GridFile
+from hiresx.case.grids import Box
 from hiresx.decomposition import extended_coordinates
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, build, prove

@@ -7,7 +7,7 @@ import pytest
 from adf_files import from_hdf5
 from arrangements import shaken
 
-from hiresx.case.grids import GridFile
+from hiresx.case.grid_file import GridFile
 from hiresx.errors import HiresxError
 from hiresx.grid import build
 
@@ -125,3 +125,17 @@ def factor_of_stored(path) -> float:
     with h5py.File(path) as file:
         there = file["Base/zone/GridCoordinates/CoordinateX/ data"][()]
     return float(block.x[3, 4, 5] / there[3, 4, 5])
+
+
+def test_an_offset_is_in_the_unit_too(tmp_path):
+    """metres = (scale * stored + offset) * unit"""
+
+    def mark(base, zone, nodes):
+        cgns.units(base, "Inch", "NormalizedByDimensional")
+        for axis in "XYZ":
+            cgns.node(nodes[f"Coordinate{axis}"], "DataConversion", "DataConversion_t", np.array([3.0, 1.5]))
+
+    block = build(GridFile(file=str(written(tmp_path / "g.cgns", mark)))).blocks[0]
+    for axis in "xyz":
+        wanted = (3 * getattr(BLOCK, axis) + 1.5) * 0.0254
+        np.testing.assert_allclose(getattr(block, axis), wanted, rtol=1e-13, atol=1e-15)

@@ -16,7 +16,8 @@ from multiblock import Arrangement
 from paths import ROOT
 
 from hiresx.case import reference, toml
-from hiresx.case.grids import Box, GridFile, Rotation
+from hiresx.case.grid_file import GridFile, Rotation
+from hiresx.case.grids import Box
 from hiresx.cli import execute
 from hiresx.errors import HiresxError
 from hiresx.grid import (

@@ -13,7 +13,7 @@ from plot3d_files import write
 from test_cgns import written
 from test_grid_delivered import PLANES, as_delivered
 
-from hiresx.case.grids import GridFile
+from hiresx.case.grid_file import GridFile
 from hiresx.decomposition import extended_coordinates
 from hiresx.grid import build, check_jacobian
 from hiresx.grid.from_file import described

@@ -9,7 +9,7 @@ from multiblock import Arrangement
 
 from hiresx.case import toml
 from hiresx.case.boundaries import NoSlipWall
-from hiresx.case.grids import GridFile
+from hiresx.case.grid_file import GridFile
 from hiresx.case.schema import Case
 from hiresx.decomposition import decompose
 from hiresx.errors import HiresxError

@@ -5,7 +5,8 @@ from importlib import import_module
 import numpy as np
 import pytest
 
-from hiresx.case.grids import GENERATORS, Box, Cylinder, GridFile, PlanarJet, Plate, Wavy
+from hiresx.case.grid_file import GridFile
+from hiresx.case.grids import GENERATORS, Box, Cylinder, PlanarJet, Plate, Wavy
 from hiresx.errors import HiresxError
 from hiresx.grid import (
     Block,

@@ -11,11 +11,21 @@ from plot3d_files import write
 
 from hiresx.case import toml
 from hiresx.case.boundaries import Periodic
-from hiresx.case.grids import Box, GridFile
+from hiresx.case.grid_file import GridFile
+from hiresx.case.grids import Box
 from hiresx.cli import execute
 from hiresx.decomposition import extended_coordinates
 from hiresx.errors import HiresxError
-from hiresx.grid import Block, Grid, build, check_jacobian, prove, write_connectivity, write_plot3d
+from hiresx.grid import (
+    Block,
+    Grid,
+    build,
+    check_jacobian,
+    prove,
+    stored_coordinates,
+    write_connectivity,
+    write_plot3d,
+)
 from hiresx.grid.plane import right_handed
 from hiresx.grid.reindexing import Reindexing, reindexed
 from hiresx.output.show.about import about
@@ -170,6 +180,58 @@ def test_left_handed_blocks_are_reversed(tmp_path):
         build(GridFile(file=str(tmp_path / "g.x"), reverse="keep"))
 
 
+@pytest.mark.parametrize("plane, off", [("xy", 2.7e-48), ("xy", 5e-9), ("xz", 5e-9), ("yz", 2e-7)])
+def test_a_left_handed_plane_off_z_by_round_off_is_reversed(tmp_path, plane, off):
+    """As single precision and rotations leave planes: levelled, and its sense is told by info and mended."""
+    block = plane_grid().whole
+    x, y = block.x, block.y[:, ::-1]
+    random = np.random.default_rng(1)
+    values = [x, y, 0.3 * (off > 1e-20) + off * np.ptp(x) * random.uniform(-1, 1, x.shape)]
+    write(tmp_path / "g.x", [[values[PLANES[plane].index(c)] for c in range(3)]], "stream")
+    if plane == "xy":
+        assert about(tmp_path / "g.x")["blocks"][0]["hands"] == "left"
+    grid = build(GridFile(file=str(tmp_path / "g.x")))
+    assert np.ptp(grid.blocks[0].z) == 0
+    check_jacobian(grid)
+    with pytest.raises(HiresxError, match="the whole block is left-handed") as error:
+        check_jacobian(build(GridFile(file=str(tmp_path / "g.x"), reverse="keep")))
+    assert '[grid] reverse = ["block-1"]' in error.value.mend
+    check_jacobian(build(GridFile(file=str(tmp_path / "g.x"), reverse=["block-1"])))
+    with pytest.raises(HiresxError, match=r"grid\.reverse: there is no block 'block1'") as error:
+        build(GridFile(file=str(tmp_path / "g.x"), reverse=["block1"]))
+    assert "block-1" in error.value.mend
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("thin", [(1, 2), (2, 2), (1, 1)])
+@pytest.mark.parametrize("backwards", [False, True])
+def test_a_row_of_cells_is_a_line(tmp_path, axis, thin, backwards):
+    """A tube as three-dimensional codes hold it, along any axis and index direction: two blocks along x, joined."""
+    x = np.linspace(-1, 2, 31)
+    x = x + 0.1 * x**3
+    sizes = dict(zip([e for e in range(3) if e != axis], thin, strict=True))
+    blocks = []
+    for part in (x[:16], x[15:]):
+        lines = [part[::-1] if backwards else part, *(0.1 * np.arange(n) for n in sizes.values())]
+        mesh = np.meshgrid(*lines, indexing="ij")  # along, and the two thin directions
+        order = [axis, *sizes]  # coordinate a lies along direction order[a], directions from k to i
+        blocks.append([mesh[order.index(c)].transpose([order.index(d) for d in (2, 1, 0)]) for c in (1, 2, 0)])
+    write(tmp_path / "g.x", blocks)
+    grid = build(GridFile(file=str(tmp_path / "g.x")))
+    assert [b.size for b in grid.blocks] == [(16, 1, 1)] * 2 and len(grid.connections) == 2
+    np.testing.assert_allclose(np.concatenate([grid.blocks[0].x.ravel(), grid.blocks[1].x.ravel()[1:]]), x, atol=1e-15)
+    assert all(np.ptp(b.y) == 0 == np.ptp(b.z) for b in grid.blocks)
+    check_jacobian(grid)
+
+
+def test_a_surface_in_space_is_no_plane(tmp_path):
+    block = plane_grid().whole
+    write(tmp_path / "g.x", [[block.x, block.y[:, ::-1], 1e-5 * block.x**2]], "stream")
+    assert about(tmp_path / "g.x")["blocks"][0]["hands"] == ""
+    with pytest.raises(HiresxError, match="lies in none of the planes"):
+        build(GridFile(file=str(tmp_path / "g.x")))
+
+
 def test_reindexing_keeps_what_is_joined():
     """Ghosts of reindexed blocks are the reindexed ghosts: proved node by node under random reindexings."""
     random = np.random.default_rng(4)
@@ -203,7 +265,7 @@ def bent(n=(17, 13, 1)) -> Grid:
 
 
 def test_scaled_turned_and_moved(tmp_path):
-    from hiresx.case.grids import Rotation
+    from hiresx.case.grid_file import Rotation
 
     grid = bent()
     period = {"i": (2.0, 0.0, 0.0)}
@@ -277,7 +339,7 @@ def test_mirrors_that_are_none(tmp_path):
 
 
 def test_planes_drawn_out_and_turned(tmp_path):
-    from hiresx.case.grids import Extrusion, Revolution
+    from hiresx.case.grid_file import Extrusion, Revolution
 
     box = saved(tmp_path, bent(), extrude=Extrusion(n=8, length=0.5))
     assert box.blocks[0].size == (17, 13, 8)
@@ -366,3 +428,17 @@ def test_a_picture_of_the_worst_place(tmp_path):
     assert found.name == "block-1" and what == "volume_min" and abs(extreme["node"][0] - 9) <= 1
     assert execute(["plot", str(tmp_path / "g.x"), "--quality"]) == 0
     assert (tmp_path / "g.x-quality.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("large", [False, True], ids=["read", "left in the file"])
+@pytest.mark.parametrize("form", ["text", "records", "stream"])
+def test_nodes_that_take_values_of_other_blocks_are_blanked_too(tmp_path, monkeypatch, form, large):
+    """A negative IBLANK names the block that values come from."""
+    if large:
+        monkeypatch.setattr(stored_coordinates, "LARGE", 0)
+    block = nodes(shaken((9, 8, 7)).blocks[0])
+    blanking = np.ones(block[0].shape)
+    blanking[3, 2, 1] = -2
+    write(tmp_path / "grid.x", [block], form, blanking=[blanking])
+    with pytest.raises(HiresxError, match=r"has 1 blanked nodes, first .* \(1, 2, 3\)"):
+        build(GridFile(file=str(tmp_path / "grid.x")))

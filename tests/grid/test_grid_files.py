@@ -8,7 +8,8 @@ from arrangements import FAR, decomposed, free_stream_residual, ring, same_nodes
 from multiblock import Arrangement
 
 from hiresx.case.boundaries import NoSlipWall, Periodic
-from hiresx.case.grids import AirfoilC, Box, ChannelBump, CylinderO, GridFile, PlanarJet, Plate, Rotation
+from hiresx.case.grid_file import GridFile, Rotation
+from hiresx.case.grids import AirfoilC, Box, ChannelBump, CylinderO, PlanarJet, Plate
 from hiresx.decomposition import extended_coordinates
 from hiresx.errors import HiresxError
 from hiresx.grid import (

@@ -5,7 +5,7 @@ import pytest
 from plot3d_files import write
 
 from hiresx.case import load
-from hiresx.case.grids import GridFile
+from hiresx.case.grid_file import GridFile
 from hiresx.errors import HiresxError
 from hiresx.grid import build
 from hiresx.grid.from_file import read_grid

@@ -12,7 +12,7 @@ from plot3d_files import write
 from ranks import run_ranks
 from test_cgns import written
 
-from hiresx.case.grids import GridFile
+from hiresx.case.grid_file import GridFile
 from hiresx.case.schema import Case
 from hiresx.decomposition import Part, domain, extended_coordinates
 from hiresx.decomposition.block_shell import filled
@@ -20,6 +20,7 @@ from hiresx.decomposition.partition import partition
 from hiresx.grid import build, quality, stored_coordinates
 from hiresx.grid.stored_coordinates import Bytes, Stored
 from hiresx.output.saved.identity import fingerprint
+from hiresx.resolution import sound
 
 STATE = {"rho": 1.0, "p": 0.7142857142857143}
 
@@ -173,3 +174,19 @@ def test_a_part_takes_less_memory_than_the_whole(tmp_path, monkeypatch):
         tracemalloc.stop()
     assert peak < nodes.nbytes
     np.testing.assert_array_equal(made.cut.blocks[0].z, nodes[2, :32])
+
+
+def test_frequencies_that_a_grid_carries_are_those_of_all_its_slabs(tmp_path, monkeypatch):
+    """The finest cells lie in the midst, the coarsest at the end."""
+    z = np.array([0.0, 1.0, 1.9, 2.1, 2.2, 2.45, 3.0, 4.0, 5.5])
+    z, y, x = np.meshgrid(z, 0.05 * np.arange(9), 0.05 * np.arange(10), indexing="ij")
+    write(tmp_path / "g.x", [np.stack([x, y, z])], "stream")
+    here = case(tmp_path / "g.x")
+    (held,) = sound(here, build(here.grid).blocks, 10.0)
+    monkeypatch.setattr(stored_coordinates, "LARGE", 0)
+    for slab in (90, 180, 300):  # planes of 90 nodes
+        monkeypatch.setattr(stored_coordinates, "SLAB", slab)
+        (left,) = sound(here, build(here.grid).blocks, 10.0)
+        assert left == held
+    assert held["cutoff"] == pytest.approx(1 / (10 * 1.5)) and held["at"][2] == 4.0
+    assert held["largest"] == pytest.approx(1 / (10 * 0.2)) and held["largest_at"][2] == 2.1

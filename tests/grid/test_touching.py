@@ -4,13 +4,14 @@ import re
 
 import numpy as np
 import pytest
-from arrangements import decomposed
+from arrangements import decomposed, free_stream_residual
 
 from hiresx import load
 from hiresx.case import toml
 from hiresx.case.boundaries import Periodic, SlipWall
-from hiresx.case.grids import GridFile
+from hiresx.case.grid_file import GridFile
 from hiresx.cli import execute
+from hiresx.decomposition import extended_coordinates
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Grid, build, matched_connections, write_plot3d
 from hiresx.grid.touching import touching
@@ -84,6 +85,74 @@ def test_gaps_and_overlaps(tmp_path, gap):
     grid = grid_of(tmp_path, sheet(lines(0, 1, 13), y), sheet(1 + gap * h + lines(0, 1, 13), y))
     with pytest.raises(HiresxError, match="lies on face imin" if gap > -1 else "lies inside block 'block-2'"):
         decomposed(grid, ALL)
+
+
+@pytest.mark.parametrize("gap", [0.76, 0.9, 1.0, 1.05])
+@pytest.mark.parametrize("count", [17, 26])
+def test_gaps_of_nearly_a_cell(tmp_path, gap, count):
+    h = 1 / 12
+    right = sheet(1 + gap * h + lines(0, 1, 13), lines(0, 1, count))
+    grid = grid_of(tmp_path, sheet(lines(0, 1, 13), lines(0, 1, 17)), right)
+    with pytest.raises(HiresxError, match=r"lies (on|one step from) face imin of block 'block-2'"):
+        decomposed(grid, ALL)
+
+
+def one_step(kind: str) -> list:
+    """Blocks whose grid lines go on in the next one: no node is held twice. Steps grow by 15 % from node to node."""
+    y = lines(0, 1, 17) ** 1.2
+    if kind == "patched":  # of other counts
+        return [sheet(lines(0, 1, 13), y), sheet(1 + 1 / 12 + lines(0, 1, 13), lines(0, 1, 30))]
+    x = np.concatenate([[0], np.cumsum(1.15 ** np.arange(25))]) / 40
+    z = lines(0, 1, 9) if kind == "3-D" else (0.0,)
+    left, right = sheet(x[:13], y, z, 0.1), sheet(x[13:], y, z, 0.1)
+    if kind == "turned":
+        right = right.transpose(0, 1, 3, 2)[:, :, :, ::-1]
+    return [left, right]
+
+
+@pytest.mark.parametrize("kind", ["plane", "turned", "3-D", "patched"])
+def test_blocks_one_step_apart(tmp_path, kind):
+    """A gap of a cell is named; where line goes on in line the mend is the layout, and it does mend it."""
+    blocks = one_step(kind)
+    grid = grid_of(tmp_path, *blocks)
+    assert len(grid.touching) == 2 and {t.one_step for t in grid.touching} == {kind != "patched"}
+    with pytest.raises(HiresxError, match="takes a face that meets another block") as error:
+        decomposed(grid, ALL)
+    assert ('layout = "offset"' in error.value.mend) == (kind != "patched")
+    if kind != "patched":
+        assert "lies one step from face" in error.value.message
+        own, other = grid.touching[0], grid.touching[1]
+        (tmp_path / "join.toml").write_text(toml.dumps({"connection": [{
+            "block": "block-1", "face": own.face, "donor": "block-2", "donor_face": other.face, "layout": "offset"
+        }]}))  # fmt: skip
+        joined = build(GridFile(file="g.x", connectivity="join.toml"), tmp_path)
+        assert len(joined.connections) == 2 and not joined.touching
+        decomposed(joined, ALL)
+
+
+def ring(n: int) -> np.ndarray:
+    """An O-grid of `n` nodes around, unevenly spread, without the one that would close it."""
+    t, r = np.meshgrid(2 * np.pi * np.arange(n) / n, 1.1 ** np.arange(12), indexing="ij")
+    t = t + 0.3 * np.sin(t)
+    return np.stack([r * np.cos(t), r * np.sin(t), 0 * r])[:, None]
+
+
+def test_an_o_grid_without_its_last_node(tmp_path):
+    grid = grid_of(tmp_path, ring(40))
+    assert [(t.face, t.other_face, t.closes) for t in grid.touching] == [("jmin", "jmax", True), ("jmax", "jmin", True)]
+    with pytest.raises(HiresxError, match=r"face jmin of block 'block-1'.* lies one step from face jmax") as error:
+        decomposed(grid, ALL)
+    assert "period = { j = [0.0, 0.0, 0.0] }" in error.value.mend
+    closed = grid_of(tmp_path, ring(40), period={"j": (0.0, 0.0, 0.0)})
+    seams = decomposed(closed, Periodic(faces=["jmin", "jmax"]), ALL).connections
+    assert [(c.face, c.offset[1]) for c in seams] == [("jmin", 40), ("jmax", -40)]
+    for extended in extended_coordinates(decomposed(closed, Periodic(faces=["jmin", "jmax"]), ALL)):
+        assert free_stream_residual(extended) < 1e-14
+
+
+def test_a_ring_with_a_wide_opening_is_one(tmp_path):
+    """Two nodes left out: a slit of three steps, as thick plates leave it."""
+    assert not grid_of(tmp_path, ring(40)[:, :, :38]).touching
 
 
 def test_a_wide_gap_is_one(tmp_path):
@@ -180,3 +249,12 @@ def test_sound_grids_have_none(name, preset):
     grid = build(load(name, preset=preset).grid)
     joined = Grid(grid.blocks, (*grid.connections, *matched_connections(grid.blocks)))
     assert touching(joined) == []
+
+
+@pytest.mark.parametrize(("cells", "told"), [(1, False), (2, False), (3, True)])
+def test_a_contact_has_a_width(tmp_path, cells, told):
+    """Faces that lie on each other over a cell or two, as walls that run together at an edge do, are none."""
+    y = lines(0, 1, 17)
+    other = y[-1] - cells / 16 + 0.97 * y
+    grid = grid_of(tmp_path, sheet(lines(0, 1, 9), y), sheet(lines(1, 2, 9), other))
+    assert not grid.connections and bool(touching(grid)) == told

@@ -89,3 +89,39 @@ def test_without_what_makes_links_each_file_has_its_own(tmp_path, monkeypatch):
     assert "h5py" in told[0] and optional.imported("h5py") is not None
     assert sorted(os.listdir(tmp_path)) == ["fields_000000.nc", "fields_000002.nc"]
     assert fields.read(tmp_path / "fields_000002.nc").blocks[0].x.any()
+
+
+@pytest.mark.parametrize("name", ["fields", "mid"])
+def test_coordinates_that_were_changed_are_told(tmp_path, name):
+    """One bit of one of them; whoever needs none of them is not disturbed."""
+    Run(periodic(CLOCK, PLANE), tmp_path).steps(2).finish()
+    place, path = tmp_path / f"{name}_grid.nc", tmp_path / f"{name}_000002.nc"
+    blocks(path)
+    whole = bytearray(place.read_bytes())
+    with netCDF4.Dataset(place) as file:
+        (group,) = file.groups.values()
+        at = whole.index(np.asarray(group["y"]).tobytes())
+    whole[at + 9 * 8 + 1] ^= 1  # of the tenth value, the last bits but eight
+    os.utime(place, ns=(1, 1))
+    place.write_bytes(whole)
+    with pytest.raises(HiresxError, match=rf"{name}_000002\.nc: its coordinates, in {name}_grid\.nc, are not those"):
+        fields.read(path)
+    assert fields.describe(path)["step"] == 2
+    pytest.importorskip("xarray", reason="pip install 'hiresx[post]'")
+    (block,) = hiresx.open(tmp_path).fields(subset=name).children.values()
+    assert np.isfinite(block["p"].values).all()
+    with pytest.raises(HiresxError, match="are not those that were written"):
+        block["y"].load()
+
+
+def test_a_run_goes_on_with_coordinates_of_its_own_where_the_file_was_changed(tmp_path):
+    first = Run(periodic(CLOCK), tmp_path).steps(2)
+    captured, state = first.output.capture(), first.state
+    first.finish()
+    with netCDF4.Dataset(tmp_path / "fields_grid.nc", "a") as file:
+        (group,) = file.groups.values()
+        group["x"][0, 0, 0] += 1e-12
+    Run(periodic(CLOCK), tmp_path, state=state, captured=captured).steps(2).finish()
+    assert len(blocks(tmp_path / "fields_000004.nc")) == 1
+    with pytest.raises(HiresxError, match="are not those that were written"):
+        blocks(tmp_path / "fields_000002.nc")

@@ -97,7 +97,7 @@ def test_what_was_set_aside_before_stays(tmp_path):
     ("kept", "change", "note"),
     [
         (2, lambda path: None, "1 sample behind the checkpoint dropped, to be taken anew"),
-        (2, Path.unlink, "is gone, and with it 2 samples: a new history begins"),
+        (2, Path.unlink, "is not there, which had 2 samples: a new history begins"),
         (None, lambda path: None, "the checkpoint knows nothing of it: it is kept as a.before-10.nc, with 3 samples"),
         (3, lambda path: path.write_bytes(b""), "a.nc.damaged, a new one begins; 3 samples were in it"),
         (1, lambda path: os.truncate(path, 60), "a.nc.damaged, a new one begins; 1 sample was in it"),
@@ -168,6 +168,48 @@ def test_a_run_says_what_became_of_its_histories(tmp_path, capfd):
     assert "middle.nc is not a whole history" in said
     assert history.read(folder / "residual.nc").data["step"].tolist() == [12, 15]
     assert history.histories(tmp_path / "out").keys() == {"residual", "middle"}
+
+
+@pytest.mark.parametrize("kind", ["middle", "residual", "all"])
+def test_a_history_of_another_run_is_not_continued(tmp_path, kind):
+    """Of the same monitor, at the same steps: as long, and another one."""
+    table = {"monitor": {"every": 4}, "probe": [{"name": "middle", "x": 0.5, "y": 0.5, "every": 5}]}
+    table["surface"] = [
+        {"name": "all", "box": {"lower": [0.5, 0.2, 0.0], "upper": [1.5, 0.8, 0.0], "spacing": 0.2}, "every": 2}
+    ]
+    for name, p in (("other", 0.8), ("one", 0.7)):
+        case = Case.from_dict(tables(**table, initial={"state": {"rho": 1.0, "p": p, "u": 0.1}}))
+        Simulation(case, "cpu", out=tmp_path / name).run(steps=10, progress=False)
+    folder = "surface" if kind == "all" else "history"
+    there, theirs = (next((tmp_path / name).glob(f"{folder}*/{kind}.nc")) for name in ("one", "other"))
+    own = there.read_bytes()
+    there.write_bytes(theirs.read_bytes())
+    assert len(own) == there.stat().st_size and own != there.read_bytes()
+    with pytest.raises(
+        HiresxError, match=rf"{kind}\.nc holds other samples than those .*: it is of another run"
+    ) as told:
+        Simulation(case, "cpu", restart=tmp_path / "one", out=tmp_path / "one").run(steps=2, progress=False)
+    assert "put the file back" in told.value.mend and there.read_bytes() == theirs.read_bytes()
+    there.write_bytes(own)
+    Simulation(case, "cpu", restart=tmp_path / "one", out=tmp_path / "one").run(steps=5, progress=False)
+    assert there.stat().st_size > len(own) and there.read_bytes()[8:].startswith(own[8 : 2 * len(own) // 3])
+
+
+def test_a_sample_that_was_changed_is_told(tmp_path):
+    """Any bit of the samples that the checkpoint knows of; what lies behind them is dropped, whatever it is."""
+    kept = sampled(tmp_path, 0, 5, 10)
+    digest, whole, begin = kept.digest, kept.path.read_bytes(), len(kept._header)
+    for at in range(begin, len(whole), 7):
+        changed = bytearray(whole)
+        changed[at] ^= 16
+        kept.path.write_bytes(changed)
+        again = History("a", "probe", [Column("p", "quantity", "1")], folder=tmp_path)
+        with pytest.raises(HiresxError, match="holds other samples"):
+            again.start(3, restarted=True, digest=digest)
+    longer = sampled(tmp_path, 0, 5, 10, 15)
+    longer.start(3, restarted=True, digest=digest)
+    longer.add(15, 1.5, {"p": 15})
+    assert longer.digest == sampled(tmp_path / "whole", 0, 5, 10, 15).digest
 
 
 def test_csv_keeps_every_digit(tmp_path, capsys):

@@ -12,6 +12,7 @@ from hiresx.grid.blocks import slices
 from hiresx.output.fields import field_file as fields
 from hiresx.output.fields.formats import netcdf, vtk
 from hiresx.output.saved import block_arrays, checkpoint, container
+from hiresx.output.show import compare_checkpoints
 from hiresx.output.show.about import about
 from hiresx.output.show.compare import compare
 
@@ -314,3 +315,15 @@ def test_the_verb_diff(one, other, capsys):
     assert cli.execute(["diff", str(one), str(other), "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["same"] is False
     assert cli.execute(["diff", str(one), str(one / "nowhere")]) == 2
+
+
+def test_a_state_kept_as_differences_is_compared_whole():
+    """Beside one that is not: reference, difference, and what the rounding of that lost."""
+    whole = np.random.default_rng(1).uniform(0.5, 2.0, (5, 2, 3, 4))
+    reference = [1.1, 0.2, -0.3, 0.45, 2.5]
+    q = (whole - np.reshape(reference, (5, 1, 1, 1))).astype(np.float32)
+    kept = {"q.0": q, "carry.0": whole - np.reshape(reference, (5, 1, 1, 1)) - q}
+    found = compare_checkpoints._conserved(lambda name, box: kept[name], 0, ((0, 4), (0, 3), (0, 2)), reference)
+    np.testing.assert_allclose(found, whole, rtol=1e-14)
+    plain = compare_checkpoints._conserved(lambda name, box: whole, 0, ((0, 4), (0, 3), (0, 2)), None)
+    np.testing.assert_array_equal(plain, whole)

@@ -10,10 +10,12 @@ import pytest
 from plotted import block, case, mesh, picture, save, vortex
 
 from hiresx import cli
+from hiresx.announce import listening
 from hiresx.errors import HiresxError
 from hiresx.output.fields import field_file as fields
 from hiresx.output.fields.formats import netcdf
 from hiresx.output.show import colours, lines
+from hiresx.output.show import plot as plot_module
 from hiresx.output.show import plot_history as plot_history_module
 from hiresx.output.show.plot import animate_run, plot_run
 from hiresx.output.show.plot_history import plot_history
@@ -62,6 +64,53 @@ def test_another_run_beside_a_line_and_as_a_difference(tmp_path):
     picture(plot_run(tmp_path / "one", "rho", against=tmp_path / "two")[0])
     with pytest.raises(HiresxError, match="different grids"):
         plot_run(tmp_path / "one", "rho", against=tmp_path / "coarse")
+
+
+def at_times(folder, times, still=False):
+    for n, time in enumerate(times):
+        save(folder, vortex(8), case("Vortex"), step=n + 10 if still or time else 0, time=time)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "step", "drawn"),
+    [
+        ((0, 11.0, 22.0), (0, 11.0, 22.0, 34.0), None, (22.0, 22.0)),  # the other one goes on
+        ((0, 11.0, 22.0, 34.0), (0, 11.0, 22.0 * (1 + 1e-14)), None, (22.0, 22.0)),
+        ((0, 11.0, 22.0), (0, 10.0, 11.0), 11, (11.0, 11.0)),
+        ((0, 11.0, 22.0), (0, 11.0, 22.0), 0, (0.0, 0.0)),  # the start was compared with the end
+        ((0, 11.0), (0.0,), None, (0.0, 0.0)),
+        ((0, 22.0), (0, 34.0), None, "t = 0, 22, and t = 0, 34"),
+        ((0, 11.0, 22.0), (0, 11.0), 12, "t = 22, and t = 0, 11"),
+    ],
+)
+def test_runs_are_compared_at_one_time_or_not_at_all(tmp_path, ours, theirs, step, drawn):
+    one, two = at_times(tmp_path / "one", ours), at_times(tmp_path / "two", theirs)
+    said = []
+    with listening(said.append):
+        if isinstance(drawn, str):
+            with pytest.raises(HiresxError, match=f"(?s)no fields of one time: there are {drawn}") as caught:
+                plot_module._at_one_time([one, two], step, "fields")
+            assert "--against" in caught.value.mend
+            return
+        chosen = plot_module._at_one_time([one, two], step, "fields")
+    assert [fields.moment(path) for path in chosen] == pytest.approx(drawn, rel=1e-12)
+    assert bool(said) == (step is None and drawn[0] != ours[-1])
+
+
+def test_fields_of_different_times_are_compared_by_their_names_and_both_times_are_said(tmp_path, monkeypatch):
+    one, two = at_times(tmp_path / "one", (0, 22.0)), at_times(tmp_path / "two", (0, 34.0))
+    steady = [at_times(tmp_path / name, [0.0] * n, still=True) for name, n in (("a", 3), ("b", 2))]
+    assert [path.name[-5:-3] for path in plot_module._at_one_time(steady, None, "fields")] == ["11", "11"]
+    with pytest.raises(HiresxError, match="no fields of one time"):  # one moves, the other one does not
+        plot_module._at_one_time([one, steady[0]], None, "fields")
+    drawn = []
+    monkeypatch.setattr(plot_module.picture_file, "save", lambda figure, path: drawn.append(figure) or path)
+    files = [netcdf.frame(run, 11) for run in (one, two)]
+    plot_run(files[0], "rho", against=files[1], out=tmp_path / "difference.png")
+    plot_run(files[0], "rho", line="y=5", against=files[1], out=tmp_path / "line.png")
+    assert "$t = 22" in drawn[0].get_suptitle() and "$t = 34" in drawn[0].get_suptitle()
+    assert any("$t = 34" in line.get_label() for line in drawn[1].axes[0].lines)
 
 
 def test_a_difference_is_white_at_zero():

@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-from watched_runs import SLIP, P, cut, pulse, tables, watched
+from watched_runs import SLIP, P, cut, pulse, ran, tables, watched
 
-from hiresx import Case, load
+from hiresx import Case, Simulation, load
 from hiresx.decomposition import decompose
 from hiresx.grid import Block, Grid, build
 from hiresx.grid.motions import motion, rotation_about
+from hiresx.output.watch import history
 from hiresx.output.watch.locate import Locator
 
 
@@ -124,3 +125,115 @@ def test_nothing_depends_on_how_the_grid_was_cut(shared):
             if column.endswith(("_block", "_i")) or column.startswith(("w_", "mach_min_")):
                 continue
             np.testing.assert_allclose(results[1][name][column], value, rtol=1e-11, atol=1e-12, err_msg=column)
+
+
+# --- samples are filtered over the steps between them
+
+TONE, SAMPLED = 6.175, 0.2  # cycles per L / c_ref, and a distance of samples that takes it for 1.175
+
+
+def wave(x, y, z):
+    s = 1e-4 * np.sin(2 * np.pi * TONE * x)
+    return 1.0 + s, s, 0.0, 0.0, P + s
+
+
+def amplitude(seen, frequency) -> float:
+    window = np.hanning(len(seen["time"])) * np.exp(-2j * np.pi * frequency * seen["time"])
+    return abs(2 * np.sum(window * (seen["p"] - seen["p"].mean())) / abs(window).sum())
+
+
+def test_a_tone_between_the_samples_is_not_heard_at_another_frequency():
+    probe = {"x": 0.3, "variables": ["p"], "every_time": SAMPLED}
+    probes = [{"name": "filtered", **probe}, {"name": "none", "filter": "none", **probe}]
+    box = tables((32, 1, 1), (2 / TONE, 0.0, 0.0), periodic=("x",), time={"end": 8.0, "cfl": 0.5})
+    _, found = ran(Case.from_dict(box | {"probe": probes}), initial=wave)
+    folded = {name: amplitude(found[name], TONE - 1 / SAMPLED) for name in ("filtered", "none")}
+    assert folded["none"] > 7e-5
+    assert folded["filtered"] < folded["none"] / 900  # sinc(1.235)^4: 60.8 dB
+
+
+def spline(x) -> np.ndarray:
+    """The cubic B-spline of two intervals on both sides."""
+    x = np.abs(x)
+    return np.where(x < 1, (4 - 6 * x**2 + 3 * x**3) / 6, np.maximum(2 - x, 0.0) ** 3 / 6)
+
+
+def filtered(time, values, at, interval) -> np.ndarray:
+    """What flows that change linearly between the times (n,) come to at `at` (m,), constant before and behind."""
+    place, share = np.polynomial.legendre.leggauss(4)
+    time = np.concatenate([[at[0] - 3 * interval], time, [time[-1] + 3 * interval]])
+    # no piece over a knot of the weights
+    knots = np.unique(np.concatenate([time, *(at + n * interval for n in range(-2, 3))]))
+    middle, half = (knots[1:] + knots[:-1]) / 2, np.diff(knots) / 2
+    t = (middle[:, None] + half[:, None] * place).ravel()
+    flow = np.interp(t, time, np.concatenate([values[:1], values, values[-1:]]))
+    weights = (half[:, None] * share).ravel() / interval
+    return np.array([np.sum(weights * spline((t - one) / interval) * flow) for one in at])
+
+
+@pytest.mark.parametrize("backend", ["cpu", "emulated"])
+def test_samples_are_the_spline_s_means_of_the_steps(backend):
+    place = {"x": 0.97, "y": 0.31, "variables": ["p", "mach"]}
+    probes = [
+        {"name": "steps", "every": 1, **place},
+        {"name": "fifth", "every": 5, **place},
+        {"name": "timed", "every_time": 0.1, **place},
+        {"name": "moment", "every_time": 0.1, "filter": "none", **place},
+    ]
+    case, alone = (
+        Case.from_dict(tables((25, 13, 1), amplitude=0.05, time={"steps": 38, "cfl": 0.5}, probe=some))
+        for some in (probes, probes[1:3])
+    )
+    grid = cut(build(case.grid, None).blocks[0], 12, True)
+    _, found = ran(case, grid=grid, initial=pulse, backend=backend)
+    steps, timed, fifth, moment = (found[name] for name in ("steps", "timed", "fifth", "moment"))
+    assert len(timed["time"]) >= 6 and np.diff(steps["time"]).min() < 0.5 * np.diff(steps["time"]).max()
+    np.testing.assert_array_equal(timed["time"], moment["time"])
+    np.testing.assert_array_equal(fifth["step"], np.arange(0, 38, 5))
+    # the state that the last step leaves begins no other one: nothing looked at it
+    wanted = filtered(steps["time"][:-1], steps["p"][:-1], timed["time"], 0.1)
+    np.testing.assert_allclose(timed["p"], wanted, rtol=1e-12)
+    # of every so many steps each counts alike, however long it was
+    wanted = filtered(np.arange(38.0), steps["p"][:-1], fifth["step"].astype(float), 5.0)
+    np.testing.assert_allclose(fifth["p"], wanted, rtol=1e-12)
+    assert abs(timed["p"] - moment["p"]).max() > 1e-4
+    np.testing.assert_array_equal(moment["p"], steps["p"][np.isin(steps["step"], moment["step"])])
+    # with nothing to do between samples, a device takes many steps at a time
+    _, undisturbed = ran(alone, grid=grid, initial=pulse, backend=backend)
+    for name in ("fifth", "timed"):
+        np.testing.assert_array_equal(undisturbed[name]["p"], found[name]["p"])
+
+
+def test_a_step_that_is_taken_again_counts_once():
+    probe = [{"name": "one", "x": 0.9, "y": 0.4, "every": 4}]
+    case = Case.from_dict(tables((25, 13, 1), time={"steps": 12, "cfl": 0.5}, probe=probe))
+    tables_ = []
+    for again in (False, True):
+        simulation = Simulation(case, backend="cpu", initial=pulse)
+        step = simulation.solver.advance
+
+        def twice(count, until, simulation=simulation, step=step):
+            solver = simulation.solver
+            step(count, until)
+            solver.rewind()
+            return step(count, until)
+
+        if again:
+            simulation.solver.advance = twice
+        simulation.run(progress=False)
+        history = next(a.history for a in simulation.attachments if a.name == "history.one")
+        tables_.append(history.table().flat())
+    for column, values in tables_[0].items():
+        np.testing.assert_array_equal(tables_[1][column], values, err_msg=column)
+
+
+def test_the_file_says_what_its_samples_are(tmp_path):
+    place = {"x": 0.9, "y": 0.4, "variables": ["p"]}
+    probes = [
+        {"name": "filtered", "every": 4, **place},
+        {"name": "moments", "every": 4, "filter": "none", **place},
+        {"name": "steps", "every": 1, **place},
+    ]
+    ran(Case.from_dict(tables(time={"steps": 8, "cfl": 0.5}, probe=probes)), out=tmp_path)
+    said = {name: history.read(path).filter for name, path in history.histories(tmp_path).items() if name != "residual"}
+    assert said == {"filtered": "running-means", "moments": "none", "steps": "none"}

@@ -149,7 +149,7 @@ def test_places_are_found_between_blocks_and_in_the_last_gap_of_a_period():
 def test_a_place_is_as_at_a_probe(tmp_path):
     (box,) = placed(LISTED[0])
     some = [0, 40, 99, box.count - 1]
-    probe = {"name": "probe", "points": box.at[some].tolist(), "every": 2}
+    probe = {"name": "probe", "points": box.at[some].tolist(), "every": 2, "filter": "none"}
     simulation = ran(tmp_path, LISTED[:1], changes={"probe": [probe]})
     table = next(a.history.table() for a in simulation.attachments if getattr(a, "name", "") == "history.probe")
     found = samples(tmp_path)["box"]

@@ -13,6 +13,7 @@ import made_runs
 from hiresx import cli, grid, load, resolution
 from hiresx.decomposition import decompose
 from hiresx.errors import HiresxError
+from hiresx.output.watch import history
 from hiresx.output.watch.locate import Locator
 from hiresx.post import azimuthal, carried, spectrum
 from hiresx.post.jet_screech import screech
@@ -87,6 +88,53 @@ def test_spectrum_marks_what_lies_beyond(tmp_path, coarse, capsys):
     texts = {text.get_text() for text in axes.texts}
     assert "(2.1)" in texts and "fewer than 8 points per wave" in texts
     assert len([text for text in texts if text.startswith("(")]) == 1
+
+
+def kept_as(run, how):
+    """The same run, its samples filtered, or not, as its files say."""
+    path = run / "history" / "lip.nc"
+    table = history.read(path)
+    path.unlink()
+    made = history.History("lip", "probe", [table.columns["p"]], table.places, path.parent)
+    made.filter = how
+    made.start()
+    for n, t in enumerate(table.data["time"]):
+        made.add(n, float(t), {"p": table.data["p"][n]})
+    made.close()
+    return run
+
+
+def every_fourth(folder, n, *tones):
+    """As `heard`, of which every fourth sample is kept: the grid holds 10, samples tell 2.5 apart."""
+    path = heard(folder, n, *tones) / "history" / "lip.nc"
+    table = history.read(path)
+    made_runs.probe(folder, "lip", table.data["time"][::4], table.places, p=table.data["p"][::4])
+    return folder
+
+
+@pytest.mark.parametrize("how", ["none", "running-means"])
+def test_a_tone_that_may_have_been_folded_is_not_known_to_be_carried(how, tmp_path, coarse, capsys):
+    run = kept_as(every_fourth(tmp_path, 16, (4.6, 1), (1.1, 0)), how)
+    found = spectrum(run, "lip.p_0").summary
+    carried_by = {round(peak["frequency"], 1): peak["carried"] for peak in found["peaks"]}
+    assert carried_by[0.4] is (True if how == "running-means" else None)  # 5 - 4.6, were it not filtered
+    assert len(found["warnings"]) == (how == "none")
+    tones = azimuthal(run, "lip.p").summary
+    said = {round(tone["frequency"], 1): tone["carried"] for tone in tones["tones"]}
+    assert said[0.4] is carried_by[0.4] and said[1.1] is False  # beyond what the grid carries, folded or not
+    found = screech(Run(run), 0.4, 1.0, "lip.p_0,p_8").summary
+    assert found["fundamental"]["carried"] is carried_by[0.4]
+    assert cli.execute(["post", "spectrum", str(run), "lip.p_0"]) == 0
+    warned = "warning: the samples of" in capsys.readouterr().out
+    assert warned is (how == "none")
+
+
+def test_levels_are_those_ahead_of_the_filter(tmp_path, coarse):
+    run = heard(tmp_path, 2, (4.0, 0), (1.0, 0))
+    as_is = spectrum(run, "lip.p_0")
+    mended = spectrum(kept_as(run, "running-means"), "lip.p_0")
+    passed = np.sinc(as_is.data["frequency"].values * 0.05) ** 8
+    np.testing.assert_allclose(mended.data["density"] * passed, as_is.data["density"], rtol=1e-12)
 
 
 def test_the_jet_and_its_modes_mark_them_too(tmp_path, coarse):

@@ -43,9 +43,9 @@ def case(names, n=25, half=1.4) -> Case:
     )  # fmt: skip
 
 
-def filled(out, source, names) -> None:
+def filled(out, source, made: Case) -> None:
     """A run whose state is at each sample the exact field of a source in a stream."""
-    simulation = Simulation(case(names), backend="cpu", out=out)
+    simulation = Simulation(made, backend="cpu", out=out)
     simulation.run(steps=0, progress=False)  # leaves run.json
     solver = simulation.solver
     watching = [m for m in monitors.build(simulation.case, simulation) if m.name.startswith("surface.")]
@@ -69,7 +69,7 @@ def filled(out, source, names) -> None:
 def runs(tmp_path_factory):
     out = tmp_path_factory.mktemp("filled")
     for source, names in HEARD.items():
-        filled(out / source.__name__, source, (*names, "open") if source is monopole else names)
+        filled(out / source.__name__, source, case((*names, "open") if source is monopole else names))
     return out
 
 
@@ -128,7 +128,9 @@ def test_the_command_writes_numbers_signals_and_a_picture(run, capsys, tmp_path)
     arguments = ["post", "farfield", str(run), "capped", "--mach", "0.3", "--segments", "1", "--ambient", "101325"]
     assert execute([*arguments, "--observers", str(table), "--out", str(tmp_path), "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
-    assert {path.rsplit(".")[-1] for path in said["files"]} == {"nc", "csv", "png"}
+    assert {path.rsplit("capped")[-1] for path in said["files"]} == {
+        ".nc", ".csv", ".png", "_directivity.csv", "_third_octaves.csv"
+    }  # fmt: skip
     assert [o["y"] for o in said["observers"]] == [10.0, -6.0] and said["caps"] == [0.7, 0.85, 1.0]
     with (tmp_path / "farfield_capped.csv").open() as file:
         rows = list(csv.DictReader(file))
@@ -205,12 +207,6 @@ def test_samples_too_far_apart_are_refused(tmp_path):
         farfield(tmp_path / "b", "box", 2 * OBSERVERS)
 
 
-def test_a_plane_flow_is_refused(tmp_path):
-    short(tmp_path, {"name": "box", "every": 1, "box": INNER}, (16, 15, 1), dt=0.02)
-    with pytest.raises(HiresxError, match="a line in a plane flow"):
-        farfield(tmp_path, "box", OBSERVERS)
-
-
 def test_after_rest_each_observer_hears_from_its_own_first_sound(tmp_path):
     """Far observers hear the same as near ones, by 1/r, later."""
     short(tmp_path, {"name": "box", "every": 1, "box": INNER}, initial=bang, dt=0.03, steps=60)
@@ -248,7 +244,7 @@ def test_a_pulse_in_a_box_at_rest_is_heard_as_a_probe_sees_it(tmp_path):
     tables = {
         "grid": grid, "scheme": {"weights": "linear"}, "time": {"end": 2.15, "cfl": 0.8},
         "initial": {"state": {"rho": 1.0, "p": P}}, "boundary": [{"faces": "all", "type": "slip-wall"}],
-        "probe": [{"name": "near", "points": places, "every_time": 0.05, "variables": ["p"]}],
+        "probe": [{"name": "near", "points": places, "every_time": 0.05, "variables": ["p"], "filter": "none"}],
         "surface": [{"name": "box", "every_time": 0.05, "box": box}],
     }  # fmt: skip
     Simulation(Case.from_dict(tables), backend="cpu", out=tmp_path, initial=pulse).run(progress=False)
@@ -260,3 +256,20 @@ def test_a_pulse_in_a_box_at_rest_is_heard_as_a_probe_sees_it(tmp_path):
         assert np.abs(seen).max() > 2.5e-5
         sound = heard["pressure"].values[n, time < 2.15]
         np.testing.assert_allclose(sound, seen, atol=0.02 * np.abs(seen).max())
+
+
+def test_an_observer_within_the_longest_surface_alone_is_refused(run):
+    """Behind the first end cap, before the last."""
+    with pytest.raises(
+        HiresxError, match=r"observer 1 at \(0.98, 0, 0\) lies (inside|within two cells of) the surface"
+    ):
+        farfield(run, "capped", [[0.0, 5.0, 0.0], [0.98, 0.0, 0.0]], mach=MACH, segments=1)
+
+
+def test_strouhal_numbers_and_levels_have_their_scales(run):
+    found = farfield(run, "nodes", OBSERVERS[:2], mach=MACH, segments=1, length=2.0, velocity=1.25)
+    data = found.data
+    np.testing.assert_allclose(data["strouhal"].values, data["frequency"].values * 2.0 / 1.25, rtol=1e-14)
+    # the level is per Strouhal number: it integrates to the same power
+    power = np.sum(10 ** (data["level"].values / 10), axis=-1) * data["strouhal"].values[1]
+    np.testing.assert_allclose(power, data["density"].values.sum(axis=-1) * data["frequency"].values[1], rtol=1e-10)

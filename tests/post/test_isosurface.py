@@ -102,15 +102,50 @@ def test_without_opengl_it_is_said_and_the_surface_is_written(run, tmp_path, mon
     assert json.loads(capsys.readouterr().out)["files"] == [str(tmp_path / "s.vtp")]
 
 
+@pytest.mark.parametrize(
+    ("azimuth", "elevation", "names"),
+    [(300, 25, "xyz"), (40, 60, "xyz"), (200, -20, "xyz"), (270, 90, "xy"), (270, 0, "xz"), (0, 0, "yz")],
+)
+def test_the_scales_of_the_box_stand_at_the_border_of_its_picture(azimuth, elevation, names):
+    from hiresx.post.isosurface import Seen, box_axes
+
+    a, e = np.radians(azimuth), np.radians(elevation)
+    towards = np.array([np.cos(a) * np.cos(e), np.sin(a) * np.cos(e), np.sin(e)]).round(15)
+    up = np.array([0.0, 1.0, 0.0] if elevation == 90 else [0.0, 0.0, 1.0])
+    right = np.cross(up, towards) / np.linalg.norm(np.cross(up, towards))
+    seen = Seen(
+        np.stack([100 * right, -100 * np.cross(towards, right), towards]), np.array([500.0, 400.0, 0]), 900, 800
+    )
+    bounds = [-2.0, 4.0, -1.0, 1.5, 0.0, 3.0]
+    axes = {axis.name: axis for axis in box_axes(bounds, seen)}
+    assert "".join(axes) == names
+    corners = seen.at(np.array(np.meshgrid(bounds[:2], bounds[2:4], bounds[4:])).reshape(3, -1).T)
+    for d, name in enumerate("xyz"):
+        if name in axes:
+            axis, unit = axes[name], seen.at(np.eye(3)[d]) - seen.at(np.zeros(3))
+            assert len(axis.ticks) >= 2 and bounds[2 * d] <= axis.ticks[0] and axis.ticks[-1] <= bounds[2 * d + 1]
+            np.testing.assert_allclose(np.diff(axis.pixels, axis=0), np.diff(axis.ticks)[:, None] * unit, atol=1e-9)
+            start = axis.ends[0] + (axis.ticks[0] - bounds[2 * d]) * unit
+            np.testing.assert_allclose(axis.pixels[0], start, atol=1e-9)
+            # Nothing of the box lies on the side where the numbers are.
+            assert ((corners - axis.ends[0]) @ axis.away).max() < 1e-9
+
+
 @pytest.mark.slow
 def test_the_picture_shows_the_sphere_from_where_it_is_asked(run, tmp_path):
     needs_pyvista()
-    from hiresx.post import isosurface
+    from hiresx.post import Look, isosurface
 
     try:
         isosurface(run, "rho", (0.8,), by="u", camera="xz").write(tmp_path / "front.png")
     except HiresxError as error:
         pytest.skip(error.message)
+    _, ax = isosurface(run, "rho", (0.8,), by="u", camera="xz", look=Look(title="")).plot()
+    shown = ax.images[0].get_array()
+    ends = np.array([line.get_xydata() for line in ax.lines])  # x below, z at the left: -2 to 2 and -1 to 1
+    np.testing.assert_allclose(ends[0, :, 0], [0, shown.shape[1]], atol=4)
+    np.testing.assert_allclose(ends[1, :, 1], [shown.shape[0], 0], atol=4)
+    assert {"$x/L$", "$z/L$", "-2", "2", "-1"} <= {text.get_text() for text in ax.texts}
     image = matplotlib.image.imread(tmp_path / "front.png")[..., :3]
     rows, columns = np.nonzero(np.ptp(image[:, : image.shape[1] * 3 // 4], axis=2) > 0.25)
     left = image[rows[columns < columns.mean()], columns[columns < columns.mean()]].mean(axis=0)

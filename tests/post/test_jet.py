@@ -2,6 +2,8 @@
 
 import csv
 import json
+import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,8 +13,10 @@ pytest.importorskip("xarray", reason="pip install 'hiresx[post]'")
 
 import made_runs
 
+import hiresx
 from hiresx import HiresxError, Simulation, cli, load
-from hiresx.post import jet, jet_points, jet_shape, jet_theory, lags
+from hiresx.post import jet, jet_page, jet_points, jet_shape, jet_theory, lags
+from hiresx.post.jet_screech import lips
 
 CASE = made_runs.CASE | {"parameters": {"pressure_ratio": 2.09, "exit_mach": 1.0}}
 STATE = jet_theory.expanded(2.09)
@@ -162,7 +166,51 @@ def test_half_width_and_spreading():
     flow = jet_shape.Mean(x, x, x, x, 0.5 + 0.1 * (x - 2), 12.0, "made")
     found = jet_shape.spreading(flow, 6.0)
     assert found["rate"] == pytest.approx(0.1) and found["virtual_origin"] == pytest.approx(-3.0)
-    assert found["from"] >= 6.0
+    assert found["from"] >= 6.0 and found["rate_uncertainty"] < 1e-9 and found["why"] == ""
+
+
+def grown(ends, n, width, behind):
+    x = np.linspace(*ends, n)
+    return jet_shape.spreading(jet_shape.Mean(x, x, x, x, width(x), float(x[-1]), "made"), behind)
+
+
+@pytest.mark.parametrize(
+    ("ends", "n", "width", "behind", "known", "why"),
+    [
+        ((10.7, 11.9), 11, lambda x: 0.005 * (x + 113), 10.0, False, "stations reach over 1.9 half-widths, 4"),
+        ((6, 20), 30, lambda x: 1 + 0.1 * np.sin(2.4 * x), 6.0, False, "it grows by"),  # cells alone
+        (
+            (6, 20),
+            30,
+            lambda x: 0.012 * (x + 60) + 0.015 * np.sin(1.1 * x),
+            6.0,
+            True,
+            "virtual origin is uncertain by",
+        ),
+        ((6, 20), 30, lambda x: 0.1 * x, None, False, "core does not end"),
+        ((6, 20), 30, lambda x: 0.1 * x, 19.0, False, "there are 3 half-widths behind the core"),
+    ],
+)
+def test_a_growth_that_the_half_widths_do_not_carry_is_not_known(ends, n, width, behind, known, why):
+    found = grown(ends, n, width, behind)
+    assert found["virtual_origin"] is None and why in found["why"]
+    assert (found["rate"] is not None) == known
+
+
+def test_the_growth_lies_within_its_uncertainty():
+    """Of half-widths whose errors are alike at neighbours: in nine of ten at least."""
+    random, within = np.random.default_rng(1), []
+    for _ in range(100):
+        noise = np.convolve(random.standard_normal(34), np.ones(4) / 2, "valid")[:30]
+        found = grown((6, 20), 30, lambda x, noise=noise: 0.1 * (x + 3) + 0.03 * noise, 6.0)
+        within.append(
+            (
+                abs(found["rate"] - 0.1) <= found["rate_uncertainty"],
+                abs(found["virtual_origin"] + 3) <= found["virtual_origin_uncertainty"],
+            )
+        )
+        assert found["rate_uncertainty"] < 0.05
+    assert (np.mean(within, axis=0) >= 0.9).all()
 
 
 @pytest.mark.parametrize("velocity", [0.5, 0.83, 1.2])
@@ -344,3 +392,42 @@ def test_one_command_writes_the_page(run, made, tmp_path, capsys):
     page = (run / "post" / "jet.html").read_text()
     assert page.count("data:image/png;base64,") == 5 and "http" not in page.replace("http-equiv", "")
     assert "no probe along the shear layer" in page and page.endswith("</html>\n")
+
+
+@pytest.mark.parametrize("velocity", [0.53, 0.61, 0.97])
+def test_convection_between_two_lags(velocity):
+    """Delays that are no multiples of the samples' distance are found by the vertex, not to the nearest sample."""
+    x, dt = np.linspace(0, 3, 31), 0.1
+    t = dt * np.arange(2000)
+    waves = [(k, 2.4 * k) for k in (1.1, 1.7, 2.3)]
+    pattern = sum(np.cos(k * (x - velocity * t[:, None]) + a) for k, a in waves)
+    assert np.nanmedian(lags.convection(pattern, dt, x, 0.5, 4.0)) == pytest.approx(velocity, rel=1e-2)
+
+
+def test_lips_of_a_round_jet_lie_opposite_each_other(tmp_path):
+    """Of a ring of probes those that are half a turn apart, not those that are mirrored at a plane."""
+    turns = np.radians(45 + 90 * np.arange(4))
+    places = np.stack([np.full(4, -0.1), 0.8 * np.cos(turns), 0.8 * np.sin(turns)], axis=1)
+    folder = made_runs.probe(made_runs.run(tmp_path), "ring", 0.1 * np.arange(20), places, p=np.ones((20, 4)))
+    run = hiresx.open(folder)
+    signals = lips(run, shape="round").partition(".p_")[2].split(",p_")
+    one, other = (places[int(n)] for n in signals)
+    np.testing.assert_allclose(other, one * [1, -1, -1], atol=1e-12)
+    made_runs.probe(folder, "ring", 0.1 * np.arange(20), places[:2], p=np.ones((20, 2)))
+    with pytest.raises(HiresxError, match="no probe of p on both sides"):
+        lips(hiresx.open(folder), shape="round")
+
+
+def test_the_page_says_of_each_tone_whether_the_grid_carries_it(monkeypatch):
+    def tone(carried):
+        return {"strouhal": 0.1, "frequency": 0.2, "amplitude": 1e-3, "above_background_db": 20.0, "mode": "flapping",
+                "carried": carried}  # fmt: skip
+
+    found = {
+        "fundamental": tone(True), "harmonics": [{"order": 2, **tone(False)}], "other_tones": [tone(None)],
+        "expected_periods": 100.0, "threshold_db": 10.0, "resolution": 0.01, "segments": 4, "antisymmetric_part": 0.9,
+        "stronger": None, "cutoff": 0.3, "points_per_wave": 8.0, "from": 0.0, "to": 10.0, "signals": "lips.p_0,p_1",
+    }  # fmt: skip
+    monkeypatch.setattr(jet_page.jet_pictures, "unit", lambda ours: "h")
+    page = jet_page._screech(SimpleNamespace(screech=SimpleNamespace(summary=found)))
+    assert re.findall(r">(yes|no|not known)<", page) == ["yes", "no", "not known"]

@@ -165,3 +165,21 @@ def test_faults_name_the_place_and_the_mend(lips, words, message, capsys):
     said = " ".join(capsys.readouterr().err.split())
     assert message in said, said
     assert not (lips / "post").exists()
+
+
+@pytest.mark.parametrize("segments", [2, 5, 40])
+def test_segments_that_overlap_by_half_count_for_less(segments):
+    """Of a window without a taper neighbours share half: 1/(1 + 2 (1 - 1/K)/4) of the K segments (Welch, eq. 12)."""
+    values = np.random.default_rng(5).standard_normal(4100)
+    found = welch.spectra(values, 0.1, segments=segments, window="boxcar", length=2 * (4100 // (segments + 1)))
+    assert found.segments == segments
+    assert found.independent == pytest.approx(segments / (1 + 0.5 * (1 - 1 / segments)), rel=1e-3)
+
+
+def test_curves_of_other_runs_have_the_scale_of_the_own(lips):
+    """The same run beside itself lies on its own curve, over the Strouhal number too."""
+    pytest.importorskip("matplotlib", reason="pip install 'hiresx[post]'")
+    figure, _ = spectrum(lips, "lips.p_0", others=[lips], length=2.0, velocity=1.25, ambient=101325.0).plot()
+    own, other = figure.axes[0].lines[:2]
+    for mine, theirs in zip(own.get_xydata(), other.get_xydata(), strict=True):
+        np.testing.assert_allclose(theirs, mine, rtol=1e-12)

@@ -1,6 +1,7 @@
 """Slices, profiles, x-t pictures, films and modes: what they show is what the fields hold."""
 
 import json
+import shutil
 
 import netCDF4
 import numpy as np
@@ -16,7 +17,8 @@ from hiresx.output.fields import field_file
 from hiresx.output.fields.field_file import FieldBlock
 from hiresx.output.fields.formats import netcdf
 from hiresx.output.show import raster
-from hiresx.post import Look, animate, correlate, even_samples, modes, spod, xt
+from hiresx.post import Look, animate, correlate, even_samples, modes, profile, spod, xt
+from hiresx.post.correlate import _integral as integral
 
 F, K = 0.25, 1.5
 ENDS = (("left", 0.0, 4.0), ("right", 4.1, 8.0))
@@ -180,6 +182,23 @@ def test_profiles_are_the_field_along_lines(run, tmp_path, capsys):
     assert cli.execute(both) == 0 and (tmp_path / "a.png").stat().st_size > 10_000
 
 
+def test_profiles_of_several_runs_are_of_one_time(run, tmp_path):
+    """The other run goes on: the last fields of both would be of different times."""
+    for name, last in (("shorter", 9), ("other", 3)):
+        short = made_runs.run(tmp_path / name)
+        for n in range(last + 1):
+            (short / netcdf.frame(run, n).name).symlink_to(netcdf.frame(run, n))
+    found = profile(tmp_path / "shorter", "y=0", ("p",), -1, [run, tmp_path / "other"])
+    assert found.summary["of"] == "fields of t = 1.5, step 3"
+    place = found.data["x"].values
+    assert abs(found.data["p"].values - 1 / 1.4 - wave(place, 0.0, 1.5)).max() < 0.01
+    figure, _ = found.plot()
+    ours, *others = (line.get_ydata() for line in figure.axes[0].lines)
+    assert all(np.array_equal(ours, theirs) for theirs in others) and len(others) == 2
+    with pytest.raises(HiresxError, match="no fields of one time"):
+        profile(run, "y=0", ("p",), 9, [tmp_path / "other"])
+
+
 def test_x_t_and_correlations_of_the_wave(run):
     seen = xt(run, "line.p", fluctuations=True)
     # The wave's root mean square, of a whole number of periods.
@@ -250,7 +269,7 @@ def test_planes_of_fields_in_space(space, tmp_path, plane, cut):
 
 def test_places_of_a_line_lie_one_behind_the_other(monkeypatch):
     places = np.array([[0.0, 0, 0], [2, 0, 0], [1, 0, 0]])
-    taken = even_samples.Signals("h", "p", "", 0.0, 0.1, np.zeros((20, 3)), ("a", "b", "c"), places, False)
+    taken = even_samples.Signals("h", "p", "", 0.0, 0.1, np.zeros((20, 3)), ("a", "b", "c"), places, False, False)
     monkeypatch.setattr(even_samples, "read", lambda *arguments: taken)
     with pytest.raises(HiresxError, match=r'the places of "h\.p" do not lie one behind the other'):
         even_samples.read_line("run", "h.p", None, None, 2, "")
@@ -271,3 +290,33 @@ def test_a_film_of_schlieren_says_its_exponent(tmp_path, monkeypatch):
     animate(run, "schlieren", tmp_path / "film.gif", look=Look(exponent=0.3))
     (_, ax), _ = kept
     assert "(shade: power 0.3)" in ax.child_axes[0].get_ylabel()
+
+
+@pytest.mark.parametrize("length", [16, 17])
+def test_all_energy_of_the_modes_is_the_mean_square_of_the_blocks(length):
+    """Parseval, to round-off, where much of it lies at the highest frequency."""
+    random = np.random.default_rng(4)
+    times, weights = 160, np.array([1.0, 2.0, 0.5])
+    values = random.standard_normal((times, 3)) + 3.0 * (-1.0) ** np.arange(times)[:, None]
+    found = modes.spod(lambda: [(values, weights)], times, 0.25, length)
+    parts = [found.window[:, None] * (values - values.mean(axis=0))[n : n + length] for n in found.starts]
+    square = np.mean([np.sum(part**2 @ weights) for part in parts]) / np.sum(found.window**2)
+    assert found.energy.sum() * found.frequency[1] == pytest.approx(square, rel=1e-12)
+
+
+def test_an_integral_is_the_mean_of_both_sides_to_their_first_zeros():
+    over = np.linspace(-2.0, 3.0, 501)
+    row = np.where(over < 0, 1 + over, 1 - over / 2)  # zeros at -1 and 2
+    assert integral(row, over, int(np.argmax(row))) == pytest.approx((0.5 + 1.0) / 2, abs=0.01)
+    assert integral(row[200:], over[200:], 0) == pytest.approx(1.0, abs=0.01), "of one side alone, that side"
+
+
+def test_curves_of_two_runs_are_named_by_run_and_line(run, tmp_path):
+    other = tmp_path / "other"
+    shutil.copytree(run, other)
+    figure, _ = profile(run, ["x=1", "x=2"], ["u"], which=3, others=[other]).plot()
+    assert [line.get_label() for line in figure.axes[0].lines] == [
+        f"{name}: {line}" for line in ("x=1", "x=2") for name in (run.name, "other")
+    ]
+    alone, _ = profile(run, ["x=1", "x=2"], ["u"], which=3).plot()
+    assert [line.get_label() for line in alone.axes[0].lines] == ["x=1", "x=2"]

@@ -14,8 +14,13 @@ from paths import ROOT
 README = (ROOT / "README.md").read_text()
 ROOMS = ("hiresx", "kernels", "topology", "cases")
 
-CASE = """
+CASE = '''
 title = "Shear between two walls, the lower one at rest"
+description = """
+Shear between two walls. Lengths are over the edge of the unit cube. A second on one core.
+
+    hiresx run two-walls
+"""
 [gas]
 reynolds = 1.0
 viscosity = { law = "exponential", rate = 0.3 }
@@ -53,7 +58,7 @@ faces = ["jmin"]
 every = 1
 [mass]
 every = 1
-"""
+'''
 
 LAW = '''class ExponentialViscosity(ViscosityLaw):
     """Of exponential growth."""
@@ -75,10 +80,10 @@ ADDED = {
         "kernels/flux/central.h": (
             "",
             "template <class T> HD void numerical_flux(const T *ql, const T *qr, const T *m, T *f) {\n"
-            "    T left[5], right[5];\n"
+            "    T left[gas_variables], right[gas_variables];\n"
             "    flux_of(ql, primitive(ql), m, left);\n"
             "    flux_of(qr, primitive(qr), m, right);\n"
-            "    for (int v = 0; v < 5; ++v) f[v] = real(0.5) * (left[v] + right[v]);\n"
+            "    for (int v = 0; v < gas_variables; ++v) f[v] = real(0.5) * (left[v] + right[v]);\n"
             "}\n",
         )
     },
@@ -103,8 +108,8 @@ ADDED = {
         "kernels/boundary/repeat.h": (
             "",
             "KERNEL(repeat, int i, int j, int k, int o, int s1, int s2, int sn, long long sv, real *q) {\n"
-            "    for (int v = 0; v < 5; ++v)\n"
-            "        for (int l = 1; l <= 3; ++l) {\n"
+            "    for (int v = 0; v < gas_variables; ++v)\n"
+            "        for (int l = 1; l <= ghost_layers; ++l) {\n"
             "            const long long p = v * sv + o + (long long)i * s1 + (long long)j * s2;\n"
             "            q[p - (long long)l * sn] = q[p];\n"
             "        }\n"
@@ -122,7 +127,7 @@ ADDED = {
             "from hiresx.time.integrator import Integrator\n\n\n"
             "class Scheme(Integrator):\n"
             "    order, registers, keeps_start, convex = 2, 1, True, True\n"
-            "    cfl, viscous_cfl = 0.8, 0.7\n"
+            "    cfl, viscous_cfl = 0.1168, 0.794\n"
             "    times = (1.0, 1.0)\n\n"
             "    def updates(self, program, s):\n"
             "        fields = dict(sv=s.variable_stride, q0=s.q0, q=s.q, r=s.r, jacobian=s.jacobian, **s.place)\n"
@@ -225,6 +230,10 @@ ADDED = {
             "    data = dataset({'mean': ('time', rho.values, 'mean density', 'rho_ref')}, {})\n"
             "    return Result('heaviest', {'greatest': float(rho.max())}, data, lambda: None)\n",
         ),
+        "hiresx/post/__init__.py": [
+            ("from hiresx.post.isosurface import", "from hiresx.post.heaviest import heaviest\n"),
+            ('    "isosurface",\n', '    "heaviest",\n'),
+        ],
         "hiresx/cli/post.py": (
             '@_analysis("profile")\n',
             '@_analysis("heaviest")\n'
@@ -246,7 +255,7 @@ ADDED = {
             '    "twice_rho": Variable(lambda f: 2 * f["rho"], "twice the density", "rho_ref", "2r"),\n',
         )
     },
-    "monitor": {
+    "monitor ([how](docs/monitor.md))": {
         "hiresx/output/watch/monitors/mass.py": (
             "",
             "from hiresx.output.watch.history import Column\n"
@@ -283,7 +292,7 @@ import json, sys
 from pathlib import Path
 import netCDF4
 import numpy as np
-from hiresx import Simulation, load
+from hiresx import Simulation, load, post
 from hiresx.case import reference
 from hiresx.cli import execute
 from hiresx.grid import from_file
@@ -291,6 +300,7 @@ from hiresx.output.fields import field_file as fields
 from hiresx.output.watch import history
 from hiresx.estimate import estimate
 from hiresx.verify import runner
+from hiresx.verify.groups import kernels as kernel_group
 
 assert execute(["run", "two-walls", "--out", "out", "--backend", "cpu"]) == 0
 assert execute(["post", "heaviest", "out", "--out", "found.csv"]) == 0 and execute(["greet"]) == 0
@@ -313,7 +323,7 @@ print(json.dumps({
     )],
     "listed": Path("out/fields_000002.list").read_text(), "check": runner.run(["halves"], "cpu", None)[0]["pass"],
     "analysed": Path("found.csv").read_text().split(), "script": Path("job.sh").read_text(),
-    "counted": counted.size,
+    "counted": counted.size, "sets": [*kernel_group.SETS], "called": post.heaviest("out").summary["greatest"],
     "integrator": estimate(case)["integrator"], "stages": simulation.solver.integrator.stages,
 }))
 """
@@ -383,3 +393,6 @@ def test_a_copy_with_one_more_of_everything_works(tmp_path):
     assert found["analysed"][0] == "mean" and float(found["analysed"][1]) == pytest.approx(0.5, rel=1e-14)
     assert "#BSUB -n 2" in found["script"] and "good morning" in done.stdout
     assert (found["integrator"]["order"], found["stages"]) == (2, 2)
+    # what was added is compared between backends, and can be called
+    assert {"flux central", "weights even", "interpolation alike", "positivity lenient"} <= set(found["sets"])
+    assert "viscosity law exponential" in found["sets"] and found["called"] == pytest.approx(0.5, rel=1e-14)

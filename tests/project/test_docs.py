@@ -30,7 +30,7 @@ DOCS = ROOT / "docs"
 # Pages with commands; verification and performance are generated and name the commands they are made with.
 PAGES = (
     "getting-started", "outputs", "post", "python", "how-do-i", "grids", "numerics", "parallel", "troubleshooting",
-    "case-file", "README", "tutorial-jet",
+    "case-file", "README", "tutorial-jet", "monitor",
 )  # fmt: skip
 BLOCK = re.compile(r"(?:<!-- (?P<mark>not run: [^>]+|exit \d+) -->\n)?```(?P<kind>\w+)\n(?P<text>.*?)```", re.DOTALL)
 FILE = re.compile(r"# (\S+/\S+\.(?:toml|py))(, at the end)?\n")
@@ -171,7 +171,7 @@ def test_the_start_command_names_what_exists():
 def constants() -> set[str]:
     """The texts in the code; of an f-string the parts between what is put in."""
     found = set()
-    for path in (ROOT / "hiresx").rglob("*.py"):
+    for path in [*(ROOT / "hiresx").rglob("*.py"), *(ROOT / "topology").rglob("*.py")]:
         tree = ast.parse(path.read_text())
         found |= {n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)}
     return found

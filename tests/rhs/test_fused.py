@@ -54,6 +54,13 @@ def test_walls_and_lines_of_many_chunks(monkeypatch):
         assert np.abs(one - paper).max() <= 1e-13 * np.abs(one).max()
 
 
+@pytest.mark.parametrize("chunk", [33, 64, 101, 10**6])
+def test_rows_that_a_warp_goes_along_in_many_turns(monkeypatch, chunk):
+    """As on large grids: what one turn leaves is where the next one begins, whatever the chunk's length."""
+    monkeypatch.setattr(fused, "row_chunk", lambda n, rows: min(chunk, n))
+    agree(load("free-stream", overrides=[f"grid.n={TURNED['ijk']}"]), 0.0)
+
+
 def test_chunks_cover_a_line():
     for n in (1, 7, 31, 32, 33, 200, 4096):
         for lines in (1, 50, 10**6):

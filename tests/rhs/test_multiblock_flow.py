@@ -7,7 +7,7 @@ from multiblock import Arrangement
 
 from hiresx import Simulation
 from hiresx.case import Case
-from hiresx.case.grids import Rotation
+from hiresx.case.grid_file import Rotation
 from hiresx.grid import Block, Connection, Grid
 from hiresx.grid.blocks import face_range
 from hiresx.grid.orientation import opposite

@@ -86,6 +86,26 @@ def test_a_vortex_leaves_over_an_edge_of_two_outflows():
     assert largest(simulation, (half + 3.5) / mach, (half + 6) / mach, disturbance) < 0.05 * deficit
 
 
+@pytest.mark.parametrize(("strength", "degrees"), [(0.02, 30), (0.2, 30), (-0.2, 30), (0.2, 45), (0.2, 10)])
+def test_a_vortex_leaves_through_the_corner_of_two_outflows(strength, degrees):
+    """At most 4 % of its core's deficit comes back. With means that hold the swirl which the corner cuts it is
+    6 to 7 %, and 4.3 % at 10 degrees."""
+    half, mach, way = 5.0, 0.4, 6.0
+    direction = np.array([np.cos(np.radians(degrees)), np.sin(np.radians(degrees))])
+    (u, v), (x0, y0) = mach * direction, half - way * direction
+    conditions = {"imin,jmin": far(u), "imax,jmax": OUTFLOW}
+    conditions["imin,jmin"]["state"]["v"] = v
+    spec = case([51, 51, 1], [-half, -half, 0], [half, half, 0], 1.0, conditions)
+
+    def initial(x, y, z):
+        rho, along, across, w, p = vortex(strength, 0.0)(x - x0, y - y0, z)
+        return rho, along + u, across + v, w, p
+
+    simulation = Simulation(spec, "cpu", initial=initial)
+    deficit = P - simulation.blocks[0].state("p").min()
+    assert largest(simulation, (way + 3.5) / mach, (way + 6) / mach, disturbance) < 0.04 * deficit
+
+
 def test_an_entropy_spot_leaves_silently():
     conditions = {"imin": far(0.4), "imax": OUTFLOW, "jmin,jmax": PERIODIC}
     spec = case([41, 41, 1], [-4, -4, 0], [4, 4, 0], 1.0, conditions)

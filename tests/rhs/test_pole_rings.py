@@ -9,7 +9,8 @@ from wholes import advanced, off_on_ranks
 
 from hiresx import HiresxError, Simulation
 from hiresx.case import Case
-from hiresx.case.grids import GridFile, Sphere
+from hiresx.case.grid_file import GridFile
+from hiresx.case.grids import Sphere
 from hiresx.decomposition import decompose, domain
 from hiresx.device import backend
 from hiresx.grid import Block, Grid, build, matched_connections, write_plot3d

@@ -146,7 +146,8 @@ def test_the_default_lives(flow, flux, weights):
 
 
 HARD = {
-    "fallback": ("Noh, planar", "vacuum", "Mach 20 cylinder", "Mach 20 cylinder, all round"),
+    # the steady Mach 20 cylinder lives since its ghosts know the wall's curvature
+    "fallback": ("Noh, planar", "vacuum", "Mach 20 cylinder, all round"),
     "none": tuple(flow.title for flow in robustness.FLOWS),
 }
 

@@ -61,3 +61,35 @@ def test_functions_of_python(case):
     (said,) = frozen.notes(spec, cut, {"enters": lambda x, y, z, t: (1.0, 2.0 + 0.1 * np.cos(t), 0.0, 0.0, 0.7)})
     assert "(parameters" not in said and "boundary.1.steady" in said
     assert list(frozen.notes(spec, cut, {"enters": lambda x, y, z, t: 1 / 0})) == []  # is told when it is used
+
+
+# --- waves that are faster than the time step resolves
+
+FAST = """
+from hiresx import Waves
+
+def enters(x, y, z, t, *, wobble, speed, other):
+    # the second has no amplitude anywhere
+    return 1.0, Waves(speed, [other, 1e6], sin=[wobble, 0.0]), 0.0, 0.0, 0.7
+"""
+
+
+@pytest.mark.parametrize(
+    ("steps", "said"), [(1.5, "it enters as a slower one"), (4.0, "8 resolve it: take"), (9.0, "")]
+)
+def test_waves_faster_than_the_step_resolves(case, steps, said):
+    (case / "case.py").write_text(FAST)
+    dt = 1e-3
+    parameters = {"wobble": 0.02, "speed": 2.0, "other": 1 / (steps * dt)}
+    boundary = [CASE["boundary"][0], CASE["boundary"][1] | {"steady": False}, CASE["boundary"][2]]
+    changed = {"parameters": parameters, "boundary": boundary, "time": {"steps": 3, "dt": dt}}
+    (case / "case.toml").write_text(dumps(CASE | changed))
+    wanted = (
+        f'boundary.1: "enters" gives a wave of f L / c_ref = {1 / (steps * dt):.4g}, of which {steps:.2g} time steps'
+    )
+    status, out, _ = command("check", case, "--json")
+    lines = [line for line in json.loads(out)["setup"]["warnings"] if "gives a wave" in line]
+    assert status == 0 and len(lines) == bool(said)
+    assert all(line.startswith(wanted) and said in line and "of 0.001 make a period" in line for line in lines)
+    status, out, err = command("run", case, "--backend", "cpu", "--out", case / "out")
+    assert status == 0 and "".join((out + err).split()).count("".join(wanted.split())) == bool(said)

@@ -82,7 +82,7 @@ def test_volumes_are_those_of_the_kernels(name):
 def slow_compiler(tmp_path):
     """The environment of one that does not come to an end, and where it leaves its number."""
     compiler, pid = tmp_path / "slow-g++", tmp_path / "pid"
-    compiler.write_text(f'#!/bin/sh\n[ "$1" = --version ] && exec echo 1\necho $$ > {pid}\nsleep 60\nsleep 60\n')
+    compiler.write_text(f'#!/bin/sh\n[ "$1" = --version ] && exec echo 1\necho $$ > {pid}\nsleep 300\nsleep 300\n')
     compiler.chmod(0o755)
     more = {"CXX": str(compiler), "HIRESX_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1"}
     return os.environ | more, pid
@@ -90,7 +90,7 @@ def slow_compiler(tmp_path):
 
 def test_the_refusal_does_not_wait_for_the_compiler(folded, slow_compiler):
     words = [sys.executable, "-m", "hiresx", "run", folded, "--backend", "cpu", "--out", folded / "out"]
-    done = subprocess.run(words, env=slow_compiler[0], capture_output=True, text=True, timeout=50)
+    done = subprocess.run(words, env=slow_compiler[0], capture_output=True, text=True, timeout=150)
     assert done.returncode == 2 and "cell volume" in done.stderr, done.stderr
     assert not (folded / "out").exists()
 
@@ -99,8 +99,8 @@ def test_a_compiler_ends_with_the_process_that_began_it(tmp_path, slow_compiler)
     environment, pid = slow_compiler
     begin = "from hiresx.device import Configuration, beforehand; beforehand.begin(Configuration(), 'cpu')"
     wait = f"import pathlib, time\nwhile not pathlib.Path({str(pid)!r}).exists(): time.sleep(0.01)"
-    subprocess.run([sys.executable, "-c", f"{begin}\n{wait}"], env=environment, check=True, timeout=50)
-    number, deadline = pid.read_text().strip(), time.monotonic() + 5
+    subprocess.run([sys.executable, "-c", f"{begin}\n{wait}"], env=environment, check=True, timeout=150)
+    number, deadline = pid.read_text().strip(), time.monotonic() + 60
     while number and os.path.exists(f"/proc/{number}") and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not number or not os.path.exists(f"/proc/{number}")

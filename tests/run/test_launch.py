@@ -211,6 +211,8 @@ if comm.rank == 0:
     print("up", os.environ["PASSED_ON"], flush=True)
 if mode == "killed" and comm.rank == 1:
     os.kill(os.getpid(), signal.SIGKILL)
+if mode == "left" and comm.rank == 1:
+    os._exit(signal.SIGBUS)
 while mode != "status":
     time.sleep(0.02)
     number = comm.allreduce(max(got, default=0), MPI.MAX)
@@ -232,7 +234,9 @@ def run_job(tmp_path, mode: str, *signals: int, ranks: int = 2) -> job.JobEnd:
 
     def interrupt() -> None:
         for number in signals:
+            deadline = time.monotonic() + 120
             while len(found := [rank for me in children() for rank in job.ranks_of(me)]) < ranks:
+                assert time.monotonic() < deadline, found
                 time.sleep(0.05)
             time.sleep(1.0)
             assert sorted(found) == list(range(ranks))
@@ -273,6 +277,36 @@ def test_a_rank_is_killed(tmp_path, capfd):
     assert ended.rank == 1 or mpi_library.library().kind != OPEN_MPI
     out, err = capfd.readouterr()
     assert "BAD TERMINATION" not in out and "noticed that process rank" not in err
+
+
+@needs_mpi
+def test_a_status_like_the_number_of_a_signal_is_none(tmp_path):
+    ended = run_job(tmp_path, "left")
+    assert (ended.status, ended.signal) == (7, None)
+    assert ended.rank == 1 or mpi_library.library().kind != OPEN_MPI
+
+
+ENDED_BY_MPICH = KILLED_BY_MPICH.replace(b"EXIT CODE: 9", b"EXIT CODE: 7").replace(
+    b"YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)\n", b""
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "hydra", "ended"),
+    [
+        (b"", 7, False, (7, None)),
+        (ENDED_BY_OPEN_MPI, 7, False, (7, None)),
+        (b"", 7, True, (135, signal.SIGBUS)),
+        (ENDED_BY_MPICH, 7, True, (7, None)),
+        (KILLED_BY_MPICH, 9, True, (137, signal.SIGKILL)),
+        (KILLED_BY_OPEN_MPI, 137, False, (137, signal.SIGKILL)),
+    ],
+)
+def test_what_the_status_of_a_launcher_means(tmp_path, text, status, hydra, ended):
+    """MPICH's gives the number of the signal that ended a rank, Open MPI's never."""
+    (tmp_path / "told").write_bytes(text)
+    found = job.run(["sh", "-c", f"cat {tmp_path}/told; exit {status}"], 2, hydra)
+    assert (found.status, found.signal) == ended
 
 
 @needs_mpi
@@ -378,3 +412,15 @@ def test_the_folder_of_a_run_is_found_by_text_or_path(tmp_path):
     (tmp_path / "run.json").write_text(json.dumps({"status": "running"}))
     for out in (tmp_path, str(tmp_path)):
         assert launch._directory(SimpleNamespace(values={"out": out, "restart": None}), 0.0) == tmp_path
+
+
+@needs_mpi
+def test_no_codes_for_colours_in_a_pipe():
+    """Open MPI gives ranks a terminal of its own, whatever lies behind it."""
+    code = "from hiresx.cli import terminal; c = terminal.console(); c.print('[bold]bright[/bold]', c.width)"
+    command = [*launcher(), "-n", "1", sys.executable, "-c", code]
+    plain = {key: value for key, value in os.environ.items() if key not in ("FORCE_COLOR", "NO_COLOR")}
+    for more, said in (({}, "bright 160"), ({"FORCE_COLOR": "1"}, "\x1b[1mbright\x1b[0m")):
+        environment = plain | {"TERM": "xterm-256color"} | more
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
+        assert said in done.stdout and ("\x1b" in done.stdout) == bool(more), done

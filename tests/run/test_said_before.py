@@ -57,6 +57,53 @@ def test_numbers_that_can_hardly_be_meant(override, dt, lines):
     assert len(found) == len(lines) and all(line in said for line, said in zip(lines, found, strict=True))
 
 
+@pytest.mark.parametrize(
+    "table",
+    [
+        "output",
+        "checkpoint",
+        "average",
+        "extrema",
+        "kinetic_energy",
+        "conservation",
+        "probe.0",
+        "force.0",
+        "output.subset.0",
+    ],
+)
+def test_intervals_that_times_do_not_tell_apart(capfd, table):
+    """They would let the clock of a run stand still, or step by them without an end."""
+    more = {
+        "probe.0": 'probe=[{name="a",x=0.5,every_time=E}]',
+        "force.0": 'force=[{name="a",faces=["imin"],every_time=E}]',
+        "output.subset.0": 'output.subset=[{name="a",range={i=[0,4]},every_time=E}]',
+    }
+    for every in ("1e-300", "5e-324", "1e-17"):
+        asked = more.get(table, f"{table}.every_time=E").replace("E", every)
+        for verb in ("check", "run"):
+            assert execute([verb, "sod", "--set", asked]) == 2
+            said = " ".join(capfd.readouterr().err.split())
+            assert f"{table}.every_time = {float(every):g}: in double precision times lie up to 2.8e-17 apart" in said
+            assert "here; take more than 2.2e-16" in said
+
+
+def test_a_run_says_of_numbers_that_can_hardly_be_meant_what_check_says(tmp_path, capfd):
+    asked = [
+        "sod",
+        "--set",
+        "output.every_time=1e-12",
+        "--steps",
+        "2",
+        "--backend",
+        "cpu",
+        "--out",
+        str(tmp_path / "o"),
+    ]
+    assert execute(["run", *asked]) == 0
+    said = capfd.readouterr().err
+    assert said.count("more than 1e9 steps") == 1 and "output.every_time = 1e-12 writes the fields about" in said
+
+
 def test_check_says_so(capfd):
     assert execute(["check", "sod", "--set", "time.dt=1e-300"]) == 0
     assert "warning: more than 1e9 steps, about 2e+299 of them" in capfd.readouterr().out

@@ -46,6 +46,19 @@ def test_the_jet_is_described(checked):
     assert "probe" not in said and "sponge" not in said
 
 
+def test_probes_that_may_tell_fast_tones_as_slow_ones_are_named(checked):
+    def named(*changes):
+        warnings = checked(*QUICK, *(word for change in changes for word in ("--set", change)))["warnings"]
+        return [line for line in warnings if "are heard as lower ones" in line]
+
+    assert named("probe.0.every_time=0.2") == []
+    (line,) = named("probe.0.every_time=0.2", 'probe.0.filter="none"')
+    assert 'probe "lips"' in line and "up to 2.5;" in line and "up to 26.5" in line  # along y: cells of .0189
+    assert named("probe.0.every_time=0.016", 'probe.0.filter="none"') == []
+    for every, count in ((20, 1), (1, 0)):
+        assert len(named(f'probe=[{{name="near", x=-0.1, y=0.8, every={every}, filter="none"}}]')) == count
+
+
 @pytest.mark.slow
 def test_what_enters_is_described(checked):
     """Size and band of the disturbances of the round jet's layer, which is that of the mean; a steady one has none."""
@@ -61,6 +74,9 @@ def test_what_enters_is_described(checked):
     assert 0.95 <= low < 1.2 and 1.25 < high <= 1.55 and not forced
     found, forced = layer("boundary.1.steady=true")
     assert found["rms"] == 0 and found["band"] is None and not forced
+    # nor does what is frozen in it hide the layer
+    found, _ = layer("boundary.1.steady=true", "parameters.disturbance=0.05")
+    assert found["thickness"] == pytest.approx(0.1, rel=0.3) and found["band"] is None
     found, forced = layer()
     assert found["band"][0] < 0.2 and forced
 

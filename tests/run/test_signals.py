@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from ending import needs_mpi, written
+from paths import ROOT
 from ranks import ENVIRONMENT, launcher
 
 from hiresx import Simulation
@@ -187,6 +188,7 @@ def test_only_who_presses_gets_the_ranks_killed(monkeypatch):
     class Process:
         pid = os.getpid()
         terminate = staticmethod(lambda: sent.append("terminated"))
+        send_signal = staticmethod(lambda number: None)
 
     passed = job._Job(1)
     passed._process, passed._started = Process(), True
@@ -204,3 +206,23 @@ def test_handlers_are_put_back():
     with contextlib.suppress(RuntimeError), handled(lambda number, frame: None):
         raise RuntimeError
     assert [signal.getsignal(number) for number in ENDING] == before
+
+
+def test_tests_hear_signals_in_a_background_job_too():
+    """A script's `pytest &` has SIGINT ignored, nohup SIGHUP; so has all that it starts."""
+
+    def ignore() -> None:
+        for number in (signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+
+    asked = "test_a_signal_ends_a_run_after_its_step and (SIGINT or SIGHUP)"
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", __file__, "-p", "no:cacheprovider", "-k", asked], cwd=ROOT,
+        capture_output=True, text=True, timeout=60, preexec_fn=ignore,
+    )  # fmt: skip
+    assert done.returncode == 0 and "2 passed" in done.stdout, done.stdout
+
+
+def test_no_test_waits_without_an_end(request):
+    assert 60 <= float(request.config.getini("timeout")) < float(request.config.getini("faulthandler_timeout")) <= 3600
+    assert request.config.pluginmanager.hasplugin("timeout") and request.config.getini("faulthandler_exit_on_timeout")

@@ -25,6 +25,7 @@ from hiresx.sweeps.folder import claim, kept, named_by, others
 from hiresx.sweeps.member import need
 from hiresx.sweeps.members import SweepPlan, plan
 from hiresx.sweeps.numbers import column
+from hiresx.sweeps.running import Wanted, tabulated
 
 
 @pytest.fixture(autouse=True)
@@ -166,8 +167,12 @@ def test_a_run_of_another_case_in_a_folder_of_the_sweep_is_refused(done, tmp_pat
     (sweep / "strength=0.2").mkdir(parents=True)
     (sweep / "sweep.json").write_text(json.dumps({"keys": {"parameters.strength": [0.2]}, "grid_files": {}}))
     (sweep / "strength=0.2" / "run.json").write_text(json.dumps(record))
+    values = {"parameters.strength": [0.2]}
     with pytest.raises(HiresxError, match=r"strength=0.2 is of another case: parameters.strength is 0.2, there 0.1"):
-        hiresx.sweep(case, {"parameters.strength": [0.2]}, sweep, progress=False)
+        hiresx.sweep(case, values, sweep, progress=False)
+    with pytest.raises(HiresxError, match=r"strength=0.2 is of another case"):  # --table
+        tabulated(plan(case, values), sweep, case, Wanted())
+    assert not (sweep / "table.csv").exists()
 
 
 def test_grid_files_are_found_from_the_copy_of_the_case_and_may_not_change(tmp_path):
@@ -187,6 +192,16 @@ def test_grid_files_are_found_from_the_copy_of_the_case_and_may_not_change(tmp_p
     both = plan(case, {"grid.file": ["a.xyz", "b.xyz"]})
     assert [one.name for one in both.members] == ["file=a.xyz", "file=b.xyz"]
     assert both.members[1].words == ("--set", f'grid.file="{case / "b.xyz"}"')
+    # a file that only runs read which are left out this time is still the sweep's
+    files, one = tmp_path / "files", plan(case, {"grid.file": ["a.xyz"]}, named_by=["grid.file"])
+    claim(files, case, both)
+    claim(files, case, one)
+    assert set(kept(files)["grid_files"]) == {str(case / name) for name in ("a.xyz", "b.xyz")}
+    whole = (case / "b.xyz").read_bytes()
+    (case / "b.xyz").write_bytes(whole + b" ")
+    with pytest.raises(HiresxError, match=r"is of another case: .*b\.xyz was changed"):
+        claim(files, case, both)
+    (case / "b.xyz").write_bytes(whole)
     shutil.copy(case / "b.xyz", case / "a.xyz")
     with pytest.raises(HiresxError, match=r"is of another case: .*a\.xyz was changed"):
         claim(sweep, case, of)

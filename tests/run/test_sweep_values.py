@@ -1,9 +1,18 @@
 """The values that a sweep goes through, and the curves that are drawn of its table."""
 
-import pytest
+import json
 
+import made_runs
+import numpy as np
+import pytest
+from swept_case import written
+
+import hiresx
 from hiresx.errors import HiresxError
-from hiresx.sweeps.table import SweepTable
+from hiresx.sweeps import running
+from hiresx.sweeps.members import SweepMember
+from hiresx.sweeps.numbers import column
+from hiresx.sweeps.table import SweepTable, row
 from hiresx.sweeps.values import combined, parsed, separated
 
 
@@ -63,3 +72,38 @@ def test_a_curve_for_each_combination_of_the_other_keys():
     assert line.get_xydata().tolist() == [[10, 3], [20, 4]]
     with pytest.raises(HiresxError, match=r'no run has a number in the column "x\.b"'):
         found.plot("a", "b")
+
+
+def test_a_sample_at_the_start_counts(tmp_path):
+    made_runs.probe(made_runs.run(tmp_path), "one", np.array([0.0, 0.5, 1.0]), [[0, 0, 0]], p=np.array([[1], [2], [4]]))
+    assert column("one.p:min", 0.5).value(tmp_path) == 2.0
+    assert column("one.p:mean", 1.0).value(tmp_path) == 4.0
+    with pytest.raises(HiresxError, match=r"no sample from time 1\.1 on"):
+        column("one.p:mean", 1.1).value(tmp_path)
+
+
+def test_wall_time_is_that_of_all_processes_of_a_run(tmp_path):
+    one = SweepMember("one", {}, {}, ())
+    made_runs.run(tmp_path / "one")
+    record = tmp_path / "one" / "run.json"
+    entries = json.loads(record.read_text()) | {"wall_s": 2.5}
+    record.write_text(json.dumps(entries))
+    assert row(tmp_path, one)["wall_s"] == 2.5
+    before = [{"before": {"wall_s": 40.0}}, {"before": {"wall_s": 300.0}}, {"before": {}}]
+    record.write_text(json.dumps(entries | {"restarts": before}))
+    assert row(tmp_path, one)["wall_s"] == 342.5
+
+
+@pytest.mark.parametrize(("words", "runs"), [({}, 4), ({"zip": True}, 2)])
+def test_a_script_has_all_combinations_unless_it_asks_for_values_side_by_side(tmp_path, monkeypatch, words, runs):
+    asked = []
+
+    def run(of, *others):
+        asked.append([one.values for one in of.members])
+        return running.Ended(SweepTable("", (), (), ()))
+
+    monkeypatch.setattr(running, "run", run)
+    values = {"parameters.strength": [0.1, 0.2], "time.steps": [4, 5]}
+    hiresx.sweep(written(tmp_path / "tube"), values, tmp_path / "sweep", **words)
+    (members,) = asked
+    assert len(members) == runs and {"parameters.strength": 0.1, "time.steps": 4} in members

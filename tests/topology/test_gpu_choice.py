@@ -90,6 +90,64 @@ def test_a_gpu_that_the_scheduler_gave_is_taken():
     assert [found[rank].gpu.index for rank in range(3)] == [6, 5, 4]
 
 
+def test_masks_of_one_gpu_each_are_told_with_the_mask_that_hides_none():
+    known = {0: offered(SEVEN, [6]), 1: offered(SEVEN, [2])}
+    found = choose(SEVEN, range(2), pairs(2, (0, 1, 1e6)), known)
+    assert [found[rank].gpu.index for rank in range(2)] == [6, 2]
+    # Numbers are those of the whole host, which no cgroup hides here; a rank's own GPU stays its first.
+    assert "the GPUs of rank 1 are hidden from it" in found[0].why[-1] and "CUDA IPC" in found[0].why[-1]
+    assert "CUDA_VISIBLE_DEVICES=6,2 shows" in found[0].why[-1]
+    assert "CUDA_VISIBLE_DEVICES=2,6 shows" in found[1].why[-1]
+    # A cgroup shows each rank a machine of one GPU: without it CUDA would count the two.
+    one = Machine("NVML", levels=(("X",),), pcie=(("X",),), peer=(("X",),), nic_levels=((),))
+    alone = {rank: replace(one, gpus=(replace(SEVEN.gpus[n], index=0),)) for rank, n in ((0, 6), (1, 2))}
+    bytes_ = np.zeros((2, 2))
+    found = gpus.choose({known[rank].gpus: alone[rank] for rank in range(2)}, known, bytes_, bytes_[0])
+    assert "CUDA_VISIBLE_DEVICES=1,0 shows" in found[0].why[-1] and "=0,1 shows" in found[1].why[-1]
+    # All see all: nothing to say.
+    assert not any("hidden" in line for c in choose(SEVEN, range(2), bytes_).values() for line in c.why)
+
+
+def test_the_order_of_a_mask_is_no_choice():
+    """Each rank is shown all GPUs, its own first: they are still placed together, not each by itself on the first."""
+    addresses = tuple(gpu.bus_id for gpu in SEVEN.gpus)
+    turned = {rank: replace(offered(SEVEN), gpus=addresses[rank:] + addresses[:rank]) for rank in range(4)}
+    found = choose(SEVEN, range(4), pairs(4, (0, 3, 8e6), (1, 2, 8e6)), turned)
+    used = [found[rank].gpu.index for rank in range(4)]
+    assert len(set(used)) == 4 and used == [
+        c.gpu.index for c in choose(SEVEN, range(4), pairs(4, (0, 3, 8e6), (1, 2, 8e6))).values()
+    ]
+    assert not any("hidden" in line for chosen in found.values() for line in chosen.why)
+
+
+def test_ranks_that_see_some_gpus_in_common_take_different_ones():
+    known = {0: offered(SEVEN, [0, 1]), 1: offered(SEVEN, [0]), 2: offered(SEVEN, [1, 0, 2])}
+    found = choose(SEVEN, range(3), np.zeros((3, 3)), known)
+    assert [found[rank].gpu.index for rank in range(3)] == [1, 0, 2]
+
+
+def test_slices_of_one_card_are_two_gpus():
+    """CUDA shows each process one slice; both have the card's PCI address."""
+    parts = ("MIG-a", "MIG-b")
+    card = SEVEN.gpus[0].bus_id
+    sliced = tuple(replace(SEVEN.gpus[0], index=n, mig=True, mig_uuid=part) for n, part in enumerate(parts))
+    square = (("X", "PSB"), ("PSB", "X"))
+    peer = (("X", "NS"), ("NS", "X"))
+    machine = Machine("NVML", gpus=sliced, levels=square, pcie=square, peer=peer, nic_levels=((), ()))
+    known = {rank: PlacementFacts("host", frozenset([0]), gpus=(f"{card}/{part}",), names=("H200 MIG",))
+             for rank, part in enumerate(parts)}  # fmt: skip
+    for seen in (machine, Machine("sysfs", gpus=SEVEN.gpus[:1], levels=(("X",),)), Machine("nothing")):
+        found = choose(seen, range(2), pairs(2, (0, 1, 1e6)), known)
+        assert [found[rank].gpu.address for rank in range(2)] == [f"{card}/MIG-a", f"{card}/MIG-b"], seen.source
+        assert not any("shared" in line for chosen in found.values() for line in chosen.why)
+        assert "MIG: the slices of rank 1 are not shown to it" in found[0].why[-1]
+    assert gpus.idle(machine, known[1]) == (1,)
+    # Both on one slice, as CUDA shows it where nothing names another.
+    found = choose(machine, range(2), np.zeros((2, 2)), dict.fromkeys(range(2), known[0]))
+    assert "shared with rank 1" in found[0].why and found[1].gpu.mig_uuid == "MIG-a"
+    assert "with CUDA_VISIBLE_DEVICES=MIG-... of its own" in found[0].why[-1]
+
+
 def test_ranks_that_are_bound_take_the_gpus_near_them():
     def bound(*cpus):
         return {rank: offered(SEVEN, cpus=frozenset([cpu])) for rank, cpu in enumerate(cpus)}
@@ -123,7 +181,7 @@ def test_idle_gpus():
 # ---- the driver
 
 
-class FakeDriver:
+class FakeDriver:  # UUIDs that it leaves alone are zeros, those of cards and slices alike
     """libcuda.so.1 with GPUs as CUDA counts them, fastest first: not in the order of their addresses."""
 
     addresses = ("0000:3B:00.0", "0000:1A:00.0")
@@ -169,6 +227,23 @@ def test_what_cuda_offers(monkeypatch):
     known = facts.gather(True, {"OMP_NUM_THREADS": "3,2"})
     assert (known.gpus, known.used, known.threads) == (("0000:3b:00.0", "0000:1a:00.0"), 1, 3)
     assert known.fault is None and facts.gather(False, {}).gpus == ()
+
+
+def test_a_slice_that_cuda_shows(monkeypatch):
+    driver = FakeDriver()
+    driver.cuDeviceGetUuid_v2 = lambda uuid, device: uuid._obj.__setitem__(15, device.value) or 0
+    monkeypatch.setattr("hiresx.topology.libcuda.ctypes.CDLL", lambda name: driver)
+    monkeypatch.setattr(cuda.importlib.util, "find_spec", lambda name: True)
+    monkeypatch.setitem(sys.modules, "cupy", ModuleType("cupy"))
+    whole, part = cuda.devices()
+    assert (whole.address, part.mig_uuid) == ("0000:3b:00.0", "MIG-00000000-0000-0000-0000-000000000001")
+    assert part.address == f"0000:1a:00.0/{part.mig_uuid}" == cuda.device(1).address
+    assert facts.gather(True, {}).gpus == (whole.address, part.address)
+    # A driver before CUDA 11.4 has no such call.
+    monkeypatch.setattr(FakeDriver, "__getattr__", lambda self, name: object.__getattribute__(self, name))
+    driver.cuInit = lambda flags: 0
+    del driver.cuDeviceGetUuid_v2
+    assert cuda.device(1).mig_uuid == ""
 
 
 def test_a_gpu_without_a_cupy_that_works_is_not_taken(monkeypatch, tmp_path):

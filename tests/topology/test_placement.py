@@ -20,6 +20,7 @@ from hiresx.placement import Seat, cores, place, wishes
 from hiresx.placement.facts import PlacementFacts
 from hiresx.placement.stored_placement import Placement
 from hiresx.topology import memory, sysfs
+from hiresx.topology.cpus import parse_list
 from hiresx.topology.machine import GPU, Machine, NumaNode
 
 CORES = len(os.sched_getaffinity(0))
@@ -269,6 +270,37 @@ def test_two_ranks():
         assert everywhere
         assert one.startswith(f"rank 1 on host {os.uname().nodename} is to compute on a GPU: the cuda backend ")
         assert both.startswith(f"rank 0 on host {os.uname().nodename} (and 1 other) is to compute on a GPU: ")
+
+
+def _left_alone(comm):
+    from hiresx.topology.binding import bound_cpus
+
+    del os.environ["OMP_NUM_THREADS"]
+    made = place(comm, wish="cpu", bind=False)
+    return bound_cpus(), made.seats[comm.rank], made.backend.threads
+
+
+@two_cores
+@pytest.mark.slow
+def test_ranks_are_left_where_they_are():
+    """Nobody binds them; each still has the threads of its share."""
+    every = frozenset(os.sched_getaffinity(0))
+    for cpus, seat, threads in run_ranks(2, _left_alone):
+        assert cpus == every == parse_list(seat.cpus) and seat.bound == "" and seat.numa is None
+        assert 1 <= threads == seat.cores < CORES and "not bound, as was asked" in seat.why
+
+
+def test_the_option_reaches_the_placement(monkeypatch, tmp_path, capsys):
+    from hiresx import cli
+
+    def spy(*_, bind, **__):
+        raise HiresxError(f"bind is {bind}")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("hiresx.simulation.simulation.place", spy)
+    for option, expected in ((["--no-bind"], False), ([], True)):
+        assert cli.execute(["run", "sod", "--steps", "1", "--backend", "cpu", *option]) == 2
+        assert f"bind is {expected}" in capsys.readouterr().err
 
 
 def _free_threads(comm):

@@ -16,6 +16,7 @@ from hiresx.topology.discover import with_devices
 from hiresx.topology.groups import groups
 from hiresx.topology.load import parse
 from hiresx.topology.parse_hwloc_xml import NO_PCI
+from hiresx.topology.place import place
 
 
 def test_a_switch_above_switches():
@@ -61,6 +62,10 @@ def test_consoles_are_no_gpus_and_virtual_functions_no_adapters():
         (0x0380, 0x1002, 0x740C, 31.5, False, True),  # Instinct MI250
         (0x1200, 0x1002, 0x74A1, None, False, True),  # Instinct MI300X
         (0x0300, 0x1002, 0x66A1, 0.0, True, True),
+        (0x0300, 0x1002, 0x66A1, 0.0, False, True),  # Vega 20, whose link the recording does not have
+        (0x0300, 0x1002, 0x67DF, None, False, True),  # Radeon RX 480
+        (0x0300, 0x1002, 0x66A1, 1.0, False, False),  # one lane: a console
+        (0x0300, 0x1002, 0x68F9, 0.0, False, False),  # Radeon HD 5450
         (0x0300, 0x1A03, 0x2000, 0.0, False, False),  # ASPEED
         (0x0680, 0x10DE, 0x1AC2, 16.0, False, False),  # NVSwitch
     ],
@@ -195,6 +200,52 @@ def test_a_file_that_a_cloud_published():
     assert len(machine.gpus) == len(machine.nics) == 4 and machine.levels[0] == ("X", "PXB", "SYS", "SYS")
     assert machine.nic_levels[0][0] == "PIX" and all(nic.rdma for nic in machine.nics)
     assert any("no NVLink in the file" in line for line in machine.problems)
+
+
+DIRECT = """<system version="1">
+  <cpu numaid="0" affinity="0000000f" vendor="GenuineIntel" familyid="6" modelid="85">
+    <pci busid="0001:00:00.0" class="0x030200" link_speed="" link_width="0"><gpu dev="0" sm="80">{first}</gpu></pci>
+    <pci busid="0002:00:00.0" class="0x030200" link_speed="16 GT/s" link_width="16"><gpu dev="1" sm="80"/></pci>
+    <nic><net name="eth0" dev="0" speed="100000"/></nic>
+  </cpu>
+  <cpu numaid="1" affinity="000000f0" vendor="GenuineIntel" familyid="6" modelid="85">
+    <pci busid="0003:00:00.0" class="0x060400">
+      <pci busid="0004:00:00.0" class="0x030200"><gpu dev="2" sm="80"/></pci>
+      <pci busid="0005:00:00.0" class="0x030200"><gpu dev="3" sm="80">{last}</gpu></pci></pci>
+  </cpu>
+</system>
+"""
+
+
+def test_devices_of_nccl_without_a_switch_above_them():
+    """As virtual machines and small servers are written: devices directly below a <cpu>, beside some on a switch."""
+    itself = '<nvlink target="0001:00:00.0" count="12" tclass="0x030200"/>'
+    machine = parse(DIRECT.format(first=itself, last=""), "direct.xml")
+    assert machine.levels == (("X", "PHB", "SYS", "SYS"), ("PHB", "X", "SYS", "SYS"),
+                              ("SYS", "SYS", "X", "PIX"), ("SYS", "SYS", "PIX", "X"))  # fmt: skip
+    assert machine.nic_levels == (("PHB",), ("PHB",), ("SYS",), ("SYS",)) and machine.nics[0].name == "eth0"
+    assert [gpu.numa for gpu in machine.gpus] == [0, 0, 1, 1] and machine.gpus[0].path == ("host of NUMA 0",)
+    # What a link ends at is told where it joins no two GPUs; none is made up.
+    assert machine.problems == (
+        "NVLinks of GPU 0 lead to the GPU itself or to none of the file, as virtual machines write it: which GPUs they "
+        "join is not known",
+    )
+    both = ['<nvlink target="0001:00:00.0" count="4"/>', '<nvlink target="0005:00:00.0" count="4"/>']
+    machine = parse(DIRECT.format(first=both[0], last=both[1]), "itself.xml")
+    assert machine.levels[0][3] == "SYS" and "NVLinks of GPU 0,3 lead to the GPU itself" in machine.problems[0]
+    cpus = ['<nvlink target="0004:05:00.0" count="3" tclass="0x068001"/>'] * 2
+    machine = parse(DIRECT.format(first=cpus[0], last=cpus[1]), "power.xml")
+    assert machine.levels[0][3] == "SYS" and "NVLinks between GPU 0,3 and the CPU" in machine.problems[0]
+    plan_of = place(machine, traffic([[0, 1e9], [1e9, 0]]))
+    assert set(plan_of) in ({0, 1}, {2, 3})
+
+
+def test_gpus_of_amd_in_a_file_of_rccl():
+    """There `sm` is the number of compute units, which is no generation of NVIDIA's; nor do these lack NVLink."""
+    text = DIRECT.format(first="", last="").replace('sm="80"', 'sm="104" gcn="910"')
+    machine = parse(text, "rccl.xml")
+    assert machine.gpus[1].model == "GPU gfx910" and levels.generation(machine.gpus[1].model) is None
+    assert not machine.problems and parse(DIRECT.format(first="", last=""), "f").problems
 
 
 def test_odd_files_of_nccl():

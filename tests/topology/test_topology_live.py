@@ -4,7 +4,6 @@ What needs a GPU is stood in for: a fake NVML, a fake CUDA driver, a fake /sys."
 import os
 import subprocess
 import sys
-import types
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,12 +12,11 @@ import pytest
 from topology_recordings import RECORDINGS, hwloc_xml, needs_shared
 
 from hiresx.errors import HiresxError
-from hiresx.topology import hwloc_library, libcuda, memory, nvml, sysfs
+from hiresx.topology import hwloc_library, libcuda, memory, sysfs
 from hiresx.topology.cpus import parse_list
-from hiresx.topology.discover import discover, merged, with_devices
+from hiresx.topology.discover import discover, with_devices
 from hiresx.topology.link_speeds import measure
 from hiresx.topology.load import load, parse
-from hiresx.topology.problems import problems
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="binding is read back from Linux's /proc")
 
@@ -208,117 +206,6 @@ def test_a_recording_is_not_measured():
 
 
 # --- a machine that is not there
-
-
-class FakeNvml:
-    """NVML of three GPUs on the tree of `hwloc_xml`: GPUs 0 and 1 have two NVLinks, GPU 2 has no peer access."""
-
-    class NVMLError(Exception):
-        pass
-
-    buses = ("00000000:03:00.0", "00000000:04:00.0", "00000000:81:00.0")
-
-    def __init__(self):
-        self.links = {(0, 0): 1, (0, 1): 1, (1, 0): 0, (1, 1): 0}
-
-    def nvmlInit(self): ...
-    def nvmlShutdown(self): ...
-    def nvmlSystemGetDriverVersion(self):
-        return b"550.1"
-
-    def nvmlDeviceGetCount(self):
-        return 3
-
-    def nvmlDeviceGetHandleByIndex(self, n):
-        return n
-
-    def nvmlDeviceGetPciInfo(self, handle):
-        return types.SimpleNamespace(busId=self.buses[handle].encode())
-
-    def nvmlDeviceGetMemoryInfo(self, handle):
-        return types.SimpleNamespace(total=16 * 2**30, used=2**28)
-
-    def nvmlDeviceGetUtilizationRates(self, handle):
-        return types.SimpleNamespace(gpu=50 * (handle == 2))
-
-    def nvmlDeviceGetMigMode(self, handle):
-        raise self.NVMLError("not supported")
-
-    def nvmlDeviceGetCpuAffinity(self, handle, words):
-        return [0xF if handle < 2 else 0xF0] + [0] * (words - 1)
-
-    def nvmlDeviceGetMaxPcieLinkGeneration(self, handle):
-        return 4
-
-    def nvmlDeviceGetMaxPcieLinkWidth(self, handle):
-        return 16
-
-    def nvmlDeviceGetName(self, handle):
-        return "NVIDIA A100-PCIE-40GB"
-
-    def nvmlDeviceGetUUID(self, handle):
-        return f"GPU-{handle}"
-
-    def nvmlDeviceGetTopologyCommonAncestor(self, a, b):
-        return 10 if {a, b} == {0, 1} else 50
-
-    def nvmlDeviceGetP2PStatus(self, a, b, way):
-        return 0 if {a, b} == {0, 1} else 1
-
-    def nvmlDeviceGetNvLinkState(self, handle, link):
-        if (handle, link) not in self.links:
-            raise self.NVMLError("no such link")
-        return 1
-
-    def nvmlDeviceGetNvLinkRemotePciInfo_v2(self, handle, link):
-        return types.SimpleNamespace(busId=self.buses[self.links[handle, link]])
-
-
-def test_nvml_on_the_tree():
-    devices = nvml.discover(FakeNvml())
-    assert devices.source == "NVML (driver 550.1)" and devices.live
-    machine = merged(replace(parse(hwloc_xml(), "example"), source="hwloc", live=True), devices)
-    assert machine.levels == (("X", "NV2", "SYS"), ("NV2", "X", "SYS"), ("SYS", "SYS", "X")) and not machine.problems
-    assert machine.pcie[0][1] == "PIX" and machine.peer[0] == ("X", "OK", "CNS") and machine.nic_levels[2] == ("PHB",)
-    gpu = machine.gpus[2]
-    assert (gpu.model, gpu.uuid, gpu.numa, gpu.links) == ("NVIDIA A100-PCIE-40GB", "GPU-2", 1, None)
-    assert (
-        gpu.utilisation == 50 and gpu.memory == 16 * 2**30 and gpu.mig is None and gpu.pcie == pytest.approx(31.5, 0.01)
-    )
-    assert machine.gpus[0].links == 2 and any("no peer access (CNS)" in line for line in problems(machine))
-
-
-def test_contradictions_between_sources_are_told():
-    fake = FakeNvml()
-    fake.nvmlDeviceGetTopologyCommonAncestor = lambda a, b: 30
-    fake.nvmlDeviceGetCpuAffinity = lambda handle, words: [0xF0]
-    fake.links = {(0, 0): 1, (0, 1): 1, (1, 0): 0}
-    fake.buses = (*FakeNvml.buses[:2], "00000000:99:00.0")
-    found = merged(replace(parse(hwloc_xml(), "example"), source="hwloc"), nvml.discover(fake)).problems
-    told = "\n".join(found)
-    for expected in (
-        "GPU 0 to GPU 1 is PHB by NVML, PIX by hwloc",
-        "GPU 0: nearest CPUs are 4-7 by NVML, 0-3 by hwloc",
-        "GPU 0 has 2 NVLinks to GPU 1, which has 1 back",
-        "GPU 2 (0000:99:00.0) is known to NVML, but not in the PCI tree of hwloc",
-        "GPUs in the PCI tree that NVML does not show: 0000:81:00.0",
-    ):
-        assert expected in told
-
-
-def test_links_behind_a_switch():
-    fake = FakeNvml()
-    fake.links = {(gpu, link): 0 for gpu in range(3) for link in range(6)}
-    fake.nvmlDeviceGetNvLinkRemotePciInfo_v2 = lambda handle, link: types.SimpleNamespace(busId="00000000:C1:00.0")
-    fake.nvmlDeviceGetNvLinkRemoteDeviceType = lambda handle, link: nvml.SWITCH_REMOTE
-    assert nvml.discover(fake).levels[0] == ("X", "NV6", "NV6")
-
-
-def test_without_nvml(monkeypatch):
-    monkeypatch.setitem(sys.modules, "pynvml", None)
-    with pytest.raises(HiresxError, match="nvidia-ml-py"):
-        nvml.library()
-    assert discover().live
 
 
 class FakeCuda(libcuda.Cuda):

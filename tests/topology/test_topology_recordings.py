@@ -140,6 +140,43 @@ def test_affinities(affinity, numa, cpus, node):
     assert (gpu.cpus and format_list(gpu.cpus), gpu.numa) == (cpus, node)
 
 
+NEAR = level_matrix(8, ("PIX", [(0, 1), (2, 3), (4, 5), (6, 7)]), ("NODE", [(0, 1, 2, 3), (4, 5, 6, 7)]))
+HALVES = ((0, 1, 2, 3), (4, 5, 6, 7))
+LINKED = [["X" if a == b else "NV12" for b in range(8)] for a in range(8)]
+TO_NICS = [["PXB", "SYS"]] * 4 + [["SYS", "PXB"]] * 4
+
+
+@pytest.mark.parametrize(
+    ("levels", "nics", "cpus", "numa", "told"),
+    [
+        # A job has few CPUs, and the affinities of all GPUs are clipped to them; what NVLink hides follows from NICs.
+        (NEAR, None, ["0-1,64-65"] * 8, None, "are SYS of each other, yet near the same CPUs (0-1,64-65)"),
+        (LINKED, TO_NICS, ["0-1,64-65"] * 8, None, "GPUs 0-4, 1-4, 2-4, 3-4, 0-5, 1-5 and 10 more pairs are SYS"),
+        (NEAR, None, ["0-1"] * 8, [0] * 8, "are SYS of each other, yet on NUMA node 0: the levels count"),
+        (NEAR, None, None, [0] * 8, "are SYS of each other, yet on NUMA node 0"),
+        (NEAR, None, ["0-1"] * 8, [0] * 4 + [1] * 4, "SYS of each other, yet near the same CPUs (0-1)"),
+        (NEAR, None, ["0-31"] * 2 + ["32-63"] * 2 + ["64-95"] * 4, [0] * 4 + [1] * 4, "none of their nearest CPUs in"),
+    ],
+)
+def test_levels_count_where_affinities_contradict_them(levels, nics, cpus, numa, told):
+    machine = parse_smi(smi(levels, cpus, numa, *((["mlx5_0", "mlx5_1"], nics) if nics else ())))
+    assert groups(machine)["NUMA"] == groups(machine)["NODE"] == HALVES
+    assert told in "\n".join(problems(machine))
+
+
+def test_affinities_that_agree_are_not_told():
+    machine = parse_smi(smi(NEAR, ["0-31"] * 4 + ["32-63"] * 4, [0] * 4 + [1] * 4))
+    assert groups(machine)["NUMA"] == HALVES and not problems(machine)
+    # Where all levels are SYS, as in a virtual machine, they tell nothing.
+    hidden = parse_smi(smi(level_matrix(4), ["0-23"] * 4))
+    assert groups(hidden)["NUMA"] == ((0, 1, 2, 3),)
+    near = parse_smi(smi(level_matrix(2, ("NODE", [(0, 1)])), ["0-1"] * 2, [0, 1]))
+    assert any("GPUs 0-1 are on two NUMA nodes, yet near the same CPUs (0-1)" in line for line in problems(near))
+    lscpu = "NUMA node0 CPU(s): 0-31\nNUMA node1 CPU(s): 32-63\n"
+    wrong = parse_smi(lscpu + smi(NEAR, ["32-63"] * 4 + ["0-31"] * 4, [0] * 4 + [1] * 4))
+    assert "GPU 0: its nearest CPUs (32-63) are none of NUMA node 0 (0-31)" in problems(wrong)[0]
+
+
 def test_adapters_and_what_is_behind_nvlink():
     levels = [["X", "NV4", "SYS"], ["NV4", "X", "SYS"], ["SYS", "SYS", "X"]]
     nic_levels = [["PIX", "SYS"], ["PXB", "SYS"], ["SYS", "NODE"]]

@@ -1,11 +1,14 @@
 """The script for a lent GPU, from end to end on the emulated backend."""
 
 import json
+import subprocess
+from pathlib import Path
 
 import pytest
 
 from hiresx import verify
 from hiresx.verify import device as script
+from hiresx.verify import device_hybrid
 
 CHECK = {"group": "kernels", "check": "every kernel", "value": 1e-16, "threshold": 1e-12, "pass": True}
 SHORT = ["--backend", "emulated", "--sizes", "8,10"]
@@ -21,6 +24,7 @@ def quick(monkeypatch):
     monkeypatch.setattr(script, "PAPER_SIZES", (8, 10))
     monkeypatch.setattr(script, "start_up", lambda backend, repeats: {"run": "x", "first_s": 9.0, "later_s": 1.0})
     monkeypatch.setattr(verify, "run", lambda groups, backend, say: [CHECK | {"group": groups[0], "backend": backend}])
+    monkeypatch.setattr(script, "hybrid", lambda *_: [{"mixture": "cuda:1,cpu:1", "gain": 0.1}])
     monkeypatch.setattr("hiresx.verify.runner.chosen", lambda asked: ["accuracy", "kernels"])
 
 
@@ -98,3 +102,48 @@ def test_faults(tmp_path, capsys):
     with pytest.raises(SystemExit):
         script.main(["--out", str(tmp_path), "--parts", "rsh"])
     assert "no part is called rsh" in capsys.readouterr().err
+
+
+# --- GPUs and CPUs together
+
+
+def test_mixtures():
+    assert device_hybrid.mixtures("cuda", 1) == ["cuda:1,cpu:1", "cpu:1,cuda:1", "cuda:1,cpu:2"]
+    assert device_hybrid.mixtures("cuda", 2)[3:] == ["cuda:2,cpu:1", "cpu:1,cuda:2"]
+
+
+@pytest.mark.slow
+def test_hybrid(monkeypatch, tmp_path):
+    monkeypatch.setattr(device_hybrid, "CASES", (("taylor-green", None, ("grid.n=[16, 16, 16]",), 3),))
+    monkeypatch.setattr(device_hybrid, "STEPS", 1)
+    monkeypatch.setattr(device_hybrid, "mixtures", lambda backend, gpus: [f"{backend}:1,cpu:1"])
+    monkeypatch.setattr(script, "REPEATS", 1)
+    asked = ["--backend", "emulated", "--sizes", "20", "--out", str(tmp_path), "--parts", "hybrid"]
+    assert script.main(asked) == 0
+    rows = results(tmp_path)["hybrid"]["rows"]
+    if "skipped" in rows[0]:
+        pytest.skip(rows[0]["skipped"])
+    answer, gpu, cpu, both = rows
+    assert answer["pass"] and 0 <= answer["difference"] < 1e-13 and answer["mixture"] == "emulated:1,cpu:1"
+    assert both["gain"] == pytest.approx(gpu["step_s"] / both["step_s"] - 1)
+    # Who is faster alone has more to do.
+    assert sum(both["points"]) == 20**3
+    assert (both["points"][1] > both["points"][0]) == (cpu["step_s"] < gpu["step_s"])
+
+
+@pytest.mark.parametrize("what", ["another answer", "another time", "no end"])
+def test_a_mixture_that_goes_wrong_is_told(monkeypatch, tmp_path, what):
+    def done(line, **how):
+        folder = Path(line[line.index("--out") + 1]) / "checkpoints"
+        folder.mkdir(parents=True)
+        (folder / "checkpoint_000001_step_000003.hxc").write_text("")
+        ended = what == "no end" and line[line.index("--backend") + 1] != "cuda:1"
+        return subprocess.CompletedProcess(line, int(ended), "", "error: no way\n")
+
+    apart = {"variables": [{"greatest": 1e-16}, {"greatest": 2e-13 if what == "another answer" else 0.0}]}
+    monkeypatch.setattr(device_hybrid.subprocess, "run", done)
+    monkeypatch.setattr(device_hybrid, "compare", lambda *_: {"results": apart | {"one_time": what != "another time"}})
+    rows = device_hybrid._answers(None, "taylor-green", None, (), 3, "cuda", ["cuda:1,cpu:1"])
+    (row,) = rows
+    assert row["pass"] is False and row["mixture"] == "cuda:1,cpu:1"
+    assert row["error"] == "error: no way" if what == "no end" else row["difference"] >= 1e-16

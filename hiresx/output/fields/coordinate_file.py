@@ -5,7 +5,9 @@ in the folder of the file that has them, so that a run directory may move as a w
 """
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,12 +15,14 @@ from typing import Any
 import numpy as np
 
 from hiresx import optional
+from hiresx.arrays import weighted_mean
+from hiresx.errors import HiresxError
 from hiresx.output.fields.selection import NodeBlock, Piece
 from hiresx.output.saved import files
 
 AXES = ("x", "y", "z")
 # Attribute of the file of the coordinates: SHA-256 of them.
-DIGEST = "coordinates_sha256"
+DIGEST = "xyz_sha256"
 
 
 def h5py() -> ModuleType | None:
@@ -27,22 +31,33 @@ def h5py() -> ModuleType | None:
 
 
 def digest(pieces: Sequence[Piece], blocks: Sequence[Any]) -> str:
-    """SHA-256 of names, shapes and coordinates of the `pieces` of the `blocks` of a grid."""
+    """SHA-256 of names, shapes and coordinates, double precision, of the `pieces` of the `blocks` of a grid."""
+    return _digest((piece.name, piece.shape, _coordinates(piece, blocks)) for piece in pieces)
+
+
+def _digest(held: Iterable[tuple[str, tuple[int, ...], Iterable[np.ndarray]]]) -> str:
     found = hashlib.sha256()
-    for piece in pieces:
-        found.update(f"{piece.name} {piece.shape};".encode())
-        for axis in AXES:
-            if isinstance(piece, NodeBlock):
-                values = getattr(blocks[piece.block], axis)
-                for plane in values[tuple(slice(*nodes) for nodes in piece.ranges)]:
-                    found.update(plane.tobytes())
-                continue
-            for n in np.unique(piece.blocks):
-                here = piece.blocks == n
-                values = np.ravel(getattr(blocks[n], axis))[piece.nodes[:, here]]
-                found.update(values.tobytes())
-                found.update(piece.weights[:, here].tobytes())
+    for name, shape, arrays in held:
+        found.update(f"{name} {tuple(map(int, shape))};".encode())
+        for values in arrays:
+            found.update(np.ascontiguousarray(values, np.float64).data)
     return found.hexdigest()
+
+
+def _coordinates(piece: Piece, blocks: Sequence[Any]) -> Iterator[np.ndarray]:
+    """x, y and z of the points, as they are written, in pieces one behind the other."""
+    for axis in AXES:
+        if isinstance(piece, NodeBlock):
+            yield from getattr(blocks[piece.block], axis)[tuple(slice(*nodes) for nodes in piece.ranges)]
+            continue
+        found = np.empty(piece.blocks.size)
+        for n in np.unique(piece.blocks):
+            here = piece.blocks == n
+            found[here] = weighted_mean(
+                np.ravel(getattr(blocks[n], axis)), piece.nodes[:, here], piece.weights[:, here]
+            )
+        found[piece.missing] = np.nan
+        yield found
 
 
 def place(directory: Path, name: str, wanted: str) -> tuple[Path, bool]:
@@ -51,7 +66,8 @@ def place(directory: Path, name: str, wanted: str) -> tuple[Path, bool]:
     for path in (directory / f"{name}_grid.nc", directory / f"{name}_grid_{wanted[:8]}.nc"):
         if not path.exists():
             return path, False
-        if _digest_of(path) == wanted:
+        about = path.stat()
+        if _digest_of(path) == wanted and _whole(path, about.st_mtime_ns, about.st_size):
             return path, True
     return path, False
 
@@ -73,21 +89,72 @@ def link(path: Path, groups: Iterable[str], target: str) -> None:
                 file[group][axis] = library.ExternalLink(target, f"/{group}/{axis}")
 
 
-def missing(path: Path) -> str:
-    """The name of the file that `path` links to and that is not beside it; "" where all is there, or it cannot be
+def linked(path: Path) -> str:
+    """The name of the file that has the coordinates of the file `path`; "" where that has its own, or it cannot be
     found out."""
     library = h5py()
     if library is None:
         return ""
-    try:
-        with library.File(path, "r") as file:
-            for group in file.values():
-                found = group.get("x", getlink=True) if hasattr(group, "get") else None
-                if isinstance(found, library.ExternalLink) and not path.with_name(found.filename).is_file():
-                    return str(found.filename)
-    except (AttributeError, OSError, KeyError, RuntimeError, TypeError):
-        pass
+    with (
+        suppress(AttributeError, OSError, KeyError, RuntimeError, TypeError),
+        library.File(path, "r", locking=False) as file,
+    ):
+        for group in file.values():
+            found = group.get("x", getlink=True) if hasattr(group, "get") else None
+            if isinstance(found, library.ExternalLink):
+                return str(found.filename)
     return ""
+
+
+def missing(path: Path) -> str:
+    """The name of the file that `path` links to and that is not beside it; "" where all is there, or it cannot be
+    found out."""
+    name = linked(path)
+    return name if name and not path.with_name(name).is_file() else ""
+
+
+def check(path: Path) -> None:
+    """Raises HiresxError where the coordinates that the file `path` links to are not those that were written: looked at
+    once by a process, as long as their file stays as it is."""
+    name = linked(path)
+    if not name:
+        return
+    place = path.with_name(name)
+    try:
+        about = place.stat()
+    except OSError:
+        return  # the reader says so
+    if not _whole(place, about.st_mtime_ns, about.st_size):
+        raise HiresxError(
+            f"its coordinates, in {name}, are not those that were written: the file was changed or damaged",
+            "put the file back; a run of the same grid writes the same one",
+        )
+
+
+@cache
+def _whole(path: Path, changed: int, size: int) -> bool:
+    """Whether the file of coordinates holds what its digest says, or has none."""
+    wanted = _digest_of(path)
+    if not wanted:
+        return True
+    library = h5py()
+    assert library is not None
+    try:
+        with library.File(path, "r", locking=False) as file:
+            groups = sorted((group for group in file.values() if "index" in group.attrs), key=_number)
+            return wanted == _digest((group.name[1:], group["x"].shape, _planes(group)) for group in groups)
+    except (AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueError):
+        return False
+
+
+def _planes(group: Any) -> Iterator[np.ndarray]:
+    for axis in AXES:
+        for k in range(group[axis].shape[0]):
+            yield group[axis][k]
+
+
+def _number(group: Any) -> int:
+    return int(np.ravel(group.attrs["index"])[0])
 
 
 def _digest_of(path: Path) -> str:

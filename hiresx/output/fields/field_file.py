@@ -249,6 +249,7 @@ def read(path: str | Path, variables: Iterable[str] | None = None) -> FieldFileC
     Raises HiresxError when the file is missing, is not a field file, or cannot give a variable.
     """
     with opened(path) as (file, groups):
+        coordinate_file.check(Path(path))
         case = json.loads(file.case)
         part = getattr(file, "part", "")
         near = neighbours(file, groups)

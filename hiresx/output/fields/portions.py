@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.arrays import triple
+from hiresx.arrays import triple, weighted_mean
 from hiresx.decomposition import Part
 from hiresx.equations import GHOSTS
 from hiresx.equations.gas import Gas
@@ -253,13 +253,13 @@ class _Points:
         for n in np.unique(of):
             here = of == n
             for axis, found in zip("xyz", self._coordinates, strict=True):
-                found[here] = _mean(np.ravel(getattr(blocks[n], axis)), nodes[:, here], self._weights[:, here])
+                found[here] = weighted_mean(np.ravel(getattr(blocks[n], axis)), nodes[:, here], self._weights[:, here])
 
     def portions(self, names: Sequence[str], values: np.ndarray, dtype: np.dtype) -> list[IndexPortion]:
         if not self.count:
             return []
         found = {
-            name: _mean(of_nodes, self._slots, self._weights).astype(dtype)
+            name: weighted_mean(of_nodes, self._slots, self._weights).astype(dtype)
             for name, of_nodes in zip(names, values, strict=True)
         }
         return [IndexPortion(self._place, *self._coordinates, found, self._missing)]
@@ -273,14 +273,6 @@ class _Index:
 
     def __call__(self, values: np.ndarray) -> np.ndarray:
         return values[self._index]
-
-
-def _mean(values: np.ndarray, nodes: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    # One after the other, whatever the number of points: NumPy's own sum has an order that depends on it.
-    total = values[nodes[0]] * weights[0]
-    for node, weight in zip(nodes[1:], weights[1:], strict=True):
-        total += values[node] * weight
-    return total
 
 
 def _met(nodes: tuple[int, int, int], box: tuple[int, int]) -> tuple[int, int]:

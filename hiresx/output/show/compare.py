@@ -10,12 +10,10 @@ from hiresx.errors import HiresxError
 from hiresx.output.fields import field_file as fields
 from hiresx.output.saved import checkpoint, files, identity, record
 from hiresx.output.saved.container import MAGIC, Container
-from hiresx.output.show import compare_checkpoints, measures
+from hiresx.output.show import compare_checkpoints, measures, one_time
 
-# Times that agree to this share are the same.
-SAME_TIME = 1e-9
 # What two runs of one thing need not have in common.
-_SAID_ONLY = ("title", "description")
+_SAID_ONLY = ("title", "description", "length_symbol")
 
 
 def compare(first: str | Path, second: str | Path) -> dict[str, Any]:
@@ -119,13 +117,9 @@ def _pair(a: _Side, b: _Side) -> tuple[int, int]:
         near = min(others, key=lambda other: (abs(others[other] - times[step]), abs(other - step)))
         # With local time steps the time stands still: then the step must be the same.
         moved = times[step] != 0 or step == near
-        if moved and near and _one_time(times[step], others[near]):
+        if moved and near and one_time.agree(times[step], others[near]):
             return step, near
     return max(times), max(others)
-
-
-def _one_time(a: float, b: float) -> bool:
-    return abs(a - b) <= SAME_TIME * max(abs(a), abs(b), SAME_TIME)
 
 
 def _results(a: _Side, b: _Side) -> dict[str, Any]:
@@ -154,10 +148,12 @@ def _results(a: _Side, b: _Side) -> dict[str, Any]:
     compared = _difference if alike else _summary
     found["variables"] = [{"name": name, **compared(name, blocks, others)} for name in names]
     # A moment, or where the time stands still a step.
-    one_time = _one_time(first.time, second.time) and (first.time != 0 or steps[0] == steps[1])
-    found["one_time"] = one_time
+    found["one_time"] = one_time.agree(first.time, second.time) and (first.time != 0 or steps[0] == steps[1])
     found["same"] = bool(
-        found["same_grid"] and one_time and names and all(entry["greatest"] == 0 for entry in found["variables"])
+        found["same_grid"]
+        and found["one_time"]
+        and names
+        and all(entry["greatest"] == 0 for entry in found["variables"])
     )
     return found
 

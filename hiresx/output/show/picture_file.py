@@ -1,6 +1,7 @@
 """The look that all pictures share, and the writing of them."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,6 +12,8 @@ from hiresx.output.saved import files
 
 Layout = Literal["constrained", "compressed"]  # how matplotlib arranges the panels of a figure
 FONT = 9  # points
+_LENGTH = re.compile(r"(?<![A-Za-z{])L(?![A-Za-z_}])")
+_GREEK = {"rho": r"\rho", "mu": r"\mu"}
 STYLE: dict[str, Any] = {
     "font.size": FONT,
     "axes.titlesize": 9,
@@ -78,6 +81,44 @@ def legend_beside(ax: Any, **more: Any) -> None:
     ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.02), borderaxespad=0, **more)
 
 
+def name_places(ax: Any, places: Sequence[tuple[float, float, str]]) -> None:
+    """Names of places (x, y) of curves, in rows above all that is drawn, each with a line down to its place. The ends
+    of both axes are to be set before; the upper one of the vertical axis moves up."""
+    from matplotlib.transforms import offset_copy
+
+    if not places:
+        return
+    figure, size = ax.figure, 8.0
+    inches = ax.get_position().size * figure.get_size_inches()
+    rows: list[float] = []  # where the last name of each row ends, as a share of the width
+    placed = []
+    for x, y, name in sorted(places):
+        share = float(ax.transLimits.transform(ax.transScale.transform((x, y)))[0])
+        half = 0.5 * 0.62 * size * (len(name) + 2) / 72 / inches[0]
+        side = "left" if share < half else "right" if share > 1 - half else "center"
+        begin = share - {"left": 0, "center": half, "right": 2 * half}[side]
+        row = next((n for n, end in enumerate(rows) if end <= begin), len(rows))
+        rows[row : row + 1] = [begin + 2 * half]
+        placed.append((row, x, y, name, side))
+    low, high = ax.get_ylim()
+    taken = (1.5 * size * len(rows) + 6) / 72 / inches[1]
+    top = low + (high - low) / max(1 - 1.2 * taken, 0.3)
+    ax.set_ylim(low, top)
+    for row, x, y, name, side in placed:
+        down = offset_copy(ax.get_xaxis_transform(), figure, 0, -3 - 1.5 * size * row, units="points")
+        ax.vlines(x, y, top, color="0.5", lw=0.5, zorder=2.5)
+        ax.text(
+            x,
+            1.0,
+            name,
+            transform=down,
+            ha=side,
+            va="top",
+            fontsize=size,
+            bbox={"fc": "white", "ec": "none", "pad": 0.5},
+        )
+
+
 def name_axes(ax: Any, horizontal: str, vertical: str, true: bool) -> None:
     """Names of coordinates at the axes of a plane; said when it is not `true` to scale."""
     ax.set_aspect("equal" if true else "auto")
@@ -92,6 +133,45 @@ def symbol(name: str) -> str:
     if (of := name.removeprefix("rms_")) not in derived.VARIABLES:
         return name
     return f"{'rms ' if of != name else ''}${derived.VARIABLES[of].symbol}$"
+
+
+def unit(units: str) -> str:
+    """Units such as "rho_ref c_ref^2 / L" as symbols, for an axis; what is not of that form as it is."""
+    words = re.split(r" |(?=\))|(?<=\()", units)
+    if not units or not all(re.fullmatch(r"/|\(|(\)|[A-Za-z]+(_[A-Za-z]+)?)(\^\d+)?", word) for word in words):
+        return units
+    return "$" + r"\,".join(map(_factor, words)).replace(r"\,/\,", "/").replace(r"(\,", "(").replace(r"\,)", ")") + "$"
+
+
+def level(reference: str) -> str:
+    """What a level in dB is over, "dB re rho_ref c_ref^2", for an axis."""
+    over = reference.removeprefix("dB re ")
+    return "dB re " + (r"20 $\mu$Pa" if over == "20 uPa" else unit(over))
+
+
+def _factor(word: str) -> str:
+    """One of `unit`: a letter is slanted, a word upright, what follows _ an index."""
+    name, _, power = word.partition("^")
+    letter, _, index = name.partition("_")
+    letter = _GREEK.get(letter, letter if len(letter) == 1 else rf"\mathrm{{{letter}}}")
+    return letter + (rf"_\mathrm{{{index}}}" if index else "") + (f"^{{{power}}}" if power else "")
+
+
+def named(figure: Any, case: Mapping[str, Any] | None) -> Any:
+    """The `figure` with the length L of its formulas called as a (resolved) case calls it."""
+    from matplotlib.text import Text
+
+    for text in figure.findobj(Text):
+        text.set_text(named_text(text.get_text(), case))
+    return figure
+
+
+def named_text(words: str, case: Mapping[str, Any] | None) -> str:
+    """One text of `named`."""
+    symbol_of_length = _factor(str((case or {}).get("length_symbol") or "L"))
+    parts = words.split("$")  # each second one is a formula
+    parts[1::2] = [_LENGTH.sub(lambda _: symbol_of_length, part) for part in parts[1::2]]
+    return "$".join(parts)
 
 
 def frequencies(ax: Any, least: float, largest: float) -> None:

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.announce import announce
 from hiresx.equations import equations
 from hiresx.errors import HiresxError
 from hiresx.output.fields import cut, derived
 from hiresx.output.fields import field_file as fields
-from hiresx.output.show import animation, colours, lines, picture_file, raster
+from hiresx.output.show import animation, colours, lines, one_time, picture_file, raster
 from hiresx.output.show.look import Look
 
 
@@ -34,21 +35,23 @@ def plot_run(
     three on the three mid-planes. `variable`: one name or several, separated by commas. `plane`: "z=0" cuts a
     three-dimensional field. `line`: "y=0" (in three dimensions "y=0, z=0") draws lines instead. `subset`: the name of
     an output.subset of the case, drawn instead of the whole fields. `reference`: a CSV file whose header names its
-    columns (x, rho, ...), drawn with lines. `against`: another run or field file, or several, at the same time if
-    they have that, else their last: drawn beside lines; of colours the difference from the one is drawn. `look`: size,
-    colours, zoom, contour lines, also the plane. `out`: a file (.png, .svg, .pdf) or a directory; default: a PNG beside
-    the fields. Returns the files written.
+    columns (x, rho, ...), drawn with lines. `against`: another run or field file, or several, drawn beside lines; of
+    colours the difference from the one is drawn. Runs are compared at the latest time that all have (`step`, or a field
+    file, says which); field files at the times they have, which are then all named. `look`: size, colours, zoom,
+    contour lines, also the plane. `out`: a file (.png, .svg, .pdf) or a directory; default: a PNG beside the fields.
+    Returns the files written.
 
-    Raises HiresxError when matplotlib or the fields are missing, or something asked for is not there.
+    Raises HiresxError when matplotlib or the fields are missing, something asked for is not there, or runs have no time
+    in common.
     """
     picture_file.require_matplotlib()
-    path = _field_file(Path(directory), step, subset or "fields")
+    runs = several(against)
+    path, *beside = _at_one_time([Path(directory), *runs], step, subset or "fields")
     look = look or Look()
     request = _Request(path, variable, plane or look.plane, line, reference, look)
-    runs = several(against)
     if len(runs) > 1 and not request.as_lines:
         raise HiresxError("colours show the difference from one run", "draw lines of several: --line y=0")
-    others = [(run, request.read(_same_time(run, path, subset or "fields"))) for run in runs]
+    others = [(run, request.read(theirs)) for run, theirs in zip(runs, beside, strict=True)]
     with look.style():
         figure = request.draw(request.read(path), others)
         return [picture_file.save(figure, target(path, out, ".png", variable, plane or look.plane, line, *runs))]
@@ -151,7 +154,10 @@ class _Request:
                         "they have no line in common",
                         "draw runs of as many dimensions over each other",
                     )
-            compared = [(_label(run), lines.samples(d, _pieces(d), self.dimensions, self.line)) for run, d in others]
+            compared = [
+                (_label(run) + _other_time(data, d), lines.samples(d, _pieces(d), self.dimensions, self.line))
+                for run, d in others
+            ]
             figure = lines.draw(data, drawn, self.names, self.reference, compared, self.scales, self.look)
         else:
             for _, other in others:
@@ -162,11 +168,11 @@ class _Request:
             [data.case.get("title") or data.path.parent.name, *([f"({data.part})"] if data.part else [])]
         )
         if others and not self.as_lines:
-            heading += f"\ndifference from {_label(others[0][0])}"
+            heading += f"\ndifference from {_label(others[0][0])}{_other_time(data, others[0][1])}"
         heading += f"\n$t = {data.time:.4g}\\,L/c_\\mathrm{{ref}}$, step {data.step}"
         if self.look.heading(heading):
             figure.suptitle(self.look.heading(heading))
-        return figure
+        return picture_file.named(figure, data.case)
 
     def _rasters(self, views: list[colours.View]) -> list[raster.Raster]:
         """Those of `views`; of the pictures of a film, those of the one before, as long as the grid stays."""
@@ -254,14 +260,29 @@ def _field_file(path: Path, step: int | None, name: str) -> Path:
     return found[step]
 
 
-def _same_time(run: Path, path: Path, name: str) -> Path:
-    """The fields of `run` nearest in time to those of the file `path`; its last where the time stands still."""
-    if run.is_file():
-        return run
-    last, time = _field_file(run, None, name), fields.moment(path)
-    if time == 0:
+def _at_one_time(runs: Sequence[Path], step: int | None, name: str) -> list[Path]:
+    """Of each of `runs` (folders, or field files, which are taken as they are) the fields to draw, of the first those
+    of `step`: see `one_time.latest`. Tells where the first run goes on to a later time."""
+    fixed = [run.is_file() or (step is not None and n == 0) for n, run in enumerate(runs)]
+    last = [_field_file(run, step if n == 0 else None, name) for n, run in enumerate(runs)]
+    if all(fixed) or len(runs) == 1:
         return last
-    return min(fields.frames(run, name).values(), key=lambda other: abs(fields.moment(other) - time))
+    frames = [
+        {fields.describe(path)["step"]: path} if known else fields.frames(run, name)
+        for run, path, known in zip(runs, last, fixed, strict=True)
+    ]
+    chosen = one_time.latest(frames)
+    if chosen[0] != last[0]:
+        time, end = fields.moment(chosen[0]), fields.moment(last[0])
+        announce(f"drawn are the latest fields that all have, t = {time:.6g}: {runs[0]} goes on to t = {end:.6g}")
+    return chosen
+
+
+def _other_time(ours: fields.FieldFileContent, theirs: fields.FieldFileContent) -> str:
+    """What is said of the time of other fields, or where the time stands still of their step: nothing for the same."""
+    if not one_time.agree(ours.time, theirs.time):
+        return f", $t = {theirs.time:.4g}\\,L/c_\\mathrm{{ref}}$"
+    return f", step {theirs.step}" if theirs.time == 0 and theirs.step != ours.step else ""
 
 
 def target(path: Path, out: str | Path | None, suffix: str, *choices: Any) -> Path:

@@ -29,7 +29,7 @@ def plot_grid(
     look, path = look or Look(), Path(path)
     if every is not None and every < 1:
         raise HiresxError(f"each {every}-th line cannot be", "give --every 1 or more")
-    title, pieces, named = _grid(path)
+    title, pieces, named, case = _grid(path)
     dimensions = max(sum(n > 1 for n in piece["x"].shape) for piece in pieces)
     if dimensions < 2:
         raise HiresxError(f"{path} holds a grid of one dimension", "there are no lines to draw")
@@ -47,11 +47,12 @@ def plot_grid(
         heading = look.heading(f"{title}\n{len(named)} block{'s' * (len(named) > 1)}, {lines}")
         if heading:
             figure.suptitle(heading)
-        return [picture_file.save(figure, target)]
+        return [picture_file.save(picture_file.named(figure, case), target)]
 
 
-def _grid(path: Path) -> tuple[str, list[cut.Piece], list[str]]:
-    """Title, coordinates (nk, nj, ni) and names of the blocks."""
+def _grid(path: Path) -> tuple[str, list[cut.Piece], list[str], dict[str, Any]]:
+    """Title, coordinates (nk, nj, ni) and names of the blocks, and the case, empty where there is none."""
+    about: dict[str, Any] = {}
     is_case = path.suffix == ".toml" or (path.is_dir() and (path / "case.toml").is_file())
     if is_case or not path.exists():
         from hiresx.case import load
@@ -59,18 +60,18 @@ def _grid(path: Path) -> tuple[str, list[cut.Piece], list[str]]:
 
         case = load(str(path))
         blocks: Sequence[Any] = build(case.grid, case.directory).blocks
-        title = case.title or path.name
+        title, about = case.title or path.name, {"length_symbol": case.length_symbol}
     elif path.is_dir() or path.suffix == ".nc":
         data = field_file.read(field_file.last(path) if path.is_dir() else path, [])
-        blocks, title = data.blocks, data.case.get("title") or path.resolve().name
+        blocks, title, about = data.blocks, data.case.get("title") or path.resolve().name, data.case
     else:
-        from hiresx.case.grids import GridFile
+        from hiresx.case.grid_file import GridFile
         from hiresx.grid.from_file import taken
 
         grid, _ = taken(GridFile(file=str(path)), path, None)
         blocks, title = grid.blocks, path.name
     pieces = [{axis: np.asarray(getattr(block, axis), dtype=float) for axis in "xyz"} for block in blocks]
-    return title, pieces, [block.name for block in blocks]
+    return title, pieces, [block.name for block in blocks], about
 
 
 def _draw(views: list[colours.View], named: list[str], step: int, look: Look) -> Any:

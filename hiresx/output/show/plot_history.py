@@ -81,6 +81,7 @@ def plot_history(
         heading = look.heading("\n".join([ours.title, f"history {ours.name}", *ours.left_out[len(ours.thinned) :]]))
         if heading:
             figure.suptitle(heading)
+        picture_file.named(figure, record.found(Path(directory)).get("case"))
         return [picture_file.save(figure, _target(directory, out, columns, runs))]
 
 
@@ -153,7 +154,7 @@ class _Chosen:
             return name
         if about.name in derived.VARIABLES and self.kind == "probe":
             return picture_file.symbol(about.name)
-        return f"{about.name} [{about.units}]" if about.units not in ("", "1") else about.name
+        return f"{about.name} [{picture_file.unit(about.units)}]" if about.units not in ("", "1") else about.name
 
 
 def _chosen(directory: str | Path, wanted: str, start: float | None) -> _Chosen:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.case.grids import GridFile
+from hiresx.case.grid_file import GridFile
 from hiresx.grid import Grid, quality
 from hiresx.grid.blocks import Block
 from hiresx.grid.from_file import taken

@@ -33,35 +33,51 @@ class Take:
         return {name: values[self._order] for name, values in self._gas.primitive(q).items()}
 
 
-class Gather:
-    """The flow at nodes of whole blocks, on all ranks: each copies those of its own parts. Collective."""
+class Nodes:
+    """Nodes of whole blocks, every one once, and whose they are. `ids` (n,): a number for each, in growing order;
+    `mine`: which of them are this rank's, in `solver.states` `states` at `places` of the padded arrays. Collective."""
 
     def __init__(self, solver: Solver, blocks: np.ndarray, nodes: np.ndarray):
-        """`blocks` (n,) and `nodes` (3, n), index triples (i, j, k) in these."""
+        """`blocks` (m,) and `nodes` (3, m), index triples (i, j, k) in these; those that are given twice count once."""
         self._comm = solver.comm
         sizes = np.array([block.size for block in solver.decomposition.blocks], dtype=np.int64)
         start = np.cumsum([0, *sizes.prod(axis=1)])
         (ni, nj, _), (i, j, k) = sizes[blocks].T, nodes
-        _, first, inverse = np.unique(start[blocks] + (k * nj + j) * ni + i, return_index=True, return_inverse=True)
+        ids = start[blocks] + (k * nj + j) * ni + i
+        # `given`: of each that was given, its place in `ids`
+        self.ids, first, self.given = np.unique(ids, return_index=True, return_inverse=True)
         states, places = _own(solver, blocks[first], nodes[:, first])
-        mine = np.flatnonzero(states >= 0)
-        self._take = Take(solver, states[mine], places[mine])
+        self.mine = np.flatnonzero(states >= 0)
+        self.states, self.places = states[self.mine], places[self.mine]
         # the nodes of rank 0, then those of rank 1, ...
-        by_rank = self._comm.allgather(mine)
-        self._variables = equations(solver.case).variables
-        self._counts = [self._variables * len(found) for found in by_rank]
-        place = np.empty(len(first), dtype=np.int64)
-        place[np.concatenate(by_rank)] = np.arange(len(first))
-        self._order = place[inverse]
+        by_rank = self._comm.allgather(self.mine)
+        self._counts = [len(found) for found in by_rank]
+        self._order = np.empty(len(first), dtype=np.int64)
+        self._order[np.concatenate(by_rank)] = np.arange(len(first))
+
+    def together(self, values: np.ndarray) -> np.ndarray:
+        """Of `values` (m, own nodes) of all ranks, float64 (m, n) in the order of `ids`, on all ranks. Collective."""
+        if self._comm.mpi_comm is not None:
+            rows = np.empty((len(self.ids), len(values)))
+            counts = [len(values) * count for count in self._counts]
+            self._comm.mpi_comm.Allgatherv(np.ascontiguousarray(values.T), [rows, counts])
+            values = rows.T
+        return values[:, self._order]
+
+
+class Gather:
+    """The flow at nodes of whole blocks, on all ranks: each copies those of its own parts. Collective."""
+
+    def __init__(self, solver: Solver, blocks: np.ndarray, nodes: np.ndarray):
+        """See `Nodes`."""
+        self._nodes = Nodes(solver, blocks, nodes)
+        self._take = Take(solver, self._nodes.states, self._nodes.places)
 
     def __call__(self) -> dict[str, np.ndarray]:
         """rho, u, v, w, p and scalars of the nodes, float64 (n,), in the order in which they were given."""
         state = self._take()
-        if self._comm.mpi_comm is not None:
-            rows = np.empty((sum(self._counts) // self._variables, self._variables))
-            self._comm.mpi_comm.Allgatherv(np.stack(list(state.values()), axis=1), [rows, self._counts])
-            state = dict(zip(state, rows.T, strict=True))
-        return {name: values[self._order] for name, values in state.items()}
+        found = self._nodes.together(np.stack(list(state.values())))
+        return dict(zip(state, found[:, self._nodes.given], strict=True))
 
 
 def _own(solver: Solver, blocks: np.ndarray, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

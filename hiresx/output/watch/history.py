@@ -11,6 +11,7 @@ Format: NetCDF Classic Format Specification, Unidata (CDF-2).
 import itertools
 import os
 import struct
+import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -27,8 +28,12 @@ FOLDER = "history"
 # Tags and types of the format.
 _DIMENSION, _VARIABLE, _ATTRIBUTE = 10, 11, 12
 _CHAR, _INT, _FLOAT, _DOUBLE = 2, 4, 5, 6
+# Of a history whose samples are those of a moment.
+NO_FILTER = "none"
 # Where the header holds the number of records.
 _COUNT = 4
+# Bytes that are read at once.
+_PIECE = 1 << 20
 
 
 class Column(NamedTuple):
@@ -38,6 +43,8 @@ class Column(NamedTuple):
     long_name: str
     units: str
 
+
+_BELONGS = "put the file back that belongs to this run, or remove this one to begin a new history"
 
 STEP = Column("step", "time steps taken", "1")
 TIME = Column("time", "time", "L / c_ref")
@@ -63,15 +70,19 @@ class History:
         numbers: str = ">f8",
     ):
         self.name, self.kind = name, kind
+        # How samples were kept from telling fast changes as slow ones.
+        self.filter = NO_FILTER
         self.places = None if places is None else np.asarray(places, dtype=float).reshape(-1, 3)
         self.path = None if folder is None else Path(folder) / f"{name}.nc"
         self.samples = 0
+        # CRC-32 of all samples in the file, by which a checkpoint knows them.
+        self.digest = 0
         # What is to be said of the file that was there.
         self.notes: list[str] = []
         self._numbers = numbers
         self.define(columns)
-        # The step a run goes on at: a sample of it is none that lies behind.
-        self.step: int | None = None
+        # Steps of samples that a run which ends writes and one that goes on takes anew: it may say nothing of them.
+        self.anew: tuple[int, ...] = ()
         self._rows: list[bytes] = []
         self._file: int | None = None
         self._header = b""
@@ -85,14 +96,15 @@ class History:
             [("step", ">i4"), ("time", ">f8"), *((column.name, self._numbers, shape) for column in self.columns)]
         )
 
-    def start(self, kept: int | None = None, restarted: bool = False) -> int:
-        """Begin a new history, or go on after the first `kept` samples of the one that is there. What lies behind them
-        is dropped: it will be sampled again. Returns the number of samples.
+    def start(self, kept: int | None = None, restarted: bool = False, digest: int | None = None) -> int:
+        """Begin a new history, or go on after the first `kept` samples of the one that is there, which have this
+        `digest` where it is known. What lies behind them is dropped: it will be sampled again. Returns the number of
+        samples.
 
         In a `restarted` run a file with other columns, places or attributes (the monitor was changed), or one that the
         checkpoint knows nothing of (`kept` is None), is set aside as <name>.before-<step>.nc, one that is no whole
         history as <name>.nc.damaged; a new one begins then, and where the file is gone. `notes` say so. Raises
-        HiresxError when it lacks samples, and when it cannot be written.
+        HiresxError when it lacks samples or holds others, such as those of another run, and when it cannot be written.
         """
         self.close()
         if self.path is None:
@@ -102,13 +114,13 @@ class History:
         self._header = self._encoded()
         try:
             there = self.path.exists()
-            if kept is not None and there and self._resume(kept):
+            if kept is not None and there and self._resume(kept, digest):
                 self.samples = kept
                 return kept
             if restarted and there:
                 self._set_aside(kept)
             elif restarted and kept:
-                self.notes.append(f"{self.path} is gone, and with it {_samples(kept)}: a new history begins")
+                self.notes.append(f"{self.path} is not there, which had {_samples(kept)}: a new history begins")
             self._create()
         except OSError as error:
             raise files.fault(self.path, error) from None
@@ -127,6 +139,7 @@ class History:
                 _put(self._file, struct.pack(">i", self.samples + 1), _COUNT)
             except OSError as error:
                 raise files.fault(self._there, error) from None
+            self.digest = zlib.crc32(row, self.digest)
         self.samples += 1
         return self.samples
 
@@ -173,7 +186,7 @@ class History:
         if self.path is not None and self.path.exists():
             return read(self.path)
         columns = {column.name: column for column in (STEP, TIME, *self.columns)}
-        return HistoryTable(self.name, self.kind, self._by_column(), columns, self.places)
+        return HistoryTable(self.name, self.kind, self._by_column(), columns, self.places, self.filter)
 
     # ---- the file
 
@@ -188,9 +201,9 @@ class History:
         with files.replacing(self._there) as temporary:
             temporary.write_bytes(self._header)
         self._file = os.open(self._there, os.O_RDWR)
-        self.samples = 0
+        self.samples = self.digest = 0
 
-    def _resume(self, kept: int) -> bool:
+    def _resume(self, kept: int, digest: int | None) -> bool:
         """Go on in the file that is there; False if it is of another monitor."""
         handle = os.open(self._there, os.O_RDWR)
         try:
@@ -203,7 +216,14 @@ class History:
             if min(there, fit) < kept:
                 raise HiresxError(
                     f"{self.path} holds {_samples(max(min(there, fit), 0))}, the checkpoint was written after {kept}",
-                    "put the file back that belongs to this run, or remove this one to begin a new history",
+                    _BELONGS,
+                )
+            found = self._digest_of(handle, length)
+            if digest not in (None, found):
+                raise HiresxError(
+                    f"{self.path} holds other samples than those that the checkpoint was written after: it is of "
+                    "another run, or was changed",
+                    _BELONGS,
                 )
             if (dropped := self._behind(handle, length, min(there, fit) - kept)) > 0:
                 self.notes.append(f"{self.path}: {_samples(dropped)} behind the checkpoint dropped, to be taken anew")
@@ -212,15 +232,27 @@ class History:
         except BaseException:
             os.close(handle)
             raise
-        self._file = handle
+        self._file, self.digest = handle, found
         return True
 
+    def _digest_of(self, handle: int, end: int) -> int:
+        """Of the samples up to the byte `end`."""
+        found, at = 0, len(self._header)
+        while at < end:
+            piece = os.pread(handle, min(_PIECE, end - at), at)
+            if not piece:
+                break  # it was cut meanwhile
+            found, at = zlib.crc32(piece, found), at + len(piece)
+        return found
+
     def _behind(self, handle: int, first: int, dropped: int) -> int:
-        """How many of the `dropped` samples, which begin at the byte `first`, lie behind the step a run goes on at: a
-        run that ended there has one of its own."""
-        if dropped > 0 and self.step is not None and os.pread(handle, 4, first) == struct.pack(">i", self.step):
-            return dropped - 1
-        return dropped
+        """How many of the `dropped` samples, which begin at the byte `first`, are not of the steps `anew`, which come
+        first."""
+        told = 0
+        for n in range(min(dropped, len(self.anew))):
+            step = os.pread(handle, 4, first + n * self._record.itemsize)
+            told += step in [struct.pack(">i", known) for known in self.anew]
+        return dropped - told
 
     def _set_aside(self, kept: int | None) -> None:
         """Rename the file that is there. `kept`: how many samples the checkpoint knows of."""
@@ -262,7 +294,8 @@ class History:
 
     def _attributes(self) -> dict[str, str]:
         """What the file says of itself."""
-        return {"title": f"history of {self.name}", "source": "hiresx", "kind": self.kind, "name": self.name}
+        told = {"title": f"history of {self.name}", "source": "hiresx", "kind": self.kind, "name": self.name}
+        return told | ({"filter": self.filter} if self.kind == "probe" else {})
 
     def _fixed(self) -> list[tuple[Column, np.ndarray]]:
         """What there is once, of every place."""
@@ -340,13 +373,14 @@ def _native(array: np.ndarray) -> np.ndarray:
 @dataclass
 class HistoryTable:
     """A history that was read: `data` by column (n,), or (n, points) where there are places (points, 3); step and time
-    first. `columns` says what they are."""
+    first. `columns` says what they are, `filter` how samples were filtered."""
 
     name: str
     kind: str
     data: dict[str, np.ndarray]
     columns: dict[str, Column]
     places: np.ndarray | None = None
+    filter: str = NO_FILTER
 
     @property
     def samples(self) -> int:
@@ -397,8 +431,9 @@ def read(path: str | Path) -> HistoryTable:
                 data[name] = _native(variable[...])
             places = np.stack([data.pop(axis) for axis in "xyz"], axis=1) if "point" in file.dimensions else None
             _check(data, places)
+            told = file.getncattr("filter") if "filter" in file.ncattrs() else NO_FILTER
             return HistoryTable(
-                file.getncattr("name"), file.kind, data, {n: c for n, c in columns.items() if n in data}, places
+                file.getncattr("name"), file.kind, data, {n: c for n, c in columns.items() if n in data}, places, told
             )
     except FileNotFoundError as error:
         raise files.fault(path, error, "read") from None

@@ -14,8 +14,8 @@ from hiresx.decomposition import Decomposition
 from hiresx.decomposition.block_shell import Shell, filled
 from hiresx.decomposition.coordinates import extended_coordinates
 from hiresx.decomposition.halo_copies import flat_index
-from hiresx.decomposition.patched_donors import Rows, rows
-from hiresx.equations import GAS_CONSERVED, GHOSTS
+from hiresx.decomposition.patched_donors import Rows, rows, shape_maps
+from hiresx.equations import GAS_CONSERVED, GHOSTS, equations
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import direction, side
 from hiresx.grid.patched import CHUNK, WIDTH, BlockMap, wraps
@@ -134,7 +134,8 @@ class Interpolation:
         states = {state.index: state for state in solver.states}
         real = np.dtype(states[next(iter(states))].real if states else "f8")
         own = by_rank[solver.comm.rank]
-        self._buffer = solver.backend.zeros((max(self._counts[solver.comm.rank], 1), 2 * len(GAS_CONSERVED)), str(real))
+        variables = equations(solver.case).variables
+        self._buffer = solver.backend.zeros((max(self._counts[solver.comm.rank], 1), 2 * variables), str(real))
         device, row, calls = solver.backend.to_device, 0, []
         for part in own:
             n, s = len(part.ghost), states[part.part]
@@ -188,7 +189,7 @@ def _rows(solver: Any, block: np.ndarray, xi: np.ndarray) -> Sequence[Rows]:
     whole = solver.decomposition
     if (xi == np.round(xi)).all():
         return _nodes(solver.cut, block, xi.astype(int))
-    return list(rows(whole, solver.cut, [_shape(whole, b) for b in range(len(whole.blocks))], block, xi))
+    return list(rows(whole, solver.cut, shape_maps(whole), block, xi))
 
 
 def _nodes(cut: Decomposition, block: np.ndarray, index: np.ndarray) -> list[Rows]:
@@ -202,10 +203,3 @@ def _nodes(cut: Decomposition, block: np.ndarray, index: np.ndarray) -> list[Row
             weights[:, :, 0] = 1.0
             made.append(Rows(p, here, flat_index((index[here] - low).T, cut.blocks[p]), (1, 1, 1), weights))
     return made
-
-
-def _shape(decomposition: Decomposition, b: int) -> BlockMap:
-    """What of the map of block `b` follows from its shape alone: the nodes and weights of interpolations."""
-    block = decomposition.blocks[b]
-    none = (np.empty((2 * GHOSTS + 1,) * 3),) * 3
-    return BlockMap(block, none, wraps(block, b, decomposition.connections))

@@ -88,6 +88,7 @@ class Monitor(Attachment):
         self.history = History(name, kind, columns, places, None if out is None else out / FOLDER)
         self._clock = SampleTimes(every, every_time)
         self._kept: int | None = None
+        self._digest: int | None = None
         self._begun = False
 
     @property
@@ -106,7 +107,7 @@ class Monitor(Attachment):
     def begin(self, solver: Solver, restarted: bool) -> None:
         if self._begun:
             return
-        self.history.step = solver.steps
+        self.history.anew = (solver.steps,)
         self._start(restarted)
         self._begun = True
         self._clock.begin(solver)
@@ -114,30 +115,37 @@ class Monitor(Attachment):
         self.after_step(solver)
 
     def _start(self, restarted: bool) -> None:
-        self.history.samples = self._keeping(lambda: self.history.start(self._kept, restarted))
+        self.history.samples = self._keeping(lambda: self.history.start(self._kept, restarted, self._digest))
 
     def after_step(self, solver: Solver) -> None:
         if self._clock.due(solver):
-            self._add(solver, self.measure(solver))
+            self._add(solver.steps, solver.time, self.measure(solver))
 
     def steps_left(self, solver: Solver) -> int:
         return self._clock.steps_left(solver)
 
-    def _add(self, solver: Solver, values: Mapping[str, Any]) -> None:
-        self.history.samples = self._keeping(lambda: self.history.add(solver.steps, solver.time, values))
+    def _add(self, step: int, time: float, values: Mapping[str, Any]) -> None:
+        self.history.samples = self._keeping(lambda: self.history.add(step, time, values))
 
     def _keeping(self, work: Callable[[], Any]) -> Any:
         """What `work` on the history gives: on rank 0 alone where it is in a file."""
         return work() if self.history.path is None else files.once(self._comm, work)
 
     def capture(self) -> dict[str, Any]:
-        self._keeping(self.history.sync)
+        digest = self._keeping(self._synchronised)
         memory = {_ROWS + name: values for name, values in self.history.memory().items()}
         last = self._clock.last
-        return {"samples": self.history.samples, "last": -1 if last is None else last, **memory}
+        samples = {"samples": self.history.samples, "digest": digest}
+        return {**samples, "last": -1 if last is None else last, **memory}
+
+    def _synchronised(self) -> int:
+        """The digest of the samples, which are on the disk."""
+        self.history.sync()
+        return self.history.digest
 
     def restore(self, captured: Mapping[str, Any]) -> None:
         self._kept, self._begun = int(captured["samples"]), False
+        self._digest = int(captured["digest"]) if "digest" in captured else None  # of checkpoints from before
         self._clock.last = None if captured["last"] < 0 else int(captured["last"])
         rows = {name.removeprefix(_ROWS): rows for name, rows in captured.items() if name.startswith(_ROWS)}
         self.history.remember(rows)
@@ -145,6 +153,6 @@ class Monitor(Attachment):
     def finish(self, solver: Solver) -> None:
         self._kept, self._begun = self.history.samples, False
         try:
-            self._keeping(self.history.sync)
+            self._digest = self._keeping(self._synchronised)
         finally:
             self.history.close()

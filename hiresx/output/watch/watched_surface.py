@@ -38,11 +38,13 @@ class FaceNodes:
 
 @dataclass(frozen=True)
 class FaceFlow:
-    """Per node (n,), through its share of the face and outwards. `fluxes` (5, n): of mass, momentum x, y, z, energy.
+    """Per node (n,), through its share of the face and outwards. `mach` (n,): of the velocity out of the face.
+    `fluxes` (5, n): of mass, momentum x, y, z, energy.
     `push` (3, n): outward normal times share, which times the pressure is its force. `friction` (3, n): force on the
     wall. `heat` (n,): into the wall."""
 
     p: np.ndarray
+    mach: np.ndarray
     fluxes: np.ndarray
     push: np.ndarray
     friction: np.ndarray
@@ -51,12 +53,13 @@ class FaceFlow:
 
 class WatchedSurface:
     """Those of the nodes `faces` that are this rank's; only these and what their gradients need are copied from the
-    device at a sample. At a cut gradients reach into ghosts, so each node has all it needs in its own part."""
+    device at a sample. At a cut gradients reach into ghosts, so each node has all it needs in its own part. Not
+    `viscous`: what friction and heat add is left out."""
 
-    def __init__(self, solver: Solver, faces: list[FaceNodes], groups: int):
+    def __init__(self, solver: Solver, faces: list[FaceNodes], groups: int, viscous: bool = True):
         self._solver = solver
         self._case = solver.case
-        self._viscous = solver.configuration.viscous
+        self._viscous = viscous and solver.configuration.viscous
         blocks = solver.decomposition.blocks
         pieces = [
             _Piece(solver, n, nodes, box, self._viscous)
@@ -109,7 +112,8 @@ class WatchedSurface:
     def measure(self) -> FaceFlow:
         """The flow at this rank's nodes."""
         if not self.n:
-            return FaceFlow(*(np.empty(shape) for shape in ((0,), (len(GAS_CONSERVED), 0), (3, 0), (3, 0), (0,))))
+            shapes = ((0,), (0,), (len(GAS_CONSERVED), 0), (3, 0), (3, 0), (0,))
+            return FaceFlow(*(np.empty(shape) for shape in shapes))
         if self._viscous:
             self._solver.settle()
         gamma = self._case.gas.gamma
@@ -127,7 +131,10 @@ class WatchedSurface:
             friction, heat = self._viscous_terms(rows)
             fluxes[1:4] += friction
             fluxes[4] += u * friction[0] + v * friction[1] + w * friction[2] + heat
-        return FaceFlow(p, fluxes, area, friction, heat)
+        square = (area * area).sum(axis=0)
+        # a node on the axis has no area, and nothing passes there
+        mach = volume / np.sqrt(np.where(square > 0, square, 1.0) * gamma * p / rho)
+        return FaceFlow(p, mach, fluxes, area, friction, heat)
 
     def _viscous_terms(self, rows: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """Friction -tau n (3, n) and heat q n (n,), times the share of the face."""

@@ -3,19 +3,24 @@
 Point by point: every kernel on states with a jump, the loops of the CPU against this backend's threads (on the CPU:
 against the emulated threads of the CUDA form), the largest difference relative to the largest result. Right-hand side:
 a rough flow on the wavy grid of the free stream, the CPU's cached pencils against the decomposed kernels on the CPU and
-on this backend. Together the sets of choices contain every file in kernels/ that can be chosen.
+on this backend. Together the sets of choices contain every file in kernels/ that can be chosen: what the listed ones
+leave out gets one of its own.
 Then 20 steps of the vortex on a wavy grid and of the planar jet, compared in the same way.
 """
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from hiresx.case import load
+from hiresx.case.viscosity import VISCOSITIES
 from hiresx.device import Configuration
 from hiresx.device import backend as find_backend
 from hiresx.device.interface import Backend
 from hiresx.device.wrappers import GPU_KINDS
+from hiresx.kernels import choices
 from hiresx.rhs import compact
 from hiresx.solver import Solver
 from hiresx.verify import kernel_data
@@ -23,6 +28,8 @@ from hiresx.verify.checks import Check, CheckRun, Workbench, at_most
 
 LONG = False
 AGREE = 1e-12
+# Of kernels/, whose files are the choices of a key of [scheme].
+FOLDERS = ("interpolation", "weights", "space", "flux", "positivity")
 
 # What each set of choices adds to the defaults of a case.
 SETS: dict[str, tuple[str, ...]] = {
@@ -51,6 +58,22 @@ SETS: dict[str, tuple[str, ...]] = {
         'scheme.positivity="fallback"',
     ),
 }
+
+
+def _left_out() -> Iterator[tuple[str, tuple[str, ...]]]:
+    """A set for each choice of a kernel, and each viscosity law, that none of SETS makes."""
+    chosen = {word for sets in SETS.values() for text in sets for word in re.findall(r'"(\w+)"', text)}
+    defaults = {str(getattr(load("free-stream").scheme, folder)) for folder in FOLDERS}
+    for folder in FOLDERS:
+        for name in choices(folder):
+            if name not in chosen | defaults:
+                yield f"{folder} {name}", (f'scheme.{folder}="{name}"',)
+    for law in VISCOSITIES:
+        if law not in chosen | {"constant"}:
+            yield f"viscosity law {law}", ("gas.reynolds=100.0", f'gas.viscosity={{law="{law}"}}')
+
+
+SETS |= dict(_left_out())
 
 
 def partner(backend: str) -> str:

@@ -120,7 +120,7 @@ class Own(Monitor):
         if not self.history.columns:
             self.history.define([Column(name, name, _UNITS) for name in values])
             super()._start(self._restarted)
-        self._add(solver, values)
+        self._add(solver.steps, solver.time, values)
 
     def capture(self) -> dict[str, Any]:
         return super().capture() | {"columns": ",".join(column.name for column in self.history.columns)}

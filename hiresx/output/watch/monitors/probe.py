@@ -1,7 +1,8 @@
 """`[[probe]]`: the flow at any x, y, z."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -14,23 +15,48 @@ from hiresx.grid import Block
 from hiresx.grid.size import refuse_places
 from hiresx.output.fields import derived
 from hiresx.output.saved import files
-from hiresx.output.watch.gather import Gather
-from hiresx.output.watch.history import Column
+from hiresx.output.saved.attachment import Attachment
+from hiresx.output.watch.filtered import BEHIND, FilteredNodes
+from hiresx.output.watch.gather import Gather, Nodes
+from hiresx.output.watch.history import NO_FILTER, Column
 from hiresx.output.watch.locate import Location, Locator, turned
 from hiresx.output.watch.sampling import Monitor
 from hiresx.output.watch.watched import WatchedRun
 from hiresx.solver import Solver
 
 
-def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
+def build(case: Case, simulation: WatchedRun) -> list[Attachment]:
     if not case.probe:
         return []
     solver = simulation.solver
     # once: looking for them takes a copy of the coordinates
     found = files.once(solver.comm, lambda: _located(case, solver.decomposition))
-    return [
+    probes = [
         ProbeMonitor(spec, solver, locations, simulation.out) for spec, locations in zip(case.probe, found, strict=True)
     ]
+    return [*_filters(solver, probes), *probes]
+
+
+def _filters(solver: Solver, probes: Sequence["ProbeMonitor"]) -> Iterator[FilteredNodes]:
+    """What filters the samples of probes, one for all those that sample at the same times."""
+    together: dict[tuple[Any, Any], list[ProbeMonitor]] = {}
+    for probe in probes:
+        if filtered(solver.case, probe.spec):
+            together.setdefault((probe.spec.every, probe.spec.every_time), []).append(probe)
+    for some in together.values():
+        blocks, nodes = (np.concatenate(part, axis=-1) for part in zip(*(probe.nodes for probe in some), strict=True))
+        filter_ = FilteredNodes(solver, some[0].spec, Nodes(solver, blocks, nodes))
+        first = 0
+        for probe in some:
+            last = first + len(probe.nodes[0])
+            probe.take_from(filter_, slice(first, last))
+            first = last
+        yield filter_
+
+
+def filtered(case: Case, spec: Spec) -> bool:
+    """Whether the samples of a probe are filtered: not where there is nothing between them, or no common time."""
+    return spec.filter != NO_FILTER and spec.every != 1 and not case.time.local
 
 
 def check(case: Case, decomposition: Decomposition) -> list[list[Location]]:
@@ -48,28 +74,90 @@ class ProbeMonitor(Monitor):
         described = (derived.about(name) for name in spec.variables)
         columns = [Column(name, v.long_name, v.scale) for name, v in zip(spec.variables, described, strict=True)]
         super().__init__(solver.comm, spec.name, "probe", columns, spec.every, spec.every_time, out, places)
+        if filtered(solver.case, spec):
+            self.history.filter = spec.filter
         self._gamma = solver.case.gas.gamma
         self._x, self._y, self._z = places.T
-        self._gather = Gather(
-            solver,
+        # Blocks and index triples of the nodes that the values are interpolated from.
+        self.nodes = (
             np.concatenate([found.blocks for found in self.locations]),
             np.concatenate([found.nodes for found in self.locations], axis=1),
         )
+        self._gather = Gather(solver, *self.nodes)
         self._weights = np.stack([found.weights for found in self.locations])
         self._turns = np.concatenate([found.turns for found in self.locations], axis=2)
+        self._filter: FilteredNodes | None = None
+        self._own = slice(0, 0)
+        # Of samples that are not done: the number of the interval that they end, step and time.
+        self._awaited: list[tuple[int, int, float]] = []
+        # Samples kept at the end of a run that were not done.
+        self._early = 0
+
+    def take_from(self, filter_: FilteredNodes, own: slice) -> None:
+        """Its samples are those of `filter_`, of whose nodes its `own` are these."""
+        self._filter, self._own = filter_, own
 
     def blocks(self, blocks: Sequence[Block]) -> list[str]:
         """Names of those of the whole `blocks` of the grid that its places lie in."""
         return [blocks[found.block].name for found in self.locations]
 
     def measure(self, solver: Solver) -> dict[str, np.ndarray]:
-        state, shape = self._gather(), self._weights.shape
-        state |= zip("uvw", turned(self._turns, np.stack([state[name] for name in "uvw"])), strict=True)
+        """The flow as it is."""
+        return self._values(self._gather())
+
+    def _values(self, state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Values at the places, from rho, u, v, w, p and scalars at the nodes."""
+        shape = self._weights.shape
+        state = state | dict(zip("uvw", turned(self._turns, np.stack([state[name] for name in "uvw"])), strict=True))
         state = {name: (values.reshape(shape) * self._weights).sum(axis=1) for name, values in state.items()}
         return derived.evaluate(
             [column.name for column in self.history.columns],
             derived.FlowState(self._x, self._y, self._z, state, self._gamma),
         )
+
+    # ---- samples that are filtered are done two intervals later
+
+    def _start(self, restarted: bool) -> None:
+        self._early = 0
+        if self._filter is not None and not self._filter.continued:
+            self._awaited = []
+        self.history.anew = (*(step for _, step, _ in self._awaited), *self.history.anew)
+        super()._start(restarted)
+
+    def after_step(self, solver: Solver) -> None:
+        if self._filter is None:
+            super().after_step(solver)
+        elif self._clock.due(solver):
+            state = self._filter.sample()
+            if state is not None and self._awaited and self._awaited[0][0] == self._filter.samples - BEHIND:
+                self._record(state, *self._awaited.pop(0)[1:])
+            self._awaited.append((self._filter.samples, solver.steps, solver.time))
+
+    def _record(self, state: dict[str, np.ndarray], step: int, time: float) -> None:
+        self._add(step, time, self._values({name: values[self._own] for name, values in state.items()}))
+
+    def capture(self) -> dict[str, Any]:
+        found = super().capture()
+        found["samples"] -= self._early
+        return found | ({"awaited": np.array(self._awaited, dtype=float)} if self._awaited else {})
+
+    def restore(self, captured: Mapping[str, Any]) -> None:
+        super().restore(captured)
+        awaited = np.asarray(captured.get("awaited", np.empty((0, 3))), dtype=float)
+        self._awaited = [(int(number), int(step), float(time)) for number, step, time in awaited]
+
+    def finish(self, solver: Solver) -> None:
+        """Samples that are not done are kept as if the flow stayed as it is; a run that goes on takes them anew."""
+        before = self.history.samples
+        try:
+            if self._filter is not None and self._begun and self._awaited:
+                rest = self._filter.rest()
+                for number, step, time in self._awaited:
+                    self._record(rest[number - self._filter.samples + 1], step, time)
+        finally:
+            super().finish(solver)
+            self._early = self.history.samples - before
+            self._kept = before
 
 
 def _located(case: Case, decomposition: Decomposition) -> list[list[Location]]:

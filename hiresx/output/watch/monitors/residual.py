@@ -38,7 +38,7 @@ class Residual(Monitor):
         looked_at = bool(history) and history[-1]["step"] == solver.steps
         try:
             if looked_at and self._clock.last != solver.steps and sys.exception() is None:
-                self._add(solver, self.measure(solver))
+                self._add(solver.steps, solver.time, self.measure(solver))
         finally:
             super().finish(solver)
 

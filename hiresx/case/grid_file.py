@@ -1,0 +1,91 @@
+"""`[grid]` with a `file`: what is read, and what is made of it."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from hiresx.case.model import Axis, Listed, Positive, Stencil, Table, Vector, fault
+
+
+class Rotation(Table):
+    """A rotation about an axis, and a translation after it."""
+
+    axis: Vector = Field(description="direction [x, y, z] of the axis; the rotation is right-handed about it")
+    angle: float = Field(ge=-360, le=360, description="angle, in degrees")
+    centre: Vector = Field((0.0, 0.0, 0.0), description="a point [x, y, z] on the axis, in L")
+    translation: Vector = Field((0.0, 0.0, 0.0), description="translation [x, y, z] after the rotation, in L")
+
+    @field_validator("axis")
+    @classmethod
+    def _turns(cls, axis: tuple[float, ...]) -> tuple[float, ...]:
+        if not any(axis):
+            raise fault("must not be zero")
+        return axis
+
+
+class Extrusion(Table):
+    """A plane grid drawn out along z."""
+
+    n: Stencil = Field(description="nodes along k")
+    length: Positive = Field(description="length, and period, along z, in L")
+
+
+class Revolution(Table):
+    """A plane grid turned about the x axis."""
+
+    n: Stencil = Field(description="nodes along k")
+    angle: float = Field(gt=0, le=360, description="angle, and period, in degrees")
+
+
+class GridFile(Table):
+    """Grid read from a Plot3D file, with or without a connectivity file beside it, or from a CGNS file.
+
+    Where nothing says how blocks are connected, faces (or parts of them) whose nodes coincide are. The keys from
+    `plane` to `revolve` are applied in the order in which they stand here, to nodes, connections and regions alike;
+    indexes in the connectivity file are those of the file, indexes in the case those of the grid that results.
+    """
+
+    file: str = Field(
+        description="Plot3D file (text, unformatted or binary) or CGNS file (HDF5 or ADF), relative to the case file"
+    )
+    connectivity: str | None = Field(
+        None,
+        description="connectivity file of a Plot3D file, relative to the case file: names of blocks and regions, what "
+        "is connected to what",
+    )
+    drop: Annotated[tuple[str, ...], Listed] = Field(
+        (), description="broken boundary patches and connections of a CGNS file to leave out, PATCH or ZONE/PATCH"
+    )
+    period: dict[Literal["i", "j", "k"], Vector | Rotation] = Field(
+        {},
+        description="what brings the min to the max face of directions that may be periodic: a translation [x, y, z], "
+        "in L, or a rotation {axis, angle, centre, translation}",
+    )
+    plane: Literal["auto", "keep"] = Field(
+        "auto",
+        description="auto: of a grid with 1 or 2 nodes in some direction one plane, or line, is taken, turned into x-y "
+        "or along x, its directions made i and j; keep: nothing of that",
+    )
+    reverse: Literal["auto", "keep"] | Annotated[tuple[str, ...], Listed] = Field(
+        "auto",
+        description="which blocks are reversed in i; auto: left-handed ones; keep: none, left-handed ones are refused",
+    )
+    scale: Positive = Field(1.0, description="factor to all coordinates: L in units of the file is 1/scale")
+    rotate: Rotation | None = Field(None, description="rotation {axis, angle, centre, translation}")
+    translate: Vector = Field((0.0, 0.0, 0.0), description="translation [x, y, z], in L")
+    coarsen: int = Field(
+        0, ge=0, description="how often every second node is left out, in the directions whose counts allow it"
+    )
+    mirror: Annotated[tuple[Axis, ...], Listed] = Field(
+        (), description='axes along which the grid and its image behind 0 are joined: ["y"] makes a half model whole'
+    )
+    extrude: Extrusion | None = Field(None, description="a plane grid drawn out along z: {n, length}")
+    revolve: Revolution | None = Field(None, description="a plane grid turned about the x axis: {n, angle}")
+
+    @model_validator(mode="after")
+    def _one_third_dimension(self) -> Self:
+        if self.extrude and self.revolve:
+            raise fault("either extrude or revolve")
+        if len(set(self.mirror)) < len(self.mirror):
+            raise fault("mirror: each axis once")
+        return self

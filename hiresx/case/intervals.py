@@ -1,0 +1,34 @@
+"""Intervals of time at which something is done: `every_time` of outputs, checkpoints and monitors."""
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from pydantic_core import PydanticCustomError
+
+from hiresx.case.model import fault
+
+# Differences of neighbouring numbers that an interval has at least: then no two of its times are one.
+TOLD_APART = 8
+
+
+def intervals(case: Any, sampled: Iterable[str]) -> dict[str, float]:
+    """Of a case, whose monitors that are one table are called `sampled`: every interval, by its table."""
+    tables: list[tuple[str, Any]] = [("output", case.output), ("checkpoint", case.checkpoint)]
+    tables += [(f"output.subset.{n}", subset) for n, subset in enumerate(case.output.subset)]
+    for key in ("probe", "force", "surface"):
+        tables += [(f"{key}.{n}", table) for n, table in enumerate(getattr(case, key))]
+    tables += [(name, getattr(case, name)) for name in sampled]
+    found = {key: getattr(table, "every_time", None) for key, table in tables}
+    return {key: every for key, every in found.items() if every is not None}
+
+
+def faults(case: Any, sampled: Iterable[str]) -> Iterator[PydanticCustomError]:
+    """Those between whose times the clock of the run would stand still; without an end they are as for one at 1."""
+    apart = math.ulp(1.0 if case.time.end is None else case.time.end)
+    for key, every in intervals(case, sampled).items():
+        if every < TOLD_APART * apart:
+            yield fault(
+                f"{key}.every_time = {every:g}: in double precision times lie up to {apart:.2g} apart here; "
+                f"take more than {TOLD_APART * apart:.2g}"
+            )

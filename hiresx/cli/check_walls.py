@@ -1,0 +1,58 @@
+"""What `hiresx check` says of slip walls, planes of symmetry and axes that grid lines do not meet at right angles."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from hiresx.decomposition.block_shell import Shell
+from hiresx.decomposition.mirrored import Coordinates, mirrored
+from hiresx.decomposition.oblique import walls
+
+if TYPE_CHECKING:
+    from hiresx.decomposition import Decomposition
+
+# Degrees off the normal, and cells by which mirrored places were moved, from which on a wall is told.
+TELLING, FAR = 1.0, 0.5
+
+
+def report(decomposition: "Decomposition", extended: Sequence[Coordinates | Shell]) -> list[dict[str, Any]]:
+    """Per wall, plane of symmetry and axis: the largest angle in degrees between a grid line and the normal, whether
+    ghosts take the flow at the mirror images of their own places, whether there is an edge on it, and the cells by
+    which such places were moved at most, as they lie outside the grid."""
+    moved = {entry.place: entry.moved for entry in mirrored(decomposition, extended)}
+    found = []
+    for wall in walls(decomposition):
+        patch = decomposition.patches[wall.place]
+        found.append(
+            {
+                "block": decomposition.blocks[patch.block].name,
+                "face": patch.face,
+                "range": patch.range,
+                "type": patch.condition.type,
+                "angle": wall.angle,
+                "curved": wall.curved,
+                "edge": wall.edged,
+                "mirrors_places": wall.mirrors_places,
+                "moved": moved.get(wall.place, 0.0),
+            }
+        )
+    return found
+
+
+def rows(found: Sequence[dict[str, Any]]) -> list[tuple[str, str, str, str]]:
+    """Those that are worth telling: face, type, angle, and what holds there."""
+    told = []
+    for wall in found:
+        if wall["angle"] < TELLING and not wall["edge"] and wall["moved"] < FAR:
+            continue
+        if wall["edge"]:
+            what = "an edge: ghosts mirror nodes, first order"
+        elif not wall["mirrors_places"]:
+            what = "ghosts mirror nodes"
+        else:
+            what = "ghosts mirror places: " + ("third order" if wall["curved"] else "no order is lost")
+            if wall["moved"] >= FAR:
+                what += (
+                    f", but where lines lean out of the grid: places moved by {wall['moved']:.1f} cells, first order"
+                )
+        told.append((f"{wall['block']} {wall['face']}", wall["type"], f"{wall['angle']:.1f}", what))
+    return told

@@ -1,0 +1,239 @@
+"""Slip walls, planes of symmetry and axes whose ghosts are not the mirror images of nodes: those that grid lines meet
+at other angles than right ones, and curved ones."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hiresx.arrays import triple
+from hiresx.equations import GHOSTS
+from hiresx.grid import Block
+from hiresx.grid.blocks import FACES, Range, direction, side, slices
+from hiresx.grid.connections import TOLERANCE
+from hiresx.grid.motions import Motion
+from hiresx.grid.patched import HIGHEST, degree_of
+
+if TYPE_CHECKING:
+    from hiresx.decomposition.patches import Decomposition, Patch
+
+# Nodes farther off a plane than this share of the extent are on no plane: coordinates that passed through a
+# single-precision file are on one to about 1e-7.
+FLAT = 1e-6
+# Sine of the angle to the normal below which grid lines are normal to a plane.
+NORMAL = 1e-4
+# A wall has an edge where it turns by so many radians at a node, and so many times as far as at the nodes beside it.
+EDGE, SHARPER = 0.05, 3.0
+
+
+@dataclass(frozen=True, eq=False)
+class Wall:
+    """A patch of the whole blocks with a mirror: `normal` and a `point` of its plane, None where it lies on none.
+    `angle`: the largest one, in degrees, between a grid line there and the normal. `edged`: whether it has an edge,
+    where a mirror has no one normal. `curved`: whether the flow along it takes a pressure that rises along the normal.
+    `smooth`: whether polynomials of the highest degree continue its grid lines. `mirrors_places`: whether ghosts take
+    the flow at the mirror images of their own places, not that at nodes.
+
+    All but place and angle are the same for all patches of a condition that go on in one another, in one block or over
+    connections, so that nothing depends on how blocks are cut."""
+
+    place: int
+    normal: np.ndarray | None
+    point: np.ndarray | None
+    angle: float
+    edged: bool
+    curved: bool
+    smooth: bool
+    mirrors_places: bool = False
+
+
+def walls(whole: "Decomposition") -> list[Wall]:
+    """All slip walls, planes of symmetry and axes of the whole blocks, but for those behind which the grid itself is
+    seen in the mirror."""
+    found = []
+    for n, patch in enumerate(whole.patches):
+        block = whole.blocks[patch.block]
+        mirror = patch.condition.kernel in ("reflect", "axis")
+        if mirror and len(block.active) > 1 and not mirrors(whole, patch):
+            found.append(_wall(block, n, patch))
+    made: list[Wall] = []
+    for members in _groups(whole, found):
+        group = [_as_beside(whole, wall, members) for wall in members]
+        curved, edged = any(wall.curved for wall in group), any(wall.edged for wall in group)
+        smooth, flat = all(wall.smooth for wall in group), all(wall.normal is not None for wall in group)
+        oblique = any(wall.angle > np.degrees(NORMAL) for wall in group) or not flat
+        for wall in group:
+            normal, point = (None, None) if curved else (wall.normal, wall.point)
+            mirrors_places = oblique and not edged
+            made.append(Wall(wall.place, normal, point, wall.angle, edged, curved, smooth, mirrors_places))
+    return sorted(made, key=lambda wall: wall.place)
+
+
+def _as_beside(whole: "Decomposition", wall: Wall, members: Sequence[Wall]) -> Wall:
+    """A patch of one node across, which lies on many planes, on the one of those that it goes on in."""
+    patch = whole.patches[wall.place]
+    block = whole.blocks[patch.block]
+    if wall.normal is not None or _is_broad(block, patch):
+        return wall
+    nodes = inward_rows(block, patch.face, patch.range, 1)[0].reshape(3, -1)
+    for other in members:
+        if other.normal is not None and other.point is not None:
+            off = other.normal @ (nodes[: len(other.normal)] - other.point[:, None])
+            if np.abs(off).max() <= FLAT * max(block.extents):
+                return replace(wall, normal=other.normal, point=other.point)
+    return wall
+
+
+def _is_broad(block: Block, patch: "Patch") -> bool:
+    """Whether a patch has several nodes in all directions along its face."""
+    d = direction(patch.face)
+    return all(patch.range[e][1] - patch.range[e][0] > 1 for e in block.active if e != d)
+
+
+def _groups(whole: "Decomposition", found: Sequence[Wall]) -> list[list[Wall]]:
+    """Walls of one condition that go on in one another."""
+    groups = {wall.place: [wall] for wall in found}
+    for wall in found:
+        patch = whole.patches[wall.place]
+        beyond = list(_beyond(whole, patch))
+        for other in found:
+            near = whole.patches[other.place]
+            own = groups[wall.place]
+            if near.condition is not patch.condition or groups[other.place] is own:
+                continue
+            low, high = np.array(near.range).T[:, :, None]
+            if any(b == near.block and ((at >= low) & (at < high)).all(axis=0).any() for b, at in beyond):
+                own += groups[other.place]
+                groups.update((member.place, own) for member in own)
+    return list({id(group): group for group in groups.values()}.values())
+
+
+def _beyond(whole: "Decomposition", patch: "Patch") -> Iterator[tuple[int, np.ndarray]]:
+    """The nodes beside those of a patch, along its face: (block, index triples (3, n))."""
+    d, size = direction(patch.face), whole.blocks[patch.block].size
+    for e in range(3):
+        if e == d or size[e] == 1:
+            continue
+        for first, step in ((patch.range[e][0], -1), (patch.range[e][1] - 1, 1)):
+            box = [np.arange(*r) for r in patch.range]
+            box[e] = np.array([first + step])
+            at = np.stack(np.meshgrid(*box, indexing="ij")).reshape(3, -1)
+            if 0 <= first + step < size[e]:
+                yield patch.block, at
+                continue
+            for c in whole.connections:
+                if c.block == patch.block and c.face == FACES[2 * e + (step > 0)]:
+                    low, high = np.array(c.range).T[:, :, None]
+                    inside = np.delete((at >= low) & (at < high), e, axis=0).all(axis=0)
+                    if inside.any():
+                        yield c.donor, c.donors(at[:, inside])
+
+
+def mirrored_places(whole: "Decomposition") -> dict[int, Wall]:
+    """Those whose ghosts take the flow at mirrored places, by the number of their patch."""
+    return {wall.place: wall for wall in walls(whole) if wall.mirrors_places}
+
+
+def mirrors(whole: "Decomposition", patch: "Patch") -> list[Motion]:
+    """The reflections by which the coordinates behind a plane of symmetry come, where rings around a pole end."""
+    planes = {c.motion for c in whole.connections if c.over_a_pole and c.rotation is not None}
+    return [plane for plane in planes if _stays(whole.blocks[patch.block], patch.range, plane)]
+
+
+def _stays(block: Block, range_: Range, plane: Motion) -> bool:
+    """Whether the nodes of a part of a face lie in the plane of a reflection."""
+    nodes = np.stack([c[slices(range_)] for c in (block.x, block.y, block.z)])
+    return bool(np.abs(plane(nodes) - nodes).max() <= 2 * TOLERANCE * max(block.extents))
+
+
+def inward_rows(block: Block, face: str, range_: Range, count: int) -> np.ndarray:
+    """x, y, z of a part of a face and of the nodes inwards of it: (count, 3, nk, nj, ni), one node along its normal."""
+    d, inwards = direction(face), -side(face)
+    rows = []
+    for step in range(count):
+        box = [slice(lo, hi) for lo, hi in range_]
+        box[d] = slice(range_[d][0] + inwards * step, range_[d][0] + inwards * step + 1)
+        rows.append(np.stack([c[box[2], box[1], box[0]] for c in (block.x, block.y, block.z)]))
+    return np.stack(rows)
+
+
+def _wall(block: Block, place: int, patch: "Patch") -> Wall:
+    dimensions = len(block.active)
+    rows = inward_rows(block, patch.face, patch.range, GHOSTS + 1)[:, :dimensions]
+    d = direction(patch.face)
+    tangents = [e for e in block.active if e != d]
+    lines = rows[1:] - rows[0]
+    length = np.sqrt((lines**2).sum(axis=1))
+    normal, point = _plane(rows[0].reshape(dimensions, -1))
+    if normal is not None and point is not None:
+        if np.tensordot(normal, rows[1] - rows[0], axes=1).mean() < 0:
+            normal = -normal
+        along = np.tensordot(lines, normal, axes=(1, 0))
+        edged = False
+    else:
+        along = np.abs(np.sum(lines * _local_normals(rows[0], d, tangents), axis=1))
+        # with the nodes on which the line goes on: a sharp end is an edge too
+        broad = _is_broad(block, patch)  # of one node across, what is beyond its ends tells nothing of it
+        edged = broad and any(_has_edge(_beyond_ends(block, patch, e, dimensions)) for e in tangents)
+    across = np.sqrt(np.maximum(length**2 - along**2, 0) if normal is None else _across(lines, along, normal))
+    known = normal is not None or _is_broad(block, patch)
+    angle = float(np.degrees(np.arctan2(across, np.abs(along)).max())) if known else 0.0
+    curved = normal is None and _is_broad(block, patch) and patch.condition.type == "slip-wall"
+    smooth = degree_of(inward_rows(block, patch.face, patch.range, HIGHEST + 1)) == HIGHEST
+    return Wall(place, normal, point, angle, edged, curved, smooth)
+
+
+def _across(lines: np.ndarray, along: np.ndarray, normal: np.ndarray) -> np.ndarray:
+    """Squares of the distances along a plane: without the round-off of squares that nearly cancel."""
+    tangential = lines - along[:, None] * normal.reshape(-1, 1, 1, 1)
+    return np.asarray((tangential**2).sum(axis=1))
+
+
+def _plane(nodes: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Unit normal of the plane on which all nodes (dimensions, n) lie, and a point of it; None where there is none, or
+    more than one."""
+    dimensions = len(nodes)
+    centre = nodes.mean(axis=1)
+    off = nodes - centre[:, None]
+    # not of all nodes: the singular vectors of the small matrix of second moments have half the digits
+    _, sizes, axes = np.linalg.svd(off.T, full_matrices=False) if off.shape[1] >= dimensions else (0, [0.0], off)
+    if len(sizes) < dimensions or sizes[dimensions - 2] < FLAT * sizes[0] or not sizes[0] > 0:
+        return None, None
+    normal = axes[-1]
+    # exactly along an axis where it is to round-off
+    normal = np.where(np.abs(normal) < 1e-14, 0.0, normal)
+    normal = normal / np.linalg.norm(normal)
+    extent = np.ptp(off, axis=1).max()
+    return (normal, centre) if np.abs(normal @ off).max() <= FLAT * extent else (None, None)
+
+
+def _local_normals(face: np.ndarray, d: int, tangents: Sequence[int]) -> np.ndarray:
+    """Unit normals (dimensions, nk, nj, ni) at the nodes of a face, by central differences; of either side."""
+    slopes = []
+    for e in tangents:
+        axis = 3 - e
+        slopes.append(np.gradient(face, axis=axis) if face.shape[axis] > 1 else np.zeros_like(face))
+    normal = np.cross(slopes[0], slopes[1], axis=0) if len(slopes) == 2 else np.stack([-slopes[0][1], slopes[0][0]])
+    size = np.sqrt((normal**2).sum(axis=0))
+    return np.asarray(normal / np.where(size > 0, size, 1))
+
+
+def _beyond_ends(block: Block, patch: "Patch", e: int, dimensions: int) -> np.ndarray:
+    """x, y, z of a patch and of up to two nodes of its block beyond its ends along e: (dimensions, ..., n), along e."""
+    lo, hi = patch.range[e]
+    range_ = tuple((max(lo - 2, 0), min(hi + 2, block.size[e])) if a == e else r for a, r in enumerate(patch.range))
+    row = inward_rows(block, patch.face, triple(range_), 1)[0, :dimensions]
+    return np.asarray(np.moveaxis(row, 3 - e, -1))
+
+
+def _has_edge(face: np.ndarray) -> bool:
+    """Whether grid lines along the last axis of (dimensions, ..., n) have a corner."""
+    steps = np.diff(face, axis=-1)
+    size = np.sqrt((steps**2).sum(axis=0))
+    cosine = (steps[..., 1:] * steps[..., :-1]).sum(axis=0) / np.maximum(size[..., 1:] * size[..., :-1], 1e-300)
+    turn = np.arccos(np.clip(cosine, -1, 1))
+    beside = np.zeros_like(turn)
+    beside[..., 1:] = turn[..., :-1]
+    beside[..., :-1] = np.maximum(beside[..., :-1], turn[..., 1:])
+    return bool(((turn > EDGE) & (turn > SHARPER * beside)).any())

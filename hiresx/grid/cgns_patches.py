@@ -1,0 +1,180 @@
+"""Boundary patches of CGNS files: which nodes of which face they are, of which kind, and what of them is left out.
+
+A patch is given by a range of nodes, or of faces between nodes, or by a list of them (CGNS SIDS, boundary conditions):
+a list is taken that holds every node, or every face, of one rectangle of a face of its zone.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from hiresx.arrays import triple
+from hiresx.case.faults import did_you_mean
+from hiresx.errors import HiresxError
+from hiresx.grid.blocks import Block, Range
+from hiresx.grid.cgns_tree import Node
+from hiresx.grid.cgns_units import Units
+from hiresx.grid.claims import Claim
+from hiresx.grid.orientation import faces_of
+from hiresx.grid.patched import PATCHED
+
+# Boundary types that keep the nodes of a line that they share with another patch of their face, first to last.
+FIRST = ("BCWallViscous", "BCWall", "BCDegenerate", "BCSymmetry")
+RANGES, LISTS = ("PointRange", "ElementRange"), ("PointList", "ElementList")
+NO_UNITS = Units()
+
+
+@dataclass(frozen=True)
+class Zone:
+    """A zone of a file and the block that is made of it. `words`: what was done to its coordinates."""
+
+    node: Node
+    block: Block
+    dimensions: int
+    units: Units = NO_UNITS
+    words: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Left:
+    """What of a file is left out: the patches and connections `names` (PATCH or ZONE/PATCH), and, where `broken` takes
+    them, patches that no nodes can be found for."""
+
+    path: Path
+    names: tuple[str, ...] = ()
+    broken: dict[str, str] | None = None
+    seen: dict[str, None] = field(default_factory=dict)
+    met: set[str] = field(default_factory=set)
+
+    def drops(self, zone: Node, node: Node) -> bool:
+        """Whether a patch or connection of a zone is left out."""
+        both = {node.name, f"{zone.name}/{node.name}"}
+        self.seen[f"{zone.name}/{node.name}"] = None
+        self.met.update(both.intersection(self.names))
+        return bool(both.intersection(self.names))
+
+    @contextmanager
+    def named(self, zone: Node, node: Node) -> Iterator[None]:
+        """Errors within say the key that leaves the patch or connection out."""
+        try:
+            yield
+        except HiresxError as error:
+            key = f'[grid] drop = ["{zone.name}/{node.name}"] leaves it out'
+            raise HiresxError(error.message, f"{error.mend}; {key}") from None
+
+    def check_all_found(self) -> None:
+        for name in self.names:
+            if name not in self.met:
+                mend = did_you_mean(name, list(self.seen), "patches and connections")
+                raise HiresxError(f"{self.path}: grid.drop: there is no patch or connection '{name}'", mend)
+
+
+def conditions(base: Node, zone: Node) -> Iterator[tuple[Node, str, str]]:
+    """(node, name of its region, kind of condition) of every boundary patch of a zone: a patch goes by the name of its
+    family, or by its own; the kind is that of the family where the patch says so, "" where none is given."""
+    families = {family.name: family for family in base.children("Family_t")}
+    for patch in (patch for holder in zone.children("ZoneBC_t") for patch in holder.children("BC_t")):
+        kind = patch.text() if patch.has_data else ""
+        family = patch.child("FamilyName")
+        name = "" if family is None else family.text().rsplit("/", 1)[-1]
+        if kind == "FamilySpecified":
+            held = families[name].children("FamilyBC_t") if name in families else []
+            kind = next((node.text() for node in held if node.has_data), "")
+        yield patch, name or patch.name, kind
+
+
+def patches(base: Node, zones: Sequence[Zone], left: Left) -> tuple[list[Claim], list[str]]:
+    """Claims of all boundary patches, walls first, and the names of their regions."""
+    found = []
+    for b, zone in enumerate(zones):
+        for patch, name, kind in conditions(base, zone.node):
+            if left.drops(zone.node, patch):
+                continue
+            try:
+                with left.named(zone.node, patch):
+                    face, range_ = _patch(zone, patch)
+            except HiresxError as error:
+                if left.broken is None:
+                    raise
+                why = error.message.rpartition(patch.place)[2]
+                left.broken[f"{zone.node.name}/{patch.name}"] = why.strip("/: ")
+                continue
+            rank = next((n for n, first in enumerate(FIRST) if kind.startswith(first)), len(FIRST))
+            claim = Claim(b, face, range_, f"boundary patch {patch.name} of zone {zone.node.name}")
+            found.append((rank, claim, name))
+        for general in zone.node.children("ZoneGridConnectivity_t"):
+            for node in filter(abuts, general.children("GridConnectivity_t")):
+                if left.drops(zone.node, node):
+                    continue
+                with left.named(zone.node, node):
+                    claim = Claim(b, *_patch(zone, node), f"connection {node.name} of zone {zone.node.name}")
+                found.append((len(FIRST) + 1, claim, PATCHED))
+    found.sort(key=lambda entry: entry[0])
+    return [claim for _, claim, _ in found], [name for _, _, name in found]
+
+
+def abuts(general: Node) -> bool:
+    """Whether a connection is of faces that lie on each other without sharing nodes."""
+    kind = general.child("GridConnectivityType")
+    return kind is not None and kind.text() == "Abutting"
+
+
+def _patch(zone: Zone, patch: Node) -> tuple[str, Range]:
+    """Face and nodes of a boundary patch."""
+    ranges = [child for child in patch.children("IndexRange_t") if child.name in RANGES]
+    lists = [child for child in patch.children("IndexArray_t") if child.name in LISTS]
+    if len(ranges) + len(lists) != 1:
+        raise patch.fault("is not given by one PointRange or PointList", "write it as a range of nodes of one face")
+    (node,) = ranges or lists
+    if ranges:
+        begin, end = node.numbers((2, zone.dimensions))
+        low, high = np.minimum(begin, end), np.maximum(begin, end)
+    else:
+        points = np.unique(node.listed(zone.dimensions), axis=0)
+        low, high = points.min(axis=0), points.max(axis=0)
+        if len(points) != np.prod(high - low + 1, dtype=float):
+            raise node.fault(
+                f"its {len(points)} nodes, within {low.tolist()} to {high.tolist()}, are no rectangle of a face",
+                "write it as a range of nodes of one face",
+            )
+    place = patch.child("GridLocation")
+    location = place.text() if place is not None else "Vertex"
+    size = np.array(zone.block.size[: zone.dimensions])
+    if location != "Vertex" or node.name.startswith("Element"):
+        low, high = _of_faces(node, location, low, high, size)
+    return on_face(zone, node, low, high)
+
+
+def _of_faces(
+    node: Node, location: str, low: np.ndarray, high: np.ndarray, size: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """First and last nodes of a range of faces between nodes, which count from 1 to the number of nodes along their
+    normal, or of the cells beside the face."""
+    flat = [d for d in range(len(size)) if location[:5] in (f"{'IJK'[d]}Face", f"{'IJK'[d]}Edge")]
+    if not flat:
+        flat = [d for d in range(len(size)) if low[d] == high[d] and low[d] in (1, size[d] - 1, size[d])][:1]
+    if len(flat) != 1:
+        raise node.fault(f"{location}: the range is on no face", "write it as a range of nodes of one face")
+    (d,) = flat
+    low, high = low.copy(), high + 1
+    high[d] = low[d] = size[d] if low[d] > 1 else 1
+    return low, high
+
+
+def on_face(zone: Zone, node: Node, low: np.ndarray, high: np.ndarray) -> tuple[str, Range]:
+    """The face that holds the nodes `low` to `high`, which count from 1, and their half-open range."""
+    block = zone.block
+    size = block.size[: zone.dimensions]
+    shown = f"{low.tolist()} to {high.tolist()}"
+    if (low < 1).any() or (high > np.array(size)).any():
+        raise node.fault(f"{shown} leaves the zone of {' x '.join(map(str, size))} nodes", "correct the range")
+    range_ = triple([(int(a) - 1, int(b)) for a, b in zip(low, high, strict=True)] + [(0, 1)] * (3 - len(size)))
+    faces = faces_of(block.size, range_, block.faces)
+    if not faces:
+        raise node.fault(f"{shown} lies on no face of the zone", "correct the range")
+    if len(faces) > 1:
+        raise node.fault(f"{shown} is an edge, on the faces {' and '.join(faces)}", "correct the range")
+    return faces[0], range_

@@ -1,0 +1,74 @@
+"""What says that a flow does not leave a `supersonic-outflow` faster than sound."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from hiresx.case import Case
+from hiresx.decomposition import Patch
+from hiresx.output.saved.attachment import Attachment
+from hiresx.output.watch.quadrature import face_weights
+from hiresx.output.watch.watched import WatchedRun
+from hiresx.output.watch.watched_surface import FaceNodes, WatchedSurface, mask
+from hiresx.solver import Solver
+
+TYPE = "supersonic-outflow"
+# Relative change of the pressure by which something has arrived at a node.
+ARRIVED = 1e-4
+
+
+def build(case: Case, simulation: WatchedRun) -> list[Attachment]:
+    solver = simulation.solver
+    patches = [patch for patch in solver.decomposition.patches if patch.condition.type == TYPE]
+    return [SubsonicOutflow(solver, patches)] if patches else []
+
+
+class SubsonicOutflow(Attachment):
+    """Looks every `monitor.every` steps at all nodes on supersonic outflows, and says of each condition once where the
+    flow has changed and its velocity through the face is below the speed of sound: there the condition sends back a
+    part of what arrives. A flow that rests there as it began is not spoken of."""
+
+    name = "subsonic outflow"
+
+    def __init__(self, solver: Solver, patches: Sequence[Patch]):
+        self._every = solver.case.monitor.every
+        self._comm = solver.comm
+        conditions = list(solver.case.boundary)
+        self._names = {n: f"boundary.{n} ({TYPE})" for n, c in enumerate(conditions) if c.type == TYPE}
+        here, faces = {state.part.whole for state in solver.states}, []
+        for patch in patches:
+            if patch.block in here:
+                weights = face_weights(solver.decomposition, patch.block, patch.face)
+                weights *= mask(solver.decomposition, patch.block, patch.face, patch.range)
+                group = next(n for n, c in enumerate(conditions) if c is patch.condition)
+                faces.append(FaceNodes(patch.block, patch.face, weights, group))
+        self._surface = WatchedSurface(solver, faces, len(conditions), viscous=False)
+        self._areas = self._comm.sum(self._surface.areas())
+        self._first: np.ndarray | None = None
+        self._notes: list[str] = []
+
+    @property
+    def notes(self) -> list[str]:
+        return self._notes
+
+    def begin(self, solver: Solver, restarted: bool) -> None:
+        self._first = self._surface.measure().p
+
+    def steps_left(self, solver: Solver) -> int:
+        return self._every - solver.steps % self._every
+
+    def after_step(self, solver: Solver) -> None:
+        if solver.steps % self._every or not self._names or self._first is None:
+            return
+        flow = self._surface.measure()
+        changed = np.abs(flow.p - self._first) > ARRIVED * self._first
+        slow = changed & (flow.mach < 1)
+        areas = np.linalg.norm(flow.push, axis=0)
+        share, weighted = self._comm.sum(self._surface.sums(np.stack([areas * slow, areas * slow * flow.mach]))).T
+        for n in [n for n in self._names if share[n] > 0]:
+            part, mach = share[n] / self._areas[n], weighted[n] / share[n]
+            self._notes.append(
+                f"{self._names.pop(n)}: at time {solver.time:.4g} the Mach number normal to the face is below 1 on "
+                f"{100 * part:.0f} % of it, {mach:.2f} on the mean, and sound sends waves back from there; "
+                'type = "characteristic-outflow" lets them out'
+            )

@@ -1,0 +1,44 @@
+"""The tables of a far field: signals, levels by angle, third octaves."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+
+def columns(data: Any) -> list[str]:
+    """Names of the columns of `data`, a result of `farfield`: one for each observer, of each end cap if they are
+    apart."""
+    count = data.sizes["observer"]
+    caps = data.sizes.get("cap", 1)
+    return [f"p_{n}" + (f"_cap_{m}" if caps > 1 else "") for m in range(caps) for n in range(count)]
+
+
+def signals(path: Path, data: Any, clocks: dict[str, np.ndarray]) -> None:
+    """Time, or that of each observer, then the signals."""
+    values = data["pressure"].values.reshape(-1, data.sizes["time"])
+    _write(
+        path, [*clocks, *columns(data)], zip(*(own.tolist() for own in clocks.values()), *values.tolist(), strict=True)
+    )
+
+
+def directivity(path: Path, observers: Sequence[dict[str, Any]]) -> None:
+    """A row for each observer: where it is, and its overall levels."""
+    _write(path, list(observers[0]), (list(row.values()) for row in observers))
+
+
+def third_octaves(path: Path, data: Any) -> None:
+    """A row for each band: its middle, ends, whether it is resolved, and the levels."""
+    levels = data["band_level"].values.reshape(len(columns(data)), -1)
+    bands = (data[name].values.tolist() for name in ("band", "band_from", "band_to", "band_resolved"))
+    _write(path, ["middle", "from", "to", "resolved", *columns(data)], zip(*bands, *levels.tolist(), strict=True))
+
+
+def _write(path: Path, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    lines = [",".join(names), *(",".join(map(_cell, row)) for row in rows)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _cell(value: Any) -> str:
+    return repr(value) if isinstance(value, float) else str(value)

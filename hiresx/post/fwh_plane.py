@@ -1,0 +1,135 @@
+"""Far field of a permeable line at rest in a uniform stream, in two dimensions: Ffowcs Williams and Hawkings.
+
+The equation and the sources Q and L are those of `hiresx.post.fwh`. In the plane a pulse is followed by a wake that has
+no end, so the integral is taken frequency by frequency (Lockard, J. Sound Vib. 229 (2000) 897): of parts exp(i w t),
+
+    p'(x) = int (i w + U d/dx1) G Q dl - int dG/dx_i L_i dl,
+    G = -i / (4 b) exp(i M K d1) H0(K R*),   K = w / (c b^2),   R* = sqrt(d1^2 + b^2 d2^2),   b^2 = 1 - M^2,
+
+with d = x - y from a place of the line to the observer and H0 Hankel's function of the second kind, of waves that go
+outwards. Derivatives follow from dH0 = -H1.
+
+The samples are a part of something longer, and cut off they would sound. Before and behind them the signal of each
+place goes on as it is predicted from them (Burg's method, Kay & Marple, Proc. IEEE 69 (1981) 1380), and fades.
+"""
+
+import numpy as np
+
+from hiresx.post.fwh import Flow, Stream, Surface, checked_step, sources_of, too_short
+from hiresx.results import needs
+
+# So many times the samples are predicted before and behind them, each value from so many others.
+_PREDICTED, _ORDER = 0.25, 16
+# Samples beside an end that what is predicted behind it may still change.
+_TOUCHED = 8
+# Complex numbers of frequencies and places that are held at a time.
+_HELD = 1 << 21
+
+
+def shares(
+    surface: Surface,
+    time: np.ndarray,
+    flow: Flow,
+    observers: np.ndarray,
+    stream: Stream,
+    group: np.ndarray | None = None,
+    still: bool = False,
+) -> tuple[np.ndarray, np.ndarray]:
+    """As `fwh.shares`: times (m, k) at the `observers` (m, 3) and p' (groups, m, k) of places that belong to groups.
+    `still`: before the first sample the line was as in it; each observer then has times of its own, from its first
+    sound on. Without it the mean of each place is no source. Raises as there."""
+    dt = checked_step(time, stream)
+    samples, observers = len(time), np.asarray(observers, float)
+    group = np.zeros(len(surface.areas), dtype=int) if group is None else np.asarray(group)
+    near, far = (np.array([f(_delays(surface, one, stream)) for one in observers]) / dt for f in (np.min, np.max))
+    lead = int(_PREDICTED * samples) + _TOUCHED
+    before = 0 if still else lead
+    start = np.floor(near).astype(int)
+    if still:
+        firsts, heard = start, samples - _TOUCHED
+    else:
+        firsts = np.full(len(observers), int(np.ceil(far.max())) + _TOUCHED)
+        heard = samples - _TOUCHED + int(start.min()) - int(firsts[0])
+    if heard <= 1:
+        raise too_short()
+    # Four times as long as all that sounds: the wake of the last round is then nearly a constant.
+    length = needs.scipy("fft").next_fast_len(
+        4 * (before + samples + lead + int(np.ceil((far - near).max()))), real=True
+    )
+    omega = 2 * np.pi * np.fft.rfftfreq(length, dt)
+    parts = np.zeros((group.max() + 1, len(observers), omega.size), dtype=complex)
+    step = max(1, _HELD // (4 * omega.size))
+    for begin in range(0, len(surface.areas), step):
+        some = slice(begin, begin + step)
+        sources = sources_of(surface, flow, some, stream, samples)[:, :3]
+        sources -= sources[..., :1] if still else sources.mean(axis=-1, keepdims=True)
+        started = [_continued(sources[..., ::-1], before)[..., ::-1]] if before else []
+        sources = np.concatenate([*started, sources, _continued(sources, lead)], axis=-1)
+        spectra = np.fft.rfft(sources, length, axis=-1)
+        belongs = (group[some] == np.arange(len(parts))[:, None]).astype(float)
+        for m, observer in enumerate(observers):
+            shift = omega * ((start[m] + before) * dt)  # so that the first sound of the observer comes first
+            parts[:, m] += belongs @ _heard(observer - surface.places[some], spectra, omega, shift, stream)
+    signals = np.fft.irfft(parts, length, axis=-1)
+    # Before the first of what is predicted is heard there is silence; it lies at the end of the round.
+    quiet = length - before - _TOUCHED
+    signals -= signals[..., quiet : quiet + 1]
+    found = np.stack([signals[:, m, begin : begin + heard] for m, begin in enumerate(firsts - start)], axis=1)
+    return time[0] + np.add.outer(firsts, np.arange(heard)) * dt, found
+
+
+def _heard(d: np.ndarray, spectra: np.ndarray, omega: np.ndarray, shift: np.ndarray, stream: Stream) -> np.ndarray:
+    """Amplitudes (n, frequency) that an observer, `d` (n, 3) away, hears of Q, L1, L2 in `spectra` (n, 3, frequency),
+    with the phase `shift` (frequency,) added. Of the frequency 0, which is no sound, nothing."""
+    special = needs.scipy("special")
+    b2, found = 1 - stream.mach**2, np.zeros((len(d), omega.size), dtype=complex)
+    along, star, slope = _ways(d, stream)
+    wavenumber = omega[1:] / (stream.sound * b2)
+    phase = wavenumber * star[:, None]
+    zeroth = special.j0(phase) - 1j * special.y0(phase)
+    first = wavenumber * (special.j1(phase) - 1j * special.y1(phase))
+    x1 = 1j * stream.mach * wavenumber * zeroth - (along / star)[:, None] * first
+    x2 = -slope[:, None] * first
+    q, l1, l2 = (spectra[:, n, 1:] for n in range(3))
+    turn = np.exp(1j * (stream.mach * wavenumber * along[:, None] + shift[1:]))
+    heard = (1j * omega[1:] * zeroth + stream.mach * stream.sound * x1) * q - x1 * l1 - x2 * l2
+    found[:, 1:] = -0.25j / np.sqrt(b2) * turn * heard
+    return found
+
+
+def _continued(values: np.ndarray, number: int) -> np.ndarray:
+    """So many values behind `values` (..., time), each predicted from those before it, fading out."""
+    factors = _predictor(values, min(_ORDER, values.shape[-1] // 3))
+    order = factors.shape[-1]
+    made = np.concatenate([values[..., -order:], np.zeros((*values.shape[:-1], number))], axis=-1)
+    for n in range(order, order + number):
+        made[..., n] = np.sum(factors * made[..., n - order : n], axis=-1)
+    return made[..., order:] * 0.5 * (1 + np.cos(np.pi * np.arange(1, number + 1) / (number + 1)))
+
+
+def _predictor(values: np.ndarray, order: int) -> np.ndarray:
+    """Factors (..., order) of the `order` values before one of `values` (..., time), oldest first, that predict it:
+    Burg's, of which no sum grows."""
+    ahead, behind = values[..., 1:], values[..., :-1]
+    found = np.zeros((*values.shape[:-1], order))
+    for m in range(order):
+        power = np.sum(ahead**2 + behind**2, axis=-1)
+        reflected = (2 * np.sum(ahead * behind, axis=-1) / np.where(power > 0, power, 1.0))[..., None]
+        if m:
+            found[..., :m] -= reflected * found[..., m - 1 :: -1]
+        found[..., m] = reflected[..., 0]
+        ahead, behind = (ahead - reflected * behind)[..., 1:], (behind - reflected * ahead)[..., :-1]
+    return found[..., ::-1]
+
+
+def _delays(surface: Surface, observer: np.ndarray, stream: Stream) -> np.ndarray:
+    """What sound takes from the places to an observer."""
+    along, star = _ways(observer - surface.places, stream)[:2]
+    return (star - stream.mach * along) / ((1 - stream.mach**2) * stream.sound)
+
+
+def _ways(d: np.ndarray, stream: Stream) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """d1, R* and the slope of R* along d2, (n,)."""
+    b2 = 1 - stream.mach**2
+    star = np.sqrt(d[:, 0] ** 2 + b2 * d[:, 1] ** 2)
+    return d[:, 0], star, b2 * d[:, 1] / star

@@ -1,0 +1,49 @@
+"""Waves of boundary conditions that are faster than the time step resolves."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from hiresx.case import Case
+from hiresx.case.functions import prescribed
+from hiresx.case.waves import Waves
+from hiresx.decomposition import Decomposition
+from hiresx.errors import HiresxError
+from hiresx.rhs.frozen import asked
+
+# Steps that resolve a period. With 8 a Runge-Kutta method of third order takes 1.3 % of a wave at each, 10 % in a
+# period; with 16 it takes 0.7 % in a period. Of the waves that have fewer than 2 the steps see others.
+STEPS, LEAST = 8.0, 2.0
+
+
+def notes(
+    case: Case, decomposition: Decomposition, dt: float, profiles: Mapping[str, Callable[..., Any]] | None = None
+) -> Iterator[str]:
+    """A remark for each condition whose function, of case.py or of `profiles` by name, gives waves of which fewer than
+    `STEPS` steps `dt` make a period."""
+    for number, name, function, (x, y, z) in asked(case, decomposition, profiles, steady=False):
+        try:
+            fastest = _fastest(prescribed(case, function, x, y, z, 0.0))
+        except HiresxError:
+            continue  # is told when the run begins
+        if fastest * dt * STEPS > 1:
+            steps = 1 / (fastest * dt)
+            seen = ", as fewer than 2 do not: it enters as a slower one" if steps < LEAST else ""
+            yield (
+                f'boundary.{number}: "{name}" gives a wave of f L / c_ref = {fastest:.4g}, of which {steps:.2g} time '
+                f"steps of {dt:.3g} make a period; {STEPS:g} resolve it{seen}: take shorter steps (time.dt, time.cfl), "
+                "or leave it out"
+            )
+
+
+def _fastest(values: Any) -> float:
+    """The highest frequency that has an amplitude anywhere."""
+    found = [
+        abs(float(frequency))
+        for value in values
+        if isinstance(value, Waves)
+        for frequency, *of in zip(value.frequency, value.cos, value.sin, strict=True)
+        if any(np.any(amplitude) for amplitude in of)
+    ]
+    return max(found, default=0.0)

@@ -1,0 +1,86 @@
+// What the samples of a probe keep of the steps between them: each is the mean of the flow weighted by the cubic B-spline
+// over the two intervals before it and the two behind, that is, four running means over an interval, one after the other.
+// A frequency f passes with sinc(f T)^4, T the interval. The weights are positive: a mean of admissible states is one.
+//
+// At the `position` 0 <= x <= 1 of an interval four samples are under way: 0 that before the interval's beginning, 1 the
+// one at it, 2 at its end, 3 the one after. Weights of the last two are those of the first two, mirrored.
+HD double spline_weight(int sample, double x) {
+    const double y = sample < 2 ? x : 1.0 - x;
+    if (sample == 0 || sample == 3) return (1.0 - y) * (1.0 - y) * (1.0 - y) * (1.0 / 6);
+    return ((3.0 * y - 6.0) * y * y + 4.0) * (1.0 / 6);
+}
+
+// The share of a sample's weights that lies before the position.
+HD double spline_past(int sample, double x) {
+    const double y = sample < 2 ? x : 1.0 - x;
+    const double outer = 1.0 - (1.0 - y) * (1.0 - y) * (1.0 - y) * (1.0 - y) * (1.0 / 24);
+    const double inner = 0.5 + ((3.0 * y - 8.0) * y * y + 16.0) * y * (1.0 / 24);
+    const double past = sample == 0 || sample == 3 ? outer : inner;
+    return sample < 2 ? past : 1.0 - past;
+}
+
+// Of the nodes places[0..count-1], at the clock's time: rho, u, v, w, p and scalars into the four sums under way, together
+// with the flow at the time seen before, which is `held`: between the two it changes linearly, and the weights, of third
+// degree, are integrated exactly. A time that was seen already adds nothing, so that a step may be taken again. Where
+// nothing was seen (seen < 0) the flow is taken to have been as it is.
+// interval: the time at which it began, its length, and, if the position counts steps, what one of them is of it.
+KERNEL(filter_state, int i, int j, int k, int count, stride sv, const int *places,
+       const_state_field<conserved_variables> q, const double *clock, const double *interval, double *position,
+       double *seen, double *held, double *sums) {
+    const double time = clock[CLOCK_TIME];
+    if (!(time > seen[i])) return;
+    const long long p = places[i];
+    const double rho = q[p], inverse = 1.0 / rho;
+    const double u = q[sv + p] * inverse, v = q[2 * sv + p] * inverse, w = q[3 * sv + p] * inverse;
+    double flow[conserved_variables];
+    flow[0] = rho, flow[1] = u, flow[2] = v, flow[3] = w;
+    flow[4] = (HX_GAMMA - 1.0) * (q[4 * sv + p] - 0.5 * rho * (u * u + v * v + w * w));
+    for (int n = gas_variables; n < conserved_variables; ++n) flow[n] = q[n * sv + p] * inverse;
+
+    const bool first = seen[i] < 0.0;
+    const double from = position[i];
+    double to = interval[2] > 0.0 ? from + interval[2] : (time - interval[0]) / interval[1];
+    if (first || to < from) to = from;
+    if (to > 1.0) to = 1.0;
+    // Gauss and Legendre's three places and weights
+    const double place[3] = {0.1127016653792583, 0.5, 0.8872983346207417}, share[3] = {5.0 / 18, 8.0 / 18, 5.0 / 18};
+    for (int s = 0; s < 4; ++s) {
+        double before = 0.0, now = 0.0;
+        for (int g = 0; g < 3; ++g) {
+            const double weight = share[g] * (to - from) * spline_weight(s, from + place[g] * (to - from));
+            before += (1.0 - place[g]) * weight, now += place[g] * weight;
+        }
+        if (first) now = spline_past(s, from);
+        for (int n = 0; n < conserved_variables; ++n) {
+            const long long at = (long long)n * count + i;
+            double *sum = sums + (long long)s * conserved_variables * count + at;
+            *sum = first ? now * flow[n] : *sum + (before * held[at] + now * flow[n]);
+        }
+    }
+    for (int n = 0; n < conserved_variables; ++n) held[(long long)n * count + i] = flow[n];
+    position[i] = to, seen[i] = time;
+}
+
+// An interval ends: `sample` is the first sum, which is done, and the next one begins.
+KERNEL(filter_sample, int i, int j, int k, int count, double *position, double *sums, double *sample) {
+    for (int n = 0; n < conserved_variables; ++n) {
+        double *sum = sums + (long long)n * count + i;
+        const long long next = (long long)conserved_variables * count;
+        sample[(long long)n * count + i] = sum[0];
+        for (int s = 0; s < 3; ++s) sum[s * next] = sum[(s + 1) * next];
+        sum[3 * next] = 0.0;
+    }
+    position[i] = 0.0;
+}
+
+// What the samples before the interval's beginning, at it and at its end come to if the flow stays as it is.
+KERNEL(filter_rest, int i, int j, int k, int count, const double *position, const double *held, const double *sums,
+       double *sample) {
+    for (int s = 0; s < 3; ++s) {
+        const double rest = 1.0 - spline_past(s, position[i]);
+        for (int n = 0; n < conserved_variables; ++n) {
+            const long long at = (long long)n * count + i, of = (long long)s * conserved_variables * count + at;
+            sample[of] = sums[of] + rest * held[at];
+        }
+    }
+}

@@ -1,0 +1,34 @@
+// The state between nodes, from shares that several parts may have given (kernels/boundary/patched.h).
+
+// Of the sixth-order value over the linear one, from how far they are apart: 1 in smooth flow, 0 where it jumps.
+HD real patched_share(real apart) {
+    const real s = apart * real(1.0 / 0.1), s2 = s * s;
+    return real(1) / (real(1) + s2 * s2);
+}
+
+// The state at a place from the shares rows[first] ... rows[last - 1] of a buffer. turn[3 c + x][r], of `shares` rows,
+// brings vectors from where row r was given; null: they stay as they are.
+HD void interpolated_state(const int *rows, int first, int last, const real *buffer, const real *turn, int shares,
+                           real *value) {
+    constexpr int n = conserved_variables;
+    real high[n], low[n];
+    for (int v = 0; v < n; ++v) high[v] = low[v] = real(0);
+    for (int r = first; r < last; ++r) {
+        const real *part = buffer + (long long)rows[r] * (2 * n);
+        for (int v = 0; v < n; ++v) {
+            if (turn != nullptr && v >= 1 && v <= 3) {
+                for (int x = 0; x < 3; ++x) {
+                    const real factor = turn[(long long)(3 * (v - 1) + x) * shares + r];
+                    high[v] += factor * part[1 + x], low[v] += factor * part[n + 1 + x];
+                }
+            } else {
+                high[v] += part[v], low[v] += part[n + v];
+            }
+        }
+    }
+    const Primitive<real> fine = primitive(high), coarse = primitive(low);
+    const real apart = larger(absolute(fine.rho - coarse.rho) / coarse.rho, absolute(fine.p - coarse.p) / coarse.p);
+    const bool admissible = fine.rho > real(0.1) * coarse.rho && fine.p > real(0.1) * coarse.p;
+    const real share = admissible ? patched_share(apart) : real(0);
+    for (int v = 0; v < n; ++v) value[v] = low[v] + share * (high[v] - low[v]);
+}

@@ -1,0 +1,90 @@
+"""The kernel of a non-reflecting outflow beside exact flows, and that of patched faces beside its formula."""
+
+import numpy as np
+import pytest
+from kernels_alone import (
+    GAMMA,
+    HALO,
+    POINTS,
+    SHAPE,
+    SIZE,
+    STRIDES,
+    conservative,
+    primitive,
+    program,
+    random,
+    turn,
+)
+
+KERNELS = ("half_point.h", "metrics.h", "interpolated.h", "boundary/outflow.h", "boundary/patched.h")
+
+
+@pytest.mark.parametrize("face", range(6), ids=["imin", "imax", "jmin", "jmax", "kmin", "kmax"])
+def test_what_the_stream_carries_leaves_as_it_is(backend, face):
+    """A strong vortex that crosses a face at rest in the frame of its stream has the rates q_t = -(V.grad) q, in which
+    the relation changes nothing, whatever its strength and wherever its core is."""
+    h, side, d = 0.06, 1 if face % 2 else -1, face // 2
+    axes = turn(7)  # columns: along i, j, k
+    other = (d + 1) % 3
+    normal, along, third = side * axes[:, d], axes[:, other], axes[:, (d + 2) % 3]
+    at = np.stack(np.indices(SHAPE)[::-1]) - HALO  # i, j, k
+    place = h * (at - (np.array(SIZE) // 2)[:, None, None, None])
+    strength, speed, drift = 0.6, 0.5, 0.2  # Mach numbers, of the stream along the normal and along the face
+    stream = speed * normal + drift * along + 0.1 * third
+
+    def flow(time):
+        a, b = side * place[d] + 0.3 - speed * time, place[other] - 0.2 - drift * time
+        f = strength * np.exp(0.5 * (1 - a * a - b * b))
+        heat = 1 - 0.5 * (GAMMA - 1) * f * f
+        velocity = [s + f * (a * e - b * n) for s, n, e in zip(stream, normal, along, strict=True)]
+        return conservative(np.stack([heat ** (1 / (GAMMA - 1)), *velocity, heat ** (GAMMA / (GAMMA - 1)) / GAMMA]))
+
+    q = flow(0.0)
+    step = 1e-3
+    rate = (8 * (flow(step) - flow(-step)) - flow(2 * step) + flow(-2 * step)) / (12 * step)
+    jacobian = np.full(SHAPE, h**-3)
+    m = np.ascontiguousarray(np.broadcast_to((h * h * axes.T).reshape(9, 1, 1, 1), (9, *SHAPE)))
+    r = rate / jacobian
+    on_face = [slice(HALO, -HALO)] * 3
+    on_face[2 - d] = slice(HALO + SIZE[d] - 1, HALO + SIZE[d]) if side > 0 else slice(HALO, HALO + 1)
+    nodes = np.arange(POINTS).reshape(SHAPE)[tuple(on_face)].ravel().astype(np.int32)
+    faces = np.full((3, len(nodes)), -1, np.int32)
+    faces[0] = face
+    given = np.array([[2.0, 0.0, 0.0, *stream, *stream, 3.0, 0.0, 0.0, 0.0]])  # neither relaxed nor held
+    before = r.copy()
+    program(backend, KERNELS).launch(
+        "outflow_rates", (len(nodes), 1, 1), n1=len(nodes), nodes=nodes, faces=faces, given=given, sv=POINTS,
+        di=STRIDES[0], dj=STRIDES[1], dk=STRIDES[2], q=q, m=m, jacobian=jacobian, r=r,
+    )  # fmt: skip
+    change = (r - before) * jacobian
+    assert abs(change).max() < 1e-4 * abs(rate[(slice(None), *on_face)]).max()
+    assert abs(change).max() > 0  # the damping of sixth differences
+
+
+def test_ghosts_of_a_patched_face(backend):
+    """low + (high - low)/(1 + (s/.1)^4), s the larger relative difference of density and pressure; low where the
+    sixth-order state is no gas."""
+    n = 64
+    rng = random(41)
+    low = primitive(rng, n)
+    high = low * (1 + rng.normal(size=(5, n)) * np.geomspace(1e-3, 0.6, n))
+    high[0, :5] *= -1  # no gas
+    high[4, 5:10] *= 0.05
+    rows = np.concatenate([conservative(high), conservative(low)])
+    shares = rng.uniform(0.2, 0.8, n)  # of two parts that are added
+    buffer = np.concatenate([rows * shares, rows * (1 - shares)], axis=1).T.copy()
+    order = rng.permutation(2 * n).astype(np.int32)  # where a part lies in the buffer
+    placed = np.empty_like(buffer)
+    placed[order] = buffer
+    to = rng.permutation(POINTS)[:n].astype(np.int32)
+    q = np.zeros((5, *SHAPE))
+    program(backend, KERNELS).launch(
+        "patched_ghosts", (n, 1, 1), to=to, begin=2 * np.arange(n + 1, dtype=np.int32),
+        rows=np.stack([order[:n], order[n:]], axis=1).ravel().astype(np.int32), buffer=placed, sv=POINTS, q=q,
+    )  # fmt: skip
+    s = np.maximum(abs(high[0] - low[0]) / low[0], abs(high[4] - low[4]) / low[4])
+    gas = (high[0] > 0.1 * low[0]) & (high[4] > 0.1 * low[4])
+    share = np.where(gas, 1 / (1 + (s / 0.1) ** 4), 0.0)
+    assert ((share > 0.05) & (share < 0.95)).sum() > 10 and (share == 0).sum() >= 10
+    wanted = rows[5:] + share * (rows[:5] - rows[5:])
+    np.testing.assert_allclose(q.reshape(5, -1)[:, to], wanted, rtol=1e-11, atol=1e-11)

@@ -1,0 +1,323 @@
+"""Faults that nobody chose: single small changes drawn by a seed; does any test of their rooms turn red?
+
+    python tests/random_faults.py --number 200             seed: the commit that is checked out
+    python tests/random_faults.py --seed WORD --number 30  the first 30 of the same list that 200 would begin with
+    python tests/random_faults.py --rooms kernels hiresx/exchange
+    python tests/random_faults.py --list                   what would be tried, and by which tests
+    python tests/random_faults.py --out FILE               keeps each outcome there at once; run again, it goes on
+    python tests/random_faults.py --slow                   with the slow tests
+
+Python is changed by the operators of Cosmic Ray (pip install 'hiresx[mutants]'), kernels by those of mutations.py. A
+file is drawn by the number of its lines, then a place in it. The tests are those whose files name the changed module or
+kernel, or catch a fault of the list beside this file in it, and then all others of its room; the first that is red ends
+them. It must be red again alone, and green without the change.
+
+Not counted are changes that make no program, and those of equivalent_faults.toml, which change nothing that could be
+seen, with the reason. A test that takes more than `--longest` seconds is red; a fault whose tests were all green until
+`--altogether` seconds were over is counted as not caught. Exits 1 when fewer than 80 % are caught. What has survived is
+printed as an entry for deliberate_faults.toml: write the test, and put it there.
+"""
+
+import argparse
+import json
+import math
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import deliberate_faults as deliberate
+from deliberate_faults import CAUGHT, ROOT, SURVIVED, Fault, Workers
+from mutations import draw
+
+EQUIVALENT = Path(__file__).with_name("equivalent_faults.toml")
+LEAST = 0.80
+# Rooms from whose files is drawn.
+DRAWN = ("hiresx", "kernels", "topology")
+# Where the tests of a room lie, if not under its own name; a file that is named goes before its room.
+TESTS = {
+    "kernels": ("device", "rhs"),
+    "kernels/loop_modes.h": ("verify",),
+    "topology": ("topology",),
+    "hiresx": ("run",),
+    "hiresx/bench": ("verify",),
+    "hiresx/cli": ("run", "output", "case"),
+    "hiresx/decomposition": ("decomposition", "rhs"),
+    "hiresx/equations": ("rhs", "case"),
+    "hiresx/launch": ("run",),
+    "hiresx/placement": ("topology",),
+    "hiresx/scaling": ("run",),
+    "hiresx/simulation": ("run", "case"),
+    "hiresx/solver": ("rhs",),
+    "hiresx/sweeps": ("run",),
+    "hiresx/time": ("time", "device", "rhs"),
+}
+# Seconds for one test and for all tests of a fault.
+LONGEST, ALTOGETHER = 100, 900
+# A change that no run comes past is no plausible one: `folder // name`.
+ABSURD = re.compile(r"TypeError: (?:unsupported operand|bad operand) type")
+# Tests that may be red by chance before a fault is given up.
+_CHANCES = 5
+FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+?::.+?)(?: - |$)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A fault whose `tests` are whole files, and the kind of change that it is."""
+
+    fault: Fault
+    kind: str
+
+
+def seed_of_the_commit() -> str:
+    said = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True)
+    return said.stdout.strip()
+
+
+def sources(rooms: tuple[str, ...] = DRAWN) -> dict[str, str]:
+    """The text of every file that may be drawn, by its name."""
+    paths = sorted(path for room in rooms for path in [ROOT / room, *ROOT.glob(f"{room}/**/*")])
+    return {
+        str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
+        for path in paths
+        if path.suffix in (".py", ".h") and path.is_file() and not any(part.is_symlink() for part in path.parents)
+    }
+
+
+def drawn(seed: str, number: int, rooms: tuple[str, ...] = DRAWN) -> Iterator[Drawn]:
+    """So many different ones; of a larger number these are the first."""
+    dice = random.Random(seed)
+    texts = sources(rooms)
+    lines = [sum(bool(line.strip()) for line in text.splitlines()) for text in texts.values()]
+    had: set[tuple[str, str]] = set()
+    for _ in range(100 * number):
+        if len(had) == number:
+            return
+        (name,) = dice.choices(list(texts), lines)
+        mutation = draw(name, texts[name], dice)
+        if mutation is None or (name, mutation.applied(texts[name])) in had:
+            continue
+        had.add((name, mutation.applied(texts[name])))
+        old, new = mutation.anchored(texts[name])
+        line = texts[name].count("\n", 0, mutation.start) + 1
+        yield Drawn(Fault(f"{name}:{line}", name, old, new, tuple(tests_of(name, mutation.start))), mutation.kind)
+
+
+def tests_of(name: str, at: int | None = None) -> list[str]:
+    """The test files for a source, or for the character `at` of it: those that launch the kernels nearest to it, those
+    that catch a listed fault in the file, those that name it, and the others of its room; of each the ones before that
+    speak of more of what it defines, and then the shorter ones."""
+    listed = {file for fault in _listed() if fault.file == name for file in fault.files}
+    text = (ROOT / name).read_text(encoding="utf-8")
+    defined = set(re.findall(r"^ *(?:def|class) (\w+)|^KERNEL\((\w+)|^template .* (\w+)\(", text, re.MULTILINE))
+    words = {word for words in defined for word in words if len(word) > 3} | {Path(name).stem}
+    rooms = rooms_of(name)
+    kernels = {} if at is None or not name.endswith(".h") else kernels_around(name, at)
+    files: dict[str, tuple[float, bool, bool, int, int]] = {}
+    for file, of_it in _test_files().items():
+        named = _names(name, of_it)
+        far = min((steps for kernel, steps in kernels.items() if f'"{kernel}"' in of_it), default=math.inf)
+        if named or file in listed or file.split("/")[1] in rooms:
+            spoken = len(words & _words(file))
+            files[file] = (far, file not in listed, not named, -spoken, len(of_it))
+    return sorted(files, key=lambda file: files[file])
+
+
+# A function of the kernels' sources begins at the left edge.
+_DEFINED = re.compile(
+    r"^(?:VECTOR_|LINE_|ROW_)?KERNEL\((\w+)|^(?![\s/#}])[^;{}()\n]*?\bHD\b[^;{}()\n]*?(\w+)\(", re.MULTILINE
+)
+
+
+def kernels_around(name: str, at: int) -> dict[str, int]:
+    """Kernels that come past a place of a header, by how many calls lie between: 0 for the kernel that it is in."""
+    before = [found for found in _DEFINED.finditer((ROOT / name).read_text(encoding="utf-8"), 0, at + 1)]
+    if not before:
+        return {}
+    steps, wave = {before[-1][1] or before[-1][2]: 0}, [before[-1][1] or before[-1][2]]
+    functions = _functions()
+    for function in wave:
+        for user, (_, spoken) in functions.items():
+            if function in spoken and user not in steps:
+                steps[user] = steps[function] + 1
+                wave.append(user)
+    return {function: n for function, n in steps.items() if functions.get(function, (False, ()))[0]}
+
+
+@cache
+def _functions() -> dict[str, tuple[bool, set[str]]]:
+    """Of every function of the kernels' sources whether it is a kernel, and the words of its body."""
+    found: dict[str, tuple[bool, set[str]]] = {}
+    for name, text in sources(("kernels",)).items():
+        begins = [*_DEFINED.finditer(text)] if name.endswith(".h") else []
+        ends = [*(one.start() for one in begins), len(text)][1:]
+        for one, end in zip(begins, ends, strict=True):
+            words = found.get(one[1] or one[2], (False, set()))[1] | set(re.findall(r"\w+", text[one.end() : end]))
+            found[one[1] or one[2]] = bool(one[1]), words
+    return found
+
+
+def rooms_of(name: str) -> tuple[str, ...]:
+    """The folders of tests/ for a source."""
+    return TESTS.get(name) or TESTS.get(_room(name)) or (_room(name).removeprefix("hiresx/"),)
+
+
+@cache
+def _listed() -> list[Fault]:
+    return deliberate.read()
+
+
+@cache
+def _words(file: str) -> set[str]:
+    return set(re.findall(r"\w+", _test_files()[file]))
+
+
+@cache
+def _test_files() -> dict[str, str]:
+    # those of these scripts name what they like
+    own = {f"test_{Path(script).stem}" for script in (__file__, str(deliberate.__file__))}
+    found = sorted(path for path in ROOT.glob("tests/*/test_*.py") if path.stem not in own)
+    return {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in found}
+
+
+def _room(name: str) -> str:
+    """`hiresx/grid` of hiresx/grid/generators/box.py, `hiresx` of hiresx/blow_up.py."""
+    folders = name.split("/")[:-1]
+    return "/".join(folders[: 2 if folders[0] == "hiresx" else 1])
+
+
+def _names(name: str, text: str) -> bool:
+    """Whether a test file imports the module, or launches or includes the kernels, of a source file."""
+    return re.search(_naming(name), text) is not None
+
+
+@cache
+def _naming(name: str) -> re.Pattern[str]:
+    stem = Path(name).stem
+    if name.endswith(".h"):
+        kernels = re.findall(r"^KERNEL\((\w+)", (ROOT / name).read_text(encoding="utf-8"), re.MULTILINE)
+        return re.compile("|".join(map(re.escape, [f'"{kernel}"' for kernel in kernels] + [f"{stem}.h"])))
+    package = ".".join(Path(name).parent.parts)
+    package = re.escape(package if package.startswith("hiresx") else f"hiresx.{package}")
+    return re.compile(rf"{package}\.{stem}\b|from {package} import [^\n]*\b{stem}\b")
+
+
+def equivalent(path: Path = EQUIVALENT) -> dict[tuple[str, str, str], str]:
+    """Why each of the kept list changes nothing, by (file, old, new)."""
+    tables = tomllib.loads(path.read_text(encoding="utf-8")).get("fault", []) if path.is_file() else []
+    return {(table["file"], table["old"], table["new"]): table["reason"] for table in tables}
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Whether slow tests are run, and seconds for one test and for all of a fault."""
+
+    slow: bool = False
+    longest: float = LONGEST
+    altogether: float = ALTOGETHER
+
+
+def tried(one: Drawn, place: Path, cache: Path, bounds: Bounds) -> dict[str, Any]:
+    """What became of a fault: the outcome, the test that was red, and times. That test is run once more alone, with the
+    fault and without it: one that is red by chance, as on a busy machine, is left out, and the others go on."""
+    options = ["-m", "" if bounds.slow else "not slow", "--timeout", str(bounds.longest), "-rfE"]
+    seconds = cpu = 0.0
+    for _ in range(_CHANCES):
+        what, done = deliberate.outcome(one.fault, place, cache, bounds.altogether - seconds, *options)
+        seconds, cpu = seconds + done.seconds, cpu + done.cpu
+        red = next(iter(FAILED.findall(done.said)), "")
+        if what != CAUGHT or done.status != 1 or not red:
+            break
+        alone = deliberate.pytest(place, cache, [red], longest=bounds.altogether)
+        again, _ = deliberate.outcome(replace(one.fault, tests=(red,)), place, cache, bounds.altogether)
+        if alone.status == 0 and again != SURVIVED:
+            break
+        options += ["--deselect", red]
+    else:
+        what = "its tests are not green without it"
+    if what == CAUGHT and one.kind.startswith("ReplaceBinaryOperator") and ABSURD.search(done.said):
+        what = "does not run"
+    said = "" if what == CAUGHT else done.said[-1500:]
+    return {"outcome": what, "test": red, "said": said, "seconds": round(seconds, 1), "cpu": round(cpu, 1)}
+
+
+def run(faults: list[Drawn], jobs: int, out: Path | None, bounds: Bounds, kernels: Path | None = None) -> int:
+    """Try them; prints each outcome, what has survived, and the score. Returns the exit status."""
+    known_equivalent = equivalent()
+    counted: list[str] = []
+    survivors: list[Drawn] = []
+    with tempfile.TemporaryDirectory(prefix="random-faults-") as scratch:
+        workers = Workers(Path(scratch), jobs, out)
+        if kernels is not None:
+            for n in range(jobs):
+                shutil.copytree(kernels, Path(scratch) / str(n) / "cache", dirs_exist_ok=True)
+
+        def each(one: Drawn, place: Path, cache: Path) -> tuple[Drawn, dict[str, Any]]:
+            fault = one.fault
+            if (fault.file, fault.old, fault.new) in known_equivalent:
+                return one, {"outcome": "equivalent", "test": "", "seconds": 0.0}
+            key = Workers.key(fault.file, fault.old, fault.new, str(bounds), files=[fault.file, *fault.tests])
+            if key in workers.known:
+                return one, workers.known[key]
+            entry = tried(one, place, cache, bounds)
+            return one, workers.keep(key, fault=fault.name, file=fault.file, kind=one.kind, **entry)
+
+        for one, entry in workers.all(each, faults):
+            print(f"{entry['outcome']:>12}  {one.fault.name}  {one.kind}  {entry['test']} ({entry['seconds']:.0f} s)")
+            counted += [entry["outcome"]] if entry["outcome"] in (CAUGHT, SURVIVED, deliberate.ENDLESS) else []
+            survivors += [one] if entry["outcome"] in (SURVIVED, deliberate.ENDLESS) else []
+            sys.stdout.flush()
+    for one in survivors:
+        print(f"\n{as_entry(one.fault)}")
+    caught = counted.count(CAUGHT)
+    print(f"\n{caught} of {len(counted)} caught ({caught / max(1, len(counted)):.1%}), {len(faults)} drawn")
+    return int(caught < LEAST * len(counted))
+
+
+def as_entry(fault: Fault) -> str:
+    """As it would stand in deliberate_faults.toml."""
+    texts = {"name": fault.name, "file": fault.file, "old": fault.old, "new": fault.new}
+    return "[[fault]]\n" + "\n".join(f"{key} = {json.dumps(text)}" for key, text in texts.items())
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Draw faults by a seed, and try them: does a test catch each?")
+    parser.add_argument("--seed", help="any word; the commit that is checked out if absent")
+    parser.add_argument("--number", type=int, default=30, metavar="N", help="how many")
+    parser.add_argument("--rooms", nargs="+", default=list(DRAWN), metavar="ROOM", help="folders or files to draw from")
+    parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 2) // 2), help="faults at a time")
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="keep outcomes there; what it tells is not tried again"
+    )
+    parser.add_argument("--longest", type=float, default=LONGEST, metavar="SECONDS", help="for one test of a fault")
+    parser.add_argument(
+        "--altogether", type=float, default=ALTOGETHER, metavar="SECONDS", help="for all tests of a fault"
+    )
+    parser.add_argument("--kernels", type=Path, metavar="FOLDER", help="a kernel cache, of which each job has a copy")
+    parser.add_argument("--slow", action="store_true", help="with the slow tests")
+    parser.add_argument("--list", action="store_true", help="name the faults and what may catch them")
+    given = parser.parse_args(arguments)
+    seed = given.seed or seed_of_the_commit()
+    rooms = tuple(room.strip("/") for room in given.rooms)
+    if not sources(rooms):
+        parser.error(f"no .py or .h file in {', '.join(rooms)}")
+    faults = list(drawn(seed, given.number, rooms))
+    print(f"seed {seed}", flush=True)
+    if given.list:
+        for one in faults:
+            print(f"\n# {one.kind}\n{as_entry(one.fault)}\ntests = {json.dumps(one.fault.tests)}")
+        return 0
+    return run(faults, given.jobs, given.out, Bounds(given.slow, given.longest, given.altogether), given.kernels)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

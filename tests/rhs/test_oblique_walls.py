@@ -1,0 +1,244 @@
+"""No-slip walls whose grid lines leave them obliquely: order, heat, forces, mass, and the same answer however it is
+computed and cut."""
+
+import numpy as np
+import pytest
+from heated_gaps import AMPLITUDE, GAMMA, PRANDTL, REYNOLDS, Gap, P
+from test_walls import mass
+
+from hiresx import Simulation, kernels
+from hiresx.case import Case
+from hiresx.decomposition import domain
+from hiresx.decomposition.partition import partition
+from hiresx.device import backend
+from hiresx.grid import Block, Grid
+from hiresx.output.watch.watched_surface import FaceNodes, WatchedSurface
+from hiresx.solver import Solver
+from hiresx.verify.exact import couette
+
+WALLS = pytest.mark.parametrize("adiabatic", [True, False], ids=["adiabatic", "isothermal"])
+OTHERS = [flux for flux in kernels.choices("flux") if flux != "steger_warming"]
+
+
+def orders(errors):
+    return np.log2(np.divide(errors[:-1], errors[1:]))
+
+
+@WALLS
+@pytest.mark.parametrize("skew", [0.3, 0.6])
+def test_heat_between_oblique_lines(skew, adiabatic):
+    """T, the velocity along the walls and the pressure (17 to 65 nodes), each nearly as on orthogonal lines. Where the
+    derivative along the line is taken for that normal to the wall, the adiabatic one has an error of T of 0.12 and 0.23
+    however fine the grid. What the sum of mass over half and whole cells costs, while the density at isothermal walls
+    changes, is of second order and small."""
+    straight, oblique = ([Gap(n, s, adiabatic).errors() for n in (17, 33, 65)] for s in (0.0, skew))
+    mean = np.log2(oblique[0] / oblique[2]) / 2
+    assert (mean > ([3.0, 2.6, 2.7] if adiabatic else [2.3, 2.3, 2.6])).all(), (oblique, mean)
+    assert (oblique[2] < [5e-5, 1e-4, 5e-4]).all(), oblique
+    assert (oblique[2] < 1.6 * straight[2]).all(), (oblique, straight)
+
+
+@WALLS
+def test_heat_in_a_ring_with_oblique_lines(adiabatic):
+    """Curved walls, and lines that are closer at one of them: the metrics go on behind the walls as the lines do."""
+    errors = [Gap(n, 0.6, adiabatic, ring=True).errors() for n in (17, 33)]
+    found = orders(errors)[0]
+    assert found[0] > 3 and (found[1:] > 1.5).all(), (errors, found)
+    assert (errors[1] < [4e-4, 4e-4, 2e-3]).all(), errors
+
+
+@pytest.mark.slow
+@WALLS
+def test_heat_between_lines_oblique_in_two_directions(adiabatic):
+    straight, oblique = ([Gap(n, s, adiabatic).errors() for n in (13, 25)] for s in ((0.0, 0.0), (0.6, 0.3)))
+    found = orders(oblique)[0]
+    assert found[0] > 3 and (found[1:] > 1.8).all(), (oblique, found)
+    assert (oblique[1][:2] < 1.8 * straight[1][:2]).all(), (oblique, straight)
+
+
+@pytest.mark.slow
+@WALLS
+@pytest.mark.parametrize("flux", OTHERS)
+def test_every_flux_between_oblique_lines(flux, adiabatic):
+    errors = [Gap(n, 0.6, adiabatic, scheme={"flux": flux}).errors() for n in (17, 33)]
+    assert (orders(errors) > 2.4).all() and (errors[1] < [2e-4, 4e-4, 3e-3]).all(), errors
+
+
+# --- steady flow: nothing is left to time
+
+
+def sheared(nodes, skew, spatial):
+    """Nodes of a plane channel whose lines across are displaced by `skew` (x, z)."""
+    along = np.arange(7) / 14
+    z, y, x = np.meshgrid(along if spatial else [0.0], np.linspace(0, 1, nodes), along, indexing="ij")
+    period = {"i": (0.5, 0.0, 0.0)} | ({"k": (0.0, 0.0, 0.5)} if spatial else {})
+    block = Block("channel", *(np.ascontiguousarray(c) for c in (x + skew[0] * y, y, z + skew[1] * y)), {})
+    return Grid((block,), period=(period,))
+
+
+def couette_case(adiabatic, spatial, flux):
+    speed = [1.5, 0.0, 0.0]
+    lower = {"type": "no-slip-wall", "faces": ["jmin"]} | ({} if adiabatic else {"temperature": 1.0})
+    upper = {"type": "no-slip-wall", "faces": ["jmax"], "temperature": 1.2, "velocity": speed}
+    sides = {"type": "periodic", "faces": ["imin", "imax"] + (["kmin", "kmax"] if spatial else [])}
+    return Case.from_dict(
+        {
+            "grid": {"generator": "box", "n": [7, 9, 1], "lower": [0, 0, 0], "upper": [0.5, 1, 0], "periodic": ["x"]},
+            "gas": {"reynolds": 20.0},
+            "scheme": {"flux": flux},
+            "time": {"end": 6.0, "cfl": 1.0},
+            "initial": {"state": {"rho": 1.0, "p": P}},
+            "boundary": [sides, lower, upper],
+        }
+    )
+
+
+def couette_errors(nodes, adiabatic, skew, flux):
+    """Largest errors of u, T and p, relative to the speed of the wall, the upper wall's temperature and p, from the
+    exact profiles on."""
+    spatial = skew[1] != 0
+    case, grid = couette_case(adiabatic, spatial, flux), sheared(nodes, skew, spatial)
+
+    def exact(y):
+        return couette(y, 1.5, None if adiabatic else 1.0, 1.2, GAMMA, case.gas.prandtl, np.ones_like)[:2]
+
+    def initial(x, y, z):
+        u, T = exact(y)
+        return 1 / T, u, 0.0, 0.0, P
+
+    simulation = Simulation(case, "cpu", initial=initial, grid=grid)
+    simulation.run(progress=False)
+    block = simulation.blocks[0]
+    u, T = exact(block.y)
+    errors = abs(block.state("u") - u).max() / 1.5, abs(block.state("T") - T).max() / 1.2, np.ptp(block.state("p")) / P
+    return np.array(errors)
+
+
+@WALLS
+@pytest.mark.parametrize(
+    ("flux", "skew"),
+    [
+        ("steger_warming", (0.6, 0.0)),
+        *(pytest.param(flux, (0.6, 0.0), marks=pytest.mark.slow) for flux in OTHERS),
+        pytest.param("steger_warming", (0.6, 0.3), marks=pytest.mark.slow),
+    ],
+)
+def test_couette_flow_between_oblique_lines(flux, skew, adiabatic):
+    """u, T and an even pressure, of third order and as with orthogonal lines."""
+    coarse, fine = (couette_errors(n, adiabatic, skew, flux) for n in (9, 17))
+    assert (orders([coarse, fine]) > 3).all(), (coarse, fine)
+    assert (fine < [4e-6, 2e-6, 4e-6]).all(), fine
+
+
+# --- on a wall
+
+
+def test_mass_is_kept_where_walls_of_two_kinds_meet_within_a_face():
+    """And where they meet at edges, one of them a lid that moves: what flows along a no-slip wall in its half cells
+    does not leave it. A slip wall keeps mass to round-off where lines are orthogonal to it."""
+    x, y = np.meshgrid(np.linspace(0, 1, 17), np.linspace(0, 1, 13))
+    nodes = (c[None].copy() for c in (x, y, 0 * x))
+    grid = Grid((Block("vessel", *nodes, {}),), period=({},))
+    case = Case.from_dict(
+        {
+            "grid": {"generator": "box", "n": [9, 9, 1], "lower": [0, 0, 0], "upper": [1, 1, 0]},
+            "gas": {"reynolds": 100.0},
+            "time": {"steps": 20, "cfl": 0.5},
+            "initial": {"state": {"rho": 1.0, "p": P}},
+            "boundary": [
+                {"type": "slip-wall", "faces": ["jmin"], "range": {"i": [0, 6]}},
+                {"type": "no-slip-wall", "faces": ["jmin"], "temperature": 1.3, "range": {"i": [7, 11]}},
+                {"type": "no-slip-wall", "faces": ["jmax"], "velocity": [0.5, 0.0, 0.0]},
+                {"type": "no-slip-wall", "faces": "all"},
+            ],
+        }
+    )
+    simulation = Simulation(case, "cpu", grid=grid, initial=uneven)
+    before = mass(simulation)
+    simulation.run(progress=False)
+    assert abs(mass(simulation) / before - 1) < 1e-13
+
+
+def test_forces_and_heat_of_oblique_walls():
+    """Friction and heat flux at each node of both walls, of third order: gradients have their tangential part."""
+    for adiabatic in (True, False):
+        errors = []
+        for n in (17, 33):
+            gap = Gap(n, 0.6, adiabatic)
+            simulation = gap.run()
+            block, exact = simulation.blocks[0], gap.mode(simulation.time)
+            shares = np.full((1, n - 1), 1.0 / (n - 1))
+            found = []
+            for face, y, side in (("jmin", 0, -1), ("jmax", n - 1, 1)):
+                nodes = FaceNodes(0, face, shares, 0)
+                flow = WatchedSurface(simulation.solver, [nodes], 1).measure()
+                across, phase = (c[:, y] for c in gap.place(block.x, block.y, block.z))
+                area = np.linalg.norm(flow.push, axis=0)
+                shear = (exact.at("shear", across) * phase).real.ravel() / REYNOLDS
+                slope = (exact.at("slope", across) * phase).real.ravel() / (REYNOLDS * PRANDTL * (GAMMA - 1))
+                found.append(abs(flow.friction[0] / area / AMPLITUDE + side * shear).max())
+                found.append(abs(flow.heat / area / AMPLITUDE + side * slope).max())
+            errors.append(found)
+        assert (orders(errors) > 2.3).all(), (errors, orders(errors))
+
+
+# --- the same however it is computed
+
+
+def corner(n=(17, 15, 1)):
+    """A box without right angles: two no-slip walls that meet, a slip wall and an outflow."""
+    x, y, z = np.meshgrid(*(np.linspace(0, 1, m) for m in n), indexing="ij")
+    x, y, z = x + 0.3 * y + 0.06 * np.sin(3 * y + 2 * x) + 0.1 * z, y + 0.1 * np.sin(4 * x), z + 0.2 * y * (n[2] > 1)
+    grid = Grid((Block("corner", *(np.ascontiguousarray(c.T) for c in (x, y, z)), {}),), period=({},))
+    sides = [{"type": "supersonic-outflow", "faces": ["kmin", "kmax"]}] if n[2] > 1 else []
+    case = Case.from_dict(
+        {
+            "grid": {"generator": "box", "n": [9, 9, 1], "lower": [0, 0, 0], "upper": [1, 1, 0]},
+            "gas": {"reynolds": 50.0},
+            "time": {"steps": 3, "cfl": 0.5},
+            "initial": {"state": {"rho": 1.0, "p": P}},
+            "boundary": [
+                {"type": "no-slip-wall", "faces": ["jmin"], "velocity": [0.1, 0.02, 0.0]},
+                {"type": "no-slip-wall", "faces": ["imin"], "temperature": 1.1},
+                {"type": "slip-wall", "faces": ["jmax"]},
+                {"type": "supersonic-outflow", "faces": ["imax"]},
+                *sides,
+            ],
+        }
+    )
+    return case, grid
+
+
+def uneven(x, y, z):
+    rho = 1 + 0.2 * np.sin(5 * x + z)
+    return rho, 0.4 * y, 0.3 * x, 0.1 * np.sin(3 * y) * (np.ptp(z) > 0), P * (1 + 0.1 * np.cos(4 * y + x))
+
+
+def advanced(case, grid, where, plan, parts=None):
+    """The state of the whole block after three steps."""
+    ground = domain(case, grid=grid, parts=parts)
+    solver = Solver(case, backend(where), plan=plan, domain=ground)
+    solver.initialize(uneven)
+    for _ in range(3):
+        solver.step()
+    (whole,) = solver.decomposition.blocks
+    found = np.full((5, *reversed(whole.size)), np.nan)
+    for state in solver.states:
+        found[(slice(None), *state.part.slices)] = state.interior(solver.backend.to_host(state.q))
+    return found
+
+
+@pytest.mark.parametrize("n", [(17, 15, 1), pytest.param((15, 14, 9), marks=pytest.mark.slow)], ids=["2-D", "3-D"])
+def test_plans_backends_and_cuts_agree(n):
+    case, grid = corner(n)
+    expected = advanced(case, grid, "cpu", "pencils")
+    assert np.isfinite(expected).all()
+
+    def halves(decomposition, count=4):
+        return [type(p)(p.whole, p.box, 0) for p in partition(decomposition, ranks=count)]
+
+    ways = [("cpu", "decomposed"), ("cpu", "compact"), ("emulated", "fused"), ("emulated", "compact")]
+    others = {way: advanced(case, grid, *way) for way in ways}
+    others |= {f"{plan}, cut": advanced(case, grid, "cpu", plan, halves) for plan in ("pencils", "compact")}
+    off = {way: abs(other - expected).max() for way, other in others.items()}
+    assert {way: value for way, value in off.items() if not value < 2e-13} == {}

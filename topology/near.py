@@ -1,0 +1,116 @@
+"""What is nearest to one GPU, or to where a process runs: network adapters, NUMA node, cores."""
+
+import os
+from dataclasses import dataclass
+
+from hiresx.errors import HiresxError
+from hiresx.topology import levels
+from hiresx.topology.libcuda import Driver
+from hiresx.topology.machine import GPU, NIC, Cpus, Machine, address
+
+UNKNOWN = 99
+
+
+@dataclass(frozen=True)
+class Nearest:
+    """`gpu`: the GPU, None for a process without one. `numa`: its NUMA node, None where it is not known. `cpus`: the
+    nearest CPUs that this process may use (of a recording: the nearest); `cores`: the same in whole cores. `nics`: the
+    adapters that are nearest, all equally near; those with RDMA alone where there are any. `nic_level`: how near, a
+    word of `hiresx.topology.levels`, "" without an adapter. `warnings`: what is not as one would want it."""
+
+    gpu: GPU | None
+    numa: int | None
+    cpus: Cpus
+    cores: tuple[Cpus, ...]
+    nics: tuple[NIC, ...]
+    nic_level: str
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def nic(self) -> NIC | None:
+        """The adapter to use: GPUs that have several equally near take turns."""
+        turn = self.gpu.index if self.gpu is not None else 0
+        return self.nics[turn % len(self.nics)] if self.nics else None
+
+
+def nearest_nics(machine: Machine, gpu: int) -> tuple[int, ...]:
+    """Indexes of the adapters with the best level to a GPU; those with RDMA alone where there are any."""
+    return _best(machine, [levels.RANK.get(word, UNKNOWN) for word in machine.nic_levels[gpu]])
+
+
+def _best(machine: Machine, ranks: list[int]) -> tuple[int, ...]:
+    rdma = any(nic.rdma for nic in machine.nics)
+    some = [n for n, nic in enumerate(machine.nics) if nic.rdma or not rdma]
+    return tuple(n for n in some if ranks[n] == min(ranks[m] for m in some))
+
+
+def nearest(gpu: int | str | None = None, machine: Machine | None = None) -> Nearest:
+    """What is nearest to `gpu`: its number on the host (in order of PCI addresses, as NVML counts), its PCI address, or
+    the UUID of it or of a MIG slice. By default the GPU of this process: the one that it has a CUDA context on, else
+    the only one that CUDA shows it; where there is none, what is nearest to the CPUs that it is bound to.
+
+    `machine`: a description, this machine if absent. Makes no context. Raises HiresxError for a GPU that is not there.
+    """
+    if machine is None:
+        from hiresx.topology.discover import discover
+
+        machine = discover()
+    if gpu is None and machine.live:
+        gpu = _own()
+    found = None if gpu is None else _named(machine, gpu)
+    warnings = []
+    if found is not None:
+        every = found.cpus or next((node.cpus for node in machine.numa if node.index == found.numa), frozenset())
+        numa, nics = found.numa, nearest_nics(machine, found.index)
+        level = machine.nic_levels[found.index][nics[0]] if nics else ""
+    else:
+        allowed = _bound(machine)
+        nodes = [node for node in machine.numa if node.cpus & allowed]
+        numa = nodes[0].index if len(nodes) == 1 else None
+        every = allowed
+        away = [_node_level(machine, numa, nic) for nic in machine.nics]
+        nics = _best(machine, [levels.RANK.get(word, levels.RANK["NODE"]) for word in away])
+        level = away[nics[0]] if nics else ""
+    cpus = every & _bound(machine) if machine.live else every
+    if found is not None and every and not cpus:
+        warnings.append("none of the CPUs that this process may use is near the GPU")
+        cpus = _bound(machine)
+    if level == "SYS":
+        warnings.append("the nearest network adapter is on another NUMA node")
+    cores = tuple(core & cpus for core in machine.cores if core & cpus)
+    return Nearest(found, numa, cpus, cores, tuple(machine.nics[n] for n in nics), level, tuple(warnings))
+
+
+def _node_level(machine: Machine, numa: int | None, nic: NIC) -> str:
+    """The level of an adapter to a NUMA node, "" where that is not known."""
+    if len(machine.numa) < 2:
+        return "NODE"
+    return "" if None in (numa, nic.numa) else "NODE" if nic.numa == numa else "SYS"
+
+
+def _bound(machine: Machine) -> Cpus:
+    """The CPUs that this process may use at this moment; of a recording all that it has."""
+    if machine.live:
+        return frozenset(os.sched_getaffinity(0))
+    return frozenset().union(*(node.cpus for node in machine.numa), *machine.cores)
+
+
+def _own() -> str | None:
+    """Address of the GPU of this process."""
+    try:
+        driver = Driver()
+        numbers = range(driver.count())
+        used = [number for number in numbers if driver.used(number)]
+        chosen = used[0] if used else 0 if len(numbers) == 1 else None
+        return None if chosen is None else address(driver.bus_id(chosen), driver.mig_uuid(chosen))
+    except HiresxError:  # no driver, or no GPU
+        return None
+
+
+def _named(machine: Machine, gpu: int | str) -> GPU:
+    for entry in machine.gpus:
+        names = (entry.address, entry.mig_uuid) if entry.mig_uuid else (entry.address, entry.uuid)
+        if entry.index == gpu or (isinstance(gpu, str) and gpu and (gpu in names or address(gpu) == entry.address)):
+            return entry
+    where = "this machine" if machine.live else "the recording"
+    raise HiresxError(f"there is no GPU {gpu}", f"{where} has {len(machine.gpus)}; name one by number, address or UUID")
