@@ -1,0 +1,19 @@
+"""What is told of compiling: several libraries, begun by several threads, and one note."""
+
+from threading import Thread
+
+from hiresx.announce import announce, listening
+
+
+def test_one_note_for_several_compilations():
+    heard: list[str] = []
+    for _ in range(2):
+        with listening(heard.append):
+            threads = [Thread(target=announce, args=("compiling",)) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            announce("something else")
+    announce("unheard")
+    assert heard == ["compiling", "something else"] * 2
