@@ -259,6 +259,9 @@ def test_problems_are_told():
     assert any("GPU 0 and GPU 2 are SYS of each other, yet both are PHB" in line for line in problems(odd))
     far = parse_smi(smi(level_matrix(3), ["0-11"] * 3))
     assert any("hides its topology" in line for line in problems(far))
+    # one GPU for each socket
+    apart = parse_smi(smi(level_matrix(2), ["0-11", "12-23"], [0, 1]))
+    assert not any("hides its topology" in line for line in problems(apart))
 
 
 def test_sets_of_cpus():
