@@ -282,7 +282,8 @@ def coming_past(fault: Fault, reached: Reached) -> dict[str, int]:
     for kernel, steps in sorted(kernels_around(fault.file, at).items(), key=lambda item: item[1]):
         for test in sorted(reached.kernels.get(kernel, ())):
             found.setdefault(test, steps)
-    return found
+    # of what no kernel is known to come past, as members of a structure, all that launch any
+    return found or dict.fromkeys(set().union(*reached.kernels.values()), 0)
 
 
 def _first_difference(a: str, b: str) -> int:

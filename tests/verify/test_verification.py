@@ -243,3 +243,9 @@ def test_the_page_refuses_other_files(tmp_path):
     wrong.write_text('{"status": "finished"}')
     with pytest.raises(HiresxError, match="holds no verification results"):
         page.write([wrong], tmp_path / "page.md")
+
+
+def test_the_page_wants_to_know_where_to(capsys):
+    with pytest.raises(SystemExit) as ended:
+        page.main(["results.json"])
+    assert ended.value.code == 2 and "--out" in capsys.readouterr().err
