@@ -290,7 +290,9 @@ def test_memory_that_holds_something_else_is_not_used(monkeypatch, same, chosen)
 def test_what_a_library_says_of_gpu_memory(monkeypatch, library, says, fault):
     MPI = pytest.importorskip("mpi4py.MPI")
     monkeypatch.setattr(MPI, "Get_library_version", lambda: f"{library}\nbuilt here")
-    functions = {} if says is None else {"MPIX_Query_cuda_support": type("Query", (), {"__call__": lambda self: says})()}
+    functions = (
+        {} if says is None else {"MPIX_Query_cuda_support": type("Query", (), {"__call__": lambda self: says})()}
+    )
     monkeypatch.setattr(cuda_aware.ctypes, "CDLL", lambda file: SimpleNamespace(**functions))
     assert cuda_aware.fault({}) == fault
     if "CRAY" in library:

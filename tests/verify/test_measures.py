@@ -48,7 +48,7 @@ def test_the_rate_of_a_wave_is_the_slope_of_its_logarithm(monkeypatch):
 
 
 def test_the_amplitude_of_a_wave_is_that_of_its_first_harmonic():
-    x, y = np.meshgrid(2 * np.pi / 0.4 * np.arange(16) / 16, [0.0, 1.0], indexing="xy")
+    x, _ = np.meshgrid(2 * np.pi / 0.4 * np.arange(16) / 16, [0.0, 1.0], indexing="xy")
     v = np.array([[0.3], [0.4]]) * np.cos(0.4 * x + 1) + 0.2 * np.sin(0.8 * x) + 0.1
     block = SimpleNamespace(x=x[None], state=lambda name: {"v": v[None]}[name])
     simulation = SimpleNamespace(blocks=[block], case=SimpleNamespace(parameters={"wavenumber": 0.4}))
