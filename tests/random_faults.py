@@ -6,11 +6,15 @@
     python tests/random_faults.py --list                   what would be tried, and by which tests
     python tests/random_faults.py --out FILE               keeps each outcome there at once; run again, it goes on
     python tests/random_faults.py --slow                   with the slow tests
+    python tests/random_faults.py --reached FOLDER         by tests that come past the place, see tests/reached.py
 
 Python is changed by the operators of Cosmic Ray (pip install 'hiresx[mutants]'), kernels by those of mutations.py. A
 file is drawn by the number of its lines, then a place in it. The tests are those whose files name the changed module or
 kernel, or catch a fault of the list beside this file in it, and then all others of its room; the first that is red ends
-them. It must be red again alone, and green without the change.
+them. It must be red again alone, and green without the change. With `--reached` they are those that were noted as
+running the changed statement or launching a kernel that comes past it, wherever they lie, quick ones first: a fault
+then takes seconds. The notes hold for sources and test files that have not changed since; of others all that is about
+them is run. Kernels with a fault are compiled with little optimisation.
 
 Not counted are changes that make no program, and those of equivalent_faults.toml, which change nothing that could be
 seen, with the reason. A test that takes more than `--longest` seconds is red; a fault whose tests were all green until
