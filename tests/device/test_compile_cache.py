@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("environment")
 def test_second_compile_comes_from_the_cache(native, monkeypatch):
     native.compile(Configuration())
 
-    def run(command, private):
+    def run(command):
         raise AssertionError("compiled again")
 
     monkeypatch.setattr(host_compiler, "_run", run)
@@ -36,7 +36,7 @@ def test_key_sees_text_flags_compiler_and_processor(tmp_path, monkeypatch):
     def run(command, **keywords):
         return subprocess.CompletedProcess(command, 0, stdout=version, stderr="")
 
-    def compile(command, private):
+    def compile(command):
         Path(command[command.index("-o") + 1]).write_text("library")
         compiled.append(command)
         return 0, ""
