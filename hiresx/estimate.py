@@ -24,6 +24,7 @@ from hiresx.errors import HiresxError
 from hiresx.grid import Block, Grid, build
 from hiresx.grid.counting import file_nodes
 from hiresx.grid.size import MAKING, in_bytes, refuse, refuse_places
+from hiresx.plural import plural
 from hiresx.rhs.compact import obstacle as compact_obstacle
 from hiresx.rhs.layers import placed
 from hiresx.rhs.plans import default_plan, work_variables
@@ -153,7 +154,7 @@ def estimate_ranks(
     Raises HiresxError for more ranks than the grid can be cut for and for weights that do not fit.
     """
     if ranks > decomposition.points:
-        raise HiresxError(f"{ranks} ranks for {decomposition.points} points", "ask for fewer")
+        raise HiresxError(f"{plural(ranks, 'rank')} for {decomposition.points} points", "ask for fewer")
     case = placed(case, decomposition.blocks)
     found = best_partition(decomposition, ranks, weights)
     cut = split(decomposition, found.parts)
