@@ -135,7 +135,7 @@ def spectra(
     if not SHORTEST <= length <= len(values):
         raise HiresxError(
             f"segments of {length} of {plural(len(values), 'sample')} cannot be",
-            f"give fewer segments, or run longer: a segment has {SHORTEST} samples or more",
+            f"give fewer segments (--segments N), or run longer: a segment has {SHORTEST} samples or more",
         )
     try:
         shape = signal.get_window(window, length)
