@@ -10,6 +10,8 @@ import numpy as np
 from hiresx.arrays import triple
 from hiresx.case import Case
 from hiresx.case.grid_file import GridFile
+from hiresx.case.intervals import intervals
+from hiresx.case.schema import sampled
 from hiresx.decomposition import Decomposition, padded_shape, split
 from hiresx.decomposition.halo_bytes import halo_bytes
 from hiresx.decomposition.partition import best_partition
@@ -24,6 +26,7 @@ from hiresx.errors import HiresxError
 from hiresx.grid import Block, Grid, build
 from hiresx.grid.counting import file_nodes
 from hiresx.grid.size import MAKING, in_bytes, refuse, refuse_places
+from hiresx.plural import plural
 from hiresx.rhs.compact import obstacle as compact_obstacle
 from hiresx.rhs.layers import placed
 from hiresx.rhs.plans import default_plan, work_variables
@@ -153,7 +156,7 @@ def estimate_ranks(
     Raises HiresxError for more ranks than the grid can be cut for and for weights that do not fit.
     """
     if ranks > decomposition.points:
-        raise HiresxError(f"{ranks} ranks for {decomposition.points} points", "ask for fewer")
+        raise HiresxError(f"{plural(ranks, 'rank')} for {decomposition.points} points", "ask for fewer")
     case = placed(case, decomposition.blocks)
     found = best_partition(decomposition, ranks, weights)
     cut = split(decomposition, found.parts)
@@ -248,8 +251,15 @@ def _average_bytes(case: Case, points: int) -> int:
 def _steps(case: Case, dt: float) -> int | None:
     wanted = [] if case.time.steps is None else [case.time.steps]
     if case.time.end is not None and not case.time.local and case.time.end / dt < MOST_STEPS:
-        wanted.append(math.ceil(case.time.end / dt - 1e-9))
+        wanted.append(_steps_to_the_end(case, case.time.end, dt))
     return min(wanted) if wanted else None
+
+
+def _steps_to_the_end(case: Case, end: float, dt: float) -> int:
+    """Steps `dt`, of which those are shorter that would pass a time at which something is sampled or written, by the
+    interval that makes most steps."""
+    lengths = [end, *(min(every, end) for key, every in intervals(case, sampled()).items() if key != "checkpoint")]
+    return max(math.ceil(end / length * math.ceil(length / dt - 1e-9) - 1e-9) for length in lengths)
 
 
 def _step(case: Case, grid: Grid) -> float:

@@ -9,6 +9,7 @@ from typing import Any
 
 from hiresx import optional
 from hiresx.errors import HiresxError
+from hiresx.plural import plural
 
 # Where a launcher tells a process how many there are: mpirun of Open MPI; Hydra (MPICH, Intel MPI), Cray's PALS, Flux
 # and Slurm's PMI plugins.
@@ -54,7 +55,7 @@ def mpi(environment: Mapping[str, str] = os.environ) -> Any:
     launcher: it would abort, or every process would find itself alone.
     """
     expected = told(environment)
-    some = f"{expected} processes" if expected else "this process"
+    some = plural(expected, "process") if expected else "this process"
     try:
         import mpi4py
 

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hiresx.errors import HiresxError
+from hiresx.plural import plural
 from hiresx.topology import levels
 from hiresx.topology.groups import Partition, pcie_groups
 from hiresx.topology.machine import Machine
@@ -56,7 +57,9 @@ def traffic(matrix: ArrayLike, off_host: ArrayLike | None = None) -> Traffic:
         shape = " x ".join(map(str, values.shape))
         raise HiresxError(f"the byte matrix is {shape or 'empty'}, not square", "one row and one column per rank")
     if beyond.shape != (len(values),):
-        raise HiresxError(f"{beyond.size} off-host values for {len(values)} ranks", "give one number of bytes per rank")
+        raise HiresxError(
+            f"{beyond.size} off-host values for {plural(len(values), 'rank')}", "give one number of bytes per rank"
+        )
     for what, entries in (("byte matrix", values), ("off-host bytes", beyond)):
         wrong = ~np.isfinite(entries) | (entries < 0)
         if wrong.any():

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from hiresx.errors import HiresxError
+from hiresx.plural import plural
 from hiresx.topology import levels
 from hiresx.topology.cpus import format_list, parse_list
 
@@ -329,7 +330,7 @@ def _measured(item: Any, n: int) -> Measured | None:
     for key in ("to_device", "to_host"):
         values = _list(item, key, MOST_GPUS, object)
         if len(values) not in (0, n):
-            raise _Fault(f"measured.{key} has {len(values)} entries for {n} GPUs")
+            raise _Fault(f"measured.{key} has {len(values)} entries for {plural(n, 'GPU')}")
         vectors[key] = tuple(number(value, f"measured.{key}") for value in values)
     return Measured(_matrix(item, "device", n, n, number), _matrix(item, "latency", n, n, number), **vectors)
 
@@ -358,7 +359,7 @@ def _matrix(
     value = item.get(key, [])
     missing = rows and not value and not optional and key != "nic_levels"
     if not isinstance(value, list) or len(value) not in (0, rows) or missing:
-        raise _Fault(f"{key} is no matrix of {rows} rows")
+        raise _Fault(f"{key} is no matrix of {plural(rows, 'row')}")
     for row in value:
         if not isinstance(row, list) or len(row) != columns:
             raise _Fault(f"{key} has a row that is no list of {columns}")

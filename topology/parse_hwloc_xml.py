@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from hiresx.errors import HiresxError
+from hiresx.plural import plural
 from hiresx.topology import levels, pci, xml_tree
 from hiresx.topology.cpus import parse_mask
 from hiresx.topology.machine import (
@@ -89,7 +90,9 @@ def _machine(top: Element, root: Element, name: str) -> Machine:
     devices = [node for node in objects.devices if _is_gpu(node)]
     adapters = _adapters(objects)
     if len(devices) > MOST_GPUS or len(adapters) > MOST_NICS:
-        raise HiresxError(f"{name}: {len(devices)} GPUs and {len(adapters)} network adapters are no one machine", MEND)
+        raise HiresxError(
+            f"{name}: {plural(len(devices), 'GPU')} and {len(adapters)} network adapters are no one machine", MEND
+        )
     gpus = tuple(_gpu(n, node, numa) for n, node in enumerate(devices))
     nics = tuple(_nic(node, numa) for node in adapters)
     problems: list[str] = []

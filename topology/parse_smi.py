@@ -8,6 +8,7 @@ import re
 from typing import TypeAlias
 
 from hiresx.errors import HiresxError
+from hiresx.plural import plural
 from hiresx.topology import infer, levels, smi_affinities, smi_report, smi_rows
 from hiresx.topology.machine import GPU, MOST_GPUS, MOST_NICS, NIC, Machine, Matrix, NumaNode, Package, printable
 from hiresx.topology.smi_affinities import Nodes, Sets
@@ -160,7 +161,9 @@ def _complete(gpus: dict[int, Row], count: int, header: RowHeader | None, name: 
     if count <= named < MOST_GPUS and not missing:
         raise HiresxError(f"{name}: the header names GPU{named}, but the rows end at GPU{count - 1}: cut off?", MEND)
     if missing:
-        raise HiresxError(f"{name}: rows of {count - len(missing)} GPUs, but none of GPU{missing[0]}: cut off?", MEND)
+        raise HiresxError(
+            f"{name}: rows of {plural(count - len(missing), 'GPU')}, but none of GPU{missing[0]}: cut off?", MEND
+        )
 
 
 def _columns(header: RowHeader | None, gpus: dict[int, Row], problems: list[str]) -> list[str]:
@@ -175,7 +178,7 @@ def _columns(header: RowHeader | None, gpus: dict[int, Row], problems: list[str]
     held = {len(row.run(row.first())) for row in gpus.values()}
     if len(held) == 1 and min(held) > len(header.devices) and header.gpus == sorted(header.gpus):
         problems.append(
-            f"the header names {len(header.devices)} columns, the rows hold {min(held)}: counted by the rows"
+            f"the header names {plural(len(header.devices), 'column')}, the rows hold {min(held)}: counted by the rows"
         )
         return []
     return header.devices
@@ -197,7 +200,8 @@ def _cells(
             levels_of = row.run(row.first())
             if sum(1 for word in levels_of if levels.word(word)) < count:
                 raise HiresxError(
-                    f"{name}, line {row.line}: GPU{n} has {len(levels_of)} levels for {count} GPUs: cut off?", MEND
+                    f"{name}, line {row.line}: GPU{n} has {len(levels_of)} levels for {plural(count, 'GPU')}: cut off?",
+                    MEND,
                 )
             places = [place for place, word in enumerate(levels_of) if word == levels.SELF]
             beyond = places == [] or places[0] >= count or len(places) > 1
@@ -212,7 +216,9 @@ def _cells(
     if min(widths.values()) < count:
         short = min(widths, key=widths.__getitem__)
         raise HiresxError(
-            f"{name}, line {gpus[short].line}: GPU{short} has {widths[short]} levels for {count} GPUs: cut off?", MEND
+            f"{name}, line {gpus[short].line}: GPU{short} has {widths[short]} levels for "
+            f"{plural(count, 'GPU')}: cut off?",
+            MEND,
         )
     if len(set(widths.values())) > 1:
         short = min(widths, key=widths.__getitem__)
@@ -225,8 +231,8 @@ def _cells(
     if columns and width < len(columns):
         lost = columns[width:]
         problems.append(
-            f"the header names {len(columns)} columns, the rows hold {width}: nothing is known of {', '.join(lost[:4])}"
-            + (f" and {len(lost) - 4} more" if len(lost) > 4 else "")
+            f"the header names {plural(len(columns), 'column')}, the rows hold {width}: nothing is known of "
+            f"{', '.join(lost[:4])}" + (f" and {len(lost) - 4} more" if len(lost) > 4 else "")
         )
     after = {n: gpus[n].rest(starts[n], width) for n in range(count)}
     more = [n for n in range(count) if any(map(levels.word, after[n][0]))]
@@ -271,7 +277,9 @@ def _adapters(
     else:
         labels = [f"NIC{n}" for n in range(number)]
         if number and not rows and not re.search(r"\bNIC\d|mlx", text):
-            raise HiresxError(f"{name}: {number} columns beyond the GPUs that nothing names: rows cut off?", MEND)
+            raise HiresxError(
+                f"{name}: {plural(number, 'column')} beyond the GPUs that nothing names: rows cut off?", MEND
+            )
     for row in others:
         if row.label not in labels and re.fullmatch(r"NIC\d+|mlx\w+", row.label):
             problems.append(f"line {row.line}: the row of {printable(row.label)} belongs to no column: not used")

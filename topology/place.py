@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.errors import HiresxError
+from hiresx.plural import plural
 from hiresx.topology.cost import Estimate, Model, Traffic
 from hiresx.topology.groups import tree
 from hiresx.topology.machine import Machine
@@ -30,9 +31,9 @@ MOST_RANKS = 512
 
 @dataclass(frozen=True)
 class Placed:
-    """`placement`: index of the GPU of each rank. `shortest`: no placement takes fewer seconds; `least_sum`: none has a
-    lower cost; each only where that is proven. `evaluations`: placements and parts of such that were costed for it.
-    `took`: seconds to find it."""
+    """`placement`: index of the GPU of each rank. `shortest`: no even placement takes fewer seconds; `least_sum`: none
+    has a lower cost; each only where it is even (`is_even`) and that is proven. `evaluations`: placements and parts of
+    such that were costed for it. `took`: seconds to find it."""
 
     placement: tuple[int, ...]
     estimate: Estimate
@@ -44,8 +45,8 @@ class Placed:
 
 @dataclass(frozen=True)
 class PlacementPlan:
-    """`gpus`: those that may be used. `left_out`: why others are not, by index. `bound`: seconds that no placement goes
-    below, 0 where nothing looked for one."""
+    """`gpus`: those that may be used. `left_out`: why others are not, by index. `bound`: seconds that no placement even
+    on them (`is_even`) goes below, 0 where nothing looked for one."""
 
     machine: Machine
     demand: Traffic
@@ -53,6 +54,11 @@ class PlacementPlan:
     left_out: dict[int, str]
     strategies: dict[str, Placed]
     bound: float = 0.0
+
+    @property
+    def most(self) -> int:
+        """Ranks on one GPU in an even placement, at most."""
+        return -(-self.demand.ranks // len(self.gpus))
 
     @property
     def best(self) -> str:
@@ -106,7 +112,8 @@ def free_gpus(
     chosen = tuple(gpu.index for gpu in machine.gpus if gpu.index not in left_out)
     if not chosen:
         raise HiresxError(
-            f"all {len(machine.gpus)} GPUs are left out: GPU 0 is {left_out[0]}",
+            f"{'the GPU is' if len(machine.gpus) == 1 else f'all {len(machine.gpus)} GPUs are'} left out: GPU 0 is "
+            f"{left_out[0]}",
             "name those to use with --gpus, e.g. --gpus 0,1",
         )
     return chosen, left_out
@@ -161,7 +168,9 @@ def plan(
             raise HiresxError(f'no placement strategy "{name}"', f"the strategies are {', '.join(STRATEGIES)}")
     if gpu_map is not None:
         if len(gpu_map) != demand.ranks:
-            raise HiresxError(f"--gpu-map names {len(gpu_map)} GPUs for {demand.ranks} ranks", "name one per rank")
+            raise HiresxError(
+                f"--gpu-map names {plural(len(gpu_map), 'GPU')} for {plural(demand.ranks, 'rank')}", "name one per rank"
+            )
         checked_gpus(machine, gpu_map)
     chosen, left_out = free_gpus(machine, gpus, busy_utilisation, busy_memory)
     if gpus is None:
@@ -188,14 +197,15 @@ def plan(
     if gpu_map is not None:
         found[EXPLICIT], took[EXPLICIT] = tuple(gpu_map), 0.0
     estimates = {name: model.estimate(demand, placement) for name, placement in found.items()}
-    least = min(estimate.cost for estimate in estimates.values())
-    quickest = min(estimate.seconds for estimate in estimates.values())
+    even = {name for name, placement in found.items() if is_even(placement, chosen)}
+    least = min(estimates[name].cost for name in even)
+    quickest = min(estimates[name].seconds for name in even)
     placed = {
         name: Placed(
             placement=found[name],
             estimate=estimates[name],
-            shortest=shortest and estimates[name].seconds <= quickest * (1 + SAME),
-            least_sum=least_sum and estimates[name].cost <= least * (1 + 1e-12),
+            shortest=shortest and name in even and estimates[name].seconds <= quickest * (1 + SAME),
+            least_sum=least_sum and name in even and estimates[name].cost <= least * (1 + 1e-12),
             evaluations=evaluations if name == "optimal" else 0,
             took=took[name],
         )
@@ -203,6 +213,12 @@ def plan(
         if name in found and name in (EXPLICIT, *strategies)
     }
     return PlacementPlan(machine, demand, chosen, left_out, placed, bound)
+
+
+def is_even(placement: Sequence[int], gpus: Sequence[int]) -> bool:
+    """Whether all ranks are on `gpus`, and on none of these two more than on another."""
+    ranks = [placement.count(gpu) for gpu in gpus]
+    return sum(ranks) == len(placement) and max(ranks) - min(ranks) <= 1
 
 
 def place(machine: Machine, demand: Traffic, strategy: str = "optimal", **options: Any) -> tuple[int, ...]:

@@ -3,13 +3,14 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from hiresx.plural import plural
 from hiresx.topology.cpus import format_list
 from hiresx.topology.domains import nvlink_domains
 from hiresx.topology.groups import groups
 from hiresx.topology.layout import Branch, layout
 from hiresx.topology.levels import NVLINK, PCIE_SHARE, generation, nvlinks, pcie_assumed
 from hiresx.topology.machine import GPU, NIC, Machine, to_json
-from hiresx.topology.place import PlacementPlan
+from hiresx.topology.place import EXPLICIT, PlacementPlan, is_even
 from hiresx.topology.problems import problems
 
 if TYPE_CHECKING:  # Rich is imported when something is printed
@@ -50,7 +51,7 @@ def renderables(machine: Machine) -> list["RenderableType"]:
     from rich.text import Text
 
     first = machine.host or machine.product or "a machine"
-    title = Text(f"{first}: {_count(len(machine.gpus), 'GPU')}, {_count(len(machine.nics), 'network adapter')}", "bold")
+    title = Text(f"{first}: {plural(len(machine.gpus), 'GPU')}, {plural(len(machine.nics), 'network adapter')}", "bold")
     about = ", ".join(part for part in (machine.product if machine.host else "", machine.cpu.strip()) if part)
     here = "" if machine.live else " (not this machine)"
     lines: list[RenderableType] = [title, Text(f"source: {machine.source}{here}", "dim")]
@@ -78,10 +79,6 @@ def renderables(machine: Machine) -> list["RenderableType"]:
     found = problems(machine)
     lines += [Text(f"! {line}", "yellow") for line in found] or [Text("no problem found", "green")]
     return lines
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _table(title: str, columns: list[str]) -> "Table":
@@ -329,10 +326,22 @@ def plan_table(made: PlacementPlan) -> "Table":
 
 
 def bound_text(made: PlacementPlan) -> str:
-    """What is known of the best placement's exchange."""
+    """What is known of the shortest exchange, and whether a placement that was asked for is among those compared."""
+    proof = (
+        f"no placement with at most {plural(made.most, 'rank')} on each of the {plural(len(made.gpus), 'GPU')} takes "
+        f"less than {time_text(made.bound)}"
+    )
     if any(entry.shortest for entry in made.strategies.values()):
-        return f"no placement takes less than {time_text(made.bound)}: proven"
-    return f"no placement takes less than {time_text(made.bound)}; how near to that one can come is not proven"
+        proof += ": proven"
+    else:
+        proof += "; how near to that one can come is not proven"
+    asked = made.strategies.get(EXPLICIT)
+    if asked is not None and not is_even(asked.placement, made.gpus):
+        proof += (
+            f"\n  {EXPLICIT} is none of these: it takes other GPUs or shares them unevenly, which costs time "
+            "outside of the exchange"
+        )
+    return proof
 
 
 def time_text(seconds: float) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from hiresx.bench.markdown import section, table
+from hiresx.plural import plural
 
 Result = dict[str, Any]
 
@@ -69,7 +70,7 @@ def _scaling(result: Result, place: Callable[[Result], str]) -> Iterable[str]:
 
 
 def _exchange(result: Result, place: Callable[[Result], str]) -> Iterable[str]:
-    yield f"### {result['ranks']} ranks\n\n`{result['command']}`, {place(result)}, {result['date']}\n"
+    yield f"### {plural(result['ranks'], 'rank')}\n\n`{result['command']}`, {place(result)}, {result['date']}\n"
     copies = [row for row in result["rows"] if "copy" in row]
     if copies:
         yield table(["plain copy", "MB", "GB/s"], [[r["copy"], r["bytes"] / 1e6, r["gb_per_s"]] for r in copies])

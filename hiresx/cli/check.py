@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from hiresx.cli import options, terminal
+from hiresx.plural import plural
 
 # Most ranks for which the bytes between all of them fit on a screen.
 MATRIX = 12
@@ -84,7 +85,7 @@ def check(
         terminal.print_json(report)
         return 0
     terminal.say(f"{case.name}{f' ({case.preset})' if case.preset else ''}: {case.title}")
-    terminal.say(f"{len(quality)} block{'s' * (len(quality) > 1)}, {report['points']} points")
+    terminal.say(f"{plural(len(quality), 'block')}, {report['points']} points")
     measures = list(dict.fromkeys(key for block in quality for key in block if key not in ("block", "size")))
     rows = [(block["block"], *(_extreme(block.get(key)) for key in measures)) for block in quality]
     terminal.table("Grid: value at i, j, k", ["block", *(key.replace("_", " ") for key in measures)], rows)
@@ -131,7 +132,7 @@ def _plan(planned: Mapping[str, Any], blocks: int) -> Iterator[tuple[str, str]]:
     from hiresx.grid.size import in_bytes
 
     points, steps = planned["points"], planned["steps"]
-    yield "points", f"{points:,} in {blocks} block{'s' * (blocks > 1)}"
+    yield "points", f"{points:,} in {plural(blocks, 'block')}"
     yield (
         "memory",
         f"{in_bytes(planned['memory_bytes'])}: {planned['bytes_per_point']:,.0f} bytes per point "
@@ -191,7 +192,9 @@ def _show_ranks(shared: dict[str, Any]) -> None:
     ]
     parts, sends = "parts: block, nodes i, j, k", "sends MB/step"
     columns = ["rank", parts, "points", "of its share", "neighbours", sends, "memory MB"]
-    terminal.table(f"{shared['ranks']} ranks: {shared['parts']} parts, by {shared['method']}", columns, rows)
+    terminal.table(
+        f"{plural(shared['ranks'], 'rank')}: {plural(shared['parts'], 'part')}, by {shared['method']}", columns, rows
+    )
     if 1 < shared["ranks"] <= MATRIX:
         names = list(range(shared["ranks"]))
         sent = [[f"{b / 1e6:.4g}" if b else "" for b in row] for row in shared["bytes"]]

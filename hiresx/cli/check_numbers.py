@@ -17,6 +17,9 @@ GAMMA = 3.0
 
 def unlikely(case: "Case", dt: float) -> Iterator[str]:
     """One line for each of them; `dt`: the time step of the initial state, infinite where it is not known."""
+    from hiresx.case.intervals import intervals
+    from hiresx.case.schema import sampled
+
     time = case.time
     if case.gas.gamma > GAMMA:
         yield f"gas.gamma = {case.gas.gamma:g}: no gas has more than 5/3"
@@ -28,6 +31,14 @@ def unlikely(case: "Case", dt: float) -> Iterator[str]:
     steps, why = min(wanted)
     if steps > STEPS:
         yield f"more than {STEPS:.0e} steps, {_count(steps)} of them: {why}".replace("e+0", "e")
+    for key, every in intervals(case, sampled()).items():
+        if (
+            time.end is not None
+            and not time.local
+            and every > time.end
+            and not key.startswith(("output", "checkpoint"))
+        ):
+            yield f"{key}.every_time = {every:g} is beyond time.end = {time.end:g}: only the first sample is taken"
     for key, clock in (("output", case.output), *((f"output.subset.{n}", s) for n, s in enumerate(case.output.subset))):
         files, given = 0.0, ""
         if clock.every_time is not None:

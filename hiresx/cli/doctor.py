@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from hiresx.cli import options, terminal
+from hiresx.plural import plural
 
 # Package of each thing by the system's package manager; the first that is on PATH is the one that is named.
 PACKAGES = {
@@ -123,7 +124,7 @@ def _compiler() -> Iterator[Finding]:
     )
     headers = "#include <linux/futex.h>\n#include <pthread.h>\n#include <unistd.h>\n"
     cores = version and _answer(command, headers + "#define ANSWER int(sysconf(_SC_NPROCESSORS_ONLN))\n")
-    yield Finding("threads", f"{cores} cores" if cores else None, "using all cores", mend, required=True)
+    yield Finding("threads", plural(cores, "core") if cores else None, "using all cores", mend, required=True)
 
 
 def _answer(command: list[str], text: str) -> int:

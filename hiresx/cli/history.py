@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from hiresx.cli import options, terminal
+from hiresx.plural import plural
 
 
 def history(
@@ -54,12 +55,16 @@ def history(
     elif out is None:
         flat = table.flat()
         summaries = [(column, *_summary(values)) for column, values in flat.items()]
-        terminal.table(f"{table.name}: {table.samples} samples", ["", "first", "last", "least", "largest"], summaries)
+        terminal.table(
+            f"{table.name}: {plural(table.samples, 'sample')}", ["", "first", "last", "least", "largest"], summaries
+        )
         for column, values in flat.items():
             # before the first step there are no rates to have norms of
             unknown = table.kind == RESIDUAL and flat["step"][:1] == 0 and not math.isfinite(values[0])
             if bad := len(values) - len(_finite(values)) - int(unknown):
-                terminal.say(f"{column}: {bad} of {len(values)} samples not finite, left out of least and largest")
+                terminal.say(
+                    f"{column}: {bad} of {plural(len(values), 'sample')} not finite, left out of least and largest"
+                )
     else:
         terminal.say(f"wrote {out}")
     return 0

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from hiresx.cli import options, terminal
+from hiresx.plural import plural
 
 # Of tables whose key alone says too little.
 TITLES = {
@@ -65,7 +66,7 @@ def _software(versions: Mapping[str, Any]) -> str:
 
 def _machine(hardware: Mapping[str, Any]) -> str:
     gpus = ", ".join(gpu["name"] for gpu in hardware.get("gpus") or ()) or "no GPU"
-    return f"{hardware.get('host')}: {hardware.get('cpu')}, {hardware.get('cores')} cores, {gpus}"
+    return f"{hardware.get('host')}: {hardware.get('cpu')}, {plural(hardware.get('cores') or 0, 'core')}, {gpus}"
 
 
 def _cell(value: Any) -> Any:

@@ -12,6 +12,7 @@ import typer
 from hiresx import shell
 from hiresx.cli import terminal
 from hiresx.errors import HiresxError
+from hiresx.plural import plural
 from hiresx.signals import ENDING
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ def _here(
     cores = counts.cores()
     if count > MOST_ON_A_CORE * cores and not crowd:
         raise HiresxError(
-            f"{count} ranks are too many for {cores} core{'s' * (cores > 1)}: each is a process with its own memory",
+            f"{count} ranks are too many for {plural(cores, 'core')}: each is a process with its own memory",
             f"take {MOST_ON_A_CORE * cores} or fewer, or give --oversubscribe where so many are meant",
         )
     by_rank(wish, [0] * count)  # a list that does not fit is a fault now, not of every rank
@@ -168,9 +169,7 @@ def _here(
     if used is not None and launcher is not None and not mpi_library.belongs(launcher, used):
         notes.append(f"{launcher} does not belong to {used}, which mpi4py uses")
     if count > cores and not _on_gpus(wish):
-        notes.append(
-            f"{count} ranks on {cores} core{'s' * (cores > 1)}: they take turns, which is no faster than {cores}"
-        )
+        notes.append(f"{count} ranks on {plural(cores, 'core')}: they take turns, which is no faster than {cores}")
     if dry_run and as_json:
         terminal.print_json({"ranks": count, "why": why, "command": line, "notes": notes})
         return 0
@@ -180,7 +179,7 @@ def _here(
         terminal.say(shlex.join(line))
         return 0
     if ranks is None:
-        terminal.note(f"{count} rank{'s' * (count > 1)}: {why}")
+        terminal.note(f"{plural(count, 'rank')}: {why}")
     return _ran(line, words, count, launcher is not None and launcher.hydra, as_json)
 
 
@@ -263,7 +262,7 @@ def ranks_of_node(ranks: int | None, nodes: int, per_node: int | None, gpu_ranks
             "how many ranks a node takes is not known here", "--ranks-per-node N: one per NUMA node is a good choice"
         )
     if listing not in (None, size, size * nodes):
-        raise HiresxError(f"--backend {wish} is for {listing} ranks, a node has {size}", "make the two agree")
+        raise HiresxError(f"--backend {wish} is for {plural(listing, 'rank')}, a node has {size}", "make the two agree")
     return size
 
 
@@ -330,6 +329,6 @@ def write_scripts(made: "Batch", slurm: Path | None, pbs: Path | None, mpi: str,
         terminal.print_json({"ranks": made.size, "out": made.out, "files": [str(path) for path, _, _ in written]})
         return 0
     for path, _, submit in written:
-        size = f"{made.size} ranks on {made.nodes} node{'s' * (made.nodes > 1)}"
+        size = f"{plural(made.size, 'rank')} on {plural(made.nodes, 'node')}"
         terminal.say(f"wrote {path}: {size}; submit it with: {submit} {shell.word(path)}")
     return 0

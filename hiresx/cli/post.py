@@ -120,7 +120,7 @@ def _give(run: Path, out: Path | None, json: bool, make: Callable[[], Any]) -> i
         found = make()
         written = found.write(run / "post" if out is None else out)
     if json:
-        terminal.print_json({**found.summary, "files": written})
+        terminal.print_json({**found.summary, "files": written, "replaced": found.replaced})
         return 0
     tables = {key: value for key, value in found.summary.items() if _is_table(value)}
     plain = {key: value for key, value in found.summary.items() if key not in tables and key != "warnings"}
@@ -130,7 +130,7 @@ def _give(run: Path, out: Path | None, json: bool, make: Callable[[], Any]) -> i
     for warning in found.summary.get("warnings", ()):
         terminal.say(f"warning: {warning}")
     for path in written:
-        terminal.say(f"wrote {path}")
+        terminal.say(f"wrote {path}{', in place of the one that was there' if path in found.replaced else ''}")
     return 0
 
 

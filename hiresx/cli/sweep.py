@@ -12,6 +12,7 @@ from hiresx import shell
 from hiresx.cli import launch, options, terminal
 from hiresx.cli.run import Transport
 from hiresx.errors import HiresxError
+from hiresx.plural import plural
 
 if TYPE_CHECKING:
     from hiresx.sweeps.members import SweepPlan
@@ -152,9 +153,9 @@ def _ran(
             terminal.say(f"wrote {path}")
     if json:
         terminal.print_json(ended.table.document())
-    left = sum(row["status"] != "finished" for row in ended.table.rows)
+    left, total = sum(row["status"] != "finished" for row in ended.table.rows), plural(len(ended.table.rows), "run")
     if ended.signal is not None:
-        terminal.note(f"the sweep was ended, {left} of {len(ended.table.rows)} runs are not finished")
+        terminal.note(f"the sweep was ended, {left} of {total} {'is' if left == 1 else 'are'} not finished")
         terminal.note("to go on: the same command again")
         return 128 + ended.signal
     failed = ended.table.unfinished
@@ -162,7 +163,7 @@ def _ran(
         ways = Counter("finished, but lack numbers" if row["status"] == "finished" else row["status"] for row in failed)
         told = ", ".join(f"{count} {way}" for way, count in sorted(ways.items()))
         see = "; see the column error" if any(row["error"] for row in failed) else ""
-        terminal.note(f"{len(failed)} of {len(ended.table.rows)} runs are not in order: {told}{see}")
+        terminal.note(f"{len(failed)} of {total} {'is' if len(failed) == 1 else 'are'} not in order: {told}{see}")
     return 3 if failed else 0
 
 
@@ -175,7 +176,7 @@ def _print(table: "SweepTable", wanted: "Wanted") -> None:
     rows = [[_cell(row[name]) for name in columns] for row in table.rows[:_SHOWN]]
     terminal.table(table.title, columns, rows)
     if len(table.rows) > _SHOWN or left_out:
-        terminal.say(f"not shown: {max(0, len(table.rows) - _SHOWN)} rows, {len(left_out)} columns")
+        terminal.say(f"not shown: {plural(max(0, len(table.rows) - _SHOWN), 'row')}, {plural(len(left_out), 'column')}")
 
 
 def _cell(value: Any) -> Any:
@@ -198,7 +199,7 @@ def _listed(of: "SweepPlan", out: Path, name: str, words: list[str], json: bool)
         ]
         terminal.print_json({"title": of.title, "keys": of.axes, "runs": runs})
         return 0
-    terminal.say(f"{len(of.members)} runs in {out}")
+    terminal.say(f"{plural(len(of.members), 'run')} in {out}")
     for one, need, line in zip(of.members, needs, lines, strict=True):
         told = "finished" if need == "nothing" else f"{need}: {shell.words(line)}"
         terminal.say(f"  {one.name}  {told}")
@@ -230,5 +231,7 @@ def _array(
     )
     status = launch.write_scripts(script, slurm, pbs, mpi, json)
     if not json:
-        terminal.say(f"  {len(left)} of {len(of.members)} runs; the table afterwards: hiresx sweep again, with --table")
+        terminal.say(
+            f"  {len(left)} of {plural(len(of.members), 'run')}; the table afterwards: hiresx sweep again, with --table"
+        )
     return status

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hiresx.cli import options, terminal
+from hiresx.plural import plural
 
 if TYPE_CHECKING:
     from hiresx.topology.machine import Machine
@@ -129,7 +130,9 @@ def plan(
         count = ranks or len(chosen or machine.gpus)
         matrix = _matrix(bytes_) if bytes_ is not None else case_bytes(case or "", preset, count)
         if ranks is not None and ranks != len(matrix):
-            raise HiresxError(f"{bytes_}: {len(matrix)} ranks, not {ranks}", "drop --ranks, or give a matrix that fits")
+            raise HiresxError(
+                f"{bytes_}: {plural(len(matrix), 'rank')}, not {ranks}", "drop --ranks, or give a matrix that fits"
+            )
         beyond = None if off_host is None else [value for row in _matrix(off_host) for value in row]
         made = place.plan(
             machine,
@@ -158,7 +161,10 @@ def plan(
     from hiresx.topology import report
 
     moved = report.bytes_text(made.demand.bytes.sum())
-    terminal.say(f"{made.demand.ranks} ranks, {moved} per exchange, on {len(made.gpus)} GPUs of {machine.source}")
+    terminal.say(
+        f"{plural(made.demand.ranks, 'rank')}, {moved} per exchange, on {plural(len(made.gpus), 'GPU')} of "
+        f"{machine.source}"
+    )
     for gpu, reason in made.left_out.items():
         terminal.say(f"  GPU {gpu} is left out: {reason}")
     terminal.console().print(report.plan_table(made))
@@ -304,7 +310,7 @@ def _matrix(path: Path) -> list[list[float]]:
             ) from None
         if len(rows[-1]) != len(rows[0]):
             raise HiresxError(
-                f"{path}, line {number}: {len(rows[-1])} numbers, the first row has {len(rows[0])}",
+                f"{path}, line {number}: {plural(len(rows[-1]), 'number')}, the first row has {len(rows[0])}",
                 "one row and one column per rank",
             )
     if not rows:

@@ -19,6 +19,7 @@ from hiresx.decomposition.refine import Refinement
 from hiresx.decomposition.sections import Sections, regular, sides_of
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import MINIMUM_NODES, Range
+from hiresx.plural import plural
 
 # Pieces per rank that blocks are chopped into before they are dealt out.
 FINENESS = (1, 2, 4)
@@ -173,7 +174,7 @@ def _check_room(decomposition: Decomposition, ranks: int) -> None:
         makes.append(f"block '{block.name}' of {size} nodes makes {cuts}")
     more = f", {len(most) - 3} smaller ones the rest" if len(most) > 3 else ""
     raise HiresxError(
-        f"{ranks} ranks are too many: the grid can be cut into {sum(most)} parts. Each has {MINIMUM_NODES} nodes or "
-        f"more in every direction, so {', '.join(makes)}{more}",
-        f"take {sum(most)} ranks or fewer, or a grid of more nodes",
+        f"{ranks} ranks are too many: the grid can be cut into {plural(sum(most), 'part')}. Each has "
+        f"{MINIMUM_NODES} nodes or more in every direction, so {', '.join(makes)}{more}",
+        f"take {plural(sum(most), 'rank')} or fewer, or a grid of more nodes",
     )

@@ -13,6 +13,7 @@ import numpy as np
 from hiresx.errors import HiresxError
 from hiresx.grid import adf
 from hiresx.grid.stored_coordinates import CoordinateSource, Nodes, Stored, is_large
+from hiresx.plural import plural
 
 HDF5 = b"\x89HDF\r\n\x1a\n"
 MEND = "write the file again: structured zones, 1-to-1 connections"
@@ -102,7 +103,7 @@ class Node:
         """Its `most` finite real numbers, or less."""
         shape, _ = self._of_kind("iuf")
         if np.prod(shape) > most:
-            raise self.fault(f"holds {int(np.prod(shape))} numbers instead of {most}")
+            raise self.fault(f"holds {plural(int(np.prod(shape)), 'number')} instead of {most}")
         values = self._cast(True).ravel()
         if not np.isfinite(values).all():
             raise self.fault("is not finite")

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hiresx.grid.cgns_tree import Node
+from hiresx.plural import plural
 
 METRES = {"Meter": 1.0, "Centimeter": 0.01, "Millimeter": 0.001, "Foot": 0.3048, "Inch": 0.0254}
 # Said of lengths that units are not applied to.
@@ -34,7 +35,7 @@ class Units:
         for child in node.children("DimensionalUnits_t"):
             names = child.rows(WIDTH)
             if len(names) <= LENGTH:
-                raise child.fault(f"names {len(names)} units, 5 are wanted")
+                raise child.fault(f"names {plural(len(names), 'unit')}, 5 are wanted")
             if names[LENGTH] not in (*METRES, "Null", "UserDefined", ""):
                 raise child.fault(f'"{names[LENGTH]}" is no unit of length', f"the standard knows {', '.join(METRES)}")
             found = replace(found, unit=names[LENGTH])

@@ -9,6 +9,7 @@ from hiresx.arrays import Integers, Mask, triple
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import AXES, FACES, Block, Range, direction, face_range, layer, side, slices
 from hiresx.grid.motions import IntMatrix, Matrix, Motion, Vector, told
+from hiresx.plural import plural
 
 IDENTITY = ((1, 0, 0), (0, 1, 0), (0, 0, 1))
 # Geometric agreement asked of periodic and shared faces, relative to the period or to the block's extent: coordinates
@@ -107,7 +108,7 @@ class Touching:
     def told(self, blocks: Sequence[Block]) -> str:
         """In words."""
         nodes = ", ".join(f"{axis} = {lo}:{hi}" for axis, (lo, hi) in zip(AXES, self.range, strict=True))
-        where = f"{self.cells} cells, the first at (x, y, z) = {told(self.place)}"
+        where = f"{plural(self.cells, 'cell')}, the first at (x, y, z) = {told(self.place)}"
         own = f"face {self.face} of block '{blocks[self.block].name}', nodes {nodes},"
         if self.other_face is None:
             return f"{own} lies inside block '{blocks[self.other].name}' ({where})"
@@ -158,7 +159,7 @@ class Grid:
         period = tuple(self.period) or tuple(dict[str, Vector | Motion]() for _ in self.blocks)
         if len(period) != len(self.blocks):
             raise HiresxError(
-                f"periods are given for {len(period)} blocks of {len(self.blocks)}", "give one dict per block"
+                f"periods are given for {plural(len(period), 'block')} of {len(self.blocks)}", "give one dict per block"
             )
         object.__setattr__(self, "period", period)
         names = [block.name for block in self.blocks]

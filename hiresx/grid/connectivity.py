@@ -35,6 +35,7 @@ from hiresx.grid.orientation import (
 from hiresx.grid.patched import PATCHED
 from hiresx.grid.proof import misfit
 from hiresx.grid.writing import written
+from hiresx.plural import plural
 
 HEAD = """\
 # Connectivity of a Plot3D grid. Ranges are half-open, from 0: [first, last + 1]; a face without one is meant whole.
@@ -145,7 +146,8 @@ def read_connectivity(path: Path, blocks: Sequence[Block]) -> Grid:
 def _named(path: Path, names: Sequence[str], blocks: Sequence[Block]) -> list[Block]:
     if names and len(names) != len(blocks):
         raise HiresxError(
-            f"{path}: blocks: {len(names)} names for a grid of {len(blocks)} blocks", "give one name for every block"
+            f"{path}: blocks: {plural(len(names), 'name')} for a grid of {plural(len(blocks), 'block')}",
+            "give one name for every block",
         )
     return [replace(block, name=name) for block, name in zip(blocks, names or [b.name for b in blocks], strict=True)]
 

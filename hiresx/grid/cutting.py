@@ -21,6 +21,7 @@ from hiresx.grid.blocks import (
     whole_box,
 )
 from hiresx.grid.connections import Connection, Grid
+from hiresx.plural import plural
 
 Period = dict[str, tuple[float, float, float]]
 # (index of the block, half-open node ranges in it)
@@ -37,7 +38,7 @@ def even_starts(nodes: int, blocks: int) -> list[int]:
     if nodes < MINIMUM_NODES * blocks:
         raise HiresxError(
             f"grid.blocks = {blocks}: {nodes} nodes along i give no {blocks} blocks of {MINIMUM_NODES} nodes or more",
-            f"give at most {nodes // MINIMUM_NODES} blocks, or more nodes",
+            f"give at most {plural(nodes // MINIMUM_NODES, 'block')}, or more nodes",
         )
     return [nodes * n // blocks for n in range(blocks)]
 

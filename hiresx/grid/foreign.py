@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import AXES, FACES, Block, direction
 from hiresx.grid.patched import PATCHED
+from hiresx.plural import plural
 
 TOGETHER = "take files that belong together"
 Ends = dict[int, tuple[int, int]]
@@ -159,7 +160,7 @@ def _check_sizes(lines: Lines, sizes: Sequence[Sequence[int]], blocks: Sequence[
                 f"block {n} has {told[0]} nodes here and {told[1]} in the grid file", "take files that belong together"
             )
     if len(sizes) != len(found):
-        lines.fault(f"{len(sizes)} blocks here and {len(found)} in the grid file", TOGETHER)
+        lines.fault(f"{plural(len(sizes), 'block')} here and {len(found)} in the grid file", TOGETHER)
 
 
 # --- NMF
@@ -182,7 +183,7 @@ def _nmf(path: Path, blocks: Sequence[Block]) -> dict[str, Any]:
         name, numbers = words[0], [w for w in words[1:] if w.lstrip("-").isdigit()]
         joined = name.lower().replace("_", "-") in ("one-to-one", "1-to-1", "one-to-one-")
         if len(numbers) < (12 if joined else 6):
-            lines.fault(f"'{name}' with {len(numbers)} numbers, {12 if joined else 6} are wanted")
+            lines.fault(f"'{name}' with {plural(len(numbers), 'number')}, {12 if joined else 6} are wanted")
         own = _nmf_patch(lines, [int(n) for n in numbers[:6]], blocks)
         if not joined:
             regions.append(_region(name, own, blocks))

@@ -144,5 +144,7 @@ def form(path: Path) -> str:
             start = file.read(64)
     except (OSError, ValueError) as error:  # a ValueError for a name that no file can have
         why = getattr(error, "strerror", None) or error
-        raise HiresxError(f"{shown(str(path))}: cannot be read: {why}", "check grid.file") from error
+        raise HiresxError(
+            f"{shown(str(path))}: cannot be read: {why}", "see that it is there and may be read"
+        ) from error
     return "CGNS" if is_cgns(start) else "Plot3D"

@@ -18,6 +18,7 @@ from hiresx.grid.connections import TOLERANCE, Grid
 from hiresx.grid.motions import Motion, Vector, motion
 from hiresx.grid.quality import hands
 from hiresx.grid.reindexing import Reindexing, reindexed
+from hiresx.plural import plural
 
 # Nodes in a direction that is there only because the program that wrote the file knows three dimensions.
 THIN = (1, 2)
@@ -69,7 +70,7 @@ def flattened(grid: Grid) -> tuple[Grid, list[str]]:
     doubled = sum(block.size[d] == 2 for block, d in zip(blocks, chosen, strict=True))
     if doubled:
         names = sorted({AXES[d] for d in chosen})
-        words.append(f"one of two equal planes taken in direction {' or '.join(names)} of {_blocks(doubled)}")
+        words.append(f"one of two equal planes taken in direction {' or '.join(names)} of {plural(doubled, 'block')}")
     elif any(d != 2 for d in chosen):
         words.append("directions named i and j")
     normal = _normal(grid.blocks)
@@ -86,7 +87,7 @@ def _lined(grid: Grid, thin: Sequence[Sequence[int]]) -> tuple[Grid, list[str]]:
     for block, d in doubled:
         _check_equal(block, d)
     if doubled:
-        words.append(f"one of equal lines taken of {_blocks(len({block.name for block, _ in doubled}))}")
+        words.append(f"one of equal lines taken of {plural(len({block.name for block, _ in doubled}), 'block')}")
     by = [
         Reindexing(order=triple((*(e for e in range(3) if e not in found), *found)), thin=tuple(found))
         for found in thin
@@ -133,7 +134,7 @@ def reversed_in_i(grid: Grid, names: Sequence[str], why: str = "") -> tuple[Grid
         return grid, []
     by = [Reindexing(reverse=(block.name in names, False, False)) for block in grid.blocks]
     told = ", ".join(f"'{name}'" for name in names[:4]) + (" and others" if len(names) > 4 else "")
-    return reindexed(grid, by), [f"{_blocks(len(names))} {why}reversed in i: {told}"]
+    return reindexed(grid, by), [f"{plural(len(names), 'block')} {why}reversed in i: {told}"]
 
 
 def moved(grid: Grid, by: Motion, scale: float = 1.0) -> Grid:
@@ -177,10 +178,6 @@ def _thin(block: Block) -> list[int]:
 
 def _size(block: Block) -> str:
     return " x ".join(map(str, block.size))
-
-
-def _blocks(count: int) -> str:
-    return f"{count} block{'s' * (count > 1)}"
 
 
 def _extent(blocks: Sequence[Block]) -> float:

@@ -21,6 +21,7 @@ from hiresx.grid import stored_coordinates
 from hiresx.grid.plot3d_layout import EXPORT, check_blanking, check_size, points, shaped, told
 from hiresx.grid.plot3d_others import binary_kind, no_grid
 from hiresx.grid.stored_coordinates import Bytes, Nodes, Stored
+from hiresx.plural import plural
 
 # More blocks than a grid has.
 MOST_BLOCKS = 1_000_000
@@ -139,7 +140,8 @@ def _record_layout(path: Path, file: BufferedReader, size: int, order: str) -> R
         where, parts, length = _next(path, records, "the block sizes")
         if count < 1 or length not in (8 * count, 12 * count):
             raise HiresxError(
-                f"{path}, byte {where}: a record of {length} bytes cannot hold the sizes of {count} blocks", EXPORT
+                f"{path}, byte {where}: a record of {length} bytes cannot hold the sizes of {plural(count, 'block')}",
+                EXPORT,
             )
         dimensions = length // (4 * count)
         numbers = integers(parts)

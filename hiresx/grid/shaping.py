@@ -30,6 +30,7 @@ from hiresx.grid.orientation import layout_of
 from hiresx.grid.reindexing import Reindexing, reindexed
 from hiresx.grid.singular import collapsed
 from hiresx.grid.size import refuse
+from hiresx.plural import plural
 
 COORDINATES = ("x", "y", "z")
 
@@ -153,7 +154,9 @@ def mirrored(grid: Grid, axis: str) -> tuple[Grid, list[str]]:
     joins = [_flipped(replace(c, block=c.block + count, donor=c.donor + count), flip) for c in image.connections]
     periods = [{a: _flipped_period(p, flip) for a, p in known.items()} for known in image.period]
     whole = Grid((*blocks, *images), (*grid.connections, *joins, *seams), (*half.period, *periods))
-    return whole, [f"mirrored at {axis} = 0, joined over {len(seams) // 2} faces: {count} blocks become {2 * count}"]
+    return whole, [
+        f"mirrored at {axis} = 0, joined over {len(seams) // 2} faces: {plural(count, 'block')} become {2 * count}"
+    ]
 
 
 def _in_plane(grid: Grid, b: int, face: str, flat: np.ndarray) -> list[Range]:

@@ -15,6 +15,7 @@ from hiresx.grid.from_file import delivered, described, form, taken
 from hiresx.grid.quality import NotPositive, hands, not_positive
 from hiresx.grid.singular import COLLAPSED, collapsed
 from hiresx.grid.stored_coordinates import slabs
+from hiresx.plural import plural
 
 # A face whose area vectors add up to less than this share of its area closes around something: it faces every way.
 CLOSED = 1e-6
@@ -236,7 +237,7 @@ def _collapsed(block: Block) -> list[str]:
             continue
         count = int(points[1:-1].sum())
         if count:
-            single.append(f"{face} along {AXES[d]} on {count} line{'s' * (count > 1)}")
+            single.append(f"{face} along {AXES[d]} on {plural(count, 'line')}")
         for other, is_point in zip(FACES[2 * e : 2 * e + 2], (points[0], points[-1]), strict=True):
             if is_point and not lines[other, d].all() and e > direction(face):
                 edges.append(f"edge {face}, {other} along {AXES[d]}")

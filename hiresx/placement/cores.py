@@ -5,6 +5,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from hiresx.placement.facts import PlacementFacts
+from hiresx.plural import plural
 from hiresx.topology.machine import GPU, Machine
 
 Cpus = frozenset[int]
@@ -42,7 +43,7 @@ def cut(machine: Machine, facts: Mapping[int, PlacementFacts], gpus: Mapping[int
             several = not kept and len(_nodes(machine, allowed)) > 1
             shares = {rank: near[rank] if several and rank in near else allowed}
         elif len(cores) < len(ranks):
-            bound = (f"{len(ranks)} ranks take turns on {len(cores)} core{'s' * (len(cores) > 1)}: not bound",)
+            bound = (f"{len(ranks)} ranks take turns on {plural(len(cores), 'core')}: not bound",)
             shares = dict.fromkeys(ranks, allowed)
         else:
             bound = ()

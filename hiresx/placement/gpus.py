@@ -8,6 +8,7 @@ import numpy as np
 
 from hiresx.errors import HiresxError
 from hiresx.placement.facts import PlacementFacts
+from hiresx.plural import plural
 from hiresx.topology import levels
 from hiresx.topology.cost import traffic
 from hiresx.topology.cpus import format_list
@@ -174,7 +175,7 @@ def _planned(
     made = plan(machine, traffic(bytes_[np.ix_(ranks, ranks)], off_host[ranks]), gpus=gpus)
     name = strategy or made.best
     if len(gpus) > 1 and len(ranks) > 1:
-        said = f"{name} placement of {len(ranks)} ranks on {len(gpus)} GPUs"
+        said = f"{name} placement of {plural(len(ranks), 'rank')} on {plural(len(gpus), 'GPU')}"
         if made.gain(name) > 0.005:
             said += f", exchange {made.gain(name):.0%} shorter than round-robin"
         why = (said, *why)

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from hiresx.device import Backend
+from hiresx.plural import plural
 from hiresx.topology.cpus import format_list
 
 # Beyond this many ranks a host is one line.
@@ -94,7 +95,7 @@ def _by_host(seats: Sequence[Seat]) -> list[list[str]]:
                 host,
                 name,
                 f"{len(gpus)} x {some[0].gpu_name}" if gpus else "-",
-                f"{sum(seat.cores for seat in some)} cores",
+                f"{plural(sum(seat.cores for seat in some), 'core')}",
                 format_list(nodes) or "-",
                 " or ".join(threads) or "-",
             ]

@@ -13,6 +13,7 @@ from hiresx.device import cuda
 from hiresx.errors import HiresxError
 from hiresx.placement import AUTO, bound, place
 from hiresx.placement.stored_placement import Seat
+from hiresx.plural import plural
 from hiresx.topology import memory
 from hiresx.topology.cpus import format_list
 from hiresx.topology.place import even_traffic
@@ -55,7 +56,8 @@ def verify(
     matrix = np.asarray(even_traffic(ranks.size) if bytes_ is None else bytes_, float)
     if len(matrix) != ranks.size:
         raise HiresxError(
-            f"bytes between {len(matrix)} ranks, but {ranks.size} are running", f"start {len(matrix)} ranks"
+            f"bytes between {plural(len(matrix), 'rank')}, but {ranks.size} are running",
+            f"start {plural(len(matrix), 'rank')}",
         )
     made = place(ranks, wish=wish, bytes_=matrix, strategy=strategy)
     seat = made.seats[ranks.rank]

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from hiresx.device import NAMES
 from hiresx.errors import HiresxError
+from hiresx.plural import plural
 
 AUTO = "auto"
 _FORM = "write one backend for all, or a list by rank such as cuda,cuda,cpu,cpu or, shorter, cuda:2,cpu:2"
@@ -41,4 +42,4 @@ def by_rank(text: str, hosts: Sequence[int]) -> list[str]:
             found.append(names[seen[host]])
             seen[host] += 1
         return found
-    raise HiresxError(f'--backend "{text}" is for {len(names)} rank{"s" * (len(names) > 1)}, not {size}', _FORM)
+    raise HiresxError(f'--backend "{text}" is for {plural(len(names), "rank")}, not {size}', _FORM)

@@ -8,6 +8,7 @@ import numpy as np
 from hiresx.case.faults import did_you_mean
 from hiresx.errors import HiresxError
 from hiresx.output.watch.history import NO_FILTER
+from hiresx.plural import plural
 from hiresx.post.lags import distances
 from hiresx.post.result import opened
 from hiresx.results import needs
@@ -81,7 +82,7 @@ def read(run: Any, wanted: str, start: float | None = None, end: float | None = 
         column = of
         count = history[column].shape[1] if history[column].ndim > 1 else 1
         if where is not None and int(where) >= count:
-            raise HiresxError(f'history "{name}" has {count} places', f"{column}_0 to {column}_{count - 1}")
+            raise HiresxError(f'history "{name}" has {plural(count, "place")}', f"{column}_0 to {column}_{count - 1}")
         numbers += range(count) if where is None else [int(where)]
     chosen = history[column]
     time = np.asarray(chosen["time"].values, dtype=float)
@@ -92,7 +93,9 @@ def read(run: Any, wanted: str, start: float | None = None, end: float | None = 
     within &= np.isfinite(values).all(axis=1)
     if within.sum() < SHORTEST:
         there = f"its samples are of t = {time[0]:g} to {time[-1]:g}" if time.size else "it has no samples"
-        raise HiresxError(f'{int(within.sum())} samples of history "{name}" are too few; {SHORTEST} are needed', there)
+        raise HiresxError(
+            f'{plural(int(within.sum()), "sample")} of history "{name}" are too few; {SHORTEST} are needed', there
+        )
     even, values, resampled = _evenly(time[within], values[within])
     single = chosen.ndim == 1 or chosen.shape[1] == 1
     labels = tuple(column if single else f"{column}_{n}" for n in numbers)

@@ -8,6 +8,7 @@ import numpy as np
 
 from hiresx.errors import HiresxError
 from hiresx.output.watch.surface_file import StoredSurface, described
+from hiresx.plural import plural
 from hiresx.post import farfield_tables as tables
 from hiresx.post import fwh, fwh_plane, welch
 from hiresx.post.even_samples import SHORTEST
@@ -128,8 +129,8 @@ def farfield(
     heard = times.shape[1]
     if heard < SHORTEST:
         raise HiresxError(
-            f"{'each observer hears' if still else 'all observers hear'} all of the surface for {heard} samples, "
-            f"{SHORTEST} are needed",
+            f"{'each observer hears' if still else 'all observers hear'} all of the surface for "
+            f"{plural(heard, 'sample')}, {SHORTEST} are needed",
             "sample it for longer"
             + ("" if still else ", ask for observers at like distances, or give --still to a run from rest"),
         )
@@ -235,7 +236,9 @@ def _times(stored: StoredSurface, start: float | None, end: float | None) -> tup
     )
     if chosen.size < SHORTEST:
         there = f"there are {time.size}, of t = {time[0]:g} to {time[-1]:g}" if time.size else "there are none"
-        raise HiresxError(f'{chosen.size} samples of surface "{stored.name}" are too few; {SHORTEST} are needed', there)
+        raise HiresxError(
+            f'{plural(chosen.size, "sample")} of surface "{stored.name}" are too few; {SHORTEST} are needed', there
+        )
     time = time[chosen]
     steps = np.diff(time)
     if np.abs(steps - steps.mean()).max() > 1e-6 * steps.mean():

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.output.show import picture_file
+from hiresx.plural import plural
 
 # Signals and spectra of one picture.
 _CURVES = 6
@@ -60,7 +61,8 @@ def draw(data: Any, summary: dict[str, Any]) -> Any:
         ax.set_axisbelow(True)
     figure.suptitle(
         f"{data.attrs.get('title', '')}\n{'line' if summary['plane'] else 'surface'} {summary['surface']}: "
-        f"{summary['places']} places, {summary['samples']} samples, stream of Mach number {summary['mach']:g}",
+        f"{plural(summary['places'], 'place')}, {plural(summary['samples'], 'sample')}, stream of Mach number "
+        f"{summary['mach']:g}",
         fontsize=9,
     )
     return figure

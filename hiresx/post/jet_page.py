@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hiresx.errors import HiresxError
 from hiresx.output.show import picture_file
+from hiresx.plural import plural
 from hiresx.post import jet_pictures
 from hiresx.post.jet_points import MeasuredPoints
 
@@ -137,7 +138,9 @@ def _how(ours: "Jet") -> str:
     record, length = ours.run.record, jet_pictures.unit(ours)
     words = [
         f"{record['points']:,} points" if record.get("points") else "",
-        f"to t = {record['time']:.4g} {length}/c in {record['steps']:,} steps" if record.get("steps") else "",
+        f"to t = {record['time']:.4g} {length}/c in {plural(record['steps'], 'step', ',')}"
+        if record.get("steps")
+        else "",
         f"on {record['backend']}" if record.get("backend") else "",
         f"status {record.get('status', 'unknown')}",
     ]
@@ -236,7 +239,8 @@ def _convection(found: dict[str, Any]) -> str:
     low, high = found["quartiles_over_Uj"]
     return (
         f"<p>Along {html.escape(found['signals'])}: u<sub>c</sub> = {found['velocity']:.3f} c = "
-        f"{found['over_Uj']:.3f} U<sub>j</sub>, quartiles over {found['places']} places {low:.3f} and {high:.3f}.</p>"
+        f"{found['over_Uj']:.3f} U<sub>j</sub>, quartiles over {plural(found['places'], 'place')} "
+        f"{low:.3f} and {high:.3f}.</p>"
     )
 
 

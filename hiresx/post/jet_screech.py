@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.errors import HiresxError
+from hiresx.plural import plural
 from hiresx.post import carried, welch
 from hiresx.post import even_samples as signal_reading
 from hiresx.post.jet_theory import Shape
@@ -78,7 +79,7 @@ def screech(
     cutoff, held = carried.least(carried.cutoffs(run, taken.places)), carried.held(run, taken.places)
     ends = cutoff, carried.least(carried.trusted(taken, held))
     if len(taken.labels) != 2:
-        raise HiresxError(f'"{signals}" is {len(taken.labels)} signals', "name the two lips: NAME.p_0,p_1")
+        raise HiresxError(f'"{signals}" is {plural(len(taken.labels), "signal")}', "name the two lips: NAME.p_0,p_1")
     parts = np.stack([taken.values.sum(axis=1), taken.values[:, 0] - taken.values[:, 1]], axis=1) / 2
     for found in _resolved(parts, taken, expected, segments):
         peaks = [(peak, n) for n in (0, 1) for peak in welch.peaks(found.only(n))]

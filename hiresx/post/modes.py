@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hiresx.errors import HiresxError
+from hiresx.plural import plural
 from hiresx.results import needs
 
 # All times (time, n) of n places and the weights (n,) of these.
@@ -48,7 +49,7 @@ def starts(times: int, length: int, overlap: float) -> range:
     found = range(0, times - length + 1, max(1, length - int(overlap * length)))
     if length < 4 or len(found) < 2:
         raise HiresxError(
-            f"{times} snapshots in blocks of {length} make {max(len(found), 0)} realisation(s); 2 are needed",
+            f"{plural(times, 'snapshot')} in blocks of {length} make {max(len(found), 0)} realisation(s); 2 are needed",
             "give shorter blocks, or write fields more often",
         )
     return found

@@ -19,7 +19,7 @@ class Result:
     """`summary`: what was found and how, as plain numbers and texts. `data`: the arrays, an xarray.Dataset with units.
     `draw`: makes the figure, in the context that `style` gives. `name`: the stem of files. `more`: other files, by
     ending ("_levels.csv", too), as functions of their path. `case`: that of the run, which may call the length L
-    otherwise in pictures."""
+    otherwise in pictures. `replaced`: of the files that were written, those that had been there."""
 
     name: str
     summary: dict[str, Any]
@@ -28,6 +28,7 @@ class Result:
     more: Mapping[str, Callable[[Path], None]] = field(default_factory=dict)
     style: Callable[[], Any] = picture_file.style
     case: Mapping[str, Any] | None = None
+    replaced: list[Path] = field(default_factory=list)
 
     def plot(self) -> tuple[Any, Any]:
         """Figure and Axes (one, or a list of them)."""
@@ -50,6 +51,7 @@ class Result:
 
     def _one(self, path: Path, ending: str = "") -> Path:
         kind = ending or path.suffix.lower()
+        there = path.exists()
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             if kind in self.more:
@@ -75,6 +77,7 @@ class Result:
                 raise HiresxError(f'{path}: results cannot be written as "{path.suffix}"', f"there are {others}")
         except OSError as error:
             raise files.fault(path, error) from None
+        self.replaced += [path] * there
         return path
 
     def _tables(self) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from hiresx.errors import HiresxError
 from hiresx.output.show import lines, picture_file
 from hiresx.output.show.look import Look
+from hiresx.plural import plural
 from hiresx.post import carried, welch
 from hiresx.post import even_samples as signal_reading
 from hiresx.post.result import Result, dataset, opened, stem
@@ -225,8 +226,8 @@ def _draw(data: Any, summary: dict[str, Any], cross: bool, beside: Sequence[Curv
         else r"$f\,L/c_\mathrm{ref}$"
     )
     heading = look.heading(
-        f"{data.attrs.get('title', '')}\n{summary['history']}: {summary['segments']} segments of "
-        f"{summary['segment_samples']} samples, {summary['window']}, overlap {summary['overlap']:g}, "
+        f"{data.attrs.get('title', '')}\n{summary['history']}: {plural(summary['segments'], 'segment')} of "
+        f"{plural(summary['segment_samples'], 'sample')}, {summary['window']}, overlap {summary['overlap']:g}, "
         f"resolution {summary['resolution']:.3g}$\\,c_\\mathrm{{ref}}/L$"
     )
     if heading:

@@ -9,6 +9,7 @@ from hiresx.errors import HiresxError
 from hiresx.output.fields import field_file, glance
 from hiresx.output.show import picture_file, raster
 from hiresx.output.show.look import Look
+from hiresx.plural import plural
 from hiresx.post import modes, view
 from hiresx.post.result import Result, opened, stem
 from hiresx.post.snapshots import Snapshots
@@ -43,7 +44,9 @@ def spod(
     blocks = {name: node for name, node in series.children.items()}
     times = np.asarray(next(iter(blocks.values()))["time"].values, dtype=float)
     if times.size < 8:
-        raise HiresxError(f"{times.size} fields are too few", "write more of them: output.every_time, or a subset")
+        raise HiresxError(
+            f"{plural(times.size, 'field')} are too few", "write more of them: output.every_time, or a subset"
+        )
     dt = float(times[-1] - times[0]) / (times.size - 1)
     if np.abs(np.diff(times) - dt).max() > 1e-3 * dt:
         raise HiresxError(
@@ -161,7 +164,7 @@ def _draw(found: modes.Modes, pieces: list[Any], shapes: list[np.ndarray], about
     f = found.frequency[about["line"]]
     ax.set_title(f"first mode at $f = {f:.4g}\\,c_\\mathrm{{ref}}/L$, real part", loc="left")
     figure.suptitle(
-        f"{about['title']}\n{len(found.starts)} blocks of {found.length} snapshots, "
+        f"{about['title']}\n{plural(len(found.starts), 'block')} of {plural(found.length, 'snapshot')}, "
         f"resolution {found.frequency[1]:.3g}",
         fontsize=9,
     )

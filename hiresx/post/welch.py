@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hiresx.errors import HiresxError
+from hiresx.plural import plural
 from hiresx.post.even_samples import SHORTEST
 from hiresx.results import needs
 
@@ -128,13 +129,13 @@ def spectra(
     if not 0 <= overlap < 1:
         raise HiresxError(f"an overlap of {overlap:g} cannot be", "give 0 or more, and less than 1")
     if segments < 1:
-        raise HiresxError(f"{segments} segments cannot be", "give 1 or more")
+        raise HiresxError(f"{plural(segments, 'segment')} cannot be", "give 1 or more")
     if length is None:
         length = int(len(values) / (1 + (segments - 1) * (1 - overlap)))
     if not SHORTEST <= length <= len(values):
         raise HiresxError(
-            f"segments of {length} of {len(values)} samples cannot be",
-            f"give fewer segments, or run longer: a segment has {SHORTEST} samples or more",
+            f"segments of {length} of {plural(len(values), 'sample')} cannot be",
+            f"give fewer segments (--segments N), or run longer: a segment has {SHORTEST} samples or more",
         )
     try:
         shape = signal.get_window(window, length)

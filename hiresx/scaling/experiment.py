@@ -14,6 +14,7 @@ from hiresx.errors import HiresxError
 from hiresx.launch import counts, mpi_library
 from hiresx.launch.command import command
 from hiresx.output.saved.record import keep_resolved
+from hiresx.plural import plural
 from hiresx.scaling.weak import grown
 
 PROGRAM = (sys.executable, "-P", "-m", "hiresx.scaling.measure")
@@ -55,7 +56,7 @@ def measured(
         _, launcher = mpi_library.find(None)
     for job in todo:
         now = grown(case, job.ranks) if mode == "weak" else case
-        say(f"{job.ranks} rank{'s' * (job.ranks > 1)}" + (f", {job.placement}" if job.placement else ""))
+        say(f"{plural(job.ranks, 'rank')}" + (f", {job.placement}" if job.placement else ""))
         with tempfile.TemporaryDirectory() as folder:
             yield {"placement": job.placement} | _done(
                 Path(folder), now, job, launcher, steps, repeats, backend, transport, limit
@@ -85,11 +86,14 @@ def _done(
         done = subprocess.run(line, capture_output=True, text=True, timeout=limit, stdin=subprocess.DEVNULL)
     except subprocess.TimeoutExpired:
         raise HiresxError(
-            f"{job.ranks} ranks took more than {limit:g} s for {steps} steps", "take fewer --steps, or a smaller case"
+            f"{plural(job.ranks, 'rank')} took more than {limit:g} s for {plural(steps, 'step')}",
+            "take fewer --steps, or a smaller case",
         ) from None
     if done.returncode or not result.exists():
         told = [part for part in done.stderr.splitlines() if part.startswith(("error:", "Error", "RuntimeError"))]
         said = told[0].removeprefix("error: ") if told else "\n".join(done.stderr.splitlines()[-5:])
-        raise HiresxError(f"the run on {job.ranks} ranks failed: {said}", f"try hiresx launch -n {job.ranks} with it")
+        raise HiresxError(
+            f"the run on {plural(job.ranks, 'rank')} failed: {said}", f"try hiresx launch -n {job.ranks} with it"
+        )
     found: dict[str, Any] = json.loads(result.read_text())
     return found

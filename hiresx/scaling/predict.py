@@ -25,6 +25,7 @@ from hiresx.equations import equations
 from hiresx.equations.storage import STORAGE
 from hiresx.errors import HiresxError
 from hiresx.grid import build
+from hiresx.plural import plural
 from hiresx.time.integrators import integrator
 from hiresx.topology import cost
 from hiresx.topology import machine as machines
@@ -132,7 +133,10 @@ def _exchange(sent: np.ndarray, rates: Rates, strategy: str) -> tuple[np.ndarray
     path = Path(rates.topology)
     machine = machines.from_json(machines.read_text(path), str(path))
     if ranks > len(machine.gpus):
-        raise HiresxError(f"{path}: {ranks} ranks, but {len(machine.gpus)} GPUs", "ask for no more ranks than GPUs")
+        raise HiresxError(
+            f"{path}: {plural(ranks, 'rank')}, but {plural(len(machine.gpus), 'GPU')}",
+            "ask for no more ranks than GPUs",
+        )
     demand = cost.traffic(sent)
     gpus = placing.place(machine, demand, strategy)
     estimate = cost.Model(machine).estimate(demand, gpus)

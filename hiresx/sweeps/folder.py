@@ -18,6 +18,7 @@ from hiresx.case.loader import FILE, find
 from hiresx.case.toml import dumps, read
 from hiresx.errors import HiresxError
 from hiresx.output.saved import directories, files, identity, record
+from hiresx.plural import plural
 from hiresx.sweeps.members import GRID_FILES, SweepPlan
 from hiresx.sweeps.values import PRESET, shown
 
@@ -225,7 +226,7 @@ def refuse(place: str, found: list[tuple[str, Any, Any]]) -> None:
     if not found:
         return
     said = [f"{key} is {_said(new)}, there {_said(old)}" for key, old, new in found[:_NAMED]]
-    more = f"; and {len(found) - _NAMED} keys more" if len(found) > _NAMED else ""
+    more = f"; and {plural(len(found) - _NAMED, 'key')} more" if len(found) > _NAMED else ""
     raise HiresxError(f"{place} is of another case: {'; '.join(said)}{more}", _ELSEWHERE)
 
 

@@ -15,6 +15,7 @@ from hiresx.launch import counts, job, mpi_library
 from hiresx.launch.command import command
 from hiresx.output.saved import directories, files, record
 from hiresx.output.show.progress import duration
+from hiresx.plural import plural
 from hiresx.signals import ENDING, Requests, Terminated
 from hiresx.sweeps import folder, member, table
 from hiresx.sweeps.members import SweepMember, SweepPlan, plan
@@ -124,7 +125,7 @@ def run(of: SweepPlan, out: Path, case: str | Path, how: How, wanted: Wanted, sa
         needs = {one.name: member.need(out, one) for one in of.members}
         rows = {one.name: table.row(out, one, fresh=False) for one in of.members}
         left = sum(need != "nothing" for need in needs.values())
-        say(f"{len(of.members)} runs in {out}: {len(of.members) - left} finished, {left} to do")
+        say(f"{plural(len(of.members), 'run')} in {out}: {len(of.members) - left} finished, {left} to do")
         if left_out := folder.others(out, of):
             say(f"{len(left_out)} more runs of this sweep are not asked for, and not in this table: {left_out[0]}, ...")
         clock = _Clock(left)
@@ -243,7 +244,7 @@ def _free(place: Path, say: Say) -> bool:
 def _told(row: Mapping[str, Any]) -> str:
     facts = [str(row["status"])]
     if row["steps"] is not None:
-        facts.append(f"{row['steps']} steps")
+        facts.append(plural(row["steps"], "step"))
     if row["wall_s"] is not None:
         facts.append(duration(row["wall_s"]))
     return ", ".join(facts) + (f": {row[table.ERROR]}" if row[table.ERROR] else "")

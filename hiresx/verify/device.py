@@ -44,6 +44,7 @@ from hiresx.device.interface import Backend
 from hiresx.errors import HiresxError
 from hiresx.grid import build
 from hiresx.output.saved import directories, files
+from hiresx.plural import plural
 from hiresx.simulation import Simulation
 from hiresx.solver import Solver
 from hiresx.verify import runner
@@ -365,7 +366,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except HiresxError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    print(f"{sum(done)} of {len(done)} parts in order, {time.monotonic() - began:.0f} s: {folder}")
+    print(f"{sum(done)} of {plural(len(done), 'part')} in order, {time.monotonic() - began:.0f} s: {folder}")
     return 0 if all(done) else 1
 
 

@@ -16,6 +16,7 @@ from hiresx.bench.markdown import counted
 from hiresx.errors import HiresxError
 from hiresx.output.saved import files
 from hiresx.output.show import picture_file
+from hiresx.plural import plural
 from hiresx.shell import word
 from hiresx.verify import pictures, runner
 
@@ -74,7 +75,7 @@ def _sources(paths: list[Path], documents: list[dict[str, Any]]) -> str:
         checks, machine = document["checks"], document["hardware"]
         gpus = machine.get("gpus", []) if document["backend"] in ("cuda", "auto") else []
         named = "".join(f", {name}" for name in counted(gpu["name"] for gpu in gpus))
-        place = f"{machine['cpu']}, {machine['threads_available']} threads{named}"
+        place = f"{machine['cpu']}, {plural(machine['threads_available'], 'thread')}{named}"
         judged = [check for check in checks if "left_out" not in check]
         passed = sum(check["pass"] for check in judged)
         seconds = f"{document['wall_s']:.0f} s"

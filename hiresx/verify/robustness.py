@@ -24,6 +24,7 @@ import numpy as np
 from hiresx import kernels
 from hiresx.errors import HiresxError
 from hiresx.output.saved import files, machine_record
+from hiresx.plural import plural
 from hiresx.verify import runner
 from hiresx.verify.checks import Check, CheckRun, Finished, Workbench, at_least
 from hiresx.verify.exact import rayleigh_pitot
@@ -178,7 +179,7 @@ def table(backend: str, small: bool, jobs: int, say: Callable[[str], None]) -> d
     with multiprocessing.get_context("spawn").Pool(jobs) as pool:
         for cell in pool.imap(_outcome, wanted):
             cells.append(cell)
-            how = f"stopped: {cell['stopped']}" if "stopped" in cell else f"{cell['steps']} steps"
+            how = f"stopped: {cell['stopped']}" if "stopped" in cell else plural(cell["steps"], "step")
             choices = ", ".join(cell[key] for key in ("flow", "flux", "weights", "positivity"))
             say(f"{choices}: {how} ({cell['seconds']} s)")
     return {

@@ -168,3 +168,8 @@ def test_a_grid_that_is_cut_off_is_none_of_them(tmp_path):
         with pytest.raises(HiresxError) as error:
             build(GridFile(file=str(tmp_path / "g.x")))
         assert "holds no nodes" not in error.value.message
+
+
+def test_a_grid_file_that_is_not_there_is_not_blamed_on_a_key(tmp_path, capsys):
+    assert execute(["new", "--from", str(tmp_path / "nosuch")]) != 0
+    assert "grid.file" not in capsys.readouterr().err

@@ -11,6 +11,8 @@ pytest.importorskip("xarray", reason="pip install 'hiresx[post]'")
 import made_runs
 
 from hiresx import cli
+from hiresx.errors import HiresxError
+from hiresx.post import result as post_result
 from hiresx.post import spectrum, welch
 
 PLACES = [[0.0, 1.0, 0.0], [0.0, -1.0, 0.0]]
@@ -183,3 +185,17 @@ def test_curves_of_other_runs_have_the_scale_of_the_own(lips):
     own, other = figure.axes[0].lines[:2]
     for mine, theirs in zip(own.get_xydata(), other.get_xydata(), strict=True):
         np.testing.assert_allclose(theirs, mine, rtol=1e-12)
+
+
+def test_too_many_segments_name_the_option():
+    with pytest.raises(HiresxError) as caught:
+        welch.spectra(np.zeros(40), 0.1, segments=8)
+    assert "--segments" in caught.value.mend
+
+
+def test_files_that_are_replaced_are_named(tmp_path):
+    data = post_result.dataset({"a": ("n", np.arange(3.0), "a", "1")}, {})
+    for again in (False, True):
+        made = post_result.Result("a", {}, data, lambda: None)
+        written = made.write(tmp_path / "a.csv")
+        assert made.replaced == (written if again else [])

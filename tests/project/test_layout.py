@@ -12,7 +12,7 @@ from paths import ROOT
 
 # From the ground up. A name is a package or a module of hiresx.
 FLOORS = (
-    ("announce", "arrays", "errors", "kernels", "parallel", "shell", "signals"),
+    ("announce", "arrays", "errors", "kernels", "parallel", "plural", "shell", "signals"),
     ("optional",),
     ("started",),
     ("communicator",),
@@ -43,7 +43,7 @@ FLOORS = (
     ("__main__",),
 )
 # Rooms that stand beside the house: what they may use of it, and who may use them.
-BESIDE = {"topology": {"errors", "optional"}}
+BESIDE = {"topology": {"errors", "optional", "plural"}}
 USERS = {"topology": {"device", "placement", "launch", "scaling", "cli"}}
 LEVEL = {name: floor for floor, names in enumerate(FLOORS) for name in names}
 

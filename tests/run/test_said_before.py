@@ -12,6 +12,7 @@ from hiresx.cli.check_numbers import unlikely
 from hiresx.decomposition import decompose
 from hiresx.device.cpu import Backend
 from hiresx.errors import HiresxError
+from hiresx.estimate import estimate
 from hiresx.grid import build, size
 from hiresx.output.watch import monitors
 
@@ -135,3 +136,16 @@ def test_a_run_that_ended_before_its_first_checkpoint(tmp_path, monkeypatch, cap
     (folder / "case").mkdir(exist_ok=True)
     assert execute(["run", "--restart", str(folder)]) == 2
     assert "ended before its first; start it again: hiresx run" in capfd.readouterr().err
+
+
+def test_steps_shortened_for_samples_are_counted():
+    """Nine whole steps and a short one in each of ten intervals."""
+    case = Case.from_dict(tables(time={"end": 1.0, "dt": 0.0105}, extrema={"every_time": 0.1}))
+    assert estimate(case)["steps"] == 100
+
+
+@pytest.mark.parametrize(("every", "said"), [(0.5, False), (2.0, True)])
+def test_an_interval_beyond_the_end_is_told(every, said):
+    case = Case.from_dict(tables(time={"end": 1.0, "dt": 0.01}, extrema={"every_time": every}))
+    found = " ".join(unlikely(case, 0.01))
+    assert ("extrema.every_time = 2 is beyond time.end = 1: only the first sample is taken" in found) == said

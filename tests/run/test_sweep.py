@@ -325,7 +325,7 @@ def test_a_run_that_fails_does_not_stop_the_others(case, tmp_path):
     status, _, err = command("sweep", case, "--set", "time.dt=50.0,1e-3", "--set", "time.steps=3", "--out", sweep)
     assert (
         status == 3
-        and "1 of 2 runs are not in order: 1 failed; see the column error" in err
+        and "1 of 2 runs is not in order: 1 failed; see the column error" in err
         and "1 finished, 1 to do" in err
     )
 
@@ -436,7 +436,7 @@ def test_numbers_of_an_analysis_become_columns(done):
     (first,) = json.loads(said)["runs"]
     alone = json.loads(command("post", "spectrum", out / "strength=0.1", *post.split()[1:], "--json")[1])
     assert first["spectrum.resolution"] == alone["resolution"]
-    assert status == 3 and "1 of 1 runs are not in order" in err and first["status"] == "finished"
+    assert status == 3 and "1 of 1 run is not in order" in err and first["status"] == "finished"
     assert "hiresx post jet: the case of" in first["error"] and "no parameter pressure_ratio" in first["error"]
 
 

@@ -118,7 +118,7 @@ def test_plan(place, topo):
     assert (
         status == 0
         and "gpu-map *" in out
-        and "no placement takes less than" in out
+        and "no placement with at most 1 rank on each of the 10 GPUs takes" in out
         and "uplink of PIX" in out
         and (place / "p.png").exists()
     )
@@ -258,3 +258,27 @@ def test_verify_under_mpirun(place):
     done = subprocess.run([*start, code], capture_output=True, text=True, timeout=120)
     document = json.loads(done.stdout)
     assert done.returncode == 0 and document["pass"] and [entry["rank"] for entry in document["ranks"]] == [0, 1]
+
+
+def test_a_map_that_puts_both_ranks_on_one_gpu_is_not_the_shortest(place, topo):
+    (place / "two.txt").write_text(smi(level_matrix(2)))
+    (place / "pair.csv").write_text("0,1e6\n1e6,0\n")
+    start = ["plan", "--from", "two.txt", "--bytes", "pair.csv"]
+    for gpus, even in (("0,0", False), ("1,0", True)):
+        status, out, _ = topo(*start, "--gpu-map", gpus, "--json")
+        found = json.loads(out)
+        entries = found["strategies"]
+        assert (
+            status == 0 and entries["optimal"]["shortest"] and entries["optimal"]["seconds"] == found["bound_seconds"]
+        )
+        assert entries["gpu-map"]["shortest"] == entries["gpu-map"]["least_sum"] == even
+        out = " ".join(topo(*start, "--gpu-map", gpus)[1].split())
+        assert "no placement with at most 1 rank on each of the 2 GPUs takes less than" in out
+        assert ("gpu-map is none of these" in out) == (not even)
+
+
+def test_one_of_a_thing_is_not_given_as_many(place, topo):
+    (place / "one.json").write_text(topo("--from", "ten.txt", "--json")[1])
+    (place / "alone.csv").write_text("0\n")
+    out = topo("plan", "--from", "one.json", "--bytes", "alone.csv", "--gpus", "3")[1]
+    assert "1 rank, 0 B per exchange, on 1 GPU of" in out

@@ -13,6 +13,7 @@ from hiresx.output.fields import cut, derived
 from hiresx.output.fields import field_file as fields
 from hiresx.output.show import picture_file
 from hiresx.output.show.look import Look
+from hiresx.plural import plural
 
 
 @dataclass(frozen=True)
@@ -174,7 +175,8 @@ def read_table(path: Path, along: str) -> dict[str, np.ndarray]:
                 raise HiresxError(f"{path}, line {number}: not numbers separated by commas", "mend the file") from None
             if len(rows[-1]) != len(header):
                 raise HiresxError(
-                    f"{path}, line {number}: {len(rows[-1])} numbers under {len(header)} names of columns",
+                    f"{path}, line {number}: {plural(len(rows[-1]), 'number')} under "
+                    f"{plural(len(header), 'name')} of columns",
                     f"name the columns in the first line, as in {along},rho,u,p",
                 )
     if not rows:

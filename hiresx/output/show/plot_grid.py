@@ -10,6 +10,7 @@ from hiresx.errors import HiresxError
 from hiresx.output.fields import cut, field_file
 from hiresx.output.show import colours, picture_file, raster
 from hiresx.output.show.look import Look
+from hiresx.plural import plural
 
 # Blocks that a legend names; of more each still has a colour.
 _NAMED = 16
@@ -44,7 +45,7 @@ def plot_grid(
     with look.style():
         figure = _draw(views, named, step, look)
         lines = "all lines" if step == 1 else f"one line in {step}, and the faces"
-        heading = look.heading(f"{title}\n{len(named)} block{'s' * (len(named) > 1)}, {lines}")
+        heading = look.heading(f"{title}\n{plural(len(named), 'block')}, {lines}")
         if heading:
             figure.suptitle(heading)
         return [picture_file.save(picture_file.named(figure, case), target)]

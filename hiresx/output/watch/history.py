@@ -23,6 +23,7 @@ import numpy as np
 from hiresx.errors import HiresxError
 from hiresx.output.saved import directories, files
 from hiresx.output.saved.netcdf import LOCK, library
+from hiresx.plural import plural
 
 FOLDER = "history"
 # Tags and types of the format.
@@ -120,7 +121,7 @@ class History:
             if restarted and there:
                 self._set_aside(kept)
             elif restarted and kept:
-                self.notes.append(f"{self.path} is not there, which had {_samples(kept)}: a new history begins")
+                self.notes.append(f"{self.path} is not there, which had {plural(kept, 'sample')}: a new history begins")
             self._create()
         except OSError as error:
             raise files.fault(self.path, error) from None
@@ -215,7 +216,8 @@ class History:
             length = len(self._header) + kept * self._record.itemsize
             if min(there, fit) < kept:
                 raise HiresxError(
-                    f"{self.path} holds {_samples(max(min(there, fit), 0))}, the checkpoint was written after {kept}",
+                    f"{self.path} holds {plural(max(min(there, fit), 0), 'sample')}, the checkpoint was written "
+                    f"after {kept}",
                     _BELONGS,
                 )
             found = self._digest_of(handle, length)
@@ -226,7 +228,9 @@ class History:
                     _BELONGS,
                 )
             if (dropped := self._behind(handle, length, min(there, fit) - kept)) > 0:
-                self.notes.append(f"{self.path}: {_samples(dropped)} behind the checkpoint dropped, to be taken anew")
+                self.notes.append(
+                    f"{self.path}: {plural(dropped, 'sample')} behind the checkpoint dropped, to be taken anew"
+                )
             os.pwrite(handle, struct.pack(">i", kept), _COUNT)
             os.ftruncate(handle, length)
         except BaseException:
@@ -261,14 +265,14 @@ class History:
         except HiresxError:
             aside = _free(self._there, f"{self._there.name}.damaged", "")
             were = "was" if kept == 1 else "were"
-            lost = f"; {_samples(kept)} {were} in it when the checkpoint was written" if kept else ""
+            lost = f"; {plural(kept, 'sample')} {were} in it when the checkpoint was written" if kept else ""
             self.notes.append(f"{self.path} is not a whole history: it is kept as {aside.name}, a new one begins{lost}")
         else:
             # named after its last sample, so that it still sorts
             aside = _free(self._there, f"{self.name}.before-{last}", ".nc")
             why = "the checkpoint knows nothing of it" if kept is None else f"it has other {self._kind_of_change}"
             self.notes.append(
-                f"{self.path} is not continued, {why}: it is kept as {aside.name}, with {_samples(samples)}"
+                f"{self.path} is not continued, {why}: it is kept as {aside.name}, with {plural(samples, 'sample')}"
             )
         self._there.rename(aside)
 
@@ -350,10 +354,6 @@ def _attributes(attributes: Mapping[str, str]) -> bytes:
 def _text(text: str) -> bytes:
     encoded = text.encode()
     return struct.pack(">i", len(encoded)) + encoded + bytes(-len(encoded) % 4)
-
-
-def _samples(number: int) -> str:
-    return f"{number} sample{'s' * (number != 1)}"
 
 
 def _free(path: Path, stem: str, ending: str) -> Path:

@@ -13,6 +13,7 @@ from hiresx.output.saved.netcdf import LOCK, library
 from hiresx.output.watch import history
 from hiresx.output.watch.history import Column, History
 from hiresx.output.watch.sampled import Places
+from hiresx.plural import plural
 
 FOLDER = "surfaces"
 KIND = "surface"
@@ -147,7 +148,7 @@ def read(path: str | Path) -> StoredSurface:
 
 def _short(path: Path, whole: int, samples: int) -> HiresxError:
     return HiresxError(
-        f"{path} was cut short: it holds {whole} of the {samples} samples that it counts",
+        f"{path} was cut short: it holds {whole} of the {plural(samples, 'sample')} that it counts",
         "copy it again, or restart the run from its last checkpoint to sample the others anew",
     )
 
