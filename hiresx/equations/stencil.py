@@ -4,13 +4,12 @@ The numbers are declared in the kernels' headers, beside what they are true of, 
 """
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from hiresx import kernels
+from hiresx.errors import HiresxError
 
 _HEADER = "central_difference"
 
@@ -26,6 +25,8 @@ def _difference_weights() -> tuple[float, ...]:
 # ahead and behind weighs in the derivative, unit spacing.
 DIFFERENCE_REACH = kernels.trait("", _HEADER, "difference_reach")
 DIFFERENCE_WEIGHTS = _difference_weights()
+# The same as the weights of the nodes from the farthest behind to the farthest ahead.
+CENTRAL_DIFFERENCE = (*(-w for w in reversed(DIFFERENCE_WEIGHTS)), 0.0, *DIFFERENCE_WEIGHTS)
 
 
 @dataclass(frozen=True)
@@ -42,13 +43,18 @@ class Stencil:
         return max(self.interpolation_reach, self.difference_reach)
 
 
+# Ghost layers that arrays hold today, whatever is chosen.
+HELD = Stencil().halo
+
+
 def stencil(interpolation: str, root: Path = kernels.ROOT) -> Stencil:
     """That of runs with the header `interpolation` of kernels/interpolation/. Raises ValueError where it does not
-    declare its reach."""
-    return Stencil(kernels.trait("interpolation", interpolation, "interpolation_reach", root))
-
-
-def case_stencil(case: Any) -> Stencil:
-    """That of a case, or of a resolved case as a dictionary."""
-    scheme = case["scheme"] if isinstance(case, Mapping) else case.scheme
-    return stencil(scheme["interpolation"] if isinstance(scheme, Mapping) else scheme.interpolation)
+    declare its reach, HiresxError where it reaches farther than the ghost layers that arrays hold."""
+    found = Stencil(kernels.trait("interpolation", interpolation, "interpolation_reach", root))
+    if found.halo != HELD:
+        raise HiresxError(
+            f'scheme.interpolation = "{interpolation}" reaches {found.interpolation_reach} nodes, arrays hold {HELD} '
+            "ghost layers",
+            f"choose an interpolation that reaches {HELD} nodes or fewer",
+        )
+    return found
