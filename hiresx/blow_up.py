@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from hiresx import kernels
 from hiresx.arrays import triple
 from hiresx.equations import GAS_PRIMITIVE
 from hiresx.errors import HiresxError
@@ -39,8 +40,9 @@ class BlowUp(HiresxError):
 
 def _mend(solver: Solver) -> str:
     """What the case can still do. A restart may change the step, and not what is computed."""
+    limits = kernels.trait("positivity", solver.case.scheme.positivity, "limits_flux")
     limiter = 'begin anew with scheme.positivity = "limiter"'
-    return ", or ".join([f"lower {_step(solver)}", *([limiter] * (solver.case.scheme.positivity != "limiter"))])
+    return ", or ".join([f"lower {_step(solver)}", *([] if limits else [limiter])])
 
 
 # whole block, 0 rho or 1 p, (k, j, i), value, (x, y, z), rank

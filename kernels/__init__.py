@@ -1,4 +1,4 @@
-"""The kernel sources (`*.h`) and the three things the device room asks of them: which choices there are, one flat
+"""The kernel sources (`*.h`) and what is asked of them: which choices there are and what each says of itself, one flat
 text, and which kernels that text declares.
 
 A kernel is declared as `KERNEL(name, int i, int j, int k, <arguments>)` followed by the body of one point; as
@@ -63,6 +63,17 @@ class Signature(NamedTuple):
 def choices(folder: str, root: Path = ROOT) -> list[str]:
     """Names of the choices in kernels/<folder>: every `<name>.h` there is the option `name`."""
     return sorted(path.stem for path in (root / folder).glob("*.h"))
+
+
+def trait(folder: str, name: str, what: str, root: Path = ROOT) -> int:
+    """What the header kernels/<folder>/<name>.h says of itself with `constexpr int <what> = ...;`, or `constexpr bool`.
+
+    Raises ValueError where it says nothing, FileNotFoundError where there is no such header."""
+    text = _COMMENT.sub(_blank, (root / folder / f"{name}.h").read_text(encoding="utf-8"))
+    found = re.findall(rf"^constexpr (?:int|bool) {what} = (\w+);$", text, re.MULTILINE)
+    if len(found) != 1 or not (found[0].isdigit() or found[0] in ("true", "false")):
+        raise ValueError(f"kernels/{folder}/{name}.h must declare `constexpr int {what}` (or bool) once, with a number")
+    return int(found[0]) if found[0].isdigit() else int(found[0] == "true")
 
 
 def flatten(text: str, root: Path = ROOT) -> str:

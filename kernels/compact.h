@@ -23,9 +23,9 @@ KERNEL(viscous_ghost_state, int i, int j, int k, int o, int s1, int s2, int sn, 
 
 // Index-space derivatives along stride sd of the primitives around node p; those of `derivative`.
 template <class T> HD void primitive_rates(const_state_pointer q, long long p, long long sd, stride sv, T *rate) {
-    const real weight[3] = {real(3.0 / 4), real(-3.0 / 20), real(1.0 / 60)};
+    constexpr real weight[difference_reach] = {difference_weights[0], difference_weights[1], difference_weights[2]};
     T ahead[gradient_variables], behind[gradient_variables];
-    for (int s = 1; s <= 3; ++s) {
+    for (int s = 1; s <= difference_reach; ++s) {
         node_primitives(q, p + s * sd, sv, ahead);
         node_primitives(q, p - s * sd, sv, behind);
         for (int v = 0; v < gradient_variables; ++v) {

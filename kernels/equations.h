@@ -6,7 +6,8 @@ constexpr int scalar_variables = HX_SCALARS;
 constexpr int conserved_variables = gas_variables + scalar_variables;
 constexpr int gas_gradients = HX_GAS_GRADIENTS;
 constexpr int gradient_variables = gas_gradients + scalar_variables;
-constexpr int ghost_layers = HX_GHOSTS;
+// Layers of ghosts that every array holds beyond a face: what the farthest stencil of the run reaches.
+constexpr int ghost_layers = HX_GHOST_LAYERS;
 
 #if HX_SCALARS
 HD real over_schmidt(int n) {

@@ -1,5 +1,7 @@
 // Half-point values that the metrics and the fluxes share. With the six-point interpolation of the node metrics,
 // eq. (19) applied to a quantity linear in the metrics is identically the 6th-order central derivative.
+#include "jump_sensor.h"
+
 template <class T, class At> HD T interpolate_metric(const At &at) {
     return (real(150) * (at(0) + at(1)) - real(25) * (at(-1) + at(2)) + real(3) * (at(-2) + at(3))) * real(1.0 / 256);
 }

@@ -1,13 +1,10 @@
 // Metrics and Jacobian, eqs (7) and (8), in the symmetric conservative form
 //   grad(xi)/J: xi_x = ((y_eta z - y z_eta)_zeta - (y_zeta z - y z_zeta)_eta)/2, and cyclic,
 // every derivative by the 6th-order central operator. One operator D for metrics and fluxes, and D_xi D_eta = D_eta
-// D_xi, keep a uniform flow. Coordinates come with 3 ghost layers in every direction (periodic, neighbour's or
+// D_xi, keep a uniform flow. Coordinates come with the ghost layers in every direction (periodic, neighbour's or
 // reflected); a direction with one node is extruded by unit steps.
 
-// 6th-order central first derivative, unit spacing
-template <class T, class At> HD T derivative(const At &at) {
-    return real(3.0 / 4) * (at(1) - at(-1)) - real(3.0 / 20) * (at(2) - at(-2)) + real(1.0 / 60) * (at(3) - at(-3));
-}
+#include "central_difference.h"
 
 // (a_p b - a b_p)_r along strides sp, sr
 HD double twist(const double *a, const double *b, long long sp, long long sr) {

@@ -5,8 +5,9 @@
 // side from which F comes, and f the mass fluxes at nodes,
 //     G = F s_h + C(f (s - s_h)),    C the correction of eqs (11) and (18),
 // which in smooth flow, where F = h + C(f), is the h s_h + C(f s) of eq. (19).
+#include "weno5.h"
 
-// Jumps of s scale the correction down as those of the pressure do (positivity/fallback.h); s is of the order 1.
+// Jumps of s scale the correction down as those of the pressure do (jump_sensor.h); s is of the order 1.
 template <class T> HD T scalar_sensor(T before, T at, T after) {
     return real(0.25) * absolute(before - real(2) * at + after);
 }

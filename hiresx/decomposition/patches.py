@@ -12,6 +12,7 @@ from hiresx.case.boundaries import Condition, Patched, Place
 from hiresx.decomposition.axis import check_axis
 from hiresx.decomposition.parts import Part
 from hiresx.decomposition.poles import over_the_poles
+from hiresx.equations.stencil import HELD
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Connection, Grid
 from hiresx.grid.blocks import (
@@ -339,7 +340,7 @@ def _check_connection(grid: Grid, connection: Connection) -> None:
         lo, hi = connection.range[e]
         if not 0 <= lo < hi <= n:
             raise HiresxError(f"{where}: the range {connection.range} leaves the block", "correct the connection")
-    index = connection.donors(connection.ghosts(3, block.size)).reshape(3, -1)
+    index = connection.donors(connection.ghosts(HELD, block.size)).reshape(3, -1)
     outside = (index < 0) | (index >= np.array(donor.size)[:, None])
     if outside.any():
         i, j, k = (int(m) for m in index[:, np.argmax(outside.any(axis=0))])

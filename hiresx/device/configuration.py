@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from hiresx import kernels
-from hiresx.equations import GAS_CONSERVED, GAS_GRADIENTS, GHOSTS
+from hiresx.equations import GAS_CONSERVED, GAS_GRADIENTS
+from hiresx.equations.stencil import stencil
 from hiresx.equations.storage import STORAGE, Precision, Storage
 from hiresx.equations.transport import largest_diffusivity
 from hiresx.errors import HiresxError
@@ -72,12 +73,13 @@ def source(configuration: Configuration, target: Target, root: Path = kernels.RO
         "HX_FLUX_SMOOTHING": c.flux_smoothing,
         "HX_LARGEST_DIFFUSIVITY": largest_diffusivity(c.gamma, c.prandtl, c.schmidt),
     }
+    headers = [_header(c, folder, root) for folder in FOLDERS]
     lines = [f"#define {name} ({float(value)!r})" for name, value in defines.items()]
     sizes = {
         "HX_GAS_VARIABLES": len(GAS_CONSERVED),
         "HX_GAS_GRADIENTS": len(GAS_GRADIENTS),
         "HX_SCALARS": len(c.schmidt),
-        "HX_GHOSTS": GHOSTS,
+        "HX_GHOST_LAYERS": stencil(c.interpolation, root).halo,
     }
     lines += [f"#define {name} {value}" for name, value in sizes.items()]
     lines += [f"#define HX_OVER_SCHMIDT {', '.join(f'real({1 / s!r})' for s in c.schmidt)}"] if c.schmidt else []
@@ -85,15 +87,15 @@ def source(configuration: Configuration, target: Target, root: Path = kernels.RO
         "HX_EMULATED": target == "emulated",
         "HX_FP32": c.precision == "fp32",
         **c.storage.defines,
-        f"HX_INTERPOLATION_{c.interpolation.upper()}": True,
-        "HX_LIMITER": c.positivity == "limiter",
+        # what the preprocessor has to know of the chosen headers
+        "HX_INTERPOLATES_NODES": kernels.trait("interpolation", c.interpolation, "interpolates_nodes", root),
+        "HX_LIMITER": kernels.trait("positivity", c.positivity, "limits_flux", root),
     }
     lines += [f"#define {name}" for name, wanted in flags.items() if wanted]
     if c.storage.carries:
         lines.append(f"#define HX_REFERENCE {', '.join(f'real({number!r})' for number in _reference(c))}")
     first = [*(["shim.h"] if target == "emulated" else []), "arithmetic.h", "storage.h", "equations.h", "gas.h"]
-    last = [_header(c, folder, root) for folder in FOLDERS]
-    last += [f"{c.program}.h"]
+    last = [*headers, f"{c.program}.h"]
     if c.program == "solver":
         last += [*_of_storage(c.storage), *(f"boundary/{name}.h" for name in kernels.choices("boundary", root))]
     lines += [f'#include "{header}"' for header in first]

@@ -10,13 +10,14 @@ from typing import Literal
 import numpy as np
 
 from hiresx.arrays import triple
+from hiresx.equations.stencil import DIFFERENCE_REACH
 from hiresx.errors import HiresxError
 from hiresx.grid.stored_coordinates import Nodes, Stored
 
 AXES: tuple[Literal["i", "j", "k"], ...] = ("i", "j", "k")
 FACES = ("imin", "imax", "jmin", "jmax", "kmin", "kmax")
 # The 6th-order central difference reaches three nodes to each side.
-MINIMUM_NODES = 7
+MINIMUM_NODES = 2 * DIFFERENCE_REACH + 1
 # Squares of volumes are finite for coordinates up to this.
 LARGEST = 1e50
 

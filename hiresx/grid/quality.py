@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.arrays import triple
+from hiresx.equations.stencil import CENTRAL_DIFFERENCE, DIFFERENCE_REACH
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import AXES, FACES, Block, Delivered, Range, direction, side, slices
 from hiresx.grid.connections import TOLERANCE, Grid
@@ -14,8 +15,7 @@ from hiresx.grid.singular import PAGE, collapsed
 from hiresx.grid.stored_coordinates import slabs
 
 # 6th-order central first derivative (Ye et al., Adv. Aerodyn. 4:7, 2022, section 2).
-CENTRAL = np.array([-1 / 60, 3 / 20, -3 / 4, 0.0, 3 / 4, -3 / 20, 1 / 60])
-REACH = 3
+CENTRAL, REACH = CENTRAL_DIFFERENCE, DIFFERENCE_REACH
 # Nodes worked on at a time: bounds the work memory to some 200 MB whatever the size of the grid.
 SLAB = 1_000_000
 # Lengths and volumes below this share of the largest are none.

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Set
 from typing import Any
 
+from hiresx import kernels
 from hiresx.device.interface import Call, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import DIRECTIONS, GAS, GAS_CONSERVED, Equations
@@ -119,7 +120,7 @@ class Decomposed(InviscidPlan):
                 extent, nodes = _face(s, face)
                 calls.append(self.program.call("face_mass", extent, **nodes, flux=flux, r=r))
 
-        last = 1 if self.interpolation == "modified" else 0  # it interpolates nodes
+        last = kernels.trait("interpolation", self.interpolation, "interpolates_nodes")
         visit("interpolate", -1, last, sd=sd, q=s.q, m=area, minus=minus, plus=plus)
         visit("physical_flux", -3, 3, q=s.q, m=area, f=flux, pressure=pressure)
         visit("numerical_flux", -1, 0, sd=sd, q=s.q, m=area, f=flux, pressure=pressure, minus=minus, plus=plus)

@@ -5,11 +5,9 @@ from typing import Any, NamedTuple
 
 from hiresx.device.interface import Call, Program
 from hiresx.device.state import BlockState
-from hiresx.equations import DIRECTIONS, GHOSTS
+from hiresx.equations import DIRECTIONS
+from hiresx.equations.stencil import DIFFERENCE_REACH as REACH
 from hiresx.grid.blocks import FACES, Range
-
-# Nodes to each side that the central difference reaches.
-REACH = GHOSTS
 
 
 class Launches(NamedTuple):

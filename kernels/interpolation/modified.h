@@ -3,7 +3,9 @@
 // `at(offset, v)` is q_v at i + offset; m the area vector at node i.
 #include "weno5.h"
 
-#define HX_INTERPOLATES_NODES
+constexpr int interpolation_reach = 3;
+constexpr bool interpolates_nodes = true;
+
 template <class T, class At> HD void interpolate(const At &at, const T *m, T *minus, T *plus) {
     T q[gas_variables], d[4][gas_variables], c[4][gas_variables];
     T left[gas_variables], right[gas_variables], ends[gas_variables];

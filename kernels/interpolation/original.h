@@ -3,6 +3,9 @@
 // `at(offset, v)` is q_v at i + offset; m the area vector at i+1/2.
 #include "weno5.h"
 
+constexpr int interpolation_reach = 3;
+constexpr bool interpolates_nodes = false;
+
 template <class T, class At> HD void interpolate(const At &at, const T *m, T *minus, T *plus) {
     constexpr int differences = 5;  // of six nodes
     T average[gas_variables], d[differences][gas_variables], c[differences][gas_variables];

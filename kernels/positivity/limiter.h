@@ -8,7 +8,10 @@
 // The Lax-Friedrichs flux gives both sides the same b, which is always admissible; where one of a flux is not, the flux is
 // drawn towards it just as far as needed. Neither the step nor the other directions enter, so both sides of a half point
 // see the same, whoever computes it.
-#include "positivity/fallback.h"
+#include "admissible.h"
+
+constexpr bool limits_flux = true;
+constexpr bool scales_correction = true;
 
 // A half point around which no node differs much from the next needs no second look: less than this is the root of the
 // sum, over i-2..i+2 and all characteristic fields, of the smoothness of the outer stencils, over the density. No

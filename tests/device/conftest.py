@@ -17,7 +17,12 @@ def root(tmp_path_factory):
     for name in FOLDERS:
         (folder / name).mkdir()
         (folder / name / f"{getattr(Configuration(), name)}.h").write_text("")
-    (folder / "positivity/fallback.h").write_text("")
+    for name in ("fallback", "limiter"):
+        (folder / f"positivity/{name}.h").write_text(
+            f"constexpr bool limits_flux = {str(name == 'limiter').lower()};\n"
+        )
+    reach = "constexpr int interpolation_reach = 3;\nconstexpr bool interpolates_nodes = true;\n"
+    (folder / f"interpolation/{Configuration().interpolation}.h").write_text(reach)
     (folder / "deep").mkdir()
     (folder / "deep/update.h").write_text(UPDATE)
     (folder / "deep/constant.h").write_text("#define CONSTANT real(1)\n")

@@ -95,7 +95,10 @@ ADDED = {
         "kernels/interpolation/alike.h": ("", (ROOT / "kernels/interpolation/original.h").read_text()),
         "kernels/positivity/lenient.h": (
             "",
-            (ROOT / "kernels/positivity/fallback.h").read_text().replace("real(1.0 / 5)", "real(1.0 / 9)"),
+            (ROOT / "kernels/positivity/fallback.h")
+            .read_text()
+            .replace('#include "admissible.h"', (ROOT / "kernels/admissible.h").read_text())
+            .replace("real(1.0 / 5)", "real(1.0 / 9)"),
         ),
     },
     "viscosity law": {"hiresx/case/viscosity.py": (END, "\n\n" + LAW)},

@@ -10,11 +10,12 @@ from hiresx.case import load
 from hiresx.decomposition import decompose, split
 from hiresx.decomposition.halo_copies import halo_lists
 from hiresx.decomposition.partition import partition
+from hiresx.equations.stencil import DIFFERENCE_REACH as REACH
 from hiresx.exchange.division import Division
 from hiresx.exchange.halo_layout import HaloLayout
 from hiresx.grid import build
 from hiresx.grid.blocks import FACES, direction, side
-from hiresx.rhs.viscous import REACH, inner_box, shells
+from hiresx.rhs.viscous import inner_box, shells
 from hiresx.verify.rearranged import rearranged
 
 SIZES = [(9, 11, 13), (8, 7, 1), (20, 1, 1)]

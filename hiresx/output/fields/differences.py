@@ -6,10 +6,14 @@ from typing import TypeAlias
 import numpy as np
 
 from hiresx.arrays import triple
+from hiresx.equations.stencil import DIFFERENCE_REACH as REACH
+from hiresx.equations.stencil import DIFFERENCE_WEIGHTS
 from hiresx.output.fields.joined import Beyond
 
 # By axis of an array and side (0: below, 1: above).
 Sides: TypeAlias = Mapping[tuple[int, int], Beyond]
+# Weights of the central difference times 60: whole numbers.
+_CENTRAL = [round(60 * weight) for weight in DIFFERENCE_WEIGHTS]
 # Rows of the 6th-order one-sided derivative at the nodes 0, 1, 2 from the nodes 0..6, times 60 (Lagrange polynomial of
 # degree 6, differentiated). The last three nodes take the mirror image with the opposite sign.
 _EDGE = np.array(
@@ -32,11 +36,7 @@ def derivative(f: np.ndarray, axis: int, beyond: Sides | None = None) -> np.ndar
     if n < 7:
         raise ValueError(f"6th-order differences need 7 nodes, there are {n}")
     d = np.empty_like(f)
-    inside = d[3:-3]
-    np.subtract(f[4:-2], f[2:-4], out=inside)
-    inside *= 45.0
-    inside -= 9.0 * (f[5:-1] - f[1:-5])
-    inside += f[6:] - f[:-6]
+    _central(f, d[REACH:-REACH])
     for n, row in enumerate(_EDGE):
         d[n] = _weighted(row, f[:7])
         d[-1 - n] = -_weighted(row, f[:-8:-1])
@@ -47,14 +47,23 @@ def derivative(f: np.ndarray, axis: int, beyond: Sides | None = None) -> np.ndar
     return np.moveaxis(d, 0, axis)
 
 
+def _central(f: np.ndarray, into: np.ndarray) -> np.ndarray:
+    """The central difference, times 60, of all layers but the outer ones."""
+    last = len(f) - REACH
+    np.subtract(f[REACH + 1 : last + 1], f[REACH - 1 : last - 1], out=into)
+    into *= _CENTRAL[0]
+    for s, weight in enumerate(_CENTRAL[1:], start=2):
+        into += weight * (f[REACH + s : last + s] - f[REACH - s : last - s])
+    return into
+
+
 def _across(d: np.ndarray, f: np.ndarray, beyond: Beyond, side: int) -> None:
     """Put the central difference, times 60, into the three layers of `d` at a face, where there are nodes beyond."""
-    near = f[:6] if side == 0 else f[:-7:-1]
+    near = f[: 2 * REACH] if side == 0 else f[: -2 * REACH - 1 : -1]
     line = np.concatenate([beyond.values[::-1], near])
     layers, sign = (d, 1.0) if side == 0 else (d[::-1], -1.0)
-    for n in range(3):
-        central = 45.0 * (line[n + 4] - line[n + 2]) - 9.0 * (line[n + 5] - line[n + 1]) + (line[n + 6] - line[n])
-        layers[n] = np.where(beyond.there, sign * central, layers[n])
+    central = _central(line, np.empty_like(line[REACH:-REACH]))
+    layers[:REACH] = np.where(beyond.there, sign * central, layers[:REACH])
 
 
 def _weighted(weights: np.ndarray, layers: np.ndarray) -> np.ndarray:

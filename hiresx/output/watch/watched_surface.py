@@ -7,6 +7,7 @@ import numpy as np
 
 from hiresx.decomposition import Decomposition
 from hiresx.equations import GAS_CONSERVED, GAS_PRIMITIVE
+from hiresx.equations.stencil import CENTRAL_DIFFERENCE, DIFFERENCE_REACH
 from hiresx.grid.blocks import FACES, Range, direction, face_range, intersection, side
 from hiresx.output.watch import quadrature
 from hiresx.output.watch.columns import circumference, off_poles
@@ -16,7 +17,7 @@ from hiresx.solver import Solver
 # One-sided derivative at the face from it and the four nodes behind, fourth order.
 _INWARD = np.array([-25.0, 48.0, -36.0, 16.0, -3.0]) / 12
 # 6th-order derivative at node 3 of seven: central; and at nodes 0, 1, 2 (see hiresx.output.fields.differences).
-_CENTRAL = np.array([-1.0, 9.0, -45.0, 0.0, 45.0, -9.0, 1.0]) / 60
+_CENTRAL = np.array(CENTRAL_DIFFERENCE)
 _ONE_SIDED = (
     np.array([-147.0, 360.0, -450.0, 400.0, -225.0, 72.0, -10.0]) / 60,
     np.array([-10.0, -77.0, 150.0, -100.0, 50.0, -15.0, 2.0]) / 60,
@@ -229,7 +230,7 @@ def _stencils(decomposition: Decomposition, b: int, nodes: np.ndarray, e: int) -
     central where the grid goes on, else one-sided."""
     n = decomposition.blocks[b].size[e]
     index = nodes[e]
-    start, factors = np.full(len(index), -3), np.repeat(_CENTRAL[:, None], len(index), axis=1)
+    start, factors = np.full(len(index), -DIFFERENCE_REACH), np.repeat(_CENTRAL[:, None], len(index), axis=1)
     others = tuple(nodes[a] for a in (2, 1, 0) if a != e)
     for face, distance in ((FACES[2 * e], index), (FACES[2 * e + 1], n - 1 - index)):
         closed = quadrature.ends(decomposition, b, face)[others] == quadrature.PHYSICAL

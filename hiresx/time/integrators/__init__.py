@@ -5,6 +5,7 @@ hiresx.time.integrator says what it has to be.
 
 import importlib
 
+from hiresx import kernels
 from hiresx.case import Case
 from hiresx.time.integrator import Integrator
 
@@ -19,11 +20,11 @@ def remarks(case: Case) -> list[str]:
     """What one should know of a case's integrator before the run begins."""
     name, scheme, time = case.time.integrator, integrator(case.time.integrator), case.time
     found = []
-    if case.scheme.positivity == "limiter" and not scheme.convex:
+    if kernels.trait("positivity", case.scheme.positivity, "limits_flux") and not scheme.convex:
         found.append(
             f'time.integrator = "{name}": density and pressure are not sure to stay positive, for its stages are no '
-            'convex combinations of Euler steps, which scheme.positivity = "limiter" asks for; with "ssp_rk3" and '
-            "time.cfl up to 0.5 they are"
+            f'convex combinations of Euler steps, which scheme.positivity = "{case.scheme.positivity}" asks for; with '
+            '"ssp_rk3" and time.cfl up to 0.5 they are'
         )
     limits = (("cfl", time.cfl, scheme.cfl), ("viscous_cfl", time.viscous_cfl, scheme.viscous_cfl))
     for key, asked, limit in limits[: 1 if case.gas.reynolds is None else 2]:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from hiresx import kernels
 from hiresx.device import Configuration
 from hiresx.device import backend as find_backend
 from hiresx.verify.checks import Check, CheckRun, Finished, Workbench, at_least, at_most
@@ -76,7 +77,7 @@ def interpolation_errors(bench: Workbench, configuration: Configuration, points:
     area[:2] = [[0.8], [0.6]]
     area = device.to_device(area)
     minus, plus = (device.zeros((5, points + 6), configuration.real) for _ in range(2))
-    interpolates_nodes = configuration.interpolation == "modified"
+    interpolates_nodes = kernels.trait("interpolation", configuration.interpolation, "interpolates_nodes")
     # half points -1/2 .. points - 1/2, as the right-hand side asks for them
     extent = (points + (2 if interpolates_nodes else 1), 1, 1)
     line = {"o": 2, "sj": 0, "sk": 0, "sd": 1, "sv": points + 6}
