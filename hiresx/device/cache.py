@@ -5,6 +5,7 @@ user may put a file of his own, and nothing that is not, byte by byte, what a co
 lies the SHA-256 of it.
 """
 
+import atexit
 import fcntl
 import grp
 import hashlib
@@ -15,6 +16,7 @@ import shutil
 import stat
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -26,6 +28,44 @@ _making: dict[Path, threading.Lock] = {}
 
 # Folders in which something is made, each locked by the process that does.
 _WORK = "making-"
+
+
+class _Folders:
+    """The folders in which this process makes something. Threads that are still at work when it ends leave none."""
+
+    def __init__(self) -> None:
+        self._lock, self._open, self._ended = threading.Lock(), set[Path](), False
+        atexit.register(self.end)
+
+    def new(self, path: Path) -> Path:
+        """A new one in `path`. Raises RuntimeError once the process ends."""
+        with self._lock:
+            if self._ended:
+                raise RuntimeError("the process ends")
+            private = Path(tempfile.mkdtemp(prefix=_WORK, dir=path))
+            self._open.add(private)
+        return private
+
+    def remove(self, private: Path) -> None:
+        """That of `new`, with what is in it."""
+        shutil.rmtree(private, ignore_errors=True)
+        with self._lock:
+            self._open.discard(private)
+
+    def end(self) -> None:
+        """Remove all of them, and make no more."""
+        with self._lock:
+            self._ended, left = True, [*self._open]
+        for private in left:
+            for _ in range(_TRIES):
+                shutil.rmtree(private, ignore_errors=True)
+                if not private.exists():
+                    break
+                time.sleep(0.01)  # another thread wrote into it meanwhile
+
+
+_TRIES = 20
+_folders = _Folders()
 
 _ELSEWHERE = "set HIRESX_CACHE to a folder of your own, where nobody else may write"
 
@@ -179,20 +219,22 @@ def workplace() -> Iterator[Path]:
         try:
             yield private
         finally:
-            shutil.rmtree(private, ignore_errors=True)
+            _folders.remove(private)
             os.close(lock)
 
 
 def _locked(path: Path) -> tuple[Path, int]:
     """A new folder in `path`, and the file number by which this process, as long as it lives, has it locked."""
     while True:
-        private = Path(tempfile.mkdtemp(prefix=_WORK, dir=path))
-        lock = os.open(private, os.O_RDONLY | os.O_DIRECTORY)
-        with suppress(OSError):  # of a file system without locks, on which nobody sweeps
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        if private.exists():
-            return private, lock
-        os.close(lock)  # swept before it was locked
+        private = _folders.new(path)
+        with suppress(FileNotFoundError):  # swept before it was locked
+            lock = os.open(private, os.O_RDONLY | os.O_DIRECTORY)
+            with suppress(OSError):  # of a file system without locks, on which nobody sweeps
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            if private.exists():
+                return private, lock
+            os.close(lock)
+        _folders.remove(private)
 
 
 def _sweep(path: Path) -> None:

@@ -8,6 +8,7 @@ import shlex
 import shutil
 import signal
 import subprocess
+import threading
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -53,7 +54,7 @@ def build(text: str, flags: tuple[str, ...], label: str) -> Path:
         source, library = private / "kernels.cpp", private / "kernels.so"
         announce(COMPILING)
         source.write_text(text, encoding="utf-8")
-        status, said = _run([*command, *flags, "-o", str(library), str(source)], private)
+        status, said = _run([*command, *flags, "-o", str(library), str(source)])
         source.replace(private.parent / f"{name}.cpp")
         if status:
             log = private.parent / f"{name}.log"
@@ -72,31 +73,34 @@ def build(text: str, flags: tuple[str, ...], label: str) -> Path:
     return cache.made(f"{name}.so", compile)
 
 
-# Compilers under way, each a group of processes, and the folder it works in.
-_running: dict[int, Path] = {}
+# Compilers under way, each a group of processes.
+_running: set[int] = set()
+_ending = threading.Event()
 
 
-def _run(command: list[str], private: Path) -> tuple[int, str]:
+def _run(command: list[str]) -> tuple[int, str]:
     """Exit status and messages of a compiler. It ends with this process, which may be sooner than it is done."""
     with subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, process_group=0
     ) as process:
-        _running[process.pid] = private
+        _running.add(process.pid)
         try:
+            if _ending.is_set():
+                _end(process.pid)
             _, said = process.communicate()
         except BaseException:
             _end(process.pid)
             raise
         finally:
-            _running.pop(process.pid, None)
+            _running.discard(process.pid)
     return process.returncode, said
 
 
 @atexit.register
 def _abandon() -> None:
-    for group, private in list(_running.items()):
+    _ending.set()
+    for group in [*_running]:
         _end(group)
-        shutil.rmtree(private, ignore_errors=True)
 
 
 def _end(group: int) -> None:

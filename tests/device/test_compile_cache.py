@@ -124,6 +124,29 @@ def test_what_a_killed_process_has_left_is_removed(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
+LEAVES_IN_THE_MIDST = """
+import threading, time
+from hiresx.device import cache
+
+def work():
+    with cache.workplace() as private:
+        inside.set()
+        for n in range(10**9):
+            (private / str(n % 50)).write_text("")
+
+inside = threading.Event()
+threading.Thread(target=work, daemon=True).start()
+inside.wait()
+time.sleep(0.05)
+"""
+
+
+def test_a_process_that_ends_while_a_thread_compiles_leaves_nothing(tmp_path):
+    environment = os.environ | {"HIRESX_CACHE": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", LEAVES_IN_THE_MIDST], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0 and not list(tmp_path.iterdir())
+
+
 def test_kernel_that_does_not_compile(tmp_path, root, monkeypatch):
     broken = tmp_path / "kernels"
     broken.mkdir()
