@@ -17,6 +17,7 @@ from hiresx.decomposition.halo_copies import ROW
 from hiresx.device import Configuration, backend, interface
 from hiresx.device.cpu import Backend as CpuBackend
 from hiresx.device.emulated import Backend as EmulatedBackend
+from hiresx.device.fields import Layout
 from hiresx.device.state import BlockState
 from hiresx.device.wrappers import PIECE
 from hiresx.equations.storage import STORAGE
@@ -330,7 +331,7 @@ def test_rows_begin_at_whole_sectors_of_their_memory(size):
     """Behind their ghosts, in every array: a GPU moves 32 bytes at a time."""
     cut = Decomposition((block("one", size),), (), (), (Part(0, whole_box(size), 0),))
     numpy = SimpleNamespace(zeros=np.zeros)
-    state = BlockState(numpy, cut, 0, "one", STORAGE["fp64"], 4, True)
+    state = BlockState(numpy, cut, 0, "one", Layout(STORAGE["fp64"], work=4, local_step=True))
     for array in (state.q, state.q0, state.r, state.metrics, state.jacobian, state.dt, state.work):
         first = state.interior(array).ctypes.data - array.base.ctypes.data
         assert first % (ROW * array.itemsize) == 0 and all(
