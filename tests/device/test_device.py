@@ -14,7 +14,8 @@ from exchange_arrangements import block
 
 from hiresx.decomposition import Decomposition, Part
 from hiresx.decomposition.halo_copies import ROW
-from hiresx.device import Configuration, backend, interface
+from hiresx.device import Configuration, backend, fields, interface
+from hiresx.device import state as device_state
 from hiresx.device.cpu import Backend as CpuBackend
 from hiresx.device.emulated import Backend as EmulatedBackend
 from hiresx.device.fields import Layout
@@ -337,3 +338,19 @@ def test_rows_begin_at_whole_sectors_of_their_memory(size):
         assert first % (ROW * array.itemsize) == 0 and all(
             stride % (ROW * array.itemsize) == 0 for stride in array.strides[:-1]
         )
+
+
+@pytest.mark.parametrize("local", [False, True])
+@pytest.mark.parametrize("precision", STORAGE)
+def test_a_declared_field_is_allocated_counted_and_restarted(precision, local, monkeypatch):
+    added = fields.Field("sensor", "work", lambda layout: 2, restarts=True)
+    declared = (*fields.FIELDS, added)
+    for module in (fields, device_state):
+        monkeypatch.setattr(module, "FIELDS", declared)
+    layout = Layout(STORAGE[precision], work=12, registers=2, local_step=local, axisymmetric=True)
+    size = (9, 8, 7)
+    cut = Decomposition((block("one", size),), (), (), (Part(0, whole_box(size), 0),))
+    state = BlockState(SimpleNamespace(zeros=np.zeros), cut, 0, "one", layout, reference=[0.0] * 5)
+    one_step = 0 if local else state.dt.nbytes
+    assert state.bytes == layout.bytes_per_point * state.variable_stride + one_step
+    assert state.array("sensor").shape == (2, *state.shape) and "sensor" in state.restarting
