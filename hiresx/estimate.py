@@ -17,8 +17,8 @@ from hiresx.decomposition.halo_bytes import halo_bytes
 from hiresx.decomposition.partition import best_partition
 from hiresx.device import cuda
 from hiresx.device.averaging import MEANS, names
+from hiresx.device.fields import Layout
 from hiresx.device.rates import known_rate
-from hiresx.device.state import bytes_per_point, variables_per_point
 from hiresx.equations import DIRECTIONS, equations
 from hiresx.equations.storage import STORAGE
 from hiresx.equations.transport import largest_diffusivity
@@ -57,7 +57,7 @@ def refuse_oversized(
     if nodes is not None:
         if backend == "auto" and cuda.largest_memory() is None:
             backend = "cpu"
-        fields = _bytes(case, backend) / hosts if backend in ("cpu", "emulated") else 0
+        fields = _layout(case, backend).bytes_per_point / hosts if backend in ("cpu", "emulated") else 0
         refuse(nodes, for_grid, fields)
 
 
@@ -78,7 +78,7 @@ def refuse_on_gpus(case: Case, backend: str, ranks: int) -> None:
     if largest is None:
         return
     least = "compact" if case.plan == "auto" and compact_obstacle(case) is None else None
-    needed = nodes * _bytes(case, "cuda", least)
+    needed = nodes * _layout(case, "cuda", least).bytes_per_point
     if needed > ranks * largest:
         raise HiresxError(
             f"grid: the fields of {nodes:,} nodes take {in_bytes(needed)}, "
@@ -122,7 +122,7 @@ def estimate(case: Case, backend: str = "cpu", grid: Grid | None = None) -> dict
     )
     return {
         "points": points,
-        "reals_per_padded_point": _variables(case, backend),
+        "reals_per_padded_point": _layout(case, backend).numbers_per_point,
         "bytes_per_point": memory / points,
         "memory_bytes": memory,
         "variables": list(equations(case).conserved),
@@ -200,8 +200,12 @@ def memory_bytes(case: Case, blocks: Sequence[Block], backend: str = "cpu", plan
     """Device memory of fields, reductions, sponges and averages on these blocks. `plan` (hiresx.rhs.plans): that of the
     case, or the backend's, if absent."""
     padded = sum(math.prod(padded_shape(block)) for block in blocks)
-    extra = _extra_reals(case, blocks, _work(case, backend, plan)) * _item(case)
-    return padded * _bytes(case, backend, plan) + extra + _average_bytes(case, sum(block.points for block in blocks))
+    extra = _extra_reals(case, blocks, _layout(case, backend, plan).work) * _item(case)
+    return (
+        padded * _layout(case, backend, plan).bytes_per_point
+        + extra
+        + _average_bytes(case, sum(block.points for block in blocks))
+    )
 
 
 def device_bytes(case: Case, blocks: Sequence[Block], backend: str, plan: str) -> int:
@@ -210,23 +214,16 @@ def device_bytes(case: Case, blocks: Sequence[Block], backend: str, plan: str) -
     return memory_bytes(case, blocks, backend, plan) + DIRECTIONS * 8 * largest
 
 
-def _work(case: Case, backend: str, plan: str | None = None) -> int:
+def layout(case: Case, plan: str) -> Layout:
+    """What decides which fields the blocks of a case have, by a plan of hiresx.rhs.plans."""
     system = equations(case)
-    plan = plan or (default_plan(backend, system) if case.plan == "auto" else case.plan)
-    return work_variables(plan, case.gas.reynolds is not None, system)
-
-
-def _variables(case: Case, backend: str, plan: str | None = None) -> int:
+    work = work_variables(plan, case.gas.reynolds is not None, system)
     registers = integrator(case.time.integrator).registers
-    work = _work(case, backend, plan)
-    return variables_per_point(work, registers, case.time.local, case.axisymmetric, equations(case))
+    return Layout(STORAGE[case.scheme.precision], system, work, registers, case.time.local, case.axisymmetric)
 
 
-def _bytes(case: Case, backend: str, plan: str | None = None) -> int:
-    """Per padded point."""
-    kept, registers = STORAGE[case.scheme.precision], integrator(case.time.integrator).registers
-    work = _work(case, backend, plan)
-    return bytes_per_point(kept, work, registers, case.time.local, case.axisymmetric, equations(case))
+def _layout(case: Case, backend: str, plan: str | None = None) -> Layout:
+    return layout(case, plan or (default_plan(backend, equations(case)) if case.plan == "auto" else case.plan))
 
 
 def _item(case: Case) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 
 from hiresx.decomposition import Decomposition, Part
 from hiresx.device import Configuration, backend, cuda
+from hiresx.device.fields import Layout
 from hiresx.device.state import BlockState
 from hiresx.exchange.halo import HaloExchange
 from hiresx.grid import Block, Connection
@@ -165,7 +166,7 @@ def errors(place, cut, states, fluxes, moment: int, tolerance: float) -> list[st
 def set_up(place, cut, comm, configuration=VISCOUS, transport="auto"):
     program = place.compile(configuration)
     mine = [n for n, part in enumerate(cut.parts) if part.rank == comm.rank]
-    states = [BlockState(place, cut, n, cut.blocks[n].name, configuration.storage, 16, False) for n in mine]
+    states = [BlockState(place, cut, n, cut.blocks[n].name, Layout(configuration.storage, work=16)) for n in mine]
     fluxes = [[state.work[4 + 4 * d : 8 + 4 * d] for d in range(3)] for state in states]
     return HaloExchange(place, program, comm, cut, states, transport), states, fluxes
 

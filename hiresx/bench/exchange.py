@@ -27,6 +27,7 @@ from hiresx.communicator import Communicator, ended, world
 from hiresx.decomposition import Decomposition, Part
 from hiresx.device import Configuration
 from hiresx.device import backend as find_backend
+from hiresx.device.fields import Layout
 from hiresx.device.interface import Backend
 from hiresx.device.side_by_side import Noting
 from hiresx.device.state import BlockState
@@ -77,7 +78,7 @@ def measure(comm: Communicator, device: Backend, points: int, transport: str, re
     configuration = Configuration()
     with comm.together():
         program = device.compile(configuration)
-        state = BlockState(device, cut, comm.rank, "ring", configuration.storage, 0, False)
+        state = BlockState(device, cut, comm.rank, "ring", Layout(configuration.storage))
     exchange = HaloExchange(device, program, comm, cut, [state], transport)
 
     def launched(times: int) -> None:

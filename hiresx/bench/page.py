@@ -16,7 +16,8 @@ from typing import Any
 
 from hiresx.bench import page_ranks, page_ready
 from hiresx.bench.markdown import cell, counted, from_results, section, table
-from hiresx.device.state import variables_per_point
+from hiresx.device.fields import Layout
+from hiresx.equations.storage import STORAGE
 from hiresx.errors import HiresxError
 from hiresx.output.saved import files
 from hiresx.rhs.compact import NAME as COMPACT
@@ -216,9 +217,8 @@ def _memory(benches: list[Result]) -> str:
     rows = []
     for plan in (*PLANS, COMPACT):
         for viscous in (False, True):
-            reals = variables_per_point(
-                work_variables(plan, viscous), integrator("ssp_rk3").registers, local_step=False
-            )
+            work, registers = work_variables(plan, viscous), integrator("ssp_rk3").registers
+            reals = Layout(STORAGE["fp64"], work=work, registers=registers).numbers_per_point
             measured = [
                 row["bytes_per_point"]
                 for result in benches

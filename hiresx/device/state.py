@@ -2,38 +2,13 @@
 
 import math
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from hiresx.decomposition.halo_copies import ROW, padded_shape, padding
-from hiresx.equations import DIRECTIONS, GAS, METRICS, Equations
-from hiresx.equations.storage import Storage
-
-
-def permanent_variables(equations: Equations = GAS) -> int:
-    """q, r, metrics, jacobian."""
-    return 2 * equations.variables + METRICS + 1
-
-
-def variables_per_point(
-    work_variables: int, registers: int, local_step: bool, axisymmetric: bool = False, equations: Equations = GAS
-) -> int:
-    """Numbers a block holds per padded point, what a precision carries along not among them."""
-    kept = permanent_variables(equations) + equations.variables * registers
-    return kept + work_variables + int(local_step) + int(axisymmetric)
-
-
-def bytes_per_point(
-    storage: Storage, work_variables: int, registers: int, local_step: bool, axisymmetric: bool = False,
-    equations: Equations = GAS,
-) -> int:  # fmt: skip
-    """Bytes that a block holds per padded point."""
-    real, stored, work, rate = storage.sizes
-    n = equations.variables
-    of_state = n * (1 + registers + int(storage.carries)) * stored + n * rate
-    return of_state + (METRICS + 1 + work_variables) * work + (int(local_step) + int(axisymmetric)) * real
+from hiresx.device.fields import FIELDS, Field, Layout
+from hiresx.equations import DIRECTIONS
 
 
 class BlockState:
@@ -42,23 +17,16 @@ class BlockState:
 
     `part` says which nodes of which whole block it holds, `first` (i, j, k) is the first of them, `name` that block's.
 
-    Permanent, of each conserved variable of the `equations`: `q` state, `registers` what the time integrator keeps
-    besides, `r` right-hand side times 1/J; `metrics` (9) area components grad(xi)/J, `jacobian` (1), `dt` (1 value, or
-    1 per point with local steps).
-    `work` (`work_variables`): interpolated states and fluxes of the decomposed inviscid kernels, then primitives and
-    fluxes of the viscous ones; empty where neither is used. Viscous fluxes that come ahead of the inviscid terms have
-    their primitives in `r` (hiresx.rhs.viscous).
-
-    `storage` says in which numbers they are kept. Where the state is kept as differences, `reference` (per conserved
-    variable) is what they are differences from, and `carry` what their rounding lost, of each; else that is None.
+    `fields`: the arrays of every field that the run has (`hiresx.device.fields`), by name; those that most kernels take
+    are attributes. Where the state is kept as differences, `reference` (per conserved variable) is what they are
+    differences from, and `carry` what their rounding lost, of each; else that is None. So is what the run has not.
     """
 
     def __init__(
-        self, backend: Any, cut: Any, index: int, name: str, storage: Storage, work_variables: int,
-        local_step: bool, registers: int = 1, equations: Equations = GAS, reference: Sequence[float] = (),
+        self, backend: Any, cut: Any, index: int, name: str, layout: Layout, reference: Sequence[float] = ()
     ):  # fmt: skip
-        self.storage, self.real = storage, storage.real
-        self.equations = equations
+        self.layout, self.storage, self.equations = layout, layout.storage, layout.equations
+        self.real, equations = self.storage.real, self.equations
         block = cut.blocks[index]
         self.block, self.index, self.name = block, index, name
         self.part = cut.parts[index]
@@ -71,23 +39,20 @@ class BlockState:
         self.variable_stride = shape[0] * shape[1] * shape[2]
         self.strides = (1, shape[2], shape[1] * shape[2])
         self.origin = sum(h * s for h, s in zip(self.halo, self.strides, strict=True))
-        # A ghost no kernel fills (edges and corners) is read by whole-array kernels: keep it an admissible state.
         conserved = equations.conserved
-        self.reference = np.array(reference if storage.carries else [0.0] * len(conserved))
-        zeros = partial(_zeros, backend, -self.halo[0] % ROW, self.real)
-        self.q = zeros((len(conserved), *shape), storage.stored)
+        self.reference = np.array(reference if self.storage.carries else [0.0] * len(conserved))
+        self.fields = {
+            field.name: tuple(self._allocated(backend, field) for _ in range(field.count(layout)))
+            for field in FIELDS
+            if field.lies_in is None
+        }
+        self.q, self.r, self.metrics, self.jacobian = map(self.array, ("q", "r", "metrics", "jacobian"))
+        self.carry, self.work = self.array("carry"), self.array("work")
+        self.inverse_radius, self.registers = self.array("inverse_radius"), self.fields["registers"]
+        # A ghost no kernel fills (edges and corners) is read by whole-array kernels: keep it an admissible state.
         for row in map(conserved.index, ("rho", "e")):
             self.q[row] = 1 - self.reference[row]
-        self.registers = tuple(zeros((len(conserved), *shape), storage.stored) for _ in range(registers))
-        self.carry: Any = zeros((len(conserved), *shape), storage.stored) if storage.carries else None
-        self.r = zeros((len(conserved), *shape), storage.rate)
-        self.metrics = zeros((METRICS, *shape), storage.work)
-        self.jacobian = zeros(shape, storage.work)
-        self.dt_stride = 1 if local_step else 0
-        self.dt = zeros(shape, self.real) if local_step else backend.zeros((1,), self.real)
-        self.work: Any = zeros((work_variables, *shape), storage.work) if work_variables else None
-        # 1/y of axisymmetric flow (hiresx.rhs.axisymmetric)
-        self.inverse_radius: Any = None
+        self.dt_stride = 1 if layout.local_step else 0
         # Views are made once: a backend remembers the address of an array object.
         self.areas = tuple(self.metrics[DIRECTIONS * d : DIRECTIONS * (d + 1)] for d in range(DIRECTIONS))
         # rho s and its right-hand side, of each scalar
@@ -100,13 +65,31 @@ class BlockState:
         return self.registers[0]
 
     @property
+    def dt(self) -> Any:
+        """The time step: one value, or one per point with local steps."""
+        return self.array("dt")
+
+    @property
     def bytes(self) -> int:
-        """Bytes of the arrays above."""
-        arrays = (
-            self.q, *self.registers, self.carry, self.r, self.metrics, self.jacobian, self.dt, self.work,
-            self.inverse_radius,
-        )  # fmt: skip
-        return sum(array.nbytes for array in arrays if array is not None)
+        """Bytes of all fields."""
+        return sum(array.nbytes for arrays in self.fields.values() for array in arrays)
+
+    @property
+    def restarting(self) -> dict[str, Any]:
+        """What goes from one step to the next, by name: what checkpoints hold."""
+        return {field.name: self.array(field.name) for field in FIELDS if field.restarts and self.fields[field.name]}
+
+    def array(self, name: str) -> Any:
+        """The first array of a field; None where the run has no such field."""
+        arrays = self.fields[name]
+        return arrays[0] if arrays else None
+
+    def _allocated(self, backend: Any, field: Field) -> Any:
+        kind = field.kind(self.layout)
+        if not field.per_point(self.layout):
+            return backend.zeros((1,), kind)
+        shape = self.shape if field.components is None else (field.variables(self.layout), *self.shape)
+        return _zeros(backend, -self.halo[0] % ROW, self.real, shape, kind)
 
     @property
     def place(self) -> dict[str, int]:
@@ -119,11 +102,14 @@ class BlockState:
         names = zip(("di", "dj", "dk"), self.strides, self.size, strict=True)
         return {name: stride if n > 1 else 0 for name, stride, n in names}
 
-    def work_in_rates(self, variables: int) -> Any:
-        """So many variables of a work array in the memory of `r`."""
-        if self.storage.work == self.storage.rate:
-            return self.r[:variables]
-        numbers = self.r.reshape(-1).view(self.storage.work)
+    def lying(self, name: str) -> Any:
+        """A field that lies in the memory of another one."""
+        field = next(field for field in FIELDS if field.name == name)
+        assert field.lies_in is not None
+        host, variables, kind = self.array(field.lies_in), field.variables(self.layout), field.kind(self.layout)
+        if str(host.dtype) == kind:
+            return host[:variables]
+        numbers = host.reshape(-1).view(kind)
         return numbers[: variables * self.variable_stride].reshape(variables, *self.shape)
 
     def numbers(self, kept: np.ndarray) -> np.ndarray:

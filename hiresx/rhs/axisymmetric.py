@@ -14,7 +14,7 @@ from hiresx.rhs.viscous import Viscous
 class Axisymmetric:
     """The launches `source` (after the inviscid terms), `stress` (between the viscous fluxes of the nodes and those of
     the ghosts) and `friction` (after the viscous terms) of one block, the last two of viscous flow; `steps` after those
-    that points take for themselves. Sets `state.inverse_radius`: 1/y, and on the axis minus that of the next node.
+    that points take for themselves. Fills `state.inverse_radius`: 1/y, and on the axis minus that of the next node.
     `axes`: the block's conditions there; `viscous`: its viscous terms, None of inviscid flow.
     """
 
@@ -34,7 +34,8 @@ class Axisymmetric:
             y[nodes] = -np.abs(np.roll(s.block.y, side(patch.face), axis=2 - direction(patch.face))[nodes])
         padded = np.zeros(s.shape, dtype=s.real)
         s.interior(padded)[...] = 1 / y
-        inverse = s.inverse_radius = backend.to_device(padded)
+        inverse = s.inverse_radius
+        backend.copy(inverse, backend.to_device(padded))
         self.source: list[Call] = [
             program.call(
                 "axisymmetric_source", s.size, **s.place, sv=sv, q=s.q, jacobian=s.jacobian, inverse=inverse, r=s.r

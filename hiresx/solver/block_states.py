@@ -9,9 +9,10 @@ import numpy as np
 from hiresx.case import Case
 from hiresx.decomposition import Domain
 from hiresx.decomposition.held_arrays import Later, Piece
+from hiresx.device.fields import Layout
 from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
-from hiresx.equations import GAS_CONSERVED, equations
+from hiresx.equations import GAS_CONSERVED
 from hiresx.equations.gas import Gas, conservative
 from hiresx.grid.blocks import Block, Range
 from hiresx.parallel import ahead, lines_of, planes
@@ -25,36 +26,24 @@ Lines: TypeAlias = tuple[slice, slice]
 
 class LocalBlocks:
     """Kernels, fields and metrics of the parts that `domain` gives this rank: `states`, one of each, in which the part
-    `index` of all ranks is number `place[index]`. `extended`: their coordinates with ghosts, by index. `work`: reals of
-    work memory per padded point; `registers`: of the time integrator. `flow`: what the nodes begin with, if anything.
+    `index` of all ranks is number `place[index]`. `extended`: their coordinates with ghosts, by index. `layout`: which
+    fields they have. `flow`: what the nodes begin with, if anything.
     Collective; raises HiresxError as `hiresx.solver.Solver`.
     """
 
-    def __init__(
-        self, case: Case, backend: Backend, domain: Domain, work: int, registers: int, flow: Flow | None = None
-    ):
+    def __init__(self, case: Case, backend: Backend, domain: Domain, layout: Layout, flow: Flow | None = None):
         self.backend, self.comm, self.gas = backend, domain.comm, Gas.of(case)
         self.decomposition, self.cut = domain.whole, domain.cut
         self.configuration = configuration(case)
         check_reference(self.configuration, self.cut)
-        system, storage = equations(case), self.configuration.storage
         names = [block.name for block in domain.grid.blocks]
         with self.comm.together():
             self.states = [
-                BlockState(
-                    backend,
-                    self.cut,
-                    n,
-                    names[self.cut.parts[n].whole],
-                    storage,
-                    work,
-                    case.time.local,
-                    *(registers, system, self.configuration.reference),
-                )
+                BlockState(backend, self.cut, n, names[self.cut.parts[n].whole], layout, self.configuration.reference)
                 for n in domain.mine
             ]
             for state in self.states[1:] if not case.time.local else ():
-                state.dt = self.states[0].dt  # one for all
+                state.fields["dt"] = self.states[0].fields["dt"]  # one for all
             # Needs no kernels, and all cores, which the compiler leaves idle.
             if flow is not None:
                 self.evaluate(flow)
@@ -110,27 +99,27 @@ class LocalBlocks:
         """Of each part its conservative state (n, nk, nj, ni) as a piece of q.<whole block>, as the run's precision
         keeps it, and what that carries along as one of carry.<whole block>."""
         for state in self.states:
-            shape = (len(state.q), *reversed(state.size))
-            for name, array in _arrays(state).items():
-                piece = Later(shape, array.dtype, partial(self._held, array, state))
+            for name, array in state.restarting.items():
+                piece = Later((len(array), *reversed(state.size)), array.dtype, partial(self._held, array, state))
                 yield Piece(f"{name}.{state.part.whole}", state.part.box, piece)
 
     def read(self, read: Callable[[str, Range], np.ndarray]) -> list[dict[str, np.ndarray]]:
         """What was in pieces, for `take`. Raises ValueError for an array of another shape or type."""
         found = []
         for state in self.states:
-            shape = (len(state.q), *reversed(state.size))
-            arrays = {name: read(f"{name}.{state.part.whole}", state.part.box) for name in _arrays(state)}
+            arrays = {name: read(f"{name}.{state.part.whole}", state.part.box) for name in state.restarting}
             for name, values in arrays.items():
-                if values.shape != shape or values.dtype != state.q.dtype:
-                    raise ValueError(f"{name} is {values.dtype} {values.shape}, not {state.q.dtype} {shape}")
+                wanted = state.array(name)
+                shape = (len(wanted), *reversed(state.size))
+                if values.shape != shape or values.dtype != wanted.dtype:
+                    raise ValueError(f"{name} is {values.dtype} {values.shape}, not {wanted.dtype} {shape}")
             found.append(arrays)
         return found
 
     def take(self, found: Sequence[dict[str, np.ndarray]]) -> None:
         """The states that were in pieces."""
         for state, arrays in zip(self.states, found, strict=True):
-            for name, array in _arrays(state).items():
+            for name, array in state.restarting.items():
                 self._fill(state, array, partial(_part, arrays[name]))
 
     def alive_before(self) -> bool:
@@ -158,7 +147,7 @@ class LocalBlocks:
         if state.carry is None:
             self._fill(state, state.q, values)
             return
-        for n, array in enumerate(_arrays(state).values()):
+        for n, array in enumerate((state.q, state.carry)):
             self._fill(state, array, partial(_kept, state, values, n))
 
     def _fill(self, state: BlockState, array: Any, values: Callable[[Lines], Any]) -> None:
@@ -180,11 +169,6 @@ class LocalBlocks:
         for rows, found in ahead(made, planes(nk, ni * nj)):
             self.backend.copy(inner[:, rows], self.backend.to_device(found))
             done.append(found)
-
-
-def _arrays(state: BlockState) -> dict[str, Any]:
-    """What of a block goes from one step to the next."""
-    return {"q": state.q} | ({} if state.carry is None else {"carry": state.carry})
 
 
 def _kept(state: BlockState, values: Callable[[Lines], Any], n: int, at: Lines) -> np.ndarray:

@@ -11,12 +11,12 @@ from hiresx.decomposition import Domain
 from hiresx.decomposition import domain as make_domain
 from hiresx.decomposition.held_arrays import Piece
 from hiresx.device.interface import Backend, Call
-from hiresx.equations import equations
+from hiresx.estimate import layout
 from hiresx.grid import Grid
 from hiresx.grid.blocks import Range
 from hiresx.rhs import boundary, scalars
 from hiresx.rhs.layers import placed
-from hiresx.rhs.plans import inviscid_plan, work_variables
+from hiresx.rhs.plans import inviscid_plan
 from hiresx.solver.block_states import LocalBlocks
 from hiresx.solver.conditions import Conditions
 from hiresx.solver.ghosts import Ghosts
@@ -76,13 +76,11 @@ class Solver:
         self.time, self.steps = 0.0, 0
         # Times the case's dt or CFL numbers; lowered when a run goes back after a blow-up.
         self.step_factor = 1.0
-        system = equations(case)
         self.plan = chosen_plan(case, backend, domain, plan)
         boundary.check(self.decomposition.patches)
         scalars.check(case, self.decomposition.patches, inviscid_plan(self.plan, backend.name))
-        work = work_variables(self.plan, case.gas.reynolds is not None, system)
         self.integrator = integrator(case.time.integrator)
-        self._blocks = LocalBlocks(case, backend, domain, work, self.integrator.registers, flow)
+        self._blocks = LocalBlocks(case, backend, domain, layout(case, self.plan), flow)
         self.configuration, self.program = self._blocks.configuration, self._blocks.program
         self.states = self._blocks.states
         self._ghosts = Ghosts(self._blocks, domain, transport, overlap)

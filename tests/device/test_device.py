@@ -14,9 +14,11 @@ from exchange_arrangements import block
 
 from hiresx.decomposition import Decomposition, Part
 from hiresx.decomposition.halo_copies import ROW
-from hiresx.device import Configuration, backend, interface
+from hiresx.device import Configuration, backend, fields, interface
+from hiresx.device import state as device_state
 from hiresx.device.cpu import Backend as CpuBackend
 from hiresx.device.emulated import Backend as EmulatedBackend
+from hiresx.device.fields import Layout
 from hiresx.device.state import BlockState
 from hiresx.device.wrappers import PIECE
 from hiresx.equations.storage import STORAGE
@@ -330,9 +332,25 @@ def test_rows_begin_at_whole_sectors_of_their_memory(size):
     """Behind their ghosts, in every array: a GPU moves 32 bytes at a time."""
     cut = Decomposition((block("one", size),), (), (), (Part(0, whole_box(size), 0),))
     numpy = SimpleNamespace(zeros=np.zeros)
-    state = BlockState(numpy, cut, 0, "one", STORAGE["fp64"], 4, True)
+    state = BlockState(numpy, cut, 0, "one", Layout(STORAGE["fp64"], work=4, local_step=True))
     for array in (state.q, state.q0, state.r, state.metrics, state.jacobian, state.dt, state.work):
         first = state.interior(array).ctypes.data - array.base.ctypes.data
         assert first % (ROW * array.itemsize) == 0 and all(
             stride % (ROW * array.itemsize) == 0 for stride in array.strides[:-1]
         )
+
+
+@pytest.mark.parametrize("local", [False, True])
+@pytest.mark.parametrize("precision", STORAGE)
+def test_a_declared_field_is_allocated_counted_and_restarted(precision, local, monkeypatch):
+    added = fields.Field("sensor", "work", lambda layout: 2, restarts=True)
+    declared = (*fields.FIELDS, added)
+    for module in (fields, device_state):
+        monkeypatch.setattr(module, "FIELDS", declared)
+    layout = Layout(STORAGE[precision], work=12, registers=2, local_step=local, axisymmetric=True)
+    size = (9, 8, 7)
+    cut = Decomposition((block("one", size),), (), (), (Part(0, whole_box(size), 0),))
+    state = BlockState(SimpleNamespace(zeros=np.zeros), cut, 0, "one", layout, reference=[0.0] * 5)
+    one_step = 0 if local else state.dt.nbytes
+    assert state.bytes == layout.bytes_per_point * state.variable_stride + one_step
+    assert state.array("sensor").shape == (2, *state.shape) and "sensor" in state.restarting

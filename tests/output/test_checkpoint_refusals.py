@@ -9,8 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from checkpoint_cases import CHANNEL, bits, gust, swell, vortex
+from pydantic import create_model
 
 from hiresx import Case, HiresxError, Simulation, Waves, load
+from hiresx.case.schema import Time
 from hiresx.grid import Block, Grid
 from hiresx.output.saved import checkpoint, container, identity
 from hiresx.output.saved.container import Damaged
@@ -40,6 +42,23 @@ def test_another_case_is_refused(run, override, said):
     with pytest.raises(HiresxError, match=re.escape(said)) as error:
         Simulation(case, backend="cpu", restart=run)
     assert "of another case" in error.value.message and str(run) in error.value.message
+
+
+def test_a_table_that_nobody_allows_to_change_is_refused(run):
+    case = load("isentropic-vortex", overrides=["grid.n=[16,16,1]"])
+    extended = create_model("Extended", __base__=Case, source=(dict[str, float] | None, None))
+    with_source = extended.from_dict(case.model_dump() | {"source": {"strength": 2.0}})
+    with pytest.raises(HiresxError, match=re.escape("source.strength is 2.0, in the checkpoint absent")) as error:
+        Simulation(with_source, backend="cpu", restart=run)
+    assert "leave these keys as they were" in error.value.mend
+
+
+def test_every_key_of_the_case_may_change_or_is_held():
+    held = {"parameters", "gas", "grid", "axisymmetric", "scheme", "boundary", "sponge", "scalar"}
+    keys = [*(name for name in Case.model_fields if name != "time"), *(f"time.{name}" for name in Time.model_fields)]
+    assert {key for key in keys if not identity.may_differ(key)} == {*held, "time.local"}
+    tables = {key.partition(".")[0] for key in identity.MAY_DIFFER}
+    assert tables <= Case.model_fields.keys(), "what is listed is there"
 
 
 def test_how_long_and_what_is_written_may_change(run):

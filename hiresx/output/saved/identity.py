@@ -2,19 +2,27 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from hiresx.case.schema import sampled
 from hiresx.errors import HiresxError
 from hiresx.grid import Grid
 from hiresx.grid.blocks import AXES
 from hiresx.grid.stored_coordinates import slabs
 
-# What a run computes: it must be as it was. All else may differ: how long, with what step, what is watched and written;
-# the initial flow is past; what a grid file holds is compared, not what it is called.
-HELD = ("parameters", "gas", "grid", "scheme", "time.local", "axisymmetric", "boundary", "sponge", "scalar")
+# What may differ between a run and one that goes on from it: for how long, with what step and by what plan it goes on,
+# what is watched and written, what it is called; the initial flow is past. Tables of monitors may differ too (see
+# `may_differ`), everything else must be as it was.
+MAY_DIFFER = (
+    "title", "description", "length_symbol", "alternatives", "plan", "initial",
+    "time.integrator", "time.end", "time.steps", "time.dt", "time.cfl", "time.viscous_cfl", "time.wall_limit",
+    "time.retries", "time.retry_factor",
+    "output", "checkpoint", "monitor", "monitors", "probe", "force", "surface",
+)  # fmt: skip
+# What grid files hold is compared, not where they lie.
 _GRID_FILES = ("grid.file", "grid.connectivity")
 # Coordinates that agree to this share of the block's extent come from one generator on two machines, whose sines and
 # powers differ in the last bit; mean values over a plane of nodes are compared.
@@ -45,9 +53,9 @@ def _flat(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def check_case(old: Mapping[str, Any], new: Mapping[str, Any], place: str) -> list[tuple[str, Any, Any]]:
-    """The differences that a restart may have (see HELD). Raises HiresxError naming the others."""
-    found = differences(old, new)
-    others = [entry for entry in found if entry[0] not in _GRID_FILES and _begins(entry[0], HELD)]
+    """The differences that a restart has. Raises HiresxError naming those that it may not have."""
+    found = [entry for entry in differences(old, new) if entry[0] not in _GRID_FILES]
+    others = [entry for entry in found if not may_differ(entry[0])]
     if others:
         raise HiresxError(
             f"{place} is of another case: {'; '.join(told(entry) for entry in others[:NAMED])}"
@@ -55,11 +63,12 @@ def check_case(old: Mapping[str, Any], new: Mapping[str, Any], place: str) -> li
             "a restart may change how long a run lasts, its time step, and what it writes, but not what it computes: "
             "leave these keys as they were, or begin a new run",
         )
-    return [entry for entry in found if not _begins(entry[0], HELD)]
+    return found
 
 
-def _begins(key: str, with_one_of: Iterable[str]) -> bool:
-    return any(key == name or key.startswith(f"{name}.") for name in with_one_of)
+def may_differ(key: str) -> bool:
+    """Whether a restart may change a dotted key of the case."""
+    return any(key == name or key.startswith(f"{name}.") for name in (*MAY_DIFFER, *sampled()))
 
 
 def told(difference: tuple[str, Any, Any]) -> str:

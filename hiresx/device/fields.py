@@ -1,0 +1,93 @@
+"""The fields of a block: what a run keeps at every node, declared once.
+
+What a block allocates, what memory a case needs, what is exchanged and what a checkpoint holds follow from `FIELDS`.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from hiresx.equations import GAS, METRICS, Equations
+from hiresx.equations.storage import Storage
+
+Numbers = Literal["real", "stored", "work", "rate"]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What of a run decides which fields its blocks have: the `work` variables of its plan, the `registers` of its
+    integrator, whether every point takes a step of its own."""
+
+    storage: Storage
+    equations: Equations = GAS
+    work: int = 0
+    registers: int = 1
+    local_step: bool = False
+    axisymmetric: bool = False
+
+    @property
+    def numbers_per_point(self) -> int:
+        """What a block holds per padded point."""
+        return sum(count * field.variables(self) for field, count in self._per_point())
+
+    @property
+    def bytes_per_point(self) -> int:
+        """Bytes of the same."""
+        return sum(count * field.variables(self) * field.size(self) for field, count in self._per_point())
+
+    def _per_point(self) -> "Iterator[tuple[Field, int]]":
+        for field in FIELDS:
+            if field.lies_in is None and field.per_point(self):
+                yield field, field.count(self)
+
+
+@dataclass(frozen=True)
+class Field:
+    """`count` arrays (none: the run has no such field) of `components` (None: one number, without an axis of its own),
+    kept in the `numbers` of the run's storage; `per_point` false: one value for all nodes. `restarts`: whether
+    checkpoints hold it, and a restart goes on from it. `lies_in`: the field whose memory it shares."""
+
+    name: str
+    numbers: Numbers
+    components: Callable[[Layout], int] | None = None
+    count: Callable[[Layout], int] = lambda layout: 1
+    per_point: Callable[[Layout], bool] = lambda layout: True
+    restarts: bool = False
+    lies_in: str | None = None
+
+    def variables(self, layout: Layout) -> int:
+        """Numbers at every node, of one of the arrays."""
+        return 1 if self.components is None else self.components(layout)
+
+    def kind(self, layout: Layout) -> str:
+        """numpy's name of its numbers."""
+        found: str = getattr(layout.storage, self.numbers)
+        return found
+
+    def size(self, layout: Layout) -> int:
+        """Bytes of one of its numbers."""
+        return dict(zip(("real", "stored", "work", "rate"), layout.storage.sizes, strict=True))[self.numbers]
+
+
+def _of_state(layout: Layout) -> int:
+    return layout.equations.variables
+
+
+FIELDS = (
+    # the conservative state, and what the rounding of its differences from a reference lost
+    Field("q", "stored", _of_state, restarts=True),
+    Field("carry", "stored", _of_state, count=lambda layout: int(layout.storage.carries), restarts=True),
+    # what the time integrator keeps besides
+    Field("registers", "stored", _of_state, count=lambda layout: layout.registers),
+    # right-hand side times 1/J; viscous fluxes that come ahead of the inviscid terms have their primitives there
+    Field("r", "rate", _of_state),
+    Field("primitives", "work", lambda layout: len(layout.equations.gradients), lies_in="r"),
+    # area components grad(xi)/J, and J
+    Field("metrics", "work", lambda layout: METRICS),
+    Field("jacobian", "work"),
+    Field("dt", "real", per_point=lambda layout: layout.local_step),
+    # states and fluxes of the decomposed plan, then primitives and fluxes of the viscous terms
+    Field("work", "work", lambda layout: layout.work, count=lambda layout: int(layout.work > 0)),
+    # 1/y of axisymmetric flow (hiresx.rhs.axisymmetric)
+    Field("inverse_radius", "real", count=lambda layout: int(layout.axisymmetric)),
+)
