@@ -131,7 +131,7 @@ def estimate(case: Case, backend: str = "cpu", grid: Grid | None = None) -> dict
             "name": case.time.integrator,
             "order": scheme.order,
             "stages": scheme.stages,
-            "reals_per_padded_point": equations(case).variables * scheme.registers,
+            "reals_per_padded_point": equations(case).variables * (scheme.registers + _vectors(case)),
             "cfl": scheme.cfl,
             "viscous_cfl": scheme.viscous_cfl,
         },
@@ -216,14 +216,23 @@ def _work(case: Case, backend: str, plan: str | None = None) -> int:
 def _variables(case: Case, backend: str, plan: str | None = None) -> int:
     registers = integrator(case.time.integrator).registers
     work = _work(case, backend, plan)
-    return variables_per_point(work, registers, case.time.local, case.axisymmetric, equations(case))
+    system = equations(case)
+    of_state = variables_per_point(work, registers, case.time.local, case.axisymmetric, system)
+    return of_state + _vectors(case) * system.variables
 
 
 def _bytes(case: Case, backend: str, plan: str | None = None) -> int:
     """Per padded point."""
     kept, registers = STORAGE[case.scheme.precision], integrator(case.time.integrator).registers
     work = _work(case, backend, plan)
-    return bytes_per_point(kept, work, registers, case.time.local, case.axisymmetric, equations(case))
+    of_vectors = _vectors(case) * equations(case).variables * _item(case)
+    return of_vectors + bytes_per_point(kept, work, registers, case.time.local, case.axisymmetric, equations(case))
+
+
+def _vectors(case: Case) -> int:
+    """Vectors of an integrator that iterates, those of its history and of the start of a step among them."""
+    scheme = integrator(case.time.integrator)
+    return scheme.vectors + scheme.history + 1 if scheme.iterates else 0
 
 
 def _item(case: Case) -> int:
