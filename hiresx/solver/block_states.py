@@ -67,7 +67,7 @@ class LocalBlocks:
         self.place = {state.index: n for n, state in enumerate(self.states)}
 
     def compiled(self, chosen: Configuration) -> Program:
-        """The kernels of a configuration. One rank of each host compiles them, the others then find them in the cache."""
+        """The kernels of a configuration. One rank of each host compiles them, the others find them in the cache."""
         program: Program | None = None
         for turn in (True, False):
             with self.comm.together():

@@ -16,8 +16,8 @@ LARGE = 1_000_000
 
 
 class JoinedSteps:
-    """A step of `integrator`, by the tasks of `system`, and the launches of `size` as one call: threads come together once a
-    step, tasks that do not depend on each other run side by side, and nothing waits for Python in between."""
+    """A step of `integrator`, by the tasks of `system`, and the launches of `size` as one call: threads come together
+    once a step, tasks that do not depend on each other run side by side, and nothing waits for Python in between."""
 
     def __init__(
         self,

@@ -393,8 +393,8 @@ class Solver:
         self._ghosts.finish_state()
 
     def values(self) -> dict[str, Any]:
-        """With `pieces`, all that the next step depends on: time, steps, dt, step_factor, and the sizes of the steps before
-        where the integrator asks for them."""
+        """With `pieces`, all that the next step depends on: time, steps, dt, step_factor, and the sizes of the steps
+        before where the integrator asks for them."""
         found: dict[str, Any] = {
             "time": self.time,
             "steps": self.steps,

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.device.interface import Call, Program
+from hiresx.device.interface import Call, Calls, Program
 from hiresx.time.reduction import FEW
 from hiresx.time.step_clock import DeviceClock, StepClock
 
@@ -46,7 +46,7 @@ class Recorded:
         self,
         backend: Any,
         program: Program,
-        calls: Sequence[Call],
+        calls: Calls,
         radii: Sequence[Call],
         found: Any,
         few: np.ndarray,
