@@ -57,7 +57,7 @@ def refuse_oversized(
     if nodes is not None:
         if backend == "auto" and cuda.largest_memory() is None:
             backend = "cpu"
-        fields = _layout(case, backend).bytes_per_point / hosts if backend in ("cpu", "emulated") else 0
+        fields = _bytes_per_point(case, backend) / hosts if backend in ("cpu", "emulated") else 0
         refuse(nodes, for_grid, fields)
 
 
@@ -78,7 +78,7 @@ def refuse_on_gpus(case: Case, backend: str, ranks: int) -> None:
     if largest is None:
         return
     least = "compact" if case.plan == "auto" and compact_obstacle(case) is None else None
-    needed = nodes * _layout(case, "cuda", least).bytes_per_point
+    needed = nodes * _bytes_per_point(case, "cuda", least)
     if needed > ranks * largest:
         raise HiresxError(
             f"grid: the fields of {nodes:,} nodes take {in_bytes(needed)}, "
@@ -122,7 +122,7 @@ def estimate(case: Case, backend: str = "cpu", grid: Grid | None = None) -> dict
     )
     return {
         "points": points,
-        "reals_per_padded_point": _layout(case, backend).numbers_per_point,
+        "reals_per_padded_point": _layout(case, backend).numbers_per_point + equations(case).variables * _vectors(case),
         "bytes_per_point": memory / points,
         "memory_bytes": memory,
         "variables": list(equations(case).conserved),
@@ -134,7 +134,7 @@ def estimate(case: Case, backend: str = "cpu", grid: Grid | None = None) -> dict
             "name": case.time.integrator,
             "order": scheme.order,
             "stages": scheme.stages,
-            "reals_per_padded_point": equations(case).variables * scheme.registers,
+            "reals_per_padded_point": equations(case).variables * (scheme.registers + _vectors(case)),
             "cfl": scheme.cfl,
             "viscous_cfl": scheme.viscous_cfl,
         },
@@ -202,7 +202,7 @@ def memory_bytes(case: Case, blocks: Sequence[Block], backend: str = "cpu", plan
     padded = sum(math.prod(padded_shape(block)) for block in blocks)
     extra = _extra_reals(case, blocks, _layout(case, backend, plan).work) * _item(case)
     return (
-        padded * _layout(case, backend, plan).bytes_per_point
+        padded * _bytes_per_point(case, backend, plan)
         + extra
         + _average_bytes(case, sum(block.points for block in blocks))
     )
@@ -224,6 +224,18 @@ def layout(case: Case, plan: str) -> Layout:
 
 def _layout(case: Case, backend: str, plan: str | None = None) -> Layout:
     return layout(case, plan or (default_plan(backend, equations(case)) if case.plan == "auto" else case.plan))
+
+
+def _bytes_per_point(case: Case, backend: str, plan: str | None = None) -> int:
+    """Per padded point, of the fields of a block and of the vectors that its integrator asks for."""
+    of_vectors = _vectors(case) * equations(case).variables * _item(case)
+    return _layout(case, backend, plan).bytes_per_point + of_vectors
+
+
+def _vectors(case: Case) -> int:
+    """Vectors of an integrator that iterates, those of its history and of the start of a step among them."""
+    scheme = integrator(case.time.integrator)
+    return scheme.vectors + scheme.history + 1 if scheme.iterates else 0
 
 
 def _item(case: Case) -> int:

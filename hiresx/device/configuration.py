@@ -21,7 +21,7 @@ class Configuration:
     is a law of hiresx.case.viscosity, with those of its parameters that are not the defaults, or "none"; `schmidt` the
     Schmidt number of every passive scalar; `reference` the conservative state of the gas from which precision
     "differences" keeps its differences; `program` names the header of what is compiled with these choices: the solver,
-    or a study with kernels of its own."""
+    what integrators do with vectors, or a study with kernels of its own."""
 
     interpolation: str = "modified"
     weights: str = "js"
@@ -37,7 +37,7 @@ class Configuration:
     gamma: float = 1.4
     prandtl: float = 0.72
     schmidt: tuple[float, ...] = ()
-    program: Literal["solver", "loop_modes"] = "solver"
+    program: Literal["solver", "vectors", "loop_modes"] = "solver"
 
     @property
     def real(self) -> str:

@@ -28,6 +28,13 @@ def primitive(gamma: float, q: np.ndarray, scalars: Sequence[str] = ()) -> dict[
     return state | {name: q[n] / rho for n, name in enumerate(scalars, len(GAS_CONSERVED))}
 
 
+def alive(q: np.ndarray) -> bool:
+    """Whether density and internal energy of a conservative state (5 + scalars, ...) are positive everywhere."""
+    rho, *momentum, e = q[: len(GAS_CONSERVED)]
+    with np.errstate(all="ignore"):
+        return bool((rho > 0).all() and (e - sum(m * m for m in momentum) / (2 * rho) > 0).all())
+
+
 def temperature(gamma: float, rho: _Values, p: _Values) -> _Values:
     return gamma * p / rho
 

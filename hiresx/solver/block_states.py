@@ -9,11 +9,11 @@ import numpy as np
 from hiresx.case import Case
 from hiresx.decomposition import Domain
 from hiresx.decomposition.held_arrays import Later, Piece
+from hiresx.device.configuration import Configuration
 from hiresx.device.fields import Layout
 from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
-from hiresx.equations import GAS_CONSERVED
-from hiresx.equations.gas import Gas, conservative
+from hiresx.equations.gas import Gas, alive, conservative
 from hiresx.grid.blocks import Block, Range
 from hiresx.parallel import ahead, lines_of, planes
 from hiresx.rhs.metrics import compute_metrics
@@ -47,20 +47,20 @@ class LocalBlocks:
             # Needs no kernels, and all cores, which the compiler leaves idle.
             if flow is not None:
                 self.evaluate(flow)
-        self.program = self._compiled()
+        self.program = self.compiled(self.configuration)
         with self.comm.together():
             self.extended = {s.index: domain.coordinates(s.part) for s in self.states}
             for state in self.states:
                 compute_metrics(backend, self.program, state, self.extended[state.index], self.cut.patches)
         self.place = {state.index: n for n, state in enumerate(self.states)}
 
-    def _compiled(self) -> Program:
-        """The kernels. One rank of each host compiles them, the others then find them in the cache."""
+    def compiled(self, chosen: Configuration) -> Program:
+        """The kernels of a configuration. One rank of each host compiles them, the others find them in the cache."""
         program: Program | None = None
         for turn in (True, False):
             with self.comm.together():
                 if self.comm.local.root == turn:
-                    program = self.backend.compile(self.configuration)
+                    program = self.backend.compile(chosen)
         assert program is not None  # compiled in one of the turns
         return program
 
@@ -124,13 +124,8 @@ class LocalBlocks:
 
     def alive_before(self) -> bool:
         """Whether the state with which the last step began was one."""
-        alive = True
-        for state in self.states:
-            q0 = state.interior(self.backend.to_host(state.q0))
-            rho, *momentum, e = (state.numbers(q0) if state.storage.carries else q0)[: len(GAS_CONSERVED)]
-            with np.errstate(all="ignore"):
-                alive = alive and bool((rho > 0).all() and (e - sum(m * m for m in momentum) / (2 * rho) > 0).all())
-        return alive
+        starts = ((state, state.interior(self.backend.to_host(state.q0))) for state in self.states)
+        return all(alive(state.numbers(q0) if state.storage.carries else q0) for state, q0 in starts)
 
     def back(self) -> None:
         """The nodes as they were when the last step began, but for what a precision carries along."""

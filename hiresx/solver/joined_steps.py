@@ -1,15 +1,14 @@
 """Steps of a CPU in one call: the launches of all stages and of the radii behind them, made together."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from hiresx.case import Case
 from hiresx.device.side_by_side import Noting
 from hiresx.solver.block_states import LocalBlocks
 from hiresx.solver.conditions import Conditions
+from hiresx.solver.flow_system import FlowSystem
 from hiresx.solver.step_size import StepSize
-from hiresx.solver.terms import Task
 from hiresx.time.integrator import Integrator
-from hiresx.time.recorded import noted
 
 # Above so many points of a process a step takes so long that what lies between its parts is nothing beside it, and that
 # a second Ctrl-C, which Python hears between two calls, should not wait for the end of a step.
@@ -17,8 +16,8 @@ LARGE = 1_000_000
 
 
 class JoinedSteps:
-    """The `tasks` of all stages of `integrator` and the launches of `size` as one call: threads come together once a
-    step, tasks that do not depend on each other run side by side, and nothing waits for Python in between."""
+    """A step of `integrator`, by the tasks of `system`, and the launches of `size` as one call: threads come together
+    once a step, tasks that do not depend on each other run side by side, and nothing waits for Python in between."""
 
     def __init__(
         self,
@@ -26,11 +25,11 @@ class JoinedSteps:
         blocks: LocalBlocks,
         conditions: Conditions,
         size: StepSize,
-        tasks: Sequence[Task],
+        system: FlowSystem,
         integrator: Integrator,
     ):
         self._blocks, self._conditions, self._size = blocks, conditions, size
-        self._tasks, self._integrator = tasks, integrator
+        self._system, self._integrator = system, integrator
         # Whether the next step is chosen by the radii of the state that this one leaves.
         self.finds_radii = case.time.dt is None and not case.time.local
         self._step: Callable[[], None] | None = None
@@ -51,8 +50,7 @@ class JoinedSteps:
         """The step `dt` from `time` on."""
         self._conditions.begin(time, dt)
         if self._step is None:
-            program = self._blocks.program
-            assert isinstance(program, Noting)  # or it would not be possible
-            calls = noted(program, self._tasks, self._integrator.stages)
-            self._step = program.prepare([*calls, *(self._size.calls if self.finds_radii else [])])
+            self._system.time, self._system.dt = time, dt
+            calls = [*self._system.launches(), *(self._size.calls if self.finds_radii else [])]
+            self._step = self._blocks.program.prepare(calls)
         self._step()

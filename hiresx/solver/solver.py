@@ -1,4 +1,4 @@
-"""One time step of a case: its stages as lists of tasks, its size, and going back after a step that failed."""
+"""A case on a device: its state, and its steps, by whom they are executed, and going back after one that failed."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -11,6 +11,7 @@ from hiresx.decomposition import Domain
 from hiresx.decomposition import domain as make_domain
 from hiresx.decomposition.held_arrays import Piece
 from hiresx.device.interface import Backend, Call
+from hiresx.errors import HiresxError
 from hiresx.estimate import layout
 from hiresx.grid import Grid
 from hiresx.grid.blocks import Range
@@ -19,13 +20,14 @@ from hiresx.rhs.layers import placed
 from hiresx.rhs.plans import inviscid_plan
 from hiresx.solver.block_states import LocalBlocks
 from hiresx.solver.conditions import Conditions
+from hiresx.solver.flow_system import FlowSystem
 from hiresx.solver.ghosts import Ghosts
 from hiresx.solver.initial_flow import Flow, initial_flow
 from hiresx.solver.joined_steps import JoinedSteps
+from hiresx.solver.known import Known
 from hiresx.solver.plan_choice import chosen_plan
 from hiresx.solver.step_size import StepSize
 from hiresx.solver.terms import Task, Terms
-from hiresx.solver.updates import update_tasks
 from hiresx.solver.whole_steps import WholeSteps
 from hiresx.time.integrators import integrator
 from hiresx.time.recorded import StepState
@@ -80,6 +82,11 @@ class Solver:
         boundary.check(self.decomposition.patches)
         scalars.check(case, self.decomposition.patches, inviscid_plan(self.plan, backend.name))
         self.integrator = integrator(case.time.integrator)
+        if case.time.local and self.integrator.iterates:
+            raise HiresxError(
+                f'time.local is for explicit integrators, which "{case.time.integrator}" is not',
+                'leave time.local out, or time.integrator = "ssp_rk3"',
+            )
         self._blocks = LocalBlocks(case, backend, domain, layout(case, self.plan), flow)
         self.configuration, self.program = self._blocks.configuration, self._blocks.program
         self.states = self._blocks.states
@@ -90,26 +97,35 @@ class Solver:
         )
         self.conditions, self.sponges = self._conditions.all, self._conditions.sponges
         self.terms = Terms(case, self._blocks, self._ghosts, self._conditions, self.plan, self.integrator)
-        self.step_size = StepSize(case, self._blocks, [call for a in self.terms.axisymmetric for call in a.steps])
+        self._known = Known()
+        limits = [call for a in self.terms.axisymmetric for call in a.steps]
+        self.step_size = StepSize(case, self._blocks, self._known, limits)
         self.stopwatch = Stopwatch(backend)
         self.dt = case.time.dt or 0.0
-        # Time and steps at which the step began whose first state is in q0.
-        self._began: tuple[float, int] | None = None
-        # Whether rates of change were computed since the state was set: until then `r` holds nothing.
-        self.has_rates = False
         # How often a step was taken again with a smaller dt.
         self.retaken = 0
-        self._stage_tasks = self._task_list()
-        self.tasks = [*self._stage_tasks]
+        self.system = FlowSystem(
+            self._blocks, self.terms, self._ghosts, self._conditions, self.integrator, self._timed
+        )  # fmt: skip
         self._lookers: dict[int, list[Call]] = {}
         self.whole_steps = WholeSteps(
-            case, self._blocks, self._ghosts, self._conditions, self.step_size, self.tasks, self.integrator
+            case, self._blocks, self._ghosts, self._conditions, self.step_size, self.system, self.integrator
         )
         self.joined_steps = JoinedSteps(
-            case, self._blocks, self._conditions, self.step_size, self.tasks, self.integrator
+            case, self._blocks, self._conditions, self.step_size, self.system, self.integrator
         )  # fmt: skip
         if flow is not None:
             self.complete_state()
+
+    @property
+    def tasks(self) -> list[Task]:
+        """(name, task(stage)), in order, of a stage; of an integrator that iterates, of a right-hand side."""
+        return self.system.tasks
+
+    @property
+    def has_rates(self) -> bool:
+        """Whether rates of change were computed since the state was given: until then `r` holds nothing."""
+        return self._known.rates
 
     @property
     def overlap(self) -> bool:
@@ -119,21 +135,6 @@ class Solver:
     @overlap.setter
     def overlap(self, value: bool) -> None:
         self._ghosts.overlap = value
-
-    def _task_list(self) -> list[Task]:
-        """What one stage does, in order: (name, task(stage)).
-
-        A stage leaves nodes on faces as they must be and connected halos on their way (see `settle`), so that between
-        steps the state can be looked at without touching it; the ghosts of physical faces, which nobody else sees, are
-        filled when they are needed.
-        """
-        times = self.integrator.times
-        return [
-            *self.terms.tasks,
-            *update_tasks(self._blocks, self.terms, self._ghosts, self.integrator),
-            ("boundary", lambda stage: self._conditions.nodes(self.time, self.dt, times[stage])),
-            ("exchange", lambda stage: self._ghosts.send_state()),
-        ]
 
     def look_at_steps(self, calls: Sequence[Call]) -> Callable[[], None]:
         """From now on every step begins with the launches `calls`, which change nothing that the flow depends on.
@@ -158,7 +159,7 @@ class Solver:
                 self._conditions.begin(self.time, self.dt)
                 look()
 
-        self.tasks[:] = [*([("samples", task)] if calls else []), *self._stage_tasks]
+        self.system.look([("samples", task)] if calls else [])
         self.whole_steps.forget()
         self.joined_steps.forget()
 
@@ -170,22 +171,20 @@ class Solver:
     # ---- the step
 
     def stage(self, stage: int) -> None:
-        """One Runge-Kutta stage: every task in order."""
-        self.step_size.known_radii = None
-        self.has_rates = True
-        for name, task in self.tasks:
-            with self.stopwatch(name):
-                task(stage)
+        """One stage of an explicit integrator, as of the step `dt` from the time of the state on."""
+        self._known.rate()
+        self.system.time, self.system.dt = self.time, self.dt
+        self.system.stage(stage)
 
     def right_hand_side(self) -> None:
         """The halo exchange and everything of a stage up to the update: fills `r` of every block (1/J times dq/dt)."""
-        self.settle()
-        self.has_rates = True
-        with self.stopwatch("exchange"):
-            self._ghosts.start_state()
-        for name, task in [*self.terms.tasks, *self.terms.left]:
+        self._known.rates = True
+        self.system.compute_rates()
+
+    def _timed(self, tasks: Sequence[Task], stage: int) -> None:
+        for name, task in tasks:
             with self.stopwatch(name):
-                task(0)
+                task(stage)
 
     def choose_dt(self, largest: float = np.inf) -> float:
         """Set the step from the case (fixed, or CFL limits over all blocks of all ranks), no larger than `largest`;
@@ -212,128 +211,133 @@ class Solver:
         finite, or so large that time would stand still, or it survives no quarter of the step. With an integrator that
         keeps no start, the state is then the one that did not survive.
         """
-        if largest == np.inf and self.whole_steps.possible:
+        if largest == np.inf:
             self.advance(1)
         else:
-            self._step(largest)
+            self._one(largest)
         return self.dt
 
     def advance(self, count: int, until: float = np.inf) -> int:
         """Up to `count` time steps, none past `until`: one, or where the device can do without the host as many as it
         takes to come there or close. Returns how many were taken. Raises as `step`, which the steps before the one that
         fails are not affected by. All ranks ask for as many."""
-        if not self.whole_steps.possible:
-            self._step(max(until - self.time, 0.0))
-            return 1
+        taken, failed = self._recorded(count, until) if self.whole_steps.possible else (0, None)
+        if taken and failed is None:
+            return taken
+        self._one(max(until - self.time, 0.0), failed)  # where none was taken, it says why
+        return taken + 1
+
+    def _recorded(self, count: int, until: float) -> tuple[int, float | None]:
+        """Steps of the device on its own: how many were taken, and the size of the one behind them that the flow did
+        not survive, if there is one."""
         with self.stopwatch("step"):
             taken = self.whole_steps(count, self.time, until, self.step_factor)
         self.stopwatch.collect()
         if taken.count:
-            self._began = taken.began, self.steps + taken.count - 1
-            self.has_rates = True
+            self._known.rates = True
+            self._known.began = taken.began, self.steps + taken.count - 1
             self.time, self.dt = taken.time, taken.dt
             self.steps += taken.count
-        if taken.state == StepState.DEAD:
-            self._began = self.time, self.steps
-            self.rewind()
-            self.retaken += 1
-            self._attempt(taken.dt, STEP_SHARES[1:])
-            self.stopwatch.collect()
-            return taken.count + 1
-        if not taken.count:
-            self._step(max(until - self.time, 0.0))  # which says why there is none
-        return max(taken.count, 1)
+        if taken.state != StepState.DEAD:
+            return taken.count, None
+        self._known.begin(self.time, self.steps)
+        self._take_back()
+        return taken.count, taken.dt
 
-    def _step(self, largest: float) -> None:
+    def _one(self, largest: float, failed: float | None = None) -> None:
+        """One step under the eyes of the host, no longer than `largest`: the first of its shares that the flow
+        survives. `failed`: the whole of it, which was tried already."""
         with self.stopwatch.step(self.joined_steps.possible):
-            self._chosen_step(largest)
+            whole = self.choose_dt(largest) if failed is None else failed
+            if failed is None and not self._allowed(largest):
+                raise FloatingPointError(f"time step {self.dt:.4g}")
+            self._begin()
+            for share in STEP_SHARES if failed is None else STEP_SHARES[1:]:
+                if not self.local:
+                    self._set_dt(share * whole)
+                if self._survived():
+                    break
+                if not self.integrator.keeps_start:
+                    raise FloatingPointError(f"time step {self.dt:.4g}")
+                self._take_back()
+            else:
+                raise FloatingPointError(f"time step {self.dt:.4g}")
+            self._count()
         self.stopwatch.collect()
 
-    def _chosen_step(self, largest: float) -> None:
-        self.choose_dt(largest)
-        if not np.isfinite(self.dt) or (0 <= self.dt < largest and self.time + self.dt == self.time and not self.local):
-            raise FloatingPointError(f"time step {self.dt:.4g}")
-        self._began = self.time, self.steps
-        self._attempt(self.dt, STEP_SHARES)
+    def _allowed(self, largest: float) -> bool:
+        """Whether time goes on by the step that was chosen."""
+        stands_still = 0 <= self.dt < largest and self.time + self.dt == self.time and not self.local
+        return bool(np.isfinite(self.dt)) and not stands_still
 
-    def _attempt(self, whole: float, shares: Sequence[float]) -> None:
-        """Take the step with the first of these shares of `whole` that the flow survives."""
-        for share in shares:
-            if not self.local:
-                self._set_dt(share * whole)
-            if self._taken():
-                break
-            if not self.integrator.keeps_start:
-                raise FloatingPointError(f"time step {self.dt:.4g}")
-            self.rewind()
-            self.retaken += 1
-        else:
-            raise FloatingPointError(f"time step {self.dt:.4g}")
+    def _begin(self) -> None:
+        self._known.begin(self.time, self.steps)
+        self.system.begin()
+
+    def _count(self) -> None:
+        """The step was taken."""
+        self.system.end(self.dt)
         self.time += self.dt
         self.steps += 1
 
-    def _taken(self) -> bool:
-        """Whether the integrator could take the step, and the flow survived it. Collective."""
-        joined = self.stopwatch.together
-        if joined:
-            self.step_size.known_radii = None
-            self.has_rates = True
-            with self.stopwatch("step"):
-                self.joined_steps(self.time, self.dt)
-        else:
-            try:
-                self.integrator.step(self.stage)
-            except FloatingPointError:
-                return False
-            self.halo.flush()
-        return self._survived(launched=joined)
+    def _take_back(self) -> None:
+        self.rewind()
+        self.retaken += 1
 
-    def _survived(self, launched: bool) -> bool:
-        """Whether the flow allows another step: known at no cost where the next one is chosen by CFL number.
-        `launched`: what seeks its radii was launched already."""
+    def _survived(self) -> bool:
+        """Whether the integrator could take the step, and the flow allows another one: known at no cost where that is
+        chosen by CFL number. Collective."""
+        self._known.rate()
+        joined = self.stopwatch.together
+        try:
+            if joined:
+                with self.stopwatch("step"):
+                    self.joined_steps(self.time, self.dt)
+            else:
+                self.system.step(self.time, self.dt)
+        except FloatingPointError:
+            return False
         if not self.joined_steps.finds_radii:
             return True
         with self.stopwatch("time step"):
-            self.step_size.known_radii = radii = self.step_size.radii(launched)
+            self._known.radii = radii = self.step_size.radii(launched=joined)
         return bool(np.isfinite(radii).all())
 
     def watched_step(self, watch: Callable[[int, str], bool]) -> bool:
         """One time step as the case wants it. `watch(stage, task)` is called as each task is done, and says whether to
         go on; if not, the solver is left there, in the midst of the step. Returns whether the step was taken."""
-        self.choose_dt()
-        if not np.isfinite(self.dt):
-            return False
-        self.step_size.known_radii, self._began = None, (self.time, self.steps)
 
-        def watched(stage: int) -> None:
-            for name, task in self.tasks:
+        def watched(tasks: Sequence[Task], stage: int) -> None:
+            for name, task in tasks:
                 task(stage)
                 if not watch(stage, name):
                     raise _LeftError
 
-        try:
-            self.integrator.step(watched)
-        except _LeftError:
+        if not np.isfinite(self.choose_dt()):
             return False
-        self.halo.flush()
-        self.time += self.dt
-        self.steps += 1
+        self._begin()
+        try:
+            with self.system.by(watched):
+                self.system.step(self.time, self.dt)
+        except (_LeftError, FloatingPointError):
+            return False
+        self._count()
         return True
 
     @property
     def can_rewind(self) -> bool:
         """Whether the state with which the last step began is still there, and was one. Collective."""
-        alive = self.integrator.keeps_start and self._began is not None and self._blocks.alive_before()
+        alive = self._known.began is not None and self.system.alive_before
         return bool(self.comm.min([float(alive)])[0])
 
     def rewind(self) -> None:
         """Go back to where the last step began. Collective."""
-        if self._began is None:
+        if self._known.began is None:
             raise RuntimeError("no step was taken")
-        self.time, self.steps = self._began
+        self.time, self.steps = self._known.began
         self.settle()
         with self.comm.together():
-            self._blocks.back()
+            self.system.back()
         self.complete_state(given=False)
 
     @property
@@ -350,25 +354,30 @@ class Solver:
         """Set `states[block]` from primitive arrays broadcastable to its (nk, nj, ni); passive `scalars` that are not
         named keep their values. When all are set, `complete_state` brings the rest up to them."""
         self.settle()
-        self.step_size.known_radii = self._began = None
-        self.has_rates = False
+        self._give()
         self._blocks.set_state(block, rho, u, v, w, p, scalars)
 
     def initialize(self, initial: str | Callable[..., Any] | None = None) -> None:
         """The case's initial state, or `initial`: a function f(x, y, z, *, <parameters>) -> (rho, u, v, w, p), which is
         called for slabs of large blocks, several at a time."""
         self.settle()
-        self.step_size.known_radii = self._began = None
+        self._give()
         with self.comm.together():
             self._blocks.evaluate(initial_flow(self.case, initial))
         self.time, self.steps = 0.0, 0
         self.complete_state()
 
+    def _give(self) -> None:
+        """Another state is given."""
+        self._known.give()
+        if self.system.history is not None:
+            self.system.history.forget()
+
     def complete_state(self, given: bool = True) -> None:
         """Impose the conditions on the nodes of physical faces and fill the connected halos; `given`: of a state that
         was not computed. Collective."""
         self.settle()
-        self.step_size.known_radii = None
+        self._known.change()
         if given:
             self._ghosts.start_state()  # walls ask for the neighbours of their nodes
             self.settle()
@@ -382,7 +391,8 @@ class Solver:
         self._ghosts.finish_state()
 
     def values(self) -> dict[str, Any]:
-        """With `arrays`, all that the next step depends on: time, steps, dt, step_factor."""
+        """With `pieces`, all that the next step depends on: time, steps, dt, step_factor, and the sizes of the steps
+        before where the integrator asks for them."""
         found: dict[str, Any] = {
             "time": self.time,
             "steps": self.steps,
@@ -391,11 +401,16 @@ class Solver:
         }
         if self.configuration.storage.carries:
             found["reference"] = list(self.configuration.reference)
+        if self.system.history is not None:
+            found["history"] = self.system.history.steps
         return found
 
     def pieces(self) -> Iterator[Piece]:
-        """Of each part its conservative state (n, nk, nj, ni) as a piece of q.<whole block>, in the run's precision."""
-        return self._blocks.pieces()
+        """Of each part its conservative state (n, nk, nj, ni) as a piece of q.<whole block>, in the run's precision,
+        and what the integrator asks for of the steps before (`History.pieces`)."""
+        yield from self._blocks.pieces()
+        if self.system.history is not None:
+            yield from self.system.history.pieces()
 
     def restore(self, values: Mapping[str, Any], read: Callable[[str, Range], np.ndarray]) -> None:
         """Go on from what `values` and `pieces` gave, to the last bit on the same backend and cut. `read(name, box)`
@@ -409,8 +424,9 @@ class Solver:
         with self.comm.together():
             self._conditions.nodes(0.0)  # a steady profile is that of the beginning
             self.time, self.steps, self.dt, self.step_factor = time, steps, dt, factor
-            self.step_size.known_radii = self._began = None
-            self.has_rates = False
+            self._give()
+            if self.system.history is not None:
+                self.system.history.read(values.get("history", ()), read)
             found = self._blocks.read(read)
             self._blocks.take(found)
             self._conditions.nodes(self.time)
@@ -433,7 +449,7 @@ class Solver:
         """Root mean square of dq/dt over all points (5), nan before the first step from a given state; least density,
         least pressure. Collective."""
         rates, density, pressure = self.step_size.norms()
-        return rates if self.has_rates else np.full_like(rates, np.nan), density, pressure
+        return rates if self._known.rates else np.full_like(rates, np.nan), density, pressure
 
     @property
     def points(self) -> int:
@@ -443,4 +459,9 @@ class Solver:
     @property
     def bytes(self) -> int:
         """Device memory held for the fields of this rank."""
-        return sum(s.bytes for s in self.states) + self.step_size.bytes + sum(layer.bytes for layer in self.sponges)
+        return (
+            sum(s.bytes for s in self.states)
+            + self.system.bytes
+            + self.step_size.bytes
+            + sum(layer.bytes for layer in self.sponges)
+        )

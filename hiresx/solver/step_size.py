@@ -7,16 +7,17 @@ import numpy as np
 from hiresx.case import Case
 from hiresx.device.interface import Call
 from hiresx.solver.block_states import LocalBlocks
+from hiresx.solver.known import Known
 from hiresx.time.reduction import FEW, Reduction
 
 
 class StepSize:
-    """`known_radii`: largest inviscid and viscous spectral radius of the state as it is, where they are known.
+    """`known`: of the state, with its radii where they were sought.
     `reductions`: over every local block; what `calls` launch brings their radii into `found`. `limits`: launches that
     follow where each point takes its own step."""
 
-    def __init__(self, case: Case, blocks: LocalBlocks, limits: Sequence[Call]):
-        self._case, self._blocks = case, blocks
+    def __init__(self, case: Case, blocks: LocalBlocks, known: Known, limits: Sequence[Call]):
+        self._case, self._blocks, self.known = case, blocks, known
         backend, program = blocks.backend, blocks.program
         self._limit_steps = program.prepare(limits)
         self.found = backend.zeros((len(blocks.states), 2, FEW), blocks.configuration.real)
@@ -24,7 +25,6 @@ class StepSize:
         self.calls = [call for r in self.reductions for call in r.radii_calls(case.gas.reynolds)]
         self._launch = program.prepare(self.calls)
         self._seek_norms = program.prepare([call for r in self.reductions for call in r.norm_calls])
-        self.known_radii: np.ndarray | None = None
         self._on_device: float | None = None
 
     def wanted(self, factor: float) -> float:
@@ -33,7 +33,7 @@ class StepSize:
         time = self._case.time
         if time.dt is not None:
             return factor * time.dt
-        inviscid_radius, viscous_radius = self.radii() if self.known_radii is None else self.known_radii
+        inviscid_radius, viscous_radius = self.radii() if self.known.radii is None else self.known.radii
         assert time.cfl is not None  # or dt is given
         wanted: float = factor * time.cfl / inviscid_radius
         if viscous_radius > 0:

@@ -13,6 +13,7 @@ from hiresx.solver.block_states import LocalBlocks
 from hiresx.solver.compact_terms import compact_tasks
 from hiresx.solver.conditions import Conditions
 from hiresx.solver.ghosts import Ghosts
+from hiresx.time.explicit import Explicit
 from hiresx.time.integrator import Integrator
 
 # (name, task(stage))
@@ -63,7 +64,8 @@ class Terms:
             if case.axisymmetric
         ]
         # What the update can do as well, as nothing but sums comes between: the differences of the viscous fluxes.
-        takes = plan == "fused" and integrator.viscous_updates is not None
+        explicit = isinstance(integrator, Explicit) and integrator.viscous_updates is not None
+        takes = plan == "fused" and explicit
         self.ends_in_update = takes and self._is_viscous and not (case.axisymmetric or conditions.poles.any)
         self.left: list[Task] = []
         self.tasks = self._task_list()

@@ -3,14 +3,16 @@
 from hiresx.solver.block_states import LocalBlocks
 from hiresx.solver.ghosts import Ghosts
 from hiresx.solver.terms import Task, Terms
-from hiresx.time.integrator import Integrator
+from hiresx.time.explicit import Explicit
 
 
-def update_tasks(blocks: LocalBlocks, terms: Terms, ghosts: Ghosts, integrator: Integrator) -> list[Task]:
+def update_tasks(blocks: LocalBlocks, terms: Terms, ghosts: Ghosts, integrator: Explicit) -> list[Task]:
     """The tasks that update the state of every local block, behind those of `terms`."""
     prepare, states = blocks.program.prepare, blocks.states
     if not terms.ends_in_update:
-        return [("update", integrator.prepare(blocks.program, states))]
+        of_states = [integrator.updates(blocks.program, state) for state in states]
+        launches = [prepare(list(calls)) for calls in zip(*of_states, strict=True)] or [prepare([])] * integrator.stages
+        return [("update", lambda stage: launches[stage]())]
     assert integrator.viscous_updates is not None
     updates, viscous_updates = integrator.updates, integrator.viscous_updates
     of_blocks = list(zip(states, terms.viscous, strict=True))

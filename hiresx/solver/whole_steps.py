@@ -1,6 +1,5 @@
 """Steps that a device takes on its own: recorded whole, with the host looking now and then."""
 
-from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -11,15 +10,15 @@ from hiresx.device.interface import Call
 from hiresx.device.side_by_side import Noting
 from hiresx.solver.block_states import LocalBlocks
 from hiresx.solver.conditions import Conditions
+from hiresx.solver.flow_system import FlowSystem
 from hiresx.solver.ghosts import Ghosts
 from hiresx.solver.step_size import StepSize
-from hiresx.solver.terms import Task
 from hiresx.time.integrator import Integrator
-from hiresx.time.recorded import Recorded, Taken, noted
+from hiresx.time.recorded import Recorded, Taken
 
 
 class WholeSteps:
-    """The `tasks` of all stages of `integrator` as recorded steps."""
+    """The steps of `integrator`, by the tasks of `system`, recorded."""
 
     def __init__(
         self,
@@ -28,11 +27,11 @@ class WholeSteps:
         ghosts: Ghosts,
         conditions: Conditions,
         size: StepSize,
-        tasks: Sequence[Task],
+        system: FlowSystem,
         integrator: Integrator,
     ):
         self._case, self._blocks, self._conditions, self._size = case, blocks, conditions, size
-        self._tasks, self._integrator = tasks, integrator
+        self._system, self._integrator = system, integrator
         self._ghosts, self._halo = ghosts, ghosts.halo
         self._agreed: bool | None = None
         self._radii: np.ndarray | None = None  # of the state as recorded steps left it
@@ -72,20 +71,20 @@ class WholeSteps:
         self._halo.assume_started()
         taken = recorded(count, time, until, fixed, *limits, known=self._known)
         size.forget()
-        size.known_radii = self._radii = taken.radii if fixed is None else None
+        size.known.radii = self._radii = taken.radii if fixed is None else None
         return taken
 
     @property
     def _known(self) -> bool:
         """Whether the device has the radii of the state as it is, of all ranks."""
-        known = self._size.known_radii
+        known = self._size.known.radii
         return known is not None and (self._halo.memory is None or known is self._radii)
 
     def _made(self) -> Recorded:
         b = self._blocks
         assert isinstance(b.program, Noting)  # or it would not be possible
         self._halo.assume_started()
-        calls = noted(b.program, self._tasks, self._integrator.stages)
+        calls = self._system.launches()
         return Recorded(b.backend, b.program, calls, *self._radii_found, b.states[0].dt, self._conditions.clock)
 
     @cached_property

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from hiresx.device.interface import Call, Program
 from hiresx.device.state import BlockState
 from hiresx.time.carried import ending
-from hiresx.time.integrator import Integrator
+from hiresx.time.explicit import Explicit
 
 
-class LowStorage(Integrator):
+class LowStorage(Explicit):
     """Williamson's form: d = A d + dt R(q), q = q + B d in every stage, A of the first being 0.
 
     J. H. Williamson, Journal of Computational Physics 35 (1980) 48. Stages are no convex combinations of Euler steps,

@@ -1,13 +1,12 @@
 """Whole time steps as one list of launches, with the step chosen on the device, so that the host looks now and then."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import Any
 
 import numpy as np
 
-from hiresx.device.interface import Call, Program
-from hiresx.device.side_by_side import Noting
+from hiresx.device.interface import Call, Calls, Program
 from hiresx.time.reduction import FEW
 from hiresx.time.step_clock import DeviceClock, StepClock
 
@@ -47,7 +46,7 @@ class Recorded:
         self,
         backend: Any,
         program: Program,
-        calls: Sequence[Call],
+        calls: Calls,
         radii: Sequence[Call],
         found: Any,
         few: np.ndarray,
@@ -87,12 +86,3 @@ class Recorded:
             step()
         self._close()
         return Taken(self._backend.to_host(self._clock.array))
-
-
-def noted(program: Noting, tasks: Sequence[tuple[str, Callable[[int], None]]], stages: int) -> list[Any]:
-    """The launches of a step made of these tasks."""
-    with program.noting() as calls:
-        for stage in range(stages):
-            for _, task in tasks:
-                task(stage)
-    return calls

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from paths import ROOT
+from ranks import ENVIRONMENT, launcher
 
 README = (ROOT / "README.md").read_text()
 ROOMS = ("hiresx", "kernels", "topology", "cases")
@@ -127,8 +128,8 @@ ADDED = {
     "time integrator": {
         "hiresx/time/integrators/heun_rk2.py": (
             "",
-            "from hiresx.time.integrator import Integrator\n\n\n"
-            "class Scheme(Integrator):\n"
+            "from hiresx.time.explicit import Explicit\n\n\n"
+            "class Scheme(Explicit):\n"
             "    order, registers, keeps_start, convex = 2, 1, True, True\n"
             "    cfl, viscous_cfl = 0.1168, 0.794\n"
             "    times = (1.0, 1.0)\n\n"
@@ -137,7 +138,9 @@ ADDED = {
             "        fields |= dict(dt=s.dt, dt_stride=s.dt_stride)\n"
             "        weights = ((0.0, 1.0, 1), (0.5, 0.5, 0))\n"
             "        return [program.call('update', s.size, **fields, a=a, b=b, first=n) for a, b, n in weights]\n",
-        )
+        ),
+        "hiresx/time/integrators/implicit_euler.py": ("", (ROOT / "tests/added/implicit_euler.py").read_text()),
+        "hiresx/time/integrators/bdf2.py": ("", (ROOT / "tests/added/bdf2.py").read_text()),
     },
     "grid generator": {
         "hiresx/grid/generators/halved.py": (
@@ -399,3 +402,30 @@ def test_a_copy_with_one_more_of_everything_works(tmp_path):
     # what was added is compared between backends, and can be called
     assert {"flux central", "weights even", "interpolation alike", "positivity lenient"} <= set(found["sets"])
     assert "viscosity law exponential" in found["sets"] and found["called"] == pytest.approx(0.5, rel=1e-14)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("device", ["cpu", "emulated"])
+def test_implicit_integrators_stand_beside_the_explicit_ones(device, ranks, tmp_path):
+    """Backward Euler by GMRES and BDF2, each one file in a copy: their orders, and three steps, a restart and three
+    more to the last bit, with what the history holds."""
+    for room in ROOMS:
+        shutil.copytree(ROOT / room, tmp_path / room, ignore=shutil.ignore_patterns("__pycache__"))
+    for file, (before, text) in ADDED["time integrator"].items():
+        _add(tmp_path / file, before, text)
+    command = [sys.executable, str(ROOT / "tests/added/stepped.py"), device, "out"]
+    if ranks > 1:
+        if not launcher():
+            pytest.skip("no mpi4py with an mpirun of its MPI")
+        command = [*launcher(), "-n", str(ranks), *command]
+    environment = os.environ | ENVIRONMENT | {"PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=500)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    for name, order, depth in (("implicit_euler", 1, 0), ("bdf2", 2, 1)):
+        of_one = found[name]
+        assert ranks > 1 or order - 0.25 < of_one["orders"][-1] < order + 0.3
+        assert of_one["same"] and of_one["taken back"] and of_one["time"][0] == of_one["time"][1]
+        assert of_one["held"] == depth * ranks and len(of_one["sizes"]) == depth
+        assert 0 <= of_one["bytes"] - of_one["planned"] <= 8 * ranks  # the one step of all points

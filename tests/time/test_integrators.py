@@ -46,7 +46,7 @@ def ordinary(name: str, steps: int, local: bool) -> float:
     times = {"dt": None, "cfl": 0.5, "local": True} if local else {}
     solver = Solver(periodic(name, 8, time=times), backend("cpu"))
     (state,), scheme = solver.states, solver.integrator
-    update = scheme.prepare(solver.program, solver.states)
+    updates = [solver.program.prepare([call]) for call in scheme.updates(solver.program, state)]
     ends = np.linspace(0.5, 1.0, 8) if local else np.ones(8)  # each point its own
     q, r = state.interior(state.q), state.interior(state.r)
     state.jacobian[...] = 2.0
@@ -64,7 +64,7 @@ def ordinary(name: str, steps: int, local: bool) -> float:
         began = 0.0
         for stage in range(scheme.stages):
             r[:, 0, 0] = np.array(rates((step + began) * ends / steps)) / 2.0
-            update(stage)
+            updates[stage]()
             began = scheme.times[stage]
         assert began == 1.0
     t = ends
@@ -205,36 +205,30 @@ def test_a_run_goes_on_to_the_last_bit(name, tmp_path):
 
 
 class BackwardEuler(Integrator):
-    """q = q0 + dt R(q), by iteration: as much as a scheme that is not explicit asks of the solver."""
+    """q = q0 + dt R(q), by iteration."""
 
-    order, registers, keeps_start, convex = 1, 1, True, False
+    order, vectors = 1, 3
     cfl = viscous_cfl = np.inf
-    times = (1.0, 1.0)
     rounds = 0
 
-    def updates(self, state):
-        return []
+    def prepare(self, system):
+        self.start, self.found, self.rate = (system.vector() for _ in range(3))
 
-    def prepare(self, program, states):
-        def end(stage: int) -> None:
-            self.change = 0.0
-            for s in states:
-                if stage == 0:
-                    s.q0[...] = s.q
-                q, q0, r, jacobian = (s.interior(array) for array in (s.q, s.q0, s.r, s.jacobian))
-                after = q0 + s.dt[0] * jacobian * r
-                self.change = max(self.change, float(np.abs(after - q).max()))
-                q[...] = after
-
-        return end
-
-    def step(self, stage) -> None:
-        stage(0)
-        while self.change > 1e-14:
-            stage(1)
+    def step(self, system) -> None:
+        end, change = system.time + system.dt, np.inf
+        system.state(self.start)
+        system.copy(self.start, self.found)
+        while change > 1e-14:
             self.rounds += 1
             if self.rounds > 200:
                 raise FloatingPointError("no solution was found")
+            system.rates(self.found, end, self.rate)
+            system.scale(system.dt, self.rate)
+            system.axpy(1.0, self.start, self.rate)
+            system.axpy(-1.0, self.rate, self.found)
+            change = system.norm(self.found)
+            system.copy(self.rate, self.found)
+        system.accept(self.found, end)
 
 
 @pytest.mark.parametrize("device", ["cpu", "emulated"])

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hiresx.device.interface import Call, Program
 from hiresx.device.state import BlockState
 from hiresx.time.carried import ending, missing_later
-from hiresx.time.integrator import Integrator
+from hiresx.time.explicit import Explicit
 
 # (a, b) of q = a q0 + b (q + dt R), and the share of the step that is reached with it
 STAGES = ((0.0, 1.0, 1.0), (0.75, 0.25, 0.5), (1.0 / 3.0, 2.0 / 3.0, 1.0))
@@ -14,7 +14,7 @@ _SHARES = missing_later([b for _, b, _ in STAGES])
 _BESIDE = tuple({"share": share, "last": int(stage == len(STAGES) - 1)} for stage, share in enumerate(_SHARES))
 
 
-class Scheme(Integrator):
+class Scheme(Explicit):
     """C.-W. Shu & S. Osher, Journal of Computational Physics 77 (1988) 439."""
 
     order, registers, keeps_start, convex = 3, 1, True, True

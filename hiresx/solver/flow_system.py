@@ -1,0 +1,206 @@
+"""The flow as time integrators see it, and the lists of tasks of which steps are made."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+
+from hiresx.device.interface import Call
+from hiresx.device.side_by_side import Noting
+from hiresx.equations.gas import alive
+from hiresx.solver.block_states import LocalBlocks
+from hiresx.solver.conditions import Conditions
+from hiresx.solver.ghosts import Ghosts
+from hiresx.solver.history import History
+from hiresx.solver.terms import Task, Terms
+from hiresx.solver.updates import update_tasks
+from hiresx.solver.vectors import Vectors
+from hiresx.time.explicit import Explicit
+from hiresx.time.integrator import Integrator
+from hiresx.time.system import Earlier, System, Vector
+
+# Does tasks in order, for a stage.
+Perform: TypeAlias = Callable[[Sequence[Task], int], None]
+
+
+def one_after_another(tasks: Sequence[Task], stage: int) -> None:
+    """Tasks, and nothing besides."""
+    for _, task in tasks:
+        task(stage)
+
+
+class FlowSystem(System):
+    """The tasks of the parts that this rank computes. `tasks`: of a stage of an explicit integrator; of one that
+    iterates, of a right-hand side. `rates_tasks`: what a right-hand side is. Whoever executes a step says in `by` how
+    tasks are performed; without it they are performed by `perform`."""
+
+    def __init__(
+        self,
+        blocks: LocalBlocks,
+        terms: Terms,
+        ghosts: Ghosts,
+        conditions: Conditions,
+        integrator: Integrator,
+        perform: Perform,
+    ):
+        self._blocks, self._ghosts, self._conditions = blocks, ghosts, conditions
+        self._integrator, self._perform = integrator, perform
+        self.time = self.dt = 0.0
+        self.epsilon = float(np.finfo(blocks.configuration.storage.stored).eps)
+        send: Task = ("exchange", lambda stage: ghosts.send_state())
+        self.rates_tasks: list[Task] = [("exchange", lambda stage: ghosts.start_state()), *terms.tasks, *terms.left]
+        if isinstance(integrator, Explicit):
+            times = integrator.times
+            self._ordinary = [
+                *terms.tasks,
+                *update_tasks(blocks, terms, ghosts, integrator),
+                ("boundary", lambda stage: conditions.nodes(self.time, self.dt, times[stage])),
+                send,
+            ]
+        else:
+            self._ordinary = self.rates_tasks
+        self.tasks = list(self._ordinary)
+        self._looks: list[Task] = []
+        self._send = [send]
+        self._vectors = Vectors(blocks)
+        self._history = History(blocks, self._vectors, integrator.history) if integrator.iterates else None
+        integrator.prepare(self)
+
+    # ---- steps
+
+    def begin(self) -> None:
+        """A step begins with the state as it is."""
+        if self._history is not None:
+            self._history.begin()
+
+    def step(self, time: float, dt: float) -> None:
+        """What the integrator makes of the step `dt` from `time` on; it may be asked again with another dt once `back`
+        was. Raises FloatingPointError, on all ranks, where the integrator finds no solution."""
+        self.time, self.dt = time, dt
+        if self._integrator.iterates:
+            self._perform(self._looks, 0)
+        self._integrator.step(self)
+        self._ghosts.halo.flush()
+
+    def end(self, dt: float) -> None:
+        """The step was taken."""
+        if self._history is not None:
+            self._history.end(dt)
+
+    def stage(self, n: int) -> None:
+        """See `System`: every task in order. They leave nodes on faces as they must be and connected halos on their
+        way, so that between steps the state can be looked at without touching it; the ghosts of physical faces, which
+        nobody else sees, are filled when they are needed."""
+        self._perform(self.tasks, n)
+
+    def compute_rates(self) -> None:
+        """The halo exchange and everything of a stage up to the update: fills `r` of every block (1/J times dq/dt)."""
+        self._ghosts.finish_state()
+        self._perform(self.rates_tasks, 0)
+
+    def launches(self) -> list[Call | list[Call]]:
+        """Of a step, for integrators that do not iterate; none of them is made."""
+        program = self._blocks.program
+        assert isinstance(program, Noting)  # or nobody would ask
+        with self.by(one_after_another), program.noting() as calls:
+            self._integrator.step(self)
+        return calls
+
+    @contextmanager
+    def by(self, perform: Perform) -> Iterator[None]:
+        """Tasks are performed so meanwhile."""
+        before, self._perform = self._perform, perform
+        try:
+            yield
+        finally:
+            self._perform = before
+
+    def look(self, looks: Sequence[Task]) -> None:
+        """Tasks ahead of those of a step's beginning, in place of those that were asked for before."""
+        self._looks = list(looks)
+        self.tasks[:] = [*looks, *self._ordinary]
+
+    # ---- going back
+
+    @property
+    def alive_before(self) -> bool:
+        """Whether the state with which the last step began is there, and was one."""
+        if self._history is not None:
+            return all(alive(values) for values in self._history.start)
+        return self._integrator.keeps_start and self._blocks.alive_before()
+
+    def back(self) -> None:
+        """The nodes as they were when the last step began."""
+        if self._history is not None:
+            self._history.back()
+        else:
+            self._blocks.back()
+
+    # ---- what goes from one step to the next
+
+    @property
+    def history(self) -> History | None:
+        """Of integrators that iterate."""
+        return self._history
+
+    @property
+    def earlier(self) -> Sequence[Earlier]:
+        return [] if self._history is None else self._history.earlier
+
+    # ---- vectors
+
+    def vector(self) -> Vector:
+        return self._vectors.new()
+
+    def combine(self, a: float, x: Vector, b: float, y: Vector) -> None:
+        self._vectors.combine(a, x, b, y)
+
+    def dot(self, x: Vector, y: Vector) -> float:
+        return self._vectors.dot(x, y)
+
+    def gather(self, x: Vector) -> np.ndarray:
+        return self._vectors.gather(x)
+
+    def scatter(self, values: np.ndarray, x: Vector) -> None:
+        self._vectors.scatter(values, x)
+
+    @property
+    def bytes(self) -> int:
+        """Device memory of vectors."""
+        return self._vectors.bytes
+
+    # ---- the flow
+
+    def state(self, into: Vector) -> None:
+        self._vectors.from_state(into)
+
+    def accept(self, x: Vector, time: float) -> None:
+        self._put(x, time)
+        self._perform(self._send, 0)
+
+    def rates(self, x: Vector, time: float, into: Vector) -> None:
+        self._put(x, time)
+        self.compute_rates()
+        self._vectors.from_rates(into)
+
+    def impose(self, x: Vector, time: float) -> None:
+        self._put(x, time)
+        self._vectors.from_state(x)
+
+    def fill_ghosts(self, x: Vector, time: float) -> None:
+        self._put(x, time)
+        self._ghosts.start_state()
+        self._ghosts.finish_state()
+        self._fill()
+
+    @cached_property
+    def _fill(self) -> Callable[[], None]:
+        return self._blocks.program.prepare(self._conditions.ghost_calls())
+
+    def _put(self, x: Vector, time: float) -> None:
+        """x becomes the state, with its conditions at nodes."""
+        self._ghosts.finish_state()
+        nodes: Task = ("boundary", lambda stage: self._conditions.nodes(time))
+        self._perform([("update", lambda stage: self._vectors.to_state(x)), nodes], 0)

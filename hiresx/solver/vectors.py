@@ -1,0 +1,134 @@
+"""Vectors of the size of the state on the local blocks, and what is done with them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from hiresx.device.interface import Program
+from hiresx.device.state import BlockState
+from hiresx.equations import GAS_CONSERVED
+from hiresx.solver.block_states import LocalBlocks
+from hiresx.time.reduction import THREADS
+from hiresx.time.system import Vector
+
+
+class Vectors:
+    """Their kernels (kernels/vectors.h) are compiled when the first of them is made. Collective. `count`: how many
+    there are."""
+
+    def __init__(self, blocks: LocalBlocks):
+        self._blocks, self._real = blocks, blocks.configuration.real
+        self.count = 0
+
+    @cached_property
+    def _program(self) -> Program:
+        chosen, plain = self._blocks.configuration, type(self._blocks.configuration)()
+        return self._blocks.compiled(
+            replace(
+                plain, precision=chosen.precision, reference=chosen.reference, schmidt=chosen.schmidt, program="vectors"
+            )
+        )
+
+    def new(self) -> Vector:
+        """One of zeros. Raises HiresxError if it does not fit in memory."""
+        self.count += 1
+        with self._blocks.comm.together():
+            return Vector([self._blocks.backend.zeros(s.q.shape, self._real) for s in self._blocks.states])
+
+    @property
+    def bytes(self) -> int:
+        """Of all vectors."""
+        of_one = sum(s.q.size for s in self._blocks.states) * np.dtype(self._real).itemsize
+        return self.count * of_one
+
+    def combine(self, a: float, x: Vector, b: float, y: Vector) -> None:
+        """y = a x + b y"""
+        for s, own, to in zip(self._blocks.states, x.arrays, y.arrays, strict=True):
+            self._launch(s, "add_vectors", x=own, y=to, a=float(a), b=float(b))
+
+    def from_rates(self, x: Vector) -> None:
+        """x = dq/dt, from `r`."""
+        for s, own in zip(self._blocks.states, x.arrays, strict=True):
+            self._launch(s, "rates_to_vector", r=s.r, jacobian=s.jacobian, x=own)
+
+    def from_state(self, x: Vector) -> None:
+        """x = q"""
+        for s, own in zip(self._blocks.states, x.arrays, strict=True):
+            self._launch(s, *_carried(s, "state_to_vector"), q=s.q, x=own)
+
+    def to_state(self, x: Vector) -> None:
+        """q = x"""
+        for s, own in zip(self._blocks.states, x.arrays, strict=True):
+            self._launch(s, *_carried(s, "vector_to_state"), q=s.q, x=own)
+
+    def dot(self, x: Vector, y: Vector) -> float:
+        """Sum of products over all ranks. Collective."""
+        found = 0.0
+        for s, one, other in zip(self._blocks.states, x.arrays, y.arrays, strict=True):
+            (ni, nj, nk), backend = s.size, self._blocks.backend
+            threads = min(THREADS, ni * nj)
+            partial, result = backend.zeros((ni * nj,), self._real), backend.zeros((threads,), self._real)
+            self._program.launch(
+                "column_products", (ni, nj, 1), **s.place, height=nk, sv=s.variable_stride, x=one, y=other, width=ni,
+                partial=partial,
+            )  # fmt: skip
+            self._program.launch(
+                "reduce", (threads, 1, 1), count=ni * nj, threads=threads, how=0, values=partial, result=result
+            )
+            found += float(backend.to_host(result).sum(dtype=float))
+        return float(self._blocks.comm.sum([found])[0])
+
+    def gather(self, x: Vector) -> np.ndarray:
+        """All of it on every rank, independent of the cut. Collective."""
+        own = [(s.part.whole, s.part.box, self.held(s, a)) for s, a in zip(self._blocks.states, x.arrays, strict=True)]
+        wholes = self._wholes(np.zeros(self._size))
+        for whole, box, values in (piece for theirs in self._blocks.comm.allgather(own) for piece in theirs):
+            wholes[whole][_slices(box)] = values
+        return np.concatenate([values.ravel() for values in wholes])
+
+    def scatter(self, values: np.ndarray, x: Vector) -> None:
+        """x from what `gather` gives."""
+        wholes = self._wholes(np.asarray(values, float))
+        for s, own in zip(self._blocks.states, x.arrays, strict=True):
+            self.fill(s, own, wholes[s.part.whole][_slices(s.part.box)])
+
+    def held(self, state: BlockState, array: Any) -> np.ndarray:
+        """The nodes of a block's array, on the host."""
+        return np.ascontiguousarray(state.interior(self._blocks.backend.to_host(array)))
+
+    def fill(self, state: BlockState, array: Any, values: np.ndarray) -> None:
+        """The nodes of a block's array from `values` on the host."""
+        backend = self._blocks.backend
+        backend.copy(state.interior(array), backend.to_device(np.ascontiguousarray(values, self._real)))
+
+    @cached_property
+    def _shapes(self) -> list[tuple[int, ...]]:
+        """Of all whole blocks."""
+        blocks, conserved = self._blocks.decomposition.blocks, len(GAS_CONSERVED) + len(self._blocks.gas.scalars)
+        return [(conserved, *reversed(block.size)) for block in blocks]
+
+    @property
+    def _size(self) -> int:
+        return sum(int(np.prod(shape)) for shape in self._shapes)
+
+    def _wholes(self, values: np.ndarray) -> list[np.ndarray]:
+        """Views of the whole blocks."""
+        ends = np.cumsum([0, *(int(np.prod(shape)) for shape in self._shapes)])
+        spans = zip(ends[:-1], ends[1:], self._shapes, strict=True)
+        return [values[begin:end].reshape(shape) for begin, end, shape in spans]
+
+    def _launch(self, s: BlockState, kernel: str, beside: dict[str, Any] | None = None, /, **arguments: Any) -> None:
+        self._program.launch(kernel, s.size, **s.place, sv=s.variable_stride, **(beside or {}), **arguments)
+
+
+def _carried(state: BlockState, kernel: str) -> tuple[str, dict[str, Any]]:
+    """The form of a kernel that takes what a precision carries along, where there is such."""
+    return (kernel, {}) if state.carry is None else (f"carried_{kernel}", {"carry": state.carry})
+
+
+def _slices(box: Sequence[tuple[int, int]]) -> tuple[slice, ...]:
+    """Of an array over variables and the nodes of a whole block."""
+    return (slice(None), *(slice(*ends) for ends in reversed(box)))

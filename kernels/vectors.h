@@ -1,0 +1,68 @@
+// Vectors of the size of the state (hiresx/solver/vectors.py), in the numbers that are computed with: a program of its own,
+// compiled for time integrators that ask for vectors. Nothing is done to ghosts.
+#include "reduce.h"
+
+// y = a x + b y; where b is 0, whatever y holds.
+VECTOR_KERNEL(add_vectors, int i, int j, int k, int o, int sj, int sk, stride sv, const_field<conserved_variables> x,
+              field<conserved_variables> y, real a, real b) {
+    const long long p = o + i + (long long)j * sj + (long long)k * sk;
+    for (int v = 0; v < conserved_variables; ++v) {
+        T sum = a * load<T>(x + v * sv + p);
+        if (b != real(0)) sum = sum + b * load<T>(y + v * sv + p);
+        store(y + v * sv + p, sum);
+    }
+}
+
+// x = J r = dq/dt
+VECTOR_KERNEL(rates_to_vector, int i, int j, int k, int o, int sj, int sk, stride sv,
+              const_rate_field<conserved_variables> r, const_work_field<1> jacobian, field<conserved_variables> x) {
+    const long long p = o + i + (long long)j * sj + (long long)k * sk;
+    for (int v = 0; v < conserved_variables; ++v)
+        store(x + v * sv + p, load<T>(jacobian + p) * load<T>(r + v * sv + p));
+}
+
+VECTOR_KERNEL(state_to_vector, int i, int j, int k, int o, int sj, int sk, stride sv,
+              const_state_field<conserved_variables> q, field<conserved_variables> x) {
+    const long long p = o + i + (long long)j * sj + (long long)k * sk;
+    for (int v = 0; v < conserved_variables; ++v) store(x + v * sv + p, load<T>(q + v * sv + p));
+}
+
+VECTOR_KERNEL(vector_to_state, int i, int j, int k, int o, int sj, int sk, stride sv,
+              const_field<conserved_variables> x, state_field<conserved_variables> q) {
+    const long long p = o + i + (long long)j * sj + (long long)k * sk;
+    for (int v = 0; v < conserved_variables; ++v) store(q + v * sv + p, load<T>(x + v * sv + p));
+}
+
+#ifdef HX_DIFFERENCES
+// As state_to_vector and vector_to_state, with what the storage of the state rounds away.
+VECTOR_KERNEL(carried_state_to_vector, int i, int j, int k, int o, int sj, int sk, stride sv,
+              const_state_field<conserved_variables> q, const_stored_field<conserved_variables> carry,
+              field<conserved_variables> x) {
+    const long long p = o + i + (long long)j * sj + (long long)k * sk;
+    for (int v = 0; v < conserved_variables; ++v)
+        store(x + v * sv + p, load<T>(q + v * sv + p) + load<T>(carry + v * sv + p));
+}
+
+VECTOR_KERNEL(carried_vector_to_state, int i, int j, int k, int o, int sj, int sk, stride sv,
+              const_field<conserved_variables> x, state_field<conserved_variables> q,
+              stored_field<conserved_variables> carry) {
+    const long long p = o + i + (long long)j * sj + (long long)k * sk;
+    for (int v = 0; v < conserved_variables; ++v) {
+        const T value = load<T>(x + v * sv + p);
+        store(q + v * sv + p, value);
+        store(carry + v * sv + p, value - load<T>(q + v * sv + p));
+    }
+}
+#endif
+
+// Per column: the sum of the products of all variables.
+VECTOR_KERNEL(column_products, int i, int j, int k, int o, int sj, int sk, int height, stride sv,
+              const_field<conserved_variables> x, const_field<conserved_variables> y, int width, real *partial) {
+    T sum = T(real(0));
+    for (int l = 0; l < height; ++l) {
+        const long long p = o + i + (long long)j * sj + (long long)l * sk;
+        for (int v = 0; v < conserved_variables; ++v)
+            sum = sum + load<T>(x + v * sv + p) * load<T>(y + v * sv + p);
+    }
+    store(partial + (long long)j * width + i, sum);
+}
