@@ -67,6 +67,8 @@ class HaloExchange:
         kinds = [storage.stored, storage.work][: len(self._widths)]
         self._peers, self._backend = layout.peers, backend
         self._kind, self._bytes = storage.stored, Division(kinds, self._widths).bytes_per_point
+        # Seconds waited by the exchange that this one follows in a run.
+        self.waited_before = 0.0
         self._post = None
         self._channels: list[Channel] = []
         self._signalled: list[SignalledChannel] = []
@@ -174,7 +176,7 @@ class HaloExchange:
     @property
     def waited(self) -> float:
         """Seconds this rank has spent waiting for others."""
-        return sum(channel.waited for channel in self._channels)
+        return self.waited_before + sum(channel.waited for channel in self._channels)
 
     def close(self) -> None:
         """Give back what MPI and CUDA hold."""

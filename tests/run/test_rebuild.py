@@ -1,0 +1,244 @@
+"""A grid that is cut anew in mid-run: the flow, and all that hangs on the run, goes on as if it had not been."""
+
+import json
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+from checkpoint_pieces import cut
+from netCDF4 import Dataset
+from ranks import run_ranks
+from thread_ranks import run_threads
+
+from hiresx import BlowUp, Case, HiresxError, Simulation
+from hiresx.communicator import Communicator
+from hiresx.decomposition import Part
+from hiresx.decomposition.held_arrays import Later, Piece
+from hiresx.grid.blocks import slices
+from hiresx.output.watch import history
+from hiresx.simulation import redistribution
+from hiresx.simulation.redistribution import redistributed
+
+# Relative to the largest value: a cut changes the order of sums, and which nodes take which rounding.
+SAME = 1e-13
+P = 1 / 1.4
+STEPS = 16
+
+
+def case(**changes) -> Case:
+    """Viscous flow between walls, all kinds of things watched, by filtered samples too."""
+    tables = {
+        "grid": {"generator": "wavy", "n": [33, 25, 1], "lower": [0.0] * 3, "upper": [2.0, 1.0, 0.0],
+                 "periodic": [], "amplitude": [0.04, 0.04, 0.0]},
+        "time": {"steps": STEPS, "cfl": 0.5},
+        "gas": {"reynolds": 60.0},
+        "initial": {"state": {"rho": 1.0, "p": P}},
+        "monitor": {"every": 5},
+        "boundary": [
+            {"faces": ["imin"], "type": "slip-wall"},
+            {"faces": ["imax"], "type": "characteristic-outflow", "pressure": P},
+            {"faces": ["jmin", "jmax"], "type": "no-slip-wall", "temperature": 1.02},
+        ],
+        "probe": [
+            {"name": "filtered", "x": 1.0, "y": 0.5, "every": 3},
+            {"name": "row", "line": {"start": [0.1, 0.5, 0], "end": [1.9, 0.45, 0], "n": 5}, "every_time": 0.02},
+        ],
+        "surface": [{"name": "top", "faces": ["jmax"], "every": 3}],
+        "force": [{"name": "walls", "every": 4}],
+        "extrema": {"every": 5},
+        "average": {"every": 2},
+        "output": {"every_steps": 7},
+        "checkpoint": {"every_steps": 6, "keep": 9},
+    }  # fmt: skip
+    return Case.from_dict(tables | changes)
+
+
+def flow(x, y, z):
+    p = P * (1 + 0.1 * np.exp(-8 * ((x - 0.83) ** 2 + (y - 0.41) ** 2)))
+    wave = np.sin(2.1 * x + 1.3 * y + 0.4)
+    return (1.4 * p) ** P, 0.1 * wave, 0.07 * np.cos(1.7 * x - 0.6 * y), 0.0, p
+
+
+def columns(*ends: int, ranks: int = 1):
+    """Cuts the block at these i, and gives the parts to the ranks in turn."""
+
+    def parts(decomposition) -> list[Part]:
+        (block,) = decomposition.blocks
+        ni, nj, nk = block.size
+        places = [0, *ends, ni]
+        pairs = zip(places, places[1:], strict=False)
+        return [Part(0, ((a, b), (0, nj), (0, nk)), n % ranks) for n, (a, b) in enumerate(pairs)]
+
+    return parts
+
+
+def leaves(group, prefix: str = ""):
+    for name, variable in group.variables.items():
+        yield prefix + name, np.asarray(variable[...])
+    for name, inner in group.groups.items():
+        yield from leaves(inner, f"{prefix}{name}/")
+
+
+def contents(out: Path) -> dict[str, np.ndarray]:
+    """All numbers that a run wrote, by file and name."""
+    found = {}
+    for name, path in history.histories(out).items():
+        found |= {f"{name}: {column}": values for column, values in history.read(path).flat().items()}
+    for path in sorted(out.rglob("*.nc")):
+        if path.parent.name != "history":
+            with Dataset(path) as file:
+                found |= {f"{path.name}: {name}": values for name, values in leaves(file)}
+    return found
+
+
+def same(out: Path, expected: Path) -> None:
+    found, wanted = contents(out), contents(expected)
+    assert found.keys() == wanted.keys()
+    assert {p.name for p in (out / "checkpoints").iterdir()} == {p.name for p in (expected / "checkpoints").iterdir()}
+    for name, values in wanted.items():
+        # of places of extremes the index, of a column at rest nothing
+        scale = max(1.0, np.abs(values).max()) if values.size else 1.0
+        np.testing.assert_allclose(found[name], values, rtol=0, atol=SAME * scale, err_msg=name)
+    records = [json.loads((path / "run.json").read_text()) for path in (out, expected)]
+    looks = [[entry["step"] for entry in record["history"]] for record in records]
+    assert looks[0] == looks[1]
+    for one, other in zip(*(record["history"] for record in records), strict=True):
+        for key, value in other.items():
+            assert one[key] == pytest.approx(value, rel=1e-9, abs=1e-12, nan_ok=True), (key, one["step"])
+
+
+class At:
+    """A monitor that asks for other cuts: {step: parts}, at steps at which the run is looked at."""
+
+    __name__ = "at"
+
+    def __init__(self, cuts):
+        self.cuts = cuts
+
+    def __call__(self, simulation):
+        if simulation.step_count in self.cuts:
+            simulation.rebuild(parts=self.cuts[simulation.step_count])
+        return {"step_count": float(simulation.step_count)}
+
+
+def run(out, cuts=None, comm=None, **arguments) -> Simulation:
+    given = {"backend": "cpu", "initial": flow, "monitors": [At(cuts or {})], "rebalance": "never", **arguments}
+    simulation = Simulation(case(), out=out, comm=comm, **given)
+    simulation.run(progress=False)
+    return simulation
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    out = tmp_path_factory.mktemp("rebuild") / "whole"
+    run(out)
+    return out
+
+
+def test_nothing_is_lost_or_twice_where_the_grid_is_cut_anew(tmp_path, whole):
+    found = run(tmp_path / "cut", {5: columns(12, 20), 10: columns(15)})
+    assert [len(part) for part in ([1, 1],)] and len(found.blocks) == 2
+    same(tmp_path / "cut", whole)
+    epochs = json.loads((tmp_path / "cut/run.json").read_text())["epochs"]
+    assert [(e["epoch"], e["step"], e["reason"], e["points"]) for e in epochs] == [
+        (1, 5, "asked for", [825]),
+        (2, 10, "asked for", [825]),
+    ]
+    assert all(e["seconds"] > 0 for e in epochs)
+
+
+def test_between_two_runs_of_one_simulation(tmp_path, whole):
+    simulation = Simulation(
+        case(), backend="cpu", initial=flow, out=tmp_path / "cut", monitors=[At({})], rebalance="never"
+    )
+    simulation.run(steps=7, progress=False, write_last=False)
+    simulation.rebuild(parts=columns(9, 22))
+    assert len(simulation.blocks) == 3 and simulation.step_count == 7
+    simulation.run(progress=False)
+    found, wanted = contents(tmp_path / "cut"), contents(whole)
+    for name in (n for n in wanted if n.startswith(("averages.nc", "filtered", "row", "walls", "top"))):
+        np.testing.assert_allclose(found[name], wanted[name], rtol=0, atol=SAME * max(1, np.abs(wanted[name]).max()))
+
+
+def test_a_cut_that_cannot_be_leaves_the_run_as_it_was(tmp_path):
+    simulation = Simulation(case(), backend="cpu", initial=flow)
+    simulation.run(steps=3, progress=False)
+    solver = simulation.solver
+    with pytest.raises(HiresxError):
+        simulation.rebuild(parts=lambda _: [Part(0, ((0, 20), (0, 25), (0, 1)), 0)])
+    with pytest.raises(HiresxError, match="weights"):
+        simulation.rebuild(weights=[1.0, 2.0])
+    assert simulation.solver is solver and not simulation.epochs
+    solver.states[0].q[0] = -1.0
+    with pytest.raises(BlowUp):
+        simulation.rebuild(parts=columns(12))
+    assert simulation.solver is solver
+
+
+# ---- arrays from cut to cut
+
+
+def value(size) -> np.ndarray:
+    ni, nj, nk = size
+    return np.arange(2.0 * ni * nj * nk).reshape(2, nk, nj, ni)
+
+
+@pytest.mark.parametrize("buffer", [100, 1 << 20])
+@pytest.mark.parametrize("ranks", [1, 2, 5])
+def test_every_node_arrives_at_the_rank_that_has_it_next(ranks, buffer, monkeypatch):
+    monkeypatch.setattr(redistribution, "BUFFER", buffer)
+    sizes = ((23, 14, 9), (31, 8, 1))
+    dice = random.Random(10 * ranks + buffer)
+    # Some rank of five has nothing before, and another one afterwards.
+    before, after = (
+        [Part(b, box, dice.choice(those)) for b, size in enumerate(sizes) for box in cut(size, 7, dice)]
+        for those in ([*range(ranks)][:3], [*range(ranks)][-3:])
+    )
+    made: list[int] = []
+
+    def make(array, largest=10_000):
+        made.append(array.size)
+        return array
+
+    def moved(comm: Communicator) -> int:
+        pieces = []
+        for part in before:
+            if part.rank == comm.rank:
+                array = value(sizes[part.whole])[(..., *slices(part.box))]
+                later = Later(array.shape, array.dtype, lambda array=array: make(array))
+                pieces.append(Piece(f"q.{part.whole}", part.box, later))
+        read = redistributed(pieces, after, comm)
+        mine = [part for part in after if part.rank == comm.rank]
+        for part in mine:
+            expected = value(sizes[part.whole])[(..., *slices(part.box))]
+            assert np.array_equal(read(f"q.{part.whole}", part.box), expected)
+        return len(mine)
+
+    assert run_threads([0] * ranks, moved) == [sum(p.rank == rank for p in after) for rank in range(ranks)]
+    assert len(made) == len(before)
+
+
+# ---- ranks
+
+
+def on_ranks(comm, out, cuts, backend="cpu") -> list:
+    by = {step: columns(*ends, ranks=ranks) for step, (ends, ranks) in cuts.items()}
+    found = run(out, by, comm, backend=backend, parts=columns(ranks=1))
+    return found.epochs
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["cpu", "cpu,emulated,cpu"])
+def test_from_one_rank_to_three_and_to_two(tmp_path, whole, backend):
+    cuts = {5: ((12, 20), 3), 10: ((15,), 2)}
+    epochs = run_ranks(3, on_ranks, tmp_path / "cut", cuts, backend, timeout=200)
+    assert epochs[0] == epochs[1] == epochs[2]
+    assert [e["points"] for e in epochs[0]] == [[300, 200, 325], [375, 450, 0]]
+    same(tmp_path / "cut", whole)
+    record = json.loads((tmp_path / "cut/run.json").read_text())
+    assert [rank["points"] for rank in record["ranks"]] == [375, 450, 0]
+
+
+def from_a_checkpoint(comm, out, source) -> None:
+    Simulation(case(), restart=source, out=out, comm=comm, monitors=[At({})], backend="cpu").run(progress=False)
