@@ -11,7 +11,8 @@ from netCDF4 import Dataset
 from ranks import run_ranks
 from thread_ranks import run_threads
 
-from hiresx import BlowUp, Case, HiresxError, Simulation
+from hiresx import Case, HiresxError, Simulation
+from hiresx.blow_up import BlowUp
 from hiresx.communicator import Communicator
 from hiresx.decomposition import Part
 from hiresx.decomposition.held_arrays import Later, Piece
@@ -44,7 +45,7 @@ def case(**changes) -> Case:
             {"name": "filtered", "x": 1.0, "y": 0.5, "every": 3},
             {"name": "row", "line": {"start": [0.1, 0.5, 0], "end": [1.9, 0.45, 0], "n": 5}, "every_time": 0.02},
         ],
-        "surface": [{"name": "top", "faces": ["jmax"], "every": 3}],
+        "surface": [{"name": "top", "nodes": [{"faces": ["jmax"]}], "every": 3}],
         "force": [{"name": "walls", "every": 4}],
         "extrema": {"every": 5},
         "average": {"every": 2},
@@ -104,8 +105,10 @@ def same(out: Path, expected: Path) -> None:
     looks = [[entry["step"] for entry in record["history"]] for record in records]
     assert looks[0] == looks[1]
     for one, other in zip(*(record["history"] for record in records), strict=True):
+        assert one.keys() == other.keys()
         for key, value in other.items():
-            assert one[key] == pytest.approx(value, rel=1e-9, abs=1e-12, nan_ok=True), (key, one["step"])
+            # of rates before the first step nothing is known
+            assert one[key] == (None if value is None else pytest.approx(value, rel=1e-11)), (key, one["step"])
 
 
 class At:
@@ -138,7 +141,7 @@ def whole(tmp_path_factory):
 
 def test_nothing_is_lost_or_twice_where_the_grid_is_cut_anew(tmp_path, whole):
     found = run(tmp_path / "cut", {5: columns(12, 20), 10: columns(15)})
-    assert [len(part) for part in ([1, 1],)] and len(found.blocks) == 2
+    assert len(found.blocks) == 2
     same(tmp_path / "cut", whole)
     epochs = json.loads((tmp_path / "cut/run.json").read_text())["epochs"]
     assert [(e["epoch"], e["step"], e["reason"], e["points"]) for e in epochs] == [
@@ -195,18 +198,13 @@ def test_every_node_arrives_at_the_rank_that_has_it_next(ranks, buffer, monkeypa
         [Part(b, box, dice.choice(those)) for b, size in enumerate(sizes) for box in cut(size, 7, dice)]
         for those in ([*range(ranks)][:3], [*range(ranks)][-3:])
     )
-    made: list[int] = []
-
-    def make(array, largest=10_000):
-        made.append(array.size)
-        return array
 
     def moved(comm: Communicator) -> int:
         pieces = []
         for part in before:
             if part.rank == comm.rank:
                 array = value(sizes[part.whole])[(..., *slices(part.box))]
-                later = Later(array.shape, array.dtype, lambda array=array: make(array))
+                later = Later(array.shape, array.dtype, lambda array=array: array)
                 pieces.append(Piece(f"q.{part.whole}", part.box, later))
         read = redistributed(pieces, after, comm)
         mine = [part for part in after if part.rank == comm.rank]
@@ -216,7 +214,6 @@ def test_every_node_arrives_at_the_rank_that_has_it_next(ranks, buffer, monkeypa
         return len(mine)
 
     assert run_threads([0] * ranks, moved) == [sum(p.rank == rank for p in after) for rank in range(ranks)]
-    assert len(made) == len(before)
 
 
 # ---- ranks
