@@ -19,8 +19,9 @@ from hiresx.solver import Solver
 
 class Continuation:
     """How a run of the case `resolved` goes on from the checkpoint `found` (None: it begins). `told` says from where,
-    and what was passed over; `restarts`, `retries` and `epochs` are those of run.json, `captured` what attachments shall restore,
-    `source` the file of it and `passed` those that were not good. Raises HiresxError for a checkpoint of another case.
+    and what was passed over; `restarts`, `retries` and `epochs` are those of run.json, `captured` what attachments
+    shall restore, `source` the file of it and `passed` those that were not good. Raises HiresxError for a checkpoint of
+    another case.
     """
 
     def __init__(self, comm: Communicator, resolved: Mapping[str, Any], found: checkpoint.FoundCheckpoint | None):

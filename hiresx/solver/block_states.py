@@ -37,7 +37,7 @@ class LocalBlocks:
         self.decomposition, self.cut = domain.whole, domain.cut
         self.configuration = configuration(case)
         check_reference(self.configuration, self.cut)
-        system, storage = equations(case), self.configuration.storage
+        self.equations, storage = equations(case), self.configuration.storage
         names = [block.name for block in domain.grid.blocks]
         with self.comm.together():
             self.states = [
@@ -49,7 +49,7 @@ class LocalBlocks:
                     storage,
                     work,
                     case.time.local,
-                    *(registers, system, self.configuration.reference),
+                    *(registers, self.equations, self.configuration.reference),
                 )
                 for n in domain.mine
             ]

@@ -9,7 +9,7 @@ from hiresx.time.integrator import Integrator
 def update_tasks(blocks: LocalBlocks, terms: Terms, ghosts: Ghosts, integrator: Integrator) -> list[Task]:
     """The tasks that update the state of every local block, behind those of `terms`."""
     prepare, states = blocks.program.prepare, blocks.states
-    if not terms.ends_in_update:
+    if not (terms.ends_in_update and states):
         return [("update", integrator.prepare(blocks.program, states))]
     assert integrator.viscous_updates is not None
     updates, viscous_updates = integrator.updates, integrator.viscous_updates

@@ -1,24 +1,31 @@
 """A grid that is cut anew in mid-run: the flow, and all that hangs on the run, goes on as if it had not been."""
 
+import itertools
 import json
+import os
 import random
+import subprocess
+import sys
+from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from checkpoint_pieces import cut
 from netCDF4 import Dataset
-from ranks import run_ranks
+from ranks import ENVIRONMENT, launcher, run_ranks
 from thread_ranks import run_threads
 
-from hiresx import Case, HiresxError, Simulation
+from hiresx import Case, HiresxError, Simulation, load
 from hiresx.blow_up import BlowUp
 from hiresx.communicator import Communicator
-from hiresx.decomposition import Part
+from hiresx.decomposition import Decomposition, Part, domain
 from hiresx.decomposition.held_arrays import Later, Piece
 from hiresx.grid.blocks import slices
 from hiresx.output.watch import history
-from hiresx.simulation import redistribution
+from hiresx.simulation import rebalance, redistribution
+from hiresx.simulation.rebalance import Rebalancing
 from hiresx.simulation.redistribution import redistributed
 
 # Relative to the largest value: a cut changes the order of sums, and which nodes take which rounding.
@@ -68,7 +75,7 @@ def columns(*ends: int, ranks: int = 1):
         (block,) = decomposition.blocks
         ni, nj, nk = block.size
         places = [0, *ends, ni]
-        pairs = zip(places, places[1:], strict=False)
+        pairs = itertools.pairwise(places)
         return [Part(0, ((a, b), (0, nj), (0, nk)), n % ranks) for n, (a, b) in enumerate(pairs)]
 
     return parts
@@ -237,5 +244,135 @@ def test_from_one_rank_to_three_and_to_two(tmp_path, whole, backend):
     assert [rank["points"] for rank in record["ranks"]] == [375, 450, 0]
 
 
-def from_a_checkpoint(comm, out, source) -> None:
-    Simulation(case(), restart=source, out=out, comm=comm, monitors=[At({})], backend="cpu").run(progress=False)
+def gone_on(comm, out, source) -> None:
+    Simulation(case(), backend="cpu", restart=source, out=out, comm=comm, monitors=[At({})], rebalance="never").run(
+        progress=False
+    )
+
+
+@pytest.mark.slow
+def test_a_run_goes_on_from_a_checkpoint_that_was_written_after_a_new_cut(tmp_path, whole):
+    run_ranks(2, on_ranks, tmp_path / "cut", {5: ((12,), 2)}, timeout=200)
+    (source,) = (tmp_path / "cut/checkpoints").glob("*_step_000012.hxc")
+    # Behind the checkpoint nothing is left but what the run that goes on takes anew.
+    for path in (tmp_path / "cut/checkpoints").glob("*_step_000016.hxc"):
+        path.unlink()
+    run_ranks(2, gone_on, tmp_path / "cut", source, timeout=200)
+    same(tmp_path / "cut", whole)
+    record = json.loads((tmp_path / "cut/run.json").read_text())
+    assert [entry["step"] for entry in record["epochs"]] == [5] and len(record["restarts"]) == 1
+
+
+# ---- by itself
+
+
+@cache
+def square() -> Decomposition:
+    """A block of 64 x 64 nodes."""
+    return domain(load("isentropic-vortex", overrides=["grid.n=[64,64,1]"])).whole
+
+
+class Stepped:
+    """A solver on `points` of the block, whose ranks compute a step in `seconds` and do nothing else."""
+
+    def __init__(self, comm, points: int, seconds: float):
+        self.comm, self.steps, self._seconds = comm, 0, seconds
+        self.states = [SimpleNamespace(block=SimpleNamespace(points=points))]
+        self.stopwatch = SimpleNamespace(seconds={})
+        self.whole_steps = SimpleNamespace(possible=False)
+
+    def step(self) -> None:
+        self.steps += 1
+        # What others are waited for is no sign of a slow rank.
+        self.stopwatch.seconds = {"inviscid": self.steps * self._seconds, "exchange": 7.0 * self.steps}
+
+
+def looked(comm, rule, seconds, points, cost=0.0, left=1000, steps=500) -> list:
+    """(step, gain, nodes by rank) of the cuts that are wanted."""
+    ground, found = SimpleNamespace(comm=comm, whole=square()), []
+    solver = Stepped(comm, points[comm.rank], seconds[comm.rank])
+    rebalancing = Rebalancing(rule, cost)
+    rebalancing.begin(solver)
+    for _ in range(steps):
+        solver.step()
+        plan = rebalancing.look(solver, ground, left)
+        if plan is not None:
+            held = np.bincount([p.rank for p in plan.parts], [p.points for p in plan.parts])
+            found.append((solver.steps, plan.gain, held))
+            rebalancing.follow(solver, cost)
+    return found
+
+
+UNEVEN = ([3e-4, 1e-4], [2048, 2048])
+
+
+def on_threads(rule, *arguments, **more) -> list:
+    found = run_threads([0, 0], lambda comm: looked(comm, rule, *arguments, **more))
+    for one in found:
+        if isinstance(one, BaseException):
+            raise one
+    assert repr(found[0]) == repr(found[1])
+    return found[0]
+
+
+@pytest.fixture
+def clocked(monkeypatch):
+    """A millisecond goes by from one look at the clock to the next."""
+    ticks = itertools.count()
+    monkeypatch.setattr(rebalance, "wall", SimpleNamespace(monotonic=lambda: 1e-3 * next(ticks)))
+
+
+def test_ranks_of_uneven_speed_get_parts_of_that_size(clocked):
+    (step, gain, held), *_ = on_threads("auto", *UNEVEN)
+    assert step == 2 * rebalance.WARM_UP  # seen twice
+    # 2048 nodes in 3 and in 1: both are done with 1024 and 3072 in half the time
+    assert gain == pytest.approx(0.5, abs=0.05)
+    assert held[1] / held[0] == pytest.approx(3, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("rule", "arguments", "more"),
+    [
+        ("never", UNEVEN, {}),
+        ("auto", ([1.08e-4, 1e-4], [2048, 2048]), {}),  # not worth a tenth of a step
+        ("auto", UNEVEN, {"cost": 1e3}),  # more than is left of the run
+        ("auto", UNEVEN, {"left": 0}),
+        (600, UNEVEN, {}),
+    ],
+)
+def test_no_cut_where_none_is_worth_it(clocked, rule, arguments, more):
+    assert on_threads(rule, *arguments, **more) == []
+
+
+def test_a_number_looks_after_so_many_steps(clocked):
+    assert [step for step, *_ in on_threads(70, *UNEVEN, cost=1e3, steps=150)] == [70, 140]
+
+
+def test_the_more_often_the_grid_was_cut_the_rarer_it_is_looked_at(clocked, monkeypatch):
+    monkeypatch.setattr(rebalance, "SHARE", np.inf)  # looking takes no time
+    steps = [step for step, *_ in on_threads("auto", *UNEVEN, steps=1500, left=10**6)]
+    assert len(steps) > 2 and (np.diff(steps, 2) > 0).all()
+
+
+def test_what_is_no_rule_is_refused():
+    for rule in ("often", 0, "0", True, -3):
+        with pytest.raises(HiresxError, match="rebalance"):
+            rebalance.checked(rule)
+    assert rebalance.checked("12") == 12
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not launcher(), reason="no mpi4py with an mpirun of its MPI")
+def test_a_slow_rank_gets_less_by_itself(tmp_path):
+    """The CUDA form of kernels, run on a CPU, is much slower than what is made for it."""
+    words = ("isentropic-vortex", "--set", "grid.n=[64,64,1]", "--steps", "8", "--rebalance", "3")
+    started = subprocess.run(
+        [sys.executable, "-m", "hiresx", "launch", "--mix", "emulated:1,cpu:1", *words, "--out", tmp_path / "run"],
+        capture_output=True, text=True, timeout=200, env={**os.environ, **ENVIRONMENT},
+    )  # fmt: skip
+    assert started.returncode == 0, started.stderr
+    record = json.loads((tmp_path / "run/run.json").read_text())
+    first = record["epochs"][0]
+    assert first["step"] == 3 and first["reason"] == "speeds" and first["gain"] > 0.1
+    assert first["speeds"][0] < first["speeds"][1] and first["points"][0] < first["points"][1]
+    assert record["steps"] == 8 and "cut anew" in started.stdout + started.stderr

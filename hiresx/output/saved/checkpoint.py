@@ -336,8 +336,8 @@ def unpacked(found: Container) -> dict[str, dict[str, Any]]:
 def remembered(
     captured: Mapping[str, Any], reader: Callable[[Sequence[Piece]], Reader] = block_arrays.held
 ) -> dict[str, Any]:
-    """What an attachment captured, as it takes it back in the same process: of pieces what `reader` makes of them, which
-    copies them now, as read(name, box)."""
+    """What an attachment captured, as it takes it back in the same process: pieces as the read(name, box) that `reader`
+    makes of them, which copies them now."""
     *plain, spread = parted("", captured)
     return plain[0] | plain[1] | {key: reader(theirs) for key, theirs in spread.items()}
 
