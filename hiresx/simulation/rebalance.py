@@ -18,8 +18,9 @@ Rule: TypeAlias = str | int
 
 # Share of the computing of a step that a new cut must save.
 GAIN = 0.1
-# Steps before the first look, and between two that must agree.
-WARM_UP = 20
+# Steps before the first look, and between two that must agree; and seconds, in which what else runs on a machine evens
+# out.
+WARM_UP, LONG = 20, 2.0
 # Steps between looks: at least so many, and so many that looking takes no more than this share of the run.
 EVERY, SHARE = 100, 0.01
 # A new cut must save, in what is left of the run, so many times what it costs.
@@ -101,7 +102,11 @@ class Rebalancing:
         if self._never(solver) or solver.steps < self._next or left < 1:
             return None
         step, began = self._from
-        pace = float(solver.comm.max((wall.monotonic() - began) / max(solver.steps - step, 1)))
+        elapsed = float(solver.comm.max(wall.monotonic() - began))
+        pace = elapsed / max(solver.steps - step, 1)
+        if self._rule == "auto" and elapsed < LONG:
+            self._next = solver.steps + max(1, math.ceil(min((LONG - elapsed) / max(pace, 1e-9), EVERY)))
+            return None
         if self._rule == "auto" and left * pace < PAYS * self._cost:
             self._later(solver, self._apart)
             return None
@@ -112,8 +117,9 @@ class Rebalancing:
             found = planned(ground, points, seconds) if seconds.max() > 0 else None
             self._later(solver, self._every)
             return found
-        mean = seconds if self._seen is None else 0.5 * (seconds + self._seen)
-        found = planned(ground, points, mean) if seconds.max() > 0 else None
+        found = planned(ground, points, seconds) if seconds.max() > 0 else None
+        if found is not None and self._seen is not None:
+            found = planned(ground, points, 0.5 * (seconds + self._seen))
         took = float(solver.comm.max(wall.monotonic() - looked))
         self._apart = max(self._apart, min(math.ceil(took / (SHARE * pace)), MANY)) if pace > 0 else self._apart
         if found is None or found.gain * pace * left < PAYS * self._cost:

@@ -154,7 +154,8 @@ class Simulation:
         self._profiles, self._transport = dict(profiles or {}), transport
         building = wall.monotonic()
         self._build(ground, flow)
-        self._rebalancing = Rebalancing(rebalance, float(self.comm.max(wall.monotonic() - building)))
+        took = wall.monotonic() - building - self.solver.compile_s
+        self._rebalancing = Rebalancing(rebalance, float(self.comm.max(took)))
         self._weights = None if weights is None else [float(w) for w in weights]
         # What `rebuild` was asked for in the midst of a step, and whether one is being taken.
         self._wanted: tuple[Callable[[Decomposition], Sequence[Part]], list[float] | None] | None = None

@@ -320,6 +320,7 @@ def clocked(monkeypatch):
     """A millisecond goes by from one look at the clock to the next."""
     ticks = itertools.count()
     monkeypatch.setattr(rebalance, "wall", SimpleNamespace(monotonic=lambda: 1e-3 * next(ticks)))
+    monkeypatch.setattr(rebalance, "LONG", 0.0)
 
 
 def test_ranks_of_uneven_speed_get_parts_of_that_size(clocked):
