@@ -6,6 +6,7 @@ import os
 import random
 import subprocess
 import sys
+import time
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -27,6 +28,7 @@ from hiresx.output.watch import history
 from hiresx.simulation import rebalance, redistribution
 from hiresx.simulation.rebalance import Rebalancing
 from hiresx.simulation.redistribution import redistributed
+from hiresx.solver.terms import Terms
 
 # Relative to the largest value: a cut changes the order of sums, and which nodes take which rounding.
 SAME = 1e-13
@@ -377,3 +379,26 @@ def test_a_slow_rank_gets_less_by_itself(tmp_path):
     assert first["step"] == 3 and first["reason"] == "speeds" and first["gain"] > 0.1
     assert first["speeds"][0] < first["speeds"][1] and first["points"][0] < first["points"][1]
     assert record["steps"] == 8 and "cut anew" in started.stdout + started.stderr
+
+
+def slowed(comm, rule: str) -> tuple[float, list]:
+    """Ranks that sleep as if they computed, the last one four times as long for a point: what else the machine does
+    makes little difference. Seconds of the run, and its epochs."""
+    task_list, per_point = Terms._task_list, 4e-5 if comm.rank == comm.size - 1 else 1e-5
+
+    def with_sleep(terms) -> list:
+        seconds = per_point * sum(state.block.points for state in terms._blocks.states)
+        return [*task_list(terms), ("inviscid", lambda stage: time.sleep(seconds))]
+
+    Terms._task_list = with_sleep
+    overrides = ["grid.n=[64,64,1]", "time.end=100.0", "time.steps=100"]
+    run = Simulation(load("isentropic-vortex", overrides=overrides), backend="cpu", comm=comm, rebalance=rule)
+    return run.run(progress=False)["wall_s"], run.epochs
+
+
+@pytest.mark.slow
+def test_two_ranks_of_unequal_speed_end_a_fifth_sooner():
+    (never, _), _ = run_ranks(2, slowed, "never", timeout=200)
+    (sooner, epochs), _ = run_ranks(2, slowed, "auto", timeout=200)
+    assert epochs[0]["reason"] == "speeds" and epochs[0]["points"][0] > 2 * epochs[0]["points"][1]
+    assert sooner < 0.8 * never
