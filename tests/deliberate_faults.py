@@ -47,7 +47,7 @@ SOURCES = ("hiresx", *ROOMS)
 # Seconds for the tests of one fault: one that makes a test wait for ever is told as that.
 LONGEST = 300
 
-CAUGHT, SURVIVED, ENDLESS = "caught", "survived", "does not end"
+CAUGHT, SURVIVED, ENDLESS, NOTHING_RUN = "caught", "survived", "does not end", "no test was run"
 # Marks the processes of a fault, so that all of one that hangs can be ended.
 MARK = "HIRESX_DELIBERATE_FAULT"
 # What a fault's own failure to be a program looks like; a plausible fault is one that compiles.
@@ -117,8 +117,17 @@ class Tried:
     cpu: float
 
 
-def pytest(place: Path, cache: Path, tests: list[str], *options: str, longest: float) -> Tried:
-    """Runs the tests with the sources in `place` and the kernels in `cache`; ends all that it began."""
+def pytest(
+    place: Path,
+    cache: Path,
+    tests: list[str],
+    *options: str,
+    longest: float,
+    by: tuple[str, ...] = (),
+    **variables: str,
+) -> Tried:
+    """Runs the tests with the sources in `place` and the kernels in `cache`, through the module `by` if there is one,
+    and with further variables of the environment; ends all that it began."""
     job = uuid.uuid4().hex
     environment = os.environ | {
         "PYTHONPATH": str(place),
@@ -126,9 +135,10 @@ def pytest(place: Path, cache: Path, tests: list[str], *options: str, longest: f
         "HIRESX_CACHE": str(cache),
         "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),
         MARK: job,
+        **variables,
     }
-    command = [sys.executable, "-m", "pytest", "--tb=short", "-p", "no:cacheprovider", "-o", "addopts=-q", *options]
-    command += [*tests, "--hypothesis-seed=0"]  # the same examples with a fault as without
+    command = [sys.executable, "-m", *by, "pytest", "--tb=short", "-p", "no:cacheprovider", "-o", "addopts=-q"]
+    command += [*options, *tests, "--hypothesis-seed=0"]  # the same examples with a fault as without
     began = time.monotonic()
     with tempfile.TemporaryFile() as output:
         process = subprocess.Popen(
@@ -161,8 +171,10 @@ def green(place: Path, cache: Path, tests: list[str], longest: float) -> tuple[d
     return {test: tried.status in (0, 1) and passed(test) for test in tests}, tried
 
 
-def outcome(fault: Fault, place: Path, cache: Path, longest: float, *options: str) -> tuple[str, Tried]:
-    """What became of a fault, and what pytest, with those options, did."""
+def outcome(
+    fault: Fault, place: Path, cache: Path, longest: float, *options: str, **environment: str
+) -> tuple[str, Tried]:
+    """What became of a fault, and what pytest, with those options and variables, did."""
     path = place / fault.file
     if not fault.anchored(place):
         return "its place is not found once", Tried(0, "", 0.0, 0.0)
@@ -175,13 +187,15 @@ def outcome(fault: Fault, place: Path, cache: Path, longest: float, *options: st
             return "does not compile", Tried(0, str(error), 0.0, 0.0)
     try:
         path.write_text(changed, encoding="utf-8")
-        tried = pytest(place, cache, list(fault.tests), "-x", *options, longest=longest)
+        tried = pytest(place, cache, list(fault.tests), "-x", *options, longest=longest, **environment)
     finally:
         path.write_text(text, encoding="utf-8")
     if tried.status is None:
         return ENDLESS, tried
     if tried.status == 0:
         return SURVIVED, tried
+    if tried.status == 5:
+        return NOTHING_RUN, tried
     if tried.status < 0:
         return CAUGHT, tried  # a fault that writes where it must not may end all of Python
     if tried.status != 1 or BROKEN.search(tried.said):

@@ -6,11 +6,15 @@
     python tests/random_faults.py --list                   what would be tried, and by which tests
     python tests/random_faults.py --out FILE               keeps each outcome there at once; run again, it goes on
     python tests/random_faults.py --slow                   with the slow tests
+    python tests/random_faults.py --reached FOLDER         by tests that come past the place, see tests/reached.py
 
 Python is changed by the operators of Cosmic Ray (pip install 'hiresx[mutants]'), kernels by those of mutations.py. A
 file is drawn by the number of its lines, then a place in it. The tests are those whose files name the changed module or
 kernel, or catch a fault of the list beside this file in it, and then all others of its room; the first that is red ends
-them. It must be red again alone, and green without the change.
+them. It must be red again alone, and green without the change. With `--reached` they are those that were noted as
+running the changed statement or launching a kernel that comes past it, wherever they lie, quick ones first: a fault
+then takes seconds. The notes hold for sources and test files that have not changed since; of others all that is about
+them is run. Kernels with a fault are compiled with little optimisation.
 
 Not counted are changes that make no program, and those of equivalent_faults.toml, which change nothing that could be
 seen, with the reason. A test that takes more than `--longest` seconds is red; a fault whose tests were all green until
@@ -36,8 +40,9 @@ from pathlib import Path
 from typing import Any
 
 import deliberate_faults as deliberate
-from deliberate_faults import CAUGHT, ROOT, SURVIVED, Fault, Workers
+from deliberate_faults import CAUGHT, NOTHING_RUN, ROOT, SURVIVED, Fault, Tried, Workers
 from mutations import draw
+from reached import ORDER, Reached, digest
 
 EQUIVALENT = Path(__file__).with_name("equivalent_faults.toml")
 LEAST = 0.80
@@ -65,6 +70,8 @@ TESTS = {
 LONGEST, ALTOGETHER = 100, 900
 # A change that no run comes past is no plausible one: `folder // name`.
 ABSURD = re.compile(r"TypeError: (?:unsupported operand|bad operand) type")
+# Seconds that tests noted as coming past a fault may take together, and test files that a first try is of.
+ENOUGH, FEW = 120, 6
 # Tests that may be red by chance before a fault is given up.
 _CHANCES = 5
 FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+?::.+?)(?: - |$)", re.MULTILINE)
@@ -226,31 +233,134 @@ class Bounds:
     altogether: float = ALTOGETHER
 
 
-def tried(one: Drawn, place: Path, cache: Path, bounds: Bounds) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Batch:
+    """Tests of one run of pytest: whole `files`, or of them those in `order` alone, in that order; and its `-m`."""
+
+    files: tuple[str, ...]
+    order: tuple[str, ...] | None
+    marked: str
+
+
+def batches(one: Drawn, reached: Reached | None, slow: bool) -> list[Batch]:
+    """What is run for a fault, one after the other until one is red. Of tests that are noted as coming past the place
+    first those of the files that are most about it, the quick ones before the others, for no longer than `ENOUGH`; a
+    test file that has changed since it was noted is run whole."""
+    if reached is None:
+        return [Batch(one.fault.tests, None, "" if slow else "not slow")]
+    named = {file: n for n, file in enumerate(one.fault.tests)}
+    steps = coming_past(one.fault, reached)
+    changed = {file for file in (*named, *map(_file, steps)) if file in _test_files() and not _as_noted(file, reached)}
+    noted = [test for test in steps if _file(test) in _test_files() and _file(test) not in changed]
+
+    def rank(test: str) -> tuple[bool, int, int, float]:
+        seconds = reached.seconds.get(test, math.inf)
+        return seconds > 1, steps[test], named.get(_file(test), len(named)), seconds
+
+    first: list[str] = []
+    then: list[str] = []
+    spent = 0.0
+    for test in sorted(noted, key=rank):
+        spent += (took := reached.seconds.get(test, math.inf))
+        if took < math.inf and spent < ENOUGH:
+            few = len({_file(test), *map(_file, first)}) <= FEW
+            (first if few and not then and spent < ENOUGH / 8 else then).append(test)
+    found = [Batch(tuple(dict.fromkeys(map(_file, part))), tuple(part), "not slow") for part in (first, then) if part]
+    if changed:
+        found.insert(1, Batch(tuple(sorted(changed, key=lambda file: named.get(file, math.inf))), None, "not slow"))
+    if not found:
+        found = [Batch(one.fault.tests[:2], None, "not slow")]
+    if slow:
+        files = dict.fromkeys([*one.fault.tests[:FEW], *(file for batch in found for file in batch.files)])
+        found.append(Batch(tuple(files), None, "slow"))
+    return found
+
+
+def coming_past(fault: Fault, reached: Reached) -> dict[str, int]:
+    """Tests that come past the place of a fault; of a kernel by how many calls lie between."""
+    text = (ROOT / fault.file).read_text(encoding="utf-8")
+    at = text.index(fault.old) + _first_difference(fault.old, fault.new)
+    if fault.file.endswith(".py"):
+        return dict.fromkeys(reached.tests(fault.file, text, at), 0)
+    found: dict[str, int] = {}
+    for kernel, steps in sorted(kernels_around(fault.file, at).items(), key=lambda item: item[1]):
+        for test in sorted(reached.kernels.get(kernel, ())):
+            found.setdefault(test, steps)
+    # of what no kernel is known to come past, as members of a structure, all that launch any
+    return found or dict.fromkeys(set().union(*reached.kernels.values()), 0)
+
+
+def _first_difference(a: str, b: str) -> int:
+    return next((n for n, (one, other) in enumerate(zip(a, b, strict=False)) if one != other), min(len(a), len(b)) - 1)
+
+
+def _file(test: str) -> str:
+    return test.partition("::")[0]
+
+
+def _as_noted(file: str, reached: Reached) -> bool:
+    return reached.digests.get(file) == digest(_test_files()[file])
+
+
+def tried(one: Drawn, place: Path, cache: Path, bounds: Bounds, reached: Reached | None = None) -> dict[str, Any]:
     """What became of a fault: the outcome, the test that was red, and times. That test is run once more alone, with the
     fault and without it: one that is red by chance, as on a busy machine, is left out, and the others go on."""
-    options = ["-m", "" if bounds.slow else "not slow", "--timeout", str(bounds.longest), "-rfE"]
     seconds = cpu = 0.0
-    for _ in range(_CHANCES):
-        what, done = deliberate.outcome(one.fault, place, cache, bounds.altogether - seconds, *options)
-        seconds, cpu = seconds + done.seconds, cpu + done.cpu
-        red = next(iter(FAILED.findall(done.said)), "")
-        if what != CAUGHT or done.status != 1 or not red:
+    environment = _quick_compiler(cache) if one.fault.file.endswith(".h") else {}
+    omitted: list[str] = []
+    what, red, done = SURVIVED, "", Tried(0, "no test", 0.0, 0.0)
+    for batch in (planned := batches(one, reached, bounds.slow)):
+        options = ["-m", batch.marked, "--timeout", str(bounds.longest), "-rfE", *omitted]
+        more = dict(environment)
+        if batch.order is not None:
+            (order := cache.with_name("order.json")).write_text(json.dumps(batch.order), encoding="utf-8")
+            more |= {ORDER: str(order), "PYTHONPATH": os.pathsep.join([str(place), str(place / "tests")])}
+            options += ["-p", "reached"]
+        for _ in range(_CHANCES):
+            left = bounds.altogether - seconds
+            what, done = deliberate.outcome(replace(one.fault, tests=batch.files), place, cache, left, *options, **more)
+            seconds, cpu = seconds + done.seconds, cpu + done.cpu
+            red = next(iter(FAILED.findall(done.said)), "")
+            if what == NOTHING_RUN:
+                what = SURVIVED
+            if what != CAUGHT or done.status != 1 or not red:
+                break
+            if batch.order is not None and not environment and red in reached.seconds:
+                break  # green without the fault when it was noted, red twice with it
+            alone = deliberate.pytest(place, cache, [red], longest=left, **environment).status
+            again, _ = deliberate.outcome(replace(one.fault, tests=(red,)), place, cache, left, **environment)
+            if alone == 0 and again != SURVIVED:
+                break
+            options += ["--deselect", red]
+            omitted += ["--deselect", red]
+        else:
+            what = "its tests are not green without it"
+        if what != SURVIVED or seconds > bounds.altogether:
             break
-        alone = deliberate.pytest(place, cache, [red], longest=bounds.altogether)
-        again, _ = deliberate.outcome(replace(one.fault, tests=(red,)), place, cache, bounds.altogether)
-        if alone.status == 0 and again != SURVIVED:
-            break
-        options += ["--deselect", red]
-    else:
-        what = "its tests are not green without it"
     if what == CAUGHT and one.kind.startswith("ReplaceBinaryOperator") and ABSURD.search(done.said):
         what = "does not run"
     said = "" if what == CAUGHT else done.said[-1500:]
-    return {"outcome": what, "test": red, "said": said, "seconds": round(seconds, 1), "cpu": round(cpu, 1)}
+    entry = {"outcome": what, "test": red, "said": said, "seconds": round(seconds, 1), "cpu": round(cpu, 1)}
+    return entry | {"marked": batch.marked, "ran": sum(len(one.order or ()) for one in planned)}
 
 
-def run(faults: list[Drawn], jobs: int, out: Path | None, bounds: Bounds, kernels: Path | None = None) -> int:
+def _quick_compiler(cache: Path) -> dict[str, str]:
+    """A C++ compiler that optimises little, in half the time."""
+    script = cache.with_name("g++-O1")
+    command = os.environ.get("CXX") or "g++"
+    script.write_text(f'#!/bin/bash\nexec {command} "${{@/#-O[23]/-O1}}"\n', encoding="utf-8")
+    script.chmod(0o755)
+    return {"CXX": str(script)}
+
+
+def run(
+    faults: list[Drawn],
+    jobs: int,
+    out: Path | None,
+    bounds: Bounds,
+    kernels: Path | None = None,
+    reached: Reached | None = None,
+) -> int:
     """Try them; prints each outcome, what has survived, and the score. Returns the exit status."""
     known_equivalent = equivalent()
     counted: list[str] = []
@@ -268,7 +378,7 @@ def run(faults: list[Drawn], jobs: int, out: Path | None, bounds: Bounds, kernel
             key = Workers.key(fault.file, fault.old, fault.new, str(bounds), files=[fault.file, *fault.tests])
             if key in workers.known:
                 return one, workers.known[key]
-            entry = tried(one, place, cache, bounds)
+            entry = tried(one, place, cache, bounds, reached)
             return one, workers.keep(key, fault=fault.name, file=fault.file, kind=one.kind, **entry)
 
         for one, entry in workers.all(each, faults):
@@ -303,6 +413,7 @@ def main(arguments: list[str] | None = None) -> int:
         "--altogether", type=float, default=ALTOGETHER, metavar="SECONDS", help="for all tests of a fault"
     )
     parser.add_argument("--kernels", type=Path, metavar="FOLDER", help="a kernel cache, of which each job has a copy")
+    parser.add_argument("--reached", type=Path, metavar="FOLDER", help="what tests/reached.py has noted there")
     parser.add_argument("--slow", action="store_true", help="with the slow tests")
     parser.add_argument("--list", action="store_true", help="name the faults and what may catch them")
     given = parser.parse_args(arguments)
@@ -316,7 +427,9 @@ def main(arguments: list[str] | None = None) -> int:
         for one in faults:
             print(f"\n# {one.kind}\n{as_entry(one.fault)}\ntests = {json.dumps(one.fault.tests)}")
         return 0
-    return run(faults, given.jobs, given.out, Bounds(given.slow, given.longest, given.altogether), given.kernels)
+    bounds = Bounds(given.slow, given.longest, given.altogether)
+    reached = Reached.read(given.reached) if given.reached else None
+    return run(faults, given.jobs, given.out, bounds, given.kernels, reached)
 
 
 if __name__ == "__main__":

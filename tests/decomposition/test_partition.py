@@ -19,10 +19,11 @@ from hiresx import cli
 from hiresx.case import load
 from hiresx.decomposition import Decomposition, Part, decompose, split
 from hiresx.decomposition.balance import Balance
-from hiresx.decomposition.contacts import Neighbourhood, boxes
+from hiresx.decomposition.contacts import Contacts, Neighbourhood, boxes
 from hiresx.decomposition.halo_bytes import halo_bytes
 from hiresx.decomposition.partition import best_partition, partition
 from hiresx.decomposition.rank_cost import CONTACT, EXCHANGE, IMBALANCE, capacity, costs, excess, work
+from hiresx.decomposition.refine import Refinement
 from hiresx.decomposition.sections import CLOSED, _exchanged, _inner
 from hiresx.equations import GAS, GHOSTS
 from hiresx.errors import HiresxError
@@ -463,3 +464,22 @@ def test_alone_the_plan_is_that_of_the_case(capsys):
     assert cli.execute(["check", "planar-jet", "--preset", "quick", "--ranks", "1", "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["ranks"]["per_rank"][0]["memory_bytes"] == report["plan"]["memory_bytes"]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_a_refinement_knows_is_what_its_ranks_say(seed):
+    """Costs, and what is drawn from every rank, after moves and exchanges as if the ranks had been given."""
+    rng, n, m = np.random.default_rng(seed), 24, 60
+    sizes = SimpleNamespace(sizes=rng.integers(4, 20, (n, 3)))
+    touching = Contacts(rng.integers(0, n, m), rng.integers(0, n, m), rng.integers(0, 6, m), rng.integers(10, 400, m))
+    speed = [0.5, 1.0, 1.0, 1.5]
+    first = rng.integers(0, 4, n)
+    refined = Refinement(sizes, touching, first, speed)
+    dearest = max(refined._cost)
+    rank = refined.run()
+    assert (rank != first).any() and max(refined._cost) <= dearest
+    again = Refinement(sizes, touching, rank, speed)
+    assert refined._held == again._held and refined._nodes == again._nodes
+    for name in ("_cost", "_load", "_remote"):
+        assert getattr(refined, name) == pytest.approx(getattr(again, name)), name
+    assert all(a == pytest.approx(b) for a, b in zip(refined._drawn, again._drawn, strict=True))

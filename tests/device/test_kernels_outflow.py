@@ -88,3 +88,30 @@ def test_ghosts_of_a_patched_face(backend):
     assert ((share > 0.05) & (share < 0.95)).sum() > 10 and (share == 0).sum() >= 10
     wanted = rows[5:] + share * (rows[:5] - rows[5:])
     np.testing.assert_allclose(q.reshape(5, -1)[:, to], wanted, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("leaves", [True, False])
+def test_means_of_a_face(backend, leaves):
+    """Weighted means of both patches of a face; of the first three the value at no divergence of the line through what
+    was summed, with a ridge of .05; where nothing leaves the plain means."""
+    rows, threads = 4, 3
+    sums = random(43).uniform(0.5, 1.5, (rows, 18, threads))
+    sums[:, 3] *= leaves
+    face_of_row, face_of_patch = np.array([0, 2, 2, 0], np.int32), np.array([2, 0], np.int32)
+    given = np.full((2, 13), 7.0)
+    program(backend, KERNELS).launch(
+        "outflow_means", (10, 2, 1), rows=rows, threads=threads, face_of_row=face_of_row, face_of_patch=face_of_patch,
+        sums=sums, given=given,
+    )  # fmt: skip
+    assert (given[:, :3] == 7).all()
+    for means, face in zip(given[:, 3:], face_of_patch, strict=True):
+        total = sums[face_of_row == face].sum(axis=(0, 2))
+        velocity, plain, pressure, coming = total[:3], total[4:7], total[8], total[9:12]
+        if leaves:
+            d, dd, du = total[13] / total[3], total[14] / total[3], total[15:18] / total[3]
+            covariance = du - velocity / total[3] * d
+            wanted = velocity / total[3] - covariance / (max(0.0, dd - d * d) + 0.05 * dd) * d
+        else:
+            wanted = plain / total[7]
+        wanted = [*wanted, *(plain / total[7]), pressure / total[7], *(coming / total[12])]
+        np.testing.assert_allclose(means, wanted, rtol=1e-12)

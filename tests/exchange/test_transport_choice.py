@@ -12,7 +12,7 @@ from ranks import run_ranks
 
 from hiresx.communicator import alone
 from hiresx.errors import HiresxError
-from hiresx.exchange import agreed, window
+from hiresx.exchange import agreed, cuda_aware, window
 from hiresx.exchange.choice import RankFacts, choose
 from hiresx.exchange.division import Division
 
@@ -276,3 +276,24 @@ def test_memory_that_holds_something_else_is_not_used(monkeypatch, same, chosen)
     for thread in threads:
         thread.join()
     assert [found[me].names for me in range(2)] == [{1: chosen}, {0: chosen}]
+
+
+@pytest.mark.parametrize(
+    ("library", "says", "fault"),
+    [
+        ("Open MPI v5.0.8", 1, None),
+        ("Open MPI v5.0.8", 0, "Open MPI v5.0.8 says that it does not take GPU memory"),
+        ("MPICH 4", None, "MPICH 4 does not say that it takes GPU memory"),
+        ("CRAY MPICH 8", 1, "CRAY MPICH 8 takes GPU memory only with MPICH_GPU_SUPPORT_ENABLED=1"),
+    ],
+)
+def test_what_a_library_says_of_gpu_memory(monkeypatch, library, says, fault):
+    MPI = pytest.importorskip("mpi4py.MPI")
+    monkeypatch.setattr(MPI, "Get_library_version", lambda: f"{library}\nbuilt here")
+    functions = (
+        {} if says is None else {"MPIX_Query_cuda_support": type("Query", (), {"__call__": lambda self: says})()}
+    )
+    monkeypatch.setattr(cuda_aware.ctypes, "CDLL", lambda file: SimpleNamespace(**functions))
+    assert cuda_aware.fault({}) == fault
+    if "CRAY" in library:
+        assert cuda_aware.fault({"MPICH_GPU_SUPPORT_ENABLED": "1"}) is None

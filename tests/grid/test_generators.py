@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hiresx import Case, Simulation, load
-from hiresx.case.grids import AirfoilC, ChannelBump, CylinderO
+from hiresx.case.grids import AirfoilC, ChannelBump, Cone, CylinderO
 from hiresx.decomposition import decompose, extended_coordinates
 from hiresx.errors import HiresxError
 from hiresx.grid import build, check_jacobian, matched_connections, quality
@@ -374,3 +374,10 @@ def test_cylinder_starts_as_it_should():
     assert np.abs(block.state("u")[0, 0]).max() < 1e-12
     behind = block.state("u")[0, :, 0]
     assert behind.min() < -0.01 and behind[-1] == pytest.approx(0.2, abs=0.01)
+
+
+def test_a_cone_has_the_cells_of_a_stencil():
+    keys = {"half_angle": 20.0, "upstream": 0.5, "height": 1.0, "end_height": 1.5, "n_normal": 9}
+    assert build(Cone(cells=(2, 4), **keys)).blocks[0].size[0] == 7
+    with pytest.raises(ValueError, match="6 or more in all"):
+        Cone(cells=(2, 3), **keys)

@@ -61,7 +61,9 @@ def test_a_run(one):
     assert holds["subset mid"]["count"] == holds["subset mid for ParaView and VisIt"]["count"] == 3
     assert holds["fields for ParaView and VisIt"]["files"] == "fields.pvd"
     assert holds["history centre"]["count"] == 5 and "p" in holds["history centre"]["variables"]
-    assert {"averages", "history residual", "checkpoints"} <= holds.keys()
+    assert {"averages", "history residual"} <= holds.keys()
+    kept = [int(path.stem.rpartition("_")[2]) for path in checkpoint.listed(one)]
+    assert (holds["checkpoints"]["count"], holds["checkpoints"]["steps"]) == (len(kept), [min(kept), max(kept)])
     assert about(one / "run.json") == found
     json.dumps(found, allow_nan=False)
 

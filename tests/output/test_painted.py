@@ -1,6 +1,7 @@
 """What is painted: blocks to their faces and no farther, gaps of a cell between them, what was asked for."""
 
 import json
+from itertools import islice
 
 import made_runs
 import matplotlib.image
@@ -255,3 +256,9 @@ def test_a_missing_map_is_an_error(tmp_path):
 def test_moments_bear_the_symbol_of_what_they_are_of():
     assert picture_file.symbol("rms_p") == f"rms {picture_file.symbol('p')}"
     assert picture_file.symbol("u_v") == "u_v"
+
+
+def test_triangles_are_taken_in_slabs(monkeypatch):
+    """Up to a number of tests at once, and one triangle where it has more."""
+    monkeypatch.setattr(raster, "_SLAB", 10)
+    assert list(islice(raster._slabs(np.array([4, 9, 10, 50, 55])), 9)) == [(0, 3), (3, 4), (4, 5)]

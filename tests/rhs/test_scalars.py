@@ -23,6 +23,7 @@ from scalar_cases import (
 
 from hiresx import Simulation
 from hiresx.device import backend
+from hiresx.equations import GHOSTS
 from hiresx.grid import Grid
 from hiresx.solver import Solver
 
@@ -222,6 +223,14 @@ def test_ghosts_of_scalars_come_behind_those_of_the_gas():
     of_gas, of_scalars = made._conditions.ghost_calls()
     assert {call.name for call in of_scalars} == {"scalar_open"}
     assert not any(call.name.startswith("scalar") for call in of_gas)
+
+
+def test_an_inflow_gives_scalars_in_all_layers_behind_it():
+    made = solver(case(boundary=OPEN, reynolds=100.0, periodic=()))
+    state = made.states[0]
+    for n, wanted in enumerate((0.7, 0.25)):
+        behind = (..., slice(GHOSTS + 1, -GHOSTS - 1), slice(0, GHOSTS + 1))
+        np.testing.assert_allclose(state.scalars[n][0][behind], wanted * state.q[0][behind], rtol=1e-14)
 
 
 @pytest.mark.parametrize("where", ["cpu", "emulated"])

@@ -424,3 +424,16 @@ def test_no_codes_for_colours_in_a_pipe():
         environment = plain | {"TERM": "xterm-256color"} | more
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
         assert said in done.stdout and ("\x1b" in done.stdout) == bool(more), done
+
+
+def test_a_process_that_is_stopped_is_told_from_others():
+    program = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    try:
+        assert not job._is_stopped(program.pid)
+        program.send_signal(signal.SIGSTOP)
+        os.waitpid(program.pid, os.WUNTRACED)
+        assert job._is_stopped(program.pid)
+    finally:
+        program.kill()
+        program.wait()
+    assert not job._is_stopped(program.pid)  # gone

@@ -10,7 +10,7 @@ from vortices import taylor_green
 from hiresx import Simulation, parallel
 from hiresx.bench import rhs
 from hiresx.case import Case, load
-from hiresx.device import Configuration, backend, beforehand, cache, cpu, cuda
+from hiresx.device import Configuration, backend, beforehand, cache, cpu, cuda, emulated
 from hiresx.errors import HiresxError
 from hiresx.grid.counting import file_nodes
 from hiresx.simulation import simulation
@@ -107,6 +107,26 @@ def test_kernels_are_compiled_while_the_grid_is_made(monkeypatch):
     monkeypatch.setattr(cpu.Backend, "library", library)
     beforehand.begin(Configuration(), "cpu")
     assert compiled.wait(5) and begun == [Configuration()]
+
+
+@pytest.mark.parametrize(
+    ("asked", "fault", "begun"),
+    [
+        ("cuda", None, ["cuda"]),
+        ("auto", None, ["cuda"]),
+        ("cuda", "no GPU", []),
+        ("auto", "no GPU", ["cpu"]),
+        ("emulated", None, ["emulated"]),
+    ],
+)
+def test_what_is_compiled_beforehand(monkeypatch, asked, fault, begun):
+    found = []
+    monkeypatch.setattr(cuda, "fault", lambda: fault)
+    monkeypatch.setattr(cuda, "precompile", lambda configuration: found.append("cuda"))
+    for place in (cpu, emulated):
+        monkeypatch.setattr(place.Backend, "library", lambda self, configuration: found.append(self.name))
+    beforehand._compiled(Configuration(), asked)
+    assert found == begun
 
 
 @pytest.fixture(params=[1, 3])

@@ -1,6 +1,7 @@
 """The values that a sweep goes through, and the curves that are drawn of its table."""
 
 import json
+from contextlib import contextmanager
 
 import made_runs
 import numpy as np
@@ -107,3 +108,21 @@ def test_a_script_has_all_combinations_unless_it_asks_for_values_side_by_side(tm
     hiresx.sweep(written(tmp_path / "tube"), values, tmp_path / "sweep", **words)
     (members,) = asked
     assert len(members) == runs and {"parameters.strength": 0.1, "time.steps": 4} in members
+
+
+def test_a_run_that_is_about_to_end_is_waited_for(monkeypatch, tmp_path):
+    """It is said once; one that does not end is not waited for for ever."""
+    tries, said = iter([False, False, True]), []
+
+    @contextmanager
+    def locked(place):
+        if not next(tries, False):
+            raise HiresxError("in use")
+        yield
+
+    monkeypatch.setattr(running.directories, "locked", locked)
+    monkeypatch.setattr(running.wall, "sleep", lambda seconds: None)
+    assert running._free(tmp_path, said.append)
+    assert said == [f"{tmp_path} is still running: waiting for its end"]
+    monkeypatch.setattr(running, "PATIENCE", -1.0)
+    assert not running._free(tmp_path, said.append)

@@ -10,7 +10,8 @@ from hiresx import Case, Simulation
 from hiresx.blow_up import BlowUp
 from hiresx.case.model import integrators
 from hiresx.cli import execute
-from hiresx.device import backend
+from hiresx.device import Configuration, backend
+from hiresx.device.state import BlockState, bytes_per_point
 from hiresx.estimate import estimate
 from hiresx.solver import Solver
 from hiresx.solver import solver as solver_module
@@ -322,3 +323,28 @@ def test_what_a_device_is_given_beyond_the_end_is_not_taken(times):
     device, host = solvers
     assert device.time == pytest.approx(ends, rel=1e-14) and device.steps == host.steps
     np.testing.assert_allclose(whole(device)[0], whole(host)[0], rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("dt", [float("nan"), float("inf"), 1e-30])
+def test_a_step_that_leads_nowhere_ends_the_run(monkeypatch, dt):
+    """One that is no number, and one that the time does not feel."""
+    solver = Solver(periodic("ssp_rk3", 8), backend("cpu"))
+    solver.time = 1.0
+    monkeypatch.setattr(solver, "choose_dt", lambda largest: setattr(solver, "dt", dt))
+    monkeypatch.setattr(solver, "_attempt", lambda *step: pytest.fail("it is taken"))
+    with pytest.raises(FloatingPointError, match=f"time step {dt:.4g}"):
+        solver._chosen_step(1.0)
+
+
+@pytest.mark.parametrize("local", [False, True])
+@pytest.mark.parametrize("work", [0, 3])
+def test_bytes_of_a_point_are_those_of_the_arrays(local, work):
+    storage = Configuration().storage
+    cut = Solver(periodic("ssp_rk3", 8), backend("cpu")).decomposition
+    state = BlockState(backend("cpu"), cut, 0, "line", storage, work, local, registers=2)
+    arrays = [state.q, *state.registers, state.r, state.metrics, state.jacobian]
+    arrays += [state.work] * bool(work) + [state.dt] * local
+    points = np.prod(state.shape)
+    assert sum(a.size * a.itemsize for a in arrays) == points * bytes_per_point(storage, work, 2, local)
+    # and one over the radius
+    assert bytes_per_point(storage, work, 2, local, True) - bytes_per_point(storage, work, 2, local) == 8

@@ -66,6 +66,7 @@ def test_the_tree_shows_switches_where_nvlink_joins_the_gpus(place, topo):
     status, out, _ = topo("--from", "linked.txt")
     picture = out[: out.index("GPUs ")]
     assert status == 0 and "NVLink joins GPU 0-7" in picture
+    assert "NUMA node 0: CPUs 0-31" in picture and "NUMA node 1: CPUs 32-63" in picture
     assert picture.count("NUMA node") == 2 and picture.count("PCIe switch\n") == 4 and "CPUs 32-63" in picture
     lines = [line.strip("│├└─ ") for line in picture.splitlines()]
     assert lines[lines.index("GPU 4") - 1 : lines.index("GPU 4") + 3] == ["PCIe switch", "GPU 4", "GPU 5", "NIC NIC2"]

@@ -12,6 +12,7 @@ from hiresx.topology.groups import groups, tree
 from hiresx.topology.load import load, parse
 from hiresx.topology.parse_smi import parse_smi
 from hiresx.topology.problems import problems
+from hiresx.topology.report import gpu_table
 
 SHAPES = {
     # file: (GPUs, adapters, sizes of the groups by level)
@@ -259,6 +260,17 @@ def test_problems_are_told():
     assert any("GPU 0 and GPU 2 are SYS of each other, yet both are PHB" in line for line in problems(odd))
     far = parse_smi(smi(level_matrix(3), ["0-11"] * 3))
     assert any("hides its topology" in line for line in problems(far))
+    # one GPU for each socket
+    apart = parse_smi(smi(level_matrix(2), ["0-11", "12-23"], [0, 1]))
+    assert not any("hides its topology" in line for line in problems(apart))
+
+
+@pytest.mark.parametrize(("memory", "used", "told"), [(8, 3, "38%"), (8, None, "-"), (None, 3, "-")])
+def test_memory_in_use_is_told_as_a_share(memory, used, told):
+    machine = parse(hwloc_xml(), "example.xml")
+    gpu = replace(machine.gpus[0], memory=memory, memory_used=used)
+    (cell,) = gpu_table(replace(machine, gpus=(gpu,))).columns[5].cells
+    assert str(cell) == told
 
 
 def test_sets_of_cpus():

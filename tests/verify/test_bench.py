@@ -189,3 +189,12 @@ def test_faults(capsys, arguments, expected):
     assert cli.execute(["bench", *arguments]) == 2
     said = capsys.readouterr().err
     assert all(part in said for part in expected), said
+
+
+def test_the_command_of_results_is_as_a_user_writes_it(monkeypatch):
+    monkeypatch.setattr(results.sys, "argv", ["/usr/bin/hiresx", "bench", "--json", "a b"])
+    main = type("Main", (), {"__spec__": None})
+    monkeypatch.setitem(results.sys.modules, "__main__", main)
+    assert results.command() == "hiresx bench --json 'a b'"
+    main.__spec__ = type("Spec", (), {"name": "hiresx.bench.__main__"})
+    assert results.command() == "python -m hiresx.bench bench --json 'a b'"

@@ -5,10 +5,12 @@ import random
 import tomllib
 from functools import cache
 from itertools import islice
+from pathlib import Path
 
 import mutations
 import pytest
 import random_faults as script
+import reached
 from mutations import of_kernel
 
 KERNEL = """
@@ -107,6 +109,58 @@ def test_what_is_called_equivalent_is_there_and_says_why():
     for (file, old, new), reason in script.equivalent().items():
         text = (script.ROOT / file).read_text(encoding="utf-8")
         assert text.count(old) == 1 and old != new and len(reason) > 20, (file, old)
+
+
+NOTED = "tests/decomposition/test_partition.py"
+
+
+def noted(tests, **digests):
+    """Notes of a run in which these tests passed, and came past everything."""
+    found = reached.Reached(Path("nowhere"), {}, dict.fromkeys(tests, 0.1), {"metrics": set(tests)})
+    texts = script._test_files()
+    found.digests.update({file: reached.digest(texts[file]) for file in map(script._file, tests)} | digests)
+    return found
+
+
+def test_tests_that_come_past_a_fault_are_run_in_turn(monkeypatch):
+    """Quick ones of the nearest files first; files that have changed whole; where none is known those that name it."""
+    near, far = f"{NOTED}::near", "tests/exchange/test_ranks.py::far"
+    fault = script.Fault(
+        "f", "hiresx/decomposition/halo_bytes.py", "per_node = GHOSTS", "per_node = 2 + GHOSTS", (NOTED,)
+    )
+    one, notes = script.Drawn(fault, "a kind"), noted([near, far, f"{NOTED}::long", "tests/post/test_jet.py::endless"])
+    notes.seconds.update({f"{NOTED}::long": 4.0, "tests/post/test_jet.py::endless": 1e3})
+    monkeypatch.setattr(reached.Reached, "tests", lambda self, name, text, at: set(self.seconds))
+    (batch,) = script.batches(one, notes, False)
+    assert (batch.files, batch.order, batch.marked) == (
+        (NOTED, "tests/exchange/test_ranks.py"), (near, far, f"{NOTED}::long"), "not slow",
+    )  # fmt: skip
+    assert [found.marked for found in script.batches(one, notes, True)] == ["not slow", "slow"]
+    whole = script.batches(one, noted([near, far], **{NOTED: "another"}), False)
+    assert [(found.files, found.order) for found in whole] == [
+        (("tests/exchange/test_ranks.py",), (far,)), ((NOTED,), None),
+    ]  # fmt: skip
+    monkeypatch.setattr(reached.Reached, "tests", lambda self, name, text, at: set())
+    assert script.batches(one, notes, False) == [script.Batch((NOTED,), None, "not slow")]
+    assert script.batches(one, None, False) == [script.Batch((NOTED,), None, "not slow")]
+
+
+def test_a_statement_has_all_its_lines():
+    text = "x = (\n    1,\n    2,\n)\nif x and (\n    x[0]\n):\n    y = 1\nelse:\n    y = 2\n"
+    assert [reached.statement(text, line) for line in (1, 3, 5, 6, 8, 10)] == [
+        (1, 4), (1, 4), (5, 7), (5, 7), (8, 8), (10, 10),
+    ]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_what_tests_reach_is_noted(tmp_path):
+    """In the process of the tests and in those that they begin, and which kernels they launch."""
+    pytest.importorskip("coverage", reason="pip install 'hiresx[mutants]'")
+    reached.note(tmp_path, ["time"], None, ("-k", "bytes_of_a_point"))
+    notes, name = reached.Reached.read(tmp_path), "hiresx/device/state.py"
+    text = (script.ROOT / name).read_text(encoding="utf-8")
+    asked = notes.tests(name, text, text.index("of_state = n"))
+    assert len(asked) == 4 and asked == set(notes.seconds) and notes.kernels["metrics"]
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from paths import SHARED
+from paths import ROOT, SHARED
 
 from hiresx import kernels, verify
 from hiresx.case.viscosity import VISCOSITIES
@@ -54,6 +54,7 @@ def parameters(chosen=("",), quick=()):
 
 
 REFERENCE = SHARED / "reference"
+RESULTS = ROOT / "docs" / "results"
 
 
 @pytest.fixture(scope="module")
@@ -159,6 +160,20 @@ def test_a_run_that_fails_fails_its_checks():
         bench.finished(dies)
 
 
+@pytest.mark.parametrize("path", sorted(RESULTS.glob("verification-*.json")), ids=lambda path: path.stem)
+def test_the_stored_results_are_of_the_checks_as_they_are(path):
+    """Limits and commands of the page; after a change of a check its group is run and stored anew."""
+    for stored in json.loads(path.read_text())["checks"]:
+        name = f"{stored['group']}: {stored['check']}"
+        (check,) = (check for check in runner.group(stored["group"]).CHECKS if check.name == stored["check"])
+        assert (check.limit.relation, np.ravel(check.limit.threshold).tolist()) == (
+            stored["relation"],
+            np.ravel(stored["threshold"]).tolist(),
+        ), name
+        assert check.limit.holds(stored["value"]), name
+        assert [run.command for run in check.runs] == stored["commands"], name
+
+
 def document(backend, checks):
     """As `hiresx verify --json` prints it."""
     return {
@@ -228,3 +243,9 @@ def test_the_page_refuses_other_files(tmp_path):
     wrong.write_text('{"status": "finished"}')
     with pytest.raises(HiresxError, match="holds no verification results"):
         page.write([wrong], tmp_path / "page.md")
+
+
+def test_the_page_wants_to_know_where_to(capsys):
+    with pytest.raises(SystemExit) as ended:
+        page.main(["results.json"])
+    assert ended.value.code == 2 and "--out" in capsys.readouterr().err

@@ -1,0 +1,64 @@
+"""What checks take from a run, on flows that are written down here."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from hiresx.verify.exact import normal_shock, rayleigh_pitot
+from hiresx.verify.groups import bow_shock, mixing_layer, strong_shocks
+
+
+def flow(x, y=0.0, **state):
+    """A run on one block that ended with these (nk, nj, ni) values."""
+    x, y = np.broadcast_arrays(x, y)
+    free = SimpleNamespace(u=5.0, rho=1.4, p=1.0)
+    case = SimpleNamespace(initial=SimpleNamespace(state=free), gas=SimpleNamespace(gamma=1.4))
+    return SimpleNamespace(blocks=[SimpleNamespace(x=x, y=y)], state=state.__getitem__, case=case, time=4.0)
+
+
+def test_the_shock_stands_where_the_pressure_passes_half_its_rise():
+    """A straight ramp of the pressure over three nodes on the axis, which the half rise meets between two of them."""
+    along = np.linspace(0, 1, 11)
+    x = np.broadcast_to(-1 - along[:, None], (1, 11, 3))
+    rise = normal_shock(5.0, 1.4).pressure - 1
+    ramp = 1 + rise * np.clip(1 - (along - 0.43) / 0.2, 0, 1)
+    p = np.where(np.arange(3) == 1, ramp[:, None], 1.0)[None]
+    run = flow(x, p=p, rho=p)
+    assert bow_shock.mach(run) == pytest.approx(5.0)
+    # between the nodes at .5 and .6
+    assert bow_shock.standoff(run) == pytest.approx(0.53, abs=1e-12)
+    assert bow_shock.standoffs(run, run)["mach"] == pytest.approx([5.0, 5.0])
+    assert bow_shock.pitot_error(run) == pytest.approx((1 + rise) / rayleigh_pitot(5.0, 1.4) - 1)
+    assert bow_shock.asymmetry(run) == 0
+    assert bow_shock.asymmetry(flow(x, rho=p + 0.1 * np.arange(3))) == pytest.approx(0.2 / (p.max() + 0.1))
+
+
+def test_the_rate_of_a_wave_is_the_slope_of_its_logarithm(monkeypatch):
+    time = np.linspace(0, 20, 41)
+    amplitude = np.where(time < 5, 3.0, 1e-3) * np.exp(0.2 * time)
+    history = [{"time": t, "wave": a} for t, a in zip(time, amplitude, strict=True)]
+    run = SimpleNamespace(simulation=SimpleNamespace(history=[{"time": 0.0}, *history]))
+    assert mixing_layer.rate(run) == pytest.approx(0.2)
+    assert mixing_layer.grown(run) == pytest.approx(np.exp(0.2 * 15))
+    monkeypatch.setattr(mixing_layer, "exact", lambda run: 0.25)
+    assert mixing_layer.error(run) == pytest.approx(-0.2)
+    theory = mixing_layer.curves(run)["theory"]
+    assert theory[10] == pytest.approx(amplitude[10]) and theory[40] == pytest.approx(amplitude[10] * np.exp(0.25 * 15))
+
+
+def test_the_amplitude_of_a_wave_is_that_of_its_first_harmonic():
+    x, _ = np.meshgrid(2 * np.pi / 0.4 * np.arange(16) / 16, [0.0, 1.0], indexing="xy")
+    v = np.array([[0.3], [0.4]]) * np.cos(0.4 * x + 1) + 0.2 * np.sin(0.8 * x) + 0.1
+    block = SimpleNamespace(x=x[None], state=lambda name: {"v": v[None]}[name])
+    simulation = SimpleNamespace(blocks=[block], case=SimpleNamespace(parameters={"wavenumber": 0.4}))
+    assert mixing_layer.wave(simulation)["wave"] == pytest.approx(np.sqrt((0.3**2 + 0.4**2) / 2))
+
+
+def test_feet_and_radii_of_strong_shocks():
+    x = np.linspace(0, 3, 31)
+    p = 10.0 - 9 * (x > 2.25) - 0.5 * (x > 1.25) + 50 * (x < 0.25)
+    assert strong_shocks.stem_foot(flow(x[None, None], p=p[None, None])) == pytest.approx(2.2)
+    x, y = np.meshgrid(np.linspace(0, 2, 21), np.linspace(0, 2, 21), indexing="ij")
+    rho = np.exp(-((np.hypot(x, y) - 1.5) ** 2) * 100) * (1 + 0.1 * (y == 0))
+    assert strong_shocks.sedov_radius(flow(x[None], y[None], rho=rho[None])) == pytest.approx(1.5 / (0.75 * 2.0))
