@@ -26,6 +26,8 @@ class Logged(WatchedRun, Protocol):
     @property
     def prints(self) -> Any: ...
     @property
+    def epochs(self) -> list[dict[str, Any]]: ...
+    @property
     def resolved(self) -> dict[str, Any]: ...
     @property
     def restarts(self) -> list[dict[str, Any]]: ...
@@ -54,8 +56,7 @@ class Logbook:
         s = self.simulation
         self._begun = True
         held = float(s.comm.sum(float(s.solver.bytes)))
-        seats = s.placement.document()["ranks"]
-        self._ranks = [seat | own for seat, own in zip(seats, s.comm.allgather(_own(s.solver)), strict=True)]
+        self._gather()
         with s.comm.together():
             if s.out is not None and s.comm.root:
                 self._record = record.Record(
@@ -63,6 +64,17 @@ class Logbook:
                     bytes_per_point=held / s.solver.points, **self._entries(),
                 )  # fmt: skip
         return [] if s.comm.size == 1 else _told(s.placement, self._ranks, s.solver.integrator.stages)
+
+    def _gather(self) -> None:
+        """What each rank computes. Collective."""
+        s = self.simulation
+        seats = s.placement.document()["ranks"]
+        self._ranks = [seat | own for seat, own in zip(seats, s.comm.allgather(_own(s.solver)), strict=True)]
+
+    def cut(self) -> None:
+        """The grid was cut anew: the record says so from now on. Collective."""
+        self._gather()
+        self.progress()
 
     def _entries(self) -> dict[str, Any]:
         s = self.simulation
@@ -82,6 +94,7 @@ class Logbook:
             "grid_hash": identity.grid_hash(s.prints),
             "restarts": s.restarts,
             "retries": s.retries,
+            "epochs": s.epochs,
             "ranks": self._ranks,
         }
 

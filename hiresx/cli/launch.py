@@ -217,7 +217,7 @@ def _ran(line: list[str], words: _Words, count: int, hydra: bool, as_json: bool)
         mend = f"what was computed is in {directory}"
         if checkpoint.listed(directory):
             mend += f"; to go on: hiresx launch -n {count} --restart {shell.word(directory)}"
-            for option in ("backend", "transport"):
+            for option in ("backend", "transport", "rebalance"):
                 value = words.values[option]
                 mend += f" --{option} {shell.word(value)}" if value != "auto" else ""
     more = {} if directory is None else {"directory": str(directory)}

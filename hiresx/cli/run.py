@@ -59,6 +59,15 @@ Weights = Annotated[
         "--weights", metavar="W,W,...", help="How fast each rank is, relative to the others; all alike if absent."
     ),
 ]
+Rebalance = Annotated[
+    str,
+    typer.Option(
+        "--rebalance",
+        metavar="auto|never|STEPS",
+        help="Cut the grid anew in mid-run where ranks compute at other speeds than it was cut for: auto, where it "
+        "pays; never; or look every STEPS steps. With --weights auto is never.",
+    ),
+]
 Threads = Annotated[
     int | None,
     typer.Option(
@@ -83,6 +92,7 @@ def run(
     restart: Restart = None,
     transport: Transport = "auto",
     weights: Weights = None,
+    rebalance: Rebalance = "auto",
     threads: Threads = None,
     no_bind: NoBind = False,
     json: options.Json = False,
@@ -103,7 +113,10 @@ def run(
         os.environ["OMP_NUM_THREADS"] = str(threads)
     with terminal.only_json(json), termination_raises():
         speeds = options.numbers(weights, "--weights", "1,1,4")
-        how = {"backend": backend, "comm": world(), "transport": transport, "weights": speeds, "bind": not no_bind}
+        how = {
+            "backend": backend, "comm": world(), "transport": transport, "weights": speeds, "bind": not no_bind,
+            "rebalance": rebalance,
+        }  # fmt: skip
         asked = _Asked(name, preset, set_ or (), out, steps, how, json)
         outcome = _new(asked) if restart is None else _restarted(restart, asked)
     return outcome.report(json)

@@ -77,13 +77,29 @@ def domain(
                 give_back()
     seen, extended = _one_copy(comm, first)
     grid = first = None  # give back the memory of what is shared now
-    cutting: Sequence[Part] | None = None
     with comm.together():
         if comm.local.size > 1 or decomposed is None:
             decomposed = decompose(case, seen)
+    return _cut(comm, seen, decomposed, extended, parts)
+
+
+def cut_again(ground: Domain, parts: Callable[[Decomposition], Sequence[Part]]) -> Domain:
+    """The domain `ground` with its whole blocks cut by `parts`; grid and coordinates are the same. Collective; raises
+    on all ranks what `split` raises on one."""
+    return _cut(ground.comm, ground.grid, ground.whole, ground.extended, parts)
+
+
+def _cut(
+    comm: Communicator,
+    grid: Grid,
+    whole: Decomposition,
+    extended: list[Coordinates | Shell],
+    parts: Callable[[Decomposition], Sequence[Part]] | None,
+) -> Domain:
+    cutting: Sequence[Part] | None = None
+    with comm.together():
         if parts is not None and comm.root:
-            cutting = parts(decomposed)
-    whole = decomposed
+            cutting = parts(whole)
     # That of rank 0 for all: a library that partitions may be on some hosts only.
     cutting = comm.bcast(cutting)
     with comm.together():
@@ -94,7 +110,7 @@ def domain(
             # What is computed on are views of what was read, the nodes without their ghosts.
             blocks = (_inner(b, own[p]) if p in own else b for b, p in zip(cut.blocks, cut.parts, strict=True))
             cut = replace(cut, blocks=tuple(blocks))
-    return Domain(comm, seen, whole, cut, extended, own)
+    return Domain(comm, grid, whole, cut, extended, own)
 
 
 def _one_copy(

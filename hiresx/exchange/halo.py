@@ -7,7 +7,8 @@ from hiresx.communicator import Communicator
 from hiresx.decomposition import Decomposition, halo_lists
 from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
-from hiresx.equations.storage import precision_of
+from hiresx.equations import Equations
+from hiresx.equations.storage import Storage, precision_of
 from hiresx.errors import HiresxError
 from hiresx.exchange.channel import Channel, ExchangedArrays
 from hiresx.exchange.choice import NAMES
@@ -39,6 +40,8 @@ class HaloExchange:
     faces `remote` (per part: those with ghosts from another rank) are not to be looked at. What is sent are the values
     of the start.
 
+    `kept`: the system and the numbers that the others have, for a rank without parts, which sends nothing.
+
     All ranks make the same calls in the same order; the constructor and `close` are collective. Raises HiresxError, on
     all ranks, for a transport that cannot be used, naming why, and for want of memory.
     """
@@ -51,6 +54,7 @@ class HaloExchange:
         cut: Decomposition,
         states: Sequence[BlockState],
         transport: str = "auto",
+        kept: tuple[Equations, Storage] | None = None,
     ):
         with comm.together():
             if transport not in NAMES:
@@ -59,14 +63,17 @@ class HaloExchange:
             places = {state.index: n for n, state in enumerate(states)}
             layout = HaloLayout(halo_lists(cut, mine=places), places, [part.rank for part in cut.parts])
         self.remote = layout.remote
-        self.equations = states[0].equations
+        known = (states[0].equations, states[0].storage) if states else kept
+        assert known is not None  # or there are no parts
+        self.equations, storage = known
         # Variables of the state, and of the viscous flux along one direction (momentum, energy, scalars).
         widths = self.equations.variables, len(self.equations.gradients)
         self._widths = widths if "viscous_flux" in program.signatures else widths[:1]
-        storage = states[0].storage
         kinds = [storage.stored, storage.work][: len(self._widths)]
         self._peers, self._backend = layout.peers, backend
         self._kind, self._bytes = storage.stored, Division(kinds, self._widths).bytes_per_point
+        # Seconds waited by the exchange that this one follows in a run.
+        self.waited_before = 0.0
         self._post = None
         self._channels: list[Channel] = []
         self._signalled: list[SignalledChannel] = []
@@ -174,7 +181,7 @@ class HaloExchange:
     @property
     def waited(self) -> float:
         """Seconds this rank has spent waiting for others."""
-        return sum(channel.waited for channel in self._channels)
+        return self.waited_before + sum(channel.waited for channel in self._channels)
 
     def close(self) -> None:
         """Give back what MPI and CUDA hold."""

@@ -19,8 +19,9 @@ from hiresx.solver import Solver
 
 class Continuation:
     """How a run of the case `resolved` goes on from the checkpoint `found` (None: it begins). `told` says from where,
-    and what was passed over; `restarts` and `retries` are those of run.json, `captured` what attachments shall restore,
-    `source` the file of it and `passed` those that were not good. Raises HiresxError for a checkpoint of another case.
+    and what was passed over; `restarts`, `retries` and `epochs` are those of run.json, `captured` what attachments
+    shall restore, `source` the file of it and `passed` those that were not good. Raises HiresxError for a checkpoint of
+    another case.
     """
 
     def __init__(self, comm: Communicator, resolved: Mapping[str, Any], found: checkpoint.FoundCheckpoint | None):
@@ -28,6 +29,7 @@ class Continuation:
         self.told: list[str] = []
         self.restarts: list[dict[str, Any]] = []
         self.retries: list[dict[str, Any]] = []
+        self.epochs: list[dict[str, Any]] = []
         self.captured: dict[str, dict[str, Any]] = {}
         self.source: Path | None = None
         self.passed: list[tuple[Path, str]] = []
@@ -67,6 +69,7 @@ class Continuation:
         self.passed = self._found.passed
         before = self._comm.bcast(record.found(out) if self._comm.root else None)
         self.restarts += before.get("restarts") or []
+        self.epochs += before.get("epochs") or []
         self.restarts.append(
             {
                 "checkpoint": str(container.path),

@@ -13,7 +13,8 @@ from hiresx.blow_up import BlowUp
 from hiresx.case import Case, load
 from hiresx.case.given import check_profiles
 from hiresx.communicator import Communicator, world
-from hiresx.decomposition import Decomposition, Part, domain
+from hiresx.decomposition import Decomposition, Domain, Part, domain
+from hiresx.decomposition.domain import cut_again
 from hiresx.decomposition.partition import partition
 from hiresx.device import beforehand
 from hiresx.errors import HiresxError
@@ -36,11 +37,13 @@ from hiresx.signals import Requests
 from hiresx.simulation.agreement import check_same, measured
 from hiresx.simulation.continuation import Continuation, kept_case
 from hiresx.simulation.ends import Ends
+from hiresx.simulation.epochs import Carried, Epoch
 from hiresx.simulation.grid_check import refuse_folded
 from hiresx.simulation.overdue import Overdue, Watch
+from hiresx.simulation.rebalance import Plan, Rebalancing, Rule, checked
 from hiresx.simulation.view import BlockView
 from hiresx.solver import Solver, configuration
-from hiresx.solver.initial_flow import initial_flow
+from hiresx.solver.initial_flow import Flow, initial_flow
 from hiresx.time.integrators import remarks
 from hiresx.time.recorded import STEPS
 
@@ -69,6 +72,10 @@ class Simulation:
     memory are bound next to their GPUs, or to cores of their own. `parts` cuts the grid in another way than
     `hiresx.decomposition.partition` does.
 
+    `rebalance`: when ranks that compute at another speed than the cut supposes get another one in mid-run (see
+    `rebuild`): "auto", where more than a tenth of a step is won and it pays in what is left of the run, unless
+    `weights` or `parts` are given; "never"; or a number, looked at after so many steps again and again.
+
     Raises HiresxError for everything the user can mend (see `Solver`, `hiresx.case.load`, `hiresx.device.backend`), and
     for a checkpoint that is not whole or of another case or grid, naming the difference.
     """
@@ -89,6 +96,7 @@ class Simulation:
         placement: str | None = None,
         parts: Callable[[Decomposition], Sequence[Part]] | None = None,
         bind: bool = True,
+        rebalance: Rule = "auto",
     ):
         made = wall.monotonic()
         self.comm = world() if comm is None else comm
@@ -102,6 +110,7 @@ class Simulation:
                 case = kept_case(found)
             self.case = load(case) if isinstance(case, str | Path) else case
             self.out: Path | None = Path(out) if out is not None else None if found is None else found.directory
+            rebalance = checked(rebalance)
             field_output.check(self.case)
             check_profiles(self.case, profiles or ())
             if self.out is not None:
@@ -123,6 +132,8 @@ class Simulation:
             given = self.comm.bcast(prints and prints())
             with self.comm.together():
                 self._continuation.compare_grid(given)
+        if rebalance == "auto" and not (weights is None and parts is None):
+            rebalance = "never"  # whoever cuts for himself knows why
         weights = measured(self.comm, backend, self.case) if weights is None else weights
         if parts is None and self.comm.size > 1:
             parts = partial(partition, ranks=self.comm.size, weights=weights)
@@ -138,20 +149,24 @@ class Simulation:
         self.placement = place(self.comm, ground.cut, backend, strategy=placement, bind=bind)
         self.backend = self.placement.backend
         with self.comm.together():
-            own = sum(part.points for part in ground.cut.parts if part.rank == self.comm.rank)
-            refuse_oversized(self.case, self.backend.name, own)
+            self._refuse_oversized(ground)
             flow = initial_flow(self.case, initial) if found is None else None
-        self._ground, self._profiles = ground, dict(profiles or {})
-        self.solver = Solver(
-            self.case, self.backend, profiles=self._profiles, domain=ground, transport=transport, flow=flow
-        )
+        self._profiles, self._transport = dict(profiles or {}), transport
+        building = wall.monotonic()
+        self._build(ground, flow)
+        took = wall.monotonic() - building - self.solver.compile_s
+        self._rebalancing = Rebalancing(rebalance, float(self.comm.max(took)))
+        self._weights = None if weights is None else [float(w) for w in weights]
+        # What `rebuild` was asked for in the midst of a step, and whether one is being taken.
+        self._wanted: tuple[Callable[[Decomposition], Sequence[Part]], list[float] | None] | None = None
+        self._midst = False
+        self.epochs: list[dict[str, Any]] = []
         self.prints = self.comm.bcast(prints and prints())
-        self.blocks = [BlockView(self.solver, b) for b in range(len(self.solver.states))]
         self.monitors = tuple(monitors)
-        self._trace = blow_up.Trace(self.solver)
         self.history: list[dict[str, Any]] = []
         if found is not None:
             self.history = self._continuation.begin(self.solver, self.out)
+            self.epochs += self._continuation.epochs
         self.attachments = self._build_attachments()
         there = {attachment.name for attachment in self.attachments}
         self._continuation.told += [
@@ -172,6 +187,19 @@ class Simulation:
         self._ends = Ends(self.case, self.comm, made, self._checkpoints)
         # Tells of an end that comes from another thread, see `overdue`.
         self.last_words: Callable[[Overdue], object] | None = None
+
+    def _refuse_oversized(self, ground: Domain) -> None:
+        own = sum(part.points for part in ground.cut.parts if part.rank == self.comm.rank)
+        refuse_oversized(self.case, self.backend.name, own)
+
+    def _build(self, ground: Domain, flow: Flow | None) -> None:
+        """The solver of a cut, and what looks into it."""
+        self._ground = ground
+        self.solver = Solver(
+            self.case, self.backend, profiles=self._profiles, domain=ground, transport=self._transport, flow=flow
+        )
+        self.blocks = [BlockView(self.solver, b) for b in range(len(self.solver.states))]
+        self._trace = blow_up.Trace(self.solver)
 
     @property
     def restarted(self) -> list[str]:
@@ -214,6 +242,78 @@ class Simulation:
             # the state is the one the step began with: where that is good, the step itself goes wrong
             raise (found if found.block is not None else blow_up.began(self.solver, 1, found)) from None
 
+    # ---- another cut
+
+    def rebuild(
+        self,
+        weights: Sequence[float] | None = None,
+        parts: Callable[[Decomposition], Sequence[Part]] | None = None,
+    ) -> None:
+        """Cut the grid anew, for ranks of speeds `weights` or by `parts`, and go on: fields move from rank to rank in
+        memory, all that hangs on the run goes on as after a restart. A step that is being taken is ended first. Ranks
+        keep their GPUs, cores and threads; kernels are the same, transports are chosen anew. `solver`, `blocks` and
+        `attachments` are others afterwards. `epochs` says what was done, as run.json does. Collective.
+
+        Raises HiresxError, everything left as it was, for weights or parts that make no cut and for one with which a
+        rank has not enough memory; BlowUp for a flow that is not alive.
+        """
+        chosen = None if weights is None else [float(w) for w in weights]
+        by = partial(partition, ranks=self.comm.size, weights=chosen) if parts is None else parts
+        if self._midst:
+            self._wanted = by, chosen
+        else:
+            self._cut_again(by, "asked for", chosen)
+
+    def _cut_again(
+        self,
+        parts: Callable[[Decomposition], Sequence[Part]],
+        reason: str,
+        weights: list[float] | None,
+        plan: Plan | None = None,
+    ) -> Epoch:
+        began, before = wall.monotonic(), self._ground
+        ground = cut_again(before, parts)
+        with self.comm.together():
+            self._refuse_oversized(ground)
+        self._check()
+        opened = bool(self._open)
+        carried = Carried(self.solver, self.attachments if opened else [], self._continuation.captured, ground)
+        for attachment in self.attachments:
+            if isinstance(attachment, FieldOutput):
+                attachment.pausing = True
+        if opened:
+            for failed in self._finish_attachments():
+                raise failed
+        # The device has room for one of them only.
+        self.attachments, self.blocks = [], []
+        carried.close(self.solver)
+        del self.solver, self._trace
+        carried.free()
+        fault = None
+        try:
+            self._build(ground, None)
+        except Exception as error:
+            # As before, so that what was computed can be kept.
+            fault = error.with_traceback(None)
+            carried.free()
+            carried.move(before)
+            self._build(before, None)
+        carried.restore(self.solver)
+        self._trace.remember()
+        self._continuation.captured = carried.captured
+        self.attachments = self._build_attachments()
+        if opened:
+            self._restore_attachments(Path("what was kept in memory"))
+            self._open_attachments(True)
+        if fault is not None:
+            raise fault
+        seconds = float(self.comm.max(wall.monotonic() - began))
+        epoch = Epoch.of(self.solver, len(self.epochs) + 1, reason, self._weights, weights, plan, seconds)
+        self._weights = weights
+        self.epochs.append(epoch.document())
+        self._rebalancing.follow(self.solver, seconds)
+        return epoch
+
     # ---- the run
 
     def run(self, steps: int | None = None, progress: bool = True, write_last: bool = True) -> dict[str, Any]:
@@ -226,12 +326,14 @@ class Simulation:
         says "interrupted". A second Ctrl-C or SIGTERM acts at once. Raises HiresxError when the flow blows up, naming
         where, and when something cannot be written; the record says "failed".
         """
-        spec, solver = self.case.time, self.solver
+        spec = self.case.time
         limits = [self.step_count + steps] if steps is not None else []
         if spec.steps is not None:
             limits.append(spec.steps)
         last_step = min(limits) if limits else None
-        bar = Progress(solver.points, spec.end, last_step, self.case.title, quiet=not (progress and self.comm.root))
+        bar = Progress(
+            self.solver.points, spec.end, last_step, self.case.title, quiet=not (progress and self.comm.root)
+        )
         with ExitStack() as held:
             if self.out is not None:
                 held.enter_context(directories.locked(directories.made(self.out, self.comm), self.comm))
@@ -248,13 +350,14 @@ class Simulation:
                         overdue.stepped()
                         try:
                             self._advance(bar, last_step, log)
+                            self._rebalance(bar, last_step, log)
                         except BlowUp as error:
                             self._go_back(self._trace.back(error), bar)
                     overdue.heard()
                     # A script that calls `run` again and again may say that it will.
                     self._pausing = not write_last and self._finished(last_step) and not self._finished(spec.steps)
                     if self._checkpoints is not None and not self._pausing:
-                        self._checkpoints.write(solver)
+                        self._checkpoints.write(self.solver)
                     if not self._finished(last_step):
                         requests.act()
                     for attachment in self.attachments:
@@ -288,7 +391,41 @@ class Simulation:
         probes = [a for a in self.attachments if isinstance(a, ProbeMonitor)]
         yield from overlaps(case, ((p.spec.name, p.spec.places, p.blocks(blocks)) for p in probes))
 
+    def _rebalance(self, bar: Progress, last_step: int | None, log: Logbook) -> None:
+        """Between two steps: another cut, if one was asked for, or is worth it by now."""
+        if self._finished(last_step):
+            return
+        found, plan = self._wanted, None
+        if found is None:
+            plan = self._rebalancing.look(self.solver, self._ground, self._most_steps(last_step))
+        if found is not None or plan is not None:
+            with bar.aside():
+                self._wanted = None
+                if plan is None:
+                    assert found is not None
+                    epoch = self._cut_again(found[0], "asked for", found[1])
+                else:
+                    epoch = self._cut_again(lambda _: plan.parts, "speeds", plan.speeds, plan)
+                log.cut()
+                bar.note(epoch.told)
+                self._pass_notes(bar)
+
+    def _most_steps(self, last_step: int | None) -> float:
+        """Steps until the end, as far as is known."""
+        left = math.inf if last_step is None else last_step - self.step_count
+        end = self.case.time.end
+        if end is not None and self.solver.dt > 0:
+            left = min(left, (end - self.time) / self.solver.dt)
+        return left
+
     def _advance(self, bar: Progress, last_step: int | None, log: Logbook) -> None:
+        self._midst = True
+        try:
+            self._advance_whole(bar, last_step, log)
+        finally:
+            self._midst = False
+
+    def _advance_whole(self, bar: Progress, last_step: int | None, log: Logbook) -> None:
         began = wall.monotonic()
         first = self.step_count
         dt = self._step(min((a.next_time for a in self.attachments), default=math.inf), self._steps_left(last_step))
@@ -320,6 +457,7 @@ class Simulation:
             left.append(self._checkpoints.steps_left(self.solver))
         if last_step is not None:
             left.append(last_step - self.step_count)
+        left.append(self._rebalancing.steps_left(self.solver))
         left += [STEPS, int(HEARING / self._pace) if self._pace > 0 else 1]
         found = max(1, min(left))
         if self.comm.size > 1 and self.solver.whole_steps.possible:
@@ -380,6 +518,7 @@ class Simulation:
         if again:
             self.attachments = self._build_attachments()
         self._attach(restarted)
+        self._rebalancing.begin(self.solver)
         self._pass_notes(bar)
         self._continuation.told, self._continuation.passed = [], []
 
@@ -395,22 +534,29 @@ class Simulation:
 
     def _attach(self, restarted: bool) -> None:
         past = self._continuation
-        place = past.source or Path("what was kept in memory")
-        with self.comm.together(), checkpoint.understood(place):
-            for attachment in self.attachments:
-                if attachment.name in past.captured:
-                    attachment.restore(past.captured[attachment.name])
-        past.captured = {}  # of a file that may be pruned
+        self._restore_attachments(past.source or Path("what was kept in memory"))
         if past.source is None and (not self.history or self.history[-1]["step"] != self.step_count):
             self._look()
-        self._open = []
-        for attachment in self.attachments:
-            self._open.append(attachment)
-            attachment.begin(self.solver, restarted)
+        self._open_attachments(restarted)
         if self._checkpoints is not None and not self._pausing:
             self._checkpoints.start(self.solver, past.source, new=not restarted)
         self._pausing = False
         past.source = None
+
+    def _restore_attachments(self, place: Path) -> None:
+        """Give them what they had captured at `place`."""
+        captured = self._continuation.captured
+        with self.comm.together(), checkpoint.understood(place):
+            for attachment in self.attachments:
+                if attachment.name in captured:
+                    attachment.restore(captured[attachment.name])
+        self._continuation.captured = {}  # of a file that may be pruned
+
+    def _open_attachments(self, restarted: bool) -> None:
+        self._open = []
+        for attachment in self.attachments:
+            self._open.append(attachment)
+            attachment.begin(self.solver, restarted)
 
     def _finish_attachments(self) -> list[Exception]:
         """Finish each one once, whatever becomes of the others. Returns what went wrong."""
@@ -448,6 +594,7 @@ class Simulation:
         self._continuation.retries, self.solver.step_factor = retries, factor
         self.attachments = self._build_attachments()
         self._attach(True)
+        self._rebalancing.begin(self.solver)
         bar.note(
             f"{error.message}\n  going back to step {self.step_count}, time {self.time:.6g}, with {factor:g} times the "
             f"step of the case (retry {len(retries)} of {spec.retries})"

@@ -1,5 +1,6 @@
 """The local blocks: the parts of the grid that this rank computes, with their fields on its device."""
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
@@ -36,6 +37,7 @@ class LocalBlocks:
         self.decomposition, self.cut = domain.whole, domain.cut
         self.configuration = configuration(case)
         check_reference(self.configuration, self.cut)
+        self.equations = layout.equations
         names = [block.name for block in domain.grid.blocks]
         with self.comm.together():
             self.states = [
@@ -47,7 +49,9 @@ class LocalBlocks:
             # Needs no kernels, and all cores, which the compiler leaves idle.
             if flow is not None:
                 self.evaluate(flow)
+        compiling = time.monotonic()
         self.program = self.compiled(self.configuration)
+        self.compile_s = time.monotonic() - compiling
         with self.comm.together():
             self.extended = {s.index: domain.coordinates(s.part) for s in self.states}
             for state in self.states:

@@ -18,7 +18,15 @@ class Ghosts:
 
     def __init__(self, blocks: LocalBlocks, domain: Domain, transport: str, overlap: bool):
         self._program, self.overlap = blocks.program, overlap
-        self.halo = HaloExchange(blocks.backend, blocks.program, blocks.comm, blocks.cut, blocks.states, transport)
+        self.halo = HaloExchange(
+            blocks.backend,
+            blocks.program,
+            blocks.comm,
+            blocks.cut,
+            blocks.states,
+            transport,
+            (blocks.equations, blocks.configuration.storage),
+        )
         self.halo.values([state.jacobian for state in blocks.states])
         self.patched = PatchedExchange(blocks.backend, blocks.program, blocks.comm, domain, blocks.states)
         self.mirrored = MirroredGhosts(blocks.backend, blocks.program, blocks.comm, domain, blocks.states)

@@ -89,6 +89,8 @@ class Solver:
             )
         self._blocks = LocalBlocks(case, backend, domain, layout(case, self.plan), flow)
         self.configuration, self.program = self._blocks.configuration, self._blocks.program
+        # Seconds until the kernels were there.
+        self.compile_s = self._blocks.compile_s
         self.states = self._blocks.states
         self._ghosts = Ghosts(self._blocks, domain, transport, overlap)
         self.halo = self._ghosts.halo

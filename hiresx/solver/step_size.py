@@ -6,6 +6,7 @@ import numpy as np
 
 from hiresx.case import Case
 from hiresx.device.interface import Call
+from hiresx.equations import GAS_CONSERVED
 from hiresx.solver.block_states import LocalBlocks
 from hiresx.solver.known import Known
 from hiresx.time.reduction import FEW, Reduction
@@ -55,7 +56,8 @@ class StepSize:
             self._launch()
         # a NaN must not lose against a number
         radii = zip(self.reductions, self._blocks.backend.to_host(self.found), strict=True)
-        return self._blocks.comm.max(np.max([reduction.found_radii(found) for reduction, found in radii], axis=0))
+        largest = [np.zeros(2), *(reduction.found_radii(found) for reduction, found in radii)]
+        return self._blocks.comm.max(np.max(largest, axis=0))
 
     def put(self, dt: float) -> None:
         """Give kernels the one step `dt`."""
@@ -74,8 +76,9 @@ class StepSize:
         """Root mean square of dq/dt over all points (5), least density, least pressure. Collective."""
         self._seek_norms()
         found = [r.norms() for r in self.reductions]
-        sums = self._blocks.comm.sum(np.sum([f[0] for f in found], axis=0))
-        density, pressure = self._blocks.comm.min(np.min([f[1:] for f in found], axis=0))
+        none = np.zeros(len(GAS_CONSERVED))
+        sums = self._blocks.comm.sum(np.sum([none, *(f[0] for f in found)], axis=0))
+        density, pressure = self._blocks.comm.min(np.min([[np.inf, np.inf], *(f[1:] for f in found)], axis=0))
         return np.sqrt(sums / self._blocks.decomposition.points), float(density), float(pressure)
 
     @property

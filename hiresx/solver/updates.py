@@ -9,7 +9,7 @@ from hiresx.time.explicit import Explicit
 def update_tasks(blocks: LocalBlocks, terms: Terms, ghosts: Ghosts, integrator: Explicit) -> list[Task]:
     """The tasks that update the state of every local block, behind those of `terms`."""
     prepare, states = blocks.program.prepare, blocks.states
-    if not terms.ends_in_update:
+    if not (terms.ends_in_update and states):
         of_states = [integrator.updates(blocks.program, state) for state in states]
         launches = [prepare(list(calls)) for calls in zip(*of_states, strict=True)] or [prepare([])] * integrator.stages
         return [("update", lambda stage: launches[stage]())]

@@ -39,16 +39,17 @@ class WholeSteps:
 
     @property
     def possible(self) -> bool:
-        """Whether nothing of a step needs the host: no rank that the device does not reach itself, no profile that
-        changes, no pole, no local steps, no iteration; and nothing is lost when one fails. Collective where the device
-        reaches other ranks."""
+        """Whether nothing of a step needs the host: no rank that the device does not reach itself or that has no
+        points, no profile that changes, no pole, no local steps, no iteration; and nothing is lost when one fails.
+        Collective where the device reaches other ranks."""
         b, program = self._blocks, self._blocks.program
         if b.comm.size > 1 and self._halo.memory is None:
             return False
         device = isinstance(program, Noting) and "choose_step" in program.signatures
         steady = not self._case.time.local and self._conditions.steady
         alone = b.comm.size == 1 or not (self._ghosts.patched.any or self._ghosts.mirrored.between_ranks)
-        here = device and alone and steady and self._integrator.keeps_start and not self._integrator.iterates
+        here = bool(b.states) and device and alone and steady
+        here = here and self._integrator.keeps_start and not self._integrator.iterates
         if b.comm.size == 1:
             return here
         if self._agreed is None:

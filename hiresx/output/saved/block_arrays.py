@@ -55,14 +55,19 @@ class Reader:
     """read(name, box) -> array (..., nk, nj, ni), out of the pieces that meet the box; no others are looked at.
 
     Raises what `fault` makes of a reason when there is no such array, and when a node of the box is in no piece or in
-    two. Holds the array it gives and a few planes of one piece.
+    two. Holds the array it gives and a few planes of one piece. `pieces`: all of them, where they lie in memory.
     """
 
-    def __init__(self, stored: Mapping[str, Sequence["_Stored"]], fault: Callable[[str], Exception]):
-        self._stored, self._fault = stored, fault
-        for name, pieces in stored.items():
-            kinds = {(piece.shape[:-3], piece.dtype) for piece in pieces}
-            if len(kinds) > 1 or any(piece.shape[-3:] != sizes(piece.box) or 0 in piece.shape for piece in pieces):
+    def __init__(
+        self,
+        stored: Mapping[str, Sequence["_Stored"]],
+        fault: Callable[[str], Exception],
+        pieces: Sequence[Piece] | None = None,
+    ):
+        self._stored, self._fault, self.pieces = stored, fault, pieces
+        for name, some in stored.items():
+            kinds = {(piece.shape[:-3], piece.dtype) for piece in some}
+            if len(kinds) > 1 or any(piece.shape[-3:] != sizes(piece.box) or 0 in piece.shape for piece in some):
                 raise fault(f"the pieces of {name} do not fit together")
 
     @property
@@ -140,8 +145,9 @@ def reader(container: Container, prefix: str = "") -> Reader:
 def held(pieces: Iterable[Piece]) -> Reader:
     """Reads pieces that lie in memory: each is made now. Raises LookupError where nodes are missing or there twice."""
     stored: dict[str, list[_Stored]] = {}
-    for piece in pieces:
+    made = [Piece(piece.name, piece.box, np.asarray(piece.array)) for piece in pieces]
+    for piece in made:
         array = np.asarray(piece.array)
         planes = partial(iter, [(0, array.reshape(-1, *array.shape[-2:]))])
         stored.setdefault(piece.name, []).append(_Stored(piece.box, array.shape, array.dtype, planes))
-    return Reader(stored, LookupError)
+    return Reader(stored, LookupError, made)

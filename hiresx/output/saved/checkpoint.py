@@ -23,6 +23,7 @@ from hiresx.decomposition.held_arrays import Later, Piece
 from hiresx.errors import HiresxError
 from hiresx.output.saved import block_arrays, container, directories, files
 from hiresx.output.saved.attachment import MANY, Attachment
+from hiresx.output.saved.block_arrays import Reader
 from hiresx.output.saved.container import Container, Damaged
 from hiresx.shell import word
 from hiresx.solver import Solver
@@ -332,10 +333,13 @@ def unpacked(found: Container) -> dict[str, dict[str, Any]]:
     }
 
 
-def remembered(captured: Mapping[str, Any]) -> dict[str, Any]:
-    """What an attachment captured, as it takes it back in the same process: pieces, copied now, as read(name, box)."""
+def remembered(
+    captured: Mapping[str, Any], reader: Callable[[Sequence[Piece]], Reader] = block_arrays.held
+) -> dict[str, Any]:
+    """What an attachment captured, as it takes it back in the same process: pieces as the read(name, box) that `reader`
+    makes of them, which copies them now."""
     *plain, spread = parted("", captured)
-    return plain[0] | plain[1] | {key: block_arrays.held(theirs) for key, theirs in spread.items()}
+    return plain[0] | plain[1] | {key: reader(theirs) for key, theirs in spread.items()}
 
 
 def _place(name: str, key: str) -> str:

@@ -44,7 +44,8 @@ class Record:
     ns_per_point_rhs, point_steps_per_s, bytes_per_point, stages (seconds by part of the step), versions, hardware,
     grid_hash (SHA-256 of the coordinates), ranks (of each: where it computes, its parts, neighbours, transports and
     bytes per exchange, and at the end its stages and the seconds it waited for others), restarts (from where, and how
-    the run had ended before), retries (after blow-ups), started and ended (UTC), error, process (the one that keeps the
+    the run had ended before), retries (after blow-ups), epochs (each time the grid was cut anew in mid-run: see
+    `hiresx.simulation.epochs.Epoch`), started and ended (UTC), error, process (the one that keeps the
     record, see `hiresx.output.saved.process`). Seconds and rates are those of the last process. What is not known yet
     is null.
 

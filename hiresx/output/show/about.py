@@ -77,6 +77,7 @@ def _run(path: Path) -> dict[str, Any]:
         found["ranks"] = [_rank(rank, entries.get("wall_s")) for rank in entries["ranks"]]
     found["restarts"] = len(entries.get("restarts") or ())
     found["retries"] = len(entries.get("retries") or ())
+    found["epochs"] = len(entries.get("epochs") or ())
     found["holds"] = [entry for name in ("fields", *subsets) for entry in _series(path, name)]
     if (path / "averages.nc").is_file():
         found["holds"].append({"what": "averages", "files": "averages.nc", "count": 1})

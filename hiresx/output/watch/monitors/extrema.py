@@ -49,6 +49,10 @@ def check(case: Case, decomposition: Decomposition) -> None:
             )
 
 
+# Above the number of any node.
+_NOWHERE = np.iinfo(np.int64).max
+
+
 class ExtremaMonitor(Monitor):
     def __init__(self, spec: Spec, solver: Solver, out: Path | None):
         self._variables = spec.variables
@@ -73,12 +77,14 @@ class ExtremaMonitor(Monitor):
     def measure(self, solver: Solver) -> dict[str, float]:
         # least and largest of each variable, (variables, 2)
         columns = [found.reshape(*_SHAPE, -1) for found in self._extremes()]
-        best = self._comm.min(np.min([(_SIGNS[:, None] * values).min(axis=2) for values in columns], axis=0))
+        of_parts = [(_SIGNS[:, None] * values).min(axis=2) for values in columns]
+        best = self._comm.min(np.min([np.full(_SHAPE, np.inf), *of_parts], axis=0))
         scale = np.maximum(np.abs(best).max(axis=1, keepdims=True), _SCALES)
         bounds = _SIGNS * (best + _TIE[self._real] * scale)
         self._backend.copy(self._bounds, self._backend.to_device(bounds.ravel().astype(self._real)))
         heights = self._heights()
-        numbers = self._comm.min(np.min([self._of_part(solver, n, h) for n, h in enumerate(heights)], axis=0))
+        first = [self._of_part(solver, n, height) for n, height in enumerate(heights)]
+        numbers = self._comm.min(np.min([np.full(_SHAPE, _NOWHERE), *first], axis=0))
         nodes = [[self._node(*found) for found in zip(*of_end, strict=True)] for of_end in self._blocks(numbers.T)]
         measured: dict[str, float] = {}
         for end, row, of_end in zip(("min", "max"), (_SIGNS * best).T, nodes, strict=True):
@@ -99,7 +105,7 @@ class ExtremaMonitor(Monitor):
         i, j, k = (first + m for first, m in zip(part.first, own, strict=True))
         numbers = self._first[part.whole] + (k * nj + j) * ni + i
         there = height < solver.states[n].size[1]
-        return np.where(there, numbers, np.iinfo(np.int64).max).min(axis=(1, 2)).reshape(_SHAPE)
+        return np.where(there, numbers, _NOWHERE).min(axis=(1, 2)).reshape(_SHAPE)
 
     def _blocks(self, numbers: np.ndarray) -> Iterator[tuple[list[int], list[int]]]:
         """Blocks and numbers within these of nodes by their numbers, row by row."""

@@ -1,0 +1,125 @@
+"""From one cut of a run's grid to the next: what goes along, and what run.json says of it."""
+
+import gc
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from hiresx.decomposition import Domain
+from hiresx.decomposition.held_arrays import Piece
+from hiresx.output.saved import checkpoint
+from hiresx.output.saved.attachment import Attachment
+from hiresx.output.saved.block_arrays import Reader
+from hiresx.simulation.rebalance import Plan
+from hiresx.simulation.redistribution import redistributed
+from hiresx.solver import Solver
+
+
+class Carried:
+    """All that goes from `solver` to the one that follows it on `ground`: what a checkpoint holds, and what was timed.
+    `captured`: what `attachments`, and those before, hand to their successors. Collective."""
+
+    def __init__(
+        self,
+        solver: Solver,
+        attachments: Sequence[Attachment],
+        captured: Mapping[str, Mapping[str, Any]],
+        ground: Domain,
+    ):
+        self._comm = solver.comm
+        move = partial(redistributed, parts=ground.cut.parts, comm=self._comm)
+        solver.settle()
+        self._values, self._read = solver.values(), move(solver.pieces())
+        self._stopwatch, self._overlap, self._retaken = solver.stopwatch, solver.overlap, solver.retaken
+        self._waited = 0.0
+        self.captured = _moved(captured, move)
+        self.captured |= {a.name: checkpoint.remembered(a.capture(), move) for a in attachments}
+
+    def move(self, ground: Domain) -> None:
+        """Go to another cut than the one that was thought of. Collective."""
+        move = partial(redistributed, parts=ground.cut.parts, comm=self._comm)
+        assert self._read.pieces is not None  # they lie in memory
+        self._read, self.captured = move(self._read.pieces), _moved(self.captured, move)
+
+    def close(self, solver: Solver) -> None:
+        """Give back what MPI and the device hold for the one before. Collective."""
+        solver.backend.synchronize()
+        self._waited = solver.halo.waited
+        solver.halo.close()
+
+    def free(self) -> None:
+        """Free the memory of the one before, of which nobody knows any more."""
+        gc.collect()  # solver, tasks and conditions know each other
+
+    def restore(self, solver: Solver) -> None:
+        """`solver` goes on where the one before was. Collective."""
+        solver.restore(self._values, self._read)
+        solver.stopwatch, solver.overlap, solver.retaken = self._stopwatch, self._overlap, self._retaken
+        solver.halo.waited_before = self._waited
+
+
+def _moved(
+    captured: Mapping[str, Mapping[str, Any]], move: Callable[[Sequence[Piece]], Reader]
+) -> dict[str, dict[str, Any]]:
+    """What lies in memory of what attachments captured, moved; what lies in a file can be read by any cut."""
+    return {
+        name: {
+            key: move(value.pieces) if isinstance(value, Reader) and value.pieces is not None else value
+            for key, value in found.items()
+        }
+        for name, found in captured.items()
+    }
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """The cut number `epoch` of a run (0: the first one), made after `step` in so many `seconds`. `reason`: "asked for"
+    or "speeds". `weights_before`, `weights`: speeds of the ranks by which the grid was cut (null: alike, or cut in
+    another way). Where ranks were measured: `speeds` by rank, points a second of computing, and `gain`, the share of
+    the computing of a step that it promised to save. `points` by rank."""
+
+    epoch: int
+    step: int
+    time: float
+    reason: str
+    weights_before: list[float] | None
+    weights: list[float] | None
+    speeds: list[float] | None
+    gain: float | None
+    points: list[int]
+    seconds: float
+
+    @classmethod
+    def of(
+        cls,
+        solver: Solver,
+        number: int,
+        reason: str,
+        before: list[float] | None,
+        weights: list[float] | None,
+        plan: Plan | None,
+        seconds: float,
+    ) -> "Epoch":
+        """The one in which `solver` goes on now. Collective."""
+        points = [0] * solver.comm.size
+        for part in solver.cut.parts:
+            points[part.rank] += part.points
+        speeds, gain = (None, None) if plan is None else (plan.speeds, plan.gain)
+        return cls(number, solver.steps, solver.time, reason, before, weights, speeds, gain, points, seconds)
+
+    def document(self) -> dict[str, Any]:
+        """For run.json."""
+        return dict(vars(self))
+
+    @property
+    def told(self) -> str:
+        """In one line."""
+        why = self.reason
+        if self.speeds is not None and self.gain is not None:
+            why = (
+                f"ranks compute {min(self.speeds):.3g} to {max(self.speeds):.3g} points a second, {self.gain:.0%} less "
+                "computing a step"
+            )
+        held = f"{min(self.points):,} to {max(self.points):,} points a rank"
+        return f"step {self.step}: the grid is cut anew in {self.seconds:.2g} s ({why}): {held}"

@@ -1,0 +1,159 @@
+"""When the grid of a run is worth another cut: how fast its ranks compute, what that promises, and what it costs."""
+
+import math
+import time as wall
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from hiresx.decomposition import Domain, Part
+from hiresx.decomposition.partition import partition
+from hiresx.errors import HiresxError
+from hiresx.output.saved.attachment import MANY
+from hiresx.solver import Solver
+
+# "auto", "never", or the number of steps between two looks.
+Rule: TypeAlias = str | int
+
+# Share of the computing of a step that a new cut must save.
+GAIN = 0.1
+# Steps before the first look, and between two that must agree; and seconds, in which what else runs on a machine evens
+# out.
+WARM_UP, LONG = 20, 2.0
+# Steps between looks: at least so many, and so many that looking takes no more than this share of the run.
+EVERY, SHARE = 100, 0.01
+# A new cut must save, in what is left of the run, so many times what it costs.
+PAYS = 2.0
+# Right-hand sides that are timed where the device takes whole steps, of which no part is timed.
+TIMED = 5
+# Parts of a step in which no rank waits for another one.
+_COMPUTING = ("inviscid", "viscous", "update", "axisymmetric", "sponge")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A new cut: `parts` for ranks of these `speeds`, points a second of computing. Of the computing of a step it saves
+    the share `gain`."""
+
+    parts: tuple[Part, ...]
+    speeds: list[float]
+    gain: float
+
+
+def checked(rule: Rule) -> Rule:
+    """The rule, of which a text of digits is made a number. Raises HiresxError for one that is none."""
+    if isinstance(rule, str) and rule.isdecimal():
+        rule = int(rule)
+    if rule in ("auto", "never") or (isinstance(rule, int) and not isinstance(rule, bool) and rule > 0):
+        return rule
+    raise HiresxError(f"rebalance: {rule!r} is no rule", "give auto, never, or a number of steps from 1 on")
+
+
+def planned(ground: Domain, points: np.ndarray, seconds: np.ndarray) -> Plan | None:
+    """The cut for ranks that compute a step of these `points` in these `seconds`, both (ranks,), if it is worth more
+    than `GAIN`. Collective; all ranks give the same."""
+    comm = ground.comm
+    busy = (points > 0) & (seconds > 0)
+    speeds = points / np.where(busy, seconds, 1.0)
+    # Of a rank without points nothing is known.
+    speeds[~busy] = speeds[busy].mean()
+    slowest = seconds.max()
+    if 1 - points.sum() / speeds.sum() / slowest <= GAIN:
+        return None  # not even by parts that fit to the point
+    parts: tuple[Part, ...] | None = None
+    with comm.together():
+        if comm.root:
+            parts = partition(ground.whole, comm.size, speeds.tolist())
+    parts = comm.bcast(parts)
+    assert parts is not None
+    held = np.bincount([p.rank for p in parts], [p.points for p in parts], comm.size)
+    gain = float(1 - (held / speeds).max() / slowest)
+    return Plan(parts, speeds.tolist(), gain) if gain > GAIN else None
+
+
+class Rebalancing:
+    """Looks by `rule` at how fast the ranks compute. `cost`: seconds that a new cut is expected to take."""
+
+    def __init__(self, rule: Rule, cost: float):
+        self._rule, self._cost = rule, cost
+        self._every = rule if isinstance(rule, int) else 0
+        self._apart = EVERY
+        self._seen: np.ndarray | None = None  # seconds by rank of the look that is to be confirmed
+        # The step of the next look; step, moment and stopwatch of the last one.
+        self._next, self._from = 0, (0, 0.0)
+        self._stopwatch: dict[str, float] = {}
+
+    def _never(self, solver: Solver) -> bool:
+        return self._rule == "never" or solver.comm.size == 1
+
+    def begin(self, solver: Solver) -> None:
+        """Before the first step of a run, or after another state came in its place."""
+        self._seen = None
+        self._later(solver, WARM_UP if self._rule == "auto" else self._every)
+
+    def steps_left(self, solver: Solver) -> int:
+        """Steps until the next look, at most."""
+        return MANY if self._never(solver) else max(1, self._next - solver.steps)
+
+    def look(self, solver: Solver, ground: Domain, left: float) -> Plan | None:
+        """After a step: the cut to go on with, if it is time to look and there is one that is worth it. `left`: steps
+        until the end of the run. Collective."""
+        if self._never(solver) or solver.steps < self._next or left < 1:
+            return None
+        step, began = self._from
+        elapsed = float(solver.comm.max(wall.monotonic() - began))
+        pace = elapsed / max(solver.steps - step, 1)
+        if self._rule == "auto" and elapsed < LONG:
+            self._next = solver.steps + max(1, math.ceil(min((LONG - elapsed) / max(pace, 1e-9), EVERY)))
+            return None
+        if self._rule == "auto" and left * pace < PAYS * self._cost:
+            self._later(solver, self._apart)
+            return None
+        looked = wall.monotonic()
+        seconds = self._computed(solver)
+        points = np.array(solver.comm.allgather(float(sum(s.block.points for s in solver.states))))
+        if self._rule != "auto":
+            found = planned(ground, points, seconds) if seconds.max() > 0 else None
+            self._later(solver, self._every)
+            return found
+        found = planned(ground, points, seconds) if seconds.max() > 0 else None
+        if found is not None and self._seen is not None:
+            found = planned(ground, points, 0.5 * (seconds + self._seen))
+        took = float(solver.comm.max(wall.monotonic() - looked))
+        self._apart = max(self._apart, min(math.ceil(took / (SHARE * pace)), MANY)) if pace > 0 else self._apart
+        if found is None or found.gain * pace * left < PAYS * self._cost:
+            self._seen = None
+            self._later(solver, self._apart)
+            return None
+        if self._seen is None:
+            self._seen = seconds
+            self._later(solver, WARM_UP)
+            return None
+        return found
+
+    def follow(self, solver: Solver, seconds: float) -> None:
+        """A new cut was made, which took so many seconds; `solver` is the one that goes on."""
+        self._cost, self._seen = seconds, None
+        self._apart *= 2  # what was wrong so soon after will be so again
+        self._later(solver, self._every or self._apart)
+
+    def _later(self, solver: Solver, steps: int) -> None:
+        """The next look comes after so many steps, and is at what was computed from now on."""
+        self._next = solver.steps + steps
+        self._from = solver.steps, wall.monotonic()
+        self._stopwatch = dict(solver.stopwatch.seconds)
+
+    def _computed(self, solver: Solver) -> np.ndarray:
+        """Seconds that each rank computed since the last look, waiting for nobody: (ranks,), of a step, or of a
+        right-hand side where steps are taken whole."""
+        count = solver.steps - self._from[0]
+        if solver.whole_steps.possible:
+            self._stopwatch = dict(solver.stopwatch.seconds)
+            for _ in range(TIMED):
+                solver.right_hand_side()
+            solver.settle()
+            count = TIMED
+        now = solver.stopwatch.seconds
+        own = sum(now.get(name, 0.0) - self._stopwatch.get(name, 0.0) for name in _COMPUTING)
+        return np.array(solver.comm.allgather(max(own, 0.0) / max(count, 1)))

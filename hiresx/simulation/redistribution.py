@@ -1,0 +1,150 @@
+"""Arrays over the nodes of whole blocks, moved from the boxes of one cut to those of another, from memory to memory."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from hiresx.communicator import Communicator
+from hiresx.decomposition import Part
+from hiresx.decomposition.held_arrays import Piece, sizes
+from hiresx.grid.blocks import Range, intersection, slices
+from hiresx.grid.cutting import within
+from hiresx.output.saved import block_arrays
+from hiresx.output.saved.block_arrays import Reader
+
+# Bytes that a rank sends, and that it receives, at a time beside the arrays themselves.
+BUFFER = 16 << 20
+_TAG = 7100
+
+
+@dataclass(frozen=True)
+class _Transfer:
+    """The nodes `box` of the piece number `piece` of rank `source`, for the part number `part`, of rank `to`."""
+
+    source: int
+    piece: int
+    to: int
+    part: int
+    box: Range
+    bytes: int
+
+
+def redistributed(pieces: Iterable[Piece], parts: Sequence[Part], comm: Communicator) -> Reader:
+    """Reads the arrays whose `pieces` the ranks hold by the boxes of `parts`, those of this rank only.
+
+    A piece is named <array>.<number of its whole block>. Beside the pieces of one array and what it gives, a rank holds
+    twice `BUFFER` bytes. Collective: all ranks give the same parts. LookupError, when it is read, for nodes that no
+    rank held.
+    """
+    arrays: dict[str, list[Piece]] = {}
+    for piece in pieces:
+        arrays.setdefault(piece.name, []).append(piece)
+    told = comm.allgather([(name, [_about(piece) for piece in some]) for name, some in arrays.items()])
+    found: list[Piece] = []
+    for name in dict.fromkeys(name for theirs in told for name, _ in theirs):
+        found += _array(name, [dict(theirs).get(name, []) for theirs in told], arrays.pop(name, []), parts, comm)
+    return block_arrays.held(found)
+
+
+def _about(piece: Piece) -> tuple[Range, tuple[int, ...], str]:
+    """Box, shape of the value of a node, and type."""
+    return piece.box, tuple(piece.array.shape[:-3]), np.dtype(piece.array.dtype).str
+
+
+def _array(
+    name: str,
+    told: Sequence[Sequence[tuple[Range, tuple[int, ...], str]]],
+    pieces: list[Piece],
+    parts: Sequence[Part],
+    comm: Communicator,
+) -> list[Piece]:
+    """One array; `told` by rank."""
+    block = int(name.rpartition(".")[2])
+    _, leading, dtype = next(about for theirs in told for about in theirs)
+    into = {
+        n: np.empty((*leading, *sizes(part.box)), dtype)
+        for n, part in enumerate(parts)
+        if part.rank == comm.rank and part.whole == block
+    }
+    with comm.together():
+        held = [np.asarray(piece.array) for piece in pieces]
+    of_node = prod(leading) * np.dtype(dtype).itemsize
+    transfers = (
+        _Transfer(source, m, part.rank, n, slab, of_node * prod(sizes(slab)))
+        for source, theirs in enumerate(told)
+        for m, (box, _, _) in enumerate(theirs)
+        for n, part in enumerate(parts)
+        if part.whole == block and (common := intersection(box, part.box)) is not None
+        for slab in _slabs(common, of_node)
+    )
+    for some in _rounds(transfers):
+        _move(some, held, pieces, into, parts, comm)
+    return [Piece(name, parts[n].box, array) for n, array in into.items()]
+
+
+def _slabs(box: Range, of_node: int) -> Iterator[Range]:
+    """The box in slabs of constant k of at most `BUFFER` bytes, or of one plane."""
+    i, j, (first, last) = box
+    planes = max(1, BUFFER // (of_node * (i[1] - i[0]) * (j[1] - j[0])))
+    for k in range(first, last, planes):
+        yield i, j, (k, min(k + planes, last))
+
+
+def _rounds(transfers: Iterable[_Transfer]) -> Iterator[list[_Transfer]]:
+    """Transfers that are made together, in which no rank sends or receives more than `BUFFER`, or one slab. All ranks
+    have the same."""
+    some: list[_Transfer] = []
+    sent: dict[int, int] = {}
+    received: dict[int, int] = {}
+    for t in transfers:
+        if t.source != t.to:
+            sent[t.source] = sent.get(t.source, 0) + t.bytes
+            received[t.to] = received.get(t.to, 0) + t.bytes
+            if some and max(sent[t.source], received[t.to]) > BUFFER:
+                yield some
+                some, sent, received = [], {t.source: t.bytes}, {t.to: t.bytes}
+        some.append(t)
+    if some:
+        yield some
+
+
+def _move(
+    transfers: Sequence[_Transfer],
+    held: Sequence[np.ndarray],
+    pieces: Sequence[Piece],
+    into: dict[int, np.ndarray],
+    parts: Sequence[Part],
+    comm: Communicator,
+) -> None:
+    requests: list[Any] = []
+    arriving: list[tuple[_Transfer, np.ndarray]] = []
+    for t in transfers:
+        if t.to == comm.rank != t.source:
+            buffer = np.empty(t.bytes, np.uint8)
+            requests.append(comm.mpi_comm.Recv_init(buffer, t.source, _TAG))
+            requests[-1].Start()
+            arriving.append((t, buffer))
+    for t in transfers:
+        if t.source != comm.rank:
+            continue
+        nodes = held[t.piece][_within(t.box, pieces[t.piece].box)]
+        if t.to == comm.rank:
+            into[t.part][_within(t.box, parts[t.part].box)] = nodes
+        else:
+            buffer = np.ascontiguousarray(nodes).reshape(-1).view(np.uint8)
+            requests.append(comm.mpi_comm.Send_init(buffer, t.to, _TAG))
+            requests[-1].Start()
+    for request in requests:
+        request.Wait()
+        request.Free()
+    for t, buffer in arriving:
+        place = into[t.part][_within(t.box, parts[t.part].box)]
+        place[...] = buffer.view(place.dtype).reshape(place.shape)
+
+
+def _within(box: Range, whole: Range) -> tuple[Any, ...]:
+    """The index of `box` in an array over `whole`."""
+    return (..., *slices(within(whole, box)))
