@@ -50,7 +50,8 @@ Kind: TypeAlias = Literal["KERNEL", "VECTOR_KERNEL", "LINE_KERNEL", "ROW_KERNEL"
 class Signature(NamedTuple):
     """What a kernel takes besides the i, j, k of a point kernel and the begin, end of a CPU kernel that is `shared`:
     `arguments` is ((type, name), ...), `parameters` the same as written, `kind` the word it is declared with, `holds`
-    by name how many variables of every node the fields among the arguments must hold."""
+    by name how many variables of every node the fields among the arguments must hold, `own` how many reals each thread of
+    a line kernel keeps on the chip: the constant <name>_own."""
 
     name: str
     arguments: tuple[tuple[str, str], ...]
@@ -58,6 +59,7 @@ class Signature(NamedTuple):
     kind: Kind
     shared: bool = False
     holds: Mapping[str, int] = MappingProxyType({})
+    own: int = 0
 
 
 def choices(folder: str, root: Path = ROOT) -> list[str]:
@@ -136,7 +138,8 @@ def declarations(text: str) -> list[tuple[Signature, int]]:
             if (field := _FIELD.search(parameter))
         }
         kind = cast(Kind, match[1])
-        signature = Signature(name, arguments, ", ".join(parameters), kind, shared, holds)
+        own = sizes.get(f"{name}_own", 0)
+        signature = Signature(name, arguments, ", ".join(parameters), kind, shared, holds, own)
         found[name] = signature, _body_end(name, text, match.end())
     return list(found.values())
 

@@ -25,12 +25,17 @@
 // each of them, and share what is SHARED.
 #define ROW_KERNEL(name, ...) HD void name##_row(__VA_ARGS__)
 // A point kernel whose point is a line, or a part of one, for GPUs: many registers, and for what they do not hold
-// OWN_MEMORY(type, name, count), `count` numbers of its own on the chip, which are OWN(name, 0) and following.
+// OWN_MEMORY(type, name, count), `count` numbers of its own on the chip, which are OWN(name, 0) and following. What does
+// not fit a block's ordinary 48 KiB is given by the launch, to one name of a kernel: its `count` is then a constant
+// <kernel>_own of reals, declared ahead of the kernel.
 #define LINE_KERNEL(name, ...) template <class T = real> HD void name##_point(__VA_ARGS__)
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define SHARED __shared__
 #define OWN_MEMORY(type, name, count) \
-    __shared__ type name[(count) * HX_LINE_THREADS]; \
+    constexpr bool name##_fits = (count) * HX_LINE_THREADS * sizeof(type) <= 48 * 1024; \
+    __shared__ type name##_fixed[name##_fits ? (count) * HX_LINE_THREADS : 1]; \
+    extern __shared__ double hx_given_memory[]; \
+    type *const name = name##_fits ? name##_fixed : reinterpret_cast<type *>(hx_given_memory); \
     const int name##_own = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)
 #define OWN(name, at) name[(at) * HX_LINE_THREADS + name##_own]
 #define LANES for (int lane = threadIdx.x, hx_once = 1; hx_once; hx_once = 0, __syncwarp())

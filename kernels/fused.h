@@ -4,13 +4,27 @@
 // need, is kept on the chip, where the next nodes arrive while these are computed. Lines are cut into chunks, so that few
 // of them fill a GPU too; the flux between two chunks is computed twice, with the same outcome.
 #ifndef HX_CPU
-// What is kept of a node: q (5), m (3 area components of the direction), and its physical flux (5).
-enum { FUSED_Q = 0, FUSED_M = 5, FUSED_F = 8, FUSED_NODE = 13 };
+// What is kept of a node: q, m (3 area components of the direction), and the physical flux of the gas. Of scalars it is
+// rho s that comes, and s that stays, from when the flux is there.
+constexpr int FUSED_Q = 0;
+constexpr int FUSED_M = conserved_variables;
+constexpr int FUSED_F = FUSED_M + 3;
+constexpr int FUSED_NODE = FUSED_F + gas_variables;
+
+// Of the half point between nodes h and h + 1: nodes h + 1 - FUSED_REACH..h + FUSED_REACH are kept. The corrections of
+// metrics and fluxes read h - 2..h + 3 of them, and the jump sensors stand at h - 1..h + 2.
+constexpr int FUSED_REACH = ghost_layers;
+constexpr int FUSED_WINDOW = 2 * ghost_layers;
+constexpr int CORRECTION_REACH = 3;
+constexpr int CORRECTION_SENSORS = 4;
+static_assert(FUSED_REACH >= CORRECTION_REACH, "a half point needs three nodes to each side");
+// Reals that a thread of sweep_across keeps on the chip: the nodes of its window and the one that comes.
+constexpr int sweep_across_own = FUSED_WINDOW * FUSED_NODE + FUSED_NODE;
 
 // q and m of node p to where `to_state(v)` and `to_metrics(v)` say, on their way until FETCHED.
 #define FUSED_SEND(to_state, to_metrics, p) \
     do { \
-        for (int v = 0; v < 5; ++v) FETCH(to_state(FUSED_Q + v), address(q + v * sv + (p))); \
+        for (int v = 0; v < conserved_variables; ++v) FETCH(to_state(FUSED_Q + v), address(q + v * sv + (p))); \
         for (int d = 0; d < 3; ++d) FETCH(to_metrics(FUSED_M + d), address(m + d * sv + (p))); \
     } while (0)
 // What the sweeps begin with goes to where it is kept.
@@ -24,7 +38,7 @@ enum { FUSED_Q = 0, FUSED_M = 5, FUSED_F = 8, FUSED_NODE = 13 };
 #else
 #define FUSED_BEGIN(keep, p) \
     do { \
-        for (int v = 0; v < 5; ++v) keep(FUSED_Q + v) = load<real>(q + v * sv + (p)); \
+        for (int v = 0; v < conserved_variables; ++v) keep(FUSED_Q + v) = load<real>(q + v * sv + (p)); \
         for (int d = 0; d < 3; ++d) keep(FUSED_M + d) = load<real>(m + d * sv + (p)); \
     } while (0)
 #ifndef HX_STORED_FP32
@@ -35,7 +49,7 @@ enum { FUSED_Q = 0, FUSED_M = 5, FUSED_F = 8, FUSED_NODE = 13 };
 #define FUSED_FETCH(keep, coming, p) FUSED_SEND(coming, coming, p)
 #define FUSED_ARRIVE(keep, coming) \
     do { \
-        for (int v = 0; v < 5; ++v) keep(FUSED_Q + v) = reference(v) + real(coming(FUSED_Q + v)); \
+        for (int v = 0; v < gas_variables; ++v) keep(FUSED_Q + v) = reference(v) + real(coming(FUSED_Q + v)); \
         for (int d = 0; d < 3; ++d) keep(FUSED_M + d) = real(coming(FUSED_M + d)); \
     } while (0)
 #endif
@@ -45,8 +59,8 @@ enum { FUSED_Q = 0, FUSED_M = 5, FUSED_F = 8, FUSED_NODE = 13 };
 
 // Physical flux and pressure of node 0.
 template <class T, class At> HD void fused_node(const At &at, T *flux, T &pressure) {
-    T state[5], area[3];
-    for (int v = 0; v < 5; ++v) state[v] = at(0, FUSED_Q + v);
+    T state[gas_variables], area[3];
+    for (int v = 0; v < gas_variables; ++v) state[v] = at(0, FUSED_Q + v);
     for (int d = 0; d < 3; ++d) area[d] = at(0, FUSED_M + d);
     Primitive<T> s = primitive(state);
     flux_of(state, s, area, flux);
@@ -75,11 +89,17 @@ HD void fused_flux(const At &at, T *left, T *right, const F &f, T sensor, T *flu
     half_point_flux(left, right, area, f, sensor, flux);
 #ifdef HX_LIMITER
     if (anywhere(rough)) {
-        for (int v = 0; v < 5; ++v) left[v] = at(0, FUSED_Q + v), right[v] = at(1, FUSED_Q + v);
+        for (int v = 0; v < gas_variables; ++v) left[v] = at(0, FUSED_Q + v), right[v] = at(1, FUSED_Q + v);
         for (int d = 0; d < 3; ++d) area[d] = corrected_metric<T>([&](int s) { return at(s, FUSED_M + d); });
         limit_flux(left, right, area, rough, flux);
     }
 #endif
+}
+
+// The fluxes of the scalars, behind those of the gas in `flux`. f(s): mass flux at node s.
+template <class T, class At, class F> HD void fused_scalar_flux(const At &at, const F &f, T sensor, T *flux) {
+    for (int n = gas_variables; n < conserved_variables; ++n)
+        flux[n] = scalar_flux_at<T>([&](int s) { return at(s, FUSED_Q + n); }, f, flux[0], sensor);
 }
 
 // r = or += change, by nobody else at the same time.
@@ -94,21 +114,32 @@ HD void fused_add(rate_real *r, real change, int first) {
 #endif
 }
 
-// What viscous_difference adds at node p in this direction, onto the flux before it.
+// What viscous_difference adds to the gas at node p in this direction, onto the flux before it.
 HD void fused_viscous(const work_real *viscous_flux, long long p, long long sd, stride sv, real *before) {
-    for (int c = 0; c < 4; ++c) {
+    for (int c = 0; c < gas_gradients; ++c) {
         const work_real *f = viscous_flux + c * sv + p;
         before[c + 1] += derivative<real>([&](int s) { return load<real>(f + s * sd); });
     }
 }
 
 // Node p of the nodes 0..n-1 along the line, number l: r from the fluxes at its two half points, and behind a wall what
-// face_mass leaves. walls: bit 0 at node 0, bit 1 at node n-1.
+// face_mass leaves of the mass and the scalars. walls: bit 0 at node 0, bit 1 at node n-1. diffusive_flux: that of the
+// first scalar, whose flux before the node holds nothing of it, or null.
 HD void fused_difference(rate_real *r, long long p, long long sd, stride sv, int l, int n, const real *before,
-                         const real *after, int first, int walls) {
-    for (int v = 0; v < 5; ++v) fused_add(r + v * sv + p, before[v] - after[v], first);
-    if ((walls & 1) && l == 0) r[p - sd] = rate_real(after[0] + before[0]);
-    if ((walls & 2) && l == n - 1) r[p + sd] = rate_real(after[0] + before[0]);
+                         const real *after, const work_real *diffusive_flux, int first, int walls) {
+    for (int v = 0; v < gas_variables; ++v) fused_add(r + v * sv + p, before[v] - after[v], first);
+    for (int c = 0; c < scalar_variables; ++c) {
+        const int v = gas_variables + c;
+        real change = before[v] - after[v];
+        const work_real *f = diffusive_flux + c * sv + p;
+        if (diffusive_flux) change += derivative<real>([&](int s) { return load<real>(f + s * sd); });
+        fused_add(r + v * sv + p, change, first);
+    }
+    for (int v = 0; v < conserved_variables; v = v < gas_variables ? gas_variables : v + 1) {  // mass, scalars
+        rate_real *sum = r + v * sv + p;
+        if ((walls & 1) && l == 0) sum[-sd] = rate_real(after[v] + before[v]);
+        if ((walls & 2) && l == n - 1) sum[sd] = rate_real(after[v] + before[v]);
+    }
 }
 
 // Element 0 <= e < sj + 32 of rows of sj: its place in its row.
@@ -117,30 +148,43 @@ HD int place_in_row(int e, int sj) { return sj < 32 ? e % sj : e < sj ? e : e - 
 // Lines along a direction other than i, each in chunks of `chunk` of its n nodes: (i, j) is the line, k the chunk. s2:
 // stride of j, sd of the line.
 LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int chunk, stride sv,
-            const_state_field<gas_variables> q, const_work_field<3> m, const_work_field<gas_gradients> viscous_flux,
-            rate_field<gas_variables> r, int first, int walls, int viscous) {
+            const_state_field<conserved_variables> q, const_work_field<3> m, const_work_field<gradient_variables> viscous_flux,
+            rate_field<conserved_variables> r, int first, int walls, int viscous) {
     const int begin = k * chunk, end = n - begin < chunk ? n : begin + chunk;
     long long p = o + i + (long long)j * s2 + (long long)(begin - 1) * sd;  // node h, half point h + 1/2
+#ifdef HX_FP32  // in FP64 it is no gain (see hiresx/rhs/fused.py), and room for it alone costs 3 %
+    const work_real *diffusive_flux = viscous ? viscous_flux + gas_gradients * sv : nullptr;
+#else
+    const work_real *diffusive_flux = nullptr;
     (void)viscous_flux, (void)viscous;
-    // of node h + s at place[s + 2]; h + 4 is on its way
-    OWN_MEMORY(real, kept, 7 * FUSED_NODE);
+#endif
+    // of node h + s at place[s + FUSED_REACH - 1]; the next one is on its way
+    OWN_MEMORY(real, kept, sweep_across_own);
 #ifdef HX_WORK_FP32
     OWN_MEMORY(work_real, coming, FUSED_F);
 #endif
-    int place[7];
-    for (int s = 0; s < 7; ++s) place[s] = s * FUSED_NODE;
-    const auto at = [&](int s, int v) { return OWN(kept, place[s + 2] + v); };
-    real sensor[4], pressure[3], before[5], left[5], next[5], right[5], flux[5];
-    for (int s = 0; s < 6; ++s) {
-#define HX_KEEP(v) OWN(kept, place[s] + v)
-        FUSED_BEGIN(HX_KEEP, p + (long long)(s - 2) * sd);
+    int place[FUSED_WINDOW + 1];
+    for (int s = 0; s <= FUSED_WINDOW; ++s) place[s] = s * FUSED_NODE;
+#define HX_KEPT(s, v) OWN(kept, place[(s) + FUSED_REACH - 1] + (v))
+    const auto at = [&](int s, int v) { return HX_KEPT(s, v); };
+    // what depends on node s alone
+    const auto compute_node = [&](int s, real &pressure) {
+        real flux[gas_variables];
+        fused_node([&](int, int v) { return at(s, v); }, flux, pressure);
+        for (int v = 0; v < gas_variables; ++v) HX_KEPT(s, FUSED_F + v) = flux[v];
+        for (int v = gas_variables; v < conserved_variables; ++v) HX_KEPT(s, FUSED_Q + v) /= at(s, FUSED_Q);
+    };
+    real sensor[CORRECTION_SENSORS], pressure[3], before[conserved_variables], flux[conserved_variables];
+    real left[gas_variables], next[gas_variables], right[gas_variables];
+    for (int s = 1 - FUSED_REACH; s <= FUSED_REACH; ++s) {
+#define HX_KEEP(v) HX_KEPT(s, v)
+        FUSED_BEGIN(HX_KEEP, p + (long long)s * sd);
 #undef HX_KEEP
     }
     FETCHED;
-    for (int s = -2; s < 3; ++s) {  // h = begin - 1
+    for (int s = 1 - CORRECTION_REACH; s < CORRECTION_REACH; ++s) {  // h = begin - 1
         pressure[0] = pressure[1], pressure[1] = pressure[2];
-        fused_node([&](int, int v) { return at(s, v); }, flux, pressure[2]);
-        for (int v = 0; v < 5; ++v) OWN(kept, place[s + 2] + FUSED_F + v) = flux[v];
+        compute_node(s, pressure[2]);
         if (s >= 0) sensor[s + 1] = jump_sensor(pressure[0], pressure[1], pressure[2]);
     }
 #ifdef HX_INTERPOLATES_NODES
@@ -149,21 +193,20 @@ LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int
     for (int h = begin - 1; h < end; ++h, p += sd) {
         FETCHED;
 #define HX_COMING(v) OWN(coming, v)
-#define HX_KEEP(v) OWN(kept, place[5] + v)
+#define HX_KEEP(v) HX_KEPT(FUSED_REACH, v)
         if (h >= begin) FUSED_ARRIVE(HX_KEEP, HX_COMING);
 #undef HX_KEEP
-#define HX_KEEP(v) OWN(kept, place[6] + v)
-        if (h + 1 < end) FUSED_FETCH(HX_KEEP, HX_COMING, p + 4ll * sd);
+#define HX_KEEP(v) HX_KEPT(FUSED_REACH + 1, v)
+        if (h + 1 < end) FUSED_FETCH(HX_KEEP, HX_COMING, p + (FUSED_REACH + 1ll) * sd);
 #undef HX_KEEP
 #undef HX_COMING
-#ifdef HX_FP32  // in FP64 it is no gain (see hiresx/rhs/fused.py), and room for it alone costs 3 %
+#ifdef HX_FP32
         if (viscous && h >= begin) fused_viscous(viscous_flux, p, (long long)sd, sv, before);
 #endif
-        for (int s = 0; s < 3; ++s) sensor[s] = sensor[s + 1];
+        for (int s = 0; s < CORRECTION_SENSORS - 1; ++s) sensor[s] = sensor[s + 1];
         pressure[0] = pressure[1], pressure[1] = pressure[2];
-        fused_node([&](int, int v) { return at(3, v); }, flux, pressure[2]);
-        for (int v = 0; v < 5; ++v) OWN(kept, place[5] + FUSED_F + v) = flux[v];
-        sensor[3] = jump_sensor(pressure[0], pressure[1], pressure[2]);
+        compute_node(CORRECTION_REACH, pressure[2]);
+        sensor[CORRECTION_SENSORS - 1] = jump_sensor(pressure[0], pressure[1], pressure[2]);
 #ifdef HX_INTERPOLATES_NODES
         fused_states([&](int s, int v) { return at(s + 1, v); }, next, right);
 #else
@@ -171,107 +214,120 @@ LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int
 #endif
         const real jump = larger(larger(sensor[0], sensor[1]), larger(sensor[2], sensor[3]));
         fused_flux(at, left, right, [&](int s, int v) { return at(s, FUSED_F + v); }, jump, flux);
-        if (h >= begin) fused_difference(r, p, sd, sv, h, n, before, flux, first, walls);
-        for (int v = 0; v < 5; ++v) before[v] = flux[v], left[v] = next[v];
+        fused_scalar_flux(at, [&](int s) { return at(s, FUSED_F); }, jump, flux);
+        if (h >= begin) fused_difference(r, p, sd, sv, h, n, before, flux, diffusive_flux, first, walls);
+        for (int v = 0; v < conserved_variables; ++v) before[v] = flux[v];
+        for (int v = 0; v < gas_variables; ++v) left[v] = next[v];
         const int oldest = place[0];
-        for (int s = 0; s < 6; ++s) place[s] = place[s + 1];
-        place[6] = oldest;
+        for (int s = 0; s < FUSED_WINDOW; ++s) place[s] = place[s + 1];
+        place[FUSED_WINDOW] = oldest;
     }
+#undef HX_KEPT
 }
 
 // Rows along i, which with the ghosts between them lie one behind the other, as one line for each plane, so that all lanes
 // have work whatever n is: element e of plane k is node e % sj of row e / sj, a ghost from n on. i is the chunk, of
 // `chunk` of the (rows - 1) sj + n elements.
 ROW_KERNEL(sweep_along, int i, int j, int k, int o, int sj, int sk, int n, int rows, int chunk, stride sv,
-           const_state_field<gas_variables> q, const_work_field<3> m, const_work_field<gas_gradients> viscous_flux,
-           rate_field<gas_variables> r, int first, int walls, int viscous) {
-    // q and m of 37 elements, and the same of the next 32, on their way, behind the last 5 of these
-    SHARED real nodes[2][FUSED_F][37];
+           const_state_field<conserved_variables> q, const_work_field<3> m, const_work_field<gradient_variables> viscous_flux,
+           rate_field<conserved_variables> r, int first, int walls, int viscous) {
+    // q and m of the elements around 32 half points, and of the next 32, on their way, behind the last ones of these
+    constexpr int held = FUSED_WINDOW - 1, corrected = 2 * CORRECTION_REACH - 1;
+    SHARED real nodes[2][FUSED_F][32 + held];
 #ifdef HX_WORK_FP32
     SHARED work_real coming[FUSED_F][32];
 #endif
-    SHARED real minus[5][33], plus[5][32], f[5][37], pressure[37], sensor[35], fluxes[5][33];
+    SHARED real minus[gas_variables][33], plus[gas_variables][32], fluxes[conserved_variables][33];
+    SHARED real f[gas_variables][32 + corrected], pressure[32 + corrected], sensor[32 + corrected - 2];
     const int elements = (rows - 1) * sj + n, begin = i * chunk;
     const int end = elements - begin < chunk ? elements : begin + chunk;
     const long long plane = o + (long long)k * sk;
     (void)j;
-    // nodes, f and pressure at [s]: of element base - 3 + s, sensor at [s]: of base - 2 + s; minus[0], fluxes[0]: what lane
-    // 31 left
+    // nodes at [s]: of element base - FUSED_REACH + s, f and pressure: of base - CORRECTION_REACH + s, sensor: of the one
+    // behind that; minus[0], fluxes[0]: what lane 31 left
+    const auto at = [&](int now, int lane, int v) -> real & { return nodes[now][v][lane + FUSED_REACH]; };
+    // what depends on element base + s alone
+    const auto compute_node = [&](int now, int s) {
+        real flux[gas_variables];
+        fused_node([&](int, int v) { return at(now, s, v); }, flux, pressure[s + CORRECTION_REACH]);
+        for (int v = 0; v < gas_variables; ++v) f[v][s + CORRECTION_REACH] = flux[v];
+        for (int v = gas_variables; v < conserved_variables; ++v) at(now, s, FUSED_Q + v) /= at(now, s, FUSED_Q);
+    };
     LANES {
-        for (int s = lane; s < 37; s += 32) {
-            const int e = begin - 4 + s;
+        for (int s = lane; s < 32 + held; s += 32) {
+            const int e = begin - 1 - FUSED_REACH + s;
 #define HX_KEEP(v) nodes[0][v][s]
-            if (s > 0 && e < end + ghost_layers) FUSED_BEGIN(HX_KEEP, plane + e);
+            if (s > 0 && e < end + FUSED_REACH) FUSED_BEGIN(HX_KEEP, plane + e);
 #undef HX_KEEP
         }
         FETCHED;
     }
     LANES {
-        if (lane > 0 && lane < 5) {
-            real flux[5];
-            fused_node([&](int, int v) { return nodes[0][v][lane]; }, flux, pressure[lane]);
-            for (int v = 0; v < 5; ++v) f[v][lane] = flux[v];
-        }
+        if (lane > 0 && lane < corrected) compute_node(0, lane - CORRECTION_REACH);
     }
     int node = (begin - 1 + sj) % sj;  // of lane 0
     for (int base = begin - 1, now = 0; base <= end; base += 32, node = place_in_row(node + 32, sj), now = 1 - now) {
-#define HX_KEEP(v) nodes[1 - now][v][5 + lane]
+#define HX_KEEP(v) nodes[1 - now][v][held + lane]
 #define HX_COMING(v) coming[v][lane]
         LANES {
-            const int e = base + 34 + lane;
-            if (e < end + ghost_layers) FUSED_FETCH(HX_KEEP, HX_COMING, plane + e);
+            const int e = base + 31 + FUSED_REACH + lane;
+            if (e < end + FUSED_REACH) FUSED_FETCH(HX_KEEP, HX_COMING, plane + e);
         }
         LANES {
             const int e = base + lane;
             if (e <= end) {
-                const auto at = [&](int s, int v) { return nodes[now][v][lane + 3 + s]; };
-                real left[5], right[5], flux[5];
+                real left[gas_variables], right[gas_variables];
 #ifdef HX_INTERPOLATES_NODES
-                fused_states(at, left, right);
+                fused_states([&](int s, int v) { return at(now, lane + s, v); }, left, right);
 #else
-                if (e >= begin) fused_states([&](int s, int v) { return at(s - 1, v); }, left, right);
+                if (e >= begin) fused_states([&](int s, int v) { return at(now, lane + s - 1, v); }, left, right);
 #endif
-                fused_node([&](int, int v) { return at(2, v); }, flux, pressure[lane + 5]);
-                for (int v = 0; v < 5; ++v) minus[v][lane + 1] = left[v], plus[v][lane] = right[v], f[v][lane + 5] = flux[v];
+                compute_node(now, lane + CORRECTION_REACH - 1);
+                for (int v = 0; v < gas_variables; ++v) minus[v][lane + 1] = left[v], plus[v][lane] = right[v];
             }
         }
         LANES {
-            for (int s = lane; s < 35; s += 32)
+            for (int s = lane; s < 32 + corrected - 2; s += 32)
                 sensor[s] = jump_sensor(pressure[s], pressure[s + 1], pressure[s + 2]);
         }
         LANES {  // the half point behind the node, of those next to nodes that are no ghosts
             const int e = base + lane;
             if (e >= begin && e <= end && place_in_row(node + lane, sj) <= n) {
-                real left[5], right[5], flux[5];
+                real left[gas_variables], right[gas_variables], flux[conserved_variables];
 #ifdef HX_INTERPOLATES_NODES
-                for (int v = 0; v < 5; ++v) left[v] = minus[v][lane], right[v] = plus[v][lane];
+                for (int v = 0; v < gas_variables; ++v) left[v] = minus[v][lane], right[v] = plus[v][lane];
 #else
-                for (int v = 0; v < 5; ++v) left[v] = minus[v][lane + 1], right[v] = plus[v][lane];
+                for (int v = 0; v < gas_variables; ++v) left[v] = minus[v][lane + 1], right[v] = plus[v][lane];
 #endif
                 const real jump = larger(larger(sensor[lane], sensor[lane + 1]), larger(sensor[lane + 2], sensor[lane + 3]));
-                fused_flux([&](int s, int v) { return nodes[now][v][lane + 2 + s]; }, left, right,
-                           [&](int s, int v) { return f[v][lane + 2 + s]; }, jump, flux);
-                for (int v = 0; v < 5; ++v) fluxes[v][lane + 1] = flux[v];
+                const auto along = [&](int s, int v) { return at(now, lane - 1 + s, v); };
+                const auto f_along = [&](int s, int v) { return f[v][lane + CORRECTION_REACH - 1 + s]; };
+                fused_flux(along, left, right, f_along, jump, flux);
+                fused_scalar_flux(along, [&](int s) { return f_along(s, 0); }, jump, flux);
+                for (int v = 0; v < conserved_variables; ++v) fluxes[v][lane + 1] = flux[v];
             }
         }
         LANES {
             const int e = base + lane - 1, l = place_in_row(node + lane, sj) - 1;
             if (e >= begin && e < end && l >= 0 && l < n) {
-                real before[5], after[5];
-                for (int v = 0; v < 5; ++v) before[v] = fluxes[v][lane], after[v] = fluxes[v][lane + 1];
+                real before[conserved_variables], after[conserved_variables];
+                for (int v = 0; v < conserved_variables; ++v) before[v] = fluxes[v][lane], after[v] = fluxes[v][lane + 1];
                 if (viscous) fused_viscous(viscous_flux, plane + e, 1ll, sv, before);
-                fused_difference(r, plane + e, 1ll, sv, l, n, before, after, first, walls);
+                const work_real *diffusive_flux = viscous ? viscous_flux + gas_gradients * sv : nullptr;
+                fused_difference(r, plane + e, 1ll, sv, l, n, before, after, diffusive_flux, first, walls);
             }
         }
         LANES {
-            if (lane < 5) {
+            if (lane < corrected) {
                 pressure[lane] = pressure[lane + 32];
-                for (int v = 0; v < 5; ++v) f[v][lane] = f[v][lane + 32];
-                for (int v = 0; v < FUSED_F; ++v) nodes[1 - now][v][lane] = nodes[now][v][lane + 32];
-                minus[lane][0] = minus[lane][32], fluxes[lane][0] = fluxes[lane][32];
+                for (int v = 0; v < gas_variables; ++v) f[v][lane] = f[v][lane + 32];
             }
+            if (lane < held)
+                for (int v = 0; v < FUSED_F; ++v) nodes[1 - now][v][lane] = nodes[now][v][lane + 32];
+            if (lane < gas_variables) minus[lane][0] = minus[lane][32];
+            for (int v = lane; v < conserved_variables; v += 32) fluxes[v][0] = fluxes[v][32];
             FETCHED;
-            if (base + 34 + lane < end + ghost_layers) FUSED_ARRIVE(HX_KEEP, HX_COMING);
+            if (base + 31 + FUSED_REACH + lane < end + FUSED_REACH) FUSED_ARRIVE(HX_KEEP, HX_COMING);
         }
 #undef HX_COMING
 #undef HX_KEEP

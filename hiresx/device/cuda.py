@@ -16,7 +16,7 @@ from hiresx.device.call import Call, Calls
 from hiresx.device.configuration import Configuration
 from hiresx.device.graphs import Graph
 from hiresx.device.side_by_side import Noting
-from hiresx.device.wrappers import BLOCK, find, generate, kernel_shape
+from hiresx.device.wrappers import BLOCK, find, generate, given_memory, kernel_shape
 from hiresx.errors import HiresxError
 from hiresx.topology.libcuda import Driver
 from hiresx.topology.machine import address
@@ -169,9 +169,12 @@ class Program(Noting):
         kernel = self._functions.get(name)
         if kernel is None:
             kernel = self._functions[name] = self._module.get_function(name)
+            if memory := given_memory(call.signature, self._real):
+                kernel.max_dynamic_shared_size_bytes = memory
         grid, block = kernel_shape(name, call.signature.kind, extent, self.block)
         if grid[0]:  # CUDA refuses an empty grid
-            kernel(grid, block, (_NOWHERE if guard is None else guard, *call.packed), stream=stream)
+            arguments = (_NOWHERE if guard is None else guard, *call.packed)
+            kernel(grid, block, arguments, shared_mem=given_memory(call.signature, self._real), stream=stream)
 
     def prepare(self, calls: Calls, guard: Any = None) -> Callable[[], None]:
         """The launches `calls` as a CUDA graph."""

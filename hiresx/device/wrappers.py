@@ -9,6 +9,8 @@ from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 
+import numpy as np
+
 from hiresx import kernels
 from hiresx.device.configuration import Configuration, Target, source
 from hiresx.equations.storage import Storage
@@ -78,6 +80,9 @@ ROW_BLOCKS = "(sizeof(real) == 4 ? 28 : 16)"
 # time with 168, none was as fast on an H200.
 LINE_BLOCK = 64
 LINE_BLOCKS = "(sizeof(real) == 4 ? 8 : 4)"
+
+# Bytes on the chip that a block of any kernel may have of every GPU; more must be given by the launch.
+ORDINARY_MEMORY = 48 * 1024
 
 
 def generate(
@@ -244,6 +249,13 @@ def kernel_shape(name: str, kind: str, extent: tuple[int, int, int], block: tupl
     if slab := SLABS.get(name):
         grid = grid[0], grid[2] * slab, -(-grid[1] // slab)
     return grid, threads
+
+
+def given_memory(kernel: kernels.Signature, real: str) -> int:
+    """Bytes on the chip that a CUDA launch gives every block of a kernel whose reals are `real`: 0 where what it keeps
+    fits the memory that blocks have without asking."""
+    needed = kernel.own * LINE_BLOCK * np.dtype(real).itemsize
+    return needed if needed > ORDINARY_MEMORY else 0
 
 
 @lru_cache(maxsize=4096)

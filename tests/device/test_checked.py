@@ -134,13 +134,13 @@ def test_memory_of_others_is_found(root, launch, said):
 
 # ---- the kernels as they are, and with a fault in them
 
-END = "            if (base + 34 + lane < end + ghost_layers) FUSED_ARRIVE"
+END = "            if (base + 31 + FUSED_REACH + lane < end + FUSED_REACH) FUSED_ARRIVE"
 COMPONENTS = "for (int d = 0; d < {}; ++d) {{\n        const double *a"
 REAL = {
     "a warp does not meet": (
         "fused.h",
-        "        }\n        LANES {\n            for (int s = lane; s < 35; s += 32)",
-        "            for (int s = lane; s < 35; s += 32)",
+        "        }\n        LANES {\n            for (int s = lane; s < 32 + corrected - 2; s += 32)",
+        "            for (int s = lane; s < 32 + corrected - 2; s += 32)",
         "racecheck",
         "turned blocks",
     ),

@@ -146,7 +146,7 @@ def test_what_is_planned_is_what_is_held(where, reynolds):
     simulation = Simulation(spec, backend=where)
     planned = memory_bytes(spec, simulation.solver.grid.blocks, where)
     assert planned == simulation.solver.bytes - 8  # the time step
-    assert estimate(case((24, 20, 1)))["plans"] == {"cpu": "pencils", "cuda": "decomposed"}
+    assert estimate(case((24, 20, 1)))["plans"] == {"cpu": "pencils", "cuda": "fused"}
 
 
 def faulty(**tables):

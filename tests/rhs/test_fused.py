@@ -7,6 +7,8 @@ import pytest
 from hiresx.bench import rhs
 from hiresx.case import load
 from hiresx.device import backend
+from hiresx.device.configuration import Configuration
+from hiresx.device.wrappers import generate, given_memory
 from hiresx.rhs import chunks, fused
 from hiresx.solver import Solver
 from hiresx.verify.groups.kernels import rough
@@ -85,3 +87,13 @@ def test_what_a_step_leaves_for_the_norms():
         found.append([s.interior(solver.backend.to_host(a)) for s in solver.states for a in (s.q, s.r)])
     for one, other in zip(*found, strict=True):
         assert np.abs(one - other).max() <= 1e-12 * np.abs(one).max()
+
+
+@pytest.mark.parametrize(("schmidt", "nodes", "given"), [((), 13, False), ((0.7,), 14, True), ((0.7, 0.4), 15, True)])
+def test_what_a_line_keeps_on_the_chip(schmidt, nodes, given):
+    """Six nodes and the one that comes; what blocks have no room for is given by the launch."""
+    _, signatures = generate(Configuration(schmidt=schmidt), "cuda")
+    across = signatures["sweep_across"]
+    assert across.own == 7 * nodes
+    assert given_memory(across, "float64") == (64 * 8 * 7 * nodes if given else 0)
+    assert given_memory(across, "float32") == 0

@@ -208,7 +208,8 @@ def test_a_jump_of_a_scalar_overshoots_little():
 @pytest.mark.parametrize("kind", ["open", "walls"])
 def test_backends_and_plans_agree(kind):
     spec = case((20, 18, 12), CONDITIONS[kind] + [{"faces": ["kmin", "kmax"], "type": "slip-wall"}], 100.0, periodic=())
-    found = [solver(spec, where="cpu"), solver(spec, where="cpu", plan="decomposed"), solver(spec, where="emulated")]
+    found = [solver(spec, where="cpu"), solver(spec, where="cpu", plan="decomposed")]
+    found += [solver(spec, where="emulated", plan=plan) for plan in ("decomposed", "fused")]
     for _ in range(5):
         for made in found:
             made.step()
