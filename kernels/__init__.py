@@ -50,8 +50,8 @@ Kind: TypeAlias = Literal["KERNEL", "VECTOR_KERNEL", "LINE_KERNEL", "ROW_KERNEL"
 class Signature(NamedTuple):
     """What a kernel takes besides the i, j, k of a point kernel and the begin, end of a CPU kernel that is `shared`:
     `arguments` is ((type, name), ...), `parameters` the same as written, `kind` the word it is declared with, `holds`
-    by name how many variables of every node the fields among the arguments must hold, `own` how many reals each thread of
-    a line kernel keeps on the chip: the constant <name>_own."""
+    by name how many variables of every node the fields among the arguments must hold, `own` how many reals each thread
+    of a line kernel keeps on the chip: the constant <name>_own."""
 
     name: str
     arguments: tuple[tuple[str, str], ...]

@@ -275,7 +275,7 @@ def _slabs(grid: Grid, b: int) -> Iterator[tuple[int, list[np.ndarray]]]:
                 parts = [below[:, first:last], inner, above[:, first:last]]
             extended = np.concatenate(parts, axis=3 - d)
             n = inner.shape[3 - d]
-            tangents.append(sum(c * extended[_window(d, m, n)] for m, c in enumerate(CENTRAL) if c))
+            tangents.append(np.asarray(sum(c * extended[_window(d, m, n)] for m, c in enumerate(CENTRAL) if c)))
         yield first, tangents
 
 
