@@ -79,20 +79,25 @@ _ending = threading.Event()
 
 
 def _run(command: list[str]) -> tuple[int, str]:
-    """Exit status and messages of a compiler. It ends with this process, which may be sooner than it is done."""
-    with subprocess.Popen(
+    """Exit status and messages of a compiler. It ends with this process, which may be sooner than it is done; then this
+    raises RuntimeError."""
+    # Not as a context: where an interrupt comes just now, that would wait for the compiler.
+    process = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, process_group=0
-    ) as process:
+    )
+    try:
         _running.add(process.pid)
-        try:
-            if _ending.is_set():
-                _end(process.pid)
-            _, said = process.communicate()
-        except BaseException:
+        if _ending.is_set():
             _end(process.pid)
-            raise
-        finally:
-            _running.discard(process.pid)
+        _, said = process.communicate()
+    except BaseException:
+        _end(process.pid)
+        process.wait()
+        raise
+    finally:
+        _running.discard(process.pid)
+    if _ending.is_set():
+        raise RuntimeError("the process ends")
     return process.returncode, said
 
 

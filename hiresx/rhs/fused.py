@@ -14,7 +14,6 @@ class Fused(InviscidPlan):
     """One launch for each direction; no work memory."""
 
     work_variables = 0
-    carries_scalars = True
 
     @staticmethod
     def carried(precision: str) -> Set[int]:

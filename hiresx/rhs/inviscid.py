@@ -24,11 +24,9 @@ class InviscidPlan(ABC):
     the sums of mass fluxes behind the faces `walls`, and take the differences of `viscous_fluxes` too (by direction,
     with ghosts) while `r` is there, in such directions as `carried` names.
 
-    `work_variables`: reals of work memory per padded point for the gas. `carries_scalars`: whether passive scalars may
-    be among the equations."""
+    `work_variables`: reals of work memory per padded point for the gas."""
 
     work_variables: int
-    carries_scalars = False
 
     def __init__(
         self,
@@ -65,7 +63,6 @@ class Pencils(InviscidPlan):
     """CPU plan: a bundle of grid lines in cache, one kernel per direction."""
 
     work_variables = 0
-    carries_scalars = True
 
     @staticmethod
     def carried(precision: str) -> Set[int]:
@@ -90,7 +87,6 @@ class Decomposed(InviscidPlan):
 
     # minus states, physical flux, pressure, plus states
     work_variables = 3 * _GAS + 1
-    carries_scalars = True
 
     @classmethod
     def work(cls, equations: Equations = GAS) -> int:

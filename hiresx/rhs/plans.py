@@ -10,11 +10,8 @@ PLANS: dict[str, Any] = {"pencils": inviscid.Pencils, "decomposed": inviscid.Dec
 
 
 def default_plan(backend_name: str, equations: Equations = GAS) -> str:
-    """Pencils on the CPU; on a GPU and where one is emulated the fused kernels, or the decomposed ones where there are
-    passive scalars, which the fused ones do not carry."""
-    if backend_name == "cpu":
-        return "pencils"
-    return "fused" if not equations.scalars or Fused.carries_scalars else "decomposed"
+    """Pencils on the CPU; on a GPU and where one is emulated the fused kernels."""
+    return "pencils" if backend_name == "cpu" else "fused"
 
 
 def inviscid_plan(plan: str, backend_name: str) -> str:

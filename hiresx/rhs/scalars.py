@@ -19,7 +19,6 @@ from hiresx.device.state import BlockState
 from hiresx.equations import GAS_GRADIENTS, GHOSTS, equations
 from hiresx.errors import HiresxError
 from hiresx.rhs.boundary import FaceCondition
-from hiresx.rhs.plans import PLANS
 from hiresx.rhs.sponge import SpongeLayer
 from hiresx.rhs.wall_ends import wall_arguments
 from hiresx.rhs.waves import FaceWaves, InTime
@@ -204,8 +203,8 @@ _KINDS = {
 }
 
 
-def check(case: Case, patches: Sequence[Patch], plan: str) -> None:
-    """Raises HiresxError where the grid or the plan has what scalars do not know."""
+def check(case: Case, patches: Sequence[Patch]) -> None:
+    """Raises HiresxError where the grid has what scalars do not know."""
     if not case.scalar:
         return
     for patch in patches:
@@ -219,10 +218,6 @@ def check(case: Case, patches: Sequence[Patch], plan: str) -> None:
                 f'[[scalar]]: nothing says what a passive scalar does at the "{patch.condition.type}" face',
                 f'name the kernel "{patch.condition.kernel}" in _KINDS of hiresx/rhs/scalars.py',
             )
-    if not PLANS[plan].carries_scalars:
-        raise HiresxError(
-            f'[[scalar]]: the plan "{plan}" carries no passive scalars', 'take "pencils" (CPU) or "decomposed"'
-        )
 
 
 def conditions(

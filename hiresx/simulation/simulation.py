@@ -13,8 +13,7 @@ from hiresx.blow_up import BlowUp
 from hiresx.case import Case, load
 from hiresx.case.given import check_profiles
 from hiresx.communicator import Communicator, world
-from hiresx.decomposition import Decomposition, Domain, Part, domain
-from hiresx.decomposition.domain import cut_again
+from hiresx.decomposition import Decomposition, Part, domain
 from hiresx.decomposition.partition import partition
 from hiresx.device import beforehand
 from hiresx.errors import HiresxError
@@ -26,7 +25,6 @@ from hiresx.output.fields.field_output import FieldOutput
 from hiresx.output.saved import checkpoint, directories, files, identity, netcdf, record
 from hiresx.output.saved.attachment import Attachment
 from hiresx.output.show.progress import Progress
-from hiresx.output.watch import monitors as watch
 from hiresx.output.watch.monitors.own import Own
 from hiresx.output.watch.monitors.probe import ProbeMonitor
 from hiresx.output.watch.overlaps import overlaps
@@ -37,13 +35,12 @@ from hiresx.signals import Requests
 from hiresx.simulation.agreement import check_same, measured
 from hiresx.simulation.continuation import Continuation, kept_case
 from hiresx.simulation.ends import Ends
-from hiresx.simulation.epochs import Carried, Epoch
 from hiresx.simulation.grid_check import refuse_folded
 from hiresx.simulation.overdue import Overdue, Watch
-from hiresx.simulation.rebalance import Plan, Rebalancing, Rule, checked
-from hiresx.simulation.view import BlockView
-from hiresx.solver import Solver, configuration
-from hiresx.solver.initial_flow import Flow, initial_flow
+from hiresx.simulation.rebalance import Rebalancing, Rule, checked
+from hiresx.simulation.recut_run import RecutRun
+from hiresx.solver import configuration
+from hiresx.solver.initial_flow import initial_flow
 from hiresx.time.integrators import remarks
 from hiresx.time.recorded import STEPS
 
@@ -51,7 +48,7 @@ from hiresx.time.recorded import STEPS
 HEARING = 0.1
 
 
-class Simulation:
+class Simulation(RecutRun):
     """A case on a backend.
 
     `case`: a Case, or the name or file of one. `out`: the run directory (None: nothing is written). `initial`: replaces
@@ -188,43 +185,6 @@ class Simulation:
         # Tells of an end that comes from another thread, see `overdue`.
         self.last_words: Callable[[Overdue], object] | None = None
 
-    def _refuse_oversized(self, ground: Domain) -> None:
-        own = sum(part.points for part in ground.cut.parts if part.rank == self.comm.rank)
-        refuse_oversized(self.case, self.backend.name, own)
-
-    def _build(self, ground: Domain, flow: Flow | None) -> None:
-        """The solver of a cut, and what looks into it."""
-        self._ground = ground
-        self.solver = Solver(
-            self.case, self.backend, profiles=self._profiles, domain=ground, transport=self._transport, flow=flow
-        )
-        self.blocks = [BlockView(self.solver, b) for b in range(len(self.solver.states))]
-        self._trace = blow_up.Trace(self.solver)
-
-    @property
-    def restarted(self) -> list[str]:
-        """From which checkpoint the run goes on, and what was passed over; empty once it was said."""
-        return self._continuation.told
-
-    @property
-    def restarts(self) -> list[dict[str, Any]]:
-        """From where this run and those before it went on, as in run.json."""
-        return self._continuation.restarts
-
-    @property
-    def retries(self) -> list[dict[str, Any]]:
-        """The blow-ups after which it went back, as in run.json."""
-        return self._continuation.retries
-
-    @property
-    def time(self) -> float:
-        """Time reached, in L / c_ref (0 with local time steps)."""
-        return self.solver.time
-
-    @property
-    def step_count(self) -> int:
-        return self.solver.steps
-
     def step(self) -> float:
         """One time step, not past the case's end. Returns dt (0 with local steps). Raises HiresxError when the flow
         allows none."""
@@ -241,78 +201,6 @@ class Simulation:
             found = blow_up.find(self.solver, f"no step can be taken ({error})")
             # the state is the one the step began with: where that is good, the step itself goes wrong
             raise (found if found.block is not None else blow_up.began(self.solver, 1, found)) from None
-
-    # ---- another cut
-
-    def rebuild(
-        self,
-        weights: Sequence[float] | None = None,
-        parts: Callable[[Decomposition], Sequence[Part]] | None = None,
-    ) -> None:
-        """Cut the grid anew, for ranks of speeds `weights` or by `parts`, and go on: fields move from rank to rank in
-        memory, all that hangs on the run goes on as after a restart. A step that is being taken is ended first. Ranks
-        keep their GPUs, cores and threads; kernels are the same, transports are chosen anew. `solver`, `blocks` and
-        `attachments` are others afterwards. `epochs` says what was done, as run.json does. Collective.
-
-        Raises HiresxError, everything left as it was, for weights or parts that make no cut and for one with which a
-        rank has not enough memory; BlowUp for a flow that is not alive.
-        """
-        chosen = None if weights is None else [float(w) for w in weights]
-        by = partial(partition, ranks=self.comm.size, weights=chosen) if parts is None else parts
-        if self._midst:
-            self._wanted = by, chosen
-        else:
-            self._cut_again(by, "asked for", chosen)
-
-    def _cut_again(
-        self,
-        parts: Callable[[Decomposition], Sequence[Part]],
-        reason: str,
-        weights: list[float] | None,
-        plan: Plan | None = None,
-    ) -> Epoch:
-        began, before = wall.monotonic(), self._ground
-        ground = cut_again(before, parts)
-        with self.comm.together():
-            self._refuse_oversized(ground)
-        self._check()
-        opened = bool(self._open)
-        carried = Carried(self.solver, self.attachments if opened else [], self._continuation.captured, ground)
-        for attachment in self.attachments:
-            if isinstance(attachment, FieldOutput):
-                attachment.pausing = True
-        if opened:
-            for failed in self._finish_attachments():
-                raise failed
-        # The device has room for one of them only.
-        self.attachments, self.blocks = [], []
-        carried.close(self.solver)
-        del self.solver, self._trace
-        carried.free()
-        fault = None
-        try:
-            self._build(ground, None)
-        except Exception as error:
-            # As before, so that what was computed can be kept.
-            fault = error.with_traceback(None)
-            carried.free()
-            carried.move(before)
-            self._build(before, None)
-        carried.restore(self.solver)
-        self._trace.remember()
-        self._continuation.captured = carried.captured
-        self.attachments = self._build_attachments()
-        if opened:
-            self._restore_attachments(Path("what was kept in memory"))
-            self._open_attachments(True)
-        if fault is not None:
-            raise fault
-        seconds = float(self.comm.max(wall.monotonic() - began))
-        epoch = Epoch.of(self.solver, len(self.epochs) + 1, reason, self._weights, weights, plan, seconds)
-        self._weights = weights
-        self.epochs.append(epoch.document())
-        self._rebalancing.follow(self.solver, seconds)
-        return epoch
 
     # ---- the run
 
@@ -502,9 +390,6 @@ class Simulation:
 
     # ---- what hangs on the run
 
-    def _build_attachments(self) -> list[Attachment]:
-        return [FieldOutput(self.case, self.out), *watch.build(self.case, self)]
-
     def _begin(self, bar: Progress) -> None:
         """Everything before the first step of this `run`."""
         again, self._used = self._used, True
@@ -522,10 +407,6 @@ class Simulation:
         self._pass_notes(bar)
         self._continuation.told, self._continuation.passed = [], []
 
-    def _check(self) -> None:
-        """Raises BlowUp for a flow that is not alive."""
-        blow_up.check(self.solver)
-
     def _tidy(self) -> None:
         assert self.out is not None
         directories.sweep(self.out)
@@ -542,31 +423,6 @@ class Simulation:
             self._checkpoints.start(self.solver, past.source, new=not restarted)
         self._pausing = False
         past.source = None
-
-    def _restore_attachments(self, place: Path) -> None:
-        """Give them what they had captured at `place`."""
-        captured = self._continuation.captured
-        with self.comm.together(), checkpoint.understood(place):
-            for attachment in self.attachments:
-                if attachment.name in captured:
-                    attachment.restore(captured[attachment.name])
-        self._continuation.captured = {}  # of a file that may be pruned
-
-    def _open_attachments(self, restarted: bool) -> None:
-        self._open = []
-        for attachment in self.attachments:
-            self._open.append(attachment)
-            attachment.begin(self.solver, restarted)
-
-    def _finish_attachments(self) -> list[Exception]:
-        """Finish each one once, whatever becomes of the others. Returns what went wrong."""
-        errors = []
-        while self._open:
-            try:
-                self._open.pop(0).finish(self.solver)
-            except Exception as error:
-                errors.append(error)
-        return errors
 
     # ---- checkpoints
 

@@ -17,7 +17,6 @@ from hiresx.grid import Grid
 from hiresx.grid.blocks import Range
 from hiresx.rhs import boundary, scalars
 from hiresx.rhs.layers import placed
-from hiresx.rhs.plans import inviscid_plan
 from hiresx.solver.block_states import LocalBlocks
 from hiresx.solver.conditions import Conditions
 from hiresx.solver.flow_system import FlowSystem
@@ -80,7 +79,7 @@ class Solver:
         self.step_factor = 1.0
         self.plan = chosen_plan(case, backend, domain, plan)
         boundary.check(self.decomposition.patches)
-        scalars.check(case, self.decomposition.patches, inviscid_plan(self.plan, backend.name))
+        scalars.check(case, self.decomposition.patches)
         self.integrator = integrator(case.time.integrator)
         if case.time.local and self.integrator.iterates:
             raise HiresxError(

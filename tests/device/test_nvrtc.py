@@ -215,7 +215,7 @@ class Module:
         self._library = library
 
     def get_function(self, name):
-        def kernel(grid, block, arguments, stream=None):
+        def kernel(grid, block, arguments, shared_mem=0, stream=None):
             words = struct.pack("6q", *grid, *block)
             guard, *arguments = arguments
             assert guard == 0  # launched alone, a kernel asks nobody whether it may

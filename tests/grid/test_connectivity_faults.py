@@ -116,7 +116,7 @@ Z = [0.0, 0.0, 1.0]
         (region(name=""), r"region\.0\.name", ""),
         ({"period": [{"direction": "k"}]}, r"period\.0: nothing moves", "translation"),
         ({"period": [{"direction": "k", "block": "lft", "translation": Z}]}, r"period\.0\.block", '"left"'),
-        ({"blocks": ["one"]}, "1 names for a grid of 2 blocks", "every block"),
+        ({"blocks": ["one"]}, "1 name for a grid of 2 blocks", "every block"),
         ({"blocks": ["one", "one"]}, "two blocks are named 'one'", "own name"),
     ],
 )

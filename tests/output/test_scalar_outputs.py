@@ -60,7 +60,7 @@ def test_a_case_file_runs_and_shows_its_scalars(folder, capfd):
     assert execute(["info", str(last)]) == 0 and "dye" in capfd.readouterr().out
     assert execute(["check", str(folder)]) == 0
     said = capfd.readouterr().out
-    assert "dye" in said and "decomposed" in said
+    assert "dye" in said and "fused" in said
     vtk = next(path for path in out.rglob("*") if path.suffix in (".vtkhdf", ".vtu", ".vts", ".vtm", ".vthb"))
     assert vtk.stat().st_size > 0
 
@@ -185,11 +185,3 @@ def test_a_name_that_is_a_variable_is_refused(folder, capfd):
     (folder / "case.toml").write_text(text)
     assert execute(["check", str(folder)]) != 0
     assert "Mach number" in capfd.readouterr().err
-
-
-def test_the_fused_plan_says_that_it_cannot(folder):
-    from hiresx.device import backend
-    from hiresx.solver import Solver
-
-    with pytest.raises(HiresxError, match="carries no passive scalars"):
-        Solver(load(folder), backend("emulated"), plan="fused")

@@ -61,7 +61,9 @@ def simulation(monkeypatch, status="finished", error=None, before=None):
     asked = {}
 
     class Simulation:
-        def __init__(self, case, backend="auto", out=None, comm=None, transport="auto", weights=None, bind=True):
+        def __init__(
+            self, case, backend="auto", out=None, comm=None, transport="auto", weights=None, bind=True, rebalance="auto"
+        ):
             listening = signal.set_wakeup_fd(-1)
             signal.set_wakeup_fd(listening)
             asked.update(case=case, backend=backend, out=out, heard=listening != -1)

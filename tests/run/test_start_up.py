@@ -154,9 +154,9 @@ def small_jet() -> Case:
 
 @pytest.mark.parametrize("case", [small_jet, lambda: rhs.flow(12, True, "fp64")], ids=["blocks", "block"])
 def test_the_state_is_made_once_and_before_kernels_are_waited_for(case, monkeypatch, threads):
-    evaluate, compiled, case, done = LocalBlocks.evaluate, LocalBlocks._compiled, case(), []
+    evaluate, compiled, case, done = LocalBlocks.evaluate, LocalBlocks.compiled, case(), []
     monkeypatch.setattr(LocalBlocks, "evaluate", lambda *given: (done.append("state"), evaluate(*given))[1])
-    monkeypatch.setattr(LocalBlocks, "_compiled", lambda *given: (done.append("kernels"), compiled(*given))[1])
+    monkeypatch.setattr(LocalBlocks, "compiled", lambda *given: (done.append("kernels"), compiled(*given))[1])
     early = Simulation(case, backend="cpu").solver
     assert done == ["state", "kernels"]
     late = Solver(case, backend("cpu"))

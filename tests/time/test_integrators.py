@@ -1,5 +1,7 @@
 """Time integrators: their order, how far they are stable, and that they do on every backend and cut what one does."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from ranks import run_ranks
@@ -11,7 +13,8 @@ from hiresx.blow_up import BlowUp
 from hiresx.case.model import integrators
 from hiresx.cli import execute
 from hiresx.device import Configuration, backend
-from hiresx.device.state import BlockState, bytes_per_point
+from hiresx.device.fields import Layout
+from hiresx.device.state import BlockState
 from hiresx.estimate import estimate
 from hiresx.solver import Solver
 from hiresx.solver import solver as solver_module
@@ -325,9 +328,9 @@ def test_a_step_that_leads_nowhere_ends_the_run(monkeypatch, dt):
     solver = Solver(periodic("ssp_rk3", 8), backend("cpu"))
     solver.time = 1.0
     monkeypatch.setattr(solver, "choose_dt", lambda largest: setattr(solver, "dt", dt))
-    monkeypatch.setattr(solver, "_attempt", lambda *step: pytest.fail("it is taken"))
+    monkeypatch.setattr(solver, "_survived", lambda: pytest.fail("it is taken"))
     with pytest.raises(FloatingPointError, match=f"time step {dt:.4g}"):
-        solver._chosen_step(1.0)
+        solver._one(1.0)
 
 
 @pytest.mark.parametrize("local", [False, True])
@@ -335,10 +338,11 @@ def test_a_step_that_leads_nowhere_ends_the_run(monkeypatch, dt):
 def test_bytes_of_a_point_are_those_of_the_arrays(local, work):
     storage = Configuration().storage
     cut = Solver(periodic("ssp_rk3", 8), backend("cpu")).decomposition
-    state = BlockState(backend("cpu"), cut, 0, "line", storage, work, local, registers=2)
+    layout = Layout(storage, work=work, registers=2, local_step=local)
+    state = BlockState(backend("cpu"), cut, 0, "line", layout)
     arrays = [state.q, *state.registers, state.r, state.metrics, state.jacobian]
     arrays += [state.work] * bool(work) + [state.dt] * local
     points = np.prod(state.shape)
-    assert sum(a.size * a.itemsize for a in arrays) == points * bytes_per_point(storage, work, 2, local)
+    assert sum(a.size * a.itemsize for a in arrays) == points * layout.bytes_per_point
     # and one over the radius
-    assert bytes_per_point(storage, work, 2, local, True) - bytes_per_point(storage, work, 2, local) == 8
+    assert replace(layout, axisymmetric=True).bytes_per_point - layout.bytes_per_point == 8

@@ -1,0 +1,102 @@
+"""A run as a solver and what hangs on it: views of its blocks, outputs and monitors."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from hiresx import blow_up
+from hiresx.case import Case
+from hiresx.communicator import Communicator
+from hiresx.decomposition import Domain
+from hiresx.device.interface import Backend
+from hiresx.output.fields.field_output import FieldOutput
+from hiresx.output.saved import checkpoint
+from hiresx.output.saved.attachment import Attachment
+from hiresx.output.watch import monitors as watch
+from hiresx.simulation.continuation import Continuation
+from hiresx.simulation.view import BlockView
+from hiresx.solver import Solver
+from hiresx.solver.initial_flow import Flow
+
+
+class AttachedRun:
+    """The part of `hiresx.Simulation` that builds a solver and attaches outputs and monitors to it."""
+
+    case: Case
+    comm: Communicator
+    out: Path | None
+    backend: Backend
+    solver: Solver
+    blocks: list[BlockView]
+    attachments: list[Attachment]
+    history: list[dict[str, Any]]
+    monitors: tuple[Callable[..., Mapping[str, float] | None], ...]
+    _open: list[Attachment]
+    _continuation: Continuation
+    _profiles: dict[str, Callable[..., Any]]
+    _transport: str
+
+    def _build(self, ground: Domain, flow: Flow | None) -> None:
+        """The solver of a cut, and what looks into it."""
+        self._ground = ground
+        self.solver = Solver(
+            self.case, self.backend, profiles=self._profiles, domain=ground, transport=self._transport, flow=flow
+        )
+        self.blocks = [BlockView(self.solver, b) for b in range(len(self.solver.states))]
+        self._trace = blow_up.Trace(self.solver)
+
+    @property
+    def restarted(self) -> list[str]:
+        """From which checkpoint the run goes on, and what was passed over; empty once it was said."""
+        return self._continuation.told
+
+    @property
+    def restarts(self) -> list[dict[str, Any]]:
+        """From where this run and those before it went on, as in run.json."""
+        return self._continuation.restarts
+
+    @property
+    def retries(self) -> list[dict[str, Any]]:
+        """The blow-ups after which it went back, as in run.json."""
+        return self._continuation.retries
+
+    @property
+    def time(self) -> float:
+        """Time reached, in L / c_ref (0 with local time steps)."""
+        return self.solver.time
+
+    @property
+    def step_count(self) -> int:
+        return self.solver.steps
+
+    def _build_attachments(self) -> list[Attachment]:
+        return [FieldOutput(self.case, self.out), *watch.build(self.case, self)]
+
+    def _check(self) -> None:
+        """Raises BlowUp for a flow that is not alive."""
+        blow_up.check(self.solver)
+
+    def _restore_attachments(self, place: Path) -> None:
+        """Give them what they had captured at `place`."""
+        captured = self._continuation.captured
+        with self.comm.together(), checkpoint.understood(place):
+            for attachment in self.attachments:
+                if attachment.name in captured:
+                    attachment.restore(captured[attachment.name])
+        self._continuation.captured = {}  # of a file that may be pruned
+
+    def _open_attachments(self, restarted: bool) -> None:
+        self._open = []
+        for attachment in self.attachments:
+            self._open.append(attachment)
+            attachment.begin(self.solver, restarted)
+
+    def _finish_attachments(self) -> list[Exception]:
+        """Finish each one once, whatever becomes of the others. Returns what went wrong."""
+        errors = []
+        while self._open:
+            try:
+                self._open.pop(0).finish(self.solver)
+            except Exception as error:
+                errors.append(error)
+        return errors

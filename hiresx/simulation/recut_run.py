@@ -1,0 +1,102 @@
+"""Another cut of the grid among the ranks in mid-run, with which the run goes on."""
+
+import time as wall
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from hiresx.decomposition import Decomposition, Domain, Part
+from hiresx.decomposition.domain import cut_again
+from hiresx.decomposition.partition import partition
+from hiresx.estimate import refuse_oversized
+from hiresx.output.fields.field_output import FieldOutput
+from hiresx.simulation.attached_run import AttachedRun
+from hiresx.simulation.epochs import Carried, Epoch
+from hiresx.simulation.rebalance import Plan, Rebalancing
+
+
+class RecutRun(AttachedRun):
+    """The part of `hiresx.Simulation` that replaces its cut. `epochs`: the cuts so far, as in run.json."""
+
+    epochs: list[dict[str, Any]]
+    _ground: Domain
+    _rebalancing: Rebalancing
+    _weights: list[float] | None
+    # What `rebuild` was asked for in the midst of a step, and whether one is being taken.
+    _wanted: tuple[Callable[[Decomposition], Sequence[Part]], list[float] | None] | None
+    _midst: bool
+
+    def _refuse_oversized(self, ground: Domain) -> None:
+        own = sum(part.points for part in ground.cut.parts if part.rank == self.comm.rank)
+        refuse_oversized(self.case, self.backend.name, own)
+
+    def rebuild(
+        self,
+        weights: Sequence[float] | None = None,
+        parts: Callable[[Decomposition], Sequence[Part]] | None = None,
+    ) -> None:
+        """Cut the grid anew, for ranks of speeds `weights` or by `parts`, and go on: fields move from rank to rank in
+        memory, all that hangs on the run goes on as after a restart. A step that is being taken is ended first. Ranks
+        keep their GPUs, cores and threads; kernels are the same, transports are chosen anew. `solver`, `blocks` and
+        `attachments` are others afterwards. `epochs` says what was done, as run.json does. Collective.
+
+        Raises HiresxError, everything left as it was, for weights or parts that make no cut and for one with which a
+        rank has not enough memory; BlowUp for a flow that is not alive.
+        """
+        chosen = None if weights is None else [float(w) for w in weights]
+        by = partial(partition, ranks=self.comm.size, weights=chosen) if parts is None else parts
+        if self._midst:
+            self._wanted = by, chosen
+        else:
+            self._cut_again(by, "asked for", chosen)
+
+    def _cut_again(
+        self,
+        parts: Callable[[Decomposition], Sequence[Part]],
+        reason: str,
+        weights: list[float] | None,
+        plan: Plan | None = None,
+    ) -> Epoch:
+        began, before = wall.monotonic(), self._ground
+        ground = cut_again(before, parts)
+        with self.comm.together():
+            self._refuse_oversized(ground)
+        self._check()
+        opened = bool(self._open)
+        carried = Carried(self.solver, self.attachments if opened else [], self._continuation.captured, ground)
+        for attachment in self.attachments:
+            if isinstance(attachment, FieldOutput):
+                attachment.pausing = True
+        if opened:
+            for failed in self._finish_attachments():
+                raise failed
+        # The device has room for one of them only.
+        self.attachments, self.blocks = [], []
+        carried.close(self.solver)
+        del self.solver, self._trace
+        carried.free()
+        fault = None
+        try:
+            self._build(ground, None)
+        except Exception as error:
+            # As before, so that what was computed can be kept.
+            fault = error.with_traceback(None)
+            carried.free()
+            carried.move(before)
+            self._build(before, None)
+        carried.restore(self.solver)
+        self._trace.remember()
+        self._continuation.captured = carried.captured
+        self.attachments = self._build_attachments()
+        if opened:
+            self._restore_attachments(Path("what was kept in memory"))
+            self._open_attachments(True)
+        if fault is not None:
+            raise fault
+        seconds = float(self.comm.max(wall.monotonic() - began))
+        epoch = Epoch.of(self.solver, len(self.epochs) + 1, reason, self._weights, weights, plan, seconds)
+        self._weights = weights
+        self.epochs.append(epoch.document())
+        self._rebalancing.follow(self.solver, seconds)
+        return epoch
