@@ -405,8 +405,7 @@ def test_a_copy_with_one_more_of_everything_works(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ranks", [1, 2])
-@pytest.mark.parametrize("device", ["cpu", "emulated"])
+@pytest.mark.parametrize(("device", "ranks"), [("cpu", 1), ("cpu", 2), ("emulated", 1)])
 def test_implicit_integrators_stand_beside_the_explicit_ones(device, ranks, tmp_path):
     """Backward Euler by GMRES and BDF2, each one file in a copy: their orders, and three steps, a restart and three
     more to the last bit, with what the history holds."""
