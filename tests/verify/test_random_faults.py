@@ -157,9 +157,9 @@ def test_what_tests_reach_is_noted(tmp_path):
     """In the process of the tests and in those that they begin, and which kernels they launch."""
     pytest.importorskip("coverage", reason="pip install 'hiresx[mutants]'")
     reached.note(tmp_path, ["time"], None, ("-k", "bytes_of_a_point"))
-    notes, name = reached.Reached.read(tmp_path), "hiresx/device/state.py"
+    notes, name = reached.Reached.read(tmp_path), "hiresx/device/fields.py"
     text = (script.ROOT / name).read_text(encoding="utf-8")
-    asked = notes.tests(name, text, text.index("of_state = n"))
+    asked = notes.tests(name, text, text.index("return layout.equations.variables"))
     assert len(asked) == 4 and asked == set(notes.seconds) and notes.kernels["metrics"]
 
 
