@@ -137,6 +137,7 @@ def pytest(
         MARK: job,
         **variables,
     }
+    environment.pop("PYTEST_CURRENT_TEST", None)  # of a test that calls this
     command = [sys.executable, "-m", *by, "pytest", "--tb=short", "-p", "no:cacheprovider", "-o", "addopts=-q"]
     command += [*options, *tests, "--hypothesis-seed=0"]  # the same examples with a fault as without
     began = time.monotonic()
