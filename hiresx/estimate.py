@@ -126,9 +126,7 @@ def estimate(case: Case, backend: str = "cpu", grid: Grid | None = None) -> dict
         "bytes_per_point": memory / points,
         "memory_bytes": memory,
         "variables": list(equations(case).conserved),
-        "plans": {
-            name: default_plan(name, equations(case)) if case.plan == "auto" else case.plan for name in ("cpu", "cuda")
-        },
+        "plans": {name: default_plan(name) if case.plan == "auto" else case.plan for name in ("cpu", "cuda")},
         "compact_bytes_per_point": compact_bytes / points if compact_obstacle(case) is None else None,
         "integrator": {
             "name": case.time.integrator,
@@ -223,7 +221,7 @@ def layout(case: Case, plan: str) -> Layout:
 
 
 def _layout(case: Case, backend: str, plan: str | None = None) -> Layout:
-    return layout(case, plan or (default_plan(backend, equations(case)) if case.plan == "auto" else case.plan))
+    return layout(case, plan or (default_plan(backend) if case.plan == "auto" else case.plan))
 
 
 def _bytes_per_point(case: Case, backend: str, plan: str | None = None) -> int:

@@ -78,6 +78,18 @@ def trait(folder: str, name: str, what: str, root: Path = ROOT) -> int:
     return int(found[0]) if found[0].isdigit() else int(found[0] == "true")
 
 
+def fractions(folder: str, name: str, what: str, root: Path = ROOT) -> tuple[float, ...]:
+    """The numbers of `constexpr real <what>[...] = {real(a / b), ...};` in the header kernels/<folder>/<name>.h.
+
+    Raises ValueError where it does not declare them once and so, FileNotFoundError where there is no such header."""
+    text = _COMMENT.sub(_blank, (root / folder / f"{name}.h").read_text(encoding="utf-8"))
+    found = re.findall(rf"^constexpr real {what}\[\w+\] = {{(.*?)}};$", text, re.MULTILINE | re.DOTALL)
+    parts = [re.fullmatch(r"real\((-?[\d.]+) / (\d+)\)", part.strip()) for part in found[0].split(",")] if found else []
+    if len(found) != 1 or None in parts:
+        raise ValueError(f"kernels/{folder}/{name}.h must declare `constexpr real {what}[...]` once, as fractions")
+    return tuple(float(part[1]) / float(part[2]) for part in parts if part)
+
+
 def flatten(text: str, root: Path = ROOT) -> str:
     """`text` with every `#include "x.h"` replaced by that file, each once, paths relative to the including file or
     to `root`. `#line` directives keep the compiler's messages pointing at the files.

@@ -1,6 +1,9 @@
 """A part: the box of nodes of one block of the grid that one rank computes."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+
+import numpy as np
 
 from hiresx.arrays import triple
 from hiresx.grid.blocks import Range
@@ -33,3 +36,11 @@ class Part:
     def slices(self) -> tuple[slice, slice, slice]:
         """NumPy index [k, j, i] of its nodes in arrays of the whole block."""
         return triple(slice(lo, hi) for lo, hi in reversed(self.box))
+
+
+def points_by_rank(parts: Iterable[Part], ranks: int) -> np.ndarray:
+    """Points that each of so many ranks computes: (ranks,), integers."""
+    points = np.zeros(ranks, np.int64)
+    for part in parts:
+        points[part.rank] += part.points
+    return points

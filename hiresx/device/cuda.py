@@ -127,9 +127,10 @@ class Program(Noting):
         self._module, self._cupy, self._stream = module, cupy, stream
         self._array = cupy.ndarray
         self._real = real
-        # What makes a kernel's arguments of what is given; the kernel, which is loaded when it first runs.
+        # What converts a kernel's arguments; the kernel, which is loaded when it first runs, with the bytes of shared
+        # memory that its launches give every block.
         self._converters: dict[str, list[Callable[[Any], Any]]] = {}
-        self._functions: dict[str, Any] = {}
+        self._functions: dict[str, tuple[Any, int]] = {}
 
     def call(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> Call:
         """See `Program.call` of hiresx.device.interface."""
@@ -166,15 +167,19 @@ class Program(Noting):
         """Makes a launch on another stream of CuPy's, with the array `guard` or None (see `prepare`)."""
         name, extent = call.name, call.extent
         assert extent is not None  # `call` sees to it
-        kernel = self._functions.get(name)
-        if kernel is None:
-            kernel = self._functions[name] = self._module.get_function(name)
-            if memory := given_memory(call.signature, self._real):
-                kernel.max_dynamic_shared_size_bytes = memory
+        kernel, memory = self._functions.get(name) or self._loaded(call.signature)
         grid, block = kernel_shape(name, call.signature.kind, extent, self.block)
         if grid[0]:  # CUDA refuses an empty grid
             arguments = (_NOWHERE if guard is None else guard, *call.packed)
-            kernel(grid, block, arguments, shared_mem=given_memory(call.signature, self._real), stream=stream)
+            kernel(grid, block, arguments, shared_mem=memory, stream=stream)
+
+    def _loaded(self, signature: kernels.Signature) -> tuple[Any, int]:
+        """A kernel, and the bytes on the chip that its launches give every block."""
+        kernel, memory = self._module.get_function(signature.name), given_memory(signature, self._real)
+        if memory:
+            kernel.max_dynamic_shared_size_bytes = memory
+        self._functions[signature.name] = kernel, memory
+        return kernel, memory
 
     def prepare(self, calls: Calls, guard: Any = None) -> Callable[[], None]:
         """The launches `calls` as a CUDA graph."""

@@ -3,9 +3,7 @@
 The numbers are declared in the kernels' headers, beside what they are true of, and read from there.
 """
 
-import re
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 from hiresx import kernels
@@ -14,17 +12,10 @@ from hiresx.errors import HiresxError
 _HEADER = "central_difference"
 
 
-@cache
-def _difference_weights() -> tuple[float, ...]:
-    text = (kernels.ROOT / f"{_HEADER}.h").read_text(encoding="utf-8")
-    parts = re.findall(r"real\((-?[\d.]+) / (\d+)\)", text)
-    return tuple(float(over) / float(under) for over, under in parts)
-
-
 # Nodes to each side that the 6th-order central difference reads, and what the difference of the values 1, 2, ... nodes
 # ahead and behind weighs in the derivative, unit spacing.
 DIFFERENCE_REACH = kernels.trait("", _HEADER, "difference_reach")
-DIFFERENCE_WEIGHTS = _difference_weights()
+DIFFERENCE_WEIGHTS = kernels.fractions("", _HEADER, "difference_weights")
 # The same as the weights of the nodes from the farthest behind to the farthest ahead.
 CENTRAL_DIFFERENCE = (*(-w for w in reversed(DIFFERENCE_WEIGHTS)), 0.0, *DIFFERENCE_WEIGHTS)
 

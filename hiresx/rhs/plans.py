@@ -9,7 +9,7 @@ from hiresx.rhs.fused import Fused
 PLANS: dict[str, Any] = {"pencils": inviscid.Pencils, "decomposed": inviscid.Decomposed, "fused": Fused}
 
 
-def default_plan(backend_name: str, equations: Equations = GAS) -> str:
+def default_plan(backend_name: str) -> str:
     """Pencils on the CPU; on a GPU and where one is emulated the fused kernels."""
     return "pencils" if backend_name == "cpu" else "fused"
 

@@ -21,6 +21,7 @@ from hiresx.case import Case
 from hiresx.decomposition import decompose, split
 from hiresx.decomposition.halo_bytes import halo_bytes
 from hiresx.decomposition.partition import partition
+from hiresx.decomposition.parts import points_by_rank
 from hiresx.equations import equations
 from hiresx.equations.storage import STORAGE
 from hiresx.errors import HiresxError
@@ -98,9 +99,7 @@ def predict(case: Case, ranks: int, rates: Rates, strategy: str = "optimal") -> 
     ranks than the machine has GPUs."""
     whole = decompose(case, build(case.grid, case.directory))
     cut = split(whole, partition(whole, ranks))
-    points = np.zeros(ranks)
-    for part in cut.parts:
-        points[part.rank] += part.points
+    points = points_by_rank(cut.parts, ranks)
     viscous = case.gas.reynolds is not None
     stages = integrator(case.time.integrator).stages
     exchanged = STORAGE[case.scheme.precision].exchanged

@@ -8,6 +8,7 @@ from typing import Any
 
 from hiresx.decomposition import Domain
 from hiresx.decomposition.held_arrays import Piece
+from hiresx.decomposition.parts import points_by_rank
 from hiresx.output.saved import checkpoint
 from hiresx.output.saved.attachment import Attachment
 from hiresx.output.saved.block_arrays import Reader
@@ -102,9 +103,7 @@ class Epoch:
         seconds: float,
     ) -> "Epoch":
         """The one in which `solver` goes on now. Collective."""
-        points = [0] * solver.comm.size
-        for part in solver.cut.parts:
-            points[part.rank] += part.points
+        points = points_by_rank(solver.cut.parts, solver.comm.size).tolist()
         speeds, gain = (None, None) if plan is None else (plan.speeds, plan.gain)
         return cls(number, solver.steps, solver.time, reason, before, weights, speeds, gain, points, seconds)
 

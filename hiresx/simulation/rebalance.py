@@ -9,6 +9,7 @@ import numpy as np
 
 from hiresx.decomposition import Domain, Part
 from hiresx.decomposition.partition import partition
+from hiresx.decomposition.parts import points_by_rank
 from hiresx.errors import HiresxError
 from hiresx.output.saved.attachment import MANY
 from hiresx.solver import Solver
@@ -67,7 +68,7 @@ def planned(ground: Domain, points: np.ndarray, seconds: np.ndarray) -> Plan | N
             parts = partition(ground.whole, comm.size, speeds.tolist())
     parts = comm.bcast(parts)
     assert parts is not None
-    held = np.bincount([p.rank for p in parts], [p.points for p in parts], comm.size)
+    held = points_by_rank(parts, comm.size)
     gain = float(1 - (held / speeds).max() / slowest)
     return Plan(parts, speeds.tolist(), gain) if gain > GAIN else None
 
@@ -112,12 +113,11 @@ class Rebalancing:
             return None
         looked = wall.monotonic()
         seconds = self._computed(solver)
-        points = np.array(solver.comm.allgather(float(sum(s.block.points for s in solver.states))))
+        points = points_by_rank(ground.cut.parts, solver.comm.size)
+        found = planned(ground, points, seconds) if seconds.max() > 0 else None
         if self._rule != "auto":
-            found = planned(ground, points, seconds) if seconds.max() > 0 else None
             self._later(solver, self._every)
             return found
-        found = planned(ground, points, seconds) if seconds.max() > 0 else None
         if found is not None and self._seen is not None:
             found = planned(ground, points, 0.5 * (seconds + self._seen))
         took = float(solver.comm.max(wall.monotonic() - looked))

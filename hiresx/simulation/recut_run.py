@@ -9,6 +9,7 @@ from typing import Any
 from hiresx.decomposition import Decomposition, Domain, Part
 from hiresx.decomposition.domain import cut_again
 from hiresx.decomposition.partition import partition
+from hiresx.decomposition.parts import points_by_rank
 from hiresx.estimate import refuse_oversized
 from hiresx.output.fields.field_output import FieldOutput
 from hiresx.simulation.attached_run import AttachedRun
@@ -28,8 +29,8 @@ class RecutRun(AttachedRun):
     _midst: bool
 
     def _refuse_oversized(self, ground: Domain) -> None:
-        own = sum(part.points for part in ground.cut.parts if part.rank == self.comm.rank)
-        refuse_oversized(self.case, self.backend.name, own)
+        own = points_by_rank(ground.cut.parts, self.comm.size)[self.comm.rank]
+        refuse_oversized(self.case, self.backend.name, int(own))
 
     def rebuild(
         self,

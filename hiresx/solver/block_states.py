@@ -94,9 +94,9 @@ class LocalBlocks:
     def primitives(self, n: int) -> dict[str, np.ndarray]:
         """rho, u, v, w, p and the passive scalars of `states[n]`, float64 (nk, nj, ni)."""
         state = self.states[n]
-        q = state.numbers(self._held(state.q, state))
+        q = state.numbers(self.held(state, state.q))
         if state.carry is not None:
-            q += self._held(state.carry, state)
+            q += self.held(state, state.carry)
         return self.gas.primitive(q)
 
     def pieces(self) -> Iterator[Piece]:
@@ -104,7 +104,7 @@ class LocalBlocks:
         keeps it, and what that carries along as one of carry.<whole block>."""
         for state in self.states:
             for name, array in state.restarting.items():
-                piece = Later((len(array), *reversed(state.size)), array.dtype, partial(self._held, array, state))
+                piece = Later((len(array), *reversed(state.size)), array.dtype, partial(self.held, state, array))
                 yield Piece(f"{name}.{state.part.whole}", state.part.box, piece)
 
     def read(self, read: Callable[[str, Range], np.ndarray]) -> list[dict[str, np.ndarray]]:
@@ -138,7 +138,8 @@ class LocalBlocks:
             if state.carry is not None:
                 state.carry[:] = 0
 
-    def _held(self, array: Any, state: BlockState) -> np.ndarray:
+    def held(self, state: BlockState, array: Any) -> np.ndarray:
+        """The nodes of an array of `state`, on the host."""
         return np.ascontiguousarray(state.interior(self.backend.to_host(array)))
 
     def _set(self, state: BlockState, values: Callable[[Lines], Any]) -> None:

@@ -51,7 +51,7 @@ class History:
     @property
     def start(self) -> list[np.ndarray]:
         """Of every block the state with which the last step began, on the host."""
-        return [self._vectors.held(s, a) for s, a in zip(self._blocks.states, self._states[0].arrays, strict=True)]
+        return [self._blocks.held(s, a) for s, a in zip(self._blocks.states, self._states[0].arrays, strict=True)]
 
     # ---- in checkpoints
 
@@ -72,7 +72,7 @@ class History:
         """Of each part each earlier state (n, nk, nj, ni) as a piece of history.<number>.<whole block>."""
         for n, step in enumerate(self._carried):
             for s, array in zip(self._blocks.states, step.state.arrays, strict=True):
-                values = Later((len(array), *reversed(s.size)), array.dtype, partial(self._vectors.held, s, array))
+                values = Later((len(array), *reversed(s.size)), array.dtype, partial(self._blocks.held, s, array))
                 yield Piece(f"history.{n}.{s.part.whole}", s.part.box, values)
 
     def read(self, steps: Sequence[Any], read: Callable[[str, Range], np.ndarray]) -> None:

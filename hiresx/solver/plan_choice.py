@@ -4,7 +4,6 @@ from hiresx.case import Case
 from hiresx.case.faults import did_you_mean
 from hiresx.decomposition import Domain
 from hiresx.device.interface import Backend
-from hiresx.equations import equations
 from hiresx.errors import HiresxError
 from hiresx.estimate import device_bytes
 from hiresx.grid.size import in_bytes
@@ -35,7 +34,7 @@ def chosen_plan(case: Case, backend: Backend, domain: Domain, asked: str | None 
     Raises HiresxError for a plan that the backend has not or that does not know what the case has, and where the memory
     of a GPU does not hold the fields.
     """
-    comm, own = domain.comm, default_plan(backend.name, equations(case))
+    comm, own = domain.comm, default_plan(backend.name)
     blocks = [domain.cut.blocks[n] for n in domain.mine]
     why = compact.obstacle(case, domain.cut)
     wanted = asked or (None if case.plan == "auto" else case.plan)

@@ -1,6 +1,5 @@
 """Vectors of the size of the state on the local blocks, and what is done with them."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -10,6 +9,7 @@ import numpy as np
 from hiresx.device.interface import Program
 from hiresx.device.state import BlockState
 from hiresx.equations import GAS_CONSERVED
+from hiresx.grid.blocks import slices
 from hiresx.solver.block_states import LocalBlocks
 from hiresx.time.reduction import THREADS
 from hiresx.time.system import Vector
@@ -83,21 +83,18 @@ class Vectors:
 
     def gather(self, x: Vector) -> np.ndarray:
         """All of it on every rank, independent of the cut. Collective."""
-        own = [(s.part.whole, s.part.box, self.held(s, a)) for s, a in zip(self._blocks.states, x.arrays, strict=True)]
+        pairs = zip(self._blocks.states, x.arrays, strict=True)
+        own = [(s.part.whole, s.part.box, self._blocks.held(s, array)) for s, array in pairs]
         wholes = self._wholes(np.zeros(self._size))
         for whole, box, values in (piece for theirs in self._blocks.comm.allgather(own) for piece in theirs):
-            wholes[whole][_slices(box)] = values
+            wholes[whole][:, *slices(box)] = values
         return np.concatenate([values.ravel() for values in wholes])
 
     def scatter(self, values: np.ndarray, x: Vector) -> None:
         """x from what `gather` gives."""
         wholes = self._wholes(np.asarray(values, float))
         for s, own in zip(self._blocks.states, x.arrays, strict=True):
-            self.fill(s, own, wholes[s.part.whole][_slices(s.part.box)])
-
-    def held(self, state: BlockState, array: Any) -> np.ndarray:
-        """The nodes of a block's array, on the host."""
-        return np.ascontiguousarray(state.interior(self._blocks.backend.to_host(array)))
+            self.fill(s, own, wholes[s.part.whole][:, *slices(s.part.box)])
 
     def fill(self, state: BlockState, array: Any, values: np.ndarray) -> None:
         """The nodes of a block's array from `values` on the host."""
@@ -127,8 +124,3 @@ class Vectors:
 def _carried(state: BlockState, kernel: str) -> tuple[str, dict[str, Any]]:
     """The form of a kernel that takes what a precision carries along, where there is such."""
     return (kernel, {}) if state.carry is None else (f"carried_{kernel}", {"carry": state.carry})
-
-
-def _slices(box: Sequence[tuple[int, int]]) -> tuple[slice, ...]:
-    """Of an array over variables and the nodes of a whole block."""
-    return (slice(None), *(slice(*ends) for ends in reversed(box)))

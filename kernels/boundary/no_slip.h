@@ -94,6 +94,19 @@ KERNEL(no_slip_start, int i, int j, int k, int o, int s1, int s2, int sn, stride
     put_wall_node(q, p, sv, u, v, w, within_reach(wall, t));
 }
 
+// Velocity about the wall's and its size, pressure and temperature at node p on a face and the three before it.
+HD void flow_before_wall(const_state_pointer q, long long p, int sn, stride sv, const real *wall, real (*flow)[3],
+                         real *size, real *pressure, real *t) {
+    for (int l = 0; l <= 3; ++l) {
+        real state[gas_variables];
+        for (int c = 0; c < gas_variables; ++c) state[c] = q[c * sv + p + (long long)l * sn];
+        const Primitive<real> s = primitive(state);
+        flow[l][0] = s.u - wall[0], flow[l][1] = s.v - wall[1], flow[l][2] = s.w - wall[2];
+        size[l] = square_root(flow[l][0] * flow[l][0] + flow[l][1] * flow[l][1] + flow[l][2] * flow[l][2]);
+        pressure[l] = s.p, t[l] = gas_gamma * s.p / s.rho;
+    }
+}
+
 // Ghosts of the inviscid terms: the pressure is even and the normal velocity odd about the wall's, which reflects sound
 // whole. Of temperature and tangential velocity the mirror image would break the slope and the curvature, and the flux
 // splittings of Steger-Warming and van Leer and Lax-Friedrichs diffuse shear and entropy wherever the two states at a half
@@ -107,14 +120,7 @@ KERNEL(no_slip_ghost, int i, int j, int k, int o, int s1, int s2, int sn, stride
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     const real wall[3] = {u, v, w};
     real flow[4][3], size[4], pressure[4], t[4];
-    for (int l = 0; l <= 3; ++l) {
-        real state[gas_variables];
-        for (int c = 0; c < gas_variables; ++c) state[c] = q[c * sv + p + (long long)l * sn];
-        const Primitive<real> s = primitive(state);
-        flow[l][0] = s.u - u, flow[l][1] = s.v - v, flow[l][2] = s.w - w;
-        size[l] = square_root(flow[l][0] * flow[l][0] + flow[l][1] * flow[l][1] + flow[l][2] * flow[l][2]);
-        pressure[l] = s.p, t[l] = gas_gamma * s.p / s.rho;
-    }
+    flow_before_wall(q, p, sn, sv, wall, flow, size, pressure, t);
     real slope = real(4) * t[1] - real(3) * t[0] - t[2], bend[3];
     const real n[3] = {m[p], m[sv + p], m[2 * sv + p]};
     real along = real(0);
@@ -174,15 +180,8 @@ KERNEL(no_slip_bend, int i, int j, int k, int o, int s1, int s2, int sn, stride 
        state_field<gas_variables> q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     const real wall[3] = {u, v, w};
-    real flow[4][3], size[4], pressure[4], bend[3];
-    for (int l = 0; l <= 3; ++l) {
-        real state[gas_variables];
-        for (int c = 0; c < gas_variables; ++c) state[c] = q[c * sv + p + (long long)l * sn];
-        const Primitive<real> s = primitive(state);
-        flow[l][0] = s.u - u, flow[l][1] = s.v - v, flow[l][2] = s.w - w;
-        size[l] = square_root(flow[l][0] * flow[l][0] + flow[l][1] * flow[l][1] + flow[l][2] * flow[l][2]);
-        pressure[l] = s.p;
-    }
+    real flow[4][3], size[4], pressure[4], t[4], bend[3];
+    flow_before_wall(q, p, sn, sv, wall, flow, size, pressure, t);
     const real slope = real(4) * pressure[1] - real(3) * pressure[0] - pressure[2];
     const real least = smaller(smaller(pressure[0], pressure[1]), smaller(pressure[2], pressure[3]));
     const real most = larger(larger(pressure[0], pressure[1]), larger(pressure[2], pressure[3]));

@@ -275,11 +275,10 @@ def square() -> Decomposition:
 
 
 class Stepped:
-    """A solver on `points` of the block, whose ranks compute a step in `seconds` and do nothing else."""
+    """A solver whose ranks compute a step in `seconds` and do nothing else."""
 
-    def __init__(self, comm, points: int, seconds: float):
+    def __init__(self, comm, seconds: float):
         self.comm, self.steps, self._seconds = comm, 0, seconds
-        self.states = [SimpleNamespace(block=SimpleNamespace(points=points))]
         self.stopwatch = SimpleNamespace(seconds={})
         self.whole_steps = SimpleNamespace(possible=False)
 
@@ -291,8 +290,9 @@ class Stepped:
 
 def looked(comm, rule, seconds, points, cost=0.0, left=1000, steps=500) -> list:
     """(step, gain, nodes by rank) of the cuts that are wanted."""
-    ground, found = SimpleNamespace(comm=comm, whole=square()), []
-    solver = Stepped(comm, points[comm.rank], seconds[comm.rank])
+    cut = SimpleNamespace(parts=[SimpleNamespace(rank=n, points=own) for n, own in enumerate(points)])
+    ground, found = SimpleNamespace(comm=comm, whole=square(), cut=cut), []
+    solver = Stepped(comm, seconds[comm.rank])
     rebalancing = Rebalancing(rule, cost)
     rebalancing.begin(solver)
     for _ in range(steps):
