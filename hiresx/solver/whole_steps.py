@@ -1,5 +1,6 @@
 """Steps that a device takes on its own: recorded whole, with the host looking now and then."""
 
+import math
 from functools import cached_property
 from typing import Any
 
@@ -15,6 +16,9 @@ from hiresx.solver.ghosts import Ghosts
 from hiresx.solver.step_size import StepSize
 from hiresx.time.integrator import Integrator
 from hiresx.time.recorded import Recorded, Taken
+
+# By how much steps may become smaller before more of them are needed than were launched.
+SPARE = 1.02
 
 
 class WholeSteps:
@@ -62,13 +66,18 @@ class WholeSteps:
         self._recorded.clear()
 
     def __call__(self, count: int, time: float, until: float, factor: float) -> Taken:
-        """`count` steps from `time` on, none past `until`, of `factor` times what the case wants."""
+        """`count` steps from `time` on, or as many as lead to `until`, of `factor` times what the case wants."""
         recorded = self._recorded.get(self._ghosts.overlap)
         if recorded is None:
             recorded = self._recorded[self._ghosts.overlap] = self._made()
         spec, size = self._case.time, self._size
         fixed = None if spec.dt is None else factor * spec.dt
         limits = (0.0, 0.0) if fixed else (factor * (spec.cfl or 0.0), factor * spec.viscous_cfl)
+        if fixed is not None or self._known:
+            # The device leaves steps behind `until` out, but even so their launches take time.
+            wanted = size.wanted(factor)
+            if 0 < until - time < count * wanted:
+                count = min(count, math.ceil(SPARE * (until - time) / wanted))
         self._halo.assume_started()
         taken = recorded(count, time, until, fixed, *limits, known=self._known)
         size.forget()

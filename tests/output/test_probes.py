@@ -8,6 +8,8 @@ from hiresx import Case, Simulation, load
 from hiresx.decomposition import decompose
 from hiresx.grid import Block, Grid, build
 from hiresx.grid.motions import motion, rotation_about
+from hiresx.output.saved import checkpoint
+from hiresx.output.watch import filtered as filtered_nodes
 from hiresx.output.watch import history
 from hiresx.output.watch.locate import Locator
 
@@ -202,6 +204,36 @@ def test_samples_are_the_spline_s_means_of_the_steps(backend):
     _, undisturbed = ran(alone, grid=grid, initial=pulse, backend=backend)
     for name in ("fifth", "timed"):
         np.testing.assert_array_equal(undisturbed[name]["p"], found[name]["p"])
+
+
+def test_samples_that_stay_on_the_device_for_a_while_are_the_same(tmp_path, monkeypatch):
+    place = {"y": 0.31, "variables": ["p", "mach"]}
+    probes = [
+        {"name": "timed", "every_time": 0.05, "x": 0.97, **place},
+        {"name": "third", "every": 3, "x": 0.4, **place},
+        {"name": "beside", "every": 3, "x": 0.5, **place},
+    ]
+    time = {"steps": 40, "cfl": 0.5}
+    case = Case.from_dict(tables((25, 13, 1), amplitude=0.05, time=time, probe=probes, checkpoint={"every_steps": 17}))
+    fetched, fetch = [], filtered_nodes.FilteredNodes._together
+    monkeypatch.setattr(
+        filtered_nodes.FilteredNodes, "_together", lambda nodes, n: (fetched.append(n), fetch(nodes, n))[1]
+    )
+    monkeypatch.setattr(filtered_nodes, "SECONDS", np.inf)
+    kept, most = {}, 6  # samples of every third step between two checkpoints
+    for stay in (1, 4, filtered_nodes.STAY):
+        monkeypatch.setattr(filtered_nodes, "STAY", stay)
+        fetched.clear()
+        out = tmp_path / f"{stay}"
+        _, whole = ran(case, initial=pulse, out=out)
+        assert max(fetched) == max(min(stay, most), filtered_nodes.BEHIND)
+        Simulation(restart=checkpoint.listed(out)[1], backend="cpu").run(progress=False)  # behind the newest, step 40
+        again = {name: history.read(path).flat() for name, path in history.histories(out).items() if name in whole}
+        kept[stay] = (whole, again)
+    for some in (table for pair in kept.values() for table in pair):
+        for name, table in kept[1][0].items():
+            for column, values in table.items():
+                np.testing.assert_array_equal(some[name][column], values, err_msg=f"{name} {column}")
 
 
 def test_a_step_that_is_taken_again_counts_once():

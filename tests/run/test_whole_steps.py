@@ -9,8 +9,10 @@ from hiresx.blow_up import BlowUp
 from hiresx.case import load
 from hiresx.device import backend
 from hiresx.simulation import Simulation
+from hiresx.simulation import simulation as simulations
 from hiresx.solver import Solver
 from hiresx.solver.whole_steps import WholeSteps
+from hiresx.time.recorded import Recorded
 
 JET = ["grid.points_per_height=12", "grid.exit_spacing=0.09", "grid.half_height=2.0", "grid.length=3.0"]
 
@@ -63,6 +65,26 @@ def test_a_fixed_step_and_other_integrators(integrator, one_by_one):
     many = taken(case, 4)
     one_by_one()
     same(many, taken(case, 4))
+
+
+@pytest.mark.parametrize("size", ["time.cfl=0.5", "time.dt=1e-3"])
+def test_hardly_more_steps_are_launched_than_lead_to_a_sample(size, monkeypatch):
+    launched, taken_by_one = [], Recorded.__call__
+
+    def noted(recorded, count, *arguments, **named):
+        found = taken_by_one(recorded, count, *arguments, **named)
+        launched.append((count, found.count))
+        return found
+
+    monkeypatch.setattr(Recorded, "__call__", noted)
+    monkeypatch.setattr(simulations, "HEARING", 100.0)
+    probe = 'probe=[{name="one",x=1.0,y=0.0,every_time=0.05}]'
+    simulation = Simulation(jet("surface=[]", probe, size, "monitor.every=1000"), "emulated")
+    simulation.run(steps=60, progress=False)
+    assert sum(count for _, count in launched) == 60
+    known = launched[2:]  # the first ones are launched before it is known how long steps are
+    assert max(count for _, count in known) > 5
+    assert sum(count for count, _ in known) <= 1.25 * sum(count for _, count in known)
 
 
 def impulsive(factor: float):

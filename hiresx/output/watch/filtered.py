@@ -6,7 +6,8 @@ what would be taken for a change of the mean, the multiples of the rate, does no
 """
 
 import math
-from collections.abc import Mapping
+import time as wall
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ from hiresx.solver import Solver
 
 # Samples that are under way at a time, and intervals that go by until one is done.
 SUMS, BEHIND = 4, 2
+# Samples that stay on the device at most before the host fetches them together, and for how many seconds.
+STAY, SECONDS = 16, 0.25
 
 
 class FilteredNodes(Attachment):
@@ -29,6 +32,8 @@ class FilteredNodes(Attachment):
 
     `samples` counts the intervals that have ended: with the n-th the sample at the end of the (n - 2)-th is done.
     `continued`: whether a run that goes on has what the one before it summed up.
+    `readers`: called with every sample that is done, some at a time: the number of the first and, by name, rho, u, v,
+    w, p and scalars (samples, m) at the nodes as they were given.
     """
 
     def __init__(self, solver: Solver, spec: Sampled, nodes: Nodes):
@@ -39,10 +44,17 @@ class FilteredNodes(Attachment):
         self._variables = equations(solver.case).variables
         self._names = list(Gas.of(solver.case).primitive(np.ones((self._variables, 1))))
         self._interval = solver.backend.zeros((3,), "float64")
+        self.readers: list[Callable[[int, dict[str, np.ndarray]], None]] = []
         self._parts = [_Part(solver, nodes, n, self._interval) for n in np.unique(nodes.states)]
-        # Steps at which an interval began, and what was found then.
+        self._look = solver.program.prepare([part.look for part in self._parts])
+        self._rest = solver.program.prepare([part.rest for part in self._parts])
+        self._next = [
+            solver.program.prepare([call for part in self._parts for call in (part.look, part.next[n])])
+            for n in range(STAY)
+        ]
+        # The step at which the interval began; samples that are still on the device alone, since when.
         self._step: int | None = None
-        self._found: dict[str, np.ndarray] | None = None
+        self._waiting, self._since = 0, 0.0
         self.continued = self._restored = False
         self._leave: Any = None
 
@@ -54,34 +66,50 @@ class FilteredNodes(Attachment):
             return
         begins, position = self._began()
         if not self._restored:
-            self.samples, self._step, self._found = 0, solver.steps, None
+            self.samples, self._step, self._waiting = 0, solver.steps, 0
             for part in self._parts:
                 part.forget(position)
         self.continued, self._restored = self._restored, False
         self._put(begins)
-        self._launch("look")
+        self._launch(self._look)
         self._leave = solver.look_at_steps([part.look for part in self._parts])
 
-    def sample(self) -> dict[str, np.ndarray] | None:
-        """At the end of an interval, once or more often: rho, u, v, w, p and scalars (m,) of the sample that is done by
-        then, at the nodes as they were given; None where no interval has ended yet. Collective."""
+    def sample(self) -> None:
+        """At the end of an interval, once or more often: the next one begins. Collective."""
         solver = self._solver
-        if self._step != solver.steps:
-            self._step = solver.steps
-            self._launch("look")
-            self._launch("next")
-            self.samples += 1
-            self._put(self._began()[0])
-            self._found = self._together(0)
-        return self._found
+        if self._step == solver.steps:
+            return
+        self._step = solver.steps
+        if self._waiting and self._due():
+            self.fetch()
+        if not self._waiting:
+            self._since = wall.monotonic()
+        self._launch(self._next[self._waiting])
+        self.samples += 1
+        self._waiting += 1
+        self._put(self._began()[0])
 
-    def rest(self) -> list[dict[str, np.ndarray]]:
+    def fetch(self) -> None:
+        """What is done goes to the readers. Collective."""
+        if self._waiting:
+            first, found = self.samples - BEHIND - self._waiting + 1, self._together(self._waiting)
+            self._waiting = 0
+            for reader in self.readers:
+                reader(first, found)
+
+    def _due(self) -> bool:
+        """Whether there is no room left on the device, or samples have stayed there for long."""
+        late = wall.monotonic() - self._since > SECONDS
+        return self._waiting == STAY or bool(self._solver.comm.max(float(late)) > 0)
+
+    def rest(self) -> dict[str, np.ndarray]:
         """What the samples before the beginning of the interval and at it come to if the flow stays as it was when it
-        was looked at last. Collective."""
-        self._launch("rest")
-        return [self._together(n) for n in range(BEHIND)]
+        was looked at last, as readers get them. Collective."""
+        self._launch(self._rest)
+        return self._together(BEHIND)
 
     def capture(self) -> dict[str, Any]:
+        self.fetch()
         rows = 2 + (1 + SUMS) * self._variables
         held = self._nodes.together(self._of_parts([part.held() for part in self._parts], rows))
         step = -1 if self._step is None else self._step
@@ -96,7 +124,7 @@ class FilteredNodes(Attachment):
         values[1, known[at] != wanted] = _UNSEEN
         for part in self._parts:
             part.take(values[:, part.chosen])
-        self.samples, self._step, self._found = int(captured["samples"]), int(captured["step"]), None
+        self.samples, self._step, self._waiting = int(captured["samples"]), int(captured["step"]), 0
         self._restored = True
 
     def finish(self, solver: Solver) -> None:
@@ -118,15 +146,17 @@ class FilteredNodes(Attachment):
         backend = self._solver.backend
         backend.copy(self._interval, backend.to_device(np.array([begins, self._every_time or 1.0, share])))
 
-    def _launch(self, name: str) -> None:
+    def _launch(self, prepared: Callable[[], None]) -> None:
         self._solver.clock.put(self._solver.time, self._solver.dt)
-        for part in self._parts:
-            self._solver.program.run(getattr(part, name))
+        prepared()
 
-    def _together(self, sample: int) -> dict[str, np.ndarray]:
-        own = self._of_parts([part.done(sample) for part in self._parts], self._variables)
-        found = self._nodes.together(own)[:, self._nodes.given]
-        return dict(zip(self._names, found, strict=True))
+    def _together(self, samples: int) -> dict[str, np.ndarray]:
+        """The first so many of the samples that launches left."""
+        variables = self._variables
+        parts = [part.done(samples).reshape(samples * variables, -1) for part in self._parts]
+        found = self._nodes.together(self._of_parts(parts, samples * variables))[:, self._nodes.given]
+        by_variable = found.reshape(samples, variables, -1).swapaxes(0, 1)
+        return dict(zip(self._names, by_variable, strict=True))
 
     def _of_parts(self, values: list[np.ndarray], rows: int) -> np.ndarray:
         """Of arrays (rows, nodes of a part) one of this rank's nodes."""
@@ -142,7 +172,7 @@ _UNSEEN = -1.0
 
 class _Part:
     """The nodes in `solver.states[n]`, which are the `chosen` of this rank's, what is summed up of them, and the
-    launches: `look` at the state, the `next` interval, the `rest` of samples."""
+    launches: `look` at the state, the `next` interval after so many others, the `rest` of samples."""
 
     def __init__(self, solver: Solver, nodes: Nodes, n: int, interval: Any):
         state, backend, program = solver.states[n], solver.backend, solver.program
@@ -151,7 +181,9 @@ class _Part:
         count, variables = len(self.chosen), equations(solver.case).variables
         self._position, self._seen = (backend.zeros((1, count), "float64") for _ in range(2))
         self._held = backend.zeros((variables, count), "float64")
-        self._sums, self._samples = (backend.zeros((SUMS - m, variables, count), "float64") for m in (0, 1))
+        # `filter_rest` leaves one sample less than there are sums.
+        rows = SUMS, max(STAY, SUMS - 1)
+        self._sums, self._samples = (backend.zeros((n, variables, count), "float64") for n in rows)
         places = backend.to_device(nodes.places[self.chosen].astype(np.int32))
 
         def call(name: str, **arguments: Any) -> Call:
@@ -161,12 +193,12 @@ class _Part:
             "filter_state", sv=state.variable_stride, places=places, q=state.q, clock=solver.clock.array,
             interval=interval, seen=self._seen, held=self._held,
         )  # fmt: skip
-        self.next = call("filter_sample", sample=self._samples)
+        self.next = [call("filter_sample", sample=sample) for sample in self._samples]
         self.rest = call("filter_rest", held=self._held, sample=self._samples)
 
-    def done(self, sample: int) -> np.ndarray:
-        """(variables, nodes) of one of the samples that `next` and `rest` leave."""
-        return self._backend.to_host(self._samples[sample])
+    def done(self, samples: int) -> np.ndarray:
+        """The first so many of the samples that `next` and `rest` leave, (samples, variables, nodes)."""
+        return self._backend.to_host(self._samples[:samples])
 
     def forget(self, position: float) -> None:
         """Nothing was looked at yet, at this position in an interval."""

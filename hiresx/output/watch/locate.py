@@ -336,8 +336,9 @@ class _Bricks:
 
 
 def turned(turns: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-    """`turns` (3, 3, n) times vectors (3, n)."""
-    return (turns * vectors).sum(axis=1)
+    """`turns` (3, 3, n) times vectors (3, ..., n)."""
+    among = (1,) * (vectors.ndim - 2)
+    return (turns.reshape(3, 3, *among, -1) * vectors).sum(axis=1)
 
 
 # Moves of a window by direction, the smallest first, by number of directions.

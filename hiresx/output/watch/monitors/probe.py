@@ -16,7 +16,7 @@ from hiresx.grid.size import refuse_places
 from hiresx.output.fields import derived
 from hiresx.output.saved import files
 from hiresx.output.saved.attachment import Attachment
-from hiresx.output.watch.filtered import BEHIND, FilteredNodes
+from hiresx.output.watch.filtered import FilteredNodes
 from hiresx.output.watch.gather import Gather, Nodes
 from hiresx.output.watch.history import NO_FILTER, Column
 from hiresx.output.watch.locate import Location, Locator, turned
@@ -96,6 +96,7 @@ class ProbeMonitor(Monitor):
     def take_from(self, filter_: FilteredNodes, own: slice) -> None:
         """Its samples are those of `filter_`, of whose nodes its `own` are these."""
         self._filter, self._own = filter_, own
+        filter_.readers.append(self._take)
 
     def blocks(self, blocks: Sequence[Block]) -> list[str]:
         """Names of those of the whole `blocks` of the grid that its places lie in."""
@@ -106,10 +107,10 @@ class ProbeMonitor(Monitor):
         return self._values(self._gather())
 
     def _values(self, state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Values at the places, from rho, u, v, w, p and scalars at the nodes."""
-        shape = self._weights.shape
+        """Values (..., places), from rho, u, v, w, p and scalars (..., nodes)."""
         state = state | dict(zip("uvw", turned(self._turns, np.stack([state[name] for name in "uvw"])), strict=True))
-        state = {name: (values.reshape(shape) * self._weights).sum(axis=1) for name, values in state.items()}
+        shape = (*state["p"].shape[:-1], *self._weights.shape)
+        state = {name: (values.reshape(shape) * self._weights).sum(axis=-1) for name, values in state.items()}
         return derived.evaluate(
             [column.name for column in self.history.columns],
             derived.FlowState(self._x, self._y, self._z, state, self._gamma),
@@ -128,15 +129,24 @@ class ProbeMonitor(Monitor):
         if self._filter is None:
             super().after_step(solver)
         elif self._clock.due(solver):
-            state = self._filter.sample()
-            if state is not None and self._awaited and self._awaited[0][0] == self._filter.samples - BEHIND:
-                self._record(state, *self._awaited.pop(0)[1:])
+            self._filter.sample()
             self._awaited.append((self._filter.samples, solver.steps, solver.time))
 
-    def _record(self, state: dict[str, np.ndarray], step: int, time: float) -> None:
-        self._add(step, time, self._values({name: values[self._own] for name, values in state.items()}))
+    def _take(self, first: int, state: dict[str, np.ndarray]) -> None:
+        """Samples from the number `first` on are done: those that were awaited are kept."""
+        last = first + len(state["p"])
+        wanted = [awaited for awaited in self._awaited if first <= awaited[0] < last]
+        if not wanted:
+            return
+        self._awaited = [awaited for awaited in self._awaited if awaited not in wanted]
+        # one order in memory, thus one of the additions, whatever number of samples there are
+        values = self._values({name: np.ascontiguousarray(of[:, self._own]) for name, of in state.items()})
+        for number, step, time in wanted:
+            self._add(step, time, {name: samples[number - first] for name, samples in values.items()})
 
     def capture(self) -> dict[str, Any]:
+        if self._filter is not None:
+            self._filter.fetch()
         found = super().capture()
         found["samples"] -= self._early
         return found | ({"awaited": np.array(self._awaited, dtype=float)} if self._awaited else {})
@@ -151,9 +161,10 @@ class ProbeMonitor(Monitor):
         before = self.history.samples
         try:
             if self._filter is not None and self._begun and self._awaited:
-                rest = self._filter.rest()
-                for number, step, time in self._awaited:
-                    self._record(rest[number - self._filter.samples + 1], step, time)
+                self._filter.fetch()
+                before, awaited = self.history.samples, self._awaited
+                self._take(self._filter.samples - 1, self._filter.rest())
+                self._awaited = awaited
         finally:
             super().finish(solver)
             self._early = self.history.samples - before
