@@ -190,6 +190,16 @@ def test_the_latest_time_in_common_is_compared(one, tmp_path):
     assert found["steps"] == [4, 3] and not found["one_time"] and not found["same"]
 
 
+def test_checkpoints_whose_times_differ_by_round_off_are_of_one_time(tmp_path):
+    """As those of other backends and numbers of ranks are."""
+    checkpoints = [
+        checkpoint.listed(run(tmp_path / f"{n}", f"time.dt={dt!r}"))[0] for n, dt in enumerate((0.05, 0.05 + 1e-16))
+    ]
+    found = compare(*checkpoints)["results"]
+    assert found["times"][0] != found["times"][1] and found["one_time"] and not found["same"]
+    assert max(entry["greatest"] for entry in found["variables"]) < 1e-13
+
+
 def test_other_grids(one, tmp_path):
     found = compare(one, run(tmp_path / "moved", "grid.upper=[3.2, 3.15, 3.15]"))
     assert not found["grid"]["same"] and len(set(found["grid"]["hashes"])) == 2

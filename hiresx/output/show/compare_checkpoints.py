@@ -11,7 +11,7 @@ from hiresx.grid.blocks import Range
 from hiresx.output.saved import block_arrays, identity
 from hiresx.output.saved.checkpoint import understood
 from hiresx.output.saved.container import Container
-from hiresx.output.show import measures
+from hiresx.output.show import measures, one_time
 
 
 def record(found: Container) -> dict[str, Any]:
@@ -41,15 +41,14 @@ def results(first: Container, second: Container) -> dict[str, Any]:
         "times": [a["time"], b["time"]],
         "same_grid": a["grid_hash"] == b["grid_hash"],
         "same_sizes": blocks == others,
-        "one_time": a["time"] == b["time"] and a["steps"] == b["steps"],
+        "one_time": one_time.agree(a["time"], b["time"]) and a["steps"] == b["steps"],
     }
     with understood(first.path), understood(second.path):
         variables = list(_state(first, second, blocks, others))
         variables += _attached(first, second)
     found["variables"] = variables
-    found["same"] = bool(
-        found["same_grid"] and found["one_time"] and all(entry.get("greatest") == 0 for entry in variables)
-    )
+    unmoved = found["one_time"] and a["time"] == b["time"]
+    found["same"] = bool(found["same_grid"] and unmoved and all(entry.get("greatest") == 0 for entry in variables))
     return found
 
 
