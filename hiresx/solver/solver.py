@@ -150,6 +150,13 @@ class Solver:
         self._looked_at()
         return end
 
+    def beside_steps(self, work: Callable[[], None]) -> None:
+        """Does `work` now, or while the device takes its next steps, where it takes them on its own."""
+        if self.whole_steps.possible:
+            self.whole_steps.beside.append(work)
+        else:
+            work()
+
     def _looked_at(self) -> None:
         calls = [call for some in self._lookers.values() for call in some]
         self._conditions.clocked = bool(calls)
@@ -239,11 +246,12 @@ class Solver:
             self._known.began = taken.began, self.steps + taken.count - 1
             self.time, self.dt = taken.time, taken.dt
             self.steps += taken.count
-        if taken.state != StepState.DEAD:
-            return taken.count, None
-        self._known.begin(self.time, self.steps)
-        self._take_back()
-        return taken.count, taken.dt
+        dead = taken.state == StepState.DEAD
+        if dead:
+            self._known.begin(self.time, self.steps)
+            self._take_back()
+        self.whole_steps.raise_failed()
+        return taken.count, taken.dt if dead else None
 
     def _one(self, largest: float, failed: float | None = None) -> None:
         """One step under the eyes of the host, no longer than `largest`: the first of its shares that the flow

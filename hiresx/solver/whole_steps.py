@@ -1,6 +1,7 @@
 """Steps that a device takes on its own: recorded whole, with the host looking now and then."""
 
 import math
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -40,6 +41,9 @@ class WholeSteps:
         self._agreed: bool | None = None
         self._radii: np.ndarray | None = None  # of the state as recorded steps left it
         self._recorded: dict[bool, Recorded] = {}  # by whether halos and the work beside them overlap
+        # What is done, once, while the device takes the next steps.
+        self.beside: list[Callable[[], None]] = []
+        self._failed: Exception | None = None
 
     @property
     def possible(self) -> bool:
@@ -79,10 +83,23 @@ class WholeSteps:
             if 0 < until - time < count * wanted:
                 count = min(count, math.ceil(SPARE * (until - time) / wanted))
         self._halo.assume_started()
-        taken = recorded(count, time, until, fixed, *limits, known=self._known)
+        taken = recorded(count, time, until, fixed, *limits, self._known, self._do_beside)
         size.forget()
         size.known.radii = self._radii = taken.radii if fixed is None else None
         return taken
+
+    def _do_beside(self) -> None:
+        try:
+            while self.beside:
+                self.beside.pop(0)()
+        except Exception as error:
+            self._failed = error
+
+    def raise_failed(self) -> None:
+        """Raises what failed beside the steps, which are taken all the same."""
+        failed, self._failed = self._failed, None
+        if failed is not None:
+            raise failed
 
     @property
     def _known(self) -> bool:

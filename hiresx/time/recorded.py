@@ -1,6 +1,6 @@
 """Whole time steps as one list of launches, with the step chosen on the device, so that the host looks now and then."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import IntEnum
 from typing import Any
 
@@ -70,10 +70,18 @@ class Recorded:
         self._radii = program.prepare(radii)
 
     def __call__(
-        self, count: int, time: float, until: float, fixed: float | None, cfl: float, viscous_cfl: float, known: bool
+        self,
+        count: int,
+        time: float,
+        until: float,
+        fixed: float | None,
+        cfl: float,
+        viscous_cfl: float,
+        known: bool,
+        beside: Callable[[], None],
     ) -> Taken:
         """`count` steps from `time` on, none past `until`: of `fixed` size, or by these limits. `known`: whether the
-        radii of the state are in `found`. Waits for the device once."""
+        radii of the state are in `found`. Waits for the device once, and does `beside` before it waits."""
         clock = np.zeros(len(DeviceClock))
         clock[[DeviceClock.TIME, DeviceClock.BEGAN, DeviceClock.UNTIL]] = time, time, until
         clock[[DeviceClock.CFL, DeviceClock.VISCOUS_CFL, DeviceClock.FIXED]] = cfl, viscous_cfl, fixed or 0.0
@@ -85,4 +93,7 @@ class Recorded:
             self._choose()
             step()
         self._close()
-        return Taken(self._backend.to_host(self._clock.array))
+        beside()
+        taken = Taken(self._backend.to_host(self._clock.array))
+        self._clock.holds(taken.time, taken.dt)
+        return taken

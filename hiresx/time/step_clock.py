@@ -42,6 +42,10 @@ class StepClock:
             self.set(clock)
             self._held = time, dt
 
+    def holds(self, time: float, dt: float) -> None:
+        """The device left it at this `time`, behind a step `dt`."""
+        self._held = time, dt
+
     def set(self, clock: np.ndarray) -> None:
         """All of it, for steps that the device chooses from then on."""
         self._backend.copy(self.array, self._backend.to_device(clock))

@@ -206,7 +206,8 @@ def test_samples_are_the_spline_s_means_of_the_steps(backend):
         np.testing.assert_array_equal(undisturbed[name]["p"], found[name]["p"])
 
 
-def test_samples_that_stay_on_the_device_for_a_while_are_the_same(tmp_path, monkeypatch):
+@pytest.mark.parametrize("backend", ["cpu", "emulated"])
+def test_samples_that_stay_on_the_device_for_a_while_are_the_same(backend, tmp_path, monkeypatch):
     place = {"y": 0.31, "variables": ["p", "mach"]}
     probes = [
         {"name": "timed", "every_time": 0.05, "x": 0.97, **place},
@@ -217,7 +218,9 @@ def test_samples_that_stay_on_the_device_for_a_while_are_the_same(tmp_path, monk
     case = Case.from_dict(tables((25, 13, 1), amplitude=0.05, time=time, probe=probes, checkpoint={"every_steps": 17}))
     fetched, fetch = [], filtered_nodes.FilteredNodes._together
     monkeypatch.setattr(
-        filtered_nodes.FilteredNodes, "_together", lambda nodes, n: (fetched.append(n), fetch(nodes, n))[1]
+        filtered_nodes.FilteredNodes,
+        "_together",
+        lambda nodes, n, parts: (fetched.append(n), fetch(nodes, n, parts))[1],
     )
     monkeypatch.setattr(filtered_nodes, "SECONDS", np.inf)
     kept, most = {}, 6  # samples of every third step between two checkpoints
@@ -225,9 +228,9 @@ def test_samples_that_stay_on_the_device_for_a_while_are_the_same(tmp_path, monk
         monkeypatch.setattr(filtered_nodes, "STAY", stay)
         fetched.clear()
         out = tmp_path / f"{stay}"
-        _, whole = ran(case, initial=pulse, out=out)
+        _, whole = ran(case, initial=pulse, out=out, backend=backend)
         assert max(fetched) == max(min(stay, most), filtered_nodes.BEHIND)
-        Simulation(restart=checkpoint.listed(out)[1], backend="cpu").run(progress=False)  # behind the newest, step 40
+        Simulation(restart=checkpoint.listed(out)[1], backend=backend).run(progress=False)  # behind the newest, step 40
         again = {name: history.read(path).flat() for name, path in history.histories(out).items() if name in whole}
         kept[stay] = (whole, again)
     for some in (table for pair in kept.values() for table in pair):

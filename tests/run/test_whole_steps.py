@@ -87,6 +87,21 @@ def test_hardly_more_steps_are_launched_than_lead_to_a_sample(size, monkeypatch)
     assert sum(count for count, _ in known) <= 1.25 * sum(count for _, count in known)
 
 
+def test_what_fails_beside_the_steps_leaves_them_taken(one_by_one):
+    def fails():
+        raise OSError("the disk is full")
+
+    solver, _ = taken(jet(), 2)
+    solver.beside_steps(fails)
+    with pytest.raises(OSError, match="the disk is full"):
+        solver.advance(3)
+    assert solver.steps == 5
+    same((solver, [solver.backend.to_host(s.q) for s in solver.states]), (lambda t: (t[0], t[1][::3]))(taken(jet(), 5)))
+    one_by_one()
+    with pytest.raises(OSError, match="the disk is full"):
+        solver.beside_steps(fails)
+
+
 def impulsive(factor: float):
     """A case whose steps fail at first: a strong jump and CFL numbers far too large."""
     return load("free-stream", overrides=["grid.n=[24,1,1]", f"time.cfl={factor}"])

@@ -55,6 +55,8 @@ class FilteredNodes(Attachment):
         # The step at which the interval began; samples that are still on the device alone, since when.
         self._step: int | None = None
         self._waiting, self._since = 0, 0.0
+        # Samples that are being fetched: the number of the first, how many, and what waits for those of every part.
+        self._coming: tuple[int, int, list[Callable[[], np.ndarray]]] | None = None
         self.continued = self._restored = False
         self._leave: Any = None
 
@@ -66,7 +68,7 @@ class FilteredNodes(Attachment):
             return
         begins, position = self._began()
         if not self._restored:
-            self.samples, self._step, self._waiting = 0, solver.steps, 0
+            self.samples, self._step, self._waiting, self._coming = 0, solver.steps, 0, None
             for part in self._parts:
                 part.forget(position)
         self.continued, self._restored = self._restored, False
@@ -81,7 +83,8 @@ class FilteredNodes(Attachment):
             return
         self._step = solver.steps
         if self._waiting and self._due():
-            self.fetch()
+            self._begin_fetching()
+            solver.beside_steps(self._deliver)
         if not self._waiting:
             self._since = wall.monotonic()
         self._launch(self._next[self._waiting])
@@ -91,9 +94,22 @@ class FilteredNodes(Attachment):
 
     def fetch(self) -> None:
         """What is done goes to the readers. Collective."""
+        self._deliver()
         if self._waiting:
-            first, found = self.samples - BEHIND - self._waiting + 1, self._together(self._waiting)
-            self._waiting = 0
+            self._begin_fetching()
+            self._deliver()
+
+    def _begin_fetching(self) -> None:
+        self._deliver()
+        first, count = self.samples - BEHIND - self._waiting + 1, self._waiting
+        self._coming = first, count, [part.fetch(count) for part in self._parts]
+        self._waiting = 0
+
+    def _deliver(self) -> None:
+        """What is being fetched goes to the readers."""
+        if self._coming is not None:
+            (first, count, parts), self._coming = self._coming, None
+            found = self._together(count, parts)
             for reader in self.readers:
                 reader(first, found)
 
@@ -106,7 +122,7 @@ class FilteredNodes(Attachment):
         """What the samples before the beginning of the interval and at it come to if the flow stays as it was when it
         was looked at last, as readers get them. Collective."""
         self._launch(self._rest)
-        return self._together(BEHIND)
+        return self._together(BEHIND, [part.fetch(BEHIND) for part in self._parts])
 
     def capture(self) -> dict[str, Any]:
         self.fetch()
@@ -125,6 +141,7 @@ class FilteredNodes(Attachment):
         for part in self._parts:
             part.take(values[:, part.chosen])
         self.samples, self._step, self._waiting = int(captured["samples"]), int(captured["step"]), 0
+        self._coming = None
         self._restored = True
 
     def finish(self, solver: Solver) -> None:
@@ -150,10 +167,10 @@ class FilteredNodes(Attachment):
         self._solver.clock.put(self._solver.time, self._solver.dt)
         prepared()
 
-    def _together(self, samples: int) -> dict[str, np.ndarray]:
-        """The first so many of the samples that launches left."""
+    def _together(self, samples: int, fetched: list[Callable[[], np.ndarray]]) -> dict[str, np.ndarray]:
+        """So many samples, of all parts, as readers get them."""
         variables = self._variables
-        parts = [part.done(samples).reshape(samples * variables, -1) for part in self._parts]
+        parts = [wait().reshape(samples * variables, -1) for wait in fetched]
         found = self._nodes.together(self._of_parts(parts, samples * variables))[:, self._nodes.given]
         by_variable = found.reshape(samples, variables, -1).swapaxes(0, 1)
         return dict(zip(self._names, by_variable, strict=True))
@@ -196,9 +213,10 @@ class _Part:
         self.next = [call("filter_sample", sample=sample) for sample in self._samples]
         self.rest = call("filter_rest", held=self._held, sample=self._samples)
 
-    def done(self, samples: int) -> np.ndarray:
-        """The first so many of the samples that `next` and `rest` leave, (samples, variables, nodes)."""
-        return self._backend.to_host(self._samples[:samples])
+    def fetch(self, samples: int) -> Callable[[], np.ndarray]:
+        """Begins to fetch the first so many of the samples that `next` and `rest` leave. What is returned waits for
+        them, (samples, variables, nodes)."""
+        return self._backend.fetch(self._samples[:samples])
 
     def forget(self, position: float) -> None:
         """Nothing was looked at yet, at this position in an interval."""
