@@ -32,8 +32,8 @@ class FilteredNodes(Attachment):
 
     `samples` counts the intervals that have ended: with the n-th the sample at the end of the (n - 2)-th is done.
     `continued`: whether a run that goes on has what the one before it summed up.
-    `readers`: called with every sample that is done, some at a time: the number of the first and, by name, rho, u, v,
-    w, p and scalars (samples, m) at the nodes as they were given.
+    `readers`: called with the samples that are done, some at a time: the number of the first, and the flow (samples,
+    variables, nodes), the variables in the order of `names`, the nodes as they were given in `columns` (m,).
     """
 
     def __init__(self, solver: Solver, spec: Sampled, nodes: Nodes):
@@ -42,10 +42,11 @@ class FilteredNodes(Attachment):
         self.name = f"samples of {spec.every} steps" if spec.every else f"samples every {spec.every_time!r}"
         self.samples = 0
         self._variables = equations(solver.case).variables
-        self._names = list(Gas.of(solver.case).primitive(np.ones((self._variables, 1))))
+        self.names = list(Gas.of(solver.case).primitive(np.ones((self._variables, 1))))
         self._interval = solver.backend.zeros((3,), "float64")
-        self.readers: list[Callable[[int, dict[str, np.ndarray]], None]] = []
+        self.readers: list[Callable[[int, np.ndarray], None]] = []
         self._parts = [_Part(solver, nodes, n, self._interval) for n in np.unique(nodes.states)]
+        self.columns = self._columns()[nodes.given]
         self._look = solver.program.prepare([part.look for part in self._parts])
         self._rest = solver.program.prepare([part.rest for part in self._parts])
         self._next = [
@@ -118,7 +119,7 @@ class FilteredNodes(Attachment):
         late = wall.monotonic() - self._since > SECONDS
         return self._waiting == STAY or bool(self._solver.comm.max(float(late)) > 0)
 
-    def rest(self) -> dict[str, np.ndarray]:
+    def rest(self) -> np.ndarray:
         """What the samples before the beginning of the interval and at it come to if the flow stays as it was when it
         was looked at last, as readers get them. Collective."""
         self._launch(self._rest)
@@ -167,13 +168,17 @@ class FilteredNodes(Attachment):
         self._solver.clock.put(self._solver.time, self._solver.dt)
         prepared()
 
-    def _together(self, samples: int, fetched: list[Callable[[], np.ndarray]]) -> dict[str, np.ndarray]:
-        """So many samples, of all parts, as readers get them."""
-        variables = self._variables
-        parts = [wait().reshape(samples * variables, -1) for wait in fetched]
-        found = self._nodes.together(self._of_parts(parts, samples * variables))[:, self._nodes.given]
-        by_variable = found.reshape(samples, variables, -1).swapaxes(0, 1)
-        return dict(zip(self._names, by_variable, strict=True))
+    def _together(self, samples: int, fetched: list[Callable[[], np.ndarray]]) -> np.ndarray:
+        """So many samples, of the parts of all ranks, as readers get them."""
+        rows = samples * self._variables
+        parts = [np.empty((rows, 0)), *(wait().reshape(rows, -1) for wait in fetched)]
+        return self._nodes.gathered(np.concatenate(parts, axis=1)).reshape(samples, self._variables, -1)
+
+    def _columns(self) -> np.ndarray:
+        """Where `_together` has each of the nodes. Collective."""
+        own = np.empty(len(self._nodes.mine))
+        own[np.concatenate([np.empty(0, dtype=int), *(part.chosen for part in self._parts)])] = np.arange(len(own))
+        return self._nodes.together(own[None] + self._nodes.before)[0].astype(np.int64)
 
     def _of_parts(self, values: list[np.ndarray], rows: int) -> np.ndarray:
         """Of arrays (rows, nodes of a part) one of this rank's nodes."""

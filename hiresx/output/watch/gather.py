@@ -57,12 +57,21 @@ class Nodes:
 
     def together(self, values: np.ndarray) -> np.ndarray:
         """Of `values` (m, own nodes) of all ranks, float64 (m, n) in the order of `ids`, on all ranks. Collective."""
-        if self._comm.mpi_comm is not None:
-            rows = np.empty((len(self.ids), len(values)))
-            counts = [len(values) * count for count in self._counts]
-            self._comm.mpi_comm.Allgatherv(np.ascontiguousarray(values.T), [rows, counts])
-            values = rows.T
-        return values[:, self._order]
+        return self.gathered(values)[:, self._order]
+
+    def gathered(self, values: np.ndarray) -> np.ndarray:
+        """As `together`, but with the nodes of rank 0 first, then those of rank 1, and so on."""
+        if self._comm.mpi_comm is None:
+            return values
+        rows = np.empty((len(self.ids), len(values)))
+        counts = [len(values) * count for count in self._counts]
+        self._comm.mpi_comm.Allgatherv(np.ascontiguousarray(values.T), [rows, counts])
+        return rows.T
+
+    @property
+    def before(self) -> int:
+        """How many nodes are those of the ranks before this one."""
+        return sum(self._counts[: self._comm.rank])
 
 
 class Gather:

@@ -1,6 +1,6 @@
 """`[[probe]]`: the flow at any x, y, z."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -85,9 +85,10 @@ class ProbeMonitor(Monitor):
         )
         self._gather = Gather(solver, *self.nodes)
         self._weights = np.stack([found.weights for found in self.locations])
-        self._turns = np.concatenate([found.turns for found in self.locations], axis=2)
+        turns = np.concatenate([found.turns for found in self.locations], axis=2)
+        self._turns = None if np.array_equal(turns, np.broadcast_to(np.eye(3)[..., None], turns.shape)) else turns
         self._filter: FilteredNodes | None = None
-        self._own = slice(0, 0)
+        self._columns: dict[str, tuple[int, np.ndarray]] = {}
         # Of samples that are not done: the number of the interval that they end, step and time.
         self._awaited: list[tuple[int, int, float]] = []
         # Samples kept at the end of a run that were not done.
@@ -95,7 +96,8 @@ class ProbeMonitor(Monitor):
 
     def take_from(self, filter_: FilteredNodes, own: slice) -> None:
         """Its samples are those of `filter_`, of whose nodes its `own` are these."""
-        self._filter, self._own = filter_, own
+        self._filter = filter_
+        self._columns = {name: (n, filter_.columns[own]) for n, name in enumerate(filter_.names)}
         filter_.readers.append(self._take)
 
     def blocks(self, blocks: Sequence[Block]) -> list[str]:
@@ -104,13 +106,10 @@ class ProbeMonitor(Monitor):
 
     def measure(self, solver: Solver) -> dict[str, np.ndarray]:
         """The flow as it is."""
-        return self._values(self._gather())
+        state = self._gather()
+        return self._values(_AtPlaces(state.__getitem__, list(state), self._weights, self._turns))
 
-    def _values(self, state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Values (..., places), from rho, u, v, w, p and scalars (..., nodes)."""
-        state = state | dict(zip("uvw", turned(self._turns, np.stack([state[name] for name in "uvw"])), strict=True))
-        shape = (*state["p"].shape[:-1], *self._weights.shape)
-        state = {name: (values.reshape(shape) * self._weights).sum(axis=-1) for name, values in state.items()}
+    def _values(self, state: "_AtPlaces") -> dict[str, np.ndarray]:
         return derived.evaluate(
             [column.name for column in self.history.columns],
             derived.FlowState(self._x, self._y, self._z, state, self._gamma),
@@ -132,17 +131,21 @@ class ProbeMonitor(Monitor):
             self._filter.sample()
             self._awaited.append((self._filter.samples, solver.steps, solver.time))
 
-    def _take(self, first: int, state: dict[str, np.ndarray]) -> None:
+    def _take(self, first: int, samples: np.ndarray) -> None:
         """Samples from the number `first` on are done: those that were awaited are kept."""
-        last = first + len(state["p"])
-        wanted = [awaited for awaited in self._awaited if first <= awaited[0] < last]
+        wanted = [awaited for awaited in self._awaited if first <= awaited[0] < first + len(samples)]
         if not wanted:
             return
         self._awaited = [awaited for awaited in self._awaited if awaited not in wanted]
-        # one order in memory, thus one of the additions, whatever number of samples there are
-        values = self._values({name: np.ascontiguousarray(of[:, self._own]) for name, of in state.items()})
+
+        def at_nodes(name: str) -> np.ndarray:
+            number, columns = self._columns[name]
+            # one order in memory, thus one of the additions, whatever number of samples there are
+            return np.ascontiguousarray(samples[:, number, columns])
+
+        values = self._values(_AtPlaces(at_nodes, list(self._columns), self._weights, self._turns))
         for number, step, time in wanted:
-            self._add(step, time, {name: samples[number - first] for name, samples in values.items()})
+            self._add(step, time, {name: of[number - first] for name, of in values.items()})
 
     def capture(self) -> dict[str, Any]:
         if self._filter is not None:
@@ -169,6 +172,38 @@ class ProbeMonitor(Monitor):
             super().finish(solver)
             self._early = self.history.samples - before
             self._kept = before
+
+
+class _AtPlaces(Mapping[str, np.ndarray]):
+    """The flow (..., places) by name, interpolated when it is asked for from that `at_nodes` (..., nodes), of which
+    there are `names`. `weights`: (places, nodes of each); `turns`: as of locations, None where nothing turns."""
+
+    def __init__(
+        self, at_nodes: Callable[[str], np.ndarray], names: Sequence[str], weights: np.ndarray, turns: np.ndarray | None
+    ):
+        self._at_nodes, self._names, self._weights, self._turns = at_nodes, names, weights, turns
+        self._velocity: np.ndarray | None = None
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        values = self._at_nodes(name) if self._turns is None or name not in "uvw" else self._turned("uvw".index(name))
+        found: np.ndarray = (values.reshape(*values.shape[:-1], *self._weights.shape) * self._weights).sum(axis=-1)
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def _turned(self, component: int) -> np.ndarray:
+        if self._velocity is None:
+            assert self._turns is not None
+            self._velocity = turned(self._turns, np.stack([self._at_nodes(name) for name in "uvw"]))
+        found: np.ndarray = self._velocity[component]
+        return found
 
 
 def _located(case: Case, decomposition: Decomposition) -> list[list[Location]]:
