@@ -33,6 +33,7 @@ from hiresx.rhs.plans import default_plan, work_variables
 from hiresx.rhs.sponge import layer_reals
 from hiresx.time.integrators import integrator, remarks
 from hiresx.time.reduction import scratch_reals
+from hiresx.time.step_rule import largest_step
 
 # Nodes per block at which the initial state is looked at to estimate the step.
 SAMPLES = 200_000
@@ -291,14 +292,14 @@ def _block_step(case: Case, block: Block) -> float:
         inverse.append(1 / np.sqrt(squares))
         radius += np.abs(u * ex + v * ey + w * ez) / squares + sound * inverse[-1]
     assert case.time.cfl is not None  # without a step of its own a case has one
-    dt = case.time.cfl / np.max(radius)
+    slowest = 0.0
     if case.gas.reynolds is not None:
         mu = case.gas.viscosity.viscosity(case.gas.gamma * p / rho)
         schmidt = [scalar.schmidt for scalar in case.scalar]
         largest = largest_diffusivity(case.gas.gamma, case.gas.prandtl, schmidt)
         diffusion = largest * mu / (case.gas.reynolds * rho)
-        dt = min(dt, case.time.viscous_cfl / np.max(diffusion * sum(i * i for i in inverse)))
-    return float(dt)
+        slowest = float(np.max(diffusion * sum(i * i for i in inverse)))
+    return largest_step(case.time.cfl, case.time.viscous_cfl, float(np.max(radius)), slowest)
 
 
 def _edges(block: Block, d: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

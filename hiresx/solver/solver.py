@@ -31,6 +31,7 @@ from hiresx.solver.whole_steps import WholeSteps
 from hiresx.time.integrators import integrator
 from hiresx.time.recorded import StepState
 from hiresx.time.step_clock import StepClock
+from hiresx.time.step_rule import goes_on, survived
 from hiresx.time.stopwatch import Stopwatch
 
 # A step that fails is taken again with these shares of it.
@@ -268,8 +269,7 @@ class Solver:
 
     def _allowed(self, largest: float) -> bool:
         """Whether time goes on by the step that was chosen."""
-        stands_still = 0 <= self.dt < largest and self.time + self.dt == self.time and not self.local
-        return bool(np.isfinite(self.dt)) and not stands_still
+        return self.local or goes_on(self.time, self.dt, largest)
 
     def _begin(self) -> None:
         self._known.begin(self.time, self.steps)
@@ -302,7 +302,7 @@ class Solver:
             return True
         with self.stopwatch("time step"):
             self._known.radii = radii = self.step_size.radii(launched=joined)
-        return bool(np.isfinite(radii).all())
+        return survived(*map(float, radii))
 
     def watched_step(self, watch: Callable[[int, str], bool]) -> bool:
         """One time step as the case wants it. `watch(stage, task)` is called as each task is done, and says whether to
@@ -314,7 +314,8 @@ class Solver:
                 if not watch(stage, name):
                     raise _LeftError
 
-        if not np.isfinite(self.choose_dt()):
+        self.choose_dt()
+        if not self._allowed(np.inf):
             return False
         self._begin()
         try:
