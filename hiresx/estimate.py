@@ -27,6 +27,7 @@ from hiresx.grid import Block, Grid, build
 from hiresx.grid.counting import file_nodes
 from hiresx.grid.size import MAKING, in_bytes, refuse, refuse_places
 from hiresx.plural import plural
+from hiresx.rhs.compact import NAME as COMPACT
 from hiresx.rhs.compact import obstacle as compact_obstacle
 from hiresx.rhs.layers import placed
 from hiresx.rhs.plans import default_plan, work_variables
@@ -159,8 +160,7 @@ def estimate_ranks(
     case = placed(case, decomposition.blocks)
     found = best_partition(decomposition, ranks, weights)
     cut = split(decomposition, found.parts)
-    exchanged = STORAGE[case.scheme.precision].exchanged
-    per_stage = halo_bytes(cut, case.gas.reynolds is not None, exchanged, equations(case))
+    per_stage = halo_bytes(cut, exchanged_bytes(case))
     matrix = integrator(case.time.integrator).stages * per_stage
     share = np.ones(ranks) / ranks if weights is None else np.array(weights) / np.sum(weights)
     held: list[list[int]] = [[] for _ in range(ranks)]
@@ -219,6 +219,11 @@ def layout(case: Case, plan: str) -> Layout:
     work = work_variables(plan, case.gas.reynolds is not None, system)
     registers = integrator(case.time.integrator).registers
     return Layout(STORAGE[case.scheme.precision], system, work, registers, case.time.local, case.axisymmetric)
+
+
+def exchanged_bytes(case: Case) -> int:
+    """Bytes that go from a node to a ghost in a stage."""
+    return layout(case, COMPACT).exchanged_bytes(case.gas.reynolds is not None)  # the same by every plan
 
 
 def _layout(case: Case, backend: str, plan: str | None = None) -> Layout:

@@ -87,7 +87,8 @@ class Solver:
                 f'time.local is for explicit integrators, which "{case.time.integrator}" is not',
                 'leave time.local out, or time.integrator = "ssp_rk3"',
             )
-        self._blocks = LocalBlocks(case, backend, domain, layout(case, self.plan), flow)
+        self.layout = layout(case, self.plan)
+        self._blocks = LocalBlocks(case, backend, domain, self.layout, flow)
         self.configuration, self.program = self._blocks.configuration, self._blocks.program
         # Seconds until the kernels were there.
         self.compile_s = self._blocks.compile_s
@@ -452,6 +453,13 @@ class Solver:
         least pressure. Collective."""
         rates, density, pressure = self.step_size.norms()
         return rates if self._known.rates else np.full_like(rates, np.nan), density, pressure
+
+    def field(self, block: int, name: str) -> np.ndarray:
+        """A field of the registry on `states[block]`, float64 (..., nk, nj, ni). Raises HiresxError for one that is not
+        there."""
+        self.layout.must_have(name)
+        state = self.states[block]
+        return self._blocks.held(state, state.array(name)).astype(np.float64)
 
     @property
     def points(self) -> int:
