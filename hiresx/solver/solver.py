@@ -17,6 +17,7 @@ from hiresx.grid import Grid
 from hiresx.grid.blocks import Range
 from hiresx.rhs import boundary, scalars
 from hiresx.rhs.layers import placed
+from hiresx.rhs.terms import Task
 from hiresx.solver.block_states import LocalBlocks
 from hiresx.solver.conditions import Conditions
 from hiresx.solver.flow_system import FlowSystem
@@ -26,7 +27,7 @@ from hiresx.solver.joined_steps import JoinedSteps
 from hiresx.solver.known import Known
 from hiresx.solver.plan_choice import chosen_plan
 from hiresx.solver.step_size import StepSize
-from hiresx.solver.terms import Task, Terms
+from hiresx.solver.terms import Terms
 from hiresx.solver.whole_steps import WholeSteps
 from hiresx.time.integrators import integrator
 from hiresx.time.recorded import StepState
