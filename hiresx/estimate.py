@@ -27,12 +27,14 @@ from hiresx.grid import Block, Grid, build
 from hiresx.grid.counting import file_nodes
 from hiresx.grid.size import MAKING, in_bytes, refuse, refuse_places
 from hiresx.plural import plural
+from hiresx.rhs.compact import NAME as COMPACT
 from hiresx.rhs.compact import obstacle as compact_obstacle
 from hiresx.rhs.layers import placed
 from hiresx.rhs.plans import default_plan, work_variables
 from hiresx.rhs.sponge import layer_reals
 from hiresx.time.integrators import integrator, remarks
 from hiresx.time.reduction import scratch_reals
+from hiresx.time.step_rule import largest_step
 
 # Nodes per block at which the initial state is looked at to estimate the step.
 SAMPLES = 200_000
@@ -158,8 +160,7 @@ def estimate_ranks(
     case = placed(case, decomposition.blocks)
     found = best_partition(decomposition, ranks, weights)
     cut = split(decomposition, found.parts)
-    exchanged = STORAGE[case.scheme.precision].exchanged
-    per_stage = halo_bytes(cut, case.gas.reynolds is not None, exchanged, equations(case))
+    per_stage = halo_bytes(cut, exchanged_bytes(case))
     matrix = integrator(case.time.integrator).stages * per_stage
     share = np.ones(ranks) / ranks if weights is None else np.array(weights) / np.sum(weights)
     held: list[list[int]] = [[] for _ in range(ranks)]
@@ -218,6 +219,11 @@ def layout(case: Case, plan: str) -> Layout:
     work = work_variables(plan, case.gas.reynolds is not None, system)
     registers = integrator(case.time.integrator).registers
     return Layout(STORAGE[case.scheme.precision], system, work, registers, case.time.local, case.axisymmetric)
+
+
+def exchanged_bytes(case: Case) -> int:
+    """Bytes that go from a node to a ghost in a stage."""
+    return layout(case, COMPACT).exchanged_bytes(case.gas.reynolds is not None)  # the same by every plan
 
 
 def _layout(case: Case, backend: str, plan: str | None = None) -> Layout:
@@ -291,14 +297,14 @@ def _block_step(case: Case, block: Block) -> float:
         inverse.append(1 / np.sqrt(squares))
         radius += np.abs(u * ex + v * ey + w * ez) / squares + sound * inverse[-1]
     assert case.time.cfl is not None  # without a step of its own a case has one
-    dt = case.time.cfl / np.max(radius)
+    slowest = 0.0
     if case.gas.reynolds is not None:
         mu = case.gas.viscosity.viscosity(case.gas.gamma * p / rho)
         schmidt = [scalar.schmidt for scalar in case.scalar]
         largest = largest_diffusivity(case.gas.gamma, case.gas.prandtl, schmidt)
         diffusion = largest * mu / (case.gas.reynolds * rho)
-        dt = min(dt, case.time.viscous_cfl / np.max(diffusion * sum(i * i for i in inverse)))
-    return float(dt)
+        slowest = float(np.max(diffusion * sum(i * i for i in inverse)))
+    return largest_step(case.time.cfl, case.time.viscous_cfl, float(np.max(radius)), slowest)
 
 
 def _edges(block: Block, d: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

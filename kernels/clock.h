@@ -1,5 +1,7 @@
 // The time step chosen on a GPU: one warp closes the step that is under way and begins the next one, so that many steps
 // can be launched before the host looks. It computes with the host's numbers in the host's order, to the last bit.
+#include "step_rule.h"
+
 // What hiresx/time/step_clock.py keeps in `clock`, in doubles.
 enum {
     CLOCK_TIME, CLOCK_UNTIL, CLOCK_STATE, CLOCK_DT, CLOCK_STEPS, CLOCK_CFL, CLOCK_VISCOUS_CFL, CLOCK_FIXED,
@@ -9,8 +11,6 @@ enum {
 // Of CLOCK_STATE: going; arrived at `until`, or close to it; the flow does not survive the step that is under way; it
 // allows none.
 enum { CLOCK_GOING, CLOCK_ARRIVED, CLOCK_DEAD, CLOCK_STUCK };
-
-HD bool clock_finite(double a) { return a - a == 0.0; }
 
 // The radii of `blocks` blocks (see hiresx/time/reduction.py): 2 x few[b] of a block's 2 x 32 places. dt: the step for the
 // kernels, negative where none is taken. last: close the step under way and begin none.
@@ -35,7 +35,7 @@ ROW_KERNEL(choose_step, int i, int j, int k, int blocks, const int *few, const r
             const bool fixed = clock[CLOCK_FIXED] > 0.0;
             if (clock[CLOCK_UNDER_WAY] > 0.0) {
                 clock[CLOCK_UNDER_WAY] = 0.0;
-                if (fixed || (clock_finite(found[0]) && clock_finite(found[1]))) {
+                if (fixed || survived(found[0], found[1])) {
                     clock[CLOCK_BEGAN] = clock[CLOCK_TIME];
                     clock[CLOCK_TIME] += clock[CLOCK_DT];
                     clock[CLOCK_STEPS] += 1.0;
@@ -48,17 +48,11 @@ ROW_KERNEL(choose_step, int i, int j, int k, int blocks, const int *few, const r
             double step = -1.0;
             if (!last && clock[CLOCK_STATE] == CLOCK_GOING) {
                 double wanted = clock[CLOCK_FIXED];
-                if (!fixed) {
-                    wanted = clock[CLOCK_CFL] / found[0];
-                    if (found[1] > 0.0) {
-                        const double viscous = clock[CLOCK_VISCOUS_CFL] / found[1];
-                        if (viscous < wanted) wanted = viscous;
-                    }
-                }
+                if (!fixed) wanted = largest_step(clock[CLOCK_CFL], clock[CLOCK_VISCOUS_CFL], found[0], found[1]);
                 const double time = clock[CLOCK_TIME], left = clock[CLOCK_UNTIL] - time;
                 const double largest = left > 0.0 ? left : 0.0;
                 const double chosen = largest < wanted ? largest : wanted;
-                if (!clock_finite(chosen) || (chosen < largest && time + chosen == time)) {
+                if (!goes_on(time, chosen, largest)) {
                     clock[CLOCK_STATE] = CLOCK_STUCK;
                 } else {
                     step = clock[CLOCK_DT] = chosen;

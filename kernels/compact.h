@@ -21,6 +21,18 @@ KERNEL(viscous_ghost_state, int i, int j, int k, int o, int s1, int s2, int sn, 
     }
 }
 
+#if HX_SCALARS
+// The same of one scalar, whose share of the density 1 it is. q: of the density
+KERNEL(scalar_ghost_state, int i, int j, int k, int o, int s1, int s2, int sn, int degree, const_state_field<1> q,
+       state_field<1> scalar) {
+    const long long p = o + (long long)i * s1 + (long long)j * s2;
+    real inner[4], ghosts[3];
+    for (int l = 0; l < 4; ++l) inner[l] = scalar[p + (long long)l * sn] / q[p + (long long)l * sn];
+    extrapolated(inner[0], inner[1], inner[2], inner[3], degree, ghosts);
+    for (int l = 0; l < 3; ++l) scalar[p - (long long)(l + 1) * sn] = ghosts[l];
+}
+#endif
+
 // Index-space derivatives along stride sd of the primitives around node p; those of `derivative`.
 template <class T> HD void primitive_rates(const_state_pointer q, long long p, long long sd, stride sv, T *rate) {
     constexpr real weight[difference_reach] = {difference_weights[0], difference_weights[1], difference_weights[2]};

@@ -1,3 +1,5 @@
+#include "step_rule.h"
+
 #ifdef HX_VISCOUS
 // max(4/3, gamma/Pr, 1/Sc) mu/(Re_c rho)
 template <class T> HD T viscous_rate(const Primitive<T> &s, real inverse_reynolds) {
@@ -52,7 +54,7 @@ VECTOR_KERNEL(column_radii, int i, int j, int k, int o, int sj, int sk, int colu
     for (int r = 0; r < 2; ++r) store(partial + (long long)r * columns + ((long long)k * rows + j) * width + i, most[r]);
 }
 
-// local time step min(cfl/inviscid, viscous_cfl/viscous) of every point
+// local time step of every point
 KERNEL(local_step, int i, int j, int k, int o, int sj, int sk, stride sv, const_state_field<gas_variables> q,
        const_work_field<9> m, const_work_field<1> jacobian, int active, real inverse_reynolds, real cfl,
        real viscous_cfl,
@@ -60,6 +62,5 @@ KERNEL(local_step, int i, int j, int k, int o, int sj, int sk, stride sv, const_
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     real inviscid, viscous;
     spectral_radii(q, m, jacobian, p, sv, active, inverse_reynolds, &inviscid, &viscous);
-    const real step = cfl / inviscid;
-    dt[p] = viscous * step > viscous_cfl ? viscous_cfl / viscous : step;
+    dt[p] = largest_step(cfl, viscous_cfl, inviscid, viscous);
 }

@@ -8,7 +8,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-# Reals read and written per visited point, by array of the kernel's signature (smooth flow, one dt for all).
+# Reals read and written per visited point, by array of the kernel's signature (smooth flow, one dt for all), without
+# passive scalars.
 _READ_WRITTEN = {
     "inviscid_sweep": (8, 5),  # q, m; r
     "sweep_along": (8, 5),
@@ -25,10 +26,26 @@ _READ_WRITTEN = {
     "accumulate": (16, 10),  # d, q, r, jacobian; d, q
     "column_radii": (15, 0),  # q, m, jacobian; a value per column
     "column_norms": (11, 0),  # q, r, jacobian; values per column
+    "scalar_flux": (4, 0),  # density, mass, f, pressure
+    "scalar_difference": (0, 0),
 }
-# These add to r, and so read it, unless they are the first to write it.
-_ADDS = {"inviscid_sweep": 5, "sweep_along": 5, "sweep_across": 5, "flux_difference": 5}
-# The viscous fluxes that a fused sweep takes the differences of.
+# What each passive scalar adds, and the array, with how many variables of the gas, that says how many there are.
+_OF_SCALAR = {
+    "inviscid_sweep": (1, 1, "q", 5),
+    "sweep_along": (1, 1, "q", 5),
+    "sweep_across": (1, 1, "q", 5),
+    "viscous_primitives": (1, 1, "q", 5),
+    "viscous_flux": (1, 3, "w", 4),
+    "viscous_difference": (4, 1, "r", 5),
+    "update": (2, 2, "q", 5),
+    "viscous_update": (5, 2, "q", 5),
+    "accumulate": (3, 2, "q", 5),
+    "scalar_flux": (1, 1, "flux", 0),
+    "scalar_difference": (1, 1, "flux", 0),
+}
+# These add to r, of so many variables of the gas, and so read it, unless they are the first to write it.
+_ADDS = {"inviscid_sweep": 5, "sweep_along": 5, "sweep_across": 5, "flux_difference": 5, "scalar_difference": 0}
+# The viscous fluxes of the gas that a fused sweep takes the differences of.
 _CARRIED = 4
 
 
@@ -37,5 +54,10 @@ def reals(kernel: str, arguments: Mapping[str, Any]) -> float:
     matter of bandwidth: one that visits faces, or follows lists."""
     if kernel not in _READ_WRITTEN:
         return math.nan
-    added = 0 if arguments.get("first", 1) else _ADDS.get(kernel, 0)
-    return sum(_READ_WRITTEN[kernel]) + added + (_CARRIED if arguments.get("viscous") else 0)
+    of_scalar, scalars = 0, 0
+    if kernel in _OF_SCALAR:
+        read, written, array, of_gas = _OF_SCALAR[kernel]
+        of_scalar, scalars = read + written, len(arguments[array]) - of_gas
+    added = 0 if arguments.get("first", 1) or kernel not in _ADDS else _ADDS[kernel] + scalars
+    carried = _CARRIED + scalars if arguments.get("viscous") else 0
+    return sum(_READ_WRITTEN[kernel]) + scalars * of_scalar + added + carried

@@ -274,12 +274,15 @@ def case_bytes(name: str, preset: str | None, ranks: int) -> list[list[int]]:
     from hiresx.decomposition import decompose, split
     from hiresx.decomposition.halo_bytes import halo_bytes
     from hiresx.decomposition.partition import partition
+    from hiresx.device.fields import Layout
+    from hiresx.equations import equations
     from hiresx.equations.storage import STORAGE
 
     case = load(name, preset, ())
     decomposition = decompose(case, grid.build(case.grid, case.directory))
     cut = split(decomposition, partition(decomposition, max(ranks, 1)))
-    return halo_bytes(cut, is_viscous=False, item_bytes=STORAGE[case.scheme.precision].exchanged).tolist()
+    layout = Layout(STORAGE[case.scheme.precision], equations(case))
+    return halo_bytes(cut, layout.exchanged_bytes(viscous=False)).tolist()
 
 
 def _machine(recording: Path | None) -> "Machine":

@@ -60,7 +60,7 @@ FOLDERS = ("weights", "space", "positivity", "interpolation", "flux")
 
 def source(configuration: Configuration, target: Target, root: Path = kernels.ROOT) -> str:
     """The main text of `configuration`: its `#define`s, its viscosity law, then the `#include`s of the chosen headers,
-    of solver.h and of every boundary condition, or of the header of another program alone.
+    of solver.h and of every boundary condition and term, or of the header of another program alone.
 
     `target` "emulated" is "cuda" with HX_EMULATED defined and shim.h ahead. Raises HiresxError for a choice that has
     no header, and for a viscosity law or a parameter of it that there is not.
@@ -97,7 +97,8 @@ def source(configuration: Configuration, target: Target, root: Path = kernels.RO
     first = [*(["shim.h"] if target == "emulated" else []), "arithmetic.h", "storage.h", "equations.h", "gas.h"]
     last = [*headers, f"{c.program}.h"]
     if c.program == "solver":
-        last += [*_of_storage(c.storage), *(f"boundary/{name}.h" for name in kernels.choices("boundary", root))]
+        last += _of_storage(c.storage)
+        last += [f"{folder}/{name}.h" for folder in ("boundary", "terms") for name in kernels.choices(folder, root)]
     lines += [f'#include "{header}"' for header in first]
     if c.viscous:
         lines += ["#define HX_VISCOUS", *_law(c).code().splitlines()]

@@ -7,10 +7,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from hiresx.equations import GAS, METRICS, Equations
-from hiresx.equations.storage import Storage
+from hiresx.equations import DIRECTIONS, GAS, METRICS, Equations
+from hiresx.equations.storage import STORAGE, Storage
+from hiresx.errors import HiresxError
 
 Numbers = Literal["real", "stored", "work", "rate"]
+# With which exchange ghosts of connected faces get what their donors have: that of the state, or that of the viscous
+# fluxes, of which each direction of the grid has an array of its own.
+Halo = Literal["state", "fluxes"]
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,20 @@ class Layout:
         """Bytes of the same."""
         return sum(count * field.variables(self) * field.size(self) for field, count in self._per_point())
 
+    def must_have(self, name: str) -> None:
+        """Raises HiresxError for a field that blocks of this layout have not."""
+        field = next(field for field in FIELDS if field.name == name)
+        if not field.count(self):
+            raise HiresxError(f'this run has no field "{name}" ({field.shown})', "leave it out of what is written")
+
+    def exchanged(self, viscous: bool) -> "tuple[Field, ...]":
+        """The fields whose halos are exchanged, the state first."""
+        return tuple(f for f in FIELDS if f.halo and f.count(self) and (viscous or f.halo == "state"))
+
+    def exchanged_bytes(self, viscous: bool) -> int:
+        """Bytes that go from a node to a ghost in a stage."""
+        return sum(field.variables(self) * field.size(self) for field in self.exchanged(viscous))
+
     def _per_point(self) -> "Iterator[tuple[Field, int]]":
         for field in FIELDS:
             if field.lies_in is None and field.per_point(self):
@@ -45,7 +63,12 @@ class Layout:
 class Field:
     """`count` arrays (none: the run has no such field) of `components` (None: one number, without an axis of its own),
     kept in the `numbers` of the run's storage; `per_point` false: one value for all nodes. `restarts`: whether
-    checkpoints hold it, and a restart goes on from it. `lies_in`: the field whose memory it shares."""
+    checkpoints hold it, and a restart goes on from it. `halo`: with which exchange its ghosts are filled, if any; of
+    physical faces they are not. `shown`: what it is, in words, of a field that output may have by its name.
+    `lies_in`: the field whose memory it shares.
+
+    Raises ValueError for what cannot be exchanged or shown: kernels that exchange know the numbers of the state and of
+    work arrays, and files show one number a node."""
 
     name: str
     numbers: Numbers
@@ -53,7 +76,15 @@ class Field:
     count: Callable[[Layout], int] = lambda layout: 1
     per_point: Callable[[Layout], bool] = lambda layout: True
     restarts: bool = False
+    halo: Halo | None = None
+    shown: str = ""
     lies_in: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.halo and (self.numbers not in ("stored", "work") or self.components is None):
+            raise ValueError(f'field "{self.name}": what is exchanged has components, and "stored" or "work" numbers')
+        if self.shown and self.components is not None and self.components(Layout(STORAGE["fp64"])) != 1:
+            raise ValueError(f'field "{self.name}": what is shown has one component')
 
     def variables(self, layout: Layout) -> int:
         """Numbers at every node, of one of the arrays."""
@@ -73,15 +104,21 @@ def _of_state(layout: Layout) -> int:
     return layout.equations.variables
 
 
-FIELDS = (
+def _of_gradients(layout: Layout) -> int:
+    return len(layout.equations.gradients)
+
+
+FIELDS: tuple[Field, ...] = (
     # the conservative state, and what the rounding of its differences from a reference lost
-    Field("q", "stored", _of_state, restarts=True),
+    Field("q", "stored", _of_state, restarts=True, halo="state"),
     Field("carry", "stored", _of_state, count=lambda layout: int(layout.storage.carries), restarts=True),
     # what the time integrator keeps besides
     Field("registers", "stored", _of_state, count=lambda layout: layout.registers),
     # right-hand side times 1/J; viscous fluxes that come ahead of the inviscid terms have their primitives there
     Field("r", "rate", _of_state),
-    Field("primitives", "work", lambda layout: len(layout.equations.gradients), lies_in="r"),
+    Field("primitives", "work", _of_gradients, lies_in="r"),
+    # of momentum, energy and the scalars, along each direction of the grid
+    Field("viscous_flux", "work", _of_gradients, count=lambda layout: DIRECTIONS, halo="fluxes", lies_in="work"),
     # area components grad(xi)/J, and J
     Field("metrics", "work", lambda layout: METRICS),
     Field("jacobian", "work"),
@@ -91,3 +128,8 @@ FIELDS = (
     # 1/y of axisymmetric flow (hiresx.rhs.axisymmetric)
     Field("inverse_radius", "real", count=lambda layout: int(layout.axisymmetric)),
 )
+
+
+def shown() -> dict[str, Field]:
+    """Fields that output may have, by name."""
+    return {field.name: field for field in FIELDS if field.shown}

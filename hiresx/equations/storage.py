@@ -31,11 +31,6 @@ class Storage(NamedTuple):
         return "fp32" if self.real == "float32" else "fp64"
 
     @property
-    def exchanged(self) -> tuple[int, int]:
-        """Bytes of a number of the state, and of viscous fluxes, on its way to another rank."""
-        return self.sizes[1], self.sizes[2]
-
-    @property
     def defines(self) -> dict[str, bool]:
         """The macros of kernels/storage.h that say so, beside HX_FP32."""
         narrow = {name: kept != self.real for name, kept in zip(_MACROS, self[1:4], strict=True)}

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hiresx.communicator import Communicator
 from hiresx.decomposition import Decomposition, halo_lists
+from hiresx.device.fields import Layout
 from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
-from hiresx.equations import Equations
-from hiresx.equations.storage import Storage, precision_of
+from hiresx.equations.storage import precision_of
 from hiresx.errors import HiresxError
 from hiresx.exchange.channel import Channel, ExchangedArrays
 from hiresx.exchange.choice import NAMES
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 
 class Neighbour(NamedTuple):
-    """A rank with which halos are exchanged: by which transport, and how many bytes one exchange sends to it."""
+    """A rank with which halos are exchanged: by which transport, and how many bytes one exchange of the state, with the
+    fields that go with it, and one of the fluxes sends to it."""
 
     rank: int
     transport: str
@@ -40,7 +41,8 @@ class HaloExchange:
     faces `remote` (per part: those with ghosts from another rank) are not to be looked at. What is sent are the values
     of the start.
 
-    `kept`: the system and the numbers that the others have, for a rank without parts, which sends nothing.
+    What is exchanged says the registry of fields (`hiresx.device.fields`), one channel for each. `kept`: the layout of
+    the others, for a rank without parts, which sends nothing.
 
     All ranks make the same calls in the same order; the constructor and `close` are collective. Raises HiresxError, on
     all ranks, for a transport that cannot be used, naming why, and for want of memory.
@@ -54,7 +56,7 @@ class HaloExchange:
         cut: Decomposition,
         states: Sequence[BlockState],
         transport: str = "auto",
-        kept: tuple[Equations, Storage] | None = None,
+        kept: Layout | None = None,
     ):
         with comm.together():
             if transport not in NAMES:
@@ -63,36 +65,40 @@ class HaloExchange:
             places = {state.index: n for n, state in enumerate(states)}
             layout = HaloLayout(halo_lists(cut, mine=places), places, [part.rank for part in cut.parts])
         self.remote = layout.remote
-        known = (states[0].equations, states[0].storage) if states else kept
+        known = states[0].layout if states else kept
         assert known is not None  # or there are no parts
-        self.equations, storage = known
-        # Variables of the state, and of the viscous flux along one direction (momentum, energy, scalars).
-        widths = self.equations.variables, len(self.equations.gradients)
-        self._widths = widths if "viscous_flux" in program.signatures else widths[:1]
-        kinds = [storage.stored, storage.work][: len(self._widths)]
-        self._peers, self._backend = layout.peers, backend
-        self._kind, self._bytes = storage.stored, Division(kinds, self._widths).bytes_per_point
+        fields = known.exchanged("viscous_flux" in program.signatures)
+        widths, kinds = [field.variables(known) for field in fields], [field.kind(known) for field in fields]
+        directed = [field.halo == "fluxes" for field in fields]
+        self._peers, self._backend, self._kind = layout.peers, backend, kinds[0]
+        # Bytes of a point in an exchange of the state with what goes with it, and in one of the fluxes.
+        bytes_ = list(zip(directed, Division(kinds, widths).bytes_per_point, strict=True))
+        self._bytes = tuple(sum(size for along, size in bytes_ if along == wanted) for wanted in (False, True))
         # Seconds waited by the exchange that this one follows in a run.
         self.waited_before = 0.0
         self._post = None
         self._channels: list[Channel] = []
         self._signalled: list[SignalledChannel] = []
-        mail: Sequence[Mail] = [Mail((), ())] * len(self._widths)
+        mail: Sequence[Mail] = [Mail((), ())] * len(widths)
         if comm.size > 1:
-            precision = precision_of(storage)
-            self._post = Post(backend, program, gpu, comm, layout, kinds, self._widths, precision, transport)
+            precision = precision_of(known.storage)
+            self._post = Post(backend, program, gpu, comm, layout, kinds, widths, precision, transport)
             mail = self._post.mail
         try:
             with comm.together():
                 if self._post is not None:
                     self._signalled = [
-                        SignalledChannel(backend, program, layout, self._widths[n], n > 0, given, kinds[n] != kinds[0])
+                        SignalledChannel(
+                            backend, program, layout, widths[n], directed[n], given, apart=kinds[n] != kinds[0]
+                        )
                         for n, given in enumerate(self._post.signalled)
                     ]
                 later = gpu is not None
                 self._channels = [*self._signalled] or [
-                    Channel(backend, program, layout, width, n > 0, given, later=later, apart=kinds[n] != kinds[0])
-                    for n, (width, given) in enumerate(zip(self._widths, mail, strict=True))
+                    Channel(
+                        backend, program, layout, width, directed[n], given, later=later, apart=kinds[n] != kinds[0]
+                    )
+                    for n, (width, given) in enumerate(zip(widths, mail, strict=True))
                 ]
         except BaseException as error:
             if self._post is not None:
@@ -102,7 +108,16 @@ class HaloExchange:
         # Views are made once: a backend remembers the address of an array object.
         momentum = [state.q[state.equations.momentum] for state in states]
         self._strides = [state.variable_stride for state in states]
-        self._q = ExchangedArrays(lambda part, _: states[part].q, self._strides, lambda part, _: momentum[part])
+        # The channels of the state and of what goes with it, with their arrays, and that of the fluxes.
+        self._with_state = [
+            (
+                channel,
+                _arrays([state.array(field.name) for state in states], self._strides, momentum if n == 0 else None),
+            )
+            for n, (field, channel) in enumerate(zip(fields, self._channels, strict=True))
+            if not directed[n]
+        ]
+        self._of_fluxes = [channel for channel, along in zip(self._channels, directed, strict=True) if along]
         self._flux_arrays: Sequence[Sequence[Any]] | None = None
 
     def values(self, arrays: Sequence[Any]) -> None:
@@ -118,18 +133,21 @@ class HaloExchange:
                 self._backend.copy(array, device(host(found).astype(str(array.dtype))))
 
     def start_state(self) -> None:
-        """Begin to exchange the conservative state."""
-        self._channels[0].start(self._q)
+        """Begin to exchange the conservative state and the fields that go with it."""
+        for channel, arrays in self._with_state:
+            channel.start(arrays)
 
     def finish_state(self) -> None:
         """Wait for it; nothing if nothing is under way."""
-        self._channels[0].finish()
+        for channel, _ in self._with_state:
+            channel.finish()
 
     def assume_started(self) -> None:
         """An exchange of the state was started last, by launches made again or about to be: with "signals", whose
         exchanges are nothing but launches."""
-        for channel in self._signalled[:1]:
-            channel.assume_started(self._q)
+        for channel, arrays in self._with_state:
+            if isinstance(channel, SignalledChannel):
+                channel.assume_started(arrays)
 
     @property
     def memory(self) -> SignalledMemory | None:
@@ -145,11 +163,13 @@ class HaloExchange:
 
         if self._flux_arrays is not fluxes:
             self._flux_arrays, self._fluxes = fluxes, ExchangedArrays(array, self._strides, vectors=array)
-        self._channels[1].start(self._fluxes)
+        for channel in self._of_fluxes:
+            channel.start(self._fluxes)
 
     def finish_fluxes(self) -> None:
         """Wait for them; nothing if nothing is under way."""
-        self._channels[1].finish()
+        for channel in self._of_fluxes:
+            channel.finish()
 
     def flush(self) -> None:
         """Send what was started and could not be sent yet: before anything else that all ranks wait for."""
@@ -169,14 +189,13 @@ class HaloExchange:
             points = peer.out[1] - peer.out[0]
             assert self._post is not None  # with peers there is one
             name = self._post.names[peer.rank]
-            found.append(Neighbour(peer.rank, name, points * self._bytes[0], points * sum(self._bytes[1:])))
+            found.append(Neighbour(peer.rank, name, *(points * size for size in self._bytes)))
         return found
 
     @property
     def counts(self) -> tuple[int, int]:
         """Exchanges started so far: of the state (and what else goes its way) and of the fluxes."""
-        counts = [channel.exchanges for channel in self._channels]
-        return counts[0], sum(counts[1:])
+        return self._channels[0].exchanges, sum(channel.exchanges for channel in self._of_fluxes)
 
     @property
     def waited(self) -> float:
@@ -189,6 +208,12 @@ class HaloExchange:
             channel.finish()
         if self._post is not None:
             self._post.close()
+
+
+def _arrays(arrays: Sequence[Any], strides: Sequence[int], vectors: Sequence[Any] | None) -> ExchangedArrays:
+    """One array for each part, `vectors` from the first component of a vector on."""
+    found = None if vectors is None else (lambda part, _: vectors[part])
+    return ExchangedArrays(lambda part, _: arrays[part], strides, found)
 
 
 def _gpu(backend: Backend) -> "Gpu | None":

@@ -17,7 +17,9 @@ from hiresx.communicator import Communicator
 from hiresx.decomposition import Decomposition
 from hiresx.decomposition.halo_bytes import halo_bytes
 from hiresx.device import Backend, backend
+from hiresx.device.fields import Layout
 from hiresx.device.native import NativeBackend
+from hiresx.equations.storage import STORAGE
 from hiresx.errors import HiresxError
 from hiresx.placement import bound, cores, gpus
 from hiresx.placement.cores import Share
@@ -63,7 +65,8 @@ def place(
     known = comm.allgather(facts)
     names = _resolved(names, known)
     if bytes_ is None:
-        bytes_ = np.zeros((comm.size, comm.size)) if cut is None or comm.size == 1 else halo_bytes(cut)
+        per_node = Layout(STORAGE["fp64"]).exchanged_bytes(viscous=True)  # of which only ratios count
+        bytes_ = np.zeros((comm.size, comm.size)) if cut is None or comm.size == 1 else halo_bytes(cut, per_node)
     machine, shared = _agreed(comm, known, names, _square(bytes_, comm.size), strategy)
     with comm.together():
         seat, made = _taken(comm, facts, names[comm.rank], machine, *shared[comm.rank], bind)

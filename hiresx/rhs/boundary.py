@@ -48,6 +48,8 @@ class FaceCondition:
     rank = 0
     # Whether `rate` needs the sums of mass fluxes behind the face.
     closed = False
+    # Whether primitives behind the face are by polynomials: else the ghosts of q give them, or somebody else does.
+    continued = True
     # Degrees of the polynomials behind the face for the viscous terms.
     primitive_degree = flux_degree = 1
 
@@ -125,8 +127,15 @@ class FaceCondition:
         return None
 
     def viscous_primitives(self, w: Any) -> None:
-        degree = self.primitive_degree
-        self._launch("viscous_extrapolate", self._box, **self._face, variables=_GRADIENTS, degree=degree, w=w)
+        if self.continued:
+            degree = self.primitive_degree
+            self._launch("viscous_extrapolate", self._box, **self._face, variables=_GRADIENTS, degree=degree, w=w)
+
+    def viscous_state(self) -> None:
+        """Ghosts of the state whose primitives are those of `viscous_primitives`."""
+        if self.continued:
+            degree, q = self.primitive_degree, self.state.q
+            self._launch("viscous_ghost_state", self._box, **self._face, degree=degree, q=q)
 
     def viscous_flux(self, fluxes: Any) -> None:
         rows, degree = fluxes[self._direction], self.flux_degree
@@ -149,15 +158,13 @@ class FaceCondition:
 class Reflect(FaceCondition):
     kernel: str | None = "reflect"
     rank = 1
+    continued = False
 
     def node(self) -> None:
         self._launch("reflect_node", self._box, **self._face, m=self.state.areas[self._direction], q=self.state.q)
 
     def ghost(self) -> None:
         self._launch("reflect_ghost", self._box, **self._face, m=self.state.areas[self._direction], q=self.state.q)
-
-    def viscous_primitives(self, w: Any) -> None:
-        pass  # made from the mirrored ghosts of q already
 
     def viscous_flux(self, fluxes: Any) -> None:
         d = self._direction
@@ -182,9 +189,7 @@ class PatchedCondition(FaceCondition):
     """All ghosts come from other blocks (`hiresx.exchange.patched_ghosts`)."""
 
     kernel = "patched"
-
-    def viscous_primitives(self, w: Any) -> None:
-        pass
+    continued = False
 
     def viscous_flux(self, fluxes: Any) -> None:
         pass
@@ -195,6 +200,7 @@ class AxisCondition(FaceCondition):
 
     kernel: str | None = "axis"
     rank = 1
+    continued = False
     # Whether what is even and odd in y is not so along grid lines.
     leaning = 0
 
@@ -203,9 +209,6 @@ class AxisCondition(FaceCondition):
 
     def ghost(self) -> None:
         self._launch("axis_ghost", self._box, **self._face, q=self.state.q)
-
-    def viscous_primitives(self, w: Any) -> None:
-        pass  # made from the mirrored ghosts of q already
 
     def viscous_flux(self, fluxes: Any) -> None:
         self._launch("axis_flux", self._box, **self._face, flux=fluxes[self._direction])
@@ -248,9 +251,7 @@ class PoleCondition(FaceCondition):
     across."""
 
     kernel = "pole"
-
-    def viscous_primitives(self, w: Any) -> None:
-        pass
+    continued = False
 
     def viscous_flux(self, fluxes: Any) -> None:
         pass

@@ -4,14 +4,11 @@ Of the 12 reals a point that the usual plans keep for viscous fluxes along three
 taken from the conserved state (kernels/compact.h), three times instead of once.
 """
 
-from collections.abc import Iterable
-
 from hiresx.case import Case
 from hiresx.decomposition import Decomposition
 from hiresx.device.interface import Call, Program
 from hiresx.device.state import BlockState
 from hiresx.grid.blocks import FACES, direction
-from hiresx.rhs.boundary import FaceCondition
 
 NAME = "compact"
 
@@ -22,8 +19,6 @@ def obstacle(case: Case, cut: Decomposition | None = None) -> str | None:
         return None  # nothing is left to save
     if case.axisymmetric:
         return "the flow is axisymmetric"
-    if case.scalar:
-        return "there are passive scalars"
     if cut is None:
         return None
     if any(patch.condition.kernel == "patched" for patch in cut.patches):
@@ -38,7 +33,7 @@ def obstacle(case: Case, cut: Decomposition | None = None) -> str | None:
 
 class CompactViscous:
     """The launches of one block by direction: `flux` into the array `along`, whose ghosts are filled in between, and
-    `difference`. Ghosts of the state are those that `ghost_states` makes when the first flux is computed."""
+    `difference`. Ghosts of the state are those of the viscous terms (`FaceCondition.viscous_state`) by then."""
 
     def __init__(self, program: Program, state: BlockState, reynolds: float):
         s, sv = state, state.variable_stride
@@ -53,15 +48,3 @@ class CompactViscous:
             self.difference[d] = program.call(
                 "viscous_difference_along", s.size, **s.place, sd=s.strides[d], sv=sv, flux=along, r=s.r
             )  # fmt: skip
-
-
-def ghost_states(program: Program, conditions: Iterable[FaceCondition]) -> list[Call]:
-    """What makes the ghosts of the state behind physical faces those of the viscous terms: of the conditions that
-    extrapolate primitives; the mirrored ones are so already."""
-    found = []
-    for condition in conditions:
-        q, stands_in = condition.state.q, condition.state.metrics  # for primitives: kept in the same numbers
-        for call in condition.calls("viscous_primitives", stands_in):
-            given = {name: value for name, value in call.arguments.items() if name not in ("variables", "w")}
-            found.append(program.call("viscous_ghost_state", call.extent, **given, q=q))
-    return found

@@ -82,8 +82,14 @@ class ScalarCondition(FaceCondition):
             self._waves.launch(self._launch, clock, share)
 
     def viscous_primitives(self, w: Any) -> None:
-        rows, degree = w[self._row : self._row + 1], self.primitive_degree
-        self._launch("viscous_extrapolate", self._box, **self._face, variables=1, degree=degree, w=rows)
+        if self.continued:
+            rows, degree = w[self._row : self._row + 1], self.primitive_degree
+            self._launch("viscous_extrapolate", self._box, **self._face, variables=1, degree=degree, w=rows)
+
+    def viscous_state(self) -> None:
+        if self.continued:
+            degree, q, scalar = self.primitive_degree, self.state.q, self._scalar
+            self._launch("scalar_ghost_state", self._box, **self._nodes, degree=degree, q=q, scalar=scalar)
 
     def viscous_flux(self, fluxes: Any) -> None:
         rows = fluxes[self._direction][self._row : self._row + 1]
@@ -103,12 +109,10 @@ class Mirrored(ScalarCondition):
     """Slip walls and planes of symmetry."""
 
     rank = 1
+    continued = False
 
     def ghost(self) -> None:
         self._wall_ghosts(held=False)
-
-    def viscous_primitives(self, w: Any) -> None:
-        pass  # made from the mirrored ghosts of q already
 
     def viscous_flux(self, fluxes: Any) -> None:
         self._close(fluxes)

@@ -22,9 +22,8 @@ from hiresx.decomposition import decompose, split
 from hiresx.decomposition.halo_bytes import halo_bytes
 from hiresx.decomposition.partition import partition
 from hiresx.decomposition.parts import points_by_rank
-from hiresx.equations import equations
-from hiresx.equations.storage import STORAGE
 from hiresx.errors import HiresxError
+from hiresx.estimate import exchanged_bytes
 from hiresx.grid import build
 from hiresx.plural import plural
 from hiresx.time.integrators import integrator
@@ -102,8 +101,7 @@ def predict(case: Case, ranks: int, rates: Rates, strategy: str = "optimal") -> 
     points = points_by_rank(cut.parts, ranks)
     viscous = case.gas.reynolds is not None
     stages = integrator(case.time.integrator).stages
-    exchanged = STORAGE[case.scheme.precision].exchanged
-    sent = np.array(stages * halo_bytes(cut, viscous, exchanged, equations(case)), dtype=float)
+    sent = np.array(stages * halo_bytes(cut, exchanged_bytes(case)), dtype=float)
     np.fill_diagonal(sent, 0.0)
     exchange, busiest = _exchange(sent, rates, strategy)
     count = stages * (2 if viscous else 1)  # of the state and, in viscous flow, of the viscous fluxes

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from hiresx.case.functions import STATE
 from hiresx.case.given import check_state
+from hiresx.device.fields import shown
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Block
 from hiresx.output.fields import derived
@@ -25,11 +26,13 @@ class BlockView:
         self.whole, self.first = state.name, state.first
 
     def state(self, name: str) -> np.ndarray:
-        """A copy of rho, u, v, w, p, a passive scalar or a derived variable (hiresx.output.fields.derived.VARIABLES),
-        (nk, nj, ni).
+        """A copy of rho, u, v, w, p, a passive scalar, a field that is shown (hiresx.device.fields) or a derived
+        variable (hiresx.output.fields.derived.VARIABLES), (nk, nj, ni).
 
         Gradients are one-sided at the edges of a part. Raises HiresxError for an unknown name.
         """
+        if name in shown():
+            return self._solver.field(self._index, name).reshape(self.x.shape)
         state = self._solver.primitives(self._index)
         if name in state:
             return state[name]

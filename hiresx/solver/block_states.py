@@ -37,7 +37,7 @@ class LocalBlocks:
         self.decomposition, self.cut = domain.whole, domain.cut
         self.configuration = configuration(case)
         check_reference(self.configuration, self.cut)
-        self.equations = layout.equations
+        self.layout, self.equations = layout, layout.equations
         names = [block.name for block in domain.grid.blocks]
         with self.comm.together():
             self.states = [

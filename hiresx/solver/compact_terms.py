@@ -1,27 +1,24 @@
 """The viscous terms of the compact plan as tasks of a stage."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from hiresx.grid.blocks import direction
 from hiresx.rhs.boundary import Prescribe
-from hiresx.rhs.compact import CompactViscous, ghost_states
+from hiresx.rhs.compact import CompactViscous
+from hiresx.rhs.terms import Task
 from hiresx.solver.block_states import LocalBlocks
 from hiresx.solver.conditions import Conditions
 from hiresx.solver.ghosts import Ghosts
 
-if TYPE_CHECKING:
-    from hiresx.solver.terms import Task
 
-
-def compact_tasks(blocks: LocalBlocks, ghosts: Ghosts, conditions: Conditions, reynolds: float) -> "list[Task]":
+def compact_tasks(blocks: LocalBlocks, ghosts: Ghosts, conditions: Conditions, reynolds: float) -> list[Task]:
     """What adds the viscous terms of all local blocks to `r`, behind the inviscid ones, whose ghosts of physical faces
     are overwritten. Collective: all ranks go through all directions that a block of any rank has."""
     prepare = blocks.program.prepare
     parts = [CompactViscous(blocks.program, state, reynolds) for state in blocks.states]
     fluxes = [(part.along,) * 3 for part in parts]
     work = [part.along for part in parts]
-    states = prepare(ghost_states(blocks.program, conditions.all))
+    states = prepare(conditions.calls("viscous_state"))
     tasks: list[Task] = [("viscous", lambda stage: states())]
 
     def exchange(stage: int) -> None:
@@ -29,7 +26,7 @@ def compact_tasks(blocks: LocalBlocks, ghosts: Ghosts, conditions: Conditions, r
         ghosts.send_fluxes(fluxes, work)
         ghosts.finish_fluxes()
 
-    def task(made: Callable[[], None]) -> "Task":
+    def task(made: Callable[[], None]) -> Task:
         return "viscous", lambda stage: made()
 
     for d in sorted({d for block in blocks.cut.blocks for d in block.active}):

@@ -10,11 +10,12 @@ import numpy as np
 from hiresx.device.interface import Call
 from hiresx.device.side_by_side import Noting
 from hiresx.equations.gas import alive
+from hiresx.rhs.terms import Task
 from hiresx.solver.block_states import LocalBlocks
 from hiresx.solver.conditions import Conditions
 from hiresx.solver.ghosts import Ghosts
 from hiresx.solver.history import History
-from hiresx.solver.terms import Task, Terms
+from hiresx.solver.terms import Terms
 from hiresx.solver.updates import update_tasks
 from hiresx.solver.vectors import Vectors
 from hiresx.time.explicit import Explicit

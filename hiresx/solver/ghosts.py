@@ -25,7 +25,7 @@ class Ghosts:
             blocks.cut,
             blocks.states,
             transport,
-            (blocks.equations, blocks.configuration.storage),
+            blocks.layout,
         )
         self.halo.values([state.jacobian for state in blocks.states])
         self.patched = PatchedExchange(blocks.backend, blocks.program, blocks.comm, domain, blocks.states)

@@ -17,6 +17,7 @@ from hiresx.grid import Grid
 from hiresx.grid.blocks import Range
 from hiresx.rhs import boundary, scalars
 from hiresx.rhs.layers import placed
+from hiresx.rhs.terms import Task
 from hiresx.solver.block_states import LocalBlocks
 from hiresx.solver.conditions import Conditions
 from hiresx.solver.flow_system import FlowSystem
@@ -26,11 +27,12 @@ from hiresx.solver.joined_steps import JoinedSteps
 from hiresx.solver.known import Known
 from hiresx.solver.plan_choice import chosen_plan
 from hiresx.solver.step_size import StepSize
-from hiresx.solver.terms import Task, Terms
+from hiresx.solver.terms import Terms
 from hiresx.solver.whole_steps import WholeSteps
 from hiresx.time.integrators import integrator
 from hiresx.time.recorded import StepState
 from hiresx.time.step_clock import StepClock
+from hiresx.time.step_rule import goes_on, survived
 from hiresx.time.stopwatch import Stopwatch
 
 # A step that fails is taken again with these shares of it.
@@ -86,7 +88,8 @@ class Solver:
                 f'time.local is for explicit integrators, which "{case.time.integrator}" is not',
                 'leave time.local out, or time.integrator = "ssp_rk3"',
             )
-        self._blocks = LocalBlocks(case, backend, domain, layout(case, self.plan), flow)
+        self.layout = layout(case, self.plan)
+        self._blocks = LocalBlocks(case, backend, domain, self.layout, flow)
         self.configuration, self.program = self._blocks.configuration, self._blocks.program
         # Seconds until the kernels were there.
         self.compile_s = self._blocks.compile_s
@@ -276,8 +279,7 @@ class Solver:
 
     def _allowed(self, largest: float) -> bool:
         """Whether time goes on by the step that was chosen."""
-        stands_still = 0 <= self.dt < largest and self.time + self.dt == self.time and not self.local
-        return bool(np.isfinite(self.dt)) and not stands_still
+        return self.local or goes_on(self.time, self.dt, largest)
 
     def _begin(self) -> None:
         self._known.begin(self.time, self.steps)
@@ -310,7 +312,7 @@ class Solver:
             return True
         with self.stopwatch("time step"):
             self._known.radii = radii = self.step_size.radii(launched=joined)
-        return bool(np.isfinite(radii).all())
+        return survived(*map(float, radii))
 
     def watched_step(self, watch: Callable[[int, str], bool]) -> bool:
         """One time step as the case wants it. `watch(stage, task)` is called as each task is done, and says whether to
@@ -322,7 +324,8 @@ class Solver:
                 if not watch(stage, name):
                     raise _LeftError
 
-        if not np.isfinite(self.choose_dt()):
+        self.choose_dt()
+        if not self._allowed(np.inf):
             return False
         self._begin()
         try:
@@ -459,6 +462,13 @@ class Solver:
         least pressure. Collective."""
         rates, density, pressure = self.step_size.norms()
         return rates if self._known.rates else np.full_like(rates, np.nan), density, pressure
+
+    def field(self, block: int, name: str) -> np.ndarray:
+        """A field of the registry on `states[block]`, float64 (..., nk, nj, ni). Raises HiresxError for one that is not
+        there."""
+        self.layout.must_have(name)
+        state = self.states[block]
+        return self._blocks.held(state, state.array(name)).astype(np.float64)
 
     @property
     def points(self) -> int:

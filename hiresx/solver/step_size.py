@@ -10,6 +10,7 @@ from hiresx.equations import GAS_CONSERVED
 from hiresx.solver.block_states import LocalBlocks
 from hiresx.solver.known import Known
 from hiresx.time.reduction import FEW, Reduction
+from hiresx.time.step_rule import largest_step
 
 
 class StepSize:
@@ -34,12 +35,9 @@ class StepSize:
         time = self._case.time
         if time.dt is not None:
             return factor * time.dt
-        inviscid_radius, viscous_radius = self.radii() if self.known.radii is None else self.known.radii
+        inviscid_radius, viscous_radius = map(float, self.radii() if self.known.radii is None else self.known.radii)
         assert time.cfl is not None  # or dt is given
-        wanted: float = factor * time.cfl / inviscid_radius
-        if viscous_radius > 0:
-            wanted = min(wanted, factor * time.viscous_cfl / viscous_radius)
-        return wanted
+        return largest_step(factor * time.cfl, factor * time.viscous_cfl, inviscid_radius, viscous_radius)
 
     def fill_local(self, factor: float) -> None:
         """`factor` times its own step to every point."""

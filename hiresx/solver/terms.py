@@ -1,7 +1,6 @@
 """The right-hand side put together: the terms of all local blocks as an ordered list of named tasks."""
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TypeAlias
+from collections.abc import Iterator, Sequence
 
 from hiresx.case import Case
 from hiresx.device.call import Call, Calls
@@ -9,15 +8,28 @@ from hiresx.grid.blocks import direction
 from hiresx.rhs import boundary, compact, viscous
 from hiresx.rhs.axisymmetric import Axisymmetric
 from hiresx.rhs.plans import PLANS, fluxes_ahead, inviscid_plan
+from hiresx.rhs.terms import (
+    FLUXES,
+    GHOSTS,
+    HALOS,
+    INNER,
+    INNER_FLUXES,
+    INVISCID,
+    RATES,
+    SENT,
+    SOURCES,
+    VISCOUS,
+    Step,
+    Task,
+    added,
+    in_order,
+)  # fmt: skip
 from hiresx.solver.block_states import LocalBlocks
 from hiresx.solver.compact_terms import compact_tasks
 from hiresx.solver.conditions import Conditions
 from hiresx.solver.ghosts import Ghosts
 from hiresx.time.explicit import Explicit
 from hiresx.time.integrator import Integrator
-
-# (name, task(stage))
-Task: TypeAlias = tuple[str, Callable[[int], None]]
 
 
 class Terms:
@@ -68,51 +80,55 @@ class Terms:
         takes = plan == "fused" and explicit
         self.ends_in_update = takes and self._is_viscous and not (case.axisymmetric or conditions.poles.any)
         self.left: list[Task] = []
-        self.tasks = self._task_list()
+        self.tasks = self._task_list(case)
 
-    def _task_list(self) -> list[Task]:
+    def _task_list(self, case: Case) -> list[Task]:
         """What fills `r` of every part (1/J times dq/dt), in order. Before it nodes on faces are as they must be and
         connected halos on their way. While they are, what needs none of them is computed. The launches of a task, on
         all parts of this rank, are prepared once and made together.
         """
-        prepare, conditions, ghosts = self._blocks.program.prepare, self._conditions, self._ghosts
-        behind = prepare(conditions.ghost_calls())
-        early = ghosts.meanwhile([block.early for block in self.inviscid])
-        late = ghosts.meanwhile([block.late for block in self.inviscid])
-        rates = prepare(boundary.together(conditions.all, "rate"))
-        arrival: Task = ("exchange", lambda stage: ghosts.finish_state())
-        tasks: list[Task] = [("boundary", lambda stage: behind())]
-        if self.viscous_first:
-            tasks += self._viscous_tasks(arrival)
-        tasks.append(("inviscid", lambda stage: early()))
-        if ghosts.others:
-            tasks += [arrival] * (not self.viscous_first) + [("inviscid", lambda stage: late())]
-        if self.axisymmetric:
-            sources = prepare([call for a in self.axisymmetric for call in a.source])
-            tasks.append(("axisymmetric", lambda stage: sources()))
-        tasks.append(("boundary", lambda stage: rates()))
-        if conditions.outflow.any:
-            tasks.append(("boundary", conditions.outflow_rates))
+        conditions, ghosts, others = self._conditions, self._ghosts, self._ghosts.others
+        steps = [self._launched("boundary", conditions.ghost_calls(), (), [GHOSTS])]
         # What all ranks do, whether or not they have parts with viscous terms, is the same: exchanges are collective.
         if self._is_viscous:
-            tasks += [] if self.viscous_first else self._viscous_tasks()
+            steps += self._viscous_steps()
+        early = ghosts.meanwhile([block.early for block in self.inviscid])
+        late = ghosts.meanwhile([block.late for block in self.inviscid])
+        first = [GHOSTS, *[SENT] * self.viscous_first]
+        steps.append(Step([("inviscid", lambda stage: early())], first, [INNER] if others else [INVISCID]))
+        if others:
+            arrival: Task = ("exchange", lambda stage: ghosts.finish_state())
+            steps.append(Step([arrival], [INNER_FLUXES if self.viscous_first else INNER], [HALOS]))
+            steps.append(Step([("inviscid", lambda stage: late())], [HALOS, INNER], [INVISCID]))
+        if self.axisymmetric:
+            sources = [call for a in self.axisymmetric for call in a.source]
+            steps.append(self._launched("axisymmetric", sources, [INVISCID], [RATES]))
+        steps.append(self._launched("boundary", boundary.together(conditions.all, "rate"), [INVISCID], [RATES]))
+        if conditions.outflow.any:
+            steps.append(Step([("boundary", conditions.outflow_rates)], [INVISCID], [RATES]))
+        if self._is_viscous:
             differences = self._difference_tasks()
             if self.ends_in_update:
                 self.left = differences
             else:
-                tasks += differences
+                steps.append(Step(differences, [RATES, SENT], [VISCOUS]))
             if self.axisymmetric:
-                friction = prepare([call for a in self.axisymmetric for call in a.friction])
-                tasks.append(("axisymmetric", lambda stage: friction()))
+                friction = [call for a in self.axisymmetric for call in a.friction]
+                steps.append(self._launched("axisymmetric", friction, [VISCOUS], [SOURCES]))
         if self._compact is not None:
-            tasks += compact_tasks(self._blocks, ghosts, conditions, self._compact)
+            steps.append(Step(compact_tasks(self._blocks, ghosts, conditions, self._compact), [RATES], [VISCOUS]))
         if conditions.sponges:
-            sponges = prepare(conditions.sponge_calls())
-            tasks.append(("sponge", lambda stage: sponges()))
+            steps.append(self._launched("sponge", conditions.sponge_calls(), [RATES], [SOURCES]))
+        for term in added(case, self._blocks.program, self._blocks.states):
+            steps.append(self._launched(term.name, term.calls, term.needs, term.gives))
         if conditions.poles.any:
-            rest = prepare(conditions.poles.rest)
-            tasks.append(("boundary", lambda stage: rest()))
-        return tasks
+            everything = [what for step in steps for what in step.gives]
+            steps.append(self._launched("boundary", conditions.poles.rest, everything, ()))
+        return [task for step in in_order(steps) for task in step.tasks]
+
+    def _launched(self, name: str, calls: Calls, needs: Sequence[str], gives: Sequence[str]) -> Step:
+        made = self._blocks.program.prepare(calls)
+        return Step([(name, lambda stage: made())], needs, gives)
 
     def _difference_tasks(self) -> list[Task]:
         inner = self._ghosts.meanwhile([block.difference.inner for block in self.viscous])
@@ -126,20 +142,24 @@ class Terms:
         arrival: Task = ("exchange", lambda stage: self._ghosts.finish_fluxes())
         return [arrival, inner] if self.viscous_first else [inner, arrival, outer]
 
-    def _viscous_tasks(self, arrival: Task | None = None) -> list[Task]:
-        """Viscous fluxes and their ghosts, those of other ranks on their way. `arrival`: waits for the ghosts of the
-        state, where they may still be."""
+    def _viscous_steps(self) -> list[Step]:
+        """Viscous fluxes and their ghosts, those of other ranks on their way: ahead of the inviscid terms those of
+        inner nodes while halos of the state are, else behind, in memory that these have used."""
         ghosts = self._ghosts
         fluxes = [block.fluxes for block in self.viscous]
         work = [block.all_fluxes for block in self.viscous]
         inner, outer = list(self._inner_fluxes()), list(self._outer_fluxes())
         send: Task = ("exchange", lambda stage: ghosts.send_fluxes(fluxes, work))
-        if arrival is None or not ghosts.others:
-            made = self._blocks.program.prepare([call for calls in (*inner, *outer) for call in calls])
-            return [("viscous", lambda stage: made()), send]
+        if not (self.viscous_first and ghosts.others):
+            calls = [call for calls in (*inner, *outer) for call in calls]
+            needs = [GHOSTS if self.viscous_first else RATES]
+            return [self._launched("viscous", calls, needs, [FLUXES]), Step([send], [FLUXES], [SENT])]
         early = ghosts.meanwhile(inner)
-        late = self._blocks.program.prepare([call for calls in outer for call in calls])
-        return [("viscous", lambda stage: early()), arrival, ("viscous", lambda stage: late()), send]
+        return [
+            Step([("viscous", lambda stage: early())], [GHOSTS], [INNER_FLUXES]),
+            self._launched("viscous", [call for calls in outer for call in calls], [HALOS, INNER_FLUXES], [FLUXES]),
+            Step([send], [FLUXES], [SENT]),
+        ]
 
     def _inner_fluxes(self) -> Iterator[Calls]:
         yield [*(call for block in self.viscous for call in block.primitives.inner), self._behind_faces(late=False)]

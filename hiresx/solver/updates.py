@@ -1,8 +1,9 @@
 """What ends a stage: the update of the state, which takes the viscous differences along where it can."""
 
+from hiresx.rhs.terms import Task
 from hiresx.solver.block_states import LocalBlocks
 from hiresx.solver.ghosts import Ghosts
-from hiresx.solver.terms import Task, Terms
+from hiresx.solver.terms import Terms
 from hiresx.time.explicit import Explicit
 
 

@@ -25,7 +25,9 @@ from hiresx.decomposition.partition import best_partition, partition
 from hiresx.decomposition.rank_cost import CONTACT, EXCHANGE, IMBALANCE, capacity, costs, excess, work
 from hiresx.decomposition.refine import Refinement
 from hiresx.decomposition.sections import CLOSED, _exchanged, _inner
+from hiresx.device.fields import Layout
 from hiresx.equations import GAS, GHOSTS
+from hiresx.equations.storage import STORAGE
 from hiresx.errors import HiresxError
 from hiresx.estimate import estimate_ranks
 from hiresx.grid import Block, Connection, build
@@ -111,7 +113,7 @@ def test_every_node_once_and_parts_thick_enough(grid, data):
     found = best_partition(grid, ranks, weights)
     check_cover(grid, found.parts, ranks)
     cut = split(grid, found.parts)
-    sent = halo_bytes(cut, is_viscous=True)
+    sent = halo_bytes(cut, 72)
     assert sent.sum() == exchanged(grid, found.parts) * GHOSTS * (GAS.variables + len(GAS.gradients)) * 8
     assert (sent == sent.T).all()  # offset blocks: as many ghosts on either side
 
@@ -322,7 +324,7 @@ def test_wake_of_a_c_grid_is_near():
     parts = partition(whole, 6)
     check_cover(whole, parts, 6)
     assert shares(whole, parts, 6).max() <= 1.05
-    assert (halo_bytes(split(whole, parts)) > 0).sum() > 2 * 5
+    assert (halo_bytes(split(whole, parts), 72) > 0).sum() > 2 * 5
 
 
 # --- METIS, when it is there
@@ -424,9 +426,10 @@ def test_what_cannot_be(grid, ranks, weights, expected):
 def test_bytes_of_a_stage():
     grid = lattice([10, 10], [12], [1])
     cut = split(grid, partition(grid, 2))
-    assert halo_bytes(cut, is_viscous=False, item_bytes=4).tolist() == [[0, 12 * 3 * 5 * 4], [12 * 3 * 5 * 4, 0]]
-    assert halo_bytes(cut).sum() == 2 * 12 * 3 * 9 * 8
-    assert halo_bytes(grid).tolist() == [[0]]
+    fp32, fp64 = Layout(STORAGE["fp32"]), Layout(STORAGE["fp64"], work=16)
+    assert halo_bytes(cut, fp32.exchanged_bytes(viscous=False)).tolist() == [[0, 12 * 3 * 5 * 4], [12 * 3 * 5 * 4, 0]]
+    assert halo_bytes(cut, fp64.exchanged_bytes(viscous=True)).sum() == 2 * 12 * 3 * 9 * 8
+    assert halo_bytes(grid, 72).tolist() == [[0]]
 
 
 # --- the plan

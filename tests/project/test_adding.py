@@ -125,6 +125,33 @@ ADDED = {
             '        self._launch("repeat", self._box, **self._face, q=self.state.q)\n\n\n',
         ),
     },
+    "term of a stage": {
+        **{
+            f"{folder}/terms/{name}": ("", (ROOT / "tests/added" / name).read_text())
+            for folder, suffix in (("hiresx/rhs", "py"), ("kernels", "h"))
+            for name in (f"pull.{suffix}", f"decay.{suffix}")
+        },
+        "hiresx/case/schema.py": [
+            (
+                "class Case(Table)",
+                'class Pull(Table):\n    """The same acceleration everywhere."""\n\n'
+                '    acceleration: tuple[float, float, float] = Field(description="along x, y, z")\n\n\n'
+                'class Decay(Table):\n    """Of passive scalars."""\n\n'
+                '    rate: float = Field(description="share that goes in a unit of time")\n\n\n',
+            ),
+            (
+                "    average: Average | None",
+                '    pull: Pull | None = Field(None, description="body force")\n'
+                '    decay: Decay | None = Field(None, description="source of scalars")\n',
+            ),
+        ],
+    },
+    "field kept at every node": {
+        "hiresx/device/fields.py": (
+            "    # 1/y of axisymmetric flow",
+            '    Field("mark", "stored", lambda layout: 1, restarts=True, halo="state", shown="a mark on the gas"),\n',
+        )
+    },
     "time integrator": {
         "hiresx/time/integrators/heun_rk2.py": (
             "",
@@ -370,14 +397,33 @@ def _add(path, before, text):
     path.write_text(content + text if before in ("", END) else content.replace(before, text + before))
 
 
-@pytest.mark.slow
-def test_a_copy_with_one_more_of_everything_works(tmp_path):
+def _put(tmp_path, rows):
+    """A copy of the sources with what these rows add."""
     for room in ROOMS:
         shutil.copytree(ROOT / room, tmp_path / room, ignore=shutil.ignore_patterns("__pycache__"))
-    for files in ADDED.values():
-        for file, added in files.items():
+    for row in rows:
+        for file, added in ADDED[row].items():
             for before, text in added if isinstance(added, list) else [added]:
                 _add(tmp_path / file, before, text)
+
+
+def _in_a_copy(rows, script, device, ranks, tmp_path):
+    """tests/added/<script> in a copy with these rows, on so many ranks."""
+    _put(tmp_path, rows)
+    command = [sys.executable, str(ROOT / "tests/added" / script), device, "out"]
+    if ranks > 1:
+        if not launcher():
+            pytest.skip("no mpi4py with an mpirun of its MPI")
+        command = [*launcher(), "-n", str(ranks), *command]
+    environment = os.environ | ENVIRONMENT | {"PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=500)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done
+
+
+@pytest.mark.slow
+def test_a_copy_with_one_more_of_everything_works(tmp_path):
+    _put(tmp_path, ADDED)
     # the one import that a key of Case needs
     schema = tmp_path / "hiresx/case/schema.py"
     schema.write_text(schema.read_text().replace("    KineticEnergy,\n", "    KineticEnergy,\n    Mass,\n"))
@@ -409,18 +455,7 @@ def test_a_copy_with_one_more_of_everything_works(tmp_path):
 def test_implicit_integrators_stand_beside_the_explicit_ones(device, ranks, tmp_path):
     """Backward Euler by GMRES and BDF2, each one file in a copy: their orders, and three steps, a restart and three
     more to the last bit, with what the history holds."""
-    for room in ROOMS:
-        shutil.copytree(ROOT / room, tmp_path / room, ignore=shutil.ignore_patterns("__pycache__"))
-    for file, (before, text) in ADDED["time integrator"].items():
-        _add(tmp_path / file, before, text)
-    command = [sys.executable, str(ROOT / "tests/added/stepped.py"), device, "out"]
-    if ranks > 1:
-        if not launcher():
-            pytest.skip("no mpi4py with an mpirun of its MPI")
-        command = [*launcher(), "-n", str(ranks), *command]
-    environment = os.environ | ENVIRONMENT | {"PYTHONPATH": str(tmp_path)}
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=500)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = _in_a_copy(("time integrator",), "stepped.py", device, ranks, tmp_path)
     found = json.loads(done.stdout.splitlines()[-1])
     for name, order, depth in (("implicit_euler", 1, 0), ("bdf2", 2, 1)):
         of_one = found[name]
@@ -428,3 +463,17 @@ def test_implicit_integrators_stand_beside_the_explicit_ones(device, ranks, tmp_
         assert of_one["same"] and of_one["taken back"] and of_one["time"][0] == of_one["time"][1]
         assert of_one["held"] == depth * ranks and len(of_one["sizes"]) == depth
         assert 0 <= of_one["bytes"] - of_one["planned"] <= 8 * ranks  # the one step of all points
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("device", "ranks"), [("cpu", 1), ("cpu", 2), ("emulated", 1), ("emulated", 2)])
+def test_a_field_and_terms_are_declared_once(device, ranks, tmp_path):
+    """In a copy: a field with halo, restart and output; a body force; a transported variable with a source, its own
+    diffusivity and values on walls, by every plan."""
+    done = _in_a_copy(("term of a stage", "field kept at every node"), "declared.py", device, ranks, tmp_path)
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found["pulled"] < 1e-13
+    assert found["decays"]["apart"] < 1e-12 and len(found["decays"]["off"]) == 3
+    assert max(found["decays"]["off"].values()) < 2e-5
+    assert found["marked"]["same"] == [True] * 3 and found["marked"]["spread"] > 0.3
+    assert found["marked"]["bytes"] == 8 * found["marked"]["planned"]

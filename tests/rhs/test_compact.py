@@ -124,16 +124,9 @@ def test_reals_a_point_of_gpus(plan, reals):
     assert 0 <= solver.bytes - memory_bytes(case, solver.grid.blocks, "emulated") <= 8
 
 
-@pytest.mark.parametrize(
-    ("name", "key", "why"),
-    [
-        ("cone", "gas.reynolds=1e4", "axisymmetric"),
-        ("taylor-green", 'scalar=[{name="s", schmidt=0.7, initial=0.0}]', "passive scalars"),
-    ],
-)
-def test_what_it_does_not_know_is_said(name, key, why):
-    case = load(name, overrides=[key])
-    with pytest.raises(HiresxError, match=why):
+def test_what_it_does_not_know_is_said():
+    case = load("cone", overrides=["gas.reynolds=1e4"])
+    with pytest.raises(HiresxError, match="axisymmetric"):
         Solver(case, backend("cpu"), plan="compact")
 
 

@@ -15,6 +15,7 @@ from hiresx.case import Case
 from hiresx.decomposition import domain
 from hiresx.decomposition.halo_bytes import halo_bytes
 from hiresx.device import backend
+from hiresx.device.fields import Layout
 from hiresx.equations.storage import STORAGE
 from hiresx.errors import HiresxError
 from hiresx.estimate import memory_bytes
@@ -80,7 +81,7 @@ def on_parts(comm, name: str, kind: str, folder: str, transport: str) -> float:
     ground = domain(flow.case, comm, alone.grid, lambda cut: parts)
     made = solver(flow, domain=ground, transport=transport)
     sent = {there.rank: there.state_bytes + there.flux_bytes for there in made.halo.neighbours}
-    estimated = halo_bytes(ground.cut, True, STORAGE[kind].exchanged)[comm.rank]
+    estimated = halo_bytes(ground.cut, Layout(STORAGE[kind]).exchanged_bytes(viscous=True))[comm.rank]
     assert sent == {rank: count for rank, count in enumerate(estimated) if count}
     found = [np.array(q) for q in states(made, flow)]
     boxes = [(s.part.whole, s.part.box) for s in made.states]

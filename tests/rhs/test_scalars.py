@@ -210,6 +210,7 @@ def test_backends_and_plans_agree(kind):
     spec = case((20, 18, 12), CONDITIONS[kind] + [{"faces": ["kmin", "kmax"], "type": "slip-wall"}], 100.0, periodic=())
     found = [solver(spec, where="cpu"), solver(spec, where="cpu", plan="decomposed")]
     found += [solver(spec, where="emulated", plan=plan) for plan in ("decomposed", "fused")]
+    found += [solver(spec, where=where, plan="compact") for where in ("cpu", "emulated")]
     for _ in range(5):
         for made in found:
             made.step()

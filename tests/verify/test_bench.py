@@ -9,6 +9,7 @@ import pytest
 
 from hiresx import bench, cli
 from hiresx.bench import bytes_moved, kernel_times, results, rhs, start_up
+from hiresx.case.scalars import Scalar
 from hiresx.device import backend, rates
 from hiresx.errors import HiresxError
 from hiresx.estimate import estimate
@@ -106,11 +107,16 @@ class Again:
         return before, [a.copy() for a in (*self.fields, *self._columns)]
 
 
-@pytest.mark.parametrize("plan", ["pencils", "decomposed"])
-def test_traffic_is_what_kernels_touch(plan):
+def with_scalars(case, count):
+    scalars = tuple(Scalar(name=name, initial=0.3) for name in ("dye", "ink")[:count])
+    return case.model_copy(update={"scalar": scalars})
+
+
+@pytest.mark.parametrize(("plan", "scalars"), [("pencils", 0), ("decomposed", 0), ("pencils", 2), ("decomposed", 2)])
+def test_traffic_is_what_kernels_touch(plan, scalars):
     """Every kernel of a stage once more, on its own: which variables it changes, and which of all matter to those."""
     timed = kernel_times.Timed(backend("cpu"))
-    solver = Solver(rhs.flow(8, True, "fp64"), timed, plan=plan)
+    solver = Solver(with_scalars(rhs.flow(8, True, "fp64"), scalars), timed, plan=plan)
     solver.initialize()
     timed.launches = noted = []
     kernel_times.stage(solver)
@@ -131,7 +137,18 @@ def test_traffic_is_what_kernels_touch(plan):
                 _, after = again(variable)
                 reads += any((a != b)[w].any() for a, b, w in zip(after, reference, written, strict=True))
         assert reads + writes == wanted, (launch.kernel, launch.direction, reads, writes)
-    assert len(checked) == {"pencils": 6, "decomposed": 10}[plan]
+    assert len(checked) == {"pencils": 6, "decomposed": 10 + 2 * (scalars > 0)}[plan]
+
+
+def test_a_scalar_moves_a_quarter_more_at_most():
+    """Of the bytes of a stage by the fused plan."""
+    moved = []
+    for scalars in (0, 1):
+        timed = kernel_times.Timed(backend("emulated"))
+        solver = Solver(with_scalars(rhs.flow(8, True, "fp64"), scalars), timed, plan="fused")
+        solver.initialize()
+        moved.append(sum(row["bytes_per_point"] or 0 for row in kernel_times.stage_rows(solver, timed, 1)))
+    assert 1.1 * moved[0] < moved[1] <= 1.25 * moved[0]
 
 
 def test_rates_that_cannot_be_kept(tmp_path, monkeypatch):

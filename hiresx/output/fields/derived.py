@@ -11,6 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
+from hiresx.device.fields import shown
 from hiresx.equations import GAS_PRIMITIVE
 from hiresx.errors import HiresxError
 from hiresx.output.fields.differences import Metrics, Sides
@@ -199,10 +200,18 @@ VARIABLES: dict[str, Variable] = {
 
 
 def about(name: str) -> Variable:
-    """What the variable `name` is. One that is none of the gas is a passive scalar of the case."""
+    """What the variable `name` is. One that is none of the gas is a field of the run (`hiresx.device.fields`), or a
+    passive scalar of the case."""
     if name in VARIABLES:
         return VARIABLES[name]
+    if name in shown():
+        return Variable(lambda f: f[name], shown()[name].shown, "1", rf"\mathrm{{{name}}}")
     return Variable(lambda f: f[name], f"passive scalar {name}", "1", rf"\mathrm{{{name}}}", "magma")
+
+
+def is_known(name: str) -> bool:
+    """Whether it is a variable of every case: of the gas, derived, or a field."""
+    return name in VARIABLES or name in shown()
 
 
 def check(names: Iterable[str], place: str = "output.variables", scalars: Iterable[str] = ()) -> None:
@@ -210,11 +219,11 @@ def check(names: Iterable[str], place: str = "output.variables", scalars: Iterab
     `scalars`; `place` says who asked. Raises it too for a scalar that is called like a variable."""
     scalars = tuple(scalars)
     for name in scalars:
-        if name in VARIABLES:
+        if is_known(name):
             raise HiresxError(
-                f'scalar "{name}": that is the name of a variable ({VARIABLES[name].long_name})', "choose another"
+                f'scalar "{name}": that is the name of a variable ({about(name).long_name})', "choose another"
             )
-    known = [*VARIABLES, *scalars]
+    known = [*VARIABLES, *shown(), *scalars]
     for name in names:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
@@ -228,6 +237,6 @@ def evaluate(names: Iterable[str], flow: FlowState) -> dict[str, np.ndarray]:
     Raises HiresxError for an unknown name or one whose primitive variables are missing.
     """
     names = list(names)
-    check(names, "variables", [name for name in flow.names if name not in VARIABLES])
+    check(names, "variables", [name for name in flow.names if not is_known(name)])
     with np.errstate(invalid="ignore", divide="ignore"):
         return {name: about(name).compute(flow) for name in names}

@@ -318,7 +318,7 @@ def _read_block(
     x, y, z = (group[axis][...] for axis in "xyz")
     stored = [name for name in group.variables if name not in ("x", "y", "z")]
     wanted = stored if wanted is None else list(wanted)
-    derived.check(wanted, "variables", [name for name in stored if name not in derived.VARIABLES])
+    derived.check(wanted, "variables", [name for name in stored if not derived.is_known(name)])
     state = {name: group[name][...] for name in wanted if name in stored}
     missing = [name for name in wanted if name not in stored]
     if missing:

@@ -21,7 +21,7 @@ from hiresx.output.fields import derived, formats, selection
 from hiresx.output.fields.content import Content
 from hiresx.output.fields.field_file import check_names
 from hiresx.output.fields.formats import FormatFrame, SeriesFrame
-from hiresx.output.fields.portions import OwnSamples, PartBox
+from hiresx.output.fields.portions import Held, OwnSamples, PartBox
 from hiresx.output.saved import directories, files
 from hiresx.output.saved.attachment import MANY, Attachment
 
@@ -250,7 +250,9 @@ class _Files(Work):
             series.frame(directory, self._time, self._step) for series in content.series
         ]
         with content.comm.together():
-            self._fetched = [[_fetch(solver, source) for source in share.sources] for share in content.shares]
+            self._fetched = [
+                [_fetch(solver, source, content.fields) for source in share.sources] for share in content.shares
+            ]
         # Per piece: values that others wait for, or that wait for others'.
         self._left: list[np.ndarray | None] = []
 
@@ -333,13 +335,20 @@ class _Moment(Work):
             one.discard()
 
 
-def _fetch(solver: Any, source: PartBox) -> Callable[[], np.ndarray]:
-    """Begins to bring the conservative variables (n, bk, bj, bi) of a source to the host; the function gives them."""
+def _fetch(solver: Any, source: PartBox, fields: Sequence[str]) -> Callable[[], Held]:
+    """Begins to bring the conservative variables and `fields` of a source to the host; the function gives them."""
+    state = solver.states[source.state]
+    q, more = _begun(solver, source, state.q), {name: _begun(solver, source, state.array(name)) for name in fields}
+    return lambda: Held(q(), {name: arrived().reshape(source.x.shape) for name, arrived in more.items()})
+
+
+def _begun(solver: Any, source: PartBox, array: Any) -> Callable[[], np.ndarray]:
+    """Begins to bring what a source has of `array` ([n,] k, j, i) to the host."""
     state = solver.states[source.state]
     where = zip(source.box, reversed(state.first), reversed(state.halo), strict=True)
-    index = (slice(None), *(slice(s.start - first + halo, s.stop - first + halo) for s, first, halo in where))
+    index = (..., *(slice(s.start - first + halo, s.stop - first + halo) for s, first, halo in where))
     if all(n >= size for n, size in zip(source.x.shape, reversed(state.size), strict=True)):
         # Ghosts and all: one piece of memory, so that a device need not gather it first.
-        whole = solver.backend.fetch(state.q)
+        whole = solver.backend.fetch(array)
         return lambda: whole()[index]
-    return solver.backend.fetch(state.q[index])
+    return solver.backend.fetch(array[index])

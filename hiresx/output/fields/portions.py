@@ -5,10 +5,11 @@ are ghosts of the part, so that values are the same wherever the blocks are cut.
 processes belongs to the one that has its first node; the others send it the values at theirs (see `OwnSamples`).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,6 +34,14 @@ _LAYERS, _NODES = 32, 1 << 16
 _KEPT = 1 << 30
 
 
+class Held(NamedTuple):
+    """What a part holds of a box: the conservative variables `q` (variables, bk, bj, bi), and `fields` (bk, bj, bi) by
+    name."""
+
+    q: np.ndarray
+    fields: Mapping[str, np.ndarray] = MappingProxyType({})
+
+
 @dataclass(eq=False)
 class PartBox:
     """A box of nodes of a block that part number `state` of this process gives, its ghosts at cuts included, and how
@@ -51,11 +60,8 @@ class PartBox:
     margin: bool = True
     _metrics: dict[tuple[int, int], Metrics] = field(default_factory=dict, repr=False)
 
-    def evaluate(
-        self, names: Sequence[str], q: np.ndarray, gas: Gas, dtype: np.dtype, workers: int
-    ) -> list[np.ndarray]:
-        """The variables `names`, as `dtype`, of the conservative variables q (variables, bk, bj, bi), by `workers`
-        threads."""
+    def evaluate(self, names: Sequence[str], held: "Held", gas: Gas, dtype: np.dtype, workers: int) -> list[np.ndarray]:
+        """The variables `names`, as `dtype`, of what is `held` of the box, by `workers` threads."""
         shape = self.x.shape
         axis = next((d for d in range(3) if shape[d] > 1), 0)
         found = [np.empty(shape, dtype) for _ in names]
@@ -70,7 +76,8 @@ class PartBox:
             )
             # Ghosts beyond edges are numbers without a meaning, and used for none.
             with np.errstate(all="ignore"):
-                state = gas.primitive(q[(slice(None), *part)].astype(np.float64, copy=False))
+                state = gas.primitive(held.q[(slice(None), *part)].astype(np.float64, copy=False))
+                state |= {name: array[part].astype(np.float64) for name, array in held.fields.items()}
                 # What the state has needs no function of `derived`.
                 more = [name for name in names if name not in state]
                 if more:
@@ -129,10 +136,10 @@ class OwnBoxes:
             )
 
     def portions(
-        self, names: Sequence[str], states: Sequence[np.ndarray], gas: Gas, dtype: np.dtype, workers: int
+        self, names: Sequence[str], states: Sequence[Held], gas: Gas, dtype: np.dtype, workers: int
     ) -> tuple[list[IndexPortion], None]:
-        """With the variables `names` as `dtype`, of the conservative variables of each source; nothing is left over."""
-        found = [s.evaluate(names, q, gas, dtype, workers) for s, q in zip(self.sources, states, strict=True)]
+        """With the variables `names` as `dtype`, of what is held of each source; nothing is left over."""
+        found = [s.evaluate(names, held, gas, dtype, workers) for s, held in zip(self.sources, states, strict=True)]
         return [
             IndexPortion(place, x, y, z, dict(zip(names, values, strict=True)))
             for (place, (x, y, z)), values in zip(self._places, found, strict=True)
@@ -215,14 +222,14 @@ class OwnSamples:
         slots[row[by_rank], which[by_rank]] = self._count + np.arange(by_rank.size)
 
     def portions(
-        self, names: Sequence[str], states: Sequence[np.ndarray], gas: Gas, dtype: np.dtype, workers: int
+        self, names: Sequence[str], states: Sequence[Held], gas: Gas, dtype: np.dtype, workers: int
     ) -> tuple[list[IndexPortion], np.ndarray | None]:
-        """Those that nothing lacks, with the variables `names` as `dtype`, of the conservative variables of each
-        source; and the values at all nodes (variables, nodes), if more must be made of them."""
+        """Those that nothing lacks, with the variables `names` as `dtype`, of what is held of each source; and the
+        values at all nodes (variables, nodes), if more must be made of them."""
         values = np.empty((len(names), self._count))
         first = 0
-        for source, q in zip(self.sources, states, strict=True):
-            found = source.evaluate(names, q, gas, np.dtype("f8"), workers)
+        for source, held in zip(self.sources, states, strict=True):
+            found = source.evaluate(names, held, gas, np.dtype("f8"), workers)
             values[:, first : first + found[0].size] = found
             first += found[0].size
         return self._ready.portions(names, values, dtype), values if self.waits else None

@@ -1,0 +1,74 @@
+"""Terms of a stage: what each needs and gives, from which their order follows; and those that files here add.
+
+What is needed and given has a name. `RATES` are begun by the inviscid terms and complete behind those of faces;
+`SOURCES` are what a term adds to them behind that. A term of its own is a file here with
+
+    def terms(case: Case, program: Program, states: Sequence[BlockState]) -> Iterator[Term]
+
+which gives none where the case does not ask for it, and its kernels a header of the same name in kernels/terms/.
+"""
+
+import pkgutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TypeAlias
+
+from hiresx.case import Case
+from hiresx.device.interface import Calls, Program
+from hiresx.device.state import BlockState
+
+# Of the state: ghosts of physical faces, and of connected ones that come from other ranks.
+GHOSTS, HALOS = "ghosts", "halos"
+# Viscous fluxes of nodes that need no halos; all, with the ghosts of physical faces; on their way to other ranks.
+INNER_FLUXES, FLUXES, SENT = "inner viscous fluxes", "viscous fluxes", "viscous fluxes on their way"
+# Of `r`: of what needs no halos, of all inviscid terms, with what faces make of them, with the viscous ones, and with
+# what is added to them.
+INNER, INVISCID, RATES, VISCOUS, SOURCES = "inner rates", "inviscid rates", "rates", "viscous rates", "sources"
+
+# (name, task(stage))
+Task: TypeAlias = tuple[str, Callable[[int], None]]
+
+
+@dataclass(frozen=True)
+class Term:
+    """`name`: what the stopwatch calls it. It comes behind all terms that give what it `needs`. `calls`: what it
+    launches on all parts of this rank."""
+
+    name: str
+    calls: Calls
+    needs: Sequence[str] = (RATES,)
+    gives: Sequence[str] = (SOURCES,)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A part of a stage, as `Term`: the tasks that are done one behind the other."""
+
+    tasks: Sequence[Task]
+    needs: Sequence[str] = ()
+    gives: Sequence[str] = ()
+
+
+def added(case: Case, program: Program, states: Sequence[BlockState]) -> Iterator[Term]:
+    """The terms of this folder that the case asks for, by the names of their files."""
+    for module in sorted(pkgutil.iter_modules(__path__), key=lambda found: found.name):
+        yield from import_module(f"{__name__}.{module.name}").terms(case, program, states)
+
+
+def in_order(steps: Sequence[Step]) -> list[Step]:
+    """Each behind all that give what it needs, otherwise as they stand. Raises ValueError for what is needed and not
+    given, and for steps that wait for each other."""
+    left, found = list(steps), []
+    given = {what for step in steps for what in step.gives}
+    for step in steps:
+        if missing := set(step.needs) - given:
+            raise ValueError(f"nothing gives {', '.join(sorted(missing))}")
+    while left:
+        open_ = {what: step for step in left for what in step.gives}
+        ready = next((step for step in left if not any(what in open_ for what in step.needs)), None)
+        if ready is None:
+            raise ValueError(f"terms wait for each other: {', '.join(sorted(open_))}")
+        left.remove(ready)
+        found.append(ready)
+    return found

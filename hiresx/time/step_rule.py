@@ -1,0 +1,24 @@
+"""Which time step the flow allows, and which one counts as a step: what kernels/step_rule.h says, to the last bit."""
+
+import math
+
+
+def largest_step(cfl: float, viscous_cfl: float, inviscid: float, viscous: float) -> float:
+    """min(cfl / inviscid, viscous_cfl / viscous) of the spectral radii `inviscid` and `viscous` (1/time); a viscous
+    radius of 0 sets no limit, and a NaN of the inviscid one stays."""
+    step = cfl / inviscid if inviscid else math.inf
+    if not viscous > 0:
+        return step
+    bound = viscous_cfl / viscous
+    return bound if bound < step else step
+
+
+def goes_on(time: float, step: float, largest: float = math.inf) -> bool:
+    """Whether `time` goes on by `step`, `largest` being all that is left: the last of a run may be too small to be
+    seen."""
+    return math.isfinite(step) and not (step < largest and time + step == time)
+
+
+def survived(inviscid: float, viscous: float) -> bool:
+    """Whether a flow with these spectral radii is one."""
+    return math.isfinite(inviscid) and math.isfinite(viscous)

@@ -1,0 +1,20 @@
+// Which time step the flow allows, and which one counts as a step: what hiresx/time/step_rule.py says, to the last bit.
+#pragma once
+
+// min(cfl / inviscid, viscous_cfl / viscous) of spectral radii; a viscous radius of 0 sets no limit, and a NaN stays.
+template <class T> HD T largest_step(T cfl, T viscous_cfl, T inviscid, T viscous) {
+    const T step = cfl / inviscid;
+    if (!(viscous > T(0))) return step;
+    const T bound = viscous_cfl / viscous;
+    return bound < step ? bound : step;
+}
+
+HD bool step_finite(double a) { return a - a == 0.0; }
+
+// Whether time goes on by `step`, `largest` being all that is left: the last of a run may be too small to be seen.
+HD bool goes_on(double time, double step, double largest) {
+    return step_finite(step) && !(step < largest && time + step == time);
+}
+
+// Whether a flow with these radii is one.
+HD bool survived(double inviscid, double viscous) { return step_finite(inviscid) && step_finite(viscous); }

@@ -1,0 +1,31 @@
+"""The order of a stage follows from what its terms need and give."""
+
+from itertools import permutations
+
+import pytest
+
+from hiresx.rhs.terms import Step, in_order
+
+
+def names(steps):
+    return [name for step in steps for name, _ in step.tasks]
+
+
+def step(name, needs="", gives=""):
+    return Step([(name, print)], needs.split(), gives.split())
+
+
+def test_each_comes_behind_what_it_needs():
+    """Whatever order they stand in; two that give the same are both waited for, and else the order is kept."""
+    steps = [step("sum", "a b"), step("late", "sensor", "b"), step("one", "", "a"), step("other", "", "sensor a")]
+    for given in permutations(steps):
+        found = names(in_order(given))
+        assert found.index("late") > found.index("other") and found[-1] == "sum"
+    assert names(in_order([step("x"), step("y"), step("z")])) == ["x", "y", "z"]
+
+
+def test_what_cannot_be_put_in_order_is_refused():
+    with pytest.raises(ValueError, match="nothing gives sensor"):
+        in_order([step("flux", "sensor")])
+    with pytest.raises(ValueError, match="wait for each other: a, b"):
+        in_order([step("one", "b", "a"), step("other", "a", "b")])
