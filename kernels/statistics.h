@@ -113,29 +113,28 @@ VECTOR_KERNEL(column_energy, int i, int j, int k, int o, int sj, int sk, int di,
 }
 
 // Running means m and covariances c after a sample that stands for `share` of the time averaged so far (it included):
-// d = x - m, m += share d, c_xy += share (d_x (y - m_y) - c_xy) with the new m_y (West 1979). Nothing cancels, as it would
-// in <x y> - <x><y>. Always in double. mean: arrays of width x height x ... nodes without ghosts.
+// d = x - m, m += share d, c_xy = (1 - share) (c_xy + share d_x d_y) with the m of before (West 1979). Nothing cancels, as
+// it would in <x y> - <x><y>, or in a difference from the new m: a value that is not stored anywhere may be rounded, or
+// fused into such differences, in two ways. Always in double. mean: arrays of width x height x ... nodes without ghosts.
 
 // rho, u, v, w, p, T; their squares; uv, uw, vw
 KERNEL(average_reynolds, int i, int j, int k, int o, int sj, int sk, stride sv, const_state_field<gas_variables> q,
        int width, int height, long long count, double share, double *mean) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     double *at = mean + i + (long long)width * (j + (long long)height * k);
-    const double rho = q[p], inverse = 1.0 / rho;
+    const double rho = q[p], inverse = 1.0 / rho, left = 1.0 - share;
     const double u = q[sv + p] * inverse, v = q[2 * sv + p] * inverse, w = q[3 * sv + p] * inverse;
     const double pressure = (HX_GAMMA - 1.0) * (q[4 * sv + p] - 0.5 * rho * (u * u + v * v + w * w));
     const double value[6] = {rho, u, v, w, pressure, HX_GAMMA * pressure * inverse};
-    double change[6], rest[6];
+    double d[6];
     for (int n = 0; n < 6; ++n) {
-        const double old = at[n * count];
-        change[n] = share * (value[n] - old);
-        at[n * count] = old + change[n];
-        rest[n] = value[n] - (old + change[n]);
-        at[(6 + n) * count] += change[n] * rest[n] - share * at[(6 + n) * count];
+        d[n] = value[n] - at[n * count];
+        at[n * count] += share * d[n];
+        at[(6 + n) * count] = left * (at[(6 + n) * count] + share * d[n] * d[n]);
     }
-    at[12 * count] += change[1] * rest[2] - share * at[12 * count];
-    at[13 * count] += change[1] * rest[3] - share * at[13 * count];
-    at[14 * count] += change[2] * rest[3] - share * at[14 * count];
+    at[12 * count] = left * (at[12 * count] + share * d[1] * d[2]);
+    at[13 * count] = left * (at[13 * count] + share * d[1] * d[3]);
+    at[14 * count] = left * (at[14 * count] + share * d[2] * d[3]);
 }
 
 // rho; weighted with rho u, v, w, T, uu, vv, ww, uv, uw, vw, uT, vT, wT
@@ -148,38 +147,37 @@ KERNEL(average_favre, int i, int j, int k, int o, int sj, int sk, stride sv, con
     const double u = q[sv + p] * inverse, v = q[2 * sv + p] * inverse, w = q[3 * sv + p] * inverse;
     const double pressure = (HX_GAMMA - 1.0) * (q[4 * sv + p] - 0.5 * rho * (u * u + v * v + w * w));
     const double value[4] = {u, v, w, HX_GAMMA * pressure * inverse};
-    const double density = at[0] + share * (rho - at[0]), mass = share * rho / density;
+    const double density = at[0] + share * (rho - at[0]), mass = share * rho / density, left = 1.0 - mass;
     at[0] = density;
-    double change[4], rest[4];
+    double d[4];
     for (int n = 0; n < 4; ++n) {
-        const double old = at[(1 + n) * count];
-        change[n] = mass * (value[n] - old);
-        at[(1 + n) * count] = old + change[n];
-        rest[n] = value[n] - (old + change[n]);
+        d[n] = value[n] - at[(1 + n) * count];
+        at[(1 + n) * count] += mass * d[n];
     }
     const int first[9] = {0, 1, 2, 0, 0, 1, 0, 1, 2}, second[9] = {0, 1, 2, 1, 2, 2, 3, 3, 3};
     for (int n = 0; n < 9; ++n) {
         double *c = at + (gas_gradients + 1 + n) * count;
-        *c += change[first[n]] * rest[second[n]] - mass * *c;
+        *c = left * (*c + mass * d[first[n]] * d[second[n]]);
     }
 }
 
 #if HX_SCALARS
-// Behind either of these, whose means are in gas: of each scalar s; ss, us, vs, ws. weighted: with rho.
+// Before either of these, whose means are in gas: of each scalar s; ss, us, vs, ws. weighted: with rho.
 KERNEL(average_scalars, int i, int j, int k, int o, int sj, int sk, stride sv, const_state_field<conserved_variables> q,
        int width, int height, long long count, double share, int weighted, const double *gas, double *mean) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     const long long node = i + (long long)width * (j + (long long)height * k);
-    const double rho = q[p], part = weighted ? share * rho / gas[node] : share;
+    const double rho = q[p], before = gas[node];
+    const double part = weighted ? share * rho / (before + share * (rho - before)) : share, left = 1.0 - part;
     constexpr int averages = 5;
     for (int n = 0; n < scalar_variables; ++n) {
         double *at = mean + averages * n * count + node;
-        const double s = q[(gas_variables + n) * sv + p] / rho, change = part * (s - at[0]);
-        at[0] += change;
-        at[count] += change * (s - at[0]) - part * at[count];
+        const double d = q[(gas_variables + n) * sv + p] / rho - at[0];
+        at[0] += part * d;
+        at[count] = left * (at[count] + part * d * d);
         for (int c = 0; c < 3; ++c) {
             double *with = at + (2 + c) * count;
-            *with += change * (q[(1 + c) * sv + p] / rho - gas[(1 + c) * count + node]) - part * *with;
+            *with = left * (*with + part * d * (q[(1 + c) * sv + p] / rho - gas[(1 + c) * count + node]));
         }
     }
 }

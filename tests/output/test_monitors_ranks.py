@@ -15,6 +15,8 @@ P = 1 / 1.4
 STEPS = 20
 # Relative to the largest value in a history: sums are added in another order, and the run itself rounds.
 TOLERANCE = 1e-12
+# Of second moments: states differ by 1.5e-15, and moments by twice that over the fluctuations, .006 and larger here.
+MOMENTS = 1e-13
 
 WATCHED = {
     "probe": [
@@ -140,15 +142,38 @@ def compare(found: dict[str, dict[str, np.ndarray]], expected: dict[str, dict[st
             np.testing.assert_allclose(found[name][column], values, rtol=0, atol=tolerance, err_msg=f"{name} {column}")
 
 
+def averages(run: Simulation) -> dict[tuple[str, str, str], np.ndarray]:
+    """Over whole blocks, by (block, "reynolds" or "favre", name)."""
+    average = next(a for a in run.attachments if a.name == "averages")
+    found = {}
+    for n, part in enumerate(run.blocks):
+        shape = next(block.x.shape for block in run.solver.grid.blocks if block.name == part.whole)
+        box = tuple(slice(first, first + m) for first, m in zip(part.first[::-1], part.x.shape, strict=True))
+        for kind, arrays in average.fields(n).items():
+            for name, values in arrays.items():
+                found.setdefault((part.whole, kind, name), np.full(shape, np.nan))[box] = values
+    return found
+
+
+def compare_averages(found, expected) -> None:
+    """Means relative to the largest of them, moments to the largest fluctuations of both."""
+    assert found.keys() == expected.keys()
+    largest = {name: max(np.abs(v).max() for (_, _, n), v in expected.items() if n == name) for _, _, name in expected}
+    for key, values in expected.items():
+        a, _, b = key[2].partition("_")
+        tolerance = MOMENTS * np.sqrt(largest[f"{a}_{a}"] * largest[f"{b}_{b}"]) if b else TOLERANCE * largest[a]
+        np.testing.assert_allclose(found[key], values, rtol=0, atol=tolerance, err_msg=str(key))
+
+
 @pytest.fixture(scope="module")
 def alone():
-    """The histories of the runs on one rank that nothing cuts."""
+    """The histories and averages of the runs on one rank that nothing cuts."""
     found = {}
     for name in CASES:
         run = simulation(name)
         run.run(progress=False)
-        found[name] = histories(run)
-        assert found[name].keys() == NAMES
+        found[name] = histories(run), averages(run)
+        assert found[name][0].keys() == NAMES
     return found
 
 
@@ -158,7 +183,8 @@ def test_cuts_are_not_seen_in_histories(name, count, seed, alone):
     run = simulation(name, count, seed=seed)
     assert len(run.blocks) > len(run.solver.grid.blocks)
     run.run(progress=False)
-    compare(histories(run), alone[name])
+    compare(histories(run), alone[name][0])
+    compare_averages(averages(run), alone[name][1])
 
 
 def watched(comm, name: str, count: int, seed: int) -> dict:
@@ -171,7 +197,7 @@ def watched(comm, name: str, count: int, seed: int) -> dict:
 @pytest.mark.parametrize(("ranks", "name", "count"), [(2, "plane", 3), (3, "solid", 5), (4, "plane", 8)])
 def test_all_ranks_have_the_histories_of_one(ranks, name, count, alone):
     by_rank = run_ranks(ranks, watched, name, count, ranks, timeout=120)
-    compare(by_rank[0], alone[name])
+    compare(by_rank[0], alone[name][0])
     for found in by_rank[1:]:
         for history_name, table in by_rank[0].items():
             for column, values in table.items():
@@ -200,7 +226,7 @@ def test_histories_and_averages_go_on_with_other_ranks_and_cuts(tmp_path, alone)
     run_ranks(3, begun, "plane", 5, tmp_path / "parts", 9, timeout=120)
     run_ranks(2, gone_on, "plane", 4, tmp_path / "parts", timeout=120)
     tables = {name: history.read(path).flat() for name, path in history.histories(tmp_path / "parts").items()}
-    compare(tables, alone["plane"])
+    compare(tables, alone["plane"][0])
     with Dataset(tmp_path / "whole/averages.nc") as whole, Dataset(tmp_path / "parts/averages.nc") as parts:
         expected, found = dict(leaves(whole)), dict(leaves(parts))
     assert found.keys() == expected.keys() and len(found) == 3 + 2 * (3 + 6 + 15 + 15)

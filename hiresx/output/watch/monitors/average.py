@@ -118,12 +118,13 @@ class AverageMonitor(Attachment):
                     "sv": state.variable_stride, "q": state.q, "width": ni, "height": nj, "count": ni * nj * nk,
                     "share": share,
                 }  # fmt: skip
-                solver.program.launch(f"average_{kind}", state.size, **alike, mean=mean)
                 if self._scalars:
+                    # Covariances with the velocity want its means of before.
                     gas, weighted = len(MEANS[kind]) + len(MOMENTS[kind]), int(kind == "favre")
                     solver.program.launch(
                         "average_scalars", state.size, **alike, weighted=weighted, gas=mean[:gas], mean=mean[gas:]
                     )
+                solver.program.launch(f"average_{kind}", state.size, **alike, mean=mean)
 
     def fields(self, n: int) -> dict[str, dict[str, np.ndarray]]:
         """Averages of part `n` of this rank: {"reynolds": {name: (nk, nj, ni)}, "favre": ...}, means and second
