@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import reported
 from paths import SHARED
 
 pytest.importorskip("xarray", reason="pip install 'hiresx[post]'")
@@ -387,6 +388,7 @@ def test_one_command_writes_the_page(run, made, tmp_path, capsys):
     assert found["others"][0]["cell_spacing"] == pytest.approx(2.6, rel=0.01)
     assert cli.execute([*command[:-1], "--out", str(tmp_path / "jet.csv")]) == 0
     printed = capsys.readouterr().out
+    reported.check("post-jet", reported.figures(found), run=run, made=made)
     assert "others.0.screech.fundamental.strouhal" in printed and "{'" not in printed
     assert len(found["missing"]) == 2 and "[[probe]]" in found["missing"][0]
     page = (run / "post" / "jet.html").read_text()

@@ -176,7 +176,9 @@ def test_doctor(lacking, capsys, monkeypatch):
     monkeypatch.setattr(doctor.Path, "glob", lambda *_: iter(()))
     monkeypatch.setattr(doctor.shutil, "which", lambda name: None if name in (lacking, "apt") else name)
     monkeypatch.setattr(doctor.sys, "version_info", (3, 12, 1))
-    monkeypatch.setattr(doctor.subprocess, "run", lambda *_, **__: SimpleNamespace(stdout="g++ 12.2\nFree", returncode=0))
+    monkeypatch.setattr(
+        doctor.subprocess, "run", lambda *_, **__: SimpleNamespace(stdout="g++ 12.2\nFree", returncode=0)
+    )
     monkeypatch.delenv("CXX", raising=False)
     assert cli.execute(["doctor"]) == (0 if lacking == "nothing" else 1)
     reported.check(f"doctor-without-{lacking.replace(', ', '-')}", capsys.readouterr().out)
