@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -74,3 +75,45 @@ def _of_an_array(values: np.ndarray, digits: int) -> Iterator[str]:
 
 def _rounded(number: float, digits: int) -> str:
     return "0" if abs(number) < 1e-10 else f"{number:.{digits}g}"
+
+
+def drawn(figure: Any) -> str:
+    """What a picture of matplotlib shows: sizes, words, axes, and the figures of all that is drawn in them."""
+    return "\n".join(_drawn(figure))
+
+
+def _drawn(figure: Any) -> Iterator[str]:
+    yield f"{' x '.join(f'{inches:.4g}' for inches in figure.get_size_inches())} inches"
+    yield from (f"text {text.get_text()!r}" for text in figure.texts if text.get_text())
+    if figure._suptitle is not None and figure._suptitle not in figure.texts:
+        yield f"heading {figure._suptitle.get_text()!r}"
+    for n, ax in enumerate(figure.axes):
+        yield f"axes {n}: {ax.get_title()!r} {ax.get_title(loc='left')!r} x {ax.get_xlabel()!r} y {ax.get_ylabel()!r}"
+        for name, scale, ends in (("x", ax.get_xscale(), ax.get_xlim()), ("y", ax.get_yscale(), ax.get_ylim())):
+            yield f"  {name} {scale} {' '.join(_rounded(float(end), 4) for end in ends)}"
+        for line in ax.lines:
+            look = f"{line.get_linestyle()} {line.get_marker()} {line.get_linewidth():.3g} {_colour(line.get_color())}"
+            x, y = (np.atleast_1d(np.asarray(part, float)) for part in line.get_data())
+            yield f"  line {_named(line)} {look}: {figures(x, 4)}; {figures(y, 4)}"
+        for kind in (*ax.collections, *ax.images):
+            values = kind.get_array()
+            told = "" if values is None else figures(np.ma.filled(np.ma.asarray(values, float), np.nan), 4)
+            ends = "" if values is None else " ".join(_rounded(float(end), 4) for end in kind.get_clim())
+            yield f"  {type(kind).__name__} {_named(kind)} {kind.get_alpha()} {told} {ends}"
+        yield from (f"  {type(patch).__name__} {_named(patch)}" for patch in ax.patches)
+        for text in ax.texts:
+            place = " ".join(_rounded(float(part), 4) for part in text.get_position())
+            yield f"  text {text.get_text()!r} {place} {text.get_ha()} {text.get_va()}"
+        if (legend := ax.get_legend()) is not None:
+            yield f"  legend {[text.get_text() for text in legend.get_texts()]}"
+
+
+def _named(artist: Any) -> str:
+    label = str(artist.get_label())
+    return "" if label.startswith("_") else repr(label)
+
+
+def _colour(colour: Any) -> str:
+    from matplotlib.colors import to_hex
+
+    return to_hex(colour)
