@@ -6,9 +6,11 @@ from types import SimpleNamespace
 import pytest
 import reported
 from patched_grids import beside, case
+from typer.main import get_command
 
 from hiresx import cli, verify
 from hiresx.cli import bench, diff, doctor, post, scaling, terminal
+from hiresx.cli.app import app
 from hiresx.errors import HiresxError
 
 
@@ -188,3 +190,19 @@ def test_numbers_are_set_to_the_right(capsys):
     terminal.table("", ["word", "number", "either"], [("a", 1, 1), ("b", 1000, "x")])
     lines = [line.rstrip() for line in capsys.readouterr().out.splitlines() if line.strip()]
     assert [lines[0], *lines[2:]] == [" word   number   either", " a           1   1", " b        1000   x"]
+
+
+def test_options():
+    """Of every command the words, kinds, bounds, defaults and explanations."""
+
+    def told(command, path):
+        yield f"{path}: {command.help or ''}"
+        for one in command.params:
+            known = {key: getattr(one, key, None) for key in ("metavar", "min", "max", "required", "nargs", "multiple")}
+            known |= {"default": None if callable(one.default) else one.default, "help": getattr(one, "help", None)}
+            given = [f"{key} {value}" for key, value in known.items() if value not in (None, False)]
+            yield f"{path} {' '.join([*one.opts, *one.secondary_opts])}: {', '.join(given)}"
+        for name, verb in sorted(getattr(command, "commands", {}).items()):
+            yield from told(verb, f"{path} {name}")
+
+    reported.check("options", "\n".join(" ".join(line.split()) for line in told(get_command(app), "hiresx")))

@@ -4,9 +4,10 @@ import runpy
 import shlex
 
 import pytest
+import reported
 from paths import ROOT
 
-from hiresx.verify import pictures
+from hiresx.output.show import picture_file
 
 
 @pytest.mark.parametrize("name", ["performance", "robustness", "verification"])
@@ -18,9 +19,12 @@ def test_a_page_is_what_its_results_make(name, tmp_path, monkeypatch):
     (tmp_path / "docs" / "results").symlink_to(ROOT / "docs" / "results")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.argv", [module, *words])
-    monkeypatch.setattr(pictures, "save", lambda *_: None, raising=False)
+    pictures = []
+    monkeypatch.setattr(picture_file, "save", lambda figure, target: pictures.append(figure) or target)
     try:
         runpy.run_module(module, run_name="__main__")
     except SystemExit as ended:
         assert not ended.code
     assert (tmp_path / "docs" / f"{name}.md").read_text() == wanted
+    if pictures:
+        reported.check(f"drawn-{name}", "\n".join(map(reported.drawn, pictures)))
