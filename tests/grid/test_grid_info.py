@@ -11,6 +11,7 @@ from hiresx.case.grid_file import GridFile
 from hiresx.cli import execute
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Grid, build, check_jacobian
+from hiresx.grid.plot3d_others import kind_of
 from hiresx.grid.survey import survey
 
 
@@ -173,3 +174,43 @@ def test_a_grid_that_is_cut_off_is_none_of_them(tmp_path):
 def test_a_grid_file_that_is_not_there_is_not_blamed_on_a_key(tmp_path, capsys):
     assert execute(["new", "--from", str(tmp_path / "nosuch")]) != 0
     assert "grid.file" not in capsys.readouterr().err
+
+
+def reals(kind: str, nodes: list[int], variables: int = 6) -> int:
+    """How many a file of `kind` holds."""
+    each = {"Q": 5, "Q of a plane": 4, "OVERFLOW": variables, "function": 2}[kind]
+    more = {"OVERFLOW": 16, "function": 0}.get(kind, 4)
+    return sum(nodes) * each + more * len(nodes)
+
+
+@pytest.mark.parametrize(
+    ("head", "kind", "nodes", "found"),
+    [
+        ([2, 3, 4, 5, 6, 7, 8], "Q", [60, 336], "solution (Q)"),
+        ([3, 4, 5], "Q", [60], "solution (Q)"),
+        ([1, 3, 4, 5], "Q", [60], "solution (Q)"),
+        ([2, 3, 4, 5, 6], "Q of a plane", [12, 30], "solution (Q)"),
+        ([3, 4], "Q of a plane", [12], "solution (Q)"),
+        ([2, 3, 4, 5, 6, 7, 8, 6, 1], "OVERFLOW", [60, 336], "solution (Q)"),
+        ([3, 4, 5, 6, 1], "OVERFLOW", [60], "solution (Q)"),
+        ([2, 3, 4, 5, 2, 6, 7, 8, 2], "function", [60, 336], "function"),
+        ([3, 4, 5, 2], "function", [60], "function"),
+    ],
+)
+def test_what_a_file_is_follows_from_its_length(head, kind, nodes, found):
+    """Of its first numbers, and of the reals behind them to the last one."""
+    there = reals(kind, nodes)
+    assert kind_of(np.array(head), lambda used: {there} if used == len(head) else ()) == found
+    if kind == "Q" or (kind == "function" and len(nodes) == 2):  # the others may be read as something else
+        for more in (-1, 1):
+            assert kind_of(np.array(head), lambda used, more=more: {there + more} if used == len(head) else ()) is None
+    assert kind_of(np.array(head), lambda used: ()) is None
+    assert kind_of(np.array([0, *head[1:]]), lambda used: {there} if used == len(head) else ()) is None
+    assert kind_of(np.array(head[:0]), lambda used: {there}) is None
+
+
+@pytest.mark.parametrize(("rest", "known"), [(3, False), (4, True), (64, True), (65, False)])
+def test_overflow_writes_four_references_or_more(rest, known):
+    there = 60 * 6 + rest
+    kind = kind_of(np.array([3, 4, 5, 6, 1]), lambda used: {there} if used == 5 else ())
+    assert kind == ("solution (Q)" if known else None)

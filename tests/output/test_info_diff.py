@@ -5,9 +5,10 @@ import json
 import netCDF4
 import numpy as np
 import pytest
+import reported
 from vortices import PRANDTL
 
-from hiresx import HiresxError, Simulation, cli, load
+from hiresx import HiresxError, Simulation, __version__, cli, load
 from hiresx.grid.blocks import slices
 from hiresx.output.fields import field_file as fields
 from hiresx.output.fields.formats import netcdf, vtk
@@ -150,6 +151,8 @@ def test_the_verb(one, name, capsys):
     assert cli.execute(["info", str(one / name)]) == 0
     shown = capsys.readouterr().out
     assert shown.startswith(f"{one / name}: ") and len(shown.splitlines()) > 5
+    if name:  # a run tells of the machine and the day too
+        reported.check(f"info-{name.replace('/', '-')}", shown, places=False, run=one, version=__version__)
     assert cli.execute(["info", str(one / name), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["kind"]
 
@@ -324,6 +327,8 @@ def test_the_verb_diff(one, other, capsys):
     assert cli.execute(["diff", str(one), str(other)]) == 1
     shown = capsys.readouterr().out
     assert "gas.reynolds" in shown and "difference of" in shown
+    results = shown[shown.index("Results: ") :]
+    reported.check("diff-of-runs", results, places=False)
     assert cli.execute(["diff", str(one), str(other), "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["same"] is False
     assert cli.execute(["diff", str(one), str(one / "nowhere")]) == 2

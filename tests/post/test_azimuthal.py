@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+import reported
 
 pytest.importorskip("xarray", reason="pip install 'hiresx[post]'")
 
@@ -90,6 +91,7 @@ def test_a_flapping_jet_and_the_command(jets, capsys):
     assert tone["kind"] == "flapping" and abs(tone["m"]) == 1 and abs(tone["turning"]) < 0.05
     assert {entry["m"]: entry["share"] for entry in found["shares"]}[-1] == pytest.approx(0.5, abs=0.01)
     assert sorted(path.rsplit(".", 1)[1] for path in found["files"]) == ["nc", "png"]
+    reported.check("post-azimuthal", reported.figures(found))
 
 
 def test_what_is_no_ring_is_refused():

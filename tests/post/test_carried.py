@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import reported
 
 pytest.importorskip("xarray", reason="pip install 'hiresx[post]'")
 
@@ -79,6 +80,7 @@ def test_spectrum_marks_what_lies_beyond(tmp_path, coarse, capsys):
     assert cli.execute(["post", "spectrum", str(run), "lip.p", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["cutoff"] == pytest.approx([CUTOFF] * 2) and found["points_per_wave"] == 8
+    reported.check("post-spectrum-carried", reported.figures(found))
     said = {(round(peak["frequency"], 1), peak["carried"]) for peak in found["peaks"]}
     assert said == {(0.4, True), (2.1, False)}
     assert cli.execute(["post", "spectrum", str(run), "lip.p", "--points-per-wave", "2"]) == 0

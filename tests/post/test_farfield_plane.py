@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+import reported
 from acoustic_sources import IN_PLANE, SMALL, derivative, fitted, line_monopole, pressure
 from drawn_texts import over_curves
 from test_farfield_runs import DT, MACH, WALLS, P, check_against_probes, filled
@@ -63,6 +64,9 @@ def test_levels_by_angle_are_those_of_the_source(runs, tmp_path, capsys):
     np.testing.assert_allclose(found.data["overall_level"].values, level, atol=0.3)
     np.testing.assert_allclose(found.data["level_at_1_L"].values, level + 10 * np.log10(11), atol=0.3)
     np.testing.assert_allclose(found.data["angle"].values, np.linspace(10, 340, 34))
+    reported.check(
+        "post-farfield-plane", reported.figures({"summary": found.summary, "data": found.data.drop_vars("level")})
+    )
     command = ["post", "farfield", str(runs / "monopole"), "box", "--mach", "0.3", "--segments", "1", "--json"]
     assert execute([*command, "--arc", "11,-30,210,3", "--out", str(tmp_path)]) == 0
     said = json.loads(capsys.readouterr().out)

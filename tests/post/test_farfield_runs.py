@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+import reported
 from acoustic_sources import OBSERVERS, OMEGA, SMALL, dipole, fitted, monopole, pressure
 
 from hiresx import Case, HiresxError, Simulation
@@ -120,6 +121,7 @@ def test_levels_are_of_the_ambient_pressure(run):
     level = 20 * np.log10(pascal / np.sqrt(2) / 20e-6)
     np.testing.assert_allclose(found.data["overall_level"].values, level, atol=0.3)
     assert found.summary["level_unit"] == "dB re 20 uPa" and found.summary["pressure_unit"] == "Pa"
+    reported.check("post-farfield", reported.figures({"summary": found.summary, "data": found.data.drop_vars("level")}))
 
 
 def test_the_command_writes_numbers_signals_and_a_picture(run, capsys, tmp_path):

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import reported
 from paths import SHARED
 
 pytest.importorskip("xarray", reason="pip install 'hiresx[post]'")
@@ -387,6 +388,7 @@ def test_one_command_writes_the_page(run, made, tmp_path, capsys):
     assert found["others"][0]["cell_spacing"] == pytest.approx(2.6, rel=0.01)
     assert cli.execute([*command[:-1], "--out", str(tmp_path / "jet.csv")]) == 0
     printed = capsys.readouterr().out
+    reported.check("post-jet", reported.figures(found), run=run, made=made)
     assert "others.0.screech.fundamental.strouhal" in printed and "{'" not in printed
     assert len(found["missing"]) == 2 and "[[probe]]" in found["missing"][0]
     page = (run / "post" / "jet.html").read_text()
@@ -431,3 +433,42 @@ def test_the_page_says_of_each_tone_whether_the_grid_carries_it(monkeypatch):
     monkeypatch.setattr(jet_page.jet_pictures, "unit", lambda ours: "h")
     page = jet_page._screech(SimpleNamespace(screech=SimpleNamespace(summary=found)))
     assert re.findall(r">(yes|no|not known)<", page) == ["yes", "no", "not known"]
+
+
+@pytest.mark.parametrize(
+    ("shape", "places", "taken"),
+    [
+        ("planar", [[-0.1, 0.8, 0.2], [-0.1, -0.8, 0.2]], (0, 1)),
+        ("planar", [[-0.1, -0.8, 0.2], [-0.1, 0.8, 0.2]], (1, 0)),
+        ("planar", [[-0.1, 0.8, 0.2], [-0.1, -0.8, -0.2]], None),
+        ("round", [[-0.1, 0.8, 0.2], [-0.1, -0.8, -0.2]], (0, 1)),
+        ("round", [[-0.1, 0.8, 0.2], [-0.1, -0.8, 0.2]], None),
+        ("planar", [[-0.1, 0.8, 0.0], [0.1, -0.8, 0.0]], None),
+        ("planar", [[-0.1, 0.8, 0.0], [-0.1, -0.9, 0.0]], None),
+        ("planar", [[-0.1, 0.44, 0.0], [-0.1, -0.44, 0.0]], None),  # inside the jet
+        ("planar", [[-0.1, 0.46, 0.0], [-0.1, -0.46, 0.0]], (0, 1)),
+        ("round", [[-0.1, 0.4, 0.4], [-0.1, -0.4, -0.4]], (0, 1)),
+        ("planar", [[-1.99, 0.55, 0.0], [-1.99, -0.55, 0.0]], (0, 1)),
+        ("planar", [[-2.01, 0.55, 0.0], [-2.01, -0.55, 0.0]], None),  # too far from the lip
+        ("planar", [[0.0, 2.56, 0.0], [0.0, -2.56, 0.0]], None),
+        ("planar", [[-0.5, 0.8, 0], [-0.5, -0.8, 0], [-0.1, 0.8, 0], [-0.1, -0.8, 0]], (2, 3)),  # the nearest
+        ("planar", [[0, 0.6, 0], [0, -0.6, 0], [0, 0.47, 0], [0, -0.47, 0]], (0, 1)),
+    ],
+)
+def test_the_lips_are_the_nearest_places_on_both_sides(tmp_path, shape, places, taken):
+    values = np.ones((20, len(places)))
+    folder = made_runs.probe(made_runs.run(tmp_path), "lips", 0.1 * np.arange(20), places, p=values)
+    if taken is None:
+        with pytest.raises(HiresxError, match="no probe of p on both sides"):
+            lips(hiresx.open(folder), shape=shape)
+    else:
+        assert lips(hiresx.open(folder), shape=shape) == "lips.p_{},p_{}".format(*taken)
+
+
+def test_the_lips_may_be_named(tmp_path):
+    """However far they are; and not those of another history."""
+    folder = made_runs.run(tmp_path)
+    for name, x in (("near", -0.1), ("far", -5.0)):
+        made_runs.probe(folder, name, 0.1 * np.arange(20), [[x, 0.8, 0], [x, -0.8, 0]], p=np.ones((20, 2)))
+    run = hiresx.open(folder)
+    assert lips(run) == "near.p_0,p_1" and lips(run, "far") == "far.p_0,p_1"

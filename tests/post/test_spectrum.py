@@ -5,6 +5,7 @@ import json
 import netCDF4
 import numpy as np
 import pytest
+import reported
 
 pytest.importorskip("xarray", reason="pip install 'hiresx[post]'")
 
@@ -125,7 +126,9 @@ def test_samples_at_unequal_distances_are_brought_to_equal_ones(tmp_path):
     random = np.random.default_rng(4)
     time = np.cumsum(0.05 * (1 + 0.2 * random.random(3000)))
     made_runs.probe(made_runs.run(tmp_path), "one", time, [[0, 0, 0]], p=np.sin(2 * np.pi * 1.1 * time)[:, None])
-    found = spectrum(tmp_path, "one").summary
+    whole = spectrum(tmp_path, "one")
+    reported.check("post-spectrum-resampled", reported.figures({"summary": whole.summary, "data": whole.data}))
+    found = whole.summary
     assert found["resampled"] and found["peaks"][0]["amplitude"] == pytest.approx(1.0, rel=0.012)
 
 
@@ -136,6 +139,7 @@ def test_the_command_writes_numbers_arrays_and_a_picture(lips, capsys):
     assert found["from"] >= 10 and found["segments"] == 8 and found["window"] == "hann"
     assert found["parseval_error"] < 1e-10
     assert abs(abs(found["cross"][0]["phase_deg"]) - 180) < 3 and found["cross"][0]["coherence"] > 0.99
+    reported.check("post-spectrum", reported.figures(found))
     names = [path.rpartition("/")[2] for path in found["files"]]
     assert names == ["spectrum_lips.p.nc", "spectrum_lips.p.png"]
     with netCDF4.Dataset(lips / "post" / names[0]) as file:

@@ -6,6 +6,7 @@ import shutil
 import netCDF4
 import numpy as np
 import pytest
+import reported
 
 pytest.importorskip("xarray", reason="pip install 'hiresx[post]'")
 pytest.importorskip("matplotlib", reason="pip install 'hiresx[post]'")
@@ -140,6 +141,7 @@ def test_a_slice_is_the_field(run, tmp_path, capsys):
     assert cli.execute(command) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["time"] == 3.5 and len(found["files"]) == 2
+    reported.check("post-slice", reported.figures(found))
     expected = field_file.read(netcdf.frame(run, 7), ["mach"]).blocks
     with netCDF4.Dataset(found["files"][0]) as file:
         for block in expected:
@@ -175,6 +177,7 @@ def test_profiles_are_the_field_along_lines(run, tmp_path, capsys):
     command = ["post", "profile", str(run), "x=1.01", "--variable", "u,p", "--step", "3", "--out", str(tmp_path)]
     assert cli.execute([*command, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
+    reported.check("post-profile", reported.figures(found), run=run)
     table = np.genfromtxt(next(p for p in found["files"] if p.endswith(".csv")), delimiter=",", names=True)
     assert table.dtype.names[0] == "y" and np.abs(table["u"] - 0.505).max() < 1e-12
     assert abs(table["p"] - 1 / 1.4 - wave(1.01, table["y"], 1.5)).max() < 0.01

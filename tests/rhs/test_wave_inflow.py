@@ -181,3 +181,18 @@ def test_the_host_goes_back_behind_steps_of_the_device():
         solver.advance(3)
     assert solver.whole_steps.possible and np.ptp(starts[0][0, :, 0]) > 1e-2
     np.testing.assert_array_equal(*starts)
+
+
+def test_a_function_is_asked_once_for_each_time():
+    """The last stage of a step and the first of the next have their time in common, and another lies between."""
+    asked_at = []
+
+    def counted(x, y, z, t):
+        asked_at.append(t)
+        return 1.0, 1.5 + 0.01 * np.sin(t), 0.0, 0.0, 1 / 1.4
+
+    solver = Solver(case(), backend("cpu"), profiles={"gust": counted})
+    solver.initialize()
+    for _ in range(4):
+        solver.step()
+    assert len(asked_at) == len(set(asked_at)) == 1 + 2 * 4

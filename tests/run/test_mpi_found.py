@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import pytest
 from launching import HIRESX, hiresx, needs_mpi, write_program
@@ -210,3 +211,89 @@ def test_doctor_knows_whether_they_belong_together(monkeypatch):
     found = {finding.item: finding for finding in doctor._mpi()}
     assert found["mpirun"].found is None and "its mpirun is not here" in found["mpirun"].needed_for
     assert found["mpirun"].mend == "pip install mpich"
+
+
+# ---- MPI made ready
+
+
+class StandIn:
+    """mpi4py's MPI, of a library that counts `size` processes."""
+
+    def __init__(self, library: str, size: int, initialised: bool = False):
+        self.COMM_WORLD, self._library, self.initialised = self, library, initialised
+        self.Get_size, self.Is_initialized = lambda: size, lambda: self.initialised
+
+    def Get_library_version(self) -> str:
+        return self._library
+
+    def Init_thread(self) -> None:
+        self.initialised = True
+
+
+@pytest.fixture
+def stand_in(monkeypatch):
+    """Puts a library in the place of mpi4py's; what it registers and sets is taken back."""
+    for name in ("UCX_DEBUG_SIGNO", "OMPI_MCA_osc", "OMPI_MCA_mpi_yield_when_idle"):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    monkeypatch.setattr(started.atexit, "register", lambda *_: None)
+
+    def put(*made, **more):
+        package, mpi = ModuleType("mpi4py"), StandIn(*made, **more)
+        package.rc, package.MPI = SimpleNamespace(initialize=True), mpi
+        monkeypatch.setitem(sys.modules, "mpi4py", package)
+        monkeypatch.delitem(sys.modules, "mpi4py.MPI", raising=False)
+        return mpi
+
+    return put
+
+
+OPEN = "Open MPI v5.0.3, package: x\nmore"
+MPICH_4 = "MPICH Version:\t4.2.1\0\nmore"
+
+
+@pytest.mark.parametrize(
+    ("environment", "library", "size"),
+    [
+        (OMPI, OPEN, 4),
+        (HYDRA, MPICH_4, 2),
+        (SRUN, OPEN, 8),
+        ({"PALS_RANKID": "2"}, MPICH_4, 7),
+        ({}, OPEN, 1),
+    ],
+)
+def test_mpi_is_made_ready(stand_in, environment, library, size):
+    made = stand_in(library, size)
+    assert started.mpi(environment) is made and made.initialised
+    assert sys.modules["mpi4py"].rc.initialize is False
+    told = {name: os.environ.get(name) for name in ("UCX_DEBUG_SIGNO", "OMPI_MCA_osc", "OMPI_MCA_mpi_yield_when_idle")}
+    assert told == {"UCX_DEBUG_SIGNO": "0", "OMPI_MCA_osc": "^ucx", "OMPI_MCA_mpi_yield_when_idle": "1"}
+
+
+@pytest.mark.parametrize(
+    ("environment", "library", "size", "said"),
+    [
+        (
+            OMPI,
+            MPICH_4,
+            4,
+            "started 4 processes, but the mpirun of Open MPI started them, mpi4py uses MPICH Version",
+        ),
+        (HYDRA, OPEN, 2, "started 2 processes, but the mpirun of MPICH started them, mpi4py uses Open MPI v5.0.3"),
+        (OMPI, OPEN, 1, "started 4 processes, but mpi4py's Open MPI v5.0.3 counts 1"),
+        (SRUN, MPICH_4, 1, "started 8 processes, but mpi4py's MPICH Version: 4.2.1 counts 1"),
+    ],
+)
+def test_mpi_of_another_launcher_is_refused(stand_in, environment, library, size, said):
+    made = stand_in(library, size)
+    with pytest.raises(HiresxError) as refused:
+        started.mpi(environment)
+    assert said in refused.value.message and refused.value.everywhere
+    assert ("srun --mpi=pmix" in refused.value.mend) == (environment is SRUN)
+    # one that belongs to another launcher would end the process, were it begun
+    assert made.initialised == (size == 1)
+
+
+def test_mpi_that_is_ready_is_taken_as_it_is(stand_in):
+    stand_in(OPEN, 4, initialised=True)
+    assert started.mpi(OMPI) and "OMPI_MCA_osc" not in os.environ

@@ -5,12 +5,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import reported
 from paths import ROOT
 
 from hiresx.bench import loop_forms, loop_modes, loop_page, paper_figures, sizes
 from hiresx.device import Configuration, backend, nvrtc
 from hiresx.device.wrappers import generate
 from hiresx.errors import HiresxError
+from hiresx.output.show import picture_file
 
 NODES = 11
 SCATTER = "half point, adds to both nodes"
@@ -156,12 +158,15 @@ def test_parts_of_a_step():
     assert took["ghosts"] == 1.5 and took["viscous terms"] == 0
 
 
-def test_pictures_of_what_is_stored(tmp_path, capsys):
+def test_pictures_of_what_is_stored(tmp_path, capsys, monkeypatch):
     pytest.importorskip("matplotlib")
+    drawn, save = {}, picture_file.save
+    monkeypatch.setattr(picture_file, "save", lambda figure, to: drawn.update({to.name: figure}) or save(figure, to))
     results = [str(path) for path in sorted((ROOT / "docs" / "results").glob("*.json"))]
     assert paper_figures.main([*results, "--out", str(tmp_path)]) == 0
     for name in paper_figures.FIGURES:
         assert (tmp_path / f"{name}.png").stat().st_size > 10_000
+    reported.check("drawn-paper", "\n".join(f"{name}\n{reported.drawn(drawn[name])}" for name in sorted(drawn)))
     assert paper_figures.main([results[0], "--out", str(tmp_path)]) == 2
     assert "no rate of one core" in capsys.readouterr().err
 
