@@ -5,15 +5,31 @@
 // What hiresx/time/step_clock.py keeps in `clock`, in doubles.
 enum {
     CLOCK_TIME, CLOCK_UNTIL, CLOCK_STATE, CLOCK_DT, CLOCK_STEPS, CLOCK_CFL, CLOCK_VISCOUS_CFL, CLOCK_FIXED,
-    CLOCK_INVISCID, CLOCK_VISCOUS, CLOCK_UNDER_WAY, CLOCK_BEGAN, CLOCK_NEAR
+    CLOCK_INVISCID, CLOCK_VISCOUS, CLOCK_UNDER_WAY, CLOCK_BEGAN, CLOCK_NEAR, CLOCK_EVERY, CLOCK_SAMPLE, CLOCK_AT_SAMPLE,
+    CLOCK_BEGINS, CLOCK_ROOM, CLOCK_SLOT, CLOCK_SAMPLES, CLOCK_PASSED
 };
+// Share of an interval by which a time may lie short of its multiple, after the round-off of many steps.
+constexpr double clock_round_off = 1e-6;
 #ifndef HX_CPU
 // Of CLOCK_STATE: going; arrived at `until`, or close to it; the flow does not survive the step that is under way; it
 // allows none.
 enum { CLOCK_GOING, CLOCK_ARRIVED, CLOCK_DEAD, CLOCK_STUCK };
 
+// Intervals of samples that are over at `time`: as many are due.
+HD double clock_intervals(const double *clock, double time) {
+    return floor(time / clock[CLOCK_EVERY] + clock_round_off);
+}
+
+// Whether a step has come to the next sample, as hiresx/output/watch/sampling.py says.
+HD bool clock_at_sample(const double *clock, double time) {
+    const double far = 1e-9 * clock[CLOCK_DT], ulp = 8.881784197001252e-16 * (time > 0.0 ? time : -time);
+    return clock[CLOCK_EVERY] > 0.0 && clock[CLOCK_SAMPLE] - time <= (far > ulp ? far : ulp);
+}
+
 // The radii of `blocks` blocks (see hiresx/time/reduction.py): 2 x few[b] of a block's 2 x 32 places. dt: the step for the
 // kernels, negative where none is taken. last: close the step under way and begin none.
+// Steps do not pass the next sample, CLOCK_SAMPLE. Where one ends at it and another one follows, that one begins with the
+// sample (CLOCK_AT_SAMPLE), and its time and number are put down from CLOCK_PASSED on; else the host takes the sample.
 ROW_KERNEL(choose_step, int i, int j, int k, int blocks, const int *few, const real *radii, int last, double *clock,
            real *dt) {
     SHARED double most[2][32];
@@ -33,13 +49,16 @@ ROW_KERNEL(choose_step, int i, int j, int k, int blocks, const int *few, const r
                 for (int l = 0; l < 32; ++l)
                     if (most[r][l] > found[r] || most[r][l] != most[r][l]) found[r] = most[r][l];
             const bool fixed = clock[CLOCK_FIXED] > 0.0;
+            bool at_sample = false;
             if (clock[CLOCK_UNDER_WAY] > 0.0) {
-                clock[CLOCK_UNDER_WAY] = 0.0;
+                clock[CLOCK_UNDER_WAY] = clock[CLOCK_AT_SAMPLE] = 0.0;
                 if (fixed || survived(found[0], found[1])) {
                     clock[CLOCK_BEGAN] = clock[CLOCK_TIME];
                     clock[CLOCK_TIME] += clock[CLOCK_DT];
                     clock[CLOCK_STEPS] += 1.0;
-                    if (clock[CLOCK_NEAR] > 0.0) clock[CLOCK_STATE] = CLOCK_ARRIVED;
+                    at_sample = clock_at_sample(clock, clock[CLOCK_TIME]);
+                    const bool full = at_sample && clock[CLOCK_SAMPLES] >= clock[CLOCK_ROOM];
+                    if (clock[CLOCK_NEAR] > 0.0 || full) clock[CLOCK_STATE] = CLOCK_ARRIVED;
                 } else {
                     clock[CLOCK_STATE] = CLOCK_DEAD;
                 }
@@ -49,7 +68,13 @@ ROW_KERNEL(choose_step, int i, int j, int k, int blocks, const int *few, const r
             if (!last && clock[CLOCK_STATE] == CLOCK_GOING) {
                 double wanted = clock[CLOCK_FIXED];
                 if (!fixed) wanted = largest_step(clock[CLOCK_CFL], clock[CLOCK_VISCOUS_CFL], found[0], found[1]);
-                const double time = clock[CLOCK_TIME], left = clock[CLOCK_UNTIL] - time;
+                const double time = clock[CLOCK_TIME];
+                if (at_sample) {
+                    clock[CLOCK_BEGINS] = clock[CLOCK_EVERY] * clock_intervals(clock, time);
+                    clock[CLOCK_SAMPLE] = (clock_intervals(clock, time) + 1.0) * clock[CLOCK_EVERY];
+                }
+                double left = clock[CLOCK_UNTIL] - time;
+                if (clock[CLOCK_EVERY] > 0.0 && clock[CLOCK_SAMPLE] - time < left) left = clock[CLOCK_SAMPLE] - time;
                 const double largest = left > 0.0 ? left : 0.0;
                 const double chosen = largest < wanted ? largest : wanted;
                 if (!goes_on(time, chosen, largest)) {
@@ -57,6 +82,11 @@ ROW_KERNEL(choose_step, int i, int j, int k, int blocks, const int *few, const r
                 } else {
                     step = clock[CLOCK_DT] = chosen;
                     clock[CLOCK_UNDER_WAY] = 1.0;
+                    if (at_sample) {
+                        double *passed = clock + CLOCK_PASSED + 2 * int(clock[CLOCK_SAMPLES]);
+                        passed[0] = time, passed[1] = clock[CLOCK_STEPS];
+                        clock[CLOCK_AT_SAMPLE] = 1.0, clock[CLOCK_SAMPLES] += 1.0;
+                    }
                     clock[CLOCK_NEAR] = clock[CLOCK_UNTIL] - (time + chosen) <= 1e-6 * chosen ? 1.0 : 0.0;
                 }
             }

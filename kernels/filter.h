@@ -62,7 +62,7 @@ KERNEL(filter_state, int i, int j, int k, int count, stride sv, const int *place
 }
 
 // An interval ends: `sample` is the first sum, which is done, and the next one begins.
-KERNEL(filter_sample, int i, int j, int k, int count, double *position, double *sums, double *sample) {
+HD void filter_next(int i, int count, double *position, double *sums, double *sample) {
     for (int n = 0; n < conserved_variables; ++n) {
         double *sum = sums + (long long)n * count + i;
         const long long next = (long long)conserved_variables * count;
@@ -71,6 +71,19 @@ KERNEL(filter_sample, int i, int j, int k, int count, double *position, double *
         sum[3 * next] = 0.0;
     }
     position[i] = 0.0;
+}
+
+KERNEL(filter_sample, int i, int j, int k, int count, double *position, double *sums, double *sample) {
+    filter_next(i, count, position, sums, sample);
+}
+
+// The same where a step begins at a sample that the device's clock came to by itself, into the place of it among `samples`.
+KERNEL(filter_sample_passed, int i, int j, int k, int count, const double *clock, double *interval, double *position,
+       double *sums, double *samples) {
+    if (!(clock[CLOCK_AT_SAMPLE] > 0.0)) return;
+    const int slot = int(clock[CLOCK_SLOT] + clock[CLOCK_SAMPLES]) - 1;
+    filter_next(i, count, position, sums, samples + (long long)slot * conserved_variables * count);
+    if (i == 0) interval[0] = clock[CLOCK_BEGINS];
 }
 
 // What the samples before the interval's beginning, at it and at its end come to if the flow stays as it is.

@@ -30,7 +30,7 @@ from hiresx.solver.step_size import StepSize
 from hiresx.solver.terms import Terms
 from hiresx.solver.whole_steps import WholeSteps
 from hiresx.time.integrators import integrator
-from hiresx.time.recorded import StepState
+from hiresx.time.recorded import Sampler, StepState
 from hiresx.time.step_clock import StepClock
 from hiresx.time.step_rule import goes_on, survived
 from hiresx.time.stopwatch import Stopwatch
@@ -153,6 +153,20 @@ class Solver:
         self._looked_at()
         return end
 
+    def sample_by_itself(self, sampler: Sampler) -> Callable[[], None] | None:
+        """Where the device takes whole steps, it takes the samples of `sampler` between them, by its launches among
+        those of `look_at_steps`. Returns what ends that; None where the host takes samples, or those of another one are
+        taken so."""
+        whole = self.whole_steps
+        if not whole.possible or whole.sampler is not None:
+            return None
+        whole.sampler = sampler
+
+        def end() -> None:
+            whole.sampler = None
+
+        return end
+
     def beside_steps(self, work: Callable[[], None]) -> None:
         """Does `work` now, or while the device takes its next steps, where it takes them on its own."""
         if self.whole_steps.possible:
@@ -235,6 +249,8 @@ class Solver:
         taken, failed = self._recorded(count, until) if self.whole_steps.possible else (0, None)
         if taken and failed is None:
             return taken
+        sampler = self.whole_steps.sampler
+        until = until if sampler is None else min(until, sampler.next)
         self._one(max(until - self.time, 0.0), failed)  # where none was taken, it says why
         return taken + 1
 
@@ -249,6 +265,9 @@ class Solver:
             self._known.began = taken.began, self.steps + taken.count - 1
             self.time, self.dt = taken.time, taken.dt
             self.steps += taken.count
+            if self.whole_steps.sampler is not None:
+                before = self.steps - taken.count
+                self.whole_steps.sampler.passed([(before + steps, time) for steps, time in taken.samples])
         dead = taken.state == StepState.DEAD
         if dead:
             self._known.begin(self.time, self.steps)

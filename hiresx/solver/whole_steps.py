@@ -16,7 +16,7 @@ from hiresx.solver.flow_system import FlowSystem
 from hiresx.solver.ghosts import Ghosts
 from hiresx.solver.step_size import StepSize
 from hiresx.time.integrator import Integrator
-from hiresx.time.recorded import Recorded, Taken
+from hiresx.time.recorded import Recorded, Sampler, Taken
 
 # By how much steps may become smaller before more of them are needed than were launched.
 SPARE = 1.02
@@ -44,6 +44,7 @@ class WholeSteps:
         # What is done, once, while the device takes the next steps.
         self.beside: list[Callable[[], None]] = []
         self._failed: Exception | None = None
+        self.sampler: Sampler | None = None
 
     @property
     def possible(self) -> bool:
@@ -79,11 +80,12 @@ class WholeSteps:
         limits = (0.0, 0.0) if fixed else (factor * (spec.cfl or 0.0), factor * spec.viscous_cfl)
         if fixed is not None or self._known:
             # The device leaves steps behind `until` out, but even so their launches take time.
-            wanted = size.wanted(factor)
-            if 0 < until - time < count * wanted:
-                count = min(count, math.ceil(SPARE * (until - time) / wanted))
+            wanted, left = size.wanted(factor), until - time
+            if 0 < left < count * wanted:
+                samples = 0.0 if self.sampler is None else left / self.sampler.every
+                count = min(count, math.ceil(SPARE * left / wanted + samples))
         self._halo.assume_started()
-        taken = recorded(count, time, until, fixed, *limits, self._known, self._do_beside)
+        taken = recorded(count, time, until, fixed, *limits, self._known, self._do_beside, self.sampler)
         size.forget()
         size.known.radii = self._radii = taken.radii if fixed is None else None
         return taken

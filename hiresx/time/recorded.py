@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from enum import IntEnum
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from hiresx.device.interface import Call, Calls, Program
 from hiresx.time.reduction import FEW
-from hiresx.time.step_clock import DeviceClock, StepClock
+from hiresx.time.step_clock import MOST_SAMPLES, DeviceClock, StepClock, new_clock
 
 # Steps launched at most before the host looks.
 STEPS = 32
@@ -26,7 +26,8 @@ class StepState(IntEnum):
 
 class Taken:
     """What came of steps: `count` of them, the `time` they reached and where the last of them `began`, `dt` of the last
-    or, `DEAD`, of the one that failed, whose first state is in q0; `radii` of the state as it is."""
+    or, `DEAD`, of the one that failed, whose first state is in q0; `radii` of the state as it is; `samples` that the
+    device came to by itself: how many steps were taken before each, and its time."""
 
     def __init__(self, clock: np.ndarray):
         self.state, self.count = StepState(int(clock[DeviceClock.STATE])), int(clock[DeviceClock.STEPS])
@@ -34,6 +35,24 @@ class Taken:
             float(clock[at]) for at in (DeviceClock.TIME, DeviceClock.BEGAN, DeviceClock.DT)
         )
         self.radii = clock[[DeviceClock.INVISCID, DeviceClock.VISCOUS]].copy()
+        passed = clock[DeviceClock.PASSED :].reshape(-1, 2)[: int(clock[DeviceClock.SAMPLES])]
+        self.samples = [(int(steps), float(time)) for time, steps in passed]
+
+
+class Sampler(Protocol):
+    """Who takes samples that the device comes to by itself: `every` so much time, the `next` one at that time; there is
+    `room` for so many, the first of them in the place `slot`."""
+
+    @property
+    def every(self) -> float: ...
+    @property
+    def next(self) -> float: ...
+    @property
+    def room(self) -> int: ...
+    @property
+    def slot(self) -> int: ...
+    def passed(self, samples: Sequence[tuple[int, float]]) -> None:
+        """These were taken, after so many steps of the run and at these times."""
 
 
 class Recorded:
@@ -79,12 +98,17 @@ class Recorded:
         viscous_cfl: float,
         known: bool,
         beside: Callable[[], None],
+        sampler: Sampler | None,
     ) -> Taken:
         """`count` steps from `time` on, none past `until`: of `fixed` size, or by these limits. `known`: whether the
-        radii of the state are in `found`. Waits for the device once, and does `beside` before it waits."""
-        clock = np.zeros(len(DeviceClock))
+        radii of the state are in `found`. Waits for the device once, and does `beside` before it waits. Steps do not
+        pass the samples of `sampler` either, but go on behind them."""
+        clock = new_clock()
         clock[[DeviceClock.TIME, DeviceClock.BEGAN, DeviceClock.UNTIL]] = time, time, until
         clock[[DeviceClock.CFL, DeviceClock.VISCOUS_CFL, DeviceClock.FIXED]] = cfl, viscous_cfl, fixed or 0.0
+        if sampler is not None:
+            places = [DeviceClock.EVERY, DeviceClock.SAMPLE, DeviceClock.ROOM, DeviceClock.SLOT]
+            clock[places] = sampler.every, sampler.next, min(sampler.room, MOST_SAMPLES), sampler.slot
         self._clock.set(clock)
         if fixed is None and not known:
             self._radii()

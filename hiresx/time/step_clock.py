@@ -24,6 +24,23 @@ class DeviceClock(IntEnum):
     UNDER_WAY = 10
     BEGAN = 11
     NEAR = 12
+    EVERY = 13
+    SAMPLE = 14
+    AT_SAMPLE = 15
+    BEGINS = 16
+    ROOM = 17
+    SLOT = 18
+    SAMPLES = 19
+    PASSED = 20
+
+
+# Samples that the device may come to by itself before the host looks; of each its time and step stand behind `PASSED`.
+MOST_SAMPLES = 16
+
+
+def new_clock() -> np.ndarray:
+    """A clock of zeros."""
+    return np.zeros(DeviceClock.PASSED + 2 * MOST_SAMPLES)
 
 
 class StepClock:
@@ -31,13 +48,13 @@ class StepClock:
 
     def __init__(self, backend: Backend):
         self._backend = backend
-        self.array: Any = backend.zeros((len(DeviceClock),), "float64")
+        self.array: Any = backend.to_device(new_clock())
         self._held: tuple[float, float] | None = None
 
     def put(self, time: float, dt: float) -> None:
         """The step `dt` from `time` on is the one under way."""
         if (time, dt) != self._held:
-            clock = np.zeros(len(DeviceClock))
+            clock = new_clock()
             clock[[DeviceClock.TIME, DeviceClock.DT]] = time, dt
             self.set(clock)
             self._held = time, dt

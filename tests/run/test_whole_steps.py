@@ -8,6 +8,7 @@ from hiresx.bench import rhs
 from hiresx.blow_up import BlowUp
 from hiresx.case import load
 from hiresx.device import backend
+from hiresx.output.saved import checkpoint
 from hiresx.simulation import Simulation
 from hiresx.simulation import simulation as simulations
 from hiresx.solver import Solver
@@ -78,13 +79,35 @@ def test_hardly_more_steps_are_launched_than_lead_to_a_sample(size, monkeypatch)
 
     monkeypatch.setattr(Recorded, "__call__", noted)
     monkeypatch.setattr(simulations, "HEARING", 100.0)
-    probe = 'probe=[{name="one",x=1.0,y=0.0,every_time=0.05}]'
+    probe = 'probe=[{name="one",x=1.0,y=0.0,every_time=0.05,filter="none"}]'
     simulation = Simulation(jet("surface=[]", probe, size, "monitor.every=1000"), "emulated")
     simulation.run(steps=60, progress=False)
     assert sum(count for _, count in launched) == 60
     known = launched[2:]  # the first ones are launched before it is known how long steps are
     assert max(count for _, count in known) > 5
     assert sum(count for count, _ in known) <= 1.25 * sum(count for _, count in known)
+
+
+def test_the_device_comes_to_the_samples_of_a_filter_by_itself(tmp_path, monkeypatch):
+    one, other = 'name="a",x=1.0,y=0.0', 'name="b",x=1.5,y=0.3,variables=["p","mach"]'
+    probes = f"probe=[{{{one},every_time=0.02}},{{{other},every_time=0.02}}]"
+    case = jet("surface=[]", probes, "monitor.every=1000", "checkpoint.every_steps=25")
+    monkeypatch.setattr(simulations, "HEARING", 100.0)
+    looks, by_one = [], Recorded.__call__
+    monkeypatch.setattr(Recorded, "__call__", lambda *given, **named: (looks.append(1), by_one(*given, **named))[1])
+    found, number = {}, {}
+    for name in ("by itself", "by the host"):
+        if name == "by the host":
+            monkeypatch.setattr(Solver, "sample_by_itself", lambda solver, sampler: None)
+        looks.clear()
+        simulation = Simulation(case, "emulated", out=tmp_path / name)
+        simulation.run(steps=60, progress=False)
+        number[name] = len(looks)
+        Simulation(restart=checkpoint.listed(tmp_path / name)[1], backend="emulated").run(steps=35, progress=False)
+        files = sorted((tmp_path / name / "history").glob("*.nc"))
+        found[name] = [file.read_bytes() for file in files], simulation.step_count, simulation.time
+    assert len(found["by itself"][0]) == 3 and found["by itself"] == found["by the host"]
+    assert number["by itself"] < 8 < 15 < number["by the host"]
 
 
 def test_what_fails_beside_the_steps_leaves_them_taken(one_by_one):

@@ -7,8 +7,8 @@ what would be taken for a change of the mean, the multiples of the rate, does no
 
 import math
 import time as wall
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from hiresx.equations import equations
 from hiresx.equations.gas import Gas
 from hiresx.output.saved.attachment import MANY, Attachment
 from hiresx.output.watch.gather import Nodes
-from hiresx.output.watch.sampling import ROUND_OFF
+from hiresx.output.watch.sampling import ROUND_OFF, SampleTimes
 from hiresx.solver import Solver
 
 # Samples that are under way at a time, and intervals that go by until one is done.
@@ -27,24 +27,36 @@ SUMS, BEHIND = 4, 2
 STAY, SECONDS = 16, 0.25
 
 
+class Reader(Protocol):
+    """A probe whose samples are filtered."""
+
+    def awaits(self, number: int, step: int, time: float) -> None:
+        """The device came to the end of the interval of this `number` by itself."""
+
+    def take(self, first: int, samples: np.ndarray) -> None:
+        """The samples from the number `first` on are done."""
+
+
 class FilteredNodes(Attachment):
     """The samples at `nodes` of all probes that sample at the times of `spec`.
 
     `samples` counts the intervals that have ended: with the n-th the sample at the end of the (n - 2)-th is done.
     `continued`: whether a run that goes on has what the one before it summed up.
-    `readers`: called with the samples that are done, some at a time: the number of the first, and the flow (samples,
-    variables, nodes), the variables in the order of `names`, the nodes as they were given in `columns` (m,).
+    `readers` get the samples that are done, some at a time: the number of the first, and the flow (samples, variables,
+    nodes), the variables in the order of `names`, the nodes as they were given in `columns` (m,). `by_itself`: whether
+    the device comes to samples by itself, of which the readers are told.
     """
 
     def __init__(self, solver: Solver, spec: Sampled, nodes: Nodes):
         self._solver, self._nodes = solver, nodes
         self._every, self._every_time = spec.every, spec.every_time
+        self._times = SampleTimes(None, spec.every_time)
         self.name = f"samples of {spec.every} steps" if spec.every else f"samples every {spec.every_time!r}"
         self.samples = 0
         self._variables = equations(solver.case).variables
         self.names = list(Gas.of(solver.case).primitive(np.ones((self._variables, 1))))
         self._interval = solver.backend.zeros((3,), "float64")
-        self.readers: list[Callable[[int, np.ndarray], None]] = []
+        self.readers: list[Reader] = []
         self._parts = [_Part(solver, nodes, n, self._interval) for n in np.unique(nodes.states)]
         self.columns = self._columns()[nodes.given]
         self._look = solver.program.prepare([part.look for part in self._parts])
@@ -58,16 +70,17 @@ class FilteredNodes(Attachment):
         self._waiting, self._since = 0, 0.0
         # Samples that are being fetched: the number of the first, how many, and what waits for those of every part.
         self._coming: tuple[int, int, list[Callable[[], np.ndarray]]] | None = None
-        self.continued = self._restored = False
-        self._leave: Any = None
+        self.continued = self._restored = self.by_itself = False
+        self._leave: list[Callable[[], None]] = []
 
     def steps_left(self, solver: Solver) -> int:
         return MANY
 
     def begin(self, solver: Solver, restarted: bool) -> None:
-        if self._leave is not None:
+        if self._leave:
             return
         begins, position = self._began()
+        self._times.begin(solver)
         if not self._restored:
             self.samples, self._step, self._waiting, self._coming = 0, solver.steps, 0, None
             for part in self._parts:
@@ -75,23 +88,66 @@ class FilteredNodes(Attachment):
         self.continued, self._restored = self._restored, False
         self._put(begins)
         self._launch(self._look)
-        self._leave = solver.look_at_steps([part.look for part in self._parts])
+        calls = [part.look for part in self._parts]
+        end = None if self._every_time is None else solver.sample_by_itself(self)
+        if end is not None:
+            calls += [part.passed for part in self._parts]
+            self._leave.append(end)
+        self.by_itself = end is not None
+        self._leave.append(solver.look_at_steps(calls))
 
     def sample(self) -> None:
         """At the end of an interval, once or more often: the next one begins. Collective."""
-        solver = self._solver
-        if self._step == solver.steps:
+        self._times.struck(self._solver.steps, self._solver.time)
+        if self._step == self._solver.steps:
             return
-        self._step = solver.steps
-        if self._waiting and self._due():
-            self._begin_fetching()
-            solver.beside_steps(self._deliver)
+        self._make_room()
+        self._launch(self._next[self._waiting])
+        self._ended(self._solver.steps)
+        self._put(self._began()[0])
+
+    # ---- samples that the device comes to by itself
+
+    @property
+    def every(self) -> float:
+        assert self._every_time is not None
+        return self._every_time
+
+    @property
+    def next(self) -> float:
+        return self._times.next_time
+
+    @property
+    def room(self) -> int:
+        return STAY - self._waiting
+
+    @property
+    def slot(self) -> int:
+        return self._waiting
+
+    def passed(self, samples: Sequence[tuple[int, float]]) -> None:
+        for step, time in samples:
+            self._times.struck(step, time)
+            self._ended(step)
+            for reader in self.readers:
+                reader.awaits(self.samples, step, time)
+        if samples:
+            self._make_room()
+
+    # ----
+
+    def _ended(self, step: int) -> None:
+        """An interval ended with this step."""
         if not self._waiting:
             self._since = wall.monotonic()
-        self._launch(self._next[self._waiting])
+        self._step = step
         self.samples += 1
         self._waiting += 1
-        self._put(self._began()[0])
+
+    def _make_room(self) -> None:
+        if self._waiting and self._due():
+            self._begin_fetching()
+            self._solver.beside_steps(self._deliver)
 
     def fetch(self) -> None:
         """What is done goes to the readers. Collective."""
@@ -112,12 +168,14 @@ class FilteredNodes(Attachment):
             (first, count, parts), self._coming = self._coming, None
             found = self._together(count, parts)
             for reader in self.readers:
-                reader(first, found)
+                reader.take(first, found)
 
     def _due(self) -> bool:
-        """Whether there is no room left on the device, or samples have stayed there for long."""
+        """Whether there is little room left on the device, or samples have stayed there for long."""
         late = wall.monotonic() - self._since > SECONDS
-        return self._waiting == STAY or bool(self._solver.comm.max(float(late)) > 0)
+        # where the device comes to samples by itself, the next ones need some
+        full = self._waiting >= (STAY // 2 if self.by_itself else STAY)
+        return full or bool(self._solver.comm.max(float(late)) > 0)
 
     def rest(self) -> np.ndarray:
         """What the samples before the beginning of the interval and at it come to if the flow stays as it was when it
@@ -146,9 +204,8 @@ class FilteredNodes(Attachment):
         self._restored = True
 
     def finish(self, solver: Solver) -> None:
-        if self._leave is not None:
-            self._leave()
-            self._leave = None
+        while self._leave:
+            self._leave.pop()()
 
     def _began(self) -> tuple[float, float]:
         """When the interval began that the run is in, and the share of it that is over."""
@@ -194,7 +251,8 @@ _UNSEEN = -1.0
 
 class _Part:
     """The nodes in `solver.states[n]`, which are the `chosen` of this rank's, what is summed up of them, and the
-    launches: `look` at the state, the `next` interval after so many others, the `rest` of samples."""
+    launches: `look` at the state, the `next` interval after so many others, one that the device's clock came to by
+    itself, the `rest` of samples."""
 
     def __init__(self, solver: Solver, nodes: Nodes, n: int, interval: Any):
         state, backend, program = solver.states[n], solver.backend, solver.program
@@ -216,6 +274,7 @@ class _Part:
             interval=interval, seen=self._seen, held=self._held,
         )  # fmt: skip
         self.next = [call("filter_sample", sample=sample) for sample in self._samples]
+        self.passed = call("filter_sample_passed", clock=solver.clock.array, interval=interval, samples=self._samples)
         self.rest = call("filter_rest", held=self._held, sample=self._samples)
 
     def fetch(self, samples: int) -> Callable[[], np.ndarray]:

@@ -13,7 +13,7 @@ from hiresx.output.saved.attachment import MANY, Attachment
 from hiresx.output.watch.history import FOLDER, Column, History
 from hiresx.solver import Solver
 
-# Times closer than this share of a step are the same time.
+# Times closer than this share of a step are the same time; kernels/clock.h has it, and ROUND_OFF, too.
 SAME_TIME = 1e-9
 # Share of an interval by which a time may lie short of its multiple, after the round-off of many steps.
 ROUND_OFF = 1e-6
@@ -32,7 +32,7 @@ class SampleTimes:
 
     def begin(self, solver: Solver) -> None:
         """Set it to the time a run begins or goes on at, which may be one at which it has yet to strike."""
-        self._wind(solver)
+        self._wind(solver.time)
         if self.every_time is not None and solver.steps != self.last:
             nearest = self.every_time * round(solver.time / self.every_time)
             if abs(solver.time - nearest) <= _same(solver):
@@ -47,17 +47,21 @@ class SampleTimes:
         else:
             due = solver.time >= self.next_time - _same(solver)
         if due:
-            self.last = solver.steps
-            self._wind(solver)
+            self.struck(solver.steps, solver.time)
         return due
+
+    def struck(self, step: int, time: float) -> None:
+        """It struck then, by the device's own clock."""
+        self.last = step
+        self._wind(time)
 
     def steps_left(self, solver: Solver) -> int:
         """Steps until it strikes, at most, as far as they are what it counts."""
         return MANY if self.every is None else self.every - solver.steps % self.every
 
-    def _wind(self, solver: Solver) -> None:
+    def _wind(self, time: float) -> None:
         if self.every_time is not None:
-            self.next_time = (math.floor(solver.time / self.every_time + ROUND_OFF) + 1) * self.every_time
+            self.next_time = (math.floor(time / self.every_time + ROUND_OFF) + 1) * self.every_time
 
 
 def _same(solver: Solver) -> float:

@@ -1,5 +1,6 @@
 """`[[probe]]`: the flow at any x, y, z."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -99,7 +100,7 @@ class ProbeMonitor(Monitor):
         """Its samples are those of `filter_`, of whose nodes its `own` are these."""
         self._filter = filter_
         self._columns = {name: (n, filter_.columns[own]) for n, name in enumerate(filter_.names)}
-        filter_.readers.append(self._take)
+        filter_.readers.append(self)
 
     def blocks(self, blocks: Sequence[Block]) -> list[str]:
         """Names of those of the whole `blocks` of the grid that its places lie in."""
@@ -132,7 +133,16 @@ class ProbeMonitor(Monitor):
             self._filter.sample()
             self._awaited.append((self._filter.samples, solver.steps, solver.time))
 
-    def _take(self, first: int, samples: np.ndarray) -> None:
+    @property
+    def next_time(self) -> float:
+        """The next step must not pass this time, unless the device comes to samples by itself."""
+        return math.inf if self._filter is not None and self._filter.by_itself else super().next_time
+
+    def awaits(self, number: int, step: int, time: float) -> None:
+        self._clock.struck(step, time)
+        self._awaited.append((number, step, time))
+
+    def take(self, first: int, samples: np.ndarray) -> None:
         """Samples from the number `first` on are done: those that were awaited are kept."""
         wanted = [awaited for awaited in self._awaited if first <= awaited[0] < first + len(samples)]
         if not wanted:
@@ -167,7 +177,7 @@ class ProbeMonitor(Monitor):
             if self._filter is not None and self._begun and self._awaited:
                 self._filter.fetch()
                 before, awaited = self.history.samples, self._awaited
-                self._take(self._filter.samples - 1, self._filter.rest())
+                self.take(self._filter.samples - 1, self._filter.rest())
                 self._awaited = awaited
         finally:
             super().finish(solver)
