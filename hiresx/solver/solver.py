@@ -30,7 +30,7 @@ from hiresx.solver.step_size import StepSize
 from hiresx.solver.terms import Terms
 from hiresx.solver.whole_steps import WholeSteps
 from hiresx.time.integrators import integrator
-from hiresx.time.recorded import Sampler, StepState
+from hiresx.time.recorded import StepState
 from hiresx.time.step_clock import StepClock
 from hiresx.time.step_rule import goes_on, survived
 from hiresx.time.stopwatch import Stopwatch
@@ -152,27 +152,6 @@ class Solver:
         self._lookers[key] = list(calls)
         self._looked_at()
         return end
-
-    def sample_by_itself(self, sampler: Sampler) -> Callable[[], None] | None:
-        """Where the device takes whole steps, it takes the samples of `sampler` between them, by its launches among
-        those of `look_at_steps`. Returns what ends that; None where the host takes samples, or those of another one are
-        taken so."""
-        whole = self.whole_steps
-        if not whole.possible or whole.sampler is not None:
-            return None
-        whole.sampler = sampler
-
-        def end() -> None:
-            whole.sampler = None
-
-        return end
-
-    def beside_steps(self, work: Callable[[], None]) -> None:
-        """Does `work` now, or while the device takes its next steps, where it takes them on its own."""
-        if self.whole_steps.possible:
-            self.whole_steps.beside.append(work)
-        else:
-            work()
 
     def _looked_at(self) -> None:
         calls = [call for some in self._lookers.values() for call in some]

@@ -41,8 +41,7 @@ class WholeSteps:
         self._agreed: bool | None = None
         self._radii: np.ndarray | None = None  # of the state as recorded steps left it
         self._recorded: dict[bool, Recorded] = {}  # by whether halos and the work beside them overlap
-        # What is done, once, while the device takes the next steps.
-        self.beside: list[Callable[[], None]] = []
+        self._beside: list[Callable[[], None]] = []  # once, while the device takes the next steps
         self._failed: Exception | None = None
         self.sampler: Sampler | None = None
 
@@ -70,6 +69,26 @@ class WholeSteps:
         """The tasks are others from now on."""
         self._recorded.clear()
 
+    def beside(self, work: Callable[[], None]) -> None:
+        """Does `work` while the device takes its next steps, or now, where the host takes them."""
+        if self.possible:
+            self._beside.append(work)
+        else:
+            work()
+
+    def take_samples_of(self, sampler: Sampler) -> Callable[[], None] | None:
+        """From now on the device takes the samples of `sampler` between steps, by its launches among those of
+        `Solver.look_at_steps`. Returns what ends that; None where the host takes steps, or where the device takes the
+        samples of another one."""
+        if not self.possible or self.sampler is not None:
+            return None
+        self.sampler = sampler
+
+        def end() -> None:
+            self.sampler = None
+
+        return end
+
     def __call__(self, count: int, time: float, until: float, factor: float) -> Taken:
         """`count` steps from `time` on, or as many as lead to `until`, of `factor` times what the case wants."""
         recorded = self._recorded.get(self._ghosts.overlap)
@@ -92,8 +111,8 @@ class WholeSteps:
 
     def _do_beside(self) -> None:
         try:
-            while self.beside:
-                self.beside.pop(0)()
+            while self._beside:
+                self._beside.pop(0)()
         except Exception as error:
             self._failed = error
 

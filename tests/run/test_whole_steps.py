@@ -98,7 +98,7 @@ def test_the_device_comes_to_the_samples_of_a_filter_by_itself(tmp_path, monkeyp
     found, number = {}, {}
     for name in ("by itself", "by the host"):
         if name == "by the host":
-            monkeypatch.setattr(Solver, "sample_by_itself", lambda solver, sampler: None)
+            monkeypatch.setattr(WholeSteps, "take_samples_of", lambda steps, sampler: None)
         looks.clear()
         simulation = Simulation(case, "emulated", out=tmp_path / name)
         simulation.run(steps=60, progress=False)
@@ -115,14 +115,14 @@ def test_what_fails_beside_the_steps_leaves_them_taken(one_by_one):
         raise OSError("the disk is full")
 
     solver, _ = taken(jet(), 2)
-    solver.beside_steps(fails)
+    solver.whole_steps.beside(fails)
     with pytest.raises(OSError, match="the disk is full"):
         solver.advance(3)
     assert solver.steps == 5
     same((solver, [solver.backend.to_host(s.q) for s in solver.states]), (lambda t: (t[0], t[1][::3]))(taken(jet(), 5)))
     one_by_one()
     with pytest.raises(OSError, match="the disk is full"):
-        solver.beside_steps(fails)
+        solver.whole_steps.beside(fails)
 
 
 def impulsive(factor: float):

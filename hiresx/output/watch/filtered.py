@@ -89,7 +89,7 @@ class FilteredNodes(Attachment):
         self._put(begins)
         self._launch(self._look)
         calls = [part.look for part in self._parts]
-        end = None if self._every_time is None else solver.sample_by_itself(self)
+        end = None if self._every_time is None else solver.whole_steps.take_samples_of(self)
         if end is not None:
             calls += [part.passed for part in self._parts]
             self._leave.append(end)
@@ -147,7 +147,7 @@ class FilteredNodes(Attachment):
     def _make_room(self) -> None:
         if self._waiting and self._due():
             self._begin_fetching()
-            self._solver.beside_steps(self._deliver)
+            self._solver.whole_steps.beside(self._deliver)
 
     def fetch(self) -> None:
         """What is done goes to the readers. Collective."""
