@@ -3,6 +3,7 @@
 // vanishes where v = w = 0, so that a uniform flow along the axis is kept.
 //     S = -(rho v, rho u v, rho (v^2 - w^2), 2 rho v w, (e + p) v)/y
 //         + (0, tau_xy, tau_yy - tau_zz, 2 tau_yz, u tau_xy + v tau_yy + w tau_yz - q_y)/y
+// and of a scalar -rho s v/y + mu/(Re_c Sc) s_y/y.
 // inverse: 1/y of every node; of nodes on the axis minus that of the next one, to tell them. There S is its limit.
 
 // What S takes of a node within a unit of time, as a share: with it in the sum of spectral radii an Euler step keeps
@@ -19,8 +20,8 @@ HD real axisymmetric_frequency(const Primitive<real> &s, real inverse, const wor
     return inverse > real(0) ? square_root(gas_gamma * s.p / s.rho * inverse * closeness) : real(0);
 }
 
-KERNEL(axisymmetric_source, int i, int j, int k, int o, int sj, int sk, stride sv, const_state_field<gas_variables> q,
-       const_work_field<1> jacobian, const_field<1> inverse, rate_field<gas_variables> r) {
+KERNEL(axisymmetric_source, int i, int j, int k, int o, int sj, int sk, stride sv, const_state_field<conserved_variables> q,
+       const_work_field<1> jacobian, const_field<1> inverse, rate_field<conserved_variables> r) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     real state[gas_variables];
     for (int v = 0; v < gas_variables; ++v) state[v] = q[v * sv + p];
@@ -31,12 +32,13 @@ KERNEL(axisymmetric_source, int i, int j, int k, int o, int sj, int sk, stride s
     r[2 * sv + p] -= along * state[2] - share * state[3] * s.w;
     r[3 * sv + p] -= real(2) * along * state[3];
     r[4 * sv + p] -= along * (state[4] + s.p);
+    for (int v = gas_variables; v < conserved_variables; ++v) r[v * sv + p] -= along * q[v * sv + p];
 }
 
 // On the axis v/y is dv/dy, by the central difference; across a jump by the first node alone, as v/y is there.
 KERNEL(axisymmetric_limit, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, real direction,
-       const_work_field<3> m, const_work_field<1> jacobian, const_field<1> inverse, const_state_field<gas_variables> q,
-       rate_field<gas_variables> r) {
+       const_work_field<3> m, const_work_field<1> jacobian, const_field<1> inverse, const_state_field<conserved_variables> q,
+       rate_field<conserved_variables> r) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     real v[4], pressure[4], state[gas_variables];
     for (int l = 3; l >= 0; --l) {
@@ -59,6 +61,7 @@ KERNEL(axisymmetric_limit, int i, int j, int k, int o, int s1, int s2, int sn, s
     r[p] -= rate * state[0];
     r[sv + p] -= rate * state[1];
     r[4 * sv + p] -= rate * (state[4] + pressure[0]);
+    for (int v = gas_variables; v < conserved_variables; ++v) r[v * sv + p] -= rate * q[v * sv + p];
 }
 
 // What S adds to the spectral radii, behind column_radii: a plane grid has columns of one node.
@@ -110,8 +113,8 @@ KERNEL(axisymmetric_step_limit, int i, int j, int k, int o, int s1, int s2, int 
 // The curvilinear fluxes of viscous.h are those of plane flow. To them: the dilatation's share v/y in the normal stresses,
 // and the swirl's share -w/y in its shear; on the axis dv/dy and dw/dy. (di, dj): strides of the two directions.
 KERNEL(axisymmetric_stress, int i, int j, int k, int o, int sj, int sk, int di, int dj, stride sv,
-       const_work_field<gas_gradients> w, const_work_field<9> m, const_work_field<1> jacobian, const_field<1> inverse,
-       real inverse_reynolds, work_field<2 * gas_gradients> flux) {
+       const_work_field<gradient_variables> w, const_work_field<9> m, const_work_field<1> jacobian, const_field<1> inverse,
+       real inverse_reynolds, work_field<2 * gradient_variables> flux) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     const real velocity[3] = {w[p], w[sv + p], w[2 * sv + p]};
     const real mu = viscosity(w[3 * sv + p]) * inverse_reynolds;
@@ -127,7 +130,7 @@ KERNEL(axisymmetric_stress, int i, int j, int k, int o, int sj, int sk, int di, 
     const real normal = real(2.0 / 3) * mu * ratio[0], shear = mu * ratio[1];
     for (int d = 0; d < 2; ++d) {
         const real x = m[3 * d * sv + p], y = m[(3 * d + 1) * sv + p];
-        work_real *f = flux + 4 * d * sv + p;
+        work_real *f = flux + gradient_variables * d * sv + p;
         f[0] -= x * normal;
         f[sv] -= y * normal;
         f[2 * sv] -= y * shear;
@@ -139,35 +142,36 @@ KERNEL(axisymmetric_stress, int i, int j, int k, int o, int sj, int sk, int di, 
 HD void axisymmetric_friction_at(const work_real *flux, const work_real *m, long long p, stride sv, real inverse,
                                  real *s) {
     const real ax = m[p], ay = m[sv + p], bx = m[3 * sv + p], by = m[4 * sv + p];
-    for (int c = 0; c < 4; ++c) s[c] = inverse * (ax * flux[(4 + c) * sv + p] - bx * flux[c * sv + p]);
-    s[1] = real(2) * s[1] + inverse * (by * flux[p] - ay * flux[4 * sv + p]);
+    constexpr int n = gradient_variables;
+    for (int c = 0; c < n; ++c) s[c] = inverse * (ax * flux[(n + c) * sv + p] - bx * flux[c * sv + p]);
+    s[1] = real(2) * s[1] + inverse * (by * flux[p] - ay * flux[n * sv + p]);
     s[2] = real(2) * s[2];
 }
 
 KERNEL(axisymmetric_friction, int i, int j, int k, int o, int sj, int sk, stride sv,
-       const_work_field<2 * gas_gradients> flux, const_work_field<9> m, const_field<1> inverse,
-       rate_field<gas_variables> r) {
+       const_work_field<2 * gradient_variables> flux, const_work_field<9> m, const_field<1> inverse,
+       rate_field<conserved_variables> r) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
-    real s[4];
+    real s[gradient_variables];
     axisymmetric_friction_at(flux, m, p, sv, inverse[p] > real(0) ? inverse[p] : real(0), s);
-    for (int c = 0; c < 4; ++c) r[(c + 1) * sv + p] += s[c];
+    for (int c = 0; c < gradient_variables; ++c) r[(c + 1) * sv + p] += s[c];
 }
 
-// On the axis: of momentum x and energy, which are even in y, by the next two nodes, or, where the grid line is leaning, by
+// On the axis: of momentum x, energy and the scalars, which are even in y, by the next two nodes, or, where the grid line is leaning, by
 // the parabola through the next three; the others are odd.
 KERNEL(axisymmetric_friction_limit, int i, int j, int k, int o, int s1, int s2, int sn, stride sv,
-       const_work_field<2 * gas_gradients> flux, const_work_field<9> m, const_work_field<1> jacobian,
-       const_field<1> inverse, int leaning, rate_field<gas_variables> r) {
+       const_work_field<2 * gradient_variables> flux, const_work_field<9> m, const_work_field<1> jacobian,
+       const_field<1> inverse, int leaning, rate_field<conserved_variables> r) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
-    real s[3][4], y[3];
+    real s[3][gradient_variables], y[3];
     for (int l = 0; l < 3; ++l) {
         const long long at = p + (long long)(l + 1) * sn;
         axisymmetric_friction_at(flux, m, at, sv, inverse[at], s[l]);
         y[l] = real(1) / inverse[at];
-        for (int c = 0; c < 4; ++c) s[l][c] *= jacobian[at];
+        for (int c = 0; c < gradient_variables; ++c) s[l][c] *= jacobian[at];
     }
     const real first = y[1] * y[1] / (y[1] * y[1] - y[0] * y[0]);
-    for (int c = 0; c < 4; c += 3) {
+    for (int c = 0; c < gradient_variables; c = c == 0 ? 3 : c + 1) {
         const real even = s[1][c] + first * (s[0][c] - s[1][c]), any = real(3) * (s[0][c] - s[1][c]) + s[2][c];
         r[(c + 1) * sv + p] += (leaning ? any : even) / jacobian[p];
     }

@@ -30,5 +30,9 @@ HD void interpolated_state(const int *rows, int first, int last, const real *buf
     const real apart = larger(absolute(fine.rho - coarse.rho) / coarse.rho, absolute(fine.p - coarse.p) / coarse.p);
     const bool admissible = fine.rho > real(0.1) * coarse.rho && fine.p > real(0.1) * coarse.p;
     const real share = admissible ? patched_share(apart) : real(0);
-    for (int v = 0; v < n; ++v) value[v] = low[v] + share * (high[v] - low[v]);
+    for (int v = 0; v < gas_variables; ++v) value[v] = low[v] + share * (high[v] - low[v]);
+    for (int v = gas_variables; v < n; ++v) {  // where s jumps and the gas does not
+        const real own = patched_share(high[v] / fine.rho - low[v] / coarse.rho);
+        value[v] = low[v] + smaller(share, own) * (high[v] - low[v]);
+    }
 }

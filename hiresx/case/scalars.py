@@ -35,8 +35,6 @@ def faults(case: Any) -> Iterator[PydanticCustomError]:
             yield fault(f'scalar.{n}.name = "{name}": that is a name of the gas or of the grid; choose another')
         if names.index(name) != n:
             yield fault(f'scalar.{n}.name = "{name}": another scalar has this name')
-    if names and case.axisymmetric:
-        yield fault("axisymmetric = true takes no [[scalar]]: its source terms carry none")
     for place, table in (
         *((f"boundary.{n}", condition) for n, condition in enumerate(case.boundary)),
         *((f"sponge.{n}", sponge) for n, sponge in enumerate(case.sponge)),
@@ -52,5 +50,3 @@ def faults(case: Any) -> Iterator[PydanticCustomError]:
             yield fault(
                 f'{place} ({table.type}): say what enters of "{missing[0]}": scalars = {{ {missing[0]} = 0.0 }}'
             )
-        if names and kernel in ("patched", "pole", "axis"):
-            yield fault(f'{place} has type = "{table.type}", which passive scalars cannot cross')

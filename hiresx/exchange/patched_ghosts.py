@@ -14,7 +14,7 @@ from hiresx.communicator import Communicator
 from hiresx.decomposition import Domain, mirrored, patched_donors
 from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
-from hiresx.equations import DIRECTIONS, GAS_GRADIENTS
+from hiresx.equations import DIRECTIONS, GAS
 
 # What is exchanged: the state, or viscous fluxes.
 STATE, FLUX = "state", "fluxes"
@@ -176,9 +176,9 @@ class InterpolatedGhosts(ABC):
             self._exchange(STATE)
 
     def _exchange(self, what: str) -> None:
-        # Reals of a share: of the state, the sixth-order and the linear value; of the viscous fluxes, vectors of four.
-        variables = self._states[0].equations.variables if self._states else 0
-        width = 2 * variables if what == STATE else len(GAS_GRADIENTS) * DIRECTIONS
+        # Reals of a share: of the state, the sixth-order and the linear value; of the viscous fluxes, vectors.
+        system = self._states[0].equations if self._states else GAS  # a rank without parts has no shares
+        width = 2 * system.variables if what == STATE else len(system.gradients) * DIRECTIONS
         if what not in self._made:
             self._made[what] = self._launches(what, width)
         give, take, outgoing, incoming, host = self._made[what]
@@ -257,8 +257,8 @@ class PatchedExchange(InterpolatedGhosts):
         return patched_donors.rows(domain.whole, domain.cut, maps, donor, xi)
 
     def fluxes(self, fluxes: Sequence[Sequence[Any]], work: Sequence[Any]) -> None:
-        """Fill the ghosts of the viscous fluxes through patched faces. `fluxes[part][direction]`, 4 variables each, lie
-        one behind the other in `work[part]`."""
+        """Fill the ghosts of the viscous fluxes through patched faces. `fluxes[part][direction]` lie one behind the
+        other in `work[part]`."""
         if self.any:
             self._viscous = fluxes, work
             self._exchange(FLUX)

@@ -9,15 +9,12 @@ from hiresx.decomposition import Decomposition, Patch
 from hiresx.decomposition.poles import pole_rings
 from hiresx.device.interface import Backend, Call, Program
 from hiresx.device.state import BlockState
-from hiresx.equations import GAS_CONSERVED
+from hiresx.equations import GAS, Equations
 from hiresx.grid.blocks import direction, side, slices
 from hiresx.grid.rings import Ring, RingBlock
 
 # What is left of the area vector of the collapsed face, of that of the next nodes: no flux, but a direction.
 TRACE = {"float64": 1e-13, "float32": 1e-7}
-
-# Conserved variables of the gas.
-_VARIABLES = len(GAS_CONSERVED)
 
 
 def mend_metrics(backend: Backend, state: BlockState, patches: Sequence[Patch]) -> None:
@@ -66,8 +63,9 @@ class Poles:
         cut: Decomposition,
         states: Sequence[BlockState],
         gamma: float,
+        equations: Equations = GAS,
     ):
-        self._backend, self._comm, self._gamma = backend, comm, gamma
+        self._backend, self._comm, self._gamma, self._variables = backend, comm, gamma, equations.variables
         self.any = any(patch.condition.kernel == "pole" for patch in whole.patches)
         self.rest: list[Call] = []
         if not self.any:
@@ -108,7 +106,8 @@ class Poles:
                     "sn": -side(p.face) * state.strides[d], "sv": state.variable_stride,
                 }  # fmt: skip
                 real = state.real
-                found_sums, target = (backend.zeros((rows, hi - lo), real) for rows in (3 * _VARIABLES, _VARIABLES))
+                count = self._variables
+                found_sums, target = (backend.zeros((rows, hi - lo), real) for rows in (3 * count, count))
                 at = np.arange(lo, hi) + box[line][0]
                 places = first[n] + (at if member.matrix[line, found.along] > 0 else size[line] - 1 - at)
                 self._pieces.append((places, found_sums, target))
@@ -126,10 +125,10 @@ class Poles:
 
     def __call__(self) -> None:
         self._sums()
-        total = np.zeros((3 * _VARIABLES, self._length))
+        total = np.zeros((3 * self._variables, self._length))
         for line, sums, _ in self._pieces:
             total[:, line] += self._backend.to_host(sums)
-        mean = (self._comm.sum(total) / self._counts).reshape(3, _VARIABLES, -1)
+        mean = (self._comm.sum(total) / self._counts).reshape(3, self._variables, -1)
         for line, mirror in self._mirrors:  # of a half model the mean with its image
             momentum = mean[:, 1:4, line]
             mean[:, 1:4, line] = (momentum + np.einsum("ab,rbn->ran", mirror, momentum)) / 2
@@ -141,7 +140,7 @@ class Poles:
         self._nodes()
 
     def _limited(self, mean: np.ndarray) -> np.ndarray:
-        """States (5, n) on the lines from ring means (3, 5, n)."""
+        """States (variables, n) on the lines from ring means (3, variables, n)."""
         with np.errstate(all="ignore"):
             density, pressure = mean[:, 0], self._pressure(mean.swapaxes(0, 1))
             jump = np.max([abs(f[0] - 2 * f[1] + f[2]) / (f[0] + 2 * f[1] + f[2]) for f in (density, pressure)], axis=0)

@@ -28,8 +28,6 @@ Value = Callable[[np.ndarray, np.ndarray, np.ndarray, float], Quantity]
 
 # Conditions of scalars write behind those of the gas.
 _BEHIND = 10
-# Kernels of conditions that know no scalars.
-UNKNOWING = ("patched", "axis", "pole")
 
 
 class ScalarCondition(FaceCondition):
@@ -197,14 +195,38 @@ class Open(ScalarCondition):
             )  # fmt: skip
 
 
-_KINDS = {
+class WithTheGas(ScalarCondition):
+    """Patched faces, poles and the axis, where all that is done to the gas is done to the scalars too."""
+
+    rank = 1
+    continued = False
+
+    def viscous_flux(self, fluxes: Any) -> None:
+        pass
+
+
+class LeaningAxis(WithTheGas):
+    """Whose ghosts of the viscous fluxes are by polynomials."""
+
+    flux_degree = 2
+
+    def viscous_flux(self, fluxes: Any) -> None:
+        ScalarCondition.viscous_flux(self, fluxes)
+
+
+_KINDS: dict[str, type[ScalarCondition]] = {
     "reflect": Mirrored,
     "no_slip": Wall,
     "prescribe": Given,
     "characteristic": Open,
     "extrapolate": Open,
     "outflow": Open,
+    "patched": WithTheGas,
+    "pole": WithTheGas,
+    "axis": WithTheGas,
 }
+# Where ghosts come from mirrored places.
+_MIRRORED: dict[str, type[ScalarCondition]] = {"reflect": MirroredPlaces, "axis": LeaningAxis}
 
 
 def check(case: Case, patches: Sequence[Patch]) -> None:
@@ -212,11 +234,6 @@ def check(case: Case, patches: Sequence[Patch]) -> None:
     if not case.scalar:
         return
     for patch in patches:
-        if patch.condition.kernel in UNKNOWING:
-            raise HiresxError(
-                f'[[scalar]]: a passive scalar cannot cross the "{patch.condition.type}" face {patch.face}',
-                "patched interfaces, poles and the axis are for flows without scalars",
-            )
         if patch.condition.kernel not in _KINDS:
             raise HiresxError(
                 f'[[scalar]]: nothing says what a passive scalar does at the "{patch.condition.type}" face',
@@ -246,7 +263,7 @@ def conditions(
         if value is not None:
             value = function(name, value) if isinstance(value, str) else partial(_uniform, float(value))
         steady = getattr(spec, "steady", True) or not isinstance(values.get(name), str)
-        kind = MirroredPlaces if mirrored else _KINDS[spec.kernel]
+        kind = (_MIRRORED if mirrored else _KINDS)[spec.kernel]
         made = kind(backend, program, state, patch, number, value, steady, extended)
         if isinstance(made, Wall):
             made.bordered(backend, cut)

@@ -63,7 +63,9 @@ class Conditions:
                 backend, program, comm, grid, blocks.decomposition, blocks.cut, states, together
             )  # fmt: skip
         self.outflow.meet()
-        self.poles = Poles(backend, program, comm, blocks.decomposition, blocks.cut, states, case.gas.gamma)
+        self.poles = Poles(
+            backend, program, comm, blocks.decomposition, blocks.cut, states, case.gas.gamma, blocks.equations
+        )  # fmt: skip
         self._changing = [c for c in self.all if type(c).prepare is not boundary.FaceCondition.prepare]
         self.clock = StepClock(backend)
         self.clocked = False  # whether something besides what moves here asks for the time

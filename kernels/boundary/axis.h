@@ -8,20 +8,21 @@ KERNEL(axis_node, int i, int j, int k, int o, int s1, int s2, int sn, stride sv,
     (void)sn;
 }
 
-KERNEL(axis_ghost, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, state_field<gas_variables> q) {
+KERNEL(axis_ghost, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, state_field<conserved_variables> q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     for (int l = 1; l <= ghost_layers; ++l)
-        for (int v = 0; v < gas_variables; ++v) {
+        for (int v = 0; v < conserved_variables; ++v) {
             const real value = q[v * sv + p + (long long)l * sn];
             q[v * sv + p - (long long)l * sn] = v == 2 || v == 3 ? -value : value;
         }
 }
 
-// Ghosts of the normal viscous flux: of momentum y and z even, of momentum x and energy odd.
-KERNEL(axis_flux, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, work_field<gas_gradients> flux) {
+// Ghosts of the normal viscous flux: of momentum y and z even, of momentum x, energy and the scalars odd.
+KERNEL(axis_flux, int i, int j, int k, int o, int s1, int s2, int sn, stride sv,
+       work_field<gradient_variables> flux) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     for (int l = 1; l <= ghost_layers; ++l)
-        for (int c = 0; c < 4; ++c) {
+        for (int c = 0; c < gradient_variables; ++c) {
             const real value = flux[c * sv + p + (long long)l * sn];
             flux[c * sv + p - (long long)l * sn] = c == 1 || c == 2 ? value : -value;
         }

@@ -38,12 +38,13 @@ KERNEL(patched_ghosts, int i, int j, int k, const int *to, const int *begin, con
 }
 
 // Shares of the viscous fluxes through planes of constant x, y and z, which the fluxes through the three directions of
-// the grid give: buffer[to[i]][3 v + c], v = momentum and energy. m: 9 metrics, zero for a direction of one node, which
-// nothing passes; flux: 12 of viscous_flux.
+// the grid give: buffer[to[i]][3 v + c], v = momentum, energy and the scalars. m: 9 metrics, zero for a direction of one node,
+// which nothing passes; flux: all of viscous_flux.
 KERNEL(patched_flux, int i, int j, int k, int n, int wi, int wj, int wk, int sj, int sk, stride sv,
        const int *giving, const int *to, const real *weights, const work_real *m, const work_real *flux, real *buffer) {
-    real sum[12];
-    for (int v = 0; v < 12; ++v) sum[v] = real(0);
+    constexpr int width = 3 * gradient_variables;
+    real sum[width];
+    for (int v = 0; v < width; ++v) sum[v] = real(0);
     const real *w = weights + i;
     for (int c = 0; c < wk; ++c)
         for (int b = 0; b < wj; ++b)
@@ -68,23 +69,23 @@ KERNEL(patched_flux, int i, int j, int k, int n, int wi, int wj, int wk, int sj,
                 for (int x = 0; x < 3; ++x) determinant += area[0][x] * column[0][x];
                 const real scale = weight / determinant;
                 for (int d = 0; d < 3; ++d)
-                    for (int v = 0; v < 4; ++v) {
-                        const real through = scale * flux[(4 * d + v) * sv + p];
+                    for (int v = 0; v < gradient_variables; ++v) {
+                        const real through = scale * flux[(gradient_variables * d + v) * sv + p];
                         for (int x = 0; x < 3; ++x) sum[3 * v + x] += through * column[d][x];
                     }
             }
-    for (int v = 0; v < 12; ++v) buffer[(long long)to[i] * 12 + v] = sum[v];
+    for (int v = 0; v < width; ++v) buffer[(long long)to[i] * width + v] = sum[v];
 }
 
-// Viscous fluxes (4) through the face's direction at the ghosts, whose area vectors are `area`.
+// Viscous fluxes through the face's direction at the ghosts, whose area vectors are `area`.
 KERNEL(patched_fluxes, int i, int j, int k, const int *to, const int *begin, const int *rows, const real *buffer,
        stride sv, const work_real *area, work_real *flux) {
-    real sum[4];
-    for (int v = 0; v < 4; ++v) sum[v] = real(0);
+    real sum[gradient_variables];
+    for (int v = 0; v < gradient_variables; ++v) sum[v] = real(0);
     for (int r = begin[i]; r < begin[i + 1]; ++r) {
-        const real *part = buffer + (long long)rows[r] * 12;
-        for (int v = 0; v < 4; ++v)
+        const real *part = buffer + (long long)rows[r] * (3 * gradient_variables);
+        for (int v = 0; v < gradient_variables; ++v)
             for (int x = 0; x < 3; ++x) sum[v] += part[3 * v + x] * area[x * sv + to[i]];
     }
-    for (int v = 0; v < 4; ++v) flux[v * sv + to[i]] = sum[v];
+    for (int v = 0; v < gradient_variables; ++v) flux[v * sv + to[i]] = sum[v];
 }

@@ -6,29 +6,29 @@
 // Of the three rings next to the line their sums: sums[ring][variable][i]; the first and last node count `first_share`
 // and `last_share` times.
 KERNEL(pole_sums, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int height, int width,
-       real first_share, real last_share, const_state_field<gas_variables> q, real *sums) {
+       real first_share, real last_share, const_state_field<conserved_variables> q, real *sums) {
     const long long p = o + (long long)i * s1;
     for (int l = 0; l < 3; ++l)
-        for (int v = 0; v < gas_variables; ++v) {
+        for (int v = 0; v < conserved_variables; ++v) {
             real sum = real(0);
             for (int m = 0; m < height; ++m) {
                 const real share = m == 0 ? first_share : m == height - 1 ? last_share : real(1);
                 sum += share * q[v * sv + p + (long long)m * s2 + (long long)(l + 1) * sn];
             }
-            sums[(long long)(gas_variables * l + v) * width + i] = sum;
+            sums[(long long)(conserved_variables * l + v) * width + i] = sum;
         }
     (void)j;
 }
 
 KERNEL(pole_node, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int width, const real *target,
-       state_field<gas_variables> q) {
+       state_field<conserved_variables> q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
-    for (int v = 0; v < gas_variables; ++v) q[v * sv + p] = target[(long long)v * width + i];
+    for (int v = 0; v < conserved_variables; ++v) q[v * sv + p] = target[(long long)v * width + i];
     (void)sn;
 }
 
-KERNEL(pole_rest, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, rate_field<gas_variables> r) {
+KERNEL(pole_rest, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, rate_field<conserved_variables> r) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
-    for (int v = 0; v < gas_variables; ++v) r[v * sv + p] = real(0);
+    for (int v = 0; v < conserved_variables; ++v) r[v * sv + p] = real(0);
     (void)sn;
 }
