@@ -157,7 +157,7 @@ def test_nothing_is_lost_or_twice_where_the_grid_is_cut_anew(tmp_path, whole, mo
     told = []
     monkeypatch.setattr(Progress, "note", lambda self, line: told.append(line))
     found = run(tmp_path / "cut", {5: columns(12, 20), 10: columns(15)})
-    assert len(told) == 3 and sum("is not closed: it is open at xmin" in line for line in told) == 1  # and two cuts
+    assert sum("is not closed: it is open at xmin" in line for line in told) == 1
     assert len(found.blocks) == 2
     same(tmp_path / "cut", whole)
     epochs = json.loads((tmp_path / "cut/run.json").read_text())["epochs"]
