@@ -50,8 +50,8 @@ def asked(
 
 
 def faces(case: Case, decomposition: Decomposition, steady: bool) -> Iterator[tuple[int, Any, list[np.ndarray]]]:
-    """Number and table of every condition whose functions are `steady`, or are not, and some of its nodes (x, y, z), once
-    for each patch."""
+    """Number and table of every condition whose functions are `steady`, or are not, and some of its nodes (x, y, z),
+    once for each patch."""
     for patch in decomposition.patches:
         number = next((n for n, condition in enumerate(case.boundary) if condition is patch.condition), None)
         if number is None or getattr(patch.condition, "steady", not steady) != steady:
